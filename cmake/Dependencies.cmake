@@ -8,7 +8,7 @@
 # ImPlot                  1.1 WIP          1.93.0, hash-checked         that fit together
 # GLFW                    3.5.1
 # ImGui Test Engine       1.93                                          tests only, because of its licence
-# SQLite                  >= 3.40        Debian libsqlite3-dev          the trace file
+# SQLite (static)         >= 3.40        Debian libsqlite3-dev          the trace file
 # fmt                     >= 9.1         Debian libfmt-dev              g++ 12 has no std::format
 # tl::expected            >= 1.0         Debian libexpected-dev         g++ 12 has no std::expected
 # nlohmann-json           >= 3.11        Debian nlohmann-json3-dev      requests, recipes and small data files

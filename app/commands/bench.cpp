@@ -1,6 +1,7 @@
 #include "app/commands/bench_request.h"
 #include "app/commands/command.h"
 #include "app/commands/console/interrupt.h"
+#include "app/commands/console/json_values.h"
 #include "app/commands/console/progress.h"
 #include "app/commands/options/help.h"
 #include "app/commands/reports/bench_report.h"
@@ -118,7 +119,7 @@ Result<void> write_files(const BenchOptions& options, BenchDocument& document) {
     if (options.output.empty()) return {};
     return write_file(options.output, options.output.ends_with(".csv")
                                           ? bench_csv(document)
-                                          : bench_json(document).dump(2) + "\n");
+                                          : json_text(bench_json(document)));
 }
 
 Outcome run_bench(const BenchOptions& options, Output& output) {

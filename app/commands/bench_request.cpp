@@ -5,8 +5,6 @@
 #include "models/config/validity.h"
 #include "profiler/planner/data/published_benchmarks.h"
 
-#include <fmt/ranges.h>
-
 #include <algorithm>
 #include <optional>
 #include <string_view>
@@ -255,7 +253,7 @@ Result<Devices> devices_of(const BenchOptions& options, const PlannerData& data)
 }
 
 /// What `charts` compares: everything that was published of layers and models, on the GPUs that are
-/// predicted; the same layers at a small batch on the device at hand.
+/// predicted; layers and a model of a small batch on the device at hand.
 class ChartTasks {
 public:
     ChartTasks(const BenchOptions& options, const PlannerData& data, const Devices& devices)
@@ -263,38 +261,39 @@ public:
 
     Result<BenchRequest> make() {
         for (const Gpu* gpu : devices_.gpus) {
-            if (const auto ok = check_published(*gpu); !ok) return tl::unexpected(ok.error());
-            for (const PublishedBenchmark& one : published_benchmarks()) {
-                if (one.gpu != gpu->id || !is_drawn(one)) continue;
+            for (const PublishedBenchmark* one : drawn_for(*gpu)) {
                 const std::string setup =
-                    one.setup.empty() || options_.names_setup ? options_.setup : one.setup;
+                    one->setup.empty() || options_.names_setup ? options_.setup : one->setup;
                 const auto environment = find_environment(data_.environments, setup);
                 if (!environment) return tl::unexpected(environment.error());
-                request_.predicted.push_back({one.benchmark, gpu, *environment, one.setup});
+                request_.predicted.push_back({one->benchmark, gpu, *environment, one->setup});
             }
         }
         if (devices_.measured.empty()) return std::move(request_);
-        BenchOptions layers = options_;
-        layers.recipes.clear();
-        auto own = Grid(layers, BenchmarkKind::kLayer, devices_.measured_kind()).make();
-        if (!own) return tl::unexpected(own.error());
-        request_.measured = std::move(*own);
+        BenchOptions own = options_;
+        own.recipes.clear();
+        for (const BenchmarkKind kind : {BenchmarkKind::kLayer, BenchmarkKind::kModel}) {
+            auto grid = Grid(own, kind, devices_.measured_kind()).make();
+            if (!grid) return tl::unexpected(grid.error());
+            request_.measured.insert(request_.measured.end(), grid->begin(), grid->end());
+        }
         return std::move(request_);
     }
 
 private:
-    static Result<void> check_published(const Gpu& gpu) {
-        std::vector<std::string> published;
+    /// What was published for the GPU; where nothing was, what was published for any other, each
+    /// benchmark once.
+    static std::vector<const PublishedBenchmark*> drawn_for(const Gpu& gpu) {
+        std::vector<const PublishedBenchmark*> own, others;
         for (const PublishedBenchmark& one : published_benchmarks()) {
-            if (one.gpu == gpu.id && is_drawn(one)) return {};
-            const bool is_new =
-                std::find(published.begin(), published.end(), one.gpu) == published.end();
-            if (is_drawn(one) && is_new) published.push_back(one.gpu);
+            if (!is_drawn(one)) continue;
+            auto& drawn = one.gpu == gpu.id ? own : others;
+            const bool is_known = std::any_of(drawn.begin(), drawn.end(), [&](const auto* other) {
+                return other->benchmark == one.benchmark && other->setup == one.setup;
+            });
+            if (!is_known) drawn.push_back(&one);
         }
-        return models::fail(
-            "No layer or model was published for {}, so there is nothing to draw beside it: "
-            "choose {}, or run 'bench layer' and 'bench model'.",
-            gpu.id, fmt::join(published, ", "));
+        return own.empty() ? others : own;
     }
 
     /// Of a layer's batches the largest, which are the README's; every model.

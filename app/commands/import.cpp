@@ -1,4 +1,5 @@
 #include "app/commands/command.h"
+#include "app/commands/console/terminal.h"
 #include "app/commands/console/trace_files.h"
 #include "profiler/formats/joined_ranks.h"
 #include "profiler/formats/joined_trace.h"

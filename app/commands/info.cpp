@@ -1,10 +1,12 @@
 #include "app/commands/command.h"
 #include "app/commands/console/trace_files.h"
+#include "app/commands/reports/rank_report.h"
 #include "app/commands/reports/reports.h"
 #include "models/config/names.h"
 
 #include <nlohmann/json.hpp>
 
+#include <filesystem>
 #include <functional>
 #include <memory>
 #include <vector>
@@ -82,7 +84,28 @@ models::Result<void> check_module_path(const profiler::NamedTrace& named,
                         fmt::join(models::nearest_names(module, paths), ", "));
 }
 
+/// A folder with the traces of several ranks.
+Outcome show_ranks(const InfoOptions& options, Output& output) {
+    if (options.ledger || options.peak || options.ops || options.diagnostics) {
+        return wrong_usage({fmt::format(
+            "{} is a folder, of which info shows the ranks: name the trace of one for its reports.",
+            options.file)});
+    }
+    const auto traces = open_traces({options.file});
+    if (!traces) return failed(traces.error());
+    const auto run = profiler::summarize_ranks(*traces);
+    if (!run) return failed(run.error());
+    if (output.json()) {
+        output.document(ranks_json(*run));
+    } else {
+        print_ranks(output, *run);
+    }
+    return ExitCode::kOk;
+}
+
 Outcome run_info(const InfoOptions& options, Output& output) {
+    std::error_code error;
+    if (std::filesystem::is_directory(options.file, error)) return show_ranks(options, output);
     auto named = open_trace(options.file);
     if (!named) return failed(named.error());
     named->report = report_of(*named);
@@ -105,8 +128,8 @@ void add_info_command(CommandLine& line) {
         "info", "What a trace holds: peak, tensors saved for backward, diagnostics");
     auto options = std::make_shared<InfoOptions>();
     command.add({.names = "FILE",
-                 .help = "trace (.tscope, or the .partial of a capture that was killed), or "
-                         "PyTorch memory snapshot",
+                 .help = "trace (.tscope, or the .partial of a capture that was killed), PyTorch "
+                         "memory snapshot, or a folder with the traces of a run's ranks",
                  .is_required = true},
                 &options->file);
     command.add({"--ledger",

@@ -1,4 +1,5 @@
 #include "app/commands/command.h"
+#include "app/commands/console/json_values.h"
 #include "app/commands/options/workload_options.h"
 #include "app/commands/reports/layouts_report.h"
 #include "app/commands/worker/measured_layouts.h"
@@ -58,7 +59,7 @@ models::Result<void> write_files(const LayoutsOptions& options, const LayoutsDoc
     if (!options.output.empty()) {
         const bool is_csv = options.output.ends_with(".csv");
         const auto written = write_file(
-            options.output, is_csv ? layouts_csv(document) : layouts_json(document).dump(2) + "\n");
+            options.output, is_csv ? layouts_csv(document) : json_text(layouts_json(document)));
         if (!written) return written;
     }
     if (options.chart.empty()) return {};

@@ -1,4 +1,5 @@
 #include "app/commands/command.h"
+#include "app/commands/console/json_values.h"
 #include "app/commands/console/trace_files.h"
 #include "app/commands/reports/chart_files.h"
 #include "app/commands/reports/movement_report.h"
@@ -86,7 +87,7 @@ models::Result<void> write_files(const MovementCommandOptions& options,
     if (!options.output.empty()) {
         const std::string text = options.output.ends_with(".csv")
                                      ? movement_csv(document)
-                                     : movement_json(document).dump(2) + "\n";
+                                     : json_text(movement_json(document));
         if (auto ok = write_file(options.output, text); !ok) return ok;
         document.files.push_back(options.output);
     }

@@ -1,6 +1,8 @@
 #include "app/commands/command.h"
 #include "app/commands/console/interrupt.h"
+#include "app/commands/console/json_values.h"
 #include "app/commands/console/progress.h"
+#include "app/commands/console/trace_files.h"
 #include "app/commands/options/help.h"
 #include "app/commands/plan_request.h"
 #include "app/commands/reports/auto_plan_report.h"
@@ -11,12 +13,15 @@
 #include "app/prediction/trace_workers.h"
 #include "app/prediction/virtual_cards.h"
 #include "app/user/settings.h"
+#include "profiler/planner/program_plan.h"
 #include "profiler/trace/write_file.h"
 #include "profiler/view/auto_plan_view.h"
 
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
+#include <array>
 #include <chrono>
 #include <memory>
 #include <optional>
@@ -87,7 +92,7 @@ PlanProgress delayed_progress(Progress& progress) {
 template <typename ToJson, typename ToCsv>
 Result<void> write_rows(const std::string& path, const ToJson& to_json, const ToCsv& to_csv) {
     if (path.empty()) return {};
-    return write_file(path, path.ends_with(".csv") ? to_csv() : to_json().dump(2) + "\n");
+    return write_file(path, path.ends_with(".csv") ? to_csv() : json_text(to_json()));
 }
 
 /// The step behind a row, with its kernels. Without a trace: the row is not possible, or its GPU
@@ -215,6 +220,42 @@ Outcome run_plan(const PlanOptions& options, Output& output) {
     return ExitCode::kOk;
 }
 
+/// What a program's traces decide by themselves.
+Result<void> check_program_options(const Command& command) {
+    constexpr std::array<std::string_view, 8> kMeaningful{
+        "--trace", "--gpu", "--setup", "--batch", "--budget", "--alloc-conf", "--output", "--json"};
+    for (const std::string& name : command.given_options()) {
+        if (std::find(kMeaningful.begin(), kMeaningful.end(), name) != kMeaningful.end()) continue;
+        return models::fail("--trace plans the program as it was recorded: leave {} out.", name);
+    }
+    return {};
+}
+
+Outcome run_program_plan(const Command& command, const PlanOptions& options, Output& output) {
+    if (const auto ok = check_program_options(command); !ok) return wrong_usage(ok.error());
+    const auto data = load_planner_data(settings_folder());
+    if (!data) return failed(data.error());
+    const auto request = make_program_request(options, *data);
+    if (!request) return wrong_usage(request.error());
+    if (const auto ok = check_can_write(options.output); !ok) return failed(ok.error());
+    auto traces = open_traces(options.program_traces);
+    if (!traces) return failed(traces.error());
+    const auto program = program_steps_of(std::move(*traces));
+    if (!program) return failed(program.error());
+    const Plan plan = make_program_plan(*request, *data, *program);
+    const PlanView view = build_plan_view(plan, *request);
+    const auto to_json = [&] { return plan_json(view); };
+    const auto written = write_rows(options.output, to_json, [&] { return plan_csv(view); });
+    if (!written) return failed(written.error());
+    if (!plan.has_ok_row()) return fail_with(ExitCode::kFailed, "{}", no_row_sentence(view));
+    if (output.json()) {
+        output.document(to_json());
+    } else {
+        print_plan(output, view);
+    }
+    return ExitCode::kOk;
+}
+
 /// ". Optimizer: bert_adam; fp16 and bf16: apex_o2_adam"; empty where the recipe names it.
 std::string about_optimizer(const SoftwareEnvironment& environment) {
     if (environment.optimizer == "recipe") return {};
@@ -259,8 +300,12 @@ void add_plan_command(CommandLine& line) {
         "      --recipe original,tempo --gpu v100-16gb,rtx3090ti\n"
         "  temposcope plan --auto --model bert-large --head squad --seq 384 --gpu v100-16gb\n"
         "  temposcope plan --model gpt2 --head lm --recipe tempo --gpu all --batch 8 \\\n"
-        "      -o plan.csv\n");
+        "      -o plan.csv\n"
+        "  temposcope plan --trace batch8.tscope --trace batch16.tscope --gpu a100-40gb,t4\n");
     command.on_run([options, &command](Output& output) {
+        if (!options->program_traces.empty()) {
+            return run_program_plan(command, *options, output);
+        }
         options->names_recipes =
             command.is_given("--recipe") && options->workload.recipes != kAllRecipes;
         return options->is_auto ? run_auto_plan(*options, output) : run_plan(*options, output);

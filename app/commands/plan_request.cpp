@@ -130,11 +130,12 @@ Result<void> add_limits(const PlanOptions& options, PlanRequest& request) {
 }
 
 void add_grid_options(Command& command, PlanOptions& options) {
-    command.add({.names = "--model",
-                 .help = "models, with commas between",
-                 .value_name = "LIST",
-                 .is_required = true},
-                &options.workload.model);
+    command.add({"--model", "models, with commas between", "LIST"}, &options.workload.model);
+    command.add({.names = "--trace",
+                 .help = "in place of a model: a trace of a program of your own; give two batches, "
+                         "as --trace A --trace B",
+                 .value_name = "FILE.tscope"},
+                &options.program_traces);
     command.add({"--head", "layers (only the layers), mlm, squad or lm", "NAME"},
                 &options.workload.head);
     command.add({"--recipe", "recipes, " + about_recipe_list(), "LIST"}, &options.workload.recipes);
@@ -183,12 +184,8 @@ std::vector<std::string> planned_recipes(const PlanOptions& options) {
     return recipes;
 }
 
-Result<PlanRequest> make_plan_request(const PlanOptions& options, const PlannerData& data) {
-    PlanRequest request;
-    auto workloads = make_workloads(options);
-    if (!workloads) return tl::unexpected(workloads.error());
-    if (const auto ok = check_workloads(*workloads); !ok) return tl::unexpected(ok.error());
-    request.workloads = std::move(*workloads);
+Result<PlanRequest> make_program_request(const PlanOptions& options, const PlannerData& data) {
+    PlanRequest request{.traces_each_gpu = false};
     auto gpus = find_gpus(data.gpus, options.gpu);
     if (!gpus) return tl::unexpected(gpus.error());
     request.gpus = std::move(*gpus);
@@ -196,6 +193,27 @@ Result<PlanRequest> make_plan_request(const PlanOptions& options, const PlannerD
     if (!environment) return tl::unexpected(environment.error());
     request.environment = *environment;
     if (const auto ok = add_limits(options, request); !ok) return tl::unexpected(ok.error());
+    if (!options.output.empty() && !options.output.ends_with(".csv") &&
+        !options.output.ends_with(".json")) {
+        return models::fail("-o {} ends neither in .csv nor in .json: name such a file.",
+                            options.output);
+    }
+    return request;
+}
+
+Result<PlanRequest> make_plan_request(const PlanOptions& options, const PlannerData& data) {
+    if (options.workload.model.empty()) {
+        return models::fail(
+            "A plan is for a model or a program: say which with --model, or with --trace A --trace "
+            "B.");
+    }
+    auto workloads = make_workloads(options);
+    if (!workloads) return tl::unexpected(workloads.error());
+    if (const auto ok = check_workloads(*workloads); !ok) return tl::unexpected(ok.error());
+    auto made = make_program_request(options, data);
+    if (!made) return made;
+    PlanRequest& request = *made;
+    request.workloads = std::move(*workloads);
     const std::size_t num_rows = request.workloads.size() * request.gpus.size();
     request.traces_each_gpu = options.traces.empty() && num_rows <= kMostTracedRows;
     if (options.lists_ops && !request.traces_each_gpu) {
@@ -206,12 +224,7 @@ Result<PlanRequest> make_plan_request(const PlanOptions& options, const PlannerD
                          "--ops traces each row anew: leave out --traces, or read the traces "
                          "with temposcope info FILE --ops.");
     }
-    if (!options.output.empty() && !options.output.ends_with(".csv") &&
-        !options.output.ends_with(".json")) {
-        return models::fail("-o {} ends neither in .csv nor in .json: name such a file.",
-                            options.output);
-    }
-    return request;
+    return made;
 }
 
 Result<std::vector<models::Recipe>> auto_candidates(const PlanOptions& options) {

@@ -28,6 +28,7 @@ struct PlanOptions {
     std::string link;
     std::string alloc_conf;
     std::string traces;
+    std::vector<std::string> program_traces;  // of a program of the user's, in place of a model
     std::string output;
     bool is_auto = false;
     bool lists_ops = false;
@@ -40,6 +41,10 @@ void add_plan_options(Command& command, PlanOptions& options);
 /// Errors: wrong usage. An impossible workload is none if another one is possible.
 models::Result<profiler::PlanRequest> make_plan_request(const PlanOptions& options,
                                                         const profiler::PlannerData& data);
+
+/// The request for a program of the user's: without workloads.
+models::Result<profiler::PlanRequest> make_program_request(const PlanOptions& options,
+                                                           const profiler::PlannerData& data);
 
 /// The recipes of --recipe, each once.
 std::vector<std::string> planned_recipes(const PlanOptions& options);

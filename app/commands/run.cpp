@@ -3,12 +3,16 @@
 #include "app/commands/options/list_option.h"
 #include "app/commands/run_max.h"
 #include "app/commands/worker/program_run.h"
+#include "app/prediction/program_target.h"
 #include "models/config/recipe.h"
+#include "profiler/formats/trace_formats.h"
 
 #include <nlohmann/json.hpp>
 
+#include <charconv>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <system_error>
 
 namespace app {
@@ -17,11 +21,15 @@ namespace {
 namespace fs = std::filesystem;
 using models::Result;
 
+constexpr int64_t kMostRanks = 65536;
+
 struct RunOptions {
     ProgramRun run;
     std::string gpus;
     std::string placeholder;
+    std::vector<std::string> values;
     std::string output;
+    std::string ranks;
     bool overwrites = false;
 };
 
@@ -50,6 +58,70 @@ Result<void> check_file(const std::string& file, std::string_view endings, bool 
     if (!ending.empty() && endings.find(ending + " ") != std::string_view::npos) return {};
     return models::fail("-o {} ends in none of {}: name the file so.", file,
                         endings.substr(0, endings.size() - 1));
+}
+
+/// Whether an output is a folder for the traces of ranks: it is one, or could be one by its name.
+bool names_folder(const std::string& output) {
+    std::error_code error;
+    return !output.empty() && (fs::is_directory(output, error) || output.ends_with('/') ||
+                               !fs::path(output).has_extension());
+}
+
+/// Makes the folder for the traces of a run's ranks.
+Result<void> make_folder(const std::string& folder, bool overwrites) {
+    std::error_code error;
+    fs::create_directory(folder, error);
+    if (!fs::is_directory(folder, error)) {
+        return models::fail("{} is no folder, and none can be made there: give another name.",
+                            folder);
+    }
+    const auto traces = profiler::traces_in(folder);
+    if (!traces) return tl::unexpected(traces.error());
+    if (traces->empty()) return {};
+    if (!overwrites) {
+        return models::fail("{} has traces already: give another folder, or --overwrite.", folder);
+    }
+    for (const fs::path& trace : *traces) fs::remove(trace, error);
+    return {};
+}
+
+/// Empty: representative ranks.
+Result<std::vector<int64_t>> parse_ranks(const std::string& text, int64_t world_size) {
+    std::vector<int64_t> ranks;
+    if (text.empty() || text == "representative") return ranks;
+    if (text == "all") {
+        for (int64_t rank = 0; rank < world_size; ++rank) ranks.push_back(rank);
+        return ranks;
+    }
+    const auto items = split_list("--ranks", text);
+    if (!items) return tl::unexpected(items.error());
+    for (const std::string& item : *items) {
+        int64_t rank = -1;
+        const auto [end, error] = std::from_chars(item.data(), item.data() + item.size(), rank);
+        if (error != std::errc() || end != item.data() + item.size() || rank < 0 ||
+            rank >= world_size) {
+            return models::fail(
+                "--ranks {} is no rank of {}: give representative, all, or numbers below {}.", item,
+                world_size, world_size);
+        }
+        ranks.push_back(rank);
+    }
+    return ranks;
+}
+
+Result<void> check_world(RunOptions& options) {
+    ProgramRun& run = options.run;
+    if (run.world_size == 0) {
+        if (options.ranks.empty()) return {};
+        return models::fail("--ranks chooses ranks of a virtual run: give its --world-size, too.");
+    }
+    if (run.world_size < 2 || run.world_size > kMostRanks) {
+        return models::fail("--world-size is {}: give 2 to {}.", run.world_size, kMostRanks);
+    }
+    auto ranks = parse_ranks(options.ranks, run.world_size);
+    if (!ranks) return tl::unexpected(ranks.error());
+    run.ranks = std::move(*ranks);
+    return {};
 }
 
 Result<void> check_program(const RunOptions& options) {
@@ -89,16 +161,75 @@ nlohmann::json document_of(const ProgramResult& result) {
             {"sentence", result.sentence}};
 }
 
-Outcome record(RunOptions& options, Output& output) {
+nlohmann::json document_of_ranks(const ProgramResult& result) {
+    nlohmann::json rows = nlohmann::json::array();
+    for (const RankResult& rank : result.ranks) {
+        rows.push_back({{"rank", rank.rank},
+                        {"file", rank.file.empty() ? nlohmann::json() : nlohmann::json(rank.file)},
+                        {"state", rank.file.empty()  ? nlohmann::json()
+                                  : rank.is_complete ? nlohmann::json("complete")
+                                                     : nlohmann::json("incomplete")},
+                        {"steps", rank.recorded_steps},
+                        {"sentence", rank.sentence}});
+    }
+    return {
+        {"rows", std::move(rows)}, {"exit_code", result.exit_code}, {"sentence", result.sentence}};
+}
+
+Result<std::optional<ProgramTarget>> target_of(const std::string& gpu) {
+    if (gpu.empty()) return std::optional<ProgramTarget>();
+    auto target = ProgramTarget::find(gpu);
+    if (!target) return tl::unexpected(target.error());
+    return std::optional(std::move(*target));
+}
+
+/// A trace of each rank, into a folder.
+Outcome record_ranks(RunOptions& options, const std::string& gpu, Output& output) {
     ProgramRun& run = options.run;
+    if (options.output.empty()) options.output = name_of_program(run.words) + ".ranks";
+    if (const auto ok = make_folder(options.output, options.overwrites); !ok) {
+        return wrong_usage(ok.error());
+    }
+    run.folder = fs::absolute(options.output).string();
+    run.output_is_ours = output.json();
+    const auto target = target_of(gpu);
+    if (!target) return failed(target.error());
+    if (*target) run.card = (*target)->card();
+    auto result = run_program(run);
+    if (!result) return failed(result.error());
+    for (RankResult& rank : result->ranks) {
+        if (*target && rank.file.ends_with(".tscope")) {
+            const auto ok = (*target)->model_times(rank.file);
+            if (!ok) rank.sentence += " It has no times: " + ok.error().message;
+        }
+        if (!rank.is_complete) print_error(fmt::format("rank {}: {}", rank.rank, rank.sentence));
+    }
+    print_error(result->sentence);
+    if (output.json()) output.document(document_of_ranks(*result));
+    return static_cast<ExitCode>(result->exit_code);
+}
+
+/// On the virtual GPU `gpu`, or where that is empty on the devices of this machine.
+Outcome record(RunOptions& options, const std::string& gpu, Output& output) {
+    ProgramRun& run = options.run;
+    if (run.world_size > 0 || names_folder(options.output)) {
+        return record_ranks(options, gpu, output);
+    }
     if (options.output.empty()) options.output = name_of_program(run.words) + ".tscope";
     if (const auto ok = check_file(options.output, ".tscope ", options.overwrites); !ok) {
         return wrong_usage(ok.error());
     }
     run.file = fs::absolute(options.output).string();
     run.output_is_ours = output.json();
-    const auto result = run_program(run);
+    const auto target = target_of(gpu);
+    if (!target) return failed(target.error());
+    if (*target) run.card = (*target)->card();
+    auto result = run_program(run);
     if (!result) return failed(result.error());
+    if (*target && result->file == run.file) {
+        const auto ok = (*target)->model_times(run.file);
+        if (!ok) result->sentence += " It has no times: " + ok.error().message;
+    }
     for (const std::string& sentence : result->applied_sentences) print_error(sentence);
     print_error(result->sentence);
     if (output.json()) output.document(document_of(*result));
@@ -107,11 +238,11 @@ Outcome record(RunOptions& options, Output& output) {
 
 Outcome run_command(RunOptions& options, Output& output) {
     if (const auto ok = check_program(options); !ok) return wrong_usage(ok.error());
+    if (const auto ok = check_world(options); !ok) return wrong_usage(ok.error());
     const auto gpus = gpus_of(options);
     if (!gpus) return wrong_usage(gpus.error());
     if (options.placeholder.empty()) {
-        if (!gpus->empty()) options.run.gpu = gpus->front();
-        return record(options, output);
+        return record(options, gpus->empty() ? "" : gpus->front(), output);
     }
     if (!options.output.empty()) {
         const auto ok = check_file(options.output, ".csv .json ", options.overwrites);
@@ -120,6 +251,7 @@ Outcome run_command(RunOptions& options, Output& output) {
     return run_max({.run = options.run,
                     .gpus = *gpus,
                     .placeholder = options.placeholder,
+                    .values = options.values,
                     .output = options.output},
                    output);
 }
@@ -141,15 +273,33 @@ void add_run_command(CommandLine& line) {
     command.add({"--stacks", "record the lines of Python that led to each allocation, too"},
                 &options->run.with_stacks);
     command.add({"--stop", "end the program after the recorded steps"}, &options->run.stops);
-    command.add({"-o,--output", "trace to write; without it NAME.tscope of the program's NAME.py",
-                 "FILE.tscope"},
-                &options->output);
+    command.add(
+        {"-o,--output",
+         "trace to write (without it NAME.tscope of the program's NAME.py), or a folder for "
+         "a trace of each rank",
+         "FILE.tscope"},
+        &options->output);
+    command.add({.names = "--world-size",
+                 .help = "run as if there were so many ranks, each with such a GPU",
+                 .value_name = "N",
+                 .needs = "--gpu"},
+                &options->run.world_size);
+    command.add({.names = "--ranks",
+                 .help = "with --world-size: which of them run; representative (without it), all, "
+                         "or a list",
+                 .value_name = "RANKS"},
+                &options->ranks);
     command.add({"--overwrite", "replace a trace that is there already"}, &options->overwrites);
     command.add({.names = "--max",
                  .help = "find the largest batch: {NAME} in the arguments is the batch size",
                  .value_name = "NAME",
                  .needs = "--gpu"},
                 &options->placeholder);
+    command.add({.names = "--values",
+                 .help = "with --max: other placeholders and the values to try, as SEQ=128,512",
+                 .value_name = "NAME=LIST",
+                 .needs = "--max"},
+                &options->values);
     command.add_program(&options->run.words);
     command.footer(
         "What stands after -- is the program and its arguments, unchanged. Its output and its "
@@ -159,8 +309,9 @@ void add_run_command(CommandLine& line) {
         "  temposcope run -- python train.py --epochs 1\n"
         "  temposcope run --apply tempo -o tempo.tscope -- python train.py --epochs 1\n"
         "  temposcope run --gpu h100-sxm --stop -o h100.tscope -- python -m trainer\n"
-        "  temposcope run --gpu a100-40gb,h100-sxm --max BATCH -- python train.py --batch "
-        "{BATCH}\n");
+        "  temposcope run --gpu h100-sxm --world-size 64 -- torchrun train.py\n"
+        "  temposcope run --gpu a100-40gb,h100-sxm --max BATCH --values SEQ=128,512 -- \\\n"
+        "      python train.py --batch {BATCH} --seq {SEQ}\n");
     command.on_run([options](Output& output) { return run_command(*options, output); });
 }
 

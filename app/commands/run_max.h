@@ -11,13 +11,15 @@ namespace app {
 class Output;
 
 struct RunMaxOptions {
-    ProgramRun run;                 // with the words of the program
-    std::vector<std::string> gpus;  // ids, each once
-    std::string placeholder;        // "BATCH": {BATCH} in the words is the batch size
-    std::string output;             // CSV or JSON file; empty: none
+    ProgramRun run;                   // with the words of the program
+    std::vector<std::string> gpus;    // ids, each once
+    std::string placeholder;          // "BATCH": {BATCH} in the words is the batch size
+    std::vector<std::string> values;  // "SEQ=128", "512", "WIDTH=64": all combinations are tried
+    std::string output;               // CSV or JSON file; empty: none
 };
 
-/// `temposcope run --max`: the largest batch of a program on each of the GPUs, as a table.
+/// `temposcope run --max`: the largest batch of a program on each of the GPUs with each of the
+/// values, as a table.
 Outcome run_max(const RunMaxOptions& options, Output& output);
 
 }  // namespace app

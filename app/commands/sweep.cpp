@@ -1,4 +1,5 @@
 #include "app/commands/command.h"
+#include "app/commands/console/json_values.h"
 #include "app/commands/options/help.h"
 #include "app/commands/options/workload_options.h"
 #include "app/commands/reports/auto_search_report.h"
@@ -65,7 +66,7 @@ Outcome run_auto(const WorkloadOptions& options, const std::string& list, Output
     if (!options.output.empty()) {
         const bool is_csv = options.output.ends_with(".csv");
         const auto written = profiler::write_file(
-            options.output, is_csv ? auto_search_csv(*report) : document.dump(2) + "\n");
+            options.output, is_csv ? auto_search_csv(*report) : json_text(document));
         if (!written) return failed(written.error());
     }
     output.document(document);

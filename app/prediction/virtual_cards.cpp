@@ -15,8 +15,6 @@ constexpr const char* kSettings[] = {
     "DISABLE_ADDMM_CUDA_LT",     "TORCH_BLAS_PREFER_CUBLASLT", "TORCH_ALLOW_TF32_CUBLAS_OVERRIDE",
     "NVIDIA_TF32_OVERRIDE",      "CUDA_VISIBLE_DEVICES"};
 
-constexpr int64_t kEndlessBytes = int64_t{1} << 40;
-
 }  // namespace
 
 profiler::VirtualCard virtual_card(const profiler::Gpu& gpu) {
@@ -35,6 +33,7 @@ models::Result<profiler::VirtualCard> real_size_card(const PredictionTarget& tar
     profiler::VirtualCard card = virtual_card(gpu);
     card.total_bytes = static_cast<int64_t>(gpu.usable_memory_bytes.value);
     card.context_bytes = static_cast<int64_t>(target.environment->context_bytes(gpu.id).value);
+    card.nccl_bytes = static_cast<int64_t>(target.environment->nccl_bytes.value);
     return card;
 }
 

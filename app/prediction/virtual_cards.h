@@ -14,6 +14,9 @@ namespace app {
 /// The oldest generation that torch 2.11 has code for. Older GPUs are traced as this one.
 inline constexpr models::ComputeCapability kOldestTraced{7, 5};
 
+/// Of a GPU whose memory does not end.
+inline constexpr int64_t kEndlessBytes = int64_t{1} << 40;
+
 /// `gpu` with memory without end: the step is placed into the GPU's own memory afterwards. A GPU
 /// that is not CUDA's counts as an A100's generation.
 profiler::VirtualCard virtual_card(const profiler::Gpu& gpu);

@@ -64,6 +64,26 @@ void sort_by_distance(std::vector<std::string>& texts, const std::vector<std::st
     for (auto& [least, text] : ranked) texts.push_back(std::move(text));
 }
 
+/// Recipes that no other one beats at some batch, in peak and in throughput.
+std::vector<models::Recipe> best_of(const profiler::FrontierRequest::Steps& steps) {
+    int64_t last = 0;
+    for (const profiler::PlannedStep& step : *steps) {
+        last = std::max(last, step.figures.max_batch.value_or(0));
+    }
+    std::vector<models::Recipe> best;
+    for (int64_t batch_size = 1; batch_size <= last; batch_size *= 4) {
+        const auto view =
+            profiler::build_recipe_frontier_view({.planned = steps, .batch_size = batch_size});
+        for (const std::size_t dot : view.frontier) {
+            const auto recipe = recipe_of(view.dots[dot].recipe);
+            if (recipe && std::find(best.begin(), best.end(), *recipe) == best.end()) {
+                best.push_back(*recipe);
+            }
+        }
+    }
+    return best;
+}
+
 bool any_runs(const std::vector<profiler::PlannedStep>& steps) {
     return std::any_of(steps.begin(), steps.end(), [](const auto& step) {
         return step.figures.max_batch && !step.figures.speed.empty();
@@ -143,6 +163,20 @@ std::vector<std::string> FrontierPlans::open_recipes(const FrontierWish& wish) c
     return named;
 }
 
+/// Once, when all recipes of the set are planned.
+void FrontierPlans::add_on_top_of_best() {
+    if (std::exchange(current_->has_more_on_top, true)) return;
+    const auto gpu = profiler::find_gpu(gpus(), current_->step.gpus.front());
+    if (!gpu) return;
+    models::Workload workload = current_->step.workload;
+    workload.recipe.optimizer = current_->optimizer;
+    const auto more = profiler::recipes_on_top_of(best_of(current_->steps), workload, **gpu);
+    for (const models::Recipe& recipe : more) {
+        std::string text = models::to_text(recipe);
+        if (!contains(current_->recipes, text)) current_->recipes.push_back(std::move(text));
+    }
+}
+
 void FrontierPlans::start_next(const FrontierWish& wish) {
     if (current_->is_complete || !current_->error.empty()) return;
     std::vector<std::string> next = open_recipes(wish);
@@ -192,6 +226,8 @@ bool FrontierPlans::take() {
         }
         current_->steps =
             std::make_shared<const std::vector<profiler::PlannedStep>>(std::move(all));
+        if (current_->steps->size() < current_->recipes.size()) continue;
+        add_on_top_of_best();
         current_->is_complete = current_->steps->size() >= current_->recipes.size();
     }
     return !results.empty();

@@ -23,8 +23,9 @@ struct FrontierWish {
     friend bool operator==(const FrontierWish&, const FrontierWish&) = default;
 };
 
-/// Plans every recipe of a step, a few at a time on a background thread, and keeps the plans of the
-/// last steps. Planning all of them takes half a minute; meanwhile the panel shows those it has.
+/// Plans every recipe of a step, a few at a time on a background thread, and then what the search
+/// tries on top of the best ones. Keeps the plans of the last steps. Planning all of them takes
+/// half a minute; meanwhile the panel shows those it has.
 class FrontierPlans {
 public:
     explicit FrontierPlans(Predictor& predictor) : predictor_(predictor) {}
@@ -59,6 +60,7 @@ private:
         std::vector<profiler::RefusedRecipe> refused;
         Steps steps;
         std::string error;
+        bool has_more_on_top = false;  // `recipes` has what comes on top of the best ones
         bool is_complete = false;
     };
     struct Chunk {
@@ -69,6 +71,7 @@ private:
 
     void choose(const FrontierWish& wish);
     void add_first(const FrontierWish& wish);
+    void add_on_top_of_best();
     std::vector<std::string> open_recipes(const FrontierWish& wish) const;
     bool take();
     void start_next(const FrontierWish& wish);

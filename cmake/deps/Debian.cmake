@@ -9,6 +9,13 @@ endmacro()
 
 temposcope_find_debian(Threads "" libc6-dev)
 temposcope_find_debian(SQLite3 3.40 libsqlite3-dev)
+# Static and hidden: Python loads the recorder, and may have a SQLite of another version.
+find_library(TEMPOSCOPE_SQLITE libsqlite3.a)
+temposcope_require(TEMPOSCOPE_SQLITE "libsqlite3.a was not found; run scripts/setup, or: apt-get install libsqlite3-dev")
+add_library(temposcope_sqlite INTERFACE)
+target_include_directories(temposcope_sqlite SYSTEM INTERFACE ${SQLite3_INCLUDE_DIRS})
+target_link_options(temposcope_sqlite INTERFACE "LINKER:--exclude-libs,libsqlite3.a")
+target_link_libraries(temposcope_sqlite INTERFACE "${TEMPOSCOPE_SQLITE}" Threads::Threads m ${CMAKE_DL_LIBS})
 temposcope_find_debian(fmt 9.1 libfmt-dev)
 temposcope_find_debian(tl-expected 1.0 libexpected-dev)
 temposcope_find_debian(nlohmann_json 3.11 nlohmann-json3-dev)

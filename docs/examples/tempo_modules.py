@@ -32,9 +32,13 @@ tempo = torch.ops.tempo
 
 
 class Masks:
-    """Which dropout masks a model draws: functions of (seed, rank, step, layer, site)."""
+    """Which dropout masks a model draws: functions of (seed, rank, step, layer, site). The rank is
+    that of torch.distributed, so that processes drop different elements."""
 
-    def __init__(self, seed=0, rank=0, kind="bit"):
+    def __init__(self, seed=0, rank=None, kind="bit"):
+        if rank is None:
+            joined = torch.distributed.is_available() and torch.distributed.is_initialized()
+            rank = torch.distributed.get_rank() if joined else 0
         self.seed, self.rank, self.kind = seed, rank, kind
         self.step = 0  # set it, or add one, before each step; under torch.compile: docs/ops.md
 

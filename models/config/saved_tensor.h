@@ -13,6 +13,9 @@ enum class Unit : uint8_t {
     kScores,             // T = B*A*S^2
     kRows,               // R = B*S
     kHeadRows,           // B*A*S
+    kHeadRowsBy32,       // B*A*r32(S), S rounded up to a multiple of 32
+    kRowsBy16,           // B*r16(S)
+    kLayer,              // 1
     kHiddenSquared,      // H^2, weights
     kHiddenIntermediate  // H*I, weights
 };
@@ -40,7 +43,9 @@ enum class SavedWhen : uint8_t {
     kTanhGelu,       // the GELU has the tanh form (GPT-2)
     kErfGelu,        // the GELU has the erf form (BERT)
     kGelu,           // the activation is a GELU
-    kRelu            // it is ReLU (Substation)
+    kRelu,           // it is ReLU (Substation)
+    kOffCpu,         // the layer runs on another device than the CPU
+    kPaddedRows      // sequences have a padding mask whose rows are no multiple of 16 elements
 };
 
 struct SavedTensor {
@@ -49,10 +54,12 @@ struct SavedTensor {
     SavedWhen when = SavedWhen::kAlways;
 };
 
-/// Names that stand for a tensor that depends on more than one value of one switch.
+/// Names that stand for a tensor that depends on more than one value of one switch, or that more
+/// than one value saves.
 inline constexpr std::string_view kInputOfNorm = "input";  // "attention_residual", "hidden_states"
 inline constexpr std::string_view kDropoutMask = "keep_mask";  // stored as the switch `masks` says
 inline constexpr std::string_view kElementMask = "keep_mask in e bytes";  // of any switch `masks`
+inline constexpr std::string_view kGeneratorState = "generator_state";
 inline constexpr std::string_view kBranchMask = "branch_mask";  // of in-place GELU; the same
 
 }  // namespace models

@@ -14,8 +14,8 @@
 #include <type_traits>
 
 /// One table for each switch of a recipe, with one row for each value: its name, the words for it
-/// in a sentence, where it runs, whether the recipe search may choose it, and what it makes a layer
-/// save for backward. Parsing, texts, validity, the recipe search and the closed forms read these
+/// in a sentence, where it runs, where the recipe search tries it, and what it makes a layer save
+/// for backward. Parsing, texts, validity, the recipe search and the closed forms read these
 /// tables. To add a value, add its enumerator, its row, and the code that runs it.
 namespace models {
 
@@ -24,6 +24,13 @@ enum class RunsOn : uint8_t {
     kCuda,        // measured on CUDA, and predicted
     kPrediction,  // predicted, never run
     kNowhere      // not implemented
+};
+
+/// Where the recipe search tries a value in a layer.
+enum class Search : uint8_t {
+    kAlways,  // in each combination with the other switches' values
+    kOnBest,  // on top of the recipes that no other recipe beats
+    kNever
 };
 
 /// What torch's CUDA kernels ask of a workload (sdp_utils.cpp in torch).
@@ -41,15 +48,13 @@ struct SwitchValue {
     std::string_view phrase;  // in a sentence: "in-place GELU"
     RunsOn runs_on = RunsOn::kEverywhere;
     CudaLimits cuda = {};
-    bool is_fused_attention = false;          // a backend of scaled_dot_product_attention
-    bool has_cpu_dropout = true;              // false: attention dropout must be 0 on the CPU
-    bool in_search = true;                    // the recipe search may choose it for a layer
+    bool is_fused_attention = false;  // a backend of scaled_dot_product_attention
+    bool has_cpu_dropout = true;      // false: attention dropout must be 0 on the CPU
+    Search search = Search::kAlways;
     bool uses_implementation = false;         // the switch `implementation` chooses its kernels
     std::string_view needs = {};              // what other switches must be, as a recipe's text
     std::span<const SavedTensor> saves = {};  // by the op of this switch, in one layer
-    std::string_view no_closed_form = {};     // why `saves` is not known; empty if it is
-    std::string_view no_closed_form_with_dropout = {};  // the same, where attention has dropout
-    std::string_view former_name = {};                  // from older files; still read
+    std::string_view former_name = {};        // from older files; still read
 };
 
 template <typename Enum>
@@ -118,8 +123,20 @@ inline constexpr std::array<SavedTensor, 3> kEagerSaves{
      {"dropped_probs", kScoresTerm, SavedWhen::kDropout}}};
 inline constexpr std::array<SavedTensor, 2> kRecomputeDropoutSaves{
     {{"attention_probs", kScoresTerm}, {kDropoutMask, kScoresTerm, SavedWhen::kDropout}}};
-inline constexpr std::array<SavedTensor, 1> kFlashSaves{
-    {{"logsumexp", {Unit::kHeadRows, Scale::kBytes, 4}}}};
+/// CUDA's kernels of flash attention and cuDNN save where the generator of random numbers stood,
+/// with or without dropout. Those of efficient attention keep that on the host, and round rows.
+inline constexpr std::array<SavedTensor, 3> kFlashSaves{
+    {{"logsumexp", {Unit::kHeadRows, Scale::kBytes, 4}},
+     {kGeneratorState, {Unit::kLayer, Scale::kBytes, 16}, SavedWhen::kOffCpu},
+     {kGeneratorState, {Unit::kLayer, Scale::kBytes, 8}, SavedWhen::kOffCpu}}};
+inline constexpr std::array<SavedTensor, 2> kEfficientSaves{
+    {{"logsumexp", {Unit::kHeadRowsBy32, Scale::kBytes, 4}},
+     {"attention_bias", {Unit::kRowsBy16, Scale::kElement}, SavedWhen::kPaddedRows}}};
+inline constexpr std::array<SavedTensor, 4> kCudnnSaves{
+    {{"logsumexp", {Unit::kHeadRows, Scale::kBytes, 4}},
+     {kGeneratorState, {Unit::kLayer, Scale::kBytes, 8}},
+     {kGeneratorState, {Unit::kLayer, Scale::kBytes, 8}},
+     {"attention_bias", {Unit::kRowsBy16, Scale::kElement}, SavedWhen::kPaddedRows}}};
 
 /// How a mask is stored; the count is that of the op that draws it.
 inline constexpr std::array<SavedTensor, 2> kByteMasks{
@@ -187,7 +204,8 @@ inline constexpr Switch<Gelu, 4> kGeluSwitch{
         {Gelu::kPython,
          {.name = "python",
           .phrase = "unfused GELU",
-          .in_search = false,  // it only takes more: it is there to compare with other libraries
+          .search =
+              Search::kNever,  // it only takes more: it is there to compare with other libraries
           .saves = kPythonGeluSaves}},
     }}};
 
@@ -205,9 +223,6 @@ inline constexpr Switch<LayerNorm, 2> kLayerNormSwitch{
           .uses_implementation = true,
           .saves = kLayerNormFromOutputSaves}},
     }}};
-
-inline constexpr std::string_view kUnknownSaves =
-    "the tensors that efficient and cuDNN attention save depend on the GPU";
 
 inline constexpr Switch<Attention, 5> kAttentionSwitch{
     .name = "attention",
@@ -235,9 +250,7 @@ inline constexpr Switch<Attention, 5> kAttentionSwitch{
                    .takes_padding = false},
           .is_fused_attention = true,
           .has_cpu_dropout = false,
-          .saves = kFlashSaves,
-          .no_closed_form_with_dropout =
-              "the tensors that flash attention saves for its dropout have not been checked"}},
+          .saves = kFlashSaves}},
         {Attention::kEfficient,
          {.name = "efficient",
           .phrase = "memory-efficient attention",
@@ -246,7 +259,7 @@ inline constexpr Switch<Attention, 5> kAttentionSwitch{
                    .head_load_bytes = 16,
                    .takes_padding_with_causality = false},
           .is_fused_attention = true,
-          .no_closed_form = kUnknownSaves}},
+          .saves = kEfficientSaves}},
         {Attention::kCudnn,
          {.name = "cudnn",
           .phrase = "cuDNN attention",
@@ -257,7 +270,7 @@ inline constexpr Switch<Attention, 5> kAttentionSwitch{
                    .max_head_dim = 128,
                    .takes_padding_with_causality = false},
           .is_fused_attention = true,
-          .no_closed_form = kUnknownSaves}},
+          .saves = kCudnnSaves}},
     }}};
 
 inline constexpr Switch<Masks, 3> kMasksSwitch{
@@ -287,16 +300,18 @@ inline constexpr Switch<Checkpoint, 4> kCheckpointSwitch{
     .rows = {{
         {Checkpoint::kNone, {.name = "none", .phrase = "no checkpointing"}},
         {Checkpoint::kPerLayer,
-         {.name = "per_layer", .phrase = "checkpointing", .saves = kCheckpointedLayerSaves}},
+         {.name = "per_layer",
+          .phrase = "checkpointing",
+          .search = Search::kOnBest,
+          .saves = kCheckpointedLayerSaves}},
         {Checkpoint::kSqrt,  // the first layer of each checkpoint saves its input
          {.name = "sqrt",
           .phrase = "checkpointing of several layers at once",
-          .in_search = false,
+          .search = Search::kNever,
           .saves = kCheckpointedLayerSaves}},
         {Checkpoint::kAttentionCore,  // what eager attention saves is saved no more
          {.name = "attention_core",
           .phrase = "checkpointing of attention",
-          .in_search = false,
           .needs = "attention=eager,fusion=none"}},
     }}};
 
@@ -310,19 +325,16 @@ inline constexpr Switch<Fusion, 4> kFusionSwitch{
         {Fusion::kTempo,  // the fused ops save what their steps save, and have one form of each
          {.name = "tempo",
           .phrase = "fused GELU and LayerNorm",
-          .in_search = false,
           .needs = "gelu=in_place,layer_norm=from_output,dropout=tempo,implementation=ours"}},
         {Fusion::kSubstation,  // the layer is one op, which saves all that its forward writes
          {.name = "substation",
           .phrase = "Substation's fused kernels",
-          .in_search = false,
           .needs = "gelu=original,layer_norm=original,attention=eager,masks=byte,dropout=tempo,"
                    "implementation=ours,qkv=model",
           .saves = kSubstationSaves}},
         {Fusion::kDeepSpeed,  // the fused ops save what their steps save
          {.name = "deepspeed",
           .phrase = "DeepSpeed's fused kernels",
-          .in_search = false,
           .needs = "dropout=tempo,implementation=ours,qkv=model"}},
     }}};
 
@@ -334,20 +346,19 @@ inline constexpr Switch<Qkv, 5> kQkvSwitch{
     .member = &Recipe::qkv,
     .is_for_step = false,
     .rows = {{
-        {Qkv::kModel,
-         {.name = "model",
-          .phrase = "query, key and value as the model has them",
-          .in_search = false}},
+        {Qkv::kModel, {.name = "model", .phrase = "query, key and value as the model has them"}},
         {Qkv::kSeparate,
          {.name = "separate",
           .phrase = "query, key and value in three products",
-          .in_search = false}},
+          .search = Search::kNever}},
         {Qkv::kQueryKey,
-         {.name = "qk", .phrase = "query and key in one product", .in_search = false}},
+         {.name = "qk", .phrase = "query and key in one product", .search = Search::kNever}},
         {Qkv::kKeyValue,
-         {.name = "kv", .phrase = "key and value in one product", .in_search = false}},
+         {.name = "kv", .phrase = "key and value in one product", .search = Search::kNever}},
         {Qkv::kFused,
-         {.name = "fused", .phrase = "query, key and value in one product", .in_search = false}},
+         {.name = "fused",
+          .phrase = "query, key and value in one product",
+          .search = Search::kOnBest}},
     }}};
 
 inline constexpr Switch<Dropout, 2> kDropoutSwitch{
@@ -356,8 +367,8 @@ inline constexpr Switch<Dropout, 2> kDropoutSwitch{
     .member = &Recipe::dropout,
     .is_for_step = false,
     .rows = {{
-        {Dropout::kTempo, {.name = "tempo", .phrase = "tempo::dropout", .in_search = false}},
-        {Dropout::kStock, {.name = "stock", .phrase = "torch's dropout", .in_search = false}},
+        {Dropout::kTempo, {.name = "tempo", .phrase = "tempo::dropout", .search = Search::kNever}},
+        {Dropout::kStock, {.name = "stock", .phrase = "torch's dropout", .search = Search::kNever}},
     }}};
 
 inline constexpr Switch<Optimizer, 4> kOptimizerSwitch{
@@ -366,12 +377,12 @@ inline constexpr Switch<Optimizer, 4> kOptimizerSwitch{
     .member = &Recipe::optimizer,
     .is_for_step = true,
     .rows = {{
-        {Optimizer::kSgd, {.name = "sgd", .phrase = "SGD", .in_search = false}},
-        {Optimizer::kAdamW, {.name = "adamw", .phrase = "foreach AdamW", .in_search = false}},
+        {Optimizer::kSgd, {.name = "sgd", .phrase = "SGD", .search = Search::kNever}},
+        {Optimizer::kAdamW, {.name = "adamw", .phrase = "foreach AdamW", .search = Search::kNever}},
         {Optimizer::kAdamWLoop,
-         {.name = "adamw_loop", .phrase = "AdamW tensor by tensor", .in_search = false}},
+         {.name = "adamw_loop", .phrase = "AdamW tensor by tensor", .search = Search::kNever}},
         {Optimizer::kAdamWFused,
-         {.name = "adamw_fused", .phrase = "fused AdamW", .in_search = false}},
+         {.name = "adamw_fused", .phrase = "fused AdamW", .search = Search::kNever}},
     }}};
 
 inline constexpr Switch<Implementation, 2> kImplementationSwitch{
@@ -380,12 +391,13 @@ inline constexpr Switch<Implementation, 2> kImplementationSwitch{
     .member = &Recipe::implementation,
     .is_for_step = true,
     .rows = {{
-        {Implementation::kOurs, {.name = "ours", .phrase = "our kernels", .in_search = false}},
+        {Implementation::kOurs,
+         {.name = "ours", .phrase = "our kernels", .search = Search::kNever}},
         {Implementation::kPublished,
          {.name = "published",
           .phrase = "the kernels of Tempo's 2022 release",
           .runs_on = RunsOn::kPrediction,
-          .in_search = false}},
+          .search = Search::kNever}},
     }}};
 
 /// In the order of canonical text.

@@ -262,16 +262,9 @@ Result<void> validate_checkpoint(const Workload& w, const Recipe& recipe) {
         w.recipe_name, checkpoint.name, differing_switches(needed, recipe));
 }
 
-/// torch's own dropout draws another mask each time it runs, and saves it as bytes.
+/// torch's own dropout saves its mask as bytes, and cannot draw one mask again by itself.
 Result<void> validate_stock_dropout(const Workload& w, const Recipe& recipe) {
     if (recipe.dropout != Dropout::kStock) return {};
-    if (recipe.checkpoint != Checkpoint::kNone) {
-        return fail_fields({"recipe"},
-                           "The recipe '{}' reruns a checkpointed forward with dropout=stock, "
-                           "whose masks would differ and make the gradients wrong: choose "
-                           "dropout=tempo or checkpoint=none.",
-                           w.recipe_name);
-    }
     if (recipe.attention == Attention::kRecomputeDropout) {
         return fail_fields({"recipe"},
                            "The recipe '{}' cannot recompute the dropout of attention with "
@@ -294,12 +287,13 @@ Result<void> validate_recipe(const Workload& w, const Recipe& recipe) {
         usual.masks = {};
         usual.dropout = {};
         usual.optimizer = Recipe{}.optimizer;
+        if (layers_per_checkpoint(recipe.checkpoint, 1) > 0) usual.checkpoint = {};
         if (usual != Recipe{}) {
             return fail_fields(
                 {"recipe"},
                 "The recipe '{}' changes ops that {} does not have (GELU, LayerNorm, "
-                "scaled attention): choose original with masks, dropout or an "
-                "optimizer.",
+                "scaled attention): choose original with masks, dropout, checkpoints of whole "
+                "layers or an optimizer.",
                 w.recipe_name, w.model.name);
         }
     }

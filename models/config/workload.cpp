@@ -139,6 +139,11 @@ int64_t sequences_per_step(const Workload& workload) {
     return workload.batch_size * workload.gradient_accumulation_steps;
 }
 
+double sequences_per_s(const Workload& workload, int64_t step_time_ns) {
+    return static_cast<double>(sequences_per_step(workload)) * 1e9 /
+           static_cast<double>(step_time_ns);
+}
+
 Workload workload_of_layer(const Workload& workload, int64_t layer) {
     Workload uniform = workload;
     uniform.recipe = recipe_of_layer(layer_recipes_of(workload), layer);

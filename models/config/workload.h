@@ -57,6 +57,7 @@ Workload with_recipe(Workload workload, LayerRecipes layer_recipes);  // named b
 LayerRecipes layer_recipes_of(const Workload& workload);
 /// Sequences that one step trains: B in each micro-batch.
 int64_t sequences_per_step(const Workload& workload);
+double sequences_per_s(const Workload& workload, int64_t step_time_ns);
 /// The same step with this layer's recipe in all layers.
 Workload workload_of_layer(const Workload& workload, int64_t layer);
 /// The recipe outside the layers first, then those of the layers, each once.

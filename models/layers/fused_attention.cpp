@@ -1,5 +1,7 @@
 #include "models/layers/fused_attention.h"
 
+#include "models/observer/observer.h"
+
 #include <ATen/ops/_scaled_dot_product_cudnn_attention.h>
 #include <ATen/ops/_scaled_dot_product_efficient_attention.h>
 #include <ATen/ops/_scaled_dot_product_flash_attention.h>
@@ -19,7 +21,7 @@ FusedAttention flash_on_cpu(const Tensor& query, const Tensor& key, const Tensor
     }
     auto [out, logsumexp] = at::_scaled_dot_product_flash_attention_for_cpu(query, key, value, 0.0,
                                                                             options.causal, mask);
-    return {out, logsumexp};
+    return {.out = out, .logsumexp = logsumexp, .generator_state = {}};
 }
 
 /// [B, S] -> [B, A, S, S] without copies, in the dtype of the query; rows padded to a multiple of
@@ -31,8 +33,9 @@ std::optional<Tensor> attention_bias(const std::optional<Tensor>& mask, const Te
     const int64_t seq_len = query.size(2);
     Tensor bias = mask->to(query.scalar_type());
     if (seq_len % kMultiple != 0) {
-        bias = at::constant_pad_nd(bias, {0, kMultiple - seq_len % kMultiple})
-                   .slice(/*dim=*/1, /*start=*/0, /*end=*/seq_len);
+        bias = at::constant_pad_nd(bias, {0, kMultiple - seq_len % kMultiple});
+        name_tensor(bias, "attention_bias");
+        bias = bias.slice(/*dim=*/1, /*start=*/0, /*end=*/seq_len);
     }
     return bias.unsqueeze(1).unsqueeze(1).expand({query.size(0), query.size(1), seq_len, seq_len});
 }
@@ -51,19 +54,23 @@ FusedAttention fused_attention(Attention backend, const Tensor& query, const Ten
             TORCH_CHECK(!options.additive_mask, "flash attention has no padding mask on CUDA");
             const auto result = at::_scaled_dot_product_flash_attention(query, key, value, p,
                                                                         options.causal, false);
-            return {std::get<0>(result), std::get<1>(result)};
+            return {std::get<0>(result),
+                    std::get<1>(result),
+                    {std::get<6>(result), std::get<7>(result)}};
         }
         case Attention::kEfficient: {
             const auto result = at::_scaled_dot_product_efficient_attention(
                 query, key, value, attention_bias(options.additive_mask, query), kForBackward, p,
                 options.causal);
-            return {std::get<0>(result), std::get<1>(result)};
+            return {std::get<0>(result), std::get<1>(result), {}};
         }
         case Attention::kCudnn: {
             const auto result = at::_scaled_dot_product_cudnn_attention(
                 query, key, value, attention_bias(options.additive_mask, query), kForBackward, p,
                 options.causal, false);
-            return {std::get<0>(result), std::get<1>(result)};
+            return {std::get<0>(result),
+                    std::get<1>(result),
+                    {std::get<6>(result), std::get<7>(result)}};
         }
         case Attention::kEager:
         case Attention::kRecomputeDropout:

@@ -5,6 +5,7 @@
 #include <ATen/core/Tensor.h>
 
 #include <optional>
+#include <vector>
 
 /// Attention that never writes its probabilities. Each backend of scaled_dot_product_attention is
 /// called by its own op, because the composite op would choose one itself.
@@ -19,6 +20,9 @@ struct FusedAttentionOptions {
 struct FusedAttention {
     at::Tensor out;        // [B, A, S, D], a view of [B, S, A, D]
     at::Tensor logsumexp;  // saved for backward
+    // Saved too: from where the kernel's dropout drew. Flash attention and cuDNN on CUDA keep it,
+    // also without dropout.
+    std::vector<at::Tensor> generator_state;
 };
 
 /// query, key and value are [B, A, S, D], transposed views of [B, S, A, D]. Dense tensors would

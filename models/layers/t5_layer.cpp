@@ -184,7 +184,8 @@ T5Layer::AttentionBlock T5Layer::make_attention(ParameterStore& store, const Wor
 }
 
 T5Layer::T5Layer(ParameterStore& store, const Workload& workload, int64_t index)
-    : module_path_(stack_of(workload) + std::to_string(index)),
+    : checkpoint_(workload.recipe.checkpoint),
+      module_path_(stack_of(workload) + std::to_string(index)),
       mlp_path_(is_decoder(workload) ? "layer.2" : "layer.1"),
       self_attention_(make_attention(store, workload, index, false)),
       cross_attention_(is_decoder(workload)

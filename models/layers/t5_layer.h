@@ -67,7 +67,7 @@ public:
     Tensor operator()(const Tensor& x, const ForwardContext& context) const override;
     void refresh() override {}
     const std::string& module_path() const override { return module_path_; }
-    Checkpoint checkpoint() const override { return Checkpoint::kNone; }
+    Checkpoint checkpoint() const override { return checkpoint_; }
 
 private:
     /// Attention to `states` between normalization and residual.
@@ -83,6 +83,7 @@ private:
                   const ForwardContext& context) const;
     Tensor feed_forward(const Tensor& x, const ForwardContext& context) const;
 
+    Checkpoint checkpoint_;
     std::string module_path_;  // "encoder.block.3"
     std::string mlp_path_;     // "layer.1", in a decoder "layer.2"
     AttentionBlock self_attention_;

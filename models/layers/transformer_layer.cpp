@@ -242,7 +242,6 @@ Tensor SelfAttention::by_core(const ops::Heads& heads, const ForwardContext& con
     {
         const ModuleScope module_path("scores");
         scores = at::bmm(query, key.transpose(1, 2));
-        if (fp32_softmax_) scores = scores.to(at::kFloat);
     }
     const ModuleScope module_path("core");
     const Tensor merged =
@@ -265,6 +264,7 @@ Tensor SelfAttention::fused(const Heads& heads, const ForwardContext& context) c
     name_tensor(heads.key, "key");
     name_tensor(heads.value, "value");
     name_tensor(attention.logsumexp, "logsumexp");
+    for (const Tensor& state : attention.generator_state) name_tensor(state, "generator_state");
     return merge_heads(attention.out);  // [B, S, H], a view of out
 }
 

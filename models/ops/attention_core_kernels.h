@@ -6,8 +6,20 @@
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
 
+#include <limits>
+
 /// Softmax and dropout of attention and the ops of its backward, on tensors, without autograd.
 namespace models::ops {
+
+/// The lowest number of a wider type would be -inf here, and a row of nothing else NaN: it becomes
+/// the lowest number of this type.
+inline Tensor in_type_of_scores(const Tensor& mask, at::ScalarType type) {
+    if (mask.scalar_type() == type || type == at::kDouble) return mask.to(type);
+    double lowest = std::numeric_limits<float>::lowest();
+    if (type == at::kHalf) lowest = std::numeric_limits<c10::Half>::lowest();
+    if (type == at::kBFloat16) lowest = std::numeric_limits<c10::BFloat16>::lowest();
+    return mask.clamp_min(lowest).to(type);
+}
 
 /// Checks the mask: [B, S] of any floating-point dtype, for B sequences of `num_heads` heads each.
 /// Returns it in the dtype of scores, or undefined.
@@ -23,7 +35,7 @@ inline Tensor checked_additive_mask(const MaybeTensor& mask, const Tensor& score
                 scores.sym_size(0) / num_heads, ", ", scores.sym_size(2), "]");
     check_floating(*mask, "additive_mask");
     check_device(*mask, "additive_mask", scores);
-    return mask->to(scores.scalar_type()).contiguous();
+    return in_type_of_scores(*mask, scores.scalar_type()).contiguous();
 }
 
 inline void check_scores(const Tensor& scores, const char* argument) {

@@ -6,24 +6,29 @@
 
 #include <vector>
 
-// torch.ops.tempo under autocast, with the dtypes of torch's own ops: norms and softmax in float,
-// ops of a linear layer in autocast's dtype. gelu and dropout keep the dtype of their input.
+// torch.ops.tempo under autocast, with the dtypes of torch's own ops: norms in float, ops of a
+// linear layer in autocast's dtype. gelu and dropout keep the dtype of their input, and so does
+// attention: its kernels compute in float whatever the scores are, so what a matrix multiplication
+// wrote in 16 bits stays there, where torch's softmax goes over to float.
 
 namespace models::ops {
 namespace {
 
 using at::autocast::get_autocast_dtype;
 
-/// The dtype to which tensor argument `index` is cast.
-using TypeOfArgument = at::ScalarType (*)(std::size_t index, c10::DeviceType device);
+/// The dtype to which tensor argument `index` of dtype `own` is cast.
+using TypeOfArgument = at::ScalarType (*)(std::size_t index, at::ScalarType own,
+                                          at::ScalarType autocast);
 
-at::ScalarType in_float(std::size_t, c10::DeviceType) { return at::kFloat; }
-at::ScalarType in_autocast_type(std::size_t, c10::DeviceType device) {
-    return get_autocast_dtype(device);
+at::ScalarType in_float(std::size_t, at::ScalarType, at::ScalarType) { return at::kFloat; }
+at::ScalarType in_autocast_type(std::size_t, at::ScalarType, at::ScalarType autocast) {
+    return autocast;
 }
-/// scores, value, additive_mask: `value` is an input of a matrix multiplication.
-at::ScalarType of_attention_core(std::size_t index, c10::DeviceType device) {
-    return index == 1 ? get_autocast_dtype(device) : at::kFloat;
+/// scores, value, additive_mask: `value` is an input of a matrix multiplication; the mask takes the
+/// dtype of the scores in the op.
+at::ScalarType of_attention_core(std::size_t index, at::ScalarType own, at::ScalarType autocast) {
+    const bool keeps = index != 1 && own == at::kFloat;
+    return keeps ? own : autocast;
 }
 
 /// Casts the arguments and calls the op without autocast. Autograd records the casts.
@@ -31,14 +36,17 @@ template <c10::DeviceType device, TypeOfArgument type_of>
 void call_with_casts(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
     const c10::impl::ExcludeDispatchKeyGuard no_autocast(
         at::autocast::get_autocast_dispatch_key_from_device_type(device));
+    const at::ScalarType autocast = get_autocast_dtype(device);
     const std::size_t first = stack->size() - op.schema().arguments().size();
     for (std::size_t i = first; i < stack->size(); ++i) {
         c10::IValue& value = (*stack)[i];
-        const at::ScalarType type = type_of(i - first, device);
         if (value.isTensor()) {
-            value = at::autocast::cached_cast(type, value.toTensor(), device);
+            const at::Tensor tensor = value.toTensor();
+            const at::ScalarType type = type_of(i - first, tensor.scalar_type(), autocast);
+            value = at::autocast::cached_cast(type, tensor, device);
         } else if (value.isTensorList()) {
             const std::vector<at::Tensor> tensors = value.toTensorVector();
+            const at::ScalarType type = type_of(i - first, at::kFloat, autocast);
             value = at::autocast::cached_cast(type, at::TensorList(tensors), device);
         }
     }

@@ -3,12 +3,15 @@
 #include "models/observer/observer.h"
 #include "models/ops/autocast_scope.h"
 
+#include <ATen/Context.h>
 #include <ATen/SequenceNumber.h>
+#include <ATen/core/Generator.h>
 #include <ATen/core/grad_mode.h>
 #include <ATen/record_function.h>
 #include <torch/csrc/autograd/autograd.h>
 #include <torch/csrc/autograd/custom_function.h>
 
+#include <mutex>
 #include <optional>
 #include <utility>
 
@@ -19,10 +22,41 @@ using at::Tensor;
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
+/// From where torch's generator of `device` draws: a tensor on the CPU, 5056 bytes for the CPU's
+/// generator and 16 for a GPU's.
+Tensor generator_state(at::Device device) {
+    at::Generator generator = at::globalContext().defaultGenerator(device);
+    const std::lock_guard lock(generator.mutex());
+    return generator.get_state();
+}
+
+void set_generator_state(at::Device device, const Tensor& state) {
+    at::Generator generator = at::globalContext().defaultGenerator(device);
+    const std::lock_guard lock(generator.mutex());
+    generator.set_state(state);
+}
+
+/// torch's generator of `device` draws from `state` on for the lifetime of the object.
+class GeneratorScope {
+public:
+    GeneratorScope(at::Device device, const Tensor& state)
+        : device_(device), outer_(generator_state(device)) {
+        set_generator_state(device_, state);
+    }
+    ~GeneratorScope() { set_generator_state(device_, outer_); }
+    GeneratorScope(const GeneratorScope&) = delete;
+    GeneratorScope& operator=(const GeneratorScope&) = delete;
+
+private:
+    at::Device device_;
+    Tensor outer_;
+};
+
 /// State of the autograd node beside its inputs. An IValue carries it as a CustomClassHolder.
 struct Rerun : torch::CustomClassHolder {
     CheckpointedRun run;
     std::optional<at::ScalarType> autocast_dtype;  // in forward; backward itself runs without
+    Tensor generator_state;                        // before forward ran
 };
 
 struct CheckpointFunction : torch::autograd::Function<CheckpointFunction> {
@@ -51,6 +85,7 @@ struct CheckpointFunction : torch::autograd::Function<CheckpointFunction> {
         {
             const at::AutoGradMode grad(true);
             const AutocastScope autocast(inputs[0].device().type(), rerun->autocast_dtype);
+            const GeneratorScope generator(inputs[0].device(), rerun->generator_state);
             y = rerun->run(inputs);
         }
         // Re-entrant: parameter gradients accumulate inside; this node returns those of its inputs.
@@ -74,6 +109,7 @@ Tensor checkpoint(const std::string& module_path, CheckpointedRun run, at::Tenso
     auto rerun = c10::make_intrusive<Rerun>();
     rerun->run = std::move(run);
     rerun->autocast_dtype = AutocastScope::current(inputs[0].device().type());
+    rerun->generator_state = generator_state(inputs[0].device());
     // This is no dispatcher op, so it announces itself, with the sequence number that its node is
     // about to get.
     const RootModuleScope charged(module_path);

@@ -1,4 +1,11 @@
+#include <torch/csrc/autograd/VariableTypeUtils.h>
+#include <torch/csrc/autograd/autograd_not_implemented_fallback.h>
 #include <torch/library.h>
+
+#include <cstring>
+#include <string>
+#include <utility>
+#include <vector>
 
 // The schemas of torch.ops.tempo. Each differentiable op uses a pair of ops without autograd,
 // `*_forward` and `*_backward`, which CPU, CUDA and Meta implement. The differentiable op is one
@@ -9,35 +16,94 @@
 //        so that torch.compile traces once for all steps, not once per step
 // save   "output" or "normalized": what LayerNorm saves; the caller decides, no op reads values
 
+namespace {
+
+// Torch's own kernels for ops without a derivative know arguments that are written only if the op
+// also returns them.
+
+/// Calls an op that writes into arguments, where nothing requires a gradient.
+void refuse_gradients(const c10::OperatorHandle& op, c10::DispatchKeySet keys,
+                      torch::jit::Stack* stack) {
+    const std::size_t first = stack->size() - op.schema().arguments().size();
+    for (std::size_t i = first; at::GradMode::is_enabled() && i < stack->size(); ++i) {
+        const c10::IValue& value = (*stack)[i];
+        TORCH_CHECK(!value.isTensor() || !value.toTensor().requires_grad(),
+                    "tempo: ", op.schema().name(), " has no derivative, and its argument ",
+                    op.schema().arguments()[i - first].name(),
+                    " requires a gradient; call it under torch.no_grad()");
+    }
+    const at::AutoDispatchBelowAutograd guard;
+    op.redispatchBoxed(keys & c10::after_autograd_keyset, stack);
+}
+
+/// Calls an op that writes into arguments, and counts up their versions.
+void count_versions(const c10::OperatorHandle& op, c10::DispatchKeySet keys,
+                    torch::jit::Stack* stack) {
+    const std::vector<c10::Argument>& arguments = op.schema().arguments();
+    std::vector<at::Tensor> written;
+    for (std::size_t i = 0; i < arguments.size(); ++i) {
+        const c10::AliasInfo* const alias = arguments[i].alias_info();
+        if (alias == nullptr || !alias->isWrite()) continue;
+        written.push_back((*stack)[stack->size() - arguments.size() + i].toTensor());
+    }
+    {
+        const at::AutoDispatchBelowADInplaceOrView guard;
+        op.redispatchBoxed(keys & c10::after_ADInplaceOrView_keyset, stack);
+    }
+    for (const at::Tensor& tensor : written) torch::autograd::increment_version(tensor);
+}
+
+}  // namespace
+
 TORCH_LIBRARY(tempo, m) {
     const std::vector<at::Tag> traceable{at::Tag::pt2_compliant_tag};
     const auto def = [&](const char* schema) { m.def(schema, traceable); };
+    // An op of a pair has no derivative: backward through it is an error. One that writes into an
+    // argument counts up its version, so autograd refuses a tensor that was saved before.
+    const auto pair = [&](const char* schema) {
+        def(schema);
+        const std::string name(schema, std::strchr(schema, '('));
+        const auto add = [&](c10::DispatchKey key, torch::CppFunction kernel) {
+            m.impl(name.c_str(), torch::dispatch(key, std::move(kernel)));
+        };
+        using enum c10::DispatchKey;
+        if (std::strstr(schema, "(a!)") == nullptr) {
+            return add(Autograd, torch::autograd::autogradNotImplementedFallback());
+        }
+        add(Autograd, torch::CppFunction::makeFromBoxedFunction<&refuse_gradients>());
+        add(ADInplaceOrView, torch::CppFunction::makeFromBoxedFunction<&count_versions>());
+    };
 
     def("dropout(Tensor x, float p, str masks, SymInt[] key) -> Tensor");
-    def("dropout_forward(Tensor x, float p, str masks, SymInt[] key) -> (Tensor, Tensor)");
-    def("dropout_backward(Tensor dy, Tensor keep_mask, float p, str masks, SymInt[] key)"
+    pair("dropout_forward(Tensor x, float p, str masks, SymInt[] key) -> (Tensor, Tensor)");
+    pair(
+        "dropout_backward(Tensor dy, Tensor keep_mask, float p, str masks, SymInt[] key)"
         " -> Tensor");
 
     def("gelu(Tensor x, bool tanh=False, str masks=\"bit\") -> Tensor");
-    def("gelu_forward(Tensor x, bool tanh, str masks) -> (Tensor, Tensor)");
-    def("gelu_backward(Tensor dy, Tensor y, Tensor branch_mask, bool tanh, str masks) -> Tensor");
+    pair("gelu_forward(Tensor x, bool tanh, str masks) -> (Tensor, Tensor)");
+    pair("gelu_backward(Tensor dy, Tensor y, Tensor branch_mask, bool tanh, str masks) -> Tensor");
     def("gelu_linear(Tensor x, Tensor weight, Tensor bias, bool tanh=False) -> Tensor");
 
     // gelu(x + bias), the bias along the last dimension.
     def("bias_gelu(Tensor x, Tensor bias, bool tanh=False, str masks=\"bit\") -> Tensor");
-    def("bias_gelu_forward(Tensor x, Tensor bias, bool tanh, str masks) -> (Tensor, Tensor)");
+    pair("bias_gelu_forward(Tensor x, Tensor bias, bool tanh, str masks) -> (Tensor, Tensor)");
 
     def("layer_norm(Tensor x, Tensor? gamma, Tensor? beta, float eps=1e-05, str save=\"output\")"
         " -> Tensor");
-    def("layer_norm_forward(Tensor x, Tensor? gamma, Tensor? beta, float eps, str save)"
+    pair(
+        "layer_norm_forward(Tensor x, Tensor? gamma, Tensor? beta, float eps, str save)"
         " -> (Tensor, Tensor, Tensor)");
-    def("layer_norm_backward(Tensor dy, Tensor saved, Tensor? gamma, Tensor? beta, Tensor rstd,"
+    pair(
+        "layer_norm_backward(Tensor dy, Tensor saved, Tensor? gamma, Tensor? beta, Tensor rstd,"
         " str save) -> (Tensor, Tensor, Tensor)");
 
     def("rms_norm(Tensor x, Tensor? gamma, float eps=1e-06, str save=\"output\") -> Tensor");
-    def("rms_norm_forward(Tensor x, Tensor? gamma, float eps, str save)"
+    pair(
+        "rms_norm_forward(Tensor x, Tensor? gamma, float eps, str save)"
         " -> (Tensor, Tensor, Tensor)");
-    def("rms_norm_backward(Tensor dy, Tensor saved, Tensor? gamma, Tensor rstd, str save)"
+    pair(
+        "rms_norm_backward(Tensor dy, Tensor saved, Tensor? gamma, Tensor rstd, str save)"
         " -> (Tensor, Tensor)");
 
     // layer_norm(residual + dropout(x)); `_sum` also returns residual + dropout(x).
@@ -45,10 +111,12 @@ TORCH_LIBRARY(tempo, m) {
         " str masks, SymInt[] key, float eps=1e-05, str save=\"output\") -> Tensor");
     def("residual_layer_norm_sum(Tensor x, Tensor residual, Tensor? gamma, Tensor? beta, float p,"
         " str masks, SymInt[] key, float eps=1e-05, str save=\"output\") -> (Tensor, Tensor)");
-    def("residual_layer_norm_forward(Tensor x, Tensor residual, Tensor? gamma, Tensor? beta,"
+    pair(
+        "residual_layer_norm_forward(Tensor x, Tensor residual, Tensor? gamma, Tensor? beta,"
         " float p, str masks, SymInt[] key, float eps, str save, bool with_sum)"
         " -> (Tensor, Tensor, Tensor, Tensor, Tensor)");
-    def("residual_layer_norm_backward(Tensor dy, Tensor? dsum, Tensor saved, Tensor? gamma,"
+    pair(
+        "residual_layer_norm_backward(Tensor dy, Tensor? dsum, Tensor saved, Tensor? gamma,"
         " Tensor? beta, Tensor rstd, Tensor keep_mask, float p, str masks, SymInt[] key, str save)"
         " -> (Tensor, Tensor, Tensor, Tensor)");
 
@@ -56,12 +124,15 @@ TORCH_LIBRARY(tempo, m) {
     def("attention_core(Tensor scores, Tensor value, Tensor? additive_mask, float scale,"
         " bool causal, int num_heads, float p, str masks, SymInt[] key, bool recompute=True)"
         " -> Tensor");
-    def("softmax_dropout_forward(Tensor scores, Tensor? additive_mask, float scale, bool causal,"
+    pair(
+        "softmax_dropout_forward(Tensor scores, Tensor? additive_mask, float scale, bool causal,"
         " int num_heads, float p, str masks, SymInt[] key) -> (Tensor, Tensor, Tensor)");
-    def("softmax_dropout_recompute(Tensor probs, Tensor keep_mask, float p, str masks,"
+    pair(
+        "softmax_dropout_recompute(Tensor probs, Tensor keep_mask, float p, str masks,"
         " SymInt[] key) -> Tensor");
     // Returns nothing: torch.compile can functionalize in-place ops of this form only.
-    def("softmax_dropout_backward_(Tensor(a!) ddropped, Tensor probs, Tensor keep_mask,"
+    pair(
+        "softmax_dropout_backward_(Tensor(a!) ddropped, Tensor probs, Tensor keep_mask,"
         " float scale, float p, str masks, SymInt[] key) -> ()");
 
     // The fused passes of Substation's and DeepSpeed's layers. activation: "none", "relu", "gelu"
@@ -70,21 +141,27 @@ TORCH_LIBRARY(tempo, m) {
     def("bias_activation_linear(Tensor x, Tensor bias, Tensor weight, str activation) -> Tensor");
     def("bias_dropout_residual(Tensor x, Tensor bias, Tensor residual, float p, str masks,"
         " SymInt[] key) -> Tensor");
-    def("bias_dropout_forward(Tensor x, Tensor? bias, Tensor? residual, str activation,"
+    pair(
+        "bias_dropout_forward(Tensor x, Tensor? bias, Tensor? residual, str activation,"
         " bool with_biased, float p, str masks, SymInt[] key) -> (Tensor, Tensor, Tensor)");
-    def("bias_dropout_backward(Tensor dy, Tensor? x, Tensor? bias, Tensor keep_mask,"
+    pair(
+        "bias_dropout_backward(Tensor dy, Tensor? x, Tensor? bias, Tensor keep_mask,"
         " str activation, float p, str masks, SymInt[] key) -> (Tensor, Tensor)");
-    def("bias_backward(Tensor dy) -> Tensor");
+    pair("bias_backward(Tensor dy) -> Tensor");
     def("bias_heads(Tensor x, Tensor bias, int num_heads) -> (Tensor, Tensor, Tensor)");
-    def("bias_heads_forward(Tensor x, Tensor? bias, int num_heads) -> (Tensor, Tensor, Tensor)");
-    def("bias_heads_backward(Tensor dquery, Tensor dkey, Tensor dvalue, int num_heads)"
+    pair("bias_heads_forward(Tensor x, Tensor? bias, int num_heads) -> (Tensor, Tensor, Tensor)");
+    pair(
+        "bias_heads_backward(Tensor dquery, Tensor dkey, Tensor dvalue, int num_heads)"
         " -> (Tensor, Tensor)");
-    def("bias_residual_norm_forward(Tensor x, Tensor bias, Tensor residual, Tensor gamma,"
+    pair(
+        "bias_residual_norm_forward(Tensor x, Tensor bias, Tensor residual, Tensor gamma,"
         " Tensor beta, Tensor(a!) biased, float p, str masks, SymInt[] key, float eps)"
         " -> (Tensor, Tensor, Tensor, Tensor, Tensor)");
-    def("scale_shift_backward(Tensor dy, Tensor? dresidual, Tensor normalized, Tensor gamma,"
+    pair(
+        "scale_shift_backward(Tensor dy, Tensor? dresidual, Tensor normalized, Tensor gamma,"
         " Tensor? dlinear) -> (Tensor, Tensor, Tensor, Tensor)");
-    def("residual_norm_backward(Tensor dnormalized, Tensor centered, Tensor rstd,"
+    pair(
+        "residual_norm_backward(Tensor dnormalized, Tensor centered, Tensor rstd,"
         " Tensor keep_mask, float p, str masks, SymInt[] key) -> (Tensor, Tensor)");
 
     // One post-LN encoder layer as Substation runs it. Weights: query, key and value in one

@@ -138,14 +138,18 @@ Tensor Model::run_layers(Tensor x, const ForwardContext& context) const {
             ++last;
         }
         name_tensor(x, "hidden_states");
-        x = ops::checkpoint(layers_[first]->module_path(),
-                            [this, context, first, last](at::TensorList inputs) {
-                                Tensor hidden = inputs[0];
-                                for (std::size_t i = first; i < last; ++i)
-                                    hidden = (*layers_[i])(hidden, context);
-                                return hidden;
-                            },
-                            {x});
+        const auto run = [this, context, first, last](at::TensorList inputs) {
+            ForwardContext own = context;
+            if (own.position_bias) own.position_bias = inputs[1];
+            Tensor hidden = inputs[0];
+            for (std::size_t i = first; i < last; ++i) hidden = (*layers_[i])(hidden, own);
+            return hidden;
+        };
+        // Every checkpoint gives the shared position bias a gradient, so it is an input: backward
+        // through its own graph happens once, after the last of them.
+        std::vector<Tensor> inputs{x};
+        if (context.position_bias) inputs.push_back(*context.position_bias);
+        x = ops::checkpoint(layers_[first]->module_path(), run, inputs);
         first = last;
     }
     return x;

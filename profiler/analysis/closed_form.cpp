@@ -4,6 +4,7 @@
 #include "profiler/analysis/closed_form_text.h"
 
 #include <algorithm>
+#include <optional>
 #include <span>
 #include <string_view>
 #include <utility>
@@ -16,13 +17,21 @@ using models::SavedTensor;
 using models::SavedWhen;
 using models::Workload;
 
+/// Fused attention pads the rows of its bias to a multiple of so many elements.
+constexpr int64_t kBiasMultiple = 16;
+
+int64_t round_up(int64_t value, int64_t multiple) {
+    return (value + multiple - 1) / multiple * multiple;
+}
+
 /// Sizes of one layer in elements, and the bytes of an element and of a LayerNorm statistic.
 struct LayerSizes {
     explicit LayerSizes(const Workload& w, bool on_cpu)
         : rows(w.batch_size * w.seq_len),
           hidden(w.model.hidden_size),
           intermediate(w.model.intermediate_size),
-          head_rows(w.batch_size * w.model.num_heads * w.seq_len),
+          batch_size(w.batch_size),
+          num_heads(w.model.num_heads),
           seq_len(w.seq_len),
           element_bytes(models::weight_bytes(w.precision)),
           statistic_bytes(on_cpu && !models::is_autocast(w.precision) ? element_bytes : 4) {}
@@ -34,11 +43,17 @@ struct LayerSizes {
             case Unit::kIntermediate:
                 return rows * intermediate;
             case Unit::kScores:
-                return head_rows * seq_len;
+                return rows * num_heads * seq_len;
             case Unit::kRows:
                 return rows;
             case Unit::kHeadRows:
-                return head_rows;
+                return rows * num_heads;
+            case Unit::kHeadRowsBy32:
+                return batch_size * num_heads * round_up(seq_len, 32);
+            case Unit::kRowsBy16:
+                return batch_size * round_up(seq_len, kBiasMultiple);
+            case Unit::kLayer:
+                return 1;
             case Unit::kHiddenSquared:
                 return hidden * hidden;
             case Unit::kHiddenIntermediate:
@@ -65,7 +80,7 @@ struct LayerSizes {
         return intermediate % hidden == 0 ? intermediate / hidden : 0;
     }
 
-    int64_t rows, hidden, intermediate, head_rows, seq_len;
+    int64_t rows, hidden, intermediate, batch_size, num_heads, seq_len;
     int64_t element_bytes, statistic_bytes;
 };
 
@@ -98,17 +113,14 @@ constexpr LayerNames kPreNormNames{"ln_1_output", "ln_2_output", "hidden_states"
 /// LayerNorm saves it first, and this layer's own output takes its place in the sum.
 class LayerRows {
 public:
-    explicit LayerRows(const Workload& workload)
+    LayerRows(const Workload& workload, bool on_cpu)
         : w_(workload),
+          on_cpu_(on_cpu),
           pre_norm_(workload.model.family == Family::kGpt2),
           names_(pre_norm_ ? kPreNormNames : kPostNormNames) {}
 
     std::vector<NamedTerm> uniform() {
-        const auto checkpoint = saves_of(models::kCheckpointSwitch);
-        if (!checkpoint.empty()) {  // then the layer saves nothing else
-            for (const SavedTensor& saved : checkpoint) add(saved.tensor, saved.term);
-            return std::move(rows_);
-        }
+        if (is_checkpointed()) return checkpointed();
         const auto whole_layer = saves_of(models::kFusionSwitch);
         if (!whole_layer.empty()) {  // one op, whose switches save nothing of their own
             add_all(whole_layer);
@@ -133,6 +145,7 @@ public:
     /// A block of T5. RMSNorm saves its input, in fp32 too where that is 16-bit, and the normalized
     /// value; softmax runs in fp32. The encoder's output is an input of the stack.
     std::vector<NamedTerm> t5() {
+        if (is_checkpointed()) return checkpointed();
         const bool is_decoder = w_.model.family == Family::kT5Decoder;
         rms_norm("hidden_states");
         add("attention_input", elements(Unit::kHidden));
@@ -149,27 +162,21 @@ public:
         return std::move(rows_);
     }
 
-    /// Under autocast, a linear layer saves 16-bit copies of its input and its weight; softmax and
-    /// LayerNorm save fp32. Each of BERT's three projections makes its own copy of the input.
+    /// Under autocast a linear layer saves 16-bit copies of its input and its weight, and LayerNorm
+    /// saves and returns fp32: each product makes its own copy of it. torch's softmax saves fp32;
+    /// Tempo's ops keep what the product before them wrote in 16 bits.
     std::vector<NamedTerm> autocast() {
         if (pre_norm_) autocast_norm(names_.first_norm_input);
-        for (int copy = 0; copy < (pre_norm_ ? 1 : 3); ++copy) {
+        for (int copy = 0; copy < num_projections(); ++copy) {
             add(names_.attention_input, bytes_of(2, Unit::kHidden));
         }
         for (const char* name : {"query", "key", "value"}) add(name, bytes_of(2, Unit::kHidden));
-        add("attention_probs", bytes_of(4, Unit::kScores));
-        add_dropout_mask(Unit::kScores, w_.model.attention_dropout_p);
-        add("dropped_probs", bytes_of(2, Unit::kScores));
+        if (w_.recipe.checkpoint != models::Checkpoint::kAttentionCore) autocast_attention();
         add("context", bytes_of(2, Unit::kHidden));
         add_dropout_mask(Unit::kHidden, w_.model.hidden_dropout_p);
         autocast_norm(pre_norm_ ? names_.second_norm_input : names_.first_norm_input);
         add(names_.mlp_input, bytes_of(2, Unit::kHidden));
-        for (const SavedTensor& saved : saves_of(models::kGeluSwitch)) {
-            if (!is_saved(saved.when)) continue;
-            const bool is_mask = saved.tensor == models::kDropoutMask;
-            if (is_mask) add_mask(saved.tensor, saved.term.unit);
-            if (!is_mask) add(saved.tensor, bytes_of(2, saved.term.unit));
-        }
+        add_all(saves_of(models::kGeluSwitch), 2);
         add_dropout_mask(Unit::kHidden, w_.model.hidden_dropout_p);
         if (!pre_norm_) autocast_norm(names_.second_norm_input);
         add("attention weights", bytes_of(2 * 4, Unit::kHiddenSquared));
@@ -182,6 +189,15 @@ private:
 
     std::span<const SavedTensor> saves_of(const auto& table) const {
         return table.chosen(w_.recipe).saves;
+    }
+
+    bool is_checkpointed() const { return !saves_of(models::kCheckpointSwitch).empty(); }
+    /// A checkpointed layer saves nothing else.
+    std::vector<NamedTerm> checkpointed() {
+        for (const SavedTensor& saved : saves_of(models::kCheckpointSwitch)) {
+            add(saved.tensor, saved.term);
+        }
+        return std::move(rows_);
     }
 
     bool has_relu() const { return w_.model.family == Family::kSubstation || w_.model.is_t5(); }
@@ -203,11 +219,17 @@ private:
                 return w_.model.family == Family::kGpt2;
             case SavedWhen::kErfGelu:
                 return w_.model.family == Family::kBert;
+            case SavedWhen::kOffCpu:
+                return !on_cpu_;
+            case SavedWhen::kPaddedRows:
+                return w_.padding != models::Padding::kNone && w_.seq_len % kBiasMultiple != 0;
         }
         return false;
     }
 
-    void add_all(std::span<const SavedTensor> saves) {
+    /// `element_bytes`: of an element, where that is not e.
+    void add_all(std::span<const SavedTensor> saves,
+                 std::optional<int64_t> element_bytes = std::nullopt) {
         for (const SavedTensor& saved : saves) {
             if (!is_saved(saved.when)) continue;
             const bool is_mask =
@@ -216,7 +238,10 @@ private:
                 add_mask(saved.tensor, saved.term.unit);
             } else {
                 const bool is_element_mask = saved.tensor == models::kElementMask;
-                add(is_element_mask ? models::kDropoutMask : saved.tensor, saved.term);
+                const bool is_fixed = element_bytes && saved.term.scale == Scale::kElement;
+                add(is_element_mask ? models::kDropoutMask : saved.tensor,
+                    is_fixed ? bytes_of(*element_bytes * saved.term.in_one, saved.term.unit)
+                             : saved.term);
             }
         }
     }
@@ -256,43 +281,61 @@ private:
             add(saved.tensor == models::kInputOfNorm ? input : saved.tensor, saved.term);
         }
     }
+    /// From its output, that is an fp32 tensor beside the 16-bit copies of it.
     void autocast_norm(std::string_view input) {
-        add(input, bytes_of(4, Unit::kHidden));
-        add("mean", {Unit::kRows, Scale::kStatistic});
+        const bool from_output = w_.recipe.layer_norm == models::LayerNorm::kFromOutput;
+        add(from_output ? "layer_norm_output" : input, bytes_of(4, Unit::kHidden));
+        if (!from_output) add("mean", {Unit::kRows, Scale::kStatistic});
         add("rstd", {Unit::kRows, Scale::kStatistic});
+    }
+    /// torch's softmax returns fp32, and the product after it saves a 16-bit copy.
+    void autocast_attention() {
+        if (w_.recipe.attention != models::Attention::kEager) {
+            return add_all(saves_of(models::kAttentionSwitch), 2);
+        }
+        add("attention_probs", bytes_of(4, Unit::kScores));
+        add_dropout_mask(Unit::kScores, w_.model.attention_dropout_p);
+        add("dropped_probs", bytes_of(2, Unit::kScores));
+    }
+    /// Products that project to query, key and value.
+    int num_projections() const {
+        switch (w_.recipe.qkv) {
+            case models::Qkv::kModel:
+                return pre_norm_ ? 1 : 3;
+            case models::Qkv::kSeparate:
+                return 3;
+            case models::Qkv::kQueryKey:
+            case models::Qkv::kKeyValue:
+                return 2;
+            case models::Qkv::kFused:
+                return 1;
+        }
+        return 1;
     }
 
     const Workload& w_;
+    bool on_cpu_;
     bool pre_norm_;
     const LayerNames& names_;
     std::vector<NamedTerm> rows_;
 };
 
-/// True if a layer saves what it saves with `original`: dropout, optimizer and implementation make
-/// no difference.
-bool saves_as_original(models::Recipe recipe) {
-    recipe.dropout = {};
-    recipe.optimizer = models::Recipe{}.optimizer;
-    recipe.implementation = {};
-    return recipe == models::Recipe{};
-}
-
 /// Why there is no closed form; empty if there is one.
 std::string_view missing_reason(const Workload& w) {
-    std::string_view reason;
-    models::for_each_switch([&](const auto& table) {
-        const models::SwitchValue& value = table.chosen(w.recipe);
-        if (reason.empty()) reason = value.no_closed_form;
-        if (reason.empty() && w.model.attention_dropout_p > 0) {
-            reason = value.no_closed_form_with_dropout;
-        }
-    });
-    if (!reason.empty()) return reason;
-    if (models::is_autocast(w.precision) && w.model.is_t5()) {
-        return "none is known for T5 under autocast";
+    if (!models::is_autocast(w.precision)) return {};
+    if (w.model.is_t5()) return "none is known for T5 under autocast";
+    if (w.recipe.gelu == models::Gelu::kPython) {
+        return "none is known for gelu=python under autocast";
     }
-    if (models::is_autocast(w.precision) && !saves_as_original(w.recipe)) {
-        return "under autocast a closed form is known for the original recipe only";
+    if (models::kAttentionSwitch.chosen(w.recipe).is_fused_attention) {
+        return "none is known for fused attention under autocast";
+    }
+    if (w.recipe.fusion != models::Fusion::kNone) {
+        return "none is known for fused layers under autocast";
+    }
+    if (w.recipe.checkpoint == models::Checkpoint::kPerLayer ||
+        w.recipe.checkpoint == models::Checkpoint::kSqrt) {
+        return "none is known for checkpoints of layers under autocast";
     }
     return {};
 }
@@ -304,7 +347,7 @@ models::Result<ClosedForm> closed_form_of_layer(const Workload& workload, bool o
         return models::fail("There is no closed form to compare with: {}.", missing);
     }
     const LayerSizes sizes(workload, on_cpu);
-    LayerRows layer(workload);
+    LayerRows layer(workload, on_cpu);
     const bool autocast = models::is_autocast(workload.precision);
     const std::vector<NamedTerm> rows = autocast                 ? layer.autocast()
                                         : workload.model.is_t5() ? layer.t5()

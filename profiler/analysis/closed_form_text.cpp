@@ -9,7 +9,8 @@
 namespace profiler {
 namespace {
 
-constexpr std::array<std::string_view, 7> kUnitNames{"n", "f", "T", "R", "BAS", "H²", "HI"};
+constexpr std::array<std::string_view, 10> kUnitNames{
+    "n", "f", "T", "R", "BAS", "BAr32(S)", "Br16(S)", "" /* a layer */, "H²", "HI"};
 
 /// A unit and its factor: f is 4n if I = 4H.
 struct Multiple {
@@ -45,7 +46,8 @@ std::string unit_to_text(std::string_view name, const Coefficients& c) {
     } else if (c.elements > 0) {
         parts.push_back(fmt::format("{}e{}", coefficient(c.elements), name));
     } else if (c.bytes > 0) {
-        parts.push_back(fmt::format("{}{}", coefficient(c.bytes), name));
+        parts.push_back(name.empty() ? fmt::to_string(c.bytes)
+                                     : fmt::format("{}{}", coefficient(c.bytes), name));
     }
     return fmt::format("{}", fmt::join(parts, "+"));
 }

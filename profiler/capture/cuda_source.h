@@ -54,10 +54,10 @@ public:
     /// GPU, Cancelled, c10::Error.
     virtual void predict_step(const models::Workload& workload, const PredictedStepOptions& options,
                               const CaptureCallbacks& callbacks, Trace& trace) = 0;
-    /// The device for the recording of a program that is not ours, whose rows go into `trace`. The
-    /// program may have used CUDA before. Throws c10::Error with one sentence if it cannot be
-    /// recorded.
-    virtual std::unique_ptr<ProgramDevice> record_program(Trace& trace) = 0;
+    /// CUDA's device `device` for the recording of a program that is not ours, whose rows go into
+    /// `trace`. The program may have used CUDA before. Throws c10::Error with one sentence if it
+    /// cannot be recorded.
+    virtual std::unique_ptr<ProgramDevice> record_program(int device, Trace& trace) = 0;
     /// Driver, device and CUPTI.
     virtual std::vector<CudaCheck> checks() = 0;
 };

@@ -90,6 +90,17 @@ const std::unordered_map<std::string_view, OpKind>& op_kinds() {
         {"aten::copy_", {kElementWise, 0}},
         {"aten::embedding", {kOther, 0}},
         {"aten::embedding_dense_backward", {kOther, 1}},
+        {"aten::cudnn_convolution", {kContraction, 0}},
+        {"aten::cudnn_convolution_transpose", {kContraction, 0}},
+        {"aten::_conv_depthwise2d", {kContraction, 0}},
+        {"aten::mkldnn_convolution", {kContraction, 0}},
+        {"aten::convolution_backward", {kContraction, 0}},
+        {"aten::_cudnn_rnn", {kContraction, 0}},
+        {"aten::_cudnn_rnn_backward", {kContraction, 0}},
+        {"aten::native_batch_norm", {kNormalization, kLayerNorm}},
+        {"aten::native_batch_norm_backward", {kNormalization, kLayerNormBackward}},
+        {"aten::cudnn_batch_norm", {kNormalization, kLayerNorm}},
+        {"aten::cudnn_batch_norm_backward", {kNormalization, kLayerNormBackward}},
         {"aten::_scaled_dot_product_flash_attention", {kContraction, 0}},
         {"aten::_scaled_dot_product_flash_attention_backward", {kContraction, 0}},
         {"aten::_scaled_dot_product_efficient_attention", {kContraction, 0}},
@@ -141,11 +152,38 @@ int64_t largest(std::span<const at::Tensor> tensors) {
 
 bool is_attention(std::string_view name) { return name.starts_with("aten::_scaled_dot_product"); }
 
-/// 2 M N K summed over the batch: twice the output's elements times the contracted length.
-int64_t contraction_flop(std::string_view name, const OpInputs& inputs, int64_t output_words) {
-    if (!is_attention(name)) return 2 * output_words * inputs.contracted_length;
-    // QKᵀ and PV in forward; five GEMMs in backward, one of which recomputes QKᵀ.
-    return (name.ends_with("_backward") ? 5 : 2) * inputs.attention_flop;
+bool is_backward(std::string_view name) { return name.ends_with("_backward"); }
+
+/// QKᵀ and PV in forward; five GEMMs in backward, one of which recomputes QKᵀ. The first tensor is
+/// the query [B, A, S, D], or in backward the gradient of the output, with the same shape.
+int64_t flop_of_attention(std::string_view name, std::span<const at::Tensor> tensors) {
+    return (is_backward(name) ? 5 : 2) * 2 * tensors[0].numel() * tensors[0].size(2);
+}
+
+/// Each element of the output meets the weight's window and channels, `weight` / its first size; of
+/// a transposed convolution each element of the input. Backward is a product for each of the two
+/// gradients that its last argument asks for.
+int64_t flop_of_convolution(std::string_view name, std::span<const c10::IValue> arguments,
+                            std::span<const at::Tensor> tensors) {
+    const auto product = [](const at::Tensor& side, const at::Tensor& weight) {
+        return 2 * side.numel() * (weight.numel() / std::max<int64_t>(weight.size(0), 1));
+    };
+    if (!is_backward(name)) return product(tensors[0], tensors[1]);
+    constexpr std::size_t kTransposed = 7;
+    const c10::List<bool> wanted = arguments.back().toBoolList();
+    const bool transposed = arguments[kTransposed].toBool();
+    return (wanted.get(0) + wanted.get(1)) * product(tensors[transposed ? 1 : 0], tensors[2]);
+}
+
+/// Each step of each sequence meets all weights; backward makes a gradient of both.
+int64_t flop_of_rnn(std::string_view name, std::span<const c10::IValue> arguments,
+                    std::span<const at::Tensor> tensors) {
+    int64_t weight_words = 0;
+    for (const at::Tensor& weight : tensors_of(arguments.subspan(1, 1))) {
+        if (weight.dim() > 1) weight_words += weight.numel();
+    }
+    const int64_t steps = tensors[0].numel() / std::max<int64_t>(tensors[0].size(-1), 1);
+    return (is_backward(name) ? 2 : 1) * 2 * steps * weight_words;
 }
 
 int64_t flop_of_activation(const c10::IValue& name, int64_t of_gelu) {
@@ -193,8 +231,14 @@ OpInputs summarize_inputs(std::string_view name, OpClass op_class,
     // In addmm(bias, x, w) and baddbmm(bias, a, b) the first factor is the second argument.
     const std::size_t factor = name == "aten::addmm" || name == "aten::baddbmm" ? 1 : 0;
     if (is_attention(name)) {
-        // query [B, A, S, D]; in backward the gradient of the output, with the same shape.
-        result.attention_flop = 2 * tensors[0].numel() * tensors[0].size(2);
+        result.product_flop = flop_of_attention(name, tensors);
+    } else if (name.starts_with("aten::_cudnn_rnn")) {
+        result.product_flop = flop_of_rnn(name, arguments, tensors);
+    } else if (name == "aten::convolution_backward" || name.ends_with("convolution_transpose")) {
+        result.product_flop = flop_of_convolution(name, arguments, tensors);
+    } else if (name.find("conv") != name.npos) {
+        const at::Tensor& weight = tensors[1];
+        result.contracted_length = weight.numel() / std::max<int64_t>(weight.size(0), 1);
     } else if (factor < tensors.size()) {
         result.contracted_length = tensors[factor].size(-1);
     }
@@ -206,7 +250,8 @@ OpCost cost_of(std::string_view name, OpClass op_class, const OpInputs& inputs,
     OpCost cost{
         .op_class = op_class, .elements_read = inputs.words, .elements_written = words_of(outputs)};
     if (op_class == OpClass::kContraction) {
-        cost.flop = contraction_flop(name, inputs, cost.elements_written);
+        cost.flop = inputs.product_flop > 0 ? inputs.product_flop
+                                            : 2 * cost.elements_written * inputs.contracted_length;
     } else {
         // A lookup reads the rows that it gathers, not the whole table.
         if (name == "aten::embedding") cost.elements_read = cost.elements_written;

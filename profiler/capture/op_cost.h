@@ -35,7 +35,7 @@ struct OpInputs {
     int64_t first_words = 0;        // of the first argument: a tensor, or a list of them
     int64_t flop_per_element = 0;   // of an op that is no contraction
     int64_t contracted_length = 0;  // K of a GEMM
-    int64_t attention_flop = 0;     // of one of the two GEMMs of an attention op
+    int64_t product_flop = 0;       // of attention, a convolution, an RNN; 0: the output tells
 };
 
 /// `arguments` are those of the call in schema order, `tensors` the tensors in them. Requires an op

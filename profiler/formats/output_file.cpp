@@ -6,6 +6,7 @@
 #include <unistd.h>
 #include <zlib.h>
 #include <cerrno>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -13,9 +14,9 @@ namespace profiler {
 namespace fs = std::filesystem;
 
 struct OutputFile::Impl {
-    fs::path path;        // as the user named it
-    fs::path target;      // the file behind a link
-    fs::path unfinished;  // empty: `path` is a device or a pipe
+    fs::path path;                             // as the user named it
+    fs::path target;                           // the file behind a link
+    std::optional<UnfinishedFile> unfinished;  // none: `path` is a device or a pipe
     int file = -1;
     int error = 0;  // errno of the first call that failed
     bool is_packed = false;
@@ -32,7 +33,6 @@ struct OutputFile::Impl {
     ~Impl() {
         if (is_packed) ::deflateEnd(&packer);
         if (file >= 0) ::close(file);
-        if (!unfinished.empty()) ::unlink(unfinished.c_str());
     }
 
     void write_to_disk(std::string_view bytes) {
@@ -79,15 +79,17 @@ models::Result<OutputFile> OutputFile::create(const fs::path& path) {
     auto impl = std::make_unique<Impl>();
     impl->path = path;
     impl->target = fs::is_symlink(path, error) ? fs::weakly_canonical(path, error) : path;
-    fs::path opened = path;
     if (!fs::exists(path, error) || fs::is_regular_file(path, error)) {
-        auto unfinished = create_unfinished(impl->target);
+        auto unfinished = UnfinishedFile::create(impl->target);
         if (!unfinished) return tl::unexpected(unfinished.error());
-        opened = impl->unfinished = *unfinished;
+        impl->unfinished.emplace(std::move(*unfinished));
+        impl->file = impl->unfinished->take_descriptor();
+    } else {
+        // A pipe that nobody reads is an error; it does not wait.
+        impl->file = ::open(path.c_str(), O_WRONLY | O_NONBLOCK | O_CLOEXEC);
+        if (impl->file < 0) return cannot_write(path, errno);
+        ::fcntl(impl->file, F_SETFL, ::fcntl(impl->file, F_GETFL) & ~O_NONBLOCK);
     }
-    impl->file = ::open(opened.c_str(), O_WRONLY | O_NONBLOCK | O_CLOEXEC);
-    if (impl->file < 0) return cannot_write(path, errno);
-    ::fcntl(impl->file, F_SETFL, ::fcntl(impl->file, F_GETFL) & ~O_NONBLOCK);
     impl->is_packed = path.extension() == ".gz";
     if (impl->is_packed && ::deflateInit2(&impl->packer, Impl::kPackLevel, Z_DEFLATED,
                                           Impl::kGzipWindow, 9, Z_DEFAULT_STRATEGY) != Z_OK) {
@@ -109,16 +111,14 @@ int64_t OutputFile::size_bytes() const { return impl_->size_bytes; }
 
 models::Result<void> OutputFile::finish() {
     impl_->empty_buffer(true);
-    const bool is_device = impl_->unfinished.empty();
+    const bool is_device = !impl_->unfinished;
     if (::close(std::exchange(impl_->file, -1)) != 0 && impl_->error == 0) impl_->error = errno;
     // EPIPE: the reader closed the pipe because it has seen enough, as `head` does.
     if (impl_->error != 0 && !(is_device && impl_->error == EPIPE)) {
         return cannot_write(impl_->path, impl_->error);
     }
     if (is_device) return {};
-    auto replaced = replace_file(impl_->unfinished, impl_->target);
-    if (replaced) impl_->unfinished.clear();
-    return replaced;
+    return impl_->unfinished->become(impl_->target);
 }
 
 }  // namespace profiler

@@ -2,6 +2,7 @@
 
 #include "models/config/workload.h"
 #include "profiler/allocator/settings.h"
+#include "profiler/analysis/recorded_program.h"
 #include "profiler/planner/data/planner_data.h"
 #include "profiler/planner/step/batch_interpolation.h"
 #include "profiler/planner/step/step_memory.h"
@@ -70,8 +71,15 @@ struct PlanMemory {
     int64_t usable_bytes = 0;  // of the GPU, or the budget
 };
 
+/// A program of the user's, in place of a workload.
+struct PlannedProgram {
+    RecordedProgram step;  // its batch size does not count
+    std::string recipe;    // that was put into it; empty: none
+};
+
 struct PlanRow {
     models::Workload workload;
+    std::optional<PlannedProgram> program;  // then the workload says nothing
     const Gpu* gpu = nullptr;
     const SoftwareEnvironment* environment = nullptr;  // that was assumed
     PlanStatus status = PlanStatus::kOk;

@@ -131,6 +131,13 @@ private:
                 fmt::format("memory only for {}: {}", row_.gpu->id, row_.gpu->no_kernel_model));
             return std::nullopt;
         }
+        if (row_.program) {
+            const TimeModel model =
+                time_model_of_program(*row_.gpu, *row_.environment, data_.calibration);
+            add_kernel_notes(model.kernels, models::parse_precision(row_.program->step.precision)
+                                                .value_or(models::Precision::kFp32));
+            return model;
+        }
         const auto model =
             make_time_model(*row_.gpu, *row_.environment, data_.calibration, row_.workload,
                             request_.parallel, bus_bytes_per_s(request_, data_, *row_.gpu));
@@ -138,13 +145,17 @@ private:
             row_.notes.push_back(model.error().message);
             return std::nullopt;
         }
-        for (std::string& note : model->kernels.notes(*matmul_type_of(row_.workload.precision))) {
-            row_.notes.push_back(std::move(note));
-        }
-        if (!model->kernels.is_calibrated()) row_.notes.emplace_back(kNotCalibratedText);
+        add_kernel_notes(model->kernels, row_.workload.precision);
         add_optimizer_note(*model);
         add_link_note();
         return *model;
+    }
+
+    void add_kernel_notes(const KernelModel& kernels, models::Precision precision) {
+        for (std::string& note : kernels.notes(matmul_type_of(precision))) {
+            row_.notes.push_back(std::move(note));
+        }
+        if (!kernels.is_calibrated()) row_.notes.emplace_back(kNotCalibratedText);
     }
 
     void add_optimizer_note(const TimeModel& model) {
@@ -198,7 +209,7 @@ private:
     void say_batch_is_invalid(int64_t batch_size) {
         models::Workload workload = row_.workload;
         workload.batch_size = batch_size;
-        if (const auto valid = models::validate(workload); !valid) {
+        if (const auto valid = models::validate(workload); !row_.program && !valid) {
             row_.reason = valid.error().message;
             row_.reason_fields = valid.error().fields;
             return;
@@ -310,22 +321,38 @@ bool uses_fused_attention(const models::Workload& workload) {
     });
 }
 
+/// Puts the row into the software environment of the request, or the one that stands in for it.
+models::Result<void> choose_environment(PlanRow& row, const PlanRequest& request,
+                                        const PlannerData& data) {
+    row.environment = request.environment;
+    const auto environment = environment_for(data.environments, *request.environment, *row.gpu);
+    if (!environment) return tl::unexpected(environment.error());
+    row.environment = *environment;
+    if (row.environment != request.environment) {
+        row.notes.push_back(fmt::format("PyTorch {} does not run on {}: {} is assumed",
+                                        request.environment->torch, row.gpu->id,
+                                        row.environment->id));
+    }
+    return {};
+}
+
 }  // namespace
 
 PlanRow start_row(const PlanRequest& request, const PlannerData& data,
+                  const PlannedProgram& program, const Gpu& gpu) {
+    PlanRow row{.program = program, .gpu = &gpu};
+    if (const auto ok = choose_environment(row, request, data); !ok) row.refuse(ok.error());
+    return row;
+}
+
+PlanRow start_row(const PlanRequest& request, const PlannerData& data,
                   const models::Workload& workload, const Gpu& gpu) {
-    PlanRow row{.workload = workload, .gpu = &gpu, .environment = request.environment};
+    PlanRow row{.workload = workload, .gpu = &gpu};
     const auto refuse = [&](const models::Error& error) {
         row.refuse(error);
         return row;
     };
-    const auto environment = environment_for(data.environments, *request.environment, gpu);
-    if (!environment) return refuse(environment.error());
-    row.environment = *environment;
-    if (row.environment != request.environment) {
-        row.notes.push_back(fmt::format("PyTorch {} does not run on {}: {} is assumed",
-                                        request.environment->torch, gpu.id, row.environment->id));
-    }
+    if (const auto ok = choose_environment(row, request, data); !ok) return refuse(ok.error());
     if (const auto ok = check_gpu_support(workload, gpu); !ok) return refuse(ok.error());
     for (const models::Attention attention : attentions_in(workload)) {
         std::string why = why_not_comparable(attention, gpu, data.calibration);

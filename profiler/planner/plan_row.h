@@ -9,6 +9,8 @@ namespace profiler {
 /// Traces nothing.
 PlanRow start_row(const PlanRequest& request, const PlannerData& data,
                   const models::Workload& workload, const Gpu& gpu);
+PlanRow start_row(const PlanRequest& request, const PlannerData& data,
+                  const PlannedProgram& program, const Gpu& gpu);
 
 /// Fills memory, times and batches of a row that start_row did not refuse.
 void fill_row(PlanRow& row, const PlanRequest& request, const PlannerData& data,

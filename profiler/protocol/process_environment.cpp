@@ -3,9 +3,15 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <string_view>
 
 namespace profiler {
+
+std::string before_own(const char* variable, const std::string& value) {
+    const char* const own = std::getenv(variable);
+    return own == nullptr || *own == '\0' ? value : value + ":" + own;
+}
 
 std::vector<char*> with_own_environment(const std::vector<std::string>& added) {
     std::vector<char*> variables;

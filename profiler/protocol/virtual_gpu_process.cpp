@@ -1,6 +1,7 @@
 #include "profiler/protocol/virtual_gpu_process.h"
 
 #include "models/config/sm_limits.h"
+#include "profiler/protocol/process_environment.h"
 
 #include <nlohmann/json.hpp>
 
@@ -21,6 +22,7 @@ nlohmann::json to_json(const VirtualCard& card) {
             {"context_bytes", card.context_bytes},
             {"sm_count", card.sm_count},
             {"l2_bytes", card.l2_bytes},
+            {"nccl_bytes", card.nccl_bytes},
             {"threads_per_sm", limits.threads},
             {"blocks_per_sm", limits.blocks},
             {"shared_bytes_per_sm", limits.shared_bytes},
@@ -46,11 +48,6 @@ models::Result<std::string> libraries_in(const fs::path& folder) {
 }
 
 }  // namespace
-
-std::string before_own(const char* variable, const std::string& value) {
-    const char* const own = std::getenv(variable);
-    return own == nullptr || *own == '\0' ? value : value + ":" + own;
-}
 
 models::Result<std::vector<std::string>> virtual_gpu_environment(
     const fs::path& folder, const std::vector<VirtualCard>& cards) {

@@ -21,6 +21,7 @@ struct VirtualCard {
     int64_t context_bytes = 0;  // of these, taken before the first allocation
     int64_t sm_count = 0;
     int64_t l2_bytes = 0;
+    int64_t nccl_bytes = 0;  // that NCCL takes beside the allocator, with its first communicator
 };
 
 /// What to add to the environment ("NAME=value") of a process that shall see `cards` as its
@@ -29,9 +30,6 @@ struct VirtualCard {
 /// hold.
 models::Result<std::vector<std::string>> virtual_gpu_environment(
     const std::filesystem::path& folder, const std::vector<VirtualCard>& cards);
-
-/// The value of a variable that holds a list: `value`, then what it holds in this process.
-std::string before_own(const char* variable, const std::string& value);
 
 /// The folder beside this program; TEMPOSCOPE_VIRTUAL_GPU_FOLDER names another one.
 std::filesystem::path virtual_gpu_folder();

@@ -2,6 +2,7 @@
 
 #include "profiler/protocol/messages.h"
 #include "profiler/protocol/process_environment.h"
+#include "profiler/trace/readable_file.h"
 #include "profiler/trace/text.h"
 
 #include <fcntl.h>
@@ -26,6 +27,8 @@ using models::fail;
 using models::Result;
 
 namespace {
+
+constexpr int kLoaderFailed = 127;  // a library of the program could not be loaded
 
 /// How many processes the kernel's out-of-memory killer ended since the machine started.
 int64_t count_oom_kills() {
@@ -70,7 +73,24 @@ struct Descriptors {
     if (getppid() == parent) execve(program, arguments.data(), environment);
     const int error_number = errno;
     [[maybe_unused]] const ssize_t written = write(failed, &error_number, sizeof error_number);
-    _exit(127);
+    _exit(kLoaderFailed);
+}
+
+/// The command of the installed Python package names the torch of its environment, which need not
+/// lie beside the package.
+std::vector<std::string> with_torch(std::vector<std::string> environment) {
+    const char* const torch = std::getenv("TEMPOSCOPE_TORCH_FOLDER");
+    if (torch == nullptr || *torch == '\0') return environment;
+    const std::string folders = fmt::format("{0}/lib:{0}/../nvidia/cu13/lib", torch);
+    const auto found =
+        std::find_if(environment.begin(), environment.end(),
+                     [](const auto& variable) { return variable.starts_with("LD_LIBRARY_PATH="); });
+    if (found == environment.end()) {
+        environment.push_back("LD_LIBRARY_PATH=" + before_own("LD_LIBRARY_PATH", folders));
+    } else {
+        *found += ":" + folders;
+    }
+    return environment;
 }
 
 }  // namespace
@@ -86,6 +106,9 @@ Result<fs::path> find_worker() {
     const fs::path folder = fs::read_symlink("/proc/self/exe", error).parent_path();
     const fs::path path = folder / "temposcope-worker";
     if (access(path.c_str(), X_OK) == 0) return path;
+    if (errno == EACCES) {
+        return fail("{} may not be run by this user; change its permissions.", path.string());
+    }
     return fail("{} is missing: build it, or set TEMPOSCOPE_WORKER to where it is.", path.string());
 }
 
@@ -112,7 +135,8 @@ std::string WorkerLog::last_line() const {
 
 Result<WorkerProcess> WorkerProcess::start(const fs::path& program,
                                            const std::vector<std::string>& environment) {
-    const std::vector<char*> variables = with_own_environment(environment);
+    const std::vector<std::string> added = with_torch(environment);
+    const std::vector<char*> variables = with_own_environment(added);
     std::array<int, 2> sockets{-1, -1}, log{-1, -1}, exec_failed{-1, -1};
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, sockets.data()) != 0 ||
         pipe2(log.data(), O_CLOEXEC) != 0 || pipe2(exec_failed.data(), O_CLOEXEC) != 0) {
@@ -247,10 +271,20 @@ std::string WorkerProcess::describe_end(const WorkerLog& log) const {
         return fmt::format("The worker was killed by signal {} ({}).{}", number, strsignal(number),
                            said);
     }
+    const int status = status_ ? WEXITSTATUS(*status_) : -1;
+    if (status == kLoaderFailed) {
+        if (const auto folder = closed_folder(TEMPOSCOPE_TORCH_LIBRARY)) {
+            return fmt::format(
+                "The worker's libtorch, {}, lies in {}, which this user may not enter: change the "
+                "permissions of that folder, or build with a private folder that all may read "
+                "(TEMPOSCOPE_DEPS).",
+                TEMPOSCOPE_TORCH_LIBRARY, folder->string());
+        }
+    }
     return fmt::format(
         "The worker {} ended with status {} before it answered; run temposcope "
         "doctor.{}",
-        program_.string(), status_ ? WEXITSTATUS(*status_) : -1, said);
+        program_.string(), status, said);
 }
 
 }  // namespace profiler

@@ -47,6 +47,15 @@ models::Result<void> check_readable(const fs::path& path) {
     return {};
 }
 
+std::optional<fs::path> closed_folder(const fs::path& path) {
+    fs::path folder;
+    for (const fs::path& part : path.parent_path()) {
+        folder /= part;
+        if (::access(folder.c_str(), X_OK) != 0 && errno == EACCES) return folder;
+    }
+    return std::nullopt;
+}
+
 tl::unexpected<models::Error> cannot_read(const fs::path& path, int error_number) {
     return models::fail("{} cannot be read ({}); {}.", path.string(), reason_of(error_number),
                         read_remedy(error_number));

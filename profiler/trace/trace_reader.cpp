@@ -291,7 +291,7 @@ Result<Trace> read_trace(const fs::path& path, const ReadOptions& options) {
     } catch (const sqlite::Error& error) {
         return refused_by_sqlite(path, error);
     } catch (const fs::filesystem_error& error) {
-        return fail("Cannot open {}: {}.", path.string(), error.code().message());
+        return cannot_read(error.path1(), error.code().value());  // the file or its log
     } catch (const std::bad_alloc&) {
         return not_enough_memory(path);
     }

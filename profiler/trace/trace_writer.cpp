@@ -93,11 +93,15 @@ void remove_with_side_files(const fs::path& path) {
     }
 }
 
-Result<void> publish(const fs::path& from, const fs::path& to) {
-    // SQLite would take a log of an older file of this name for the log of the new file.
+/// SQLite would take a log of an older file of this name for the log of the new file.
+void remove_older_log(const fs::path& path) {
     std::error_code ignored;
     for (const char* suffix : {"-wal", "-shm", "-journal"})
-        fs::remove(side_file(to, suffix), ignored);
+        fs::remove(side_file(path, suffix), ignored);
+}
+
+Result<void> publish(const fs::path& from, const fs::path& to) {
+    remove_older_log(to);
     return replace_file(from, to);
 }
 
@@ -157,12 +161,11 @@ Result<void> write_new_file(const Trace& trace, const fs::path& file, const fs::
 
 Result<void> write_trace(const Trace& trace, const fs::path& path) {
     if (auto target = check_target(path); !target) return target;
-    const auto unfinished = create_unfinished(path);
+    auto unfinished = UnfinishedFile::create(path);
     if (!unfinished) return tl::unexpected(unfinished.error());
-    auto written = write_new_file(trace, *unfinished, path);
-    if (written) written = publish(*unfinished, path);
-    if (!written) remove_with_side_files(*unfinished);
-    return written;
+    if (auto written = write_new_file(trace, unfinished->name(), path); !written) return written;
+    remove_older_log(path);
+    return unfinished->become(path);
 }
 
 struct TraceWriter::Impl {

@@ -50,13 +50,10 @@ int write_device(const fs::path& path, std::string_view bytes) {
     return write_and_close(file, bytes);
 }
 
-/// An empty file beside `path`; its descriptor, or -1 with errno. Another user of the folder can
-/// neither guess its name nor put a link there.
-int open_unfinished(const fs::path& path, fs::path& unfinished) {
-    uint64_t number = 0;
-    if (::getentropy(&number, sizeof number) != 0) return -1;
-    unfinished = fmt::format("{}.unfinished-{:016x}", path.string(), number);
-    return ::open(unfinished.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
+/// Another user of the folder cannot have put a file or a link of that name there. The descriptor,
+/// or -1 with errno.
+int open_new(const fs::path& path) {
+    return ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
 }
 
 }  // namespace
@@ -126,13 +123,11 @@ models::Result<void> write_file(const fs::path& path, std::string_view bytes) {
         if (error) return cannot_write(path, error.value());
         if (target != path && !fs::is_symlink(target, ignored)) return write_file(target, bytes);
     }
-    fs::path unfinished;
-    const int file = open_unfinished(path, unfinished);
-    if (file < 0) return cannot_write(path, errno);
-    const int error = write_and_close(file, bytes);
-    auto written = error == 0 ? replace_file(unfinished, path) : cannot_write(path, error);
-    if (!written) ::unlink(unfinished.c_str());
-    return written;
+    auto unfinished = UnfinishedFile::create(path);
+    if (!unfinished) return tl::unexpected(unfinished.error());
+    const int error = write_and_close(unfinished->take_descriptor(), bytes);
+    if (error != 0) return cannot_write(path, error);
+    return unfinished->become(path);
 }
 
 models::Result<void> check_can_write(const fs::path& path) {
@@ -142,23 +137,38 @@ models::Result<void> check_can_write(const fs::path& path) {
     if (fs::exists(path, ignored) && !fs::is_regular_file(path, ignored)) return {};
     const fs::path target =
         fs::is_symlink(path, ignored) ? fs::weakly_canonical(path, ignored) : path;
-    const auto unfinished = create_unfinished(target);
+    const auto unfinished = UnfinishedFile::create(target);
     if (!unfinished) return tl::unexpected(unfinished.error());
-    ::unlink(unfinished->c_str());
     return {};
 }
 
-models::Result<fs::path> create_unfinished(const fs::path& path) {
-    fs::path unfinished;
-    const int file = open_unfinished(path, unfinished);
+models::Result<UnfinishedFile> UnfinishedFile::create(const fs::path& path) {
+    uint64_t number = 0;  // that nobody can guess
+    if (::getentropy(&number, sizeof number) != 0) return cannot_write(path, errno);
+    fs::path name = fmt::format("{}.unfinished-{:016x}", path.string(), number);
+    const int file = open_new(name);
     if (file < 0) return cannot_write(path, errno);
-    ::close(file);
-    return unfinished;
+    return UnfinishedFile(std::move(name), file);
+}
+
+UnfinishedFile::UnfinishedFile(UnfinishedFile&& other) noexcept
+    : name_(std::move(other.name_)), descriptor_(other.take_descriptor()) {
+    other.name_.clear();
+}
+
+UnfinishedFile::~UnfinishedFile() {
+    if (descriptor_ >= 0) ::close(descriptor_);
+    if (!name_.empty()) ::unlink(name_.c_str());
+}
+
+models::Result<void> UnfinishedFile::become(const fs::path& target) {
+    auto replaced = replace_file(name_, target);
+    if (replaced) name_.clear();
+    return replaced;
 }
 
 models::Result<void> create_new(const fs::path& path) {
-    const int file =
-        ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
+    const int file = open_new(path);
     if (file < 0) return cannot_write(path, errno);
     ::close(file);
     return {};

@@ -4,6 +4,7 @@
 
 #include <filesystem>
 #include <string_view>
+#include <utility>
 
 /// Replaces files so that a file is either complete or missing. All code of this program uses it.
 namespace profiler {
@@ -18,9 +19,30 @@ models::Result<void> write_file(const std::filesystem::path& path, std::string_v
 /// should not lose it to a wrong path. An empty path is no file. Errors as for `write_file`.
 models::Result<void> check_can_write(const std::filesystem::path& path);
 
-/// Creates an empty file beside `path` for bytes that are not complete: PATH.unfinished- and a
-/// random number. Errors as for `write_file`.
-models::Result<std::filesystem::path> create_unfinished(const std::filesystem::path& path);
+/// An empty new file beside `path` for bytes that are not complete: PATH.unfinished- and a random
+/// number. It is removed with this object, unless it has become another; so nothing stays of it
+/// when memory runs out.
+class UnfinishedFile {
+public:
+    /// Errors as for `write_file`.
+    static models::Result<UnfinishedFile> create(const std::filesystem::path& path);
+    UnfinishedFile(UnfinishedFile&& other) noexcept;
+    UnfinishedFile& operator=(UnfinishedFile&&) = delete;
+    ~UnfinishedFile();
+
+    const std::filesystem::path& name() const { return name_; }
+    /// Open for writing; the caller closes it.
+    int take_descriptor() { return std::exchange(descriptor_, -1); }
+    /// Replaces `target`. On an error this stays what it is.
+    models::Result<void> become(const std::filesystem::path& target);
+
+private:
+    UnfinishedFile(std::filesystem::path&& name, int descriptor) noexcept
+        : name_(std::move(name)), descriptor_(descriptor) {}
+
+    std::filesystem::path name_;  // empty: it has become another
+    int descriptor_ = -1;
+};
 
 /// Creates an empty file. A file or a link of that name is an error: it may be another user's.
 models::Result<void> create_new(const std::filesystem::path& path);

@@ -1,5 +1,7 @@
 #include "profiler/view/data_table.h"
 
+#include "profiler/trace/printable.h"
+
 #include <fmt/format.h>
 
 #include <cmath>
@@ -7,24 +9,6 @@
 
 namespace profiler {
 namespace {
-
-/// Control characters become blanks, so that a cell stays in its line and its column.
-std::string without_controls(std::string_view text) {
-    std::string clean(text);
-    for (char& c : clean) {
-        const auto code = static_cast<unsigned char>(c);
-        if (code < 0x20 || code == 0x7F) c = ' ';
-    }
-    return clean;
-}
-
-/// Spreadsheets read a text that begins like this as a formula.
-std::string guarded(std::string text) {
-    if (!text.empty() && std::string_view("=+-@").find(text.front()) != std::string_view::npos) {
-        text.insert(text.begin(), '\'');
-    }
-    return text;
-}
 
 /// Empty for a number that is not finite.
 std::string number_text(double value) {
@@ -66,25 +50,9 @@ nlohmann::json json_of(const DataTable::Cell& cell) {
 
 }  // namespace
 
-std::string csv_field(std::string_view text) {
-    const std::string clean = guarded(without_controls(text));
-    if (clean.find_first_of(",\"") == std::string::npos) return clean;
-    std::string quoted = "\"";
-    for (const char c : clean) {
-        if (c == '"') quoted += '"';
-        quoted += c;
-    }
-    return quoted + '"';
-}
+std::string to_csv(const DataTable& table) { return lines_of(table, ',', csv_cell); }
 
-std::string to_csv(const DataTable& table) {
-    return lines_of(table, ',', [](std::string_view text) { return csv_field(text); });
-}
-
-std::string to_tsv(const DataTable& table) {
-    return lines_of(table, '\t',
-                    [](std::string_view text) { return guarded(without_controls(text)); });
-}
+std::string to_tsv(const DataTable& table) { return lines_of(table, '\t', spreadsheet_cell); }
 
 std::string to_json(const DataTable& table) {
     nlohmann::ordered_json document;
@@ -98,7 +66,8 @@ std::string to_json(const DataTable& table) {
     }
     if (!table.left_out.empty()) document["left_out"] = table.left_out;
     // Bytes that are not UTF-8 are replaced instead of ending the export.
-    return document.dump(1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+    return printable_json(document.dump(1, ' ', false, nlohmann::json::error_handler_t::replace)) +
+           "\n";
 }
 
 }  // namespace profiler

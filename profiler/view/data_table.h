@@ -2,15 +2,13 @@
 
 #include <cstdint>
 #include <string>
-#include <string_view>
 #include <variant>
 #include <vector>
 
 /// A table for other programs: raw numbers under column names that end in their unit.
 ///
 /// What panels show as text ("64.0 MiB") leaves the window through such a table: to the clipboard,
-/// as CSV or as JSON. Names come from files that nobody checked, so the writers guard them: no
-/// control character gets through, and no name is read as a formula by a spreadsheet.
+/// as CSV or as JSON. The texts in it are written as profiler/trace/printable.h says.
 namespace profiler {
 
 struct DataTable {
@@ -21,14 +19,11 @@ struct DataTable {
     std::string left_out;  // "12 more rows"; empty: the table is complete
 };
 
-/// RFC 4180, with a header. A text that begins like a formula gets a leading quote.
+/// RFC 4180, with a header.
 std::string to_csv(const DataTable& table);
 /// For the clipboard: cells between tabs, with a header.
 std::string to_tsv(const DataTable& table);
 /// {"rows": [{"tensor": ..., "size_bytes": ...}, ...]}; cells without a value are null.
 std::string to_json(const DataTable& table);
-
-/// A text as one cell of a CSV line.
-std::string csv_field(std::string_view text);
 
 }  // namespace profiler

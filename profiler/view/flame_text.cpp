@@ -1,5 +1,6 @@
 #include "profiler/view/flame_view.h"
 
+#include "profiler/trace/printable.h"
 #include "profiler/trace/units.h"
 #include "profiler/view/data_table.h"
 #include "profiler/view/theme.h"
@@ -155,7 +156,8 @@ std::string flame_as_text(const FlameView& view, std::size_t top) {
                                   format_bytes(node.bytes[1]), change_text(node))
                     : fmt::format("{}  {}", format_bytes(node.bytes[t]),
                                   share_of(node.bytes[t], view.root().bytes[t]));
-            text += fmt::format("{:{}}{}  {}\n", "", 2 * depth, label_of(view, node), bytes);
+            text +=
+                fmt::format("{:{}}{}  {}\n", "", 2 * depth, printable(label_of(view, node)), bytes);
         });
     if (left_out > 0)
         text += fmt::format("… {} more\n", format_count(static_cast<int64_t>(left_out)));
@@ -169,7 +171,7 @@ std::string flame_as_csv(const FlameView& view, std::size_t top) {
                             : "path,kind,category,tensors,size_bytes\n";
     const std::size_t left_out =
         visit_some(view, top, [&](const FlameNode& node, std::size_t index, std::size_t) {
-            text += fmt::format("{},{},{},{},{}", csv_field(path_of(view, index)),
+            text += fmt::format("{},{},{},{},{}", csv_cell(path_of(view, index)),
                                 node.is_tensor ? "tensor" : "group", name_of(node.category),
                                 std::max(node.count[0], node.count[1]), node.bytes[both ? 0 : t]);
             text += both ? fmt::format(",{}\n", node.bytes[1]) : "\n";

@@ -28,6 +28,9 @@ struct Definition {
 };
 
 PlanCell text(std::string_view value) { return std::string(value); }
+PlanCell text_or_nothing(std::string_view value) {
+    return value.empty() ? PlanCell() : text(value);
+}
 
 template <typename T>
 PlanCell or_nothing(const std::optional<T>& value) {
@@ -51,14 +54,23 @@ void add_columns(std::vector<Definition>& all) {
     const auto add_name = [&](const char* id, const char* title, auto cell) {
         add({.id = id, .title = title, .identifies_row = true}, cell);
     };
-    add_name("model", "model", [](Row r) { return r.workload.model.name; });
-    add_name("head", "head", [](Row r) { return text(name_of(r.workload.head)); });
-    add_name("recipe", "recipe", [](Row r) { return r.workload.recipe_name; });
+    add_name("model", "model",
+             [](Row r) { return text(r.program ? r.program->step.model : r.workload.model.name); });
+    add_name("head", "head",
+             [](Row r) { return r.program ? PlanCell() : text(name_of(r.workload.head)); });
+    add_name("recipe", "recipe", [](Row r) {
+        return r.program ? text_or_nothing(r.program->recipe) : text(r.workload.recipe_name);
+    });
     add_name("gpu", "GPU", [](Row r) { return r.gpu->id; });
     add({"setup", "software"}, [](Row r) { return r.environment->id; });
-    add_name("precision", "precision", [](Row r) { return text(name_of(r.workload.precision)); });
-    add({.id = "seq_len", .title = "seq", .unit = kCount, .identifies_row = true},
-        [](Row r) { return r.workload.seq_len; });
+    add_name("precision", "precision", [](Row r) {
+        return r.program ? text_or_nothing(r.program->step.precision)
+                         : text(name_of(r.workload.precision));
+    });
+    add({.id = "seq_len", .title = "seq", .unit = kCount, .identifies_row = true}, [](Row r) {
+        if (!r.program) return PlanCell(r.workload.seq_len);
+        return r.program->step.seq_len > 0 ? PlanCell(r.program->step.seq_len) : PlanCell();
+    });
     add({.id = "gradient_accumulation_steps",
          .title = "micro-batches",
          .unit = kCount,
@@ -385,6 +397,7 @@ void add_table(PlanView& view) {
             return row.cells[index] == view.rows.front().cells[index];
         };
         if (column.identifies_row && std::all_of(view.rows.begin(), view.rows.end(), is_same)) {
+            if (view.rows.front().cells[index] == PlanCell()) continue;
             const std::string text = text_of(column.unit, view.rows.front().cells[index]);
             common.push_back(column.id == "seq_len" ? "sequence length " + text
                              : column.id == "gradient_accumulation_steps"

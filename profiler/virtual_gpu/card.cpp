@@ -69,6 +69,7 @@ Card parse_card(const json& object) {
     card.blocks_per_sm = positive_int(object, "blocks_per_sm");
     card.shared_bytes_per_sm = positive(object, "shared_bytes_per_sm");
     card.shared_bytes_per_block = positive(object, "shared_bytes_per_block");
+    if (object.contains("nccl_bytes")) card.nccl_bytes = whole_in(object, "nccl_bytes", 0);
     if (card.context_bytes > card.total_bytes) {
         throw std::invalid_argument("context_bytes is above total_bytes");
     }

@@ -10,8 +10,11 @@
 ///     {"devices": [{"name": "NVIDIA A100-SXM4-80GB", "compute_capability": "8.0",
 ///                   "total_bytes": 85094825984, "context_bytes": 524288000, "sm_count": 108,
 ///                   "l2_bytes": 41943040, "threads_per_sm": 2048, "blocks_per_sm": 32,
-///                   "shared_bytes_per_sm": 167936, "shared_bytes_per_block": 166912}],
+///                   "shared_bytes_per_sm": 167936, "shared_bytes_per_block": 166912,
+///                   "nccl_bytes": 214958080}],
 ///      "placement": "ascending"}
+///
+/// nccl_bytes and placement may be left out.
 ///
 /// The figures come from assets/gpus.json; whoever starts the process fills them in.
 namespace profiler::virtual_gpu {
@@ -31,6 +34,7 @@ struct Card {
     int blocks_per_sm = 0;
     int64_t shared_bytes_per_sm = 0;
     int64_t shared_bytes_per_block = 0;  // with opt-in
+    int64_t nccl_bytes = 0;              // that NCCL takes with the first communicator
 };
 
 /// The shared memory that CUDA keeps of each block, from compute capability 8.0 on.

@@ -17,6 +17,9 @@ namespace profiler::virtual_gpu {
 /// The driver takes memory in granules of this size.
 inline constexpr uint64_t kGranuleBytes = uint64_t{2} << 20;
 
+/// The address as the number that the functions here take.
+inline uint64_t number_of(const void* address) { return reinterpret_cast<uint64_t>(address); }
+
 /// The free address ranges of one device.
 class AddressSpace {
 public:

@@ -38,7 +38,7 @@ SONAME = re.compile(
 OPENED = ["libcuda.so.1", "libnvidia-ml.so.1"]
 # Ends and settings: nothing depends on what they return.
 HARMLESS = re.compile(
-    r"(Destroy\w*|^cudaGraphDebugDotPrint|^ncclGetLastError|^ncclGroup(Start|End))$"
+    r"(Destroy\w*|^cudaGraphDebugDotPrint)$"
 )
 
 

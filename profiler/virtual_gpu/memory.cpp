@@ -13,8 +13,6 @@
 namespace profiler::virtual_gpu {
 namespace {
 
-uint64_t number_of(const void* address) { return reinterpret_cast<uint64_t>(address); }
-
 /// Ranges of host memory that CUDA may read by itself.
 struct PinnedMemory {
     struct Range {

@@ -5,6 +5,10 @@ memory that it makes: {"LDG.128": 1, "STG.128": 1, "STG.8": 1} is one load and o
 and one store of a byte for each thread. "BAR" and "LDS" (barriers, loads of shared memory) may name
 a path further. Of all paths that do exactly this, hot_path() takes the one with the fewest
 instructions.
+
+A branch on data, such as a case of a formula, is not a choice: the 32 lanes of a warp hold numbers
+of both cases, so the warp runs both sides. hot_path() adds the other side of every branch whose
+predicate follows from what was loaded.
 """
 
 import collections
@@ -56,12 +60,25 @@ def disassemble(cuobjdump, library, architecture, functions=()):
     return dict(zip(names, map(instructions_of, re.split(r"Function : \S+\n", text)[1:])))
 
 
-def function_names(cuobjdump, library, architecture):
-    """{demangled name: mangled name} of the kernels in a library."""
+@dataclasses.dataclass(frozen=True)
+class Resources:
+    mangled: str  # name
+    registers: int  # of a thread
+    stack_bytes: int  # of a thread: spilled registers, and arrays that do not fit in registers
+    shared_bytes: int  # of a block
+
+
+USAGE = re.compile(r" Function (\S+):\n.*?REG:(\d+) STACK:(\d+) SHARED:(\d+) LOCAL:(\d+)")
+
+
+def resources_of(cuobjdump, library, architecture):
+    """{demangled name: Resources} of the kernels in a library for one architecture ("sm_90")."""
     command = [cuobjdump, "-res-usage", "-arch", architecture, library]
     text = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-    names = re.findall(r" Function (\S+):\n", text)
-    return dict(zip(demangle(names), names))
+    found = USAGE.findall(text)
+    return {name: Resources(mangled, int(registers), int(stack) + int(local), int(shared))
+            for name, (mangled, registers, stack, shared, local)
+            in zip(demangle([one[0] for one in found]), found)}
 
 
 def demangle(names):
@@ -82,9 +99,11 @@ def instructions_of(text):
 
 @dataclasses.dataclass
 class Path:
-    """What one thread runs. `times` counts the passes of each instruction, in program order."""
+    """What one thread runs. `times` counts the passes of each instruction; `visited` is their order
+    in one pass."""
 
     times: dict  # {Instruction: passes}
+    visited: list
 
     @property
     def count(self):
@@ -96,6 +115,32 @@ class Path:
         for instruction, passes in self.times.items():
             found[classify(instruction)] += passes
         return found
+
+    def innermost_loop(self, access):
+        """One pass of the smallest loop on the path that makes `access`; the path if it is in no
+        loop."""
+        loops = loops_of(self.times)
+        bodies = [(len(body), branch.address, branch) for branch, body in loops.items()
+                  if any(one.access == access for one in body)]
+        if not bodies:
+            return self
+        branch = min(bodies)[2]
+        inside = {one: self.times[one] / self.times[branch] for one in loops[branch]}
+        return Path(inside, [one for one in self.visited if one in inside])
+
+    def waits(self, streams=0):
+        """How often a warp waits for loads: each wait is for all that it has sent. Only the first
+        `streams` loads of 128 bits come from memory (0: all); the others find a cache."""
+        waits, sent, pending = 0, 0, set()
+        for one in self.visited:
+            written, read = written_and_read(one)
+            if read & pending:
+                waits, pending = waits + 1, set()
+            if one.base == "LDG":
+                sent += one.access == "LDG.128"
+                if one.access != "LDG.128" or not streams or sent <= streams:
+                    pending |= written
+        return waits
 
 
 def next_addresses(instructions, index):
@@ -116,10 +161,11 @@ def next_addresses(instructions, index):
 STOPS = {"EXIT", "BRA", "RET", "BRX", "JMP", "CALL", "BPT", "KILL"}
 
 
-def hot_path(instructions, accesses, repeats=()):
-    """The shortest path from the first instruction to an exit that makes exactly `accesses`, as a
-    Path; None if there is none. A loop's body runs once. `repeats` are (access, passes): a loop
-    whose body makes that access runs so often."""
+def hot_path(instructions, accesses, repeats=(), uniform=()):
+    """The shortest path from the first instruction to an exit that makes exactly `accesses`, with
+    both sides of branches on data, as a Path; None if there is none. A loop's body runs once.
+    `repeats` are (access, passes): a loop whose body makes that access runs so often. `uniform` are
+    accesses that load one value for all lanes, on which a branch is a choice."""
     index_at = {one.address: i for i, one in enumerate(instructions)}
     wanted = tuple(sorted(accesses))
     start = (0, tuple(0 for _ in wanted), frozenset())
@@ -131,7 +177,8 @@ def hot_path(instructions, accesses, repeats=()):
         if length > best[state][0]:
             continue
         if one.base == "EXIT" and all(n == accesses[name] for n, name in zip(made, wanted)):
-            return with_repeats(trace_back(best, state, instructions), repeats)
+            visited = trace_back(best, state, instructions)
+            return with_other_sides(with_repeats(visited, repeats), uniform, instructions)
         for then in accesses_after(one, made, wanted, accesses):
             for address in next_addresses(instructions, index):
                 back = address <= one.address
@@ -143,6 +190,14 @@ def hot_path(instructions, accesses, repeats=()):
                     ties += 1
                     heapq.heappush(queue, (length + 1, ties, after))
     return None
+
+
+def straight_path(instructions):
+    """Everything up to the last exit, once: code without loops, with both sides of its branches.
+    Subroutines follow the last exit."""
+    ends = [i for i, one in enumerate(instructions) if one.base == "EXIT"]
+    visited = instructions[: ends[-1] + 1]
+    return Path(dict.fromkeys(visited, 1), visited)
 
 
 def accesses_after(one, made, wanted, accesses):
@@ -162,6 +217,79 @@ def trace_back(best, state, instructions):
     return visited[::-1]
 
 
+# --- branches on data ----------------------------------------------------------------------------
+
+REGISTER = re.compile(r"\bU?(?:R|P)\d+\b")
+PREDICATE = re.compile(r"!?U?P(?:\d|T)$")
+ONLY_PREDICATES = ("SETP", "PLOP3", "FCHK")  # they write no other register
+WIDE = {"WIDE": 2, "64": 2, "128": 4}
+
+
+def written_and_read(one):
+    """The registers that an instruction writes, and those that it reads."""
+    parts = [part.strip() for part in one.operands.split(",")] if one.operands else []
+    count = 0
+    if one.base not in STORES and one.base not in STOPS:
+        while count < len(parts) and PREDICATE.match(parts[count]):
+            count += 1
+        if not one.base.endswith(ONLY_PREDICATES) and count < len(parts):
+            count += 1
+            while count < len(parts) and PREDICATE.match(parts[count]):
+                count += 1
+        elif one.base.endswith(ONLY_PREDICATES):
+            count = min(count, 2)
+    width = max((WIDE.get(m, 1) for m in one.opcode.split(".")[1:]), default=1)
+    written = set()
+    for part in parts[:count]:
+        for name in REGISTER.findall(part):
+            letters, number = re.match(r"(\D+)(\d+)", name).groups()
+            span = width if letters in ("R", "UR") else 1
+            written |= {f"{letters}{int(number) + i}" for i in range(span)}
+    read = {name for part in parts[count:] for name in REGISTER.findall(part)}
+    return written, read | set(REGISTER.findall(one.predicate))
+
+
+STORES = {"STG", "STS", "STL", "ST", "RED"}
+LOADS = {"LDG", "LDS"}
+
+
+def branches_on_data(visited, uniform):
+    """The branches on a way whose predicate depends on values that differ between lanes."""
+    tainted, found = set(), []
+    for one in visited:
+        written, read = written_and_read(one)
+        if one.base == "BRA":
+            if read & tainted:
+                found.append(one)
+        elif one.base in LOADS and one.access not in uniform or read & tainted:
+            tainted |= written
+        elif not one.predicate:  # under a predicate the old value may stay
+            tainted -= written
+    return found
+
+
+def with_other_sides(path, uniform, instructions):
+    """The path, and what the other sides of its branches on data run until they are back on it. A
+    side that calls a subroutine, leaves the kernel or loads is a rare case, not a side."""
+    index_at = {one.address: i for i, one in enumerate(instructions)}
+    times = dict(path.times)
+    for branch in branches_on_data(path.visited, uniform):
+        side = {}
+        ways = next_addresses(instructions, index_at[branch.address])
+        while ways:
+            one = instructions[index_at[ways.pop()]]
+            if one in times or one in side:
+                continue
+            side[one] = path.times[branch]
+            ways += next_addresses(instructions, index_at[one.address])
+        if not any(one.base in RARE or one.access for one in side):
+            times |= side
+    return Path(times, path.visited)
+
+
+RARE = {"CALL", "EXIT", "RET"}
+
+
 def loops_of(times):
     """{back branch: instructions of its loop's body}: those on a path from its target to it."""
     return {
@@ -178,15 +306,5 @@ def with_repeats(visited, repeats):
         met = times[branch]
         for one in body if passes > 1 else []:
             times[one] = times[one] * passes // met
-    return Path(dict(times))
+    return Path(dict(times), visited)
 
-
-def innermost_loop(path, access):
-    """One pass of the smallest loop on a path that makes `access`; the path if it is in no loop."""
-    loops = loops_of(path.times)
-    bodies = [(len(body), branch.address, branch) for branch, body in loops.items()
-              if any(one.access == access for one in body)]
-    if not bodies:
-        return path
-    branch = min(bodies)[2]
-    return Path({one: path.times[one] / path.times[branch] for one in loops[branch]})

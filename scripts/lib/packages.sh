@@ -22,6 +22,7 @@ PYTHON_PACKAGES=(
     cmake==3.31.6
     ninja==1.11.1.4
     clang-format==18.1.8
+    scikit-build-core==1.1.2 pathspec==1.1.1 packaging==26.3
     torch==2.11.0
     "cuda-toolkit[nvcc,crt,nvvm,cccl,cudart,cupti,nvtx,nvml]==13.0.2"
 )
@@ -30,6 +31,7 @@ PYTHON_PACKAGES=(
 # they need is listed, since pip would also bring another torch.
 PROGRAM_PACKAGES=(
     transformers==5.23.0 torchvision==0.26.0 accelerate==1.15.0
+    pytorch-lightning==2.6.6 lightning-utilities==0.15.3 torchmetrics==1.9.0
     annotated-doc==0.0.7 annotated-types==0.8.0 anyio==4.16.0 click==8.5.1 h11==0.16.0 hf-xet==1.8.0 httpcore2==2.16.2
     httpx2==2.16.2 huggingface_hub==2.4.0 idna==3.20 markdown-it-py==4.3.0 mdurl==0.1.2 numpy==2.4.6 packaging==26.3
     pillow==13.0.0 psutil==7.2.2 pydantic==2.14.3 pydantic_core==2.50.4 Pygments==2.21.0 PyYAML==6.0.3 regex==2026.11.15

@@ -82,7 +82,7 @@ class Book:
     def ran(self):
         """One row for each batch that others ran: a published step of that size on that GPU."""
         by_command = {row["command"]: row for row in self.rows.values()
-                      if isinstance(row.get("command"), str) and "--batch" in row["command"]
+                      if row["value"].startswith("plan.") and "--batch" in row["command"]
                       and "ran_elsewhere" not in row}
         return list(by_command.values())
 

@@ -253,8 +253,7 @@ def fingerprint(row):
     """Hash of what a prediction depends on besides the program: the commands of the row, and the
     fields that say what is read from their answers."""
     parts = [*command_of(row), row["value"]]
-    for field in ("select", "accumulation", "scale", "tflop", "interval", "environments",
-                  "next_batch"):
+    for field in ("select", "scale", "tflop", "interval", "environments", "next_batch"):
         if field in row:
             parts.append(f"{field}={json.dumps(row[field], sort_keys=True)}")
     return hashlib.sha256("; ".join(parts).encode()).hexdigest()[:12]

@@ -56,10 +56,12 @@ HOW = """## What the commands assume
 - Programs that train on real text add an attention mask to the scores. Their rows are predicted
   with `--padding random`. Micro-benchmarks have no mask.
 - With k accumulation steps, the published rate is of k forward and backward passes and one
-  optimizer update. So the predicted step is shortened by (1 − 1/k) of its optimizer's time.
-- Times of layers, modules and op classes are the times of ops in a predicted trace (`capture
-  --device predict:GPU`, `export --table ops`). When one op runs inside another one, their common
-  time counts once. Backward of a micro-benchmark leaves out the gradient of the layer's input.
+  optimizer update. So is the predicted one (`plan --accumulate`).
+- mli's layers, products and passes over a vector are benchmarks of single calls, and so are the
+  predicted ones (`bench`): a layer's input needs no gradient, and gradients add up.
+- Times of other layers, of modules and of op classes are the times of ops in a predicted trace
+  (`capture --device predict:GPU`, `export --table ops`). When one op runs inside another one, their
+  common time counts once.
 - The interval of a largest batch covers a CUDA context that is 0.2 GiB larger or smaller. Its lower
   end also assumes 4 % more fragmentation than the simulator finds.
 - Many published figures include start-up, which the program does not model. In Lambda's runs of
@@ -274,9 +276,11 @@ def render(published, predicted):
         INTRO, "## Goals\n", table(["", "goal", "result", ""], goals),
         "## What was found\n", found + "\n",
         "## Judged\n", sections(book, ("rate", "ratio16")),
-        "## Calibration\n", sections(book, ("batch", "fit_rate", "fit_layer", "fit_ratio")),
+        "## Calibration\n",
+        sections(book, ("batch", "fit_rate", "fit_layer", "fit_kernel", "fit_ratio")),
         leave_out_section(book),
         "## Closed forms\n", sections(book, ("kept", "counts")),
-        "## Reported, not judged\n", sections(book, ("unfair", "old_batch", "peak")),
+        "## Reported, not judged\n",
+        sections(book, ("unfair", "t5", "qkv", "fused", "old_batch", "peak")),
         replay_section(book), virtual_gpu_section(book), HOW, sources_section(book),
         "## Not covered\n", not_covered])

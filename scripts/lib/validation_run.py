@@ -27,8 +27,6 @@ OTHER_ENVIRONMENTS = {
     "copies of the gradients": {"ddp_buckets": "copy"},
 }
 PLAN_FILE = "plan.json"
-# Modules whose backward computes the gradient of a layer's input.
-PROJECTIONS = (".query", ".key", ".value", ".c_attn")
 
 
 class RunError(Exception):
@@ -172,13 +170,22 @@ def calibration_without(leave_out):
 
 
 def from_plan(row, answer):
-    """A figure of the plan's only row. With accumulation k the optimizer runs every k-th step."""
-    plan = answer["rows"][0]
-    value = plan[row["value"].partition(".")[2]]
-    if "accumulation" in row:
-        saved = plan["time_by_class"]["optimizer_ns"] * (1 - 1 / row["accumulation"])
-        value *= plan["step_time_ns"] / (plan["step_time_ns"] - saved)
-    return round(value * row.get("scale", 1), 4)
+    """A figure of the plan's only row."""
+    return round(answer["rows"][0][row["value"].partition(".")[2]] * row.get("scale", 1), 4)
+
+
+def from_bench(row, answer):
+    """A predicted figure of `bench`, whose command asks for one benchmark. A layer's has one row
+    for each pass."""
+    what = row["value"].partition(".")[2]
+    passes = {"forward": "forward", "training": "forward and backward"}
+    found = [one for one in answer["rows"]
+             if one["source"] == "predicted" and one["pass"] == passes.get(what)]
+    if len(found) != 1:
+        raise RunError(f"{row['id']}: bench predicted {len(found)} figures instead of one")
+    if what == "gb_per_s":
+        return round(found[0]["bandwidth_bytes_per_s"] / 1e9, 4)
+    return round(found[0]["model_tflops"], 4)
 
 
 def is_inside(op, module_paths):
@@ -197,16 +204,9 @@ def is_of_part(op, part):
 def selected_ops(row, table):
     """The ops in the phases, modules and classes that a row selects."""
     select = row["select"]
-    input_elements = select.get("without_input_gradient", 0)
     for op in table:
-        if op["phase"] not in select["phases"]:
-            continue
-        # These ops compute the gradient of the layer's input and its partial sums. They write as
-        # many elements as the input has.
-        if (op["phase"] == "backward" and op["scope"].endswith(PROJECTIONS) and
-                int(op["written_words"]) == input_elements > 0):
-            continue
-        if any(is_of_part(op, part) for part in select["parts"]):
+        if op["phase"] in select["phases"] and any(is_of_part(op, part)
+                                                   for part in select["parts"]):
             yield op
 
 
@@ -227,7 +227,9 @@ def from_ops(row, table):
     if what == "gflop":
         return round(sum(int(op["flop"]) for op in ops) / 1e9, 4)
     seconds = covered_ns(ops) / 1e9
-    return round(seconds * 1e3, 4) if what == "ms" else round(row["tflop"] / seconds, 4)
+    if what == "ms":
+        return round(seconds * 1e3 * row.get("scale", 1), 4)
+    return round(row["tflop"] / seconds, 4)
 
 
 def from_ledger(_, answer):
@@ -235,7 +237,7 @@ def from_ledger(_, answer):
     return round(answer["closed_form"]["ledger_bytes"] / 1e6, 2)
 
 
-READERS = {"plan": from_plan, "ops": from_ops, "ledger": from_ledger}
+READERS = {"plan": from_plan, "bench": from_bench, "ops": from_ops, "ledger": from_ledger}
 
 
 def replays(program, samples):

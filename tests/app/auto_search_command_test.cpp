@@ -55,6 +55,16 @@ TEST_F(AutoSearchCommand, SmartLeavesOutWhatDoesNotPayAndFastCannot) {
     EXPECT_GT(rows[1]["tried_recipes"], rows[2]["tried_recipes"]);
 }
 
+TEST_F(AutoSearchCommand, CountsTheSequencesOfAllMicroBatches) {
+    for (const auto& row : on_cpu("all", {"--accumulate", "3", "--json"}).json()["rows"]) {
+        if (row["recipe"].is_null()) continue;
+        const double sequences = 3 * row["batch_size"].get<double>();
+        EXPECT_NEAR(row["throughput_sequences_per_s"].get<double>(),
+                    sequences * 1e9 / row["step_time_ns"].get<double>(), 1e-3)
+            << row;
+    }
+}
+
 TEST_F(AutoSearchCommand, SaysThatPredictionsNeedACalibration) {
     const auto row = on_cpu("predicted", {"--json"}).json()["rows"][1];
     EXPECT_EQ(row["recipe"], nullptr);

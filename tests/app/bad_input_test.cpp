@@ -126,12 +126,16 @@ std::string write_hostile_sample(const TemporaryFolder& folder) {
     return file;
 }
 
-void expect_harmless(const std::string& text) {
+void expect_nothing_acts(const std::string& text) {
     EXPECT_TRUE(std::none_of(text.begin(), text.end(), [](char c) {
         return (static_cast<unsigned char>(c) < 0x20 && c != '\n') || c == 0x7f;
     })) << text;
     EXPECT_EQ(text.find("\xe2\x80\xae"), std::string::npos);
     EXPECT_EQ(text.find("\xc2\x9b"), std::string::npos);
+}
+
+void expect_harmless(const std::string& text) {
+    expect_nothing_acts(text);
     EXPECT_THAT(text, HasSubstr("\\x1b[31m\\x07\\x0d\\x0a\\u202e\\u009b"));
 }
 
@@ -148,7 +152,19 @@ TEST(BadInput, TextOfATraceDoesNotReachTheTerminalAsItIs) {
         EXPECT_EQ(ran.exit_code, 0) << ran.err;
         expect_harmless(ran.out);
     }
-    EXPECT_EQ(run({"info", file, "--json"}).json()["recipe"], kHostile) << "JSON has its own rules";
+    const Ran json = run({"info", file, "--json"});
+    EXPECT_EQ(json.json()["recipe"], kHostile) << "the text is the same";
+    expect_nothing_acts(json.out);
+}
+
+TEST(BadInput, TextOfATraceDoesNotReachATableAsItIs) {
+    const TemporaryFolder folder;
+    const std::string file = write_hostile_sample(folder);
+    const std::string csv = folder / "out.csv";
+    for (const char* table : {"ops", "ledger", "allocations"}) {
+        ASSERT_EQ(run({"export", file, "--to", "csv", "--table", table, "-o", csv}).exit_code, 0);
+        expect_harmless(read_file(csv));
+    }
 }
 
 TEST(BadInput, AFileThatDoesNotFitTheMemorySaysSoWithItsOwnExitCode) {

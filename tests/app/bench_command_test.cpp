@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <filesystem>
 
 namespace {
@@ -99,12 +100,25 @@ TEST_F(BenchCommand, ChartsRunWhatWasPublished) {
     const Ran ran = bench({"charts", "--device", "cpu", "--charts", folder_ / "charts", "--json"});
     ASSERT_EQ(ran.exit_code, 0) << ran.err;
     const auto rows = ran.json()["rows"];
-    EXPECT_EQ(rows.size(), 8U) << "four layers, two passes";
-    EXPECT_EQ(ran.json()["charts"].size(), 1U);
+    EXPECT_EQ(rows.size(), 9U) << "four layers, two passes, and a model";
+    EXPECT_EQ(ran.json()["charts"].size(), 2U) << "of layers, and of models";
     expect_usage_error({"charts", "--device", "cpu"}, "--charts");
-    expect_usage_error(
-        {"charts", "--device", "predict:rtx3090ti,predict:t4", "--charts", folder_ / "none"},
-        "No layer or model was published for t4");
+}
+
+/// What was published for other GPUs is predicted for it, without figures beside.
+TEST_F(BenchCommand, ChartsTakeAGpuWithoutPublishedFigures) {
+    const Ran ran = bench({"charts", "--device", "predict:rtx3090ti,predict:t4", "--setup",
+                           "mli-2023", "--charts", folder_ / "charts", "--json"});
+    ASSERT_EQ(ran.exit_code, 0) << ran.err;
+    const auto rows = ran.json()["rows"];
+    const auto count = [&](const char* device, const char* source) {
+        return std::count_if(rows.begin(), rows.end(), [&](const auto& row) {
+            return row["device"] == device && row["source"] == source;
+        });
+    };
+    EXPECT_EQ(count("rtx3090ti", "predicted"), count("rtx3090ti", "published"));
+    EXPECT_GE(count("t4", "predicted"), count("rtx3090ti", "predicted"));
+    EXPECT_EQ(count("t4", "published"), 0);
 }
 
 TEST_F(BenchCommand, RefusesWhatCannotBe) {

@@ -7,7 +7,6 @@
 #include <unistd.h>
 
 #include <csignal>
-#include <thread>
 
 /// Tests `capture` and `sweep` with a fake worker that has no torch: files and their names,
 /// results, exit codes and Ctrl-C.
@@ -219,19 +218,31 @@ TEST(Capture, SaysWhenTheLossIsNotANumber) {
 
 TEST(Capture, EndsOnCtrlCWithNothingUnderTheFinalName) {
     const TemporaryFolder folder;
-    std::thread interrupter;
     const Ran ran =
         run(small("capture", folder / "one.tscope"), with_worker("slow"), [&](pid_t pid) {
-            interrupter = std::thread([pid] {
-                std::this_thread::sleep_for(std::chrono::milliseconds(500));
-                kill(pid, SIGINT);
-            });
+            wait_until_caught(pid, SIGINT);
+            kill(pid, SIGINT);
         });
-    interrupter.join();
     EXPECT_EQ(ran.exit_code, 1);
     EXPECT_EQ(ran.out, "");
     EXPECT_THAT(ran.err, HasSubstr("cancelled"));
     EXPECT_FALSE(std::filesystem::exists(folder / "one.tscope"));
+}
+
+TEST(Capture, ASignalThatNohupIgnoresStaysIgnored) {
+    const TemporaryFolder folder;
+    Surroundings nohup = with_worker("slow");
+    nohup.shell_setup = "trap '' HUP";
+    for (const char* command : {"capture", "sweep"}) {
+        const Ran ran = run(small(command, folder / command), nohup, [&](pid_t pid) {
+            wait_until_caught(pid, SIGINT);
+            EXPECT_TRUE(is_ignored(pid, SIGHUP)) << command;
+            kill(pid, SIGHUP);
+            kill(pid, SIGINT);
+        });
+        EXPECT_EQ(ran.exit_code, 1) << ran.err;
+        EXPECT_THAT(ran.err, HasSubstr("cancelled"));
+    }
 }
 
 TEST(Sweep, ReportsTheLargestBatchThatTrained) {

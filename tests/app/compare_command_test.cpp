@@ -187,7 +187,7 @@ TEST(CompareCommand, WritesChartsInEachFormat) {
     const TemporaryFolder folder;
     const std::string sample = write_sample(folder, "original.tscope");
     const Ran ran = run({"compare", sample, "--charts", folder / "charts/deep", "--format",
-                         "svg,png,pdf", "--json"});
+                         "svg,svg,png,pdf", "--json"});
     ASSERT_EQ(ran.exit_code, 0) << ran.err;
     const auto charts = ran.json()["charts"];
     ASSERT_EQ(charts.size(), 3u);

@@ -331,19 +331,44 @@ TEST_F(PredictedMemory, AutocastKeepsCudasCasts) {
     }
 }
 
+/// With attention dropout and without: the kernels of flash attention and cuDNN keep where their
+/// random numbers begin in any case.
 TEST_F(PredictedMemory, FusedAttentionKeepsItsLogarithmsAndGeneratorState) {
-    Workload w = small_workload("bert-base", "flash", Head::kLayers, Precision::kBf16);
-    w.seq_len = 40;  // the efficient kernel rounds it to 64
-    const Sizes s(w);
-    const int64_t layer = s.n * (16 * 2 + 2) + 16 * s.r;
-    // Two 64-bit words of state and one that is not used.
-    const Trace flash = predict(w);
-    EXPECT_EQ(build_ledger(flash, {.module_path = "encoder.layer.1"}).total_bytes,
-              layer + 4 * s.head_rows + 24);
-    w.recipe = *models::parse_recipe("attention=efficient");
-    const Trace efficient = predict(w);
-    EXPECT_EQ(build_ledger(efficient, {.module_path = "encoder.layer.1"}).total_bytes,
-              layer + 4 * s.head_rows / 40 * 64);
+    for (const double p : {0.1, 0.0}) {
+        for (const char* model : {"bert-base", "gpt2"}) {
+            const auto saved = [&](const char* recipe) {
+                SCOPED_TRACE(fmt::format("{} {} {}", model, recipe, p));
+                Workload w = small_workload(model, recipe, Head::kLayers, Precision::kBf16);
+                w.seq_len = 40;  // the efficient kernel rounds it to 64
+                w.model.attention_dropout_p = p;
+                return saved_bytes(w, predict(w, "h100-sxm"));
+            };
+            Workload w = small_workload(model, "flash");
+            w.seq_len = 40;
+            const Sizes s(w);
+            const int64_t original = s.n * (16 * 2 + 2) + 16 * s.r, lse = 4 * s.head_rows;
+            const int64_t tempo = s.n * 10 * 2 + 8 * s.r;
+            EXPECT_EQ(saved("flash"), original + lse + 24);
+            EXPECT_EQ(saved("flash-tempo"), tempo + 6 * s.n + lse + 24);
+            EXPECT_EQ(saved("best"), tempo + 4 * s.n / 8 + lse + 24);
+            EXPECT_EQ(saved("attention=cudnn"), original + lse + 16);
+            EXPECT_EQ(saved("attention=efficient"), original + lse / 40 * 64);
+        }
+    }
+}
+
+TEST_F(PredictedMemory, FusedAttentionKeepsAMaskThatItPads) {
+    for (const int64_t seq_len : {48, 37}) {
+        for (const char* recipe : {"attention=efficient", "attention=cudnn"}) {
+            SCOPED_TRACE(fmt::format("{} {}", recipe, seq_len));
+            Workload w = small_workload("bert-base", recipe, Head::kMlm, Precision::kBf16);
+            w.padding = Padding::kRandom;
+            w.seq_len = seq_len;
+            const Trace trace = predict(w, "h100-sxm");
+            const auto check = check_against_closed_form(trace);
+            EXPECT_TRUE(check && check->equal()) << (check ? to_sentence(*check) : "none");
+        }
+    }
 }
 
 }  // namespace

@@ -12,9 +12,11 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstdlib>
 #include <fstream>
 #include <sstream>
+#include <thread>
 
 extern char** environ;
 
@@ -28,7 +30,28 @@ std::vector<char*> pointers(std::vector<std::string>& texts) {
     return result;
 }
 
+/// Whether a mask of signals of a process has this one: "SigCgt", "SigIgn".
+bool has_signal(pid_t pid, const std::string& mask, int number) {
+    std::ifstream status("/proc/" + std::to_string(pid) + "/status");
+    for (std::string line; std::getline(status, line);) {
+        if (!line.starts_with(mask + ":")) continue;
+        return std::stoull(line.substr(mask.size() + 1), nullptr, 16) >> (number - 1) & 1;
+    }
+    return false;
+}
+
 }  // namespace
+
+void wait_until_caught(pid_t pid, int number) {
+    while (!has_signal(pid, "SigCgt", number)) {
+        siginfo_t ended{};
+        ASSERT_EQ(waitid(P_PID, static_cast<id_t>(pid), &ended, WEXITED | WNOHANG | WNOWAIT), 0);
+        ASSERT_EQ(ended.si_pid, 0) << "it ended before it caught signal " << number;
+        std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    }
+}
+
+bool is_ignored(pid_t pid, int number) { return has_signal(pid, "SigIgn", number); }
 
 std::string read_file(const std::filesystem::path& path) {
     std::ostringstream text;

@@ -33,6 +33,10 @@ struct Surroundings {
 Ran run(const std::vector<std::string>& arguments, const Surroundings& surroundings = {},
         const std::function<void(pid_t)>& started = {});
 
+/// Waits until the process has a handler of its own for the signal.
+void wait_until_caught(pid_t pid, int number);
+bool is_ignored(pid_t pid, int number);
+
 /// Expects a failure with this exit code, an empty standard output and one sentence on standard
 /// error that contains `part`.
 void expect_one_sentence(const Ran& ran, int exit_code, const std::string& part = {});

@@ -62,6 +62,16 @@ TEST_F(RealWorker, LedgerOfAMiddleLayerEqualsItsClosedForm) {
     EXPECT_EQ(comparison["rows"][0]["loss"].is_number(), true);
 }
 
+/// Below 450 MB of address space the worker's libraries cannot be mapped; a little above, its first
+/// allocations or threads fail. The words by which it says so are those of the C++ library.
+TEST_F(RealWorker, SaysThatTheLimitOnMemoryIsTooSmall) {
+    for (const char* limit : {"300000", "400000", "450000"}) {  // KiB
+        const Surroundings little{.shell_setup = std::string("ulimit -v ") + limit};
+        expect_one_sentence(run(small("capture", folder_ / "out.tscope", {}), little), 3, "memory");
+        EXPECT_TRUE(std::filesystem::is_empty(folder_.path())) << limit;
+    }
+}
+
 TEST_F(RealWorker, TrainsMicroBatches) {
     const std::string file = folder_ / "k.tscope";
     const Ran ran =
@@ -101,6 +111,55 @@ TEST_F(RealWorker, TimesBenchmarks) {
     for (const auto& row : models) EXPECT_GT(row["time_ns"], 0) << row;
     EXPECT_GT(models[0]["peak_allocated_bytes"], 0);
     EXPECT_GE(models[1]["peak_allocated_bytes"], models[0]["peak_allocated_bytes"]);
+}
+
+TEST_F(RealWorker, FindsTheOrdersOfASmallLayer) {
+    const Ran ran =
+        run({"layouts", "--hidden", "16", "--heads", "2", "--seq", "8", "--batch", "1", "--rounds",
+             "1", "--device", "cpu", "--chart", folder_ / "layouts.svg", "--json"});
+    ASSERT_EQ(ran.exit_code, 0) << ran.err;
+    const auto json = ran.json();
+    EXPECT_EQ(json["rows"].size(), 34U);
+    int64_t best_ns = 0;
+    for (const auto& row : json["rows"]) {
+        EXPECT_GT(row["time_ns"], 0) << row;
+        EXPECT_LE(row["best_ns"], row["time_ns"]) << row;
+        EXPECT_LE(row["best_ns"], row["torch_ns"]) << row;
+        best_ns += row["best_ns"].get<int64_t>();
+    }
+    // The path may take torch's orders too.
+    EXPECT_LE(best_ns, json["time_ns"]);
+    EXPECT_LE(json["time_ns"], json["torch_ns"]);
+    EXPECT_GT(json["whole_layer_ns"], 0);
+    EXPECT_GT(json["torch_whole_layer_ns"], 0);
+    EXPECT_THAT(read_file(folder_ / "layouts.svg"), HasSubstr("</svg>"));
+}
+
+TEST_F(RealWorker, SearchesRunRealStepsAndPredictOthers) {
+    const auto rows_of = [&](const std::string& modes, const std::vector<std::string>& device) {
+        std::vector<std::string> arguments{"sweep",    "--auto", modes,      "--model", "bert-base",
+                                           "--layers", "2",      "--hidden", "64",      "--heads",
+                                           "2",        "--seq",  "32",       "--json"};
+        arguments.insert(arguments.end(), device.begin(), device.end());
+        const Ran ran = run(arguments);
+        EXPECT_EQ(ran.exit_code, 0) << ran.err;
+        return ran.json()["rows"];
+    };
+    const auto measured =
+        rows_of("fast,smart", {"--device", "cpu", "--memory-limit", "8MiB", "--steps", "1"});
+    ASSERT_EQ(measured.size(), 3U);
+    const auto predicted = rows_of("all", {"--device", "predict:a100-40gb"});
+    ASSERT_EQ(predicted.size(), 4U);
+    for (const auto& rows : {measured, predicted}) {
+        for (const auto& row : rows) {
+            EXPECT_GE(row["max_batch_size"], rows[0]["max_batch_size"]) << row;
+            EXPECT_GT(row["throughput_sequences_per_s"], 0) << row;
+            if (row["mode"] != "none") {
+                EXPECT_GT(row["search_time_ns"], 0) << row;
+            }
+        }
+    }
+    EXPECT_GT(measured[2]["tried_batches"], 0);
 }
 
 /// When each recorded step began, in seconds since 1970.

@@ -1,15 +1,18 @@
-// Preloaded into a program, this library makes one call of a kind fail: the k-th that the program's
-// own code makes after `main` began, and in one program only.
+// Preloaded into a program, this library makes calls of a kind fail: the k-th that the program's
+// own code makes after `main` began, or all from the k-th on, and in one program only.
 //
-//   TEMPOSCOPE_FAULT=KIND:K      KIND: alloc, write, open, mmap, fork, thread, rename, sync
+//   TEMPOSCOPE_FAULT=KIND:K      KIND: alloc, read, write, open, mmap, fork, thread, rename, sync,
+//                                socket, folder; K+ for all calls from the K-th on
 //   TEMPOSCOPE_FAULT_IN=NAME     the name of the program's file, such as temposcope-worker
-//   TEMPOSCOPE_FAULT_LOG=FILE    gets one byte when the call has failed
+//   TEMPOSCOPE_FAULT_LOG=FILE    gets "x" when the first call has failed, and "d" for each
+//                                descriptor that is open when `main` has returned
 
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <pthread.h>
 #include <spawn.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/uio.h>
 #include <unistd.h>
@@ -24,15 +27,30 @@
 
 namespace {
 
-enum class Kind { kNone, kAlloc, kWrite, kOpen, kMmap, kFork, kThread, kRename, kSync };
+enum class Kind {
+    kNone,
+    kAlloc,
+    kRead,
+    kWrite,
+    kOpen,
+    kMmap,
+    kFork,
+    kThread,
+    kRename,
+    kSync,
+    kSocket,
+    kFolder
+};
 
 // Set before `main`, read by every thread. Nothing here may allocate.
 Kind g_kind = Kind::kNone;
 std::atomic<long> g_calls_left = 0;
+bool g_fails_on = false;  // each call after the k-th, too
 const char* g_log = nullptr;
 
 Kind kind_of(std::string_view name) {
     if (name == "alloc") return Kind::kAlloc;
+    if (name == "read") return Kind::kRead;
     if (name == "write") return Kind::kWrite;
     if (name == "open") return Kind::kOpen;
     if (name == "mmap") return Kind::kMmap;
@@ -40,6 +58,8 @@ Kind kind_of(std::string_view name) {
     if (name == "thread") return Kind::kThread;
     if (name == "rename") return Kind::kRename;
     if (name == "sync") return Kind::kSync;
+    if (name == "socket") return Kind::kSocket;
+    if (name == "folder") return Kind::kFolder;
     return Kind::kNone;
 }
 
@@ -48,19 +68,21 @@ Function* next(const char* name) {
     return reinterpret_cast<Function*>(dlsym(RTLD_NEXT, name));
 }
 
-void log_fault() {
+void log(const char* letter) {
     static const auto open_next = next<int(const char*, int, ...)>("open");
     static const auto write_next = next<ssize_t(int, const void*, size_t)>("write");
     const int file = open_next(g_log, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
     if (file < 0) return;
-    [[maybe_unused]] const ssize_t written = write_next(file, "x", 1);
+    [[maybe_unused]] const ssize_t written = write_next(file, letter, 1);
     close(file);
 }
 
 /// Whether this call shall fail.
 bool fails(Kind kind, int error_number) {
-    if (kind != g_kind || g_calls_left.fetch_sub(1) != 1) return false;
-    if (g_log != nullptr) log_fault();
+    if (kind != g_kind) return false;
+    const long calls_left = g_calls_left.fetch_sub(1);
+    if (calls_left > 1 || (calls_left < 1 && !g_fails_on)) return false;
+    if (calls_left == 1) log("x");
     errno = error_number;
     return true;
 }
@@ -68,23 +90,35 @@ bool fails(Kind kind, int error_number) {
 void begin(const char* program) {
     const char* fault = std::getenv("TEMPOSCOPE_FAULT");
     const char* wanted = std::getenv("TEMPOSCOPE_FAULT_IN");
-    if (fault == nullptr || wanted == nullptr) return;
+    g_log = std::getenv("TEMPOSCOPE_FAULT_LOG");
+    if (fault == nullptr || wanted == nullptr || g_log == nullptr) return;
     const char* slash = std::strrchr(program, '/');
     if (std::string_view(slash == nullptr ? program : slash + 1) != wanted) return;
     const std::string_view text = fault;
     const size_t colon = text.find(':');
     if (colon == std::string_view::npos) return;
-    g_log = std::getenv("TEMPOSCOPE_FAULT_LOG");
     g_calls_left = std::strtol(fault + colon + 1, nullptr, 10);
+    g_fails_on = text.ends_with('+');
     g_kind = kind_of(text.substr(0, colon));
 }
 
 using Main = int(int, char**, char**);
 Main* g_main = nullptr;
 
+void log_open_descriptors() {
+    constexpr int kMost = 1024;
+    for (int file = STDERR_FILENO + 1; file < kMost; ++file) {
+        if (fcntl(file, F_GETFD) != -1) log("d");
+    }
+}
+
 int main_with_faults(int argc, char** argv, char** environment) {
     begin(argv[0]);
-    return g_main(argc, argv, environment);
+    const int code = g_main(argc, argv, environment);
+    const bool was_chosen = g_kind != Kind::kNone;
+    g_kind = Kind::kNone;
+    if (was_chosen) log_open_descriptors();
+    return code;
 }
 
 }  // namespace
@@ -120,6 +154,23 @@ int posix_memalign(void** result, size_t alignment, size_t size) {
     return *result == nullptr ? ENOMEM : 0;
 }
 
+ssize_t read(int file, void* bytes, size_t size) {
+    static const auto call = next<ssize_t(int, void*, size_t)>("read");
+    return fails(Kind::kRead, EIO) ? -1 : call(file, bytes, size);
+}
+ssize_t pread(int file, void* bytes, size_t size, off_t at) {
+    static const auto call = next<ssize_t(int, void*, size_t, off_t)>("pread");
+    return fails(Kind::kRead, EIO) ? -1 : call(file, bytes, size, at);
+}
+ssize_t pread64(int file, void* bytes, size_t size, off64_t at) {
+    static const auto call = next<ssize_t(int, void*, size_t, off64_t)>("pread64");
+    return fails(Kind::kRead, EIO) ? -1 : call(file, bytes, size, at);
+}
+size_t fread(void* bytes, size_t size, size_t count, FILE* file) {
+    static const auto call = next<size_t(void*, size_t, size_t, FILE*)>("fread");
+    return fails(Kind::kRead, EIO) ? 0 : call(bytes, size, count, file);
+}
+
 ssize_t write(int file, const void* bytes, size_t size) {
     static const auto call = next<ssize_t(int, const void*, size_t)>("write");
     return fails(Kind::kWrite, ENOSPC) ? -1 : call(file, bytes, size);
@@ -135,6 +186,15 @@ ssize_t pwrite64(int file, const void* bytes, size_t size, off64_t at) {
 ssize_t writev(int file, const iovec* parts, int count) {
     static const auto call = next<ssize_t(int, const iovec*, int)>("writev");
     return fails(Kind::kWrite, ENOSPC) ? -1 : call(file, parts, count);
+}
+
+int ftruncate(int file, off_t size) {
+    static const auto call = next<int(int, off_t)>("ftruncate");
+    return fails(Kind::kWrite, ENOSPC) ? -1 : call(file, size);
+}
+int ftruncate64(int file, off64_t size) {
+    static const auto call = next<int(int, off64_t)>("ftruncate64");
+    return fails(Kind::kWrite, ENOSPC) ? -1 : call(file, size);
 }
 
 #define TEMPOSCOPE_OPEN(name)                                                  \
@@ -186,6 +246,23 @@ int pthread_create(pthread_t* thread, const pthread_attr_t* attributes, void* (*
                    void* argument) {
     static const auto call = next<decltype(pthread_create)>("pthread_create");
     return fails(Kind::kThread, EAGAIN) ? EAGAIN : call(thread, attributes, run, argument);
+}
+
+int socketpair(int domain, int type, int protocol, int ends[2]) {
+    static const auto call = next<int(int, int, int, int*)>("socketpair");
+    return fails(Kind::kSocket, EMFILE) ? -1 : call(domain, type, protocol, ends);
+}
+int pipe2(int ends[2], int flags) {
+    static const auto call = next<int(int*, int)>("pipe2");
+    return fails(Kind::kSocket, EMFILE) ? -1 : call(ends, flags);
+}
+int mkdir(const char* path, mode_t mode) {
+    static const auto call = next<int(const char*, mode_t)>("mkdir");
+    return fails(Kind::kFolder, ENOSPC) ? -1 : call(path, mode);
+}
+char* mkdtemp(char* name) {
+    static const auto call = next<char*(char*)>("mkdtemp");
+    return fails(Kind::kFolder, ENOSPC) ? nullptr : call(name);
 }
 
 int rename(const char* from, const char* to) {

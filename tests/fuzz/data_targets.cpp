@@ -1,15 +1,25 @@
 // Data of users and of other programs: the planner's files, a worker's frames, themes, and the
 // small languages of the command line.
+#include "app/commands/options/command_line.h"
+#include "app/commands/options/list_option.h"
+#include "app/commands/options/number_option.h"
+#include "app/commands/options/percentage.h"
 #include "models/config/layer_recipes.h"
+#include "models/config/workload.h"
 #include "profiler/allocator/settings.h"
 #include "profiler/planner/data/planner_data.h"
 #include "profiler/protocol/frame.h"
 #include "profiler/protocol/messages.h"
+#include "profiler/trace/units.h"
 #include "profiler/view/theme.h"
 #include "tests/fuzz/fuzz_target.h"
 
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
 #include <array>
 #include <fstream>
+#include <optional>
 #include <sstream>
 #include <stdexcept>
 
@@ -53,6 +63,60 @@ void read_recipe(const std::string& bytes) {
     if (!again || *again != *recipes) throw std::logic_error("another recipe came back");
 }
 
+/// What is understood is written as the JSON that means the same.
+void read_workload(const std::string& bytes) {
+    const auto json = nlohmann::json::parse(bytes, nullptr, /*allow_exceptions=*/false);
+    const auto workload = models::workload_from_json(json);
+    if (!workload) return;
+    const auto again = models::workload_from_json(models::to_json(*workload));
+    if (!again || *again != *workload) throw std::logic_error("another workload came back");
+}
+
+/// A program with an option of each kind; each line of the input is one word of the command line.
+void read_command_line(const std::string& bytes) {
+    std::vector<std::string> words{"temposcope"};
+    std::istringstream lines(bytes);
+    for (std::string word; std::getline(lines, word);) {
+        word.erase(std::find(word.begin(), word.end(), '\0'), word.end());  // as the system does
+        (void)app::parse_whole_number(word);
+        (void)app::parse_decimal_number(word);
+        (void)app::parse_percentage(word, "--percent");
+        (void)app::split_list("--list", word);
+        (void)parse_bytes(word);
+        words.push_back(std::move(word));
+    }
+    std::vector<char*> pointers;
+    for (std::string& word : words) pointers.push_back(word.data());
+
+    bool all = false;
+    int64_t steps = 3;
+    std::optional<int64_t> batch;
+    std::optional<double> rate;
+    std::string recipe = "original", format;
+    std::vector<std::string> gpus, formats, files, program;
+    app::CommandLine line("temposcope", "1", "a program", "an example");
+    app::Command& command = line.add_command("capture", "records");
+    command.add({"--all", "a flag"}, &all);
+    command.add({"-s,--steps", "a number", "N"}, &steps);
+    command.add({"--batch", "a number, or none", "N"}, &batch);
+    command.add({.names = "--rate", .help = "needs another", .needs = "--batch"}, &rate);
+    command.add({.names = "--recipe", .help = "may be empty", .may_be_empty = true}, &recipe);
+    command.add({.names = "--format", .help = "one of some", .choices = {"svg", "png"}}, &format);
+    command.add({.names = "--formats", .help = "some", .choices = {"svg", "png"}}, &formats);
+    command.add({"--gpu", "a list", "LIST"}, &gpus);
+    command.add({.names = "FILE", .help = "files", .is_required = true, .max_values = 4}, &files);
+    command.on_run([](app::Output&) { return app::ExitCode::kOk; });
+    app::Command& run = line.add_command("run", "another program");
+    run.add_program(&program);
+    run.on_run([](app::Output&) { return app::ExitCode::kOk; });
+
+    const auto parsed = line.parse(static_cast<int>(pointers.size()), pointers.data());
+    if (!parsed && !parsed.error().message.ends_with("--help.")) {
+        throw std::logic_error("an error without a remedy: " + parsed.error().message);
+    }
+    if (parsed && !*parsed && line.answer().empty()) throw std::logic_error("an empty answer");
+}
+
 const std::array kTargets{
     FuzzTarget{"planner_data",
                [] {
@@ -70,6 +134,19 @@ const std::array kTargets{
                        "gelu=in_place,layernorm=in_place,masks=bit,optimizer=sgd"};
                },
                read_recipe},
+    FuzzTarget{"workload", [] { return std::vector{models::to_json(models::Workload()).dump()}; },
+               read_workload},
+    FuzzTarget{"command_line",
+               [] {
+                   return std::vector<std::string>{
+                       "capture\n--steps\n3\n--batch=4\n--rate\n1e-4\n-s\n5\na.tscope",
+                       "capture\n--all\n--formats\nsvg,png\n--gpu\na100,t4\n--recipe=\na\nb",
+                       "capture\n--stesp\n3",
+                       "help\ncapture",
+                       "--version",
+                       "run\n--\npython\ntrain.py\n--steps\n3"};
+               },
+               read_command_line},
     FuzzTarget{"allocator_settings",
                [] {
                    return std::vector<std::string>{"expandable_segments:True,max_split_size_mb:128",

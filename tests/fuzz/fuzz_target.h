@@ -20,5 +20,11 @@ struct FuzzTarget {
 
 std::span<const FuzzTarget> trace_targets();
 std::span<const FuzzTarget> data_targets();
+/// Those of both.
+std::vector<FuzzTarget> fuzz_targets();
+
+/// The seeds of a target, and the files of tests/fuzz/corpus/NAME: inputs that libFuzzer found to
+/// reach more code, and inputs that once failed.
+std::vector<std::string> inputs_of(const FuzzTarget& target);
 
 }  // namespace tests

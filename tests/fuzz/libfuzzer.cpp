@@ -3,7 +3,8 @@
 //   build-fuzz/bin/tests/fuzz_snapshot -max_total_time=600
 //
 // It keeps its inputs in the folder build-fuzz/bin/tests/fuzz_snapshot.corpus, which begins with
-// the target's seeds. https://llvm.org/docs/LibFuzzer.html lists the options.
+// the target's seeds and the inputs of tests/fuzz/corpus. https://llvm.org/docs/LibFuzzer.html
+// lists the options.
 #include "tests/fuzz/fuzz_target.h"
 
 #include <cstdio>
@@ -15,10 +16,9 @@
 namespace {
 
 const tests::FuzzTarget& target() {
-    for (const auto targets : {tests::trace_targets(), tests::data_targets()}) {
-        for (const tests::FuzzTarget& candidate : targets) {
-            if (std::string_view(candidate.name) == TEMPOSCOPE_FUZZ_TARGET) return candidate;
-        }
+    static const std::vector<tests::FuzzTarget> targets = tests::fuzz_targets();
+    for (const tests::FuzzTarget& candidate : targets) {
+        if (std::string_view(candidate.name) == TEMPOSCOPE_FUZZ_TARGET) return candidate;
     }
     std::fprintf(stderr, "there is no fuzz target %s\n", TEMPOSCOPE_FUZZ_TARGET);
     std::exit(1);
@@ -32,7 +32,7 @@ extern "C" int LLVMFuzzerInitialize(int* argc, char*** argv) {
     static std::vector<char*> arguments(*argv, *argv + *argc);
     std::filesystem::create_directories(corpus);
     int number = 0;
-    for (const std::string& seed : target().seeds()) {
+    for (const std::string& seed : tests::inputs_of(target())) {
         std::ofstream(corpus + "/seed" + std::to_string(number++), std::ios::binary) << seed;
     }
     arguments.push_back(corpus.data());

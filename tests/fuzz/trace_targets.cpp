@@ -9,7 +9,11 @@
 #include "profiler/analysis/diagnostics.h"
 #include "profiler/analysis/memory_curve.h"
 #include "profiler/analysis/storage_names.h"
+#include "profiler/formats/chrome_writer.h"
+#include "profiler/formats/joined_trace.h"
+#include "profiler/formats/memory_timeline_writer.h"
 #include "profiler/formats/recorded_trace.h"
+#include "profiler/formats/snapshot_writer.h"
 #include "profiler/formats/trace_formats.h"
 #include "profiler/trace/trace_bytes.h"
 #include "profiler/trace/trace_file.h"
@@ -179,10 +183,65 @@ void analyse_rows(const std::string& bytes) {
     analyse(std::make_shared<const Trace>(RandomTrace(seed).make(seed % 60)));
 }
 
+std::vector<std::string> packed_seeds() {
+    std::vector<std::string> seeds;
+    const auto add = [&](const std::filesystem::path& file, const auto& written) {
+        if (!written) throw std::runtime_error(written.error().message);
+        seeds.push_back(read_bytes(file));
+    };
+    const Trace trace = make_synthetic_trace({.num_allocations = 20, .num_layers = 1});
+    const auto file = folder() / "seed.json.gz";
+    add(file, write_chrome_trace(trace, file));
+    add(file, write_memory_timeline(trace, file));
+    return seeds;
+}
+
+/// The bytes are the profiler's trace of a run whose memory snapshot is sound.
+void read_joined(const std::string& bytes) {
+    const auto file = folder() / "mutated";
+    std::ofstream(file, std::ios::binary) << bytes;
+    const auto profile = open_trace(file);
+    if (!profile) return;
+    static const Trace memory = make_synthetic_trace({.num_allocations = 60, .num_layers = 1});
+    const auto joined = join_traces({memory, "memory"}, {*profile, "profile"});
+    if (joined) analyse(std::make_shared<const Trace>(*joined));
+}
+
+std::vector<std::string> joined_seeds() {
+    const auto file = folder() / "seed.json";
+    const auto written =
+        write_chrome_trace(make_synthetic_trace({.num_allocations = 20, .num_layers = 1}), file);
+    if (!written) throw std::runtime_error(written.error().message);
+    std::vector<std::string> seeds = profiler_seeds();
+    seeds.push_back(read_bytes(file));
+    return seeds;
+}
+
+/// Every format that is written, of rows that the bytes seed. What was written is read again; with
+/// times that no run has, a reader may refuse it.
+void write_rows(const std::string& bytes) {
+    const auto seed = static_cast<unsigned>(std::hash<std::string>()(bytes));
+    const Trace trace = RandomTrace(seed).make(seed % 20);
+    const auto open_again = [](const auto& written, const std::filesystem::path& file) {
+        if (written) (void)open_trace(file);
+    };
+    const auto snapshot = folder() / "rows.pickle", chrome = folder() / "rows.json";
+    const auto packed = folder() / "rows.json.gz", timeline = folder() / "rows.raw.json.gz";
+    open_again(write_snapshot(trace, snapshot), snapshot);
+    open_again(write_chrome_trace(trace, chrome), chrome);
+    open_again(write_chrome_trace(trace, packed), packed);
+    (void)write_memory_timeline(trace, timeline);  // for HolisticTraceAnalysis alone
+    const Trace other = RandomTrace(seed + 1).make(seed % 20);
+    (void)join_traces({trace, "memory"}, {other, "profile"});
+}
+
 const std::array kTargets{
     FuzzTarget{"trace_file", trace_file_seeds, read_file},
     FuzzTarget{"snapshot", snapshot_seeds, read_file},
     FuzzTarget{"profiler_trace", profiler_seeds, read_file},
+    FuzzTarget{"packed_trace", packed_seeds, read_file},
+    FuzzTarget{"joined_trace", joined_seeds, read_joined},
+    FuzzTarget{"writers", [] { return std::vector<std::string>{"0123456789abcdef"}; }, write_rows},
     FuzzTarget{"trace_bytes", byte_seeds, read_bytes_of_trace},
     FuzzTarget{"trace_rows", [] { return std::vector<std::string>{"0123456789abcdef"}; },
                analyse_rows},

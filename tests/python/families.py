@@ -28,6 +28,20 @@ class Classifier(nn.Module):
         return nn.functional.cross_entropy(self.body(pixels), labels)
 
 
+class Recurrent(nn.Module):
+    """The rows of an image one after the other."""
+
+    def __init__(self, layers):
+        super().__init__()
+        self.layers = layers
+        self.head = nn.Linear(2 * layers.hidden_size, 10)
+
+    def forward(self, pixels):
+        rows = pixels.transpose(1, 2).flatten(2)  # [B, H, 3 W]
+        outputs, _ = self.layers(rows)
+        return self.head(outputs.mean(1))
+
+
 def small_cnn() -> nn.Module:
     return nn.Sequential(
         nn.Conv2d(3, 16, 3, padding=1),
@@ -120,7 +134,12 @@ def _t5(device):
     return T5ForConditionalGeneration(config), _tokens(device, 300)
 
 
-TORCH_ONLY = {"encoder": _encoder, "cnn": _cnn}
+def _lstm(device):
+    body = Recurrent(nn.LSTM(3 * 32, 32, num_layers=2, bidirectional=True, batch_first=True))
+    return Classifier(body), _pixels(device, 32)
+
+
+TORCH_ONLY = {"encoder": _encoder, "cnn": _cnn, "lstm": _lstm}
 OF_LIBRARIES = {
     "resnet50": _resnet50,
     "bert": _bert,

@@ -135,6 +135,31 @@ class OnAVirtualGpu(Recorded, unittest.TestCase):
                 self.assertGreater(kernels, 0)
                 self.assertEqual(with_op, kernels)
 
+    def flop(self, family: str) -> dict[str, list[int]]:
+        """By op, in the order of its calls."""
+        flop = {}
+        with sqlite3.connect(f"{self.folder.name}/{family}.tscope") as trace:
+            rows = trace.execute("SELECT name, flop FROM v_op WHERE flop > 0 ORDER BY id")
+            for name, number in rows:
+                flop.setdefault(name, []).append(number)
+        return flop
+
+    def test_convolutions_are_counted(self):
+        flop = self.flop("cnn")
+        # Twice: batch, channels out, places, and the window's 3 x 3 x channels in.
+        first, second = 2 * 2 * 16 * 32 * 32 * 27, 2 * 2 * 32 * 16 * 16 * 9 * 16
+        self.assertEqual(flop["aten::cudnn_convolution"], [first, second])
+        # The input of the first one needs no gradient.
+        self.assertEqual(flop["aten::convolution_backward"], [2 * second, first])
+
+    def test_recurrent_layers_are_counted(self):
+        flop = self.flop("lstm")
+        # Four gates in two directions, of inputs and hidden state: 96 + 32, then 64 + 32 wide.
+        weights = 2 * 4 * 32 * (96 + 32 + 64 + 32)
+        steps = 2 * 32
+        self.assertEqual(flop["aten::_cudnn_rnn"], [2 * steps * weights])
+        self.assertEqual(flop["aten::_cudnn_rnn_backward"], [2 * 2 * steps * weights])
+
 
 if __name__ == "__main__":
     unittest.main()

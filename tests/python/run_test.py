@@ -4,6 +4,7 @@
 """
 
 import contextlib
+import csv
 import json
 import os
 import pathlib
@@ -13,7 +14,6 @@ import subprocess
 import sys
 import tempfile
 import textwrap
-import time
 import unittest
 
 BIN = pathlib.Path(sys.argv.pop(1)).resolve() if len(sys.argv) > 1 else None
@@ -147,6 +147,87 @@ class Programs(Run):
         self.assertEqual(ran.returncode, 0, ran.stderr)
         self.assert_recorded(6)
 
+    def test_a_step_of_a_gan_trains_both_models(self):
+        script = self.write(
+            "gan.py",
+            """
+            import torch
+            from torch import nn
+
+            class Generator(nn.Sequential): pass
+            class Discriminator(nn.Sequential): pass
+
+            make, judge = Generator(nn.Linear(4, 8)), Discriminator(nn.Linear(8, 1))
+            sgd = lambda model: torch.optim.SGD(model.parameters(), lr=0.1)
+            of_make, of_judge = sgd(make), sgd(judge)
+            for _ in range(4):
+                made = make(torch.randn(2, 4))
+                for x, sign in ((made.detach(), 1), (torch.randn(2, 8), -1)):
+                    (sign * judge(x).mean()).backward()
+                of_judge.step()
+                judge(made).mean().backward()
+                of_make.step()
+            """,
+        )
+        ran = self.run_program(PYTHON, script, options=["--skip", "0"])
+        self.assertEqual(ran.returncode, 0, ran.stderr)
+        self.assert_recorded(3)
+        passes = "SELECT step, count(*) FROM v_phase WHERE kind = 'backward' GROUP BY step"
+        self.assertEqual(self.query(passes), [(0, 3), (1, 3), (2, 3)])
+        names = self.query("SELECT DISTINCT name FROM v_tensor")
+        self.assertIn(("Discriminator.0.weight.grad",), names)
+        self.assertIn(("0.weight.grad",), names)
+
+    def test_an_optimizer_that_runs_no_more_does_not_hold_up_the_steps(self):
+        script = self.write(
+            "warm.py",
+            """
+            import torch
+
+            model = torch.nn.Linear(4, 4)
+            once, always = (torch.optim.SGD(model.parameters(), lr=0.1) for _ in range(2))
+            for step in range(8):
+                model(torch.randn(2, 4)).mean().backward()
+                if step == 0:
+                    once.step()
+                always.step()
+            """,
+        )
+        self.run_program(PYTHON, script, options=["--skip", "0", "--steps", "5"])
+        self.assert_recorded(5)
+        passes = "SELECT count(*) FROM v_phase WHERE kind = 'backward' GROUP BY step"
+        self.assertEqual(self.query(passes), [(1,), (3,), (1,), (1,), (1,)])
+
+    def test_the_student_and_not_its_teacher_is_the_model(self):
+        frozen = "if teacher.requires_grad_(False):"
+        for teach in ("with torch.no_grad():", frozen):
+            script = self.write("distil.py", self.DISTIL.replace("TEACH", teach))
+            ran = self.run_program(PYTHON, script, options=["--overwrite"])
+            self.assertEqual(ran.returncode, 0, ran.stderr)
+            self.assert_recorded(3)
+            run = self.query("SELECT model, precision, batch_size FROM v_run")
+            self.assertEqual(run, [("Student", "fp32", 2)])
+            paths = {path for (path,) in self.query("SELECT path FROM v_scope")}
+            self.assertEqual(paths, {"Teacher", "0", "Teacher.0"})
+
+    DISTIL = """
+        import torch
+        from torch import nn
+
+        class Teacher(nn.Sequential): pass
+        class Student(nn.Sequential): pass
+
+        teacher, student = Teacher(nn.Linear(4, 64).double()), Student(nn.Linear(4, 64))
+        optimizer = torch.optim.SGD(student.parameters(), lr=0.1)
+        for _ in range(4):
+            x = torch.randn(2, 4)
+            TEACH
+                wanted = teacher(x.double()).float()
+            (student(x) - wanted).square().mean().backward()
+            optimizer.step()
+            optimizer.zero_grad()
+    """
+
     def test_the_sitecustomize_of_the_user_still_runs(self):
         self.write("sitecustomize.py", "print('mine', flush=True)\n")
         ran = self.run_program(
@@ -199,6 +280,47 @@ class OnAVirtualGpu(Run):
         (kernels,) = self.query("SELECT count(*) FROM kernel")[0]
         self.assertGreater(kernels, 30)
 
+    def test_training_on_the_cpu_is_not_taken_for_the_card(self):
+        script = self.write("cpu.py", TRAIN.replace("torch.cuda.is_available()", "0"))
+        pathlib.Path(script).write_text(pathlib.Path(script).read_text().format(end=""))
+        ran = self.run_program(PYTHON, script, "3", options=["--gpu", "h100-sxm"])
+        self.assertEqual((ran.returncode, ran.stdout.count("cpu")), (0, 3), ran.stderr)
+        self.assert_one_sentence(ran, "trains on the CPU and not on the virtual NVIDIA H100")
+        self.assertFalse(self.file.exists())
+
+    def test_a_python_without_the_card_is_refused(self):
+        words = ["env", "-u", "LD_PRELOAD", PYTHON, self.train_script(), "3"]
+        ran = self.run_program(*words, options=["--gpu", "h100-sxm"])
+        self.assertEqual((ran.returncode, ran.stdout), (1, ""))
+        self.assertIn("taken LD_PRELOAD out of the environment", ran.stderr)
+        self.assertFalse(self.file.exists())
+    def test_times_are_modelled(self):
+        ran = self.run_program(PYTHON, self.train_script(), "5", options=["--gpu", "h100-sxm"])
+        self.assertEqual(ran.returncode, 0, ran.stderr)
+        self.assertEqual(self.query("SELECT time_basis FROM v_run"), [("modelled",)])
+        steps = self.query("SELECT start_ns, end_ns FROM step ORDER BY id")
+        self.assertEqual(len({end - start for start, end in steps}), 1)  # of equal steps
+        for start, end in steps:
+            self.assertGreater(end - start, 10_000)
+            (inside,) = self.query(
+                "SELECT sum(end_ns - start_ns) FROM kernel "
+                f"WHERE start_ns BETWEEN {start} AND {end}"
+            )[0]
+            self.assertGreater(inside, 0)
+            self.assertLessEqual(inside, end - start)
+        # Every launch of a step has a time, in the parameter update too.
+        (timeless,) = self.query(
+            "SELECT count(*) FROM kernel JOIN op ON op.id = kernel.op "
+            "WHERE op.phase IS NOT NULL AND kernel.end_ns <= kernel.start_ns"
+        )[0]
+        self.assertEqual(timeless, 0)
+
+    def test_a_card_without_a_model_of_its_kernels(self):
+        script = self.train_script("raise SystemExit")
+        ran = self.run_program(PYTHON, script, "5", options=["--gpu", "mi250x"])
+        self.assertEqual(ran.returncode, 1)
+        self.assert_one_sentence(ran, "does not run CUDA")
+
     def test_memory_that_runs_out_is_recorded(self):
         script = self.write(
             "large.py",
@@ -241,11 +363,29 @@ class LargestBatch(Run):
         import sys
         import torch
 
-        size = int(sys.argv[1])
-        model = torch.nn.Sequential(*[torch.nn.Linear(1 << 14, 1 << 14) for _ in range(4)]).cuda()
+        size, layers = int(sys.argv[1]), int(sys.argv[2])
+        torch.set_default_device("cuda")
+        weights = [torch.nn.Linear(1 << 14, 1 << 14) for _ in range(layers)]
+        model = torch.nn.Sequential(*weights)
         optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
         for _ in range(3):
             model(torch.ones(size << 14, 1 << 14, device="cuda")).mean().backward()
+            optimizer.step()
+            optimizer.zero_grad()
+        """
+
+    CAUGHT = """
+        import sys
+        import torch
+
+        size = int(sys.argv[1])
+        model = torch.nn.Linear(1 << 14, 1 << 14, device="cuda")
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        for _ in range(3):
+            try:
+                model(torch.ones(size << 14, 1 << 14, device="cuda")).mean().backward()
+            except torch.OutOfMemoryError:
+                model(torch.ones(16, 1 << 14, device="cuda")).mean().backward()
             optimizer.step()
             optimizer.zero_grad()
         """
@@ -258,28 +398,51 @@ class LargestBatch(Run):
 
     def test_it_is_found_by_running(self):
         script = self.write("large.py", self.SCRIPT)
-        ran = self.search(PYTHON, script, "{N}", options=["--json", "-o", "max.csv"])
+        options = ["--json", "-o", "max.csv", "--values", "LAYERS=4,6"]
+        ran = self.search(PYTHON, script, "{N}", "{LAYERS}", options=options)
+        self.assertEqual(ran.returncode, 0, ran.stderr)
+        rows = json.loads(ran.stdout)["rows"]
+        lines = list(csv.DictReader((self.folder / "max.csv").read_text().splitlines()))
+        self.assertEqual([row["values"] for row in rows], [{"LAYERS": "4"}, {"LAYERS": "6"}])
+        # Four layers' weights and their gradients take 8 GiB. Of each batch of 1 << 14 rows the
+        # inputs of the layers are kept, 1 GiB each.
+        self.assertGreater(rows[0]["max_batch_size"], 2)
+        self.assertGreater(rows[0]["max_batch_size"], rows[1]["max_batch_size"])
+        for row, cells in zip(rows, lines, strict=True):
+            self.assertEqual(row["gpu"], "a100-40gb")
+            self.assertEqual(row["failing_batch_size"], row["max_batch_size"] + 1)
+            self.assertLess(row["peak_allocated_bytes"], 40 << 30)
+            self.assertGreater(row["failing_by_class"]["activation_bytes"], 1 << 30)
+            self.assertGreater(row["failing_requested_bytes"], row["failing_free_bytes"])
+            largest = row["failing_tensors"][0]
+            self.assertGreaterEqual(largest["size_bytes"], 1 << 30)
+            for key in ("gpu", "max_batch_size", "failing_batch_size", "failing_requested_bytes"):
+                self.assertEqual(cells[key], str(row[key]))
+            activation_bytes = row["failing_by_class"]["activation_bytes"]
+            self.assertEqual(cells["failing_activation_bytes"], str(activation_bytes))
+            self.assertTrue(cells["failing_tensors"].startswith(largest["name"]))
+            self.assertEqual(cells["LAYERS"], row["values"]["LAYERS"])
+
+    def test_a_program_that_catches_its_own_out_of_memory(self):
+        caught = self.write("caught.py", self.CAUGHT)
+        ran = self.search(PYTHON, caught, "{N}", options=["--json"])
         self.assertEqual(ran.returncode, 0, ran.stderr)
         (row,) = json.loads(ran.stdout)["rows"]
-        self.assertEqual(row["gpu"], "a100-40gb")
-        self.assertEqual(row["failing_batch_size"], row["max_batch_size"] + 1)
-        # Weights and their gradients take 8 GiB. Of each batch of 1 << 14 rows the inputs of the
-        # layers are kept, 1 GiB each.
         self.assertGreater(row["max_batch_size"], 2)
-        self.assertLess(row["peak_allocated_bytes"], 40 << 30)
-        self.assertGreater(row["failing_by_class"]["activation_bytes"], 1 << 30)
-        csv = (self.folder / "max.csv").read_text().splitlines()
-        self.assertEqual(csv[1].split(",")[:2], ["a100-40gb", str(row["max_batch_size"])])
+        self.assertLess(row["max_batch_size"], 20)  # a batch's input and output take 2 GiB
 
     def test_a_program_that_fails_for_another_reason(self):
         ran = self.search(PYTHON, "-c", "import torch; raise ValueError('no')", "{N}")
         self.assertEqual((ran.returncode, ran.stdout), (1, ""))
-        self.assertIn("With {N} = 1 the program ended with exit code 1: ValueError: no", ran.stderr)
+        self.assertIn("With {N} = 2 the program ended with exit code 1: ValueError: no", ran.stderr)
 
     def test_a_placeholder_that_is_not_used(self):
         ran = self.search(PYTHON, "train.py", "{M}")
         self.assertEqual((ran.returncode, ran.stdout), (1, ""))
         self.assert_one_sentence(ran, "No argument of the program holds {N}")
+        ran = self.search(PYTHON, "train.py", "{N}", options=["--values", "LAYERS=2"])
+        self.assertEqual((ran.returncode, ran.stdout), (1, ""))
+        self.assert_one_sentence(ran, "No argument of the program holds {LAYERS}")
 
 
 class ProgramsThatEndEarly(Run):
@@ -320,7 +483,6 @@ class ProgramsThatEndEarly(Run):
         )  # fmt: skip
         for _ in range(3):
             process.stdout.readline()
-        time.sleep(0.5)
         return process
 
     def test_ctrl_c_keeps_what_was_recorded(self):
@@ -330,6 +492,30 @@ class ProgramsThatEndEarly(Run):
         self.assertEqual(process.returncode, 128 + signal.SIGINT)
         self.assertIn("ended with KeyboardInterrupt", errors)
         self.assert_recorded(2, "incomplete")
+
+    def test_a_signal_that_nohup_ignores_stays_ignored(self):
+        script = self.train_script("sys.stdin.readline()")
+        ignoring = ["sh", "-c", 'trap "" HUP; exec "$0" "$@"']
+        process = subprocess.Popen(
+            [*ignoring, *self.command(PYTHON, script, "4")], stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True,
+        )  # fmt: skip
+        for _ in range(4):
+            process.stdout.readline()
+        os.killpg(process.pid, signal.SIGHUP)
+        _, errors = process.communicate("go on\n", timeout=60)
+        self.assertEqual(process.returncode, 0, errors)
+        self.assert_recorded(3)
+
+    def test_a_closed_standard_error_is_no_failure(self):
+        closing = ["sh", "-c", 'exec "$0" "$@" 0<&- 2>&-']
+        ran = subprocess.run(
+            [*closing, *self.command(PYTHON, self.train_script(), "4")],
+            capture_output=True, text=True, cwd=self.folder,
+        )  # fmt: skip
+        self.assertEqual(ran.returncode, 0)
+        self.assertEqual(ran.stdout.count("step"), 4)
+        self.assert_recorded(3)
 
     def test_a_killed_program_leaves_its_partial(self):
         process = self.interrupted(signal.SIGKILL)

@@ -1,5 +1,5 @@
-"""Training loops of real libraries, small and with random weights, recorded by `temposcope run`:
-transformers' Trainer and accelerate.
+"""Training loops of real libraries, small and with random weights, recorded by `temposcope run` on
+the CPU and on a virtual GPU: transformers' Trainer, accelerate and Lightning.
 
     trainers_test.py BIN_FOLDER
 """
@@ -39,7 +39,7 @@ TRAINER = (
     arguments = TrainingArguments(
         output_dir=sys.argv[1], max_steps=4, per_device_train_batch_size=4,
         gradient_accumulation_steps=2, eval_strategy="steps", eval_steps=2, save_strategy="no",
-        report_to=[], use_cpu=True, disable_tqdm=True,
+        report_to=[], use_cpu=not torch.cuda.is_available(), disable_tqdm=True,
     )
     Trainer(model, arguments, train_dataset=Sentences(), eval_dataset=Sentences()).train()
 """
@@ -49,7 +49,7 @@ ACCELERATE = (
     + """
     from accelerate import Accelerator
 
-    accelerator = Accelerator(cpu=True, mixed_precision="bf16", gradient_accumulation_steps=2)
+    accelerator = Accelerator(mixed_precision="bf16", gradient_accumulation_steps=2)
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
     loader = torch.utils.data.DataLoader(Sentences(), 4)
     model, optimizer, loader = accelerator.prepare(model, optimizer, loader)
@@ -61,6 +61,34 @@ ACCELERATE = (
             optimizer.zero_grad()
         if number == 7:
             break
+"""
+)
+LIGHTNING = (
+    MODEL
+    + """
+    import pytorch_lightning as pl
+
+    class Lit(pl.LightningModule):
+        def __init__(self):
+            super().__init__()
+            self.model = model
+
+        def training_step(self, batch):
+            return self.model(**batch).loss
+
+        def validation_step(self, batch):
+            self.model(**batch)
+
+        def configure_optimizers(self):
+            return torch.optim.AdamW(self.parameters())
+
+    data = torch.utils.data.DataLoader(Sentences(), 4)
+    trainer = pl.Trainer(
+        max_steps=4, accumulate_grad_batches=2, gradient_clip_val=1.0, logger=False,
+        enable_checkpointing=False, enable_progress_bar=False, enable_model_summary=False,
+        val_check_interval=4, limit_val_batches=1,
+    )
+    trainer.fit(Lit(), data, data)
 """
 )
 REPLACED = "In BertForSequenceClassification, tempo: replaced 2 GELU, 5 LayerNorm, 8 dropouts, 2 "
@@ -75,7 +103,7 @@ class Trainers(Run):
         self.assertRegex(ran.stderr, re.escape("temposcope: Recorded 3 steps in "))
         return ran
 
-    def check(self, precision: str):
+    def check(self, precision: str, states_per_parameter: int):
         self.assert_recorded(3)
         self.assertEqual(
             self.query("SELECT model, precision, batch_size, seq_len FROM v_run"),
@@ -88,27 +116,40 @@ class Trainers(Run):
         self.assertEqual(backwards, [(2,), (2,), (2,)])
         states = self.query("SELECT count(*) FROM v_storage WHERE role = 'optimizer_state'")
         parameters = 5 + 2 * 16 + 2 + 2  # embeddings, layers, pooler, classifier
-        self.assertEqual(states, [(3 * parameters,)])  # both moments and the number of steps
+        self.assertEqual(states, [(states_per_parameter * parameters,)])
         self.assertEqual(
             self.query("SELECT count(*) FROM v_scope WHERE path = 'bert.encoder.layer.1.output'"),
             [(1,)],
         )
 
+    def check_recipe(self, text: str, precision: str, states_per_parameter: int):
+        """On a GPU that is not here, which the libraries find by themselves."""
+        ran = self.record(text, "--apply", "tempo", "--gpu", "rtx3090", "--overwrite")
+        self.assertIn(REPLACED, ran.stderr)
+        self.check(precision, states_per_parameter)
+        self.assertEqual(
+            self.query("SELECT recipe, source FROM v_run"), [("tempo", "predicted")]
+        )
+        ops = {name for (name,) in self.query("SELECT DISTINCT name FROM v_op")}
+        self.assertLessEqual({"tempo::gelu", "tempo::layer_norm"}, ops)
+        self.assertGreater(self.query("SELECT count(*) FROM kernel")[0][0], 100)
+
     def test_the_trainer_of_transformers(self):
         self.record(TRAINER)
-        self.check("fp32")
+        self.check("fp32", 3)  # both moments and the number of steps
+        self.check_recipe(TRAINER, "fp32", 3)
 
     def test_accelerate(self):
         self.record(ACCELERATE)
-        self.check("amp-bf16")
+        self.check("amp-bf16", 3)
+        # An AdamW that is not fused, unlike the Trainer's, keeps the number of steps on the CPU.
+        self.check_recipe(ACCELERATE, "amp-bf16", 2)
 
-    def test_a_recipe_in_both(self):
-        for text in (TRAINER, ACCELERATE):
-            ran = self.record(text, "--apply", "tempo", "--overwrite")
-            self.assertIn(REPLACED, ran.stderr)
-            self.assertEqual(self.query("SELECT recipe FROM v_run"), [("tempo",)])
-            ops = {name for (name,) in self.query("SELECT DISTINCT name FROM v_op")}
-            self.assertLessEqual({"tempo::gelu", "tempo::layer_norm"}, ops)
+    @unittest.skipUnless(importlib.util.find_spec("pytorch_lightning"), "no pytorch_lightning")
+    def test_lightning(self):
+        self.record(LIGHTNING)
+        self.check("fp32", 3)
+        self.check_recipe(LIGHTNING, "fp32", 2)
 
 
 if __name__ == "__main__":

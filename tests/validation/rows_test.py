@@ -10,6 +10,7 @@ ROWS = [
     "tempo.fp16.original.batch",
     "tempo.fp16.original.rate",
     "mli.bert128.bf16.rate",
+    "mli.bert.128.2.both",
     "ivanov.contraction",
     "ds.kept.512.all",
 ]

@@ -1,12 +1,24 @@
 #pragma once
 
+#include "profiler/trace/printable.h"
+
 #include <nlohmann/json.hpp>
 
 #include <optional>
+#include <string>
 
-/// Values that not every row has, as JSON.
+/// What commands share that write JSON.
 namespace app {
 
+/// A document as it is printed and written. Names from files may hold bytes that are not UTF-8:
+/// they are replaced rather than refused.
+inline std::string json_text(const nlohmann::json& document) {
+    using nlohmann::json;
+    return profiler::printable_json(document.dump(2, ' ', false, json::error_handler_t::replace)) +
+           "\n";
+}
+
+/// A value that not every row has.
 template <typename T>
 nlohmann::json or_null(const std::optional<T>& value) {
     return value ? nlohmann::json(*value) : nlohmann::json();

@@ -1,6 +1,7 @@
 #include "app/commands/console/progress.h"
 
 #include "app/commands/console/terminal.h"
+#include "profiler/trace/printable.h"
 
 #include <fmt/format.h>
 #include <sys/ioctl.h>
@@ -39,7 +40,7 @@ Progress::Progress() : is_terminal_(isatty(STDERR_FILENO) == 1) {}
 Progress::~Progress() { clear(); }
 
 void Progress::update(double fraction, std::string_view raw_text) {
-    const std::string text = printable(raw_text);
+    const std::string text = profiler::printable(raw_text);
     const auto now = std::chrono::steady_clock::now();
     const bool is_new = text != last_text_;
     if (last_ && now - *last_ < (is_terminal_ ? kBarInterval : kLineInterval)) return;

@@ -1,6 +1,7 @@
 #include "app/commands/console/terminal.h"
 
-#include "profiler/trace/text.h"
+#include "app/commands/console/json_values.h"
+#include "profiler/trace/printable.h"
 
 #include <fmt/format.h>
 #include <unistd.h>
@@ -18,6 +19,7 @@ namespace app {
 namespace {
 
 using profiler::Align;
+using profiler::printable;
 using profiler::TextTable;
 using profiler::Tone;
 
@@ -66,26 +68,6 @@ bool is_style_mark(char c) {
            (c >= kStyleBegin && c <= kStyleBegin + static_cast<char>(Style::kWarning));
 }
 
-/// What a terminal takes for a command, a line end or a change of direction (Unicode, UAX 9).
-bool acts_on_terminal(uint32_t code_point) {
-    const auto lies_in = [&](uint32_t first, uint32_t last) {
-        return code_point >= first && code_point <= last;
-    };
-    return code_point < 0x20 || lies_in(0x7f, 0x9f) || code_point == 0x061c ||
-           lies_in(0x200e, 0x200f) || lies_in(0x2028, 0x202e) || lies_in(0x2066, 0x2069);
-}
-
-/// Of a well-formed UTF-8 character.
-uint32_t code_point_of(std::string_view character) {
-    const auto byte = [&](std::size_t i) { return static_cast<uint8_t>(character[i]); };
-    if (character.size() == 1) return byte(0);
-    uint32_t code_point = byte(0) & (0xffU >> (character.size() + 1));
-    for (std::size_t i = 1; i < character.size(); ++i) {
-        code_point = code_point << 6 | (byte(i) & 0x3fU);
-    }
-    return code_point;
-}
-
 TextTable printable_table(TextTable table) {
     for (TextTable::Column& column : table.columns) column.title = printable(column.title);
     for (auto& row : table.rows) {
@@ -118,24 +100,6 @@ bool wants_colour() {
 }
 
 }  // namespace
-
-std::string printable(std::string_view text) {
-    std::string result;
-    while (!text.empty()) {
-        const std::size_t size = profiler::character_bytes(text);
-        const std::string_view character = text.substr(0, std::max<std::size_t>(size, 1));
-        const uint32_t code_point =
-            size == 0 ? static_cast<uint8_t>(text[0]) : code_point_of(character);
-        if (size != 0 && !acts_on_terminal(code_point)) {
-            result += character;
-        } else {
-            result += size < 2 ? fmt::format("\\x{:02x}", code_point)
-                               : fmt::format("\\u{:04x}", code_point);
-        }
-        text.remove_prefix(character.size());
-    }
-    return result;
-}
 
 std::size_t display_width(std::string_view text) {
     // Bytes 10xxxxxx continue a UTF-8 character.
@@ -207,10 +171,7 @@ void Output::table(const TextTable& raw) {
 }
 
 void Output::document(const nlohmann::json& document) {
-    if (!json_) return;
-    // Names from files may hold bytes that are not UTF-8: they are replaced rather than refused.
-    text_ += document.dump(2, ' ', false, nlohmann::json::error_handler_t::replace);
-    text_.push_back('\n');
+    if (json_) text_ += json_text(document);
 }
 
 models::Result<void> Output::flush() { return write_output(std::exchange(text_, {})); }

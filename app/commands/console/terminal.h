@@ -10,15 +10,11 @@
 
 /// What a command writes on standard output, and how it looks there.
 ///
-/// Names come from files and command lines. What is written for people passes through `printable`
-/// here, so no caller escapes them; JSON and CSV have rules of their own.
+/// Names come from files and command lines. What is written passes through
+/// profiler/trace/printable.h here, so no caller escapes them.
 namespace app {
 
 enum class Style : uint8_t { kPlain, kBold, kDim, kGood, kBad, kWarning };
-
-/// The text without what acts on a terminal: control characters, marks that turn the direction of
-/// writing, line ends, and bytes that are not UTF-8 become "\\x1b" or "\\u202e".
-std::string printable(std::string_view text);
 
 /// Collects the output of a command and writes it in one piece at its end, so that a command that
 /// fails has written nothing.

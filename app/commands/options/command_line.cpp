@@ -1,6 +1,7 @@
 #include "app/commands/options/command_line.h"
 
 #include "app/commands/options/help.h"
+#include "app/commands/options/list_option.h"
 #include "app/commands/options/number_option.h"
 #include "models/config/names.h"
 
@@ -113,11 +114,18 @@ CLI::Option* add_option(CLI::App& parser, const Option& option, T& value) {
     constexpr bool kIsList = std::is_same_v<T, std::vector<std::string>>;
     const auto take = [&value, option, name, is_argument](const CLI::results_t& words) {
         if constexpr (kIsList) {
-            value = is_argument ? words : split_at_commas(words);
             if (is_argument && static_cast<int>(words.size()) > option.max_values) {
                 refuse(name, fmt::format("takes at most {} values", option.max_values));
             }
-            for (const std::string& one : value) check(option, name, one);
+            value.clear();
+            for (const std::string& one : is_argument ? words : split_at_commas(words)) {
+                check(option, name, one);
+                if (option.choices.empty()) {
+                    value.push_back(one);
+                } else {
+                    append_once(value, one);  // one of a few: to name it twice asks for it once
+                }
+            }
         } else {
             if (words.size() > 1) refuse(name, "is given more than once");
             check(option, name, words.front());

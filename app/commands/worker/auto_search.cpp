@@ -260,11 +260,11 @@ tl::expected<void, Failure> time_rows(const Search& search, std::vector<AutoSear
     if (!times) return tl::unexpected(times.error());
     for (AutoSearchRow& row : rows) {
         if (!row.batch_size) continue;
-        const auto time_ns = (*times)[place_of(workload_of(row, search.workload))];
+        const models::Workload workload = workload_of(row, search.workload);
+        const auto time_ns = (*times)[place_of(workload)];
         if (!time_ns) continue;  // out of memory in this turn: the figures of the search stay
         row.step_time_ns = *time_ns;
-        row.sequences_per_s =
-            static_cast<double>(*row.batch_size) * 1e9 / static_cast<double>(*time_ns);
+        row.sequences_per_s = models::sequences_per_s(workload, *time_ns);
     }
     return {};
 }

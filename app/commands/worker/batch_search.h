@@ -7,9 +7,21 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <utility>
+#include <vector>
 
 /// The largest batch with which a program trains on a virtual GPU, found by running it.
+///
+///     two small batches on a GPU without end  ──►  a line  ──►  the largest batch of each GPU
+///     that batch and the next on the GPU  ──►  one fits and one does not, or the search goes on
+///
+/// The line saves most runs. Only runs decide.
 namespace app {
+
+struct LiveTensor {
+    std::string name;
+    int64_t size_bytes = 0;
+};
 
 /// What a run with one batch came to.
 struct BatchTry {
@@ -19,22 +31,36 @@ struct BatchTry {
     int64_t peak_reserved_bytes = -1;
     std::string place;  // of the peak: "backward, encoder.layer.3.attention.self"
     profiler::CategoryBytes by_category{};
+    std::vector<LiveTensor> largest;  // at the peak, of one name together; the largest first
+    int64_t requested_bytes = -1;     // by the request that failed
+    int64_t free_bytes = -1;          // of the GPU at that time
+};
+
+/// A program on a GPU, with values for placeholders other than the batch.
+struct ProgramCase {
+    std::string gpu;                                          // id
+    std::vector<std::pair<std::string, std::string>> values;  // "SEQ", "512"
 };
 
 struct LargestBatch {
-    std::string gpu;
+    ProgramCase of;
     std::optional<BatchTry> largest;      // none: not even a batch of 1 fits
     std::optional<BatchTry> first_above;  // that does not fit; none: the search ended before
 };
 
 inline constexpr int64_t kMostBatch = 1 << 16;
 
-/// Runs 1, 2, 4, ... to kMostBatch, then bisects. In the words of `run`, each `{placeholder}` is
-/// the batch size. A batch fits if two steps come to their end, so that the second one finds the
-/// optimizer's state.
-/// Errors: no word has the placeholder; the program ends for another reason than memory.
-models::Result<LargestBatch> find_largest_batch(const ProgramRun& run,
-                                                const std::string& placeholder,
-                                                const std::function<void(const BatchTry&)>& tried);
+/// Called after each run, by one thread at a time.
+using BatchTried = std::function<void(const ProgramCase&, const BatchTry&)>;
+
+/// In the words of `run`, `{placeholder}` is the batch size, and `{NAME}` the value of the case. A
+/// batch fits if two steps come to their end, so that the second one finds the optimizer's state,
+/// and no request fails: a program may catch that and go on. As many programs run at a time as this
+/// machine has cores and memory for.
+/// Errors: no word has the placeholder; an unknown GPU; the program ends for another reason than
+/// memory.
+models::Result<std::vector<LargestBatch>> find_largest_batches(
+    const ProgramRun& run, const std::string& placeholder, const std::vector<ProgramCase>& cases,
+    const BatchTried& tried);
 
 }  // namespace app

@@ -109,7 +109,7 @@ MachineCheck check_virtual_gpu() {
                 .remedy = "Without it no step is predicted for a GPU; run scripts/build again."};
     }
     return {.name = "virtual GPU",
-            .detail = "PyTorch's CUDA code runs on it; cuSOLVER, cuFFT, cuSPARSE and NCCL refuse"};
+            .detail = "PyTorch's CUDA code runs on it; cuSOLVER, cuFFT and cuSPARSE refuse"};
 }
 
 }  // namespace

@@ -68,10 +68,14 @@ models::Result<profiler::BatchTrial> MeasuredTrials::try_batch(const models::Wor
         device_memory_bytes_ = tried->memory_bytes;
     }
     const TriedBatch& batch = tried->batches.front();
-    if (batch.fits && batch.median_ns() <= 0) {
+    if (!batch.fits) return profiler::BatchTrial{};
+    if (batch.median_ns() <= 0) {
         return models::fail("The worker answered without step times: it is of another build.");
     }
-    return profiler::BatchTrial{.fits = batch.fits, .step_time_ns = batch.median_ns()};
+    return profiler::BatchTrial{
+        .fits = true,
+        .step_time_ns = batch.median_ns(),
+        .sequences_per_s = models::sequences_per_s(workload, batch.median_ns())};
 }
 
 tl::expected<std::vector<std::optional<int64_t>>, Failure> time_in_turn(

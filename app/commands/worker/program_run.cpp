@@ -1,8 +1,6 @@
 #include "app/commands/worker/program_run.h"
 
 #include "app/commands/worker/temporary_folder.h"
-#include "app/prediction/virtual_cards.h"
-#include "app/user/settings.h"
 #include "profiler/protocol/process_environment.h"
 #include "profiler/protocol/virtual_gpu_process.h"
 #include "profiler/trace/text.h"
@@ -10,16 +8,22 @@
 
 #include <fcntl.h>
 #include <spawn.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
+#include <array>
+#include <atomic>
 #include <cerrno>
 #include <csignal>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <map>
+#include <mutex>
 #include <system_error>
 
 namespace app {
@@ -29,97 +33,146 @@ namespace fs = std::filesystem;
 using models::fail;
 using models::Result;
 
-/// What the recorded process wrote last; else that some process imported torch; else null.
-nlohmann::json last_status(const fs::path& file) {
-    nlohmann::json last;
+constexpr int64_t kNoRank = -1;
+
+/// What each recorded process wrote last, by its rank. Under kNoRank that of a run into one file;
+/// else that some process imported torch; else nothing.
+std::map<int64_t, nlohmann::json> last_status(const fs::path& file) {
+    std::map<int64_t, nlohmann::json> last;
     std::ifstream lines(file);
     for (std::string line; std::getline(lines, line);) {
         auto entry = nlohmann::json::parse(line, nullptr, false);
         if (!entry.is_object()) continue;
-        const bool says_less = last.is_object() && entry.value("state", "") == "torch";
-        if (!says_less) last = std::move(entry);
+        nlohmann::json& of_rank = last[entry.value("rank", kNoRank)];
+        const bool says_less = of_rank.is_object() && entry.value("state", "") == "torch";
+        if (!says_less) of_rank = std::move(entry);
     }
     return last;
 }
 
-Result<std::vector<std::string>> virtual_gpu_variables(const std::string& gpu) {
-    if (gpu.empty()) return std::vector<std::string>();
-    const auto data = profiler::load_planner_data(settings_folder());
-    if (!data) return tl::unexpected(data.error());
-    const auto target = find_target(*data, gpu, "torch-2.11");
-    if (!target) return tl::unexpected(target.error());
-    const auto card = real_size_card(*target);
-    if (!card) return tl::unexpected(card.error());
-    return profiler::virtual_gpu_environment(profiler::virtual_gpu_folder(), {*card});
+/// `start` of the Python package. This program lies in the folder `bin` of an installed one, and
+/// beside the package in a build.
+Result<fs::path> find_start() {
+    std::error_code error;
+    const fs::path bin = fs::read_symlink("/proc/self/exe", error).parent_path();
+    for (const fs::path& package : {bin.parent_path(), bin / "python" / "temposcope"}) {
+        if (fs::exists(package / "start" / "sitecustomize.py", error)) return package / "start";
+    }
+    return fail("The recorder for Python is missing in {}: run scripts/build again.",
+                (bin / "python").string());
 }
 
 Result<std::vector<std::string>> variables_of(const ProgramRun& run, const fs::path& status) {
-    std::error_code error;
-    const fs::path start =
-        fs::read_symlink("/proc/self/exe", error).parent_path() / "python" / "start";
-    if (!fs::exists(start / "sitecustomize.py", error)) {
-        return fail("The recorder for Python is missing in {}: run scripts/build again.",
-                    start.string());
-    }
-    auto variables = virtual_gpu_variables(run.gpu);
+    const auto start = find_start();
+    if (!start) return tl::unexpected(start.error());
+    auto variables =
+        run.card ? profiler::virtual_gpu_environment(profiler::virtual_gpu_folder(), {*run.card})
+                 : Result<std::vector<std::string>>(std::vector<std::string>());
     if (!variables) return variables;
     const nlohmann::json options{
         {"file", run.file},
+        {"folder", run.folder.empty() ? nlohmann::json() : nlohmann::json(run.folder)},
+        {"world_size", run.world_size == 0 ? nlohmann::json() : nlohmann::json(run.world_size)},
+        {"ranks", run.ranks.empty() ? nlohmann::json("representative") : nlohmann::json(run.ranks)},
         {"status", status.string()},
         {"steps", run.steps},
         {"skip", run.skip},
         {"stop", run.stops},
         {"stacks", run.with_stacks},
-        {"gpu", run.gpu.empty() ? nlohmann::json() : nlohmann::json(run.gpu)},
+        {"gpu", run.card ? nlohmann::json(run.card->name) : nlohmann::json()},
         {"apply", run.recipe.empty() ? nlohmann::json() : nlohmann::json(run.recipe)}};
-    variables->push_back("PYTHONPATH=" + profiler::before_own("PYTHONPATH", start.string()));
+    variables->push_back("PYTHONPATH=" + profiler::before_own("PYTHONPATH", start->string()));
     variables->push_back("TEMPOSCOPE_RUN=" + options.dump());
     return variables;
 }
 
 // ---- the process -----------------------------------------------------------------------------
 
-volatile std::sig_atomic_t running_program = 0;
+/// The programs that run now; 0: a free place. A signal handler reads it, and can take no lock.
+std::array<std::atomic<pid_t>, 64> running_programs{};
 
 void pass_on(int number) {
-    if (running_program > 0) kill(static_cast<pid_t>(running_program), number);
+    for (const std::atomic<pid_t>& pid : running_programs) {
+        if (pid > 0) kill(pid, number);
+    }
 }
 
-/// While the program runs, signals are its own. The terminal sends Ctrl-C to it as well; what is
-/// sent to this process alone is passed on.
+/// While programs run, signals are their own. The terminal sends Ctrl-C to them as well; what is
+/// sent to this process alone is passed on. What was ignored before, by nohup or for a job in the
+/// background, stays ignored here and there.
 class SignalsAreTheirs {
 public:
     SignalsAreTheirs() {
+        const std::lock_guard lock(mutex);
+        if (num_users++ > 0) return;
+        sigemptyset(&handled_signals);
         for (const int number : {SIGINT, SIGQUIT}) set(number, SIG_IGN);
         for (const int number : {SIGTERM, SIGHUP, SIGUSR1, SIGUSR2}) set(number, &pass_on);
     }
     ~SignalsAreTheirs() {
-        running_program = 0;
-        for (const auto& [number, before] : before_) sigaction(number, &before, nullptr);
+        const std::lock_guard lock(mutex);
+        if (--num_users > 0) return;
+        for (const auto& [number, old] : before) sigaction(number, &old, nullptr);
+        before.clear();
     }
     SignalsAreTheirs(const SignalsAreTheirs&) = delete;
     SignalsAreTheirs& operator=(const SignalsAreTheirs&) = delete;
 
+    /// The signals that are handled here: the program gets them with their usual effect.
+    static sigset_t handled() {
+        const std::lock_guard lock(mutex);
+        return handled_signals;
+    }
+
 private:
-    void set(int number, void (*handler)(int)) {
+    static void set(int number, void (*handler)(int)) {
+        struct sigaction old {};
+        sigaction(number, nullptr, &old);
+        if (old.sa_handler == SIG_IGN) return;
         struct sigaction action {};
         action.sa_handler = handler;
         action.sa_flags = SA_RESTART;
-        sigaction(number, &action, &before_.emplace_back(number, action).second);
+        sigaction(number, &action, nullptr);
+        before.emplace_back(number, old);
+        sigaddset(&handled_signals, number);
     }
 
-    std::vector<std::pair<int, struct sigaction>> before_;
+    inline static std::mutex mutex;
+    inline static int num_users = 0;
+    inline static sigset_t handled_signals{};
+    inline static std::vector<std::pair<int, struct sigaction>> before;
 };
 
-Result<pid_t> spawn(const ProgramRun& run, const std::vector<std::string>& variables) {
+/// Signals reach the program as long as this lives.
+class ListedProgram {
+public:
+    explicit ListedProgram(pid_t pid) {
+        for (std::atomic<pid_t>& place : running_programs) {
+            pid_t free = 0;
+            if (!place.compare_exchange_strong(free, pid)) continue;
+            place_ = &place;
+            return;
+        }
+    }
+    ~ListedProgram() {
+        if (place_ != nullptr) *place_ = 0;
+    }
+    ListedProgram(const ListedProgram&) = delete;
+    ListedProgram& operator=(const ListedProgram&) = delete;
+
+private:
+    std::atomic<pid_t>* place_ = nullptr;  // null: more programs run than there are places
+};
+
+/// The program takes the signals of `defaults` as it would without us.
+Result<pid_t> spawn(const ProgramRun& run, const std::vector<std::string>& variables,
+                    sigset_t defaults) {
     std::vector<char*> words;
     for (const std::string& word : run.words) words.push_back(const_cast<char*>(word.c_str()));
     words.push_back(nullptr);
     posix_spawnattr_t attributes;
     posix_spawnattr_init(&attributes);
-    sigset_t defaults;
-    sigemptyset(&defaults);
-    for (const int number : {SIGINT, SIGQUIT, SIGPIPE, SIGXFSZ}) sigaddset(&defaults, number);
+    for (const int number : {SIGPIPE, SIGXFSZ}) sigaddset(&defaults, number);  // main ignores them
     posix_spawnattr_setsigdefault(&attributes, &defaults);
     posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGDEF);
     posix_spawn_file_actions_t files;
@@ -143,14 +196,23 @@ Result<pid_t> spawn(const ProgramRun& run, const std::vector<std::string>& varia
     return pid;
 }
 
-/// The program's exit code, as a shell would give it.
-int wait_for(pid_t pid) {
+struct ProgramEnd {
+    int exit_code = 1;  // as a shell would give it
+    int64_t resident_bytes = 0;
+};
+
+ProgramEnd wait_for(pid_t pid) {
+    const ListedProgram listed(pid);
     int status = 0;
-    while (waitpid(pid, &status, 0) < 0) {
-        if (errno != EINTR) return 1;
+    rusage usage{};
+    while (wait4(pid, &status, 0, &usage) < 0) {
+        if (errno != EINTR) return {};
     }
     constexpr int kKilledBySignal = 128;
-    return WIFSIGNALED(status) ? kKilledBySignal + WTERMSIG(status) : WEXITSTATUS(status);
+    constexpr int64_t kKibibyte = 1024;
+    return {
+        .exit_code = WIFSIGNALED(status) ? kKilledBySignal + WTERMSIG(status) : WEXITSTATUS(status),
+        .resident_bytes = usage.ru_maxrss * kKibibyte};
 }
 
 // ---- what became of it -----------------------------------------------------------------------
@@ -210,8 +272,9 @@ void describe_applied(const ProgramRun& run, const nlohmann::json& status, Progr
         "{} was put into no model, because none ran in training mode with gradients.", run.recipe));
 }
 
-ProgramResult describe_end(const ProgramRun& run, const nlohmann::json& status, int exit_code) {
-    ProgramResult result{.exit_code = exit_code};
+ProgramResult describe_end(const ProgramRun& run, const nlohmann::json& status,
+                           const ProgramEnd& end) {
+    ProgramResult result{.exit_code = end.exit_code, .resident_bytes = end.resident_bytes};
     const std::string state = status.is_object() ? status.value("state", "") : "";
     if (status.is_object()) result.exception = status.value("exception", "");
     describe_applied(run, status, result);
@@ -235,6 +298,33 @@ ProgramResult describe_end(const ProgramRun& run, const nlohmann::json& status, 
     return result;
 }
 
+/// Each rank as if it had run alone into its file, and one sentence on all.
+ProgramResult describe_ranks(const ProgramRun& run, const std::map<int64_t, nlohmann::json>& status,
+                             const ProgramEnd& end) {
+    ProgramResult result{.exit_code = end.exit_code, .resident_bytes = end.resident_bytes};
+    for (const auto& [rank, last] : status) {
+        if (rank == kNoRank) continue;
+        ProgramRun alone = run;
+        alone.file = (fs::path(run.folder) / fmt::format("rank-{:04}.tscope", rank)).string();
+        const ProgramResult of_rank = describe_end(alone, last, end);
+        result.ranks.push_back({.rank = rank,
+                                .recorded_steps = of_rank.recorded_steps,
+                                .is_complete = of_rank.is_complete,
+                                .file = of_rank.file,
+                                .sentence = of_rank.sentence});
+    }
+    if (result.ranks.empty()) {
+        const auto found = status.find(kNoRank);
+        result.sentence = about_no_step(run, found != status.end() ? found->second : nullptr);
+        return result;
+    }
+    const auto complete = std::count_if(result.ranks.begin(), result.ranks.end(),
+                                        [](const RankResult& rank) { return rank.is_complete; });
+    result.sentence = fmt::format("Recorded {} in {}{}.", plural(complete, "rank"), run.folder,
+                                  run.world_size > 0 ? fmt::format(", of {}", run.world_size) : "");
+    return result;
+}
+
 }  // namespace
 
 Result<ProgramResult> run_program(const ProgramRun& run) {
@@ -244,11 +334,12 @@ Result<ProgramResult> run_program(const ProgramRun& run) {
     const auto variables = variables_of(run, status);
     if (!variables) return tl::unexpected(variables.error());
     const SignalsAreTheirs signals;
-    const auto pid = spawn(run, *variables);
+    const auto pid = spawn(run, *variables, signals.handled());
     if (!pid) return tl::unexpected(pid.error());
-    running_program = *pid;
-    const int exit_code = wait_for(*pid);
-    return describe_end(run, last_status(status), exit_code);
+    const ProgramEnd end = wait_for(*pid);
+    auto last = last_status(status);
+    if (!run.folder.empty()) return describe_ranks(run, last, end);
+    return describe_end(run, last[kNoRank], end);
 }
 
 }  // namespace app

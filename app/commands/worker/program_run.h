@@ -1,10 +1,12 @@
 #pragma once
 
 #include "models/config/result.h"
+#include "profiler/protocol/virtual_gpu_process.h"
 
 #include <nlohmann/json.hpp>
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -15,19 +17,34 @@ namespace app {
 struct ProgramRun {
     std::vector<std::string> words;  // "python", "train.py", "--epochs", "1"
     std::string file;                // trace to write; absolute
-    std::string gpu;                 // id of a virtual GPU; empty: the devices of this machine
-    std::string recipe;              // to put into the program's models; empty: none
-    int64_t steps = 3;               // to record
-    int64_t skip = 1;                // before them
-    bool with_stacks = false;        // records the Python lines that led to each allocation
-    bool stops = false;              // the program ends after the recorded steps
-    bool output_is_ours = false;     // the program's standard output goes to standard error
-    std::string log;                 // a file that takes all output of the program; empty: none
+    std::string folder;              // for a trace of each rank, in place of `file`; absolute
+    std::optional<profiler::VirtualCard> card;  // none: the devices of this machine
+    std::string recipe;                         // to put into the program's models; empty: none
+    int64_t steps = 3;                          // to record
+    int64_t skip = 1;                           // before them
+    bool with_stacks = false;     // records the Python lines that led to each allocation
+    bool stops = false;           // the program ends after the recorded steps
+    bool output_is_ours = false;  // the program's standard output goes to standard error
+    std::string log;              // a file that takes all output of the program; empty: none
+    /// Ranks that the program believes in, of which `ranks` run, each alone (docs/many_gpus.md).
+    /// 0: the processes that the program starts.
+    int64_t world_size = 0;
+    std::vector<int64_t> ranks;  // empty: representative ones
+};
+
+/// What became of the recording of one rank.
+struct RankResult {
+    int64_t rank = 0;
+    int64_t recorded_steps = 0;
+    bool is_complete = false;
+    std::string file;      // what was written; empty: nothing
+    std::string sentence;  // for people
 };
 
 /// What became of the recording. The program itself went its own way.
 struct ProgramResult {
-    int exit_code = 0;  // the program's own; 128 + the number of a signal that ended it
+    int exit_code = 0;           // the program's own; 128 + the number of a signal that ended it
+    int64_t resident_bytes = 0;  // the most memory that one of its processes held
     int64_t recorded_steps = 0;
     bool is_complete = false;
     std::string exception;   // that ended the program in Python: "ValueError"; empty: none
@@ -35,8 +52,10 @@ struct ProgramResult {
     std::string sentence;    // for people
     nlohmann::json applied;  // per model that the recipe was put into; null: no recipe
     std::vector<std::string> applied_sentences;  // for people
+    std::vector<RankResult> ranks;               // of a run into a folder, in their order
 };
 
+/// Any number of threads may call it at once.
 /// Errors: the recorder, the virtual GPU or the program cannot be started.
 models::Result<ProgramResult> run_program(const ProgramRun& run);
 

@@ -85,6 +85,13 @@ def _alone(x: torch.Tensor) -> torch.Tensor:
     return x if x.untyped_storage().nbytes() == x.nbytes else x.clone()
 
 
+def _as_type(mask: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
+    """mask in the dtype of the scores, which under autocast has 16 bits; no number becomes -inf."""
+    if mask.dtype == dtype:
+        return mask
+    return mask.clamp(min=torch.finfo(dtype).min).to(dtype)
+
+
 def _core(plan, query, key, value, mask, p, causal, scale, key_of_mask):
     B, A, S, D = query.shape
     K = key.shape[2]
@@ -98,7 +105,7 @@ def _core(plan, query, key, value, mask, p, causal, scale, key_of_mask):
             hidden = ~mask.any(dim=-1, keepdim=True)
             lowest = torch.finfo(scores.dtype).min
             mask = torch.zeros_like(mask, dtype=scores.dtype).masked_fill_(~mask, lowest)
-        scores = scores.add_(mask) if mask.dtype == scores.dtype else scores + mask
+        scores = scores.add_(_as_type(mask, scores.dtype))
     context = torch.ops.tempo.attention_core(
         scores.view(B * A, S, K),
         value.reshape(B * A, K, -1),

@@ -37,7 +37,12 @@ def folder() -> pathlib.Path:
 
 @functools.cache
 def load_ops() -> None:
-    """Makes `torch.ops.tempo` known, on the CPU and, where torch has CUDA, on GPUs."""
+    """Makes `torch.ops.tempo` known, on the CPU and, where torch has CUDA, on GPUs.
+
+    >>> temposcope.load_ops()
+    >>> torch.ops.tempo.gelu(torch.randn(4, 8), False, "bit").shape
+    torch.Size([4, 8])
+    """
     torch.ops.load_library(str(folder() / "libtempo_ops.so"))
     cuda = folder() / "libtempo_ops_cuda.so"
     if torch.version.cuda is not None and cuda.is_file():

@@ -19,8 +19,8 @@ def _unwrapped(name: str) -> str:
 
 
 class Names:
-    """The first model's modules have the names that it gives them ("encoder.layer.0"). Those of a
-    further model have its class in front ("Discriminator.main.0")."""
+    """The modules of the main model have the names that it gives them ("encoder.layer.0"). Those of
+    a further model have its class in front ("Discriminator.main.0")."""
 
     def __init__(self):
         self._paths: dict[int, tuple[weakref.ref, bytes]] = {}
@@ -41,11 +41,33 @@ class Names:
         found = self._paths.get(id(module))
         return found[1] if found is not None and found[0]() is module else None
 
-    def add_model(self, model: torch.nn.Module) -> None:
+    def is_main(self, model: torch.nn.Module) -> bool:
+        return any(known is model and prefix == "" for known, prefix in self.models())
+
+    @property
+    def has_main(self) -> bool:
+        return any(prefix == "" for _, prefix in self._models)
+
+    def make_main(self, model: torch.nn.Module) -> bool:
+        """Renames a model that was beside the main one so far. False: it is part of another."""
+        entry = next((entry for entry in self._models if entry[0]() is model), None)
+        if entry is None:
+            return False
+        self._models.remove(entry)
+        self._taken.discard(entry[1].rstrip("."))
+        for module in model.modules():
+            self._paths.pop(id(module), None)
+        for parameter in model.parameters():
+            self._parameters.pop(id(parameter), None)
+        self.add_model(model)
+        return True
+
+    def add_model(self, model: torch.nn.Module, may_be_main: bool = True) -> None:
+        """The first that may be it and has parameters is the main one."""
         own_name = self._free_name(name_of_class(model))
         has_parameters = next(model.parameters(), None) is not None
-        is_first = has_parameters and not any(prefix == "" for _, prefix in self._models)
-        self._models.append((weakref.ref(model), "" if is_first else own_name + "."))
+        is_main = may_be_main and has_parameters and not self.has_main
+        self._models.append((weakref.ref(model), "" if is_main else own_name + "."))
         self._add_modules(model, own_name)
 
     def add_missing(self, module: torch.nn.Module, parent: bytes) -> None:

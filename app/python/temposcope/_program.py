@@ -1,9 +1,10 @@
 """Follows the program that `temposcope run` started, and says at its end what became of it.
 
-TEMPOSCOPE_RUN is JSON: {"file": trace, "status": file for what happened, "steps": 3, "skip": 1,
-"stop": false, "gpu": "h100-sxm" or null, "apply": recipe or null, "stacks": false}. Each line of
-the status file is a JSON object: the last one holds. app/commands/run.cpp starts the program and
-reads them.
+TEMPOSCOPE_RUN is JSON: {"file": trace, "folder": for a trace of each rank, in place of "file",
+"status": file for what happened, "steps": 3, "skip": 1, "stop": false, "gpu": "NVIDIA H100" or
+null, "apply": recipe or null, "stacks": false, "world_size": of a virtual run or null, "ranks":
+which of them run, "rank": this one of them}. Each line of the status file is a JSON object: of each
+rank the last one holds. app/commands/run.cpp starts the program and reads them.
 """
 
 import atexit
@@ -11,11 +12,13 @@ import json
 import os
 import sys
 import threading
+from collections.abc import Callable
 
 import torch
 
-from . import _recorder
+from . import _ranks, _recorder
 from ._apply import Applied
+from ._representatives import representatives
 from ._session import Session
 from ._swap import SwapReport
 from ._swapped_class import name_of_class
@@ -26,25 +29,30 @@ class Status:
 
     def __init__(self, path: str):
         self._path = path
+        self._rank: dict = {}  # {"rank": 3} once it is known
 
-    def claim(self) -> bool:
-        """Whether this process is the first that takes a step. The others record nothing."""
+    def claim(self, rank: int | None) -> bool:
+        """Whether this process is the first that takes a step: of all, or of this rank. The others
+        record nothing."""
+        self._rank = {} if rank is None else {"rank": rank}
         try:
-            os.close(os.open(self._path + ".owner", os.O_CREAT | os.O_EXCL))
+            owner = f"{self._path}.owner{'' if rank is None else rank}"
+            os.close(os.open(owner, os.O_CREAT | os.O_EXCL))
         except FileExistsError:
             return False
         return True
 
     def add(self, **what) -> None:
         with open(self._path, "a", encoding="utf-8") as file:
-            file.write(json.dumps(what) + "\n")
+            file.write(json.dumps(self._rank | what) + "\n")
 
 
 class Program:
     """The recording of this process, from the import of torch to its end."""
 
-    def __init__(self, options: dict):
+    def __init__(self, options: dict, before_step_ends: Callable[[], None] = lambda: None):
         self._status = Status(options["status"])
+        self._folder: str | None = options["folder"]
         self._stops = options["stop"]
         self._asked_to_stop = False
         self._owner = os.getpid()
@@ -53,13 +61,16 @@ class Program:
         if self._recipe:
             Applied(self._recipe, self._see_applied)  # before the session: it names what is there
         self._session = Session(
-            options["file"],
+            options["file"] or "",
             skip=options["skip"],
             steps=options["steps"],
             recipe=self._recipe or "",
             with_stacks=options["stacks"],
-            may_record=self._status.claim,
-            on_started=self._note_reports,
+            gpu=options["gpu"] or "",
+            finds_optimizers=True,
+            may_record=self._may_record,
+            on_started=self._started,
+            before_step_ends=before_step_ends,
             on_recorded=self._recorded,
         )
         self._how_it_ended = ""  # "with ValueError"
@@ -75,9 +86,18 @@ class Program:
         if self._session.is_recording:
             self._note_report(*self._reports[-1])
 
-    def _note_reports(self) -> None:
+    def _may_record(self) -> bool:
+        if self._folder is None:
+            return self._status.claim(None)
+        rank = _ranks.current().rank
+        self._session.file = _ranks.file_in(self._folder, rank)
+        return self._status.claim(rank)
+
+    def _started(self) -> None:
         for report in self._reports:
             self._note_report(*report)
+        if self._folder is not None:
+            self._status.add(state="started", representatives=representatives())
 
     @staticmethod
     def _note_report(model: str, report: SwapReport) -> None:
@@ -145,4 +165,17 @@ def _json_of(model: str, report: SwapReport) -> dict:
 
 def follow() -> None:
     """Called once torch is imported."""
-    Program(json.loads(os.environ["TEMPOSCOPE_RUN"])).follow()
+    options = json.loads(os.environ["TEMPOSCOPE_RUN"])
+    _ranks.give_each_process_a_card()
+    if options["world_size"] is not None:
+        if "rank" not in options:
+            from . import _virtual_launch
+
+            _virtual_launch.replace_launcher(options)
+            return
+        from . import _virtual_world
+
+        _virtual_world.enter(options["rank"], options["world_size"])
+        Program(options, _virtual_world.retire_finished_work).follow()
+    else:
+        Program(options).follow()

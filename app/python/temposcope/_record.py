@@ -13,17 +13,23 @@ _PHASES = {phase.name.lower(): phase for phase in Phase}
 
 
 class Recording:
-    """What runs in the block of `record`."""
+    """What runs in the block of `record`: its value.
+
+    with temposcope.record("step.tscope", model, optimizer) as recording:
+        train_an_epoch()
+    print(f"{recording.recorded_steps} steps")
+    """
 
     def __init__(self, session: "_session.Session"):
         self._session = session
 
     @property
     def recorded_steps(self) -> int:
+        """Steps that came to their end, so far."""
         return self._session.recorded_steps
 
     def step(self) -> None:
-        """A step ends here, and the next one begins. From then on only these marks count."""
+        """As `temposcope.step()`, for this recording."""
         self._session.end_marked_step()
 
 
@@ -42,10 +48,15 @@ def record(
                 optimizer.step()
                 optimizer.zero_grad()
 
-    `model` gives modules and parameters their names; without it the first model that runs does.
-    The device is the model's: the CPU, or the first GPU. A step ends when the optimizers have run
-    (docs/own_programs.md), or where the program says so with `step()`. With `stacks` the lines of
-    Python that led to each allocation are recorded, too.
+    path        the trace to write; one that exists is replaced
+    model       gives modules and parameters their names; without it the first model that runs does.
+                The device is the model's: the CPU, or the first GPU. Its first input tells the
+                batch size, [batch_size, ...], and as token ids, [batch_size, seq_len], the length
+    optimizers  a step ends when all of them have run (docs/own_programs.md), or where the program
+                says so with `step()`. Those that run in the block are found without being named
+    stacks      records the lines of Python that led to each allocation, too
+
+    In the trace sizes are bytes and times nanoseconds (docs/trace_format.md).
 
     If the block raises, what was recorded is kept, with the state "incomplete". Raises
     RecordingError where the device or the file cannot be recorded to.
@@ -68,7 +79,15 @@ def record(
 
 
 def step() -> None:
-    """A step ends here. Without a recording it does nothing, so that it may stay in the program."""
+    """A step ends here, and the next one begins. From then on only these marks count.
+
+        for batch in batches:
+            loss = model(batch).square().mean()
+            update_by_hand(model, torch.autograd.grad(loss, model.parameters()))
+            temposcope.step()
+
+    Without a recording it does nothing, so that it may stay in the program.
+    """
     session = _session.active()
     if session is not None:
         session.end_marked_step()
@@ -79,7 +98,7 @@ def phase(name: str) -> Iterator[None]:
     """What runs in the block belongs to the phase "forward", "loss", "backward" or "optimizer".
 
         with temposcope.phase("loss"):
-            loss = criterion(model(x), y)
+            loss = my_loss(model(x), y)  # a number: [] or [1]
 
     Phases are found without it: forward until backward begins, and the optimizer after it. Raises
     ValueError for another name. Without a recording it does nothing.

@@ -42,19 +42,11 @@ _short = _library.open_library(_NAME)
 _long = ctypes.CDLL(_short._name)
 
 _short.temposcope_error.restype = ctypes.c_char_p
-_short.temposcope_torch_version.restype = ctypes.c_char_p
 _short.temposcope_enter_module.restype = None
 _short.temposcope_leave_module.restype = None
 _short.temposcope_enter_module.argtypes = [ctypes.c_char_p]
 _short.temposcope_describe.argtypes = [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_int]
 _long.temposcope_end_step.argtypes = [ctypes.c_double]
-
-_built_for = _short.temposcope_torch_version().decode().split("+")[0]
-if torch.__version__.split("+")[0] != _built_for:
-    raise ImportError(
-        f"this temposcope is built for torch {_built_for}, and torch {torch.__version__} is "
-        f"installed: run pip install torch=={_built_for}, or build Temposcope with your torch"
-    )
 
 enter_module = _short.temposcope_enter_module
 leave_module = _short.temposcope_leave_module
@@ -75,7 +67,7 @@ def watch_allocator() -> None:
 
 
 def start(file: str, device: str, program: dict, with_stacks: bool) -> None:
-    """Begins to record into `file`; `device` is "cpu" or "cuda". Raises RecordingError."""
+    """Begins to record into `file`; `device` is "cpu" or "cuda:1". Raises RecordingError."""
     libraries = str(_library.folder()).encode()
     package = {"package": os.path.dirname(__file__) + os.sep} if with_stacks else {}
     text = json.dumps(program | package).encode()
@@ -94,6 +86,11 @@ def discard() -> None:
 
 def describe_program(program: dict) -> None:
     _check(_short.temposcope_describe_program(json.dumps(program).encode()))
+
+
+def add_layers(paths: list[str]) -> None:
+    """These modules are layers, after those so far."""
+    _check(_short.temposcope_add_layers(json.dumps(paths).encode()))
 
 
 def begin_steps() -> None:

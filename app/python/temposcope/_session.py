@@ -3,7 +3,6 @@
 import contextlib
 import gc
 import math
-import os
 import pathlib
 import sys
 import weakref
@@ -11,14 +10,15 @@ from collections.abc import Callable
 
 import torch
 
-from . import _describe, _recorder
+from . import _describe, _ranks, _recorder
 from ._names import Names
 from ._observe import Observer
 from ._recorder import Phase, RecordingError
 from ._swapped_class import name_of_class
 
-# An optimizer that runs so often while another one does not run at all: that one is done.
-_MOST_RUNS_IN_A_STEP = 64
+# An optimizer that runs more than twice as often as in the step before, while another one does not
+# run at all: that one is done. In the first step it is not used.
+_MOST_RUNS_IN_FIRST_STEP = 16
 
 # The session that watches this process; there is one at a time, as torch's hooks are the process's.
 _active: "Session | None" = None
@@ -33,6 +33,17 @@ def forget_in_forked_process() -> None:
         _active.forget()
 
 
+def _is_optimizer(thing: object) -> bool:
+    """type(), since asking some lazy objects for their class imports what they stand for."""
+    return issubclass(type(thing), torch.optim.Optimizer)
+
+
+def _living_optimizers() -> list[torch.optim.Optimizer]:
+    """Not those that hold another one, as Lightning's and accelerate's do: that one runs."""
+    found = [one for one in gc.get_objects() if _is_optimizer(one)]
+    return [one for one in found if not any(map(_is_optimizer, vars(one).values()))]
+
+
 def _see_inputs(module, args, kwargs):
     """Of the models alone, since torch gives keywords to no hook of all modules. A function of this
     file, so that a model with it can be copied and pickled."""
@@ -42,7 +53,9 @@ def _see_inputs(module, args, kwargs):
 
 class Session:
     """Follows a program, skips `skip` steps, and records `steps` (None: until `end`) into `file`.
-    `recipe` is what was applied to its models; empty: nothing.
+    `recipe` is what was applied to its models; empty: nothing. `gpu` is the virtual GPU that the
+    program shall use; empty: it may use any device. With `finds_optimizers` all that live when the
+    first of them runs belong to the program: a step lasts until the others have run, too.
 
     A step ends when each optimizer that the program uses has run once. Without an optimizer it ends
     before the first forward after a backward. Without either it is one forward. Once the program
@@ -57,8 +70,11 @@ class Session:
         steps: int | None = None,
         recipe: str = "",
         with_stacks: bool = False,
+        gpu: str = "",
+        finds_optimizers: bool = False,
         may_record: Callable[[], bool] = lambda: True,
         on_started: Callable[[], None] = lambda: None,
+        before_step_ends: Callable[[], None] = lambda: None,
         on_recorded: Callable[[], None] = lambda: None,
     ):
         self.file = file
@@ -71,8 +87,11 @@ class Session:
         self._steps = steps
         self._recipe = recipe
         self._with_stacks = with_stacks
+        self._gpu = gpu
+        self._finds_optimizers = finds_optimizers
         self._may_record = may_record
         self._on_started = on_started
+        self._before_step_ends = before_step_ends
         self._on_recorded = on_recorded
         self._observer = Observer(self)
         self._names = Names()
@@ -89,6 +108,8 @@ class Session:
         self._is_inference_step = False
         self._ends_before_forward = False
         self._optimizer_runs: dict[int, int] = {}  # in this step, by id
+        self._runs_of_last_step: dict[int, int] = {}
+        self._questions = 0  # whether there is an optimizer
         self._loss = math.nan
         self._device_type = "cpu"
         self._phase_before: Phase | None = None
@@ -106,8 +127,8 @@ class Session:
         _active = self
         self._observer.start()
 
-    def add_model(self, model: torch.nn.Module) -> None:
-        self._names.add_model(model)
+    def add_model(self, model: torch.nn.Module, may_be_main: bool = True) -> None:
+        self._names.add_model(model, may_be_main)
         self._input_hooks.append(model.register_forward_pre_hook(_see_inputs, with_kwargs=True))
         if self.is_recording:
             self._describe_model(model)
@@ -122,19 +143,18 @@ class Session:
             raise RecordingError(
                 f"the model is on {device.type}, and only the CPU and CUDA can be recorded: move it"
             )
-        if device.type == "cuda" and device.index not in (None, 0):
+        if self._gpu and device.type != "cuda":
             raise RecordingError(
-                f"the model is on cuda:{device.index}, and only the first GPU is recorded: set "
-                f"CUDA_VISIBLE_DEVICES={device.index}, and use cuda:0"
+                f"the program trains on the {device.type.upper()} and not on the virtual "
+                f"{self._gpu}: let it move its model to cuda, or leave out --gpu"
             )
         self._description = {
             "program": pathlib.Path(sys.argv[0] or "python").name,
             "recipe": self._recipe,
-            "rank": int(os.environ.get("RANK", "0")),
-            "world_size": int(os.environ.get("WORLD_SIZE", "1")),
+            **_ranks.current()._asdict(),
         }
         self._device_type = device.type
-        _recorder.start(self.file, device.type, self._description, self._with_stacks)
+        _recorder.start(self.file, str(device), self._description, self._with_stacks)
         self.is_recording = True
         for model, _ in self._names.models():
             self._describe_model(model)
@@ -150,7 +170,8 @@ class Session:
         if parameter is not None:
             self.start(parameter.device)
         else:
-            self.start(torch.device("cuda" if torch.cuda.is_initialized() else "cpu"))
+            gpu = torch.cuda.current_device() if torch.cuda.is_initialized() else None
+            self.start(torch.device("cpu") if gpu is None else torch.device("cuda", gpu))
 
     def end(self, complete: bool) -> None:
         """Stops following, and closes the file. `complete`: the program did what it should."""
@@ -238,7 +259,7 @@ class Session:
         if not self.is_recording:
             return
         _describe.describe_inputs(args, kwargs)
-        if not self._description.get("model") and next(module.parameters(), None) is not None:
+        if not self._description.get("model") and self._names.is_main(module):
             self._describe_program(module, args, kwargs)
 
     def backward_begins(self, root: object) -> None:
@@ -259,6 +280,10 @@ class Session:
 
     def optimizer_begins(self, optimizer: torch.optim.Optimizer) -> None:
         self.add_optimizer(optimizer)
+        if self._finds_optimizers:
+            self._finds_optimizers = False
+            for other in _living_optimizers():
+                self.add_optimizer(other)
         self._ends_before_forward = False
         self._begin_step()
         if self.is_recording:
@@ -272,7 +297,8 @@ class Session:
             return
         runs = self._optimizer_runs
         runs[id(optimizer)] = runs.get(id(optimizer), 0) + 1
-        if runs[id(optimizer)] >= _MOST_RUNS_IN_A_STEP:
+        before = self._runs_of_last_step.get(id(optimizer))
+        if runs[id(optimizer)] > (2 * before if before else _MOST_RUNS_IN_FIRST_STEP):
             self._optimizers = weakref.WeakSet(o for o in self._optimizers if id(o) in runs)
         if all(id(known) in runs for known in self._optimizers):
             self._end_step()
@@ -282,14 +308,14 @@ class Session:
     def _forward_begins(self, module: torch.nn.Module, args: tuple) -> None:
         if self._ends_before_forward:
             self._end_step()
+        trains = torch.is_grad_enabled()
+        is_beside_training = not trains and self._is_training_program()
         is_new = not self._names.knows(module)
-        if is_new:
-            self.add_model(module)
-        if not torch.is_grad_enabled():
-            # Beside training it is a validation.
-            if self._steps_are_marked or self._has_run_backward or self._has_optimizer():
-                return
-            self._is_inference_step = True
+        if is_new or not self._names.has_main:
+            self._name_model(module, is_new, is_beside_training)
+        if is_beside_training:
+            return
+        self._is_inference_step = not trains
         self._begin_step()
         if not self._marked_phases:
             is_loss = isinstance(module, torch.nn.modules.loss._Loss) and self._phase is not None
@@ -297,12 +323,27 @@ class Session:
         if is_new:  # too late for _see_inputs in this call
             self.inputs_go_in(module, args, {})
 
+    def _name_model(self, module, is_new: bool, is_beside_training: bool) -> None:
+        """A teacher or a validation is not the main model, and a model that is trained after its
+        validation is."""
+        is_frozen = not any(parameter.requires_grad for parameter in module.parameters())
+        is_beside = is_beside_training or (is_frozen and self._is_training_program())
+        if is_new:
+            self.add_model(module, may_be_main=not is_beside)
+        elif not is_beside and self._names.make_main(module) and self.is_recording:
+            self._describe_model(module)
+
+    def _is_training_program(self) -> bool:
+        """As far as can be seen."""
+        return self._steps_are_marked or self._has_run_backward or self._has_optimizer()
+
     def _has_optimizer(self) -> bool:
-        """Whether the program has one, even if it has not run yet."""
+        """Whether the program has one, even if it has not run yet. It takes long to look for it, so
+        only the 1st, 2nd, 4th, 8th, ... question is looked into."""
         if not self._some_optimizer_lives:
-            self._some_optimizer_lives = any(
-                issubclass(type(found), torch.optim.Optimizer) for found in gc.get_objects()
-            )
+            self._questions += 1
+            is_power_of_two = self._questions & (self._questions - 1) == 0
+            self._some_optimizer_lives = is_power_of_two and bool(_living_optimizers())
         return self._some_optimizer_lives
 
     def _begin_step(self) -> None:
@@ -334,10 +375,11 @@ class Session:
             self._start_if_due()  # with what happens between two steps
 
     def _close_step(self) -> None:
+        self._before_step_ends()
         self._switch_phase(None)
         self._in_step = False
         self._ends_before_forward = False
-        self._optimizer_runs = {}
+        self._runs_of_last_step, self._optimizer_runs = self._optimizer_runs, {}
         self.seen_steps += 1
         if self.is_recording:
             _recorder.describe_program(self._description)

@@ -51,6 +51,8 @@ def swap(model: nn.Module, recipe: str, layers: tuple[type, ...] = ()) -> SwapRe
              "gelu=in_place,masks=bit", "flash,checkpoint=per_layer"
     layers   classes of your own whose modules count as layers for checkpoint=per_layer
 
+    Shapes, dtypes and devices are those of the model: norms take [..., C], attention [B, S, C] or,
+    in Hugging Face's models, query, key and value [B, A, S, D].
     A model can be swapped again; "original-stock" gives it back as it was.
     Returns what was replaced, and what was left and why. Raises ValueError for an unknown recipe,
     TypeError for what is no module.

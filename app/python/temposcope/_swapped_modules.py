@@ -33,9 +33,17 @@ def takes(x: torch.Tensor, *parameters: torch.Tensor | None) -> bool:
 def draw_key() -> list[int]:
     """[seed, rank, step, layer, site] of the next dropout mask, drawn from torch's generator for
     the CPU: torch.manual_seed repeats masks, and a checkpoint that restores the generator's state
-    draws the same mask again. Reading the seed does not wait for a GPU."""
+    draws the same mask again. Processes of torch.distributed with one seed draw masks of their own.
+    Reading the seed does not wait for a GPU."""
     seed = torch.empty((), dtype=torch.int64, device="cpu").random_().item()
-    return [seed, 0, 0, 0, 0]
+    return [seed, process_rank(), 0, 0, 0]
+
+
+def process_rank() -> int:
+    """The rank of this process in torch.distributed; 0 without it."""
+    distributed = torch.distributed
+    joined = distributed.is_available() and distributed.is_initialized()
+    return distributed.get_rank() if joined else 0
 
 
 def branch_masks(masks: str) -> str:
@@ -51,7 +59,8 @@ class SaveChoice:
 
     The same bounds as kernels/inplace_layernorm.h. Weights change once a step, so this looks again
     after a change that torch counts, and every 16 calls for optimizers that write to `.data`. On a
-    GPU the values come with a copy that nobody waits for; until then the last answer holds.
+    GPU the values come with a copy that nobody waits for; until then the last answer holds. A CUDA
+    graph, whose replays ask nobody, gets x̂, which is right for all weights.
     """
 
     MIN_WEIGHT = 1 / 64
@@ -74,6 +83,8 @@ class SaveChoice:
         """ "output" or "normalized"."""
         if weight is None or weight.device.type == "meta":
             return "output"
+        if weight.device.type == "cuda" and torch.cuda.is_current_stream_capturing():
+            return "normalized"
         self._calls += 1
         version = weight._version, None if bias is None else bias._version
         if self._copies is not None:

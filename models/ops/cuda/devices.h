@@ -1,10 +1,26 @@
 #pragma once
 
 #include "models/ops/devices.h"
+#include "models/ops/replayed_masks.h"
 
+#include <c10/cuda/CUDAGraphsC10Utils.h>
 #include <c10/cuda/CUDAStream.h>
 
+#include <type_traits>
+
 namespace models::ops {
+
+/// Whether a kernel with these arguments draws a mask: a forward that drops, and a backward whose
+/// mask is not stored.
+template <class Args>
+bool draws_mask(const Args& args) {
+    if constexpr (requires { args.key; }) {
+        constexpr bool writes_mask = std::is_same_v<decltype(args.mask), uint8_t*>;
+        return args.dropout_p > 0 && (writes_mask || args.mask_kind == kernels::MaskKind::kNone);
+    } else {
+        return false;
+    }
+}
 
 /// Launches on torch's current stream of the current device; asynchronous.
 struct Cuda {
@@ -13,27 +29,27 @@ struct Cuda {
 
     template <typename T>
     static void run(const kernels::DropoutForwardArgs<T>& args, int64_t count) {
-        kernels::launch_dropout_forward(args, count, stream());
+        kernels::launch_dropout_forward(args, count, stream_of(args));
     }
     template <typename T>
     static void run(const kernels::DropoutBackwardArgs<T>& args, int64_t count) {
-        kernels::launch_dropout_backward(args, count, stream());
+        kernels::launch_dropout_backward(args, count, stream_of(args));
     }
     template <typename T>
     static void run(const kernels::InplaceGeluForwardArgs<T>& args, int64_t count) {
-        kernels::launch_inplace_gelu_forward(args, count, stream());
+        kernels::launch_inplace_gelu_forward(args, count, stream_of(args));
     }
     template <typename T>
     static void run(const kernels::InplaceGeluBackwardArgs<T>& args, int64_t count) {
-        kernels::launch_inplace_gelu_backward(args, count, stream());
+        kernels::launch_inplace_gelu_backward(args, count, stream_of(args));
     }
     template <typename T>
     static void run(const kernels::LayerNormForwardArgs<T>& args, int64_t num_rows) {
-        kernels::launch_layer_norm_forward(args, num_rows, stream());
+        kernels::launch_layer_norm_forward(args, num_rows, stream_of(args));
     }
     template <typename T>
     static void run(const kernels::LayerNormBackwardArgs<T>& args, int64_t num_rows) {
-        kernels::launch_layer_norm_backward(args, num_rows, stream());
+        kernels::launch_layer_norm_backward(args, num_rows, stream_of(args));
     }
     static int64_t layer_norm_num_partials(int64_t num_rows) {
         return kernels::layer_norm_cuda_num_partials(num_rows);
@@ -47,7 +63,7 @@ struct Cuda {
     template <typename T>
     static void run(const kernels::ResidualLayerNormForwardArgs<T>& args, int64_t num_rows) {
         if constexpr (sizeof(T) < 8) {
-            kernels::launch_residual_layer_norm_forward(args, num_rows, stream());
+            kernels::launch_residual_layer_norm_forward(args, num_rows, stream_of(args));
         } else {
             TORCH_CHECK(false, "tempo: x has dtype Double, which this CUDA kernel does not take");
         }
@@ -55,47 +71,59 @@ struct Cuda {
     template <typename T>
     static void run(const kernels::ResidualLayerNormBackwardArgs<T>& args, int64_t num_rows) {
         if constexpr (sizeof(T) < 8) {
-            kernels::launch_residual_layer_norm_backward(args, num_rows, stream());
+            kernels::launch_residual_layer_norm_backward(args, num_rows, stream_of(args));
         } else {
             TORCH_CHECK(false, "tempo: x has dtype Double, which this CUDA kernel does not take");
         }
     }
     template <typename T>
     static void run(const kernels::SoftmaxDropoutForwardArgs<T>& args, int64_t num_rows) {
-        kernels::launch_softmax_dropout_forward(args, num_rows, stream());
+        kernels::launch_softmax_dropout_forward(args, num_rows, stream_of(args));
     }
     template <typename T>
     static void run(const kernels::RecomputeDroppedArgs<T>& args, int64_t num_rows) {
-        kernels::launch_recompute_dropped_probs(args, num_rows, stream());
+        kernels::launch_recompute_dropped_probs(args, num_rows, stream_of(args));
     }
     template <typename T>
     static void run(const kernels::SoftmaxDropoutBackwardArgs<T>& args, int64_t num_rows) {
-        kernels::launch_softmax_dropout_backward(args, num_rows, stream());
+        kernels::launch_softmax_dropout_backward(args, num_rows, stream_of(args));
     }
 
     template <typename T>
     static void run(const kernels::BiasDropoutForwardArgs<T>& args, int64_t num_rows) {
-        kernels::launch_bias_dropout_forward(args, num_rows, stream());
+        kernels::launch_bias_dropout_forward(args, num_rows, stream_of(args));
     }
     template <typename T>
     static void run(const kernels::BiasDropoutBackwardArgs<T>& args, int64_t num_rows) {
-        kernels::launch_bias_dropout_backward(args, num_rows, stream());
+        kernels::launch_bias_dropout_backward(args, num_rows, stream_of(args));
     }
     template <typename T>
     static void run(const kernels::BiasHeadsForwardArgs<T>& args, int64_t num_rows) {
-        kernels::launch_bias_heads_forward(args, num_rows, stream());
+        kernels::launch_bias_heads_forward(args, num_rows, stream_of(args));
     }
     template <typename T>
     static void run(const kernels::BiasHeadsBackwardArgs<T>& args, int64_t num_rows) {
-        kernels::launch_bias_heads_backward(args, num_rows, stream());
+        kernels::launch_bias_heads_backward(args, num_rows, stream_of(args));
     }
     template <typename T>
     static void run(const kernels::ScaleShiftBackwardArgs<T>& args, int64_t num_rows) {
-        kernels::launch_scale_shift_backward(args, num_rows, stream());
+        kernels::launch_scale_shift_backward(args, num_rows, stream_of(args));
     }
 
 private:
     static kernels::CudaStream stream() { return c10::cuda::getCurrentCUDAStream().stream(); }
+    /// Errors: the stream captures a CUDA graph, which would replay the mask that `args` draws.
+    template <class Args>
+    static kernels::CudaStream stream_of(const Args& args) {
+        if (draws_mask(args) && !replayed_masks_allowed()) {
+            TORCH_CHECK(
+                c10::cuda::currentStreamCaptureStatusMayInitCtx() == c10::cuda::CaptureStatus::None,
+                "tempo: a CUDA graph would replay one dropout mask in every step, because "
+                "its key is an argument of the launch. Capture with p = 0, or allow it: "
+                "torch.ops.tempo.allow_replayed_masks(True)");
+        }
+        return stream();
+    }
 };
 
 }  // namespace models::ops

@@ -87,7 +87,7 @@ void add_end_notes(GpuRecorder& gpu, const CudaAllocations& allocations, Recorde
     if (on_virtual_gpu()) {
         recorder.add_note("virtual_gpu", Severity::kInfo,
                           "The step ran on a virtual GPU: allocations and launches are those of "
-                          "torch's own CUDA code, no kernel ran, and times mean nothing.");
+                          "torch's own CUDA code, and no kernel ran.");
     }
     if (const auto refusals = gpu.cupti_refusals(); !refusals.empty()) {
         add_software({{"cupti_refused", refusals}}, trace);
@@ -130,11 +130,12 @@ void record_steps(models::Training& training, const CaptureOptions& options,
 /// A program of the user's on the GPU.
 class ProgramOnCuda final : public ProgramDevice {
 public:
-    ProgramOnCuda(const CudaDevice& device, Trace& trace)
-        : device_(device),
+    ProgramOnCuda(c10::DeviceIndex index, const CudaDevice& device, Trace& trace)
+        : index_(index),
+          device_(device),
           trace_(trace),
-          gpu_(trace),
-          allocations_(trace, gpu_.streams(), kCudaDevice) {}
+          gpu_(trace, index),
+          allocations_(trace, gpu_.streams(), index) {}
 
     RunEnvironment environment() const override { return environment_of(device_, -1); }
     RecorderOptions recorder_options() override {
@@ -149,7 +150,7 @@ public:
         gpu_.drop_work();
     }
     void describe_workspaces(Recorder& recorder) override {
-        profiler::describe_workspaces(recorder, kCudaDevice);
+        profiler::describe_workspaces(recorder, index_);
     }
     void read_step() override { gpu_.add_reading(); }
     void stop(Recorder& recorder) override {
@@ -158,6 +159,7 @@ public:
     }
 
 private:
+    const c10::DeviceIndex index_;
     const CudaDevice device_;
     Trace& trace_;
     GpuRecorder gpu_;
@@ -186,8 +188,8 @@ SweptDevice swept_device(const models::Workload& workload,
             .last_out_of_memory = &CudaAllocations::last_out_of_memory};
 }
 
-CudaDevice require_device() {
-    auto device = find_cuda_device();
+CudaDevice require_device(int index = kCudaDevice) {
+    auto device = find_cuda_device(index);
     TORCH_CHECK(device.has_value(), device.error().message);
     return *device;
 }
@@ -257,7 +259,7 @@ void CudaCapture::capture(const models::Workload& workload, const CaptureOptions
     CudaAllocations::require_native();
     const CudaDevice device = require_device();
     report(callbacks, "starting CUDA", 0, 1);
-    GpuRecorder gpu(trace);
+    GpuRecorder gpu(trace, kCudaDevice);
     CudaAllocations::watch_out_of_memory();
     has_allocator_ = true;
     cuda_bytes_ = gpu.outside_bytes();
@@ -279,7 +281,7 @@ void CudaCapture::sweep(const models::Workload& workload, const CaptureOptions& 
     const CudaDevice device = require_device();
     if (!cuda_bytes_) {
         Trace unused;  // a sweep does not record its steps
-        cuda_bytes_ = GpuRecorder(unused).outside_bytes();
+        cuda_bytes_ = GpuRecorder(unused, kCudaDevice).outside_bytes();
         has_allocator_ = true;
     }
     if (trace.runs.empty()) describe_cuda_run(workload, options, device, "not used", trace);
@@ -296,9 +298,10 @@ void CudaCapture::predict_step(const models::Workload& workload,
     record_predicted_step(workload, options, callbacks, trace);
 }
 
-std::unique_ptr<ProgramDevice> CudaCapture::record_program(Trace& trace) {
+std::unique_ptr<ProgramDevice> CudaCapture::record_program(int device, Trace& trace) {
     CudaAllocations::require_native();
-    return std::make_unique<ProgramOnCuda>(require_device(), trace);
+    return std::make_unique<ProgramOnCuda>(static_cast<c10::DeviceIndex>(device),
+                                           require_device(device), trace);
 }
 
 LiveMemory CudaCapture::live_memory() const {

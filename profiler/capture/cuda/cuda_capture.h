@@ -29,7 +29,7 @@ public:
     void predict_step(const models::Workload& workload, const PredictedStepOptions& options,
                       const CaptureCallbacks& callbacks, Trace& trace) override;
     std::string name() override;
-    std::unique_ptr<ProgramDevice> record_program(Trace& trace) override;
+    std::unique_ptr<ProgramDevice> record_program(int device, Trace& trace) override;
     std::string memory_name() const override;
     /// A worker that waits would hold memory of the GPU that the others' measurements need.
     bool can_take_turns() const override { return false; }

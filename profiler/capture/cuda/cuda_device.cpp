@@ -97,13 +97,13 @@ models::Result<void> check_allocator(std::string_view backend, bool uncached) {
     return {};
 }
 
-models::Result<CudaDevice> find_cuda_device() {
+models::Result<CudaDevice> find_cuda_device(int index) {
     cudaError_t error = cudaSuccess;
     const int count = count_devices(error);
     const CudaCheck found = describe_device_count(error, count, driver_is_loaded());
     if (!found.ok) return models::fail("{}", describe_problem({found}));
     cudaDeviceProp properties{};
-    if (error = cudaGetDeviceProperties(&properties, kCudaDevice); error != cudaSuccess) {
+    if (error = cudaGetDeviceProperties(&properties, index); error != cudaSuccess) {
         return models::fail("{}", describe_problem({describe_device_count(error, 0, true)}));
     }
     return CudaDevice{.name = properties.name,
@@ -111,6 +111,12 @@ models::Result<CudaDevice> find_cuda_device() {
                       .total_bytes = static_cast<int64_t>(properties.totalGlobalMem),
                       .sm_count = properties.multiProcessorCount,
                       .l2_bytes = properties.l2CacheSize};
+}
+
+int64_t virtual_nccl_bytes(int device) {
+    using Ask = int64_t (*)(int);
+    const auto ask = reinterpret_cast<Ask>(dlsym(RTLD_DEFAULT, "temposcope_virtual_nccl_bytes"));
+    return ask != nullptr ? ask(device) : 0;
 }
 
 bool on_virtual_gpu() { return dlsym(RTLD_DEFAULT, "temposcope_virtual_gpu") != nullptr; }

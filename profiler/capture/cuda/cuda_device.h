@@ -11,15 +11,18 @@
 
 namespace profiler {
 
-/// The device that captures use: the first that CUDA shows (CUDA_VISIBLE_DEVICES chooses).
+/// The device that captures use: the first that CUDA shows (CUDA_VISIBLE_DEVICES chooses). A
+/// program of the user's chooses its own.
 inline constexpr int kCudaDevice = 0;
 
 /// Errors: one sentence on what is missing, and how to go on.
-models::Result<CudaDevice> find_cuda_device();
+models::Result<CudaDevice> find_cuda_device(int index = kCudaDevice);
 
 /// Whether the process has a virtual GPU in place of CUDA (docs/virtual_gpu.md): no kernel runs,
 /// so that times and values mean nothing.
 bool on_virtual_gpu();
+/// What NCCL holds there beside the allocator; 0 on a real GPU, where CUPTI tells it.
+int64_t virtual_nccl_bytes(int device);
 
 /// Whether torch's allocator can be recorded: only the native one can, with its cache. `backend` is
 /// torch's name of the allocator in use; `uncached`: PYTORCH_NO_CUDA_MEMORY_CACHING is set.

@@ -16,22 +16,23 @@ namespace profiler {
 namespace {
 
 /// The CUDA runtime creates the context when it is first needed.
-void make_context() {
+void make_context(int device) {
     at::globalContext().lazyInitDevice(c10::kCUDA);
-    C10_CUDA_CHECK(cudaSetDevice(kCudaDevice));
+    C10_CUDA_CHECK(cudaSetDevice(device));
     C10_CUDA_CHECK(cudaFree(nullptr));
 }
 
 }  // namespace
 
-GpuRecorder::GpuRecorder(Trace& trace)
+GpuRecorder::GpuRecorder(Trace& trace, c10::DeviceIndex device)
     : trace_(trace),
-      monitor_(kCudaDevice),
+      device_(device),
+      monitor_(device),
       streams_(trace, trace.devices.append(
-                          {.name = trace.strings.intern(fmt::format("cuda:{}", kCudaDevice))})),
+                          {.name = trace.strings.intern(fmt::format("cuda:{}", device))})),
       outside_(monitor_.nvml_used_bytes()) {
     open_cupti_session();
-    make_context();
+    make_context(device);
     trace_.devices.set<&Device::total_bytes>(streams_.device(),
                                              DeviceMonitor::cuda_memory().total_bytes);
     read_device(ReadingCause::kContext);
@@ -158,7 +159,7 @@ void GpuRecorder::read_device(ReadingCause cause) {
     if (cupti_) add_records(cupti_->flush());
     const auto memory = DeviceMonitor::cuda_memory();
     const int64_t nvml_used_bytes = monitor_.nvml_used_bytes();
-    const auto elsewhere = driver_allocations_.outside(CudaAllocations::segments(kCudaDevice));
+    const auto elsewhere = driver_allocations_.outside(CudaAllocations::segments(device_));
     DeviceReading reading{.cause = cause,
                           .time_ns = recorder_ ? recorder_->now_ns() : 0,
                           .used_bytes = nvml_used_bytes >= 0
@@ -166,9 +167,9 @@ void GpuRecorder::read_device(ReadingCause cause) {
                                             : memory.total_bytes - memory.free_bytes,
                           .free_bytes = memory.free_bytes,
                           .process_bytes = monitor_.process_bytes(),
-                          .reserved_bytes = CudaAllocations::memory(kCudaDevice).reserved_bytes,
+                          .reserved_bytes = CudaAllocations::memory(device_).reserved_bytes,
                           .library_bytes = elsewhere.library_bytes,
-                          .nccl_bytes = elsewhere.nccl_bytes,
+                          .nccl_bytes = elsewhere.nccl_bytes + virtual_nccl_bytes(device_),
                           .module_image_bytes = cupti_ ? cupti_->module_image_bytes() : 0,
                           .local_memory_bytes = local_memory_bytes_};
     // In a container another process may have our process id.

@@ -8,6 +8,7 @@
 #include "profiler/capture/cuda/non_torch_memory.h"
 #include "profiler/capture/recorder.h"
 
+#include <c10/core/Device.h>
 #include <nlohmann/json.hpp>
 
 #include <memory>
@@ -21,9 +22,9 @@ namespace profiler {
 
 class GpuRecorder final : public RunObserver {
 public:
-    /// Creates the CUDA context of kCudaDevice, sets CUPTI up, and reads the device's memory before
+    /// Creates the CUDA context of `device`, sets CUPTI up, and reads the device's memory before
     /// and after it. Throws c10::Error if CUDA gives no context.
-    explicit GpuRecorder(Trace& trace);
+    GpuRecorder(Trace& trace, c10::DeviceIndex device);
 
     Id<Device> device_row() const { return streams_.device(); }
     StreamRows& streams() { return streams_; }
@@ -64,6 +65,7 @@ private:
     void number_streams();
 
     Trace& trace_;
+    const c10::DeviceIndex device_;
     DeviceMonitor monitor_;
     StreamRows streams_;
     NonTorchMemory outside_;

@@ -40,10 +40,11 @@ private:
 
 std::unique_ptr<ProgramDevice> device_named(std::string_view name,
                                             const std::filesystem::path& libraries, Trace& trace) {
-    if (name == "cpu") return std::make_unique<ProgramOnCpu>();
+    const c10::Device device{std::string(name)};
+    if (device.is_cpu()) return std::make_unique<ProgramOnCpu>();
     const CudaModule& module = open_cuda_module(libraries);
     if (module.source == nullptr) throw std::runtime_error(describe_problem(module.checks));
-    return module.source->record_program(trace);
+    return module.source->record_program(device.has_index() ? device.index() : 0, trace);
 }
 
 void require(const models::Result<void>& result) {

@@ -22,7 +22,7 @@ public:
     /// Watches the allocator of the CPU from now on, so that a later recording knows its blocks.
     static void watch_allocator();
 
-    /// Begins to record into `file`. `device` is "cpu" or "cuda"; `libraries` has the CUDA module.
+    /// Begins to record into `file`. `device` is "cpu" or "cuda:1"; `libraries` has the module.
     /// Throws std::runtime_error or c10::Error with one sentence if the file cannot be written or
     /// the device cannot be recorded. With `package`, the folder of the recorder's own Python code,
     /// the Python stack of each allocation is recorded, without the frames of that code.

@@ -84,7 +84,7 @@ TEMPOSCOPE_EXPORT int temposcope_watch_allocator() {
     return guarded([] { ProgramRecording::watch_allocator(); });
 }
 
-/// `device`: "cpu" or "cuda". `program`: JSON with the fields of ProgramDescription, and with
+/// `device`: "cpu" or "cuda:1". `program`: JSON with the fields of ProgramDescription, and with
 /// "package" if call stacks are recorded.
 TEMPOSCOPE_EXPORT int temposcope_start(const char* file, const char* device, const char* libraries,
                                        const char* program) {

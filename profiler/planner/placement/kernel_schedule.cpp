@@ -1,6 +1,9 @@
 #include "profiler/planner/placement/kernel_schedule.h"
 
-#include "profiler/analysis/run_text.h"
+#include "profiler/analysis/event_order.h"
+#include "profiler/trace/text.h"
+
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <numeric>
@@ -14,7 +17,7 @@ KernelSchedule::KernelSchedule(Trace& trace, const StepWork& work, const TimeMod
       model_(model),
       stream_(stream),
       time_(time_of(work, model)),
-      defaults_(defaults_of(*workload_of(trace))),
+      defaults_(*defaults_of(trace)),
       num_launches_(trace.kernels.size()),
       ops_(trace.phases.size()),
       start_ns_(trace.ops.size(), -1),
@@ -26,6 +29,9 @@ KernelSchedule::KernelSchedule(Trace& trace, const StepWork& work, const TimeMod
 }
 
 void KernelSchedule::add_times() {
+    for (std::size_t i = 0; i < num_launches_; ++i) {  // a recording may have given them others
+        trace_.kernels.set<&Kernel::start_ns>(Id<Kernel>(i), -1);
+    }
     for (std::size_t i = 0; i < trace_.phases.size(); ++i) {  // phases of the warm-up stay at 0
         trace_.phases.set<&Phase::start_ns>(Id<Phase>(i), 0);
         trace_.phases.set<&Phase::end_ns>(Id<Phase>(i), 0);
@@ -88,7 +94,9 @@ bool KernelSchedule::is_outermost_update(Id<Op> op) const {
 void KernelSchedule::list_launches(Id<Step> step, const StepOps& ops) {
     if (trace_.kernels.empty()) return;
     std::vector<bool> has_time(trace_.ops.size(), false);
-    for (const OpWork& work : ops.ops) has_time[work.op.index()] = true;
+    for (const OpWork& work : ops.ops) {
+        has_time[work.op.index()] = work.phase != PhaseKind::kOptimizer;
+    }
     for (std::size_t i = 0; i < trace_.phases.size(); ++i) {
         if (trace_.phases.get<&Phase::step>(Id<Phase>(i)) != step) continue;
         for (const Id<Op> op : ops_[i]) {
@@ -297,6 +305,18 @@ void KernelSchedule::time_events() {
                     Id<AllocatorEvent>(action.row), now_ns);
         }
     }
+}
+
+void add_modelled_times(Trace& trace, const StepWork& work, const TimeModel& model) {
+    const Id<Stream> stream = trace.streams.empty()
+                                  ? trace.streams.append({.device = profiled_device(trace)})
+                                  : Id<Stream>(0);
+    KernelSchedule(trace, work, model, stream).add_times();
+    trace.runs.set<&Run::time_basis>(Id<Run>(0), TimeBasis::kModelled);
+    if (model.kernels.is_calibrated()) return;
+    add_diagnostic(trace, {.code = kTimesNotCalibrated,
+                           .severity = Severity::kWarning,
+                           .explanation = capitalized(fmt::format("{}.", kNotCalibratedText))});
 }
 
 }  // namespace profiler

@@ -54,4 +54,8 @@ private:
     double now_ns_ = 1;  // events before the first step are at 0
 };
 
+/// Gives `trace` the modelled times of `work`, its last step. Where no measurement of the GPU
+/// stands behind them, a diagnostic says so.
+void add_modelled_times(Trace& trace, const StepWork& work, const TimeModel& model);
+
 }  // namespace profiler

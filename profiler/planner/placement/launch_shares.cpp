@@ -21,17 +21,7 @@ constexpr std::array<KnownKernel, 3> kKnownKernels{{
     {"ComputeGradGammaBeta", 2},
 }};
 
-/// What a thread of an element-wise kernel moves: a vector in and a vector out.
-constexpr double kBytesOfThread = 32;
 constexpr double kLeastShareOfProduct = 0.5;
-
-double threads_of(const Kernel& kernel) {
-    const auto extent = [](int64_t size) {
-        return static_cast<double>(std::max<int64_t>(size, 1));
-    };
-    return extent(kernel.grid_x) * extent(kernel.grid_y) * extent(kernel.grid_z) *
-           extent(kernel.block_x) * extent(kernel.block_y) * extent(kernel.block_z);
-}
 
 /// Kernels that only prepare or finish a product.
 bool helps_a_product(std::string_view name) {

@@ -7,7 +7,6 @@
 #include "profiler/planner/placement/kernel_schedule.h"
 #include "profiler/planner/step/step_memory.h"
 #include "profiler/planner/step/step_time.h"
-#include "profiler/trace/text.h"
 #include "profiler/trace/units.h"
 
 #include <fmt/format.h>
@@ -102,22 +101,11 @@ public:
         number_events(rows, numbers);
     }
 
-    void add_times(const StepWork& work, const TimeModel& model) {
-        KernelSchedule(trace_, work, model, kernel_stream()).add_times();
-        if (model.kernels.is_calibrated()) return;
-        trace_.diagnostics.append({.code = trace_.strings.intern(kTimesNotCalibrated),
-                                   .severity = Severity::kWarning,
-                                   .count = 1,
-                                   .explanation = trace_.strings.intern(
-                                       capitalized(fmt::format("{}.", kNotCalibratedText)))});
-    }
-
     void describe() {
         const Id<Run> run(0);
         auto& runs = trace_.runs;
         runs.set<&Run::source>(run, Source::kPredicted);
-        runs.set<&Run::time_basis>(
-            run, gpu_.no_kernel_model.empty() ? TimeBasis::kModelled : TimeBasis::kEventOrder);
+        runs.set<&Run::time_basis>(run, TimeBasis::kEventOrder);
         runs.set<&Run::device_name>(
             run, trace_.strings.intern(fmt::format("{} with {}", gpu_.name, environment_.id)));
         runs.set<&Run::allocator_settings>(run, trace_.strings.intern(to_text(settings_)));
@@ -261,11 +249,6 @@ private:
         }
     }
 
-    Id<Stream> kernel_stream() {
-        if (!trace_.streams.empty()) return Id<Stream>(0);
-        return trace_.streams.append({.device = profiled_device(trace_)});
-    }
-
     Trace trace_;
     const Gpu& gpu_;
     const AllocatorSettings& settings_;
@@ -283,15 +266,16 @@ models::Result<Trace> place_and_schedule(const Trace& step, const Gpu& gpu,
     const auto work = step_work_of(step, &rows);
     if (!work) return tl::unexpected(work.error());
     const auto workload = workload_of(step);
+    if (!workload) return models::fail("The trace does not say which workload it ran.");
     Placer placer(step, gpu, settings, environment);
     placer.place(*work, rows);
-    if (gpu.no_kernel_model.empty()) {
-        const auto model = make_time_model(gpu, environment, calibration, *workload);
-        if (!model) return tl::unexpected(model.error());
-        placer.add_times(*work, *model);
-    }
     placer.describe();
-    return placer.take();
+    Trace trace = placer.take();
+    if (!gpu.no_kernel_model.empty()) return trace;
+    const auto model = make_time_model(gpu, environment, calibration, *workload);
+    if (!model) return tl::unexpected(model.error());
+    add_modelled_times(trace, *work, *model);
+    return trace;
 }
 
 int64_t tensor_capacity_bytes(const Gpu& gpu, const SoftwareEnvironment& environment) {

@@ -11,19 +11,23 @@ namespace {
 
 using models::Recipe;
 
-/// Each recipe with each value of the switch that the search may choose, and with the workload's.
-template <typename Table>
-std::vector<Recipe> with_each_value(const std::vector<Recipe>& recipes, const Table& table,
-                                    const Recipe& own) {
-    std::vector<Recipe> all;
-    for (const Recipe& recipe : recipes) {
-        for (const auto& [value, is] : table.rows) {
-            if (!is.in_search && value != own.*table.member) continue;
-            all.push_back(recipe);
-            all.back().*table.member = value;
+/// `recipe` with every combination of the values that each switch of a layer has itself or that
+/// the search tries in this place.
+std::vector<Recipe> combinations(const Recipe& recipe, models::Search place) {
+    std::vector<Recipe> recipes{recipe};
+    models::for_each_switch([&](const auto& table) {
+        if (table.is_for_step) return;
+        std::vector<Recipe> all;
+        for (const Recipe& base : recipes) {
+            for (const auto& [value, is] : table.rows) {
+                if (is.search != place && value != recipe.*table.member) continue;
+                all.push_back(base);
+                all.back().*table.member = value;
+            }
         }
-    }
-    return all;
+        recipes = std::move(all);
+    });
+    return recipes;
 }
 
 models::Workload with_layers(models::Workload workload, const std::vector<Recipe>& recipes) {
@@ -52,17 +56,18 @@ models::Result<LayerProfile> trace_profile(StepToTrace step, int64_t batch_size,
 
 std::vector<Recipe> recipes_of_a_layer(const models::Workload& workload, const Gpu& gpu,
                                        const Calibration& calibration) {
-    std::vector<Recipe> recipes{workload.recipe};
-    models::for_each_switch([&](const auto& table) {
-        // RecipeSearch adds checkpointing on top of the best of these recipes.
-        if (table.name == models::kCheckpointSwitch.name || table.is_for_step) return;
-        recipes = with_each_value(recipes, table, workload.recipe);
-    });
+    std::vector<Recipe> recipes = combinations(workload.recipe, models::Search::kAlways);
     std::erase_if(recipes, [&](const Recipe& recipe) {
         return recipe.attention != workload.recipe.attention &&
                !why_not_comparable(recipe.attention, gpu, calibration).empty();
     });
     return supported_recipes(std::move(recipes), workload, gpu);
+}
+
+std::vector<Recipe> recipes_on_top_of(const Recipe& recipe) {
+    std::vector<Recipe> recipes = combinations(recipe, models::Search::kOnBest);
+    std::erase(recipes, recipe);
+    return recipes;
 }
 
 models::Result<LayerTable> LayerTable::trace(StepToTrace step, const std::vector<Recipe>& recipes,

@@ -13,13 +13,16 @@
 /// The cost of one layer with each of several recipes, at any batch size.
 namespace profiler {
 
-/// Every recipe that a layer may have on this GPU: each switch has the values that the search may
-/// choose (models/config/switches.h) and the workload's own, except checkpoint, which RecipeSearch
-/// adds later. All recipes compute the same function. Fused attention draws other dropout masks
-/// from the same distribution. Leaves out an attention whose times cannot be compared with those of
-/// the workload's (`why_not_comparable`).
+/// Every recipe that a layer may have on this GPU: each switch has the values that the search tries
+/// in each combination (models::Search::kAlways) and the workload's own. All recipes compute the
+/// same function. Fused attention draws other dropout masks from the same distribution. Leaves out
+/// an attention whose times cannot be compared with those of the workload's (`why_not_comparable`).
 std::vector<models::Recipe> recipes_of_a_layer(const models::Workload& workload, const Gpu& gpu,
                                                const Calibration& calibration);
+
+/// A recipe with the values that the search tries on top of the best ones
+/// (models::Search::kOnBest): each alone, and together. Without the recipe itself.
+std::vector<models::Recipe> recipes_on_top_of(const models::Recipe& recipe);
 
 /// The phases in which the GPU waits for the host: their time is the time of the launches.
 struct HostBound {

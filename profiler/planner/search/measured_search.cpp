@@ -194,8 +194,7 @@ Result<RecipeTrial> try_batches(const TryBatch& try_batch, int64_t likely, int64
         trial.max_batch_size = std::max(trial.max_batch_size, batch_size);
         trial.curve.push_back({.batch_size = batch_size,
                                .step_time_ns = tried->step_time_ns,
-                               .sequences_per_s = static_cast<double>(batch_size) * 1e9 /
-                                                  static_cast<double>(tried->step_time_ns)});
+                               .sequences_per_s = tried->sequences_per_s});
         return true;
     };
     // Away from the likely batch in growing strides: up while batches fit, or down until one does.

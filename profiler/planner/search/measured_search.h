@@ -47,6 +47,7 @@ struct RecipeTrial {
 struct BatchTrial {
     bool fits = false;
     int64_t step_time_ns = 0;
+    double sequences_per_s = 0;
 };
 using TryBatch = std::function<models::Result<BatchTrial>(int64_t batch_size)>;
 

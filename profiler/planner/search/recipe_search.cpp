@@ -16,11 +16,15 @@ constexpr int64_t kTableBatch = 8;
 
 using models::Recipe;
 
-/// Up to this batch recipes are compared to find those worth tracing with checkpointing.
+/// Up to this batch recipes are compared to find those worth tracing with more on top.
 constexpr int64_t kLargestComparedBatch = 4096;
 
 /// How many choices one search for a fitting choice may trace and simulate.
 constexpr int kMostSimulations = 10;
+
+bool contains(const std::vector<Recipe>& recipes, const Recipe& recipe) {
+    return std::find(recipes.begin(), recipes.end(), recipe) != recipes.end();
+}
 
 /// The index of the last choice whose estimated peak is within `bytes`; 0 if there is none.
 std::size_t last_within(const std::vector<LayerChoice>& choices, int64_t bytes) {
@@ -58,7 +62,7 @@ models::Result<void> RecipeSearch::prepare() {
     auto table = trace_table(recipes);
     if (!table) return tl::unexpected(table.error());
     table_ = std::move(*table);
-    if (request_.candidates.empty()) return add_checkpointed();
+    if (request_.candidates.empty()) return add_on_top_of_best();
     return {};
 }
 
@@ -70,17 +74,17 @@ models::Result<LayerTable> RecipeSearch::trace_table(const std::vector<Recipe>& 
     return LayerTable::trace(std::move(step), recipes, batch_size, source_);
 }
 
-models::Result<void> RecipeSearch::add_checkpointed() {
+models::Result<void> RecipeSearch::add_on_top_of_best() {
     std::vector<Recipe> recipes;
     const int64_t last = std::min(interpolation_.largest_valid_batch(), kLargestComparedBatch);
     for (int64_t batch_size = 1; batch_size <= last; batch_size *= 4) {
         const auto waits = host_bound_at(batch_size);
         if (!waits) return tl::unexpected(waits.error());
         for (const std::size_t option : table_.best_at(batch_size, *model_, *waits)) {
-            Recipe recipe = table_.recipes()[option];
-            recipe.checkpoint = models::Checkpoint::kPerLayer;
-            if (std::find(recipes.begin(), recipes.end(), recipe) == recipes.end()) {
-                recipes.push_back(recipe);
+            for (const Recipe& recipe : recipes_on_top_of(table_.recipes()[option])) {
+                if (!contains(table_.recipes(), recipe) && !contains(recipes, recipe)) {
+                    recipes.push_back(recipe);
+                }
             }
         }
     }

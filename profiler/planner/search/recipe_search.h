@@ -79,8 +79,8 @@ public:
 
 private:
     models::Result<LayerTable> trace_table(const std::vector<models::Recipe>& recipes);
-    /// Adds each recipe that is useful at some batch once more with per-layer checkpointing.
-    models::Result<void> add_checkpointed();
+    /// Adds what the search tries on top of each recipe that is useful at some batch.
+    models::Result<void> add_on_top_of_best();
     models::Result<HostBound> host_bound_at(int64_t batch_size);
 
     const PlanRow& row_;

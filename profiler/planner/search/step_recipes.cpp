@@ -16,19 +16,6 @@ void add_once(std::vector<Recipe>& recipes, const Recipe& recipe) {
     if (known == recipes.end()) recipes.push_back(recipe);
 }
 
-/// With each kind of checkpointing that the search may choose.
-std::vector<Recipe> with_each_checkpoint(const std::vector<Recipe>& recipes) {
-    std::vector<Recipe> all;
-    for (const auto& [value, is] : models::kCheckpointSwitch.rows) {
-        if (!is.in_search) continue;
-        for (const Recipe& recipe : recipes) {
-            all.push_back(recipe);
-            all.back().checkpoint = value;
-        }
-    }
-    return all;
-}
-
 }  // namespace
 
 StepRecipes recipes_of_a_step(const models::Workload& workload, const Gpu& gpu,
@@ -48,12 +35,19 @@ StepRecipes recipes_of_a_step(const models::Workload& workload, const Gpu& gpu,
         }
     }
     found.num_presets = found.recipes.size();
-    const std::vector<Recipe> combinations =
-        with_each_checkpoint(recipes_of_a_layer(baseline, gpu, calibration));
-    for (const Recipe& recipe : supported_recipes(combinations, baseline, gpu)) {
+    for (const Recipe& recipe : recipes_of_a_layer(baseline, gpu, calibration)) {
         add_once(found.recipes, recipe);
     }
     return found;
+}
+
+std::vector<Recipe> recipes_on_top_of(const std::vector<Recipe>& best,
+                                      const models::Workload& workload, const Gpu& gpu) {
+    std::vector<Recipe> recipes;
+    for (const Recipe& recipe : best) {
+        for (const Recipe& more : recipes_on_top_of(recipe)) add_once(recipes, more);
+    }
+    return supported_recipes(std::move(recipes), workload, gpu);
 }
 
 std::vector<Recipe> recipes_between(const Recipe& from, const Recipe& to) {

@@ -16,7 +16,7 @@ struct RefusedRecipe {
 };
 
 struct StepRecipes {
-    /// The presets first, then each combination of the values that the search may choose. Each
+    /// The presets first, then each combination of the values that the search always tries. Each
     /// recipe stands once.
     std::vector<models::Recipe> recipes;
     std::size_t num_presets = 0;         // the first of `recipes`
@@ -26,6 +26,10 @@ struct StepRecipes {
 /// All recipes have the optimizer of the workload; its other switches do not matter.
 StepRecipes recipes_of_a_step(const models::Workload& workload, const Gpu& gpu,
                               const Calibration& calibration);
+
+/// What the search tries on top of `best`, recipes of a step, where the GPU runs it.
+std::vector<models::Recipe> recipes_on_top_of(const std::vector<models::Recipe>& best,
+                                              const models::Workload& workload, const Gpu& gpu);
 
 inline constexpr int kMostSwitches = 6;
 /// The recipes between two: each switch in which they differ has the value of one or of the other,

@@ -35,7 +35,7 @@ std::vector<int64_t> anchors_up_to(int64_t largest_batch) {
 
 models::Result<BatchInterpolation> BatchInterpolation::trace(const StepToTrace& step,
                                                              const StepSource& source) {
-    BatchInterpolation interpolation(step, source);
+    BatchInterpolation interpolation(step, &source);
     models::Workload& workload = interpolation.step_.workload;
     workload.batch_size = 1;
     if (const auto ok = models::validate(workload); !ok) return tl::unexpected(ok.error());
@@ -46,6 +46,21 @@ models::Result<BatchInterpolation> BatchInterpolation::trace(const StepToTrace& 
     }
     if (const auto ok = interpolation.trace_ops(interpolation.first_traced()); !ok) {
         return tl::unexpected(ok.error());
+    }
+    return interpolation;
+}
+
+models::Result<BatchInterpolation> BatchInterpolation::of_steps(std::vector<StepWork> steps) {
+    if (steps.size() < 2) return models::fail("One batch gives no line: record another one.");
+    BatchInterpolation interpolation(StepToTrace{}, nullptr);
+    auto ops = AffineOps::fit(steps.front(), steps.back());
+    if (!ops) return tl::unexpected(ops.error());
+    interpolation.ops_line_ = std::move(*ops);
+    interpolation.largest_valid_batch_ = kLargestBatch;
+    for (StepWork& step : steps) {
+        const int64_t batch_size = step.batch_size;
+        interpolation.anchors_.push_back(batch_size);
+        interpolation.traced_.emplace(batch_size, std::move(step));
     }
     return interpolation;
 }
@@ -99,6 +114,7 @@ models::Result<const StepWork*> BatchInterpolation::traced(int64_t batch_size) {
 }
 
 models::Result<StepWork> BatchInterpolation::trace_step(int64_t batch_size) const {
+    if (source_ == nullptr) return models::fail("Batch {} was not recorded.", batch_size);
     StepToTrace step = step_;
     step.workload.batch_size = batch_size;
     const auto trace = (*source_)(step);

@@ -78,6 +78,10 @@ public:
     static models::Result<BatchInterpolation> trace(const StepToTrace& step,
                                                     const StepSource& source);
 
+    /// A program that is not ours, from its recorded steps, by rising batch. None is traced anew.
+    /// Errors: fewer than two steps, or steps that run different ops.
+    static models::Result<BatchInterpolation> of_steps(std::vector<StepWork> steps);
+
     const models::Workload& workload() const { return step_.workload; }
     /// The largest batch that the model accepts (no tensor over 2^31 elements).
     int64_t largest_valid_batch() const { return largest_valid_batch_; }
@@ -110,8 +114,8 @@ private:
         int64_t last = 1;
     };
 
-    BatchInterpolation(StepToTrace step, const StepSource& source)
-        : step_(std::move(step)), source_(&source) {}
+    BatchInterpolation(StepToTrace step, const StepSource* source)
+        : step_(std::move(step)), source_(source) {}
 
     Interval anchors_around(int64_t batch_size) const;
     /// Errors: of the source; or the two ends cannot be compared.
@@ -121,7 +125,7 @@ private:
     models::Result<void> trace_ops(int64_t first);
 
     StepToTrace step_;
-    const StepSource* source_;
+    const StepSource* source_;  // null: only what is in traced_
     int64_t largest_valid_batch_ = 1;
     std::vector<int64_t> anchors_;                        // rising, at least one
     std::map<int64_t, models::Result<StepWork>> traced_;  // by batch size

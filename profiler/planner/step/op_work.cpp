@@ -1,10 +1,13 @@
 #include "profiler/planner/step/op_work.h"
 
+#include "profiler/analysis/recorded_program.h"
+#include "profiler/analysis/run_text.h"
 #include "profiler/planner/step/published_tempo.h"
 #include "profiler/trace/element_bytes.h"
 
 #include <algorithm>
 #include <charconv>
+#include <map>
 #include <optional>
 #include <unordered_map>
 
@@ -78,7 +81,10 @@ private:
                         .moved_bytes = moved_bytes(op, name),
                         .shape = {},
                         .is_own = name.starts_with("tempo::")};
-        if (is_gemm(work.kernel)) work.shape = shape_of(op, work.flop);
+        if (is_gemm(work.kernel)) {
+            work.shape = name.find("convolution") == name.npos ? shape_of(op, work.flop)
+                                                               : convolution_shape(op, work.flop);
+        }
         if (name.ends_with("copy_") && !changes_layout(op)) work.kernel = KernelKind::kElementWise;
         return work;
     }
@@ -147,6 +153,25 @@ private:
                 if (2 * shape.batch * shape.m * shape.n * shape.k == flop) return shape;
             }
         }
+        return shape_without_factors(op, flop);
+    }
+
+    /// A convolution is a GEMM of its windows [m, k] and its weight [n, k..], the last tensor with
+    /// more than one dimension that it reads. Backward, which is two of them, is one with 2 m.
+    GemmShape convolution_shape(Id<Op> op, int64_t flop) {
+        GemmShape shape;
+        for (const Edge& edge : edges(op)) {
+            const auto sizes =
+                parse_shape(trace_.text(trace_.tensors.get<&Tensor::shape>(edge.tensor)));
+            if (edge.access != Access::kRead || sizes.size() < 2) continue;
+            shape.n = std::max<int64_t>(sizes.front(), 1);
+            shape.k = std::max<int64_t>(edge.words / shape.n, 1);
+        }
+        shape.m = shape.n > 0 ? flop / (2 * shape.n) / shape.k : 0;
+        return shape.m > 0 ? shape : shape_without_factors(op, flop);
+    }
+
+    GemmShape shape_without_factors(Id<Op> op, int64_t flop) {
         has_shapes_ = false;
         const int64_t written = std::max<int64_t>(trace_.ops.get<&Op::elements_written>(op), 1);
         return {.k = std::max<int64_t>(flop / (2 * written), 1)};
@@ -180,6 +205,29 @@ KernelKind contraction_of(std::string_view name) {
     return has("bmm") ? KernelKind::kBatchedGemm : KernelKind::kGemm;
 }
 
+/// `is_counted`: by op, with the ops inside counted ones.
+void append_launches(const Trace& trace, Id<Step> step, const std::vector<bool>& is_counted,
+                     std::vector<OpWork>& ops) {
+    std::map<Id<Op>, double> bytes;
+    for (std::size_t i = 0; i < trace.kernels.size(); ++i) {
+        const Kernel kernel = trace.kernels[Id<Kernel>(i)];
+        if (!kernel.op.valid() || is_counted[kernel.op.index()]) continue;
+        if (is_in_step(trace, kernel.op, step)) {
+            bytes[kernel.op] += threads_of(kernel) * kBytesOfThread;
+        }
+    }
+    constexpr double kMost = 0x1p62;  // a damaged file may say any grid
+    for (const auto& [op, moved] : bytes) {
+        const Id<Phase> phase = trace.ops.get<&Op::phase>(op);
+        ops.push_back({.op = op,
+                       .phase = trace.phases.get<&Phase::kind>(phase),
+                       .op_class = trace.ops.get<&Op::op_class>(op),
+                       .work = {.moved_bytes = static_cast<int64_t>(std::min(moved, kMost))}});
+    }
+    std::stable_sort(ops.begin(), ops.end(),
+                     [](const OpWork& a, const OpWork& b) { return a.op < b.op; });
+}
+
 }  // namespace
 
 KernelKind kernel_of(std::string_view op_name, OpClass op_class) {
@@ -210,6 +258,18 @@ OpWorkDefaults defaults_of(const models::Workload& workload) {
             .implementation = workload.recipe.implementation};
 }
 
+models::Result<OpWorkDefaults> defaults_of(const Trace& trace) {
+    if (const auto workload = workload_of(trace)) return defaults_of(*workload);
+    const auto program = program_of(trace);
+    if (!program) return models::fail("The trace does not say which workload it ran.");
+    const auto precision =
+        models::parse_precision(program->precision).value_or(models::Precision::kFp32);
+    const auto type = matmul_type_of(precision);
+    if (!type) return models::fail("Steps in {} are not modelled.", program->precision);
+    return OpWorkDefaults{
+        .type = *type, .word_bytes = models::weight_bytes(precision), .is_program = true};
+}
+
 StepOps ops_of_step(const Trace& trace, Id<Step> step, const OpWorkDefaults& defaults) {
     StepOps result;
     WorkReader reader(trace, defaults);
@@ -222,9 +282,10 @@ StepOps ops_of_step(const Trace& trace, Id<Step> step, const OpWorkDefaults& def
         const bool parent_inside = parents[i].valid() && is_inside[parents[i].index()];
         is_inside[i] = has_cost || parent_inside;
         if (!has_cost || parent_inside || !is_in_step(trace, op, step)) continue;
-        if (trace.phases.get<&Phase::kind>(phases[i]) == PhaseKind::kOptimizer) continue;
-        reader.append_work(op, result.ops);
+        const bool is_update = trace.phases.get<&Phase::kind>(phases[i]) == PhaseKind::kOptimizer;
+        if (!is_update || defaults.is_program) reader.append_work(op, result.ops);
     }
+    if (defaults.is_program) append_launches(trace, step, is_inside, result.ops);
     result.has_shapes = reader.has_shapes();
     return result;
 }
@@ -238,6 +299,14 @@ std::vector<OpWork> counted_ops_of_step(const Trace& trace, Id<Step> step,
         if (reader.has_cost(op) && is_in_step(trace, op, step)) reader.append_work(op, ops);
     }
     return ops;
+}
+
+double threads_of(const Kernel& kernel) {
+    const auto extent = [](int64_t size) {
+        return static_cast<double>(std::max<int64_t>(size, 1));
+    };
+    return extent(kernel.grid_x) * extent(kernel.grid_y) * extent(kernel.grid_z) *
+           extent(kernel.block_x) * extent(kernel.block_y) * extent(kernel.block_z);
 }
 
 int64_t bytes_of(DType dtype) {

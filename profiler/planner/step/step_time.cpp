@@ -9,9 +9,22 @@
 namespace profiler {
 namespace {
 
+/// Of the update's own ops.
+double recorded_optimizer_ns(const StepWork& step, const TimeModel& model) {
+    PhaseTime update;
+    for (const StepOp& op : step.ops) {
+        if (op.phase != PhaseKind::kOptimizer) continue;
+        const auto count = static_cast<double>(op.count);
+        update.kernels_ns += count * model.kernels.time_ns(op.work);
+        update.host_ns += count * model.environment->host_backward_ns.value;
+    }
+    return update.total_ns();
+}
+
 /// max(time to move the bytes, time to launch). With ZeRO each GPU updates its share of the
 /// parameters.
 double optimizer_ns(const StepWork& step, const TimeModel& model) {
+    if (model.optimizer.empty()) return recorded_optimizer_ns(step, model);
     const auto row = find_optimizer(*model.calibration, model.optimizer, model.optimizer_state);
     if (!row) return 0;
     double bytes_per_parameter = (*row)->bytes_per_parameter;
@@ -63,6 +76,13 @@ models::Result<TimeModel> make_time_model(const Gpu& gpu, const SoftwareEnvironm
     return model;
 }
 
+TimeModel time_model_of_program(const Gpu& gpu, const SoftwareEnvironment& environment,
+                                const Calibration& calibration) {
+    return {.environment = &environment,
+            .calibration = &calibration,
+            .kernels = KernelModel(gpu, environment, calibration)};
+}
+
 int64_t whole_ns(double ns) {
     constexpr double kMost = 0x1p62;
     return static_cast<int64_t>(std::llround(std::min(ns, kMost)));
@@ -71,6 +91,7 @@ int64_t whole_ns(double ns) {
 StepTime time_of(const StepWork& step, const TimeModel& model) {
     StepTime time;
     for (const StepOp& op : step.ops) {
+        if (op.phase == PhaseKind::kOptimizer) continue;
         const auto count = static_cast<double>(op.count);
         const double kernels_ns = count * model.kernels.time_ns(op.work);
         const bool is_backward = op.phase == PhaseKind::kBackward;

@@ -22,7 +22,8 @@ struct TimeModel {
     const SoftwareEnvironment* environment = nullptr;
     const Calibration* calibration = nullptr;
     KernelModel kernels;
-    std::string optimizer;  // name of its implementation in the calibration
+    std::string optimizer;  // name of its implementation in the calibration; empty: the step's ops
+                            // tell what the update does
     OptimizerState optimizer_state = OptimizerState::kFp32;
     DataParallel parallel;
     double bus_bytes_per_s = 0;  // of the link between GPUs
@@ -34,6 +35,10 @@ models::Result<TimeModel> make_time_model(const Gpu& gpu, const SoftwareEnvironm
                                           const models::Workload& workload,
                                           const DataParallel& parallel = {},
                                           double bus_bytes_per_s = 0);
+
+/// The same for a program of the user's.
+TimeModel time_model_of_program(const Gpu& gpu, const SoftwareEnvironment& environment,
+                                const Calibration& calibration);
 
 /// The time of a phase: of its kernels, and of the host that launches them.
 struct PhaseTime {

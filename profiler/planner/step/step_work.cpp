@@ -85,13 +85,31 @@ bool makes_what_stays(const StepRequests& work) {
     return false;
 }
 
-models::Result<void> read_requests(const Trace& trace, std::vector<Id<Allocation>>& rows,
-                                   StepRequests& work) {
+/// A number for each allocation that a program made before its recording, from the name of its
+/// tensor; 0: of the others. The allocator lists such blocks by address, and so in another order at
+/// each batch.
+std::vector<uint64_t> numbers_of_named(const Trace& trace) {
+    std::vector<uint64_t> numbers(trace.allocations.size(), 0);
+    for (std::size_t i = trace.tensors.size(); i-- > 0;) {
+        const Id<Storage> storage = trace.tensors.get<&Tensor::storage>(Id<Tensor>(i));
+        const std::string_view name = trace.text(trace.tensors.get<&Tensor::name>(Id<Tensor>(i)));
+        if (!storage.valid() || name.empty()) continue;
+        const Id<Allocation> row = trace.storages.get<&Storage::allocation>(storage);
+        if (!row.valid() || trace.allocations.get<&Allocation::op>(row).valid()) continue;
+        numbers[row.index()] = std::hash<std::string_view>()(name);
+    }
+    return numbers;
+}
+
+models::Result<void> read_requests(const Trace& trace, bool is_program,
+                                   std::vector<Id<Allocation>>& rows, StepRequests& work) {
     const auto stream = request_stream_of(trace, profiled_device(trace), &rows);
     if (!stream) return tl::unexpected(stream.error());
     const std::vector<EventRange> updates = optimizer_ranges(trace);
     const std::vector<uint64_t> op_numbers = numbers_of_ops(trace);
     const auto number_of = [&](Id<Op> op) { return op.valid() ? op_numbers[op.index()] : 0; };
+    const std::vector<uint64_t> named =
+        is_program ? numbers_of_named(trace) : std::vector<uint64_t>(trace.allocations.size(), 0);
     const Step last = trace.steps[Id<Step>(trace.steps.size() - 1)];
     const EventRange last_step{last.first_event, last.last_event};
     work.requests.reserve(stream->requests.size());
@@ -116,7 +134,7 @@ models::Result<void> read_requests(const Trace& trace, std::vector<Id<Allocation
                                         : Category::kUnknown,
             .in_optimizer = std::any_of(updates.begin(), updates.end(), holds_event),
             .in_last_step = last_step.contains(event),
-            .op = number_of(trace.allocations.get<&Allocation::op>(row)),
+            .op = number_of(trace.allocations.get<&Allocation::op>(row)) + named[row.index()],
             .freeing_op = number_of(trace.allocations.get<&Allocation::freeing_op>(row))};
     }
     const bool has_earlier_step =
@@ -159,9 +177,9 @@ void read_parameters(const Trace& trace, Parameters& parameters) {
     }
 }
 
-void read_ops(const Trace& trace, const models::Workload& workload, StepWork& work) {
+void read_ops(const Trace& trace, const OpWorkDefaults& defaults, StepWork& work) {
     const Id<Step> last(trace.steps.size() - 1);
-    const StepOps ops = ops_of_step(trace, last, defaults_of(workload));
+    const StepOps ops = ops_of_step(trace, last, defaults);
     work.has_shapes = ops.has_shapes;
     for (const OpWork& op : ops.ops) {
         work.ops.push_back({.phase = op.phase, .op_class = op.op_class, .work = op.work});
@@ -292,18 +310,20 @@ std::vector<GradientFate> gradient_fates(StepRequests& step, std::vector<StepReq
 }  // namespace
 
 models::Result<StepWork> step_work_of(const Trace& trace, std::vector<Id<Allocation>>* rows) {
-    const auto workload = workload_of(trace);
-    if (!workload) return models::fail("The trace does not say which workload it ran.");
+    const auto defaults = defaults_of(trace);
+    if (!defaults) return tl::unexpected(defaults.error());
     if (trace.steps.empty()) return models::fail("The trace holds no training step.");
     StepWork work;
-    work.batch_size = workload->batch_size;
-    work.micro_batches = workload->gradient_accumulation_steps;
+    const auto workload = workload_of(trace);
+    work.batch_size = workload ? workload->batch_size : trace.run().batch_size;
+    work.micro_batches = micro_batches_of(trace);
     work.source = trace.run().source;
     std::vector<Id<Allocation>> own_rows;
-    auto read = read_requests(trace, rows != nullptr ? *rows : own_rows, work);
+    auto read =
+        read_requests(trace, defaults->is_program, rows != nullptr ? *rows : own_rows, work);
     if (!read) return tl::unexpected(read.error());
     read_parameters(trace, work.parameters);
-    read_ops(trace, *workload, work);
+    read_ops(trace, *defaults, work);
     return work;
 }
 
@@ -356,6 +376,22 @@ models::Result<AffineRequests> AffineRequests::fit(const StepRequests& small,
         requests.small_bytes_.push_back(is_new ? proportional : same->second);
     }
     return requests;
+}
+
+std::optional<std::size_t> AffineRequests::not_affine() const {
+    constexpr double kScratchBytes = 1 << 20;  // scratch grows in steps
+    const double ratio = static_cast<double>(large_.batch_size) / static_cast<double>(small_batch_);
+    double furthest_bytes = kScratchBytes;
+    std::optional<std::size_t> found;
+    for (std::size_t i = 0; i < small_bytes_.size(); ++i) {
+        if (large_.allocations[i].op == 0) continue;  // nothing tells it from the others
+        const double above_bytes = static_cast<double>(large_.allocations[i].size_bytes) -
+                                   ratio * static_cast<double>(small_bytes_[i]);
+        if (above_bytes <= furthest_bytes) continue;
+        furthest_bytes = above_bytes;
+        found = i;
+    }
+    return found;
 }
 
 StepRequests AffineRequests::at(int64_t batch_size) const {

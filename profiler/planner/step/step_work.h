@@ -6,7 +6,9 @@
 #include "profiler/planner/step/op_work.h"
 #include "profiler/trace/trace.h"
 
+#include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -21,7 +23,7 @@ struct StepAllocation {
     Category category = Category::kUnknown;
     bool in_optimizer = false;  // allocated by the parameter update
     bool in_last_step = false;
-    uint64_t op = 0;          // that allocates it: the same number at every batch size; 0: none
+    uint64_t op = 0;  // that allocates it: the same number at every batch size; 0: not known
     uint64_t freeing_op = 0;  // likewise
 };
 
@@ -56,7 +58,7 @@ struct StepRequests {
 
 struct StepWork : StepRequests {
     Source source = Source::kPredicted;  // of the trace
-    std::vector<StepOp> ops;             // forward, loss and backward of the last step
+    std::vector<StepOp> ops;             // of the last step, as `ops_of_step` lists them
     Parameters parameters;
     int64_t model_flop = 0;     // of one step: 3 x the contractions of forward
     int64_t micro_batches = 1;  // whose gradients add up
@@ -64,7 +66,7 @@ struct StepWork : StepRequests {
 };
 
 /// If `rows` is given, it gets the row of the trace for each allocation of the step.
-/// Errors: a trace without a recorded step or without a workload, or a damaged trace.
+/// Errors: a trace without a recorded step, without a workload or program, or a damaged trace.
 models::Result<StepWork> step_work_of(const Trace& trace,
                                       std::vector<Id<Allocation>>* rows = nullptr);
 
@@ -96,6 +98,10 @@ class AffineRequests {
 public:
     /// Errors: the larger batch has an allocation that no op makes, and the smaller one has not.
     static models::Result<AffineRequests> fit(const StepRequests& small, const StepRequests& large);
+
+    /// The allocation of the larger batch that is furthest above a share of the batch, as S² of a
+    /// table of all pairs is; none: each is affine, as far as two batches tell.
+    std::optional<std::size_t> not_affine() const;
 
     /// Exact at the larger batch. At others a size may be off by a byte (bit masks round up), and
     /// scratch by its size.

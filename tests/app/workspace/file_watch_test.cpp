@@ -18,8 +18,10 @@ protected:
     FileWatch() { fs::create_directories(folder_); }
     ~FileWatch() override { fs::remove_all(folder_); }
 
+    /// In one piece: a file that is empty for a moment would be a change of its own.
     fs::path write(const std::string& name, const std::string& content) {
-        std::ofstream(folder_ / name) << content;
+        std::ofstream(folder_ / "written") << content;
+        fs::rename(folder_ / "written", folder_ / name);
         return folder_ / name;
     }
     void watch(const fs::path& file) { watch_.watch(file, app::stamp_of(file).value()); }

@@ -114,7 +114,7 @@ TEST(WorkloadWithLayerRecipes, IsValidWhenEachOfItsLayersIs) {
     EXPECT_TRUE(validate(per_layer_workload("tempo@0-11")));
     EXPECT_THAT(validate(per_layer_workload("tempo@0-12")).error().message,
                 HasSubstr("names layer 12, but bert-base has the layers 0 to 11"));
-    EXPECT_THAT(validate(per_layer_workload("checkpoint,dropout=stock@3")).error().message,
+    EXPECT_THAT(validate(per_layer_workload("masks=bit,dropout=stock@3")).error().message,
                 HasSubstr("dropout=stock"));
     EXPECT_FALSE(validate_for_cpu(per_layer_workload("attention=efficient@3")));
     EXPECT_FALSE(validate_for_cuda(per_layer_workload("flash@3"), kAmpere));  // fp32

@@ -153,18 +153,6 @@ INSTANTIATE_TEST_SUITE_P(
                         w.recipe.fusion = Fusion::kTempo;
                     },
                     "substation-encoder has ReLU", "recipe"},
-        BadWorkload{"StockDropoutUnderACheckpoint",
-                    [](Workload& w) {
-                        w.recipe.dropout = Dropout::kStock;
-                        w.recipe.checkpoint = Checkpoint::kPerLayer;
-                    },
-                    "gradients wrong", "recipe"},
-        BadWorkload{"StockDropoutUnderSqrtCheckpoints",
-                    [](Workload& w) {
-                        w.recipe.dropout = Dropout::kStock;
-                        w.recipe.checkpoint = Checkpoint::kSqrt;
-                    },
-                    "gradients wrong", "recipe"},
         BadWorkload{"StockDropoutRecomputed",
                     [](Workload& w) {
                         w.recipe.dropout = Dropout::kStock;

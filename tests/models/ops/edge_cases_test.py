@@ -127,6 +127,39 @@ class SecondDerivatives(unittest.TestCase):
                 leaf.grad = None
 
 
+class FunctionalUse(unittest.TestCase):
+    """The pairs without autograd, called from functions of a user's own."""
+
+    def test_a_saved_tensor_that_a_pair_overwrites_is_refused(self):
+        x = randn(4, 5, 5)
+        probs, _, keep = tempo.softmax_dropout_forward(
+            x.detach(), None, 1.0, False, 2, 0.3, "bit", KEY
+        )
+        y = x * 1
+        squared = y.square()  # saves y
+        with torch.no_grad():
+            tempo.softmax_dropout_backward_(y, probs, keep, 1.0, 0.3, "bit", KEY)
+        with self.assertRaisesRegex(RuntimeError, "modified by an inplace operation"):
+            squared.sum().backward()
+
+    def test_arguments_that_are_written_count_up_their_version(self):
+        x = randn(4, 16, grad=False)
+        biased = torch.empty_like(x)
+        tempo.bias_residual_norm_forward(
+            x, x[0], x, x[0], x[1], biased, 0.5, "element", KEY, 1e-5
+        )
+        self.assertEqual((biased._version, x._version), (1, 0))
+
+    def test_a_pair_has_no_derivative_and_says_so(self):
+        x = randn(4, 16)
+        y, _ = tempo.dropout_forward(x, 0.3, "bit", KEY)
+        with self.assertRaisesRegex(RuntimeError, "tempo::dropout_forward is not implemented"):
+            y.sum().backward()
+        scores = randn(2, 4, 4) * 1
+        with self.assertRaisesRegex(RuntimeError, "argument ddropped requires a gradient"):
+            tempo.softmax_dropout_backward_(scores, scores, x, 1.0, 0.0, "bit", KEY)
+
+
 class EdgeCases(unittest.TestCase):
     def test_every_op_is_checked_by_opcheck(self):
         """cases() has the differentiable ops; the rest are their forwards and backwards, and the
@@ -134,7 +167,8 @@ class EdgeCases(unittest.TestCase):
         names = {
             name.split("::")[1]
             for name in torch._C._dispatch_get_all_op_names()
-            if name.startswith("tempo::") and not name.startswith("tempo::recipe_")
+            if name.startswith("tempo::")
+            and not name.startswith(("tempo::recipe_", "tempo::allow_"))
         }
         differentiable = {op._qualified_op_name.split("::")[1] for op, _ in cases()}
         endings = ("_forward", "_backward", "_recompute", "_backward_")

@@ -15,6 +15,8 @@ warnings.filterwarnings("ignore", message=".*NumPy.*")
 import torch
 import torch.nn as nn
 import torch.nn.functional as F
+from torch import distributed
+from torch.testing._internal.distributed.fake_pg import FakeStore
 
 sys.path.insert(0, str(pathlib.Path(__file__).parents[3] / "docs" / "examples"))
 import tempo_modules
@@ -64,6 +66,18 @@ def in_torch(layer, masks, index, x, mask=0.0):
         return x + feed_forward(layer.norm2(x))
     x = layer.norm1(x + attend(x))
     return layer.norm2(x + feed_forward(x))
+
+
+class Ranks(unittest.TestCase):
+    def test_processes_with_one_seed_draw_masks_of_their_own(self):
+        keeps = []
+        for rank in range(2):
+            distributed.init_process_group("fake", rank=rank, world_size=2, store=FakeStore())
+            key = tempo_modules.Masks(seed=3).key(0)
+            distributed.destroy_process_group()
+            keeps.append(tempo.dropout(torch.ones(1000), 0.5, "byte", key))
+        self.assertEqual(tempo_modules.Masks(seed=3).key(0)[1], 0)
+        self.assertLess((keeps[0] == keeps[1]).double().mean(), 0.6)
 
 
 def input_tensor():

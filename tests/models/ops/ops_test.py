@@ -130,6 +130,19 @@ def cases():
     yield tempo.substation_layer, substation_arguments(0.0, "gelu")
 
 
+def saved(run):
+    """The result of `run()`, and the bytes of the storages that autograd saves in it, each once."""
+    storages = {}
+
+    def pack(t):
+        storages[t.untyped_storage().data_ptr()] = t.untyped_storage().nbytes()
+        return t
+
+    with torch.autograd.graph.saved_tensors_hooks(pack, lambda t: t):
+        result = run()
+    return result, sum(storages.values())
+
+
 class OpsOnDevice:
     """Tests for every device; they create their tensors on `device`."""
 
@@ -376,7 +389,8 @@ class OpsOnDevice:
             self.assertEqual((normed.dtype, total.dtype), (torch.float32, torch.float32))
             scores = randn(4, 5, 5, dtype=torch.float32)
             value = randn(4, 5, 3, dtype=torch.float32)
-            out = attention(scores.bfloat16(), value)
+            out, kept_bytes = saved(lambda: attention(scores.bfloat16(), value, masks="philox"))
+            self.assertEqual(kept_bytes, 2 * scores.numel() + 2 * value.numel())
             self.assertEqual(out.dtype, torch.bfloat16)
         (
             y.float().sum() + out.float().sum()
@@ -386,6 +400,16 @@ class OpsOnDevice:
         torch.testing.assert_close(
             y.float(), F.linear(F.gelu(x), weight, bias), rtol=0.05, atol=0.1
         )
+
+    def test_scores_of_16_bits_take_a_mask_of_float(self):
+        scores, value = randn(4, 5, 5, dtype=torch.bfloat16), randn(4, 5, 3, dtype=torch.bfloat16)
+        mask = torch.zeros(2, 5)
+        mask[0, 3:] = torch.finfo(torch.float32).min  # no number of bfloat16
+        mask[1] = torch.finfo(torch.float32).min
+        out = attention(scores, value, mask=mask, p=0.0)
+        seen = attention(scores[:2, :, :3], value[:2, :3], p=0.0)
+        torch.testing.assert_close(out[:2], seen)
+        self.assertFalse(out.isnan().any())
 
     def test_inference_mode_and_no_grad(self):
         x, gamma, beta = norm_arguments(2, 32)
@@ -438,15 +462,7 @@ class OpsOnDevice:
         saves what its steps save."""
 
         def kept(run):
-            storages = {}
-
-            def pack(t):
-                storages[t.untyped_storage().data_ptr()] = t.untyped_storage().nbytes()
-                return t
-
-            with torch.autograd.graph.saved_tensors_hooks(pack, lambda t: t):
-                result = run()
-            return sum(storages.values()), result
+            return saved(run)[::-1]
 
         n = 24 * 64
         x, gamma, beta = norm_arguments(24, 64, dtype=torch.float32)

@@ -1,6 +1,7 @@
 #include "models/training/training.h"
 #include "models/ops/checkpoint.h"
 
+#include <ATen/Context.h>
 #include <ATen/Functions.h>
 #include <ATen/TensorOperators.h>
 #include <torch/csrc/autograd/autograd.h>
@@ -243,6 +244,19 @@ TEST(Checkpoint, GivesEachInputItsGradient) {
     const auto gradients = torch::autograd::grad({z.sum()}, {x, y});
     EXPECT_EQ(gradients[0][0].item<float>(), 25);
     EXPECT_EQ(gradients[1][0].item<float>(), 30);
+}
+
+TEST(Checkpoint, DrawsFromTorchsGeneratorAgainWhatItDrewAndLeavesItThere) {
+    at::manual_seed(3);
+    const at::Tensor x = at::ones({64}).requires_grad_();
+    const at::Tensor z = ops::checkpoint(
+        "layer", [](at::TensorList t) { return std::get<0>(at::native_dropout(t[0], 0.5, true)); },
+        {x});
+    at::Generator generator = at::globalContext().defaultGenerator(at::kCPU);
+    (void)at::rand({8});  // what comes between must not matter
+    const at::Tensor state = generator.get_state();
+    EXPECT_TRUE(torch::autograd::grad({z.sum()}, {x})[0].equal(z.detach()));
+    EXPECT_TRUE(generator.get_state().equal(state));
 }
 
 TEST(Checkpoint, HasAFirstDerivativeAndRefusesAGraphOfIt) {

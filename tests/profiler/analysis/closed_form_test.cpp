@@ -15,6 +15,7 @@
 namespace {
 
 using namespace tests;
+using models::Padding;
 using models::Precision;
 using models::Workload;
 using testing::ElementsAre;
@@ -193,6 +194,17 @@ TEST(ClosedForm, UnderAutocastListsTheCopiesOfWeights) {
     }
 }
 
+/// Tempo's attention keeps the probabilities in 16 bits; LayerNorm is fp32 in every recipe.
+TEST(ClosedForm, UnderAutocastTempoKeepsProbabilitiesOf16Bits) {
+    const auto formula = [](const char* recipe, const char* model = "bert-base") {
+        return form_of(make_workload(recipe, kShapes[0], Precision::kAmpBf16, model)).formula;
+    };
+    EXPECT_EQ(formula("tempo"), "38n+3T+2Rs+24H²");
+    EXPECT_EQ(formula("tempo", "gpt2"), "34n+3T+2Rs+24H²");
+    EXPECT_EQ(formula("attention=recompute_dropout"), "42n+3T+4Rs+24H²");
+    EXPECT_EQ(formula("qkv=fused"), "38n+7T+4Rs+24H²");
+}
+
 TEST(ClosedForm, RowsSumToTheTotal) {
     for (const auto& preset : models::recipe_presets()) {
         Workload w = make_workload(std::string(preset.name), kShapes[1], Precision::kFp32);
@@ -245,14 +257,25 @@ TEST(ClosedForm, SaysWhyThereIsNone) {
         EXPECT_FALSE(form);
         return form ? std::string() : form.error().message;
     };
-    EXPECT_EQ(reason_of(make_workload("flash", kShapes[0], Precision::kFp32)),
-              "There is no closed form to compare with: the tensors that flash attention saves for "
-              "its dropout have not been checked.");
-    EXPECT_EQ(reason_of(make_workload("tempo", kShapes[0], Precision::kAmpBf16)),
-              "There is no closed form to compare with: under autocast a closed form is known for "
-              "the original recipe only.");
-    EXPECT_FALSE(
-        reason_of(make_workload("attention=efficient", kShapes[0], Precision::kFp32)).empty());
+    EXPECT_EQ(reason_of(make_workload("substation", kShapes[0], Precision::kAmpBf16)),
+              "There is no closed form to compare with: none is known for fused layers under "
+              "autocast.");
+}
+
+/// Flash attention and cuDNN keep 24 and 16 bytes about their random numbers on a GPU, efficient
+/// attention rounds its rows to 32 and keeps a padded mask.
+TEST(ClosedForm, OfFusedAttentionOnAGpuHasWhatItsKernelsKeep) {
+    const auto formula = [](const char* recipe, Padding padding = Padding::kNone) {
+        Workload w = make_workload(recipe, kShapes[1], Precision::kBf16);
+        w.padding = padding;
+        return form_of(w, /*on_cpu=*/false).formula;
+    };
+    EXPECT_EQ(formula("flash"), "n(16e+2)+4Rs+4BAS+24");
+    EXPECT_EQ(formula("flash-tempo"), "n(10e+6)+8R+4BAS+24");
+    EXPECT_EQ(formula("best"), "10en+8R+4BAS+24+c8(4n)");
+    EXPECT_EQ(formula("attention=cudnn"), "n(16e+2)+4Rs+4BAS+16");
+    EXPECT_EQ(formula("attention=efficient"), "n(16e+2)+4Rs+4BAr32(S)");
+    EXPECT_EQ(formula("attention=efficient", Padding::kRandom), "n(16e+2)+4Rs+4BAr32(S)+eBr16(S)");
 }
 
 /// A trace whose layer 1 saves `bytes`.

@@ -1,5 +1,6 @@
 #include "profiler/formats/trace_formats.h"
 
+#include "profiler/trace/readable_file.h"
 #include "tests/profiler/formats/snapshot_bytes.h"
 #include "tests/profiler/trace/temporary_folder.h"
 
@@ -137,6 +138,11 @@ TEST(OpenTrace, NamesThePermissionsOfAFileAndOfItsFolder) {
         if (status == 2) GTEST_SKIP() << "root cannot become another user here";
         EXPECT_EQ(status, 0) << file;
     }
+    EXPECT_EQ(ask_as_another_user([&] {
+                  return closed_folder(files.back()) == folder / "closed" &&
+                         closed_folder(files.front()) == std::nullopt;
+              }),
+              0);
     fs::permissions(folder / "closed", fs::perms::owner_all);
 }
 

@@ -266,14 +266,14 @@ TEST_F(Worker, DiesWithTheProgramThatStartedIt) {
     const std::string children =
         "/proc/" + std::to_string(program) + "/task/" + std::to_string(program) + "/children";
     pid_t worker = 0;
-    for (int i = 0; i < 500 && worker == 0; ++i) {
+    for (int i = 0; i < 6000 && worker == 0; ++i) {
         std::this_thread::sleep_for(10ms);
         std::ifstream(children) >> worker;
     }
     kill(program, SIGKILL);
     waitpid(program, nullptr, 0);
     ASSERT_NE(worker, 0);
-    for (int i = 0; i < 500 && !is_dead(worker); ++i) std::this_thread::sleep_for(10ms);
+    for (int i = 0; i < 6000 && !is_dead(worker); ++i) std::this_thread::sleep_for(10ms);
     EXPECT_TRUE(is_dead(worker));
 }
 

@@ -82,7 +82,7 @@ private:
         } else {
             // Every width that SQLite stores: 0, 1, 8, 16, 24, 32, 48 and 64 bits, and none.
             const int bits = static_cast<int>(random_() % 64);
-            const auto magnitude = static_cast<T>(random_()) & ((T{1} << bits) - 1);
+            const auto magnitude = static_cast<T>(random_() & ((uint64_t{1} << bits) - 1));
             return random_() % 3 == 0 ? -magnitude - 1 : magnitude;
         }
     }

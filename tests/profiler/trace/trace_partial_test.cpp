@@ -86,6 +86,20 @@ TEST(PartialTrace, AKilledCaptureOpensWithWhatItCommitted) {
     EXPECT_EQ(folder.names(), before) << "reading wrote beside the file";
 }
 
+TEST(PartialTrace, NamesALogThatIsALinkToItself) {
+    const TemporaryFolder folder;
+    record_two_steps_and_die(folder / "a.tscope");
+    const fs::path log = folder / "a.tscope.partial-wal";
+    fs::remove(log);
+    fs::create_symlink(log, log);
+    const auto trace = read_trace(folder / "a.tscope.partial");
+    ASSERT_FALSE(trace);
+    EXPECT_THAT(
+        trace.error().message,
+        HasSubstr("a.tscope.partial-wal cannot be read (Too many levels of symbolic links); "
+                  "it is a link that points to itself"));
+}
+
 TEST(PartialTrace, AKilledCaptureOpensFromAFolderThatIsReadOnly) {
     const TemporaryFolder folder;
     record_two_steps_and_die(folder / "a.tscope");

@@ -100,13 +100,21 @@ TEST(CreateNew, NeverTakesALinkOrAFileThatIsThere) {
     EXPECT_FALSE(fs::exists(folder / "nothing"));
 }
 
-TEST(CreateUnfinished, GivesEveryFileAnotherName) {
+TEST(UnfinishedFile, HasANameOfItsOwn) {
     const TemporaryFolder folder;
-    const auto first = create_unfinished(folder / "a");
-    const auto second = create_unfinished(folder / "a");
+    const auto first = UnfinishedFile::create(folder / "a");
+    const auto second = UnfinishedFile::create(folder / "a");
     ASSERT_TRUE(first && second);
-    EXPECT_NE(*first, *second);
-    EXPECT_EQ(fs::file_size(*first), 0U);
+    EXPECT_NE(first->name(), second->name());
+    EXPECT_EQ(fs::file_size(first->name()), 0U);
+}
+
+TEST(UnfinishedFile, IsRemovedUnlessItBecomesAnother) {
+    const TemporaryFolder folder;
+    ASSERT_TRUE(UnfinishedFile::create(folder / "a"));
+    EXPECT_TRUE(fs::is_empty(folder.path()));
+    ASSERT_TRUE(UnfinishedFile::create(folder / "a")->become(folder / "a"));
+    EXPECT_TRUE(fs::exists(folder / "a"));
 }
 
 TEST(ReplaceFile, LeavesTheNewFileWhereItWasWhenItCannotTakeItsPlace) {

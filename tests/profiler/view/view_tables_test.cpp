@@ -34,10 +34,11 @@ TEST(DataTable, GuardsNames) {
     const DataTable table{.columns = {"name"},
                           .rows = {{std::string("=HYPERLINK(\"x\",1)")},
                                    {std::string("@a\nb\tc\x1b[0m")},
-                                   {std::string("-1")},
+                                   {std::string("-x")},
                                    {int64_t{-1}}}};
-    EXPECT_EQ(to_csv(table), "name\n\"'=HYPERLINK(\"\"x\"\",1)\"\n'@a b c [0m\n'-1\n-1\n");
-    EXPECT_EQ(to_tsv(table), "name\n'=HYPERLINK(\"x\",1)\n'@a b c [0m\n'-1\n-1\n");
+    EXPECT_EQ(to_csv(table),
+              "name\n\"'=HYPERLINK(\"\"x\"\",1)\"\n'@a\\x0ab\\x09c\\x1b[0m\n'-x\n-1\n");
+    EXPECT_EQ(to_tsv(table), "name\n'=HYPERLINK(\"x\",1)\n'@a\\x0ab\\x09c\\x1b[0m\n'-x\n-1\n");
 }
 
 TEST(DataTable, WritesJsonOfAnyBytes) {

@@ -38,6 +38,11 @@ class Cuda(unittest.TestCase):
                 self.assertLess(row["checkpoint"], row["original-stock"])
                 self.assertEqual(row["later"], row["tempo"])  # swapped before or after .to("cuda")
 
+    def test_a_graph_is_captured_unless_it_draws_a_mask(self):
+        found = json.loads(self.run_program("a100", "graph_on_cuda.py"))
+        self.assertEqual(found["without dropout"], "captured")
+        self.assertIn("a CUDA graph would replay one dropout mask", found["with dropout"])
+
 
 if __name__ == "__main__":
     unittest.main()

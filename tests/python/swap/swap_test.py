@@ -19,6 +19,8 @@ import torch.nn.functional as F
 import transformers
 from saved_bytes import saved_bytes
 from small_models import FAMILIES
+from torch import distributed
+from torch.testing._internal.distributed.fake_pg import FakeStore
 
 import temposcope
 from temposcope import _hugging_face
@@ -37,6 +39,21 @@ class Block(nn.Module):
 
     def forward(self, x):
         return x + self.drop(self.down(self.act(self.up(self.norm(x)))))
+
+
+class Masks(unittest.TestCase):
+    def test_processes_with_one_seed_draw_masks_of_their_own(self):
+        dropout = nn.Sequential(nn.Dropout(0.5))
+        temposcope.swap(dropout, "tempo")
+        keeps = []
+        for rank in range(2):
+            distributed.init_process_group("fake", rank=rank, world_size=2, store=FakeStore())
+            torch.manual_seed(3)
+            keeps.append(dropout(torch.ones(1000, requires_grad=True)))
+            distributed.destroy_process_group()
+        torch.manual_seed(3)
+        self.assertTrue(torch.equal(dropout(torch.ones(1000, requires_grad=True)), keeps[0]))
+        self.assertLess((keeps[0] == keeps[1]).double().mean(), 0.6)
 
 
 class Recipes(unittest.TestCase):

@@ -47,8 +47,10 @@ struct ToyDevice {
             total_ns += time(recipe);
         }
         const auto sequences = static_cast<double>(batch_size);
+        const double time_ns = step_ns + total_ns * sequences;
         return BatchTrial{.fits = total_bytes * sequences <= memory,
-                          .step_time_ns = static_cast<int64_t>(step_ns + total_ns * sequences)};
+                          .step_time_ns = static_cast<int64_t>(time_ns),
+                          .sequences_per_s = sequences * 1e9 / time_ns};
     }
     TryRecipe try_recipe() const {
         return [this](const LayerRecipes& recipes, int64_t likely) {
@@ -61,7 +63,10 @@ struct ToyDevice {
 TryBatch fits_up_to(int64_t largest, std::vector<int64_t>& tried) {
     return [largest, &tried](int64_t batch_size) {
         tried.push_back(batch_size);
-        return BatchTrial{.fits = batch_size <= largest, .step_time_ns = 100 * batch_size + 50};
+        const double time_ns = 100.0 * static_cast<double>(batch_size) + 50;
+        return BatchTrial{.fits = batch_size <= largest,
+                          .step_time_ns = static_cast<int64_t>(time_ns),
+                          .sequences_per_s = static_cast<double>(batch_size) * 1e9 / time_ns};
     };
 }
 

@@ -2,6 +2,7 @@
 
 #include "models/config/switches.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -10,6 +11,7 @@ namespace {
 
 using namespace profiler;
 using models::Recipe;
+using testing::UnorderedElementsAre;
 
 models::Workload bert(models::Precision precision) {
     return {.model = *models::find_model("bert-large"), .precision = precision};
@@ -33,8 +35,32 @@ TEST(StepRecipes, HoldEachCombinationOnceAndThePresetsFirst) {
     for (const Recipe& recipe : all.recipes) {
         EXPECT_EQ(std::count(all.recipes.begin(), all.recipes.end(), recipe), 1);
     }
-    EXPECT_TRUE(contains(all.recipes, *models::parse_recipe("flash,masks=bit,gelu=recompute,"
-                                                            "checkpoint=per_layer")));
+    for (const char* recipe :
+         {"flash,masks=bit,gelu=recompute", "fusion=deepspeed,masks=bit", "best,masks=bit",
+          "tempo-gelu,checkpoint=attention_core", "substation"}) {
+        EXPECT_TRUE(contains(all.recipes, *models::parse_recipe(recipe))) << recipe;
+    }
+}
+
+/// Values that do not go together are left out: attention_core needs eager attention, Substation's
+/// fused layer the model's own projections.
+TEST(StepRecipes, GetMoreOnTopOfTheBest) {
+    const PlannerData& data = built_in_planner_data();
+    const auto on_top = [&](const char* recipe) {
+        std::vector<std::string> texts;
+        for (const Recipe& more :
+             recipes_on_top_of({*models::parse_recipe(recipe)}, bert(models::Precision::kFp16),
+                               **find_gpu(data.gpus, "a100-80gb"))) {
+            texts.push_back(models::to_text(more));
+        }
+        return texts;
+    };
+    EXPECT_THAT(
+        on_top("flash"),
+        UnorderedElementsAre("attention=flash,checkpoint=per_layer", "attention=flash,qkv=fused",
+                             "attention=flash,checkpoint=per_layer,qkv=fused"));
+    EXPECT_THAT(on_top("substation"),
+                UnorderedElementsAre("checkpoint=per_layer,fusion=substation"));
 }
 
 TEST(StepRecipes, NameThePresetsThatTheGpuRefuses) {

@@ -7,6 +7,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 namespace {
 
 using namespace profiler;
@@ -113,6 +115,19 @@ TEST(AffineRequests, ScratchThatOnlyTheLargerBatchTakesGrowsWithTheBatch) {
 TEST(AffineRequests, NeedAGrowingBatch) {
     EXPECT_FALSE(AffineRequests::fit(work_at(4), work_at(4)));
     EXPECT_FALSE(AffineOps::fit(work_at(4), work_at(2)));
+}
+
+TEST(AffineRequests, KnowWhatGrowsFasterThanTheBatch) {
+    const auto affine = AffineRequests::fit(work_at(2), work_at(4));
+    EXPECT_EQ(affine.value().not_affine(), std::nullopt);
+    StepWork large = work_at(4);
+    const auto made_by_op =
+        std::find_if(large.allocations.begin(), large.allocations.end(),
+                     [](const StepAllocation& allocation) { return allocation.op != 0; });
+    ASSERT_NE(made_by_op, large.allocations.end());
+    made_by_op->size_bytes += 4 << 20;
+    const auto place = static_cast<std::size_t>(made_by_op - large.allocations.begin());
+    EXPECT_EQ(AffineRequests::fit(work_at(2), large).value().not_affine(), place);
 }
 
 TEST(AffineOps, EqualATraceAtAThirdBatch) {

@@ -1,10 +1,13 @@
-#include "app/commands/console/terminal.h"
+#include "profiler/trace/printable.h"
 
 #include <gtest/gtest.h>
 
 namespace {
 
-using app::printable;
+using profiler::csv_cell;
+using profiler::printable;
+using profiler::printable_json;
+using profiler::spreadsheet_cell;
 
 TEST(Printable, LeavesTextOfEveryScriptAsItIs) {
     for (const char* text : {"", "aten::bmm", "µs, Σ, 模型, 🙂", "–", "a\\b"}) {
@@ -36,6 +39,30 @@ TEST(Printable, EscapesBytesThatAreNoText) {
 TEST(Printable, ChangesNothingTheSecondTime) {
     const std::string once = printable("\x1b[31m\xe2\x80\xae");
     EXPECT_EQ(printable(once), once);
+}
+
+TEST(SpreadsheetCell, HoldsNoFormula) {
+    EXPECT_EQ(spreadsheet_cell("=1+1"), "'=1+1");
+    EXPECT_EQ(spreadsheet_cell("@a\x1b[0m\n"), "'@a\\x1b[0m\\x0a");
+    EXPECT_EQ(spreadsheet_cell("-x"), "'-x");
+    EXPECT_EQ(spreadsheet_cell("a=b"), "a=b");
+}
+
+TEST(SpreadsheetCell, LeavesNumbersAsTheyAre) {
+    for (const char* number : {"-1", "+1.5e-3", "-inf", "7"}) {
+        EXPECT_EQ(spreadsheet_cell(number), number);
+    }
+}
+
+TEST(CsvCell, IsQuotedWhereItHasToBe) {
+    EXPECT_EQ(csv_cell("a b"), "a b");
+    EXPECT_EQ(csv_cell("a,\"b\""), "\"a,\"\"b\"\"\"");
+    EXPECT_EQ(csv_cell("a\nb"), "a\\x0ab") << "a cell is one line";
+}
+
+TEST(PrintableJson, EscapesWhatActsOnATerminalAndMeansTheSame) {
+    EXPECT_EQ(printable_json("{\n  \"a\": \"\x7f\xc2\x9b\xe2\x80\xae\xc3\xa4\"\n}\n"),
+              "{\n  \"a\": \"\\u007f\\u009b\\u202e\xc3\xa4\"\n}\n");
 }
 
 }  // namespace

@@ -28,6 +28,7 @@ class _AfterTorch:
         if name != "torch":
             return None
         sys.meta_path.remove(_AfterTorch)
+        _require_virtual_gpu()
         spec = importlib.util.find_spec("torch")
         if spec is None or spec.loader is None:
             return spec
@@ -41,6 +42,32 @@ class _AfterTorch:
         return spec
 
 
+def _require_virtual_gpu() -> None:
+    """Torch would find half of it by LD_LIBRARY_PATH, and abort."""
+    gpu = json.loads(os.environ["TEMPOSCOPE_RUN"])["gpu"]
+    with open("/proc/self/maps", encoding="utf-8", errors="replace") as libraries:
+        if gpu and not any("/libtemposcope_virtual_gpu.so" in line for line in libraries):
+            raise SystemExit(
+                f"temposcope: the virtual {gpu} is not in this process, because what started it "
+                "has taken LD_PRELOAD out of the environment: start Python without that, or leave "
+                "out --gpu."
+            )
+
+
+def _load_package() -> None:
+    """The package around this file, and nothing else of its folder: the rest may be for another
+    environment than the program's."""
+    if "temposcope" in sys.modules:  # it is what imports torch
+        return
+    folder = os.path.dirname(_HERE)
+    spec = importlib.util.spec_from_file_location(
+        "temposcope", os.path.join(folder, "__init__.py"), submodule_search_locations=[folder]
+    )
+    package = importlib.util.module_from_spec(spec)
+    sys.modules["temposcope"] = package
+    spec.loader.exec_module(package)
+
+
 def _follow() -> None:
     torch = sys.modules["torch"]
     gpu = json.loads(os.environ["TEMPOSCOPE_RUN"])["gpu"]
@@ -49,8 +76,8 @@ def _follow() -> None:
             f"temposcope: this torch ({torch.__version__}) has no CUDA, so it cannot run on a "
             f"virtual {gpu}: install torch with CUDA, or leave out --gpu."
         )
-    sys.path.append(os.path.dirname(_HERE))  # last: the program's own packages come first
     try:
+        _load_package()
         from temposcope import _program
     except Exception as error:  # also an error of the dynamic linker
         raise SystemExit(f"temposcope: {error}.") from None

@@ -1,0 +1,45 @@
+#include "app/prediction/program_target.h"
+
+#include "app/prediction/virtual_cards.h"
+#include "app/user/settings.h"
+#include "profiler/planner/placement/program_times.h"
+#include "profiler/trace/trace_file.h"
+
+namespace app {
+namespace {
+
+constexpr const char* kSetup = "torch-2.11";  // the one that Temposcope is built with
+
+}  // namespace
+
+models::Result<ProgramTarget> ProgramTarget::find(const std::string& gpu) {
+    auto data = profiler::load_planner_data(settings_folder());
+    if (!data) return tl::unexpected(data.error());
+    const auto target = find_target(*data, gpu, kSetup);
+    if (!target) return tl::unexpected(target.error());
+    auto card = real_size_card(*target);
+    if (!card) return tl::unexpected(card.error());
+    ProgramTarget found;
+    found.data_ = std::move(*data);
+    found.gpu_ = gpu;
+    found.card_ = std::move(*card);
+    return found;
+}
+
+profiler::VirtualCard ProgramTarget::endless_card() const {
+    profiler::VirtualCard card = card_;
+    card.total_bytes = kEndlessBytes;
+    return card;
+}
+
+models::Result<void> ProgramTarget::model_times(const std::string& file) const {
+    const auto target = find_target(data_, gpu_, kSetup);
+    if (!target) return tl::unexpected(target.error());
+    auto trace = profiler::read_trace(file);
+    if (!trace) return tl::unexpected(trace.error());
+    const auto ok =
+        profiler::model_times(*trace, *target->gpu, data_.calibration, *target->environment);
+    return ok ? profiler::write_trace(*trace, file) : ok;
+}
+
+}  // namespace app

@@ -1,0 +1,65 @@
+"""Which rank of a distributed run this process is, from what its launcher or torch says."""
+
+import json
+import os
+from typing import NamedTuple
+
+import torch.distributed as dist
+
+# What launchers set, in the order in which they are believed: torchrun and accelerate, Open MPI,
+# MPICH and Intel MPI, Slurm. Slurm comes last, because torchrun runs under it, too.
+_RANKS = (
+    ("RANK", "WORLD_SIZE"),
+    ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"),
+    ("PMI_RANK", "PMI_SIZE"),
+    ("SLURM_PROCID", "SLURM_NTASKS"),
+)
+_PROCESSES_OF_NODE = (
+    "LOCAL_WORLD_SIZE",
+    "OMPI_COMM_WORLD_LOCAL_SIZE",
+    "MPI_LOCALNRANKS",
+    "SLURM_NTASKS_PER_NODE",
+)
+
+
+class Rank(NamedTuple):
+    rank: int = 0
+    world_size: int = 1
+
+
+def _number(variable: str) -> int | None:
+    text = os.environ.get(variable, "")
+    return int(text) if text.isdecimal() else None
+
+
+def from_environment() -> Rank:
+    for rank_name, size_name in _RANKS:
+        rank, size = _number(rank_name), _number(size_name)
+        if rank is not None and size is not None and rank < size:
+            return Rank(rank, size)
+    return Rank()
+
+
+def current() -> Rank:
+    """What torch.distributed says, once it is initialized; before, what the launcher said."""
+    if dist.is_available() and dist.is_initialized():
+        return Rank(dist.get_rank(), dist.get_world_size())
+    return from_environment()
+
+
+def file_in(folder: str, rank: int) -> str:
+    """The trace of a rank: names sort as ranks do."""
+    return os.path.join(folder, f"rank-{rank:04}.tscope")
+
+
+def give_each_process_a_card(variable: str = "TEMPOSCOPE_VIRTUAL_GPU") -> None:
+    """A node with several processes has as many virtual GPUs, so that each finds the card of its
+    local rank. Called before the first call of CUDA, which reads the variable."""
+    processes = max((_number(name) or 1 for name in _PROCESSES_OF_NODE), default=1)
+    text = os.environ.get(variable)
+    if text is None or processes == 1:
+        return
+    machine = json.loads(text)
+    if len(machine["devices"]) == 1:
+        machine["devices"] *= processes
+        os.environ[variable] = json.dumps(machine)

@@ -1,0 +1,84 @@
+#include "profiler/analysis/rank_run.h"
+
+#include <algorithm>
+#include <iterator>
+
+namespace profiler {
+namespace {
+
+int64_t count_collectives(const Trace& trace) {
+    int64_t count = 0;
+    for (const StringId name : trace.kernels.column<&Kernel::name>()) {
+        count += trace.text(name).starts_with("ncclDevKernel_") ? 1 : 0;
+    }
+    return count;
+}
+
+/// The largest reading of a counter; 0 without one.
+int64_t largest_reading(const Trace& trace, std::string_view counter) {
+    double largest = 0;
+    for (std::size_t i = 0; i < trace.counters.size(); ++i) {
+        const Counter reading = trace.counters[Id<Counter>(static_cast<int32_t>(i))];
+        if (trace.text(reading.name) == counter) largest = std::max(largest, reading.value);
+    }
+    return static_cast<int64_t>(largest);
+}
+
+RankSummary summarize(const std::string& file, const Trace& trace) {
+    const Run& run = trace.run();
+    return {.rank = run.rank,
+            .file = file,
+            .device = trace.devices.empty()
+                          ? std::string()
+                          : std::string(trace.text(trace.devices.column<&Device::name>().front())),
+            .peak = find_peak(trace),
+            .nccl_bytes = largest_reading(trace, "nccl_bytes"),
+            .num_steps = static_cast<int64_t>(trace.steps.size()),
+            .num_collectives = count_collectives(trace),
+            .is_complete = run.state == RunState::kComplete};
+}
+
+}  // namespace
+
+const RankSummary& RankRun::largest() const {
+    return *std::max_element(ranks.begin(), ranks.end(),
+                             [](const RankSummary& a, const RankSummary& b) {
+                                 return a.peak.allocated_bytes < b.peak.allocated_bytes;
+                             });
+}
+
+double RankRun::imbalance() const {
+    std::vector<int64_t> peaks;
+    for (const RankSummary& rank : ranks) peaks.push_back(rank.peak.allocated_bytes);
+    const auto middle = peaks.begin() + static_cast<std::ptrdiff_t>((peaks.size() - 1) / 2);
+    std::nth_element(peaks.begin(), middle, peaks.end());
+    return *middle > 0
+               ? static_cast<double>(largest().peak.allocated_bytes) / static_cast<double>(*middle)
+               : 1;
+}
+
+models::Result<RankRun> summarize_ranks(std::span<const NamedTrace> traces) {
+    if (traces.empty()) return models::fail("There is no trace of a rank.");
+    RankRun run{.world_size = traces.front().trace->run().world_size};
+    for (const NamedTrace& named : traces) {
+        const int64_t world_size = named.trace->run().world_size;
+        if (world_size != run.world_size) {
+            return models::fail(
+                "{} is of a run of {} ranks and {} of one of {}: give the traces of one run.",
+                traces.front().file, run.world_size, named.file, world_size);
+        }
+        run.ranks.push_back(summarize(named.file, *named.trace));
+    }
+    std::sort(run.ranks.begin(), run.ranks.end(),
+              [](const RankSummary& a, const RankSummary& b) { return a.rank < b.rank; });
+    const auto twice = std::adjacent_find(
+        run.ranks.begin(), run.ranks.end(),
+        [](const RankSummary& a, const RankSummary& b) { return a.rank == b.rank; });
+    if (twice != run.ranks.end()) {
+        return models::fail("{} and {} are both rank {}: give the traces of one run.", twice->file,
+                            std::next(twice)->file, twice->rank);
+    }
+    return run;
+}
+
+}  // namespace profiler

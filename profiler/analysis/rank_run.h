@@ -1,0 +1,39 @@
+#pragma once
+
+#include "models/config/result.h"
+#include "profiler/analysis/peak.h"
+#include "profiler/analysis/step_report.h"
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+/// The traces of several ranks of one run, side by side.
+namespace profiler {
+
+struct RankSummary {
+    int64_t rank = 0;
+    std::string file;
+    std::string device;  // "cuda:3"
+    PeakReport peak;
+    int64_t nccl_bytes = 0;       // that NCCL took beside the allocator
+    int64_t num_steps = 0;        // recorded
+    int64_t num_collectives = 0;  // kernels of NCCL in all recorded steps
+    bool is_complete = false;
+};
+
+struct RankRun {
+    int64_t world_size = 1;
+    std::vector<RankSummary> ranks;  // in their order
+
+    /// The rank with the most memory at its peak; the first of them.
+    const RankSummary& largest() const;
+    /// The largest peak over the median one: 1 when all ranks need the same.
+    double imbalance() const;
+};
+
+/// Errors: no trace; a rank twice, or ranks of runs of several sizes.
+models::Result<RankRun> summarize_ranks(std::span<const NamedTrace> traces);
+
+}  // namespace profiler

@@ -1,0 +1,131 @@
+#include "profiler/planner/program_plan.h"
+
+#include "profiler/planner/plan_row.h"
+#include "profiler/planner/step/batch_interpolation.h"
+#include "profiler/trace/units.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <optional>
+
+namespace profiler {
+namespace {
+
+using models::fail;
+using models::Result;
+
+/// Whether `b` records the same step as `a`, at another batch.
+Result<void> check_same_step(const NamedTrace& a, const NamedTrace& b) {
+    auto first = program_of(*a.trace);
+    const auto second = program_of(*b.trace);
+    if (!first || !second) {
+        return fail("{} is not of a program that temposcope run recorded.", (first ? b : a).file);
+    }
+    if (first->batch_size == second->batch_size) {
+        return fail("{} and {} both have a batch of {}: record two batches.", a.file, b.file,
+                    first->batch_size);
+    }
+    first->batch_size = second->batch_size;
+    if (const auto others = differences(*first, *second); !others.empty()) {
+        return fail("{} and {} differ in more than the batch: {}.", a.file, b.file,
+                    fmt::join(others, ", "));
+    }
+    if (a.trace->text(a.trace->run().recipe) != b.trace->text(b.trace->run().recipe)) {
+        return fail("{} and {} have different recipes.", a.file, b.file);
+    }
+    if (a.trace->steps.size() != b.trace->steps.size()) {
+        return fail("{} holds {} steps and {} holds {}: record as many in each.", a.file,
+                    a.trace->steps.size(), b.file, b.trace->steps.size());
+    }
+    return {};
+}
+
+/// "aten::mm in encoder.layer.3"
+std::string maker_of(const Trace& trace, Id<Allocation> row) {
+    const Id<Op> op = trace.allocations.get<&Allocation::op>(row);
+    if (!op.valid()) return "something outside of ops";
+    std::string text(trace.text(trace.ops.get<&Op::name>(op)));
+    const Id<ModulePath> module = trace.ops.get<&Op::module_path>(op);
+    if (module.valid()) {
+        text +=
+            fmt::format(" in {}", trace.text(trace.module_paths.get<&ModulePath::path>(module)));
+    }
+    return text;
+}
+
+/// `rows`: of the allocations of `large`.
+Result<void> check_affine(const StepWork& small, const StepWork& large, const NamedTrace& of_large,
+                          const std::vector<Id<Allocation>>& rows) {
+    const auto requests = AffineRequests::fit(small, large);
+    if (!requests) return tl::unexpected(requests.error());
+    const auto bad = requests->not_affine();
+    if (!bad) return {};
+    return fail(
+        "Memory does not grow in proportion to the batch: the {} of {} are more than {} / {} times "
+        "those at batch {}. Other batches do not follow from these: let temposcope run try them.",
+        format_bytes(large.allocations[*bad].size_bytes), maker_of(*of_large.trace, rows[*bad]),
+        large.batch_size, small.batch_size, small.batch_size);
+}
+
+std::string recorded_at(const ProgramSteps& program) {
+    std::vector<int64_t> batches;
+    for (const StepWork& step : program.steps) batches.push_back(step.batch_size);
+    return fmt::format(
+        "interpolated from batches {} on {}: another GPU may choose other kernels, and other "
+        "scratch memory",
+        fmt::join(batches, ", "), program.device);
+}
+
+}  // namespace
+
+Result<ProgramSteps> program_steps_of(std::vector<NamedTrace> traces) {
+    if (traces.size() < 2) {
+        return fail("One trace gives no line: give traces of two batches.");
+    }
+    std::sort(traces.begin(), traces.end(), [](const NamedTrace& a, const NamedTrace& b) {
+        return a.trace->run().batch_size < b.trace->run().batch_size;
+    });
+    ProgramSteps result;
+    std::vector<Id<Allocation>> rows;
+    for (std::size_t i = 0; i < traces.size(); ++i) {
+        const Trace& trace = *traces[i].trace;
+        if (i > 0) {
+            const auto ok = check_same_step(traces[i - 1], traces[i]);
+            if (!ok) return tl::unexpected(ok.error());
+        }
+        if (trace.run().batch_size < 1) {
+            return fail("{} does not say its batch size: no tensor went into its model.",
+                        traces[i].file);
+        }
+        auto step = step_work_of(trace, &rows);
+        if (!step) return fail("{}: {}", traces[i].file, step.error().message);
+        if (i > 0) {
+            const auto ok = check_affine(result.steps.back(), *step, traces[i], rows);
+            if (!ok) return tl::unexpected(ok.error());
+        }
+        result.steps.push_back(std::move(*step));
+    }
+    const Trace& trace = *traces.front().trace;
+    result.program = {.step = *program_of(trace),
+                      .recipe = std::string(trace.text(trace.run().recipe))};
+    result.device = trace.text(trace.run().device_name);
+    return result;
+}
+
+Plan make_program_plan(const PlanRequest& request, const PlannerData& data,
+                       const ProgramSteps& program) {
+    Plan plan;
+    auto interpolation = BatchInterpolation::of_steps(program.steps);
+    for (const Gpu* gpu : request.gpus) {
+        PlanRow row = start_row(request, data, program.program, *gpu);
+        if (!interpolation) row.refuse(interpolation.error());
+        if (row.status == PlanStatus::kOk) fill_row(row, request, data, *interpolation);
+        row.notes.push_back(recorded_at(program));
+        plan.rows.push_back(std::move(row));
+    }
+    return plan;
+}
+
+}  // namespace profiler

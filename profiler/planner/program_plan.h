@@ -1,0 +1,28 @@
+#pragma once
+
+#include "models/config/result.h"
+#include "profiler/analysis/step_report.h"
+#include "profiler/planner/plan.h"
+#include "profiler/planner/step/step_work.h"
+
+#include <string>
+#include <vector>
+
+/// The plan of a program of the user's: from traces of two batches to every batch on every GPU.
+namespace profiler {
+
+struct ProgramSteps {
+    PlannedProgram program;
+    std::vector<StepWork> steps;  // by rising batch, at least two
+    std::string device;           // on which they were recorded
+};
+
+/// Errors: fewer than two batches; traces that are not of the same program, recipe and number of
+/// steps; a size that grows faster than the batch, with what to do instead.
+models::Result<ProgramSteps> program_steps_of(std::vector<NamedTrace> traces);
+
+/// A row for each GPU. The plan points into `data`.
+Plan make_program_plan(const PlanRequest& request, const PlannerData& data,
+                       const ProgramSteps& program);
+
+}  // namespace profiler

@@ -1,0 +1,49 @@
+#include "profiler/analysis/rank_run.h"
+#include "tests/support/trace_builder.h"
+
+#include <gtest/gtest.h>
+
+namespace {
+
+using namespace profiler;
+using tests::TraceBuilder;
+
+NamedTrace rank(int64_t rank, int64_t world_size, int64_t bytes) {
+    TraceBuilder builder;
+    builder.begin_step();
+    builder.allocate({.bytes = bytes, .category = Category::kParameter});
+    builder.end_step();
+    Trace trace = builder.finish();
+    trace.runs.set<&Run::rank>(Id<Run>(0), rank);
+    trace.runs.set<&Run::world_size>(Id<Run>(0), world_size);
+    return {"rank-" + std::to_string(rank), std::make_shared<const Trace>(std::move(trace))};
+}
+
+TEST(RankRun, HoldsTheRanksInTheirOrder) {
+    const auto run = summarize_ranks(std::vector{rank(3, 8, 1000), rank(0, 8, 1500)});
+    ASSERT_TRUE(run) << run.error().message;
+    EXPECT_EQ(run->world_size, 8);
+    ASSERT_EQ(run->ranks.size(), 2U);
+    EXPECT_EQ(run->ranks[0].rank, 0);
+    EXPECT_EQ(run->ranks[1].peak.allocated_bytes, 1000);
+}
+
+TEST(RankRun, ComparesTheLargestPeakWithTheMedian) {
+    const auto run =
+        summarize_ranks(std::vector{rank(0, 3, 1000), rank(1, 3, 3000), rank(2, 3, 2000)});
+    ASSERT_TRUE(run) << run.error().message;
+    EXPECT_EQ(run->largest().rank, 1);
+    EXPECT_DOUBLE_EQ(run->imbalance(), 1.5);
+}
+
+TEST(RankRun, RefusesTracesOfSeveralRuns) {
+    const auto sizes = summarize_ranks(std::vector{rank(0, 2, 10), rank(1, 4, 10)});
+    ASSERT_FALSE(sizes);
+    EXPECT_NE(sizes.error().message.find("of one of 4"), std::string::npos);
+    const auto twice = summarize_ranks(std::vector{rank(1, 2, 10), rank(1, 2, 10)});
+    ASSERT_FALSE(twice);
+    EXPECT_NE(twice.error().message.find("both rank 1"), std::string::npos);
+    EXPECT_FALSE(summarize_ranks({}));
+}
+
+}  // namespace

@@ -1,0 +1,129 @@
+"""`temposcope plan --trace A --trace B`: from two batches of a program to every batch and card.
+
+    plan_program_test.py BIN_FOLDER
+"""
+
+import json
+import pathlib
+import subprocess
+import sys
+import tempfile
+import textwrap
+import unittest
+
+BIN = pathlib.Path(sys.argv.pop(1)).resolve() if len(sys.argv) > 1 else None
+
+TRAIN = """
+    import sys
+    import torch
+    from torch import nn
+
+    batch_size, width = int(sys.argv[1]), 512
+    layer = nn.TransformerEncoderLayer(width, 8, 4 * width, batch_first=True)
+    encoder = nn.TransformerEncoder(layer, 4).cuda()
+    optimizer = torch.optim.AdamW(encoder.parameters())
+    for _ in range(4):
+        hidden = encoder(torch.randn(batch_size, 256, width, device="cuda"))
+        {loss}.backward()
+        optimizer.step()
+        optimizer.zero_grad()
+"""
+PAIRS = "(hidden.flatten(0, 1) @ hidden.flatten(0, 1).T).square().mean()"  # of all tokens
+
+
+class PlanOfAProgram(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        folder = tempfile.TemporaryDirectory()
+        cls.addClassCleanup(folder.cleanup)
+        cls.folder = pathlib.Path(folder.name)
+        cls.program = cls.write("train.py", "hidden.mean()")
+        for batch_size in (8, 16, 24):
+            cls.record(cls.program, batch_size)
+
+    @classmethod
+    def write(cls, name: str, loss: str) -> str:
+        path = cls.folder / name
+        path.write_text(textwrap.dedent(TRAIN).format(loss=loss))
+        return str(path)
+
+    @classmethod
+    def record(cls, program: str, batch_size: int) -> pathlib.Path:
+        file = cls.folder / f"{pathlib.Path(program).stem}-{batch_size}.tscope"
+        subprocess.run(
+            [BIN / "temposcope", "run", "--gpu", "a100-40gb", "--steps", "2", "-o", file, "--",
+             sys.executable, program, str(batch_size)],
+            check=True, capture_output=True,
+        )  # fmt: skip
+        return file
+
+    def plan(self, *options: str, batches=(8, 16), program="train"):
+        traces = [f"--trace={self.folder / program}-{size}.tscope" for size in batches]
+        return subprocess.run(
+            [BIN / "temposcope", "plan", *traces, *options, "--json"],
+            capture_output=True, text=True,
+        )  # fmt: skip
+
+    def row(self, *options: str) -> dict:
+        done = self.plan(*options)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        (row,) = json.loads(done.stdout)["rows"]
+        return row
+
+    def test_a_third_batch_is_what_a_run_gives(self):
+        planned = self.row("--gpu", "a100-40gb", "--batch", "24")
+        compared = json.loads(
+            subprocess.run(
+                [BIN / "temposcope", "compare", self.folder / "train-24.tscope", "--json"],
+                check=True, capture_output=True,
+            ).stdout
+        )  # fmt: skip
+        (ran,) = compared["rows"]
+        # A plan counts blocks, which the allocator rounds up; a trace counts what was asked for.
+        requested_bytes = planned["peak_allocated_bytes"] - planned["terms"]["rounding_bytes"]
+        self.assertEqual(requested_bytes, ran["peak_allocated_bytes"])
+        self.assertAlmostEqual(planned["step_time_ns"] / ran["step_time_ns"], 1, delta=0.001)
+        self.assertEqual((planned["model"], planned["seq_len"]), ("TransformerEncoder", None))
+
+    def test_the_largest_batch_is_what_runs_find(self):
+        planned = self.row("--gpu", "t4")
+        found = subprocess.run(
+            [BIN / "temposcope", "run", "--gpu", "t4", "--max", "N", "--json", "--",
+             sys.executable, self.program, "{N}"],
+            check=True, capture_output=True,
+        )  # fmt: skip
+        (run,) = json.loads(found.stdout)["rows"]
+        self.assertAlmostEqual(planned["max_batch_size"] / run["max_batch_size"], 1, delta=0.04)
+
+    def test_a_list_of_cards(self):
+        done = self.plan("--gpu", "a100-40gb,h100-sxm,t4", "-o", str(self.folder / "plan.csv"))
+        rows = json.loads(done.stdout)["rows"]
+        self.assertEqual([row["gpu"] for row in rows], ["a100-40gb", "h100-sxm", "t4"])
+        self.assertGreater(rows[1]["max_batch_size"], rows[0]["max_batch_size"])
+        self.assertGreater(rows[0]["max_batch_size"], rows[2]["max_batch_size"])
+        self.assertEqual(len((self.folder / "plan.csv").read_text().splitlines()), 4)
+
+    def test_what_is_not_affine_in_the_batch(self):
+        pairs = self.write("pairs.py", PAIRS)
+        for batch_size in (8, 16):
+            self.record(pairs, batch_size)
+        done = self.plan("--gpu", "a100-40gb", program="pairs")
+        self.assertEqual((done.returncode, done.stdout), (1, ""))
+        self.assertIn("does not grow in proportion to the batch", done.stderr)
+        self.assertIn("let temposcope run try them", done.stderr)
+
+    def test_bad_input(self):
+        for options, batches, code, part in (
+            ((), (8,), 1, "give traces of two batches"),
+            ((), (8, 8), 1, "both have a batch of 8"),
+            (("--model", "bert-base"), (8, 16), 2, "leave --model out"),
+            (("--gpu", "h1000"), (8, 16), 2, "h1000"),
+        ):
+            with self.subTest(part=part):
+                done = self.plan(*options, batches=batches)
+                self.assertEqual((done.returncode, done.stdout), (code, ""))
+                self.assertIn(part, done.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,150 @@
+"""A decoder that trains in one of several parallel ways:
+
+    torchrun [...] ranks_program.py MODE [--layers 4] [--width 1024] [--vocab 32000] [--device cuda]
+
+MODE is single, ddp, fsdp2, fsdp2-no-reshard, hsdp, zero or pp; asks waits for another rank, and in
+dies the last rank fails. Its largest memory lies in the loss, where no layer has a gradient yet.
+"""
+
+import argparse
+import os
+
+import torch
+import torch.distributed as dist
+from torch import nn
+from torch.nn import functional
+
+
+class Block(nn.Module):
+    def __init__(self, width: int):
+        super().__init__()
+        self.heads = width // 64
+        self.attention_norm = nn.LayerNorm(width, bias=False)
+        self.qkv = nn.Linear(width, 3 * width, bias=False)
+        self.projection = nn.Linear(width, width, bias=False)
+        self.mlp_norm = nn.LayerNorm(width, bias=False)
+        self.up = nn.Linear(width, 4 * width, bias=False)
+        self.down = nn.Linear(4 * width, width, bias=False)
+
+    def forward(self, x):
+        batch, positions, width = x.shape
+        parts = self.qkv(self.attention_norm(x)).view(batch, positions, 3, self.heads, -1)
+        query, key, value = parts.permute(2, 0, 3, 1, 4)
+        context = functional.scaled_dot_product_attention(query, key, value, is_causal=True)
+        x = x + self.projection(context.transpose(1, 2).reshape(batch, positions, width))
+        return x + self.down(functional.gelu(self.up(self.mlp_norm(x))))
+
+
+class Decoder(nn.Module):
+    """A whole model, or one stage of a pipeline."""
+
+    def __init__(self, layers: int, width: int, vocab: int, is_first=True, is_last=True):
+        super().__init__()
+        self.embedding = nn.Embedding(vocab, width) if is_first else nn.Identity()
+        self.layers = nn.ModuleList(Block(width) for _ in range(layers))
+        self.head = nn.Linear(width, vocab, bias=False) if is_last else nn.Identity()
+
+    def forward(self, x):
+        x = self.embedding(x)
+        for layer in self.layers:
+            x = layer(x)
+        return self.head(x)
+
+
+def loss_of(logits, tokens):
+    return functional.cross_entropy(logits.flatten(0, 1), tokens.flatten())
+
+
+def shard(model, mesh, reshards: bool):
+    from torch.distributed.fsdp import fully_shard
+
+    for layer in model.layers:
+        fully_shard(layer, mesh=mesh, reshard_after_forward=reshards)
+    fully_shard(model, mesh=mesh, reshard_after_forward=reshards)
+
+
+def parallel(mode: str, model, world_size: int):
+    """The model and its optimizer."""
+    from torch.distributed.device_mesh import init_device_mesh
+    from torch.nn.parallel import DistributedDataParallel
+
+    if mode in ("ddp", "zero"):
+        model = DistributedDataParallel(model)
+    elif mode.startswith("fsdp2"):
+        shard(model, init_device_mesh("cuda", (world_size,)), not mode.endswith("no-reshard"))
+    elif mode == "hsdp":
+        names = ("replicate", "shard")
+        shard(model, init_device_mesh("cuda", (world_size // 8, 8), mesh_dim_names=names), True)
+    if mode == "zero":
+        from torch.distributed.optim import ZeroRedundancyOptimizer
+
+        return model, ZeroRedundancyOptimizer(model.parameters(), torch.optim.AdamW)
+    return model, torch.optim.AdamW(model.parameters())
+
+
+def train_pipeline(options, device, rank: int, world_size: int) -> None:
+    from torch.distributed.pipelining import PipelineStage, Schedule1F1B
+
+    is_first, is_last = rank == 0, rank == world_size - 1
+    layers = options.layers // world_size
+    with device:
+        model = Decoder(layers, options.width, options.vocab, is_first, is_last)
+    micro, meta = options.batch // world_size, torch.device("meta")
+    hidden = torch.empty(micro, options.positions, options.width, device=meta, dtype=torch.bfloat16)
+    tokens = torch.randint(options.vocab, (options.batch, options.positions), device=device)
+    logits = torch.empty(micro, options.positions, options.vocab, device=meta, dtype=torch.bfloat16)
+    stage = PipelineStage(
+        model, rank, world_size, device,
+        input_args=(tokens[:micro].to(meta) if is_first else hidden,),
+        output_args=(logits if is_last else hidden,),
+    )
+    schedule = Schedule1F1B(stage, n_microbatches=world_size, loss_fn=loss_of)
+    optimizer = torch.optim.AdamW(model.parameters())
+    for _ in range(options.steps):
+        schedule.step(*([tokens] if is_first else []), **({"target": tokens} if is_last else {}))
+        optimizer.step()
+        optimizer.zero_grad()
+
+
+def train(options, device, world_size: int) -> None:
+    with device:
+        model = Decoder(options.layers, options.width, options.vocab)
+    model, optimizer = parallel(options.mode, model, world_size)
+    for _ in range(options.steps):
+        tokens = torch.randint(options.vocab, (options.batch, options.positions), device=device)
+        loss_of(model(tokens), tokens).backward()
+        optimizer.step()
+        optimizer.zero_grad()
+
+
+def main() -> None:
+    arguments = argparse.ArgumentParser()
+    arguments.add_argument("mode")
+    arguments.add_argument("--device", default="cuda")
+    for name, value in (("layers", 4), ("width", 1024), ("vocab", 128000), ("batch", 4),
+                        ("positions", 1024), ("steps", 4)):
+        arguments.add_argument(f"--{name}", type=int, default=value)
+    options = arguments.parse_args()
+    torch.set_default_dtype(torch.bfloat16 if options.device == "cuda" else torch.float32)
+    rank, world_size = 0, 1
+    device = torch.device("cpu")
+    if options.device == "cuda":
+        device = torch.device("cuda", int(os.environ.get("LOCAL_RANK", "0")))
+        torch.cuda.set_device(device)
+    if options.mode != "single":
+        dist.init_process_group("nccl" if options.device == "cuda" else "gloo")
+        rank, world_size = dist.get_rank(), dist.get_world_size()
+    if options.mode == "asks":
+        dist.distributed_c10d._get_default_store().get("from rank 0")
+    if options.mode == "dies" and rank == world_size - 1:
+        raise ValueError("this rank is unlucky")
+    if options.mode == "pp":
+        train_pipeline(options, device, rank, world_size)
+    else:
+        train(options, device, world_size)
+    if dist.is_initialized():
+        dist.destroy_process_group()
+
+
+if __name__ == "__main__":
+    main()

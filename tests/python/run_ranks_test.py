@@ -1,0 +1,197 @@
+"""`temposcope run` on distributed programs: real ranks, and ranks of a world that is not there.
+
+    run_ranks_test.py BIN_FOLDER
+"""
+
+import json
+import math
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+
+BIN = pathlib.Path(sys.argv.pop(1)).resolve() if len(sys.argv) > 1 else None
+PROGRAM = str(pathlib.Path(__file__).with_name("ranks_program.py"))
+TORCHRUN = (sys.executable, "-m", "torch.distributed.run")
+
+LAYERS, WIDTH, VOCAB = 4, 1024, 128000
+LAYER_SHAPES = [
+    (WIDTH,), (3 * WIDTH, WIDTH), (WIDTH, WIDTH), (WIDTH,), (4 * WIDTH, WIDTH), (WIDTH, 4 * WIDTH)
+]  # fmt: skip
+ROOT_SHAPES = [(VOCAB, WIDTH), (VOCAB, WIDTH)]
+ELEMENT_BYTES = 2  # bfloat16
+
+
+def bytes_of(shapes) -> int:
+    return ELEMENT_BYTES * sum(map(math.prod, shapes))
+
+
+def shard_bytes(shapes, world_size: int) -> int:
+    """FSDP2 splits the first dimension of each parameter; the allocator rounds to 512 bytes."""
+    shards = (
+        math.ceil(shape[0] / world_size) * math.prod(shape[1:]) * ELEMENT_BYTES for shape in shapes
+    )
+    return sum(-(-size // 512) * 512 for size in shards)
+
+
+ALL_SHAPES = LAYERS * LAYER_SHAPES + ROOT_SHAPES
+PARAMETERS = bytes_of(ALL_SHAPES)
+
+
+class Ranks(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+
+    def start(self, output, *words: str, options=(), **environment):
+        return subprocess.run(
+            [BIN / "temposcope", "run", "-o", output, *options, "--", *words],
+            capture_output=True, text=True, cwd=self.folder, env=os.environ | environment,
+        )  # fmt: skip
+
+    def ranks_in(self, folder) -> dict[int, dict]:
+        told = subprocess.run(
+            [BIN / "temposcope", "info", folder, "--json"], capture_output=True, text=True
+        )
+        self.assertEqual(told.returncode, 0, told.stderr)
+        self.run_document = json.loads(told.stdout)
+        return {row["rank"]: row for row in self.run_document["rows"]}
+
+    def virtual(self, mode: str, world_size: int, *arguments: str, ranks="representative"):
+        folder = self.folder / f"{mode}-{world_size}-{ranks}"
+        options = ("--gpu", "a100-80gb", "--world-size", str(world_size), "--ranks", ranks)
+        ran = self.start(folder, *TORCHRUN, PROGRAM, mode, *arguments, options=options)
+        self.assertEqual(ran.returncode, 0, ran.stderr)
+        return self.ranks_in(folder)
+
+
+class VirtualRanks(Ranks):
+    on_one_card: dict | None = None
+
+    def assert_peak(self, row: dict, expected: int):
+        peak = row["peak_allocated_bytes"]
+        self.assertLess(abs(peak - expected) / expected, 1e-3, f"{peak} instead of {expected}")
+
+    def activations(self) -> int:
+        """All but parameters and the two states of AdamW: no gradient lives at the peak."""
+        if VirtualRanks.on_one_card is None:
+            folder = self.folder / "single"
+            options = ("--gpu", "a100-80gb")
+            ran = self.start(folder, sys.executable, PROGRAM, "single", options=options)
+            self.assertEqual(ran.returncode, 0, ran.stderr)
+            VirtualRanks.on_one_card = self.ranks_in(folder)[0]
+        return VirtualRanks.on_one_card["peak_allocated_bytes"] - 3 * PARAMETERS
+
+    def test_ddp_adds_its_buckets(self):
+        for world_size in (2, 1024):
+            row = self.virtual("ddp", world_size, ranks="0")[0]
+            self.assert_peak(row, 4 * PARAMETERS + self.activations())
+
+    def test_fsdp2_holds_shards(self):
+        """In the loss, outside of the model, all parameters are sharded again."""
+        for world_size in (2, 1024):
+            row = self.virtual("fsdp2", world_size, ranks=str(world_size - 1))[world_size - 1]
+            self.assert_peak(row, 3 * shard_bytes(ALL_SHAPES, world_size) + self.activations())
+
+    def test_fsdp2_without_reshard_holds_all_layers(self):
+        row = self.virtual("fsdp2-no-reshard", 64, ranks="0")[0]
+        shards = 3 * shard_bytes(ALL_SHAPES, 64)
+        self.assert_peak(row, shards + self.activations() + PARAMETERS)
+
+    def test_hsdp_shards_among_eight(self):
+        row = self.virtual("hsdp", 64, ranks="0")[0]
+        self.assert_peak(row, 3 * shard_bytes(ALL_SHAPES, 8) + self.activations())
+
+    def test_zero_runs_the_rank_with_the_largest_share_too(self):
+        rows = self.virtual("zero", 8)
+        states = 2 * bytes_of([(VOCAB, WIDTH)])  # one embedding is more than all layers
+        self.assert_peak(rows[0], 2 * PARAMETERS + states + self.activations())
+        self.assertGreater(rows[0]["peak_allocated_bytes"], rows[7]["peak_allocated_bytes"])
+
+    def test_each_stage_of_a_pipeline_runs(self):
+        rows = self.virtual("pp", 4)
+        self.assertEqual(sorted(rows), [0, 1, 2, 3])
+        peaks = [row["peak_allocated_bytes"] for row in rows.values()]
+        self.assertEqual(peaks[1], max(peaks[1:3]))
+        self.assertGreater(min(peaks[0], peaks[3]), max(peaks[1:3]))  # embedding, head
+
+    def test_two_runs_are_the_same(self):
+        first, second = (self.virtual("fsdp2", 8, ranks=ranks)[3] for ranks in ("3", "3,4"))
+        first.pop("file"), second.pop("file")
+        self.assertEqual(first, second)
+        self.assertGreater(first["collectives"], 0)
+        self.assertEqual(first["nccl_bytes"], 205 << 20)  # assets/setups.json
+        self.assertEqual(first["device"], "cuda:3")
+
+    def test_what_only_another_rank_knows_is_said(self):
+        folder = self.folder / "asks"
+        options = ("--gpu", "a100-80gb", "--world-size", "4", "--ranks", "2")
+        ran = self.start(folder, *TORCHRUN, PROGRAM, "asks", options=options)
+        self.assertEqual(ran.returncode, 1)
+        self.assertIn("rank 2 waits for", ran.stderr)
+
+    def test_a_rank_that_dies_is_named_and_the_others_stay(self):
+        folder = self.folder / "dies"
+        options = ("--gpu", "a100-80gb", "--world-size", "4")
+        ran = self.start(folder, *TORCHRUN, PROGRAM, "dies", options=options)
+        self.assertEqual(ran.returncode, 1)
+        self.assertEqual(sorted(self.ranks_in(folder)), [0])
+
+    def test_wrong_ranks_are_refused(self):
+        for options, part in (
+            (("--gpu", "a100-80gb", "--world-size", "1"), "--world-size is 1"),
+            (("--gpu", "a100-80gb", "--world-size", "4", "--ranks", "4"), "--ranks 4 is no rank"),
+            (("--gpu", "a100-80gb", "--ranks", "all"), "--world-size"),
+        ):
+            ran = self.start(self.folder / "none", *TORCHRUN, PROGRAM, "ddp", options=options)
+            self.assertEqual(ran.returncode, 2)
+            self.assertIn(part, ran.stderr)
+
+    def test_a_program_without_a_launcher_is_told_so(self):
+        options = ("--gpu", "a100-80gb", "--world-size", "4")
+        ran = self.start(self.folder / "x", sys.executable, PROGRAM, "ddp", options=options)
+        self.assertNotEqual(ran.returncode, 0)
+        self.assertIn("put torchrun in front", ran.stderr)
+
+
+class RealRanks(Ranks):
+    SMALL = ("--width", "64", "--vocab", "512", "--positions", "16")
+
+    def test_torchrun_on_the_cpu(self):
+        folder = self.folder / "gloo"
+        launcher = (*TORCHRUN, "--standalone", "--nproc-per-node", "2")
+        ran = self.start(folder, *launcher, PROGRAM, "ddp", "--device", "cpu", *self.SMALL)
+        self.assertEqual(ran.returncode, 0, ran.stderr)
+        rows = self.ranks_in(folder)
+        self.assertEqual(sorted(rows), [0, 1])
+        self.assertEqual(self.run_document["world_size"], 2)
+        self.assertEqual([row["state"] for row in rows.values()], ["complete"] * 2)
+
+    def test_torchrun_on_virtual_cards(self):
+        folder = self.folder / "cards"
+        launcher = (*TORCHRUN, "--standalone", "--nproc-per-node", "2")
+        ran = self.start(
+            folder, *launcher, PROGRAM, "fsdp2", *self.SMALL, options=("--gpu", "a100-80gb")
+        )
+        self.assertEqual(ran.returncode, 0, ran.stderr)
+        rows = self.ranks_in(folder)
+        self.assertEqual([row["device"] for row in rows.values()], ["cuda:0", "cuda:1"])
+
+    def test_variables_of_other_launchers(self):
+        for number, (rank, size) in enumerate((
+            ("SLURM_PROCID", "SLURM_NTASKS"),
+            ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"),
+        )):
+            folder = self.folder / f"launched-{number}"
+            small = ("single", "--device", "cpu", *self.SMALL)
+            environment = {rank: "3", size: "4"}
+            ran = self.start(folder, sys.executable, PROGRAM, *small, **environment)
+            self.assertEqual(ran.returncode, 0, ran.stderr)
+            self.assertEqual(sorted(self.ranks_in(folder)), [3])
+
+
+if __name__ == "__main__":
+    unittest.main()

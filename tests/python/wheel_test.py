@@ -1,0 +1,169 @@
+"""The package as a wheel, in a fresh environment that has torch: its command, its recorder, its
+ops, its virtual GPU. The wheel holds what is built already.
+
+    wheel_test.py BIN_FOLDER
+"""
+
+import contextlib
+import importlib.util
+import json
+import os
+import pathlib
+import sqlite3
+import subprocess
+import sys
+import sysconfig
+import tempfile
+import textwrap
+import unittest
+
+BIN = pathlib.Path(sys.argv.pop(1)).resolve() if len(sys.argv) > 1 else None
+SOURCE = pathlib.Path(__file__).resolve().parents[2]
+
+TRAIN = """
+    import torch
+
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    model = torch.nn.Sequential(torch.nn.Linear(8, 32), torch.nn.GELU(), torch.nn.Linear(32, 8))
+    model.to(device)
+    optimizer = torch.optim.AdamW(model.parameters())
+    for _ in range(4):
+        model(torch.randn(4, 8, device=device)).square().mean().backward()
+        optimizer.step()
+        optimizer.zero_grad()
+    print(device)
+"""
+
+
+def clean_environment() -> dict:
+    """Of a user who has nothing of ours in it, not even a build beside the wheel."""
+    ours = ("PYTHONPATH", "TEMPOSCOPE", "LD_LIBRARY_PATH")
+    return {name: value for name, value in os.environ.items() if not name.startswith(ours)}
+
+
+def checked(*command, **options) -> str:
+    ran = subprocess.run(
+        [str(word) for word in command], capture_output=True, text=True, **options
+    )
+    if ran.returncode != 0:
+        raise RuntimeError(f"{command} ended with {ran.returncode}:\n{ran.stdout}{ran.stderr}")
+    return ran.stdout
+
+
+@unittest.skipUnless(importlib.util.find_spec("scikit_build_core"), "needs scikit-build-core")
+class Wheel(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        folder = tempfile.TemporaryDirectory()
+        cls.addClassCleanup(folder.cleanup)
+        cls.folder = pathlib.Path(folder.name)
+        cls.wheel = cls.build()
+        cls.python = cls.install()
+        cls.temposcope = cls.python.parent / "temposcope"
+
+    @classmethod
+    def build(cls) -> pathlib.Path:
+        settings = (f"cmake.define.TEMPOSCOPE_BUILT={BIN.parent}", f"build-dir={cls.folder}/build")
+        checked(
+            sys.executable, "-m", "pip", "wheel", SOURCE, "--no-build-isolation", "--no-deps",
+            "--no-index", "-w", cls.folder, *(f"-C{setting}" for setting in settings),
+        )  # fmt: skip
+        (wheel,) = cls.folder.glob("temposcope-*.whl")
+        return wheel
+
+    @classmethod
+    def install(cls) -> pathlib.Path:
+        """Into an environment that sees the packages of this one, so that nothing is downloaded:
+        pip takes its torch for the one that the wheel requires."""
+        environment = cls.folder / "environment"
+        checked(sys.executable, "-m", "venv", "--without-pip", environment)
+        (packages,) = environment.glob("lib/python*/site-packages")
+        (packages / "others.pth").write_text(sysconfig.get_path("purelib") + "\n")
+        python = environment / "bin" / "python"
+        checked(python, "-m", "pip", "install", "--no-index", cls.wheel, env=clean_environment())
+        return python
+
+    def run_command(self, *words, **environment):
+        return subprocess.run(
+            [self.temposcope, *words],
+            capture_output=True, text=True, cwd=self.folder, env=clean_environment() | environment,
+        )  # fmt: skip
+
+    def write(self, name: str, text: str) -> pathlib.Path:
+        path = self.folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(textwrap.dedent(text))
+        return path
+
+    def assert_steps(self, name: str, steps: int):
+        with contextlib.closing(sqlite3.connect(self.folder / name)) as trace:
+            self.assertEqual(trace.execute("SELECT state FROM v_run").fetchall(), [("complete",)])
+            self.assertEqual(trace.execute("SELECT count(*) FROM step").fetchall(), [(steps,)])
+
+    def test_the_doctor_finds_the_worker_and_the_virtual_gpu(self):
+        ran = self.run_command("doctor", "--json")
+        self.assertEqual(ran.returncode, 0, ran.stderr)
+        report = json.loads(ran.stdout)
+        self.assertTrue(report["can_capture"], report)
+        found = {row["name"]: row["status"] for row in report["rows"]}
+        self.assertEqual((found["worker"], found["virtual GPU"]), ("ok", "ok"), report)
+
+    def test_a_program_records_itself(self):
+        program = self.write(
+            "itself.py",
+            """
+            import temposcope
+            import torch
+
+            model = torch.nn.Sequential(torch.nn.Linear(8, 8), torch.nn.GELU())
+            temposcope.swap(model, "tempo")
+            optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+            with temposcope.record("itself.tscope", model, optimizer):
+                model(torch.randn(2, 8)).sum().backward()
+                optimizer.step()
+            print(temposcope.__file__)
+            """,
+        )
+        printed = checked(self.python, program, cwd=self.folder, env=clean_environment())
+        self.assertTrue(printed.startswith(str(self.folder / "environment")), printed)
+        self.assert_steps("itself.tscope", 1)
+
+    def test_a_program_is_recorded(self):
+        program = self.write("train.py", TRAIN)
+        ran = self.run_command("run", "-o", "cpu.tscope", "--", self.python, program)
+        self.assertEqual((ran.returncode, ran.stdout), (0, "cpu\n"), ran.stderr)
+        self.assert_steps("cpu.tscope", 3)
+
+    def test_a_program_runs_on_a_virtual_gpu(self):
+        program = self.write("train.py", TRAIN)
+        ran = self.run_command(
+            "run", "--gpu", "h100-sxm", "-o", "gpu.tscope", "--", self.python, program
+        )
+        self.assertEqual((ran.returncode, ran.stdout), (0, "cuda\n"), ran.stderr)
+        self.assert_steps("gpu.tscope", 3)
+
+    def test_another_torch_is_refused(self):
+        self.write("other/torch/__init__.py", "")
+        self.write("other/torch-2.10.0.dist-info/METADATA", "Name: torch\nVersion: 2.10.0\n")
+        ran = self.run_command("doctor", PYTHONPATH=str(self.folder / "other"))
+        self.assertEqual((ran.returncode, ran.stdout), (1, ""))
+        self.assertEqual(
+            ran.stderr,
+            "temposcope: this temposcope is built for torch 2.11, and torch 2.10.0 is installed: "
+            "run pip install 'torch==2.11.*', or build Temposcope with your torch.\n",
+        )
+
+    def test_the_wheel_needs_no_library_of_debian(self):
+        folder = next(self.python.parent.parent.glob("lib/python*/site-packages/temposcope/bin"))
+        environment = clean_environment() | {"LD_TRACE_LOADED_OBJECTS": "1"}
+        needed = checked(folder / "temposcope", env=environment).splitlines()
+        elsewhere = {
+            line.split()[0].split(".so")[0]
+            for line in needed
+            if "=>" in line and str(folder) not in line
+        }
+        self.assertLessEqual(elsewhere, {"libc", "libm", "libstdc++", "libgcc_s"})
+
+
+if __name__ == "__main__":
+    unittest.main()
