@@ -27,8 +27,8 @@ struct PanelEvents {
     std::optional<size_t> column;  // of the comparison: its trace becomes B, unless it is A already
     std::optional<profiler::Category> category;  // select it, or no category if it is selected
     std::optional<std::optional<profiler::TimeRange>> range;
-    std::optional<std::optional<double>> moment_ns;  // on the shared time axis
-    std::optional<profiler::LayerRange> layers;
+    std::optional<std::optional<double>> moment_ns;             // on the shared time axis
+    std::optional<std::optional<profiler::LayerRange>> layers;  // none: a middle one
     std::optional<PickedTensor> tensor;
     bool clear_tensor = false;
     std::optional<PickedActivity> activity;

@@ -112,6 +112,7 @@ CaptureForm capture_form_of(const PlannerQuery& query, CaptureForm form) {
     const auto other_than = [](int64_t preset_size, int64_t size) {
         return size == preset_size ? 0 : size;
     };
+    form.device = CaptureForm().device;
     form.model = preset.name;
     form.num_layers = other_than(preset.num_layers, model.num_layers);
     form.sizes = {

@@ -50,7 +50,7 @@ void set_hidden_size(models::ModelConfig& model, int64_t num_heads);
 /// The command that prints the same plan: "temposcope plan --model bert-large ...".
 std::string plan_command(const PlannerQuery& query, const std::string& gpu);
 
-/// `form` with this step; its other fields stay.
+/// `form` with this step, to be measured; its other fields stay.
 CaptureForm capture_form_of(const PlannerQuery& query, CaptureForm form);
 
 struct PlannerResult {

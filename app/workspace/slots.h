@@ -17,15 +17,21 @@ using Slot = ViewSlot<SlotInputs, Request, View>;
 struct Slots {
     explicit Slots(Predictor& predictor)
         : planned_compare("Planning the recipes", wanted_planned_comparison,
-                          [&predictor](const PlannedCompareRequest& request) {
+                          [&predictor](const CompareRequest& request) {
                               return build_planned_comparison(predictor, request);
                           }),
+          usual_plan(
+              "Planning other recipes", wanted_usual_plan,
+              [&predictor](const PlanQuestion& q) { return build_usual_plan(predictor, q); }),
           planner("Planning the recipes", wanted_planner,
                   [&predictor](const PlanQuestion& q) { return build_planner(predictor, q); }) {}
 
     Slot<CompareRequest, CompareResult> compare{"Comparing the traces", wanted_comparison,
                                                 build_comparison};
-    Slot<PlannedCompareRequest, CompareResult> planned_compare;
+    Slot<CompareRequest, CompareResult> planned_compare;
+    Slot<PlanQuestion, UsualPlan> usual_plan;
+    Slot<profiler::PairRequest, profiler::PairView> pair{"Comparing A and B", wanted_pair,
+                                                         profiler::build_pair_view};
     Slot<PlanQuestion, PlannerResult> planner;
     Slot<profiler::TimelineRequest, profiler::TimelineView> timeline{
         "Drawing the timeline", wanted_timeline, profiler::build_timeline_view};
@@ -45,12 +51,12 @@ struct Slots {
 
     /// All of them, for what the workspace does with each.
     auto all() {
-        return std::tie(compare, planned_compare, timeline, kernels, layers, planner, frontier,
-                        ribbon, movement, search);
+        return std::tie(compare, planned_compare, usual_plan, pair, timeline, kernels, layers,
+                        planner, frontier, ribbon, movement, search);
     }
     auto all() const {
-        return std::tie(compare, planned_compare, timeline, kernels, layers, planner, frontier,
-                        ribbon, movement, search);
+        return std::tie(compare, planned_compare, usual_plan, pair, timeline, kernels, layers,
+                        planner, frontier, ribbon, movement, search);
     }
 };
 

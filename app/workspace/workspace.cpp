@@ -59,6 +59,23 @@ void Workspace::add(DocumentPtr document) {
     if (replaced && selection_.a == replaced) selection_.a = document;
     if (replaced && selection_.b == replaced) selection_.b = document;
     documents_changed();
+    choose_wanted_pair();
+}
+
+void Workspace::choose_wanted_pair() {
+    if (selection_.chosen) wanted_pair_ = {};
+    const auto& [file_a, file_b] = wanted_pair_;
+    if (file_a.empty()) return;
+    const auto find = [&](const fs::path& file) {
+        const auto found = std::find_if(documents().begin(), documents().end(),
+                                        [&](const auto& one) { return one->file == file; });
+        return found == documents().end() ? nullptr : *found;
+    };
+    const DocumentPtr a = find(file_a), b = find(file_b);
+    if (a) set_a(a);
+    if (b && b != selection_.a) set_b(b);
+    selection_.chosen = a && (b || file_b.empty());
+    if (selection_.chosen) wanted_pair_ = {};
 }
 
 void Workspace::close(DocumentPtr document) {
@@ -318,6 +335,7 @@ void Workspace::update() {
     plan_frontier();
     take_changed_files();
     update_slots();
+    plan_usual_recipes();
     notify_all(documents_.take_notices());
     notify_all(exports_.take_notices());
     for (std::string& sentence : trials_.update()) {
@@ -352,6 +370,13 @@ void Workspace::show_wanted_recipe() {
     selection_.a = a;
     selection_.b = b;
     documents_changed();
+}
+
+/// What the user waits for comes first: a recipe that is tried, the plan of the open ones.
+void Workspace::plan_usual_recipes() {
+    const auto& planned = slots_.planned_compare;
+    if (!trials_.is_idle() || !planned.settled(slot_inputs())) return;
+    usual_question_ = planned.view() ? planned.view()->usual : std::nullopt;
 }
 
 /// Only while the panel is in sight. Plans more recipes only while nothing else is being predicted:

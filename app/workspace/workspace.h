@@ -83,6 +83,10 @@ public:
     // ---- commands of menu, shortcuts and dialogs --------------------------------------------
     /// Starts reading files; a folder stands for the traces in it.
     void open(const std::vector<std::filesystem::path>& files) { documents_.open(files); }
+    /// A and B among the files that are being read, unless the user chooses before that.
+    void choose_when_read(std::filesystem::path a, std::filesystem::path b) {
+        wanted_pair_ = {std::move(a), std::move(b)};
+    }
     /// Opens the traces that come with the program.
     void open_examples();
     void add(DocumentPtr document);
@@ -106,6 +110,12 @@ public:
     void export_comparison(const std::filesystem::path& file, const ChartLook& look);
     void export_timeline(const std::filesystem::path& file, const ChartLook& look);
     void export_table(std::function<profiler::DataTable()> make, const std::filesystem::path& file);
+    /// Makes the text of a table; take_copied returns it once it is made.
+    void copy_table(std::function<profiler::DataTable()> make,
+                    std::string (*to_text)(const profiler::DataTable&), const std::string& title) {
+        exports_.copy(std::move(make), to_text, title);
+    }
+    std::optional<std::string> take_copied() { return exports_.take_copied(); }
     void notify(profiler::Severity severity, std::string text);
     /// Whether files that change on disk are read again at once. Otherwise a notice offers it.
     void reload_changed_files(bool at_once) { reloads_at_once_ = at_once; }
@@ -126,14 +136,24 @@ public:
 private:
     static size_t index_of(int number) { return static_cast<size_t>(number) - 1; }
     SlotInputs slot_inputs() const {
-        return {documents(),     selection_,      time_,           plan_choice_, planner_query_,
-                frontier_query_, frontier_plans_, movement_query_, search_query_};
+        return {documents(),
+                selection_,
+                time_,
+                plan_choice_,
+                planner_query_,
+                frontier_query_,
+                frontier_plans_,
+                movement_query_,
+                search_query_,
+                usual_question_,
+                slots_.usual_plan.shared()};
     }
     RecipeTrials::Inputs trial_inputs() const;
     void take_captured();
     void take_loaded();
     void take_changed_files();
     void update_slots();
+    void choose_wanted_pair();
     void documents_changed();
     void selection_changed();
     void forget_all_places();
@@ -144,6 +164,7 @@ private:
     void apply_to_selection(const PanelEvents& events);
     void apply_to_views(const PanelEvents& events);
     void show_wanted_recipe();
+    void plan_usual_recipes();
     void plan_frontier();
     void update_headline();
     void select_tensor(const PickedTensor& picked);
@@ -154,6 +175,7 @@ private:
     bool reloads_at_once_ = false;
     std::vector<DocumentLook> looks_;
     Selection selection_;
+    std::array<std::filesystem::path, 2> wanted_pair_;  // choose_when_read; empty: none
     std::array<DocumentPtr, 2> shown_pair_;  // A and B when selection_changed was last called
     SelectionHistory history_;
     TimeAxis time_;
@@ -162,6 +184,7 @@ private:
     FrontierQuery frontier_query_;
     MovementQuery movement_query_;
     SearchQuery search_query_;
+    std::optional<PlanQuestion> usual_question_;  // what slots().usual_plan answers
     Predictor predictor_;
     RecipeTrials trials_{predictor_};
     FrontierPlans frontier_plans_{predictor_};
