@@ -63,10 +63,11 @@ void draw_sentence(const Workspace& workspace, const CompareView& view, PanelEve
     ImGui::SameLine(0, px(6));
     draw_gpu_choice(workspace, events);
     draw_measure_button(workspace, events);
-    if (!workspace.slots().planned_compare.view()) {
-        ImGui::SameLine(0, px(8));
-        dim_text("planning ...");
-    }
+    const auto& plan = workspace.slots().planned_compare;
+    if (plan.view()) return;
+    ImGui::SameLine(0, px(8));
+    if (!plan.is_cancelled()) return dim_text("planning ...");
+    events.plan_again = ImGui::SmallButton("Plan###plan_again");
 }
 
 /// What the panel draws in a frame.

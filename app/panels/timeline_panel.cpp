@@ -118,7 +118,9 @@ void setup_axes(Frame& frame, const VerticalAxis& y, bool with_time_labels) {
                       quiet | kFixedAxis);
     setup_time_axis(frame.time.limits, frame.state.start_ns, frame.state.end_ns,
                     static_cast<float>(frame.time.window.width_px));
-    setup_ticks(ImAxis_Y1, profiler::AxisUnit::kBytes, y.first_tick, y.max, y.ticks_px);
+    // What is sampled depends on the width of the plots: their labels must not change it.
+    setup_ticks(ImAxis_Y1, profiler::AxisUnit::kBytes, y.first_tick, y.max, y.ticks_px,
+                /*room_for=*/"-888 MiB");
     ImPlot::SetupAxisLimits(ImAxis_Y1, y.min, y.max, ImPlotCond_Always);
     ImPlot::SetupFinish();
 }

@@ -124,6 +124,7 @@ std::size_t TraceWorkers::index_of(const Gpu* gpu) const {
 }
 
 models::Result<TracePointer> TraceWorkers::trace(const StepToTrace& step) {
+    ++traces_asked_;
     const std::size_t group = index_of(step.gpu) / kMostVirtualCards;
     for (;;) {
         if (cancelled_) return models::fail("The plan was cancelled.");

@@ -61,6 +61,8 @@ public:
 
     /// How many workers were started so far.
     std::size_t started() const;
+    /// How many steps were asked for so far.
+    std::size_t traces_asked() const { return traces_asked_; }
 
 private:
     struct Worker {
@@ -85,6 +87,7 @@ private:
     std::vector<Worker*> idle_;
     std::atomic<Worker*> newest_ = nullptr;  // of workers_; a signal handler cannot take a lock
     std::atomic<bool> cancelled_ = false;
+    std::atomic<std::size_t> traces_asked_ = 0;
 };
 
 }  // namespace app

@@ -53,7 +53,10 @@ struct PanelEvents {
     std::optional<MovementQuery> movement_query;
     // recipes
     std::optional<std::string> try_recipe;  // to see as B; text of models::to_text
-    bool predicts_ahead = false;            // predict the recipes that are one switch away
+    bool predicts_ahead = false;            // make what is one switch away
+    bool keep_trial = false;
+    bool cancel_work = false;  // what Workspace::work names
+    bool plan_again = false;   // what was cancelled
     // capture
     std::optional<CaptureForm> start_capture;
     bool cancel_capture = false;

@@ -16,18 +16,29 @@ using Slot = ViewSlot<SlotInputs, Request, View>;
 
 struct Slots {
     explicit Slots(Predictor& predictor)
-        : planned_compare("Planning the recipes", wanted_planned_comparison,
-                          [&predictor](const CompareRequest& request) {
-                              return build_planned_comparison(predictor, request);
-                          }),
-          usual_plan(
-              "Planning other recipes", wanted_usual_plan,
-              [&predictor](const PlanQuestion& q) { return build_usual_plan(predictor, q); }),
-          planner("Planning the recipes", wanted_planner,
-                  [&predictor](const PlanQuestion& q) { return build_planner(predictor, q); }) {}
+        : compare("Comparing the traces", wanted_comparison,
+                  [&predictor](const CompareRequest& request) {
+                      return build_comparison(predictor, request);
+                  }),
+          planned_compare(
+              "Planning the recipes", wanted_planned_comparison,
+              [&predictor](const CompareRequest& request, const Predictor::Report& report) {
+                  return build_planned_comparison(predictor, request, report);
+              }),
+          usual_plan("Planning other recipes", wanted_usual_plan,
+                     [&predictor](const PlanQuestion& question, const Predictor::Report& report)
+                         -> models::Result<UsualPlan> {
+                         return build_usual_plan(predictor, question, report);
+                     }),
+          planner(
+              "Planning the recipes", wanted_planner,
+              [&predictor](const PlanQuestion& question,
+                           const Predictor::Report& report) -> models::Result<PlannerResult> {
+                  return build_planner(predictor, question, report);
+              },
+              /*finishes=*/true) {}
 
-    Slot<CompareRequest, CompareResult> compare{"Comparing the traces", wanted_comparison,
-                                                build_comparison};
+    Slot<CompareRequest, CompareResult> compare;
     Slot<CompareRequest, CompareResult> planned_compare;
     Slot<PlanQuestion, UsualPlan> usual_plan;
     Slot<profiler::PairRequest, profiler::PairView> pair{"Comparing A and B", wanted_pair,

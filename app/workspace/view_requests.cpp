@@ -67,7 +67,8 @@ models::Result<profiler::Comparison> compare_documents(const std::vector<Documen
 std::optional<PlanQuestion> plan_question(const std::vector<DocumentPtr>& documents,
                                           const profiler::Comparison& comparison,
                                           const PlanChoice& choice) {
-    PlanQuestion question{.gpus = {choice.gpu}};
+    // With the memory curve, as the Planner and the frontier ask: then all share the rows.
+    PlanQuestion question{.gpus = {choice.gpu}, .wants_memory_curve = true};
     const auto has_file = [&](const DocumentPtr& document) {
         const auto& files = comparison.columns.front().files;
         return std::find(files.begin(), files.end(), document->file.string()) != files.end();
@@ -112,7 +113,6 @@ std::optional<PlanQuestion> usual_question(const std::vector<DocumentPtr>& docum
     PlannerQuery query{.workload = open->workload, .optimizer = open->workload.recipe.optimizer};
     query.recipes.assign(kUsualRecipes.begin(), kUsualRecipes.end());
     PlanQuestion question = planner_question(query, choice.gpu);
-    question.wants_memory_curve = false;
     question.batch_size = batch_of(comparison);
     if (auto original = models::with_recipe(question.workload, "original")) {
         question.workload = std::move(*original);  // so that the question does not depend on A
@@ -156,35 +156,41 @@ models::Result<CompareResult> show_comparison(const CompareRequest& request,
 
 }  // namespace
 
-models::Result<CompareResult> build_comparison(const CompareRequest& request) {
+models::Result<CompareResult> build_comparison(Predictor& predictor,
+                                               const CompareRequest& request) {
     auto comparison = compare_documents(request.documents);
     if (!comparison) return tl::unexpected(comparison.error());
-    const bool will_be_planned =
-        plan_question(request.documents, *comparison, request.choice).has_value();
-    auto result = show_comparison(request, std::move(*comparison), {});
-    if (will_be_planned) result->view.no_plan_text = "Planning ...";
+    const auto question = plan_question(request.documents, *comparison, request.choice);
+    auto result = show_comparison(request, std::move(*comparison),
+                                  question ? predictor.known_plan(*question) : profiler::Plan());
+    if (question) result->view.no_plan_text = "Planning ...";
     return result;
 }
 
 models::Result<CompareResult> build_planned_comparison(Predictor& predictor,
-                                                       const CompareRequest& request) {
+                                                       const CompareRequest& request,
+                                                       const Predictor::Report& report) {
     auto comparison = compare_documents(request.documents);
     if (!comparison) return tl::unexpected(comparison.error());
     const auto question = plan_question(request.documents, *comparison, request.choice);
     if (!question) return show_comparison(request, std::move(*comparison), {});
-    auto plan = predictor.plan(*question);
+    auto plan = predictor.plan(*question, report);
     auto result = show_comparison(request, std::move(*comparison),
                                   plan ? std::move(*plan) : profiler::Plan());
     if (!plan) result->view.no_plan_text = plan.error().message;
     return result;
 }
 
-UsualPlan build_usual_plan(Predictor& predictor, const PlanQuestion& question) {
-    auto plan = predictor.plan(question);
+UsualPlan build_usual_plan(Predictor& predictor, const PlanQuestion& question,
+                           const Predictor::Report& report) {
+    auto plan = predictor.plan(question, report);
     return {question, plan ? std::move(*plan) : profiler::Plan()};
 }
 
 std::optional<Wanted<CompareRequest>> wanted_planned_comparison(const SlotInputs& inputs) {
+    const std::string& recipe = inputs.recipe_being_planned;
+    const DocumentPtr& b = inputs.selection.b;
+    if (!recipe.empty() && b && b->canonical_recipe == recipe) return std::nullopt;
     auto wanted = wanted_comparison(inputs);
     if (wanted) wanted->documents = inputs.documents;
     return wanted;

@@ -54,6 +54,7 @@ struct SlotInputs {
     const SearchQuery& search;
     const std::optional<PlanQuestion>& usual_question;
     std::shared_ptr<const UsualPlan> usual_plan;  // null: not made yet
+    const std::string& recipe_being_planned;  // for the trial; empty: none
 };
 
 /// Which panels have an open window with a certain number, of those that may have several.
@@ -72,8 +73,8 @@ struct WindowInputs : SlotInputs {
     std::shared_ptr<const profiler::SegmentLayout> replayed;
 };
 
-/// All open documents. The request owns them, so that the old comparison stays on the screen while
-/// a file is added or closed.
+/// All open documents, and the GPU for which their recipes are planned. The request owns the
+/// documents, so that the old comparison stays on the screen while a file is added or closed.
 struct CompareRequest {
     std::vector<DocumentPtr> documents;
     PlanChoice choice;
@@ -87,17 +88,22 @@ struct CompareResult {
     /// What to plan so that the usual recipes stand beside the open ones; empty: nothing.
     std::optional<PlanQuestion> usual;
 };
-/// Without a plan. Where one can be made, the view says that it is being made.
-models::Result<CompareResult> build_comparison(const CompareRequest& documents);
+/// With what is known already of the plan of the first step: what would fit on the chosen GPU, and
+/// how fast it would be.
+models::Result<CompareResult> build_comparison(Predictor& predictor, const CompareRequest& request);
 
-/// The same with a plan of the first step: what would fit on the chosen GPU, and how fast it would
-/// be. It takes some tenths of a second, so the comparison comes before it.
+/// The same with the whole plan. Recipes that were not planned before take some tenths of a second,
+/// so the comparison comes before it.
 models::Result<CompareResult> build_planned_comparison(Predictor& predictor,
-                                                       const CompareRequest& request);
+                                                       const CompareRequest& request,
+                                                       const Predictor::Report& report);
 
-UsualPlan build_usual_plan(Predictor& predictor, const PlanQuestion& question);
+UsualPlan build_usual_plan(Predictor& predictor, const PlanQuestion& question,
+                           const Predictor::Report& report);
 
 std::optional<Wanted<CompareRequest>> wanted_comparison(const SlotInputs& inputs);
+/// Disappears when other documents are open: a plan of others would leave recipes out. While the
+/// recipe of B is being planned, it waits for that.
 std::optional<Wanted<CompareRequest>> wanted_planned_comparison(const SlotInputs& inputs);
 std::optional<Wanted<profiler::PairRequest>> wanted_pair(const SlotInputs& inputs);
 std::optional<Wanted<PlanQuestion>> wanted_usual_plan(const SlotInputs& inputs);

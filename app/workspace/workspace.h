@@ -7,12 +7,15 @@
 #include "app/workspace/frontier_plans.h"
 #include "app/workspace/panel_events.h"
 #include "app/workspace/recipe_trials.h"
+#include "app/workspace/scene.h"
 #include "app/workspace/selection_history.h"
 #include "app/workspace/slots.h"
 #include "app/workspace/window_views.h"
 
 #include <array>
 #include <filesystem>
+#include <list>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -45,8 +48,23 @@ public:
     std::shared_ptr<const CompareResult> comparison() const;
     /// The recipe that the user wants to see and that is being predicted; empty: none.
     const std::string& wanted_recipe() const { return trials_.wanted(); }
+    /// What the user waits for besides files and captures, and may cancel
+    /// (PanelEvents::cancel_work).
+    struct Work {
+        std::string text;             // "Predicting gelu=in_place"
+        std::optional<double> share;  // that is done, in [0, 1]; empty: not known
+    };
+    std::optional<Work> work() const;
+    /// Null: no trace is a trial.
+    DocumentPtr trial() const { return documents_.trial(); }
+    /// How many steps were traced for predictions and plans so far.
+    size_t traces_asked() const { return predictor_.traces_asked(); }
+    /// All that is one switch away is made, as far as it can be predicted.
+    bool is_made_ahead() const;
     /// What B saves against A and costs, and what is planned; empty: they cannot be compared.
     const std::string& headline() const { return headline_; }
+    /// The same in figures: what B allows on the chosen GPU, and what it costs.
+    const std::vector<profiler::LayerFigure>& pair_figures() const { return pair_figures_; }
     const PlannerQuery& planner_query() const { return planner_query_; }
     const MovementQuery& movement_query() const { return movement_query_; }
     const FrontierQuery& frontier_query() const { return frontier_query_; }
@@ -91,9 +109,12 @@ public:
     void open_examples();
     void add(DocumentPtr document);
     void close(DocumentPtr document);  // by value: the caller may pass selection().a
+    /// Another A or B appears once its views are made; until then the window shows the old pair.
     void set_a(DocumentPtr document);
     void set_b(DocumentPtr document);  // null: show A alone
     void swap_a_and_b();
+    /// Lets the trial (Documents::trial) stay open when another recipe is tried.
+    void keep_trial() { documents_.keep_trial(); }
     void clear_selection();  // all but A and B
     /// Selects what was selected before (-1), or again what came after it (1).
     bool can_step_selection(int direction) const { return history_.can_step(direction); }
@@ -146,15 +167,31 @@ private:
                 movement_query_,
                 search_query_,
                 usual_question_,
-                slots_.usual_plan.shared()};
+                slots_.usual_plan.shared(),
+                trials_.being_planned()};
     }
     RecipeTrials::Inputs trial_inputs() const;
+    DocumentLook look_of(const DocumentPtr& document) const;
+    // What the window shows next: workspace_scenes.cpp.
+    void show(Pair pair);
+    Pair latest_pair() const;
+    void refresh(Scene& scene) const;
+    std::vector<SceneMaker::Make> missing_of(const std::shared_ptr<Scene>& scene, bool with_plans);
+    void show_next_scene();
+    void show_scene(Scene& scene);
+    void forget_ahead();
+    void check_ahead();
+    void keep_ahead(std::vector<Pair>& pairs);
+    void make_ahead();
+    void pair_changed();
+    void cancel_work();
     void take_captured();
     void take_loaded();
     void take_changed_files();
     void update_slots();
     void choose_wanted_pair();
     void documents_changed();
+    void forget_document(const DocumentPtr& document);
     void selection_changed();
     void forget_all_places();
     void update_looks();
@@ -194,7 +231,11 @@ private:
     std::array<WindowViews, kMostWindows> views_;  // by number
     CaptureSession capture_{predictor_};
     Exports exports_;
+    std::shared_ptr<Scene> next_;              // what the user waits for; null: nothing
+    std::list<std::shared_ptr<Scene>> ahead_;  // of the recipes that are one switch away
+    SceneMaker for_next_, for_ahead_;          // they write into the slots
     std::string headline_;
+    std::vector<profiler::LayerFigure> pair_figures_;
     std::vector<Notice> notices_;
     std::vector<std::filesystem::path> opened_;
     bool changed_ = false;
