@@ -225,8 +225,7 @@ Outcome run_max(const RunMaxOptions& options, Output& output) {
     Json json{{"rows", Json::array()}};
     for (const LargestBatch& row : *rows) json["rows"].push_back(json_of(row));
     if (!options.output.empty()) {
-        const std::string text =
-            options.output.ends_with(".csv") ? csv_of(*rows) : json_text(json);
+        const std::string text = options.output.ends_with(".csv") ? csv_of(*rows) : json_text(json);
         if (const auto ok = write_file(options.output, text); !ok) return failed(ok.error());
     }
     if (output.json()) {
