@@ -60,6 +60,13 @@ Result<void> check_file(const std::string& file, std::string_view endings, bool 
                         endings.substr(0, endings.size() - 1));
 }
 
+/// Whether an output is a folder for the traces of ranks: it is one, or could be one by its name.
+bool names_folder(const std::string& output) {
+    std::error_code error;
+    return !output.empty() && (fs::is_directory(output, error) || output.ends_with('/') ||
+                               !fs::path(output).has_extension());
+}
+
 /// Makes the folder for the traces of a run's ranks.
 Result<void> make_folder(const std::string& folder, bool overwrites) {
     std::error_code error;
@@ -205,8 +212,9 @@ Outcome record_ranks(RunOptions& options, const std::string& gpu, Output& output
 /// On the virtual GPU `gpu`, or where that is empty on the devices of this machine.
 Outcome record(RunOptions& options, const std::string& gpu, Output& output) {
     ProgramRun& run = options.run;
-    const bool is_folder = !options.output.empty() && !options.output.ends_with(".tscope");
-    if (run.world_size > 0 || is_folder) return record_ranks(options, gpu, output);
+    if (run.world_size > 0 || names_folder(options.output)) {
+        return record_ranks(options, gpu, output);
+    }
     if (options.output.empty()) options.output = name_of_program(run.words) + ".tscope";
     if (const auto ok = check_file(options.output, ".tscope ", options.overwrites); !ok) {
         return wrong_usage(ok.error());

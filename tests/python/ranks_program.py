@@ -3,8 +3,7 @@
     torchrun [...] ranks_program.py MODE [--layers 4] [--width 1024] [--vocab 32000] [--device cuda]
 
 MODE is single, ddp, fsdp2, fsdp2-no-reshard, hsdp, zero or pp; asks waits for another rank, and in
-dies the last rank fails. Its largest memory lies in the
-loss, where no layer has a gradient yet.
+dies the last rank fails. Its largest memory lies in the loss, where no layer has a gradient yet.
 """
 
 import argparse
@@ -88,7 +87,8 @@ def train_pipeline(options, device, rank: int, world_size: int) -> None:
 
     is_first, is_last = rank == 0, rank == world_size - 1
     layers = options.layers // world_size
-    model = Decoder(layers, options.width, options.vocab, is_first, is_last).to(device)
+    with device:
+        model = Decoder(layers, options.width, options.vocab, is_first, is_last)
     micro, meta = options.batch // world_size, torch.device("meta")
     hidden = torch.empty(micro, options.positions, options.width, device=meta, dtype=torch.bfloat16)
     tokens = torch.randint(options.vocab, (options.batch, options.positions), device=device)
@@ -107,7 +107,8 @@ def train_pipeline(options, device, rank: int, world_size: int) -> None:
 
 
 def train(options, device, world_size: int) -> None:
-    model = Decoder(options.layers, options.width, options.vocab).to(device)
+    with device:
+        model = Decoder(options.layers, options.width, options.vocab)
     model, optimizer = parallel(options.mode, model, world_size)
     for _ in range(options.steps):
         tokens = torch.randint(options.vocab, (options.batch, options.positions), device=device)
