@@ -320,7 +320,7 @@ std::string peak_of_limit(const ComparisonColumn& column) {
 }
 
 bool has_predicted_memory(const ComparisonColumn& column) {
-    return column.memory_is_planned || column.source == Source::kPredicted;
+    return !column.memory_planned_for.empty() || column.source == Source::kPredicted;
 }
 
 bool has_bad_times(const ComparisonColumn& column) {

@@ -23,7 +23,7 @@ struct ComparisonColumn {
     Source source = Source::kMeasuredCpu;
     std::string device;              // "cpu"
     bool is_planned = false;         // no file holds it: a plan says what it would be
-    bool memory_is_planned = false;  // the peak is a plan's: no file holds a captured step
+    std::string memory_planned_for;  // the GPU of the plan whose peak it is; empty: a captured step's
     std::size_t baseline = 0;        // the column of the same step with which this one is compared
     int64_t batch_size = 0;          // of the captured step
     int64_t micro_batches = 1;       // likewise

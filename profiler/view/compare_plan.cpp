@@ -28,7 +28,7 @@ ComparisonColumn* find_column(Comparison& comparison, const std::string& recipe)
 
 /// What the plan's batch needs; its status says if it does not fit.
 void take_memory(const PlanRow& row, ComparisonColumn& column) {
-    column.memory_is_planned = true;
+    column.memory_planned_for = row.device_name();
     column.batch_size = row.batch_size.value_or(0);
     if (row.status != PlanStatus::kOk) column.out_of_memory = row.reason;
     if (!row.memory) return;

@@ -178,6 +178,15 @@ void add_changes_of_speed(const ComparisonColumn& own, const ComparisonColumn& o
     if (best_rates_overlap(view, baseline)) view.best_change.tone = Tone::kNeutral;
 }
 
+/// A plan's peak stands beside a measurement, or beside a prediction of another GPU.
+bool is_plan_of_another_device(const ComparisonColumn& a, const ComparisonColumn& b) {
+    const auto device_of_peak = [](const ComparisonColumn& column) -> const std::string& {
+        return column.memory_planned_for.empty() ? column.device : column.memory_planned_for;
+    };
+    const bool is_planned = !a.memory_planned_for.empty() || !b.memory_planned_for.empty();
+    return is_planned && device_of_peak(a) != device_of_peak(b);
+}
+
 void add_changes_of_memory(bool same_batch, const CompareColumn& baseline, CompareColumn& view) {
     const auto bytes = [](int64_t size_bytes) { return static_cast<double>(size_bytes); };
     if (same_batch) {
@@ -327,11 +336,9 @@ CompareView build_compare_view(const Comparison& comparison) {
         const CompareColumn& baseline = view.columns[own.baseline];
         if (own.is_cut_off || comparison.columns[own.baseline].is_cut_off) continue;
         const ComparisonColumn& own_baseline = comparison.columns[own.baseline];
-        const bool is_plan_beside_measurement =
-            own.memory_is_planned != own_baseline.memory_is_planned &&
-            has_predicted_memory(own) != has_predicted_memory(own_baseline);
-        add_changes_of_memory(at_same_batch(own, own_baseline) && !is_plan_beside_measurement,
-                              baseline, column);
+        const bool same_step = at_same_batch(own, own_baseline);
+        add_changes_of_memory(same_step && !is_plan_of_another_device(own, own_baseline), baseline,
+                              column);
         add_changes_of_speed(own, own_baseline, baseline, column);
     }
     view.has_one_baseline = std::count_if(view.columns.begin(), view.columns.end(),

@@ -1,6 +1,7 @@
 #include "profiler/view/timeline_view.h"
 
 #include "profiler/analysis/diagnostics.h"
+#include "profiler/analysis/recorded_step.h"
 #include "profiler/analysis/run_text.h"
 #include "profiler/trace/memory_limit.h"
 #include "profiler/trace/units.h"
@@ -153,7 +154,7 @@ void add_markers(const TimelineSource& source, const TimeMap& map, const Timelin
     const auto is_seen = [&](double time_ns) {
         return time_ns >= request.start_ns && time_ns <= request.end_ns;
     };
-    const int64_t limit_bytes = trace.run().memory_limit_bytes;
+    const int64_t limit_bytes = step_limit_bytes(trace);
     const std::string peak = "peak " + format_bytes(source.peak->allocated_bytes);
     view.summary = "peak " + text_of_limit(source.peak->allocated_bytes, limit_bytes);
     if (is_near_limit(source.peak->allocated_bytes, limit_bytes)) {

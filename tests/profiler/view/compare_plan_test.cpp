@@ -119,6 +119,22 @@ TEST(ComparePlan, BesideAPredictionPlansAreCompared) {
     EXPECT_EQ(view.columns[1].throughput_change.text, "-20.0 %");
 }
 
+TEST(ComparePlan, BesideAPredictionOfAnotherGpuPlansAreNotCompared) {
+    const Gpu gpu{.id = "t4", .name = "NVIDIA T4"};
+    const SoftwareEnvironment environment{.id = "torch-2.11"};
+    Comparison comparison;
+    comparison.columns = {captured("original")};
+    comparison.columns[0].source = Source::kPredicted;
+    comparison.columns[0].device = "NVIDIA A100-SXM4-80GB with torch-2.11";
+    comparison.columns[0].batch_size = 8;
+    Plan plan;
+    plan.rows = {planned_step(gpu, environment, "tempo", 1 << 19)};
+    add_planned_columns(comparison, plan);
+    const CompareView view = build_compare_view(comparison);
+    EXPECT_TRUE(view.columns[1].peak_change.empty());
+    EXPECT_TRUE(view.columns[1].throughput_change.empty());
+}
+
 TEST(ComparePlan, ABatchThatDoesNotFitIsAResult) {
     const Gpu gpu{.id = "t4", .name = "NVIDIA T4"};
     const SoftwareEnvironment environment{.id = "torch-2.11"};
