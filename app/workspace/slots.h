@@ -26,8 +26,8 @@ struct Slots {
                   return build_planned_comparison(predictor, request, report);
               }),
           usual_plan("Planning other recipes", wanted_usual_plan,
-                     [&predictor](const PlanQuestion& question, const Predictor::Report& report)
-                         -> models::Result<UsualPlan> {
+                     [&predictor](const PlanQuestion& question,
+                                  const Predictor::Report& report) -> models::Result<UsualPlan> {
                          return build_usual_plan(predictor, question, report);
                      }),
           planner(

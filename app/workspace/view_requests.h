@@ -54,7 +54,7 @@ struct SlotInputs {
     const SearchQuery& search;
     const std::optional<PlanQuestion>& usual_question;
     std::shared_ptr<const UsualPlan> usual_plan;  // null: not made yet
-    const std::string& recipe_being_planned;  // for the trial; empty: none
+    const std::string& recipe_being_planned;      // for the trial; empty: none
 };
 
 /// Which panels have an open window with a certain number, of those that may have several.

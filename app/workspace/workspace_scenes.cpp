@@ -80,10 +80,17 @@ std::vector<SceneMaker::Make> Workspace::missing_of(const std::shared_ptr<Scene>
     };
     static const SearchQuery kNoSearch;
     static const std::string kNoRecipe;
-    const SlotInputs shared{scene->documents, scene->selection, scene->time,
-                            plan_choice_,     planner_query_,   frontier_query_,
-                            frontier_plans_,  movement_query_,  kNoSearch,
-                            usual_question_,  slots_.usual_plan.shared(),
+    const SlotInputs shared{scene->documents,
+                            scene->selection,
+                            scene->time,
+                            plan_choice_,
+                            planner_query_,
+                            frontier_query_,
+                            frontier_plans_,
+                            movement_query_,
+                            kNoSearch,
+                            usual_question_,
+                            slots_.usual_plan.shared(),
                             kNoRecipe};
     std::apply([&](auto&... slot) { (add(slot, shared, with_plans), ...); }, slots_.all());
     for (WindowViews& views : views_) {

@@ -21,12 +21,13 @@ struct ComparisonColumn {
     std::string recipe_of_trace;  // "tempo" in any case
     std::string model;            // class of the model of a user's program; empty: a workload
     Source source = Source::kMeasuredCpu;
-    std::string device;              // "cpu"
-    bool is_planned = false;         // no file holds it: a plan says what it would be
-    std::string memory_planned_for;  // the GPU of the plan whose peak it is; empty: a captured step's
-    std::size_t baseline = 0;        // the column of the same step with which this one is compared
-    int64_t batch_size = 0;          // of the captured step
-    int64_t micro_batches = 1;       // likewise
+    std::string device;       // "cpu"
+    bool is_planned = false;  // no file holds it: a plan says what it would be
+    std::string
+        memory_planned_for;     // the GPU of the plan whose peak it is; empty: a captured step's
+    std::size_t baseline = 0;   // the column of the same step with which this one is compared
+    int64_t batch_size = 0;     // of the captured step
+    int64_t micro_batches = 1;  // likewise
     int64_t peak_allocated_bytes = 0;
     int64_t peak_reserved_bytes = 0;
     std::string out_of_memory;      // why the captured step did not fit; empty: it did
