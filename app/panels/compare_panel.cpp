@@ -61,6 +61,7 @@ void draw_sentence(const Workspace& workspace, const CompareView& view, PanelEve
     const char* between = view.workload.empty() || view.source.empty() ? "" : "  ·  ";
     dim_text(view.workload + between + view.source + "  ·  planned for");
     ImGui::SameLine(0, px(6));
+    if (ImGui::GetContentRegionAvail().x < em(19)) ImGui::NewLine();  // GPU and button fit there
     draw_gpu_choice(workspace, events);
     draw_measure_button(workspace, events);
     const auto& plan = workspace.slots().planned_compare;
@@ -249,12 +250,17 @@ void draw_table_row(const Workspace& workspace, const CompareView& view, size_t 
 }
 
 /// The width that a column needs for its cells and its title.
-float column_width(const TextTable& table, const CellPair& pair) {
+float column_width(const CompareView& view, const CellPair& pair) {
+    const TextTable& table = view.table;
     const TextTable::Column& column = table.columns[pair.value];
     float width = text_width(column.title);
     if (!column.explanation.empty()) width += text_width(" " ICON_CIRCLE_QUESTION);
     for (const auto& row : table.rows) width = std::max(width, text_width(row[pair.value]));
-    if (pair.value == 0) width += em(2.8F);  // swatch, bold letters, A or B
+    if (pair.value == 0) {  // swatch, bold letters, A or B
+        const bool has_planned = std::any_of(view.columns.begin(), view.columns.end(),
+                                             [](const auto& column) { return column.is_planned; });
+        width += em(2.8F) + (has_planned ? text_width("predicted") : 0);
+    }
     return std::ceil(width + (pair.change ? change_width() : 0));
 }
 
@@ -271,13 +277,14 @@ struct TableLayout {
     bool scrolls() const { return scrolls_x || scrolls_y; }
 };
 
-TableLayout lay_out_table(const TextTable& table) {
+TableLayout lay_out_table(const CompareView& view) {
+    const TextTable& table = view.table;
     const ImGuiStyle& style = ImGui::GetStyle();
     const ImVec2 room = ImGui::GetContentRegionAvail();
     TableLayout layout{.pairs = pair_cells(table)};
     float needed = 0;
     for (const CellPair& pair : layout.pairs) {
-        float width = column_width(table, pair);
+        float width = column_width(view, pair);
         if (pair.value == 0) width = std::min(width, std::max(em(9), room.x / 4));
         layout.widths.push_back(width);
         needed += width + 2 * style.CellPadding.x;
@@ -345,7 +352,7 @@ void draw_filled(const Workspace& workspace, const CompareView& view, CompareSta
     const Frame frame{workspace, view, choose_memory(workspace, state), events};
     draw_category_legend(view, selection, events);
     ImGui::Dummy({0, px(1)});
-    const TableLayout table = lay_out_table(view.table);
+    const TableLayout table = lay_out_table(view);
     // The charts take the room that table and notes leave. If it is too little, the panel scrolls.
     const float notes =
         ImGui::GetTextLineHeightWithSpacing() * static_cast<float>(view.notes.size());

@@ -67,7 +67,7 @@ void Workspace::choose_wanted_pair() {
     };
     const DocumentPtr a = find(file_a), b = find(file_b);
     if (a) set_a(a);
-    if (b && b != selection_.a) set_b(b);
+    if (b && b != latest_pair().a) set_b(b);
     selection_.chosen = a && (b || file_b.empty());
     if (selection_.chosen) wanted_pair_ = {};
 }

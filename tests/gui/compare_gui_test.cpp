@@ -38,7 +38,8 @@ void the_headline_follows_a_and_b(ImGuiTestContext* c) {
     const std::string tempo = window().workspace().headline();
     IM_CHECK(tempo.find("tempo ") == 0);
     IM_CHECK(tempo.find("less memory than original") != std::string::npos);
-    IM_CHECK(tempo.find(" time a step") != std::string::npos);
+    // One measured step each: nobody knows how much their times spread.
+    IM_CHECK(tempo.find(" time a step") == std::string::npos);
     c->KeyPress(ImGuiKey_X);
     window().settle(c);
     const std::string swapped = window().workspace().headline();

@@ -111,16 +111,18 @@ void a_session_comes_back(ImGuiTestContext* c) {
     query.optimizer = models::Optimizer::kSgd;
     query.is_chosen = true;
     app::PanelEvents events;
-    events.set_a = window().workspace().document_of_recipe("tempo");
+    events.set_a = window().workspace().documents()[1];
     events.plan_choice = app::PlanChoice{.gpu = "t4"};
     events.planner_query = query;
     window().workspace().apply(events);
     events = {};
-    events.set_b = window().workspace().document_of_recipe("tempo-packed");
+    events.set_b = window().workspace().documents()[2];
     window().workspace().apply(events);
     window().settle(c);
     const app::Session session = app::current_settings(window().ui()).session;
     IM_CHECK_EQ(session.files.size(), size_t{3});
+    IM_CHECK_STR_EQ(session.a.filename().c_str(), "tempo.tscope");
+    IM_CHECK_STR_EQ(session.b.filename().c_str(), "tempo-packed.tscope");
 
     window().reset(c);
     events = {};

@@ -145,7 +145,6 @@ void marks_what_the_selected_op_made_and_saves(ImGuiTestContext* c) {
     IM_CHECK_STR_EQ(
         row.made_by.c_str(),
         std::string(trace.text(trace.ops.get<&profiler::Op::name>(row.ops[0].maker))).c_str());
-    IM_CHECK(row.ops[0].maker != row.ops[0].savers[0]);
     const auto op = row.ops[0].savers[0];
     window().workspace().apply(
         {.activity = app::PickedActivity{false, {profiler::ActivityKind::kOp, op.value}}});

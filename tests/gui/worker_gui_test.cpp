@@ -72,7 +72,9 @@ void calls_are_drawn_once_in_the_colour_of_their_work(ImGuiTestContext* c) {
                 for (const profiler::ActivityBlock& inner : lane.rows[row + 1].blocks) {
                     const bool lies_in =
                         inner.start_ns >= block.start_ns && inner.end_ns <= block.end_ns;
-                    IM_CHECK_SILENT(!lies_in || inner.label != block.label);
+                    // Ops do call ops of their name: mul of a number calls mul of a tensor.
+                    if (!lies_in || block.label.starts_with("aten::")) continue;
+                    IM_CHECK_STR_NE(inner.label.c_str(), block.label.c_str());
                 }
             }
         }
@@ -96,7 +98,9 @@ void compare_is_never_empty(ImGuiTestContext* c) {
         IM_CHECK(!column.planned->curve.empty());
     }
     IM_CHECK(view.columns[2].is_planned);
-    IM_CHECK(window().workspace().headline().find(" On NVIDIA ") != std::string::npos);
+    const std::string& headline = window().workspace().headline();
+    IM_CHECK(headline.find(" time a step") != std::string::npos);
+    IM_CHECK(headline.find(" On NVIDIA ") != std::string::npos);
     window().take_picture(c, "compare_predicted");
     c->ItemClick("//###compare/###measure");
     c->Yield(2);
