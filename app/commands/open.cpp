@@ -16,8 +16,7 @@ void add_open_command(CommandLine& line) {
                  .is_required = true},
                 files.get());
     command.footer(
-        "Without a command, temposcope opens the window with the files of the last time at "
-        "hand.\n\n"
+        "Without a command, temposcope opens the window with the traces of the last time.\n\n"
         "Example:\n"
         "  temposcope open out/original.tscope out/tempo.tscope\n"
         "  temposcope open snapshot.pickle\n");

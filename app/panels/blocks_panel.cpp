@@ -99,7 +99,7 @@ void draw_peak_line(const Frame& frame, ImDrawList* draw, const PlotMap& map) {
             draw->AddRectFilled({x, y}, {x + px(4), y + px(1)}, color);
         }
     }
-    draw_peaks(draw, map, frame.view.bands);
+    draw_markers(draw, map, frame.view.bands);
 }
 
 /// When the selected tensor lives, also if its block is too small to be outlined.

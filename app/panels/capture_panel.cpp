@@ -4,6 +4,7 @@
 #include "app/panels/gpu_list.h"
 #include "app/widgets/fonts.h"
 #include "app/widgets/icons.h"
+#include "app/widgets/marks.h"
 #include "app/widgets/plot.h"
 #include "app/widgets/scoped.h"
 #include "app/widgets/text.h"
@@ -11,7 +12,7 @@
 #include "models/config/model_config.h"
 #include "models/config/precision.h"
 #include "models/config/recipe.h"
-#include "profiler/trace/units.h"
+#include "profiler/trace/memory_limit.h"
 
 #include <fmt/format.h>
 #include <misc/cpp/imgui_stdlib.h>
@@ -202,6 +203,15 @@ std::vector<size_t> curve_colors(const CaptureStatus& status) {
     return profiler::recipe_color_indices(recipes);
 }
 
+/// Where memory ran out: at the end of the curve; of one that has not begun, at the limit.
+void draw_end_of_memory(const LiveCurve& curve, double limit) {
+    if (curve.out_of_memory.empty()) return;
+    const ImVec2 end = curve.time_ns.empty() ? ImPlot::PlotToPixels(0, limit)
+                                             : ImPlot::PlotToPixels(curve.time_ns.back(),
+                                                                    curve.allocated_bytes.back());
+    draw_cross(ImPlot::GetPlotDrawList(), end, px(5), palette().bad);
+}
+
 void draw_live_curve(const CaptureStatus& status, float height) {
     double end_ns = 1e9, peak = 1;
     const auto limit = static_cast<double>(status.memory_limit_bytes);
@@ -241,6 +251,7 @@ void draw_live_curve(const CaptureStatus& status, float height) {
         ImPlot::PlotInfLines("##limit", &limit, 1, line);
         ImPlot::TagY(limit, to_vec4(palette().bad), "limit");
     }
+    for (const LiveCurve& curve : status.curves) draw_end_of_memory(curve, limit);
     ImPlot::EndPlot();
 }
 
@@ -252,7 +263,7 @@ void draw_curve_legend(const CaptureStatus& status) {
         swatch(recipe_color(colors[i]));
         text(curve.recipe);
         ImGui::SameLine(0, px(6));
-        dim_text("peak " + profiler::format_bytes(curve.peak_bytes));
+        dim_text("peak " + profiler::text_of_limit(curve.peak_bytes, status.memory_limit_bytes));
         ImGui::SameLine(0, px(6));
         if (!curve.out_of_memory.empty()) {
             colored_text(palette().bad, ICON_TRIANGLE_EXCLAMATION " out of memory");

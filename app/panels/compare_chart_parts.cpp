@@ -1,5 +1,6 @@
 #include "app/panels/compare_chart_parts.h"
 
+#include "app/widgets/fonts.h"
 #include "app/widgets/hatch.h"
 #include "app/widgets/scoped.h"
 #include "app/widgets/text.h"
@@ -7,6 +8,7 @@
 #include "profiler/trace/units.h"
 
 #include <fmt/format.h>
+#include <implot.h>
 
 #include <algorithm>
 #include <cmath>
@@ -14,18 +16,19 @@
 namespace app {
 namespace {
 
-void segment_tooltip(const profiler::CompareColumn& column, const profiler::StackSegment& segment) {
+void segment_tooltip(const StackOwner& owner, const profiler::StackSegment& segment) {
     if (!ImGui::BeginTooltip()) return;
-    bold_text(column.recipe);
+    bold_text(owner.name);
     category_swatch(segment.category);
     text(profiler::label_of(segment.category));
     ImGui::SameLine(0, px(14));
     bold_text(segment.text);
     dim_text(profiler::format_exact_bytes(segment.size_bytes));
-    dim_text(fmt::format("{} of {} at the peak",
+    dim_text(fmt::format("{} of {}",
                          profiler::format_percent(static_cast<double>(segment.size_bytes) /
-                                                  static_cast<double>(column.peak_bytes)),
-                         column.peak_text));
+                                                  static_cast<double>(owner.total_bytes)),
+                         owner.total_text));
+    if (owner.is_predicted) dim_text("predicted");
     ImGui::EndTooltip();
 }
 
@@ -51,6 +54,14 @@ std::string why_empty(const profiler::CompareView& view, const std::string& not_
     return view.no_plan_text.empty() ? not_measured : view.no_plan_text;
 }
 
+std::string memory_subtitle(const profiler::CompareView& view) {
+    if (!view.has_peak) return "no file holds a recorded step";
+    const bool has_predicted =
+        std::any_of(view.columns.begin(), view.columns.end(),
+                    [](const auto& column) { return column.memory_is_predicted; });
+    return has_predicted ? "allocated, by category, pale: predicted" : "allocated, by category";
+}
+
 std::string max_batch_subtitle(const profiler::CompareView& view) {
     std::string text = view.has_max_batch && !view.memory_limit_text.empty()
                            ? "sequences within " + view.memory_limit_text
@@ -72,20 +83,25 @@ bool is_swept(const profiler::CompareColumn& column) {
     return !column.curve.empty() || column.max_batch_size;
 }
 
+StackOwner owner_of(const profiler::CompareColumn& column) {
+    return {column.recipe, column.peak_bytes, column.peak_text + " at the peak",
+            column.memory_is_predicted, column.index};
+}
+
 bool draw_stack_segment(ImDrawList* draw, ImVec2 upper_left, ImVec2 lower_right,
-                        const profiler::CompareColumn& column,
-                        const profiler::StackSegment& segment, const Selection& selection,
-                        PanelEvents& events) {
+                        const StackOwner& owner, const profiler::StackSegment& segment,
+                        const Selection& selection, PanelEvents& events) {
     const bool pale = selection.category && *selection.category != segment.category;
     const ImVec2 size = lower_right - upper_left;
     if (size.x < 1 || size.y < 1) return pale;
-    fill_category(draw, upper_left, lower_right, segment.category, pale ? 0.22F : 1.0F, px(7));
+    const auto fill = owner.is_predicted ? fill_predicted_category : fill_category;
+    fill(draw, upper_left, lower_right, segment.category, pale ? 0.22F : 1.0F, px(7));
     if (!mouse_in(upper_left, lower_right)) return pale;
     draw->AddRect(upper_left, lower_right, palette().text, 0, px(1));
-    segment_tooltip(column, segment);
+    segment_tooltip(owner, segment);
     if (ImGui::IsMouseClicked(ImGuiMouseButton_Left)) {
         events.category = segment.category;
-        events.column = column.index;
+        events.column = owner.column;
     }
     return pale;
 }
@@ -101,6 +117,54 @@ void draw_segment_text(ImDrawList* draw, ImVec2 upper_left, ImVec2 lower_right,
     draw->AddRectFilled({corner.x - px(3), corner.y}, {corner.x + width + px(3), corner.y + line},
                         fill, px(3));
     draw->AddText(corner, ink_on(fill), segment.text.c_str());
+}
+
+float PlotBar::center() const { return std::round((left + right) / 2); }
+
+PlotBar plot_bar(double x, double width) {
+    const float left = ImPlot::PlotToPixels(x - width / 2, 0).x;
+    const float right = ImPlot::PlotToPixels(x + width / 2, 0).x;
+    const float cut = std::max(0.0F, (right - left - px(92)) / 2);
+    return {std::round(left + cut), std::round(right - cut)};
+}
+
+float plot_y(double value) { return std::round(ImPlot::PlotToPixels(0, value).y); }
+
+void draw_stacked_bar(ImDrawList* draw, const PlotBar& bar, const StackOwner& owner,
+                      const std::vector<profiler::StackSegment>& stack, const Selection& selection,
+                      PanelEvents& events) {
+    for (const profiler::StackSegment& segment : stack) {
+        const ImVec2 upper{bar.left,
+                           plot_y(static_cast<double>(segment.start_bytes + segment.size_bytes))};
+        const ImVec2 lower{bar.right, plot_y(static_cast<double>(segment.start_bytes))};
+        if (!draw_stack_segment(draw, upper, lower, owner, segment, selection, events)) {
+            draw_segment_text(draw, upper, lower, segment);
+        }
+        // A thin gap between segments.
+        if (lower.y - upper.y > 3) {
+            draw->AddRectFilled(upper, {lower.x, upper.y + 1}, with_alpha(palette().plot, 0.5F));
+        }
+    }
+}
+
+void bar_label(ImDrawList* draw, const PlotBar& bar, double value, float room,
+               std::string_view text, const profiler::Change& change) {
+    const ScopedFont bold(fonts().bold);
+    const float line = ImGui::GetTextLineHeight();
+    const auto draw_line = [&](float y, ImU32 color, std::string_view content) {
+        const float width = text_width(content);
+        const float x = bar.center() - std::round(width / 2);
+        // Covers the baseline's line behind the text.
+        draw->AddRectFilled({x - px(2), y}, {x + width + px(2), y + line},
+                            with_alpha(palette().plot, 0.85F));
+        draw->AddText({x, y}, color, content.data(), content.data() + content.size());
+    };
+    float y = plot_y(value) - line - px(3);
+    if (!change.empty() && text_width(change.text) <= room) {
+        draw_line(y, tone_color(change.tone), change.text);
+        y -= line;
+    }
+    if (text_width(text) <= room) draw_line(y, palette().text, text);
 }
 
 void max_batch_tooltip(const profiler::CompareColumn& column) {

@@ -3,6 +3,7 @@
 #include "app/panels/compare_chart_parts.h"
 #include "app/widgets/fonts.h"
 #include "app/widgets/hatch.h"
+#include "app/widgets/marks.h"
 #include "app/widgets/plot.h"
 #include "app/widgets/scoped.h"
 #include "app/widgets/text.h"
@@ -56,74 +57,49 @@ bool begin_bar_plot(const char* id, const CompareView& view, ImVec2 size, profil
     return true;
 }
 
-struct Bar {
-    float left = 0;
-    float right = 0;
-    float center() const { return std::round((left + right) / 2); }
-};
-
-Bar bar_of(size_t index) {
-    const auto x = static_cast<double>(index);
-    const float left = ImPlot::PlotToPixels(x - kBarWidth / 2, 0).x;
-    const float right = ImPlot::PlotToPixels(x + kBarWidth / 2, 0).x;
-    const float most = px(92), width = right - left;
-    const float cut = std::max(0.0F, (width - most) / 2);
-    return {std::round(left + cut), std::round(right - cut)};
+PlotBar bar_of(const CompareColumn& column) {
+    return plot_bar(static_cast<double>(column.index), kBarWidth);
 }
 
-float y_of(double value) { return std::round(ImPlot::PlotToPixels(0, value).y); }
+/// The distance between two bars, without a gap.
+float label_room() { return ImPlot::PlotToPixels(1, 0).x - ImPlot::PlotToPixels(0, 0).x - px(4); }
 
-/// The value above a bar, and below it the change from the baseline. Labels that would overlap
-/// those of the next bar are left out.
-void bar_label(ImDrawList* draw, const Bar& bar, double value, std::string_view text,
-               const profiler::Change& change) {
-    const ScopedFont bold(fonts().bold);
-    const float line = ImGui::GetTextLineHeight();
-    const float room = ImPlot::PlotToPixels(1, 0).x - ImPlot::PlotToPixels(0, 0).x - px(4);
-    const auto draw_line = [&](float y, ImU32 color, std::string_view content) {
-        const float width = text_width(content);
-        const float x = bar.center() - std::round(width / 2);
-        // Covers the baseline's line behind the text.
-        draw->AddRectFilled({x - px(2), y}, {x + width + px(2), y + line},
-                            with_alpha(palette().plot, 0.85F));
-        draw->AddText({x, y}, color, content.data(), content.data() + content.size());
-    };
-    float y = y_of(value) - line - px(3);
-    if (!change.empty() && text_width(change.text) <= room) {
-        draw_line(y, tone_color(change.tone), change.text);
-        y -= line;
-    }
-    if (text_width(text) <= room) draw_line(y, palette().text, text);
-}
-
-void dashed_line(ImDrawList* draw, float left, float right, float y, ImU32 color) {
-    for (float x = left; x < right; x += px(9)) {
-        draw->AddRectFilled({x, y}, {std::min(right, x + px(5)), y + px(1)}, color);
-    }
+void line_across(ImDrawList* draw, double value, ImU32 color) {
+    const float left = ImPlot::GetPlotPos().x, y = plot_y(value) + 0.5F;
+    draw_dashed_line(draw, {left, y}, {left + ImPlot::GetPlotSize().x, y}, color, px(1));
 }
 
 /// The baseline's value as a line across all bars, to compare with.
 void baseline_mark(ImDrawList* draw, double value) {
-    const ImVec2 corner = ImPlot::GetPlotPos();
-    dashed_line(draw, corner.x, corner.x + ImPlot::GetPlotSize().x, y_of(value),
-                with_alpha(palette().dim, 0.55F));
+    line_across(draw, value, with_alpha(palette().dim, 0.55F));
 }
 
-void draw_stacked_bar(ImDrawList* draw, const CompareColumn& column, const Selection& selection,
-                      PanelEvents& events) {
-    const Bar bar = bar_of(column.index);
-    for (const profiler::StackSegment& segment : column.stack) {
-        const ImVec2 upper{bar.left,
-                           y_of(static_cast<double>(segment.start_bytes + segment.size_bytes))};
-        const ImVec2 lower{bar.right, y_of(static_cast<double>(segment.start_bytes))};
-        if (!draw_stack_segment(draw, upper, lower, column, segment, selection, events)) {
-            draw_segment_text(draw, upper, lower, segment);
-        }
-        // A thin gap between segments.
-        if (lower.y - upper.y > 3) {
-            draw->AddRectFilled(upper, {lower.x, upper.y + 1}, with_alpha(palette().plot, 0.5F));
-        }
+/// The memory that the steps had.
+void limit_mark(ImDrawList* draw, int64_t limit_bytes) {
+    const auto value = static_cast<double>(limit_bytes);
+    line_across(draw, value, palette().bad);
+    const std::string label = "limit " + profiler::format_bytes(limit_bytes);
+    const float right = ImPlot::GetPlotPos().x + ImPlot::GetPlotSize().x;
+    draw->AddText({right - text_width(label) - px(5), plot_y(value) + px(2)}, palette().bad,
+                  label.c_str());
+}
+
+/// In place of a change: why there is none.
+profiler::Change change_of_peak(const CompareColumn& column) {
+    if (column.why_no_peak.empty()) return column.peak_change;
+    return {.text = column.why_no_peak, .tone = profiler::Tone::kBad};
+}
+
+void draw_memory_bar(ImDrawList* draw, const CompareColumn& column, const Selection& selection,
+                     PanelEvents& events) {
+    const PlotBar bar = bar_of(column);
+    draw_stacked_bar(draw, bar, owner_of(column), column.stack, selection, events);
+    const auto peak = static_cast<double>(column.peak_bytes);
+    if (column.is_cut_off) {
+        draw_torn_edge(draw, {bar.left, plot_y(peak)}, {bar.right, plot_y(peak)}, {0, px(6)},
+                       palette().plot);
     }
+    bar_label(draw, bar, peak, label_room(), column.short_peak_text, change_of_peak(column));
 }
 
 }  // namespace
@@ -131,11 +107,12 @@ void draw_stacked_bar(ImDrawList* draw, const CompareColumn& column, const Selec
 void draw_memory_chart(const CompareView& view, const Selection& selection, ImVec2 size,
                        PanelEvents& events) {
     ImGui::BeginGroup();
-    chart_title("Memory at the peak", "allocated, by category", size.x);
+    chart_title("Memory at the peak", memory_subtitle(view), size.x);
     if (!view.has_peak) {
-        chart_note("##no_memory",
-                   "These files hold sweeps only; record a step with `temposcope capture`.",
-                   below_title(size));
+        chart_note(
+            "##no_memory",
+            why_empty(view, "These files hold sweeps only; capture a step to see its memory."),
+            below_title(size));
     } else if (begin_bar_plot("##memory", view, below_title(size), profiler::AxisUnit::kBytes,
                               static_cast<double>(view.max_peak_bytes), true)) {
         ImDrawList* draw = ImPlot::GetPlotDrawList();
@@ -144,11 +121,10 @@ void draw_memory_chart(const CompareView& view, const Selection& selection, ImVe
             view.columns[0].batch_text.empty()) {
             baseline_mark(draw, static_cast<double>(view.columns[0].peak_bytes));
         }
+        if (view.step_limit_bytes > 0) limit_mark(draw, view.step_limit_bytes);
         for (const CompareColumn& column : view.columns) {
-            if (column.peak_bytes <= 0) continue;
-            draw_stacked_bar(draw, column, selection, events);
-            bar_label(draw, bar_of(column.index), static_cast<double>(column.peak_bytes),
-                      column.peak_text, column.peak_change);
+            if (column.peak_bytes <= 0 && !column.out_of_memory) continue;
+            draw_memory_bar(draw, column, selection, events);
         }
         ImPlot::PopPlotClipRect();
         ImPlot::EndPlot();
@@ -160,12 +136,12 @@ namespace {
 
 /// The prediction as a hatched bar; what a sweep measured as a solid, narrower one in front.
 void draw_batch_bars(ImDrawList* draw, const CompareColumn& column, PanelEvents& events) {
-    Bar bar = bar_of(column.index);
+    PlotBar bar = bar_of(column);
     const bool swept = is_swept(column);
     double highest = 0;
     if (column.planned) {
         highest = static_cast<double>(column.planned->max_batch_size.value_or(0));
-        fill_predicted(draw, {bar.left, y_of(highest)}, {bar.right, y_of(0)},
+        fill_predicted(draw, {bar.left, plot_y(highest)}, {bar.right, plot_y(0)},
                        recipe_color(column.color));
         if (swept) {
             const float cut = std::round((bar.right - bar.left) * 0.2F);
@@ -175,17 +151,18 @@ void draw_batch_bars(ImDrawList* draw, const CompareColumn& column, PanelEvents&
     if (swept) {
         const auto value = static_cast<double>(column.largest_batch);
         // Pale when the sweep ended before it reached the maximum.
-        fill_recipe(draw, {bar.left, y_of(value)}, {bar.right, y_of(0)}, column.color,
+        fill_recipe(draw, {bar.left, plot_y(value)}, {bar.right, plot_y(0)}, column.color,
                     column.max_batch_size ? 1.0F : 0.35F);
         highest = std::max(highest, value);
     }
     if (swept) {
-        bar_label(draw, bar, highest, column.max_batch_text, column.max_batch_change);
+        bar_label(draw, bar, highest, label_room(), column.max_batch_text, column.max_batch_change);
     } else if (column.planned) {
-        bar_label(draw, bar, highest, column.planned->max_batch_text,
+        bar_label(draw, bar, highest, label_room(), column.planned->max_batch_text,
                   column.planned->max_batch_change);
     }
-    if (!mouse_in({bar.left, y_of(std::max(highest, 0.0)) - px(20)}, {bar.right, y_of(0)})) return;
+    if (!mouse_in({bar.left, plot_y(std::max(highest, 0.0)) - px(20)}, {bar.right, plot_y(0)}))
+        return;
     if (ImGui::IsMouseClicked(ImGuiMouseButton_Left)) events.column = column.index;
     max_batch_tooltip(column);
 }

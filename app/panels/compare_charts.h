@@ -2,6 +2,7 @@
 
 #include "app/workspace/panel_events.h"
 #include "profiler/view/compare_view.h"
+#include "profiler/view/pair_view.h"
 
 #include <imgui.h>
 
@@ -11,6 +12,9 @@ namespace app {
 /// Bars stacked by category. A click on a segment selects its recipe and its category.
 void draw_memory_chart(const profiler::CompareView& view, const Selection& selection, ImVec2 size,
                        PanelEvents& events);
+/// The same of A and B at four moments.
+void draw_pair_chart(const profiler::PairView& view, const Selection& selection, ImVec2 size,
+                     PanelEvents& events);
 void draw_max_batch_chart(const profiler::CompareView& view, ImVec2 size, PanelEvents& events);
 /// Names the curves above the plot if `with_legend`.
 void draw_throughput_chart(const profiler::CompareView& view, ImVec2 size, bool with_legend);

@@ -31,6 +31,22 @@ void draw_gpu_choice(const Workspace& workspace, PanelEvents& events) {
     }
 }
 
+/// Recipes of which nothing was measured: puts them into the Capture form.
+void draw_measure_button(const Workspace& workspace, PanelEvents& events) {
+    const auto result = workspace.comparison();
+    const DocumentPtr& a = workspace.selection().a;
+    if (!a || !a->step) return;
+    PlannerQuery query{.workload = *a->step, .recipes = {}, .is_chosen = true};
+    for (const profiler::ComparisonColumn& column : result->comparison.columns) {
+        const bool is_measured = column.source != profiler::Source::kPredicted;
+        if (!is_measured) query.recipes.push_back(column.recipe_of_trace);
+    }
+    if (query.recipes.empty()) return;
+    ImGui::SameLine(0, px(8));
+    if (ImGui::Button(ICON_RECORD "  Measure###measure")) events.fill_capture = std::move(query);
+    ImGui::SetItemTooltip("Put the recipes that are only predicted into the Capture form.");
+}
+
 /// What B saves and costs against A. Without such a pair: what the best recipe does.
 void draw_sentence(const Workspace& workspace, const CompareView& view, PanelEvents& events) {
     std::string sentence = workspace.headline();
@@ -45,15 +61,41 @@ void draw_sentence(const Workspace& workspace, const CompareView& view, PanelEve
     const char* between = view.workload.empty() || view.source.empty() ? "" : "  ·  ";
     dim_text(view.workload + between + view.source + "  ·  planned for");
     ImGui::SameLine(0, px(6));
+    if (ImGui::GetContentRegionAvail().x < em(19)) ImGui::NewLine();  // GPU and button fit there
     draw_gpu_choice(workspace, events);
-    if (!workspace.slots().planned_compare.view()) {
-        ImGui::SameLine(0, px(8));
-        dim_text("planning ...");
-    }
+    draw_measure_button(workspace, events);
+    const auto& plan = workspace.slots().planned_compare;
+    if (plan.view()) return;
+    ImGui::SameLine(0, px(8));
+    if (!plan.is_cancelled()) return dim_text("planning ...");
+    events.plan_again = ImGui::SmallButton("Plan###plan_again");
+}
+
+/// What the panel draws in a frame.
+struct Frame {
+    const Workspace& workspace;
+    const CompareView& view;
+    const profiler::PairView* pair;  // to draw in place of the recipes' peaks; null: draw these
+    PanelEvents& events;
+};
+
+/// Whether memory is that of all recipes or that of A and B.
+const profiler::PairView* choose_memory(const Workspace& workspace, CompareState& state) {
+    const profiler::PairView* pair = workspace.slots().pair.view();
+    if (!pair || pair->moments.empty()) return nullptr;
+    if (toggle_button("Recipes", !state.shows_pair)) state.shows_pair = false;
+    ImGui::SetItemTooltip("Memory of every recipe at its own peak");
+    ImGui::SameLine(0, px(2));
+    if (toggle_button("A and B", state.shows_pair)) state.shows_pair = true;
+    ImGui::SetItemTooltip(
+        "Memory of A and B at their peaks, at A's peak, at the end of forward, and what is kept");
+    ImGui::SameLine(0, px(14));
+    return state.shows_pair ? pair : nullptr;
 }
 
 void draw_category_legend(const CompareView& view, const Selection& selection,
                           PanelEvents& events) {
+    ImGui::AlignTextToFramePadding();
     const auto clicked =
         category_legend(view.categories, selection.category, ImGui::GetContentRegionAvail().x);
     if (clicked) events.category = clicked;
@@ -66,8 +108,9 @@ size_t charts_per_row() {
 }
 
 /// One row of `count` charts, beginning with chart `first`.
-void draw_chart_row(const CompareView& view, const Selection& selection, size_t first, size_t count,
-                    float height, PanelEvents& events) {
+void draw_chart_row(const Frame& frame, size_t first, size_t count, float height) {
+    const auto& [workspace, view, pair, events] = frame;
+    const Selection& selection = workspace.selection();
     // Stacked bars and curves need more width than plain bars.
     constexpr std::array<float, 3> kShares{0.40F, 0.26F, 0.34F};
     const float gap = px(18);
@@ -78,7 +121,8 @@ void draw_chart_row(const CompareView& view, const Selection& selection, size_t 
     for (size_t i = first; i < first + count; ++i) {
         if (i > first) ImGui::SameLine(0, gap);
         const ImVec2 size{std::floor(width * kShares[i] / whole), height};
-        if (i == 0) draw_memory_chart(view, selection, size, events);
+        if (i == 0 && pair) draw_pair_chart(*pair, selection, size, events);
+        if (i == 0 && !pair) draw_memory_chart(view, selection, size, events);
         if (i == 1) draw_max_batch_chart(view, size, events);
         if (i == 2) draw_throughput_chart(view, size, /*with_legend=*/true);
     }
@@ -86,13 +130,18 @@ void draw_chart_row(const CompareView& view, const Selection& selection, size_t 
 
 /// Many recipes: rows with their names, and throughput beside them in a wide panel. The markers of
 /// the rows name the curves.
-void draw_many(const CompareView& view, const Selection& selection, float height, bool beside,
-               PanelEvents& events) {
+void draw_many(const Frame& frame, float height, bool beside) {
+    const auto& [workspace, view, pair, events] = frame;
+    const Selection& selection = workspace.selection();
     const ImVec2 room = ImGui::GetContentRegionAvail();
     const float gap = px(18);
     const float curves = beside ? std::floor((room.x - gap) * 0.32F) : 0;
     const float rows = beside ? room.x - gap - curves - px(1) : room.x - px(1);
-    draw_compare_rows(view, selection, {rows, height}, events);
+    if (pair) {
+        draw_pair_chart(*pair, selection, {rows, height}, events);
+    } else {
+        draw_compare_rows(view, selection, {rows, height}, events);
+    }
     if (!beside) return;
     ImGui::SameLine(0, gap);
     draw_throughput_chart(view, {curves, height}, /*with_legend=*/false);
@@ -119,20 +168,25 @@ std::vector<CellPair> pair_cells(const TextTable& table) {
 /// Room for "-100.0 %" right of a value.
 float change_width() { return em(4.3F); }
 
+/// A right click chooses the columns that are shown.
 void draw_header_cell(const TextTable::Column& column, bool has_change) {
     const std::string label =
         column.explanation.empty() ? column.title : column.title + " " ICON_CIRCLE_QUESTION;
+    const ImVec2 corner = ImGui::GetCursorPos();
+    ImGui::TableHeader(("##" + column.title).c_str());
+    if (!column.explanation.empty() && ImGui::BeginItemTooltip()) {
+        ImGui::PushTextWrapPos(em(24));
+        text(column.explanation);
+        ImGui::PopTextWrapPos();
+        ImGui::EndTooltip();
+    }
+    ImGui::SetCursorPos(corner);
     if (column.align == profiler::Align::kRight) {
         const float room = ImGui::GetContentRegionAvail().x - text_width(label) -
                            (has_change ? change_width() : 0);
         ImGui::SetCursorPosX(ImGui::GetCursorPosX() + std::max(0.0F, room));
     }
     dim_text(label);
-    if (column.explanation.empty() || !ImGui::BeginItemTooltip()) return;
-    ImGui::PushTextWrapPos(em(24));
-    text(column.explanation);
-    ImGui::PopTextWrapPos();
-    ImGui::EndTooltip();
 }
 
 /// Values align at their right end; the change follows.
@@ -150,14 +204,15 @@ void draw_value_cell(const TextTable& table, size_t row, const CellPair& pair) {
     colored_text(tone_color(table.tones[row][*pair.change]), change);
 }
 
-/// The first cell: swatch, name, and "A" or "B" if the recipe is selected.
+/// The first cell: swatch, name, and "A" or "B" if the recipe is selected; or that no file has it.
 void draw_recipe_cell(const Workspace& workspace, const CompareView& view, size_t row) {
     const std::string& name = view.columns[row].recipe;
     recipe_swatch(view.columns[row].color);
     const DocumentPtr document = workspace.document_of_column(row);
     const bool a = document && document == workspace.selection().a;
     const bool b = document && document == workspace.selection().b;
-    const float letter = a || b ? px(8) + text_width("B") : 0;
+    const char* const mark = a ? "A" : b ? "B" : view.columns[row].is_planned ? "predicted" : "";
+    const float letter = *mark ? px(8) + text_width(mark) : 0;
     std::string shown;
     {
         const ScopedFont bold(fonts().bold);
@@ -167,9 +222,9 @@ void draw_recipe_cell(const Workspace& workspace, const CompareView& view, size_
     if (shown != name && ImGui::IsItemHovered(ImGuiHoveredFlags_ForTooltip)) {
         ImGui::SetTooltip("%s", name.c_str());
     }
-    if (!a && !b) return;
+    if (!*mark) return;
     ImGui::SameLine(0, px(8));
-    dim_text(a ? "A" : "B");
+    dim_text(mark);
 }
 
 void draw_table_row(const Workspace& workspace, const CompareView& view, size_t row,
@@ -178,7 +233,7 @@ void draw_table_row(const Workspace& workspace, const CompareView& view, size_t 
     const ScopedId id(static_cast<int>(row));
     ImGui::TableNextRow();
     for (const CellPair& pair : pair_cells(table)) {
-        ImGui::TableNextColumn();
+        if (!ImGui::TableNextColumn()) continue;
         if (pair.value > 0) {
             draw_value_cell(table, row, pair);
             continue;
@@ -195,12 +250,17 @@ void draw_table_row(const Workspace& workspace, const CompareView& view, size_t 
 }
 
 /// The width that a column needs for its cells and its title.
-float column_width(const TextTable& table, const CellPair& pair) {
+float column_width(const CompareView& view, const CellPair& pair) {
+    const TextTable& table = view.table;
     const TextTable::Column& column = table.columns[pair.value];
     float width = text_width(column.title);
     if (!column.explanation.empty()) width += text_width(" " ICON_CIRCLE_QUESTION);
     for (const auto& row : table.rows) width = std::max(width, text_width(row[pair.value]));
-    if (pair.value == 0) width += em(2.8F);  // swatch, bold letters, A or B
+    if (pair.value == 0) {  // swatch, bold letters, A or B
+        const bool has_planned = std::any_of(view.columns.begin(), view.columns.end(),
+                                             [](const auto& column) { return column.is_planned; });
+        width += em(2.8F) + (has_planned ? text_width("predicted") : 0);
+    }
     return std::ceil(width + (pair.change ? change_width() : 0));
 }
 
@@ -217,13 +277,14 @@ struct TableLayout {
     bool scrolls() const { return scrolls_x || scrolls_y; }
 };
 
-TableLayout lay_out_table(const TextTable& table) {
+TableLayout lay_out_table(const CompareView& view) {
+    const TextTable& table = view.table;
     const ImGuiStyle& style = ImGui::GetStyle();
     const ImVec2 room = ImGui::GetContentRegionAvail();
     TableLayout layout{.pairs = pair_cells(table)};
     float needed = 0;
     for (const CellPair& pair : layout.pairs) {
-        float width = column_width(table, pair);
+        float width = column_width(view, pair);
         if (pair.value == 0) width = std::min(width, std::max(em(9), room.x / 4));
         layout.widths.push_back(width);
         needed += width + 2 * style.CellPadding.x;
@@ -243,7 +304,7 @@ void draw_table(const Workspace& workspace, const CompareView& view, const Table
     const TextTable& table = view.table;
     const bool fixed = layout.scrolls_x;
     const ImGuiTableFlags flags =
-        ImGuiTableFlags_RowBg | ImGuiTableFlags_BordersInnerH |
+        ImGuiTableFlags_RowBg | ImGuiTableFlags_BordersInnerH | ImGuiTableFlags_Hideable |
         (layout.scrolls_x ? ImGuiTableFlags_ScrollX : 0) |
         (layout.scrolls_y ? ImGuiTableFlags_ScrollY : 0) |
         (fixed ? ImGuiTableFlags_SizingFixedFit : ImGuiTableFlags_SizingStretchProp);
@@ -256,15 +317,17 @@ void draw_table(const Workspace& workspace, const CompareView& view, const Table
         return;
     }
     for (size_t i = 0; i < layout.pairs.size(); ++i) {
-        ImGui::TableSetupColumn(
-            table.columns[layout.pairs[i].value].title.c_str(),
-            fixed ? ImGuiTableColumnFlags_WidthFixed : ImGuiTableColumnFlags_WidthStretch,
-            layout.widths[i]);
+        const std::string& title = table.columns[layout.pairs[i].value].title;
+        ImGuiTableColumnFlags column_flags =
+            fixed ? ImGuiTableColumnFlags_WidthFixed : ImGuiTableColumnFlags_WidthStretch;
+        if (i == 0) column_flags |= ImGuiTableColumnFlags_NoHide;
+        if (title == profiler::kLossTitle) column_flags |= ImGuiTableColumnFlags_DefaultHide;
+        ImGui::TableSetupColumn(title.c_str(), column_flags, layout.widths[i]);
     }
     if (layout.scrolls()) ImGui::TableSetupScrollFreeze(1, 1);
     ImGui::TableNextRow(ImGuiTableRowFlags_Headers);
     for (const CellPair& pair : layout.pairs) {
-        ImGui::TableNextColumn();
+        if (!ImGui::TableNextColumn()) continue;
         draw_header_cell(table.columns[pair.value], pair.change.has_value());
     }
     for (size_t row = 0; row < table.rows.size(); ++row) {
@@ -281,13 +344,15 @@ void draw_notes(const CompareView& view) {
     }
 }
 
-void draw_filled(const Workspace& workspace, const CompareView& view, PanelEvents& events) {
+void draw_filled(const Workspace& workspace, const CompareView& view, CompareState& state,
+                 PanelEvents& events) {
     const Selection& selection = workspace.selection();
     draw_sentence(workspace, view, events);
     ImGui::Dummy({0, px(1)});
+    const Frame frame{workspace, view, choose_memory(workspace, state), events};
     draw_category_legend(view, selection, events);
     ImGui::Dummy({0, px(1)});
-    const TableLayout table = lay_out_table(view.table);
+    const TableLayout table = lay_out_table(view);
     // The charts take the room that table and notes leave. If it is too little, the panel scrolls.
     const float notes =
         ImGui::GetTextLineHeightWithSpacing() * static_cast<float>(view.notes.size());
@@ -296,7 +361,7 @@ void draw_filled(const Workspace& workspace, const CompareView& view, PanelEvent
     if (view.columns.size() > profiler::kMostComparedColumns) {
         const bool beside = charts_per_row() > 1;
         const float height = std::max(space, em(14));
-        draw_many(view, selection, height, beside, events);
+        draw_many(frame, height, beside);
         draw_table(workspace, view, table, events);
         if (!beside) {
             const ImVec2 size{ImGui::GetContentRegionAvail().x - px(1), em(16)};
@@ -307,10 +372,10 @@ void draw_filled(const Workspace& workspace, const CompareView& view, PanelEvent
     const size_t charts = 3;
     const size_t per_row = std::min(charts, charts_per_row());
     const float height = std::clamp(space, em(12), per_row < charts ? em(16) : 1e6F);
-    draw_chart_row(view, selection, 0, per_row, height, events);
+    draw_chart_row(frame, 0, per_row, height);
     draw_table(workspace, view, table, events);
     for (size_t first = per_row; first < charts; first += per_row) {
-        draw_chart_row(view, selection, first, std::min(per_row, charts - first), height, events);
+        draw_chart_row(frame, first, std::min(per_row, charts - first), height);
     }
     draw_notes(view);
 }
@@ -326,13 +391,13 @@ void draw_reading(const Documents::Loading& loading, PanelEvents& events) {
 
 }  // namespace
 
-PanelEvents draw_compare_panel(const PanelContext& context) {
+PanelEvents draw_compare_panel(const PanelContext& context, CompareState& state) {
     PanelEvents events;
     const Workspace& workspace = context.workspace;
     const auto& slot = workspace.slots().compare;
     const auto result = workspace.comparison();
     if (result && !result->view.columns.empty()) {
-        draw_filled(workspace, result->view, events);
+        draw_filled(workspace, result->view, state, events);
     } else if (const auto loading = workspace.loading()) {
         draw_reading(*loading, events);
     } else if (workspace.documents().empty()) {

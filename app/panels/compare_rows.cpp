@@ -2,6 +2,7 @@
 #include "app/panels/compare_charts.h"
 #include "app/widgets/fonts.h"
 #include "app/widgets/hatch.h"
+#include "app/widgets/marks.h"
 #include "app/widgets/scoped.h"
 #include "app/widgets/text.h"
 #include "app/widgets/theme.h"
@@ -186,7 +187,7 @@ void draw_name(const CompareColumn& column, const Row& row, const RowsLayout& la
 
 void draw_memory_bar(const CompareColumn& column, const Row& row, const Lane& lane,
                      const Selection& selection, PanelEvents& events) {
-    if (column.peak_bytes <= 0) return;
+    if (column.peak_bytes <= 0 && !column.out_of_memory) return;
     ImDrawList* draw = ImGui::GetWindowDrawList();
     const float x = row.left + lane.left;
     for (const profiler::StackSegment& segment : column.stack) {
@@ -194,7 +195,7 @@ void draw_memory_bar(const CompareColumn& column, const Row& row, const Lane& la
         const ImVec2 lower{
             x + lane.length_of(static_cast<double>(segment.start_bytes + segment.size_bytes)),
             row.bottom};
-        if (!draw_stack_segment(draw, upper, lower, column, segment, selection, events)) {
+        if (!draw_stack_segment(draw, upper, lower, owner_of(column), segment, selection, events)) {
             draw_segment_text(draw, upper, lower, segment);
         }
         if (lower.x - upper.x > 3) {  // a thin gap between segments
@@ -202,6 +203,9 @@ void draw_memory_bar(const CompareColumn& column, const Row& row, const Lane& la
         }
     }
     const float end = x + lane.length_of(static_cast<double>(column.peak_bytes));
+    if (column.is_cut_off) {
+        draw_torn_edge(draw, {end, row.top}, {end, row.bottom}, {-px(6), 0}, palette().plot);
+    }
     draw_bar_text(draw, memory_text(column), {end + px(6), row.text_y});
 }
 
@@ -236,9 +240,7 @@ void draw_batch_bar(const CompareColumn& column, const Row& row, const Lane& lan
 void draw_titles(const CompareView& view, const RowsLayout& layout) {
     const float left = ImGui::GetCursorPosX();
     ImGui::SetCursorPosX(left + layout.memory.left);
-    chart_title("Memory at the peak",
-                view.has_peak ? "allocated, by category" : "no file holds a recorded step",
-                layout.memory.width);
+    chart_title("Memory at the peak", memory_subtitle(view), layout.memory.width);
     ImGui::SameLine(0, 0);
     ImGui::SetCursorPosX(left + layout.batch.left);
     const bool empty = largest_batch(view) == 0;

@@ -1,6 +1,7 @@
 #include "app/panels/compare_chart_parts.h"
 #include "app/panels/compare_charts.h"
 #include "app/widgets/hatch.h"
+#include "app/widgets/marks.h"
 #include "app/widgets/plot.h"
 #include "app/widgets/text.h"
 #include "app/widgets/theme.h"
@@ -15,15 +16,6 @@ namespace {
 
 using profiler::CompareColumn;
 using profiler::CompareView;
-
-void dashed_segment(ImDrawList* draw, ImVec2 from, ImVec2 to, ImU32 color) {
-    const ImVec2 whole = to - from;
-    const float length = std::hypot(whole.x, whole.y);
-    for (float at = 0; at < length; at += px(9)) {
-        const float end = std::min(length, at + px(5));
-        draw->AddLine(from + whole * (at / length), from + whole * (end / length), color, px(1.5F));
-    }
-}
 
 ImPlotMarker plot_marker(size_t index) {
     switch (profiler::recipe_marker(index)) {
@@ -89,7 +81,7 @@ void draw_planned_curve(ImDrawList* draw, const CompareColumn& column) {
         return ImPlot::PlotToPixels(static_cast<double>(point.batch_size), point.sequences_per_s);
     };
     for (size_t i = 0; i + 1 < curve.size(); ++i) {
-        dashed_segment(draw, at(curve[i]), at(curve[i + 1]), with_alpha(color, 0.9F));
+        draw_dashed_line(draw, at(curve[i]), at(curve[i + 1]), with_alpha(color, 0.9F), px(1.5F));
     }
     for (const profiler::CurvePoint& point : curve) {
         const ImVec2 center = at(point);
@@ -99,18 +91,12 @@ void draw_planned_curve(ImDrawList* draw, const CompareColumn& column) {
     }
 }
 
-void draw_cross(ImDrawList* draw, ImVec2 at, ImU32 color) {
-    const float r = px(4);
-    draw->AddLine({at.x - r, at.y - r}, {at.x + r, at.y + r}, color, px(2));
-    draw->AddLine({at.x - r, at.y + r}, {at.x + r, at.y - r}, color, px(2));
-}
-
 /// Marks the batch that ran out of memory, at the height of the last batch that trained.
 void draw_out_of_memory(ImDrawList* draw, const CompareColumn& column) {
     if (!column.out_of_memory_batch || column.curve.empty()) return;
     const ImVec2 at = ImPlot::PlotToPixels(static_cast<double>(*column.out_of_memory_batch),
                                            column.curve.back().sequences_per_s);
-    draw_cross(draw, at, recipe_color(column.color));
+    draw_cross(draw, at, px(4), recipe_color(column.color));
     const ImVec2 reach{px(8), px(8)};
     if (mouse_in(at - reach, at + reach)) {
         ImGui::SetTooltip("%s runs out of memory at batch %lld", column.recipe.c_str(),
@@ -146,7 +132,7 @@ void curve_legend(const CompareView& view, float width) {
         item(column.recipe, [&](ImVec2 at) { draw_recipe_marker(draw, at, px(4), column.color); });
     }
     if (out_of_memory) {
-        item("out of memory", [&](ImVec2 at) { draw_cross(draw, at, palette().dim); });
+        item("out of memory", [&](ImVec2 at) { draw_cross(draw, at, px(4), palette().dim); });
     }
 }
 

@@ -23,7 +23,15 @@ void recipes_row(std::vector<std::string>& chosen, const std::string& preview,
     form_row("Recipes");
     ImGui::SetNextWindowSizeConstraints({em(36), 0}, {em(60), em(30)});
     if (!ImGui::BeginCombo("##recipes", preview.c_str(), ImGuiComboFlags_HeightLarge)) return;
-    for (const models::RecipePreset& preset : models::recipe_presets()) {
+    const auto& presets = models::recipe_presets();
+    std::erase_if(chosen, [&](const std::string& name) {
+        const bool is_own = std::none_of(presets.begin(), presets.end(),
+                                         [&](const auto& preset) { return preset.name == name; });
+        bool on = true;
+        if (is_own) ImGui::Checkbox(name.c_str(), &on);
+        return !on;
+    });
+    for (const models::RecipePreset& preset : presets) {
         if (!is_offered(preset.recipe)) continue;
         const std::string name(preset.name);
         const auto at = std::find(chosen.begin(), chosen.end(), name);

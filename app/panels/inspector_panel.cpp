@@ -59,6 +59,11 @@ std::string range_label(const profiler::TimeRange& range) {
     return profiler::format_duration(std::llround(length_ns));
 }
 
+std::string layers_label(const profiler::LayerRange& layers) {
+    if (layers.count() == 1) return fmt::format("layer {}", layers.first);
+    return fmt::format("layers {} to {}", layers.first, layers.last);
+}
+
 std::string moment_label(double moment_ns) {
     return "at " + profiler::format_duration(std::llround(std::clamp(moment_ns, -0x1p62, 0x1p62)));
 }
@@ -93,6 +98,9 @@ void draw_chips(const Workspace& workspace, PanelEvents& events) {
     if (const auto& moment_ns = selection.moment_ns) {
         if (draw_chip(line, "moment", moment_label(*moment_ns)))
             events.moment_ns.emplace(std::nullopt);
+    }
+    if (const auto& layers = selection.layers) {
+        if (draw_chip(line, "layers", layers_label(*layers))) events.layers.emplace(std::nullopt);
     }
     if (const auto& tensor = selection.tensor) {
         if (draw_chip(line, "tensor", tensor->name)) events.clear_tensor = true;

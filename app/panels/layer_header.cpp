@@ -27,8 +27,8 @@ void draw_bar(ImDrawList* draw, const LayerFigure& figure, const Selection& sele
     const auto length = [&](double share) {
         return std::max(px(2), std::round(width * static_cast<float>(share)));
     };
+    if (figure.share[0] <= 0 && figure.share[1] <= 0) return;  // no bytes
     draw->AddRectFilled(corner, {corner.x + width, corner.y + height}, palette().raised, px(2));
-    if (figure.share[0] <= 0 && figure.share[1] <= 0) return;
     const ImU32 color_a = recipe_color(selection.look_a.color);
     const ImU32 filled = two ? recipe_color(selection.look_b.color) : color_a;
     const double share = two ? figure.share[1] : figure.share[0];
@@ -86,17 +86,18 @@ void draw_chevron(ImDrawList* draw, ImVec2 middle) {
 
 }  // namespace
 
-void draw_layer_figures(const profiler::LayerView& view, const Selection& selection, float width) {
-    const auto count = static_cast<float>(view.figures.size());
+void draw_layer_figures(const std::vector<LayerFigure>& figures, const Selection& selection,
+                        float width) {
+    const auto count = static_cast<float>(figures.size());
     if (count == 0) return;
     const float gap = px(26), height = px(kSmallSize + kTextSize + 20);
     const float cell = std::max(px(40), (width - gap * (count - 1)) / count);
     const ImVec2 corner = ImGui::GetCursorScreenPos();
     ImDrawList* draw = ImGui::GetWindowDrawList();
-    for (size_t i = 0; i < view.figures.size(); ++i) {
+    for (size_t i = 0; i < figures.size(); ++i) {
         const float x = std::round(corner.x + (cell + gap) * static_cast<float>(i));
         if (x + cell > corner.x + width + px(1)) break;
-        draw_figure(draw, view.figures[i], selection, {x, corner.y}, cell);
+        draw_figure(draw, figures[i], selection, {x, corner.y}, cell);
         if (i > 0) draw_chevron(draw, {x - gap / 2, corner.y + height / 2});
     }
     ImGui::Dummy({width, height});

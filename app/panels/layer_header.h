@@ -3,9 +3,12 @@
 #include "app/workspace/selection.h"
 #include "profiler/view/layer_view.h"
 
+#include <vector>
+
 namespace app {
 
-/// From one layer to the peak: figures side by side, each with a bar in proportion to its bytes.
-void draw_layer_figures(const profiler::LayerView& view, const Selection& selection, float width);
+/// From one layer to the whole step: figures side by side, bytes with a bar in proportion to them.
+void draw_layer_figures(const std::vector<profiler::LayerFigure>& figures,
+                        const Selection& selection, float width);
 
 }  // namespace app

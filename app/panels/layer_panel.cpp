@@ -159,12 +159,23 @@ void draw_class_key(const LayerView& view) {
     }
 }
 
+/// The trial stays open beside the next ones.
+void draw_keep_button(Frame& frame) {
+    const DocumentPtr trial = frame.context.workspace.trial();
+    if (!trial || trial != frame.selection.b) return;
+    frame.events.keep_trial = ImGui::Button(ICON_THUMBTACK "  Keep B###keep_trial");
+    ImGui::SetItemTooltip("Another switch replaces %s; keep it to compare it with others",
+                          trial->recipe.c_str());
+    ImGui::SameLine(0, px(10));
+}
+
 void draw_toolbar(Frame& frame) {
     if (toggle_button("Recipe###switches", frame.state.show_switches)) {
         frame.state.show_switches = !frame.state.show_switches;
     }
     ImGui::SetItemTooltip("Show the switches of the recipe");
     ImGui::SameLine(0, px(10));
+    draw_keep_button(frame);
     draw_scope(frame);
     ImGui::SameLine(0, px(6));
     ImGui::AlignTextToFramePadding();
@@ -296,19 +307,41 @@ void draw_predicting(Frame& frame, ImVec2 corner, float width) {
     draw->AddText(at, palette().text, what.c_str());
 }
 
+/// From the layer to what it means for the whole step: its memory, the batch on the chosen GPU, and
+/// the time.
+std::vector<profiler::LayerFigure> figures_of(const Frame& frame) {
+    std::vector<profiler::LayerFigure> figures = frame.view.figures;
+    const auto& more = frame.context.workspace.pair_figures();
+    if (frame.is_current) figures.insert(figures.end(), more.begin(), more.end());
+    return figures;
+}
+
 void draw_right_side(Frame& frame) {
     const ScopedChild side("##layer", {0, 0}, 0, ImGuiWindowFlags_NoScrollWithMouse);
     if (!side) return;
     draw_toolbar(frame);
     ImGui::Dummy({0, px(2)});
     if (ImGui::GetContentRegionAvail().y > em(17)) {
-        draw_layer_figures(frame.view, frame.selection, ImGui::GetContentRegionAvail().x);
+        draw_layer_figures(figures_of(frame), frame.selection, ImGui::GetContentRegionAvail().x);
         ImGui::Dummy({0, px(4)});
     }
     const ImVec2 corner = ImGui::GetCursorScreenPos();
     const float width = ImGui::GetContentRegionAvail().x;
     draw_picture(frame);
     draw_predicting(frame, corner, width);
+}
+
+void draw_switches(Frame& frame) {
+    if (frame.view.switches.empty()) {
+        return note_text("The trace does not say which recipe it ran.");
+    }
+    SwitchColors colors{.a = recipe_color(frame.selection.look_a.color), .b = {}};
+    if (frame.selection.b) colors.b = recipe_color(frame.selection.look_b.color);
+    std::string& asked = frame.state.asked;
+    if (const auto* option = draw_recipe_switches(frame.view.switches, colors, asked)) {
+        asked = option->recipe;
+        frame.events.try_recipe = option->recipe;
+    }
 }
 
 constexpr UnfilledTexts kUnfilled{
@@ -345,7 +378,7 @@ PanelEvents draw_layer_panel(const PanelContext& context, LayerState& state) {
     if (state.show_switches && width > em(46)) {
         {
             const ScopedChild left("##switches", {em(13.5F), 0});
-            if (left) draw_recipe_switches(view->switches, frame.selection, state.asked, events);
+            if (left) draw_switches(frame);
         }
         ImGui::SameLine(0, px(12));
     }

@@ -18,17 +18,18 @@ struct ChipLook {
     bool in_a = false;
     bool in_b = false;
     bool is_asked = false;
+    bool with_letters = true;
 };
 
 float letter_width() { return text_width("A") + px(5); }
 
 float chip_width(const SwitchOption& option, const ChipLook& look) {
-    const auto letters = static_cast<float>(look.in_a + look.in_b);
+    const auto letters = static_cast<float>(look.with_letters ? look.in_a + look.in_b : 0);
     return text_width(option.name) + px(14) + letters * letter_width();
 }
 
 /// Returns true when it was clicked.
-bool draw_chip(const SwitchOption& option, const ChipLook& look, const Selection& selection) {
+bool draw_chip(const SwitchOption& option, const ChipLook& look, const SwitchColors& colors) {
     const ImVec2 corner = ImGui::GetCursorScreenPos();
     const ImVec2 size{chip_width(option, look), ImGui::GetTextLineHeight() + px(7)};
     const bool clicked = ImGui::InvisibleButton(option.name.c_str(), size);
@@ -36,10 +37,8 @@ bool draw_chip(const SwitchOption& option, const ChipLook& look, const Selection
     if (hovered) ImGui::SetMouseCursor(ImGuiMouseCursor_Hand);
     ImGui::SetItemTooltip("%s", option.phrase.c_str());
     ImDrawList* draw = ImGui::GetWindowDrawList();
-    const ImU32 color_a = recipe_color(selection.look_a.color);
-    const ImU32 color_b = recipe_color(selection.look_b.color);
-    const bool lit = look.in_b || (look.in_a && !selection.b);
-    const ImU32 color = look.in_b ? color_b : color_a;
+    const bool lit = look.in_b || (look.in_a && !colors.b);
+    const ImU32 color = look.in_b ? colors.b.value_or(colors.a) : colors.a;
     const ImVec2 lower = corner + size;
     draw->AddRectFilled(corner, lower, lit ? with_alpha(color, 0.30F) : palette().raised, px(4));
     if (hovered) draw->AddRectFilled(corner, lower, with_alpha(palette().text, 0.08F), px(4));
@@ -57,13 +56,13 @@ bool draw_chip(const SwitchOption& option, const ChipLook& look, const Selection
         draw->AddText({std::round(x), y}, ink, text);
         x += letter_width();
     };
-    if (look.in_a) letter("A", color_a);
-    if (look.in_b) letter("B", color_b);
+    if (look.in_a && look.with_letters) letter("A", colors.a);
+    if (look.in_b && look.with_letters) letter("B", color);
     return clicked;
 }
 
 /// The values side by side, on several lines where the column is narrow.
-const SwitchOption* draw_row(const RecipeSwitchRow& row, const Selection& selection,
+const SwitchOption* draw_row(const RecipeSwitchRow& row, const SwitchColors& colors,
                              const std::string& asked) {
     const ScopedId id(row.name.c_str());
     const ScopedFont font(fonts().text, kSmallSize);
@@ -74,7 +73,7 @@ const SwitchOption* draw_row(const RecipeSwitchRow& row, const Selection& select
     for (size_t i = 0; i < row.options.size(); ++i) {
         const SwitchOption& option = row.options[i];
         const ChipLook look{row.chosen[0] == i, row.chosen[1] == i,
-                            !asked.empty() && option.recipe == asked};
+                            !asked.empty() && option.recipe == asked, colors.with_letters};
         if (i > 0) {
             ImGui::SameLine(0, px(4));
             if (ImGui::GetCursorPosX() + chip_width(option, look) > right) {
@@ -82,27 +81,22 @@ const SwitchOption* draw_row(const RecipeSwitchRow& row, const Selection& select
                 ImGui::SetCursorPosX(start);
             }
         }
-        if (draw_chip(option, look, selection)) clicked = &option;
+        if (draw_chip(option, look, colors)) clicked = &option;
     }
     return clicked;
 }
 
 }  // namespace
 
-void draw_recipe_switches(const std::vector<RecipeSwitchRow>& rows, const Selection& selection,
-                          std::string& asked, PanelEvents& events) {
-    if (rows.empty()) {
-        note_text("The trace does not say which recipe it ran.");
-        return;
-    }
+const SwitchOption* draw_recipe_switches(const std::vector<RecipeSwitchRow>& rows,
+                                         const SwitchColors& colors, const std::string& asked) {
     const ScopedStyle spacing(ImGuiStyleVar_ItemSpacing, {px(4), px(3)});
+    const SwitchOption* clicked = nullptr;
     for (const RecipeSwitchRow& row : rows) {
-        if (const SwitchOption* option = draw_row(row, selection, asked)) {
-            asked = option->recipe;
-            events.try_recipe = option->recipe;
-        }
+        if (const SwitchOption* option = draw_row(row, colors, asked)) clicked = option;
         ImGui::Dummy({0, px(3)});
     }
+    return clicked;
 }
 
 }  // namespace app

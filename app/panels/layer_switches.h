@@ -1,18 +1,26 @@
 #pragma once
 
-#include "app/workspace/panel_events.h"
-#include "app/workspace/selection.h"
 #include "profiler/view/recipe_switches.h"
 
+#include <imgui.h>
+
+#include <optional>
 #include <string>
 #include <vector>
 
 namespace app {
 
-/// One row per switch with its values as buttons. A's value carries an A, B's value is lit and
-/// carries a B. Choosing another value asks for its recipe (PanelEvents::try_recipe). `asked` is
-/// the recipe asked for last: its button shows that until B has it.
-void draw_recipe_switches(const std::vector<profiler::RecipeSwitchRow>& rows,
-                          const Selection& selection, std::string& asked, PanelEvents& events);
+struct SwitchColors {
+    ImU32 a = 0;
+    std::optional<ImU32> b;    // empty: there is no B
+    bool with_letters = true;  // the chosen values carry an A and a B
+};
+
+/// One row per switch with its values as buttons. The value of B, or of A where there is no B, is
+/// lit. `asked` is the recipe asked for last: its button shows that until B has it. Returns the
+/// value that was clicked; its recipe is the one to show. Null: none was.
+const profiler::SwitchOption* draw_recipe_switches(
+    const std::vector<profiler::RecipeSwitchRow>& rows, const SwitchColors& colors,
+    const std::string& asked);
 
 }  // namespace app

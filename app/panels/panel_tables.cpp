@@ -1,5 +1,6 @@
 #include "app/panels/panel_tables.h"
 
+#include "profiler/view/plot_tables.h"
 #include "profiler/view/view_tables.h"
 
 #include <fmt/format.h>
@@ -18,13 +19,84 @@ using profiler::DataTable;
 /// More calls than a person reads or a spreadsheet opens are left out, and the table says so.
 constexpr std::size_t kMostCalls = 200'000;
 
+/// One table, made of the view that a slot shows.
+template <typename View>
+void add_table(std::vector<PanelTable>& tables, const char* title, const char* file_name,
+               std::shared_ptr<const View> view, profiler::DataTable (*make)(const View&)) {
+    if (!view) return;
+    tables.push_back({title, file_name, [view = std::move(view), make] { return make(*view); }});
+}
+
 std::vector<PanelTable> compare_tables(const Workspace& workspace) {
     const auto result = workspace.comparison();
     if (!result || result->view.columns.empty()) return {};
-    return {{"Recipes", "comparison",
-             [result] { return profiler::compare_data(result->comparison, result->view); }},
-            {"Throughput by batch", "throughput",
-             [result] { return profiler::throughput_data(result->comparison, result->view); }}};
+    std::vector<PanelTable> tables{
+        {"Recipes", "comparison",
+         [result] { return profiler::compare_data(result->comparison, result->view); }},
+        {"Throughput by batch", "throughput",
+         [result] { return profiler::throughput_data(result->comparison, result->view); }}};
+    add_table(tables, "Memory of A and B", "a_and_b", workspace.slots().pair.shared(),
+              profiler::pair_data);
+    return tables;
+}
+
+std::vector<PanelTable> traces_tables(const Workspace& workspace) {
+    if (workspace.documents().empty()) return {};
+    DataTable table{.columns = {"file", "name", "recipe", "workload", "source", "state",
+                                "peak_allocated_bytes", "kept_bytes"}};
+    for (size_t i = 0; i < workspace.documents().size(); ++i) {
+        const Document& document = *workspace.documents()[i];
+        const auto bytes = [&](int64_t size) {
+            return document.has_step ? DataTable::Cell(size) : DataTable::Cell();
+        };
+        table.rows.push_back({document.file.string(), workspace.looks()[i].name, document.recipe,
+                              document.workload, document.source, document.state,
+                              bytes(document.report->peak.allocated_bytes),
+                              bytes(document.report->ledger.total_bytes)});
+    }
+    return {{"Open traces", "traces", [table] { return table; }}};
+}
+
+std::vector<PanelTable> timeline_tables(const Workspace& workspace) {
+    const auto view = workspace.slots().timeline.shared();
+    std::vector<PanelTable> tables;
+    const auto add = [&](const char* title, const char* file_name, size_t trace) {
+        if (!view || trace >= view->traces.size()) return;
+        tables.push_back({title, file_name,
+                          [view, trace] { return profiler::timeline_data(view->traces[trace]); }});
+    };
+    add("Memory of A over time", "timeline_a", 0);
+    add("Memory of B over time", "timeline_b", 1);
+    return tables;
+}
+
+std::vector<PanelTable> layer_tables(const Workspace& workspace) {
+    std::vector<PanelTable> tables;
+    add_table(tables, "Tensors of the layer", "layer", workspace.slots().layers.shared(),
+              profiler::ribbons_data);
+    return tables;
+}
+
+std::vector<PanelTable> flame_tables(const WindowViews& views) {
+    std::vector<PanelTable> tables;
+    add_table(tables, "Flame graph", "flame", views.flame.shared(), profiler::flame_data);
+    return tables;
+}
+
+/// The dots, and the way between the two that are chosen.
+std::vector<PanelTable> frontier_tables(const Workspace& workspace) {
+    std::vector<PanelTable> tables;
+    const auto view = workspace.slots().frontier.shared();
+    add_table(tables, "Recipes of the frontier", "frontier", view, profiler::frontier_data);
+    if (!view) return tables;
+    const FrontierQuery& query = workspace.frontier_query();
+    const auto from = profiler::find_dot(*view, query.from),
+               to = profiler::find_dot(*view, query.to);
+    if (!from || !to) return tables;
+    tables.push_back({"What to switch", "frontier_path", [view, from, to] {
+                          return profiler::path_data(profiler::recipe_path(*view, *from, *to));
+                      }});
+    return tables;
 }
 
 std::vector<PanelTable> ledger_tables(const WindowViews& views, const LedgerState& state) {
@@ -48,9 +120,17 @@ std::vector<PanelTable> movement_tables(const Workspace& workspace) {
 }
 
 std::vector<PanelTable> block_tables(const WindowViews& views) {
-    const auto view = views.live_blocks.shared();
-    if (!view) return {};
-    return {{"Live blocks", "live_blocks", [view] { return profiler::live_blocks_data(*view); }}};
+    std::vector<PanelTable> tables;
+    add_table(tables, "Live blocks", "live_blocks", views.live_blocks.shared(),
+              profiler::live_blocks_data);
+    add_table(tables, "Segments", "segments", views.segments.shared(), profiler::segments_data);
+    const auto what_if = views.what_if.shared();
+    add_table(tables, "Other allocator settings", "what_if", what_if, profiler::what_if_data);
+    if (what_if && !what_if->tried.empty()) {
+        add_table(tables, "Settings that were tried", "tried_settings", what_if,
+                  profiler::tried_data);
+    }
+    return tables;
 }
 
 std::vector<PanelTable> range_tables(const WindowViews& views) {
@@ -70,6 +150,14 @@ std::vector<PanelTable> range_tables(const WindowViews& views) {
              "ns"),
         list("Ops of the range by bytes", "range_ops_by_bytes", &profiler::RangeView::ops_by_bytes,
              "bytes")};
+}
+
+std::vector<PanelTable> inspector_tables(const WindowViews& views) {
+    std::vector<PanelTable> tables;
+    add_table(tables, "What is selected", "selection", views.inspector.shared(),
+              profiler::inspector_data);
+    for (PanelTable& table : range_tables(views)) tables.push_back(std::move(table));
+    return tables;
 }
 
 std::vector<PanelTable> planner_tables(const Workspace& workspace) {
@@ -120,7 +208,12 @@ std::vector<PanelTable> tables_of(std::string_view panel_id, const Workspace& wo
     if (panel_id == "ledger") return ledger_tables(views, states.ledger);
     if (panel_id == "movement") return movement_tables(workspace);
     if (panel_id == "blocks") return block_tables(views);
-    if (panel_id == "inspector") return range_tables(views);
+    if (panel_id == "inspector") return inspector_tables(views);
+    if (panel_id == "traces") return traces_tables(workspace);
+    if (panel_id == "timeline") return timeline_tables(workspace);
+    if (panel_id == "layer") return layer_tables(workspace);
+    if (panel_id == "flame") return flame_tables(views);
+    if (panel_id == "frontier") return frontier_tables(workspace);
     if (panel_id == "planner") return planner_tables(workspace);
     if (panel_id == "kernels") return kernel_tables(workspace);
     if (panel_id == "health") return diagnostics_tables(workspace);

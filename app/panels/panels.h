@@ -28,6 +28,7 @@ namespace app {
 
 /// What panels keep between frames: those of window 1, and once more for each further number.
 struct PanelStates {
+    CompareState compare;
     TimelineState timeline;
     KernelsState kernels;
     LayerState layer;
@@ -61,8 +62,9 @@ inline constexpr bool kCanRepeat = true;
 inline constexpr std::array kPanels{
     PanelRow{"Traces", "traces", ICON_LAYERS, DockPlace::kLeftTop, ImGuiMod_Ctrl | ImGuiKey_1,
              [](const PanelContext& c, PanelStates&) { return draw_traces_panel(c); }},
-    PanelRow{"Compare", "compare", ICON_CHART_COLUMN, DockPlace::kTop, ImGuiMod_Ctrl | ImGuiKey_2,
-             [](const PanelContext& c, PanelStates&) { return draw_compare_panel(c); }},
+    PanelRow{
+        "Compare", "compare", ICON_CHART_COLUMN, DockPlace::kTop, ImGuiMod_Ctrl | ImGuiKey_2,
+        [](const PanelContext& c, PanelStates& s) { return draw_compare_panel(c, s.compare); }},
     PanelRow{"Kernels", "kernels", ICON_CHART_GANTT, DockPlace::kTop, ImGuiMod_Ctrl | ImGuiKey_7,
              [](const PanelContext& c, PanelStates& s) { return draw_kernels_panel(c, s.kernels); },
              kNoScroll},

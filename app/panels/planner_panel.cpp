@@ -1,5 +1,6 @@
 #include "app/panels/planner_panel.h"
 
+#include "app/panels/layer_switches.h"
 #include "app/panels/planner_controls.h"
 #include "app/panels/planner_pins.h"
 #include "app/panels/planner_plots.h"
@@ -10,10 +11,12 @@
 #include "app/widgets/text.h"
 #include "app/widgets/theme.h"
 #include "profiler/trace/units.h"
+#include "profiler/view/recipe_frontier_view.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 namespace app {
 namespace {
@@ -39,8 +42,10 @@ const PlannerView* view_of(const Frame& frame) {
 }
 
 size_t focus_of(const Frame& frame, const PlannerView& view) {
-    for (size_t i = 0; i < view.recipes.size(); ++i) {
-        if (view.recipes[i].name == frame.state.focus) return i;
+    for (const std::string& focus : {frame.state.focus, frame.state.focus_before}) {
+        for (size_t i = 0; i < view.recipes.size(); ++i) {
+            if (view.recipes[i].name == focus) return i;
+        }
     }
     return 0;
 }
@@ -230,7 +235,11 @@ void draw_buttons(Frame& frame) {
     ImGui::SetItemTooltip("Plan the step of trace A");
 }
 
-void draw_status(const Frame& frame, const PlannerView* view) {
+void draw_status(Frame& frame, const PlannerView* view) {
+    if (frame.context.workspace.slots().planner.is_cancelled()) {
+        frame.events.plan_again = ImGui::SmallButton("Plan###plan_again");
+        return;
+    }
     if (frame.is_planning) return dim_text("planning ...");
     if (!view) return;
     dim_text("predicted");
@@ -240,6 +249,35 @@ void draw_status(const Frame& frame, const PlannerView* view) {
     for (const std::string& note : view->notes) notes += "\n· " + note;
     ImGui::SameLine(0, px(6));
     help_marker(notes);
+}
+
+/// The switches of the recipe in focus. What they lead to is planned, and if A ran this step, shown
+/// as B.
+void draw_switches(Frame& frame) {
+    PlannerQuery& query = frame.query;
+    if (query.recipes.empty()) return;
+    const size_t focus = index_of_recipe(query, frame.state.focus);
+    const auto workload = models::with_recipe(query.workload, query.recipes[focus]);
+    if (!workload) return;
+    const int64_t middle = workload->model.num_layers / 2;
+    ImGui::Dummy({0, px(6)});
+    bold_text(fit_to(query.recipes[focus], ImGui::GetContentRegionAvail().x));
+    const PlannerView* view = view_of(frame);
+    const size_t shown = view && !view->recipes.empty() ? focus_of(frame, *view) : 0;
+    const SwitchColors colors{.a = shown < (view ? view->recipes.size() : 0)
+                                       ? recipe_color(view->recipes[shown].color)
+                                       : palette().accent,
+                              .b = {},
+                              .with_letters = false};
+    const auto rows = profiler::recipe_switches(*workload, nullptr, middle);
+    const auto* const option = draw_recipe_switches(rows, colors, {});
+    if (option == nullptr) return;
+    const size_t switched = switch_recipe(query.recipes, focus, option->recipe);
+    frame.state.focus_before = std::exchange(frame.state.focus, recipe_texts(query)[switched]);
+    const DocumentPtr& a = frame.context.workspace.selection().a;
+    if (a && is_step_of(query, *a)) {
+        frame.events.try_recipe = profiler::with_optimizer_of(option->recipe, query.optimizer);
+    }
 }
 
 /// The controls change the query of the next frame.
@@ -252,6 +290,7 @@ void draw_controls(Frame& frame) {
     ImGui::Dummy({0, px(3)});
     draw_buttons(frame);
     draw_status(frame, view);
+    draw_switches(frame);
 }
 
 // ---- the picture ----------------------------------------------------------------------------
@@ -307,6 +346,7 @@ PanelEvents draw_planner_panel(const PanelContext& context, PlannerState& state)
     Frame frame{context, state, shown_query(workspace.planner_query(), workspace.selection()),
                 events};
     frame.query.is_drawn = true;
+    events.predicts_ahead = true;
     const PlannerResult* newest = workspace.slots().planner.view();
     frame.is_planning =
         error.empty() &&

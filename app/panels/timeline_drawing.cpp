@@ -2,6 +2,7 @@
 
 #include "app/widgets/fonts.h"
 #include "app/widgets/icons.h"
+#include "app/widgets/marks.h"
 #include "app/widgets/plot.h"
 #include "app/widgets/scoped.h"
 #include "app/widgets/text.h"
@@ -166,23 +167,50 @@ void draw_phases(ImDrawList* draw, const PlotMap& map, const profiler::TimelineT
     }
 }
 
-void draw_peaks(ImDrawList* draw, const PlotMap& map, const profiler::TimelineTrace& trace) {
+namespace {
+
+/// On a plate beside a point: at its right, or at its left where there is no room.
+void draw_marker_text(ImDrawList* draw, const PlotMap& map, ImVec2 point, ImU32 color,
+                      const std::string& text) {
+    const ImVec2 size = ImGui::CalcTextSize(text.c_str());
+    const float gap = px(10);
+    const bool to_left = point.x + gap + size.x + px(8) > map.right();
+    const ImVec2 corner{
+        std::round(to_left ? point.x - gap - size.x - px(10) : point.x + gap),
+        std::round(std::clamp(point.y - size.y / 2 - px(2), map.corner.y + phase_strip_height(),
+                              map.bottom() - size.y - px(4)))};
+    draw->AddRectFilled(corner, {corner.x + size.x + px(10), corner.y + size.y + px(4)},
+                        with_alpha(palette().popup, 0.92F), px(3));
+    draw->AddText({corner.x + px(5), corner.y + px(2)}, color, text.c_str());
+}
+
+void draw_limit(ImDrawList* draw, const PlotMap& map, const profiler::TimelineTrace& trace) {
+    const float y = std::round(map.y(trace.limit_bytes));
+    draw_dashed_line(draw, {map.corner.x, y}, {map.right(), y}, palette().bad, px(1.5F));
+    const ImVec2 size = ImGui::CalcTextSize(trace.limit_text.c_str());
+    draw->AddText({map.right() - size.x - px(5), y + px(2)}, palette().bad,
+                  trace.limit_text.c_str());
+}
+
+}  // namespace
+
+void draw_markers(ImDrawList* draw, const PlotMap& map, const profiler::TimelineTrace& trace) {
     const ScopedFont font(fonts().text, kSmallSize);
+    const auto point_of = [&](const profiler::PeakMarker& marker) {
+        return ImVec2{map.x(marker.time_ns), map.y(static_cast<double>(marker.bytes))};
+    };
+    if (trace.limit_bytes > 0) draw_limit(draw, map, trace);
+    if (const auto& end = trace.out_of_memory) {  // says more than the peak, which is near it
+        const ImVec2 point = point_of(*end);
+        draw_cross(draw, point, px(5), palette().bad);
+        return draw_marker_text(draw, map, point, palette().bad, end->text);
+    }
     for (const profiler::PeakMarker& peak : trace.peaks) {
         if (peak.time_ns < map.x_min || peak.time_ns > map.x_max) continue;
-        const ImVec2 point{map.x(peak.time_ns), map.y(static_cast<double>(peak.bytes))};
+        const ImVec2 point = point_of(peak);
         draw->AddCircleFilled(point, px(4.5F), palette().plot);
         draw->AddCircleFilled(point, px(3), palette().text);
-        const ImVec2 size = ImGui::CalcTextSize(peak.text.c_str());
-        const float gap = px(10);
-        const bool to_left = point.x + gap + size.x + px(8) > map.right();
-        const ImVec2 corner{
-            std::round(to_left ? point.x - gap - size.x - px(10) : point.x + gap),
-            std::round(std::clamp(point.y - size.y / 2 - px(2), map.corner.y + phase_strip_height(),
-                                  map.bottom() - size.y - px(4)))};
-        draw->AddRectFilled(corner, {corner.x + size.x + px(10), corner.y + size.y + px(4)},
-                            with_alpha(palette().popup, 0.92F), px(3));
-        draw->AddText({corner.x + px(5), corner.y + px(2)}, palette().text, peak.text.c_str());
+        draw_marker_text(draw, map, point, palette().text, peak.text);
     }
 }
 

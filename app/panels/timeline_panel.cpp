@@ -118,7 +118,9 @@ void setup_axes(Frame& frame, const VerticalAxis& y, bool with_time_labels) {
                       quiet | kFixedAxis);
     setup_time_axis(frame.time.limits, frame.state.start_ns, frame.state.end_ns,
                     static_cast<float>(frame.time.window.width_px));
-    setup_ticks(ImAxis_Y1, profiler::AxisUnit::kBytes, y.first_tick, y.max, y.ticks_px);
+    // What is sampled depends on the width of the plots: their labels must not change it.
+    setup_ticks(ImAxis_Y1, profiler::AxisUnit::kBytes, y.first_tick, y.max, y.ticks_px,
+                /*room_for=*/"-888 MiB");
     ImPlot::SetupAxisLimits(ImAxis_Y1, y.min, y.max, ImPlotCond_Always);
     ImPlot::SetupFinish();
 }
@@ -259,7 +261,7 @@ void draw_trace_plot(Frame& frame, size_t source, const TimelineLanes& lanes,
     if (tensor && tensor->in_b == (source == 1)) draw_tensor_lifetime(draw, map, *tensor);
     const auto& activity = frame.selection.activity;
     if (activity && activity->in_b == (source == 1)) draw_activity(draw, map, *activity);
-    draw_peaks(draw, map, trace);
+    draw_markers(draw, map, trace);
     handle_mouse(frame, map, source, hit);
     if (source == 0 || ImPlot::IsPlotHovered()) drag_range(frame.state.range, frame.events);
     draw_overlays(frame, draw, map);

@@ -4,7 +4,9 @@
 #include "profiler/planner/data/planner_data.h"
 #include "profiler/planner/plan.h"
 
+#include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <list>
 #include <memory>
 #include <mutex>
@@ -30,8 +32,8 @@ struct PlanQuestion {
     friend bool operator==(const PlanQuestion&, const PlanQuestion&) = default;
 };
 
-/// Answers from workers that stay, and keeps the traces of the last steps, so that a step that was
-/// traced before is answered at once. Any thread; several may ask at once.
+/// Answers from workers that stay. Keeps the traces of the last steps and the rows of the last
+/// plans, so that what was asked before is answered at once. Any thread; several may ask at once.
 class Predictor {
 public:
     /// Knows the GPUs of the program and of the user's folder. What is wrong there is the error of
@@ -41,9 +43,16 @@ public:
     Predictor(const Predictor&) = delete;
     Predictor& operator=(const Predictor&) = delete;
 
+    /// Gets the share of the recipes that are planned, in [0, 1]. Nothing more is traced once it
+    /// returns false; what lacks traces is then refused.
+    using Report = std::function<bool(double share)>;
+
     /// The plan points into this object.
     /// Errors: unknown names, a workload that no recipe can run, errors of the workers.
-    models::Result<profiler::Plan> plan(const PlanQuestion& question);
+    models::Result<profiler::Plan> plan(const PlanQuestion& question, const Report& report = {});
+
+    /// The rows of that plan that are known already, in any number. Does not wait.
+    profiler::Plan known_plan(const PlanQuestion& question);
 
     /// Whether the GPU can run the workload, at any batch. Errors: it cannot, or is not known.
     models::Result<void> check(const models::Workload& workload, const std::string& gpu) const;
@@ -56,6 +65,11 @@ public:
     const std::vector<profiler::Gpu>& gpus() const { return data_.gpus; }
     const profiler::PlannerData& data() const { return data_; }
 
+    /// How many steps the workers were asked to trace so far.
+    std::size_t traces_asked() const {
+        return for_plans_.traces_asked() + for_traces_.traces_asked();
+    }
+
     /// What the workers wrote to standard output and error.
     std::string log() const { return for_plans_.log() + for_traces_.log(); }
 
@@ -64,6 +78,14 @@ public:
 
 private:
     using TracePointer = std::shared_ptr<const profiler::Trace>;
+    /// A row that fits its GPU. It depends on nothing but this; the advice in other rows depends on
+    /// the whole plan.
+    struct KnownRow {
+        PlanQuestion question;  // without recipes
+        profiler::PlanRow row;
+    };
+    profiler::Plan known_rows(const PlanQuestion& question, profiler::PlanRequest& request);
+    void keep_rows(const PlanQuestion& question, const profiler::Plan& plan);
     profiler::StepSource cached_source();
     models::Result<TracePointer> trace(const profiler::StepToTrace& step);
     TracePointer find(const profiler::StepToTrace& step);
@@ -74,6 +96,7 @@ private:
     TraceWorkers for_traces_;
     std::mutex mutex_;
     std::list<std::pair<profiler::StepToTrace, TracePointer>> traces_;  // the newest first
+    std::list<KnownRow> rows_;                                          // likewise
 };
 
 /// The request behind a question; it points into `data`. Impossible recipes are left out as long as

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <iterator>
 #include <memory>
 #include <stdexcept>
 #include <string>
@@ -21,12 +22,6 @@ using TracePointer = std::shared_ptr<const Trace>;
 constexpr std::chrono::minutes kTimeout{5};
 constexpr int64_t kWarmupSteps = 1;
 
-std::vector<VirtualCard> cards_of(const std::vector<const Gpu*>& gpus) {
-    std::vector<VirtualCard> cards;
-    for (const Gpu* gpu : gpus) cards.push_back(virtual_card(*gpu));
-    return cards;
-}
-
 /// Whether the worker ended without an answer. What it refuses names a field; memory that ran out
 /// is an answer too.
 bool is_of_a_dead_worker(const models::Error& error) {
@@ -35,8 +30,8 @@ bool is_of_a_dead_worker(const models::Error& error) {
 
 }  // namespace
 
-models::Result<WorkerClient> WorkerStarter::start() {
-    Start job([this] { return start_worker_on(cards_); });
+models::Result<WorkerClient> WorkerStarter::start(std::vector<VirtualCard> cards) {
+    Start job([cards = std::move(cards)] { return start_worker_on(cards); });
     auto result = job.get_future();
     {
         const std::lock_guard lock(mutex_);
@@ -61,7 +56,7 @@ void WorkerStarter::run(const std::stop_token& stop) {
 }
 
 TraceWorkers::TraceWorkers(std::vector<const Gpu*> gpus, TraceDetail detail)
-    : gpus_(std::move(gpus)), detail_(detail), starter_(cards_of(gpus_)) {}
+    : gpus_(std::move(gpus)), detail_(detail) {}
 
 void TraceWorkers::cancel() {
     cancelled_ = true;
@@ -86,19 +81,30 @@ std::string TraceWorkers::log() const {
     return text;
 }
 
-models::Result<TraceWorkers::Worker*> TraceWorkers::borrow() {
+std::vector<VirtualCard> TraceWorkers::cards_of(std::size_t group) const {
+    const std::size_t begin = group * kMostVirtualCards;
+    const std::size_t end = std::min(gpus_.size(), begin + kMostVirtualCards);
+    std::vector<VirtualCard> cards;
+    for (std::size_t i = begin; i < end; ++i) cards.push_back(virtual_card(*gpus_[i]));
+    return cards;
+}
+
+models::Result<TraceWorkers::Worker*> TraceWorkers::borrow(std::size_t group) {
     {
         const std::lock_guard lock(mutex_);
-        if (!idle_.empty()) {
-            Worker* const worker = idle_.back();
-            idle_.pop_back();
+        const auto newest =
+            std::find_if(idle_.rbegin(), idle_.rend(),
+                         [group](const Worker* worker) { return worker->group == group; });
+        if (newest != idle_.rend()) {
+            Worker* const worker = *newest;
+            idle_.erase(std::next(newest).base());
             return worker;
         }
     }
-    auto client = starter_.start();
+    auto client = starter_.start(cards_of(group));
     if (!client) return tl::unexpected(client.error());
     const std::lock_guard lock(mutex_);
-    Worker& worker = workers_.emplace_back(Worker{std::move(*client), newest_});
+    Worker& worker = workers_.emplace_back(Worker{std::move(*client), group, newest_});
     newest_ = &worker;
     // A `cancel` before the line above has missed this worker.
     if (cancelled_) worker.client.cancel();
@@ -118,9 +124,11 @@ std::size_t TraceWorkers::index_of(const Gpu* gpu) const {
 }
 
 models::Result<TracePointer> TraceWorkers::trace(const StepToTrace& step) {
+    ++traces_asked_;
+    const std::size_t group = index_of(step.gpu) / kMostVirtualCards;
     for (;;) {
         if (cancelled_) return models::fail("The plan was cancelled.");
-        const auto worker = borrow();
+        const auto worker = borrow(group);
         if (!worker) return tl::unexpected(worker.error());
         const bool was_idle = (*worker)->client.has_begun();
         auto trace = trace_with(**worker, step);
@@ -134,13 +142,14 @@ models::Result<TracePointer> TraceWorkers::trace(const StepToTrace& step) {
 models::Result<TracePointer> TraceWorkers::trace_with(Worker& worker, const StepToTrace& step) {
     const std::size_t index = index_of(step.gpu);
     const bool is_capture = detail_ == TraceDetail::kForCapture;
-    auto trace = request_predicted_step(worker.client,
-                                        {.workload = step.workload,
-                                         .gpu_index = static_cast<int64_t>(index),
-                                         .capability = virtual_card(*gpus_[index]).capability,
-                                         .warmup_steps = is_capture ? kWarmupSteps : 0,
-                                         .records_kernels = is_capture},
-                                        {.timeout = kTimeout});
+    auto trace =
+        request_predicted_step(worker.client,
+                               {.workload = step.workload,
+                                .gpu_index = static_cast<int64_t>(index % kMostVirtualCards),
+                                .capability = virtual_card(*gpus_[index]).capability,
+                                .warmup_steps = is_capture ? kWarmupSteps : 0,
+                                .records_kernels = is_capture},
+                               {.timeout = kTimeout});
     if (trace) {
         give_back(worker);
         return std::make_shared<const Trace>(std::move(*trace));

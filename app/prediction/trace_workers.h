@@ -13,7 +13,6 @@
 #include <mutex>
 #include <string>
 #include <thread>
-#include <utility>
 #include <vector>
 
 /// Workers that trace steps on virtual GPUs, from which plans and predictions are made.
@@ -23,17 +22,13 @@ namespace app {
 /// object must outlive its workers.
 class WorkerStarter {
 public:
-    /// `cards` are the GPUs of each worker.
-    explicit WorkerStarter(std::vector<profiler::VirtualCard> cards) : cards_(std::move(cards)) {}
-
-    /// Any thread.
-    models::Result<profiler::WorkerClient> start();
+    /// A worker that finds `cards` as its devices. Any thread.
+    models::Result<profiler::WorkerClient> start(std::vector<profiler::VirtualCard> cards);
 
 private:
     using Start = std::packaged_task<models::Result<profiler::WorkerClient>()>;
     void run(const std::stop_token& stop);
 
-    const std::vector<profiler::VirtualCard> cards_;
     std::mutex mutex_;
     std::condition_variable_any has_work_;
     std::list<Start> waiting_;
@@ -46,7 +41,8 @@ enum class TraceDetail : uint8_t {
 };
 
 /// Workers that trace steps on virtual GPUs. A thread borrows a worker for one trace: an idle one,
-/// or a new one if all are busy. Threads may end; their workers stay.
+/// or a new one if all are busy. Threads may end; their workers stay. A process sees only some tens
+/// of GPUs, so each worker has the GPUs of one group.
 class TraceWorkers {
 public:
     /// Traces each step on the one of `gpus` that the step names, or else on the first. `gpus` is
@@ -65,13 +61,17 @@ public:
 
     /// How many workers were started so far.
     std::size_t started() const;
+    /// How many steps were asked for so far.
+    std::size_t traces_asked() const { return traces_asked_; }
 
 private:
     struct Worker {
         profiler::WorkerClient client;
+        std::size_t group = 0;    // of GPUs that it sees
         Worker* older = nullptr;  // the worker that was started before
     };
-    models::Result<Worker*> borrow();
+    std::vector<profiler::VirtualCard> cards_of(std::size_t group) const;
+    models::Result<Worker*> borrow(std::size_t group);
     void give_back(Worker& worker);
     /// Throws std::invalid_argument for a GPU that the workers do not have.
     std::size_t index_of(const profiler::Gpu* gpu) const;
@@ -87,6 +87,7 @@ private:
     std::vector<Worker*> idle_;
     std::atomic<Worker*> newest_ = nullptr;  // of workers_; a signal handler cannot take a lock
     std::atomic<bool> cancelled_ = false;
+    std::atomic<std::size_t> traces_asked_ = 0;
 };
 
 }  // namespace app

@@ -41,6 +41,29 @@ private:
     std::vector<std::string> unread_;
 };
 
+std::vector<std::string> to_texts(const std::vector<std::filesystem::path>& paths) {
+    std::vector<std::string> texts;
+    for (const auto& path : paths) texts.push_back(path.string());
+    return texts;
+}
+
+void read_paths(Reader& reader, const char* key, std::vector<std::filesystem::path>& paths) {
+    std::vector<std::string> texts;
+    reader.read(key, texts);
+    paths.assign(texts.begin(), texts.end());
+}
+
+void read_session(Reader& reader, Session& session) {
+    std::string a, b;
+    read_paths(reader, "open_files", session.files);
+    reader.read("a", a);
+    reader.read("b", b);
+    reader.read("gpu", session.gpu);
+    reader.read("planner", session.planner);
+    session.a = a;
+    session.b = b;
+}
+
 }  // namespace
 
 void Settings::remember_file(const std::filesystem::path& file) {
@@ -96,9 +119,8 @@ LoadedSettings load_settings(const std::filesystem::path& file) {
     reader.read("text_scale", settings.text_scale);
     reader.read("reload_changed_files", settings.reload_changed_files);
     reader.read("keys", settings.keys);
-    std::vector<std::string> files;
-    reader.read("recent_files", files);
-    settings.recent_files.assign(files.begin(), files.end());
+    read_paths(reader, "recent_files", settings.recent_files);
+    read_session(reader, settings.session);
     settings.window_width = std::clamp(settings.window_width, 720, 16384);
     settings.window_height = std::clamp(settings.window_height, 480, 16384);
     settings.text_scale = std::clamp(settings.text_scale, 1.0F, Settings::kMostTextScale);
@@ -112,8 +134,6 @@ LoadedSettings load_settings(const std::filesystem::path& file) {
 
 void save_settings(const Settings& settings, const std::filesystem::path& file) {
     if (file.empty()) return;
-    std::vector<std::string> files;
-    for (const auto& path : settings.recent_files) files.push_back(path.string());
     const Json json{{"dark", settings.dark},
                     {"window_width", settings.window_width},
                     {"window_height", settings.window_height},
@@ -125,7 +145,12 @@ void save_settings(const Settings& settings, const std::filesystem::path& file) 
                     {"text_scale", settings.text_scale},
                     {"reload_changed_files", settings.reload_changed_files},
                     {"keys", settings.keys},
-                    {"recent_files", files}};
+                    {"recent_files", to_texts(settings.recent_files)},
+                    {"open_files", to_texts(settings.session.files)},
+                    {"a", settings.session.a.string()},
+                    {"b", settings.session.b.string()},
+                    {"gpu", settings.session.gpu},
+                    {"planner", settings.session.planner}};
     std::error_code error;
     std::filesystem::create_directories(file.parent_path(), error);
     // The window works without saved settings.

@@ -10,6 +10,17 @@
 /// What the window remembers between starts. ImGui itself saves the layout.
 namespace app {
 
+/// What was open when a window ended.
+struct Session {
+    std::vector<std::filesystem::path> files;  // of the open traces
+    std::filesystem::path a;                   // of these; empty: none
+    std::filesystem::path b;
+    std::string gpu;                             // for which recipes are planned; its id
+    std::map<std::string, std::string> planner;  // the Planner's step; empty: that of A
+
+    friend bool operator==(const Session&, const Session&) = default;
+};
+
 struct Settings {
     static constexpr size_t kMaxRecentFiles = 12;
 
@@ -21,8 +32,9 @@ struct Settings {
     /// What further windows show, by window id: the fields of their queries.
     std::map<std::string, std::map<std::string, std::string>> further_windows;
     std::map<std::string, std::string> capture_form;  // by field name
-    std::string layout_placement;                     // of the last default layout
-    bool layout_is_compact = false;                   // whether that layout was for a small window
+    Session session;
+    std::string layout_placement;       // of the last default layout
+    bool layout_is_compact = false;     // whether that layout was for a small window
     float text_scale = 1;               // of text and everything around it; 1 to kMostTextScale
     bool reload_changed_files = false;  // without asking
     std::map<std::string, std::string> keys;  // of commands, where they are not the defaults

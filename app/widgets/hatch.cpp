@@ -44,11 +44,9 @@ void draw_dots(ImDrawList* draw, ImVec2 a, ImVec2 b, ImU32 ink, float spacing) {
     }
 }
 
-void fill_hatched(ImDrawList* draw, ImVec2 upper_left, ImVec2 lower_right, ImU32 fill, Hatch hatch,
-                  float alpha, float spacing) {
-    draw->AddRectFilled(upper_left, lower_right, with_alpha(fill, alpha));
+void draw_hatch(ImDrawList* draw, ImVec2 upper_left, ImVec2 lower_right, Hatch hatch, ImU32 ink,
+                float spacing) {
     if (hatch == Hatch::kNone) return;
-    const ImU32 ink = with_alpha(ink_on(fill), 0.26F * alpha);
     draw->PushClipRect(upper_left, lower_right, true);
     if (hatch == Hatch::kDots) {
         draw_dots(draw, upper_left, lower_right, ink, spacing);
@@ -56,6 +54,20 @@ void fill_hatched(ImDrawList* draw, ImVec2 upper_left, ImVec2 lower_right, ImU32
         draw_lines(draw, upper_left, lower_right, hatch, ink, spacing);
     }
     draw->PopClipRect();
+}
+
+void fill_hatched(ImDrawList* draw, ImVec2 upper_left, ImVec2 lower_right, ImU32 fill, Hatch hatch,
+                  float alpha, float spacing) {
+    draw->AddRectFilled(upper_left, lower_right, with_alpha(fill, alpha));
+    draw_hatch(draw, upper_left, lower_right, hatch, with_alpha(ink_on(fill), 0.26F * alpha),
+               spacing);
+}
+
+void fill_pale(ImDrawList* draw, ImVec2 upper_left, ImVec2 lower_right, ImU32 color, Hatch hatch,
+               float alpha, float spacing) {
+    draw->AddRectFilled(upper_left, lower_right, with_alpha(color, 0.16F * alpha));
+    draw_hatch(draw, upper_left, lower_right, hatch, with_alpha(color, 0.55F * alpha), spacing);
+    draw->AddRect(upper_left, lower_right, with_alpha(color, alpha), 0, px(1));
 }
 
 }  // namespace
@@ -105,11 +117,13 @@ void draw_recipe_marker(ImDrawList* draw, ImVec2 center, float radius, size_t in
 }
 
 void fill_predicted(ImDrawList* draw, ImVec2 upper_left, ImVec2 lower_right, ImU32 color) {
-    draw->AddRectFilled(upper_left, lower_right, with_alpha(color, 0.16F));
-    draw->PushClipRect(upper_left, lower_right, true);
-    draw_lines(draw, upper_left, lower_right, Hatch::kDiagonal, with_alpha(color, 0.55F), px(6));
-    draw->PopClipRect();
-    draw->AddRect(upper_left, lower_right, color, 0, px(1));
+    fill_pale(draw, upper_left, lower_right, color, Hatch::kDiagonal, 1, px(6));
+}
+
+void fill_predicted_category(ImDrawList* draw, ImVec2 upper_left, ImVec2 lower_right,
+                             profiler::Category category, float alpha, float spacing) {
+    fill_pale(draw, upper_left, lower_right, category_color(category), profiler::hatch_of(category),
+              alpha, spacing);
 }
 
 }  // namespace app

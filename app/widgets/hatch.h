@@ -11,6 +11,10 @@ namespace app {
 void fill_category(ImDrawList* draw, ImVec2 upper_left, ImVec2 lower_right,
                    profiler::Category category, float alpha, float spacing);
 
+/// The same for what is predicted: pale and with an outline.
+void fill_predicted_category(ImDrawList* draw, ImVec2 upper_left, ImVec2 lower_right,
+                             profiler::Category category, float alpha, float spacing);
+
 /// Fills a rectangle with a recipe's colour, and with its pattern where recipes share a colour.
 void fill_recipe(ImDrawList* draw, ImVec2 upper_left, ImVec2 lower_right, size_t index,
                  float alpha = 1);

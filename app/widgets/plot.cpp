@@ -24,7 +24,8 @@ void thin_out(std::vector<profiler::Tick>& ticks, double px_per_unit) {
 
 }  // namespace
 
-void setup_ticks(ImAxis axis, profiler::AxisUnit unit, double min, double max, float length_px) {
+void setup_ticks(ImAxis axis, profiler::AxisUnit unit, double min, double max, float length_px,
+                 const char* room_for) {
     const bool vertical = axis >= ImAxis_Y1;
     const int count =
         std::clamp(static_cast<int>(length_px / px(vertical ? 26 : 84)), vertical ? 3 : 2, 64);
@@ -32,7 +33,9 @@ void setup_ticks(ImAxis axis, profiler::AxisUnit unit, double min, double max, f
     if (vertical) thin_out(ticks, static_cast<double>(length_px) / (max - min));
     std::vector<double> values;
     std::vector<const char*> labels;
-    for (const profiler::Tick& tick : ticks) {
+    const float least_width = ImGui::CalcTextSize(room_for).x;
+    for (profiler::Tick& tick : ticks) {
+        while (ImGui::CalcTextSize(tick.label.c_str()).x < least_width) tick.label.insert(0, " ");
         values.push_back(tick.value);
         labels.push_back(tick.label.c_str());
     }

@@ -7,9 +7,10 @@
 /// ImPlot with ticks from profiler/view/axis.h.
 namespace app {
 
-/// Labelled ticks for an axis of `length_px` pixels; how many fit depends on the unit. Between
-/// BeginPlot and SetupFinish.
-void setup_ticks(ImAxis axis, profiler::AxisUnit unit, double min, double max, float length_px);
+/// Labelled ticks for an axis of `length_px` pixels; how many fit depends on the unit. Labels take
+/// the width of `room_for` or more. Between BeginPlot and SetupFinish.
+void setup_ticks(ImAxis axis, profiler::AxisUnit unit, double min, double max, float length_px,
+                 const char* room_for = "");
 
 inline constexpr ImPlotFlags kPlainPlot =
     ImPlotFlags_NoTitle | ImPlotFlags_NoLegend | ImPlotFlags_NoMouseText | ImPlotFlags_NoMenus;

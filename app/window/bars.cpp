@@ -13,6 +13,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cctype>
 #include <cmath>
 #include <string>
 #include <utility>
@@ -51,31 +52,45 @@ void draw_menu(Ui& ui, Menu menu) {
 /// next line.)
 float line_end() { return ImGui::GetItemRectMax().x - ImGui::GetWindowPos().x; }
 
-/// A change of bytes from A to B in the tool bar.
+/// A change from A to B in the tool bar.
 struct ChangeLine {
-    const char* label = "";
+    std::string label;
     std::string text;  // "-30.0 %"; empty when A has none
     ImU32 color = 0;
 };
 
-ChangeLine change_line(const char* label, int64_t from_bytes, int64_t to_bytes) {
-    if (from_bytes <= 0) return {label, "", 0};
+ChangeLine change_line(std::string label, int64_t from_bytes, int64_t to_bytes) {
+    if (from_bytes <= 0) return {std::move(label), "", 0};
     const double ratio =
         static_cast<double>(to_bytes - from_bytes) / static_cast<double>(from_bytes);
     const bool equal = std::abs(ratio) < 0.0005;  // reads as 0.0 %
     const ImU32 tone = ratio < 0 ? palette().good : palette().bad;
-    return {label, profiler::format_percent(ratio, true), equal ? palette().text : tone};
+    return {std::move(label), profiler::format_percent(ratio, true), equal ? palette().text : tone};
 }
 
-std::vector<ChangeLine> changes(const Selection& selection) {
+/// Green where B needs less, or does more.
+ChangeLine change_line(const profiler::LayerFigure& figure) {
+    const bool is_good = (figure.sign > 0) == figure.more_is_good;
+    const ImU32 tone = figure.sign == 0 ? palette().text : is_good ? palette().good : palette().bad;
+    std::string label = figure.label;
+    label.front() = static_cast<char>(std::toupper(static_cast<unsigned char>(label.front())));
+    return {std::move(label), figure.difference.empty() ? "same" : figure.difference, tone};
+}
+
+/// The most important one first: where there is too little room, the last ones are left out.
+std::vector<ChangeLine> changes(const Workspace& workspace) {
+    const Selection& selection = workspace.selection();
     if (!selection.a || !selection.b || !selection.b->has_step) return {};
     const Document &a = *selection.a, &b = *selection.b;
     if (a.workload != b.workload) return {};      // the steps differ, so a change means nothing
     if (a.is_cut_off || b.is_cut_off) return {};  // nobody knows what it would have needed
     std::vector<ChangeLine> lines{
-        change_line("Peak", a.report->peak.allocated_bytes, b.report->peak.allocated_bytes),
-        change_line("Saved for backward", a.report->ledger.total_bytes,
-                    b.report->ledger.total_bytes)};
+        change_line("Peak", a.report->peak.allocated_bytes, b.report->peak.allocated_bytes)};
+    for (const profiler::LayerFigure& figure : workspace.pair_figures()) {
+        lines.push_back(change_line(figure));
+    }
+    lines.push_back(change_line("Saved for backward", a.report->ledger.total_bytes,
+                                b.report->ledger.total_bytes));
     std::erase_if(lines, [](const ChangeLine& line) { return line.text.empty(); });
     return lines;
 }
@@ -255,7 +270,7 @@ void draw_tool_bar(Ui& ui) {
         const Selection& selection = ui.workspace.selection();
         BarPlan plan{.with_search = line_end() + right_end_width(true) < ImGui::GetWindowWidth()};
         if (selection.a) {
-            const std::vector<ChangeLine> lines = changes(selection);
+            const std::vector<ChangeLine> lines = changes(ui.workspace);
             plan = plan_bar(selection, lines, line_end());
             draw_a_and_b(ui, plan, lines);
         }
@@ -264,14 +279,39 @@ void draw_tool_bar(Ui& ui) {
     ImGui::End();
 }
 
-void draw_status_bar(const Ui& ui) {
+/// What the user waits for, how far it is, and a button that ends it. Returns its width.
+float draw_work(Ui& ui) {
+    const auto work = ui.workspace.work();
+    if (!work) return 0;
+    const float cross = ImGui::GetTextLineHeight(), bar = em(6), gap = px(6);
+    const std::string what = fit_to(work->text + " ...", em(24));
+    const float width = text_width(what) + bar + cross + 3 * gap;
+    ImGui::SetCursorPosX(ImGui::GetCursorPosX() + ImGui::GetContentRegionAvail().x - width + gap);
+    dim_text(what);
+    ImGui::SameLine(0, gap);
+    const float share = work->share ? static_cast<float>(*work->share)
+                                    : -static_cast<float>(ImGui::GetTime());  // it moves
+    ImGui::ProgressBar(share, {bar, ImGui::GetTextLineHeight()}, "");
+    ImGui::SameLine(0, gap);
+    const ScopedColor quiet(ImGuiCol_Button, 0);
+    const ScopedStyle no_padding(ImGuiStyleVar_FramePadding, {0, 0});
+    if (ImGui::Button(ICON_XMARK "###cancel_work", {cross, cross})) {
+        ui.workspace.apply({.cancel_work = true});
+    }
+    ImGui::SetItemTooltip("Stop");
+    return width;
+}
+
+void draw_status_bar(Ui& ui) {
     const ScopedStyle padding(ImGuiStyleVar_WindowPadding, {px(10), px(3)});
     const ScopedStyle border(ImGuiStyleVar_WindowBorderSize, 0.0F);
     const ScopedStyle rounding(ImGuiStyleVar_WindowRounding, 0.0F);
     const ScopedColor ground(ImGuiCol_WindowBg, palette().background);
     const ScopedFont small(fonts().text, kSmallSize);
     if (begin_bar("##status", ImGuiDir_Down, ImGui::GetTextLineHeight() + px(8))) {
-        const float room = ImGui::GetContentRegionAvail().x;
+        const float x = ImGui::GetCursorPosX(), y = ImGui::GetCursorPosY();
+        const float room = ImGui::GetContentRegionAvail().x - draw_work(ui);
+        ImGui::SetCursorPos({x, y});
         std::string selected = describe_selection(ui.workspace.selection());
         if (const std::string found = describe_found(ui); !found.empty()) {
             selected = found + "  ·  F3 shows the next one  ·  " + selected;

@@ -13,6 +13,6 @@ std::string describe_selection(const Selection& selection);
 
 void draw_menu_bar(Ui& ui);
 void draw_tool_bar(Ui& ui);
-void draw_status_bar(const Ui& ui);
+void draw_status_bar(Ui& ui);
 
 }  // namespace app

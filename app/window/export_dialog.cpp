@@ -126,9 +126,7 @@ void run_export(Ui& ui, const ExportTarget& target, const fs::path& file) {
 }
 
 void copy(Ui& ui, const PanelTable& table, std::string (*to_text)(const profiler::DataTable&)) {
-    const profiler::DataTable data = table.make();
-    ImGui::SetClipboardText(to_text(data).c_str());
-    ui.workspace.notify(profiler::Severity::kInfo, "Copied " + table.title + ".");
+    ui.workspace.copy_table(table.make, to_text, table.title);
 }
 
 void draw_table_items(Ui& ui, const PanelTable& table) {

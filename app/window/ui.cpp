@@ -6,6 +6,7 @@
 #include "app/widgets/theme.h"
 #include "app/window/bars.h"
 #include "app/window/layout.h"
+#include "app/window/session.h"
 #include "profiler/formats/trace_formats.h"
 
 #include <fmt/format.h>
@@ -154,6 +155,7 @@ void take_news(Ui& ui) {
         ui.settings.remember_file(file);
         drop_reload(ui.toasts, file);
     }
+    if (const auto text = ui.workspace.take_copied()) ImGui::SetClipboardText(text->c_str());
     for (Notice& notice : ui.workspace.take_notices()) add_toast(ui.toasts, std::move(notice));
 }
 
@@ -166,6 +168,7 @@ void set_up(Ui& ui, Settings settings) {
         ui.workspace.notify(profiler::Severity::kWarning, std::move(sentence));
     }
     ui.panels.capture.form = form_from_fields(ui.settings.capture_form);
+    restore_choices(ui.workspace, ui.settings.session);
     restore_windows(ui);
 }
 
@@ -173,6 +176,7 @@ Settings current_settings(const Ui& ui) {
     Settings settings = ui.settings;
     settings.capture_form = to_fields(ui.panels.capture.form);
     settings.keys = changed_keys(ui.actions);
+    settings.session = session_of(ui.workspace);
     remember_windows(ui, settings);
     return settings;
 }

@@ -58,6 +58,13 @@ DocumentPtr Documents::add(DocumentPtr document) {
     return nullptr;
 }
 
+std::vector<DocumentPtr> Documents::with_trial(const DocumentPtr& trial) const {
+    std::vector<DocumentPtr> documents = open_;
+    if (trial_ != trial) std::erase(documents, trial_);
+    if (trial && !is_open(trial)) documents.push_back(trial);
+    return documents;
+}
+
 std::vector<DocumentPtr> Documents::take_loaded() {
     std::vector<DocumentPtr> loaded;
     for (auto& result : loader_.take()) {

@@ -4,6 +4,7 @@
 #include "app/workspace/job_queue.h"
 #include "app/workspace/notice.h"
 
+#include <algorithm>
 #include <filesystem>
 #include <optional>
 #include <utility>
@@ -24,6 +25,22 @@ public:
     /// Adds a document; returns the document of the same file that it replaces, or null.
     DocumentPtr add(DocumentPtr document);
     void close(const DocumentPtr& document) { std::erase(open_, document); }
+
+    /// The prediction that stands for what the user tries; the next one takes its place. Null:
+    /// there is none, or the user keeps it.
+    DocumentPtr trial() const { return is_open(trial_) ? trial_ : nullptr; }
+    /// The documents that are open with another trial, or with none (null).
+    std::vector<DocumentPtr> with_trial(const DocumentPtr& trial) const;
+    void show_trial(const DocumentPtr& trial) {
+        open_ = with_trial(trial);
+        trial_ = trial;
+    }
+    /// Lets the trial stay, like a file that was opened.
+    void keep_trial() { trial_ = nullptr; }
+
+    bool is_open(const DocumentPtr& document) const {
+        return document && std::find(open_.begin(), open_.end(), document) != open_.end();
+    }
     void cancel_loading() { loader_.cancel(); }
 
     const std::vector<DocumentPtr>& all() const { return open_; }
@@ -40,6 +57,7 @@ private:
     void open_folder(const std::filesystem::path& folder);
 
     std::vector<DocumentPtr> open_;
+    DocumentPtr trial_;
     std::vector<Notice> notices_;
     JobQueue<DocumentPtr> loader_{Waiting::kKeep};
 };

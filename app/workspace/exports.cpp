@@ -18,12 +18,12 @@ models::Result<void> Exports::start(const fs::path& file, const ChartLook& look,
     if (!format) return tl::unexpected(format.error());
     queue_.start("Exporting",
                  [file, look, format = *format,
-                  write = std::move(write)](const auto&) -> models::Result<std::string> {
+                  write = std::move(write)](const auto&) -> models::Result<Done> {
                      const auto written =
                          write(look.dark ? profiler::dark_theme() : profiler::light_theme(),
                                {.format = format, .png_scale = look.png_scale});
                      if (!written) return tl::unexpected(written.error());
-                     return fmt::format("Wrote {}.", file.string());
+                     return Done{fmt::format("Wrote {}.", file.string())};
                  });
     return {};
 }
@@ -56,24 +56,32 @@ models::Result<void> Exports::table(std::function<profiler::DataTable()> make,
         return models::fail("{} ends neither in .csv nor in .tsv nor in .json: name such a file.",
                             file.filename().string());
     }
-    queue_.start(
-        "Exporting",
-        [file, extension, make = std::move(make)](const auto&) -> models::Result<std::string> {
-            const profiler::DataTable table = make();
-            const std::string text = extension == ".json"  ? profiler::to_json(table)
-                                     : extension == ".tsv" ? profiler::to_tsv(table)
-                                                           : profiler::to_csv(table);
-            const auto written = profiler::write_file(file, text);
-            if (!written) return tl::unexpected(written.error());
-            return fmt::format("Wrote {}.", file.string());
-        });
+    queue_.start("Exporting",
+                 [file, extension, make = std::move(make)](const auto&) -> models::Result<Done> {
+                     const profiler::DataTable table = make();
+                     const std::string text = extension == ".json"  ? profiler::to_json(table)
+                                              : extension == ".tsv" ? profiler::to_tsv(table)
+                                                                    : profiler::to_csv(table);
+                     const auto written = profiler::write_file(file, text);
+                     if (!written) return tl::unexpected(written.error());
+                     return Done{fmt::format("Wrote {}.", file.string())};
+                 });
     return {};
+}
+
+void Exports::copy(std::function<profiler::DataTable()> make,
+                   std::string (*to_text)(const profiler::DataTable&), const std::string& title) {
+    queue_.start("Copying",
+                 [make = std::move(make), to_text, title](const auto&) -> models::Result<Done> {
+                     return Done{fmt::format("Copied {}.", title), to_text(make())};
+                 });
 }
 
 std::vector<Notice> Exports::take_notices() {
     std::vector<Notice> notices;
-    for (const auto& ended : queue_.take()) {
-        notices.push_back(ended ? Notice{profiler::Severity::kInfo, *ended}
+    for (auto& ended : queue_.take()) {
+        if (ended && ended->copied) copied_ = std::move(ended->copied);
+        notices.push_back(ended ? Notice{profiler::Severity::kInfo, ended->sentence}
                                 : Notice{profiler::Severity::kError, ended.error().message});
     }
     return notices;

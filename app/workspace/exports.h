@@ -10,7 +10,9 @@
 #include <filesystem>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace app {
@@ -36,6 +38,12 @@ public:
     models::Result<void> table(std::function<profiler::DataTable()> make,
                                const std::filesystem::path& file);
 
+    /// The table as a text for the clipboard, which only the frame thread may fill.
+    void copy(std::function<profiler::DataTable()> make,
+              std::string (*to_text)(const profiler::DataTable&), const std::string& title);
+
+    /// What was copied since the last call; empty: nothing.
+    std::optional<std::string> take_copied() { return std::exchange(copied_, std::nullopt); }
     /// How the exports ended that have finished since the last call.
     std::vector<Notice> take_notices();
     bool busy() const { return queue_.busy(); }
@@ -46,7 +54,12 @@ private:
     models::Result<void> start(const std::filesystem::path& file, const ChartLook& look,
                                Write write);
 
-    JobQueue<std::string> queue_{Waiting::kKeep};
+    struct Done {
+        std::string sentence;
+        std::optional<std::string> copied = {};
+    };
+    JobQueue<Done> queue_{Waiting::kKeep};
+    std::optional<std::string> copied_;
 };
 
 }  // namespace app

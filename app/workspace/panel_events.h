@@ -27,8 +27,8 @@ struct PanelEvents {
     std::optional<size_t> column;  // of the comparison: its trace becomes B, unless it is A already
     std::optional<profiler::Category> category;  // select it, or no category if it is selected
     std::optional<std::optional<profiler::TimeRange>> range;
-    std::optional<std::optional<double>> moment_ns;  // on the shared time axis
-    std::optional<profiler::LayerRange> layers;
+    std::optional<std::optional<double>> moment_ns;             // on the shared time axis
+    std::optional<std::optional<profiler::LayerRange>> layers;  // none: a middle one
     std::optional<PickedTensor> tensor;
     bool clear_tensor = false;
     std::optional<PickedActivity> activity;
@@ -53,7 +53,10 @@ struct PanelEvents {
     std::optional<MovementQuery> movement_query;
     // recipes
     std::optional<std::string> try_recipe;  // to see as B; text of models::to_text
-    bool predicts_ahead = false;            // predict the recipes that are one switch away
+    bool predicts_ahead = false;            // make what is one switch away
+    bool keep_trial = false;
+    bool cancel_work = false;  // what Workspace::work names
+    bool plan_again = false;   // what was cancelled
     // capture
     std::optional<CaptureForm> start_capture;
     bool cancel_capture = false;

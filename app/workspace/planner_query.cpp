@@ -1,5 +1,6 @@
 #include "app/workspace/planner_query.h"
 
+#include "models/config/layer_recipes.h"
 #include "models/config/switches.h"
 
 #include <fmt/format.h>
@@ -27,6 +28,17 @@ std::string with_optimizer(const std::string& recipe, models::Optimizer optimize
     return fmt::format("{},optimizer={}", recipe, models::name_of(optimizer));
 }
 
+bool is_preset(const std::string& recipe) {
+    const auto& presets = models::recipe_presets();
+    return std::any_of(presets.begin(), presets.end(),
+                       [&](const auto& preset) { return preset.name == recipe; });
+}
+
+std::string canonical(const std::string& recipe) {
+    const auto parsed = models::parse_layer_recipes(recipe);
+    return parsed ? models::to_text(*parsed) : recipe;
+}
+
 }  // namespace
 
 std::vector<std::string> recipe_texts(const PlannerQuery& query) {
@@ -35,6 +47,38 @@ std::vector<std::string> recipe_texts(const PlannerQuery& query) {
         texts.push_back(with_optimizer(recipe, query.optimizer));
     }
     return texts;
+}
+
+size_t index_of_recipe(const PlannerQuery& query, const std::string& text) {
+    const std::vector<std::string> texts = recipe_texts(query);
+    const auto found = std::find(texts.begin(), texts.end(), text);
+    return found != texts.end() ? static_cast<size_t>(found - texts.begin()) : 0;
+}
+
+size_t switch_recipe(std::vector<std::string>& recipes, size_t from, const std::string& to) {
+    const auto place = [&](auto at) { return static_cast<size_t>(at - recipes.begin()); };
+    const auto old = recipes.begin() + static_cast<std::ptrdiff_t>(from);
+    const bool is_own = !is_preset(*old);
+    const auto known = std::find_if(recipes.begin(), recipes.end(), [&](const std::string& one) {
+        return canonical(one) == canonical(to);
+    });
+    if (known == recipes.end()) {
+        if (!is_own) return place(recipes.insert(old + 1, to));
+        *old = to;
+        return from;
+    }
+    const size_t at = place(known);
+    if (!is_own || at == from) return at;
+    recipes.erase(old);
+    return at < from ? at : at - 1;
+}
+
+bool is_step_of(const PlannerQuery& query, const Document& document) {
+    if (!document.step) return false;
+    models::Workload step = *document.step;
+    step.batch_size = query.workload.batch_size;
+    step.gradient_accumulation_steps = query.workload.gradient_accumulation_steps;
+    return models::comparable(step, query.workload);
 }
 
 const ModelConfig& preset_of(const ModelConfig& model) {
@@ -112,6 +156,7 @@ CaptureForm capture_form_of(const PlannerQuery& query, CaptureForm form) {
     const auto other_than = [](int64_t preset_size, int64_t size) {
         return size == preset_size ? 0 : size;
     };
+    form.device = CaptureForm().device;
     form.model = preset.name;
     form.num_layers = other_than(preset.num_layers, model.num_layers);
     form.sizes = {
@@ -130,8 +175,9 @@ CaptureForm capture_form_of(const PlannerQuery& query, CaptureForm form) {
     return form;
 }
 
-PlannerResult build_planner(Predictor& predictor, const PlanQuestion& question) {
-    const auto plan = predictor.plan(question);
+PlannerResult build_planner(Predictor& predictor, const PlanQuestion& question,
+                            const Predictor::Report& report) {
+    const auto plan = predictor.plan(question, report);
     if (!plan) return {question, {}, plan.error().message};
     return {question, profiler::build_planner_view(*plan), {}};
 }

@@ -6,6 +6,7 @@
 #include "models/config/workload.h"
 #include "profiler/view/planner_view.h"
 
+#include <cstddef>
 #include <string>
 #include <vector>
 
@@ -32,6 +33,16 @@ PlannerQuery shown_query(const PlannerQuery& query, const Selection& selection);
 /// The texts of the recipes, with the query's optimizer.
 std::vector<std::string> recipe_texts(const PlannerQuery& query);
 
+/// The place in the list of the recipe with this text (recipe_texts); of an unknown one the first.
+size_t index_of_recipe(const PlannerQuery& query, const std::string& text);
+
+/// A switch of the recipe `from` led to `to`: a recipe of the user's own becomes that, beside a
+/// preset it is added. Returns its place in `recipes`.
+size_t switch_recipe(std::vector<std::string>& recipes, size_t from, const std::string& to);
+
+/// Whether the trace ran the step of the query, at any batch and with any recipe.
+bool is_step_of(const PlannerQuery& query, const Document& document);
+
 /// The preset that a model began as: of its name, or else of its family.
 const models::ModelConfig& preset_of(const models::ModelConfig& model);
 
@@ -50,7 +61,7 @@ void set_hidden_size(models::ModelConfig& model, int64_t num_heads);
 /// The command that prints the same plan: "temposcope plan --model bert-large ...".
 std::string plan_command(const PlannerQuery& query, const std::string& gpu);
 
-/// `form` with this step; its other fields stay.
+/// `form` with this step, to be measured; its other fields stay.
 CaptureForm capture_form_of(const PlannerQuery& query, CaptureForm form);
 
 struct PlannerResult {
@@ -58,6 +69,7 @@ struct PlannerResult {
     profiler::PlannerView view;
     std::string error;  // why there is no view; empty: there is one
 };
-PlannerResult build_planner(Predictor& predictor, const PlanQuestion& question);
+PlannerResult build_planner(Predictor& predictor, const PlanQuestion& question,
+                            const Predictor::Report& report);
 
 }  // namespace app

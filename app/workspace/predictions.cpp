@@ -31,11 +31,12 @@ DocumentPtr Predictions::find(const StepToPredict& step) const {
     return found != known_.end() && found->document ? *found->document : nullptr;
 }
 
-void Predictions::want(const StepToPredict& step) {
-    if (contains(wanted_, step)) return;
+bool Predictions::want(const StepToPredict& step) {
+    if (contains(wanted_, step)) return false;
     wanted_.push_back(step);
     std::erase_if(known_, [&](const Predicted& one) { return one.step == step; });  // try again
     if (!contains(running_, step)) start(step);
+    return true;
 }
 
 void Predictions::want_ahead(const StepToPredict& step) {
@@ -61,6 +62,7 @@ void Predictions::start(const StepToPredict& step) {
 std::vector<std::string> Predictions::update() {
     std::vector<std::string> sentences;
     for (models::Result<Predicted>& result : queue_.take()) {
+        ++num_answers_;
         if (!result) {  // the job threw
             sentences.push_back(result.error().message);
             running_.clear();

@@ -28,7 +28,10 @@ public:
 
     /// The step, if it was predicted before; else null, and `want` has it predicted.
     DocumentPtr find(const StepToPredict& step) const;
-    void want(const StepToPredict& step);
+    /// Returns false if it is wanted already.
+    bool want(const StepToPredict& step);
+    /// The user waits for nothing any more.
+    void wait_no_longer() { wanted_.clear(); }
     /// Predicts a step that may be wanted next. Does nothing if it is known, or was tried.
     void want_ahead(const StepToPredict& step);
 
@@ -36,6 +39,8 @@ public:
     std::vector<std::string> update();
     /// A step that the user waits for is being predicted.
     bool busy() const { return !wanted_.empty(); }
+    /// How many steps were predicted or refused so far.
+    size_t num_answers() const { return num_answers_; }
     /// Nothing is being predicted, not even ahead.
     bool is_idle() const { return running_.empty(); }
 
@@ -50,6 +55,7 @@ private:
     std::list<Predicted> known_;         // the newest first; with the refused ones
     std::vector<StepToPredict> wanted_;  // by the user, not yet known
     std::vector<StepToPredict> running_;
+    size_t num_answers_ = 0;
     JobQueue<Predicted> queue_{Waiting::kKeep};
 };
 

@@ -17,9 +17,21 @@ std::optional<StepToPredict> step_with(const Inputs& inputs, const std::string& 
     return StepToPredict{std::move(*other), inputs.gpu};
 }
 
+bool is_predicted(const Document& document) {
+    return document.trace->run().source == profiler::Source::kPredicted;
+}
+
+/// Beside a prediction A is predicted too. Empty: A is, or does not say which step it ran.
+std::optional<StepToPredict> step_of_a(const Inputs& inputs) {
+    const DocumentPtr& a = inputs.selection.a;
+    if (!a || is_predicted(*a)) return std::nullopt;
+    return step_with(inputs, a->recipe);
+}
+
 std::vector<StepToPredict> steps_one_switch_away(const Inputs& inputs,
                                                  const profiler::LayerView& view) {
     std::vector<StepToPredict> steps;
+    if (auto step = step_of_a(inputs)) steps.push_back(std::move(*step));
     for (const profiler::RecipeSwitchRow& row : view.switches) {
         for (const profiler::SwitchOption& option : row.options) {
             if (document_of_recipe(inputs.documents, inputs.selection, option.recipe)) continue;
@@ -52,32 +64,70 @@ DocumentPtr document_of_recipe(const std::vector<DocumentPtr>& documents,
 }
 
 std::vector<std::string> RecipeTrials::update() {
+    const size_t answers_before = predictions_.num_answers();
     std::vector<std::string> sentences = predictions_.update();
+    if (predictions_.num_answers() != answers_before) has_news_ = true;
     if (!sentences.empty()) wanted_.clear();
+    plans_.take();
+    if (!plans_.busy()) being_planned_.clear();
     return sentences;
 }
 
-models::Result<std::optional<RecipeTrials::Pair>> RecipeTrials::take_wanted(const Inputs& inputs) {
-    if (wanted_.empty()) return std::nullopt;
+/// The pair that shows a recipe of the same step, if it is open or was predicted.
+std::optional<Pair> RecipeTrials::find_pair(const Inputs& inputs, const std::string& recipe) const {
     const DocumentPtr& now = inputs.selection.a;
-    if (DocumentPtr open = document_of_recipe(inputs.documents, inputs.selection, wanted_)) {
+    if (DocumentPtr open = document_of_recipe(inputs.documents, inputs.selection, recipe)) {
+        const DocumentPtr trial = open == inputs.trial ? open : nullptr;
+        return Pair{now, open == now ? nullptr : std::move(open), trial};
+    }
+    const auto step = step_with(inputs, recipe);
+    if (!step) return std::nullopt;
+    const auto own = step_of_a(inputs);
+    const DocumentPtr a = own ? predictions_.find(*own) : now;
+    const DocumentPtr b = predictions_.find(*step);
+    return a && b ? std::optional(Pair{a, b, b}) : std::nullopt;
+}
+
+models::Result<std::optional<Pair>> RecipeTrials::take_wanted(const Inputs& inputs) {
+    if (wanted_.empty()) return std::nullopt;
+    if (auto pair = find_pair(inputs, wanted_)) {
         wanted_.clear();
-        return Pair{now, open == now ? nullptr : std::move(open)};
+        return pair;
     }
     const auto step = step_with(inputs, wanted_);
     if (!step) {
         return models::fail("{} cannot be predicted: the trace A does not say which step it ran.",
                             std::exchange(wanted_, {}));
     }
-    const bool a_is_predicted = now->trace->run().source == profiler::Source::kPredicted;
-    const auto step_of_a = step_with(inputs, now->recipe);
-    const DocumentPtr b = predictions_.find(*step);
-    const DocumentPtr a = a_is_predicted || !step_of_a ? now : predictions_.find(*step_of_a);
-    if (!b) predictions_.want(*step);
-    if (!a) predictions_.want(*step_of_a);
-    if (!a || !b) return std::nullopt;
-    wanted_.clear();
-    return Pair{a, b};
+    if (!predictions_.find(*step) && predictions_.want(*step)) plan(inputs);
+    if (const auto own = step_of_a(inputs); own && !predictions_.find(*own)) {
+        predictions_.want(*own);
+    }
+    return std::nullopt;
+}
+
+/// Has the wanted recipe planned as Compare will ask for it.
+void RecipeTrials::plan(const Inputs& inputs) {
+    PlanQuestion question{.workload = *inputs.selection.a->step,
+                          .recipes = {wanted_},
+                          .gpus = {inputs.planned_gpu},
+                          .wants_memory_curve = true};
+    being_planned_ = wanted_;
+    plans_.start("Planning the recipe", [&predictor = predictor_, question](const auto& report) {
+        return models::Result<bool>(predictor.plan(question, report).has_value());
+    });
+}
+
+std::optional<std::vector<Pair>> RecipeTrials::take_known_ahead(const Inputs& inputs,
+                                                                const profiler::LayerView& view) {
+    if (!std::exchange(has_news_, false)) return std::nullopt;
+    std::vector<Pair> pairs;
+    for (const profiler::RecipeSwitchRow& row : view.switches) {
+        for (const profiler::SwitchOption& option : row.options) {
+            if (auto pair = find_pair(inputs, option.recipe)) pairs.push_back(std::move(*pair));
+        }
+    }
+    return pairs;
 }
 
 void RecipeTrials::predict_ahead(const Inputs& inputs, const profiler::LayerView* view) {

@@ -31,6 +31,13 @@ bool selects_something(const Selection& selection) {
            selection.activity;
 }
 
+void forget_places(Selection& selection) {
+    selection.range.reset();
+    selection.moment_ns.reset();
+    selection.tensor.reset();
+    selection.activity.reset();
+}
+
 void choose_defaults(Selection& selection, const std::vector<DocumentPtr>& documents) {
     DocumentPtr &a = selection.a, &b = selection.b;
     const auto find = [&](const auto& is_wanted) { return find_document(documents, is_wanted); };

@@ -77,6 +77,9 @@ struct Selection {
 /// Whether anything in A and B is selected that can be described.
 bool selects_something(const Selection& selection);
 
+/// Forgets what lies at a time or in a trace; A, B, the category and the layers stay.
+void forget_places(Selection& selection);
+
 /// Fills in A and B where the user has not chosen: A is the baseline, B another recipe. A file
 /// without a recorded step is chosen only if there is no other.
 void choose_defaults(Selection& selection, const std::vector<DocumentPtr>& documents);

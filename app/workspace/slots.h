@@ -16,16 +16,33 @@ using Slot = ViewSlot<SlotInputs, Request, View>;
 
 struct Slots {
     explicit Slots(Predictor& predictor)
-        : planned_compare("Planning the recipes", wanted_planned_comparison,
-                          [&predictor](const PlannedCompareRequest& request) {
-                              return build_planned_comparison(predictor, request);
-                          }),
-          planner("Planning the recipes", wanted_planner,
-                  [&predictor](const PlanQuestion& q) { return build_planner(predictor, q); }) {}
+        : compare("Comparing the traces", wanted_comparison,
+                  [&predictor](const CompareRequest& request) {
+                      return build_comparison(predictor, request);
+                  }),
+          planned_compare(
+              "Planning the recipes", wanted_planned_comparison,
+              [&predictor](const CompareRequest& request, const Predictor::Report& report) {
+                  return build_planned_comparison(predictor, request, report);
+              }),
+          usual_plan("Planning other recipes", wanted_usual_plan,
+                     [&predictor](const PlanQuestion& question,
+                                  const Predictor::Report& report) -> models::Result<UsualPlan> {
+                         return build_usual_plan(predictor, question, report);
+                     }),
+          planner(
+              "Planning the recipes", wanted_planner,
+              [&predictor](const PlanQuestion& question,
+                           const Predictor::Report& report) -> models::Result<PlannerResult> {
+                  return build_planner(predictor, question, report);
+              },
+              /*finishes=*/true) {}
 
-    Slot<CompareRequest, CompareResult> compare{"Comparing the traces", wanted_comparison,
-                                                build_comparison};
-    Slot<PlannedCompareRequest, CompareResult> planned_compare;
+    Slot<CompareRequest, CompareResult> compare;
+    Slot<CompareRequest, CompareResult> planned_compare;
+    Slot<PlanQuestion, UsualPlan> usual_plan;
+    Slot<profiler::PairRequest, profiler::PairView> pair{"Comparing A and B", wanted_pair,
+                                                         profiler::build_pair_view};
     Slot<PlanQuestion, PlannerResult> planner;
     Slot<profiler::TimelineRequest, profiler::TimelineView> timeline{
         "Drawing the timeline", wanted_timeline, profiler::build_timeline_view};
@@ -45,12 +62,12 @@ struct Slots {
 
     /// All of them, for what the workspace does with each.
     auto all() {
-        return std::tie(compare, planned_compare, timeline, kernels, layers, planner, frontier,
-                        ribbon, movement, search);
+        return std::tie(compare, planned_compare, usual_plan, pair, timeline, kernels, layers,
+                        planner, frontier, ribbon, movement, search);
     }
     auto all() const {
-        return std::tie(compare, planned_compare, timeline, kernels, layers, planner, frontier,
-                        ribbon, movement, search);
+        return std::tie(compare, planned_compare, usual_plan, pair, timeline, kernels, layers,
+                        planner, frontier, ribbon, movement, search);
     }
 };
 

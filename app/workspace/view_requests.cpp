@@ -3,7 +3,9 @@
 #include "profiler/view/compare_plan.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <tuple>
 #include <utility>
 
 namespace app {
@@ -53,22 +55,20 @@ profiler::InspectorSource inspector_source(const Document& document) {
 
 bool has_step(const Selection& selection) { return selection.a && selection.a->has_step; }
 
-models::Result<CompareResult> compare_documents(const CompareRequest& documents) {
+models::Result<profiler::Comparison> compare_documents(const std::vector<DocumentPtr>& documents) {
     std::vector<profiler::NamedTrace> traces;
     for (const DocumentPtr& d : documents) {
         traces.push_back({d->file.string(), d->trace, d->report});
     }
-    auto comparison = profiler::compare(traces);
-    if (!comparison) return tl::unexpected(comparison.error());
-    profiler::CompareView view = profiler::build_compare_view(*comparison);
-    return CompareResult{std::move(*comparison), std::move(view)};
+    return profiler::compare(traces);
 }
 
 /// The recipes of the first step, with that step's workload. Empty: no document has one.
-std::optional<PlanQuestion> plan_question(const CompareRequest& documents,
+std::optional<PlanQuestion> plan_question(const std::vector<DocumentPtr>& documents,
                                           const profiler::Comparison& comparison,
-                                          const std::string& gpu) {
-    PlanQuestion question{.gpus = {gpu}};
+                                          const PlanChoice& choice) {
+    // With the memory curve, as the Planner and the frontier ask: then all share the rows.
+    PlanQuestion question{.gpus = {choice.gpu}, .wants_memory_curve = true};
     const auto has_file = [&](const DocumentPtr& document) {
         const auto& files = comparison.columns.front().files;
         return std::find(files.begin(), files.end(), document->file.string()) != files.end();
@@ -88,40 +88,134 @@ std::optional<PlanQuestion> plan_question(const CompareRequest& documents,
     return question;
 }
 
+/// What a user compares first, by the presets' names.
+constexpr std::array kUsualRecipes{"original", "tempo", "checkpoint", "best"};
+
+/// The batch of the captured steps; of sweeps alone, the one that they traced.
+int64_t batch_of(const profiler::Comparison& comparison) {
+    const auto captured =
+        std::find_if(comparison.columns.begin(), comparison.columns.end(),
+                     [](const auto& column) { return column.peak_allocated_bytes > 0; });
+    return captured == comparison.columns.end() ? comparison.columns.front().batch_size
+                                                : captured->batch_size;
+}
+
+/// The recipes that no open file has, of those that a user would ask for; nullopt: there is no step
+/// to plan, or Compare is full.
+std::optional<PlanQuestion> usual_question(const std::vector<DocumentPtr>& documents,
+                                           const profiler::Comparison& comparison,
+                                           const PlanChoice& choice) {
+    const auto& columns = comparison.columns;
+    const bool is_one_step = std::all_of(columns.begin(), columns.end(),
+                                         [](const auto& column) { return column.baseline == 0; });
+    const auto open = plan_question(documents, comparison, choice);
+    if (!is_one_step || !open) return std::nullopt;
+    PlannerQuery query{.workload = open->workload, .optimizer = open->workload.recipe.optimizer};
+    query.recipes.assign(kUsualRecipes.begin(), kUsualRecipes.end());
+    PlanQuestion question = planner_question(query, choice.gpu);
+    question.batch_size = batch_of(comparison);
+    if (auto original = models::with_recipe(question.workload, "original")) {
+        question.workload = std::move(*original);  // so that the question does not depend on A
+    }
+    const auto is_open = [&](const std::string& recipe) {
+        return std::find(open->recipes.begin(), open->recipes.end(), recipe) != open->recipes.end();
+    };
+    std::erase_if(question.recipes, is_open);
+    const size_t room =
+        profiler::kMostComparedColumns - std::min(profiler::kMostComparedColumns, columns.size());
+    if (question.recipes.size() > room) question.recipes.resize(room);
+    for (const profiler::ComparisonColumn& column : columns) {
+        if (column.peak_allocated_bytes == 0) question.recipes.push_back(column.recipe_of_trace);
+    }
+    if (question.recipes.empty()) return std::nullopt;
+    return question;
+}
+
+/// Whether a plan of usual recipes is of this step and GPU. Some of its recipes may be open by now.
+bool answers(const UsualPlan& usual, std::optional<PlanQuestion> question) {
+    if (!question) return false;
+    question->recipes = usual.question.recipes;
+    return *question == usual.question;
+}
+
+/// `open` is what was planned of the open recipes.
+models::Result<CompareResult> show_comparison(const CompareRequest& request,
+                                              profiler::Comparison comparison,
+                                              profiler::Plan open) {
+    CompareResult result{.usual = usual_question(request.documents, comparison, request.choice)};
+    if (request.usual && answers(*request.usual, result.usual)) {
+        const profiler::Plan& usual = request.usual->plan;
+        profiler::add_planned_columns(comparison, usual);
+        open.rows.insert(open.rows.end(), usual.rows.begin(), usual.rows.end());
+    }
+    result.view = profiler::build_compare_view(comparison);
+    profiler::add_plan(result.view, comparison, open);
+    result.comparison = std::move(comparison);
+    return result;
+}
+
 }  // namespace
 
-models::Result<CompareResult> build_comparison(const CompareRequest& documents) {
-    auto result = compare_documents(documents);
-    if (result && plan_question(documents, result->comparison, /*gpu=*/{})) {
-        result->view.no_plan_text = "Planning ...";
-    }
+models::Result<CompareResult> build_comparison(Predictor& predictor,
+                                               const CompareRequest& request) {
+    auto comparison = compare_documents(request.documents);
+    if (!comparison) return tl::unexpected(comparison.error());
+    const auto question = plan_question(request.documents, *comparison, request.choice);
+    auto result = show_comparison(request, std::move(*comparison),
+                                  question ? predictor.known_plan(*question) : profiler::Plan());
+    if (question) result->view.no_plan_text = "Planning ...";
     return result;
 }
 
 models::Result<CompareResult> build_planned_comparison(Predictor& predictor,
-                                                       const PlannedCompareRequest& request) {
-    auto result = compare_documents(request.documents);
-    if (!result) return result;
-    const auto question = plan_question(request.documents, result->comparison, request.choice.gpu);
-    if (!question) return result;
-    const auto plan = predictor.plan(*question);
-    if (plan) {
-        profiler::add_plan(result->view, result->comparison, *plan);
-    } else {
-        result->view.no_plan_text = plan.error().message;
-    }
+                                                       const CompareRequest& request,
+                                                       const Predictor::Report& report) {
+    auto comparison = compare_documents(request.documents);
+    if (!comparison) return tl::unexpected(comparison.error());
+    const auto question = plan_question(request.documents, *comparison, request.choice);
+    if (!question) return show_comparison(request, std::move(*comparison), {});
+    auto plan = predictor.plan(*question, report);
+    auto result = show_comparison(request, std::move(*comparison),
+                                  plan ? std::move(*plan) : profiler::Plan());
+    if (!plan) result->view.no_plan_text = plan.error().message;
     return result;
 }
 
-std::optional<Wanted<PlannedCompareRequest>> wanted_planned_comparison(const SlotInputs& inputs) {
-    if (inputs.documents.empty()) return std::nullopt;
-    return Wanted<PlannedCompareRequest>{.request = {inputs.documents, inputs.plan_choice},
-                                         .documents = inputs.documents};
+UsualPlan build_usual_plan(Predictor& predictor, const PlanQuestion& question,
+                           const Predictor::Report& report) {
+    auto plan = predictor.plan(question, report);
+    return {question, plan ? std::move(*plan) : profiler::Plan()};
+}
+
+std::optional<Wanted<CompareRequest>> wanted_planned_comparison(const SlotInputs& inputs) {
+    const std::string& recipe = inputs.recipe_being_planned;
+    const DocumentPtr& b = inputs.selection.b;
+    if (!recipe.empty() && b && b->canonical_recipe == recipe) return std::nullopt;
+    auto wanted = wanted_comparison(inputs);
+    if (wanted) wanted->documents = inputs.documents;
+    return wanted;
 }
 
 std::optional<Wanted<CompareRequest>> wanted_comparison(const SlotInputs& inputs) {
     if (inputs.documents.empty()) return std::nullopt;
-    return Wanted<CompareRequest>{.request = inputs.documents};
+    return Wanted<CompareRequest>{
+        .request = {inputs.documents, inputs.plan_choice, inputs.usual_plan}};
+}
+
+/// Without documents, so that the recipes stay in sight until others are planned.
+std::optional<Wanted<PlanQuestion>> wanted_usual_plan(const SlotInputs& inputs) {
+    if (!inputs.usual_question) return std::nullopt;
+    return Wanted<PlanQuestion>{.request = *inputs.usual_question};
+}
+
+std::optional<Wanted<profiler::PairRequest>> wanted_pair(const SlotInputs& inputs) {
+    const auto& [a, b] = std::tie(inputs.selection.a, inputs.selection.b);
+    if (!a || !b || !a->has_step || !b->has_step || !inputs.time.alignment) return std::nullopt;
+    const auto source = [](const Document& document) {
+        return profiler::PairSource{document.trace.get(), &document.curve, document.report.get()};
+    };
+    return Wanted<profiler::PairRequest>{
+        .request = {{source(*a), source(*b)}, inputs.time.alignment}, .documents = {a, b}};
 }
 
 profiler::TimelineRequest timeline_request(const Selection& selection, const TimeAxis& time,

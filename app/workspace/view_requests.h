@@ -13,6 +13,7 @@
 #include "profiler/view/compare_view.h"
 #include "profiler/view/inspector_view.h"
 #include "profiler/view/layer_view.h"
+#include "profiler/view/pair_view.h"
 #include "profiler/view/range_view.h"
 #include "profiler/view/ribbon_view.h"
 #include "profiler/view/timeline_view.h"
@@ -32,6 +33,12 @@ struct PlanChoice {
     friend bool operator==(const PlanChoice&, const PlanChoice&) = default;
 };
 
+/// The usual recipes that no open file has, planned for the step of the open ones.
+struct UsualPlan {
+    PlanQuestion question;
+    profiler::Plan plan;  // no rows if it could not be made
+};
+
 class FrontierPlans;
 
 /// What requests are made from.
@@ -45,6 +52,9 @@ struct SlotInputs {
     const FrontierPlans& frontier_plans;
     const MovementQuery& movement;
     const SearchQuery& search;
+    const std::optional<PlanQuestion>& usual_question;
+    std::shared_ptr<const UsualPlan> usual_plan;  // null: not made yet
+    const std::string& recipe_being_planned;      // for the trial; empty: none
 };
 
 /// Which panels have an open window with a certain number, of those that may have several.
@@ -63,29 +73,40 @@ struct WindowInputs : SlotInputs {
     std::shared_ptr<const profiler::SegmentLayout> replayed;
 };
 
-/// All open documents. The request owns them, so that the old comparison stays on the screen while
-/// a file is added or closed.
-using CompareRequest = std::vector<DocumentPtr>;
+/// All open documents, and the GPU for which their recipes are planned. The request owns the
+/// documents, so that the old comparison stays on the screen while a file is added or closed.
+struct CompareRequest {
+    std::vector<DocumentPtr> documents;
+    PlanChoice choice;
+    std::shared_ptr<const UsualPlan> usual;  // may be of another step or GPU, or null
+
+    friend bool operator==(const CompareRequest&, const CompareRequest&) = default;
+};
 struct CompareResult {
     profiler::Comparison comparison;
     profiler::CompareView view;
+    /// What to plan so that the usual recipes stand beside the open ones; empty: nothing.
+    std::optional<PlanQuestion> usual;
 };
-/// Without a plan. Where one can be made, the view says that it is being made.
-models::Result<CompareResult> build_comparison(const CompareRequest& documents);
+/// With what is known already of the plan of the first step: what would fit on the chosen GPU, and
+/// how fast it would be.
+models::Result<CompareResult> build_comparison(Predictor& predictor, const CompareRequest& request);
 
-/// The same with a plan of the first step: what would fit on the chosen GPU, and how fast it would
-/// be. It takes some tenths of a second, so the comparison comes before it.
-struct PlannedCompareRequest {
-    CompareRequest documents;
-    PlanChoice choice;
-
-    friend bool operator==(const PlannedCompareRequest&, const PlannedCompareRequest&) = default;
-};
+/// The same with the whole plan. Recipes that were not planned before take some tenths of a second,
+/// so the comparison comes before it.
 models::Result<CompareResult> build_planned_comparison(Predictor& predictor,
-                                                       const PlannedCompareRequest& request);
+                                                       const CompareRequest& request,
+                                                       const Predictor::Report& report);
+
+UsualPlan build_usual_plan(Predictor& predictor, const PlanQuestion& question,
+                           const Predictor::Report& report);
 
 std::optional<Wanted<CompareRequest>> wanted_comparison(const SlotInputs& inputs);
-std::optional<Wanted<PlannedCompareRequest>> wanted_planned_comparison(const SlotInputs& inputs);
+/// Disappears when other documents are open: a plan of others would leave recipes out. While the
+/// recipe of B is being planned, it waits for that.
+std::optional<Wanted<CompareRequest>> wanted_planned_comparison(const SlotInputs& inputs);
+std::optional<Wanted<profiler::PairRequest>> wanted_pair(const SlotInputs& inputs);
+std::optional<Wanted<PlanQuestion>> wanted_usual_plan(const SlotInputs& inputs);
 std::optional<Wanted<profiler::TimelineRequest>> wanted_timeline(const SlotInputs& inputs);
 std::optional<Wanted<profiler::RibbonRequest>> wanted_ribbon(const SlotInputs& inputs);
 std::optional<Wanted<profiler::ActivityRequest>> wanted_kernels(const SlotInputs& inputs);

@@ -1,6 +1,7 @@
 #include "app/workspace/workspace.h"
 
 #include "app/user/examples.h"
+#include "profiler/view/pair_figures.h"
 
 #include <fmt/format.h>
 
@@ -14,14 +15,6 @@ namespace fs = std::filesystem;
 
 bool has_file(const profiler::ComparisonColumn& column, const fs::path& file) {
     return std::find(column.files.begin(), column.files.end(), file.string()) != column.files.end();
-}
-
-/// Forgets what lies at a time or in a trace; A, B and the category stay.
-void forget_places(Selection& selection) {
-    selection.range.reset();
-    selection.moment_ns.reset();
-    selection.tensor.reset();
-    selection.activity.reset();
 }
 
 std::optional<size_t> column_of(const profiler::Comparison& comparison, const Document& document) {
@@ -56,17 +49,42 @@ const profiler::Comparison* comparison_of(const Slots& slots) {
 
 void Workspace::add(DocumentPtr document) {
     const DocumentPtr replaced = documents_.add(document);
+    if (replaced) forget_document(replaced);
     if (replaced && selection_.a == replaced) selection_.a = document;
     if (replaced && selection_.b == replaced) selection_.b = document;
     documents_changed();
+    choose_wanted_pair();
+}
+
+void Workspace::choose_wanted_pair() {
+    if (selection_.chosen) wanted_pair_ = {};
+    const auto& [file_a, file_b] = wanted_pair_;
+    if (file_a.empty()) return;
+    const auto find = [&](const fs::path& file) {
+        const auto found = std::find_if(documents().begin(), documents().end(),
+                                        [&](const auto& one) { return one->file == file; });
+        return found == documents().end() ? nullptr : *found;
+    };
+    const DocumentPtr a = find(file_a), b = find(file_b);
+    if (a) set_a(a);
+    if (b && b != latest_pair().a) set_b(b);
+    selection_.chosen = a && (b || file_b.empty());
+    if (selection_.chosen) wanted_pair_ = {};
 }
 
 void Workspace::close(DocumentPtr document) {
     if (selection_.a == document) selection_.a = nullptr;
     if (selection_.b == document) selection_.b = nullptr;
+    forget_document(document);
     documents_.close(document);
     watch_.forget(document->file);
     documents_changed();
+}
+
+/// Nothing that is shown next is of this document.
+void Workspace::forget_document(const DocumentPtr& document) {
+    if (next_ && (next_->pair.a == document || next_->pair.b == document)) next_.reset();
+    forget_ahead();
 }
 
 void Workspace::documents_changed() {
@@ -94,14 +112,20 @@ std::shared_ptr<const CompareResult> Workspace::comparison() const {
 
 void Workspace::update_headline() {
     headline_.clear();
+    pair_figures_.clear();
     const auto result = comparison();
-    if (!result || !selection_.a || !selection_.b) return;
+    if (!result || !selection_.a) return;
     const auto& columns = result->comparison.columns;
     const auto a = column_of(result->comparison, *selection_.a);
+    if (a && !selection_.b) {
+        pair_figures_ = profiler::pair_figures(result->comparison, result->view, *a, std::nullopt);
+    }
+    if (!a || !selection_.b) return;
     const auto b = column_of(result->comparison, *selection_.b);
-    if (!a || !b || *a == *b) return;
+    if (!b || *a == *b) return;
     // Columns of one step have the same baseline; else more than the recipe differs.
     if (columns[*a].baseline != columns[*b].baseline) return;
+    pair_figures_ = profiler::pair_figures(result->comparison, result->view, *a, b);
     headline_ = profiler::quote_pair(columns[*b], columns[*a]);
     const auto& planned_a = result->view.columns[*a].planned;
     const auto& planned_b = result->view.columns[*b].planned;
@@ -129,26 +153,31 @@ void Workspace::update_looks() {
     }
 }
 
+/// Of a document that is not open: what the comparison will call it if no other has its recipe.
+DocumentLook Workspace::look_of(const DocumentPtr& document) const {
+    const auto found = std::find(documents().begin(), documents().end(), document);
+    if (found == documents().end()) return {document->recipe, 0};
+    return looks_[static_cast<size_t>(found - documents().begin())];
+}
+
 // ---- selection ------------------------------------------------------------------------------
 
 void Workspace::set_a(DocumentPtr document) {
-    if (document == selection_.a) return;
-    if (document && document == selection_.b) selection_.b = selection_.a;
-    selection_.a = std::move(document);
-    selection_changed();
+    const Pair now = latest_pair();
+    if (document == now.a) return;
+    show({document, document && document == now.b ? now.a : now.b});
 }
 
 void Workspace::set_b(DocumentPtr document) {
-    if (document == selection_.b) return;
-    if (document && document == selection_.a) return swap_a_and_b();
-    selection_.b = std::move(document);
-    selection_changed();
+    const Pair now = latest_pair();
+    if (document == now.b) return;
+    if (document && document == now.a) return swap_a_and_b();
+    show({now.a, std::move(document)});
 }
 
 void Workspace::swap_a_and_b() {
-    if (!selection_.a || !selection_.b) return;
-    std::swap(selection_.a, selection_.b);
-    selection_changed();
+    const Pair now = latest_pair();
+    if (now.a && now.b) show({now.b, now.a});
 }
 
 void Workspace::clear_selection() {
@@ -170,17 +199,22 @@ void Workspace::forget_all_places() {
     history_.restart(selection_);
 }
 
-/// A or B is another document. Range, tensor and activity belonged to the documents before. The
-/// slots are updated at once, so that no panel draws the old views with the new selection.
+/// A or B may be another document.
 void Workspace::selection_changed() {
+    time_.align(selection_);
+    pair_changed();
+}
+
+/// Range, tensor and activity belonged to the documents before. The slots are updated at once, so
+/// that no panel draws the old views with the new selection.
+void Workspace::pair_changed() {
     std::array pair{selection_.a, selection_.b};
     if (pair != shown_pair_) forget_all_places();
     shown_pair_ = std::move(pair);
     changed_ = true;
-    trials_.forget_ahead();
+    check_ahead();
     update_looks();
     update_headline();
-    time_.align(selection_);
     update_slots();
 }
 
@@ -188,6 +222,7 @@ void Workspace::selection_changed() {
 
 void Workspace::update_slots() {
     bool views_changed = false;
+    const profiler::LayerView* const layers_before = slots_.layers.view();
     const auto update = [&](auto& slot, const auto& inputs) {
         if (!slot.update(inputs)) return;
         changed_ = views_changed = true;
@@ -199,7 +234,7 @@ void Workspace::update_slots() {
                    views.all());
     }
     if (!views_changed) return;
-    trials_.forget_ahead();
+    if (slots_.layers.view() != layers_before) check_ahead();  // it lists the switches
     update_looks();  // the comparison gives names and colours
     update_headline();
 }
@@ -238,8 +273,8 @@ bool Workspace::settled() const {
         return std::apply([&](const auto&... slot) { return (slot.settled(inputs) && ...); },
                           slots);
     };
-    return !documents_.busy() && !exports_.busy() && !trials_.busy() &&
-           all_settled(slots_.all(), slot_inputs()) &&
+    return !next_ && !documents_.busy() && !exports_.busy() && !trials_.busy() &&
+           trials_.being_planned().empty() && all_settled(slots_.all(), slot_inputs()) &&
            std::all_of(views_.begin(), views_.end(), [&](const WindowViews& views) {
                return all_settled(views.all(), views.inputs(slot_inputs()));
            });
@@ -318,15 +353,15 @@ void Workspace::update() {
     plan_frontier();
     take_changed_files();
     update_slots();
+    plan_usual_recipes();
     notify_all(documents_.take_notices());
     notify_all(exports_.take_notices());
     for (std::string& sentence : trials_.update()) {
         notify(profiler::Severity::kError, std::move(sentence));
     }
     show_wanted_recipe();
-    if (std::exchange(predicts_ahead_, false)) {
-        trials_.predict_ahead(trial_inputs(), slots_.layers.view());
-    }
+    show_next_scene();
+    make_ahead();
 }
 
 /// Beside a prediction B is predicted for the same GPU, whatever Compare plans for by now.
@@ -334,24 +369,41 @@ RecipeTrials::Inputs Workspace::trial_inputs() const {
     const DocumentPtr& a = selection_.a;
     const bool a_is_predicted = a && a->trace->run().source == profiler::Source::kPredicted;
     const profiler::Gpu* own = a_is_predicted ? profiler::gpu_of_trace(*a->trace, gpus()) : nullptr;
-    return {documents(), selection_, own != nullptr ? own->id : plan_choice_.gpu};
+    return {documents(), selection_, own != nullptr ? own->id : plan_choice_.gpu, plan_choice_.gpu,
+            documents_.trial()};
 }
 
 void Workspace::show_wanted_recipe() {
-    const auto pair = trials_.take_wanted(trial_inputs());
+    auto pair = trials_.take_wanted(trial_inputs());
     if (!pair) return notify(profiler::Severity::kWarning, pair.error().message);
     if (!*pair) return;
-    const auto& [a, b] = **pair;
     selection_.chosen = true;
-    for (const DocumentPtr& document : {a, b}) {
-        const auto& open = documents();
-        const bool is_open = std::find(open.begin(), open.end(), document) != open.end();
-        if (document && !is_open) documents_.add(document);
-    }
-    if (a == selection_.a) return set_b(b);
-    selection_.a = a;
-    selection_.b = b;
-    documents_changed();
+    show(std::move(**pair));
+}
+
+std::optional<Workspace::Work> Workspace::work() const {
+    if (!wanted_recipe().empty()) return Work{"Predicting " + wanted_recipe(), std::nullopt};
+    const std::string& recipe = trials_.being_planned();
+    if (!recipe.empty()) return Work{"Planning " + recipe, std::nullopt};
+    const auto planned = slots_.planned_compare.progress();
+    const auto share = planned ? planned : slots_.planner.progress();
+    return share ? std::optional(Work{"Planning the recipes", share}) : std::nullopt;
+}
+
+/// A and B stay as they are, and plans as far as they are known.
+void Workspace::cancel_work() {
+    trials_.cancel();
+    next_.reset();
+    for_next_.cancel();
+    slots_.planned_compare.cancel();
+    slots_.planner.cancel();
+}
+
+/// What the user waits for comes first: a recipe that is tried, the plan of the open ones.
+void Workspace::plan_usual_recipes() {
+    const auto& planned = slots_.planned_compare;
+    if (!trials_.is_idle() || !planned.settled(slot_inputs())) return;
+    usual_question_ = planned.view() ? planned.view()->usual : std::nullopt;
 }
 
 /// Only while the panel is in sight. Plans more recipes only while nothing else is being predicted:

@@ -7,12 +7,15 @@
 #include "app/workspace/frontier_plans.h"
 #include "app/workspace/panel_events.h"
 #include "app/workspace/recipe_trials.h"
+#include "app/workspace/scene.h"
 #include "app/workspace/selection_history.h"
 #include "app/workspace/slots.h"
 #include "app/workspace/window_views.h"
 
 #include <array>
 #include <filesystem>
+#include <list>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -45,8 +48,23 @@ public:
     std::shared_ptr<const CompareResult> comparison() const;
     /// The recipe that the user wants to see and that is being predicted; empty: none.
     const std::string& wanted_recipe() const { return trials_.wanted(); }
+    /// What the user waits for besides files and captures, and may cancel
+    /// (PanelEvents::cancel_work).
+    struct Work {
+        std::string text;             // "Predicting gelu=in_place"
+        std::optional<double> share;  // that is done, in [0, 1]; empty: not known
+    };
+    std::optional<Work> work() const;
+    /// Null: no trace is a trial.
+    DocumentPtr trial() const { return documents_.trial(); }
+    /// How many steps were traced for predictions and plans so far.
+    size_t traces_asked() const { return predictor_.traces_asked(); }
+    /// All that is one switch away is made, as far as it can be predicted.
+    bool is_made_ahead() const;
     /// What B saves against A and costs, and what is planned; empty: they cannot be compared.
     const std::string& headline() const { return headline_; }
+    /// The same in figures: what B allows on the chosen GPU, and what it costs.
+    const std::vector<profiler::LayerFigure>& pair_figures() const { return pair_figures_; }
     const PlannerQuery& planner_query() const { return planner_query_; }
     const MovementQuery& movement_query() const { return movement_query_; }
     const FrontierQuery& frontier_query() const { return frontier_query_; }
@@ -83,13 +101,20 @@ public:
     // ---- commands of menu, shortcuts and dialogs --------------------------------------------
     /// Starts reading files; a folder stands for the traces in it.
     void open(const std::vector<std::filesystem::path>& files) { documents_.open(files); }
+    /// A and B among the files that are being read, unless the user chooses before that.
+    void choose_when_read(std::filesystem::path a, std::filesystem::path b) {
+        wanted_pair_ = {std::move(a), std::move(b)};
+    }
     /// Opens the traces that come with the program.
     void open_examples();
     void add(DocumentPtr document);
     void close(DocumentPtr document);  // by value: the caller may pass selection().a
+    /// Another A or B appears once its views are made; until then the window shows the old pair.
     void set_a(DocumentPtr document);
     void set_b(DocumentPtr document);  // null: show A alone
     void swap_a_and_b();
+    /// Lets the trial (Documents::trial) stay open when another recipe is tried.
+    void keep_trial() { documents_.keep_trial(); }
     void clear_selection();  // all but A and B
     /// Selects what was selected before (-1), or again what came after it (1).
     bool can_step_selection(int direction) const { return history_.can_step(direction); }
@@ -106,6 +131,12 @@ public:
     void export_comparison(const std::filesystem::path& file, const ChartLook& look);
     void export_timeline(const std::filesystem::path& file, const ChartLook& look);
     void export_table(std::function<profiler::DataTable()> make, const std::filesystem::path& file);
+    /// Makes the text of a table; take_copied returns it once it is made.
+    void copy_table(std::function<profiler::DataTable()> make,
+                    std::string (*to_text)(const profiler::DataTable&), const std::string& title) {
+        exports_.copy(std::move(make), to_text, title);
+    }
+    std::optional<std::string> take_copied() { return exports_.take_copied(); }
     void notify(profiler::Severity severity, std::string text);
     /// Whether files that change on disk are read again at once. Otherwise a notice offers it.
     void reload_changed_files(bool at_once) { reloads_at_once_ = at_once; }
@@ -126,15 +157,41 @@ public:
 private:
     static size_t index_of(int number) { return static_cast<size_t>(number) - 1; }
     SlotInputs slot_inputs() const {
-        return {documents(),     selection_,      time_,           plan_choice_, planner_query_,
-                frontier_query_, frontier_plans_, movement_query_, search_query_};
+        return {documents(),
+                selection_,
+                time_,
+                plan_choice_,
+                planner_query_,
+                frontier_query_,
+                frontier_plans_,
+                movement_query_,
+                search_query_,
+                usual_question_,
+                slots_.usual_plan.shared(),
+                trials_.being_planned()};
     }
     RecipeTrials::Inputs trial_inputs() const;
+    DocumentLook look_of(const DocumentPtr& document) const;
+    // What the window shows next: workspace_scenes.cpp.
+    void show(Pair pair);
+    Pair latest_pair() const;
+    void refresh(Scene& scene) const;
+    std::vector<SceneMaker::Make> missing_of(const std::shared_ptr<Scene>& scene, bool with_plans);
+    void show_next_scene();
+    void show_scene(Scene& scene);
+    void forget_ahead();
+    void check_ahead();
+    void keep_ahead(std::vector<Pair>& pairs);
+    void make_ahead();
+    void pair_changed();
+    void cancel_work();
     void take_captured();
     void take_loaded();
     void take_changed_files();
     void update_slots();
+    void choose_wanted_pair();
     void documents_changed();
+    void forget_document(const DocumentPtr& document);
     void selection_changed();
     void forget_all_places();
     void update_looks();
@@ -144,6 +201,7 @@ private:
     void apply_to_selection(const PanelEvents& events);
     void apply_to_views(const PanelEvents& events);
     void show_wanted_recipe();
+    void plan_usual_recipes();
     void plan_frontier();
     void update_headline();
     void select_tensor(const PickedTensor& picked);
@@ -154,6 +212,7 @@ private:
     bool reloads_at_once_ = false;
     std::vector<DocumentLook> looks_;
     Selection selection_;
+    std::array<std::filesystem::path, 2> wanted_pair_;  // choose_when_read; empty: none
     std::array<DocumentPtr, 2> shown_pair_;  // A and B when selection_changed was last called
     SelectionHistory history_;
     TimeAxis time_;
@@ -162,6 +221,7 @@ private:
     FrontierQuery frontier_query_;
     MovementQuery movement_query_;
     SearchQuery search_query_;
+    std::optional<PlanQuestion> usual_question_;  // what slots().usual_plan answers
     Predictor predictor_;
     RecipeTrials trials_{predictor_};
     FrontierPlans frontier_plans_{predictor_};
@@ -171,7 +231,11 @@ private:
     std::array<WindowViews, kMostWindows> views_;  // by number
     CaptureSession capture_{predictor_};
     Exports exports_;
+    std::shared_ptr<Scene> next_;              // what the user waits for; null: nothing
+    std::list<std::shared_ptr<Scene>> ahead_;  // of the recipes that are one switch away
+    SceneMaker for_next_, for_ahead_;          // they write into the slots
     std::string headline_;
+    std::vector<profiler::LayerFigure> pair_figures_;
     std::vector<Notice> notices_;
     std::vector<std::filesystem::path> opened_;
     bool changed_ = false;

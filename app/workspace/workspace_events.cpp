@@ -1,20 +1,26 @@
 #include "app/workspace/workspace.h"
 
 #include <algorithm>
+#include <tuple>
 #include <utility>
 
 /// What the workspace does with the events of the panels.
 namespace app {
 
 void Workspace::apply(const PanelEvents& events) {
+    const auto widths = [this] {
+        return std::tuple(time_.window.width_px, time_.kernels_width_px, time_.lane_width_px);
+    };
+    const auto widths_before = widths();
     apply_to_documents(events);
     apply_to_captures(events);
     apply_to_selection(events);
     apply_to_time(events);
+    if (widths() != widths_before) check_ahead();
     apply_to_views(events);
     if (events.plan_choice) {
         plan_choice_ = *events.plan_choice;
-        trials_.forget_ahead();
+        check_ahead();
     }
     predicts_ahead_ |= events.predicts_ahead;
     if (events.planner_query) planner_query_ = *events.planner_query;
@@ -25,9 +31,14 @@ void Workspace::apply(const PanelEvents& events) {
 
 void Workspace::apply_to_views(const PanelEvents& events) {
     WindowQueries& queries = views_.at(index_of(events.window)).queries;
-    if (events.ledger_query) queries.ledger = *events.ledger_query;
-    if (events.flame_query) queries.flame = *events.flame_query;
-    if (events.blocks_query) queries.blocks = *events.blocks_query;
+    const auto set = [&](auto& query, const auto& wanted) {
+        if (!wanted || *wanted == query) return;
+        query = *wanted;
+        check_ahead();
+    };
+    set(queries.ledger, events.ledger_query);
+    set(queries.flame, events.flame_query);
+    set(queries.blocks, events.blocks_query);
     if (events.inspector_query) queries.inspector = *events.inspector_query;
 }
 
@@ -61,6 +72,12 @@ void Workspace::apply_to_selection(const PanelEvents& events) {
     if (events.try_recipe) {
         trials_.want(*events.try_recipe);
         show_wanted_recipe();
+    }
+    if (events.keep_trial) keep_trial();
+    if (events.cancel_work) cancel_work();
+    if (events.plan_again) {
+        if (slots_.planned_compare.is_cancelled()) slots_.planned_compare.restart();
+        if (slots_.planner.is_cancelled()) slots_.planner.restart();
     }
     if (events.layers) selection_.layers = *events.layers;
     if (events.range) selection_.range = *events.range;

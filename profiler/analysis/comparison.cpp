@@ -7,6 +7,7 @@
 #include "profiler/analysis/recorded_program.h"
 #include "profiler/analysis/recorded_step.h"
 #include "profiler/analysis/run_text.h"
+#include "profiler/trace/memory_limit.h"
 #include "profiler/trace/text.h"
 #include "profiler/trace/units.h"
 
@@ -312,6 +313,14 @@ models::Result<void> check_baseline(const std::vector<Draft>& drafts, const std:
 bool at_same_batch(const ComparisonColumn& a, const ComparisonColumn& b) {
     const bool both_have_steps = a.peak_allocated_bytes > 0 && b.peak_allocated_bytes > 0;
     return !both_have_steps || a.batch_size == b.batch_size;
+}
+
+std::string peak_of_limit(const ComparisonColumn& column) {
+    return text_of_limit(column.peak_allocated_bytes, column.step_limit_bytes);
+}
+
+bool has_predicted_memory(const ComparisonColumn& column) {
+    return !column.memory_planned_for.empty() || column.source == Source::kPredicted;
 }
 
 bool has_bad_times(const ComparisonColumn& column) {

@@ -21,14 +21,18 @@ struct ComparisonColumn {
     std::string recipe_of_trace;  // "tempo" in any case
     std::string model;            // class of the model of a user's program; empty: a workload
     Source source = Source::kMeasuredCpu;
-    std::string device;         // "cpu"
+    std::string device;       // "cpu"
+    bool is_planned = false;  // no file holds it: a plan says what it would be
+    std::string
+        memory_planned_for;     // the GPU of the plan whose peak it is; empty: a captured step's
     std::size_t baseline = 0;   // the column of the same step with which this one is compared
     int64_t batch_size = 0;     // of the captured step
     int64_t micro_batches = 1;  // likewise
     int64_t peak_allocated_bytes = 0;
     int64_t peak_reserved_bytes = 0;
-    std::string out_of_memory;  // why the captured step did not fit; empty: it did
-    bool is_cut_off = false;    // memory ran out in the last step: its peak would be higher
+    std::string out_of_memory;      // why the captured step did not fit; empty: it did
+    bool is_cut_off = false;        // memory ran out in the last step: its peak would be higher
+    int64_t step_limit_bytes = -1;  // the memory that the captured step had; -1: not known
     std::optional<PhaseKind> peak_phase;  // none: outside a phase, or no captured step
     int64_t saved_bytes = 0;              // the ledger's total: from forward to backward
     CategoryBytes peak_by_category{};
@@ -53,9 +57,15 @@ struct ComparisonColumn {
     std::vector<std::string> files;
 };
 
+/// "14.1 GiB of 16.0 GiB"; without a known limit "14.1 GiB".
+std::string peak_of_limit(const ComparisonColumn& column);
+
 /// Whether the recorded steps had the same batch size: a sweep's own step may have another one, and
 /// then bytes and times of the two are not comparable. True where one of them holds no step.
 bool at_same_batch(const ComparisonColumn& a, const ComparisonColumn& b);
+
+/// Whether the peak was predicted, by a trace or by a plan.
+bool has_predicted_memory(const ComparisonColumn& column);
 
 /// Whether the spread of the steps may explain the difference between a column's speed and its
 /// baseline's. Measured in turn, the pairs of steps decide; else it is uncertain where the step

@@ -1,6 +1,7 @@
 #include "profiler/analysis/comparison_column.h"
 
 #include "profiler/analysis/diagnostics.h"
+#include "profiler/analysis/recorded_step.h"
 #include "profiler/analysis/run_text.h"
 
 #include <algorithm>
@@ -17,6 +18,7 @@ void take_step(ComparisonColumn& column, const NamedTrace& named) {
     column.peak_allocated_bytes = peak.allocated_bytes;
     column.peak_reserved_bytes = peak.reserved_bytes;
     column.peak_by_category = peak.by_category;
+    column.step_limit_bytes = step_limit_bytes(trace);
     if (peak.phase.valid()) column.peak_phase = trace.phases.get<&Phase::kind>(peak.phase);
     column.out_of_memory = why_out_of_memory(trace);
     column.is_cut_off = has_note(trace, kRanOutOfMemory);

@@ -146,9 +146,8 @@ bool ran_alike(const ComparisonColumn& a, const ComparisonColumn& b) {
 /// Where the baseline does not fit, what it would take is not known or beside the point.
 std::string quote_against_too_large(const ComparisonColumn& best,
                                     const ComparisonColumn& baseline) {
-    return fmt::format("{} trains the step in {}; {} {} {}{}.", best.recipe,
-                       format_bytes(best.peak_allocated_bytes), baseline.recipe,
-                       baseline.is_cut_off ? "ran out of memory at" : "needs",
+    return fmt::format("{} trains the step in {}; {} {} {}{}.", best.recipe, peak_of_limit(best),
+                       baseline.recipe, baseline.is_cut_off ? "ran out of memory at" : "needs",
                        format_bytes(baseline.peak_allocated_bytes),
                        baseline.is_cut_off ? "" : " and does not fit");
 }

@@ -1,5 +1,6 @@
 #include "profiler/planner/plan.h"
 
+#include "profiler/planner/data/gpu_name.h"
 #include "profiler/planner/plan_advice.h"
 #include "profiler/planner/plan_row.h"
 
@@ -105,6 +106,8 @@ private:
 };
 
 }  // namespace
+
+std::string PlanRow::device_name() const { return predicted_device_name(*gpu, environment->id); }
 
 void PlanRow::refuse(const models::Error& error) {
     status = PlanStatus::kNotSupported;

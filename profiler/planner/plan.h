@@ -104,6 +104,9 @@ struct PlanRow {
     /// it.
     std::vector<MemoryPoint> memory_curve;
 
+    /// As a predicted trace names it: "NVIDIA T4 with torch-2.11".
+    std::string device_name() const;
+
     /// Makes it a row that is not supported.
     void refuse(const models::Error& error);
 };

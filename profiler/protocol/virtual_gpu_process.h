@@ -3,6 +3,7 @@
 #include "models/config/compute_capability.h"
 #include "models/config/result.h"
 
+#include <cstddef>
 #include <cstdint>
 #include <filesystem>
 #include <string>
@@ -13,6 +14,9 @@ namespace profiler {
 
 /// Set in a process that sees virtual GPUs; describes them.
 inline constexpr const char* kVirtualGpuVariable = "TEMPOSCOPE_VIRTUAL_GPU";
+
+/// A process sees no more than this many virtual GPUs.
+inline constexpr std::size_t kMostVirtualCards = 32;
 
 struct VirtualCard {
     std::string name;  // as CUDA reports it
@@ -25,7 +29,7 @@ struct VirtualCard {
 };
 
 /// What to add to the environment ("NAME=value") of a process that shall see `cards` as its
-/// devices, in this order. `folder` has the virtual GPU's libraries.
+/// devices, in this order; at most kMostVirtualCards. `folder` has the virtual GPU's libraries.
 /// Errors: they are not there, or the folder's path has a space or a colon, which LD_PRELOAD cannot
 /// hold.
 models::Result<std::vector<std::string>> virtual_gpu_environment(

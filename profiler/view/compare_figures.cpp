@@ -28,4 +28,16 @@ std::string rate_text(double sequences_per_s) {
     return fmt::format("{:.{}f}", sequences_per_s, std::clamp(2 - static_cast<int>(digits), 0, 9));
 }
 
+std::vector<StackSegment> build_stack(const CategoryBytes& by_category) {
+    std::vector<StackSegment> stack;
+    int64_t start_bytes = 0;
+    for (const Category category : kCategoryStackOrder) {
+        const int64_t size_bytes = by_category[static_cast<std::size_t>(category)];
+        if (size_bytes <= 0) continue;
+        stack.push_back({category, start_bytes, size_bytes, format_bytes(size_bytes)});
+        start_bytes += size_bytes;
+    }
+    return stack;
+}
+
 }  // namespace profiler

@@ -1,8 +1,10 @@
 #pragma once
 
+#include "profiler/analysis/peak.h"
 #include "profiler/view/compare_view.h"
 
 #include <string>
+#include <vector>
 
 namespace profiler {
 
@@ -13,5 +15,8 @@ Change change_of(double value, double baseline, Better better);
 
 /// Sequences per second with at least three significant digits: "8.23", "0.000052", "1,250".
 std::string rate_text(double sequences_per_s);
+
+/// A bar in kCategoryStackOrder, without empty categories.
+std::vector<StackSegment> build_stack(const CategoryBytes& by_category);
 
 }  // namespace profiler

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 namespace profiler {
 namespace {
@@ -16,6 +17,36 @@ const PlanRow* find_row(const Plan& plan, const std::string& recipe) {
         return row.workload.recipe_name == recipe;
     });
     return found == plan.rows.end() ? nullptr : &*found;
+}
+
+ComparisonColumn* find_column(Comparison& comparison, const std::string& recipe) {
+    const auto found = std::find_if(
+        comparison.columns.begin(), comparison.columns.end(),
+        [&](const ComparisonColumn& column) { return column.recipe_of_trace == recipe; });
+    return found == comparison.columns.end() ? nullptr : &*found;
+}
+
+/// What the plan's batch needs; its status says if it does not fit.
+void take_memory(const PlanRow& row, ComparisonColumn& column) {
+    column.memory_planned_for = row.device_name();
+    column.batch_size = row.batch_size.value_or(0);
+    if (row.status != PlanStatus::kOk) column.out_of_memory = row.reason;
+    if (!row.memory) return;
+    column.peak_allocated_bytes = row.memory->contents.peaks.peak_allocated_bytes;
+    column.peak_reserved_bytes = row.memory->contents.peaks.peak_reserved_bytes;
+    column.peak_by_category = row.memory->contents.by_category;
+}
+
+ComparisonColumn planned_column(const PlanRow& row) {
+    ComparisonColumn column{.recipe = row.workload.recipe_name,
+                            .recipe_of_trace = row.workload.recipe_name,
+                            .source = Source::kPredicted,
+                            .device = row.device_name(),
+                            .is_planned = true};
+    take_memory(row, column);
+    if (row.time) column.step_time_ns = std::llround(row.time->total_ns());
+    column.sequences_per_s = row.sequences_per_s;
+    return column;
 }
 
 PlannedRecipe planned_recipe(const PlanRow& row) {
@@ -53,7 +84,7 @@ void add_to_table(CompareView& view) {
         if (cell + 1 >= table.columns.size() || value.empty()) return;
         std::vector<std::string>& cells = table.rows[column.index];
         if (cells[cell] != kNoValue) return;
-        cells[cell] = value + " predicted";
+        cells[cell] = column.is_planned ? value : value + " predicted";
         cells[cell + 1] = change.empty() ? kNoValue : change.text;
         table.tones[column.index][cell + 1] = change.tone;
     };
@@ -77,6 +108,21 @@ void add_changes(CompareView& view, const PlannedRecipe& baseline) {
 }
 
 }  // namespace
+
+void add_planned_columns(Comparison& comparison, const Plan& plan) {
+    for (const ComparisonColumn& column : comparison.columns) {
+        if (column.baseline != 0) return;
+    }
+    for (const PlanRow& row : plan.rows) {
+        if (row.status == PlanStatus::kNotSupported) continue;
+        ComparisonColumn* const column = find_column(comparison, row.workload.recipe_name);
+        if (column == nullptr) {
+            comparison.columns.push_back(planned_column(row));
+        } else if (column->peak_allocated_bytes == 0) {
+            take_memory(row, *column);
+        }
+    }
+}
 
 void add_plan(CompareView& view, const Comparison& comparison, const Plan& plan) {
     if (plan.rows.empty() || view.columns.empty()) return;

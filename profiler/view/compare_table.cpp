@@ -35,7 +35,7 @@ TextTable empty_table() {
         number("Change", "Change of the maximum batch from the first recipe of the same step."),
         number("Best", "The highest throughput in the sweep, and the batch size that reached it."),
         number("Change", "Change of the best throughput from the first recipe of the same step."),
-        number("Loss",
+        number(kLossTitle,
                "Loss of the last recorded step. Recipes that compute the same function have the "
                "same loss."),
     };

@@ -1,6 +1,7 @@
 #include "profiler/view/compare_view.h"
 
 #include "profiler/analysis/run_text.h"
+#include "profiler/trace/memory_limit.h"
 #include "profiler/trace/text.h"
 #include "profiler/trace/units.h"
 #include "profiler/view/compare_figures.h"
@@ -18,18 +19,6 @@ namespace {
 
 /// In place of a time that something else on the machine made too long.
 constexpr const char* kBusy = "(busy)";
-
-std::vector<StackSegment> build_stack(const CategoryBytes& by_category) {
-    std::vector<StackSegment> stack;
-    int64_t start_bytes = 0;
-    for (const Category category : kCategoryStackOrder) {
-        const int64_t size_bytes = by_category[static_cast<std::size_t>(category)];
-        if (size_bytes <= 0) continue;
-        stack.push_back({category, start_bytes, size_bytes, format_bytes(size_bytes)});
-        start_bytes += size_bytes;
-    }
-    return stack;
-}
 
 CurvePoint build_point(const ThroughputPoint& measured) {
     CurvePoint point{.batch_size = measured.batch_size,
@@ -104,11 +93,22 @@ void add_times(const ComparisonColumn& column, CompareColumn& view) {
     view.step_time_text = column.step_time_ns > 0 ? format_duration(column.step_time_ns) : "–";
 }
 
-std::string peak_text(const ComparisonColumn& column) {
-    if (column.peak_allocated_bytes <= 0) return "–";
-    std::string text = format_bytes(column.peak_allocated_bytes);
-    if (column.is_cut_off) return "≥ " + text + ", out of memory";
-    return column.out_of_memory.empty() ? text : text + ", does not fit";
+void add_peak(const ComparisonColumn& column, CompareColumn& view) {
+    view.stack = build_stack(column.peak_by_category);
+    view.peak_bytes = column.peak_allocated_bytes;
+    view.out_of_memory = !column.out_of_memory.empty();
+    view.is_cut_off = column.is_cut_off;
+    if (view.out_of_memory) view.why_no_peak = column.is_cut_off ? "out of memory" : "does not fit";
+    if (column.peak_phase) view.peak_phase_text = name_of(*column.peak_phase);
+    if (view.peak_bytes <= 0) {
+        view.peak_text = view.out_of_memory ? view.why_no_peak : "–";
+        return;
+    }
+    const std::string_view least = column.is_cut_off ? "≥ " : "";
+    view.short_peak_text = fmt::format("{}{}", least, format_bytes(view.peak_bytes));
+    view.peak_text = view.out_of_memory
+                         ? fmt::format("{}{}, {}", least, peak_of_limit(column), view.why_no_peak)
+                         : view.short_peak_text;
 }
 
 CompareColumn build_column(const ComparisonColumn& column, std::size_t index) {
@@ -116,13 +116,11 @@ CompareColumn build_column(const ComparisonColumn& column, std::size_t index) {
     view.recipe = column.recipe;
     view.index = index;
     view.is_baseline = column.baseline == index;
+    view.is_planned = column.is_planned;
+    view.memory_is_predicted = has_predicted_memory(column);
     view.source = describe(column.source);
     view.files = column.files;
-    view.stack = build_stack(column.peak_by_category);
-    view.peak_bytes = column.peak_allocated_bytes;
-    view.peak_text = peak_text(column);
-    view.out_of_memory = !column.out_of_memory.empty();
-    if (column.peak_phase) view.peak_phase_text = name_of(*column.peak_phase);
+    add_peak(column, view);
     view.saved_bytes = column.saved_bytes;
     // A recorded step may save nothing, as one checkpointed layer does.
     const bool knows_saved = column.steps > 0 || view.saved_bytes > 0;
@@ -180,6 +178,15 @@ void add_changes_of_speed(const ComparisonColumn& own, const ComparisonColumn& o
     if (best_rates_overlap(view, baseline)) view.best_change.tone = Tone::kNeutral;
 }
 
+/// A plan's peak stands beside a measurement, or beside a prediction of another GPU.
+bool is_plan_of_another_device(const ComparisonColumn& a, const ComparisonColumn& b) {
+    const auto device_of_peak = [](const ComparisonColumn& column) -> const std::string& {
+        return column.memory_planned_for.empty() ? column.device : column.memory_planned_for;
+    };
+    const bool is_planned = !a.memory_planned_for.empty() || !b.memory_planned_for.empty();
+    return is_planned && device_of_peak(a) != device_of_peak(b);
+}
+
 void add_changes_of_memory(bool same_batch, const CompareColumn& baseline, CompareColumn& view) {
     const auto bytes = [](int64_t size_bytes) { return static_cast<double>(size_bytes); };
     if (same_batch) {
@@ -232,6 +239,20 @@ void find_axis_ends(CompareView& view) {
             }
         }
     }
+}
+
+/// The memory that the captured steps had, if it was the same for all.
+void find_step_limit(const Comparison& comparison, CompareView& view) {
+    int64_t limit_bytes = 0;
+    for (const ComparisonColumn& column : comparison.columns) {
+        if (!column.step_trace) continue;
+        if (column.step_limit_bytes <= 0) return;
+        if (limit_bytes != 0 && limit_bytes != column.step_limit_bytes) return;
+        limit_bytes = column.step_limit_bytes;
+    }
+    if (!is_near_limit(view.max_peak_bytes, limit_bytes)) return;
+    view.step_limit_bytes = limit_bytes;
+    view.max_peak_bytes = std::max(view.max_peak_bytes, limit_bytes);
 }
 
 void describe_sweeps(const Comparison& comparison, CompareView& view) {
@@ -315,12 +336,15 @@ CompareView build_compare_view(const Comparison& comparison) {
         const CompareColumn& baseline = view.columns[own.baseline];
         if (own.is_cut_off || comparison.columns[own.baseline].is_cut_off) continue;
         const ComparisonColumn& own_baseline = comparison.columns[own.baseline];
-        add_changes_of_memory(at_same_batch(own, own_baseline), baseline, column);
+        const bool same_step = at_same_batch(own, own_baseline);
+        add_changes_of_memory(same_step && !is_plan_of_another_device(own, own_baseline), baseline,
+                              column);
         add_changes_of_speed(own, own_baseline, baseline, column);
     }
     view.has_one_baseline = std::count_if(view.columns.begin(), view.columns.end(),
                                           [](const auto& c) { return c.is_baseline; }) == 1;
     find_axis_ends(view);
+    find_step_limit(comparison, view);
     describe_sweeps(comparison, view);
     view.table = build_compare_table(comparison, view.columns);
     return view;

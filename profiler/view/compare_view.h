@@ -64,13 +64,18 @@ struct CompareColumn {
     std::size_t index = 0;  // in the order of the comparison
     std::size_t color = 0;  // for recipe_color and recipe_marker
     bool is_baseline = false;
-    std::string source;  // "measured on the CPU"
+    bool is_planned = false;  // no file holds it: a plan says what it would be
+    std::string source;       // "measured on the CPU"
 
     std::vector<StackSegment> stack;  // at the peak, in kCategoryStackOrder, without empty ones
     int64_t peak_bytes = 0;           // 0: these files hold no captured step
     std::string peak_text;            // "3.20 GiB"; "≥ 3.20 GiB, out of memory"
-    bool out_of_memory = false;       // the captured step did not fit
-    std::string batch_text;           // "B=1", of the captured step; empty: all ran one batch
+    bool memory_is_predicted = false;
+    std::string short_peak_text;  // "≥ 3.20 GiB"
+    std::string why_no_peak;      // "out of memory", "does not fit"; empty: the step fitted
+    bool out_of_memory = false;   // the captured step did not fit
+    bool is_cut_off = false;      // memory ran out in it: its peak would be higher
+    std::string batch_text;       // "B=1", of the captured step; empty: all ran one batch
     Change peak_change;
     std::string peak_phase_text;  // "backward"; empty: outside a phase
 
@@ -117,6 +122,10 @@ struct TextTable {
     std::vector<std::vector<Tone>> tones;        // the same shape; empty: all are neutral
 };
 
+/// The title of the column of losses. They agree where recipes compute the same function, so they
+/// matter only when they do not.
+inline constexpr const char* kLossTitle = "Loss";
+
 struct CompareView {
     std::vector<CompareColumn> columns;  // in the order of the comparison
     std::vector<Category> categories;    // that occur in any stack, in kCategoryStackOrder
@@ -127,8 +136,9 @@ struct CompareView {
     std::string source;    // "Measured on the CPU (AMD EPYC ...), median of 3 steps"
     std::vector<std::string> notes;
 
-    int64_t max_peak_bytes = 0;  // ends of the axes
-    int64_t max_batch_size = 0;  // over max_batch_size and the curves
+    int64_t max_peak_bytes = 0;    // ends of the axes
+    int64_t step_limit_bytes = 0;  // to draw beside the peaks: one came near it; 0: none
+    int64_t max_batch_size = 0;    // over max_batch_size and the curves
     double max_sequences_per_s = 0;
 
     bool has_one_baseline = false;  // all columns ran the same step, so all have the same baseline

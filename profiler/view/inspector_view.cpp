@@ -6,6 +6,7 @@
 #include "profiler/trace/units.h"
 #include "profiler/view/activity_view.h"
 #include "profiler/view/blocks_view.h"
+#include "profiler/view/layer_flow.h"
 #include "profiler/view/ledger_match.h"
 #include "profiler/view/theme.h"
 
@@ -32,12 +33,55 @@ std::string without_layer(const LedgerRow& row) {
     return path;
 }
 
+Id<Allocation> allocation_of(const Trace& trace, Id<Storage> storage) {
+    const auto storages = trace.allocations.column<&Allocation::storage>();
+    const auto found = std::find(storages.begin(), storages.end(), storage);
+    return found == storages.end()
+               ? Id<Allocation>()
+               : Id<Allocation>(static_cast<std::size_t>(found - storages.begin()));
+}
+
+/// What backward does in B without a tensor that A keeps: " Backward of gelu uses gelu_output,
+/// branch_mask." Empty if the calls of the layer do not say.
+std::string what_replaces(const LayerFlow& a, const LayerFlow& b, Id<Storage> storage) {
+    const auto tensor = std::find_if(a.tensors.begin(), a.tensors.end(), [&](const FlowTensor& t) {
+        return std::find(t.storages.begin(), t.storages.end(), storage) != t.storages.end();
+    });
+    if (tensor == a.tensors.end() || tensor->consumer == kOutside) return {};
+    const auto same_in_b = [&](std::size_t column) {
+        const auto found = std::find_if(b.columns.begin(), b.columns.end(), [&](const auto& one) {
+            return column != kOutside && one.key == a.columns[column].key;
+        });
+        return static_cast<std::size_t>(found - b.columns.begin());
+    };
+    const std::size_t producer = same_in_b(tensor->producer);
+    const std::size_t consumer = same_in_b(tensor->consumer);
+    const auto recomputes = [&](std::size_t column) {
+        return column < b.columns.size() && b.columns[column].backward.recomputes;
+    };
+    std::vector<std::string> kept;
+    for (const FlowTensor& one : b.tensors) {
+        const bool is_used = one.consumer == consumer || std::find(one.also.begin(), one.also.end(),
+                                                                   consumer) != one.also.end();
+        if (is_used) kept.push_back(one.name);
+    }
+    const std::string from = fmt::format("{}", fmt::join(kept, ", "));
+    if (recomputes(producer) || recomputes(consumer)) {
+        return " It is computed again in backward" + (kept.empty() ? "." : ", from " + from + ".");
+    }
+    if (kept.empty()) return {};
+    return fmt::format(" Backward of {} uses {}.", a.columns[tensor->consumer].title, from);
+}
+
 class TensorReader {
 public:
     TensorReader(const InspectorRequest& request, const InspectedTensor& tensor)
         : request_(request), tensor_(tensor), trace_(*source().blocks.trace) {
         if (!tensor_.storage.valid() && tensor_.allocation.valid()) {
             tensor_.storage = trace_.allocations.get<&Allocation::storage>(tensor_.allocation);
+        }
+        if (!tensor_.allocation.valid() && tensor_.storage.valid()) {
+            tensor_.allocation = allocation_of(trace_, tensor_.storage);
         }
     }
 
@@ -145,7 +189,10 @@ private:
         if (row != kNoRow && b.ledger) {
             const Ledger& own = *source().ledger;
             const std::size_t other = match_ledgers(own, *b.ledger)[row];
-            if (other == kNoRow) return tell_fate(own.rows[row].size_bytes, 0, "keep");
+            if (other == kNoRow) {
+                tell_fate(own.rows[row].size_bytes, 0, "keep");
+                return tell_what_replaces(own.rows[row]);
+            }
             return tell_fate(own.rows[row].size_bytes, b.ledger->rows[other].size_bytes, "keep");
         }
         const BlockSource& a = source().blocks;
@@ -155,6 +202,16 @@ private:
         const uint32_t found = b.blocks.details->labels().counterpart(a.details->labels(), block);
         tell_fate(a.history->size_bytes(block),
                   found == BlockHistory::kNone ? 0 : b.blocks.history->size_bytes(found), "hold");
+    }
+
+    void tell_what_replaces(const LedgerRow& row) {
+        if (row.layer < 0) return;
+        const LayerRange layer{row.layer, row.layer};
+        const auto flow_of = [&](const InspectorSource& of) {
+            return build_layer_flow(*of.blocks.trace, *of.ledger, layer);
+        };
+        card_.fate_text +=
+            what_replaces(flow_of(source()), flow_of(request_.sources[1]), row.storage);
     }
 
     void tell_fate(int64_t bytes, int64_t other_bytes, const char* verb) {

@@ -59,14 +59,19 @@ std::vector<RecipeSwitchRow> recipe_switches(const Trace& first, const Trace* se
     const auto workload = workload_of(first);
     const auto other = second ? workload_of(*second) : std::nullopt;
     if (!workload || (second && !other)) return {};
-    const LayerRecipes from = models::layer_recipes_of(other ? *other : *workload);
+    return recipe_switches(*workload, other ? &*other : nullptr, layer);
+}
+
+std::vector<RecipeSwitchRow> recipe_switches(const models::Workload& first,
+                                             const models::Workload* second, int64_t layer) {
+    const LayerRecipes from = models::layer_recipes_of(second ? *second : first);
     std::array<std::optional<Recipe>, 2> recipes;
-    recipes[0] = models::recipe_of_layer(models::layer_recipes_of(*workload), layer);
-    if (other) recipes[1] = models::recipe_of_layer(models::layer_recipes_of(*other), layer);
+    recipes[0] = models::recipe_of_layer(models::layer_recipes_of(first), layer);
+    if (second) recipes[1] = models::recipe_of_layer(models::layer_recipes_of(*second), layer);
     std::vector<RecipeSwitchRow> rows;
     models::for_each_switch([&](const auto& table) {
         if (table.is_for_step) return;
-        rows.push_back(row_of(table, from, workload->model.num_layers, recipes));
+        rows.push_back(row_of(table, from, first.model.num_layers, recipes));
     });
     return rows;
 }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "models/config/workload.h"
 #include "profiler/trace/trace.h"
 
 #include <array>
@@ -31,6 +32,8 @@ struct RecipeSwitchRow {
 /// switches, these are set too. Empty if a trace does not say its workload. `second` may be null.
 std::vector<RecipeSwitchRow> recipe_switches(const Trace& first, const Trace* second,
                                              int64_t layer);
+std::vector<RecipeSwitchRow> recipe_switches(const models::Workload& first,
+                                             const models::Workload* second, int64_t layer);
 
 /// Canonical text of a trace's recipe: equal for traces of the same recipe, however the user named
 /// it. Nullopt if the trace does not say.

@@ -1,7 +1,9 @@
 #include "profiler/view/timeline_view.h"
-#include "profiler/analysis/diagnostics.h"
 
+#include "profiler/analysis/diagnostics.h"
+#include "profiler/analysis/recorded_step.h"
 #include "profiler/analysis/run_text.h"
+#include "profiler/trace/memory_limit.h"
 #include "profiler/trace/units.h"
 #include "profiler/view/theme.h"
 #include "profiler/view/time_map.h"
@@ -113,6 +115,12 @@ void add_columns(const std::vector<CurveBin>& bins, const ColumnGrid& grid, Time
     }
 }
 
+/// The request that failed came right after it; what follows are frees.
+int64_t last_allocation_ns(const Trace& trace) {
+    const auto times_ns = trace.allocations.column<&Allocation::alloc_ns>();
+    return times_ns.empty() ? 0 : *std::max_element(times_ns.begin(), times_ns.end());
+}
+
 void add_bands(const TimelineSource& source, const TimeMap& map, const TimelineRequest& request,
                TimelineTrace& view) {
     const Trace& trace = *source.trace;
@@ -136,12 +144,38 @@ void add_bands(const TimelineSource& source, const TimeMap& map, const TimelineR
         band.text = fmt::format("step {}", i + 1);
         view.steps.push_back(std::move(band));
     }
+}
+
+/// The peak and, if the step did not fit, where memory ran out.
+void add_markers(const TimelineSource& source, const TimeMap& map, const TimelineRequest& request,
+                 TimelineTrace& view) {
     if (!source.peak || source.peak->time_ns < 0) return;
+    const Trace& trace = *source.trace;
+    const auto is_seen = [&](double time_ns) {
+        return time_ns >= request.start_ns && time_ns <= request.end_ns;
+    };
+    const int64_t limit_bytes = step_limit_bytes(trace);
     const std::string peak = "peak " + format_bytes(source.peak->allocated_bytes);
-    view.summary = peak;
+    view.summary = "peak " + text_of_limit(source.peak->allocated_bytes, limit_bytes);
+    if (is_near_limit(source.peak->allocated_bytes, limit_bytes)) {
+        view.limit_bytes = static_cast<double>(limit_bytes);
+        view.limit_text = "limit " + format_bytes(limit_bytes);
+    }
+    if (has_note(trace, kRanOutOfMemory)) {
+        view.summary += ", out of memory";
+        const int64_t own_ns = last_allocation_ns(trace);
+        const int64_t bytes = source.curve->at(own_ns).allocated_bytes;
+        const double time_ns = map.to_shared(static_cast<double>(own_ns));
+        if (is_seen(time_ns)) {
+            view.out_of_memory =
+                PeakMarker{time_ns, bytes, "out of memory at " + text_of_limit(bytes, limit_bytes)};
+        }
+    } else if (has_note(trace, kStepDoesNotFit)) {
+        view.summary += ", does not fit";
+    }
     const std::string where = phase_text_at(trace, source.peak->time_ns);
-    const double time_ns = to_shared(source.peak->time_ns);
-    if (!is_seen(time_ns, time_ns)) return;
+    const double time_ns = map.to_shared(static_cast<double>(source.peak->time_ns));
+    if (!is_seen(time_ns)) return;
     view.peaks.push_back({time_ns, source.peak->allocated_bytes,
                           where.empty() ? peak : fmt::format("{}, {}", peak, where)});
 }
@@ -247,10 +281,12 @@ TimelineView build_timeline_view(const TimelineRequest& request) {
         trace.end_ns = map.to_shared(static_cast<double>(source.curve->end_ns()));
         add_columns(sample_columns(source, map, grid), grid, trace);
         add_bands(source, map, request, trace);
+        add_markers(source, map, request, trace);
         for (std::size_t c = 0; c < trace.column_count(); ++c) {
             trace.has_reserved |= trace.reserved_bytes[c] != trace.allocated_bytes[c];
         }
-        view.max_bytes = std::max(view.max_bytes, highest_bytes(*source.curve));
+        view.max_bytes =
+            std::max({view.max_bytes, highest_bytes(*source.curve), trace.limit_bytes});
         view.traces.push_back(std::move(trace));
     }
     add_totals(view);

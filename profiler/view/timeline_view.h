@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -73,9 +74,12 @@ struct TimelineTrace {
     std::vector<double> reserved_bytes;
     std::vector<PhaseBand> phases;  // those that meet the window
     std::vector<StepBand> steps;
-    std::vector<PeakMarker> peaks;  // empty or one
+    std::vector<PeakMarker> peaks;            // empty or one
+    std::optional<PeakMarker> out_of_memory;  // where memory ran out, if it did in the window
+    double limit_bytes = 0;     // of the memory; 0: not known, or too far above the peak to draw
+    std::string limit_text;     // "limit 16.0 GiB"
     bool has_reserved = false;  // reserved differs from allocated somewhere; never true on the CPU
-    std::string summary;        // "peak 24.5 GiB"
+    std::string summary;        // "peak 24.5 GiB of 80.0 GiB"; ", out of memory" if it was
 
     std::size_t column_count() const { return allocated_bytes.size(); }
 };

@@ -1,4 +1,5 @@
 // Steps on a virtual GPU as plans use them.
+#include "app/prediction/virtual_cards.h"
 #include "models/config/validity.h"
 #include "profiler/planner/step/batch_interpolation.h"
 #include "profiler/planner/step/step_memory.h"
@@ -93,6 +94,17 @@ TEST_F(PredictedPlan, OneWorkerAnswersSeveralRequestsAlike) {
     EXPECT_EQ(a.run().batch_size, 4);
     EXPECT_EQ(a.text(a.run().device_name), "compute capability 8.0");
     EXPECT_NE(a.allocations.size(), (*other)->allocations.size());
+}
+
+TEST_F(PredictedPlan, EveryGpuOfALongListTracesAsItself) {
+    std::vector<Gpu> gpus(40, app::shared_gpu());
+    gpus.back().compute_capability = models::ComputeCapability{9, 0};
+    std::vector<const Gpu*> pointers;
+    for (const Gpu& gpu : gpus) pointers.push_back(&gpu);
+    app::TraceWorkers workers(pointers, app::TraceDetail::kForPlan);
+    const auto trace = workers.source()({small("original"), &gpus.back()});
+    ASSERT_TRUE(trace) << trace.error().message;
+    EXPECT_EQ((*trace)->text((*trace)->run().device_name), "compute capability 9.0");
 }
 
 TEST_F(PredictedPlan, SaysWhatCannotBePredicted) {

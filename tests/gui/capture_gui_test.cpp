@@ -12,6 +12,8 @@ std::filesystem::path capture_folder() { return window().workspace().capture().f
 
 std::filesystem::path folder() { return window().folder() / "captured"; }
 
+constexpr const char* kLimit = "4GiB";
+
 /// While it exists, the fake worker waits halfway, so that a test can look at a running capture
 /// however slow the machine is.
 class Hold {
@@ -87,6 +89,35 @@ void cancels_a_capture(ImGuiTestContext* c) {
     IM_CHECK(!std::filesystem::exists(capture_folder()));
 }
 
+/// Out of memory is a result: the other recipe runs, and the trace up to there opens.
+void shows_what_ran_out_of_memory(ImGuiTestContext* c) {
+    show_capture_panel(c, 97);
+    window().ui().panels.capture.form.memory_limit = kLimit;
+    c->ItemClick("//###capture/**/###start");
+    wait_until(c, [] { return !status().running; });
+    window().settle(c);
+    IM_CHECK(!status().curves[0].out_of_memory.empty());
+    IM_CHECK(status().curves[1].out_of_memory.empty());
+    IM_CHECK(status().curves[1].finished);
+    window().take_picture(c, "capture_out_of_memory");
+    IM_CHECK_EQ(window().workspace().documents().size(), size_t{2});
+    const app::Selection& selection = window().workspace().selection();
+    IM_CHECK_STR_EQ(selection.a->recipe.c_str(), "original");
+    IM_CHECK(selection.a->is_cut_off);
+    const std::string& headline = window().workspace().headline();
+    IM_CHECK(headline.find("tempo trains the step in") == 0);
+    IM_CHECK(headline.find("GiB of 4.00 GiB; original ran out of memory at") != std::string::npos);
+    const auto comparison = window().workspace().comparison();
+    IM_CHECK(comparison->view.columns[0].is_cut_off);
+    IM_CHECK_STR_EQ(comparison->view.columns[0].why_no_peak.c_str(), "out of memory");
+    IM_CHECK_GT(comparison->view.step_limit_bytes, int64_t{0});
+    const profiler::TimelineTrace& timeline =
+        window().workspace().slots().timeline.view()->traces[0];
+    IM_CHECK(timeline.out_of_memory.has_value());
+    IM_CHECK_GT(timeline.limit_bytes, 0.0);
+    window().take_picture(c, "out_of_memory");
+}
+
 void says_why_a_capture_failed(ImGuiTestContext* c) {
     show_capture_panel(c, 99);
     c->ItemClick("//###capture/**/###start");
@@ -149,6 +180,7 @@ void register_capture_tests(ImGuiTestEngine* engine) {
     };
     add("captures_and_opens_the_traces", captures_and_opens_the_traces);
     add("cancels_a_capture", cancels_a_capture);
+    add("shows_what_ran_out_of_memory", shows_what_ran_out_of_memory);
     add("says_why_a_capture_failed", says_why_a_capture_failed);
     add("survives_a_worker_that_dies", survives_a_worker_that_dies);
     add("the_log_is_copied_and_cleared", the_log_is_copied_and_cleared);

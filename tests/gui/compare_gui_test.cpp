@@ -31,6 +31,45 @@ void a_click_on_a_recipe_makes_it_b(ImGuiTestContext* c) {
     IM_CHECK_STR_EQ(window().workspace().selection().a->recipe.c_str(), "tempo-packed");
 }
 
+/// The headline says what B saves and what it costs against A, whichever these are.
+void the_headline_follows_a_and_b(ImGuiTestContext* c) {
+    window().reset(c);
+    window().open(c, {"original", "tempo", "tempo-packed"});
+    const std::string tempo = window().workspace().headline();
+    IM_CHECK(tempo.find("tempo ") == 0);
+    IM_CHECK(tempo.find("less memory than original") != std::string::npos);
+    // One measured step each: nobody knows how much their times spread.
+    IM_CHECK(tempo.find(" time a step") == std::string::npos);
+    c->KeyPress(ImGuiKey_X);
+    window().settle(c);
+    const std::string swapped = window().workspace().headline();
+    IM_CHECK(swapped.find("original ") == 0);
+    IM_CHECK(swapped.find("more memory than tempo") != std::string::npos);
+    c->KeyPress(ImGuiKey_X);
+    c->ItemClick("//###compare/##recipes/$$2/##row");
+    window().settle(c);
+    IM_CHECK(window().workspace().headline().find("tempo-packed ") == 0);
+}
+
+/// A and B at their peaks, at A's peak, at the end of forward, and what they keep.
+void memory_of_a_and_b_at_four_moments(ImGuiTestContext* c) {
+    window().reset(c);
+    window().open(c, {"original", "tempo"});
+    const profiler::PairView* pair = window().workspace().slots().pair.view();
+    IM_CHECK_SILENT(pair != nullptr);
+    IM_CHECK_EQ(pair->moments.size(), size_t{4});
+    IM_CHECK_EQ(pair->moments[0].bars[1].size_bytes,
+                window().workspace().selection().b->report->peak.allocated_bytes);
+    IM_CHECK_EQ(pair->moments[3].bars[0].size_bytes,
+                window().workspace().selection().a->report->ledger.total_bytes);
+    c->ItemClick("//###compare/A and B");
+    window().take_picture(c, "compare_a_and_b");
+    IM_CHECK(window().ui().panels.compare.shows_pair);
+    c->ItemClick("//###compare/Recipes");
+    c->Yield(2);
+    IM_CHECK(!window().ui().panels.compare.shows_pair);
+}
+
 void a_click_on_a_category_highlights_it(ImGuiTestContext* c) {
     window().reset(c);
     window().open(c, {"original", "tempo"});
@@ -131,6 +170,8 @@ void register_compare_tests(ImGuiTestEngine* engine) {
     };
     add("shows_a_column_for_each_recipe", shows_a_column_for_each_recipe);
     add("a_click_on_a_recipe_makes_it_b", a_click_on_a_recipe_makes_it_b);
+    add("the_headline_follows_a_and_b", the_headline_follows_a_and_b);
+    add("memory_of_a_and_b_at_four_moments", memory_of_a_and_b_at_four_moments);
     add("a_click_on_a_category_highlights_it", a_click_on_a_category_highlights_it);
     add("many_recipes_are_rows", many_recipes_are_rows);
     add("a_sweep_stands_beside_the_captures_of_its_step",

@@ -48,12 +48,37 @@ void copies_the_ledger(ImGuiTestContext* c) {
     open_menu_of(c, "ledger", 0.5F, 0.09F);
     window().take_picture(c, "panel_menu", true);
     c->ItemClick("//$FOCUSED/\xef\x83\x85  Copy as CSV");
-    c->Yield(2);
+    window().settle(c);
     const std::string csv = ImGui::GetClipboardText();
     IM_CHECK(csv.starts_with("tensor,scope,"));
     IM_CHECK(csv.find("size_bytes") != std::string::npos);
     const auto rows = std::count(csv.begin(), csv.end(), '\n') - 1;
     IM_CHECK_EQ(static_cast<size_t>(rows), window().workspace().views().ledger.view()->rows.size());
+}
+
+/// Also plots: each panel that draws traces has a table of what it draws.
+void every_panel_has_tables(ImGuiTestContext* c) {
+    window().reset(c);
+    window().open(c, {"original", "tempo"});
+    const auto& row = window().workspace().views().ledger.view()->rows[0];
+    window().workspace().apply(
+        {.tensor = app::PickedTensor{window().workspace().selection().a, row.storage, {}}});
+    for (const char* panel : {"traces", "compare", "kernels", "layer", "flame", "blocks",
+                              "movement", "timeline", "ledger", "inspector", "health"}) {
+        c->WindowFocus(("//###" + std::string(panel)).c_str());
+        window().settle(c);
+        const auto shown = app::find_window(panel);
+        const auto tables = app::tables_of(*shown, window().workspace(), window().ui().panels);
+        IM_CHECK_SILENT(!tables.empty());
+        for (const app::PanelTable& table : tables) {
+            const profiler::DataTable made = table.make();
+            for (const auto& cells : made.rows) {
+                IM_CHECK_SILENT(cells.size() == made.columns.size());
+            }
+        }
+        const bool is_filled = !tables.front().make().rows.empty();
+        IM_CHECK_SILENT(is_filled || std::string(panel) == "health");
+    }
 }
 
 /// The format is the extension of the name; the buttons change it.
@@ -137,6 +162,7 @@ void register_export_tests(ImGuiTestEngine* engine) {
         IM_REGISTER_TEST(engine, "export", name)->TestFunc = run;
     };
     add("copies_the_ledger", copies_the_ledger);
+    add("every_panel_has_tables", every_panel_has_tables);
     add("the_dialog_chooses_target_and_format", the_dialog_chooses_target_and_format);
     add("saves_a_table_as_json", saves_a_table_as_json);
     add("saves_a_picture_of_a_panel", saves_a_picture_of_a_panel);

@@ -1,6 +1,7 @@
 // Stands in for temposcope-worker in the window's tests: the same protocol, a synthetic trace, and
 // about a second of work that can be cancelled. Halfway it waits as long as a file named `hold`
-// lies beside its output. A batch of 99 makes it fail, a batch of 98 makes it die.
+// lies beside its output. A batch of 99 makes it run out of memory before the first step, 97 in a
+// step of `original`, and 98 makes it die. It predicts nothing.
 #include "profiler/protocol/worker_server.h"
 #include "profiler/trace/trace_file.h"
 #include "tests/support/synthetic_trace.h"
@@ -28,7 +29,21 @@ void wait_while_held(WorkerServer& server, const Request& request) {
     }
 }
 
+/// What a worker does that runs out of memory in a step: it keeps the trace up to there.
+WorkerOutcome run_out_of_memory(Trace trace, const Request& request) {
+    const std::string sentence = "The step needs more memory than the limit of the capture.";
+    add_diagnostic(
+        trace, {.code = kRanOutOfMemory, .severity = Severity::kError, .explanation = sentence});
+    const auto written = write_trace(trace, request.output_path);
+    if (!written) return tl::unexpected(ErrorFrame{written.error().message, 1});
+    return tl::unexpected(
+        ErrorFrame{.message = sentence, .exit_code = 3, .path = request.output_path});
+}
+
 WorkerOutcome capture(WorkerServer& server, const Request& request) {
+    if (request.kind == RequestKind::kPredictStep) {
+        return tl::unexpected(ErrorFrame{"The worker of these tests predicts nothing."});
+    }
     const int64_t batch = request.workload.value("batch_size", int64_t{0});
     std::printf("fake worker: batch %lld\n", static_cast<long long>(batch));
     std::fflush(stdout);
@@ -60,6 +75,9 @@ WorkerOutcome capture(WorkerServer& server, const Request& request) {
     Trace trace =
         tests::make_synthetic_trace({.num_allocations = 6000, .in_place = recipe != "original"});
     trace.runs.set<&Run::recipe>(Id<Run>(0), trace.strings.intern(recipe));
+    trace.runs.set<&Run::memory_limit_bytes>(Id<Run>(0), request.memory_limit_bytes);
+    trace.runs.set<&Run::workload>(Id<Run>(0), trace.strings.intern(request.workload.dump()));
+    if (batch == 97 && recipe == "original") return run_out_of_memory(std::move(trace), request);
     const auto written = write_trace(trace, request.output_path);
     if (!written) return tl::unexpected(ErrorFrame{written.error().message, 1});
     return ResultFrame{request.output_path, {}};

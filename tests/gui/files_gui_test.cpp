@@ -1,5 +1,10 @@
+#include "app/window/session.h"
+#include "app/workspace/planner_query.h"
 #include "tests/gui/test_window.h"
 #include "tests/profiler/formats/snapshot_bytes.h"
+#include "tests/support/synthetic_trace.h"
+
+#include <GLFW/glfw3.h>
 
 #include <fstream>
 #include <iterator>
@@ -87,6 +92,94 @@ void opens_a_snapshot(ImGuiTestContext* c) {
     IM_CHECK(window().workspace().slots().timeline.view() != nullptr);
     IM_CHECK(window().workspace().views().ledger.view() != nullptr);
     IM_CHECK(window().workspace().views().ledger.view()->rows.empty());
+    for (const char* panel : {"//###flame", "//###blocks"}) {
+        c->WindowFocus(panel);
+        window().settle(c);
+    }
+    IM_CHECK(window().workspace().views().flame.view() != nullptr);
+    IM_CHECK(window().workspace().views().blocks.view() != nullptr);
+    window().take_picture(c, "snapshot_blocks");
+}
+
+/// The next start opens the traces again, with the same A and B, GPU and step of the Planner.
+void a_session_comes_back(ImGuiTestContext* c) {
+    window().reset(c);
+    window().open(c, {"original", "tempo", "tempo-packed"});
+    app::PlannerQuery query;
+    query.workload.seq_len = 256;
+    query.recipes = {"tempo", "best"};
+    query.optimizer = models::Optimizer::kSgd;
+    query.is_chosen = true;
+    app::PanelEvents events;
+    events.set_a = window().workspace().documents()[1];
+    events.plan_choice = app::PlanChoice{.gpu = "t4"};
+    events.planner_query = query;
+    window().workspace().apply(events);
+    events = {};
+    events.set_b = window().workspace().documents()[2];
+    window().workspace().apply(events);
+    window().settle(c);
+    const app::Session session = app::current_settings(window().ui()).session;
+    IM_CHECK_EQ(session.files.size(), size_t{3});
+    IM_CHECK_STR_EQ(session.a.filename().c_str(), "tempo.tscope");
+    IM_CHECK_STR_EQ(session.b.filename().c_str(), "tempo-packed.tscope");
+
+    window().reset(c);
+    events = {};
+    events.plan_choice = app::PlanChoice();
+    events.planner_query = app::PlannerQuery();
+    window().workspace().apply(events);
+    app::restore_choices(window().workspace(), session);
+    app::reopen_traces(window().workspace(), session);
+    window().settle(c);
+    IM_CHECK_EQ(window().workspace().documents().size(), size_t{3});
+    IM_CHECK_STR_EQ(window().workspace().selection().a->recipe.c_str(), "tempo");
+    IM_CHECK_STR_EQ(window().workspace().selection().b->recipe.c_str(), "tempo-packed");
+    IM_CHECK_STR_EQ(window().workspace().plan_choice().gpu.c_str(), "t4");
+    IM_CHECK(window().workspace().planner_query() == query);
+    events = {};
+    events.plan_choice = app::PlanChoice();
+    events.planner_query = app::PlannerQuery();
+    window().workspace().apply(events);
+}
+
+/// The file manager drops files onto the window.
+void opens_dropped_files(ImGuiTestContext* c) {
+    window().reset(c);
+    const std::string original = window().trace("original"), tempo = window().trace("tempo");
+    const char* paths[] = {tempo.c_str(), original.c_str()};
+    GLFWwindow* const target = window().shell().window();
+    const GLFWdropfun drop = glfwSetDropCallback(target, nullptr);
+    glfwSetDropCallback(target, drop);
+    IM_CHECK_SILENT(drop != nullptr);
+    drop(target, 2, paths);
+    window().settle(c);
+    IM_CHECK_EQ(window().workspace().documents().size(), size_t{2});
+    IM_CHECK_STR_EQ(window().workspace().selection().a->recipe.c_str(), "original");
+}
+
+/// Every panel shows a million allocations; gui_bench measures how fast.
+void shows_a_million_allocations(ImGuiTestContext* c) {
+    window().reset(c);
+    constexpr int64_t kMillion = 1'000'000;
+    window().workspace().add(
+        app::make_document(window().folder() / "million.tscope",
+                           std::make_shared<const profiler::Trace>(
+                               make_synthetic_trace({.num_allocations = kMillion}))));
+    for (const app::PanelRow& panel : app::kPanels) {
+        c->WindowFocus(("//###" + std::string(panel.id)).c_str());
+        window().settle(c);
+    }
+    IM_CHECK_STR_EQ(toast_texts().c_str(), "");
+    const auto& views = window().workspace().views();
+    IM_CHECK_EQ(window().workspace().selection().a->trace->allocations.size(),
+                static_cast<size_t>(kMillion));
+    IM_CHECK(window().workspace().slots().timeline.view() != nullptr);
+    IM_CHECK(window().workspace().slots().kernels.view() != nullptr);
+    IM_CHECK(views.blocks.view() != nullptr);
+    IM_CHECK(views.flame.view() != nullptr);
+    IM_CHECK_GT(views.ledger.view()->rows.size(), size_t{100});
+    window().take_picture(c, "million_allocations");
 }
 
 void reports_a_bad_file_as_one_sentence(ImGuiTestContext* c) {
@@ -231,6 +324,9 @@ void register_files_tests(ImGuiTestEngine* engine) {
     add("picks_files_from_the_list", picks_files_from_the_list);
     add("opens_a_folder_of_traces", opens_a_folder_of_traces);
     add("opens_a_snapshot", opens_a_snapshot);
+    add("a_session_comes_back", a_session_comes_back);
+    add("opens_dropped_files", opens_dropped_files);
+    add("shows_a_million_allocations", shows_a_million_allocations);
     add("reports_a_bad_file_as_one_sentence", reports_a_bad_file_as_one_sentence);
     add("reads_a_file_again_without_a_second_copy", reads_a_file_again_without_a_second_copy);
     add("closes_a_trace", closes_a_trace);

@@ -51,6 +51,7 @@ void register_all(ImGuiTestEngine* engine) {
     tests::register_inspector_tests(engine);
     tests::register_kernels_tests(engine);
     tests::register_timeline_tests(engine);
+    tests::register_moment_tests(engine);
     tests::register_movement_tests(engine);
     tests::register_layer_tests(engine);
     tests::register_ledger_tests(engine);

@@ -144,14 +144,15 @@ void chips_of_everything(ImGuiTestContext* c) {
     click_timeline(c, 0.5F);
     app::PanelEvents events;
     events.category = profiler::Category::kActivation;
+    events.layers = profiler::LayerRange{1, 2};
     window().workspace().apply(events);
     window().take_picture(c, "inspector_all");
-    for (const char* chip : {"category", "range", "moment", "tensor"}) {
+    for (const char* chip : {"category", "range", "moment", "layers", "tensor"}) {
         c->ItemClick((std::string("//###inspector/") + chip + "/###remove").c_str());
         c->Yield(2);
     }
     IM_CHECK(!selection().category && !selection().range && !selection().moment_ns);
-    IM_CHECK(!selection().tensor.has_value());
+    IM_CHECK(!selection().tensor.has_value() && !selection().layers);
 }
 
 }  // namespace

@@ -129,10 +129,10 @@ void a_switch_makes_an_open_trace_b(ImGuiTestContext* c) {
     IM_CHECK_STR_EQ(window().workspace().selection().look_b.name.c_str(), "tempo");
     const auto shown = window().ui().panels.layer.shown;
     c->ItemClick("//###layer/**/masks/bit");
-    IM_CHECK_STR_EQ(window().workspace().selection().look_b.name.c_str(), "tempo-packed");
     // The picture is never empty: the old one stays until the new one is ready.
     IM_CHECK(window().ui().panels.layer.shown != nullptr);
     window().settle(c);
+    IM_CHECK_STR_EQ(window().workspace().selection().look_b.name.c_str(), "tempo-packed");
     IM_CHECK(window().ui().panels.layer.shown != shown);
     c->ItemClick("//###layer/**/masks/byte");
     window().settle(c);
@@ -152,8 +152,8 @@ void a_recipe_that_is_not_open_says_what_to_do(ImGuiTestContext* c) {
     IM_CHECK_STR_EQ(window().workspace().selection().look_b.name.c_str(), "tempo");
     // A's own recipe: A alone.
     window().workspace().apply({.try_recipe = "original"});
-    IM_CHECK(window().workspace().selection().b == nullptr);
     window().settle(c);
+    IM_CHECK(window().workspace().selection().b == nullptr);
     window().take_picture(c, "layer_alone");
 }
 

@@ -40,6 +40,7 @@ void a_click_on_a_title_sorts(ImGuiTestContext* c) {
 void typing_filters(ImGuiTestContext* c) {
     open_two(c);
     const size_t all = view().rows.size();
+    const std::string unfiltered = view().comparison_text;
     c->KeyPress(ImGuiMod_Ctrl | ImGuiKey_F);
     c->Yield(3);
     c->KeyCharsReplace("layer.1.attention");
@@ -49,6 +50,10 @@ void typing_filters(ImGuiTestContext* c) {
     for (const auto& row : view().rows) {
         IM_CHECK(row.module_path.find("attention") != std::string::npos);
     }
+    // The count and the sentence about B are those of the filter.
+    IM_CHECK(view().total_text.find(" of " + std::to_string(all) + " tensors") !=
+             std::string::npos);
+    IM_CHECK(view().comparison_text != unfiltered);
     c->KeyCharsReplace("no such tensor");
     window().settle(c);
     IM_CHECK(view().rows.empty());
@@ -134,7 +139,12 @@ void groups_by_layers_and_kinds(ImGuiTestContext* c) {
 void marks_what_the_selected_op_made_and_saves(ImGuiTestContext* c) {
     open_two(c);
     const auto& row = view().rows[0];
-    IM_CHECK(!row.made_by.empty());
+    // The op that allocated it, not the one that saves it.
+    const profiler::Trace& trace = *window().workspace().selection().a->trace;
+    IM_CHECK_SILENT(row.ops[0].maker.valid());
+    IM_CHECK_STR_EQ(
+        row.made_by.c_str(),
+        std::string(trace.text(trace.ops.get<&profiler::Op::name>(row.ops[0].maker))).c_str());
     const auto op = row.ops[0].savers[0];
     window().workspace().apply(
         {.activity = app::PickedActivity{false, {profiler::ActivityKind::kOp, op.value}}});

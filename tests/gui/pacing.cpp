@@ -1,8 +1,12 @@
 #include "tests/gui/pacing.h"
 
+#include "app/widgets/theme.h"
 #include "app/window/pending_input.h"
 #include "app/workspace/wake.h"
 
+#include <imgui_internal.h>
+
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstdio>
@@ -59,7 +63,9 @@ bool takes_queued_keys(app::Shell& shell) {
     });
     std::printf("typed '%s' in %lld frames\n", palette.query.c_str(),
                 static_cast<long long>(frames));
-    const bool complete = palette.query == kTyped;
+    // On a machine with nothing else to do, all are visible within a second: few frames are shown.
+    const bool complete =
+        palette.query == kTyped && is_at_most("shown while 40 keys wait", frames, 20);
     // A text field with the focus is as idle as any other: five frames after the last key, one a
     // second, and one to end.
     const bool idle = is_at_most("idle in a text field for 2 s",
@@ -69,6 +75,66 @@ bool takes_queued_keys(app::Shell& shell) {
     return complete && idle;
 }
 
+void add_key(ImGuiKey key) {
+    ImGui::GetIO().AddKeyEvent(key, true);
+    ImGui::GetIO().AddKeyEvent(key, false);
+}
+
+bool is_tooltip_shown() {
+    const auto& windows = ImGui::GetCurrentContext()->Windows;
+    return std::any_of(windows.begin(), windows.end(), [](const ImGuiWindow* window) {
+        return (window->Flags & ImGuiWindowFlags_Tooltip) != 0 && window->WasActive;
+    });
+}
+
+bool holds(const char* what, bool it_holds) {
+    std::printf("%s: %s\n", what, it_holds ? "yes" : "no");
+    return it_holds;
+}
+
+/// A shortcut behind keys that wait, a theme behind it, and a tooltip after the mouse has stopped:
+/// each needs frames that no event asks for.
+bool draws_what_is_due(app::Shell& shell) {
+    app::Ui& ui = shell.ui();
+    ImGuiIO& io = ImGui::GetIO();
+    // Shorter than the longest sleep of the window, which draws a frame in any case.
+    const auto drain = [] {
+        for (int i = 0; i < 300 && app::has_queued_input(); ++i) std::this_thread::sleep_for(10ms);
+        std::this_thread::sleep_for(500ms);
+    };
+    ui.palette.request_open = true;
+    frames_during(shell, [] { std::this_thread::sleep_for(300ms); });
+    for (int i = 0; i < 10; ++i) add_key(ImGuiKey_A);
+    add_key(ImGuiKey_Escape);
+    // The picture of the window: what else could be exported, no trace has brought.
+    for (const ImGuiKey held : {ImGuiMod_Ctrl, ImGuiMod_Shift}) io.AddKeyEvent(held, true);
+    add_key(ImGuiKey_E);
+    for (const ImGuiKey held : {ImGuiMod_Ctrl, ImGuiMod_Shift}) io.AddKeyEvent(held, false);
+    frames_during(shell, drain);
+    bool good = holds("a shortcut behind queued keys opens its dialog",
+                      ImGui::FindWindowByName("Export") != nullptr &&
+                          ImGui::FindWindowByName("Export")->WasActive);
+    add_key(ImGuiKey_Escape);
+    frames_during(shell, [] { std::this_thread::sleep_for(300ms); });
+
+    // The theme changes in the middle of a frame and is applied before the next one.
+    ui.palette.request_open = true;
+    frames_during(shell, [] { std::this_thread::sleep_for(300ms); });
+    io.AddInputCharactersUTF8("light th");
+    frames_during(shell, drain);
+    add_key(ImGuiKey_Enter);
+    frames_during(shell, drain);
+    good &= holds("a new theme is drawn", !ui.settings.dark && !app::palette().dark);
+    ui.settings.dark = true;
+
+    const ImRect bar = ImGui::FindWindowByName("##toolbar")->Rect();
+    io.AddMousePosEvent(bar.Min.x + app::em(2), bar.GetCenter().y);
+    frames_during(shell, [] { std::this_thread::sleep_for(4s); });
+    good &= holds("a tooltip comes after the mouse has stopped", is_tooltip_shown());
+    io.AddMousePosEvent(-1, -1);
+    return good;
+}
+
 }  // namespace
 
 int check_pacing(app::Shell& shell) {
@@ -76,6 +142,7 @@ int check_pacing(app::Shell& shell) {
     bool good = is_at_most("idle for 2 s",
                            frames_during(shell, [] { std::this_thread::sleep_for(2s); }), 6);
     good &= takes_queued_keys(shell);
+    good &= draws_what_is_due(shell);
     // One frame per report, and the few with which every run begins.
     const int64_t woken = frames_during(shell, [] {
         for (int i = 0; i < 20; ++i) {

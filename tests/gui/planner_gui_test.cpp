@@ -158,6 +158,28 @@ void the_hidden_size_moves_by_heads(ImGuiTestContext* c) {
     IM_CHECK_EQ(model.intermediate_size, 4 * model.hidden_size);
 }
 
+void a_switch_makes_a_recipe_of_its_own(ImGuiTestContext* c) {
+    window().resize(c, 1600, 1500);  // the switches stand below the other controls
+    show(c, {});
+    c->ItemClick("//###planner/**/gelu/in_place");
+    c->Yield(2);
+    const std::vector<std::string> first{"original", "gelu=in_place", "tempo", "checkpoint",
+                                         "flash"};
+    IM_CHECK(query().recipes == first);
+    IM_CHECK_STR_EQ(state().focus.c_str(), "gelu=in_place");
+    IM_CHECK(!query().is_chosen);  // it still follows A
+    // The next switch changes the new recipe, and back at the preset it is gone.
+    c->ItemClick("//###planner/**/gelu/recompute");
+    c->Yield(2);
+    IM_CHECK_STR_EQ(query().recipes[1].c_str(), "gelu=recompute");
+    window().take_picture(c, "planner_switches");
+    c->ItemClick("//###planner/**/gelu/original");
+    c->Yield(2);
+    IM_CHECK(query().recipes == app::PlannerQuery().recipes);
+    IM_CHECK_STR_EQ(state().focus.c_str(), "original");
+    window().resize(c, 1600, 1000);
+}
+
 }  // namespace
 
 void register_planner_tests(ImGuiTestEngine* engine) {
@@ -171,6 +193,7 @@ void register_planner_tests(ImGuiTestEngine* engine) {
     add("pins_stay_while_the_step_changes", pins_stay_while_the_step_changes);
     add("past_the_limit_it_offers_what_fits", past_the_limit_it_offers_what_fits);
     add("the_hidden_size_moves_by_heads", the_hidden_size_moves_by_heads);
+    add("a_switch_makes_a_recipe_of_its_own", a_switch_makes_a_recipe_of_its_own);
     add("the_command_prints_the_same_plan", the_command_prints_the_same_plan);
 }
 

@@ -77,6 +77,7 @@ void register_kernels_tests(ImGuiTestEngine* engine);
 void register_timeline_tests(ImGuiTestEngine* engine);
 void register_layer_tests(ImGuiTestEngine* engine);
 void register_ledger_tests(ImGuiTestEngine* engine);
+void register_moment_tests(ImGuiTestEngine* engine);
 void register_movement_tests(ImGuiTestEngine* engine);
 void register_layout_tests(ImGuiTestEngine* engine);
 void register_picture_tests(ImGuiTestEngine* engine);

@@ -44,6 +44,11 @@ TEST(Settings, ComeBackAsTheyWereSaved) {
     settings.reload_changed_files = true;
     settings.keys["Quit"] = "Ctrl+Alt+Q";
     settings.capture_form = app::to_fields({.model = "gpt2", .batch_size = 3});
+    settings.session = {.files = {"/t/a.tscope", "/t/b.tscope"},
+                        .a = "/t/b.tscope",
+                        .b = "/t/a.tscope",
+                        .gpu = "t4",
+                        .planner = {{"recipes", "tempo best"}}};
     settings.remember_file(scratch.path / "a.tscope");
     app::save_settings(settings, scratch.path / "deep" / "window.json");
     EXPECT_EQ(app::load_settings(scratch.path / "deep" / "window.json").settings, settings);

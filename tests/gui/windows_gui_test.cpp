@@ -162,7 +162,7 @@ void the_menu_of_a_panel_opens_another_and_exports_its_rows(ImGuiTestContext* c)
     app::open_panel_menu(ui(), "ledger-2");
     c->Yield(3);
     c->ItemClick("//$FOCUSED/\xef\x83\x85  Copy as CSV");
-    c->Yield(2);
+    window().settle(c);
     const std::string csv = ImGui::GetClipboardText();
     const auto rows = static_cast<size_t>(std::count(csv.begin(), csv.end(), '\n')) - 1;
     IM_CHECK_EQ(rows, views(2).ledger.view()->rows.size());

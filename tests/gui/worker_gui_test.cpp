@@ -2,6 +2,10 @@
 // With one layer and few tokens it takes seconds.
 #include "tests/gui/test_window.h"
 
+#include "app/window/export_dialog.h"
+#include "app/workspace/planner_query.h"
+
+#include <algorithm>
 #include <fstream>
 #include <iterator>
 #include <string>
@@ -35,6 +39,114 @@ void run_form(ImGuiTestContext* c) {
     IM_CHECK_STR_EQ(status().error.c_str(), "");
 }
 
+/// In-place GELU keeps its output and the branch instead of its input.
+void says_what_b_does_without_a_tensor(ImGuiTestContext* c) {
+    const app::DocumentPtr a = window().workspace().selection().a;
+    for (const profiler::LedgerRow& row : a->report->ledger.rows) {
+        if (row.tensor != "gelu_input") continue;
+        window().workspace().apply({.tensor = app::PickedTensor{a, row.storage, {}}});
+    }
+    window().settle(c);
+    const profiler::InspectorView* view = window().workspace().views().inspector.view();
+    IM_CHECK_SILENT(view != nullptr && view->tensor.has_value());
+    const std::string& fate = view->tensor->fate_text;
+    IM_CHECK(fate.find("B does not keep it. Backward of gelu uses ") == 0);
+    IM_CHECK(fate.find("mask") != std::string::npos);
+    window().take_picture(c, "inspector_replaced");
+}
+
+/// Autograd calls each node through a wrapper of the same name: the panel shows it once, in the
+/// colour of the longest call in it.
+void calls_are_drawn_once_in_the_colour_of_their_work(ImGuiTestContext* c) {
+    c->WindowFocus("//###kernels");
+    window().settle(c);
+    const profiler::ActivityView& view = *window().workspace().slots().kernels.view();
+    size_t backward = 0, grey = 0;
+    for (const profiler::ActivityViewLane& lane : view.traces[0].lanes) {
+        for (size_t row = 0; row < lane.rows.size(); ++row) {
+            for (const profiler::ActivityBlock& block : lane.rows[row].blocks) {
+                if (!block.forward.valid() || block.count > 1 || lane.is_stream) continue;
+                ++backward;
+                grey += block.activity_class == profiler::ActivityClass::kOther ? 1 : 0;
+                if (row + 1 == lane.rows.size()) continue;
+                for (const profiler::ActivityBlock& inner : lane.rows[row + 1].blocks) {
+                    const bool lies_in =
+                        inner.start_ns >= block.start_ns && inner.end_ns <= block.end_ns;
+                    // Ops do call ops of their name: mul of a number calls mul of a tensor.
+                    if (!lies_in || block.label.starts_with("aten::")) continue;
+                    IM_CHECK_STR_NE(inner.label.c_str(), block.label.c_str());
+                }
+            }
+        }
+    }
+    IM_CHECK_GT(backward, size_t{5});
+    IM_CHECK_LT(grey, backward / 2);
+}
+
+/// Of predicted traces alone: memory, maximum batch and throughput of these and of other recipes.
+void compare_is_never_empty(ImGuiTestContext* c) {
+    c->WindowFocus("//###compare");
+    window().settle(c);
+    const auto comparison = window().workspace().comparison();
+    const profiler::CompareView& view = comparison->view;
+    IM_CHECK_GT(view.columns.size(), size_t{2});
+    for (const profiler::CompareColumn& column : view.columns) {
+        IM_CHECK_GT(column.peak_bytes, int64_t{0});
+        IM_CHECK(column.memory_is_predicted);
+        IM_CHECK(column.planned.has_value());
+        IM_CHECK_GT(column.planned->max_batch_size.value_or(0), int64_t{0});
+        IM_CHECK(!column.planned->curve.empty());
+    }
+    IM_CHECK(view.columns[2].is_planned);
+    const std::string& headline = window().workspace().headline();
+    IM_CHECK(headline.find(" time a step") != std::string::npos);
+    IM_CHECK(headline.find(" On NVIDIA ") != std::string::npos);
+    window().take_picture(c, "compare_predicted");
+    c->ItemClick("//###compare/###measure");
+    c->Yield(2);
+    const app::CaptureForm& form = window().ui().panels.capture.form;
+    IM_CHECK_STR_EQ(form.device.c_str(), "auto");
+    IM_CHECK_EQ(form.recipes.size(), view.columns.size());
+}
+
+/// A sweep holds no recorded step: its memory is predicted.
+void a_sweep_alone_has_predicted_memory(ImGuiTestContext* c) {
+    window().reset(c);
+    window().workspace().open({window().folder() / "sweeps" / "tempo.tscope"});
+    window().settle(c);
+    const auto comparison = window().workspace().comparison();
+    const profiler::CompareView& view = comparison->view;
+    IM_CHECK(view.has_peak);
+    IM_CHECK_STR_EQ(view.columns[0].recipe.c_str(), "tempo");
+    IM_CHECK_GT(view.columns[0].peak_bytes, int64_t{0});
+    IM_CHECK(view.columns[0].memory_is_predicted);
+    IM_CHECK(!view.columns[0].is_planned);
+    window().take_picture(c, "sweep_alone_planned");
+}
+
+void plans_and_exports(ImGuiTestContext* c) {
+    window().reset(c);
+    app::PlannerQuery query;
+    query.workload.model.num_layers = 2;
+    query.recipes = {"original", "tempo"};
+    query.is_chosen = true;
+    window().workspace().apply({.planner_query = query});
+    c->WindowFocus("//###planner");
+    window().settle(c);
+    const app::PlannerResult* result = window().workspace().slots().planner.view();
+    IM_CHECK_SILENT(result != nullptr);
+    IM_CHECK_STR_EQ(result->error.c_str(), "");
+    const auto file = window().folder() / "plan.csv";
+    app::ask_for_export(window().ui(), app::ExportTarget::Kind::kTable, "planner");
+    c->Yield(2);
+    c->ItemInputValue("//Export/##name", file.c_str());
+    window().settle(c);
+    const std::string csv = read_file(file);
+    std::filesystem::remove(file);
+    IM_CHECK(csv.find("tempo") != std::string::npos);
+    IM_CHECK_GT(static_cast<int>(std::count(csv.begin(), csv.end(), '\n')), 2);
+}
+
 void predicts_a_gpu_that_is_not_here(ImGuiTestContext* c) {
     fill_form(c, "predicted", {"original", "tempo"}, 1);
     window().ui().panels.capture.form.device = "predict:t4";
@@ -52,6 +164,9 @@ void predicts_a_gpu_that_is_not_here(ImGuiTestContext* c) {
     IM_CHECK(std::filesystem::exists(window().workspace().selection().a->file));
     app::show_panel(window().ui(), "capture");
     window().take_picture(c, "capture_predicted");
+    says_what_b_does_without_a_tensor(c);
+    calls_are_drawn_once_in_the_colour_of_their_work(c);
+    compare_is_never_empty(c);
 }
 
 void sweeps_for_the_maximum_batch(ImGuiTestContext* c) {
@@ -116,6 +231,8 @@ void register_worker_tests(ImGuiTestEngine* engine) {
     };
     add("captures_trains_and_exports", captures_trains_and_exports);
     add("predicts_a_gpu_that_is_not_here", predicts_a_gpu_that_is_not_here);
+    add("a_sweep_alone_has_predicted_memory", a_sweep_alone_has_predicted_memory);
+    add("plans_and_exports", plans_and_exports);
     add("sweeps_for_the_maximum_batch", sweeps_for_the_maximum_batch);
     add("cancels_while_it_trains", cancels_while_it_trains);
 }

@@ -61,4 +61,8 @@ const Gpu* find_gpu_by_name(const std::vector<Gpu>& gpus, std::string_view devic
     return best;
 }
 
+std::string predicted_device_name(const Gpu& gpu, std::string_view setup_id) {
+    return gpu.name + " with " + std::string(setup_id);
+}
+
 }  // namespace profiler

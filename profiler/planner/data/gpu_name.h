@@ -22,4 +22,7 @@ bool is_same_gpu_model(std::string_view name, std::string_view other);
 const Gpu* find_gpu_by_name(const std::vector<Gpu>& gpus, std::string_view device_name,
                             int64_t memory_bytes);
 
+/// The device of a prediction: "NVIDIA T4 with torch-2.11".
+std::string predicted_device_name(const Gpu& gpu, std::string_view setup_id);
+
 }  // namespace profiler

@@ -4,6 +4,7 @@
 #include "profiler/allocator/simulation.h"
 #include "profiler/analysis/event_order.h"
 #include "profiler/analysis/run_text.h"
+#include "profiler/planner/data/gpu_name.h"
 #include "profiler/planner/placement/kernel_schedule.h"
 #include "profiler/planner/step/step_memory.h"
 #include "profiler/planner/step/step_time.h"
@@ -107,7 +108,7 @@ public:
         runs.set<&Run::source>(run, Source::kPredicted);
         runs.set<&Run::time_basis>(run, TimeBasis::kEventOrder);
         runs.set<&Run::device_name>(
-            run, trace_.strings.intern(fmt::format("{} with {}", gpu_.name, environment_.id)));
+            run, trace_.strings.intern(predicted_device_name(gpu_, environment_.id)));
         runs.set<&Run::allocator_settings>(run, trace_.strings.intern(to_text(settings_)));
         runs.set<&Run::memory_limit_bytes>(run, tensor_capacity_bytes(gpu_, environment_));
         const Id<Device> device = profiled_device(trace_);

@@ -47,6 +47,18 @@ TEST_F(TraceWorkersTest, AWorkerStaysWhenTheThreadThatUsedItEnds) {
     EXPECT_EQ(workers_.started(), 1U);
 }
 
+TEST_F(TraceWorkersTest, MoreGpusThanAProcessSeesAreSharedOutInGroups) {
+    const std::vector<profiler::Gpu> gpus(profiler::kMostVirtualCards + 8, shared_gpu());
+    std::vector<const profiler::Gpu*> pointers;
+    for (const profiler::Gpu& gpu : gpus) pointers.push_back(&gpu);
+    TraceWorkers workers(pointers, TraceDetail::kForPlan);
+    for (const profiler::Gpu* gpu : {pointers.front(), pointers.back(), pointers[1]}) {
+        const auto traced = workers.source()({workload_, gpu});
+        ASSERT_TRUE(traced.has_value()) << traced.error().message;
+    }
+    EXPECT_EQ(workers.started(), 2U);
+}
+
 TEST_F(TraceWorkersTest, AWorkerThatFailedIsReplaced) {
     setenv("TEMPOSCOPE_WORKER", "/bin/false", 1);  // ends before it says its version
     EXPECT_FALSE(trace().has_value());

@@ -5,8 +5,10 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <future>
 #include <memory>
 #include <optional>
+#include <stdexcept>
 #include <string>
 #include <thread>
 #include <utility>
@@ -56,6 +58,67 @@ TEST(ViewSlot, KeepsTheViewUntilTheNextOneOfTheSameDocumentsIsReady) {
     gate.open();
     settle(slot, state);
     EXPECT_EQ(*slot.view(), "2");
+}
+
+TEST(ViewSlot, ShowsAtOnceWhatWasMadeAhead) {
+    std::atomic<int> builds = 0;
+    NumberSlot slot("Counting", wanted_number, [&](int number) {
+        ++builds;
+        return std::to_string(number);
+    });
+    SlotState state{1, empty_document()};
+    settle(slot, state);
+    const SlotState next{2, empty_document()};
+    const auto make = slot.make_ahead(next);
+    ASSERT_TRUE(make);
+    std::async(std::launch::async, make).get()();  // made on any thread, kept on this one
+    EXPECT_FALSE(slot.make_ahead(next));
+    EXPECT_EQ(*slot.view(), "1");
+    EXPECT_EQ(builds, 2);
+    EXPECT_TRUE(slot.update(next));
+    EXPECT_EQ(*slot.view(), "2");
+    EXPECT_TRUE(slot.settled(next));
+    settle(slot, state);
+    slot.forget_kept();
+    slot.update(next);
+    EXPECT_EQ(slot.view(), nullptr);
+    settle(slot, next);
+    EXPECT_EQ(builds, 4);
+}
+
+TEST(ViewSlot, KeepsAnErrorThatWasMadeAhead) {
+    NumberSlot slot("Counting", wanted_number, [](int number) -> models::Result<std::string> {
+        if (number == 2) throw std::runtime_error("too far");
+        return std::to_string(number);
+    });
+    SlotState state{1, empty_document()};
+    settle(slot, state);
+    state.number = 2;
+    slot.make_ahead(state)()();
+    EXPECT_TRUE(slot.update(state));
+    EXPECT_NE(slot.error().find("Counting failed (too far)"), std::string::npos);
+}
+
+TEST(ViewSlot, StaysCancelledUntilItIsRestarted) {
+    std::atomic<int> builds = 0;
+    NumberSlot slot("Counting", wanted_number,
+                    [&](int number, const auto& report) -> models::Result<std::string> {
+                        if (++builds == 1) {
+                            while (report(0.5)) std::this_thread::yield();
+                        }
+                        return std::to_string(number);
+                    });
+    const SlotState state{1, empty_document()};
+    slot.update(state);
+    tests::wait_for([&] { return slot.progress().value_or(0) == 0.5; });
+    slot.cancel();
+    EXPECT_TRUE(slot.is_cancelled());
+    settle(slot, state);
+    EXPECT_EQ(slot.view(), nullptr);
+    slot.restart();
+    settle(slot, state);
+    EXPECT_FALSE(slot.is_cancelled());
+    EXPECT_EQ(*slot.view(), "1");
 }
 
 TEST(ViewSlot, ANewRequestCancelsALongBuild) {

@@ -58,7 +58,7 @@ protected:
     app::Workspace workspace_;
 };
 
-TEST_F(WorkspaceTest, ShowsNoViewOfTracesThatAreNotSelected) {
+TEST_F(WorkspaceTest, ShowsTheOldPairUntilTheViewsOfTheNewOneAreMade) {
     const auto original = make_document("/t/original.tscope", "original");
     const auto tempo = make_document("/t/tempo.tscope", "tempo", 2);
     workspace_.add(original);
@@ -70,25 +70,45 @@ TEST_F(WorkspaceTest, ShowsNoViewOfTracesThatAreNotSelected) {
     const profiler::LedgerViewRow row = workspace_.views().ledger.view()->rows.back();
 
     workspace_.set_b(nullptr);
-    // The views of A and B are gone, and those of A alone are not built yet.
-    EXPECT_EQ(workspace_.slots().timeline.view(), nullptr);
-    EXPECT_EQ(workspace_.views().ledger.view(), nullptr);
+    while (workspace_.selection().b) {
+        EXPECT_FALSE(workspace_.settled());
+        ASSERT_NE(workspace_.slots().timeline.view(), nullptr);
+        EXPECT_EQ(workspace_.slots().timeline.view()->traces.size(), 2U);
+        ASSERT_NE(workspace_.views().ledger.view(), nullptr);
+        EXPECT_TRUE(workspace_.views().ledger.view()->has_other);
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+        workspace_.update();
+    }
+    // All views change at once.
+    ASSERT_NE(workspace_.slots().timeline.view(), nullptr);
+    EXPECT_EQ(workspace_.slots().timeline.view()->traces.size(), 1U);
+    EXPECT_FALSE(workspace_.views().ledger.view()->has_other);
+    EXPECT_NE(workspace_.slots().layers.view(), nullptr);
     EXPECT_TRUE(workspace_.read_timeline(1, 0).rows.empty());
     // A click in this frame was on a row of the ledger before.
     workspace_.apply({.tensor = {{tempo, row.storage, row.allocation}}});
     EXPECT_FALSE(workspace_.selection().tensor);
 
-    // Views that are finished after the choice has changed are dropped.
+    // Of two wishes the later one counts.
     workspace_.set_a(tempo);
     workspace_.update();
     workspace_.set_a(original);
-    for (workspace_.update(); !workspace_.settled(); workspace_.update()) {
-        if (const auto* view = workspace_.slots().timeline.view()) {
-            EXPECT_EQ(view->traces[0].name, "A  original");
-        }
-        std::this_thread::sleep_for(std::chrono::milliseconds(1));
-    }
+    settle();
     EXPECT_EQ(workspace_.slots().timeline.view()->traces[0].name, "A  original");
+}
+
+TEST_F(WorkspaceTest, ShowsNothingOfATraceThatIsClosed) {
+    const auto original = make_document("/t/original.tscope", "original");
+    const auto tempo = make_document("/t/tempo.tscope", "tempo");
+    const auto gelu = make_document("/t/gelu.tscope", "tempo-gelu");
+    for (const auto& document : {original, tempo, gelu}) workspace_.add(document);
+    settle();
+    workspace_.set_b(gelu);
+    workspace_.close(gelu);
+    settle();
+    EXPECT_EQ(workspace_.selection().b, tempo);
+    workspace_.close(tempo);
+    EXPECT_NE(workspace_.selection().b, tempo);
 }
 
 TEST_F(WorkspaceTest, HasOneOfAFileHoweverItIsNamed) {
@@ -225,6 +245,7 @@ TEST_F(WorkspaceTest, ARecipeToTryIsAnsweredByTheOpenTraceThatHasIt) {
     ASSERT_EQ(workspace_.selection().b, tempo);
 
     workspace_.apply({.try_recipe = "gelu=in_place"});
+    settle();
     EXPECT_EQ(workspace_.selection().b, gelu);
     EXPECT_TRUE(workspace_.take_notices().empty());
 
@@ -239,6 +260,7 @@ TEST_F(WorkspaceTest, ARecipeToTryIsAnsweredByTheOpenTraceThatHasIt) {
     EXPECT_EQ(workspace_.selection().b, gelu);
 
     workspace_.apply({.try_recipe = "original"});
+    settle();
     EXPECT_EQ(workspace_.selection().b, nullptr);
 }
 
@@ -311,6 +333,7 @@ TEST_F(WorkspaceTest, APinnedInspectorKeepsWhatWasSelectedUntilTheTracesChange) 
     EXPECT_EQ(title(), second);
     workspace_.apply({.inspector_query = app::InspectorQuery{workspace_.selection()}});
     workspace_.swap_a_and_b();
+    settle();
     EXPECT_FALSE(workspace_.views().queries.inspector.pinned);
 }
 

@@ -60,6 +60,97 @@ TEST(ComparePlan, StandsBesideWhatWasMeasured) {
     EXPECT_THAT(view.table.rows[2], Contains("none predicted"));
 }
 
+/// A plan of `recipe` for a batch of 8 that needs `peak_bytes`.
+PlanRow planned_step(const Gpu& gpu, const SoftwareEnvironment& environment,
+                     const std::string& recipe, int64_t peak_bytes) {
+    PlanRow row = planned(gpu, recipe, 12, 30);
+    row.environment = &environment;
+    row.batch_size = 8;
+    row.memory.emplace();
+    row.memory->contents.peaks.peak_allocated_bytes = peak_bytes;
+    row.memory->contents.by_category[static_cast<std::size_t>(Category::kActivation)] = peak_bytes;
+    row.sequences_per_s = 20;
+    return row;
+}
+
+TEST(ComparePlan, RecipesThatNoFileHasGetColumns) {
+    const Gpu gpu{.id = "t4", .name = "NVIDIA T4"};
+    const SoftwareEnvironment environment{.id = "torch-2.11"};
+    Comparison comparison;
+    comparison.columns = {captured("original"), captured("tempo")};
+    comparison.columns[1].peak_allocated_bytes = 0;  // only a sweep
+    Plan plan;
+    plan.rows = {planned_step(gpu, environment, "tempo", 3 << 18),
+                 planned_step(gpu, environment, "checkpoint", 1 << 19),
+                 planned_step(gpu, environment, "best", 1 << 18)};
+    plan.rows.back().status = PlanStatus::kNotSupported;
+    add_planned_columns(comparison, plan);
+    ASSERT_EQ(comparison.columns.size(), 3U);  // the GPU cannot run `best`
+    CompareView view = build_compare_view(comparison);
+    add_plan(view, comparison, plan);
+    EXPECT_FALSE(view.columns[0].memory_is_predicted);
+    EXPECT_TRUE(view.columns[1].memory_is_predicted);
+    EXPECT_FALSE(view.columns[1].is_planned);
+    EXPECT_EQ(view.columns[1].peak_bytes, 3 << 18);
+    EXPECT_TRUE(view.columns[1].peak_change.empty());  // a plan beside a measurement
+    EXPECT_EQ(view.columns[2].recipe, "checkpoint");
+    EXPECT_TRUE(view.columns[2].is_planned);
+    ASSERT_EQ(view.columns[2].stack.size(), 1U);
+    EXPECT_EQ(view.columns[2].planned->max_batch_text, "12");
+    EXPECT_THAT(view.table.rows[2], Contains("512 KiB"));
+    EXPECT_THAT(view.table.rows[2], Contains("12"));
+    EXPECT_THAT(view.source, testing::HasSubstr("NVIDIA T4 with torch-2.11"));
+}
+
+TEST(ComparePlan, BesideAPredictionPlansAreCompared) {
+    const Gpu gpu{.id = "t4", .name = "NVIDIA T4"};
+    const SoftwareEnvironment environment{.id = "torch-2.11"};
+    Comparison comparison;
+    comparison.columns = {captured("original")};
+    comparison.columns[0].source = Source::kPredicted;
+    comparison.columns[0].device = "NVIDIA T4 with torch-2.11";
+    comparison.columns[0].batch_size = 8;
+    comparison.columns[0].sequences_per_s = 25;
+    Plan plan;
+    plan.rows = {planned_step(gpu, environment, "tempo", 1 << 19)};
+    add_planned_columns(comparison, plan);
+    const CompareView view = build_compare_view(comparison);
+    EXPECT_EQ(view.columns[1].peak_change.text, "-50.0 %");
+    EXPECT_EQ(view.columns[1].throughput_change.text, "-20.0 %");
+}
+
+TEST(ComparePlan, BesideAPredictionOfAnotherGpuPlansAreNotCompared) {
+    const Gpu gpu{.id = "t4", .name = "NVIDIA T4"};
+    const SoftwareEnvironment environment{.id = "torch-2.11"};
+    Comparison comparison;
+    comparison.columns = {captured("original")};
+    comparison.columns[0].source = Source::kPredicted;
+    comparison.columns[0].device = "NVIDIA A100-SXM4-80GB with torch-2.11";
+    comparison.columns[0].batch_size = 8;
+    Plan plan;
+    plan.rows = {planned_step(gpu, environment, "tempo", 1 << 19)};
+    add_planned_columns(comparison, plan);
+    const CompareView view = build_compare_view(comparison);
+    EXPECT_TRUE(view.columns[1].peak_change.empty());
+    EXPECT_TRUE(view.columns[1].throughput_change.empty());
+}
+
+TEST(ComparePlan, ABatchThatDoesNotFitIsAResult) {
+    const Gpu gpu{.id = "t4", .name = "NVIDIA T4"};
+    const SoftwareEnvironment environment{.id = "torch-2.11"};
+    Comparison comparison;
+    comparison.columns = {captured("tempo")};
+    Plan plan;
+    plan.rows = {planned_step(gpu, environment, "original", 1 << 20)};
+    plan.rows[0].status = PlanStatus::kDoesNotFit;
+    plan.rows[0].reason = "Batch 8 needs 20.0 GiB.";
+    plan.rows[0].memory.reset();
+    add_planned_columns(comparison, plan);
+    const CompareView view = build_compare_view(comparison);
+    EXPECT_EQ(view.columns[1].peak_text, "does not fit");
+    EXPECT_TRUE(view.columns[1].out_of_memory);
+}
+
 TEST(ComparePlan, ColumnsOfAnotherStepStayWithout) {
     const Gpu gpu{.id = "t4", .name = "NVIDIA T4"};
     Comparison comparison;
@@ -71,6 +162,8 @@ TEST(ComparePlan, ColumnsOfAnotherStepStayWithout) {
     add_plan(view, comparison, plan);
     EXPECT_TRUE(view.columns[0].planned);
     EXPECT_FALSE(view.columns[1].planned);
+    add_planned_columns(comparison, plan);
+    EXPECT_EQ(comparison.columns.size(), 2U);
     add_plan(view, comparison, Plan());  // no rows: nothing happens
 }
 

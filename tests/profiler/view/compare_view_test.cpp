@@ -288,6 +288,26 @@ TEST(BuildCompareView, GivesEveryTableRowACellPerColumn) {
     EXPECT_EQ(view.table.rows[0][2], "–");
 }
 
+TEST(BuildCompareView, AStepThatRanOutOfMemorySaysOfHowMuch) {
+    Comparison comparison = make_comparison();
+    for (ComparisonColumn& column : comparison.columns) {
+        column.step_trace = std::make_shared<const Trace>();
+        column.step_limit_bytes = 16 * kGiB;
+    }
+    comparison.columns[0].is_cut_off = true;
+    comparison.columns[0].out_of_memory = "The step needs more.";
+    const CompareView view = build_compare_view(comparison);
+    EXPECT_EQ(view.columns[0].peak_text, "≥ 16.0 GiB of 16.0 GiB, out of memory");
+    EXPECT_EQ(view.columns[0].short_peak_text, "≥ 16.0 GiB");
+    EXPECT_EQ(view.columns[0].why_no_peak, "out of memory");
+    EXPECT_EQ(view.columns[1].peak_text, "12.0 GiB");
+    EXPECT_EQ(view.step_limit_bytes, 16 * kGiB);
+    comparison.columns[1].step_limit_bytes = 32 * kGiB;  // no line is true of both
+    EXPECT_EQ(build_compare_view(comparison).step_limit_bytes, 0);
+    for (ComparisonColumn& column : comparison.columns) column.step_limit_bytes = 64 * kGiB;
+    EXPECT_EQ(build_compare_view(comparison).step_limit_bytes, 0);  // far above all bars
+}
+
 TEST(BuildCompareView, ARecordedStepMaySaveNothing) {
     Comparison comparison = make_comparison();
     comparison.columns[1].saved_bytes = 0;

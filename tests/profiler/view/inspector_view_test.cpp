@@ -102,6 +102,18 @@ TEST(InspectorView, TellsAllAboutASavedTensor) {
     EXPECT_TRUE(view.tensor->fate_text.empty()) << "there is no B";
 }
 
+/// Panels that know only the storage say as much about it as those that know its block.
+TEST(InspectorView, AStorageIsDescribedLikeItsBlock) {
+    const Inspected a(make_step(64));
+    const InspectedTensor block = a.tensor(64);
+    const auto storage = a.blocks.trace.allocations.get<&Allocation::storage>(block.allocation);
+    const auto of_block = build_inspector_view({.sources = {a.source()}, .tensor = block});
+    const auto of_storage =
+        build_inspector_view({.sources = {a.source()}, .tensor = InspectedTensor{0, storage, {}}});
+    EXPECT_EQ(of_storage.tensor->rows, of_block.tensor->rows);
+    EXPECT_EQ(value(of_storage.tensor->rows, "made by"), "aten::softmax");
+}
+
 TEST(InspectorView, TellsWhatBecomesOfATensorInB) {
     const Inspected a(make_step(64)), same(make_step(64)), smaller(make_step(32)),
         gone(make_step(0));

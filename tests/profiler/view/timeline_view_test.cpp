@@ -52,6 +52,37 @@ struct Loaded {
     PeakReport peak;
 };
 
+TimelineRequest request_of(const Loaded& a) {
+    return {.sources = {a.source("A")}, .start_ns = 0, .end_ns = 5.2e6, .width_px = 500};
+}
+
+TEST(TimelineView, ShowsTheLimitAndWhereMemoryRanOut) {
+    Trace trace = make_trace(4 * kMiB, 1'000'000);
+    trace.runs.set<&profiler::Run::memory_limit_bytes>(Id<profiler::Run>(0), 8 * kMiB);
+    const Loaded fits(std::move(trace));
+    const TimelineTrace shown = build_timeline_view(request_of(fits)).traces[0];
+    EXPECT_EQ(shown.summary, "peak 7.00 MiB of 8.00 MiB");
+    EXPECT_EQ(shown.limit_bytes, static_cast<double>(8 * kMiB));
+    EXPECT_EQ(shown.limit_text, "limit 8.00 MiB");
+    EXPECT_FALSE(shown.out_of_memory);
+
+    trace = fits.trace;
+    add_diagnostic(
+        trace,
+        {.code = kRanOutOfMemory, .severity = Severity::kError, .explanation = "Too large."});
+    const Loaded cut_off(std::move(trace));
+    const TimelineView view = build_timeline_view(request_of(cut_off));
+    EXPECT_EQ(view.traces[0].summary, "peak 7.00 MiB of 8.00 MiB, out of memory");
+    ASSERT_TRUE(view.traces[0].out_of_memory);
+    EXPECT_EQ(view.traces[0].out_of_memory->bytes, 7 * kMiB);  // at the last allocation
+    EXPECT_GE(view.max_bytes, static_cast<double>(8 * kMiB));
+
+    trace = fits.trace;
+    trace.runs.set<&profiler::Run::memory_limit_bytes>(Id<profiler::Run>(0), 80 * kMiB);
+    const Loaded far(std::move(trace));
+    EXPECT_EQ(build_timeline_view(request_of(far)).traces[0].limit_bytes, 0);
+}
+
 TimelineRequest request_of(const Loaded& a, const Loaded& b,
                            TimeAlignment alignment = TimeAlignment::kPhases) {
     return {.sources = {a.source("A"), b.source("B")},

@@ -1,5 +1,7 @@
 #include "profiler/virtual_gpu/card.h"
 
+#include "profiler/protocol/virtual_gpu_process.h"
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
@@ -33,6 +35,15 @@ std::string refusal_of(const std::string& text) {
         return error.what();
     }
     return "accepted";
+}
+
+TEST(VirtualCard, AProcessSeesAsManyAsItsStarterMayGiveIt) {
+    json machine = small_machine();
+    const json card = machine["devices"][0];
+    machine["devices"] = json::array_t(kMostVirtualCards, card);
+    EXPECT_EQ(parse_machine(machine.dump()).cards.size(), kMostVirtualCards);
+    machine["devices"].push_back(card);
+    EXPECT_THAT(refusal_of(machine.dump()), testing::HasSubstr("1 to 32"));
 }
 
 TEST(VirtualCard, IsReadFromJson) {

@@ -1,0 +1,191 @@
+// The moment that the window is made for, with temposcope-worker: a switch of the Layer explorer is
+// toggled, and in the next frame every panel shows the other memory, batch and headline.
+#include "tests/gui/test_window.h"
+
+#include "app/prediction/predictor.h"
+
+#include <algorithm>
+
+namespace tests {
+namespace {
+
+constexpr const char* kGpu = "a100-80gb";
+
+app::Workspace& workspace() { return window().workspace(); }
+
+/// What GuiFunc sees at the begin of each frame.
+struct Watch {
+    bool is_on = false;
+    int empty_frames = 0;
+    int released_at = 0;      // the frame in which the mouse button was released
+    int shown_at = 0;         // the first frame with another B
+    size_t traces_asked = 0;  // in that frame
+    app::DocumentPtr b_before;
+};
+Watch watch;
+
+bool has_every_picture() {
+    const app::Slots& slots = workspace().slots();
+    return slots.compare.view() && slots.timeline.view() && slots.ribbon.view() &&
+           slots.kernels.view() && slots.layers.view() && workspace().views().ledger.view();
+}
+
+void watch_frame(ImGuiTestContext* /*c*/) {
+    if (!watch.is_on) return;
+    if (!has_every_picture()) ++watch.empty_frames;
+    if (ImGui::IsMouseReleased(0)) watch.released_at = ImGui::GetFrameCount();
+    if (watch.shown_at > 0 || workspace().selection().b == watch.b_before) return;
+    watch.shown_at = ImGui::GetFrameCount();
+    watch.traces_asked = workspace().traces_asked();
+}
+
+/// A small step of the recipe `original`, predicted for the GPU.
+app::DocumentPtr predicted_step() {
+    models::Workload workload{.model = *models::find_model("bert-base"),
+                              .head = models::Head::kMlm};
+    workload.model.num_layers = 1;
+    workload.precision = models::Precision::kFp16;
+    workload.batch_size = 8;
+    workload.seq_len = 128;
+    app::Predictor predictor;
+    auto trace = predictor.predict(workload, kGpu, app::PlanQuestion().setup);
+    if (!trace) return nullptr;
+    return app::make_document("original",
+                              std::make_shared<const profiler::Trace>(std::move(*trace)));
+}
+
+void show(ImGuiTestContext* c) {
+    window().reset(c);
+    window().ui().panels.layer = {};
+    workspace().apply({.plan_choice = app::PlanChoice{kGpu},
+                       .planner_query = app::PlannerQuery(),
+                       .frontier_query = app::FrontierQuery()});
+    const app::DocumentPtr original = predicted_step();
+    IM_CHECK_SILENT(original != nullptr);
+    workspace().add(original);
+    for (const char* panel : {"timeline", "kernels", "ledger", "layer"}) {
+        app::show_panel(window().ui(), panel);
+        window().settle(c);
+    }
+}
+
+void wait_until_made_ahead(ImGuiTestContext* c) {
+    wait_until(c, [] { return workspace().is_made_ahead() && workspace().settled(); });
+}
+
+void start_watching() { watch = {.is_on = true, .b_before = workspace().selection().b}; }
+
+std::string recipe_of_b() {
+    const auto& b = workspace().selection().b;
+    return b ? b->canonical_recipe.value_or("") : "";
+}
+
+bool headline_says(const char* text) {
+    return workspace().headline().find(text) != std::string::npos;
+}
+
+void a_switch_is_answered_in_the_next_frame(ImGuiTestContext* c) {
+    show(c);
+    wait_until_made_ahead(c);
+    IM_CHECK(workspace().selection().b == nullptr);
+    const size_t asked_before = workspace().traces_asked();
+    start_watching();
+    c->ItemClick("//###layer/**/gelu/in_place");
+    IM_CHECK_STR_EQ(recipe_of_b().c_str(), "gelu=in_place");
+    IM_CHECK_EQ(watch.shown_at, watch.released_at + 1);
+    // It came from what was made ahead, with its plan.
+    IM_CHECK_EQ(watch.traces_asked, asked_before);
+    IM_CHECK_EQ(watch.empty_frames, 0);
+    IM_CHECK(headline_says("less memory"));
+    IM_CHECK(headline_says("would fit a batch of"));
+    const app::Slots& slots = workspace().slots();
+    IM_CHECK_EQ(slots.timeline.view()->traces.size(), size_t{2});
+    const auto& ribbons = slots.layers.view()->ribbons;
+    IM_CHECK(std::ranges::any_of(ribbons, [](const profiler::LayerRibbon& ribbon) {
+        return ribbon.presence == profiler::Presence::kDisappeared && ribbon.name == "gelu_input";
+    }));
+    IM_CHECK(slots.planned_compare.view() != nullptr);
+    IM_CHECK_EQ(workspace().pair_figures().size(), size_t{2});
+    window().take_picture(c, "moment");
+}
+
+/// A recipe that nobody made ahead: the old pictures stay until the new ones are there.
+void nothing_is_empty_while_it_is_predicted(ImGuiTestContext* c) {
+    show(c);
+    start_watching();
+    workspace().apply({.try_recipe = "gelu=in_place,layer_norm=from_output"});
+    wait_until(c, [] { return recipe_of_b() == "gelu=in_place,layer_norm=from_output"; });
+    window().settle(c);
+    IM_CHECK_EQ(watch.empty_frames, 0);
+    IM_CHECK(headline_says("would fit a batch of"));
+}
+
+void a_trial_takes_the_place_of_the_one_before(ImGuiTestContext* c) {
+    show(c);
+    const auto try_recipe = [&](const char* recipe) {
+        workspace().apply({.try_recipe = recipe});
+        wait_until(c, [&] { return recipe_of_b() == recipe; });
+        window().settle(c);
+    };
+    try_recipe("gelu=in_place");
+    IM_CHECK(workspace().trial() == workspace().selection().b);
+    try_recipe("gelu=recompute");
+    IM_CHECK_EQ(workspace().documents().size(), size_t{2});
+    c->ItemClick("//###layer/**/###keep_trial");
+    try_recipe("gelu=in_place");
+    IM_CHECK_EQ(workspace().documents().size(), size_t{3});
+    // A's own recipe: the trial is gone, what was kept stays.
+    workspace().apply({.try_recipe = "original"});
+    window().settle(c);
+    IM_CHECK(workspace().selection().b == nullptr);
+    IM_CHECK_EQ(workspace().documents().size(), size_t{2});
+}
+
+void a_switch_of_the_planner_moves_the_window_too(ImGuiTestContext* c) {
+    show(c);
+    window().resize(c, 1600, 1500);  // the switches stand below the other controls
+    app::show_panel(window().ui(), "planner");
+    c->Yield(3);
+    window().settle(c);
+    start_watching();
+    c->ItemClick("//###planner/**/gelu/in_place");
+    wait_until(c, [] { return recipe_of_b() == "gelu=in_place"; });
+    window().settle(c);
+    IM_CHECK_EQ(watch.empty_frames, 0);
+    IM_CHECK(headline_says("would fit a batch of"));
+    const app::PlannerResult* plan = workspace().slots().planner.view();
+    IM_CHECK_SILENT(plan != nullptr);
+    IM_CHECK(std::ranges::any_of(plan->view.recipes, [](const profiler::PlannerRecipe& recipe) {
+        return recipe.name == "gelu=in_place" && recipe.max_batch.has_value();
+    }));
+    window().take_picture(c, "moment_planner");
+    window().resize(c, 1600, 1000);
+}
+
+void a_prediction_can_be_cancelled(ImGuiTestContext* c) {
+    show(c);
+    workspace().apply({.try_recipe = "tempo-packed"});
+    IM_CHECK_SILENT(workspace().work().has_value());
+    workspace().apply({.cancel_work = true});
+    window().settle(c);
+    IM_CHECK(workspace().wanted_recipe().empty());
+    IM_CHECK(workspace().selection().b == nullptr);
+}
+
+}  // namespace
+
+void register_moment_tests(ImGuiTestEngine* engine) {
+    const auto add = [&](const char* name, void (*run)(ImGuiTestContext*)) {
+        ImGuiTest* const test = IM_REGISTER_TEST(engine, "moment", name);
+        test->TestFunc = run;
+        test->GuiFunc = watch_frame;
+    };
+    add("a_switch_is_answered_in_the_next_frame", a_switch_is_answered_in_the_next_frame);
+    add("nothing_is_empty_while_it_is_predicted", nothing_is_empty_while_it_is_predicted);
+    add("a_trial_takes_the_place_of_the_one_before", a_trial_takes_the_place_of_the_one_before);
+    add("a_switch_of_the_planner_moves_the_window_too",
+        a_switch_of_the_planner_moves_the_window_too);
+    add("a_prediction_can_be_cancelled", a_prediction_can_be_cancelled);
+}
+
+}  // namespace tests
