@@ -80,11 +80,13 @@ std::string CallSites::of(Id<Stack> stack) const {
 
 std::string CallSites::label_of(Id<Frame> id) const {
     const FrameKind kind = kind_of(id);
-    if (kind == FrameKind::kOther) return "outside of Python";
+    if (kind == FrameKind::kOther) return std::string(kOutsideOfPython);
     const Frame frame = trace_.frames[id];
     const std::string_view function = trace_.text(frame.function);
     if (kind == FrameKind::kAutograd) return fmt::format("autograd {}", autograd_node(function));
-    return fmt::format("{}:{} {}", with_last_folder(trace_.text(frame.file)), frame.line, function);
+    const std::string_view file = with_last_folder(trace_.text(frame.file));
+    if (frame.line == 0) return fmt::format("{} {}", file, function);  // "<user_metadata> step 3"
+    return fmt::format("{}:{} {}", file, frame.line, function);
 }
 
 CallSites::FrameKind CallSites::kind_of(const Trace& trace, const Frame& frame) {

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 /// The line of code that asked for an allocation, found in its call stack.
@@ -19,6 +20,8 @@
 /// path of the file. Code of other packages, such as a model of transformers, counts as the
 /// program's. File names keep their last folder.
 namespace profiler {
+
+inline constexpr std::string_view kOutsideOfPython = "outside of Python";
 
 class CallSites {
 public:

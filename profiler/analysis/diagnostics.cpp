@@ -1,5 +1,6 @@
 #include "profiler/analysis/diagnostics.h"
 
+#include "profiler/trace/imported.h"
 #include "profiler/trace/units.h"
 
 #include <algorithm>
@@ -121,9 +122,10 @@ std::vector<DiagnosticItem> report_diagnostics(const Trace& trace, const StepRep
     for (std::size_t i = 0; i < trace.diagnostics.size(); ++i) {
         const Diagnostic note = trace.diagnostics[Id<Diagnostic>(i)];
         const std::string_view code = trace.text(note.code);
-        items.push_back(
-            make_item(code, note.severity, note.count, std::string(trace.text(note.explanation)),
-                      code == kStartState ? DiagnosticUnit::kEvents : DiagnosticUnit::kTimes));
+        items.push_back(make_item(
+            code, note.severity, note.count, std::string(trace.text(note.explanation)),
+            code == kStartState || code.starts_with(kStartStateOf) ? DiagnosticUnit::kEvents
+                                                                   : DiagnosticUnit::kTimes));
     }
     add_incomplete(trace, items);
     add_missing_steps(trace, items);

@@ -19,7 +19,9 @@ constexpr int64_t kHostProcess = 1'000'000;
 constexpr int64_t kRangesTrack = 1'000'001;
 constexpr int64_t kModulesTrack = 1'000'002;
 constexpr int64_t kAnnotationsTrack = 1'000'003;
+constexpr int64_t kNoOpTrack = 1'000'004;  // of what no op allocated; a reader looks for ops around
 constexpr int64_t kFirstThread = 1'000'010;
+constexpr int kMostFrames = 256;
 
 /// Nanoseconds as microseconds with three decimals.
 struct Microseconds {
@@ -103,6 +105,7 @@ private:
         name_track("thread_name", kHostProcess, kRangesTrack, "\"steps and phases\"");
         name_track("thread_name", kHostProcess, kModulesTrack, "\"modules\"");
         name_track("thread_name", kHostProcess, kAnnotationsTrack, "\"annotations\"");
+        name_track("thread_name", kHostProcess, kNoOpTrack, "\"allocations outside of ops\"");
         for (std::size_t i = 0; i < trace_.threads.size(); ++i) {
             const Thread thread = trace_.threads[Id<Thread>(i)];
             name_track("thread_name", kHostProcess, track_of(Id<Thread>(i)), texts_[thread.name]);
@@ -345,27 +348,49 @@ private:
         sums.allocated += bytes;
         of_category += bytes;
         const Id<Op> op = is_free ? block.freeing_op : block.op;
-        const Id<Thread> thread = op.valid() ? trace_.ops.get<&Op::thread>(op) : Id<Thread>(0);
-        address_.clear();
-        if (block.address > 0) address_ = fmt::format(R"("Addr": {}, )", block.address);
+        const int64_t track = op.valid() ? track_of(trace_.ops.get<&Op::thread>(op)) : kNoOpTrack;
+        more_.clear();
+        if (block.address > 0) more_ = fmt::format(R"("Addr": {}, )", block.address);
+        if (!is_free && block.stack.valid()) {
+            more_ += fmt::format(R"("Call stack": {}, )", call_stack(block.stack));
+        }
         list_.add(
             R"({{"ph": "i", "s": "t", "cat": "cpu_instant_event", "name": "[memory]", "pid": {}, )"
             R"("tid": {}, "ts": {}, "args": {{"Total Reserved": {}, "Total Allocated": {}, )"
             R"("Bytes": {}, {}"Device Id": {}, "Device Type": {}, "Ev Idx": {}}}}})",
-            kHostProcess, track_of(thread), Microseconds{time_ns}, sums.reserved, sums.allocated,
-            bytes, address_, on_host ? -1 : process_of(device), on_host ? 0 : 1, action.event);
+            kHostProcess, track, Microseconds{time_ns}, sums.reserved, sums.allocated, bytes, more_,
+            on_host ? -1 : process_of(device), on_host ? 0 : 1, action.event);
         list_.add(R"({{"ph": "C", "name": "allocated {}", "pid": {}, "ts": {}, )"
                   R"("args": {{"bytes": {}}}}})",
                   name_of(category), process_of(device), Microseconds{time_ns}, of_category);
+    }
+
+    /// "a.py(12): f;b.py(3): g", the innermost frame first, as the profiler of 2021 wrote it.
+    const std::string& call_stack(Id<Stack> id) {
+        std::string& made = call_stacks_[id.value];
+        if (!made.empty()) return made;
+        std::string text;
+        for (int depth = 0; id.valid() && depth < kMostFrames; ++depth) {
+            const Stack stack = trace_.stacks[id];
+            if (stack.frame.valid()) {
+                const Frame frame = trace_.frames[stack.frame];
+                text +=
+                    fmt::format("{}{}({}): {}", text.empty() ? "" : ";", trace_.text(frame.file),
+                                frame.line, trace_.text(frame.function));
+            }
+            id = stack.parent;
+        }
+        return made = json_text(text);
     }
 
     const Trace& trace_;
     OutputFile& file_;
     JsonList list_;
     JsonTexts texts_;
-    std::unordered_map<int64_t, std::size_t> call_of_;  // by correlation id
+    std::unordered_map<int32_t, std::string> call_stacks_;  // as JSON, by row of `stack`
+    std::unordered_map<int64_t, std::size_t> call_of_;      // by correlation id
     int64_t num_arrows_ = 0;
-    std::string sequence_, address_;
+    std::string sequence_, more_;
 };
 
 }  // namespace

@@ -1,6 +1,7 @@
 #include "profiler/formats/kineto_steps.h"
 
 #include "profiler/formats/marked_ranges.h"
+#include "profiler/formats/memory_actions.h"
 #include "profiler/trace/imported.h"
 
 #include <algorithm>
@@ -130,21 +131,20 @@ private:
     int64_t num_start_events_;
 };
 
-int64_t count_of_note(const Trace& trace, std::string_view code) {
-    for (std::size_t i = 0; i < trace.diagnostics.size(); ++i) {
-        const Diagnostic note = trace.diagnostics[Id<Diagnostic>(i)];
-        if (trace.text(note.code) == code) return note.count;
-    }
-    return 0;
+/// Files of the profiler number the events of all devices together. Where each device has numbers
+/// of its own, those of the phases are of the first.
+bool has_numbers_of_phases(const Trace& trace, const Allocation& block) {
+    return !trace.ops.empty() || block.device == first_device(trace);
 }
 
 }  // namespace
 
 void infer_categories(Trace& trace) {
-    const Inference inference(trace, count_of_note(trace, kStartState));
+    const Inference inference(trace, num_start_events(trace));
     int64_t inferred = 0;
     for (std::size_t i = 0; i < trace.allocations.size(); ++i) {
         const Allocation block = trace.allocations[Id<Allocation>(i)];
+        if (!has_numbers_of_phases(trace, block)) continue;
         const Category category = inference.of(block);
         if (category == Category::kUnknown) continue;
         trace.storages.set<&Storage::category>(block.storage, category);

@@ -188,6 +188,7 @@ private:
                                   .size_bytes = event.changed_bytes,
                                   .allocated_bytes = within(event.allocated_bytes),
                                   .reserved_bytes = within(event.reserved_bytes)});
+        if (!event.call_stack.empty()) events_.memory.back().call_stack = intern(event.call_stack);
     }
 
     void add_flow(const Event& event) {

@@ -67,6 +67,7 @@ struct MemoryChangeEvent {
     int64_t size_bytes = 0;        // negative: a free
     int64_t allocated_bytes = -1;  // after it; -1: 2021 did not write it
     int64_t reserved_bytes = -1;
+    StringId call_stack;  // of an allocation that Temposcope wrote: as of a HostSpan
 };
 
 /// One end of an arrow from a launch to its kernel, or from a forward op to its backward op.

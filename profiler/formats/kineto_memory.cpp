@@ -154,9 +154,10 @@ void MemoryRows::apply(DeviceState& device, const MemoryChangeEvent& change) {
         const auto replaced = change.address >= 0 ? device.by_address.extract(change.address)
                                                   : decltype(device.by_address)::node_type();
         if (!replaced.empty()) ++replaced_;
-        device.insert(
-            change.address,
-            {add_block(number, change.address, change.size_bytes, time_ns, op), change.size_bytes});
+        const Id<Allocation> row =
+            add_block(number, change.address, change.size_bytes, time_ns, op);
+        device.insert(change.address, {row, change.size_bytes});
+        if (change.call_stack.valid()) call_stacks_.emplace_back(row, change.call_stack);
     } else if (const auto block = device.take(change.address, -change.size_bytes);
                block.row.valid()) {
         const int64_t event = next_event(time_ns);

@@ -3,6 +3,7 @@
 #include "profiler/formats/kineto_events.h"
 #include "profiler/formats/kineto_ops.h"
 
+#include <utility>
 #include <vector>
 
 namespace profiler::kineto {
@@ -22,6 +23,11 @@ public:
     /// The number of the first allocator event at or after a time of the trace.
     int64_t event_at(int64_t time_ns) const;
 
+    /// The call stacks of the allocations whose event has one.
+    const std::vector<std::pair<Id<Allocation>, StringId>>& call_stacks() const {
+        return call_stacks_;
+    }
+
 private:
     struct DeviceState;
     void add_start(DeviceState& device, int64_t device_number, int64_t time_ns);
@@ -38,7 +44,8 @@ private:
     OpRows& ops_;
     Trace& trace_;
     std::vector<int64_t> times_;  // by event number
-    int64_t mismatches_ = 0;      // events whose total differs from the running sum
+    std::vector<std::pair<Id<Allocation>, StringId>> call_stacks_;
+    int64_t mismatches_ = 0;  // events whose total differs from the running sum
     int64_t replaced_ = 0;
     int64_t without_address_ = 0;
     int64_t without_total_ = 0;

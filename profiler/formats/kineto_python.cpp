@@ -130,11 +130,16 @@ public:
             stacks_[i] = depths[i] < kMostFrames ? stacks.push(outer, name) : outer;
             if (trace.text(name).starts_with(kModulePrefix)) {
                 modules_[i] = modules.child(modules_[i], name);
+            } else {
+                has_functions_ = true;
             }
         }
     }
     bool empty() const { return tree_.nodes().empty(); }
-    Id<Stack> stack_at(int64_t time_ns) const { return at(stacks_, time_ns); }
+    /// Modules alone are no call stack.
+    Id<Stack> stack_at(int64_t time_ns) const {
+        return has_functions_ ? at(stacks_, time_ns) : Id<Stack>();
+    }
     Id<ModulePath> module_at(int64_t time_ns) const { return at(modules_, time_ns); }
 
 private:
@@ -144,6 +149,7 @@ private:
         return node < 0 ? T() : values[static_cast<std::size_t>(node)];
     }
     SpanTree tree_;
+    bool has_functions_ = false;
     std::vector<Id<Stack>> stacks_;
     std::vector<Id<ModulePath>> modules_;
 };
@@ -171,7 +177,7 @@ std::vector<std::vector<SpanTree::Node>> functions_by_thread(const KinetoEvents&
     return nodes;
 }
 
-/// The stack of an op in a file of 2021: "a.py(12): f;b.py(3): g", the innermost frame first.
+/// The stack of "a.py(12): f;b.py(3): g", the innermost frame first.
 Id<Stack> stack_of_text(std::string_view text, StackTable& stacks, StringTable& strings) {
     std::vector<std::string> frames;
     while (!text.empty() && frames.size() < kMostFrames) {
@@ -186,18 +192,32 @@ Id<Stack> stack_of_text(std::string_view text, StackTable& stacks, StringTable& 
     return stack;
 }
 
+/// The stacks that stand in the file as texts, each made once.
+class StackTexts {
+public:
+    StackTexts(StackTable& stacks, Trace& trace) : stacks_(stacks), trace_(trace) {}
+
+    Id<Stack> operator[](StringId id) {
+        const auto [stack, is_new] = made_.try_emplace(id.value);
+        const std::string text(trace_.text(id));
+        if (is_new) stack->second = stack_of_text(text, stacks_, trace_.strings);
+        return stack->second;
+    }
+
+private:
+    StackTable& stacks_;
+    Trace& trace_;
+    std::map<int32_t, Id<Stack>> made_;
+};
+
 void add_stacks_of_ops(const KinetoEvents& events, int64_t start_ns, const OpRows& ops,
-                       StackTable& stacks, Trace& trace) {
+                       StackTexts& texts, Trace& trace) {
     std::vector<Id<Stack>> stack_of_op(trace.ops.size());
-    std::map<int32_t, Id<Stack>> known;
     for (const HostSpan& span : events.spans) {
         if (span.kind != SpanKind::kOp || !span.call_stack.valid()) continue;
         const Id<Op> op = ops.innermost(span.thread, span.start_ns - start_ns);
         if (!op.valid()) continue;
-        const auto [stack, is_new] = known.try_emplace(span.call_stack.value);
-        const std::string text(trace.text(span.call_stack));
-        if (is_new) stack->second = stack_of_text(text, stacks, trace.strings);
-        stack_of_op[op.index()] = stack->second;
+        stack_of_op[op.index()] = texts[span.call_stack];
     }
     for (std::size_t i = 0; i < trace.allocations.size(); ++i) {
         Id<Op> op = trace.allocations.get<&Allocation::op>(Id<Allocation>(i));
@@ -209,26 +229,28 @@ void add_stacks_of_ops(const KinetoEvents& events, int64_t start_ns, const OpRow
     }
 }
 
-}  // namespace
+using PythonThreads = std::map<int32_t, PythonThread>;  // by row of `thread`
 
-void add_python(const KinetoEvents& events, int64_t start_ns, OpRows& ops, Trace& trace) {
-    StackTable stacks(trace);
+PythonThreads python_threads(const KinetoEvents& events, int64_t start_ns, const OpRows& ops,
+                             StackTable& stacks, Trace& trace) {
     ModuleTable modules(trace);
-    add_stacks_of_ops(events, start_ns, ops, stacks, trace);
     auto nodes = functions_by_thread(events, start_ns, ops);
-    std::map<int32_t, PythonThread> by_row;  // by row of `thread`
+    PythonThreads threads;
     for (std::size_t i = 0; i < nodes.size(); ++i) {
         const auto& spans = ops.tree(static_cast<int32_t>(i)).nodes();
         if (nodes[i].empty() || spans.empty()) continue;
         const Id<Op> op = ops.innermost(static_cast<int32_t>(i), spans.front().start_ns);
-        by_row.emplace(trace.ops.get<&Op::thread>(op).value,
-                       PythonThread(events, std::move(nodes[i]), stacks, modules, trace));
+        threads.emplace(trace.ops.get<&Op::thread>(op).value,
+                        PythonThread(events, std::move(nodes[i]), stacks, modules, trace));
     }
-    if (by_row.empty()) return;
+    return threads;
+}
+
+void add_modules(const PythonThreads& threads, Trace& trace) {
     for (std::size_t i = 0; i < trace.ops.size(); ++i) {
         const Op op = trace.ops[Id<Op>(i)];
-        const auto thread = by_row.find(op.thread.value);
-        if (op.forward.valid() || thread == by_row.end()) continue;
+        const auto thread = threads.find(op.thread.value);
+        if (op.forward.valid() || thread == threads.end()) continue;
         trace.ops.set<&Op::module_path>(Id<Op>(i), thread->second.module_at(op.start_ns));
     }
     for (std::size_t i = 0; i < trace.ops.size(); ++i) {
@@ -236,14 +258,34 @@ void add_python(const KinetoEvents& events, int64_t start_ns, OpRows& ops, Trace
         if (!forward.valid()) continue;
         trace.ops.set<&Op::module_path>(Id<Op>(i), trace.ops.get<&Op::module_path>(forward));
     }
+}
+
+void add_stacks_of_functions(const PythonThreads& threads, Trace& trace) {
     for (std::size_t i = 0; i < trace.allocations.size(); ++i) {
         const Id<Op> op = trace.allocations.get<&Allocation::op>(Id<Allocation>(i));
         if (!op.valid()) continue;
-        const auto thread = by_row.find(trace.ops.get<&Op::thread>(op).value);
-        if (thread == by_row.end()) continue;
+        const auto thread = threads.find(trace.ops.get<&Op::thread>(op).value);
+        if (thread == threads.end()) continue;
         const int64_t time_ns = trace.allocations.get<&Allocation::alloc_ns>(Id<Allocation>(i));
         const Id<Stack> stack = thread->second.stack_at(time_ns);
         if (stack.valid()) trace.allocations.set<&Allocation::stack>(Id<Allocation>(i), stack);
+    }
+}
+
+}  // namespace
+
+void add_python(const KinetoEvents& events, int64_t start_ns, OpRows& ops,
+                std::span<const std::pair<Id<Allocation>, StringId>> of_allocations, Trace& trace) {
+    StackTable stacks(trace);
+    StackTexts texts(stacks, trace);
+    add_stacks_of_ops(events, start_ns, ops, texts, trace);
+    const PythonThreads threads = python_threads(events, start_ns, ops, stacks, trace);
+    if (!threads.empty()) {
+        add_modules(threads, trace);
+        add_stacks_of_functions(threads, trace);
+    }
+    for (const auto& [allocation, text] : of_allocations) {
+        trace.allocations.set<&Allocation::stack>(allocation, texts[text]);
     }
 }
 

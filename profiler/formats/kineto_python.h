@@ -3,6 +3,9 @@
 #include "profiler/formats/kineto_events.h"
 #include "profiler/formats/kineto_ops.h"
 
+#include <span>
+#include <utility>
+
 namespace profiler::kineto {
 
 /// What the profiler's Python tracer (with_stack, with_modules) knows: the call stack of each
@@ -13,7 +16,9 @@ namespace profiler::kineto {
 ///
 /// A class whose name ends in Layer or Block is numbered by its instances. Others are numbered
 /// within their parent, from the second one on. Ops of backward belong to the module of their
-/// forward op. Files of 2021 have a text with the stack of each op instead.
-void add_python(const KinetoEvents& events, int64_t start_ns, OpRows& ops, Trace& trace);
+/// forward op. Files of 2021 have a text with the stack of each op instead, and files that
+/// Temposcope wrote one with that of each allocation, `of_allocations`.
+void add_python(const KinetoEvents& events, int64_t start_ns, OpRows& ops,
+                std::span<const std::pair<Id<Allocation>, StringId>> of_allocations, Trace& trace);
 
 }  // namespace profiler::kineto

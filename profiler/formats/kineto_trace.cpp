@@ -1,6 +1,7 @@
 #include "profiler/formats/kineto_trace.h"
 
 #include "profiler/formats/byte_stream.h"
+#include "profiler/formats/chosen_device.h"
 #include "profiler/formats/kineto_events.h"
 #include "profiler/formats/kineto_memory.h"
 #include "profiler/formats/kineto_ops.h"
@@ -183,10 +184,11 @@ Result<Trace> read_profiler_trace(const std::filesystem::path& path, const ReadO
     kineto::MemoryRows memory(*events, first_ns, ops, trace);
     memory.add();
     kineto::add_steps(trace, [&](int64_t time_ns) { return memory.event_at(time_ns); });
-    kineto::add_python(*events, first_ns, ops, trace);
+    kineto::add_python(*events, first_ns, ops, memory.call_stacks(), trace);
     kineto::infer_categories(trace);
     add_device_properties(*events, trace);
     add_notes(*events, trace);
+    note_other_devices(trace);
     if (options.progress && !options.progress(1)) {
         return models::fail("Reading {} was cancelled.", path.string());
     }

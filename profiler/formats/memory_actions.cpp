@@ -1,7 +1,12 @@
 #include "profiler/formats/memory_actions.h"
 
+#include "profiler/trace/imported.h"
+
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <charconv>
+#include <string>
 #include <string_view>
 #include <tuple>
 
@@ -57,10 +62,26 @@ Category category_of(const Trace& trace, const Allocation& allocation) {
     return trace.storages.get<&Storage::category>(allocation.storage);
 }
 
+Id<Device> first_device(const Trace& trace) {
+    for (std::size_t i = 0; i < trace.devices.size(); ++i) {
+        if (!is_host(trace, Id<Device>(i))) return Id<Device>(i);
+    }
+    return trace.devices.empty() ? Id<Device>() : Id<Device>(0);
+}
+
 int64_t num_start_events(const Trace& trace) {
+    return num_start_events(trace, first_device(trace));
+}
+
+int64_t num_start_events(const Trace& trace, Id<Device> device) {
+    std::string code(kStartState);
+    if (device.valid() && device != first_device(trace)) {
+        code = fmt::format("{}{}", kStartStateOf,
+                           trace.text(trace.devices.get<&Device::name>(device)));
+    }
     for (std::size_t i = 0; i < trace.diagnostics.size(); ++i) {
         const Diagnostic note = trace.diagnostics[Id<Diagnostic>(i)];
-        if (trace.text(note.code) == kStartState) return note.count;
+        if (trace.text(note.code) == code) return note.count;
     }
     return 0;
 }

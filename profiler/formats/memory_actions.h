@@ -30,7 +30,12 @@ bool is_host(const Trace& trace, Id<Device> device);
 /// The category of an allocation's storage.
 Category category_of(const Trace& trace, const Allocation& allocation);
 
-/// Number of events that rebuild what was there before the recording (kStartState).
+/// The device that figures are of: the first that is no host, else the first; none without devices.
+Id<Device> first_device(const Trace& trace);
+
+/// Number of events that rebuild what was there before the recording (kStartState), of the first
+/// device or of another one.
 int64_t num_start_events(const Trace& trace);
+int64_t num_start_events(const Trace& trace, Id<Device> device);
 
 }  // namespace profiler

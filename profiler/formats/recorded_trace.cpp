@@ -1,9 +1,12 @@
 #include "profiler/formats/recorded_trace.h"
 
 #include "profiler/allocator/start_state.h"
+#include "profiler/formats/chosen_device.h"
 #include "profiler/formats/kineto_steps.h"
 #include "profiler/formats/memory_actions.h"
 #include "profiler/trace/allocator_rows.h"
+#include "profiler/trace/available_memory.h"
+#include "profiler/trace/imported.h"
 #include "profiler/trace/text.h"
 #include "profiler/trace/value_range.h"
 
@@ -34,9 +37,10 @@ bool is_busier(const AllocatorRecording* a, const AllocatorRecording* b) {
 }
 
 /// Devices that hold something, the busiest first.
-std::vector<const AllocatorRecording*> by_activity(std::span<const AllocatorRecording> devices) {
-    std::vector<const AllocatorRecording*> used;
-    for (const AllocatorRecording& device : devices) {
+template <typename Recording>
+std::vector<Recording*> by_activity(std::span<Recording> devices) {
+    std::vector<Recording*> used;
+    for (Recording& device : devices) {
         if (!is_empty(device)) used.push_back(&device);
     }
     std::stable_sort(used.begin(), used.end(), is_busier);
@@ -45,7 +49,7 @@ std::vector<const AllocatorRecording*> by_activity(std::span<const AllocatorReco
 
 /// Wall-clock time of the first event in microseconds; none when an event has no time, or times
 /// lie further apart than a trace can hold.
-std::optional<int64_t> start_time_us(std::span<const AllocatorRecording* const> devices) {
+std::optional<int64_t> start_time_us(std::span<AllocatorRecording* const> devices) {
     std::optional<int64_t> first, last;
     for (const AllocatorRecording* device : devices) {
         for (const RecordedEvent& event : device->events) {
@@ -59,7 +63,7 @@ std::optional<int64_t> start_time_us(std::span<const AllocatorRecording* const> 
 }
 
 /// Analyses add up sizes in 64 bits, so all sizes of a file together must stay below a limit.
-bool sizes_fit(std::span<const AllocatorRecording* const> devices) {
+bool sizes_fit(std::span<AllocatorRecording* const> devices) {
     double sum = 0;
     for (const AllocatorRecording* device : devices) {
         for (const RecordedEvent& event : device->events) {
@@ -113,7 +117,7 @@ private:
 /// Adds the rows of one device.
 class DeviceRows {
 public:
-    DeviceRows(Trace& trace, StackRows& stacks, const AllocatorRecording& recording,
+    DeviceRows(Trace& trace, StackRows& stacks, AllocatorRecording& recording,
                std::optional<int64_t> start_us)
         : trace_(trace),
           stacks_(stacks),
@@ -126,15 +130,7 @@ public:
         stacks_.add(recording_.stacks.get());
         reserve();
         load_start_state();
-        for (const RecordedEvent& event : recording_.events) {
-            RecordedEvent checked = event;
-            if (event.action == RecordedAction::kOom) {  // the only sizes that a reader lets be
-                checked.size_bytes = clamp_bytes(event.size_bytes);
-                checked.address = clamp_bytes(event.address);
-            }
-            rows_.apply(checked, moment_of(event.time_us));
-            if (event.action == RecordedAction::kAlloc) set_stack(event.address, event.stack);
-        }
+        add_events();
         for (const RecordedSegment& segment : recording_.segments) {
             for (const RecordedBlock& block : segment.blocks) {
                 if (block.state == BlockState::kInactive) continue;
@@ -142,7 +138,10 @@ public:
             }
         }
         for (const RecordedBlockStack& block : recording_.block_stacks) {
-            set_stack(block.address, block.stack);
+            const Id<Allocation> row = rows_.at(block.address);
+            const bool is_known =
+                row.valid() && trace_.allocations.get<&Allocation::stack>(row).valid();
+            if (!is_known) set_stack(block.address, block.stack);  // from before the recording
         }
     }
 
@@ -156,10 +155,6 @@ public:
                                         "torch.cuda.memory._record_memory_history() before the "
                                         "steps to record."});
         }
-        add_diagnostic(trace_, {.code = kStartState,
-                                .count = num_start_events_,
-                                .explanation = "What was allocated before the recording began is "
-                                               "shown from the first recorded event on."});
         if (!start_problem_.empty()) {
             add_diagnostic(trace_,
                            {.code = "start_state_unknown",
@@ -187,6 +182,25 @@ private:
         trace_.storages.for_each_column(grow);
     }
 
+    void add_events() {
+        constexpr std::size_t kPartEvents = std::size_t{1} << 16;  // 3 MiB
+        for (std::span<RecordedEvent> rest(recording_.events); !rest.empty();) {
+            const auto part = rest.first(std::min(kPartEvents, rest.size()));
+            for (const RecordedEvent& event : part) add_event(event);
+            give_back_memory(std::as_writable_bytes(part));
+            rest = rest.subspan(part.size());
+        }
+    }
+
+    void add_event(RecordedEvent event) {
+        if (event.action == RecordedAction::kOom) {  // the only sizes that a reader lets be
+            event.size_bytes = clamp_bytes(event.size_bytes);
+            event.address = clamp_bytes(event.address);
+        }
+        rows_.apply(event, moment_of(event.time_us));
+        if (event.action == RecordedAction::kAlloc) set_stack(event.address, event.stack);
+    }
+
     /// The call stack of the live block at `address`.
     void set_stack(int64_t address, int32_t stack) {
         const Id<Allocation> allocation = rows_.at(address);
@@ -204,7 +218,13 @@ private:
         if (start->segments.empty()) return;
         const int64_t first_us = recording_.events.empty() ? -1 : recording_.events[0].time_us;
         rows_.load(start->segments, [&] { return moment_of(first_us); });
-        num_start_events_ = next_event_;
+        const bool is_first = streams_.device() == Id<Device>(0);
+        const std::string code = is_first ? std::string(kStartState)
+                                          : fmt::format("{}{}", kStartStateOf, name_of(recording_));
+        add_diagnostic(trace_, {.code = code,
+                                .count = next_event_,
+                                .explanation = "What was allocated before the recording began is "
+                                               "shown from the first recorded event on."});
     }
 
     /// Times never run backwards along the events, though the clock of a machine may.
@@ -220,12 +240,11 @@ private:
 
     Trace& trace_;
     StackRows& stacks_;
-    const AllocatorRecording& recording_;
+    AllocatorRecording& recording_;
     std::optional<int64_t> start_us_;
     StreamRows streams_;
     AllocatorRows rows_;
     int64_t next_event_ = 0;
-    int64_t num_start_events_ = 0;
     int64_t last_ns_ = 0;
     std::string start_problem_;
 };
@@ -303,9 +322,9 @@ const AllocatorRecording* busiest_of(std::span<const AllocatorRecording> devices
     return devices.empty() ? nullptr : &devices.front();
 }
 
-models::Result<Trace> trace_of(std::span<const AllocatorRecording> devices,
+models::Result<Trace> trace_of(std::vector<AllocatorRecording> devices,
                                std::span<const RecordedAnnotation> annotations) {
-    const auto used = by_activity(devices);
+    const auto used = by_activity(std::span(devices));
     if (!sizes_fit(used)) {
         return models::fail("its sizes add up to more than any device has");
     }
@@ -313,22 +332,14 @@ models::Result<Trace> trace_of(std::span<const AllocatorRecording> devices,
     const auto start_us = start_time_us(used);
     add_run(trace, used.empty() ? nullptr : used.front(), start_us);
     StackRows stacks(trace);
-    for (const AllocatorRecording* recording : used) {
+    for (AllocatorRecording* recording : used) {
         DeviceRows device(trace, stacks, *recording, start_us);
         device.add();
         if (recording == used.front()) device.add_notes();
     }
     if (start_us && !annotations.empty()) add_annotations(annotations, *start_us, trace);
     add_allocations_only(trace, !used.empty() && used.front()->stacks != nullptr);
-    if (used.size() > 1) {
-        add_diagnostic(trace, {.code = "other_devices",
-                               .severity = Severity::kWarning,
-                               .count = static_cast<int64_t>(used.size()) - 1,
-                               .explanation = fmt::format(
-                                   "The file holds {} devices. Figures and pictures are of "
-                                   "cuda:{}, which has the most events.",
-                                   used.size(), used.front()->device)});
-    }
+    note_other_devices(trace);
     return trace;
 }
 

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <vector>
 
 namespace profiler {
 
@@ -29,8 +30,10 @@ struct RecordedAnnotation {
 ///
 /// Times are nanoseconds since the first event, or the number of the event where the recording has
 /// no times.
+/// The memory of the events is given back as they become rows, so that both together take hardly
+/// more than the larger of the two.
 /// Errors: the sizes add up to more than a trace may hold.
-models::Result<Trace> trace_of(std::span<const AllocatorRecording> devices,
+models::Result<Trace> trace_of(std::vector<AllocatorRecording> devices,
                                std::span<const RecordedAnnotation> annotations = {});
 
 /// The recording with the most events, then with the most segments. Null when there is none.

@@ -29,6 +29,7 @@ enum Word : uint8_t {
     kAllocatorSettings,
     kAllocConf,
     kBlocks,
+    kCompileContext,
     kDevice,
     kDeviceFree,
     kDeviceTraces,
@@ -56,6 +57,7 @@ enum Word : uint8_t {
     kStream,
     kTimeUs,
     kTotalSize,
+    kUserMetadata,
     kFirstAction
 };
 inline constexpr std::array<std::string_view, kFirstAction> kWords{"",
@@ -65,6 +67,7 @@ inline constexpr std::array<std::string_view, kFirstAction> kWords{"",
                                                                    "allocator_settings",
                                                                    "PYTORCH_CUDA_ALLOC_CONF",
                                                                    "blocks",
+                                                                   "compile_context",
                                                                    "device",
                                                                    "device_free",
                                                                    "device_traces",
@@ -91,7 +94,8 @@ inline constexpr std::array<std::string_view, kFirstAction> kWords{"",
                                                                    "state",
                                                                    "stream",
                                                                    "time_us",
-                                                                   "total_size"};
+                                                                   "total_size",
+                                                                   "user_metadata"};
 
 /// The tag of a text.
 uint8_t word_of(std::string_view text);

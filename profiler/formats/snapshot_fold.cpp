@@ -3,6 +3,7 @@
 #include "profiler/formats/recorded_stacks.h"
 #include "profiler/formats/row_series.h"
 #include "profiler/formats/snapshot_fields.h"
+#include "profiler/trace/imported.h"
 
 #include <fmt/format.h>
 
@@ -193,6 +194,20 @@ private:
         return is(frames, kStack) ? static_cast<int32_t>(frames.payload) : -1;
     }
 
+    /// The call stack of an allocation, with what else the file says of its place.
+    int32_t stack_of_event(const Fields& fields) {
+        int32_t found = stack(fields[kFrames]);
+        for (const auto& [key, file] : {std::pair(kCompileContext, kCompileContextFile),
+                                        std::pair(kUserMetadata, kUserMetadataFile)}) {
+            const std::string_view place = text_of(fields[key]);
+            if (place.empty() || place == "N/A") continue;
+            found = stacks_.add_around(
+                found, stacks_.add_frame({.function = text_in(fields[key]),
+                                          .file = static_cast<int32_t>(text(file).payload)}));
+        }
+        return found;
+    }
+
     PlainValue fold_event(const Fields& fields) {
         const PlainValue& name = fields[kAction];
         if (text_of(name).empty()) stop("an event has no action");
@@ -206,7 +221,7 @@ private:
         read.stream = fields.integer_or(kStream, 0);
         read.pool = pool(fields[kPoolId]);
         read.time_us = fields.integer_or(kTimeUs, -1);
-        if (read.action == RecordedAction::kAlloc) read.stack = stack(fields[kFrames]);
+        if (read.action == RecordedAction::kAlloc) read.stack = stack_of_event(fields);
         return container(ValueKind::kDict, kEvent, events_.add(read, share_read_));
     }
 

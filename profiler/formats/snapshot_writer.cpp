@@ -2,6 +2,7 @@
 
 #include "profiler/formats/pickle_writer.h"
 #include "profiler/formats/trace_recording.h"
+#include "profiler/trace/imported.h"
 
 #include <fmt/format.h>
 
@@ -23,9 +24,23 @@ public:
         lists_.resize(stacks->stacks.size());
         frames_.resize(stacks->frames.size());
         texts_.resize(stacks->texts.size());
+        for (const RecordedFrame& frame : stacks->frames)
+            has_places_ |= place_key(frame) != nullptr;
     }
 
-    void entry(int32_t stack) {
+    /// Frames that stand for the user's metadata or the compiled graph: as such.
+    void place_entries(int32_t stack) {
+        if (!has_places_) return;
+        for (int32_t i = stack; i >= 0; i = row(i).parent) {
+            const RecordedFrame& place = frame_at(row(i).frame);
+            PickleText* const key = place_key(place);
+            if (key == nullptr) continue;
+            out_.text(*key);
+            text(place.function);
+        }
+    }
+
+    void frames_entry(int32_t stack) {
         out_.text(frames_key_);
         if (stacks_ == nullptr || stack < 0) {
             out_.begin_list();
@@ -35,6 +50,7 @@ public:
         if (out_.again(memo)) return;
         out_.begin_list();
         for (int32_t i = stack; i >= 0; i = row(i).parent) {
+            if (has_places_ && place_key(frame_at(row(i).frame)) != nullptr) continue;
             out_.next_item();
             frame(row(i).frame);
         }
@@ -47,10 +63,20 @@ private:
         return stacks_->stacks[static_cast<std::size_t>(stack)];
     }
 
+    const RecordedFrame& frame_at(int32_t number) const {
+        return stacks_->frames[static_cast<std::size_t>(number)];
+    }
+
+    PickleText* place_key(const RecordedFrame& frame) {
+        const std::string& file = stacks_->texts[static_cast<std::size_t>(frame.file)];
+        if (file == kUserMetadataFile) return &user_metadata_;
+        return file == kCompileContextFile ? &compile_context_ : nullptr;
+    }
+
     void frame(int32_t number) {
         PickleMemo& memo = frames_[static_cast<std::size_t>(number)];
         if (out_.again(memo)) return;
-        const RecordedFrame& frame = stacks_->frames[static_cast<std::size_t>(number)];
+        const RecordedFrame& frame = frame_at(number);
         out_.begin_dict();
         out_.text(name_);
         text(frame.function);
@@ -70,7 +96,9 @@ private:
     PickleWriter& out_;
     const RecordedStacks* stacks_;
     std::vector<PickleMemo> lists_, frames_, texts_;
-    PickleText frames_key_{"frames"}, name_{"name"}, filename_{"filename"}, line_{"line"};
+    bool has_places_ = false;
+    PickleText frames_key_{"frames"}, name_{"name"}, filename_{"filename"}, line_{"line"},
+        user_metadata_{"user_metadata"}, compile_context_{"compile_context"};
 };
 
 class SnapshotWriter {
@@ -141,7 +169,8 @@ private:
         entry(size_, event.size_bytes);
         entry(stream_, event.stream);
         if (event.time_us >= 0) entry(time_us_, event.time_us);
-        stacks_.entry(event.stack);
+        stacks_.frames_entry(event.stack);
+        stacks_.place_entries(event.stack);
         if (event.pool >= 0) {
             out_.text(pool_id_);
             out_.pair(0, event.pool);
@@ -171,7 +200,7 @@ private:
         out_.pair(0, segment.pool);
         out_.text(is_expandable_);
         out_.boolean(segment.is_expandable);
-        stacks_.entry(-1);
+        stacks_.frames_entry(-1);
         out_.text(blocks_);
         out_.begin_list();
         for (const RecordedBlock& block : segment.blocks) {
@@ -195,7 +224,7 @@ private:
         entry(requested_size_, block.requested_bytes);
         out_.text(state_);
         out_.text(states_[static_cast<std::size_t>(block.state)]);
-        stacks_.entry(has_stack ? stack->stack : -1);
+        stacks_.frames_entry(has_stack ? stack->stack : -1);
         out_.end_dict();
     }
 

@@ -48,12 +48,16 @@ bool has_extension(const TraceFormat& format, const fs::path& path) {
                        [&](std::string_view extension) { return name.ends_with(extension); });
 }
 
-/// Packed JSON may be anything, so its content decides.
+/// Packed JSON and other pickles may be anything, so their content decides.
 bool is_trace(const fs::path& path) {
     if (has_trace_extension(path)) return true;
-    if (!path.filename().string().ends_with(".json.gz")) return false;
+    const std::string name = path.filename().string();
+    const bool may_be_snapshot = name.ends_with(".pkl");
+    if (!may_be_snapshot && !name.ends_with(".json.gz")) return false;
     const auto bytes = read_file_bytes(path, kFormatBytes);
-    return bytes && looks_like_profiler_trace(*bytes);
+    if (!bytes) return false;
+    if (!may_be_snapshot) return looks_like_profiler_trace(*bytes);
+    return looks_like_snapshot(*bytes) && bytes->find("segments") != std::string::npos;
 }
 
 /// The row for a file. A file that is empty or cannot be read goes to the reader that its extension

@@ -324,14 +324,14 @@ private:
 };
 
 /// Events before this number rebuild what was there before the recording.
-int64_t first_recorded_event(const Trace& trace) {
+int64_t first_recorded_event(const Trace& trace, Id<Device> device) {
     if (trace.allocator_events.empty()) return 0;
     for (std::size_t i = 0; i < trace.allocator_events.size(); ++i) {
         const Id<AllocatorEvent> row(i);
         const bool is_known = trace.allocator_events.get<&AllocatorEvent::address>(row) >= 0;
         if (!is_known) return 0;  // the final state, which implies the first, is not known
     }
-    return num_start_events(trace);
+    return num_start_events(trace, device);
 }
 
 RecordedSettings settings_in(const Trace& trace) {
@@ -357,9 +357,8 @@ std::vector<AllocatorRecording> recordings_of(const Trace& trace) {
     std::vector<AllocatorRecording> made;
     Stacks stacks(trace);
     for (const Id<Device> device : devices) {
-        // The note counts the events of the first device; others show their start as events.
-        const int64_t first = device == devices.front() ? first_recorded_event(trace) : 0;
-        AllocatorRecording recording = DeviceRecording(trace, device, first).make(stacks);
+        AllocatorRecording recording =
+            DeviceRecording(trace, device, first_recorded_event(trace, device)).make(stacks);
         if (recording.events.empty() && recording.segments.empty()) continue;
         const bool maps = recording.settings.expandable_segments;
         recording.device = device_number(trace, device);

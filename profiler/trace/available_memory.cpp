@@ -1,5 +1,7 @@
 #include "profiler/trace/available_memory.h"
 
+#include <sys/mman.h>
+#include <unistd.h>
 #include <algorithm>
 #include <fstream>
 #include <string>
@@ -76,6 +78,14 @@ int64_t resident_memory_bytes(const fs::path& root) {
         if (line.starts_with("VmRSS:")) return std::stoll(line.substr(6)) * 1024;
     }
     return -1;
+}
+
+void give_back_memory(std::span<std::byte> memory) {
+    const auto page = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));
+    const auto begin = reinterpret_cast<std::uintptr_t>(memory.data());
+    const auto first = (begin + page - 1) / page * page;
+    const auto last = (begin + memory.size()) / page * page;
+    if (first < last) ::madvise(memory.data() + (first - begin), last - first, MADV_DONTNEED);
 }
 
 }  // namespace profiler

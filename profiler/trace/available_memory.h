@@ -1,7 +1,9 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <span>
 
 namespace profiler {
 
@@ -13,5 +15,9 @@ int64_t available_memory_bytes(const std::filesystem::path& root = "/");
 
 /// Memory that this process holds now, in bytes. -1: not known.
 int64_t resident_memory_bytes(const std::filesystem::path& root = "/");
+
+/// Gives the whole pages of `memory` back to the system, before their owner frees them. They read
+/// as zeros from then on.
+void give_back_memory(std::span<std::byte> memory);
 
 }  // namespace profiler

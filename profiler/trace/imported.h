@@ -7,4 +7,14 @@ namespace profiler {
 /// Code of a diagnostic: the categories of `count` blocks are inferred, not recorded.
 inline constexpr std::string_view kInferredCategories = "inferred_categories";
 
+/// Code of a diagnostic: kStartState of a device that is not the first, as "start_state of cuda:1".
+/// The events of each device of a snapshot have numbers of their own.
+inline constexpr std::string_view kStartStateOf = "start_state of ";
+
+/// A snapshot names the user's metadata and the compiled graph of an allocation beside its frames.
+/// Here they are the outermost frames: the function is the text, the file one of these. So they are
+/// found, folded and written as frames are.
+inline constexpr std::string_view kUserMetadataFile = "<user_metadata>";
+inline constexpr std::string_view kCompileContextFile = "<compile_context>";
+
 }  // namespace profiler

@@ -7,6 +7,7 @@
 #include "tests/profiler/trace/temporary_folder.h"
 #include "tests/support/synthetic_trace.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <zlib.h>
 
@@ -34,6 +35,43 @@ std::vector<std::string> sorted_texts(const Trace& trace, const Table<Row>& tabl
     for (const StringId id : table.template column<Member>()) texts.emplace_back(trace.text(id));
     std::sort(texts.begin(), texts.end());
     return texts;
+}
+
+/// "model.py:12 forward <- train.py:3 main", the innermost frame first.
+std::string stack_text(const Trace& trace, Id<Stack> stack) {
+    std::string text;
+    for (; stack.valid(); stack = trace.stacks.get<&Stack::parent>(stack)) {
+        const Frame frame = trace.frames[trace.stacks.get<&Stack::frame>(stack)];
+        text += fmt::format("{}{}:{} {}", text.empty() ? "" : " <- ", trace.text(frame.file),
+                            frame.line, trace.text(frame.function));
+    }
+    return text;
+}
+
+/// One line for each block, in the order of allocation: what a profiler trace holds of it.
+std::vector<std::string> block_lines(const Trace& trace, bool with_categories) {
+    std::vector<std::string> lines;
+    const auto name_of_op = [&](Id<Op> op) {
+        return op.valid() ? trace.text(trace.ops.get<&Op::name>(op)) : std::string_view("no op");
+    };
+    const int64_t first_ns = trace.allocations.get<&Allocation::alloc_ns>(Id<Allocation>(0));
+    for (std::size_t i = 0; i < trace.allocations.size(); ++i) {
+        const Allocation a = trace.allocations[Id<Allocation>(i)];
+        const int64_t free_ns = a.free_requested_ns < 0 ? -1 : a.free_requested_ns - first_ns;
+        lines.push_back(fmt::format(
+            "{} to {}, {} bytes at {} of {}, {}, {}, freed by {}, {}", a.alloc_ns - first_ns,
+            free_ns, a.block_bytes, a.address,
+            trace.text(trace.devices.get<&Device::name>(a.device)),
+            with_categories ? name_of(trace.storages.get<&Storage::category>(a.storage)) : "",
+            name_of_op(a.op), name_of_op(a.freeing_op), stack_text(trace, a.stack)));
+    }
+    return lines;
+}
+
+void expect_same_blocks(const Trace& a, const Trace& b, bool with_categories) {
+    const auto written = block_lines(a, with_categories), found = block_lines(b, with_categories);
+    ASSERT_EQ(written.size(), found.size());
+    for (std::size_t i = 0; i < written.size(); ++i) ASSERT_EQ(written[i], found[i]) << i;
 }
 
 int64_t highest_sum(const Trace& trace) {
@@ -91,6 +129,25 @@ TEST(ChromeWriter, KeepsAnnotations) {
     expect_same(trace, read);
 }
 
+TEST(ChromeWriter, KeepsEachBlockWithItsOpsAndCallStack) {
+    Trace trace = tests::make_synthetic_trace({.num_allocations = 3'000});
+    const auto text = [&](std::string_view s) { return trace.strings.intern(s); };
+    const Id<Frame> main = trace.frames.append(
+        {.function = text("main"), .file = text("/home/me/train \"a\".py"), .line = 3});
+    const Id<Frame> forward = trace.frames.append(
+        {.function = text("forward"), .file = text("model (2).py"), .line = 120});
+    const Id<Frame> op =
+        trace.frames.append({.function = text("at::detail::empty(int, long)"), .file = text("")});
+    const Id<Stack> outer = trace.stacks.append({.frame = main});
+    const Id<Stack> middle = trace.stacks.append({.parent = outer, .frame = forward});
+    const Id<Stack> inner = trace.stacks.append({.parent = middle, .frame = op});
+    for (std::size_t i = 0; i < trace.allocations.size(); ++i) {
+        const Id<Stack> stack = i % 3 == 0 ? Id<Stack>() : i % 3 == 1 ? inner : outer;
+        trace.allocations.set<&Allocation::stack>(Id<Allocation>(i), stack);
+    }
+    expect_same_blocks(trace, written_and_read(trace, "a.json"), /*with_categories=*/false);
+}
+
 TEST(ChromeWriter, KeepsTheModulesOfForward) {
     const Trace trace = tests::make_synthetic_trace({.num_allocations = 3'000});
     const Trace read = written_and_read(trace, "a.json");
@@ -122,6 +179,7 @@ TEST(ChromeWriter, GivesRealProfilerTracesBack) {
         ASSERT_TRUE(trace.has_value());
         const Trace read = written_and_read(*trace, "a.pt.trace.json.gz");
         expect_same(*trace, read);
+        expect_same_blocks(*trace, read, /*with_categories=*/true);
         ASSERT_EQ(read.kernels.size(), trace->kernels.size());
         for (std::size_t i = 0; i < read.kernels.size(); ++i) {
             const Kernel a = trace->kernels[Id<Kernel>(i)], b = read.kernels[Id<Kernel>(i)];

@@ -179,6 +179,25 @@ TEST(ProfilerTrace, ReadsTheDialectOf2021) {
     EXPECT_EQ(trace.stacks.get<&Stack::parent>(stack.parent), Id<Stack>());
 }
 
+/// Torch 1.11: arrows of the category async_cpu_to_gpu, which alone connect launch and kernel here,
+/// and ranges in two parts, which are counted.
+TEST(ProfilerTrace, ReadsTheDialectOf2022) {
+    const Trace trace = trace_of_events(R"(
+{"ph":"X","cat":"cpu_op","name":"aten::mul","pid":5,"tid":6,"ts":1010,"dur":50,
+ "args":{"External id":2}},
+{"ph":"X","cat":"cuda_runtime","name":"cudaLaunchKernel","pid":5,"tid":6,"ts":1040,"dur":2,
+ "args":{"cbid":211}},
+{"ph":"s","id":8,"pid":5,"tid":6,"ts":1040,"cat":"async_cpu_to_gpu","name":"async_cpu_to_gpu"},
+{"ph":"X","cat":"kernel","name":"mul_kernel","pid":1,"tid":7,"ts":1050,"dur":3,
+ "args":{"device":1,"stream":7,"correlation":8}},
+{"ph":"f","id":8,"pid":1,"tid":7,"ts":1050,"cat":"async_cpu_to_gpu","name":"async_cpu_to_gpu"},
+{"ph":"B","cat":"user","name":"mine","pid":5,"tid":6,"ts":1000},
+{"ph":"E","cat":"user","name":"mine","pid":5,"tid":6,"ts":1100})");
+    ASSERT_EQ(trace.kernels.size(), 1u);
+    EXPECT_EQ(name_of_op(trace, trace.kernels.get<&Kernel::op>(Id<Kernel>(0))), "aten::mul");
+    EXPECT_EQ(count_of(trace, "skipped_events"), 1);
+}
+
 /// ROCm writes no grids and no External id for kernels.
 TEST(ProfilerTrace, ReadsTheDialectOfAmd) {
     const Trace trace = trace_of_events(R"(

@@ -9,8 +9,10 @@
 #include "profiler/analysis/event_order.h"
 #include "profiler/analysis/memory_curve.h"
 #include "profiler/analysis/recorded_step.h"
+#include "profiler/formats/chosen_device.h"
 #include "profiler/formats/pytorch_snapshot.h"
 #include "profiler/formats/trace_formats.h"
+#include "profiler/formats/trace_recording.h"
 #include "tests/profiler/allocator/recorder.h"
 #include "tests/profiler/formats/samples.h"
 #include "tests/profiler/formats/snapshot_bytes.h"
@@ -178,7 +180,7 @@ TEST(TraceOfRecordings, HasTheCallStackOfABlockFromBeforeTheRecording) {
                        .frames = {{.function = 0, .file = 1, .line = 3}},
                        .stacks = {{.parent = -1, .frame = 0}}});
     recording.block_stacks = {{kBase, 0}};
-    const Trace trace = trace_of(std::span(&recording, 1)).value();
+    const Trace trace = trace_of({recording}).value();
     const auto stacks = trace.allocations.column<&Allocation::stack>();
     ASSERT_EQ(stacks.size(), 3u);
     EXPECT_THAT(frames_of(trace, stacks[0]), ElementsAre("load bert.py:3"));
@@ -188,7 +190,7 @@ TEST(TraceOfRecordings, HasTheCallStackOfABlockFromBeforeTheRecording) {
 
 TEST(TraceOfRecordings, SaysWhetherThereAreCallStacks) {
     const auto note = [](const AllocatorRecording& recording) {
-        const Trace trace = trace_of(std::span(&recording, 1)).value();
+        const Trace trace = trace_of({recording}).value();
         for (std::size_t i = 0; i < trace.diagnostics.size(); ++i) {
             const Diagnostic row = trace.diagnostics[Id<Diagnostic>(i)];
             if (trace.text(row.code) == kAllocationsOnly) {
@@ -249,6 +251,31 @@ TEST(TraceOfRecordings, ShowsTheBusiestDeviceAndSaysThatThereAreOthers) {
     EXPECT_EQ(busiest_of(devices)->device, 1);
 }
 
+TEST(ChooseDevice, MakesAnotherDeviceTheOneOfTheFigures) {
+    AllocatorRecording other = three_blocks();
+    other.device = 2;
+    other.events.resize(1);  // so that it is not the busiest
+    other.segments.clear();
+    const RecordedAnnotation marks[]{{"ProfilerStep#1", true, 0, 1'000'000},
+                                     {"ProfilerStep#1", false, 0, 1'000'010}};
+    const std::vector devices{three_blocks(), other};
+    Trace trace = trace_of(devices, marks).value();
+    const Trace alone = trace_of({other}, marks).value();
+    const int64_t peak_bytes = report_step(trace).peak.allocated_bytes;
+    ASSERT_NE(peak_bytes, report_step(alone).peak.allocated_bytes);
+    ASSERT_TRUE(choose_device(trace, "cuda:2").has_value());
+    EXPECT_EQ(trace.text(trace.devices[profiled_device(trace)].name), "cuda:2");
+    EXPECT_EQ(trace.text(trace.run().device_name), "cuda:2");
+    EXPECT_EQ(report_step(trace).peak.allocated_bytes, report_step(alone).peak.allocated_bytes);
+    EXPECT_EQ(recordings_of(trace)[0].events.size(), other.events.size())
+        << "what was rebuilt of the start of cuda:1 is no event of cuda:2";
+    ASSERT_TRUE(choose_device(trace, "cuda:1").has_value());
+    EXPECT_EQ(report_step(trace).peak.allocated_bytes, peak_bytes);
+    EXPECT_EQ(recordings_of(trace)[0].events.size(), three_blocks().events.size());
+    EXPECT_EQ(choose_device(trace, "cuda:7").error().message,
+              "has no GPU 'cuda:7', only cuda:1, cuda:2");
+}
+
 TEST(TraceOfRecordings, WithoutHistoryShowsTheLastState) {
     const std::vector devices{AllocatorRecording{.segments = three_blocks().segments}};
     const Trace trace = trace_of(devices).value();
@@ -283,7 +310,7 @@ TEST(TraceOfRecordings, RefusesSizesThatCouldNotBeAddedUp) {
 
 /// The blocks live at the end, and the peak, must equal what the recording says.
 void expect_agreement(const AllocatorRecording& recording, const std::string& where) {
-    const auto trace = trace_of(std::span(&recording, 1));
+    const auto trace = trace_of({recording});
     ASSERT_TRUE(trace) << where << ": " << trace.error().message;
     std::map<int64_t, std::pair<int64_t, int64_t>>
         live;  // address -> bytes asked for, of the block

@@ -1,5 +1,6 @@
 #include "profiler/formats/snapshot_writer.h"
 
+#include "profiler/analysis/call_site.h"
 #include "profiler/formats/pickle_writer.h"
 #include "profiler/formats/pytorch_snapshot.h"
 #include "profiler/formats/trace_formats.h"
@@ -100,6 +101,37 @@ TEST(SnapshotWriter, KeepsStepsAndPhasesAsAnnotations) {
         EXPECT_EQ(a.kind, b.kind) << i;
         EXPECT_EQ(a.step, b.step) << i;
     }
+    ASSERT_TRUE(write_snapshot(read, folder / "b.pickle").has_value());
+    EXPECT_EQ(tests::first_difference(read, opened(folder / "b.pickle")), "");
+}
+
+/// The user's metadata and the compiled graph are frames here, and entries of the event there.
+TEST(SnapshotWriter, KeepsTheUsersMetadataAndTheCompileContext) {
+    const tests::TemporaryFolder folder;
+    const RecordedStacks stacks{
+        .texts = {"forward", "model.py", "2/0", "<compile_context>", "step 3", "<user_metadata>"},
+        .frames = {{0, 1, 12}, {2, 3, 0}, {4, 5, 0}},
+        .stacks = {{-1, 2}, {0, 1}, {1, 0}}};
+    const AllocatorRecording recording{
+        .events = {{.stack = 2, .address = 4096, .size_bytes = 512, .time_us = 1},
+                   {.stack = 0, .address = 4608, .size_bytes = 512, .time_us = 2}},
+        .segments = {{.address = 4096,
+                      .size_bytes = 1024,
+                      .blocks = {{4096, 512, 512, BlockState::kAllocated},
+                                 {4608, 512, 512, BlockState::kAllocated}}}},
+        .block_stacks = {{4096, 2}, {4608, 0}},
+        .stacks = std::make_shared<const RecordedStacks>(stacks)};
+    const auto path = folder / "a.pickle";
+    ASSERT_TRUE(write_snapshot(std::span(&recording, 1), {}, path).has_value());
+    const std::string bytes = bytes_of(path);
+    EXPECT_NE(bytes.find("user_metadata"), std::string::npos);
+    EXPECT_EQ(bytes.find("<user_metadata>"), std::string::npos);
+
+    const Trace read = opened(path);
+    const CallSites sites(read);
+    const auto stack = read.allocations.column<&Allocation::stack>();
+    EXPECT_EQ(sites.of(stack[0]), "model.py:12 forward");
+    EXPECT_EQ(sites.of(stack[1]), "<user_metadata> step 3");
     ASSERT_TRUE(write_snapshot(read, folder / "b.pickle").has_value());
     EXPECT_EQ(tests::first_difference(read, opened(folder / "b.pickle")), "");
 }

@@ -153,7 +153,7 @@ TEST(OpenTrace, RefusesASnapshotThatDoesNotFitIntoMemoryUnread) {
         write(folder / "large.pickle", start);
         std::filesystem::resize_file(folder / "large.pickle", uintmax_t{4} << 40);
         EXPECT_THAT(problem(folder / "large.pickle"),
-                    AllOf(HasSubstr("has 4.00 TiB, and reading it may take 16.0 TiB of memory"),
+                    AllOf(HasSubstr("has 4.00 TiB, and reading it may take 12.0 TiB of memory"),
                           HasSubstr("record less history")));
     }
 }
@@ -204,6 +204,15 @@ TEST(TracesIn, OrdersByNameWithoutExtension) {
     for (const auto& path : paths) names.push_back(path.filename().string());
     EXPECT_THAT(names, ElementsAre("a.tscope.partial", "snapshot.pickle", "tempo.tscope",
                                    "tempo-packed.tscope"));
+}
+
+TEST(TracesIn, FindsSnapshotsAmongOtherPickles) {
+    const TemporaryFolder folder;
+    write(folder / "a.pkl", tests::snapshot_bytes({}));
+    write(folder / "weights.pkl", "\x80\x04K\x01.");  // of the number 1
+    const auto files = traces_in(folder.path());
+    ASSERT_TRUE(files.has_value());
+    EXPECT_EQ(*files, (std::vector{folder.path() / "a.pkl"}));
 }
 
 TEST(TracesIn, OfAFolderThatCannotBeReadIsAnError) {

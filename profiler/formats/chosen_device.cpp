@@ -1,0 +1,123 @@
+#include "profiler/formats/chosen_device.h"
+
+#include "profiler/formats/kineto_steps.h"
+#include "profiler/formats/memory_actions.h"
+#include "profiler/trace/imported.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <set>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+namespace profiler {
+namespace {
+
+constexpr std::string_view kOtherDevices = "other_devices";
+
+std::string_view name_of(const Trace& trace, Id<Device> device) {
+    return trace.text(trace.devices.get<&Device::name>(device));
+}
+
+/// Exchanges two rows of `device` and all that refers to them.
+void exchange(Trace& trace, Id<Device> a, Id<Device> b) {
+    Trace::for_each_table(trace, [&](std::string_view, auto& table) {
+        table.for_each_column([&](const auto&, auto& values) {
+            if constexpr (std::is_same_v<std::decay_t<decltype(values[0])>, Id<Device>>) {
+                for (Id<Device>& device : values) {
+                    device = device == a ? b : device == b ? a : device;
+                }
+            }
+        });
+    });
+    trace.devices.for_each_column(
+        [&](const auto&, auto& values) { std::swap(values[a.index()], values[b.index()]); });
+}
+
+/// The notes on the start of the two devices exchange their codes, where both have one.
+void exchange_start_states(Trace& trace, std::string_view from, std::string_view to) {
+    std::vector<Id<Diagnostic>> first, other;
+    const std::string code_of_other = fmt::format("{}{}", kStartStateOf, to);
+    for (std::size_t i = 0; i < trace.diagnostics.size(); ++i) {
+        const Id<Diagnostic> note(i);
+        const std::string_view code = trace.text(trace.diagnostics.get<&Diagnostic::code>(note));
+        if (code == kStartState) first.push_back(note);
+        if (code == code_of_other) other.push_back(note);
+    }
+    if (other.empty() && !trace.ops.empty()) return;  // events are numbered over all devices
+    const auto set_code = [&](const std::vector<Id<Diagnostic>>& notes, const std::string& code) {
+        const StringId id = trace.strings.intern(code);
+        for (const auto note : notes) trace.diagnostics.set<&Diagnostic::code>(note, id);
+    };
+    set_code(first, fmt::format("{}{}", kStartStateOf, from));
+    set_code(other, std::string(kStartState));
+}
+
+template <typename Row>
+void number_by_time(const std::vector<MemoryAction>& actions, Table<Row>& rows) {
+    for (std::size_t i = 0; i < rows.size(); ++i) {
+        const Id<Row> row(i);
+        const Row range = rows[row];
+        rows.template set<&Row::first_event>(row, event_at(actions, range.start_ns));
+        rows.template set<&Row::last_event>(row, event_at(actions, range.end_ns));
+    }
+}
+
+}  // namespace
+
+models::Result<void> choose_device(Trace& trace, std::string_view name) {
+    std::vector<std::string_view> names;
+    Id<Device> chosen;
+    for (std::size_t i = 0; i < trace.devices.size(); ++i) {
+        const Id<Device> device(i);
+        names.push_back(name_of(trace, device));
+        if (names.back() == name && !is_host(trace, device)) chosen = device;
+    }
+    if (!chosen.valid()) {
+        if (names.empty()) names.emplace_back("devices without a name");
+        return models::fail("has no GPU '{}', only {}", name, fmt::join(names, ", "));
+    }
+    const Id<Device> first = first_device(trace);
+    if (chosen == first) return {};
+    const std::string before(name_of(trace, first));
+    exchange_start_states(trace, before, name);
+    exchange(trace, first, chosen);
+    const Id<Run> run(0);
+    if (trace.text(trace.run().device_name) == before) {
+        trace.runs.set<&Run::device_name>(run, trace.strings.intern(name));
+    }
+    const auto actions = memory_actions(trace, first);
+    number_by_time(actions, trace.steps);
+    number_by_time(actions, trace.phases);
+    if (trace.ops.empty() && !trace.phases.empty()) kineto::infer_categories(trace);
+    note_other_devices(trace);
+    return {};
+}
+
+void note_other_devices(Trace& trace) {
+    std::set<int32_t> with_memory;
+    for (const Id<Device> device : trace.allocations.column<&Allocation::device>()) {
+        if (device.valid() && !is_host(trace, device)) with_memory.insert(device.value);
+    }
+    if (with_memory.size() < 2) return;
+    const std::string explanation = fmt::format(
+        "The file holds the memory of {} devices. Figures and pictures are of {}; choose another "
+        "one with --device.",
+        with_memory.size(), name_of(trace, first_device(trace)));
+    for (std::size_t i = 0; i < trace.diagnostics.size(); ++i) {
+        const Id<Diagnostic> note(i);
+        if (trace.text(trace.diagnostics.get<&Diagnostic::code>(note)) != kOtherDevices) continue;
+        const StringId text = trace.strings.intern(explanation);
+        trace.diagnostics.set<&Diagnostic::explanation>(note, text);
+        return;
+    }
+    add_diagnostic(trace, {.code = kOtherDevices,
+                           .severity = Severity::kWarning,
+                           .count = static_cast<int64_t>(with_memory.size()) - 1,
+                           .explanation = explanation});
+}
+
+}  // namespace profiler
