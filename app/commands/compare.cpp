@@ -1,5 +1,6 @@
 #include "app/commands/command.h"
 #include "app/commands/console/trace_files.h"
+#include "app/commands/options/device_option.h"
 #include "app/commands/options/percentage.h"
 #include "app/commands/reports/chart_files.h"
 #include "app/commands/reports/compare_report.h"
@@ -27,6 +28,7 @@ struct CompareOptions {
     std::vector<std::string> formats;  // of the chart; empty: svg
     std::string fail_if_peak_grows;    // "2%"
     bool phases = false;
+    std::string device;
 };
 
 /// Whether there is a peak to compare: of a captured step, or of an imported trace without steps.
@@ -117,7 +119,7 @@ Outcome run_compare(const CompareOptions& options, Output& output) {
         if (!ratio) return wrong_usage(ratio.error());
         allowed_ratio = *ratio;
     }
-    const auto traces = open_traces(options.files);
+    const auto traces = open_traces(options.files, options.device);
     if (!traces) return failed(traces.error());
     const auto comparison = compare(*traces, options.baseline);
     if (!comparison) return failed(comparison.error());
@@ -176,6 +178,7 @@ void add_compare_command(CommandLine& line) {
         {"--fail-if-peak-grows",
          "exit with 4 when a peak is more than this above the first file's peak", "PERCENT"},
         &options->fail_if_peak_grows);
+    command.add(device_option(), &options->device);
     command.footer(
         "Files of the same workload and recipe are joined: a capture and its sweep may be two "
         "files.\n"

@@ -1,6 +1,7 @@
 #include "app/commands/command.h"
 #include "app/commands/console/terminal.h"
 #include "app/commands/console/trace_files.h"
+#include "app/commands/options/device_option.h"
 #include "app/commands/reports/chart_files.h"
 #include "app/commands/reports/csv.h"
 #include "models/config/names.h"
@@ -32,6 +33,7 @@ struct ExportOptions {
     std::string format;
     std::string table;  // empty: not asked for
     std::string output;
+    std::string device;
 };
 
 CsvTable csv_table(const std::string& name) {
@@ -120,7 +122,7 @@ Outcome run_export(const ExportOptions& options, Output& output) {
     }
     std::vector<profiler::NamedTrace> traces;
     for (const std::string& file : options.files) {
-        auto named = open_trace(file);
+        auto named = open_trace(file, options.device);
         if (!named) return failed(named.error());
         traces.push_back(std::move(*named));
     }
@@ -163,6 +165,7 @@ void add_export_command(CommandLine& line) {
                  .value_name = "FILE",
                  .is_required = true},
                 &options->output);
+    command.add(device_option(), &options->device);
     command.footer(
         "Recipes side by side: temposcope compare ... --charts DIR.\n\n"
         "Examples:\n"

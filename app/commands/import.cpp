@@ -1,6 +1,7 @@
 #include "app/commands/command.h"
 #include "app/commands/console/terminal.h"
 #include "app/commands/console/trace_files.h"
+#include "app/commands/options/device_option.h"
 #include "profiler/formats/joined_ranks.h"
 #include "profiler/formats/joined_trace.h"
 #include "profiler/trace/trace_file.h"
@@ -23,6 +24,7 @@ constexpr int kMostFiles = 1024;  // ranks of a run
 struct ImportOptions {
     std::vector<std::string> files;
     std::string output;
+    std::string device;
     bool overwrites = false;
 };
 
@@ -34,11 +36,12 @@ models::Result<profiler::Trace> join(const profiler::NamedTrace& a, const profil
     return profiler::join_traces({*memory.trace, memory.file}, {*profile.trace, profile.file});
 }
 
-models::Result<profiler::Trace> read(const std::vector<std::string>& files) {
+models::Result<profiler::Trace> read(const std::vector<std::string>& files,
+                                     const std::string& device) {
     std::vector<profiler::NamedTrace> traces;
     std::vector<profiler::JoinInput> inputs;
     for (const std::string& file : files) {
-        auto trace = open_trace(file);
+        auto trace = open_trace(file, device);
         if (!trace) return tl::unexpected(trace.error());
         traces.push_back(std::move(*trace));
     }
@@ -64,6 +67,12 @@ Outcome run_import(const ImportOptions& options, Output& output) {
                              options.output);
         }
     }
+    if (!options.device.empty() && options.files.size() > 1) {
+        return fail_with(ExitCode::kUsage,
+                         "--device chooses a GPU of one file, but {} are to be joined: leave it "
+                         "out, and choose when you look at {}.",
+                         options.files.size(), options.output);
+    }
     std::error_code error;
     if (!options.overwrites && fs::exists(options.output, error)) {
         return fail_with(ExitCode::kUsage,
@@ -73,7 +82,7 @@ Outcome run_import(const ImportOptions& options, Output& output) {
     std::error_code ignored;  // the write reports a folder that cannot be made
     fs::create_directories(profiler::folder_of(options.output), ignored);
     if (const auto ok = profiler::check_can_write(options.output); !ok) return failed(ok.error());
-    const auto trace = read(options.files);
+    const auto trace = read(options.files, options.device);
     if (!trace) return failed(trace.error());
     const auto written = profiler::write_trace(*trace, options.output);
     if (!written) return failed(written.error());
@@ -111,6 +120,7 @@ void add_import_command(CommandLine& line) {
                  .value_name = "FILE",
                  .is_required = true},
                 &options->output);
+    command.add(device_option(), &options->device);
     command.add({"--overwrite", "replace a trace that is there already"}, &options->overwrites);
     command.footer(
         "Examples:\n"

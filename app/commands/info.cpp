@@ -1,5 +1,6 @@
 #include "app/commands/command.h"
 #include "app/commands/console/trace_files.h"
+#include "app/commands/options/device_option.h"
 #include "app/commands/reports/rank_report.h"
 #include "app/commands/reports/reports.h"
 #include "models/config/names.h"
@@ -23,6 +24,7 @@ struct InfoOptions {
     bool all = false;
     std::string module_path;
     std::string by;
+    std::string device;
 };
 
 /// CLI11 has already checked the name.
@@ -91,7 +93,7 @@ Outcome show_ranks(const InfoOptions& options, Output& output) {
             "{} is a folder, of which info shows the ranks: name the trace of one for its reports.",
             options.file)});
     }
-    const auto traces = open_traces({options.file});
+    const auto traces = open_traces({options.file}, options.device);
     if (!traces) return failed(traces.error());
     const auto run = profiler::summarize_ranks(*traces);
     if (!run) return failed(run.error());
@@ -106,7 +108,7 @@ Outcome show_ranks(const InfoOptions& options, Output& output) {
 Outcome run_info(const InfoOptions& options, Output& output) {
     std::error_code error;
     if (std::filesystem::is_directory(options.file, error)) return show_ranks(options, output);
-    auto named = open_trace(options.file);
+    auto named = open_trace(options.file, options.device);
     if (!named) return failed(named.error());
     named->report = report_of(*named);
     if (!options.module_path.empty()) {
@@ -156,6 +158,7 @@ void add_info_command(CommandLine& line) {
                  .choices = {profiler::kGroupByNames.begin(), profiler::kGroupByNames.end()},
                  .needs = "--peak"},
                 &options->by);
+    command.add(device_option(), &options->device);
     command.footer(
         "Without --ledger, --peak, --ops or --health: an overview.\n\n"
         "Examples:\n"

@@ -1,5 +1,6 @@
 #include "app/commands/command.h"
 #include "app/commands/console/trace_files.h"
+#include "app/commands/options/device_option.h"
 #include "app/commands/reports/replay_report.h"
 #include "profiler/analysis/event_order.h"
 #include "profiler/formats/recorded_trace.h"
@@ -22,18 +23,21 @@ struct ReplayOptions {
     std::string alloc_conf;
     bool has_alloc_conf = false;
     std::string memory_limit;
+    std::string device;
 };
 
 /// What the command line asks for on top of the settings of the file.
 struct Asked {
     std::optional<AllocatorSettings> settings;  // none: the settings of the file
     std::optional<int64_t> memory_limit_bytes;
+    std::string device;
 
     bool is_something() const { return settings || memory_limit_bytes; }
 };
 
 Result<Asked> parse_options(const ReplayOptions& options) {
     Asked asked;
+    asked.device = options.device;
     if (options.has_alloc_conf) {
         const auto settings = parse_alloc_conf(options.alloc_conf);
         if (!settings) return tl::unexpected(settings.error());
@@ -66,12 +70,27 @@ void add_asked_row(ReplayDocument& document, const RequestStream& stream, const 
     }
 }
 
+const AllocatorRecording* device_named(const std::vector<AllocatorRecording>& recordings,
+                                       std::string_view name) {
+    const auto found = std::ranges::find_if(recordings, [&](const AllocatorRecording& device) {
+        const bool is_empty = device.events.empty() && device.segments.empty();
+        return !is_empty && name == fmt::format("cuda:{}", device.device);
+    });
+    return found == recordings.end() ? nullptr : &*found;
+}
+
 /// Replays recorded actions: first as they were recorded, then from an empty allocator under both
 /// settings, because only runs with the same start can be compared.
 Result<ReplayDocument> replay_recordings(const std::string& file,
                                          const std::vector<AllocatorRecording>& recordings,
                                          const Asked& asked) {
-    const AllocatorRecording& recording = *busiest_of(recordings);
+    const auto found =
+        asked.device.empty() ? busiest_of(recordings) : device_named(recordings, asked.device);
+    if (found == nullptr) {
+        return models::fail("{} has no events or segments of '{}': name another GPU (--device).",
+                            file, asked.device);
+    }
+    const AllocatorRecording& recording = *found;
     const AllocatorSettings settings = settings_of(recording.settings);
     const auto exact = replay(recording, settings);
     if (!exact) return models::fail("{} cannot be replayed: {}.", file, exact.error().message);
@@ -90,9 +109,10 @@ Result<ReplayDocument> replay_recordings(const std::string& file,
         std::count_if(recordings.begin(), recordings.end(), [](const AllocatorRecording& device) {
             return !device.events.empty() || !device.segments.empty();
         });
-    if (devices > 1) {
+    if (devices > 1 && asked.device.empty()) {
         document.notes.push_back(fmt::format(
-            "The file holds {} devices; this is the one with the most events.", devices));
+            "The file holds {} devices; this is the one with the most events (--device).",
+            devices));
     }
     if (!asked.is_something()) return document;
     const auto stream = request_stream_of(recording, settings);
@@ -104,7 +124,7 @@ Result<ReplayDocument> replay_recordings(const std::string& file,
 
 /// Replays the allocations of a trace of any source, as requests to a CUDA device.
 Result<ReplayDocument> replay_trace(const std::string& file, const Asked& asked) {
-    const auto named = open_trace(file);
+    const auto named = open_trace(file, asked.device);
     if (!named) return tl::unexpected(named.error());
     const Trace& trace = *named->trace;
     const Id<Device> device = profiled_device(trace);
@@ -160,6 +180,7 @@ void add_replay_command(CommandLine& line) {
                 &options->alloc_conf);
     command.add({"--memory-limit", "a device with this much memory, such as 16GiB", "SIZE"},
                 &options->memory_limit);
+    command.add(device_option(), &options->device);
     command.footer(
         "A snapshot is first replayed under its own settings: do all blocks lie where PyTorch put\n"
         "them? With other settings or a limit, memory under them is shown beside.\n\n"

@@ -2,6 +2,7 @@
 #include "app/commands/console/interrupt.h"
 #include "app/commands/console/terminal.h"
 #include "app/commands/console/trace_files.h"
+#include "app/commands/options/device_option.h"
 #include "app/commands/page_server.h"
 #include "app/commands/reports/page_file.h"
 #include "profiler/trace/write_file.h"
@@ -18,6 +19,7 @@ namespace {
 struct ViewOptions {
     std::vector<std::string> files;
     std::string output;
+    std::string device;
     bool serve = false;
     std::optional<int64_t> port;
 };
@@ -72,7 +74,7 @@ Outcome run_view(const ViewOptions& options, Output& output) {
     if (const auto checked = check(options); !checked) return wrong_usage(checked.error());
     std::vector<profiler::NamedTrace> traces;
     for (const std::string& file : options.files) {
-        auto named = open_trace(file);
+        auto named = open_trace(file, options.device);
         if (!named) return failed(named.error());
         traces.push_back(std::move(*named));
     }
@@ -104,6 +106,7 @@ void add_view_command(CommandLine& line) {
                  .value_name = "N",
                  .needs = "--serve"},
                 &options->port);
+    command.add(device_option(), &options->device);
     command.footer(
         "On a machine without a display, write the page and copy it, or serve it and forward the "
         "port:\n"

@@ -2,6 +2,7 @@
 
 #include "app/panels/blocks_details.h"
 #include "app/panels/blocks_drawing.h"
+#include "app/panels/inferred_mark.h"
 #include "app/widgets/fonts.h"
 #include "app/widgets/icons.h"
 #include "app/widgets/scoped.h"
@@ -140,6 +141,7 @@ void draw_blocks_legend(const PanelContext& context, const BlocksView& view, Pan
             }
         }
         const auto clicked = category_legend(categories, selection.category, 1e6F);
+        draw_inferred_mark(selection);
         if (clicked) events.category = clicked;
         ImGui::SameLine(0, px(12));
     } else {

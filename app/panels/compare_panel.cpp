@@ -2,6 +2,7 @@
 
 #include "app/panels/compare_charts.h"
 #include "app/panels/gpu_list.h"
+#include "app/panels/inferred_mark.h"
 #include "app/panels/loading.h"
 #include "app/widgets/fonts.h"
 #include "app/widgets/icons.h"
@@ -98,6 +99,7 @@ void draw_category_legend(const CompareView& view, const Selection& selection,
     ImGui::AlignTextToFramePadding();
     const auto clicked =
         category_legend(view.categories, selection.category, ImGui::GetContentRegionAvail().x);
+    draw_inferred_mark(selection);
     if (clicked) events.category = clicked;
 }
 

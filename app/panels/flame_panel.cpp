@@ -1,6 +1,7 @@
 #include "app/panels/flame_panel.h"
 
 #include "app/panels/flame_drawing.h"
+#include "app/panels/inferred_mark.h"
 #include "app/panels/unfilled.h"
 #include "app/widgets/fonts.h"
 #include "app/widgets/icons.h"
@@ -314,6 +315,7 @@ void draw_legend(Frame& frame) {
     }
     const auto clicked = category_legend(frame.view.categories, frame.selection.category,
                                          ImGui::GetContentRegionAvail().x);
+    draw_inferred_mark(frame.selection);
     if (clicked) frame.events.category = clicked;
 }
 

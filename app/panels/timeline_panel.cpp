@@ -1,5 +1,6 @@
 #include "app/panels/timeline_panel.h"
 
+#include "app/panels/inferred_mark.h"
 #include "app/panels/timeline_drawing.h"
 #include "app/panels/timeline_lanes.h"
 #include "app/panels/timeline_readout.h"
@@ -76,6 +77,7 @@ void draw_toolbar(Frame& frame) {
          start.y + ImGui::GetStyle().FramePadding.y});  // level with the text of the buttons
     const auto clicked =
         category_legend(frame.view.categories, frame.selection.category, width - px(8));
+    draw_inferred_mark(frame.selection);
     if (clicked) frame.events.category = clicked;
     ImGui::SetCursorPosY(std::max(ImGui::GetCursorPosY(), below));
 }

@@ -60,6 +60,9 @@ void draw_memory_readout(const Workspace& workspace, size_t num_traces, double t
         ImGui::EndTable();
     }
     if (!readouts[0].phase_text.empty()) dim_text(readouts[0].phase_text);
+    if (!readouts[0].annotation_text.empty()) {
+        dim_text(fit_to(readouts[0].annotation_text, em(30)));
+    }
     ImGui::EndTooltip();
 }
 

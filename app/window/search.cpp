@@ -18,6 +18,7 @@ using profiler::SearchKind;
 const char* icon_of(SearchKind kind) {
     switch (kind) {
         case SearchKind::kTensor:
+        case SearchKind::kSite:
             return ICON_MEMORY;
         case SearchKind::kOp:
             return ICON_BOLT;
@@ -166,6 +167,7 @@ void show_place(Ui& ui, SearchKind kind, const profiler::SearchPlace& place) {
     }
     switch (kind) {
         case SearchKind::kTensor:
+        case SearchKind::kSite:
             return show_tensor(ui, document, place.row);
         case SearchKind::kOp:
             return show_activity(ui, in_b, profiler::ActivityKind::kOp, place.row);

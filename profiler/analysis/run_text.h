@@ -33,6 +33,9 @@ std::string_view describe(Source source);
 /// Whether the classes of blocks follow from when and where they were allocated, because the file
 /// does not have them.
 bool has_inferred_categories(const Trace& trace);
+inline constexpr std::string_view kClassesInferred =
+    "The file has no classes: they are inferred from the phases in which blocks were allocated and "
+    "freed.";
 /// "measured on the CPU (AMD EPYC), 2 threads, torch 2.11.0, limited to 16.0 GiB";
 /// "imported (NVIDIA H100), rank 0 of 2, classes inferred".
 std::string describe_source(const Trace& trace);

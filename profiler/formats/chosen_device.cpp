@@ -104,8 +104,8 @@ void note_other_devices(Trace& trace) {
     }
     if (with_memory.size() < 2) return;
     const std::string explanation = fmt::format(
-        "The file holds the memory of {} devices. Figures and pictures are of {}; choose another "
-        "one with --device.",
+        "The file holds the memory of {} devices. Figures and pictures are of {}; name another one "
+        "as the device of a command to see it.",
         with_memory.size(), name_of(trace, first_device(trace)));
     for (std::size_t i = 0; i < trace.diagnostics.size(); ++i) {
         const Id<Diagnostic> note(i);

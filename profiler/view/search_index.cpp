@@ -1,3 +1,5 @@
+#include "profiler/analysis/call_site.h"
+#include "profiler/trace/imported.h"
 #include "profiler/trace/text.h"
 #include "profiler/view/search_view.h"
 
@@ -6,6 +8,7 @@
 #include <algorithm>
 #include <limits>
 #include <map>
+#include <optional>
 #include <unordered_map>
 
 // Building the index: the first half of search_view.h.
@@ -157,6 +160,70 @@ void add_layers(std::span<const SearchSource> sources, SearchIndex& index) {
     }
 }
 
+/// What finds an allocation in its call stack: its site, and what the user or the compiler called
+/// its place.
+std::vector<std::string> names_in_stack(const Trace& trace, const CallSites& sites,
+                                        Id<Stack> stack) {
+    std::vector<std::string> names;
+    if (const std::string site = sites.of(stack); site != kOutsideOfPython) names.push_back(site);
+    constexpr int kMostLevels = 1000;  // a damaged file may have cycles
+    for (int level = 0; level < kMostLevels && stack.valid(); ++level) {
+        const auto [parent, frame] = trace.stacks[stack];
+        const std::string_view file =
+            frame.valid() ? trace.text(trace.frames.get<&Frame::file>(frame)) : std::string_view();
+        if (file == kUserMetadataFile || file == kCompileContextFile) {
+            names.push_back(sites.label_of(frame));
+        }
+        stack = parent;
+    }
+    std::ranges::sort(names);
+    names.erase(std::unique(names.begin(), names.end()), names.end());
+    return names;
+}
+
+struct SiteRows {
+    std::array<std::vector<int32_t>, 2> storages;  // of each source
+    int64_t size_bytes = 0;
+};
+
+void add_sites(std::span<const SearchSource> sources, SearchIndex& index) {
+    std::map<std::string, SiteRows> found;
+    for (std::size_t s = 0; s < sources.size(); ++s) {
+        const Trace& trace = *sources[s].trace;
+        const CallSites sites(trace);
+        std::vector<std::optional<std::vector<SiteRows*>>> of_stack(trace.stacks.size());
+        for (std::size_t i = 0; i < trace.storages.size(); ++i) {
+            const auto [allocation, size_bytes, category] = trace.storages[Id<Storage>(i)];
+            if (!allocation.valid()) continue;
+            const Id<Stack> stack = trace.allocations.get<&Allocation::stack>(allocation);
+            if (!stack.valid()) continue;
+            auto& rows = of_stack[stack.index()];
+            if (!rows) {
+                rows.emplace();
+                for (const std::string& name : names_in_stack(trace, sites, stack)) {
+                    rows->push_back(&found[name]);
+                }
+            }
+            for (SiteRows* row : *rows) {
+                row->storages[s].push_back(static_cast<int32_t>(i));
+                row->size_bytes += size_bytes;
+            }
+        }
+    }
+    for (const auto& [name, rows] : found) {
+        const auto& [in_a, in_b] = rows.storages;
+        const std::string line = one_line(name);
+        index.names.push_back({.kind = SearchKind::kSite,
+                               .name = line,
+                               .lower = to_lower(line),
+                               .counts = {std::ssize(in_a), std::ssize(in_b)},
+                               .amount = rows.size_bytes,
+                               .first_place = index.rows.size()});
+        index.rows.insert(index.rows.end(), in_a.begin(), in_a.end());
+        index.rows.insert(index.rows.end(), in_b.begin(), in_b.end());
+    }
+}
+
 }  // namespace
 
 SearchPlace SearchIndex::place(const SearchName& name, std::size_t at) const {
@@ -178,6 +245,7 @@ SearchIndex build_search_index(std::span<const SearchSource> sources) {
     add(SearchKind::kKernel, kernels_of);
     add(SearchKind::kModule, modules_of);
     add_layers(sources, index);
+    add_sites(sources, index);
     return index;
 }
 

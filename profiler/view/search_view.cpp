@@ -57,7 +57,7 @@ SearchHit make_hit(const SearchIndex& index, std::size_t i) {
     const SearchName& name = index.names[i];
     SearchHit hit{i, label_text(name), count_text(name), ""};
     if (name.amount > 0) {
-        const bool is_bytes = name.kind == SearchKind::kTensor;
+        const bool is_bytes = name.kind == SearchKind::kTensor || name.kind == SearchKind::kSite;
         hit.amount = is_bytes ? format_bytes(name.amount) : format_duration(name.amount);
     }
     return hit;
@@ -84,14 +84,14 @@ SearchGroup make_group(const SearchIndex& index, SearchKind kind, std::vector<Ma
 }  // namespace
 
 std::string_view heading_of(SearchKind kind) {
-    constexpr std::array<std::string_view, kSearchKindCount> kHeadings{"Tensors", "Ops", "Kernels",
-                                                                       "Modules", "Layers"};
+    constexpr std::array<std::string_view, kSearchKindCount> kHeadings{
+        "Tensors", "Ops", "Kernels", "Modules", "Layers", "Lines of code"};
     return kHeadings[static_cast<std::size_t>(kind)];
 }
 
 std::string_view label_of(SearchKind kind) {
-    constexpr std::array<std::string_view, kSearchKindCount> kLabels{"tensor", "op", "kernel",
-                                                                     "module", "layer"};
+    constexpr std::array<std::string_view, kSearchKindCount> kLabels{
+        "tensor", "op", "kernel", "module", "layer", "line of code"};
     return kLabels[static_cast<std::size_t>(kind)];
 }
 

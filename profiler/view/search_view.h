@@ -19,8 +19,8 @@
 /// not events. The index copies what it needs; the traces need not outlive it.
 namespace profiler {
 
-enum class SearchKind : uint8_t { kTensor, kOp, kKernel, kModule, kLayer };
-inline constexpr std::size_t kSearchKindCount = 5;
+enum class SearchKind : uint8_t { kTensor, kOp, kKernel, kModule, kLayer, kSite };
+inline constexpr std::size_t kSearchKindCount = 6;
 
 /// "Tensors", as the heading of a group.
 std::string_view heading_of(SearchKind kind);
@@ -33,7 +33,8 @@ struct SearchSource {
     const std::vector<StringId>* storage_names = nullptr;  // names_of_storages(*trace)
 };
 
-/// A row of a source: of `storage`, `op`, `kernel` or `scope`; of a layer its number.
+/// A row of a source: of `storage`, `op`, `kernel` or `scope`; of a layer its number; of a site the
+/// `storage` of a block that it allocated.
 struct SearchPlace {
     std::size_t source = 0;
     int32_t row = -1;
@@ -45,7 +46,7 @@ struct SearchName {
     std::string name;                 // one line without control characters
     std::string lower;                // what is searched
     std::array<int64_t, 2> counts{};  // rows in each source
-    int64_t amount = 0;  // bytes of tensors; ns of calls, kernels and modules; 0: unknown
+    int64_t amount = 0;  // bytes of tensors and sites; ns of calls, kernels and modules; 0: unknown
     std::size_t first_place = 0;
 
     std::size_t place_count() const { return static_cast<std::size_t>(counts[0] + counts[1]); }

@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <stdexcept>
 #include <utility>
 
@@ -251,6 +252,24 @@ void add_run(const Trace& trace, TimelineView& view) {
     }
 }
 
+/// The annotations around a time, the outermost first; of many the innermost.
+std::string annotation_text_at(const Trace& trace, int64_t time_ns) {
+    constexpr std::ptrdiff_t kMost = 3;
+    std::vector<Annotation> around;
+    for (std::size_t i = 0; i < trace.annotations.size(); ++i) {
+        const Annotation row = trace.annotations[Id<Annotation>(i)];
+        if (row.start_ns <= time_ns && time_ns < row.end_ns) around.push_back(row);
+    }
+    std::ranges::stable_sort(around, std::greater(),
+                             [](const Annotation& row) { return row.end_ns - row.start_ns; });
+    std::string text;
+    for (auto row = around.end() - std::min(std::ssize(around), kMost); row != around.end();
+         ++row) {
+        text += fmt::format("{}{}", text.empty() ? "" : " > ", trace.text(row->text));
+    }
+    return text;
+}
+
 }  // namespace
 
 std::string phase_text_at(const Trace& trace, int64_t time_ns) {
@@ -317,6 +336,7 @@ TimelineReadout read_timeline(const TimelineRequest& request, std::size_t source
     readout.time_text = format_duration(own_ns);
     readout.total_text = format_bytes(bin.allocated_bytes);
     readout.phase_text = phase_text_at(*source.trace, own_ns);
+    readout.annotation_text = annotation_text_at(*source.trace, own_ns);
     for (auto category = kCategoryStackOrder.rbegin(); category != kCategoryStackOrder.rend();
          ++category) {
         const int64_t bytes = bin.by_category[static_cast<std::size_t>(*category)];

@@ -119,10 +119,11 @@ struct TimelineReadout {
         std::string text;   // "12.4 GiB"
         std::string share;  // "41.3 %"
     };
-    std::string time_text;   // "1.204 s", on the trace's own clock
-    std::string total_text;  // "24.5 GiB"
-    std::string phase_text;  // "backward of step 2"; empty outside
-    std::vector<Row> rows;   // from the top of the stack down, without empty categories
+    std::string time_text;        // "1.204 s", on the trace's own clock
+    std::string total_text;       // "24.5 GiB"
+    std::string phase_text;       // "backward of step 2"; empty outside
+    std::string annotation_text;  // "epoch 1 > Optimizer.step#AdamW.step"; empty outside
+    std::vector<Row> rows;        // from the top of the stack down, without empty categories
 };
 /// Empty for a source that the request does not have.
 TimelineReadout read_timeline(const TimelineRequest& request, std::size_t source_index,

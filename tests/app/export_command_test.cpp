@@ -30,9 +30,10 @@ TEST(ExportCommand, WritesEachTableAsCsv) {
     };
     const profiler::Trace trace = make_sample();
     EXPECT_EQ(lines(csv("allocations")), 1 + static_cast<int64_t>(trace.allocations.size()));
-    EXPECT_THAT(csv("allocations"),
-                StartsWith("alloc_event,free_event,alloc_ns,free_ns,requested_bytes,block_bytes,"
-                           "address,step,phase,role,tensor,op,scope,freeing_op,site\n"));
+    EXPECT_THAT(
+        csv("allocations"),
+        StartsWith("alloc_event,free_event,alloc_ns,free_ns,requested_bytes,block_bytes,"
+                   "address,step,phase,role,tensor,op,scope,freeing_op,site,role_source\n"));
     EXPECT_THAT(csv("allocations"), HasSubstr(",1,forward,activation,"));
     EXPECT_EQ(lines(csv("ops")), 1 + static_cast<int64_t>(trace.ops.size()));
     EXPECT_EQ(lines(csv("steps")), 3);

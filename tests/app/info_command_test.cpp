@@ -45,6 +45,49 @@ TEST(Info, JsonHasTheNumbersOfTheAnalysis) {
     EXPECT_EQ(total, overview["peak_allocated_bytes"]);
 }
 
+TEST(Info, OfAProfilerTraceShowsItsRangesAndThatClassesAreInferred) {
+    const TemporaryFolder folder;
+    const std::string sample = write_sample(folder, "s.tscope");
+    const std::string chrome = folder / "s.pt.trace.json";
+    ASSERT_EQ(run({"export", sample, "--to", "chrome", "-o", chrome}).exit_code, 0);
+    EXPECT_THAT(run({"info", chrome}).out, HasSubstr("## backward ##"));
+    EXPECT_THAT(run({"info", chrome, "--peak"}).out, HasSubstr("The file has no classes: "));
+    EXPECT_THAT(run({"info", sample, "--peak"}).out, Not(HasSubstr("The file has no classes: ")));
+    const std::string csv = folder / "a.csv";
+    ASSERT_EQ(run({"export", chrome, "--to", "csv", "-o", csv}).exit_code, 0);
+    EXPECT_THAT(read_file(csv), AllOf(HasSubstr(",inferred\n"), Not(HasSubstr(",recorded\n"))));
+    ASSERT_EQ(run({"export", sample, "--to", "csv", "-o", csv}).exit_code, 0);
+    EXPECT_THAT(read_file(csv), AllOf(HasSubstr(",recorded\n"), Not(HasSubstr(",inferred\n"))));
+}
+
+/// A snapshot of two GPUs: 1 KiB lies on the first, which is busier, and 4 KiB on the second.
+TEST(Info, DeviceChoosesAGpuOfASnapshotWithSeveral) {
+    const TemporaryFolder folder;
+    PickleBytes out;
+    out.op("}(").text("segments").op("](");
+    for (const int64_t device : {0, 1}) {
+        const int64_t bytes = device == 0 ? 1024 : 4096;
+        out.op("}(").entry("device", device).entry("address", 4096).entry("total_size", bytes);
+        out.text("blocks").op("](}(").entry("size", bytes).entry("state", "active_allocated");
+        out.op("ueu");
+    }
+    out.op("e").text("device_traces").op("](](}(").entry("action", "snapshot").entry("addr", 0);
+    const std::string snapshot = folder / "two.pickle";
+    std::ofstream(snapshot, std::ios::binary) << out.entry("size", 0).op("ue]eu").finish();
+    EXPECT_EQ(run({"info", snapshot, "--json"}).json()["peak_allocated_bytes"], 1024);
+    const std::string tscope = folder / "two.tscope";
+    ASSERT_EQ(run({"import", snapshot, "-o", tscope}).exit_code, 0);
+    for (const std::string& file : {snapshot, tscope}) {
+        const auto second = run({"info", file, "--device", "cuda:1", "--json"}).json();
+        EXPECT_EQ(second["peak_allocated_bytes"], 4096) << file;
+        EXPECT_EQ(second["device"], "cuda:1");
+    }
+    EXPECT_EQ(run({"replay", snapshot, "--device", "cuda:1", "--json"}).json()["device"], "cuda:1");
+    const Ran wrong = run({"info", snapshot, "--device", "cuda:2"});
+    EXPECT_EQ(wrong.exit_code, 1);
+    EXPECT_THAT(wrong.err, HasSubstr("has no GPU 'cuda:2', only cuda:0, cuda:1 (--device)."));
+}
+
 TEST(Info, APredictionHasNoLossAndNoThreads) {
     const TemporaryFolder folder;
     const std::string path = write_sample(folder, "predicted.tscope", {.is_predicted = true});
@@ -201,9 +244,9 @@ TEST(Info, OfASnapshotShowsTheLinesOfCodeThatAllocated) {
     std::getline(in, header);
     std::getline(in, first);
     std::getline(in, second);
-    EXPECT_TRUE(header.ends_with(",site")) << header;
-    EXPECT_TRUE(first.ends_with(",bert/model.py:60 forward")) << first;
-    EXPECT_TRUE(second.ends_with(",bert/model.py:54 forward")) << second;
+    EXPECT_TRUE(header.ends_with(",site,role_source")) << header;
+    EXPECT_TRUE(first.ends_with(",bert/model.py:60 forward,")) << first;
+    EXPECT_TRUE(second.ends_with(",bert/model.py:54 forward,")) << second;
 }
 
 TEST(Info, BySiteSaysThatATraceHasNoCallStacks) {

@@ -36,6 +36,10 @@ TEST_F(JsonKeys, OfInfo) {
     EXPECT_EQ(keys_of(overview), with_trace("info"));
     EXPECT_EQ(keys_of(overview["rows"][0]), documented("info row"));
     EXPECT_EQ(keys_of(overview["allocator"]), documented("allocator"));
+    const std::string chrome = folder_ / "s.pt.trace.json";
+    run({"export", sample_, "--to", "chrome", "-o", chrome});
+    const auto annotated = run({"info", chrome, "--json"}).json();
+    EXPECT_EQ(keys_of(annotated["annotations"][0]), documented("annotation"));
     EXPECT_EQ(keys_of(overview["closed_form"]), documented("closed form"));
 }
 

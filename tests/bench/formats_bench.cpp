@@ -4,8 +4,8 @@
 ///     formats_bench read FILE
 ///     formats_bench snapshot EVENTS FILE       writes a snapshot of that many events to read
 ///
-/// "peak memory" is that of the process, so each reading is a process of its own. The size of a packed
-/// file is that of its text.
+/// "peak memory" is that of the process, so each reading is a process of its own. The size of a
+/// packed file is that of its text.
 #include "profiler/formats/chrome_writer.h"
 #include "profiler/formats/memory_timeline_writer.h"
 #include "profiler/formats/snapshot_writer.h"

@@ -9,6 +9,7 @@
 #include "profiler/analysis/diagnostics.h"
 #include "profiler/analysis/memory_curve.h"
 #include "profiler/analysis/storage_names.h"
+#include "profiler/formats/chosen_device.h"
 #include "profiler/formats/chrome_writer.h"
 #include "profiler/formats/joined_trace.h"
 #include "profiler/formats/memory_timeline_writer.h"
@@ -165,7 +166,14 @@ std::vector<std::string> profiler_seeds() {
 void read_file(const std::string& bytes) {
     const auto file = folder() / "mutated";
     std::ofstream(file, std::ios::binary) << bytes;
-    if (auto trace = open_trace(file)) analyse(std::make_shared<const Trace>(std::move(*trace)));
+    if (auto trace = open_trace(file)) {
+        if (!trace->devices.empty()) {  // the last one, by its name
+            const Id<Device> last(trace->devices.size() - 1);
+            const std::string name(trace->text(trace->devices.get<&Device::name>(last)));
+            (void)choose_device(*trace, name);
+        }
+        analyse(std::make_shared<const Trace>(std::move(*trace)));
+    }
     const auto recordings = open_recordings(file);
     if (recordings && !recordings->empty()) (void)replay(*busiest_of(*recordings), {});
 }

@@ -3,6 +3,7 @@
 #include "app/commands/console/progress.h"
 #include "models/config/recipe.h"
 #include "profiler/analysis/run_text.h"
+#include "profiler/formats/chosen_device.h"
 #include "profiler/formats/trace_formats.h"
 
 #include <fmt/ranges.h>
@@ -56,7 +57,7 @@ Result<std::vector<std::string>> expand_paths(const std::vector<std::string>& pa
     return files;
 }
 
-Result<NamedTrace> open_trace(const std::string& path) {
+Result<NamedTrace> open_trace(const std::string& path, const std::string& device) {
     Progress progress;
     profiler::ReadOptions options;
     const auto start = std::chrono::steady_clock::now();
@@ -68,15 +69,20 @@ Result<NamedTrace> open_trace(const std::string& path) {
     };
     auto trace = profiler::open_trace(path, options);
     if (!trace) return tl::unexpected(trace.error());
+    if (!device.empty()) {
+        const auto chosen = profiler::choose_device(*trace, device);
+        if (!chosen) return models::fail("{} {} (--device).", path, chosen.error().message);
+    }
     return NamedTrace{path, std::make_shared<const profiler::Trace>(std::move(*trace))};
 }
 
-Result<std::vector<NamedTrace>> open_traces(const std::vector<std::string>& paths) {
+Result<std::vector<NamedTrace>> open_traces(const std::vector<std::string>& paths,
+                                            const std::string& device) {
     const auto files = expand_paths(paths);
     if (!files) return tl::unexpected(files.error());
     std::vector<NamedTrace> traces;
     for (const std::string& file : *files) {
-        auto trace = open_trace(file);
+        auto trace = open_trace(file, device);
         if (!trace) return tl::unexpected(trace.error());
         traces.push_back(std::move(*trace));
     }

@@ -15,10 +15,12 @@ namespace app {
 /// the others by name.
 models::Result<std::vector<std::string>> expand_paths(const std::vector<std::string>& paths);
 
-/// Reads a trace. Shows a bar on a terminal when it takes long.
-models::Result<profiler::NamedTrace> open_trace(const std::string& path);
-models::Result<std::vector<profiler::NamedTrace>> open_traces(
-    const std::vector<std::string>& paths);
+/// Reads a trace, and makes `device` the one that figures are of (--device; empty: as the file has
+/// it). Shows a bar on a terminal when it takes long.
+models::Result<profiler::NamedTrace> open_trace(const std::string& path,
+                                                const std::string& device = {});
+models::Result<std::vector<profiler::NamedTrace>> open_traces(const std::vector<std::string>& paths,
+                                                              const std::string& device = {});
 
 /// Whether `output` is one of the files, or any other trace or part of one. What is drawn from a
 /// trace never replaces a trace.

@@ -4,6 +4,7 @@
 #include "profiler/analysis/call_site.h"
 #include "profiler/analysis/ledger.h"
 #include "profiler/analysis/memory_curve.h"
+#include "profiler/analysis/run_text.h"
 #include "profiler/analysis/storage_names.h"
 #include "profiler/analysis/throughput.h"
 
@@ -60,10 +61,12 @@ private:
 std::string allocations_csv(const Trace& trace) {
     CsvWriter csv;
     csv.row("alloc_event", "free_event", "alloc_ns", "free_ns", "requested_bytes", "block_bytes",
-            "address", "step", "phase", "role", "tensor", "op", "scope", "freeing_op", "site");
+            "address", "step", "phase", "role", "tensor", "op", "scope", "freeing_op", "site",
+            "role_source");
     const PhaseOfEvent phases(trace);
     const std::vector<StringId> names = names_of_storages(trace);
     const CallSites sites(trace);
+    const std::string_view role_source = has_inferred_categories(trace) ? "inferred" : "recorded";
     for (std::size_t i = 0; i < trace.allocations.size(); ++i) {
         const Allocation a = trace.allocations[Id<Allocation>(i)];
         const bool known = a.storage.valid();
@@ -74,7 +77,8 @@ std::string allocations_csv(const Trace& trace) {
                 a.requested_bytes, a.block_bytes, a.address, step, phase, name_of(category),
                 known ? trace.text(names[a.storage.index()]) : std::string_view(),
                 op_name(trace, a.op), module_path_of(trace, a.op), op_name(trace, a.freeing_op),
-                a.stack.valid() ? sites.of(a.stack) : std::string());
+                a.stack.valid() ? sites.of(a.stack) : std::string(),
+                category == Category::kUnknown ? std::string_view() : role_source);
     }
     return csv.take();
 }

@@ -8,6 +8,14 @@
 
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
+#include <functional>
+#include <map>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
 namespace app {
 namespace {
 
@@ -79,6 +87,50 @@ void print_step(Output& output, const Trace& trace, const StepReport& report,
     output.table(breakdown_table(break_down(trace, peak, by), name_of(by), 8));
 }
 
+/// The ranges of one name: "Optimizer.step#AdamW.step", or "ProfilerStep#" of all steps.
+struct AnnotationTotal {
+    std::string name;
+    int64_t count = 0;
+    int64_t total_ns = 0;
+};
+
+/// The longest first.
+std::vector<AnnotationTotal> annotation_totals(const Trace& trace) {
+    std::map<std::string_view, AnnotationTotal> by_name;
+    for (std::size_t i = 0; i < trace.annotations.size(); ++i) {
+        const Annotation row = trace.annotations[Id<Annotation>(i)];
+        std::string_view name = trace.text(row.text);
+        name = name.substr(0, name.find_last_not_of("0123456789") + 1);
+        AnnotationTotal& total = by_name[name];
+        total.name = total.count == 0 ? trace.text(row.text) : name;
+        ++total.count;
+        total.total_ns += std::max<int64_t>(row.end_ns - row.start_ns, 0);
+    }
+    std::vector<AnnotationTotal> totals;
+    for (auto& [name, total] : by_name) totals.push_back(std::move(total));
+    std::ranges::stable_sort(totals, std::greater(), &AnnotationTotal::total_ns);
+    return totals;
+}
+
+void print_annotations(Output& output, const Trace& trace) {
+    constexpr std::size_t kMostRows = 8;
+    const auto totals = annotation_totals(trace);
+    if (totals.empty()) return;
+    output.heading("Annotations");
+    TextTable table;
+    table.columns = {
+        {"range", Align::kLeft, {}}, {"times", Align::kRight, {}}, {"time", Align::kRight, {}}};
+    for (const AnnotationTotal& total :
+         std::span(totals).first(std::min(kMostRows, totals.size()))) {
+        table.rows.push_back(
+            {total.name, format_count(total.count), format_duration(total.total_ns)});
+    }
+    output.table(table);
+    if (totals.size() <= kMostRows) return;
+    output.line(fmt::format("{} more in the table annotation of the trace.",
+                            format_count(std::ssize(totals) - std::ssize(table.rows))));
+}
+
 void print_sweep(Output& output, const ComparisonColumn& column) {
     if (column.curve.empty()) return;
     output.heading("Batch sizes of the sweep");
@@ -132,6 +184,7 @@ void print_overview(Output& output, const NamedTrace& named) {
     }
     // When the batch of a sweep itself did not fit, the file has points but no step.
     if (column.step_trace) print_step(output, trace, *report, column);
+    print_annotations(output, trace);
     print_sweep(output, column);
 
     const auto items = report_diagnostics(trace, *report);
@@ -165,6 +218,11 @@ nlohmann::json overview_json(const NamedTrace& named) {
                          {"allocations", counts.allocations},
                          {"live_blocks", counts.live_blocks},
                          {"segments", counts.segments}};
+    json["annotations"] = nlohmann::json::array();
+    for (const AnnotationTotal& total : annotation_totals(trace)) {
+        json["annotations"].push_back(
+            {{"name", total.name}, {"count", total.count}, {"total_ns", total.total_ns}});
+    }
     json["health_notes"] = report_diagnostics(trace, *report).size();
     json["rows"] = nlohmann::json::array();
     for (const BreakdownRow& row : break_down(trace, report->peak, default_group_by(trace))) {

@@ -40,6 +40,7 @@ void print_peak(Output& output, const NamedTrace& named, GroupBy by) {
         return;
     }
     output.table(breakdown_table(break_down(trace, peak, by), name_of(by), kMaxRows));
+    if (has_inferred_categories(trace)) output.line(kClassesInferred);
 }
 
 nlohmann::json peak_json(const NamedTrace& named, GroupBy by) {
@@ -54,6 +55,7 @@ nlohmann::json peak_json(const NamedTrace& named, GroupBy by) {
     json["phase"] = phase_name(trace, peak);
     json["op"] = op_name(trace, peak);
     json["by"] = name_of(by);
+    json["classes_inferred"] = has_inferred_categories(trace);
     json["rows"] = nlohmann::json::array();
     for (const BreakdownRow& row : break_down(trace, peak, by)) {
         json["rows"].push_back({{"name", row.name},

@@ -1,6 +1,7 @@
 #include "profiler/view/search_view.h"
 
 #include "profiler/analysis/storage_names.h"
+#include "profiler/trace/imported.h"
 #include "tests/support/synthetic_trace.h"
 #include "tests/support/trace_builder.h"
 
@@ -70,6 +71,37 @@ TEST(Search, RowsOfOneNameAreOneEntryWithItsRowsInOrder) {
         EXPECT_EQ(view.index->place(name, i).source, 0U);
     }
     EXPECT_EQ(view.index->place(name, 3).row, -1);
+}
+
+TEST(Search, FindsTheBlocksOfALineOfCodeAndOfTheUsersMetadata) {
+    TraceBuilder b;
+    Trace& trace = b.trace();
+    const auto frame = [&](std::string_view function, std::string_view file, int64_t line) {
+        return trace.frames.append({.function = trace.strings.intern(function),
+                                    .file = trace.strings.intern(file),
+                                    .line = line});
+    };
+    const auto user = trace.stacks.append({.frame = frame("step 3", kUserMetadataFile, 0)});
+    const auto line =
+        trace.stacks.append({.parent = user, .frame = frame("forward", "app/model.py", 54)});
+    b.allocate({.bytes = 100, .name = "x"});
+    b.allocate({.bytes = 28, .name = "y"});
+    b.allocate({.bytes = 7, .name = "z"});
+    Loaded step(b.finish());
+    step.trace.allocations.set<&Allocation::stack>(Id<Allocation>(0), line);
+    step.trace.allocations.set<&Allocation::stack>(Id<Allocation>(1), user);
+    const auto index = index_of({step.source()});
+    for (const auto& [query, name, count, amount] :
+         {std::tuple("model.py", "app/model.py:54 forward", "×1 in A", "100 B"),
+          std::tuple("step 3", "<user_metadata> step 3", "×2 in A", "128 B")}) {
+        const SearchView view = search(index, query);
+        const SearchGroup* sites = group(view, SearchKind::kSite);
+        ASSERT_NE(sites, nullptr) << query;
+        EXPECT_EQ(sites->hits[0].label, name);
+        EXPECT_EQ(sites->hits[0].count, count);
+        EXPECT_EQ(sites->hits[0].amount, amount);
+        EXPECT_EQ(view.index->place(view.index->names[sites->hits[0].name], 0).row, 0);
+    }
 }
 
 TEST(Search, TheRowsOfAComeBeforeThoseOfB) {

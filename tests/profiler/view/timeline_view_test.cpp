@@ -276,6 +276,26 @@ TEST(ReadTimeline, ListsCategoriesFromTheTopOfTheStack) {
     EXPECT_EQ(readout.rows[2].category, Category::kParameter);
 }
 
+TEST(ReadTimeline, NamesTheAnnotationsAroundATimeFromTheOutside) {
+    Trace trace = make_trace(8 * kMiB, 4'000'000);
+    const auto mark = [&](std::string_view name, int64_t start_ns, int64_t end_ns) {
+        trace.annotations.append({trace.strings.intern(name), start_ns, end_ns});
+    };
+    mark("all_reduce", 200, 300);
+    mark("epoch 1", 0, 1000);
+    mark("step", 100, 400);
+    mark("train", 0, 2000);
+    mark("a mark without length", 250, 250);
+    const Loaded loaded(std::move(trace));
+    const auto text_at = [&](double time_ns) {
+        return read_timeline({.sources = {loaded.source("A")}}, 0, time_ns).annotation_text;
+    };
+    EXPECT_EQ(text_at(250), "epoch 1 > step > all_reduce");
+    EXPECT_EQ(text_at(300), "train > epoch 1 > step");
+    EXPECT_EQ(text_at(1500), "train");
+    EXPECT_EQ(text_at(2000), "");
+}
+
 TEST(TimeMap, GoesThereAndBack) {
     const TimeMap map({{0, 100}, {10, 200}, {30, 210}});
     EXPECT_EQ(map.to_own(5), 150);
