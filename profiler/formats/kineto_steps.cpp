@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 #include <span>
 #include <string>
 #include <vector>
@@ -177,7 +178,8 @@ void add_steps(Trace& trace, const std::function<int64_t(int64_t time_ns)>& even
         const Id<Step> row = trace.steps.append({.start_ns = step.start_ns,
                                                  .end_ns = step.end_ns,
                                                  .first_event = event_at(step.start_ns),
-                                                 .last_event = event_at(step.end_ns)});
+                                                 .last_event = event_at(step.end_ns),
+                                                 .loss = std::numeric_limits<double>::quiet_NaN()});
         const auto in_step = is_marked ? within(step, known) : phases_of(step, known, starts);
         for (const Range& phase : in_step) {
             const Id<Phase> id = trace.phases.append({.step = row,

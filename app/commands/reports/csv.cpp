@@ -12,6 +12,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cmath>
 #include <iterator>
 #include <utility>
 #include <vector>
@@ -128,13 +129,13 @@ std::string steps_csv(const Trace& trace) {
     CsvWriter csv;
     csv.row("step", "start_ns", "end_ns", "step_time_ns", "peak_allocated_bytes", "loss");
     const MemoryCurve curve(trace);
-    const bool has_loss = trace.run().source != Source::kPredicted;
+    const bool is_predicted = trace.run().source == Source::kPredicted;
     for (std::size_t i = 0; i < trace.steps.size(); ++i) {
         const Step step = trace.steps[Id<Step>(i)];
         const auto whole_step = curve.sample(step.start_ns, step.end_ns, 1);
         csv.row(i, step.start_ns, step.end_ns, step.end_ns - step.start_ns,
                 whole_step.empty() ? 0 : whole_step.front().allocated_bytes,
-                has_loss ? fmt::to_string(step.loss) : std::string());
+                is_predicted || std::isnan(step.loss) ? std::string() : fmt::to_string(step.loss));
     }
     return csv.take();
 }
