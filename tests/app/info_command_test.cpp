@@ -52,6 +52,7 @@ TEST(Info, OfAProfilerTraceShowsItsRangesAndThatClassesAreInferred) {
     ASSERT_EQ(run({"export", sample, "--to", "chrome", "-o", chrome}).exit_code, 0);
     EXPECT_THAT(run({"info", chrome}).out, HasSubstr("## backward ##"));
     EXPECT_TRUE(run({"info", chrome, "--json"}).json()["loss"].is_null()) << "no file has it";
+    EXPECT_THAT(run({"info", chrome}).out, Not(HasSubstr("throughput")));
     EXPECT_THAT(run({"info", chrome, "--peak"}).out, HasSubstr("The file has no classes: "));
     EXPECT_THAT(run({"info", sample, "--peak"}).out, Not(HasSubstr("The file has no classes: ")));
     const std::string csv = folder / "a.csv";

@@ -75,7 +75,9 @@ void print_step(Output& output, const Trace& trace, const StepReport& report,
     if (column.step_time_ns > 0) {
         add("step time", format_duration(column.step_time_ns),
             is_predicted ? "modelled" : fmt::format("median of {}", column.steps));
-        add("throughput", fmt::format("{:.2f}", column.sequences_per_s), "sequences/s");
+        if (column.sequences_per_s > 0) {  // an imported step names no batch
+            add("throughput", fmt::format("{:.2f}", column.sequences_per_s), "sequences/s");
+        }
     }
     if (column.loss) add("loss", fmt::format("{:.6g}", *column.loss), "of the last step");
     output.table(figures);
