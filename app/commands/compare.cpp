@@ -158,7 +158,7 @@ void add_compare_command(CommandLine& line) {
     command.add({.names = "FILE", .help = "traces, or folders of traces", .is_required = true},
                 &options->files);
     command.add({.names = "--by",
-                 .help = "also what lives at each peak, by class, layer, op, tensor or site",
+                 .help = "also what lives at each peak, by class, layer, op, tensor or line",
                  .value_name = "GROUP",
                  .choices = {kGroupByNames.begin(), kGroupByNames.end()}},
                 &options->by);

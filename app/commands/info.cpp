@@ -152,8 +152,8 @@ void add_info_command(CommandLine& line) {
                  .needs = "--ledger"},
                 &options->module_path);
     command.add({.names = "--by",
-                 .help = "with --peak: class (without it), layer, op, tensor or site, the line of "
-                         "code (without it for a snapshot with call stacks)",
+                 .help = "with --peak: class (without it), layer, op, tensor, or line of code "
+                         "(without it for a snapshot with call stacks)",
                  .value_name = "GROUP",
                  .choices = {profiler::kGroupByNames.begin(), profiler::kGroupByNames.end()},
                  .needs = "--peak"},

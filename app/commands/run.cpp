@@ -30,6 +30,7 @@ struct RunOptions {
     std::vector<std::string> values;
     std::string output;
     std::string ranks;
+    std::string layers;
     bool overwrites = false;
 };
 
@@ -239,6 +240,11 @@ Outcome record(RunOptions& options, const std::string& gpu, Output& output) {
 Outcome run_command(RunOptions& options, Output& output) {
     if (const auto ok = check_program(options); !ok) return wrong_usage(ok.error());
     if (const auto ok = check_world(options); !ok) return wrong_usage(ok.error());
+    if (!options.layers.empty()) {
+        auto layers = split_list("--layers", options.layers);
+        if (!layers) return wrong_usage(layers.error());
+        options.run.layers = std::move(*layers);
+    }
     const auto gpus = gpus_of(options);
     if (!gpus) return wrong_usage(gpus.error());
     if (options.placeholder.empty()) {
@@ -268,6 +274,11 @@ void add_run_command(CommandLine& line) {
                  "put this recipe into the program's models: a preset or switches, such as tempo",
                  "RECIPE"},
                 &options->run.recipe);
+    command.add({.names = "--layers",
+                 .help = "with --apply: classes of your own that are layers for checkpoints",
+                 .value_name = "LIST",
+                 .needs = "--apply"},
+                &options->layers);
     command.add({"--steps", "how many steps to record", "N"}, &options->run.steps);
     command.add({"--skip", "how many steps come first, unrecorded", "N"}, &options->run.skip);
     command.add({"--stacks", "record the lines of Python that led to each allocation, too"},

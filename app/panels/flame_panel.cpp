@@ -88,6 +88,12 @@ void draw_modes(Frame& frame) {
         ImGui::SetItemTooltip("Show the same module and tensor of all layers as one");
         ImGui::SameLine(0, px(10));
     }
+    if (!frame.view.has_choice) return;
+    if (toggle_button("Lines of code###stacks", frame.query.by_stack)) {
+        wanted_query(frame).by_stack = !frame.query.by_stack;
+    }
+    ImGui::SetItemTooltip("Sort the memory by the call stacks that asked for it");
+    ImGui::SameLine(0, px(10));
 }
 
 void draw_toolbar(Frame& frame) {

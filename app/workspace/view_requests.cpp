@@ -319,6 +319,7 @@ std::optional<Wanted<profiler::FlameRequest>> wanted_flame(const WindowInputs& i
                                                       .moment_ns = selection.moment_ns,
                                                       .mode = query.mode,
                                                       .combine_layers = query.combine_layers,
+                                                      .by_stack = query.by_stack,
                                                       .search = query.search},
                                           .documents = {selection.a, selection.b}};
 }

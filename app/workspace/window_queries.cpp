@@ -64,13 +64,15 @@ void read_fields(const QueryFields& fields, LedgerQuery& query) {
 QueryFields to_fields(const FlameQuery& query) {
     return {{"search", query.search},
             {"show", name_of(query.mode, kTraces)},
-            {"combine_layers", name_of(query.combine_layers, kNoYes)}};
+            {"combine_layers", name_of(query.combine_layers, kNoYes)},
+            {"by_stack", name_of(query.by_stack, kNoYes)}};
 }
 
 void read_fields(const QueryFields& fields, FlameQuery& query) {
     read(fields, "search", query.search);
     read(fields, "show", kTraces, query.mode);
     read(fields, "combine_layers", kNoYes, query.combine_layers);
+    read(fields, "by_stack", kNoYes, query.by_stack);
 }
 
 QueryFields to_fields(const BlocksQuery& query) {

@@ -28,6 +28,7 @@ struct LedgerQuery {
 struct FlameQuery {
     profiler::FlameMode mode = profiler::FlameMode::kA;
     bool combine_layers = false;
+    bool by_stack = false;  // the lines of code instead of the modules
     std::string search;
     bool is_drawn = false;  // the panel has been drawn; before that its view is not built
 

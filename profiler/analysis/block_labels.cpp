@@ -20,11 +20,10 @@ bool is_number(std::string_view text) {
            std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
 }
 
-/// Hashes of a name or a path, and the layer that it mentions.
+/// Hashes of a name or a path.
 struct TextKey {
     uint64_t own = 0;
     uint64_t family = 0;  // without the numbers between dots
-    int32_t layer = -1;   // the first such number
 };
 
 TextKey key_of(std::string_view text) {
@@ -37,13 +36,34 @@ TextKey key_of(std::string_view text) {
         const std::size_t dot = rest.find('.');
         const std::string_view part = rest.substr(0, dot);
         const bool number = is_number(part);
-        if (number && key.layer < 0) key.layer = std::atoi(std::string(part).c_str());
         key.family = mix(key.family, number ? 0 : hash(part));
         if (dot == rest.npos) break;
         rest.remove_prefix(dot + 1);
     }
     return key;
 }
+
+/// The layers of parameters, which no op of a module makes: they are named after modules.
+class LayersOfNames {
+public:
+    explicit LayersOfNames(const Trace& trace) {
+        for (std::size_t i = 0; i < trace.module_paths.size(); ++i) {
+            const ModulePath module = trace.module_paths[Id<ModulePath>(i)];
+            layers_.emplace(trace.text(module.path), module.layer);
+        }
+    }
+    /// Of the innermost module that a name ("encoder.layer.3.output.weight") begins with.
+    int64_t of(std::string_view name) const {
+        for (std::size_t dot = name.rfind('.'); dot != name.npos; dot = name.rfind('.')) {
+            name = name.substr(0, dot);
+            if (const auto found = layers_.find(name); found != layers_.end()) return found->second;
+        }
+        return -1;
+    }
+
+private:
+    std::unordered_map<std::string_view, int64_t> layers_;
+};
 
 /// key_of each distinct text, computed once.
 class TextKeys {
@@ -136,6 +156,7 @@ void BlockLabels::add_keys(const Trace& trace, const BlockHistory& history,
     const std::vector<Id<ModulePath>> modules = modules_of_ops(trace);
     TextKeys keys(trace);
     SiteKeys site_keys(trace, sites);
+    const LayersOfNames layers(trace);
     const auto storage = trace.allocations.column<&Allocation::storage>();
     const auto op = trace.allocations.column<&Allocation::op>();
     const auto stack = trace.allocations.column<&Allocation::stack>();
@@ -153,7 +174,9 @@ void BlockLabels::add_keys(const Trace& trace, const BlockHistory& history,
             phase.valid() ? 1 + static_cast<uint64_t>(trace.phases.get<&Phase::kind>(phase)) : 0;
         int64_t layer =
             module.valid() ? trace.module_paths.get<&ModulePath::layer>(module) : int64_t{-1};
-        if (layer < 0) layer = name.layer;  // a parameter has no op, but its name has the layer
+        if (layer < 0 && storage[row].valid()) {
+            layer = layers.of(trace.text(storage_names[storage[row].index()]));
+        }
         layer_.push_back(static_cast<int32_t>(std::clamp<int64_t>(layer, -1, INT32_MAX)));
         const auto size = static_cast<uint64_t>(history.size_bytes(i));
         if (name.own != 0) {

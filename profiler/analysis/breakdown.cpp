@@ -113,6 +113,7 @@ std::string_view op_name(const Trace& trace, Id<Op> op) {
 struct Group {
     std::string name;
     int64_t layer = -1;
+    std::string_view code;
 };
 
 class Grouping {
@@ -137,10 +138,11 @@ public:
                 const Place place = places_.of(allocation.op, tensor);
                 return {std::string(place.name), place.layer};
             }
-            case GroupBy::kSite:
+            case GroupBy::kLine:
                 if (allocation.stack.valid() || trace_.stacks.empty() ||
                     category == Category::kUnknown) {
-                    return {sites_.of(allocation.stack)};
+                    return {.name = sites_.of(allocation.stack),
+                            .code = sites_.code_of(allocation.stack)};
                 }
                 return {fmt::format("no stack, {}", name_of(category))};
             case GroupBy::kTensor:
@@ -165,7 +167,7 @@ std::optional<GroupBy> find_group_by(std::string_view name) {
 }
 
 GroupBy default_group_by(const Trace& trace) {
-    return trace.ops.empty() && !trace.stacks.empty() ? GroupBy::kSite : GroupBy::kClass;
+    return trace.ops.empty() && !trace.stacks.empty() ? GroupBy::kLine : GroupBy::kClass;
 }
 
 std::vector<BreakdownRow> break_down(const Trace& trace, const PeakReport& peak, GroupBy by) {
@@ -183,7 +185,9 @@ std::vector<BreakdownRow> break_down(const Trace& trace, const PeakReport& peak,
                                       : Category::kUnknown;
         const Group group = grouping.of(allocation, category);
         const auto [found, is_new] = index_of_name.try_emplace(group.name, entries.size());
-        if (is_new) entries.push_back({{.name = group.name}, group.layer});
+        if (is_new) {
+            entries.push_back({{.name = group.name, .code = std::string(group.code)}, group.layer});
+        }
         BreakdownRow& row = entries[found->second].row;
         row.size_bytes += allocation.requested_bytes;
         row.count += 1;

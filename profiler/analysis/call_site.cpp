@@ -89,6 +89,14 @@ std::string CallSites::label_of(Id<Frame> id) const {
     return fmt::format("{}:{} {}", file, frame.line, function);
 }
 
+std::string_view CallSites::code_of(Id<Frame> id) const {
+    return id.valid() ? trace_.text(trace_.frames.get<&Frame::code>(id)) : std::string_view();
+}
+
+std::string_view CallSites::code_of(Id<Stack> stack) const {
+    return stack.valid() ? code_of(site_of_stack_[stack.index()]) : std::string_view();
+}
+
 CallSites::FrameKind CallSites::kind_of(const Trace& trace, const Frame& frame) {
     const std::string_view file = trace.text(frame.file);
     if (is_python(file)) return is_op_library(file) ? FrameKind::kLibrary : FrameKind::kProgram;

@@ -36,6 +36,9 @@ public:
     FrameKind kind_of(Id<Frame> frame) const;
     /// One frame, as `of` writes it: "cs336_basics/model.py:54 forward".
     std::string label_of(Id<Frame> frame) const;
+    /// The text of that line; empty where it was not recorded.
+    std::string_view code_of(Id<Frame> frame) const;
+    std::string_view code_of(Id<Stack> stack) const;
 
 private:
     static FrameKind kind_of(const Trace& trace, const Frame& frame);

@@ -1,6 +1,7 @@
 #include "profiler/analysis/counted_calls.h"
 
 #include "profiler/analysis/block_origin.h"
+#include "profiler/analysis/layer_path.h"
 #include "profiler/trace/element_bytes.h"
 
 #include <algorithm>
@@ -97,7 +98,7 @@ CallPlace CountedCalls::place_of(Id<Op> op) const {
     const Id<ModulePath> module = module_of(trace_, op);
     if (!module.valid()) return {};
     return {trace_.text(trace_.module_paths.get<&ModulePath::path>(module)),
-            trace_.module_paths.get<&ModulePath::layer>(module)};
+            trace_.module_paths.get<&ModulePath::layer>(module), layer_path_of(trace_, module)};
 }
 
 int64_t CountedCalls::time_of(Id<Op> op) const {

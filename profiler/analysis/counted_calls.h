@@ -15,6 +15,7 @@ namespace profiler {
 struct CallPlace {
     std::string_view path;  // of the trace; empty: outside of modules
     int64_t layer = -1;
+    std::string_view layer_path;  // of the layer itself; empty outside of layers
 };
 
 /// Of counted calls inside each other the outermost one counts: what it has to move is what the

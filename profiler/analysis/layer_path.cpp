@@ -2,29 +2,38 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-
 namespace profiler {
 
-LayerPath split_layer_path(std::string_view path, int64_t layer) {
-    const std::string number = std::to_string(layer);
-    std::size_t start = 0;
-    while (start <= path.size()) {
-        const std::size_t end = std::min(path.find('.', start), path.size());
-        if (layer < 0 || path.substr(start, end - start) == number) {
-            return {path.substr(0, end), end < path.size() ? path.substr(end + 1) : ""};
-        }
-        start = end + 1;
+std::string_view layer_path_of(const Trace& trace, Id<ModulePath> module) {
+    if (!module.valid()) return {};
+    ModulePath row = trace.module_paths[module];
+    if (row.layer < 0) return {};
+    while (row.parent.valid() && row.parent < module) {  // damaged files may have cycles
+        const ModulePath around = trace.module_paths[row.parent];
+        if (around.layer != row.layer) break;
+        module = row.parent;
+        row = around;
     }
-    return {path, {}};
+    return trace.text(row.path);
 }
 
-std::string any_layer_path(std::string_view path, int64_t layer) {
-    if (layer < 0) return std::string(path);
-    const auto [before, inside] = split_layer_path(path, layer);
-    const std::size_t dot = before.rfind('.');
+LayerPath split_layer_path(std::string_view path, std::string_view layer_path) {
+    if (!layer_path.empty()) {
+        const std::string_view inside = path_below(path, layer_path);
+        if (inside.size() == path.size()) return {path, {}};
+        return {layer_path, inside};
+    }
+    const std::size_t dot = path.find('.');
+    if (dot == std::string_view::npos) return {path, {}};
+    return {path.substr(0, dot), path.substr(dot + 1)};
+}
+
+std::string any_layer_path(std::string_view path, std::string_view layer_path) {
+    if (layer_path.empty()) return std::string(path);
+    const auto [layer, inside] = split_layer_path(path, layer_path);
+    const std::size_t dot = layer.rfind('.');
     std::string any =
-        dot == std::string_view::npos ? "*" : fmt::format("{}.*", before.substr(0, dot));
+        dot == std::string_view::npos ? "*" : fmt::format("{}.*", layer.substr(0, dot));
     if (!inside.empty()) any += fmt::format(".{}", inside);
     return any;
 }

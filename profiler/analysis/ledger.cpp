@@ -1,6 +1,7 @@
 #include "profiler/analysis/ledger.h"
 
 #include "profiler/analysis/event_order.h"
+#include "profiler/analysis/layer_path.h"
 
 #include <algorithm>
 
@@ -96,6 +97,7 @@ LedgerRow make_row(const Trace& trace, const Save& save, const EventClock& clock
             const ModulePath module_path = trace.module_paths[op.module_path];
             row.module_path = trace.text(module_path.path);
             row.layer = module_path.layer;
+            row.layer_path = layer_path_of(trace, op.module_path);
         }
     }
     return row;

@@ -31,8 +31,9 @@ struct LedgerRow {
     Id<Op> maker;                            // the op of `made_by`
     Id<Storage> storage;
     Id<Allocation> allocation;
-    int64_t layer = -1;        // of its module path
-    int64_t saved_event = -1;  // lifetime as a saved tensor
+    int64_t layer = -1;           // of its module path
+    std::string_view layer_path;  // "encoder.layer.1"; empty outside of layers
+    int64_t saved_event = -1;     // lifetime as a saved tensor
     int64_t released_event = -1;
     int64_t saved_ns = -1;
     int64_t released_ns = -1;

@@ -57,7 +57,7 @@ private:
     void add_call(Id<Op> op) {
         const PhaseKind phase = calls_.phase_of(op).value_or(PhaseKind::kForward);
         const CallPlace place = calls_.place_of(op);
-        const LayerPath split = split_layer_path(place.path, place.layer);
+        const LayerPath split = split_layer_path(place.path, place.layer_path);
         const bool in_layer = place.layer >= 0;
         const MovementWork work = calls_.work_of(op);
         const OpClass op_class = trace_.ops.get<&Op::op_class>(op);

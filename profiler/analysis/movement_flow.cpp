@@ -77,7 +77,7 @@ private:
             node_of_op_[op.value] = flow_.nodes.size();
             flow_.nodes.push_back(
                 {.name = std::string(trace_.text(trace_.ops.get<&Op::name>(op))),
-                 .module = std::string(split_layer_path(place.path, place.layer).inside),
+                 .module = std::string(split_layer_path(place.path, place.layer_path).inside),
                  .phase = calls_.phase_of(op).value_or(PhaseKind::kForward),
                  .op_class = trace_.ops.get<&Op::op_class>(op),
                  .work = calls_.work_of(op),

@@ -7,8 +7,21 @@ void CallStacks::add(Id<Op> op, Gathered stack) {
     gathered_.emplace(op.value, std::move(stack));
 }
 
+/// The op whose stack is that of `op`: one around it, or around the forward op that it belongs to.
+/// An op with a stack inside another one runs in a backward in Python, and its lines are its own.
+Id<Op> CallStacks::owner_of(const Trace& trace, Id<Op> op, const GatheredOps& gathered) {
+    while (op.valid()) {
+        const Id<Op> forward = trace.ops.get<&Op::forward>(op);
+        const Id<Op> parent = trace.ops.get<&Op::parent>(op);
+        const bool has_own = gathered.contains(op.value);
+        if (has_own && (parent.valid() || !forward.valid())) return op;
+        op = forward.valid() ? forward : parent;
+    }
+    return op;
+}
+
 CallStacks::Allocated CallStacks::take_allocated(const Trace& trace) {
-    std::unordered_map<int64_t, Gathered> gathered;
+    GatheredOps gathered;
     {
         const std::lock_guard lock(mutex_);
         gathered.swap(gathered_);
@@ -17,8 +30,7 @@ CallStacks::Allocated CallStacks::take_allocated(const Trace& trace) {
     std::unordered_map<int64_t, std::size_t> place_of_op;
     for (; num_written_ < trace.allocations.size(); ++num_written_) {
         const Id<Allocation> id(num_written_);
-        Id<Op> op = trace.allocations.get<&Allocation::op>(id);
-        while (op.valid() && !gathered.contains(op.value)) op = trace.ops.get<&Op::parent>(op);
+        const Id<Op> op = owner_of(trace, trace.allocations.get<&Allocation::op>(id), gathered);
         if (!op.valid()) continue;
         const auto [place, is_new] = place_of_op.try_emplace(op.value, allocated.size());
         if (is_new) allocated.emplace_back(gathered.at(op.value), std::vector<Id<Allocation>>());
@@ -60,8 +72,12 @@ Id<Frame> CallStacks::frame_of(const torch::unwind::Frame& frame, Trace& trace) 
                    static_cast<int64_t>(frame.lineno));
     const auto [known, is_new] = frames_.try_emplace(key);
     if (is_new) {
-        known->second = trace.frames.append(
-            {.function = std::get<0>(key), .file = std::get<1>(key), .line = std::get<2>(key)});
+        const std::string_view code = lines_.of(frame.filename, std::get<2>(key));
+        known->second =
+            trace.frames.append({.function = std::get<0>(key),
+                                 .file = std::get<1>(key),
+                                 .line = std::get<2>(key),
+                                 .code = code.empty() ? StringId() : trace.strings.intern(code)});
     }
     return known->second;
 }

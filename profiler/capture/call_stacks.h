@@ -1,5 +1,6 @@
 #pragma once
 
+#include "profiler/capture/source_lines.h"
 #include "profiler/trace/trace.h"
 
 #include <c10/util/intrusive_ptr.h>
@@ -13,13 +14,15 @@
 #include <unordered_map>
 #include <utility>
 
-/// The Python call stacks of ops, and so of the allocations that they make.
+/// The Python call stacks of ops, and so of the allocations that they make, with the text of their
+/// lines: the files may change later.
 ///
 ///     an op that no other op calls begins ► gather: addresses of code and instructions, no text
 ///     a step ends                         ► write: the stacks of those that allocated, as text
 ///
 /// Ops that run in an op have its stack. Where that one may run Python, as an autograd.Function of
-/// the program does, each has its own.
+/// the program does, each has its own. What backward allocates has the stack of the forward op: on
+/// a GPU backward runs on a thread without Python, and on the CPU all of it below one line.
 namespace profiler {
 
 class CallStacks {
@@ -52,6 +55,9 @@ private:
     /// Allocations by the op whose stack is theirs.
     using Allocated = std::vector<std::pair<Gathered, std::vector<Id<Allocation>>>>;
 
+    using GatheredOps = std::unordered_map<int64_t, Gathered>;
+
+    static Id<Op> owner_of(const Trace& trace, Id<Op> op, const GatheredOps& gathered);
     Allocated take_allocated(const Trace& trace);
     static torch::SymbolizedTracebacks symbolize(const Allocated& allocated);
     void append(const Allocated& allocated, const torch::SymbolizedTracebacks& text, Trace& trace);
@@ -59,8 +65,9 @@ private:
 
     const std::string hidden_;
     std::mutex mutex_;
-    std::unordered_map<int64_t, Gathered> gathered_;  // by op
-    std::size_t num_written_ = 0;                     // allocations
+    GatheredOps gathered_;         // by op
+    std::size_t num_written_ = 0;  // allocations
+    SourceLines lines_;
     std::map<std::tuple<StringId, StringId, int64_t>, Id<Frame>> frames_;
     std::map<std::pair<Id<Stack>, Id<Frame>>, Id<Stack>> stacks_;
 };

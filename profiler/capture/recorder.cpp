@@ -1,7 +1,6 @@
 #include "profiler/capture/recorder.h"
 
 #include "profiler/capture/call_stacks.h"
-#include "profiler/capture/tensor_text.h"
 #include "profiler/capture/torch_hooks.h"
 #include "profiler/capture/tracking_allocator.h"
 
@@ -18,6 +17,7 @@ struct OpFrame {
     Id<Op> id;
     StringId name;
     bool may_run_python = false;
+    bool is_node = false;       // of backward
     bool wraps_itself = false;  // autocast's kernel of an op calls the op again, with cast inputs
 };
 
@@ -34,16 +34,25 @@ int64_t forward_key(uint64_t thread, int64_t sequence_number) {
     return static_cast<int64_t>(thread << kNumberBits) | sequence_number;
 }
 
-/// Python may run in a node of backward, in a block that the program named for a profiler, and in a
-/// torch.autograd.Function, whose name is that of its class. Ops of libraries are "aten::add".
-bool may_run_python(const at::RecordFunction& function) {
-    return function.scope() == at::RecordScope::BACKWARD_FUNCTION ||
-           function.scope() == at::RecordScope::USER_SCOPE ||
-           std::string_view(function.name()).find("::") == std::string_view::npos;
+bool is_node(const at::RecordFunction& function) {
+    return function.scope() == at::RecordScope::BACKWARD_FUNCTION;
 }
 
-/// An op in another op has the Python stack of that one.
-bool may_have_own_stack() { return op_stack.empty() || op_stack.back().may_run_python; }
+/// Python may run in a block that the program named for a profiler, and in a
+/// torch.autograd.Function "Square", whose node is "SquareBackward". Ops of libraries are
+/// "aten::mul", their nodes "MulBackward0".
+bool may_run_python(const at::RecordFunction& function) {
+    const std::string_view name = function.name();
+    if (is_node(function)) return name.ends_with("Backward");
+    return function.scope() == at::RecordScope::USER_SCOPE || name.find("::") == name.npos;
+}
+
+/// An op in another op has the Python stack of that one. A checkpoint runs forward again inside of
+/// any node: ops that autograd records there have their own.
+bool may_have_own_stack(const at::RecordFunction& function) {
+    if (op_stack.empty() || op_stack.back().may_run_python) return true;
+    return op_stack.back().is_node && function.seqNr() >= 0;
+}
 
 Id<Op> current_op() { return op_stack.empty() ? Id<Op>() : op_stack.back().id; }
 
@@ -194,7 +203,7 @@ void Recorder::on_out_of_memory(int64_t requested_bytes, int64_t free_bytes) {
 
 Recorder::RunningOp Recorder::begin_op(const at::RecordFunction& function) {
     // Before any lock is taken.
-    const bool gathers = call_stacks_ && may_have_own_stack();
+    const bool gathers = call_stacks_ && may_have_own_stack(function);
     CallStacks::Gathered stack = gathers ? CallStacks::gather() : nullptr;
     RunningOp running = record_begin(function);
     if (stack) call_stacks_->add(running.id, std::move(stack));
@@ -221,36 +230,52 @@ std::string Recorder::scope_path(Id<ModulePath> module_path) {
 Recorder::RunningOp Recorder::record_begin(const at::RecordFunction& function) {
     const std::lock_guard lock(mutex_);
     const Id<Op> id(trace_.ops.size());
-    Op op{.name = trace_.strings.intern(function.name()),
-          .phase = phase_,
-          .thread = current_thread(),
-          .parent = current_op()};
+    const OpKind& kind = kind_of(function);
+    Op op{.name = kind.name, .phase = phase_, .thread = current_thread(), .parent = current_op()};
     const std::string& path = models::ModuleScope::current();
     if (!path.empty()) op.module_path = module_path_of(path);
     link_to_forward(op, function, id);
     if (!op_stack.empty() && op_stack.back().name == op.name) op_stack.back().wraps_itself = true;
-    const std::optional<OpClass> op_class = op_class_of(function.name(), ops_);
-    op.op_class = op_class.value_or(OpClass::kOther);
+    op.op_class = kind.op_class.value_or(OpClass::kOther);
     op.start_ns = now_ns();
     trace_.ops.append(op);
-    op_stack.push_back({.id = id, .name = op.name, .may_run_python = may_run_python(function)});
-    const Id<ModulePath> node_module_path =
-        function.scope() == at::RecordScope::BACKWARD_FUNCTION ? op.module_path : Id<ModulePath>();
-    if (!op_class) return {.id = id, .node_module_path = node_module_path};
+    op_stack.push_back({.id = id,
+                        .name = op.name,
+                        .may_run_python = may_run_python(function),
+                        .is_node = is_node(function)});
+    const Id<ModulePath> node_module_path = is_node(function) ? op.module_path : Id<ModulePath>();
+    if (!kind.op_class) return {.id = id, .node_module_path = node_module_path};
     const std::span arguments(function.inputs().data(), function.inputs().size());
     const std::vector<at::Tensor> tensors = tensors_of(arguments);
     add_edges(id, tensors, Access::kRead);
     return {.id = id,
             .node_module_path = node_module_path,
-            .inputs = summarize_inputs(function.name(), *op_class, arguments, tensors)};
+            .inputs = summarize_inputs(function.name(), *kind.op_class, arguments, tensors)};
+}
+
+const Recorder::OpKind& Recorder::kind_of(const at::RecordFunction& function) {
+    const std::string_view name = function.name();
+    if (const auto known = op_kinds_.find(name); known != op_kinds_.end()) return known->second;
+    const OpKind kind{.name = trace_.strings.intern(name), .op_class = op_class_of(name, ops_)};
+    return op_kinds_.emplace(name, kind).first->second;
+}
+
+StringId Recorder::output_name_of(Id<Op> op) {
+    const std::string_view name = trace_.text(trace_.ops.get<&Op::name>(op));
+    StringId& text = op_kinds_.find(name)->second.output_name;
+    if (!text.valid()) {
+        const std::size_t colons = name.rfind(':');
+        text = trace_.strings.intern(
+            std::string(name.substr(colons == name.npos ? 0 : colons + 1)) + "_output");
+    }
+    return text;
 }
 
 /// A node of the backward pass has the sequence number of its forward op. Inside a composite
 /// (aten::linear) several ops see the same number. The innermost one, which is written last, made
 /// the node.
 void Recorder::link_to_forward(Op& op, const at::RecordFunction& function, Id<Op> id) {
-    const bool backward = function.scope() == at::RecordScope::BACKWARD_FUNCTION;
-    if (backward) {
+    if (is_node(function)) {
         const auto found =
             forward_ops_.find(forward_key(function.forwardThreadId(), function.seqNr()));
         if (found == forward_ops_.end()) return;
@@ -303,6 +328,28 @@ void Recorder::add_edges(Id<Op> op, std::span<const at::Tensor> tensors, Access 
     }
 }
 
+void Recorder::add_layers(const std::vector<std::string>& paths) {
+    const auto lock = lock_rows();
+    if (!layers_) layers_.emplace();
+    for (const std::string& path : paths) {
+        layers_->try_emplace(path, static_cast<int64_t>(layers_->size()));
+    }
+    trace_.runs.set<&Run::num_layers>(Id<Run>(0), static_cast<int64_t>(layers_->size()));
+}
+
+int64_t Recorder::layer_named(const std::string& path) const {
+    if (layers_) {
+        const auto found = layers_->find(path);
+        return found == layers_->end() ? -1 : found->second;
+    }
+    const std::size_t dot = path.rfind('.');
+    if (dot == std::string::npos) return -1;
+    const std::string leaf = path.substr(dot + 1);
+    const bool is_index =
+        std::all_of(leaf.begin(), leaf.end(), [](char c) { return c >= '0' && c <= '9'; });
+    return is_index ? std::stoll(leaf) : -1;
+}
+
 Id<ModulePath> Recorder::module_path_of(const std::string& path) {
     if (const auto found = module_paths_.find(path); found != module_paths_.end())
         return found->second;
@@ -310,10 +357,7 @@ Id<ModulePath> Recorder::module_path_of(const std::string& path) {
     const Id<ModulePath> parent =
         dot == std::string::npos ? Id<ModulePath>() : module_path_of(path.substr(0, dot));
     int64_t layer = parent.valid() ? trace_.module_paths.get<&ModulePath::layer>(parent) : -1;
-    const std::string leaf = path.substr(dot + 1);  // npos + 1 = 0
-    const bool is_index =
-        std::all_of(leaf.begin(), leaf.end(), [](char c) { return c >= '0' && c <= '9'; });
-    if (layer < 0 && parent.valid() && is_index) layer = std::stoll(leaf);
+    if (layer < 0) layer = layer_named(path);
     const Id<ModulePath> id = trace_.module_paths.append(
         {.path = trace_.strings.intern(path), .parent = parent, .layer = layer});
     module_paths_.emplace(path, id);
@@ -335,16 +379,6 @@ Id<Thread> Recorder::current_thread() {
 
 // ---- tensors and saves -----------------------------------------------------------------------
 
-std::size_t Recorder::TensorKeyHash::operator()(const TensorKey& key) const {
-    std::size_t hash = static_cast<std::size_t>(key.storage.value);
-    for (const std::size_t part :
-         {static_cast<std::size_t>(key.shape.value), static_cast<std::size_t>(key.strides.value),
-          static_cast<std::size_t>(key.dtype)}) {
-        hash = hash * 1000003 + part;
-    }
-    return hash;
-}
-
 Id<Storage> Recorder::storage_of(const at::Tensor& tensor) const {
     if (!tensor.defined() || !tensor.has_storage()) return {};
     const Id<Allocation> allocation =
@@ -361,30 +395,26 @@ Recorder::StorageDetail& Recorder::detail_of(Id<Storage> storage) {
 Id<Tensor> Recorder::tensor_of(const at::Tensor& tensor) {
     const Id<Storage> storage = storage_of(tensor);
     if (!storage.valid()) return {};
-    const TensorKey key{.storage = storage,
-                        .shape = trace_.strings.intern(list_text(tensor.sizes())),
-                        .strides = trace_.strings.intern(list_text(tensor.strides())),
-                        .dtype = dtype_of(tensor.scalar_type())};
-    if (const auto found = tensors_.find(key); found != tensors_.end()) return found->second;
-    StringId name = detail_of(storage).name;
-    if (!name.valid()) {
-        const Id<Op> maker = trace_.allocations.get<&Allocation::op>(
-            trace_.storages.get<&Storage::allocation>(storage));
-        if (maker.valid()) {
-            const std::string_view op = trace_.text(trace_.ops.get<&Op::name>(maker));
-            const std::size_t colons = op.rfind(':');
-            name = trace_.strings.intern(
-                std::string(op.substr(colons == op.npos ? 0 : colons + 1)) + "_output");
+    Tensor row{.storage = storage,
+               .shape = list_texts_.of(tensor.sizes(), trace_.strings),
+               .strides = list_texts_.of(tensor.strides(), trace_.strings),
+               .dtype = dtype_of(tensor.scalar_type())};
+    StorageDetail& detail = detail_of(storage);
+    for (Id<Tensor> known = detail.newest; known.valid(); known = older_tensors_[known.index()]) {
+        if (trace_.tensors.get<&Tensor::shape>(known) == row.shape &&
+            trace_.tensors.get<&Tensor::strides>(known) == row.strides &&
+            trace_.tensors.get<&Tensor::dtype>(known) == row.dtype) {
+            return known;
         }
     }
-    const Id<Tensor> id = trace_.tensors.append({.storage = storage,
-                                                 .name = name,
-                                                 .shape = key.shape,
-                                                 .strides = key.strides,
-                                                 .dtype = key.dtype});
-    tensors_.emplace(key, id);
-    detail_of(storage).tensors.push_back(id);
-    return id;
+    row.name = detail.name;
+    if (!row.name.valid()) {
+        const Id<Op> maker = trace_.allocations.get<&Allocation::op>(
+            trace_.storages.get<&Storage::allocation>(storage));
+        if (maker.valid()) row.name = output_name_of(maker);
+    }
+    older_tensors_.push_back(detail.newest);
+    return detail.newest = trace_.tensors.append(row);
 }
 
 /// The first name stays: a layer's output is also the next layer's input.
@@ -392,8 +422,8 @@ void Recorder::name_storage(Id<Storage> storage, StringId name) {
     StorageDetail& detail = detail_of(storage);
     if (detail.name.valid()) return;
     detail.name = name;
-    for (const Id<Tensor> tensor : detail.tensors) {
-        trace_.tensors.set<&Tensor::name>(tensor, name);
+    for (Id<Tensor> own = detail.newest; own.valid(); own = older_tensors_[own.index()]) {
+        trace_.tensors.set<&Tensor::name>(own, name);
     }
 }
 

@@ -4,6 +4,7 @@
 #include "models/training/training.h"
 #include "profiler/capture/allocation_source.h"
 #include "profiler/capture/op_cost.h"
+#include "profiler/capture/tensor_text.h"
 #include "profiler/trace/trace.h"
 
 #include <ATen/core/Tensor.h>
@@ -11,10 +12,12 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <mutex>
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <unordered_map>
 #include <vector>
 
@@ -88,6 +91,9 @@ public:
     /// Leaves a pause between two steps out of the recorder's clock.
     void skip(std::chrono::nanoseconds pause) { start_ += pause; }
 
+    /// From now on the layers are these modules, counted in this order after those that were added
+    /// before, and no longer those whose path ends with their number.
+    void add_layers(const std::vector<std::string>& paths);
     /// Gives the storage of `tensor` a category and a name ("encoder.layer.0.output.dense.weight").
     void describe(const at::Tensor& tensor, std::string_view name, Category category);
     /// The category of the storage of `tensor` so far; none: no recorded allocation.
@@ -129,28 +135,34 @@ public:
     void release(Id<Save> save);
 
 private:
-    /// Two views of a storage that look the same are one row of the tensor table.
-    struct TensorKey {
-        Id<Storage> storage;
-        StringId shape;
-        StringId strides;
-        DType dtype = DType::kOther;
-        bool operator==(const TensorKey&) const = default;
-    };
-    struct TensorKeyHash {
-        std::size_t operator()(const TensorKey& key) const;
+    /// What a name of ops says. A step has few names, and thousands of ops.
+    struct OpKind {
+        StringId name;
+        std::optional<OpClass> op_class;  // none: the ops are not counted
+        StringId output_name;             // of what they make, unless it is named: "addmm_output"
     };
 
-    /// What is known about a storage besides its row.
+    struct NameHash {
+        using is_transparent = void;
+        std::size_t operator()(std::string_view name) const {
+            return std::hash<std::string_view>()(name);
+        }
+    };
+
+    /// What is known about a storage besides its row. Two views of it that look the same are one
+    /// row of the tensor table.
     struct StorageDetail {
         StringId name;  // none: not named yet
-        std::vector<Id<Tensor>> tensors;
+        Id<Tensor> newest;
     };
 
     std::string scope_path(Id<ModulePath> module_path);
     RunningOp record_begin(const at::RecordFunction& function);
     void record_end(const at::RecordFunction& function, const RunningOp& op);
+    const OpKind& kind_of(const at::RecordFunction& function);
+    StringId output_name_of(Id<Op> op);
     StorageDetail& detail_of(Id<Storage> storage);
+    int64_t layer_named(const std::string& path) const;
     Id<ModulePath> module_path_of(const std::string& path);
     Id<Storage> storage_of(const at::Tensor& tensor) const;
     Id<Tensor> tensor_of(const at::Tensor& tensor);
@@ -174,9 +186,14 @@ private:
     Id<Step> step_;
     Id<Phase> phase_;
     std::unordered_map<std::string, Id<ModulePath>> module_paths_;
+    std::optional<std::unordered_map<std::string, int64_t>> layers_;  // by path; none: by number
+    std::unordered_map<std::string, OpKind, NameHash, std::equal_to<>> op_kinds_;  // by name
     std::unordered_map<int64_t, Id<Op>> forward_ops_;  // thread, sequence number -> op
-    std::unordered_map<TensorKey, Id<Tensor>, TensorKeyHash> tensors_;
+    ListTexts list_texts_;
+    // In few large pieces: small ones would lie between the program's tensors, whose memory could
+    // then not be used again for large ones.
     std::vector<StorageDetail> storage_details_;  // by storage
+    std::vector<Id<Tensor>> older_tensors_;       // by tensor: the one before of its storage
 };
 
 }  // namespace profiler

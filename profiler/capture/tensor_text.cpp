@@ -4,8 +4,18 @@
 
 namespace profiler {
 
-std::string list_text(at::IntArrayRef values) {
-    return fmt::format("[{}]", fmt::join(values.begin(), values.end(), ", "));
+std::size_t ListTexts::Hash::operator()(at::IntArrayRef values) const {
+    std::size_t hash = values.size();
+    for (const int64_t value : values) hash = hash * 1000003 + static_cast<std::size_t>(value);
+    return hash;
+}
+
+StringId ListTexts::of(at::IntArrayRef values, StringTable& strings) {
+    if (const auto known = texts_.find(values); known != texts_.end()) return known->second;
+    const StringId text =
+        strings.intern(fmt::format("[{}]", fmt::join(values.begin(), values.end(), ", ")));
+    texts_.emplace(values.vec(), text);
+    return text;
 }
 
 DType dtype_of(at::ScalarType type) {
@@ -37,6 +47,7 @@ DType dtype_of(at::ScalarType type) {
 
 std::vector<at::Tensor> tensors_of(std::span<const c10::IValue> values) {
     std::vector<at::Tensor> tensors;
+    tensors.reserve(values.size());
     for (const c10::IValue& value : values) {
         if (value.isTensor()) {
             if (value.toTensor().defined()) tensors.push_back(value.toTensor());

@@ -255,7 +255,7 @@ void add_allocations_only(Trace& trace, bool has_stacks) {
                      "modules or saved tensors"
                    : "what the allocator did, but no ops, modules, saved tensors or call stacks";
     const std::string_view remedy =
-        has_stacks ? " Group the peak by site to see which lines of code allocated." : "";
+        has_stacks ? " Group the peak by line to see which lines of code allocated." : "";
     const std::string_view consequence =
         trace.steps.empty() ? "So every block is of class \"unknown\", and the peak is over the "
                               "whole recording."

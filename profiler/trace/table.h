@@ -45,10 +45,14 @@ template <typename Row, typename T>
 struct Column {
     std::string_view name;
     T Row::*member;
+    int since = 1;  // the version of the format that brought it: files of older ones lack it
     using Value = T;
 };
+// clang before 17 deduces none itself
 template <typename Row, typename T>
-Column(std::string_view, T Row::*) -> Column<Row, T>;  // clang before 17 deduces none itself
+Column(std::string_view, T Row::*) -> Column<Row, T>;
+template <typename Row, typename T>
+Column(std::string_view, T Row::*, int) -> Column<Row, T>;
 
 /// Memory for a column. Large columns get huge pages, which take far fewer page faults to fill.
 void* allocate_column(std::size_t size_bytes);

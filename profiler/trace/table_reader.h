@@ -166,9 +166,11 @@ class TableReader {
 public:
     TableReader(sqlite::Snapshot& file, std::string_view name, const RowCounts& counts)
         : file_(file), name_(name), num_rows_(counts.of<Row>()) {
+        const int64_t version = file.database().integer("PRAGMA user_version");
         const Table<Row> table;
         table.for_each_column([&]<typename T>(const Column<Row, T>& column, const auto&) {
             columns_.push_back(column.name);
+            is_in_file_.push_back(column.since <= version);
             if constexpr (schema::is_id<T>) {
                 using Target = typename schema::Reference<T>::Target;
                 limits_.push_back(static_cast<int64_t>(counts.of<Target>()));
@@ -250,7 +252,9 @@ private:
 
     std::string select() const {
         std::string sql = "SELECT id";
-        for (const std::string_view column : columns_) sql += ", " + sqlite::quoted_name(column);
+        for (std::size_t i = 0; i < columns_.size(); ++i) {
+            sql += ", " + (is_in_file_[i] ? sqlite::quoted_name(columns_[i]) : "NULL");
+        }
         return sql + " FROM " + sqlite::quoted_name(name_) + " ORDER BY id";
     }
 
@@ -283,7 +287,8 @@ private:
     std::size_t num_rows_;
     uint32_t root_page_ = 0;
     std::vector<std::string_view> columns_;
-    std::vector<int64_t> limits_;  // per column
+    std::vector<bool> is_in_file_;  // false: a column of a newer version, which is NULL here
+    std::vector<int64_t> limits_;   // per column
 };
 
 /// Fills and checks all tables of `trace` but its strings, several tables at a time. Throws

@@ -201,10 +201,11 @@ struct Frame {
     StringId function;
     StringId file;
     int64_t line = 0;
+    StringId code;  // the text of the line when it was recorded; empty: not recorded
 
     static constexpr auto columns() {
         return std::tuple(Column{"function", &Frame::function}, Column{"file", &Frame::file},
-                          Column{"line", &Frame::line});
+                          Column{"line", &Frame::line}, Column{"code", &Frame::code, /*since=*/2});
     }
 };
 

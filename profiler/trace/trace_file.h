@@ -15,7 +15,7 @@
 /// says "incomplete". The final name never belongs to an unfinished file.
 namespace profiler {
 
-inline constexpr int kTraceFormatVersion = 1;        // written
+inline constexpr int kTraceFormatVersion = 2;        // written
 inline constexpr int kOldestTraceFormatVersion = 1;  // the oldest one that can be read
 
 struct ReadOptions {

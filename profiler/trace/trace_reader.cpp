@@ -129,11 +129,13 @@ void check_table(Database& db, std::string_view table,
 
 void check_schema(Database& db) {
     check_table(db, "string", {"id", "text"});
+    const int64_t version = db.integer("PRAGMA user_version");
     const Trace trace;
     Trace::for_each_table(trace, [&]<typename Row>(std::string_view name, const Table<Row>& table) {
         std::vector<std::string_view> columns{"id"};
-        table.for_each_column(
-            [&](const auto& column, const auto&) { columns.push_back(column.name); });
+        table.for_each_column([&](const auto& column, const auto&) {
+            if (column.since <= version) columns.push_back(column.name);
+        });
         check_table(db, name, columns);
     });
 }

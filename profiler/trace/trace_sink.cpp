@@ -58,18 +58,18 @@ uint64_t bits_of(T value) {
     }
 }
 
-/// Of the first `num_rows` rows, column by column.
+/// Adds the hashes of the rows [hashes.size(), end), column by column.
 template <typename Row>
-std::vector<uint64_t> hash_rows(const Table<Row>& table, std::size_t num_rows) {
+void hash_rows(const Table<Row>& table, std::size_t end, std::vector<uint64_t>& hashes) {
     constexpr uint64_t kMultiplier = 0x9e3779b97f4a7c15;  // 2^64 / golden ratio: spreads the bits
-    std::vector<uint64_t> hashes(num_rows);
+    const std::size_t begin = hashes.size();
+    hashes.resize(end);
     table.for_each_column([&](const auto&, const auto& values) {
-        for (std::size_t row = 0; row < num_rows; ++row) {
+        for (std::size_t row = begin; row < end; ++row) {
             const uint64_t mixed = (hashes[row] ^ bits_of(values[row])) * kMultiplier;
             hashes[row] = mixed ^ mixed >> 32;
         }
     });
-    return hashes;
 }
 
 }  // namespace
@@ -92,7 +92,9 @@ void TraceSink::accept(const Trace& trace) {
     num_strings_ = trace.strings.size();
     std::size_t index = 0;
     Trace::for_each_table(trace, [&](std::string_view, const auto& table) {
-        state(index++).row_hashes = hash_rows(table, table.size());
+        TableState& accepted = state(index++);
+        accepted.row_hashes = std::move(accepted.new_hashes);
+        hash_rows(table, table.size(), accepted.row_hashes);
     });
 }
 
@@ -125,9 +127,10 @@ void TraceSink::put_table(std::string_view name, const Table<Row>& table, TableS
         state.replace.emplace(db_, schema::insert_statement("REPLACE", name, num_columns));
     }
     const std::size_t num_written = state.row_hashes.size();
-    const std::vector<uint64_t> hashes = hash_rows(table, num_written);
+    state.new_hashes.clear();
+    hash_rows(table, num_written, state.new_hashes);
     for (std::size_t row = 0; row < num_written; ++row) {
-        if (hashes[row] != state.row_hashes[row]) put_row(*state.replace, table, row);
+        if (state.new_hashes[row] != state.row_hashes[row]) put_row(*state.replace, table, row);
     }
     for (std::size_t row = num_written; row < table.size(); ++row) {
         put_row(*state.insert, table, row);

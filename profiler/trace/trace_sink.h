@@ -28,6 +28,7 @@ private:
     /// What one table of the database holds, and the statements that add to it.
     struct TableState {
         std::vector<uint64_t> row_hashes;  // of the rows that are committed
+        std::vector<uint64_t> new_hashes;  // of the same rows, as the last `put` wrote them
         std::optional<sqlite::Statement> insert;
         std::optional<sqlite::Statement> replace;
     };

@@ -37,9 +37,10 @@ std::string_view torch_op(std::string_view function) {
 
 }  // namespace
 
-FlameTree flame_tree_of(const Trace& trace) {
-    if (!trace.module_paths.empty()) return FlameTree::kModules;
-    if (!trace.stacks.empty()) return FlameTree::kStacks;
+FlameTree flame_tree_of(const Trace& trace, bool by_stack) {
+    const bool has_modules = !trace.module_paths.empty();
+    if (!trace.stacks.empty() && (by_stack || !has_modules)) return FlameTree::kStacks;
+    if (has_modules) return FlameTree::kModules;
     return trace.ops.empty() ? FlameTree::kCategories : FlameTree::kOps;
 }
 
@@ -189,7 +190,7 @@ std::vector<FlamePlaces::Step> FlamePlaces::stack_steps(Id<Stack> stack) const {
     for (Id<Stack> up = stack; up.valid() && ++frames < kMaxChain; up = parent_of(up)) {
         const Id<Frame> frame = trace_.stacks.get<&Stack::frame>(up);
         if (sites_.kind_of(frame) == CallSites::FrameKind::kProgram) {
-            steps.push_back({sites_.label_of(frame)});
+            steps.push_back({.text = sites_.label_of(frame), .code = sites_.code_of(frame)});
         }
     }
     if (steps.empty()) steps.push_back({sites_.of(stack)});

@@ -17,7 +17,7 @@
 namespace profiler {
 
 /// What the trace has to make a tree of: modules, else call stacks, else ops, else categories.
-FlameTree flame_tree_of(const Trace& trace);
+FlameTree flame_tree_of(const Trace& trace, bool by_stack);
 
 class FlamePlaces {
 public:
@@ -28,7 +28,8 @@ public:
     /// One level of a path.
     struct Step {
         std::string text;
-        int64_t layer = -1;  // of a layer's own node, unless layers are combined
+        int64_t layer = -1;     // of a layer's own node, unless layers are combined
+        std::string_view code;  // the text of a line of code, where it was recorded
     };
 
     /// `source` must outlive this.

@@ -119,6 +119,7 @@ FlameReadout read_flame(const FlameView& view, std::size_t index) {
     const auto add = [&](std::string label, std::string value) {
         readout.rows.emplace_back(std::move(label), std::move(value));
     };
+    if (node.code.valid()) add("code", std::string(view.texts[node.code]));
     const std::size_t t = shown_trace(view);
     if (view.mode == FlameMode::kDifference) {
         add("A", bytes_text(node.bytes[0]));

@@ -165,8 +165,9 @@ private:
         for (const FlamePlaces::Step& step : path) {
             const StringId text = view_.texts.intern(shown_text(step.text));
             node = static_cast<int32_t>(find_or_append(node, text, false));
-            view_.nodes[static_cast<std::size_t>(node)].layer =
-                static_cast<int32_t>(std::clamp<int64_t>(step.layer, -1, INT32_MAX));
+            FlameNode& row = view_.nodes[static_cast<std::size_t>(node)];
+            row.layer = static_cast<int32_t>(std::clamp<int64_t>(step.layer, -1, INT32_MAX));
+            if (!step.code.empty()) row.code = view_.texts.intern(step.code);
         }
         return node;
     }
@@ -331,7 +332,9 @@ FlameView build_flame_view(const FlameRequest& request) {
     view.mode = view.has_second ? request.mode : FlameMode::kA;
     const bool with_a = view.mode != FlameMode::kB;
     const bool with_b = view.mode != FlameMode::kA;
-    view.tree = flame_tree_of(with_a ? *request.first.trace : *request.second.trace);
+    const Trace& shown = with_a ? *request.first.trace : *request.second.trace;
+    view.tree = flame_tree_of(shown, request.by_stack);
+    view.has_choice = !shown.module_paths.empty() && !shown.stacks.empty();
     view.tree_text = describe_tree(view.tree);
 
     const FlamePlaces::Options options{view.tree, request.combine_layers};

@@ -21,9 +21,9 @@
 ///     | layer.0     | layer.1     | layer.2    | decoder    |
 ///     | self | out  | self | out  | self | out | logits     |
 ///
-/// A trace without modules gives the tree of its call stacks, then that of its ops, then its
-/// categories. Without a chosen moment each trace is read at its own peak; else the second one at
-/// the counterpart of the moment on its own clock.
+/// A trace without modules gives the tree of its call stacks, as one with both does when asked to;
+/// then that of its ops, then its categories. Without a chosen moment each trace is read at its own
+/// peak; else the second one at the counterpart of the moment on its own clock.
 namespace profiler {
 
 enum class FlameMode : uint8_t { kA, kB, kDifference };
@@ -50,6 +50,7 @@ struct FlameRequest {
     std::optional<double> moment_ns;  // on the first trace's clock; empty: the peak of each
     FlameMode mode = FlameMode::kA;   // without a second trace: always the first
     bool combine_layers = false;      // the same module and tensor of all layers as one
+    bool by_stack = false;            // the tree of call stacks, where the trace has both
     std::string search;               // nodes whose path contains every word, in any case
 
     friend bool operator==(const FlameRequest&, const FlameRequest&) = default;
@@ -57,6 +58,7 @@ struct FlameRequest {
 
 struct FlameNode {
     StringId text;  // in FlameView::texts
+    StringId code;  // of a line of code: its text, where it was recorded
     int32_t parent = -1;
     int32_t first_child = 0;  // the children of a node are adjacent
     int32_t child_count = 0;
@@ -85,6 +87,7 @@ struct FlameView {
     std::string tree_text;             // "by module"
     std::string search_text;           // "48 tensors match: 1.50 GiB, 12.1 %"; empty: no search
     bool has_second = false;
+    bool has_choice = false;  // both modules and call stacks
 
     const FlameNode& root() const { return nodes.front(); }
     std::string_view text_of(const FlameNode& node) const { return texts[node.text]; }

@@ -2,6 +2,7 @@
 
 #include "profiler/analysis/block_origin.h"
 #include "profiler/analysis/event_order.h"
+#include "profiler/analysis/layer_path.h"
 #include "profiler/analysis/run_text.h"
 #include "profiler/trace/units.h"
 #include "profiler/view/activity_view.h"
@@ -18,20 +19,6 @@
 
 namespace profiler {
 namespace {
-
-/// "encoder.layer.*.output" for a module of layer 3, so that siblings have the same path.
-std::string without_layer(const LedgerRow& row) {
-    const std::string number = std::to_string(row.layer);
-    std::string path;
-    for (std::size_t start = 0; start <= row.module_path.size();) {
-        const std::size_t end = std::min(row.module_path.find('.', start), row.module_path.size());
-        const std::string_view part = row.module_path.substr(start, end - start);
-        path += part == number ? std::string_view("*") : part;
-        path += '.';
-        start = end + 1;
-    }
-    return path;
-}
 
 Id<Allocation> allocation_of(const Trace& trace, Id<Storage> storage) {
     const auto storages = trace.allocations.column<&Allocation::storage>();
@@ -173,10 +160,11 @@ private:
 
     void add_siblings(const LedgerRow& own) {
         if (own.layer < 0) return;
-        const std::string place = without_layer(own);
+        const std::string place = any_layer_path(own.module_path, own.layer_path);
         int64_t count = 0, bytes = 0;
         for (const LedgerRow& row : source().ledger->rows) {
-            if (row.layer < 0 || row.tensor != own.tensor || without_layer(row) != place) continue;
+            if (row.layer < 0 || row.tensor != own.tensor) continue;
+            if (any_layer_path(row.module_path, row.layer_path) != place) continue;
             ++count;
             bytes += row.size_bytes;
         }

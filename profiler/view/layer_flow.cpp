@@ -1,6 +1,7 @@
 #include "profiler/view/layer_flow.h"
 
 #include "profiler/analysis/checkpoint_calls.h"
+#include "profiler/analysis/layer_path.h"
 #include "profiler/analysis/recorded_step.h"
 #include "profiler/view/activity_view.h"
 #include "profiler/view/layer_tensors.h"
@@ -48,7 +49,7 @@ public:
         mark_computing_ops();
         collect_ops();
         find_containers();
-        for (auto& [layer, ops] : ops_of_layer_) place_layer(layer, ops);
+        for (auto& [layer, ops] : ops_of_layer_) place_layer(ops);
         add_times();
         finish_columns();
         add_tensors(ledger);
@@ -96,6 +97,12 @@ private:
         const auto allocated_by = trace_.allocations.column<&Allocation::op>();
         for (const Id<Op> op : allocated_by) mark(op);
     }
+    std::string_view path_in_layer(Id<ModulePath> module) const {
+        const std::string_view path =
+            trace_.text(trace_.module_paths.get<&ModulePath::path>(module));
+        return split_layer_path(path, layer_path_of(trace_, module)).inside;
+    }
+
     /// Stops at a call that is marked already, so a circle of parents ends too.
     void mark(Id<Op> op) {
         while (op.valid() && !computes_[op.index()]) {
@@ -126,7 +133,7 @@ private:
         for (std::size_t i = 0; i < trace_.module_paths.size(); ++i) {
             const ModulePath module = trace_.module_paths[Id<ModulePath>(i)];
             if (module.layer < 0 || !layers_.contains(module.layer)) continue;
-            paths.emplace(path_in_layer(trace_.text(module.path), module.layer));
+            paths.emplace(path_in_layer(Id<ModulePath>(i)));
         }
         for (const std::string& path : paths) {
             for (std::size_t dot = path.rfind('.'); dot != std::string::npos;
@@ -139,7 +146,7 @@ private:
 
     // ---- columns -----------------------------------------------------------------------------
 
-    void place_layer(int64_t layer, const std::vector<Id<Op>>& ops) {
+    void place_layer(const std::vector<Id<Op>>& ops) {
         Walk forward, replay;
         std::map<std::string_view, std::size_t> last_of_module;
         for (const Id<Op> id : ops) {
@@ -147,8 +154,7 @@ private:
             if (inherit(id, op)) continue;
             const bool in_backward = kind_of(id) == PhaseKind::kBackward;
             const bool again = in_backward && runs_again(trace_, id);
-            const std::string_view path = path_in_layer(
-                trace_.text(trace_.module_paths.get<&ModulePath::path>(op.module_path)), layer);
+            const std::string_view path = path_in_layer(op.module_path);
             std::size_t column = kOutside;
             if (!in_backward || again) {
                 if (!computes_[id.index()]) continue;

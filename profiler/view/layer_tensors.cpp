@@ -1,5 +1,7 @@
 #include "profiler/view/layer_tensors.h"
 
+#include "profiler/analysis/layer_path.h"
+
 #include <algorithm>
 #include <limits>
 #include <map>
@@ -189,7 +191,7 @@ private:
         const LedgerRow& row = *saved.row;
         FlowTensor tensor;
         tensor.name = saved.name;
-        tensor.path = path_in_layer(row.module_path, row.layer);
+        tensor.path = split_layer_path(row.module_path, row.layer_path).inside;
         tensor.shape = row.shape;
         tensor.dtype = row.dtype;
         tensor.category = row.category;
@@ -248,18 +250,6 @@ private:
 };
 
 }  // namespace
-
-std::string_view path_in_layer(std::string_view path, int64_t layer) {
-    const std::string number = std::to_string(layer);
-    for (std::size_t start = 0; start < path.size();) {
-        const std::size_t end = std::min(path.find('.', start), path.size());
-        if (path.substr(start, end - start) == number) {
-            return path.substr(std::min(end + 1, path.size()));
-        }
-        start = end + 1;
-    }
-    return path;
-}
 
 std::vector<FlowTensor> collect_saved_tensors(const Trace& trace, const Ledger& ledger,
                                               const LayerRange& layers, const FlowCalls& calls) {

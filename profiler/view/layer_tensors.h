@@ -21,7 +21,4 @@ struct FlowCalls {
 std::vector<FlowTensor> collect_saved_tensors(const Trace& trace, const Ledger& ledger,
                                               const LayerRange& layers, const FlowCalls& calls);
 
-/// "encoder.layer.5.attention.self" -> "attention.self".
-std::string_view path_in_layer(std::string_view path, int64_t layer);
-
 }  // namespace profiler

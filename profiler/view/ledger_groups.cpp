@@ -44,7 +44,7 @@ void group_by_layer(LedgerView& view) {
     Grouper grouper(view);
     for (std::size_t i = 0; i < view.rows.size(); ++i) {
         const LedgerViewRow& row = view.rows[i];
-        const auto [layer, inside] = split_layer_path(row.module_path, row.layer);
+        const auto [layer, inside] = split_layer_path(row.module_path, row.layer_path);
         const std::string name = layer.empty() ? "outside of modules" : std::string(layer);
         std::size_t group = grouper.find_or_add(Grouper::kNone, name, name);
         view.groups[group].sums.layer = row.layer;
@@ -59,7 +59,7 @@ void group_by_kind(LedgerView& view) {
     Grouper grouper(view);
     for (std::size_t i = 0; i < view.rows.size(); ++i) {
         const LedgerViewRow& row = view.rows[i];
-        const std::string path = any_layer_path(row.module_path, row.layer);
+        const std::string path = any_layer_path(row.module_path, row.layer_path);
         const std::size_t group =
             grouper.find_or_add(Grouper::kNone, row.tensor + "\n" + path, row.tensor);
         view.groups[group].sums.module_path = path;

@@ -33,6 +33,7 @@ LedgerViewRow build_row(const LedgerRow& row) {
     savers.erase(std::unique(savers.begin(), savers.end()), savers.end());
     view.saved_by = fmt::format("{}", fmt::join(savers, ", "));
     view.layer = row.layer;
+    view.layer_path = row.layer_path;
     view.storage = row.storage;
     view.allocation = row.allocation;
     if (row.saved_ns >= 0 && row.released_ns >= row.saved_ns) {

@@ -96,6 +96,7 @@ struct LedgerViewRow {
     Category category = Category::kUnknown;
     std::string saved_by;  // every op that saves it, separated by ", "
     int64_t layer = -1;
+    std::string layer_path;  // "encoder.layer.3"; empty outside of layers
 
     int64_t size_bytes = 0;  // first ledger; 0 when added
     std::string size_text;   // "64.0 MiB"; "–" when absent

@@ -291,8 +291,8 @@ std::optional<std::size_t> row_of(const MovementTrace& movement, const Trace& tr
     std::string_view path;
     if (module.valid()) {
         path = trace.text(trace.module_paths.get<&ModulePath::path>(module));
-        const int64_t layer = trace.module_paths.get<&ModulePath::layer>(module);
-        if (layer >= 0) path = split_layer_path(path, layer).inside;
+        const std::string_view layer_path = layer_path_of(trace, module);
+        if (!layer_path.empty()) path = split_layer_path(path, layer_path).inside;
     }
     for (std::size_t i = 0; i < movement.rows.size(); ++i) {
         const MovementRow& row = movement.rows[i].row;

@@ -118,14 +118,21 @@ private:
 
     void find_layers() {
         for (std::size_t i = 0; i < trace().module_paths.size(); ++i) {
-            const ModulePath module = trace().module_paths[Id<ModulePath>(i)];
-            if (module.layer >= 0) layer_of_.emplace(trace().text(module.path), module.layer);
+            const Id<ModulePath> id(i);
+            const ModulePath module = trace().module_paths[id];
+            if (module.layer < 0) continue;
+            layers_.try_emplace(trace().text(module.path), module.layer,
+                                layer_path_of(trace(), id));
         }
     }
 
-    int64_t layer_of(std::string_view module_path) const {
-        const auto found = layer_of_.find(module_path);
-        return found == layer_of_.end() ? -1 : found->second;
+    struct Layer {
+        int64_t index = -1;
+        std::string_view path;  // empty outside of layers
+    };
+    Layer layer_of(std::string_view module_path) const {
+        const auto found = layers_.find(module_path);
+        return found == layers_.end() ? Layer() : found->second;
     }
 
     void add_allocations(Figures& figures) {
@@ -255,9 +262,9 @@ private:
         std::map<std::pair<std::string, std::string_view>, std::vector<Part>> groups;
         for (const auto& [place, sum] : tensors_) {
             if (sum.values == std::array<int64_t, 2>{}) continue;
-            const int64_t layer = layer_of(place.first);
-            groups[{any_layer_path(place.first, layer), place.second}].emplace_back(
-                layer, row_of(place, sum));
+            const Layer layer = layer_of(place.first);
+            groups[{any_layer_path(place.first, layer.path), place.second}].emplace_back(
+                layer.index, row_of(place, sum));
         }
         std::vector<RangeRow> rows;
         for (auto& [key, parts] : groups) {
@@ -295,7 +302,7 @@ private:
     OwnRange range_;
     std::array<Figures, 2> figures_;
     std::map<Place, Sum> tensors_;
-    std::unordered_map<std::string_view, int64_t> layer_of_;  // by module path, of A and B
+    std::unordered_map<std::string_view, Layer> layers_;  // by module path, of A and B
     std::map<Place, Sum> op_times_;
     std::map<Place, Sum> op_bytes_;
 };

@@ -54,7 +54,7 @@ TEST(CompareCommand, BreaksPeaksDown) {
     write_sample(folder, "tempo.tscope", {.recipe = "tempo"});
     const std::string path = folder.path().string();
     EXPECT_THAT(run({"compare", path, "--by", "layer"}).out, HasSubstr("encoder.layer.2"));
-    for (const char* by : {"class", "layer", "op", "tensor", "site"}) {
+    for (const char* by : {"class", "layer", "op", "tensor", "line"}) {
         for (const auto& row : run({"compare", path, "--by", by, "--json"}).json()["rows"]) {
             int64_t total = 0;
             for (const auto& group : row["groups"]) total += group["size_bytes"].get<int64_t>();

@@ -180,7 +180,7 @@ TEST(Info, OfASnapshotGivesEveryReport) {
     std::ofstream(file, std::ios::binary) << snapshot_bytes(recorder.recording());
     EXPECT_THAT(run({"info", file, "--ledger"}).out, HasSubstr("not recorded in this file"));
     EXPECT_THAT(run({"info", file, "--health"}).out, HasSubstr("no ops, modules, saved tensors"));
-    for (const char* by : {"class", "layer", "op", "tensor", "site"}) {
+    for (const char* by : {"class", "layer", "op", "tensor", "line"}) {
         const auto json = run({"info", file, "--peak", "--by", by, "--json"}).json();
         ASSERT_FALSE(json["rows"].empty()) << by;
         EXPECT_EQ(json["rows"][0]["size_bytes"], json["peak_allocated_bytes"]) << by;
@@ -230,11 +230,11 @@ TEST(Info, OfASnapshotShowsTheLinesOfCodeThatAllocated) {
     EXPECT_THAT(ran.out, Not(HasSubstr("linear.py"))) << "the line that calls torch is the site";
     EXPECT_THAT(run({"info", file}).out, HasSubstr("bert/model.py:54 forward"));
     EXPECT_THAT(run({"info", file, "--peak", "--by", "class"}).out, Not(HasSubstr("model.py")));
-    EXPECT_THAT(run({"info", file, "--health"}).out, HasSubstr("Group the peak by site"));
-    EXPECT_THAT(run({"compare", file, "--by", "site"}).out, HasSubstr("bert/model.py:54 forward"));
+    EXPECT_THAT(run({"info", file, "--health"}).out, HasSubstr("Group the peak by line"));
+    EXPECT_THAT(run({"compare", file, "--by", "line"}).out, HasSubstr("bert/model.py:54 forward"));
 
     const auto json = run({"info", file, "--peak", "--json"}).json();
-    EXPECT_EQ(json["by"], "site");
+    EXPECT_EQ(json["by"], "line");
     int64_t total = 0;
     for (const auto& row : json["rows"]) total += row["size_bytes"].get<int64_t>();
     EXPECT_EQ(total, json["peak_allocated_bytes"]);
@@ -254,12 +254,12 @@ TEST(Info, OfASnapshotShowsTheLinesOfCodeThatAllocated) {
 TEST(Info, BySiteSaysThatATraceHasNoCallStacks) {
     const TemporaryFolder folder;
     const std::string file = write_sample(folder, "sample.tscope");
-    const Ran ran = run({"info", file, "--peak", "--by", "site"});
+    const Ran ran = run({"info", file, "--peak", "--by", "line"});
     EXPECT_EQ(ran.exit_code, 0) << ran.err;
     EXPECT_THAT(ran.out, HasSubstr("No call stacks were recorded: "));
-    EXPECT_THAT(run({"compare", file, "--by", "site"}).out,
+    EXPECT_THAT(run({"compare", file, "--by", "line"}).out,
                 HasSubstr("No call stacks were recorded: "));
-    const auto json = run({"info", file, "--peak", "--by", "site", "--json"}).json();
+    const auto json = run({"info", file, "--peak", "--by", "line", "--json"}).json();
     ASSERT_EQ(json["rows"].size(), 1u);
     EXPECT_EQ(json["rows"][0]["name"], "no stack");
     EXPECT_EQ(run({"info", file, "--peak", "--json"}).json()["by"], "class");

@@ -1,10 +1,11 @@
 """What a recording adds to the processor time of a step, on one thread.
 
-    recording_bench.py [MODEL ...] [--rounds 7] [--stacks]      build/bin/python in PYTHONPATH
+    recording_bench.py [MODEL ...] [--rounds N] [--stacks]      build/bin/python in PYTHONPATH
 
 The models are `encoder` (nn.TransformerEncoder, two layers of width 256, B=4 S=64), `resnet50`
-(torchvision, B=2) and `bert` (BERT-base of transformers, B=4 S=128). Each round times steps without
-and with a recording; the least of each counts, because other programs can only make them longer.
+(torchvision, B=2) and `bert` (BERT-base of transformers, B=4 S=128). A round times three steps
+without and three with a recording, as many as `temposcope run` records. Of each the shortest step
+of all rounds counts, because other programs can only make it longer.
 """
 
 import argparse
@@ -40,29 +41,29 @@ def bert():
     return model, lambda: model(input_ids=ids, labels=ids).loss
 
 
-MODELS = {"encoder": (encoder, 20), "resnet50": (resnet50, 1), "bert": (bert, 1)}
+MODELS = {"encoder": (encoder, 40), "resnet50": (resnet50, 5), "bert": (bert, 5)}  # rounds
+STEPS = 3
 
 
-def measure(name: str, rounds: int, stacks: bool) -> str:
-    make, steps = MODELS[name]
+def measure(name: str, rounds: int | None, stacks: bool) -> str:
+    make, enough_rounds = MODELS[name]
     model, loss = make()
     optimizer = torch.optim.AdamW(model.parameters())
 
-    def seconds_per_step() -> float:
+    def seconds_of_step() -> float:
         start = time.process_time()
-        for _ in range(steps):
-            loss().backward()
-            optimizer.step()
-            optimizer.zero_grad()
-        return (time.process_time() - start) / steps
+        loss().backward()
+        optimizer.step()
+        optimizer.zero_grad()
+        return time.process_time() - start
 
-    seconds_per_step()
+    seconds_of_step()
     plain, recorded = [], []
     with tempfile.TemporaryDirectory() as folder:
-        for _ in range(rounds):
-            plain.append(seconds_per_step())
+        for _ in range(rounds or enough_rounds):
+            plain += [seconds_of_step() for _ in range(STEPS)]
             with temposcope.record(f"{folder}/step.tscope", model, optimizer, stacks=stacks):
-                recorded.append(seconds_per_step())
+                recorded += [seconds_of_step() for _ in range(STEPS)]
     ratio = min(recorded) / min(plain) - 1
     return (
         f"{name:10}  plain {min(plain) * 1e3:9.2f} ms  recorded {min(recorded) * 1e3:9.2f} ms  "
@@ -73,7 +74,7 @@ def measure(name: str, rounds: int, stacks: bool) -> str:
 def main():
     parser = argparse.ArgumentParser(usage=__doc__)
     parser.add_argument("models", nargs="*", default=list(MODELS))
-    parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--rounds", type=int)
     parser.add_argument("--stacks", action="store_true")
     arguments = parser.parse_args()
     torch.set_num_threads(1)

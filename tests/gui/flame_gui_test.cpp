@@ -91,6 +91,24 @@ void a_click_on_a_tensor_selects_it(ImGuiTestContext* c) {
     IM_CHECK(!window().workspace().selection().tensor.has_value());
 }
 
+void a_program_is_shown_by_its_lines(ImGuiTestContext* c) {
+    open(c, {"program"});
+    IM_CHECK(view().tree == profiler::FlameTree::kModules);
+    const int64_t peak_bytes = view().root().bytes[0];
+    c->ItemClick("//###flame/###stacks");
+    window().settle(c);
+    IM_CHECK(view().tree == profiler::FlameTree::kStacks);
+    IM_CHECK_EQ(view().root().bytes[0], peak_bytes);
+    const auto line = find_box([](const profiler::FlameNode& node) {
+        return view().text_of(node) == "mine/train.py:34 forward";
+    });
+    move_to(c, line);
+    window().take_picture(c, "flame_stacks", true);
+    c->ItemClick("//###flame/###stacks");
+    window().settle(c);
+    IM_CHECK(view().tree == profiler::FlameTree::kModules);
+}
+
 void another_moment_can_be_shown(ImGuiTestContext* c) {
     open(c, {"original"});
     const int64_t peak_bytes = view().root().bytes[0];
@@ -163,6 +181,7 @@ void register_flame_tests(ImGuiTestEngine* engine) {
     add("shows_the_peak_of_a", shows_the_peak_of_a);
     add("a_click_zooms_and_backspace_goes_back", a_click_zooms_and_backspace_goes_back);
     add("a_click_on_a_tensor_selects_it", a_click_on_a_tensor_selects_it);
+    add("a_program_is_shown_by_its_lines", a_program_is_shown_by_its_lines);
     add("another_moment_can_be_shown", another_moment_can_be_shown);
     add("shows_b_and_the_difference", shows_b_and_the_difference);
     add("the_search_says_how_much_matches", the_search_says_how_much_matches);

@@ -157,6 +157,20 @@ void a_recipe_that_is_not_open_says_what_to_do(ImGuiTestContext* c) {
     window().take_picture(c, "layer_alone");
 }
 
+void shows_the_layers_of_a_program(ImGuiTestContext* c) {
+    show(c, {"program"});
+    IM_CHECK_EQ(view().num_layers, int64_t{6});
+    IM_CHECK_EQ(view().layers.first, int64_t{3});
+    IM_CHECK_GT(static_cast<int>(view().columns.size()), 8);
+    IM_CHECK_GT(static_cast<int>(view().ribbons.size()), 8);
+    // All layers flow into the same columns: a path inside a layer does not tell its stack.
+    const size_t columns = view().columns.size();
+    window().workspace().apply({.layers = profiler::LayerRange{0, 5}});
+    window().settle(c);
+    IM_CHECK_EQ(view().columns.size(), columns);
+    window().take_picture(c, "layer_program");
+}
+
 void a_file_without_a_step_is_explained(ImGuiTestContext* c) {
     window().reset(c);
     window().ui().panels.layer = {};
@@ -181,6 +195,7 @@ void register_layer_tests(ImGuiTestEngine* engine) {
     add("layers_are_chosen", layers_are_chosen);
     add("a_switch_makes_an_open_trace_b", a_switch_makes_an_open_trace_b);
     add("a_recipe_that_is_not_open_says_what_to_do", a_recipe_that_is_not_open_says_what_to_do);
+    add("shows_the_layers_of_a_program", shows_the_layers_of_a_program);
     add("a_file_without_a_step_is_explained", a_file_without_a_step_is_explained);
 }
 

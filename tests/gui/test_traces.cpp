@@ -4,9 +4,11 @@
 #include "profiler/trace/trace_file.h"
 #include "tests/support/synthetic_trace.h"
 
+#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <array>
 #include <stdexcept>
 #include <string>
 
@@ -70,6 +72,34 @@ void describe_run(Trace& trace, const std::string& recipe) {
     trace.runs.set<&Run::model>(Id<Run>(0), trace.strings.intern("bert-large"));
 }
 
+/// As `temposcope run --stacks` records a model of two stacks: layers count on in the decoder, and
+/// every allocation has one of two lines.
+void describe_program(Trace& trace) {
+    trace.runs.set<&Run::workload>(Id<Run>(0), trace.strings.intern(R"({"program": "train.py"})"));
+    trace.runs.set<&Run::model>(Id<Run>(0), trace.strings.intern("T5ForConditionalGeneration"));
+    trace.runs.set<&Run::recipe>(Id<Run>(0), StringId());
+    const int64_t half = trace.run().num_layers / 2;
+    for (std::size_t i = 0; i < trace.module_paths.size(); ++i) {
+        const Id<ModulePath> id(i);
+        const ModulePath row = trace.module_paths[id];
+        if (row.layer < half) continue;
+        const std::string before = fmt::format("encoder.layer.{}", row.layer);
+        const std::string inside(trace.text(row.path).substr(before.size()));
+        trace.module_paths.set<&ModulePath::path>(
+            id, trace.strings.intern(fmt::format("decoder.layer.{}{}", row.layer - half, inside)));
+    }
+    std::array<Id<Stack>, 2> stacks;
+    for (const int64_t line : {12, 34}) {
+        const auto frame = trace.frames.append({.function = trace.strings.intern("forward"),
+                                                .file = trace.strings.intern("mine/train.py"),
+                                                .line = line});
+        stacks[line == 34] = trace.stacks.append({.frame = frame});
+    }
+    for (std::size_t i = 0; i < trace.allocations.size(); ++i) {
+        trace.allocations.set<&Allocation::stack>(Id<Allocation>(i), stacks[i % 2]);
+    }
+}
+
 void write(const Trace& trace, const std::filesystem::path& file) {
     const auto written = write_trace(trace, file);
     if (!written) throw std::runtime_error(written.error().message);
@@ -128,6 +158,9 @@ void write_test_traces(const std::filesystem::path& folder) {
     write(folder, "tempo", {495 * kMiB, 1.02});
     write(folder, "tempo-packed", {452 * kMiB, 1.05});
     write_sweep(folder / "sweeps", "tempo", {495 * kMiB, 1.02});
+    Trace program = make_synthetic_trace({.num_allocations = 5'000, .num_layers = 6});
+    describe_program(program);
+    write(program, folder / "program.tscope");
 }
 
 }  // namespace tests

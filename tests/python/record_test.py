@@ -177,6 +177,35 @@ class Contents(RecordedFile):
         paths = set(self.column("SELECT path FROM v_scope"))
         self.assertLessEqual({"Encoder", "encoder.layers.0.self_attn", "head"}, paths)
 
+    def test_layers_are_counted_over_all_stacks(self):
+        model = nn.Transformer(8, 2, 2, 3, 16, batch_first=True)  # an encoder and a decoder
+        with temposcope.record(self.file, model):
+            model(torch.randn(2, 4, 8), torch.randn(2, 4, 8)).sum().backward()
+        stacks = [f"encoder.layers.{i}" for i in range(2)]
+        stacks += [f"decoder.layers.{i}" for i in range(3)]
+        self.assertEqual(self.column("SELECT num_layers FROM v_run"), [5])
+        for index, path in enumerate(stacks):
+            inside = self.query(f"SELECT DISTINCT layer FROM v_scope WHERE path LIKE '{path}%'")
+            self.assertEqual(inside, [(index,)], path)
+        outside = self.query("SELECT DISTINCT layer FROM v_scope WHERE path NOT LIKE '%.layers.%'")
+        self.assertEqual(outside, [(None,)])
+
+    def test_blocks_of_all_stages_are_layers_and_a_list_of_parts_has_none(self):
+        class Block(nn.Sequential):
+            pass
+
+        def block():
+            return Block(nn.Linear(4, 4), nn.ReLU())
+
+        stages = nn.Sequential(nn.Sequential(block(), block()), nn.Sequential(block(), block()))
+        model = nn.Sequential(nn.Linear(4, 4), stages, nn.Linear(4, 4))
+        with temposcope.record(self.file, model):
+            model(torch.randn(2, 4)).sum().backward()
+        layers = dict(self.query("SELECT path, layer FROM v_scope"))
+        found = [layers[f"1.{stage}.{block}.0"] for stage in range(2) for block in range(2)]
+        self.assertEqual(found, [0, 1, 2, 3])
+        self.assertEqual((layers["0"], layers["2"]), (None, None))
+
     def test_what_lives_on_without_a_name_is_unknown(self):
         before = torch.zeros(1000)
         kept = []

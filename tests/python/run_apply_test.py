@@ -110,6 +110,49 @@ class Apply(Run):
         ran = self.run_program(PYTHON, train, "2", "eval", options=["--apply", "gelu=in_place"])
         self.assertIn("was put into no model, because none ran in training mode", ran.stderr)
 
+    def test_calls_of_functions_are_said_to_be_left(self):
+        script = self.write(
+            "calls.py",
+            """
+            import torch
+            import torch.nn.functional as F
+            from torch import nn
+
+            class Block(nn.Module):
+                def __init__(self):
+                    super().__init__()
+                    self.norm, self.linear = nn.LayerNorm(16), nn.Linear(16, 16)
+
+                def forward(self, x):
+                    y = F.gelu(self.linear(self.norm(x)))
+                    y = F.scaled_dot_product_attention(y, y, y, dropout_p=0.1)
+                    return x + F.dropout(F.layer_norm(y, (16,)), 0.1)
+
+            class Net(nn.Sequential): pass
+
+            model = Net(Block(), Block())
+            optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+            for step in range(4):
+                model(torch.randn(2, 2, 8, 16)).mean().backward()
+                optimizer.step()
+            """,
+        )
+        ran = self.run_program(PYTHON, script, options=["--apply", "tempo"])
+        self.assertEqual(ran.returncode, 0, ran.stderr)
+        self.assertIn("In Net, tempo: replaced 2 LayerNorm; left: ", ran.stderr)
+        ((note,),) = self.query("SELECT explanation FROM v_health WHERE code = 'recipe_left'")
+        calls = {"gelu": "GELU", "layer_norm": "LayerNorm", "dropout": "Dropout"}
+        calls["scaled_dot_product_attention"] = "MultiheadAttention"
+        for function, module in calls.items():
+            said = f"2 calls of F.{function} because only modules can be replaced, such as nn."
+            self.assertIn(said + module, ran.stderr)
+            self.assertIn(said + module, note)
+        ran = self.run_program(PYTHON, script, options=["--apply", "checkpoint", "--overwrite"])
+        self.assertIn("or run --layers Block", ran.stderr)
+        options = ["--apply", "checkpoint", "--layers", "Block", "--overwrite"]
+        ran = self.run_program(PYTHON, script, options=options)
+        self.assertIn("In Net, checkpoint: replaced 2 checkpointed layers", ran.stderr)
+
     def test_json_counts_what_was_replaced_and_left(self):
         train = self.write("train.py", ENCODER)
         command = self.command(PYTHON, train, "2", options=["--apply", "tempo", "--json"])

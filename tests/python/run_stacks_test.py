@@ -61,7 +61,7 @@ class Stacks(Run):
         return f"{self.folder.name}/train.py:{self.line_of(mark)} {function}"
 
     def peak_by_site(self) -> dict:
-        command = [BIN / "temposcope", "info", self.file, "--peak", "--by", "site", "--json"]
+        command = [BIN / "temposcope", "info", self.file, "--peak", "--by", "line", "--json"]
         ran = subprocess.run(command, capture_output=True, text=True)
         self.assertEqual(ran.returncode, 0, ran.stderr)
         return {row["name"]: row["size_bytes"] for row in json.loads(ran.stdout)["rows"]}
@@ -81,6 +81,34 @@ class Stacks(Run):
             "AND op IS NOT NULL AND alloc_event >= first_event"
         )
         self.assertEqual(missing, [(0,)])
+
+    def test_what_backward_makes_has_the_line_of_its_forward_op(self):
+        for gpu in ((), ("--gpu", "rtx3090")):
+            self.record("--stacks", "--overwrite", *gpu)
+            self.assertEqual(self.line_of_gradient("linear.weight.grad"), self.line_of("hidden"))
+
+    def line_of_gradient(self, name: str) -> int:
+        """The innermost line of the program in the stack that a gradient of the last step has."""
+        ((stack,),) = self.query(
+            "SELECT allocation.stack FROM allocation JOIN v_tensor ON v_tensor.storage = "
+            f"allocation.storage WHERE v_tensor.name = '{name}' ORDER BY allocation.id DESC LIMIT 1"
+        )
+        while stack is not None:
+            ((line, file, stack),) = self.query(
+                "SELECT v_frame.line, v_frame.file, stack.parent FROM stack JOIN v_frame ON "
+                f"v_frame.id = stack.frame WHERE stack.id = {stack}"
+            )
+            if file.endswith("train.py"):
+                return line
+        self.fail("no line of the program")
+
+    def test_the_text_of_a_line(self):
+        self.record("--stacks")
+        ran = subprocess.run(
+            [BIN / "temposcope", "info", self.file, "--peak", "--by", "line"],
+            capture_output=True, text=True,
+        )  # fmt: skip
+        self.assertIn("hidden = self.linear(x)  # hidden", ran.stdout)
 
     def test_a_backward_in_python_has_its_own_lines(self):
         self.record("--stacks")
@@ -120,7 +148,7 @@ class Stacks(Run):
         other = self.folder / "other.tscope"
         self.file.rename(other)
         self.record("--stacks", "--apply", "tempo")
-        command = [BIN / "temposcope", "compare", other, self.file, "--by", "site"]
+        command = [BIN / "temposcope", "compare", other, self.file, "--by", "line"]
         ran = subprocess.run(command, capture_output=True, text=True)
         self.assertIn(self.site("hidden", "forward"), ran.stdout)
 

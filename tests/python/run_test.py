@@ -12,6 +12,7 @@ import signal
 import sqlite3
 import subprocess
 import sys
+import sysconfig
 import tempfile
 import textwrap
 import unittest
@@ -236,6 +237,28 @@ class Programs(Run):
         self.assertTrue(ran.stdout.startswith("mine\nstep 0"), ran.stdout)
         self.assert_recorded(3)
 
+    def test_an_optimizer_without_a_backward_ends_a_step(self):
+        script = self.write(
+            "evolution.py",
+            """
+            import torch
+
+            model = torch.nn.Linear(8, 8)
+            optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+            for step in range(4):
+                with torch.no_grad():
+                    score = model(torch.randn(4, 8)).mean()
+                    for parameter in model.parameters():
+                        parameter.grad = score * torch.randn_like(parameter)
+                optimizer.step()
+            """,
+        )
+        ran = self.run_program(PYTHON, script)
+        self.assertEqual(ran.returncode, 0, ran.stderr)
+        self.assert_recorded(3)
+        gradients = self.query("SELECT count(*) FROM v_storage WHERE role = 'gradient'")
+        self.assertGreaterEqual(gradients, [(6,)])  # two in each step
+
     def test_a_program_that_marks_its_steps_needs_no_optimizer(self):
         script = self.write(
             "marks.py",
@@ -288,12 +311,25 @@ class OnAVirtualGpu(Run):
         self.assert_one_sentence(ran, "trains on the CPU and not on the virtual NVIDIA H100")
         self.assertFalse(self.file.exists())
 
+    def test_another_allocator_is_not_recorded_and_the_program_runs(self):
+        for variable in (
+            "PYTORCH_NO_CUDA_MEMORY_CACHING=1",
+            "PYTORCH_CUDA_ALLOC_CONF=backend:cudaMallocAsync",
+        ):
+            ran = self.run_program(
+                "env", variable, PYTHON, self.train_script(), "3", options=["--gpu", "h100-sxm"]
+            )
+            self.assertEqual((ran.returncode, ran.stdout.count("cuda")), (0, 3), ran.stderr)
+            self.assert_one_sentence(ran, variable.split("=")[0])
+            self.assertFalse(self.file.exists())
+
     def test_a_python_without_the_card_is_refused(self):
         words = ["env", "-u", "LD_PRELOAD", PYTHON, self.train_script(), "3"]
         ran = self.run_program(*words, options=["--gpu", "h100-sxm"])
         self.assertEqual((ran.returncode, ran.stdout), (1, ""))
         self.assertIn("taken LD_PRELOAD out of the environment", ran.stderr)
         self.assertFalse(self.file.exists())
+
     def test_times_are_modelled(self):
         ran = self.run_program(PYTHON, self.train_script(), "5", options=["--gpu", "h100-sxm"])
         self.assertEqual(ran.returncode, 0, ran.stderr)
@@ -385,6 +421,8 @@ class LargestBatch(Run):
             try:
                 model(torch.ones(size << 14, 1 << 14, device="cuda")).mean().backward()
             except torch.OutOfMemoryError:
+                if sys.argv[2] == "end":
+                    sys.exit("too large")
                 model(torch.ones(16, 1 << 14, device="cuda")).mean().backward()
             optimizer.step()
             optimizer.zero_grad()
@@ -425,11 +463,13 @@ class LargestBatch(Run):
 
     def test_a_program_that_catches_its_own_out_of_memory(self):
         caught = self.write("caught.py", self.CAUGHT)
-        ran = self.search(PYTHON, caught, "{N}", options=["--json"])
-        self.assertEqual(ran.returncode, 0, ran.stderr)
-        (row,) = json.loads(ran.stdout)["rows"]
-        self.assertGreater(row["max_batch_size"], 2)
-        self.assertLess(row["max_batch_size"], 20)  # a batch's input and output take 2 GiB
+        for then in ("go on", "end"):
+            ran = self.search(PYTHON, caught, "{N}", then, options=["--json"])
+            self.assertEqual(ran.returncode, 0, ran.stderr)
+            (row,) = json.loads(ran.stdout)["rows"]
+            self.assertGreater(row["max_batch_size"], 2)
+            self.assertLess(row["max_batch_size"], 20)  # a batch's input and output take 2 GiB
+            self.assertGreater(row["failing_requested_bytes"], row["failing_free_bytes"])
 
     def test_a_program_that_fails_for_another_reason(self):
         ran = self.search(PYTHON, "-c", "import torch; raise ValueError('no')", "{N}")
@@ -469,6 +509,14 @@ class ProgramsThatEndEarly(Run):
         ran = self.run_program(PYTHON, "-c", "print(1)")
         self.assertEqual((ran.returncode, ran.stdout), (0, "1\n"))
         self.assert_one_sentence(ran, "no Python process of the program imported torch")
+
+    def test_a_python_that_keeps_the_recorder_out(self):
+        packages = sysconfig.get_path("purelib")
+        for option, path in (("-I", ""), ("-E", ""), ("-S", packages)):
+            program = f"import sys; sys.path.append({path!r}); import torch; print(1)"
+            ran = self.run_program(PYTHON, option, "-c", program)
+            self.assertEqual((ran.returncode, ran.stdout), (0, "1\n"), ran.stderr)
+            self.assert_one_sentence(ran, "python -I, -E and -S keep the recorder out")
 
     def test_a_program_without_a_step(self):
         ran = self.run_program(PYTHON, "-c", "import torch; print(torch.ones(2).sum().item())")
@@ -528,6 +576,13 @@ class ProgramsThatEndEarly(Run):
         self.assertIn(".partial", errors)
         partial = f"{self.file}.partial"
         self.assertEqual(self.query("SELECT count(*) FROM step", partial), [(2,)])
+
+    def test_a_crash_leaves_its_partial(self):
+        script = self.train_script("import ctypes; ctypes.string_at(0)")
+        ran = self.run_program(PYTHON, script, "3")
+        self.assertEqual(ran.returncode, 128 + signal.SIGSEGV)
+        self.assert_one_sentence(ran, f"the steps before are in {self.file}.partial")
+        self.assertEqual(self.query("SELECT count(*) FROM step", f"{self.file}.partial"), [(2,)])
 
     def test_much_output_passes(self):
         program = "import torch; print('x' * 5_000_000)"

@@ -165,7 +165,7 @@ GroupedPeaks group_peaks(const Comparison& comparison, GroupBy by) {
             rows.emplace(row.name, std::move(row));
         }
     }
-    if (by == GroupBy::kSite && groups.columns.size() == 2) join_moved_sites(groups);
+    if (by == GroupBy::kLine && groups.columns.size() == 2) join_moved_sites(groups);
     return groups;
 }
 
@@ -285,7 +285,7 @@ void print_comparison(Output& output, const Comparison& comparison, std::optiona
     if (shows_phases) print_phase_peaks(output, comparison);
     if (by) {
         output.heading("At the peak");
-        if (*by == GroupBy::kSite && !has_call_stacks(comparison)) {
+        if (*by == GroupBy::kLine && !has_call_stacks(comparison)) {
             output.line(kNoCallStacks);
         } else {
             output.table(group_table(comparison, *by));

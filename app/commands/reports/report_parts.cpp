@@ -17,6 +17,8 @@ nlohmann::json by_class_json(const CategoryBytes& by_category) {
     return json;
 }
 
+constexpr std::size_t kMaxCodeLength = 60;  // characters of a line of code that a table shows
+
 TextTable breakdown_table(const std::vector<BreakdownRow>& rows, std::string_view title,
                           std::size_t max_rows) {
     TextTable table;
@@ -26,18 +28,25 @@ TextTable breakdown_table(const std::vector<BreakdownRow>& rows, std::string_vie
                      {"size", Align::kRight, {}},
                      {"share", Align::kRight, {}}};
     int64_t total_bytes = 0;
-    for (const BreakdownRow& row : rows) total_bytes += row.size_bytes;
-    const auto add = [&](std::string name, int64_t count, int64_t size_bytes) {
+    bool has_code = false;
+    for (const BreakdownRow& row : rows) {
+        total_bytes += row.size_bytes;
+        has_code = has_code || !row.code.empty();
+    }
+    if (has_code) table.columns.push_back({"code", Align::kLeft, {}});
+    const auto add = [&](std::string name, int64_t count, int64_t size_bytes,
+                         std::string_view code = {}) {
         const double share =
             total_bytes > 0 ? static_cast<double>(size_bytes) / static_cast<double>(total_bytes)
                             : 0;
         table.rows.push_back({std::move(name), format_count(count), format_count(size_bytes),
                               format_bytes(size_bytes), format_percent(share)});
+        if (has_code) table.rows.back().emplace_back(code.substr(0, kMaxCodeLength));
     };
     BreakdownRow rest;
     BreakdownRow total;
     for (std::size_t i = 0; i < rows.size(); ++i) {
-        if (i < max_rows) add(rows[i].name, rows[i].count, rows[i].size_bytes);
+        if (i < max_rows) add(rows[i].name, rows[i].count, rows[i].size_bytes, rows[i].code);
         BreakdownRow& sum = rest;
         if (i >= max_rows) {
             sum.count += rows[i].count;

@@ -35,7 +35,7 @@ void print_peak(Output& output, const NamedTrace& named, GroupBy by) {
                             peak.phase.valid() ? fmt::format(", {}", phase_name(trace, peak)) : "",
                             peak.op.valid() ? fmt::format(", in {}", op_name(trace, peak)) : ""));
     output.line();
-    if (by == GroupBy::kSite && trace.stacks.empty()) {
+    if (by == GroupBy::kLine && trace.stacks.empty()) {
         output.line(kNoCallStacks);
         return;
     }
@@ -62,6 +62,7 @@ nlohmann::json peak_json(const NamedTrace& named, GroupBy by) {
                                 {"size_bytes", row.size_bytes},
                                 {"count", row.count},
                                 {"by_class", by_class_json(row.by_category)}});
+        if (!row.code.empty()) json["rows"].back()["code"] = row.code;
     }
     return json;
 }

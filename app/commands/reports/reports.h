@@ -47,7 +47,7 @@ profiler::TextTable ops_table(const std::vector<profiler::OpUsage>& usage);
 /// [{phase, op, calls, device_time_ns, scratch_bytes, kernels: [{name, launches, ...}]}]
 nlohmann::json ops_json(const std::vector<profiler::OpUsage>& usage);
 
-/// For a breakdown by site of traces without call stacks.
+/// For a breakdown by line of traces without call stacks.
 inline constexpr std::string_view kNoCallStacks =
     "No call stacks were recorded: programs have them that were run with --stacks, and PyTorch "
     "memory snapshots, unless their history was recorded with context=None.";

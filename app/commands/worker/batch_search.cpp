@@ -132,12 +132,6 @@ Result<Attempt> attempt(ProgramRun run, int64_t batch_size) {
     Attempt made{.outcome = {.batch_size = batch_size},
                  .trace = {},
                  .resident_bytes = result->resident_bytes};
-    const bool ran_out = result->exception == "OutOfMemoryError";
-    const bool trained = result->exit_code == 0 && result->recorded_steps > 0;
-    if (!ran_out && !trained) {
-        return fail("the program ended with exit code {}: {}", result->exit_code,
-                    reason(*result, run.log));
-    }
     if (!result->file.empty()) {
         auto trace = read_trace(result->file);
         if (!trace) return tl::unexpected(trace.error());
@@ -145,7 +139,15 @@ Result<Attempt> attempt(ProgramRun run, int64_t batch_size) {
         read_failed_request(*trace, made.outcome);
         made.trace = std::move(*trace);
     }
-    made.outcome.fits = !ran_out && made.outcome.requested_bytes < 0;
+    // A program may catch its own failure, and go on or end as it likes.
+    const bool ran_out =
+        result->exception == "OutOfMemoryError" || made.outcome.requested_bytes >= 0;
+    const bool trained = result->exit_code == 0 && result->recorded_steps > 0;
+    if (!ran_out && !trained) {
+        return fail("the program ended with exit code {}: {}", result->exit_code,
+                    reason(*result, run.log));
+    }
+    made.outcome.fits = !ran_out;
     return made;
 }
 

@@ -80,7 +80,8 @@ Result<std::vector<std::string>> variables_of(const ProgramRun& run, const fs::p
         {"stop", run.stops},
         {"stacks", run.with_stacks},
         {"gpu", run.card ? nlohmann::json(run.card->name) : nlohmann::json()},
-        {"apply", run.recipe.empty() ? nlohmann::json() : nlohmann::json(run.recipe)}};
+        {"apply", run.recipe.empty() ? nlohmann::json() : nlohmann::json(run.recipe)},
+        {"layers", run.layers}};
     variables->push_back("PYTHONPATH=" + profiler::before_own("PYTHONPATH", start->string()));
     variables->push_back("TEMPOSCOPE_RUN=" + options.dump());
     return variables;

@@ -20,6 +20,7 @@ struct ProgramRun {
     std::string folder;              // for a trace of each rank, in place of `file`; absolute
     std::optional<profiler::VirtualCard> card;  // none: the devices of this machine
     std::string recipe;                         // to put into the program's models; empty: none
+    std::vector<std::string> layers;            // classes that are layers for the recipe
     int64_t steps = 3;                          // to record
     int64_t skip = 1;                           // before them
     bool with_stacks = false;     // records the Python lines that led to each allocation

@@ -16,12 +16,15 @@ class Applied:
     """Swaps every model at its first call with gradients in training mode, from now to `end`.
 
     recipe   as for temposcope.swap; a wrong one is a ValueError here
+    layers   names of classes whose modules count as layers: ["Block"]
     tell     is called with the model and its report: `lambda model, report: print(report)`
     """
 
-    def __init__(self, recipe: str, tell: Callable[[nn.Module, SwapReport], None]):
+    def __init__(
+        self, recipe: str, layers: list[str], tell: Callable[[nn.Module, SwapReport], None]
+    ):
         switches_of(recipe)
-        self._recipe, self._tell = recipe, tell
+        self._recipe, self._layers, self._tell = recipe, frozenset(layers), tell
         self._done: weakref.WeakSet[nn.Module] = weakref.WeakSet()
         self._handle = torch_module.register_module_forward_pre_hook(self._before_module)
 
@@ -39,4 +42,5 @@ class Applied:
         if next(module.parameters(), None) is None:
             return
         self._done.update(module.modules())
-        self._tell(module, swap(module, self._recipe))
+        classes = {type(m) for m in module.modules() if type(m).__name__ in self._layers}
+        self._tell(module, swap(module, self._recipe, tuple(classes)))

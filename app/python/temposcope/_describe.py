@@ -2,11 +2,13 @@
 
 import ctypes
 import math
+import weakref
 
 import torch
 from torch.utils._python_dispatch import is_traceable_wrapper_subclass
 
 from . import _recorder
+from ._layers import layers_of
 from ._names import Names
 from ._recorder import Category
 
@@ -46,23 +48,43 @@ def describe(tensor: object, name: str, category: Category) -> None:
 
 
 def describe_model(names: Names, model: torch.nn.Module, prefix: str) -> None:
+    _recorder.add_layers([names.path(layer).decode() for layer in layers_of(model)])
     for name, buffer in model.named_buffers():
         describe(buffer, prefix + name, Category.PARAMETER)
     for name, parameter in model.named_parameters():
         describe(parameter, names.parameter(parameter) or prefix + name, Category.PARAMETER)
 
 
-def describe_gradients(names: Names, parameters) -> None:
+class Described:
+    """Which tensors a recording knows by their names: to ask costs less than to say it again."""
+
+    def __init__(self):
+        self._known: dict[int, tuple[weakref.ref, int]] = {}
+
+    def is_new(self, tensor: torch.Tensor) -> bool:
+        """Whether it was not asked for yet, or has another storage since."""
+        try:
+            storage = tensor.untyped_storage()._cdata
+        except (RuntimeError, NotImplementedError):  # it has none of its own
+            return True
+        known = self._known.get(id(tensor))
+        if known is not None and known[0]() is tensor and known[1] == storage:
+            return False
+        self._known[id(tensor)] = weakref.ref(tensor), storage
+        return True
+
+
+def describe_gradients(names: Names, described: Described, parameters) -> None:
     for parameter in parameters:
-        if parameter.grad is not None:
-            describe(
-                parameter.grad,
-                f"{names.parameter(parameter) or 'parameter'}.grad",
-                Category.GRADIENT,
-            )
+        gradient = parameter.grad
+        if gradient is not None and described.is_new(gradient):
+            name = f"{names.parameter(parameter) or 'parameter'}.grad"
+            describe(gradient, name, Category.GRADIENT)
 
 
-def describe_optimizer(names: Names, optimizer: torch.optim.Optimizer) -> None:
+def describe_optimizer(
+    names: Names, described: Described, optimizer: torch.optim.Optimizer
+) -> None:
     """Its parameters, as far as no model has them, and its state."""
     for group_index, group in enumerate(optimizer.param_groups):
         for index, parameter in enumerate(group["params"]):
@@ -72,7 +94,7 @@ def describe_optimizer(names: Names, optimizer: torch.optim.Optimizer) -> None:
     for parameter, state in optimizer.state.items():
         of = names.parameter(parameter) if isinstance(parameter, torch.Tensor) else None
         for name, tensor in tensors_in(state, of or type(optimizer).__name__):
-            if tensor is not parameter:
+            if tensor is not parameter and described.is_new(tensor):
                 describe(tensor, name, Category.OPTIMIZER_STATE)
 
 

@@ -32,6 +32,10 @@ class Names:
         """The models so far, each with what stands in front of the names of its modules."""
         return [(model, prefix) for ref, prefix in self._models if (model := ref()) is not None]
 
+    def prefix(self, model: torch.nn.Module) -> str | None:
+        """None: it was not added."""
+        return next((prefix for known, prefix in self.models() if known is model), None)
+
     def knows(self, module: torch.nn.Module) -> bool:
         found = self._paths.get(id(module))
         return found is not None and found[0]() is module
@@ -86,7 +90,7 @@ class Names:
         self._parameters[id(tensor)] = name
 
     def _add_modules(self, model: torch.nn.Module, own_name: str) -> None:
-        prefix = next(prefix for known, prefix in self.models() if known is model)
+        prefix = self.prefix(model)
         for name, module in model.named_modules():
             if not self.knows(module):
                 path = prefix + _unwrapped(name) if name else own_name

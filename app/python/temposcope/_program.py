@@ -2,22 +2,26 @@
 
 TEMPOSCOPE_RUN is JSON: {"file": trace, "folder": for a trace of each rank, in place of "file",
 "status": file for what happened, "steps": 3, "skip": 1, "stop": false, "gpu": "NVIDIA H100" or
-null, "apply": recipe or null, "stacks": false, "world_size": of a virtual run or null, "ranks":
-which of them run, "rank": this one of them}. Each line of the status file is a JSON object: of each
-rank the last one holds. app/commands/run.cpp starts the program and reads them.
+null, "apply": recipe or null, "layers": classes that count as layers for it, "stacks": false,
+"world_size": of a virtual run or null, "ranks": which of them run, "rank": this one of them}. Each
+line of the status file is a JSON object: of each rank the last one holds. app/commands/run.cpp
+starts the program and reads them.
 """
 
 import atexit
+import dataclasses
 import json
 import os
 import sys
 import threading
+import weakref
 from collections.abc import Callable
 
 import torch
 
 from . import _ranks, _recorder
 from ._apply import Applied
+from ._function_calls import calls_left
 from ._representatives import representatives
 from ._session import Session
 from ._swap import SwapReport
@@ -47,6 +51,26 @@ class Status:
             file.write(json.dumps(self._rank | what) + "\n")
 
 
+@dataclasses.dataclass
+class AppliedModel:
+    """A model of the program with the recipe in it."""
+
+    model: weakref.ref
+    name: str  # of its class
+    report: SwapReport
+
+    def json(self) -> dict:
+        return {
+            "model": self.name,
+            "replaced": {what: len(paths) for what, paths in self.report.replaced.items()},
+            "left": [
+                {"what": left.what, "reason": left.reason, "modules": len(left.modules)}
+                for left in self.report.left
+            ],
+            "sentence": f"In {self.name}, {self.report}.",
+        }
+
+
 class Program:
     """The recording of this process, from the import of torch to its end."""
 
@@ -57,9 +81,10 @@ class Program:
         self._asked_to_stop = False
         self._owner = os.getpid()
         self._recipe = options["apply"]
-        self._reports: list[tuple[str, SwapReport]] = []  # with the class of the model
-        if self._recipe:
-            Applied(self._recipe, self._see_applied)  # before the session: it names what is there
+        self._applied: list[AppliedModel] = []
+        self._knows_calls = not self._recipe
+        if self._recipe:  # before the session: it names what is there
+            Applied(self._recipe, options["layers"], self._see_applied)
         self._session = Session(
             options["file"] or "",
             skip=options["skip"],
@@ -71,6 +96,7 @@ class Program:
             may_record=self._may_record,
             on_started=self._started,
             before_step_ends=before_step_ends,
+            on_step_recorded=self._find_calls_left,
             on_recorded=self._recorded,
         )
         self._how_it_ended = ""  # "with ValueError"
@@ -82,9 +108,29 @@ class Program:
         self._excepthook, sys.excepthook = sys.excepthook, self._on_exception
 
     def _see_applied(self, model, report: SwapReport) -> None:
-        self._reports.append((name_of_class(model), report))
+        self._applied.append(AppliedModel(weakref.ref(model), name_of_class(model), report))
         if self._session.is_recording:
-            self._note_report(*self._reports[-1])
+            self._note_report(self._applied[-1])
+
+    def _find_calls_left(self) -> None:
+        """The first recorded step shows what the recipe could not replace in the models' code."""
+        if self._knows_calls:
+            return
+        self._knows_calls = True
+        by_prefix = {self._session.prefix(applied.model()): applied for applied in self._applied}
+        by_prefix.pop(None, None)
+        calls = _recorder.saving_calls()
+        for prefix in sorted(by_prefix, key=len, reverse=True):  # that of the main model, "", last
+            applied = by_prefix[prefix]
+            own = [call for call in calls if f"{call.module_path}.".startswith(prefix)]
+            calls = [call for call in calls if call not in own]
+            own = [c._replace(module_path=c.module_path.removeprefix(prefix)) for c in own]
+            if left := calls_left(applied.report, own):
+                what = "; ".join(map(str, left))
+                sentence = f"In {applied.name}, {self._recipe} left {what}."
+                _recorder.add_note("recipe_left", _recorder.Severity.INFO, sentence)
+                all_left = applied.report.left + left
+                applied.report = dataclasses.replace(applied.report, left=all_left)
 
     def _may_record(self) -> bool:
         if self._folder is None:
@@ -94,20 +140,21 @@ class Program:
         return self._status.claim(rank)
 
     def _started(self) -> None:
-        for report in self._reports:
-            self._note_report(*report)
+        for applied in self._applied:
+            self._note_report(applied)
         if self._folder is not None:
             self._status.add(state="started", representatives=representatives())
 
     @staticmethod
-    def _note_report(model: str, report: SwapReport) -> None:
-        severity = _recorder.Severity.INFO if report.replaced else _recorder.Severity.WARNING
-        _recorder.add_note("recipe_applied", severity, f"In {model}, {report}.")
+    def _note_report(applied: AppliedModel) -> None:
+        is_replaced = bool(applied.report.replaced)
+        severity = _recorder.Severity.INFO if is_replaced else _recorder.Severity.WARNING
+        _recorder.add_note("recipe_applied", severity, applied.json()["sentence"])
 
     def _tell(self, **what) -> None:
         """Adds to the status what became of the recording, and of the recipe."""
         if self._recipe:
-            what["applied"] = [_json_of(model, report) for model, report in self._reports]
+            what["applied"] = [applied.json() for applied in self._applied]
         self._status.add(**what)
 
     def _recorded(self) -> None:
@@ -149,18 +196,6 @@ class Program:
             self._tell(
                 state="ended", seen_steps=session.seen_steps, exception=self._how_it_ended
             )
-
-
-def _json_of(model: str, report: SwapReport) -> dict:
-    return {
-        "model": model,
-        "replaced": {what: len(paths) for what, paths in report.replaced.items()},
-        "left": [
-            {"what": left.what, "reason": left.reason, "modules": len(left.modules)}
-            for left in report.left
-        ],
-        "sentence": f"In {model}, {report}.",
-    }
 
 
 def follow() -> None:

@@ -7,6 +7,7 @@ import ctypes
 import enum
 import json
 import os
+from typing import NamedTuple
 
 import torch
 
@@ -42,6 +43,7 @@ _short = _library.open_library(_NAME)
 _long = ctypes.CDLL(_short._name)
 
 _short.temposcope_error.restype = ctypes.c_char_p
+_short.temposcope_saving_calls.restype = ctypes.c_char_p
 _short.temposcope_enter_module.restype = None
 _short.temposcope_leave_module.restype = None
 _short.temposcope_enter_module.argtypes = [ctypes.c_char_p]
@@ -91,6 +93,19 @@ def describe_program(program: dict) -> None:
 def add_layers(paths: list[str]) -> None:
     """These modules are layers, after those so far."""
     _check(_short.temposcope_add_layers(json.dumps(paths).encode()))
+
+
+class SavingCall(NamedTuple):
+    """A call that no other op is around, and that keeps something for backward."""
+
+    op: str  # "aten::dropout"
+    module_path: str  # that made it; empty: none
+    savers: list[str]  # ops in it that keep something, or it itself: ["aten::mul"]
+
+
+def saving_calls() -> list[SavingCall]:
+    """Those that were recorded so far."""
+    return [SavingCall(*call) for call in json.loads(_short.temposcope_saving_calls())]
 
 
 def begin_steps() -> None:

@@ -75,6 +75,7 @@ class Session:
         may_record: Callable[[], bool] = lambda: True,
         on_started: Callable[[], None] = lambda: None,
         before_step_ends: Callable[[], None] = lambda: None,
+        on_step_recorded: Callable[[], None] = lambda: None,
         on_recorded: Callable[[], None] = lambda: None,
     ):
         self.file = file
@@ -92,9 +93,11 @@ class Session:
         self._may_record = may_record
         self._on_started = on_started
         self._before_step_ends = before_step_ends
+        self._on_step_recorded = on_step_recorded
         self._on_recorded = on_recorded
         self._observer = Observer(self)
         self._names = Names()
+        self._described = _describe.Described()
         self._input_hooks: list = []
         self._optimizers: weakref.WeakSet[torch.optim.Optimizer] = weakref.WeakSet()
         self._description: dict = {}
@@ -160,7 +163,7 @@ class Session:
             self._describe_model(model)
         self._describe_gradients()
         for optimizer in self._optimizers:
-            _describe.describe_optimizer(self._names, optimizer)
+            _describe.describe_optimizer(self._names, self._described, optimizer)
         _recorder.begin_steps()
         self._on_started()
 
@@ -204,6 +207,11 @@ class Session:
         self.is_recording = False
         self.has_ended = True
         self.stop_watching()
+
+    def prefix(self, model: torch.nn.Module) -> str | None:
+        """What stands in front of the paths of a model's modules: "" of the main one, None of one
+        that is not known."""
+        return self._names.prefix(model)
 
     @property
     def has_rows(self) -> bool:
@@ -292,7 +300,7 @@ class Session:
 
     def optimizer_ends(self, optimizer: torch.optim.Optimizer) -> None:
         if self.is_recording:
-            _describe.describe_optimizer(self._names, optimizer)
+            _describe.describe_optimizer(self._names, self._described, optimizer)
         if self._steps_are_marked:
             return
         runs = self._optimizer_runs
@@ -384,6 +392,7 @@ class Session:
         if self.is_recording:
             _recorder.describe_program(self._description)
             _recorder.end_step(self._loss)
+            self._on_step_recorded()
         self._loss = math.nan
 
     def _switch_phase(self, phase: Phase | None) -> None:
@@ -408,12 +417,11 @@ class Session:
                 yield from (p for p in group["params"] if id(p) not in seen)
 
     def _describe_model(self, model: torch.nn.Module) -> None:
-        prefix = next(prefix for known, prefix in self._names.models() if known is model)
-        _describe.describe_model(self._names, model, prefix)
+        _describe.describe_model(self._names, model, self._names.prefix(model))
 
     def _describe_gradients(self) -> None:
         if self.is_recording:
-            _describe.describe_gradients(self._names, self._parameters())
+            _describe.describe_gradients(self._names, self._described, self._parameters())
 
     def _describe_program(self, model: torch.nn.Module, args: tuple, kwargs: dict) -> None:
         self._description |= {

@@ -324,7 +324,8 @@ class _Swap:
         if not self.replaced.get("checkpointed layers"):
             self._leave(
                 "checkpoint=per_layer",
-                "no module is known as a layer: name its class in swap(..., layers=(Block,))",
+                "no module is known as a layer: name its class, as in swap(..., layers=(Block,)) "
+                "or run --layers Block",
             )
 
     def _pretrained(self, path, module) -> Iterator[tuple[str, nn.Module]]:

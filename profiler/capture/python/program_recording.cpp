@@ -7,6 +7,7 @@
 
 #include <ATen/Parallel.h>
 
+#include <map>
 #include <stdexcept>
 #include <utility>
 
@@ -75,6 +76,7 @@ ProgramRecording::ProgramRecording(const std::filesystem::path& file, std::strin
     RecorderOptions options = device_->recorder_options();
     if (package) options.call_stacks = &call_stacks_.emplace(*package);
     recorder_.emplace(trace_, options);
+    recorder_->add_layers({});  // none until a model tells them
     device_->start(*recorder_);
     recorder_->start();
 }
@@ -93,6 +95,30 @@ void ProgramRecording::describe(const at::Tensor& tensor, std::string_view name,
     device_->adopt(tensor);
     if (category == Category::kInput && !says_nothing(recorder_->category_of(tensor))) return;
     recorder_->describe(tensor, name, category);
+}
+
+std::vector<ProgramRecording::SavingCall> ProgramRecording::saving_calls() {
+    const auto lock = recorder_->lock_rows();
+    const auto name_of_op = [&](Id<Op> op) {
+        return std::string(trace_.text(trace_.ops.get<&Op::name>(op)));
+    };
+    std::map<Id<Op>, std::set<std::string>> savers;  // by the outermost op
+    for (const Id<Op> saver : trace_.saves.column<&Save::op>()) {
+        if (!saver.valid()) continue;
+        Id<Op> outermost = saver;
+        for (Id<Op> op = saver; op.valid(); op = trace_.ops.get<&Op::parent>(op)) outermost = op;
+        savers[outermost].insert(name_of_op(saver));
+    }
+    std::vector<SavingCall> calls;
+    for (auto& [op, names] : savers) {
+        const Id<ModulePath> module = trace_.ops.get<&Op::module_path>(op);
+        const StringId path =
+            module.valid() ? trace_.module_paths.get<&ModulePath::path>(module) : StringId();
+        calls.push_back({.op = name_of_op(op),
+                         .module_path = std::string(trace_.text(path)),
+                         .savers = std::move(names)});
+    }
+    return calls;
 }
 
 void ProgramRecording::add_note(std::string_view code, Severity severity,

@@ -11,7 +11,10 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
+#include <string>
 #include <string_view>
+#include <vector>
 
 /// Records steps of a program that is not ours into a file. The program says where its steps and
 /// phases begin and end, which modules run, and what its tensors are.
@@ -32,6 +35,15 @@ public:
     ~ProgramRecording();
 
     void describe_program(const ProgramDescription& program);
+    /// A call that no other op is around, and that keeps something for backward.
+    struct SavingCall {
+        std::string op;                // "aten::dropout"
+        std::string module_path;       // that made it; empty: none
+        std::set<std::string> savers;  // ops in it that keep something, or it itself: "aten::mul"
+    };
+    /// Those so far, in their order.
+    std::vector<SavingCall> saving_calls();
+    void add_layers(const std::vector<std::string>& paths) { recorder_->add_layers(paths); }
     /// What `tensor` is. An input keeps a category that it has from elsewhere: what one model makes
     /// may go into another one.
     void describe(const at::Tensor& tensor, std::string_view name, Category category);

@@ -3,7 +3,6 @@
 #include "models/observer/observer.h"
 
 #include <c10/util/Exception.h>
-#include <torch/version.h>
 
 #include <nlohmann/json.hpp>
 
@@ -77,9 +76,6 @@ std::optional<std::string> package_in(const char* text) {
 
 TEMPOSCOPE_EXPORT const char* temposcope_error() { return last_error.c_str(); }
 
-/// The version of torch that this library was compiled with.
-TEMPOSCOPE_EXPORT const char* temposcope_torch_version() { return TORCH_VERSION; }
-
 TEMPOSCOPE_EXPORT int temposcope_watch_allocator() {
     return guarded([] { ProgramRecording::watch_allocator(); });
 }
@@ -113,6 +109,25 @@ TEMPOSCOPE_EXPORT int temposcope_discard() {
 
 TEMPOSCOPE_EXPORT int temposcope_describe_program(const char* program) {
     return guarded([&] { active().describe_program(description_from(program)); });
+}
+
+/// `paths`: JSON, the paths of modules that are layers, in their order.
+TEMPOSCOPE_EXPORT int temposcope_add_layers(const char* paths) {
+    return guarded(
+        [&] { active().add_layers(nlohmann::json::parse(paths).get<std::vector<std::string>>()); });
+}
+
+/// JSON: [op, path of its module, [saving ops]] of each ProgramRecording::SavingCall.
+TEMPOSCOPE_EXPORT const char* temposcope_saving_calls() {
+    thread_local std::string text;
+    guarded([] {
+        auto calls = nlohmann::json::array();
+        for (const auto& [op, path, savers] : active().saving_calls()) {
+            calls.push_back({op, path, savers});
+        }
+        text = calls.dump();
+    });
+    return text.c_str();
 }
 
 /// After what lives already has been described.

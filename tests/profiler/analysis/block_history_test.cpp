@@ -153,6 +153,8 @@ TEST(BlockLabels, SiblingsLieInOtherLayers) {
 
 TEST(BlockLabels, AParametersLayerIsInItsName) {
     TraceBuilder b;
+    b.module_path("encoder.layer.7", 7);
+    b.module_path("encoder.layer.8", 8);
     b.allocate({.bytes = 8, .name = "encoder.layer.7.output.dense.weight"});
     b.allocate({.bytes = 8, .name = "encoder.layer.8.output.dense.weight"});
     b.allocate({.bytes = 8, .name = "embeddings.weight"});

@@ -124,7 +124,7 @@ TEST(BreakDown, ByTensorKeepsNamesThatAreNotInsideTheirLayer) {
 
 TEST(FindGroupBy, KnowsItsNamesOnly) {
     EXPECT_EQ(find_group_by("layer"), GroupBy::kLayer);
-    EXPECT_EQ(find_group_by("site"), GroupBy::kSite);
+    EXPECT_EQ(find_group_by("line"), GroupBy::kLine);
     EXPECT_FALSE(find_group_by(""));
 }
 

@@ -108,7 +108,7 @@ TEST(BreakDown, BySiteGathersTheAllocationsOfALine) {
     allocate(4, add_stack(b, {kTrain}));
     const Trace trace = b.finish();
     std::map<std::string, int64_t> sizes;
-    for (const auto& row : break_down(trace, find_peak(trace), GroupBy::kSite)) {
+    for (const auto& row : break_down(trace, find_peak(trace), GroupBy::kLine)) {
         sizes[row.name] = row.size_bytes;
     }
     EXPECT_EQ(sizes, (std::map<std::string, int64_t>{{"no stack, temporary", 8},
@@ -120,7 +120,7 @@ TEST(DefaultGroupBy, IsTheSiteWhereThereAreStacksButNoOps) {
     TraceBuilder b;
     EXPECT_EQ(default_group_by(b.trace()), GroupBy::kClass);
     add_stack(b, {kModel});
-    EXPECT_EQ(default_group_by(b.trace()), GroupBy::kSite);
+    EXPECT_EQ(default_group_by(b.trace()), GroupBy::kLine);
     b.begin_step();
     b.op("aten::addmm");
     EXPECT_EQ(default_group_by(b.trace()), GroupBy::kClass);

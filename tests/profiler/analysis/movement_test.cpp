@@ -56,8 +56,10 @@ protected:
     }
 
     TraceBuilder b;
-    const Id<ModulePath> dense0_ = b.module_path("encoder.layer.0.output.dense", 0);
-    const Id<ModulePath> dense1_ = b.module_path("encoder.layer.1.output.dense", 1);
+    const Id<ModulePath> layer0_ = b.module_path("encoder.layer.0", 0);
+    const Id<ModulePath> layer1_ = b.module_path("encoder.layer.1", 1);
+    const Id<ModulePath> dense0_ = b.module_path("encoder.layer.0.output.dense", 0, layer0_);
+    const Id<ModulePath> dense1_ = b.module_path("encoder.layer.1.output.dense", 1, layer1_);
     const Id<ModulePath> head_ = b.module_path("cls.decoder");
 };
 

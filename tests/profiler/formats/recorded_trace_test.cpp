@@ -201,11 +201,11 @@ TEST(TraceOfRecordings, SaysWhetherThereAreCallStacks) {
     };
     AllocatorRecording recording = three_blocks();
     EXPECT_THAT(note(recording), HasSubstr("saved tensors or call stacks."));
-    EXPECT_THAT(note(recording), Not(HasSubstr("by site")));
+    EXPECT_THAT(note(recording), Not(HasSubstr("by line")));
     recording.stacks = std::make_shared<const RecordedStacks>(RecordedStacks{
         .texts = {"x.py"}, .frames = {{.line = 1}}, .stacks = {{.parent = -1, .frame = 0}}});
     EXPECT_THAT(note(recording), HasSubstr("the call stacks of its allocations, but no ops"));
-    EXPECT_THAT(note(recording), HasSubstr("by site"));
+    EXPECT_THAT(note(recording), HasSubstr("by line"));
 }
 
 TEST(TraceOfRecordings, CountsEventsBlocksAndSegments) {
@@ -382,11 +382,11 @@ TEST(TraceOfSamples, ShowTheLinesThatAllocatedAtThePeak) {
     if (!std::filesystem::exists(file)) GTEST_SKIP() << "no snapshot: set TEMPOSCOPE_SAMPLES";
     const auto trace = open_trace(file);
     ASSERT_TRUE(trace) << trace.error().message;
-    ASSERT_EQ(default_group_by(*trace), GroupBy::kSite);
+    ASSERT_EQ(default_group_by(*trace), GroupBy::kLine);
     const PeakReport peak = find_peak(*trace);
     std::map<std::string, BreakdownRow> sites;
     int64_t total_bytes = 0;
-    for (const BreakdownRow& row : break_down(*trace, peak, GroupBy::kSite)) {
+    for (const BreakdownRow& row : break_down(*trace, peak, GroupBy::kLine)) {
         sites[row.name] = row;
         total_bytes += row.size_bytes;
         EXPECT_THAT(row.name, Not(HasSubstr("einops"))) << "it calls torch for the model";

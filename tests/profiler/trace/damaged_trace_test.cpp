@@ -92,11 +92,23 @@ TEST_F(DamagedTrace, FilesThatAreNoTracesAreNamed) {
 }
 
 TEST_F(DamagedTrace, OtherVersionsAreRefused) {
-    EXPECT_THAT(message_after("PRAGMA user_version = 2"),
-                HasSubstr("its format is version 2 and this Temposcope reads up to version 1; "
+    EXPECT_THAT(message_after("PRAGMA user_version = 3"),
+                HasSubstr("its format is version 3 and this Temposcope reads up to version 2; "
                           "update Temposcope"));
     EXPECT_THAT(message_after("PRAGMA user_version = 0"),
                 HasSubstr("version 0, which is no longer read"));
+}
+
+TEST_F(DamagedTrace, ColumnsThatAreNewerThanTheFileAreEmpty) {
+    const auto text = trace_.strings.intern("y = self.dense(x)");
+    trace_.frames.append({.function = text, .file = text, .line = 12, .code = text});
+    ASSERT_TRUE(write_trace(trace_, path_));
+    execute("DROP VIEW v_frame; ALTER TABLE frame DROP COLUMN code; PRAGMA user_version = 1");
+    const auto old = read_trace(path_);
+    ASSERT_TRUE(old) << old.error().message;
+    const Frame frame = old->frames[Id<Frame>(0)];
+    EXPECT_EQ(frame.line, 12);
+    EXPECT_FALSE(frame.code.valid());
 }
 
 TEST_F(DamagedTrace, MissingTablesAndColumnsAreNamed) {

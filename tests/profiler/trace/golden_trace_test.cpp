@@ -51,10 +51,13 @@ std::string read_text(const std::filesystem::path& path) {
     return text.str();
 }
 
-TEST(GoldenTrace, VersionOneOpensWithWhatItHeld) {
-    const auto file = kFolder / "trace_v1.tscope";
-    const auto expected = kFolder / "trace_v1.txt";
-    if (std::getenv("TEMPOSCOPE_REGENERATE_GOLDEN") != nullptr && kTraceFormatVersion == 1) {
+class GoldenTrace : public testing::TestWithParam<int> {};
+
+TEST_P(GoldenTrace, OpensWithWhatItHeld) {
+    const auto file = kFolder / fmt::format("trace_v{}.tscope", GetParam());
+    const auto expected = kFolder / fmt::format("trace_v{}.txt", GetParam());
+    const bool is_current = GetParam() == kTraceFormatVersion;
+    if (std::getenv("TEMPOSCOPE_REGENERATE_GOLDEN") != nullptr && is_current) {
         const Trace trace = tests::make_synthetic_trace(
             {.num_allocations = 500, .num_layers = 2, .batch_size = 2, .seq_len = 128});
         ASSERT_TRUE(write_trace(trace, file));
@@ -65,6 +68,8 @@ TEST(GoldenTrace, VersionOneOpensWithWhatItHeld) {
     EXPECT_EQ(summarize(*trace), read_text(expected));
     EXPECT_EQ(trace->text(trace->run().model), "synthetic");
 }
+
+INSTANTIATE_TEST_SUITE_P(Versions, GoldenTrace, testing::Range(1, kTraceFormatVersion + 1));
 
 }  // namespace
 }  // namespace profiler

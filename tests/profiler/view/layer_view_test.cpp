@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <string>
 
 namespace {
@@ -32,8 +33,11 @@ public:
     }
 
     Id<ModulePath> module(const std::string& path, int64_t layer = 12) {
-        return b.module_path(
-            "encoder.layer." + std::to_string(layer) + (path.empty() ? "" : "." + path), layer);
+        const std::string layer_path = "encoder.layer." + std::to_string(layer);
+        const auto [known, is_new] = layers_.try_emplace(layer);
+        if (is_new) known->second = b.module_path(layer_path, layer);
+        if (path.empty()) return known->second;
+        return b.module_path(layer_path + "." + path, layer, known->second);
     }
     Id<Op> call(std::string_view name, Id<ModulePath> where, Id<Op> parent = {},
                 Id<Op> forward = {}) {
@@ -60,6 +64,9 @@ public:
     }
 
     TraceBuilder b;
+
+private:
+    std::map<int64_t, Id<ModulePath>> layers_;
 };
 
 /// The second half of a layer: dense, GELU, dense. In place, GELU saves its output and a mask

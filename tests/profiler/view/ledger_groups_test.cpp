@@ -21,6 +21,7 @@ Ledger make_ledger(int64_t probs_bytes) {
         row.category = Category::kActivation;
         row.size_bytes = bytes;
         row.layer = layer;
+        if (layer >= 0) row.layer_path = path.substr(0, std::string_view("encoder.layer.0").size());
         row.shape = "[8]";
         ledger.rows.push_back(row);
         ledger.total_bytes += bytes;

@@ -116,9 +116,9 @@ TEST(RangeView, ATensorOfManyLayersIsOneRowThatUnfolds) {
     TraceBuilder b;
     const auto encoder = b.module_path("encoder");
     for (int64_t layer = 0; layer < 3; ++layer) {
-        const auto op = b.op(
-            "tempo::dropout",
-            b.module_path("encoder.layer." + std::to_string(layer) + ".attention", layer, encoder));
+        const std::string path = "encoder.layer." + std::to_string(layer);
+        const auto own = b.module_path(path, layer, encoder);
+        const auto op = b.op("tempo::dropout", b.module_path(path + ".attention", layer, own));
         b.allocate({.bytes = 100 + layer, .op = op, .name = "dropped_probs"});
         b.allocate({.bytes = 1, .op = op, .name = "scratch" + std::to_string(layer)});
     }

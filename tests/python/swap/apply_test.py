@@ -12,7 +12,7 @@ from temposcope._apply import Applied
 class Apply(unittest.TestCase):
     def setUp(self):
         self.told = []
-        self.applied = Applied("tempo", lambda model, report: self.told.append((model, report)))
+        self.applied = Applied("tempo", [], lambda model, report: self.told.append((model, report)))
         self.addCleanup(self.applied.end)
 
     def test_a_model_is_swapped_once_when_it_is_first_trained(self):
@@ -47,7 +47,7 @@ class Apply(unittest.TestCase):
 
     def test_a_wrong_recipe_is_an_error_at_once(self):
         with self.assertRaisesRegex(ValueError, "is not a recipe"):
-            Applied("temp", print)
+            Applied("temp", [], print)
 
 
 if __name__ == "__main__":

@@ -130,7 +130,7 @@ class Report(unittest.TestCase):
     def test_layers_of_a_user(self):
         model = nn.Sequential(Block(), Block())
         report = temposcope.swap(model, "checkpoint")
-        self.assertIn("name its class in swap(..., layers=(Block,))", str(report))
+        self.assertIn("as in swap(..., layers=(Block,)) or run --layers Block", str(report))
         report = temposcope.swap(model, "checkpoint", layers=(Block,))
         self.assertEqual(report.replaced["checkpointed layers"], ("0", "1"))
         x = torch.randn(3, 64, requires_grad=True)

@@ -1,0 +1,32 @@
+"""Which modules of a model are its layers: the blocks that it is a stack of."""
+
+from collections import Counter
+from collections.abc import Iterator
+
+import torch.nn as nn
+
+_LISTS = (nn.ModuleList, nn.Sequential, nn.ModuleDict)
+
+
+def layers_of(model: nn.Module) -> Iterator[nn.Module]:
+    """In the order of the model: of T5 the blocks of the encoder, then those of the decoder; of a
+    ResNet the blocks of all its stages."""
+    blocks = _blocks_of(model)
+    if any(_blocks_of(part) for block in blocks for part in (block, *block.children())):
+        blocks = set()  # they are stages
+    for child in model.children():
+        if child in blocks:
+            yield child
+        else:
+            yield from layers_of(child)
+
+
+def _blocks_of(module: nn.Module) -> set[nn.Module]:
+    """What a list holds, where most of it is of one class that has modules in it. So the list of a
+    block's different parts is none."""
+    if not isinstance(module, _LISTS):
+        return set()
+    composed = [child for child in module.children() if next(child.children(), None) is not None]
+    most = max(Counter(map(type, composed)).values(), default=0)
+    is_stack = 2 * most > len(module) and (most > 1 or isinstance(module, nn.ModuleList))
+    return set(composed) if is_stack else set()
