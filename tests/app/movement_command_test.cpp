@@ -23,7 +23,8 @@ std::string write_step(const TemporaryFolder& folder, bool on_gpu) {
                               .batch_size = 8,
                               .seq_len = 512};
     TraceBuilder b(workload);
-    const auto module = b.module_path("encoder.layer.0.output.dense", 0);
+    const auto layer = b.module_path("encoder.layer.0", 0);
+    const auto module = b.module_path("encoder.layer.0.output.dense", 0, layer);
     b.begin_step();
     b.begin_phase(PhaseKind::kForward);
     for (const bool is_product : {true, false}) {

@@ -311,17 +311,21 @@ class OnAVirtualGpu(Run):
         self.assert_one_sentence(ran, "trains on the CPU and not on the virtual NVIDIA H100")
         self.assertFalse(self.file.exists())
 
-    def test_another_allocator_is_not_recorded_and_the_program_runs(self):
-        for variable in (
-            "PYTORCH_NO_CUDA_MEMORY_CACHING=1",
-            "PYTORCH_CUDA_ALLOC_CONF=backend:cudaMallocAsync",
-        ):
-            ran = self.run_program(
-                "env", variable, PYTHON, self.train_script(), "3", options=["--gpu", "h100-sxm"]
-            )
-            self.assertEqual((ran.returncode, ran.stdout.count("cuda")), (0, 3), ran.stderr)
-            self.assert_one_sentence(ran, variable.split("=")[0])
-            self.assertFalse(self.file.exists())
+    def with_variable(self, variable: str):
+        words = ["env", variable, PYTHON, self.train_script(), "3"]
+        return self.run_program(*words, options=["--gpu", "h100-sxm"])
+
+    def test_a_program_without_the_caching_allocator_runs_unrecorded(self):
+        ran = self.with_variable("PYTORCH_NO_CUDA_MEMORY_CACHING=1")
+        self.assertEqual((ran.returncode, ran.stdout.count("cuda")), (0, 3), ran.stderr)
+        self.assert_one_sentence(ran, "PYTORCH_NO_CUDA_MEMORY_CACHING is set")
+        self.assertFalse(self.file.exists())
+
+    def test_the_allocator_of_cuda_is_not_on_the_virtual_gpu(self):
+        ran = self.with_variable("PYTORCH_CUDA_ALLOC_CONF=backend:cudaMallocAsync")
+        self.assertEqual(ran.returncode, 1, ran.stderr)
+        self.assertIn("does not have cudaDeviceGetDefaultMemPool", ran.stderr)
+        self.assertFalse(self.file.exists())
 
     def test_a_python_without_the_card_is_refused(self):
         words = ["env", "-u", "LD_PRELOAD", PYTHON, self.train_script(), "3"]
