@@ -5,6 +5,7 @@
 #include "app/commands/reports/chart_files.h"
 #include "app/commands/reports/compare_report.h"
 #include "profiler/analysis/comparison_notes.h"
+#include "profiler/analysis/diagnostics.h"
 #include "profiler/analysis/recorded_program.h"
 #include "profiler/analysis/run_text.h"
 #include "profiler/trace/units.h"
@@ -73,6 +74,12 @@ models::Result<void> check_comparable(const ComparisonColumn& column,
     if (!has_peak(column)) {
         return models::fail(
             "--fail-if-peak-grows needs a peak of each file: {} has no captured step; capture one.",
+            fmt::join(column.files, ", "));
+    }
+    if (profiler::has_note(*column.step_trace, "no_history")) {
+        return models::fail(
+            "--fail-if-peak-grows needs a peak of each file: {} shows one moment only; call "
+            "torch.cuda.memory._record_memory_history() before the steps to record.",
             fmt::join(column.files, ", "));
     }
     const auto ran = workload_of(*column.step_trace);

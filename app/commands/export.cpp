@@ -100,6 +100,13 @@ Outcome run_export(const ExportOptions& options, Output& output) {
         return fail_with(ExitCode::kUsage, "--to says {}, but -o {} ends in .{}: make them agree.",
                          options.format, options.output, promised);
     }
+    const bool can_be_packed = options.format == "chrome" || options.format == "hta";
+    if (!can_be_packed && options.output.ends_with(".gz")) {
+        return fail_with(ExitCode::kUsage,
+                         "-o {} ends in .gz, but only --to chrome and --to hta write packed files: "
+                         "leave the ending out.",
+                         options.output);
+    }
     if (replaces_a_trace(options)) {
         return fail_with(
             ExitCode::kUsage,

@@ -53,7 +53,10 @@ models::Result<profiler::Trace> read(const std::vector<std::string>& files,
                                               : profiler::join_ranks(inputs);
 }
 
-Outcome run_import(const ImportOptions& options, Output& output) {
+Outcome run_import(ImportOptions& options, Output& output) {
+    auto files = expand_paths(options.files);
+    if (!files) return failed(files.error());
+    options.files = std::move(*files);
     if (fs::path(options.output).extension() != ".tscope") {
         return fail_with(ExitCode::kUsage,
                          "-o {} does not end in .tscope: an import writes a Temposcope trace; for "

@@ -14,6 +14,8 @@ constexpr std::array<std::string_view, 4> kOpPackages{"torch", "functorch", "tri
 /// and code that torch generates.
 constexpr std::array<std::string_view, 5> kOpPaths{"/lib/python3", "<frozen ", "/pytorch/torch/",
                                                    "<eval_with_key>", "/torchinductor_"};
+/// The profiler writes paths from the folder of packages on.
+constexpr std::array<std::string_view, 4> kOpFolders{"torch/", "functorch/", "triton/", "einops/"};
 
 bool is_python(std::string_view file) {
     return file.ends_with(".py") || file.starts_with('<');  // "<stdin>", "<ipython-input-3-...>"
@@ -36,9 +38,11 @@ bool is_op_library(std::string_view file) {
     if (!package.empty()) {
         return std::find(kOpPackages.begin(), kOpPackages.end(), package) != kOpPackages.end();
     }
-    return std::any_of(kOpPaths.begin(), kOpPaths.end(), [&](std::string_view part) {
-        return file.find(part) != std::string_view::npos;
-    });
+    return std::any_of(
+               kOpPaths.begin(), kOpPaths.end(),
+               [&](std::string_view part) { return file.find(part) != std::string_view::npos; }) ||
+           std::any_of(kOpFolders.begin(), kOpFolders.end(),
+                       [&](std::string_view folder) { return file.starts_with(folder); });
 }
 
 /// "MulBackward0" of "torch::autograd::generated::MulBackward0::apply(...)"; empty for others.

@@ -69,14 +69,6 @@ int64_t segment_bytes_of(const AllocatorEvent& event) {
     return 0;
 }
 
-Id<Device> profiled_device(const Trace& trace) {
-    const auto names = trace.devices.column<&Device::name>();
-    for (std::size_t i = 0; i < names.size(); ++i) {
-        if (trace.text(names[i]) != "cpu") return Id<Device>(i);
-    }
-    return names.empty() ? Id<Device>() : Id<Device>(std::size_t{0});
-}
-
 std::vector<MemoryChange> ordered_changes(const Trace& trace) {
     EventRange range;
     for_each_change(trace, [&](int64_t event, MemoryChange) { range.add(event); });

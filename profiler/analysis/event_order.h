@@ -25,10 +25,6 @@ private:
     uint32_t code_ = kNone;  // 4 bytes: a trace of a million allocations has two million changes
 };
 
-/// The device whose memory is analysed: the first one that is not the host, else the first. None
-/// when the trace names no devices; then all allocations belong to one device.
-Id<Device> profiled_device(const Trace& trace);
-
 /// Whether analyses look at allocations of `device`; see profiled_device.
 inline bool is_on(Id<Device> profiled, Id<Device> device) {
     return !profiled.valid() || !device.valid() || device == profiled;

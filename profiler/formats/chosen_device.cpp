@@ -73,14 +73,15 @@ models::Result<void> choose_device(Trace& trace, std::string_view name) {
     Id<Device> chosen;
     for (std::size_t i = 0; i < trace.devices.size(); ++i) {
         const Id<Device> device(i);
+        if (is_host(trace, device)) continue;
         names.push_back(name_of(trace, device));
-        if (names.back() == name && !is_host(trace, device)) chosen = device;
+        if (names.back() == name) chosen = device;
     }
     if (!chosen.valid()) {
-        if (names.empty()) names.emplace_back("devices without a name");
+        if (names.empty()) return models::fail("has no GPU to choose");
         return models::fail("has no GPU '{}', only {}", name, fmt::join(names, ", "));
     }
-    const Id<Device> first = first_device(trace);
+    const Id<Device> first = profiled_device(trace);
     if (chosen == first) return {};
     const std::string before(name_of(trace, first));
     exchange_start_states(trace, before, name);
@@ -106,15 +107,8 @@ void note_other_devices(Trace& trace) {
     const std::string explanation = fmt::format(
         "The file holds the memory of {} devices. Figures and pictures are of {}; name another one "
         "as the device of a command to see it.",
-        with_memory.size(), name_of(trace, first_device(trace)));
-    for (std::size_t i = 0; i < trace.diagnostics.size(); ++i) {
-        const Id<Diagnostic> note(i);
-        if (trace.text(trace.diagnostics.get<&Diagnostic::code>(note)) != kOtherDevices) continue;
-        const StringId text = trace.strings.intern(explanation);
-        trace.diagnostics.set<&Diagnostic::explanation>(note, text);
-        return;
-    }
-    add_diagnostic(trace, {.code = kOtherDevices,
+        with_memory.size(), name_of(trace, profiled_device(trace)));
+    set_diagnostic(trace, {.code = kOtherDevices,
                            .severity = Severity::kWarning,
                            .count = static_cast<int64_t>(with_memory.size()) - 1,
                            .explanation = explanation});

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <string>
 #include <type_traits>
@@ -176,7 +177,22 @@ Result<void> check_ranks(const std::vector<const JoinInput*>& ranks) {
                 "of a run, or one memory snapshot and one trace of the profiler.",
                 ranks[i]->name);
         }
-        if (i == 0 || ranks[i - 1]->trace.run().rank != run.rank) continue;
+        if (i == 0) continue;
+        const Run before = ranks[i - 1]->trace.run();
+        const double apart_ns = std::abs(static_cast<double>(run.start_unix_ns) -
+                                         static_cast<double>(before.start_unix_ns));
+        if (apart_ns > static_cast<double>(kMostNanosecondsApart)) {
+            return models::fail(
+                "{} and {} began more than 52 days apart: name the traces of one run.",
+                ranks[i - 1]->name, ranks[i]->name);
+        }
+        if (before.world_size != run.world_size) {
+            return models::fail(
+                "{} is of a run of {} ranks and {} of one of {}: name the traces "
+                "of one run.",
+                ranks[i - 1]->name, before.world_size, ranks[i]->name, run.world_size);
+        }
+        if (before.rank != run.rank) continue;
         return models::fail(
             "{} and {} are both of rank {}: name one trace of each rank. A trace has its rank if "
             "torch.distributed was initialized before the profiler started.",

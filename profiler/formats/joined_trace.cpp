@@ -106,7 +106,8 @@ private:
             const Frame frame = memory_.frames[Id<Frame>(i)];
             joined_.frames.append({.function = text_of(frame.function),
                                    .file = text_of(frame.file),
-                                   .line = frame.line});
+                                   .line = frame.line,
+                                   .code = text_of(frame.code)});
         }
         first_stack_ = joined_.stacks.size();
         for (std::size_t i = 0; i < memory_.stacks.size(); ++i) {

@@ -1,5 +1,6 @@
 #include "profiler/formats/json_values.h"
 
+#include <fmt/format.h>
 #include <simdjson.h>
 
 #include <bit>
@@ -18,7 +19,7 @@ public:
         if (json_.capacity() < json_.size() + simdjson::SIMDJSON_PADDING) {
             json_.reserve(json_.size() + simdjson::SIMDJSON_PADDING);
         }
-        ondemand::parser parser;  // stops at 1024 levels, so the recursion below is bounded
+        ondemand::parser parser;
         ondemand::document document = parser.iterate(json_);
         ondemand::value root = document.get_value();
         const PlainValue value = fold(root);
@@ -37,6 +38,7 @@ private:
     };
     using Items = std::vector<PlainValue>;
     static constexpr std::size_t kBatch = 1000;  // as in pickles
+    static constexpr int kMostLevels = 1000;     // of the recursion; simdjson has no limit here
     static constexpr std::size_t kBetweenChecks = std::size_t{1} << 18;
 
     [[noreturn]] static void stop(std::string text) { throw Problem{std::move(text)}; }
@@ -45,6 +47,7 @@ private:
     PlainValue fold(ondemand::value value) {
         at_ = static_cast<std::size_t>(value.raw_json_token().data() - json_.data());
         check_memory();
+        if (level_ >= kMostLevels) stop(fmt::format("values lie more than {} deep", kMostLevels));
         switch (ondemand::json_type(value.type())) {
             case ondemand::json_type::object:
                 return fold_object(value.get_object());
@@ -65,11 +68,13 @@ private:
     PlainValue fold_object(ondemand::object object) {
         PlainValue container{ValueKind::kDict};
         Items items;
+        ++level_;
         for (auto field : object) {
             items.push_back(text_of(field.unescaped_key()));
             items.push_back(fold(field.value()));
             if (items.size() >= 2 * kBatch) put(items, container);
         }
+        --level_;
         put(items, container);
         return container;
     }
@@ -77,10 +82,12 @@ private:
     PlainValue fold_array(ondemand::array array) {
         PlainValue container{ValueKind::kList};
         Items items;
+        ++level_;
         for (auto element : array) {
             items.push_back(fold(element.value()));
             if (items.size() >= kBatch) put(items, container);
         }
+        --level_;
         put(items, container);
         return container;
     }
@@ -118,6 +125,7 @@ private:
     ValueFold& fold_;
     std::size_t at_ = 0;  // of the value that is being read
     std::size_t next_check_ = 0;
+    int level_ = 0;  // of containers around it
 };
 
 }  // namespace

@@ -54,7 +54,8 @@ bool JsonWindows::refill() {
         end_ -= at_ - 1;
         at_ = 1;
     }
-    const std::size_t wanted = end_ + kWindowBytes + kPaddingBytes;
+    // Behind the last event comes a bracket, and behind that what simdjson may read.
+    const std::size_t wanted = end_ + kWindowBytes + 1 + kPaddingBytes;
     if (buffer_.size() < wanted) buffer_.resize(wanted);
     const auto got = bytes_.read(buffer_.data() + end_, kWindowBytes);
     if (!got) throw Problem{got.error()};

@@ -134,7 +134,7 @@ private:
 /// Files of the profiler number the events of all devices together. Where each device has numbers
 /// of its own, those of the phases are of the first.
 bool has_numbers_of_phases(const Trace& trace, const Allocation& block) {
-    return !trace.ops.empty() || block.device == first_device(trace);
+    return !trace.ops.empty() || block.device == profiled_device(trace);
 }
 
 }  // namespace
@@ -150,7 +150,8 @@ void infer_categories(Trace& trace) {
         trace.storages.set<&Storage::category>(block.storage, category);
         ++inferred;
     }
-    add_diagnostic(trace, {.code = kInferredCategories,
+    // In place of the note on the device that was chosen before.
+    set_diagnostic(trace, {.code = kInferredCategories,
                            .count = inferred,
                            .explanation = "The file records no categories. Those of these "
                                           "blocks are inferred from the phases in which they were "

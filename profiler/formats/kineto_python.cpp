@@ -129,7 +129,8 @@ public:
             modules_[i] = has_parent ? modules_[parent] : Id<ModulePath>();
             stacks_[i] = depths[i] < kMostFrames ? stacks.push(outer, name) : outer;
             if (trace.text(name).starts_with(kModulePrefix)) {
-                modules_[i] = modules.child(modules_[i], name);
+                // A path holds that of its parent, so its depth has a limit, too.
+                if (depths[i] < kMostFrames) modules_[i] = modules.child(modules_[i], name);
             } else {
                 has_functions_ = true;
             }

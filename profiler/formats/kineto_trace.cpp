@@ -7,6 +7,7 @@
 #include "profiler/formats/kineto_ops.h"
 #include "profiler/formats/kineto_python.h"
 #include "profiler/formats/kineto_steps.h"
+#include "profiler/formats/shift_times.h"
 #include "profiler/trace/text.h"
 
 #include <simdjson.h>
@@ -20,8 +21,6 @@ namespace {
 
 using kineto::KinetoEvents;
 using models::Result;
-
-constexpr int64_t kMostNanoseconds = int64_t{1} << 52;  // 52 days
 
 /// Calls `visit` with the time of every event but Python functions, which begin long before.
 template <typename Visit>
@@ -173,7 +172,7 @@ Result<Trace> read_profiler_trace(const std::filesystem::path& path, const ReadO
             path.string());
     }
     const auto [first_ns, last_ns] = clock_of(*events);
-    if (last_ns - first_ns > kMostNanoseconds) {
+    if (last_ns - first_ns > kMostNanosecondsApart) {
         return models::fail(
             "{} has events {} days apart, so a time in it is wrong; export it again.",
             path.string(), (last_ns - first_ns) / (int64_t{86'400} * 1'000'000'000));

@@ -53,29 +53,18 @@ int64_t device_number(const Trace& trace, Id<Device> device) {
     return std::clamp<int64_t>(number, 0, 1023);
 }
 
-bool is_host(const Trace& trace, Id<Device> device) {
-    return device.valid() && trace.text(trace.devices.get<&Device::name>(device)) == "cpu";
-}
-
 Category category_of(const Trace& trace, const Allocation& allocation) {
     if (!allocation.storage.valid()) return Category::kUnknown;
     return trace.storages.get<&Storage::category>(allocation.storage);
 }
 
-Id<Device> first_device(const Trace& trace) {
-    for (std::size_t i = 0; i < trace.devices.size(); ++i) {
-        if (!is_host(trace, Id<Device>(i))) return Id<Device>(i);
-    }
-    return trace.devices.empty() ? Id<Device>() : Id<Device>(0);
-}
-
 int64_t num_start_events(const Trace& trace) {
-    return num_start_events(trace, first_device(trace));
+    return num_start_events(trace, profiled_device(trace));
 }
 
 int64_t num_start_events(const Trace& trace, Id<Device> device) {
     std::string code(kStartState);
-    if (device.valid() && device != first_device(trace)) {
+    if (device.valid() && device != profiled_device(trace)) {
         code = fmt::format("{}{}", kStartStateOf,
                            trace.text(trace.devices.get<&Device::name>(device)));
     }

@@ -25,15 +25,11 @@ int64_t event_at(std::span<const MemoryAction> actions, int64_t time_ns);
 
 /// The number in "cuda:1"; 0 if there is none.
 int64_t device_number(const Trace& trace, Id<Device> device);
-bool is_host(const Trace& trace, Id<Device> device);
 
 /// The category of an allocation's storage.
 Category category_of(const Trace& trace, const Allocation& allocation);
 
-/// The device that figures are of: the first that is no host, else the first; none without devices.
-Id<Device> first_device(const Trace& trace);
-
-/// Number of events that rebuild what was there before the recording (kStartState), of the first
+/// Number of events that rebuild what was there before the recording (kStartState), of the profiled
 /// device or of another one.
 int64_t num_start_events(const Trace& trace);
 int64_t num_start_events(const Trace& trace, Id<Device> device);

@@ -30,14 +30,6 @@ int timeline_category(Category category) {
     }
 }
 
-/// The first device that is not the host; else the first.
-Id<Device> main_device(const Trace& trace) {
-    for (std::size_t i = 0; i < trace.devices.size(); ++i) {
-        if (!is_host(trace, Id<Device>(i))) return Id<Device>(i);
-    }
-    return trace.devices.empty() ? Id<Device>() : Id<Device>(0);
-}
-
 }  // namespace
 
 models::Result<void> write_memory_timeline(const Trace& trace, const std::filesystem::path& path) {
@@ -53,7 +45,7 @@ models::Result<void> write_memory_timeline(const Trace& trace, const std::filesy
     const int64_t first_event = num_start_events(trace);
     file->write("[");
     JsonList list(*file);
-    for (const MemoryAction& action : memory_actions(trace, main_device(trace))) {
+    for (const MemoryAction& action : memory_actions(trace, profiled_device(trace))) {
         if (action.kind == MemoryAction::kSegment) continue;
         const Allocation block = trace.allocations[Id<Allocation>(action.row)];
         const int category = timeline_category(category_of(trace, block));

@@ -15,8 +15,9 @@
 /// The dictionary has `segments` (what the allocator holds, with its blocks), `device_traces` (the
 /// events of each device, oldest first; the oldest are lost when torch's buffer was full),
 /// `allocator_settings` and `external_annotations` (ranges of the profiler). Allocations, and the
-/// blocks that are in use at the end, keep their call stacks, up to the 256 innermost frames. The
-/// stacks of other events, compile contexts and pinned host memory are skipped.
+/// blocks that are in use at the end, keep their call stacks, up to the 256 innermost frames; the
+/// user's metadata and the compile context are the outermost. The stacks of other events and pinned
+/// host memory are skipped.
 ///
 /// A pickle is read in steps of a few hundred KiB: memory is that of the events (RecordedEvent),
 /// and most_memory_bytes (plain_values.h) limits it. A file that this machine's memory could not

@@ -10,6 +10,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <queue>
 #include <string>
 #include <tuple>
 #include <unordered_map>
@@ -383,18 +384,17 @@ std::vector<RecordedAnnotation> annotations_of(const Trace& trace) {
                          .device = device,
                          .time_us = std::max<int64_t>(time_ns, 0) / 1000});
     };
-    std::vector<MarkedRange> open;  // the innermost last
+    const auto ends_later = [](const MarkedRange& a, const MarkedRange& b) {
+        return a.end_ns > b.end_ns;
+    };
+    std::priority_queue<MarkedRange, std::vector<MarkedRange>, decltype(ends_later)> open;
     const auto close = [&](int64_t until_ns) {
-        while (!open.empty() && open.back().end_ns <= until_ns) {
-            add(open.back(), false);
-            open.pop_back();
-        }
+        for (; !open.empty() && open.top().end_ns <= until_ns; open.pop()) add(open.top(), false);
     };
     for (const MarkedRange& range : marked_ranges(trace)) {
         close(range.start_ns);
         add(range, true);
-        open.push_back(range);
-        std::ranges::sort(open, std::greater(), &MarkedRange::end_ns);
+        open.push(range);
     }
     close(INT64_MAX);
     return marks;

@@ -46,4 +46,30 @@ void add_diagnostic(Trace& trace, const NewDiagnostic& diagnostic) {
                               .explanation = trace.strings.intern(diagnostic.explanation)});
 }
 
+void set_diagnostic(Trace& trace, const NewDiagnostic& diagnostic) {
+    for (std::size_t i = 0; i < trace.diagnostics.size(); ++i) {
+        const Id<Diagnostic> row(i);
+        if (trace.text(trace.diagnostics.get<&Diagnostic::code>(row)) != diagnostic.code) continue;
+        trace.diagnostics.set<&Diagnostic::severity>(row, diagnostic.severity);
+        trace.diagnostics.set<&Diagnostic::count>(row, diagnostic.count);
+        trace.diagnostics.set<&Diagnostic::explanation>(
+            row, trace.strings.intern(diagnostic.explanation));
+        return;
+    }
+    add_diagnostic(trace, diagnostic);
+}
+
+bool is_host(const Trace& trace, Id<Device> device) {
+    if (!device.valid()) return false;
+    const std::string_view name = trace.text(trace.devices.get<&Device::name>(device));
+    return name == "cpu" || name.starts_with("cpu of rank ");
+}
+
+Id<Device> profiled_device(const Trace& trace) {
+    for (std::size_t i = 0; i < trace.devices.size(); ++i) {
+        if (!is_host(trace, Id<Device>(i))) return Id<Device>(i);
+    }
+    return trace.devices.empty() ? Id<Device>() : Id<Device>(std::size_t{0});
+}
+
 }  // namespace profiler

@@ -636,5 +636,13 @@ inline constexpr std::string_view kStepDoesNotFit = "does_not_fit";
 
 /// Appends a row to `diagnostics`, or nothing when the count is 0.
 void add_diagnostic(Trace& trace, const NewDiagnostic& diagnostic);
+/// The same, in place of the row with this code if there is one.
+void set_diagnostic(Trace& trace, const NewDiagnostic& diagnostic);
+
+/// "cpu", or "cpu of rank 1" in a trace of joined ranks.
+bool is_host(const Trace& trace, Id<Device> device);
+/// The device whose memory is analysed: the first one that is not the host, else the first. None
+/// when the trace names no devices; then all allocations belong to one device.
+Id<Device> profiled_device(const Trace& trace);
 
 }  // namespace profiler

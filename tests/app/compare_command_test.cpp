@@ -227,4 +227,19 @@ TEST(CompareCommand, ShowsThePeakOfEachPhase) {
                 HasSubstr("No file has phases"));
 }
 
+TEST(CompareCommand, ASnapshotWithoutHistoryHasNoPeakToCheck) {
+    const TemporaryFolder folder;
+    Recorder recorder({});
+    run_random(recorder, {.num_steps = 40});
+    profiler::AllocatorRecording recording = recorder.recording(0);
+    recording.events.clear();
+    const std::string end = folder / "end.pickle";
+    std::ofstream(end, std::ios::binary) << snapshot_bytes(recording);
+    const std::string same = folder / "same.pickle";
+    std::filesystem::copy_file(end, same);
+    const Ran ran = run({"compare", end, same, "--fail-if-peak-grows", "1%"});
+    EXPECT_EQ(ran.exit_code, 1);
+    EXPECT_THAT(ran.err, HasSubstr("shows one moment only"));
+}
+
 }  // namespace

@@ -92,7 +92,7 @@ void a_click_on_a_tensor_selects_it(ImGuiTestContext* c) {
 }
 
 void a_program_is_shown_by_its_lines(ImGuiTestContext* c) {
-    open(c, {"program"});
+    open(c, {"programs/train"});
     IM_CHECK(view().tree == profiler::FlameTree::kModules);
     const int64_t peak_bytes = view().root().bytes[0];
     c->ItemClick("//###flame/###stacks");

@@ -158,7 +158,7 @@ void a_recipe_that_is_not_open_says_what_to_do(ImGuiTestContext* c) {
 }
 
 void shows_the_layers_of_a_program(ImGuiTestContext* c) {
-    show(c, {"program"});
+    show(c, {"programs/train"});
     IM_CHECK_EQ(view().num_layers, int64_t{6});
     IM_CHECK_EQ(view().layers.first, int64_t{3});
     IM_CHECK_GT(static_cast<int>(view().columns.size()), 8);

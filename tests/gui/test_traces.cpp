@@ -160,7 +160,8 @@ void write_test_traces(const std::filesystem::path& folder) {
     write_sweep(folder / "sweeps", "tempo", {495 * kMiB, 1.02});
     Trace program = make_synthetic_trace({.num_allocations = 5'000, .num_layers = 6});
     describe_program(program);
-    write(program, folder / "program.tscope");
+    std::filesystem::create_directories(folder / "programs");
+    write(program, folder / "programs" / "train.tscope");
 }
 
 }  // namespace tests

@@ -71,6 +71,16 @@ TEST(DamagedSnapshot, AWideDictionaryThatIsRepeatedCostsNothing) {
     EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(20));
 }
 
+TEST(DamagedSnapshot, DeeplyNestedJsonIsRefused) {
+    for (const std::string level : {"[", R"({"a":)"}) {
+        std::string json = R"({"segments": )";
+        for (int i = 0; i < 300'000; ++i) json += level;
+        const auto snapshot = parse_pytorch_snapshot(json, "s.json");
+        ASSERT_FALSE(snapshot);
+        EXPECT_THAT(snapshot.error().message, HasSubstr("values lie more than 1000 deep"));
+    }
+}
+
 TEST(DamagedSnapshot, EveryErrorSaysWhatToDo) {
     const std::string whole = sound_bytes();
     for (const std::string& bytes : {whole.substr(0, whole.size() / 2), std::string("\x80\x02N."),

@@ -2,6 +2,7 @@
 #include "profiler/formats/joined_ranks.h"
 
 #include "profiler/formats/chrome_writer.h"
+#include "profiler/formats/shift_times.h"
 #include "profiler/formats/trace_formats.h"
 #include "tests/profiler/trace/temporary_folder.h"
 #include "tests/support/synthetic_trace.h"
@@ -75,6 +76,7 @@ TEST(JoinRanks, HoldsTheOpsKernelsAndBlocksOfEachOnOneClock) {
               (std::multiset<std::string>{"cuda:0 of rank 0", "cuda:1 of rank 1"}));
     EXPECT_EQ(joined->ops.size(), zero.ops.size() + one.ops.size());
     EXPECT_EQ(joined->allocations.size(), zero.allocations.size() + one.allocations.size());
+    EXPECT_EQ(joined->kernels.size(), zero.kernels.size() + one.kernels.size());
     EXPECT_EQ(joined->module_paths.size(), zero.module_paths.size());
     EXPECT_EQ(joined->steps.size(), zero.steps.size());
     EXPECT_EQ(ops_of(*joined, 0, zero.ops.size()), ops_of(zero, 0, zero.ops.size()));
@@ -87,11 +89,37 @@ TEST(JoinRanks, HoldsTheOpsKernelsAndBlocksOfEachOnOneClock) {
     EXPECT_GE(joined->ops.get<&Op::start_ns>(Id<Op>(zero.ops.size())), 0);
 }
 
+/// The host of each rank is none of the GPUs that figures are of.
+TEST(JoinRanks, KnowsTheHostsOfItsRanks) {
+    std::vector<Trace> ranks;
+    for (const int64_t rank : {0, 1}) {
+        Trace trace = rank_trace(rank, 0);
+        trace.devices.append({.name = trace.strings.intern("cpu")});
+        ranks.push_back(std::move(trace));
+    }
+    const auto joined = join_ranks(std::vector<JoinInput>{{ranks[0], "zero"}, {ranks[1], "one"}});
+    ASSERT_TRUE(joined.has_value()) << joined.error().message;
+    std::vector<bool> hosts;
+    for (std::size_t i = 0; i < joined->devices.size(); ++i) {
+        hosts.push_back(is_host(*joined, Id<Device>(i)));
+    }
+    EXPECT_EQ(hosts, (std::vector<bool>{false, true, false, true}));
+}
+
 TEST(JoinRanks, RefusesTwoTracesOfOneRankAndOtherFiles) {
     const Trace zero = rank_trace(0, 0);
     const auto twice = join_ranks(std::vector<JoinInput>{{zero, "a.json"}, {zero, "b.json"}});
     ASSERT_FALSE(twice.has_value());
     EXPECT_THAT(twice.error().message, HasSubstr("a.json and b.json are both of rank 0"));
+    const Trace later = rank_trace(1, kMostNanosecondsApart + 1'000'000);
+    const auto apart = join_ranks(std::vector<JoinInput>{{zero, "a.json"}, {later, "b.json"}});
+    ASSERT_FALSE(apart.has_value());
+    EXPECT_THAT(apart.error().message, HasSubstr("began more than 52 days apart"));
+    Trace wider = rank_trace(1, 0);
+    wider.runs.set<&profiler::Run::world_size>(Id<profiler::Run>(0), 64);
+    const auto mixed = join_ranks(std::vector<JoinInput>{{zero, "a.json"}, {wider, "b.json"}});
+    ASSERT_FALSE(mixed.has_value());
+    EXPECT_THAT(mixed.error().message, HasSubstr("of a run of 2 ranks and b.json of one of 64"));
     const Trace capture = tests::make_synthetic_trace({.num_allocations = 100});
     const auto other = join_ranks(std::vector<JoinInput>{{capture, "c.tscope"}, {zero, "b.json"}});
     ASSERT_FALSE(other.has_value());

@@ -280,6 +280,36 @@ TEST(ProfilerTrace, ReadsEventsAcrossTheWindows) {
     EXPECT_EQ(trace.ops.get<&Op::start_ns>(Id<Op>(kEvents - 1)), int64_t{kEvents - 1} * 2000);
 }
 
+/// The second event ends where the first window does, a byte before, or a byte behind.
+TEST(ProfilerTrace, ReadsAnEventAtTheEdgeOfAWindow) {
+    const std::string event =
+        R"({"ph":"X","cat":"cpu_op","name":"a","pid":1,"tid":1,"ts":1,"dur":1})";
+    constexpr std::size_t kWindow = std::size_t{4} << 20;
+    for (const std::size_t end : {kWindow - 1, kWindow, kWindow + 1}) {
+        const std::string begin = "[" + event + ",";
+        const std::string gap(end - begin.size() - event.size(), ' ');
+        const auto trace = read(begin + gap + event + "," + event + "]");
+        ASSERT_TRUE(trace) << trace.error().message;
+        EXPECT_EQ(trace->ops.size(), 3u);
+    }
+}
+
+/// The path of a module holds those around it, so memory would grow with the square of the depth.
+TEST(ProfilerTrace, LimitsTheDepthOfModules) {
+    constexpr int kDepth = 2'000;
+    std::string events;
+    for (int i = 0; i < kDepth; ++i) {
+        events += fmt::format(R"({{"ph":"X","cat":"python_function","name":"nn.Module: M_{}",)"
+                              R"("pid":1,"tid":1,"ts":{},"dur":{}}},)",
+                              i, i, 2 * (kDepth - i) + 10);
+    }
+    events += fmt::format(
+        R"({{"ph":"X","cat":"cpu_op","name":"a","pid":1,"tid":1,"ts":{},"dur":1}})", kDepth);
+    const Trace trace = trace_of_events(events);
+    EXPECT_EQ(trace.ops.size(), 1u);
+    EXPECT_LE(trace.module_paths.size(), 256u);
+}
+
 TEST(ProfilerTrace, MendsControlCharactersAndBadUtf8) {
     const Trace trace = trace_of_events(
         "{\"ph\":\"X\",\"cat\":\"cpu_op\",\"name\":\"a\tb\xff"
