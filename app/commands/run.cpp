@@ -184,6 +184,28 @@ Result<std::optional<ProgramTarget>> target_of(const std::string& gpu) {
     return std::optional(std::move(*target));
 }
 
+struct Recorded {
+    ProgramResult result;
+    std::optional<ProgramTarget> target;  // none: the devices of this machine
+};
+
+/// Runs the program on the virtual GPU `gpu`; if that is empty, on the devices of this machine.
+Result<Recorded> run_on(const std::string& gpu, ProgramRun& run, const Output& output) {
+    run.output_is_ours = output.json();
+    auto target = target_of(gpu);
+    if (!target) return tl::unexpected(target.error());
+    if (*target) run.card = (*target)->card();
+    auto result = run_program(run);
+    if (!result) return tl::unexpected(result.error());
+    return Recorded{std::move(*result), std::move(*target)};
+}
+
+/// Gives the steps of a trace their modelled times. The sentence says if that failed.
+void add_times(const ProgramTarget& target, const std::string& file, std::string& sentence) {
+    const auto ok = target.model_times(file);
+    if (!ok) sentence += " It has no times: " + ok.error().message;
+}
+
 /// A trace of each rank, into a folder.
 Outcome record_ranks(RunOptions& options, const std::string& gpu, Output& output) {
     ProgramRun& run = options.run;
@@ -192,25 +214,18 @@ Outcome record_ranks(RunOptions& options, const std::string& gpu, Output& output
         return wrong_usage(ok.error());
     }
     run.folder = fs::absolute(options.output).string();
-    run.output_is_ours = output.json();
-    const auto target = target_of(gpu);
-    if (!target) return failed(target.error());
-    if (*target) run.card = (*target)->card();
-    auto result = run_program(run);
-    if (!result) return failed(result.error());
-    for (RankResult& rank : result->ranks) {
-        if (*target && rank.file.ends_with(".tscope")) {
-            const auto ok = (*target)->model_times(rank.file);
-            if (!ok) rank.sentence += " It has no times: " + ok.error().message;
-        }
+    auto recorded = run_on(gpu, run, output);
+    if (!recorded) return failed(recorded.error());
+    auto& [result, target] = *recorded;
+    for (RankResult& rank : result.ranks) {
+        if (target && rank.file.ends_with(".tscope")) add_times(*target, rank.file, rank.sentence);
         if (!rank.is_complete) print_error(fmt::format("rank {}: {}", rank.rank, rank.sentence));
     }
-    print_error(result->sentence);
-    if (output.json()) output.document(document_of_ranks(*result));
-    return static_cast<ExitCode>(result->exit_code);
+    print_error(result.sentence);
+    if (output.json()) output.document(document_of_ranks(result));
+    return static_cast<ExitCode>(result.exit_code);
 }
 
-/// On the virtual GPU `gpu`, or where that is empty on the devices of this machine.
 Outcome record(RunOptions& options, const std::string& gpu, Output& output) {
     ProgramRun& run = options.run;
     if (run.world_size > 0 || names_folder(options.output)) {
@@ -221,20 +236,14 @@ Outcome record(RunOptions& options, const std::string& gpu, Output& output) {
         return wrong_usage(ok.error());
     }
     run.file = fs::absolute(options.output).string();
-    run.output_is_ours = output.json();
-    const auto target = target_of(gpu);
-    if (!target) return failed(target.error());
-    if (*target) run.card = (*target)->card();
-    auto result = run_program(run);
-    if (!result) return failed(result.error());
-    if (*target && result->file == run.file) {
-        const auto ok = (*target)->model_times(run.file);
-        if (!ok) result->sentence += " It has no times: " + ok.error().message;
-    }
-    for (const std::string& sentence : result->applied_sentences) print_error(sentence);
-    print_error(result->sentence);
-    if (output.json()) output.document(document_of(*result));
-    return static_cast<ExitCode>(result->exit_code);
+    auto recorded = run_on(gpu, run, output);
+    if (!recorded) return failed(recorded.error());
+    auto& [result, target] = *recorded;
+    if (target && result.file == run.file) add_times(*target, run.file, result.sentence);
+    for (const std::string& sentence : result.applied_sentences) print_error(sentence);
+    print_error(result.sentence);
+    if (output.json()) output.document(document_of(result));
+    return static_cast<ExitCode>(result.exit_code);
 }
 
 Outcome run_command(RunOptions& options, Output& output) {

@@ -56,16 +56,6 @@ void exchange_start_states(Trace& trace, std::string_view from, std::string_view
     set_code(other, std::string(kStartState));
 }
 
-template <typename Row>
-void number_by_time(const std::vector<MemoryAction>& actions, Table<Row>& rows) {
-    for (std::size_t i = 0; i < rows.size(); ++i) {
-        const Id<Row> row(i);
-        const Row range = rows[row];
-        rows.template set<&Row::first_event>(row, event_at(actions, range.start_ns));
-        rows.template set<&Row::last_event>(row, event_at(actions, range.end_ns));
-    }
-}
-
 }  // namespace
 
 models::Result<void> choose_device(Trace& trace, std::string_view name) {

@@ -1,6 +1,7 @@
 #include "profiler/formats/joined_ranks.h"
 
 #include "profiler/formats/shift_times.h"
+#include "profiler/trace/schema.h"
 #include "profiler/trace/units.h"
 
 #include <fmt/format.h>
@@ -17,13 +18,6 @@ namespace profiler {
 namespace {
 
 using models::Result;
-
-template <typename T>
-struct IsId : std::false_type {};
-template <typename Row>
-struct IsId<Id<Row>> : std::true_type {
-    using RowType = Row;
-};
 
 /// "cuda:1" becomes "cuda:1 of rank 1", for the rows from `first` on.
 template <typename Row>
@@ -83,7 +77,7 @@ private:
 
     template <typename Value>
     void map(Value& value) {
-        if constexpr (IsId<Value>::value) {
+        if constexpr (schema::is_id<Value>) {
             if (value.valid()) value = mapped(value);
         }
     }

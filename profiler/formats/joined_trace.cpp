@@ -171,17 +171,8 @@ private:
     void number_phases() {
         const Id<Device> device = memory_.devices.empty() ? Id<Device>() : Id<Device>(0);
         const auto actions = memory_actions(memory_, device);
-        const auto number = [&]<typename Row>(Table<Row>& rows) {
-            for (std::size_t i = 0; i < rows.size(); ++i) {
-                const Id<Row> row(i);
-                rows.template set<&Row::first_event>(
-                    row, event_at(actions, rows.template get<&Row::start_ns>(row)));
-                rows.template set<&Row::last_event>(
-                    row, event_at(actions, rows.template get<&Row::end_ns>(row)));
-            }
-        };
-        number(joined_.steps);
-        number(joined_.phases);
+        number_by_time(actions, joined_.steps);
+        number_by_time(actions, joined_.phases);
     }
 
     void add_run() {

@@ -23,6 +23,17 @@ std::vector<MemoryAction> memory_actions(const Trace& trace, Id<Device> device);
 /// The number of the first action at a time or later; behind the last action, one more than its.
 int64_t event_at(std::span<const MemoryAction> actions, int64_t time_ns);
 
+/// Gives ranges of time, such as steps, the numbers of the first and the last action in them.
+template <typename Row>
+void number_by_time(std::span<const MemoryAction> actions, Table<Row>& ranges) {
+    for (std::size_t i = 0; i < ranges.size(); ++i) {
+        const Id<Row> id(i);
+        const Row range = ranges[id];
+        ranges.template set<&Row::first_event>(id, event_at(actions, range.start_ns));
+        ranges.template set<&Row::last_event>(id, event_at(actions, range.end_ns));
+    }
+}
+
 /// The number in "cuda:1"; 0 if there is none.
 int64_t device_number(const Trace& trace, Id<Device> device);
 

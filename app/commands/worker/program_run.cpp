@@ -35,8 +35,8 @@ using models::Result;
 
 constexpr int64_t kNoRank = -1;
 
-/// What each recorded process wrote last, by its rank. Under kNoRank that of a run into one file;
-/// else that some process imported torch; else nothing.
+/// The last entry of each recorded process, by its rank. A run into one file has one entry, under
+/// kNoRank. In a run of ranks, kNoRank holds the entry of a process that imported torch, if any.
 std::map<int64_t, nlohmann::json> last_status(const fs::path& file) {
     std::map<int64_t, nlohmann::json> last;
     std::ifstream lines(file);

@@ -27,7 +27,7 @@ struct ProgramRun {
     bool stops = false;           // the program ends after the recorded steps
     bool output_is_ours = false;  // the program's standard output goes to standard error
     std::string log;              // a file that takes all output of the program; empty: none
-    /// Ranks that the program believes in, of which `ranks` run, each alone (docs/many_gpus.md).
+    /// Number of ranks that the program is told. `ranks` of them run, alone (docs/many_gpus.md).
     /// 0: the processes that the program starts.
     int64_t world_size = 0;
     std::vector<int64_t> ranks;  // empty: representative ones

@@ -1,11 +1,11 @@
 #include "app/prediction/predictor.h"
 
 #include "app/user/workload_jobs.h"
+#include "tests/app/prediction/fake_worker_test.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <cstdlib>
 #include <string>
 #include <vector>
 
@@ -15,17 +15,8 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-class PredictorTest : public testing::Test {
+class PredictorTest : public FakeWorkerTest {
 protected:
-    void SetUp() override {
-        setenv("TEMPOSCOPE_WORKER", TEMPOSCOPE_FAKE_WORKER_PATH, 1);
-        setenv("TEMPOSCOPE_VIRTUAL_GPU_FOLDER", TEMPOSCOPE_BINARY_DIR "/virtual_gpu", 1);
-    }
-    void TearDown() override {
-        unsetenv("TEMPOSCOPE_WORKER");
-        unsetenv("TEMPOSCOPE_VIRTUAL_GPU_FOLDER");
-    }
-
     /// Without kept traces, so that only rows are known.
     static PlanQuestion question(std::vector<std::string> recipes) {
         return {.workload = make_workload({.model = "bert-base", .layers = 1}).value(),

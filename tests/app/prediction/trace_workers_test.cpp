@@ -2,6 +2,7 @@
 
 #include "app/prediction/virtual_cards.h"
 #include "app/user/workload_jobs.h"
+#include "tests/app/prediction/fake_worker_test.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -17,17 +18,8 @@ namespace {
 
 using testing::HasSubstr;
 
-class TraceWorkersTest : public testing::Test {
+class TraceWorkersTest : public FakeWorkerTest {
 protected:
-    void SetUp() override {
-        setenv("TEMPOSCOPE_WORKER", TEMPOSCOPE_FAKE_WORKER_PATH, 1);
-        setenv("TEMPOSCOPE_VIRTUAL_GPU_FOLDER", TEMPOSCOPE_BINARY_DIR "/virtual_gpu", 1);
-    }
-    void TearDown() override {
-        unsetenv("TEMPOSCOPE_WORKER");
-        unsetenv("TEMPOSCOPE_VIRTUAL_GPU_FOLDER");
-    }
-
     models::Result<std::shared_ptr<const profiler::Trace>> trace() {
         return workers_.source()({workload_});
     }
