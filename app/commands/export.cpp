@@ -52,7 +52,9 @@ void warn_if_empty(const ExportOptions& options, CsvTable table, std::string_vie
 
 models::Result<void> write_table(const ExportOptions& options, const profiler::Trace& trace) {
     const CsvTable table = csv_table(options.table);
-    const std::string csv = to_csv(trace, table);
+    const auto device = options.device.empty() ? profiler::Id<profiler::Device>()
+                                               : profiler::profiled_device(trace);
+    const std::string csv = to_csv(trace, table, device);
     auto written = profiler::write_file(options.output, csv);
     if (written) warn_if_empty(options, table, csv);
     return written;
@@ -139,7 +141,10 @@ Outcome run_export(const ExportOptions& options, Output& output) {
     if (!written) return failed(written.error());
     output.document(
         {{"files", options.files}, {"format", options.format}, {"output", options.output}});
-    output.line("wrote " + options.output);
+    // Into a pipe or a device, the export itself is what is read.
+    if (std::filesystem::is_regular_file(options.output, ignored)) {
+        output.line("wrote " + options.output);
+    }
     return ExitCode::kOk;
 }
 

@@ -12,6 +12,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
 #include <memory>
 
 namespace app {
@@ -45,12 +46,18 @@ models::Result<PeaksOfTrace> find_peaks(const Trace& trace, const std::string& g
     return peaks_of_trace(trace, data->gpus, *found);
 }
 
+bool counts_movement(const Trace& trace) {
+    const auto is_counted = [](int64_t count) { return count > 0; };
+    return std::ranges::any_of(trace.ops.column<&Op::flop>(), is_counted) ||
+           std::ranges::any_of(trace.ops.column<&Op::elements_read>(), is_counted) ||
+           std::ranges::any_of(trace.ops.column<&Op::elements_written>(), is_counted);
+}
+
 std::string why_empty(const MovementDocument& document) {
     const std::string& file = document.named.file;
-    if (document.named.trace->ops.empty()) {
+    if (!counts_movement(*document.named.trace)) {
         return fmt::format(
-            "{} records no ops, so nothing is known of what they move: name a capture or a "
-            "predicted step.",
+            "{} does not say what its ops read and write: name a capture or a predicted step.",
             file);
     }
     if (document.scope == MovementScope::kAll) {

@@ -260,7 +260,7 @@ float column_width(const CompareView& view, const CellPair& pair) {
     for (const auto& row : table.rows) width = std::max(width, text_width(row[pair.value]));
     if (pair.value == 0) {  // swatch, bold letters, A or B
         const bool has_planned = std::any_of(view.columns.begin(), view.columns.end(),
-                                             [](const auto& column) { return column.is_planned; });
+                                             [](const auto& side) { return side.is_planned; });
         width += em(2.8F) + (has_planned ? text_width("predicted") : 0);
     }
     return std::ceil(width + (pair.change ? change_width() : 0));

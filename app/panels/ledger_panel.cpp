@@ -357,8 +357,8 @@ void draw_table(Frame& frame) {
     read_sort_order(frame);
     frame.state.columns.clear();
     for (size_t i = 0; i < kColumns.size(); ++i) {
-        const ImGuiTableColumnFlags flags = ImGui::TableGetColumnFlags(static_cast<int>(i));
-        if (flags & ImGuiTableColumnFlags_IsEnabled) {
+        const ImGuiTableColumnFlags state = ImGui::TableGetColumnFlags(static_cast<int>(i));
+        if (state & ImGuiTableColumnFlags_IsEnabled) {
             frame.state.columns.push_back(kColumns[i].column);
         }
     }

@@ -10,8 +10,9 @@
 namespace profiler {
 namespace {
 
-/// Events that a reader made up to show what was there when the recording began.
-int64_t count_start_events(const Trace& trace) {
+/// Events before this number were made up by a reader, to show what was there when the recording
+/// began.
+int64_t first_recorded_event(const Trace& trace) {
     for (std::size_t i = 0; i < trace.diagnostics.size(); ++i) {
         const Diagnostic note = trace.diagnostics[Id<Diagnostic>(i)];
         if (trace.text(note.code) == kStartState) return note.count;
@@ -49,9 +50,11 @@ int64_t count_segments(std::vector<AllocatorEvent> events) {
 }  // namespace
 
 AllocatorCounts count_allocator_rows(const Trace& trace) {
-    AllocatorCounts counts{.events = -count_start_events(trace)};
+    AllocatorCounts counts;
+    const int64_t first_event = first_recorded_event(trace);
     const Id<Device> profiled = profiled_device(trace);
     const auto device = trace.allocations.column<&Allocation::device>();
+    const auto alloc_event = trace.allocations.column<&Allocation::alloc_event>();
     const auto free_requested = trace.allocations.column<&Allocation::free_requested_event>();
     const auto free_completed = trace.allocations.column<&Allocation::free_completed_event>();
     for (std::size_t i = 0; i < device.size(); ++i) {
@@ -59,15 +62,17 @@ AllocatorCounts count_allocator_rows(const Trace& trace) {
         ++counts.allocations;
         const bool is_completed = free_completed[i] >= 0;
         const bool is_one_event = is_completed && free_completed[i] == free_requested[i];
-        counts.events += 1 + (free_requested[i] >= 0) + (is_completed && !is_one_event);
+        counts.events += (alloc_event[i] >= first_event) + (free_requested[i] >= first_event) +
+                         (is_completed && !is_one_event);
         counts.live_blocks += !is_completed;
     }
     std::vector<AllocatorEvent> events;
     for (std::size_t i = 0; i < trace.allocator_events.size(); ++i) {
         const AllocatorEvent event = trace.allocator_events[Id<AllocatorEvent>(i)];
-        if (is_on(profiled, event.device)) events.push_back(event);
+        if (!is_on(profiled, event.device)) continue;
+        if (event.address >= 0) events.push_back(event);  // -1: only their sum is known
+        counts.events += event.event >= first_event;
     }
-    counts.events += static_cast<int64_t>(events.size());
     counts.segments = count_segments(std::move(events));
     return counts;
 }

@@ -35,6 +35,7 @@ struct ComparisonColumn {
     int64_t step_limit_bytes = -1;  // the memory that the captured step had; -1: not known
     std::optional<PhaseKind> peak_phase;  // none: outside a phase, or no captured step
     int64_t saved_bytes = 0;              // the ledger's total: from forward to backward
+    bool knows_saved = true;              // false: of a file that does not say what is saved
     CategoryBytes peak_by_category{};
     int64_t step_time_ns = 0;  // median of recorded steps
     int64_t fastest_step_ns = 0;

@@ -22,6 +22,7 @@ void take_step(ComparisonColumn& column, const NamedTrace& named) {
     if (peak.phase.valid()) column.peak_phase = trace.phases.get<&Phase::kind>(peak.phase);
     column.out_of_memory = why_out_of_memory(trace);
     column.is_cut_off = has_note(trace, kRanOutOfMemory);
+    column.knows_saved = records_saves(trace);
     column.saved_bytes = column.is_cut_off ? 0 : report->ledger.total_bytes;
     column.steps = static_cast<int64_t>(trace.steps.size()) - (column.is_cut_off ? 1 : 0);
     std::vector<int64_t>& times_ns = column.step_times_ns;

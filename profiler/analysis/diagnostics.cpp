@@ -34,7 +34,7 @@ void add_missing_steps(const Trace& trace, std::vector<DiagnosticItem>& items) {
 }
 
 void add_unattributed(const Trace& trace, std::vector<DiagnosticItem>& items) {
-    if (trace.steps.empty()) return;
+    if (trace.steps.empty() || trace.ops.empty()) return;
     const auto first_event = trace.steps.column<&Step::first_event>();
     const int64_t start = *std::min_element(first_event.begin(), first_event.end());
     const auto alloc_event = trace.allocations.column<&Allocation::alloc_event>();

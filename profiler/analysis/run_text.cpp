@@ -110,6 +110,10 @@ bool has_inferred_categories(const Trace& trace) {
     return false;
 }
 
+bool records_saves(const Trace& trace) {
+    return trace.run().source != Source::kImported || !trace.saves.empty();
+}
+
 std::string describe_source(const Trace& trace) {
     const Run run = trace.run();
     const std::string_view device = trace.text(run.device_name);

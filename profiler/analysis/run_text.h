@@ -36,6 +36,8 @@ bool has_inferred_categories(const Trace& trace);
 inline constexpr std::string_view kClassesInferred =
     "The file has no classes: they are inferred from the phases in which blocks were allocated and "
     "freed.";
+/// Whether the trace says what autograd saved. Files of other tools do not.
+bool records_saves(const Trace& trace);
 /// "measured on the CPU (AMD EPYC), 2 threads, torch 2.11.0, limited to 16.0 GiB";
 /// "imported (NVIDIA H100), rank 0 of 2, classes inferred".
 std::string describe_source(const Trace& trace);

@@ -1,5 +1,6 @@
 #include "profiler/formats/chosen_device.h"
 
+#include "profiler/formats/import_notes.h"
 #include "profiler/formats/kineto_steps.h"
 #include "profiler/formats/memory_actions.h"
 #include "profiler/trace/imported.h"
@@ -7,7 +8,6 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <set>
 #include <string>
 #include <type_traits>
 #include <utility>
@@ -15,8 +15,6 @@
 
 namespace profiler {
 namespace {
-
-constexpr std::string_view kOtherDevices = "other_devices";
 
 std::string_view name_of(const Trace& trace, Id<Device> device) {
     return trace.text(trace.devices.get<&Device::name>(device));
@@ -86,22 +84,6 @@ models::Result<void> choose_device(Trace& trace, std::string_view name) {
     if (trace.ops.empty() && !trace.phases.empty()) kineto::infer_categories(trace);
     note_other_devices(trace);
     return {};
-}
-
-void note_other_devices(Trace& trace) {
-    std::set<int32_t> with_memory;
-    for (const Id<Device> device : trace.allocations.column<&Allocation::device>()) {
-        if (device.valid() && !is_host(trace, device)) with_memory.insert(device.value);
-    }
-    if (with_memory.size() < 2) return;
-    const std::string explanation = fmt::format(
-        "The file holds the memory of {} devices. Figures and pictures are of {}; name another one "
-        "as the device of a command to see it.",
-        with_memory.size(), name_of(trace, profiled_device(trace)));
-    set_diagnostic(trace, {.code = kOtherDevices,
-                           .severity = Severity::kWarning,
-                           .count = static_cast<int64_t>(with_memory.size()) - 1,
-                           .explanation = explanation});
 }
 
 }  // namespace profiler

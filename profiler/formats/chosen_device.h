@@ -14,7 +14,4 @@ namespace profiler {
 /// Errors: the trace "has no GPU 'cuda:7', only cuda:0, cuda:1".
 models::Result<void> choose_device(Trace& trace, std::string_view name);
 
-/// Notes that there are other devices with memory, and how to choose one.
-void note_other_devices(Trace& trace);
-
 }  // namespace profiler

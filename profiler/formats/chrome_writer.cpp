@@ -1,6 +1,7 @@
 #include "profiler/formats/chrome_writer.h"
 
 #include "profiler/formats/json_text.h"
+#include "profiler/formats/kineto_event.h"
 #include "profiler/formats/marked_ranges.h"
 #include "profiler/formats/memory_actions.h"
 
@@ -21,7 +22,7 @@ constexpr int64_t kModulesTrack = 1'000'002;
 constexpr int64_t kAnnotationsTrack = 1'000'003;
 constexpr int64_t kNoOpTrack = 1'000'004;  // of what no op allocated; a reader looks for ops around
 constexpr int64_t kFirstThread = 1'000'010;
-constexpr int kMostFrames = 256;
+constexpr std::size_t kMostFrames = 256;  // of one call stack
 
 /// Nanoseconds as microseconds with three decimals.
 struct Microseconds {
@@ -42,10 +43,94 @@ struct fmt::formatter<profiler::Microseconds> : fmt::formatter<int64_t> {
 namespace profiler {
 namespace {
 
+/// The call stacks of a trace, as the arguments of the events of their allocations:
+///
+///     "Call stack": "a.py(12): f;b.py(3): g",       the innermost frame first, as in 2021
+///     "Call stack id": 7,                           of a frame that was written before
+///
+/// Viewers show the texts. Where all of them together would be long, each frame is written once.
+class CallStacks {
+public:
+    CallStacks(const Trace& trace, JsonList& list) : trace_(trace), list_(list) {
+        constexpr std::size_t kMostTextBytes = std::size_t{64} << 20;
+        std::vector<std::size_t> bytes(trace.stacks.size());
+        for (std::size_t i = 0; i < bytes.size(); ++i) {
+            const Stack stack = trace.stacks[Id<Stack>(i)];
+            const bool has_outer = stack.parent.valid() && stack.parent.index() < i;
+            bytes[i] = (has_outer ? bytes[stack.parent.index()] : 0) + frame_text(stack).size();
+        }
+        std::size_t all = 0;
+        for (const Id<Stack> stack : trace.allocations.column<&Allocation::stack>()) {
+            if (stack.valid() && all <= kMostTextBytes) all += bytes[stack.index()];
+        }
+        has_texts_ = all <= kMostTextBytes;
+    }
+
+    /// The argument, made once for each stack.
+    const std::string& argument(Id<Stack> stack) {
+        std::string& made = made_[stack.value];
+        if (made.empty()) made = has_texts_ ? text(stack) : number(stack);
+        return made;
+    }
+
+private:
+    std::string frame_text(const Stack& stack) const {
+        if (!stack.frame.valid()) return {};
+        const Frame frame = trace_.frames[stack.frame];
+        return fmt::format("{}({}): {}", trace_.text(frame.file), frame.line,
+                           trace_.text(frame.function));
+    }
+
+    /// Of a stack and of those around it, the innermost first.
+    std::vector<Id<Stack>> chain_of(Id<Stack> id) const {
+        std::vector<Id<Stack>> chain;
+        for (; id.valid() && chain.size() < kMostFrames; id = trace_.stacks[id].parent) {
+            chain.push_back(id);
+        }
+        return chain;
+    }
+
+    std::string text(Id<Stack> id) const {
+        std::string text;
+        for (const Id<Stack> stack : chain_of(id)) {
+            const std::string frame = frame_text(trace_.stacks[stack]);
+            if (!text.empty() && !frame.empty()) text += ';';
+            text += frame;
+        }
+        return fmt::format(R"("Call stack": {}, )", json_text(text));
+    }
+
+    std::string number(Id<Stack> id) {
+        const auto chain = chain_of(id);
+        int64_t parent = -1;
+        for (auto stack = chain.rbegin(); stack != chain.rend(); ++stack) {
+            if (written_.insert(stack->value).second) {
+                list_.add(R"({{"ph": "M", "name": "{}", "pid": {}, "tid": {}, "args": )"
+                          R"({{"Call stack id": {}, "Parent stack id": {}, "name": {}}}}})",
+                          kineto::kStackFrameName, kHostProcess, kNoOpTrack, stack->value, parent,
+                          json_text(frame_text(trace_.stacks[*stack])));
+            }
+            parent = stack->value;
+        }
+        return fmt::format(R"("Call stack id": {}, )", id.value);
+    }
+
+    const Trace& trace_;
+    JsonList& list_;
+    bool has_texts_ = true;
+    std::unordered_map<int32_t, std::string> made_;  // by row of `stack`
+    std::unordered_set<int32_t> written_;
+};
+
 class ChromeWriter {
 public:
     ChromeWriter(const Trace& trace, OutputFile& file)
-        : trace_(trace), file_(file), list_(file), texts_(trace) {}
+        : trace_(trace),
+          file_(file),
+          list_(file),
+          texts_(trace),
+          call_stacks_(trace, list_),
+          device_numbers_(device_numbers(trace)) {}
 
     void write() {
         const Run run = trace_.run();
@@ -77,7 +162,8 @@ private:
     }
 
     int64_t process_of(Id<Device> device) const {
-        return is_host(trace_, device) ? kHostProcess : device_number(trace_, device);
+        if (!device.valid()) return 0;
+        return is_host(trace_, device) ? kHostProcess : device_numbers_[device.index()];
     }
 
     static int64_t track_of(Id<Thread> thread) { return kFirstThread + thread.value; }
@@ -88,7 +174,7 @@ private:
             if (!device.valid() || is_host(trace_, device)) continue;
             properties +=
                 fmt::format("{}{{\"id\": {}, \"name\": {}, \"totalGlobalMem\": {}}}",
-                            properties.empty() ? "" : ", ", device_number(trace_, device),
+                            properties.empty() ? "" : ", ", process_of(device),
                             json_text(trace_.text(run.device_name)),
                             std::max<int64_t>(trace_.devices.get<&Device::total_bytes>(device), 0));
         }
@@ -351,9 +437,7 @@ private:
         const int64_t track = op.valid() ? track_of(trace_.ops.get<&Op::thread>(op)) : kNoOpTrack;
         more_.clear();
         if (block.address > 0) more_ = fmt::format(R"("Addr": {}, )", block.address);
-        if (!is_free && block.stack.valid()) {
-            more_ += fmt::format(R"("Call stack": {}, )", call_stack(block.stack));
-        }
+        if (!is_free && block.stack.valid()) more_ += call_stacks_.argument(block.stack);
         list_.add(
             R"({{"ph": "i", "s": "t", "cat": "cpu_instant_event", "name": "[memory]", "pid": {}, )"
             R"("tid": {}, "ts": {}, "args": {{"Total Reserved": {}, "Total Allocated": {}, )"
@@ -365,30 +449,13 @@ private:
                   name_of(category), process_of(device), Microseconds{time_ns}, of_category);
     }
 
-    /// "a.py(12): f;b.py(3): g", the innermost frame first, as the profiler of 2021 wrote it.
-    const std::string& call_stack(Id<Stack> id) {
-        std::string& made = call_stacks_[id.value];
-        if (!made.empty()) return made;
-        std::string text;
-        for (int depth = 0; id.valid() && depth < kMostFrames; ++depth) {
-            const Stack stack = trace_.stacks[id];
-            if (stack.frame.valid()) {
-                const Frame frame = trace_.frames[stack.frame];
-                text +=
-                    fmt::format("{}{}({}): {}", text.empty() ? "" : ";", trace_.text(frame.file),
-                                frame.line, trace_.text(frame.function));
-            }
-            id = stack.parent;
-        }
-        return made = json_text(text);
-    }
-
     const Trace& trace_;
     OutputFile& file_;
     JsonList list_;
     JsonTexts texts_;
-    std::unordered_map<int32_t, std::string> call_stacks_;  // as JSON, by row of `stack`
-    std::unordered_map<int64_t, std::size_t> call_of_;      // by correlation id
+    CallStacks call_stacks_;
+    std::vector<int64_t> device_numbers_;
+    std::unordered_map<int64_t, std::size_t> call_of_;  // by correlation id
     int64_t num_arrows_ = 0;
     std::string sequence_, more_;
 };

@@ -1,6 +1,7 @@
 #include "profiler/formats/joined_ranks.h"
 
 #include "profiler/formats/shift_times.h"
+#include "profiler/trace/imported.h"
 #include "profiler/trace/schema.h"
 #include "profiler/trace/units.h"
 
@@ -27,6 +28,29 @@ void name_after_rank(Trace& trace, Table<Row>& rows, std::size_t first, int64_t 
         const std::string_view name = trace.text(rows.template get<&Row::name>(id));
         rows.template set<&Row::name>(
             id, trace.strings.intern(fmt::format("{} of rank {}", name, rank)));
+    }
+}
+
+/// The start of a device that is not analysed has its name in its code.
+std::string code_in_joined(std::string_view code, std::string_view device, int64_t rank) {
+    if (code == kStartState) return fmt::format("{}{}", kStartStateOf, device);
+    return fmt::format("{} of rank {}", code, rank);
+}
+
+/// Appends what is wrong with a rank to the notes of the joined trace.
+void add_notes(const Trace& from, Trace& joined) {
+    const int64_t rank = from.run().rank;
+    const Id<Device> device = profiled_device(from);
+    const std::string name =
+        fmt::format("{} of rank {}",
+                    device.valid() ? from.text(from.devices.get<&Device::name>(device)) : "", rank);
+    for (std::size_t i = 0; i < from.diagnostics.size(); ++i) {
+        const Diagnostic note = from.diagnostics[Id<Diagnostic>(i)];
+        add_diagnostic(
+            joined, {.code = code_in_joined(from.text(note.code), name, rank),
+                     .severity = note.severity,
+                     .count = note.count,
+                     .explanation = fmt::format("Rank {}: {}", rank, from.text(note.explanation))});
     }
 }
 
@@ -171,6 +195,12 @@ Result<void> check_ranks(const std::vector<const JoinInput*>& ranks) {
                 "of a run, or one memory snapshot and one trace of the profiler.",
                 ranks[i]->name);
         }
+        const bool is_beyond = run.world_size > 1 && run.rank >= run.world_size;  // 1: not said
+        if (run.rank < 0 || is_beyond) {
+            return models::fail(
+                "{} says that it is of rank {} of {}, which cannot be: export it again.",
+                ranks[i]->name, run.rank, run.world_size);
+        }
         if (i == 0) continue;
         const Run before = ranks[i - 1]->trace.run();
         const double apart_ns = std::abs(static_cast<double>(run.start_unix_ns) -
@@ -226,6 +256,7 @@ Result<Trace> join_ranks(std::span<const JoinInput> inputs) {
         const OpTimes range = op_times(other);
         earliest_ns = std::min(earliest_ns, range.first_ns);
         RankRows(joined, other, other.run().rank).add();
+        add_notes(other, joined);
         note_times(other.run().rank, range, first, joined);
     }
     const auto num_ranks = std::ssize(ranks);

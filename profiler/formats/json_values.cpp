@@ -13,9 +13,11 @@ namespace ondemand = simdjson::ondemand;
 
 class JsonFolder {
 public:
-    JsonFolder(std::string& json, ValueFold& fold) : json_(json), fold_(fold) {}
+    JsonFolder(std::string& json, ValueFold& fold, const std::function<bool(double)>& progress)
+        : json_(json), fold_(fold), progress_(progress) {}
 
     models::Result<PlainValue> run() try {
+        if (json_.size() >= simdjson::SIMDJSON_MAXSIZE_BYTES) stop("it is longer than 4 GiB");
         if (json_.capacity() < json_.size() + simdjson::SIMDJSON_PADDING) {
             json_.reserve(json_.size() + simdjson::SIMDJSON_PADDING);
         }
@@ -46,7 +48,7 @@ private:
     /// simdjson throws what is wrong with the text.
     PlainValue fold(ondemand::value value) {
         at_ = static_cast<std::size_t>(value.raw_json_token().data() - json_.data());
-        check_memory();
+        check_in();
         if (level_ >= kMostLevels) stop(fmt::format("values lie more than {} deep", kMostLevels));
         switch (ondemand::json_type(value.type())) {
             case ondemand::json_type::object:
@@ -112,10 +114,12 @@ private:
         return {.kind = ValueKind::kReal, .payload = std::bit_cast<int64_t>(number.as_double())};
     }
 
-    void check_memory() {
+    void check_in() {
         if (at_ < next_check_) return;
         next_check_ = at_ + kBetweenChecks;
-        fold_.advance(static_cast<double>(at_) / static_cast<double>(json_.size()));
+        const double share = static_cast<double>(at_) / static_cast<double>(json_.size());
+        if (progress_ && !progress_(share)) stop("it is read no further");
+        fold_.advance(share);
         if (fold_.memory_bytes() > most_memory_bytes(json_.size())) {
             stop("it needs more than three times its size in memory, which no snapshot does");
         }
@@ -123,6 +127,7 @@ private:
 
     std::string& json_;
     ValueFold& fold_;
+    const std::function<bool(double)>& progress_;
     std::size_t at_ = 0;  // of the value that is being read
     std::size_t next_check_ = 0;
     int level_ = 0;  // of containers around it
@@ -130,8 +135,9 @@ private:
 
 }  // namespace
 
-models::Result<PlainValue> fold_json(std::string& json, ValueFold& fold) {
-    return JsonFolder(json, fold).run();
+models::Result<PlainValue> fold_json(std::string& json, ValueFold& fold,
+                                     const std::function<bool(double)>& progress) {
+    return JsonFolder(json, fold, progress).run();
 }
 
 }  // namespace profiler

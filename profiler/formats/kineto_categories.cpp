@@ -38,25 +38,29 @@ private:
     std::vector<int64_t> ends_;
 };
 
-Id<Op> outermost(const Trace& trace, Id<Op> op) {
-    while (op.valid()) {
-        const Id<Op> parent = trace.ops.get<&Op::parent>(op);
-        if (!parent.valid()) break;
-        op = parent;
-    }
-    return op;
-}
-
 /// Outermost calls that copied from the host: what they allocated came from outside.
-std::unordered_set<int32_t> calls_that_load(const Trace& trace) {
-    std::unordered_set<int32_t> calls;
-    for (std::size_t i = 0; i < trace.memcpys.size(); ++i) {
-        const Memcpy copy = trace.memcpys[Id<Memcpy>(i)];
-        if (!copy.op.valid() || trace.text(copy.kind) != "host_to_device") continue;
-        calls.insert(outermost(trace, copy.op).value);
+class LoadingCalls {
+public:
+    explicit LoadingCalls(const Trace& trace) {
+        const auto parents = trace.ops.column<&Op::parent>();
+        for (std::size_t i = 0; i < parents.size(); ++i) {  // parents come before their children
+            outermost_.push_back(parents[i].valid() ? outermost_[parents[i].index()] : Id<Op>(i));
+        }
+        for (std::size_t i = 0; i < trace.memcpys.size(); ++i) {
+            const Memcpy copy = trace.memcpys[Id<Memcpy>(i)];
+            if (!copy.op.valid() || trace.text(copy.kind) != "host_to_device") continue;
+            loading_.insert(outermost_[copy.op.index()].value);
+        }
     }
-    return calls;
-}
+    /// Whether an op lies in such a call.
+    bool hold(Id<Op> op) const {
+        return op.valid() && loading_.contains(outermost_[op.index()].value);
+    }
+
+private:
+    std::vector<Id<Op>> outermost_;  // of each op
+    std::unordered_set<int32_t> loading_;
+};
 
 /// Times in which gradients are dropped.
 std::vector<std::pair<int64_t, int64_t>> zero_grad_times(const Trace& trace) {
@@ -75,7 +79,7 @@ public:
     Inference(const Trace& trace, int64_t num_start_events)
         : trace_(trace),
           phases_(trace),
-          loading_(calls_that_load(trace)),
+          loading_(trace),
           zero_grads_(zero_grad_times(trace)),
           num_start_events_(num_start_events) {}
 
@@ -119,14 +123,13 @@ private:
 
     Category of_forward(const Allocation& block, int32_t born, int32_t freed) const {
         if (is_backward_of(born, freed)) return Category::kActivation;
-        const Id<Op> call = outermost(trace_, block.op);
-        if (call.valid() && loading_.contains(call.value)) return Category::kInput;
+        if (loading_.hold(block.op)) return Category::kInput;
         return Category::kUnknown;
     }
 
     const Trace& trace_;
     PhaseIndex phases_;
-    std::unordered_set<int32_t> loading_;
+    LoadingCalls loading_;
     std::vector<std::pair<int64_t, int64_t>> zero_grads_;
     int64_t num_start_events_;
 };

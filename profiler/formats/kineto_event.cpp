@@ -102,6 +102,8 @@ constexpr Argument kArguments[]{
     {"Bytes", [](ondemand::value& v,
                  Event& e) { e.has_changed_bytes = parse_integer(token_of(v), e.changed_bytes); }},
     {"Call stack", [](ondemand::value& v, Event& e) { e.call_stack = text_of(v); }},
+    {"Call stack id", read_integer<&Event::stack_id>},
+    {"Parent stack id", read_integer<&Event::parent_stack_id>},
     {"name", [](ondemand::value& v, Event& e) { e.metadata_name = text_of(v); }},
 };
 

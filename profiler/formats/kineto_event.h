@@ -8,6 +8,9 @@
 
 namespace profiler::kineto {
 
+/// The metadata that Temposcope writes for a frame of call stacks.
+inline constexpr std::string_view kStackFrameName = "stack_frame";
+
 /// One event of the file: the fields that any dialect uses. Texts live until the next event.
 struct Event {
     std::string_view name, category, process, thread, call_stack, metadata_name;
@@ -17,6 +20,7 @@ struct Event {
     int64_t id = -1;
     int64_t external_id = -1, correlation = -1, stream = -1, device = -1;
     int64_t sequence = -1, forward_thread = 0;
+    int64_t stack_id = -1, parent_stack_id = -1;
     std::array<int64_t, 3> grid{}, block{};
     int64_t registers_per_thread = 0, shared_memory_bytes = 0, copied_bytes = 0;
     int64_t address = -1, changed_bytes = 0, allocated_bytes = -1, reserved_bytes = -1;

@@ -108,8 +108,8 @@ public:
     std::size_t memory_bytes() const {
         const auto size_of = [](const auto& rows) { return rows.size() * sizeof(rows[0]); };
         return size_of(events_.spans) + size_of(events_.work) + size_of(events_.memory) +
-               size_of(events_.backward_flows) + size_of(events_.launch_flows) +
-               size_of(events_.threads) + text_bytes_;
+               size_of(events_.stack_frames) + size_of(events_.backward_flows) +
+               size_of(events_.launch_flows) + size_of(events_.threads) + text_bytes_;
     }
 
 private:
@@ -175,9 +175,12 @@ private:
     void add_instant(const Event& event) {
         const bool is_out_of_memory = event.name == "[OutOfMemory]";
         if (!event.has_time || (!is_out_of_memory && event.name != "[memory]")) return;
-        if (!event.has_changed_bytes) return;
         constexpr int64_t kMostBytes = int64_t{1} << 50;
-        if (event.changed_bytes > kMostBytes || event.changed_bytes < -kMostBytes) return;
+        if (!event.has_changed_bytes || event.changed_bytes > kMostBytes ||
+            event.changed_bytes < -kMostBytes) {
+            ++events_.unknown_events;
+            return;
+        }
         const auto within = [](int64_t bytes) { return bytes > kMostBytes ? -1 : bytes; };
         events_.memory.push_back({.time_ns = event.time_ns,
                                   .thread = thread_of(event),
@@ -187,8 +190,8 @@ private:
                                   .address = event.address,
                                   .size_bytes = event.changed_bytes,
                                   .allocated_bytes = within(event.allocated_bytes),
-                                  .reserved_bytes = within(event.reserved_bytes)});
-        if (!event.call_stack.empty()) events_.memory.back().call_stack = intern(event.call_stack);
+                                  .reserved_bytes = within(event.reserved_bytes),
+                                  .call_stack = stack_of(event)});
     }
 
     void add_flow(const Event& event) {
@@ -200,9 +203,20 @@ private:
     }
 
     void add_metadata(const Event& event) {
+        if (event.name == kStackFrameName) {
+            events_.stack_frames.push_back({.id = event.stack_id,
+                                            .parent = event.parent_stack_id,
+                                            .name = intern(event.metadata_name)});
+        }
         if (event.name != "thread_name" || event.metadata_name.empty()) return;
         const int32_t thread = thread_of(event);
         events_.threads[static_cast<std::size_t>(thread)].name = valid(event.metadata_name);
+    }
+
+    StackOfEvent stack_of(const Event& event) {
+        StackOfEvent stack{.id = event.stack_id};
+        if (!event.call_stack.empty()) stack.text = intern(event.call_stack);
+        return stack;
     }
 
     StringId intern(std::string_view text) {

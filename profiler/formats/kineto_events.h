@@ -22,6 +22,19 @@ namespace profiler::kineto {
 
 enum class SpanKind : uint8_t { kOp, kAnnotation, kPython, kApi };
 
+/// The call stack of an event, as the file has it.
+struct StackOfEvent {
+    StringId text;    // 2021, and Temposcope: "a.py(12): f;b.py(3): g", the innermost first
+    int64_t id = -1;  // Temposcope, where the texts would be long: that of its innermost frame
+};
+
+/// A frame of call stacks: Temposcope writes it before the first event that refers to it.
+struct StackFrameEvent {
+    int64_t id = -1;
+    int64_t parent = -1;  // of the caller's frame
+    StringId name;        // "a.py(12): f"
+};
+
 /// Something that a thread of the host did: an op, a range of the user, a Python function, a call
 /// of the CUDA API.
 struct HostSpan {
@@ -34,7 +47,7 @@ struct HostSpan {
     int64_t correlation = -1;  // of a call of the API
     int64_t sequence = -1;     // autograd's number: a backward op has that of its forward op
     bool is_backward = false;  // "Fwd thread id" is not 0
-    StringId call_stack;       // 2021: "a.py(12): f;b.py(3): g", the innermost first
+    StringId call_stack;       // 2021: the text of a StackOfEvent
 };
 
 enum class WorkKind : uint8_t { kKernel, kMemcpy, kMemset };
@@ -67,7 +80,7 @@ struct MemoryChangeEvent {
     int64_t size_bytes = 0;        // negative: a free
     int64_t allocated_bytes = -1;  // after it; -1: 2021 did not write it
     int64_t reserved_bytes = -1;
-    StringId call_stack;  // of an allocation that Temposcope wrote: as of a HostSpan
+    StackOfEvent call_stack;  // of an allocation that Temposcope wrote
 };
 
 /// One end of an arrow from a launch to its kernel, or from a forward op to its backward op.
@@ -88,6 +101,7 @@ struct KinetoEvents {
     std::vector<HostSpan> spans;
     std::vector<DeviceWork> work;
     std::vector<MemoryChangeEvent> memory;
+    std::vector<StackFrameEvent> stack_frames;
     std::vector<FlowEnd> backward_flows;
     std::vector<FlowEnd> launch_flows;  // kernels of files without correlation ids
     std::vector<ThreadName> threads;

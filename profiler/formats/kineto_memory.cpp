@@ -157,7 +157,8 @@ void MemoryRows::apply(DeviceState& device, const MemoryChangeEvent& change) {
         const Id<Allocation> row =
             add_block(number, change.address, change.size_bytes, time_ns, op);
         device.insert(change.address, {row, change.size_bytes});
-        if (change.call_stack.valid()) call_stacks_.emplace_back(row, change.call_stack);
+        const auto& [text, id] = change.call_stack;
+        if (text.valid() || id >= 0) call_stacks_.emplace_back(row, change.call_stack);
     } else if (const auto block = device.take(change.address, -change.size_bytes);
                block.row.valid()) {
         const int64_t event = next_event(time_ns);
@@ -170,7 +171,7 @@ void MemoryRows::apply(DeviceState& device, const MemoryChangeEvent& change) {
     }
     if (change.size_bytes < 0) add_reserved(device, number, change.reserved_bytes, time_ns);
     device.allocated_bytes += change.size_bytes;
-    without_address_ += change.address < 0 ? 1 : 0;
+    without_address_ += change.size_bytes < 0 && change.address < 0;
     without_total_ += change.allocated_bytes < 0 ? 1 : 0;
     if (change.allocated_bytes >= 0 && change.allocated_bytes != device.allocated_bytes) {
         ++mismatches_;

@@ -24,7 +24,7 @@ public:
     int64_t event_at(int64_t time_ns) const;
 
     /// The call stacks of the allocations whose event has one.
-    const std::vector<std::pair<Id<Allocation>, StringId>>& call_stacks() const {
+    const std::vector<std::pair<Id<Allocation>, StackOfEvent>>& call_stacks() const {
         return call_stacks_;
     }
 
@@ -44,7 +44,7 @@ private:
     OpRows& ops_;
     Trace& trace_;
     std::vector<int64_t> times_;  // by event number
-    std::vector<std::pair<Id<Allocation>, StringId>> call_stacks_;
+    std::vector<std::pair<Id<Allocation>, StackOfEvent>> call_stacks_;
     int64_t mismatches_ = 0;  // events whose total differs from the running sum
     int64_t replaced_ = 0;
     int64_t without_address_ = 0;

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <charconv>
 #include <map>
+#include <unordered_map>
 
 namespace profiler::kineto {
 namespace {
@@ -193,38 +194,61 @@ Id<Stack> stack_of_text(std::string_view text, StackTable& stacks, StringTable& 
     return stack;
 }
 
-/// The stacks that stand in the file as texts, each made once.
-class StackTexts {
+/// The stacks that stand in the file, as texts or frame by frame, each made once.
+class FileStacks {
 public:
-    StackTexts(StackTable& stacks, Trace& trace) : stacks_(stacks), trace_(trace) {}
+    FileStacks(const KinetoEvents& events, StackTable& stacks, Trace& trace)
+        : stacks_(stacks), trace_(trace) {
+        for (const StackFrameEvent& frame : events.stack_frames) {
+            const auto parent = by_number_.find(frame.parent);
+            const Chain outer = parent == by_number_.end() ? Chain{} : parent->second;
+            if (outer.depth >= kMostFrames) continue;
+            by_number_.try_emplace(frame.id,
+                                   Chain{stacks_.push(outer.stack, frame.name), outer.depth + 1});
+        }
+    }
 
-    Id<Stack> operator[](StringId id) {
-        const auto [stack, is_new] = made_.try_emplace(id.value);
+    Id<Stack> operator[](const StackOfEvent& stack) {
+        const auto found = by_number_.find(stack.id);
+        if (found != by_number_.end()) return found->second.stack;
+        return stack.text.valid() ? of_text(stack.text) : Id<Stack>();
+    }
+
+private:
+    struct Chain {
+        Id<Stack> stack;
+        int depth = 0;
+    };
+
+    Id<Stack> of_text(StringId id) {
+        const auto [stack, is_new] = by_text_.try_emplace(id.value);
         const std::string text(trace_.text(id));
         if (is_new) stack->second = stack_of_text(text, stacks_, trace_.strings);
         return stack->second;
     }
 
-private:
     StackTable& stacks_;
     Trace& trace_;
-    std::map<int32_t, Id<Stack>> made_;
+    std::unordered_map<int64_t, Chain> by_number_;
+    std::map<int32_t, Id<Stack>> by_text_;
 };
 
 void add_stacks_of_ops(const KinetoEvents& events, int64_t start_ns, const OpRows& ops,
-                       StackTexts& texts, Trace& trace) {
+                       FileStacks& stacks, Trace& trace) {
     std::vector<Id<Stack>> stack_of_op(trace.ops.size());
     for (const HostSpan& span : events.spans) {
         if (span.kind != SpanKind::kOp || !span.call_stack.valid()) continue;
         const Id<Op> op = ops.innermost(span.thread, span.start_ns - start_ns);
         if (!op.valid()) continue;
-        stack_of_op[op.index()] = texts[span.call_stack];
+        stack_of_op[op.index()] = stacks[{.text = span.call_stack}];
+    }
+    const auto parents = trace.ops.column<&Op::parent>();
+    for (std::size_t i = 0; i < parents.size(); ++i) {  // parents come before their children
+        const bool inherits = !stack_of_op[i].valid() && parents[i].valid();
+        if (inherits) stack_of_op[i] = stack_of_op[parents[i].index()];
     }
     for (std::size_t i = 0; i < trace.allocations.size(); ++i) {
-        Id<Op> op = trace.allocations.get<&Allocation::op>(Id<Allocation>(i));
-        while (op.valid() && !stack_of_op[op.index()].valid()) {
-            op = trace.ops.get<&Op::parent>(op);
-        }
+        const Id<Op> op = trace.allocations.get<&Allocation::op>(Id<Allocation>(i));
         if (!op.valid()) continue;
         trace.allocations.set<&Allocation::stack>(Id<Allocation>(i), stack_of_op[op.index()]);
     }
@@ -276,17 +300,18 @@ void add_stacks_of_functions(const PythonThreads& threads, Trace& trace) {
 }  // namespace
 
 void add_python(const KinetoEvents& events, int64_t start_ns, OpRows& ops,
-                std::span<const std::pair<Id<Allocation>, StringId>> of_allocations, Trace& trace) {
+                std::span<const std::pair<Id<Allocation>, StackOfEvent>> of_allocations,
+                Trace& trace) {
     StackTable stacks(trace);
-    StackTexts texts(stacks, trace);
-    add_stacks_of_ops(events, start_ns, ops, texts, trace);
+    FileStacks of_file(events, stacks, trace);
+    add_stacks_of_ops(events, start_ns, ops, of_file, trace);
     const PythonThreads threads = python_threads(events, start_ns, ops, stacks, trace);
     if (!threads.empty()) {
         add_modules(threads, trace);
         add_stacks_of_functions(threads, trace);
     }
-    for (const auto& [allocation, text] : of_allocations) {
-        trace.allocations.set<&Allocation::stack>(allocation, texts[text]);
+    for (const auto& [allocation, stack] : of_allocations) {
+        trace.allocations.set<&Allocation::stack>(allocation, of_file[stack]);
     }
 }
 

@@ -17,8 +17,9 @@ namespace profiler::kineto {
 /// A class whose name ends in Layer or Block is numbered by its instances. Others are numbered
 /// within their parent, from the second one on. Ops of backward belong to the module of their
 /// forward op. Files of 2021 have a text with the stack of each op instead, and files that
-/// Temposcope wrote one with that of each allocation, `of_allocations`.
+/// Temposcope wrote have the stack of each allocation, `of_allocations`.
 void add_python(const KinetoEvents& events, int64_t start_ns, OpRows& ops,
-                std::span<const std::pair<Id<Allocation>, StringId>> of_allocations, Trace& trace);
+                std::span<const std::pair<Id<Allocation>, StackOfEvent>> of_allocations,
+                Trace& trace);
 
 }  // namespace profiler::kineto

@@ -168,9 +168,13 @@ void add_steps(Trace& trace, const std::function<int64_t(int64_t time_ns)>& even
     std::stable_sort(known.begin(), known.end(), starts_before);
     if (steps.empty() && !known.empty()) {
         steps.push_back(whole_time(trace, known));
-        add_diagnostic(trace, {.code = "inferred_step",
-                               .explanation = "The trace marks no steps, so all of it is one "
-                                              "step: call profiler.step() after each step."});
+        const std::string_view remedy = trace.ops.empty()
+                                            ? "run each step in record_function(\"ProfilerStep#1\")"
+                                            : "call profiler.step() after each step";
+        add_diagnostic(trace,
+                       {.code = "inferred_step",
+                        .explanation = fmt::format(
+                            "The trace marks no steps, so all of it is one step: {}.", remedy)});
     }
     const auto starts = forward_starts(trace, known);
     std::vector<std::pair<Range, Id<Phase>>> phases;
@@ -201,10 +205,14 @@ void add_steps(Trace& trace, const std::function<int64_t(int64_t time_ns)>& even
         }
     }
     if (!phases.empty() && !is_marked) {
-        add_diagnostic(trace, {.code = "inferred_phases",
-                               .count = static_cast<int64_t>(phases.size()),
-                               .explanation = "Forward, backward and optimizer are inferred from "
-                                              "autograd's calls and the optimizer's ranges."});
+        add_diagnostic(trace,
+                       {.code = "inferred_phases",
+                        .count = static_cast<int64_t>(phases.size()),
+                        .explanation = trace.ops.empty()
+                                           ? "The optimizer's phase is that of its ranges; nothing "
+                                             "says where forward and backward are."
+                                           : "Forward, backward and optimizer are inferred from "
+                                             "autograd's calls and the optimizer's ranges."});
     }
 }
 

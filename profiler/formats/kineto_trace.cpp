@@ -2,6 +2,7 @@
 
 #include "profiler/formats/byte_stream.h"
 #include "profiler/formats/chosen_device.h"
+#include "profiler/formats/import_notes.h"
 #include "profiler/formats/kineto_events.h"
 #include "profiler/formats/kineto_memory.h"
 #include "profiler/formats/kineto_ops.h"
@@ -138,8 +139,8 @@ void add_run(const KinetoEvents& events, int64_t first_ns, Trace& trace) {
 void add_notes(const KinetoEvents& events, Trace& trace) {
     add_diagnostic(trace, {.code = "skipped_events",
                            .count = events.unknown_events,
-                           .explanation = "Events of kinds that Temposcope does not know are "
-                                          "left out."});
+                           .explanation = "Events of kinds that Temposcope does not know, or "
+                                          "without possible values, are left out."});
     add_diagnostic(trace, {.code = "ended_early",
                            .severity = Severity::kWarning,
                            .count = events.ended_early ? 1 : 0,
@@ -187,6 +188,7 @@ Result<Trace> read_profiler_trace(const std::filesystem::path& path, const ReadO
     kineto::infer_categories(trace);
     add_device_properties(*events, trace);
     add_notes(*events, trace);
+    note_allocations_only(trace);
     note_other_devices(trace);
     if (options.progress && !options.progress(1)) {
         return models::fail("Reading {} was cancelled.", path.string());

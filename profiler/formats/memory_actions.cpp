@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <set>
 #include <string>
 #include <string_view>
 #include <tuple>
@@ -42,15 +43,25 @@ int64_t event_at(std::span<const MemoryAction> actions, int64_t time_ns) {
     return actions.empty() ? 0 : actions.back().event + 1;
 }
 
-int64_t device_number(const Trace& trace, Id<Device> device) {
-    if (!device.valid()) return 0;
-    const std::string_view name = trace.text(trace.devices.get<&Device::name>(device));
-    const auto colon = name.find(':');
-    int64_t number = 0;
-    if (colon != std::string_view::npos) {
-        std::from_chars(name.data() + colon + 1, name.data() + name.size(), number);
+std::vector<int64_t> device_numbers(const Trace& trace) {
+    std::vector<int64_t> by_name, by_order;
+    std::set<int64_t> numbers_of_gpus;
+    int64_t num_gpus = 0;
+    for (std::size_t i = 0; i < trace.devices.size(); ++i) {
+        const Id<Device> device(i);
+        const std::string_view name = trace.text(trace.devices.get<&Device::name>(device));
+        const auto colon = name.find(':');
+        int64_t number = 0;
+        if (colon != std::string_view::npos) {
+            std::from_chars(name.data() + colon + 1, name.data() + name.size(), number);
+        }
+        by_name.push_back(std::clamp<int64_t>(number, 0, 1023));
+        by_order.push_back(num_gpus);
+        if (is_host(trace, device)) continue;
+        numbers_of_gpus.insert(by_name.back());
+        ++num_gpus;
     }
-    return std::clamp<int64_t>(number, 0, 1023);
+    return std::ssize(numbers_of_gpus) == num_gpus ? by_name : by_order;
 }
 
 Category category_of(const Trace& trace, const Allocation& allocation) {

@@ -34,8 +34,9 @@ void number_by_time(std::span<const MemoryAction> actions, Table<Row>& ranges) {
     }
 }
 
-/// The number in "cuda:1"; 0 if there is none.
-int64_t device_number(const Trace& trace, Id<Device> device);
+/// The number of each row of `device`: that in "cuda:1", or 0 if there is none. In a trace of
+/// joined ranks each rank may have a "cuda:0"; there GPUs have the numbers of their order.
+std::vector<int64_t> device_numbers(const Trace& trace);
 
 /// The category of an allocation's storage.
 Category category_of(const Trace& trace, const Allocation& allocation);

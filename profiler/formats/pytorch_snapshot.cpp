@@ -49,9 +49,15 @@ Result<PytorchSnapshot> parse_pickle(ByteWindow& window, std::string_view name) 
     return finish_snapshot(fold, root, name);
 }
 
-Result<PytorchSnapshot> parse_json(std::string json, std::string_view name) {
+Result<PytorchSnapshot> parse_json(std::string json, std::string_view name,
+                                   const ReadOptions& options = {}) {
     SnapshotFold fold;
-    const auto root = fold_json(json, fold);
+    bool cancelled = false;
+    const auto root = fold_json(json, fold, [&](double share) {
+        cancelled = options.progress && !options.progress(share);
+        return !cancelled;
+    });
+    if (cancelled) return fail("Reading {} was cancelled.", name);
     return finish_snapshot(fold, root, name);
 }
 
@@ -101,7 +107,9 @@ Result<PytorchSnapshot> read_snapshot(const std::filesystem::path& path,
     if (!looks_like_pickle(*first_bytes)) {
         auto bytes = read_file_bytes(path);
         if (!bytes) return tl::unexpected(bytes.error());
-        if (looks_like_json_snapshot(*bytes)) return parse_json(std::move(*bytes), path.string());
+        if (looks_like_json_snapshot(*bytes)) {
+            return parse_json(std::move(*bytes), path.string(), options);
+        }
         return not_a_snapshot(path.string());
     }
     auto stream = ByteStream::open(path);

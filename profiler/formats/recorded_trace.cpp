@@ -2,6 +2,7 @@
 
 #include "profiler/allocator/start_state.h"
 #include "profiler/formats/chosen_device.h"
+#include "profiler/formats/import_notes.h"
 #include "profiler/formats/kineto_steps.h"
 #include "profiler/formats/memory_actions.h"
 #include "profiler/trace/allocator_rows.h"
@@ -208,11 +209,12 @@ private:
         trace_.allocations.set<&Allocation::stack>(allocation, stacks_.row_of(stack));
     }
 
-    /// A recording that contradicts itself still shows what its events say.
+    /// A recording that contradicts itself still shows what its events say. One without segments
+    /// may be of a program whose segments nobody recorded: then its end says nothing of its start.
     void load_start_state() {
         const auto start = rebuild_start_state(recording_, settings_of(recording_.settings));
         if (!start) {
-            start_problem_ = start.error().message;
+            if (!recording_.segments.empty()) start_problem_ = start.error().message;
             return;
         }
         if (start->segments.empty()) return;
@@ -248,23 +250,6 @@ private:
     int64_t last_ns_ = 0;
     std::string start_problem_;
 };
-
-void add_allocations_only(Trace& trace, bool has_stacks) {
-    const std::string_view contents =
-        has_stacks ? "what the allocator did and the call stacks of its allocations, but no ops, "
-                     "modules or saved tensors"
-                   : "what the allocator did, but no ops, modules, saved tensors or call stacks";
-    const std::string_view remedy =
-        has_stacks ? " Group the peak by line to see which lines of code allocated." : "";
-    const std::string_view consequence =
-        trace.steps.empty() ? "So every block is of class \"unknown\", and the peak is over the "
-                              "whole recording."
-                            : "So blocks get a class only from the phase in which they were "
-                              "allocated.";
-    add_diagnostic(trace, {.code = kAllocationsOnly,
-                           .explanation = fmt::format("The file holds {}. {}{}", contents,
-                                                      consequence, remedy)});
-}
 
 /// Ends are matched with the last start of their name on their device. A range without an end
 /// reaches to the last time, one without a start to the first.
@@ -338,7 +323,7 @@ models::Result<Trace> trace_of(std::vector<AllocatorRecording> devices,
         if (recording == used.front()) device.add_notes();
     }
     if (start_us && !annotations.empty()) add_annotations(annotations, *start_us, trace);
-    add_allocations_only(trace, !used.empty() && used.front()->stacks != nullptr);
+    note_allocations_only(trace);
     note_other_devices(trace);
     return trace;
 }

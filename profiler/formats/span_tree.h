@@ -12,8 +12,8 @@ namespace profiler::kineto {
 ///     |        linear         |    | dropout |
 ///       | t |   | addmm    |         | mul |
 ///
-/// O(n log n) to build, O(log n + depth) to ask. Spans that overlap without nesting, which rounded
-/// times make, count as nested.
+/// O(n log n) to build, O(log n) to ask. Spans that overlap without nesting, which rounded times
+/// make, count as nested.
 class SpanTree {
 public:
     struct Node {
@@ -32,6 +32,7 @@ public:
         for (std::size_t i = 0; i < nodes_.size(); ++i) {
             while (!open.empty() && at(open.back()).end_ns <= nodes_[i].start_ns) open.pop_back();
             nodes_[i].parent = open.empty() ? -1 : open.back();
+            ways_.push_back(way_from(static_cast<int32_t>(i)));
             open.push_back(static_cast<int32_t>(i));
         }
     }
@@ -46,12 +47,38 @@ public:
             std::upper_bound(nodes_.begin(), nodes_.end(), time_ns,
                              [](int64_t time, const Node& node) { return time < node.start_ns; });
         auto node = static_cast<int32_t>(after - nodes_.begin()) - 1;
-        while (node >= 0 && at(node).end_ns < time_ns) node = at(node).parent;
+        while (node >= 0 && at(node).end_ns < time_ns) {
+            const auto [outlasting, jump, length] = way(node);
+            node = jump >= 0 && at(jump).end_ns < time_ns ? jump : outlasting;
+        }
         return node;
     }
 
 private:
+    /// From a span outwards, over spans that end ever later. The jumps make a skew-binary list:
+    /// E. W. Myers, "An applicative random-access stack", 1983.
+    struct Way {
+        int32_t outlasting = -1;  // the innermost span around it that ends later
+        int32_t jump = -1;        // one further out
+        int32_t length = 1;       // spans up to the outermost
+    };
+
+    const Way& way(int32_t node) const { return ways_[static_cast<std::size_t>(node)]; }
+    int32_t length(int32_t node) const { return node < 0 ? 0 : way(node).length; }
+
+    Way way_from(int32_t node) const {
+        int32_t outer = at(node).parent;
+        while (outer >= 0 && at(outer).end_ns <= at(node).end_ns) outer = way(outer).outlasting;
+        if (outer < 0) return {};
+        const int32_t jump = way(outer).jump;
+        const int32_t further = jump < 0 ? -1 : way(jump).jump;
+        const bool is_even = length(outer) - length(jump) == length(jump) - length(further);
+        return {
+            .outlasting = outer, .jump = is_even ? further : outer, .length = length(outer) + 1};
+    }
+
     std::vector<Node> nodes_;
+    std::vector<Way> ways_;  // of each node
 };
 
 }  // namespace profiler::kineto

@@ -352,9 +352,15 @@ RecordedSettings settings_in(const Trace& trace) {
 }  // namespace
 
 std::vector<AllocatorRecording> recordings_of(const Trace& trace) {
+    // A snapshot is of GPUs. The host stands for one only where there is none.
+    const bool has_gpu = !is_host(trace, profiled_device(trace));
     std::vector<Id<Device>> devices;
-    for (std::size_t i = 0; i < trace.devices.size(); ++i) devices.emplace_back(i);
+    for (std::size_t i = 0; i < trace.devices.size(); ++i) {
+        const Id<Device> device(i);
+        if (!has_gpu || !is_host(trace, device)) devices.push_back(device);
+    }
     if (devices.empty()) devices.emplace_back();
+    const std::vector<int64_t> numbers = device_numbers(trace);
     std::vector<AllocatorRecording> made;
     Stacks stacks(trace);
     for (const Id<Device> device : devices) {
@@ -362,7 +368,7 @@ std::vector<AllocatorRecording> recordings_of(const Trace& trace) {
             DeviceRecording(trace, device, first_recorded_event(trace, device)).make(stacks);
         if (recording.events.empty() && recording.segments.empty()) continue;
         const bool maps = recording.settings.expandable_segments;
-        recording.device = device_number(trace, device);
+        recording.device = device.valid() ? numbers[device.index()] : 0;
         recording.settings = settings_in(trace);
         recording.settings.expandable_segments |= maps;
         made.push_back(std::move(recording));
@@ -376,7 +382,7 @@ std::vector<RecordedAnnotation> annotations_of(const Trace& trace) {
     std::vector<RecordedAnnotation> marks;
     const Run run = trace.run();
     if (run.time_basis == TimeBasis::kEventOrder) return marks;
-    const int64_t device = trace.devices.empty() ? 0 : device_number(trace, Id<Device>(0));
+    const int64_t device = trace.devices.empty() ? 0 : device_numbers(trace).front();
     const auto add = [&](const MarkedRange& range, bool is_start) {
         const int64_t time_ns = run.start_unix_ns + (is_start ? range.start_ns : range.end_ns);
         marks.push_back({.name = range.name,

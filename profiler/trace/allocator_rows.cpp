@@ -23,10 +23,14 @@ void add_diagnostics(const AllocatorRowCounts& counts, Trace& trace) {
                            .count = counts.replaced_blocks,
                            .explanation = "Blocks were allocated where another block was still "
                                           "live: its free was not recorded."});
-    add_diagnostic(trace, {.code = "outside_segments",
-                           .severity = Severity::kWarning,
-                           .count = counts.outside_segments,
-                           .explanation = "Blocks lie in no segment that was recorded."});
+    const bool has_segments = !trace.allocator_events.empty();
+    add_diagnostic(trace,
+                   {.code = "outside_segments",
+                    .severity = has_segments ? Severity::kWarning : Severity::kInfo,
+                    .count = counts.outside_segments,
+                    .explanation = has_segments ? "Blocks lie in no segment that was recorded."
+                                                : "No segments were recorded, so what the "
+                                                  "allocator reserved is not known."});
     add_diagnostic(trace,
                    {.code = "unmatched_segments",
                     .severity = Severity::kWarning,

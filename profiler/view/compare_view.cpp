@@ -123,7 +123,7 @@ CompareColumn build_column(const ComparisonColumn& column, std::size_t index) {
     add_peak(column, view);
     view.saved_bytes = column.saved_bytes;
     // A recorded step may save nothing, as one checkpointed layer does.
-    const bool knows_saved = column.steps > 0 || view.saved_bytes > 0;
+    const bool knows_saved = column.knows_saved && (column.steps > 0 || view.saved_bytes > 0);
     view.saved_text = knows_saved ? format_bytes(view.saved_bytes) : "–";
     add_times(column, view);
     add_curve(column, view);

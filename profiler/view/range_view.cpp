@@ -121,8 +121,8 @@ private:
             const Id<ModulePath> id(i);
             const ModulePath module = trace().module_paths[id];
             if (module.layer < 0) continue;
-            layers_.try_emplace(trace().text(module.path), module.layer,
-                                layer_path_of(trace(), id));
+            layers_.try_emplace(trace().text(module.path),
+                                Layer{module.layer, layer_path_of(trace(), id)});
         }
     }
 

@@ -36,7 +36,7 @@ RecipeSwitchRow row_of(const Table& table, const LayerRecipes& from, int64_t num
         const bool is_chosen = (recipes[0] && (*recipes[0]).*table.member == value.value) ||
                                (recipes[1] && (*recipes[1]).*table.member == value.value);
         if (value.is.runs_on == models::RunsOn::kNowhere && !is_chosen) continue;
-        for (const std::size_t side : {0, 1}) {
+        for (std::size_t side = 0; side < 2; ++side) {
             if (recipes[side] && (*recipes[side]).*table.member == value.value) {
                 row.chosen[side] = row.options.size();
             }

@@ -30,10 +30,10 @@ TEST(ExportCommand, WritesEachTableAsCsv) {
     };
     const profiler::Trace trace = make_sample();
     EXPECT_EQ(lines(csv("allocations")), 1 + static_cast<int64_t>(trace.allocations.size()));
-    EXPECT_THAT(
-        csv("allocations"),
-        StartsWith("alloc_event,free_event,alloc_ns,free_ns,requested_bytes,block_bytes,"
-                   "address,step,phase,role,tensor,op,scope,freeing_op,site,role_source\n"));
+    EXPECT_THAT(csv("allocations"),
+                StartsWith("alloc_event,free_event,alloc_ns,free_ns,requested_bytes,block_bytes,"
+                           "address,step,phase,role,tensor,op,scope,freeing_op,site,role_source,"
+                           "device\n"));
     EXPECT_THAT(csv("allocations"), HasSubstr(",1,forward,activation,"));
     EXPECT_EQ(lines(csv("ops")), 1 + static_cast<int64_t>(trace.ops.size()));
     EXPECT_EQ(lines(csv("steps")), 3);
@@ -150,6 +150,26 @@ TEST(ExportCommand, RefusesAFileNameWithTheExtensionOfAnotherFormat) {
     EXPECT_FALSE(std::filesystem::exists(folder / "a.png"));
 }
 
+TEST(ExportCommand, PacksOnlyWhatIsReadPacked) {
+    const TemporaryFolder folder;
+    const std::string sample = write_sample(folder, "a.tscope");
+    for (const auto& [format, name] :
+         {std::pair("csv", "a.csv.gz"), std::pair("snapshot", "a.pickle.gz")}) {
+        expect_one_sentence(run({"export", sample, "--to", format, "-o", folder / name}), 2,
+                            "only --to chrome and --to hta write packed files");
+        EXPECT_FALSE(std::filesystem::exists(folder / name));
+    }
+}
+
+/// What is written into a pipe is read as the export, so nothing follows it.
+TEST(ExportCommand, SaysNothingBesideAnExportToNoFile) {
+    const TemporaryFolder folder;
+    const std::string sample = write_sample(folder, "a.tscope");
+    const Ran ran = run({"export", sample, "--to", "csv", "-o", "/dev/null"});
+    EXPECT_EQ(ran.exit_code, 0) << ran.err;
+    EXPECT_EQ(ran.out, "");
+}
+
 TEST(ExportCommand, TakesOneTraceForATable) {
     const TemporaryFolder folder;
     const std::string a = write_sample(folder, "a.tscope");
@@ -213,6 +233,15 @@ TEST(ImportCommand, WritesATraceFromAnyFormatAndJoinsTwo) {
     EXPECT_EQ(of_ranks.exit_code, 0) << of_ranks.err;
     EXPECT_THAT(of_ranks.out, HasSubstr("2 ranks: The trace holds this number of ranks."));
     EXPECT_THAT(run({"info", ranks, "--json"}).out, HasSubstr("\"world_size\": 2"));
+    const std::string all = folder / "all";
+    std::filesystem::create_directory(all);
+    for (const std::string& rank : {second, profile}) {
+        std::filesystem::copy_file(
+            rank, all / std::filesystem::path(rank).filename().replace_extension(".pt.trace.json"));
+    }
+    const Ran of_folder = run({"import", all, "-o", folder / "all.tscope"});
+    EXPECT_EQ(of_folder.exit_code, 0) << of_folder.err;
+    EXPECT_THAT(of_folder.out, HasSubstr("2 ranks: The trace holds this number of ranks."));
     expect_one_sentence(run({"import", snapshot, "-o", folder / "x.json"}), 2,
                         "does not end in .tscope");
     expect_one_sentence(run({"import", one, "-o", one}), 2, "is the file to read");

@@ -53,13 +53,16 @@ TEST(Info, OfAProfilerTraceShowsItsRangesAndThatClassesAreInferred) {
     EXPECT_THAT(run({"info", chrome}).out, HasSubstr("## backward ##"));
     EXPECT_TRUE(run({"info", chrome, "--json"}).json()["loss"].is_null()) << "no file has it";
     EXPECT_THAT(run({"info", chrome}).out, Not(HasSubstr("throughput")));
+    EXPECT_THAT(run({"info", chrome}).out, Not(HasSubstr("saved for backward")));
+    EXPECT_TRUE(run({"info", chrome, "--json"}).json()["kept_bytes"].is_null());
+    EXPECT_THAT(run({"info", chrome, "--ledger"}).out, HasSubstr("Saved tensors are not recorded"));
     EXPECT_THAT(run({"info", chrome, "--peak"}).out, HasSubstr("The file has no classes: "));
     EXPECT_THAT(run({"info", sample, "--peak"}).out, Not(HasSubstr("The file has no classes: ")));
     const std::string csv = folder / "a.csv";
     ASSERT_EQ(run({"export", chrome, "--to", "csv", "-o", csv}).exit_code, 0);
-    EXPECT_THAT(read_file(csv), AllOf(HasSubstr(",inferred\n"), Not(HasSubstr(",recorded\n"))));
+    EXPECT_THAT(read_file(csv), AllOf(HasSubstr(",inferred,"), Not(HasSubstr(",recorded,"))));
     ASSERT_EQ(run({"export", sample, "--to", "csv", "-o", csv}).exit_code, 0);
-    EXPECT_THAT(read_file(csv), AllOf(HasSubstr(",recorded\n"), Not(HasSubstr(",inferred\n"))));
+    EXPECT_THAT(read_file(csv), AllOf(HasSubstr(",recorded,"), Not(HasSubstr(",inferred,"))));
 }
 
 /// A snapshot of two GPUs: 1 KiB lies on the first, which is busier, and 4 KiB on the second.
@@ -85,6 +88,14 @@ TEST(Info, DeviceChoosesAGpuOfASnapshotWithSeveral) {
         EXPECT_EQ(second["device"], "cuda:1");
     }
     EXPECT_EQ(run({"replay", snapshot, "--device", "cuda:1", "--json"}).json()["device"], "cuda:1");
+    const std::string csv = folder / "two.csv";
+    ASSERT_EQ(run({"export", snapshot, "--to", "csv", "-o", csv}).exit_code, 0);
+    EXPECT_THAT(read_file(csv), AllOf(HasSubstr(",cuda:0\n"), HasSubstr(",cuda:1\n")));
+    ASSERT_EQ(run({"export", snapshot, "--to", "csv", "-o", csv, "--device", "cuda:1"}).exit_code,
+              0);
+    EXPECT_THAT(read_file(csv), AllOf(Not(HasSubstr(",cuda:0\n")), HasSubstr(",cuda:1\n")));
+    EXPECT_THAT(run({"info", snapshot, "--device", "cpu"}).err,
+                HasSubstr("has no GPU 'cpu', only"));
     const Ran wrong = run({"info", snapshot, "--device", "cuda:2"});
     EXPECT_EQ(wrong.exit_code, 1);
     EXPECT_THAT(wrong.err, HasSubstr("has no GPU 'cuda:2', only cuda:0, cuda:1 (--device)."));
@@ -246,9 +257,9 @@ TEST(Info, OfASnapshotShowsTheLinesOfCodeThatAllocated) {
     std::getline(in, header);
     std::getline(in, first);
     std::getline(in, second);
-    EXPECT_TRUE(header.ends_with(",site,role_source")) << header;
-    EXPECT_TRUE(first.ends_with(",bert/model.py:60 forward,")) << first;
-    EXPECT_TRUE(second.ends_with(",bert/model.py:54 forward,")) << second;
+    EXPECT_TRUE(header.ends_with(",site,role_source,device")) << header;
+    EXPECT_TRUE(first.ends_with(",bert/model.py:60 forward,,cuda:0")) << first;
+    EXPECT_TRUE(second.ends_with(",bert/model.py:54 forward,,cuda:0")) << second;
 }
 
 TEST(Info, BySiteSaysThatATraceHasNoCallStacks) {

@@ -103,8 +103,9 @@ TEST_F(MovementCommand, AFileWithoutOpsFailsWithASentence) {
     b.allocate({.bytes = 4096});
     const std::string snapshot = folder_ / "blocks.tscope";
     ASSERT_TRUE(write_trace(b.finish(), snapshot));
-    expect_one_sentence(run({"movement", snapshot}), 1, "records no ops");
-    expect_one_sentence(run({"movement", snapshot, "--json"}), 1, "records no ops");
+    const char* why = "does not say what its ops read and write";
+    expect_one_sentence(run({"movement", snapshot}), 1, why);
+    expect_one_sentence(run({"movement", snapshot, "--json"}), 1, why);
     // Ops that ran, but not in the layers.
     TraceBuilder step(models::Workload{});
     step.begin_step();

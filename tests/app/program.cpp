@@ -40,10 +40,16 @@ bool has_signal(pid_t pid, const std::string& mask, int number) {
     return false;
 }
 
+bool is_program(pid_t pid) {
+    std::error_code error;
+    const auto file = std::filesystem::read_symlink("/proc/" + std::to_string(pid) + "/exe", error);
+    return !error && file.filename() == "temposcope";
+}
+
 }  // namespace
 
 void wait_until_caught(pid_t pid, int number) {
-    while (!has_signal(pid, "SigCgt", number)) {
+    while (!is_program(pid) || !has_signal(pid, "SigCgt", number)) {
         siginfo_t ended{};
         ASSERT_EQ(waitid(P_PID, static_cast<id_t>(pid), &ended, WEXITED | WNOHANG | WNOWAIT), 0);
         ASSERT_EQ(ended.si_pid, 0) << "it ended before it caught signal " << number;

@@ -33,7 +33,8 @@ struct Surroundings {
 Ran run(const std::vector<std::string>& arguments, const Surroundings& surroundings = {},
         const std::function<void(pid_t)>& started = {});
 
-/// Waits until the process has a handler of its own for the signal.
+/// Waits until the process is the program, not the shell that starts it, and has a handler for the
+/// signal.
 void wait_until_caught(pid_t pid, int number);
 bool is_ignored(pid_t pid, int number);
 

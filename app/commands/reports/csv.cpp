@@ -2,6 +2,7 @@
 
 #include "app/commands/console/csv_writer.h"
 #include "profiler/analysis/call_site.h"
+#include "profiler/analysis/event_order.h"
 #include "profiler/analysis/ledger.h"
 #include "profiler/analysis/memory_curve.h"
 #include "profiler/analysis/run_text.h"
@@ -33,53 +34,73 @@ std::string_view module_path_of(const Trace& trace, Id<Op> op) {
                                : std::string_view();
 }
 
-/// The phase in which an allocator event happened.
-class PhaseOfEvent {
+std::string_view device_name(const Trace& trace, Id<Device> device) {
+    return device.valid() ? trace.text(trace.devices.get<&Device::name>(device))
+                          : std::string_view();
+}
+
+/// The phase in which a block was allocated.
+class PhaseOfBlock {
 public:
-    explicit PhaseOfEvent(const Trace& trace) : trace_(trace) {
+    explicit PhaseOfBlock(const Trace& trace) : trace_(trace) {
         for (std::size_t i = 0; i < trace.phases.size(); ++i) {
             starts_.emplace_back(trace.phases.get<&Phase::first_event>(Id<Phase>(i)), i);
         }
         std::sort(starts_.begin(), starts_.end());
     }
 
-    /// Its step and its name; empty outside of phases.
+    /// Its step and its name; empty outside of phases. Phases have the event numbers of the
+    /// profiled device; other devices may count for themselves.
+    std::pair<std::string, std::string_view> operator()(const Allocation& block) const {
+        if (is_on(profiled_device(trace_), block.device)) return at(block.alloc_event);
+        if (!block.op.valid()) return {};
+        const Id<Phase> phase = trace_.ops.get<&Op::phase>(block.op);
+        return phase.valid() ? text_of(trace_.phases[phase])
+                             : std::pair<std::string, std::string_view>();
+    }
+
+private:
     std::pair<std::string, std::string_view> at(int64_t event) const {
         const auto after = std::upper_bound(starts_.begin(), starts_.end(),
                                             std::pair(event, trace_.phases.size()));
         if (after == starts_.begin()) return {};
         const Phase phase = trace_.phases[Id<Phase>(std::prev(after)->second)];
-        if (event >= phase.last_event) return {};
+        return event < phase.last_event ? text_of(phase)
+                                        : std::pair<std::string, std::string_view>();
+    }
+
+    static std::pair<std::string, std::string_view> text_of(const Phase& phase) {
         return {phase.step.valid() ? fmt::to_string(phase.step.value) : std::string(),
                 name_of(phase.kind)};
     }
 
-private:
     const Trace& trace_;
     std::vector<std::pair<int64_t, std::size_t>> starts_;
 };
 
-std::string allocations_csv(const Trace& trace) {
+std::string allocations_csv(const Trace& trace, Id<Device> device) {
     CsvWriter csv;
     csv.row("alloc_event", "free_event", "alloc_ns", "free_ns", "requested_bytes", "block_bytes",
             "address", "step", "phase", "role", "tensor", "op", "scope", "freeing_op", "site",
-            "role_source");
-    const PhaseOfEvent phases(trace);
+            "role_source", "device");
+    const PhaseOfBlock phase_of(trace);
     const std::vector<StringId> names = names_of_storages(trace);
     const CallSites sites(trace);
     const std::string_view role_source = has_inferred_categories(trace) ? "inferred" : "recorded";
     for (std::size_t i = 0; i < trace.allocations.size(); ++i) {
         const Allocation a = trace.allocations[Id<Allocation>(i)];
+        if (device.valid() && a.device != device) continue;
         const bool known = a.storage.valid();
         const Category category =
             known ? trace.storages.get<&Storage::category>(a.storage) : Category::kUnknown;
-        const auto [step, phase] = phases.at(a.alloc_event);
+        const auto [step, phase] = phase_of(a);
         csv.row(a.alloc_event, a.free_requested_event, a.alloc_ns, a.free_requested_ns,
                 a.requested_bytes, a.block_bytes, a.address, step, phase, name_of(category),
                 known ? trace.text(names[a.storage.index()]) : std::string_view(),
                 op_name(trace, a.op), module_path_of(trace, a.op), op_name(trace, a.freeing_op),
                 a.stack.valid() ? sites.of(a.stack) : std::string(),
-                category == Category::kUnknown ? std::string_view() : role_source);
+                category == Category::kUnknown ? std::string_view() : role_source,
+                device_name(trace, a.device));
     }
     return csv.take();
 }
@@ -110,17 +131,22 @@ std::string ops_csv(const Trace& trace) {
     return csv.take();
 }
 
-std::string kernels_csv(const Trace& trace) {
+std::string kernels_csv(const Trace& trace, Id<Device> device) {
     CsvWriter csv;
     csv.row("name", "op", "scope", "stream", "start_ns", "end_ns", "grid", "block",
-            "registers_per_thread", "shared_memory_bytes");
+            "registers_per_thread", "shared_memory_bytes", "device");
     for (std::size_t i = 0; i < trace.kernels.size(); ++i) {
         const Kernel kernel = trace.kernels[Id<Kernel>(i)];
+        const Id<Device> of_kernel = kernel.stream.valid()
+                                         ? trace.streams.get<&Stream::device>(kernel.stream)
+                                         : Id<Device>();
+        if (device.valid() && of_kernel != device) continue;
         csv.row(trace.text(kernel.name), op_name(trace, kernel.op),
                 module_path_of(trace, kernel.op), kernel.stream.value, kernel.start_ns,
                 kernel.end_ns, fmt::format("{}x{}x{}", kernel.grid_x, kernel.grid_y, kernel.grid_z),
                 fmt::format("{}x{}x{}", kernel.block_x, kernel.block_y, kernel.block_z),
-                kernel.registers_per_thread, kernel.shared_memory_bytes);
+                kernel.registers_per_thread, kernel.shared_memory_bytes,
+                device_name(trace, of_kernel));
     }
     return csv.take();
 }
@@ -155,16 +181,16 @@ std::string sweep_csv(const Trace& trace) {
 
 }  // namespace
 
-std::string to_csv(const Trace& trace, CsvTable table) {
+std::string to_csv(const Trace& trace, CsvTable table, Id<Device> device) {
     switch (table) {
         case CsvTable::kAllocations:
-            return allocations_csv(trace);
+            return allocations_csv(trace, device);
         case CsvTable::kLedger:
             return ledger_csv(trace);
         case CsvTable::kOps:
             return ops_csv(trace);
         case CsvTable::kKernels:
-            return kernels_csv(trace);
+            return kernels_csv(trace, device);
         case CsvTable::kSteps:
             return steps_csv(trace);
         case CsvTable::kSweep:

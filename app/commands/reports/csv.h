@@ -15,6 +15,8 @@ enum class CsvTable : uint8_t { kAllocations, kLedger, kOps, kKernels, kSteps, k
 inline constexpr std::array<std::string_view, 6> kCsvTableNames{"allocations", "ledger", "ops",
                                                                 "kernels",     "steps",  "sweep"};
 
-std::string to_csv(const profiler::Trace& trace, CsvTable table);
+/// With a device, the rows of allocations and kernels are those of this device only.
+std::string to_csv(const profiler::Trace& trace, CsvTable table,
+                   profiler::Id<profiler::Device> device = {});
 
 }  // namespace app

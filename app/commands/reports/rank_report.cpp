@@ -21,24 +21,19 @@ std::string bytes_at_peak(const RankSummary& rank, Category category) {
 
 void print_ranks(Output& output, const RankRun& run) {
     TextTable table;
-    table.columns = {{"rank", Align::kRight, {}},
-                     {"device", Align::kLeft, {}},
-                     {"peak", Align::kRight, {}},
-                     {"reserved", Align::kRight, {}},
-                     {"parameters", Align::kRight, {}},
-                     {"gradients", Align::kRight, {}},
-                     {"optimizer", Align::kRight, {}},
-                     {"activations", Align::kRight, {}},
-                     {"NCCL beside", Align::kRight, {}},
-                     {"collectives", Align::kRight, {}},
-                     {"", Align::kLeft, {}}};
+    table.columns = {{"rank", Align::kRight, {}},        {"device", Align::kLeft, {}},
+                     {"peak", Align::kRight, {}},        {"reserved", Align::kRight, {}},
+                     {"parameters", Align::kRight, {}},  {"gradients", Align::kRight, {}},
+                     {"optimizer", Align::kRight, {}},   {"activations", Align::kRight, {}},
+                     {"unknown", Align::kRight, {}},     {"NCCL beside", Align::kRight, {}},
+                     {"collectives", Align::kRight, {}}, {"", Align::kLeft, {}}};
     for (const RankSummary& rank : run.ranks) {
         table.rows.push_back(
             {std::to_string(rank.rank), rank.device, format_bytes(rank.peak.allocated_bytes),
              format_bytes(rank.peak.reserved_bytes), bytes_at_peak(rank, Category::kParameter),
              bytes_at_peak(rank, Category::kGradient),
              bytes_at_peak(rank, Category::kOptimizerState),
-             bytes_at_peak(rank, Category::kActivation),
+             bytes_at_peak(rank, Category::kActivation), bytes_at_peak(rank, Category::kUnknown),
              rank.nccl_bytes > 0 ? format_bytes(rank.nccl_bytes) : "–",
              rank.num_collectives > 0 ? format_count(rank.num_collectives) : "–",
              rank.is_complete ? "" : "incomplete"});

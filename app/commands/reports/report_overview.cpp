@@ -45,11 +45,15 @@ std::string describe_peak_place(const Trace& trace, const PeakReport& peak) {
 /// "Allocator: 22,331 events, 10,941 allocations; at the end 234 segments and 1,032 live blocks."
 void print_allocator(Output& output, const Trace& trace) {
     const AllocatorCounts counts = count_allocator_rows(trace);
+    const auto number_of = [](int64_t count, std::string_view what) {
+        return fmt::format("{} {}{}", format_count(count), what, count == 1 ? "" : "s");
+    };
     const std::string segments =
-        counts.segments == 0 ? "" : fmt::format("{} segments and ", format_count(counts.segments));
-    output.line(fmt::format("Allocator: {} events, {} allocations; at the end {}{} live blocks.",
-                            format_count(counts.events), format_count(counts.allocations), segments,
-                            format_count(counts.live_blocks)));
+        counts.segments == 0 ? "" : number_of(counts.segments, "segment") + " and ";
+    output.line(fmt::format("Allocator: {}, {}; at the end {}{}.",
+                            number_of(counts.events, "event"),
+                            number_of(counts.allocations, "allocation"), segments,
+                            number_of(counts.live_blocks, "live block")));
 }
 
 void print_step(Output& output, const Trace& trace, const StepReport& report,
@@ -67,7 +71,7 @@ void print_step(Output& output, const Trace& trace, const StepReport& report,
     if (has_blocks) {
         add("reserved", format_bytes(peak.reserved_bytes), "held by the allocator");
     }
-    if (!trace.steps.empty()) {
+    if (!trace.steps.empty() && column.knows_saved) {
         add("saved for backward", format_bytes(column.saved_bytes),
             "from forward to backward: --ledger");
     }
@@ -210,7 +214,7 @@ nlohmann::json overview_json(const NamedTrace& named) {
     json["memory_limit_bytes"] = trace.run().memory_limit_bytes;
     json["peak_allocated_bytes"] = column.peak_allocated_bytes;
     json["peak_reserved_bytes"] = column.peak_reserved_bytes;
-    json["kept_bytes"] = column.saved_bytes;
+    json["kept_bytes"] = saved_bytes_json(column);
     json["step_time_ns"] = column.step_time_ns;
     json["throughput_sequences_per_s"] = column.sequences_per_s;
     json["loss"] = or_null(column.loss);

@@ -68,6 +68,10 @@ nlohmann::json max_batch_json(const ComparisonColumn& column) {
             {"max_batch_size_below", or_null(column.max_batch.below)}};
 }
 
+nlohmann::json saved_bytes_json(const ComparisonColumn& column) {
+    return column.knows_saved ? nlohmann::json(column.saved_bytes) : nlohmann::json();
+}
+
 nlohmann::json closed_form_json(const models::Result<ClosedFormCheck>& check) {
     if (!check) return nullptr;
     return {{"layer", check->layer},

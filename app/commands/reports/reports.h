@@ -55,6 +55,8 @@ inline constexpr std::string_view kNoCallStacks =
 /// {max_batch_size, max_batch_size_at_least, max_batch_size_below}: the maximum if the sweep found
 /// it, and the bounds that it knows; null for what it does not know.
 nlohmann::json max_batch_json(const profiler::ComparisonColumn& column);
+/// Null where the file does not say what is saved.
+nlohmann::json saved_bytes_json(const profiler::ComparisonColumn& column);
 
 /// {layer, formula, ledger_bytes, closed_form_bytes, equal}; null when there is no closed form.
 nlohmann::json closed_form_json(const models::Result<profiler::ClosedFormCheck>& check);

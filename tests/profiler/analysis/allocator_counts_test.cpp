@@ -19,6 +19,19 @@ TEST(CountAllocatorRows, CountsAFreeThatCompletesWithItsRequestOnce) {
     EXPECT_EQ(counts.segments, 0);
 }
 
+/// The events that rebuild the start are those of all devices, where devices share their numbers.
+TEST(CountAllocatorRows, LeavesOutWhatWasThereAtTheStart) {
+    TraceBuilder b;
+    const auto older = b.allocate({.bytes = 8});
+    b.allocate({.bytes = 8});
+    const auto block = b.allocate({.bytes = 8});
+    b.free(older);
+    b.free(block);
+    Trace trace = b.finish();
+    add_diagnostic(trace, {.code = kStartState, .count = 2, .explanation = "At the start."});
+    EXPECT_EQ(count_allocator_rows(trace).events, 3);
+}
+
 TEST(CountAllocatorRows, CountsSegmentsAtTheEndAndAMappedRangeOnce) {
     Trace trace;
     int64_t event = 0;

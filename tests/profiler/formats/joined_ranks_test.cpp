@@ -2,14 +2,17 @@
 #include "profiler/formats/joined_ranks.h"
 
 #include "profiler/formats/chrome_writer.h"
+#include "profiler/formats/memory_actions.h"
 #include "profiler/formats/shift_times.h"
 #include "profiler/formats/trace_formats.h"
+#include "profiler/formats/trace_recording.h"
 #include "tests/profiler/trace/temporary_folder.h"
 #include "tests/support/synthetic_trace.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <map>
 #include <set>
 
 namespace profiler {
@@ -104,6 +107,50 @@ TEST(JoinRanks, KnowsTheHostsOfItsRanks) {
         hosts.push_back(is_host(*joined, Id<Device>(i)));
     }
     EXPECT_EQ(hosts, (std::vector<bool>{false, true, false, true}));
+}
+
+/// What a reader noted of rank 1 must not get lost, nor count as a note on rank 0.
+TEST(JoinRanks, KeepsTheNotesOfEachRank) {
+    const Trace zero = rank_trace(0, 0);
+    Trace one = rank_trace(1, 0);
+    add_diagnostic(one, {.code = "ended_early", .explanation = "The list has no end."});
+    set_diagnostic(one, {.code = kStartState, .count = 7, .explanation = "At the start."});
+    const auto joined = join_ranks(std::vector<JoinInput>{{zero, "zero"}, {one, "one"}});
+    ASSERT_TRUE(joined.has_value()) << joined.error().message;
+    std::map<std::string, std::string> notes;
+    for (std::size_t i = 0; i < joined->diagnostics.size(); ++i) {
+        const Diagnostic note = joined->diagnostics[Id<Diagnostic>(i)];
+        notes.emplace(joined->text(note.code), joined->text(note.explanation));
+    }
+    EXPECT_EQ(notes["ended_early of rank 1"], "Rank 1: The list has no end.");
+    EXPECT_EQ(notes.count("ended_early"), 0u);
+    EXPECT_EQ(num_start_events(*joined, Id<Device>(0)), num_start_events(zero));
+    EXPECT_EQ(num_start_events(*joined, Id<Device>(1)), 7);
+}
+
+/// Each rank may see its GPU as cuda:0. In a snapshot or a Chrome trace they must stay apart.
+TEST(JoinRanks, NumbersGpusOfOneName) {
+    std::vector<Trace> ranks;
+    for (const int64_t rank : {0, 1}) {
+        Trace trace = rank_trace(rank, 0);
+        trace.devices.set<&Device::name>(Id<Device>(0), trace.strings.intern("cuda:0"));
+        ranks.push_back(std::move(trace));
+    }
+    const auto joined = join_ranks(std::vector<JoinInput>{{ranks[0], "zero"}, {ranks[1], "one"}});
+    ASSERT_TRUE(joined.has_value()) << joined.error().message;
+    EXPECT_EQ(device_numbers(*joined), (std::vector<int64_t>{0, 1}));
+    EXPECT_EQ(device_numbers(ranks[1]), (std::vector<int64_t>{0}));
+    const auto recordings = recordings_of(*joined);
+    ASSERT_EQ(recordings.size(), 2u);
+    EXPECT_EQ(recordings[1].device, 1);
+}
+
+TEST(JoinRanks, RefusesARankThatCannotBe) {
+    const Trace zero = rank_trace(0, 0), five = rank_trace(5, 0);
+    const auto joined =
+        join_ranks(std::vector<JoinInput>{{zero, "zero.json"}, {five, "five.json"}});
+    ASSERT_FALSE(joined.has_value());
+    EXPECT_THAT(joined.error().message, HasSubstr("five.json says that it is of rank 5 of 2"));
 }
 
 TEST(JoinRanks, RefusesTwoTracesOfOneRankAndOtherFiles) {

@@ -172,7 +172,7 @@ TEST(ProfilerTrace, ReadsTheDialectOf2021) {
     ASSERT_EQ(trace.allocations.size(), 2u);
     const Allocation block = trace.allocations[Id<Allocation>(1)];
     EXPECT_EQ(block.free_requested_ns - block.alloc_ns, 10'000) << "matched by its size";
-    EXPECT_EQ(count_of(trace, "matched_by_size"), 3);
+    EXPECT_EQ(count_of(trace, "matched_by_size"), 2);
     const Stack stack = trace.stacks[block.stack];
     EXPECT_EQ(trace.text(trace.frames.get<&Frame::function>(stack.frame)), "inner");
     EXPECT_EQ(trace.frames.get<&Frame::line>(stack.frame), 7);

@@ -10,10 +10,13 @@
 #include "tests/support/synthetic_trace.h"
 #include "tests/support/trace_equality.h"
 
+#include <fmt/format.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <fstream>
 #include <iterator>
+#include <tuple>
 
 namespace profiler {
 namespace {
@@ -103,6 +106,26 @@ TEST(SnapshotWriter, KeepsStepsAndPhasesAsAnnotations) {
     }
     ASSERT_TRUE(write_snapshot(read, folder / "b.pickle").has_value());
     EXPECT_EQ(tests::first_difference(read, opened(folder / "b.pickle")), "");
+}
+
+/// Marks come in the order of time: of ranges that lie in each other, the inner one ends first.
+TEST(SnapshotWriter, WritesTheMarksOfAnnotationsByTime) {
+    Trace trace;
+    trace.runs.append({.time_basis = TimeBasis::kMeasured});
+    for (const auto& [name, start_ns, end_ns] :
+         {std::tuple("outer", 1'000, 9'000), std::tuple("inner", 2'000, 3'000),
+          std::tuple("next", 4'000, 9'000)}) {
+        trace.annotations.append({trace.strings.intern(name), start_ns, end_ns});
+    }
+    std::string order;
+    int64_t last_us = 0;
+    for (const RecordedAnnotation& mark : annotations_of(trace)) {
+        order += fmt::format("{}{} ", mark.is_start ? "" : "/", mark.name);
+        EXPECT_GE(mark.time_us, last_us);
+        last_us = mark.time_us;
+    }
+    EXPECT_THAT(order, testing::AnyOf("outer inner /inner next /outer /next ",
+                                      "outer inner /inner next /next /outer "));
 }
 
 /// The user's metadata and the compiled graph are frames here, and entries of the event there.

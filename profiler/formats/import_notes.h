@@ -1,0 +1,15 @@
+#pragma once
+
+#include "profiler/trace/trace.h"
+
+/// What readers say of files that hold less than a capture does.
+namespace profiler {
+
+/// Notes that a trace has no ops (kAllocationsOnly), and what follows from that. Nothing for a
+/// trace with ops.
+void note_allocations_only(Trace& trace);
+
+/// Notes that there are other devices with memory, and how to choose one.
+void note_other_devices(Trace& trace);
+
+}  // namespace profiler
