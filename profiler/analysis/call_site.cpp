@@ -1,5 +1,7 @@
 #include "profiler/analysis/call_site.h"
 
+#include "profiler/trace/imported.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -103,6 +105,7 @@ std::string_view CallSites::code_of(Id<Stack> stack) const {
 
 CallSites::FrameKind CallSites::kind_of(const Trace& trace, const Frame& frame) {
     const std::string_view file = trace.text(frame.file);
+    if (is_mark_file(file)) return FrameKind::kMark;
     if (is_python(file)) return is_op_library(file) ? FrameKind::kLibrary : FrameKind::kProgram;
     return autograd_node(trace.text(frame.function)).empty() ? FrameKind::kOther
                                                              : FrameKind::kAutograd;

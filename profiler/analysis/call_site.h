@@ -31,7 +31,8 @@ public:
     /// "no stack" for none.
     std::string of(Id<Stack> stack) const;
 
-    enum class FrameKind : uint8_t { kProgram, kAutograd, kLibrary, kOther };  // the best first
+    /// The best first. A mark is what a snapshot says beside the frames (is_mark_file).
+    enum class FrameKind : uint8_t { kProgram, kAutograd, kLibrary, kMark, kOther };
     /// kOther for none.
     FrameKind kind_of(Id<Frame> frame) const;
     /// One frame, as `of` writes it: "cs336_basics/model.py:54 forward".

@@ -1,5 +1,7 @@
 #include "profiler/formats/json_windows.h"
 
+#include "profiler/trace/text.h"
+
 #include <algorithm>
 #include <cstring>
 
@@ -181,6 +183,9 @@ void JsonWindows::hand_over(std::size_t first, std::size_t end) {
 models::Result<void> JsonWindows::read() try {
     base_ = static_cast<uint64_t>(-1);
     buffer_.resize(1 + kPaddingBytes);
+    peek();
+    const std::string_view text(buffer_.data() + at_, end_ - at_);
+    at_ += text.size() - without_mark(text).size();
     const char first = peek();
     if (first == 0) stop("the file is empty");
     if (first == '[') {

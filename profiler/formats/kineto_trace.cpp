@@ -151,7 +151,8 @@ void add_notes(const KinetoEvents& events, Trace& trace) {
 }  // namespace
 
 bool looks_like_profiler_trace(std::string_view first_bytes) {
-    const std::string text = unpacked_beginning(first_bytes);
+    const std::string unpacked = unpacked_beginning(first_bytes);
+    const std::string_view text = without_mark(unpacked);
     const auto skip_space = [&](std::size_t at) {
         return std::min(text.find_first_not_of(" \t\r\n", at), text.size());
     };

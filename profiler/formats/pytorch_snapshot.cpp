@@ -7,6 +7,7 @@
 #include "profiler/formats/snapshot_fold.h"
 #include "profiler/trace/available_memory.h"
 #include "profiler/trace/readable_file.h"
+#include "profiler/trace/text.h"
 #include "profiler/trace/units.h"
 
 #include <algorithm>
@@ -51,6 +52,7 @@ Result<PytorchSnapshot> parse_pickle(ByteWindow& window, std::string_view name) 
 
 Result<PytorchSnapshot> parse_json(std::string json, std::string_view name,
                                    const ReadOptions& options = {}) {
+    if (json.starts_with(kByteOrderMark)) json.erase(0, kByteOrderMark.size());
     SnapshotFold fold;
     bool cancelled = false;
     const auto root = fold_json(json, fold, [&](double share) {
@@ -74,7 +76,7 @@ bool looks_like_json_snapshot(std::string_view first_bytes) {
     const auto skip = [&](std::string_view text) {
         return text.substr(std::min(text.find_first_not_of(kSpace), text.size()));
     };
-    std::string_view text = skip(first_bytes);
+    std::string_view text = skip(without_mark(first_bytes));
     if (!text.starts_with('{')) return false;
     text = skip(text.substr(1));
     return std::ranges::any_of(

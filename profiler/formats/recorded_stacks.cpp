@@ -17,19 +17,6 @@ int32_t StackTable::add_stack(std::span<const int32_t> frames) {
     return last;
 }
 
-int32_t StackTable::add_around(int32_t stack, int32_t frame) {
-    const auto [known, is_new] = around_.try_emplace({stack, frame}, -1);
-    if (is_new) {
-        std::vector<int32_t> frames;  // the innermost first
-        for (; stack >= 0; stack = stacks_[static_cast<std::size_t>(stack)].parent) {
-            frames.push_back(stacks_[static_cast<std::size_t>(stack)].frame);
-        }
-        frames.push_back(frame);
-        known->second = add_stack(frames);
-    }
-    return known->second;
-}
-
 bool StackTable::is_same(int32_t stack, std::span<const int32_t> frames) const {
     for (const int32_t frame : frames) {
         if (stack < 0 || stacks_[static_cast<std::size_t>(stack)].frame != frame) return false;
@@ -42,7 +29,7 @@ std::size_t StackTable::memory_bytes() const {
     constexpr std::size_t kNodeBytes = 40;  // of a map, beside its value
     return frames_.size() * (2 * sizeof(RecordedFrame) + kNodeBytes) +
            stacks_.size() * (2 * sizeof(RecordedStack) + kNodeBytes) +
-           (last_with_hash_.size() + around_.size()) * kNodeBytes;
+           last_with_hash_.size() * kNodeBytes;
 }
 
 }  // namespace profiler

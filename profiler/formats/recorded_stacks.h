@@ -22,8 +22,10 @@ public:
     /// `frames`: the innermost first. A stack that was just seen costs one look-up. -1 without
     /// frames.
     int32_t add_stack(std::span<const int32_t> frames);
-    /// A stack with one more frame around it.
-    int32_t add_around(int32_t stack, int32_t frame);
+    /// A stack with one more frame inside.
+    int32_t add_inside(int32_t stack, int32_t frame) {
+        return number_of({.parent = stack, .frame = frame}, stacks_, numbers_of_stacks_);
+    }
 
     std::vector<RecordedFrame>& frames() { return frames_; }
     std::vector<RecordedStack>& stacks() { return stacks_; }
@@ -44,8 +46,7 @@ private:
     std::vector<RecordedStack> stacks_;
     std::map<RecordedFrame, int32_t> numbers_of_frames_;
     std::map<RecordedStack, int32_t> numbers_of_stacks_;
-    std::unordered_map<uint64_t, int32_t> last_with_hash_;   // of the frames of a stack
-    std::map<std::pair<int32_t, int32_t>, int32_t> around_;  // by stack and frame
+    std::unordered_map<uint64_t, int32_t> last_with_hash_;  // of the frames of a stack
 };
 
 }  // namespace profiler

@@ -201,7 +201,7 @@ private:
                                         std::pair(kUserMetadata, kUserMetadataFile)}) {
             const std::string_view place = text_of(fields[key]);
             if (place.empty() || place == "N/A") continue;
-            found = stacks_.add_around(
+            found = stacks_.add_inside(
                 found, stacks_.add_frame({.function = text_in(fields[key]),
                                           .file = static_cast<int32_t>(text(file).payload)}));
         }

@@ -41,6 +41,7 @@ public:
     }
 
     void frames_entry(int32_t stack) {
+        while (stack >= 0 && is_place(stack)) stack = row(stack).parent;
         out_.text(frames_key_);
         if (stacks_ == nullptr || stack < 0) {
             out_.begin_list();
@@ -50,7 +51,7 @@ public:
         if (out_.again(memo)) return;
         out_.begin_list();
         for (int32_t i = stack; i >= 0; i = row(i).parent) {
-            if (has_places_ && place_key(frame_at(row(i).frame)) != nullptr) continue;
+            if (is_place(i)) continue;
             out_.next_item();
             frame(row(i).frame);
         }
@@ -65,6 +66,10 @@ private:
 
     const RecordedFrame& frame_at(int32_t number) const {
         return stacks_->frames[static_cast<std::size_t>(number)];
+    }
+
+    bool is_place(int32_t stack) {
+        return has_places_ && place_key(frame_at(row(stack).frame)) != nullptr;
     }
 
     PickleText* place_key(const RecordedFrame& frame) {

@@ -1,5 +1,6 @@
 #include "profiler/formats/trace_formats.h"
 
+#include "profiler/formats/byte_stream.h"
 #include "profiler/formats/file_bytes.h"
 #include "profiler/formats/kineto_trace.h"
 #include "profiler/formats/pytorch_snapshot.h"
@@ -64,6 +65,12 @@ bool is_trace(const fs::path& path) {
 /// names, which explains what is wrong.
 Result<const TraceFormat*> format_of(const fs::path& path) {
     const auto bytes = read_file_bytes(path, kFormatBytes);
+    const bool is_packed_snapshot =
+        bytes && !looks_like_snapshot(*bytes) && looks_like_snapshot(unpacked_beginning(*bytes));
+    if (is_packed_snapshot) {
+        return models::fail("{} is a packed memory snapshot: unpack it first, as with gunzip.",
+                            path.string());
+    }
     const auto row = std::find_if(kFormats.begin(), kFormats.end(), [&](const TraceFormat& format) {
         const bool is_known = bytes && !bytes->empty();
         return is_known ? format.recognises(*bytes) : has_extension(format, path);

@@ -12,9 +12,12 @@ inline constexpr std::string_view kInferredCategories = "inferred_categories";
 inline constexpr std::string_view kStartStateOf = "start_state of ";
 
 /// A snapshot names the user's metadata and the compiled graph of an allocation beside its frames.
-/// Here they are the outermost frames: the function is the text, the file one of these. So they are
-/// found, folded and written as frames are.
+/// Here they are the innermost frames: the function is the text, the file one of these. So they are
+/// found and written as frames are, and stacks that differ in nothing else share all other rows.
 inline constexpr std::string_view kUserMetadataFile = "<user_metadata>";
 inline constexpr std::string_view kCompileContextFile = "<compile_context>";
+constexpr bool is_mark_file(std::string_view file) {
+    return file == kUserMetadataFile || file == kCompileContextFile;
+}
 
 }  // namespace profiler

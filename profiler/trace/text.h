@@ -26,6 +26,13 @@ std::size_t character_bytes(std::string_view text);
 /// surrogates and nothing over U+10FFFF.
 bool is_utf8(std::string_view text);
 
+/// The mark that editors of Windows write at the beginning of a text file.
+inline constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
+/// A text without that mark.
+constexpr std::string_view without_mark(std::string_view text) {
+    return text.starts_with(kByteOrderMark) ? text.substr(kByteOrderMark.size()) : text;
+}
+
 /// The system's text for an errno: "No space left on device".
 std::string reason_of(int error_number);
 

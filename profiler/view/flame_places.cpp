@@ -183,16 +183,19 @@ std::vector<FlamePlaces::Step> FlamePlaces::module_steps(Id<ModulePath> module) 
 }
 
 /// The program's own frames. Frames of libraries between them say nothing about the program, so
-/// they are left out; a stack without own frames has one level.
+/// they are left out; a stack without own frames has one level. Marks are the outermost levels.
 std::vector<FlamePlaces::Step> FlamePlaces::stack_steps(Id<Stack> stack) const {
-    std::vector<Step> steps;  // from the innermost
+    std::vector<Step> steps, marks;  // from the innermost
     std::size_t frames = 0;
     for (Id<Stack> up = stack; up.valid() && ++frames < kMaxChain; up = parent_of(up)) {
         const Id<Frame> frame = trace_.stacks.get<&Stack::frame>(up);
         if (sites_.kind_of(frame) == CallSites::FrameKind::kProgram) {
             steps.push_back({.text = sites_.label_of(frame), .code = sites_.code_of(frame)});
+        } else if (sites_.kind_of(frame) == CallSites::FrameKind::kMark) {
+            marks.push_back({.text = sites_.label_of(frame)});
         }
     }
+    steps.insert(steps.end(), marks.rbegin(), marks.rend());
     if (steps.empty()) steps.push_back({sites_.of(stack)});
     if (steps.size() > kMaxFlameDepth) {
         steps.erase(steps.begin(), steps.end() - static_cast<std::ptrdiff_t>(kMaxFlameDepth));

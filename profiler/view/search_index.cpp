@@ -171,9 +171,7 @@ std::vector<std::string> names_in_stack(const Trace& trace, const CallSites& sit
         const auto [parent, frame] = trace.stacks[stack];
         const std::string_view file =
             frame.valid() ? trace.text(trace.frames.get<&Frame::file>(frame)) : std::string_view();
-        if (file == kUserMetadataFile || file == kCompileContextFile) {
-            names.push_back(sites.label_of(frame));
-        }
+        if (is_mark_file(file)) names.push_back(sites.label_of(frame));
         stack = parent;
     }
     std::ranges::sort(names);

@@ -134,15 +134,15 @@ TEST(SnapshotWriter, KeepsTheUsersMetadataAndTheCompileContext) {
     const RecordedStacks stacks{
         .texts = {"forward", "model.py", "2/0", "<compile_context>", "step 3", "<user_metadata>"},
         .frames = {{0, 1, 12}, {2, 3, 0}, {4, 5, 0}},
-        .stacks = {{-1, 2}, {0, 1}, {1, 0}}};
+        .stacks = {{-1, 0}, {0, 1}, {1, 2}, {-1, 2}}};
     const AllocatorRecording recording{
         .events = {{.stack = 2, .address = 4096, .size_bytes = 512, .time_us = 1},
-                   {.stack = 0, .address = 4608, .size_bytes = 512, .time_us = 2}},
+                   {.stack = 3, .address = 4608, .size_bytes = 512, .time_us = 2}},
         .segments = {{.address = 4096,
                       .size_bytes = 1024,
                       .blocks = {{4096, 512, 512, BlockState::kAllocated},
                                  {4608, 512, 512, BlockState::kAllocated}}}},
-        .block_stacks = {{4096, 2}, {4608, 0}},
+        .block_stacks = {{4096, 2}, {4608, 3}},
         .stacks = std::make_shared<const RecordedStacks>(stacks)};
     const auto path = folder / "a.pickle";
     ASSERT_TRUE(write_snapshot(std::span(&recording, 1), {}, path).has_value());
@@ -157,6 +157,32 @@ TEST(SnapshotWriter, KeepsTheUsersMetadataAndTheCompileContext) {
     EXPECT_EQ(sites.of(stack[1]), "<user_metadata> step 3");
     ASSERT_TRUE(write_snapshot(read, folder / "b.pickle").has_value());
     EXPECT_EQ(tests::first_difference(read, opened(folder / "b.pickle")), "");
+}
+
+/// Metadata that changes with every call must not multiply the stacks: then the reader would refuse
+/// the file for its need of memory.
+TEST(SnapshotWriter, SharesStacksThatDifferInMetadataOnly) {
+    constexpr int32_t kDepth = 60, kCalls = 2'000;
+    RecordedStacks stacks{.texts = {"forward", "model.py", "<user_metadata>"}};
+    AllocatorRecording recording;
+    for (int32_t i = 0; i < kDepth; ++i) {
+        stacks.frames.push_back({0, 1, i + 1});
+        stacks.stacks.push_back({i - 1, i});
+    }
+    for (int32_t i = 0; i < kCalls; ++i) {
+        stacks.texts.push_back(fmt::format("step {}", i));
+        stacks.frames.push_back({i + 3, 2, 0});
+        stacks.stacks.push_back({kDepth - 1, kDepth + i});
+        recording.events.push_back(
+            {.stack = kDepth + i, .address = 4096 + 512 * i, .size_bytes = 512, .time_us = i});
+    }
+    recording.stacks = std::make_shared<const RecordedStacks>(stacks);
+    const tests::TemporaryFolder folder;
+    ASSERT_TRUE(write_snapshot(std::span(&recording, 1), {}, folder / "a.pickle").has_value());
+    const Trace read = opened(folder / "a.pickle");
+    EXPECT_EQ(read.stacks.size(), static_cast<std::size_t>(kDepth + kCalls));
+    EXPECT_EQ(CallSites(read).of(read.allocations.get<&Allocation::stack>(Id<Allocation>(7))),
+              "model.py:60 forward");
 }
 
 TEST(SnapshotWriter, WritesLongListsInBatches) {

@@ -8,6 +8,7 @@
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include <zlib.h>
 
 #include <fstream>
 #include <functional>
@@ -88,6 +89,31 @@ TEST(OpenTrace, SaysWhatIsWrongWithAFile) {
           "\x80\x02"
           "cos\nsystem\n.");
     EXPECT_THAT(problem(folder / "code.pickle"), HasSubstr("GLOBAL builds Python objects"));
+}
+
+constexpr std::string_view kJsonSnapshot = R"({"segments": [], "device_traces": [[]]})";
+constexpr std::string_view kProfilerTrace =
+    R"({"traceEvents": [{"ph":"X","cat":"cpu_op","name":"aten::mm","ts":1,"dur":1}]})";
+
+/// Packed traces of the profiler are read, so a packed snapshot must not be taken for one.
+TEST(OpenTrace, SaysThatASnapshotIsPacked) {
+    const TemporaryFolder folder;
+    for (const std::string& bytes :
+         {tests::snapshot_bytes(one_block()), std::string(kJsonSnapshot)}) {
+        const auto file = folder / "s.json.gz";
+        gzFile out = gzopen(file.c_str(), "wb");
+        gzwrite(out, bytes.data(), static_cast<unsigned>(bytes.size()));
+        gzclose(out);
+        EXPECT_THAT(problem(file), HasSubstr("is a packed memory snapshot: unpack it first"));
+    }
+}
+
+TEST(OpenTrace, ReadsJsonBehindAByteOrderMark) {
+    const TemporaryFolder folder;
+    for (const std::string_view json : {kJsonSnapshot, kProfilerTrace}) {
+        write(folder / "a.json", std::string("\xEF\xBB\xBF") + std::string(json));
+        EXPECT_EQ(problem(folder / "a.json"), "");
+    }
 }
 
 TEST(OpenTrace, GivesTheReasonWhyAFileCannotBeReached) {
@@ -172,9 +198,13 @@ TEST(BelongsToTrace, KnowsTheFilesOfSqliteAndCapturesSetAside) {
 TEST(OpenTrace, CanBeCancelledInEveryFormat) {
     const TemporaryFolder folder;
     write(folder / "a.pickle", tests::snapshot_bytes(one_block()));
-    const auto trace = open_trace(folder / "a.pickle", {.progress = [](double) { return false; }});
-    ASSERT_FALSE(trace);
-    EXPECT_THAT(trace.error().message, HasSubstr("was cancelled"));
+    write(folder / "a.json", kJsonSnapshot);
+    write(folder / "a.pt.trace.json", kProfilerTrace);
+    for (const char* name : {"a.pickle", "a.json", "a.pt.trace.json"}) {
+        const auto trace = open_trace(folder / name, {.progress = [](double) { return false; }});
+        ASSERT_FALSE(trace) << name;
+        EXPECT_THAT(trace.error().message, HasSubstr("was cancelled"));
+    }
 }
 
 TEST(OpenRecordings, GivesTheActionsOfASnapshotAndNoneOfATrace) {

@@ -2,6 +2,7 @@
 
 #include "profiler/analysis/memory_curve.h"
 #include "profiler/analysis/storage_names.h"
+#include "profiler/trace/imported.h"
 #include "tests/support/synthetic_trace.h"
 #include "tests/support/trace_builder.h"
 
@@ -241,6 +242,23 @@ TEST(BuildFlameView, ShowsCallStacksWhereThereAreNoModules) {
     const std::size_t step = at(view, "me/train.py:9 main > me/model.py:5 step");
     EXPECT_THAT(children_of(view, step), ElementsAre("aten::mul ×2"));
     EXPECT_EQ(view.moment_text, "at the peak of A: 300 B, 20 ns");
+}
+
+/// A snapshot's metadata, which is the innermost frame of its rows, groups everything else.
+TEST(BuildFlameView, ShowsTheUsersMetadataAroundTheStack) {
+    Trace trace = with_stacks().trace;
+    const Id<Frame> mark = trace.frames.append(
+        {trace.strings.intern("step 3"), trace.strings.intern(kUserMetadataFile), 0});
+    const auto outer = trace.allocations.get<&Allocation::stack>(Id<Allocation>(0));
+    const auto marked = trace.stacks.append({.parent = outer, .frame = mark});
+    trace.allocations.set<&Allocation::stack>(Id<Allocation>(0), marked);
+    const FlameView view = build(Sample(std::move(trace)));
+    EXPECT_THAT(
+        children_of(view, 0),
+        testing::UnorderedElementsAre("<user_metadata> step 3", "me/train.py:9 main", "no stack"));
+    const std::size_t step =
+        at(view, "<user_metadata> step 3 > me/train.py:9 main > me/model.py:5 step");
+    EXPECT_THAT(children_of(view, step), ElementsAre("aten::mul"));
 }
 
 TEST(BuildFlameView, ShowsOpsOrCategoriesWhereThereIsNothingElse) {

@@ -81,9 +81,10 @@ TEST(Search, FindsTheBlocksOfALineOfCodeAndOfTheUsersMetadata) {
                                     .file = trace.strings.intern(file),
                                     .line = line});
     };
-    const auto user = trace.stacks.append({.frame = frame("step 3", kUserMetadataFile, 0)});
-    const auto line =
-        trace.stacks.append({.parent = user, .frame = frame("forward", "app/model.py", 54)});
+    const auto mark = frame("step 3", kUserMetadataFile, 0);
+    const auto user = trace.stacks.append({.frame = mark});
+    const auto forward = trace.stacks.append({.frame = frame("forward", "app/model.py", 54)});
+    const auto line = trace.stacks.append({.parent = forward, .frame = mark});
     b.allocate({.bytes = 100, .name = "x"});
     b.allocate({.bytes = 28, .name = "y"});
     b.allocate({.bytes = 7, .name = "z"});
