@@ -4,6 +4,7 @@
 #include "profiler/formats/kineto_event.h"
 #include "profiler/formats/marked_ranges.h"
 #include "profiler/formats/memory_actions.h"
+#include "profiler/trace/imported.h"
 
 #include <algorithm>
 #include <array>
@@ -22,7 +23,6 @@ constexpr int64_t kModulesTrack = 1'000'002;
 constexpr int64_t kAnnotationsTrack = 1'000'003;
 constexpr int64_t kNoOpTrack = 1'000'004;  // of what no op allocated; a reader looks for ops around
 constexpr int64_t kFirstThread = 1'000'010;
-constexpr std::size_t kMostFrames = 256;  // of one call stack
 
 /// Nanoseconds as microseconds with three decimals.
 struct Microseconds {
@@ -84,7 +84,7 @@ private:
     /// Of a stack and of those around it, the innermost first.
     std::vector<Id<Stack>> chain_of(Id<Stack> id) const {
         std::vector<Id<Stack>> chain;
-        for (; id.valid() && chain.size() < kMostFrames; id = trace_.stacks[id].parent) {
+        for (; id.valid() && chain.size() < kMostStackFrames; id = trace_.stacks[id].parent) {
             chain.push_back(id);
         }
         return chain;

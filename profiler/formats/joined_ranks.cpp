@@ -170,22 +170,6 @@ private:
     std::vector<Id<Phase>> phases_;
 };
 
-struct OpTimes {
-    int64_t first_ns = INT64_MAX;
-    int64_t last_ns = INT64_MIN;
-};
-
-OpTimes op_times(const Trace& trace) {
-    OpTimes range;
-    for (const int64_t start_ns : trace.ops.column<&Op::start_ns>()) {
-        range.first_ns = std::min(range.first_ns, start_ns);
-    }
-    for (const int64_t end_ns : trace.ops.column<&Op::end_ns>()) {
-        range.last_ns = std::max(range.last_ns, end_ns);
-    }
-    return range;
-}
-
 Result<void> check_ranks(const std::vector<const JoinInput*>& ranks) {
     for (std::size_t i = 0; i < ranks.size(); ++i) {
         const Run run = ranks[i]->trace.run();
@@ -225,11 +209,10 @@ Result<void> check_ranks(const std::vector<const JoinInput*>& ranks) {
     return {};
 }
 
-void note_times(int64_t rank, const OpTimes& range, const OpTimes& first, Trace& joined) {
-    const bool overlaps = range.first_ns <= first.last_ns && first.first_ns <= range.last_ns;
+void note_times(int64_t rank, const TimeRange& range, const TimeRange& first, Trace& joined) {
     add_diagnostic(joined, {.code = "ranks_apart",
                             .severity = Severity::kWarning,
-                            .count = overlaps ? 0 : 1,
+                            .count = range.overlaps(first) ? 0 : 1,
                             .explanation = fmt::format(
                                 "Rank {} ran at another time than the lowest rank: its clock is "
                                 "wrong, or the traces are not of one run.",
@@ -247,13 +230,13 @@ Result<Trace> join_ranks(std::span<const JoinInput> inputs) {
     Trace joined = ranks.front()->trace;
     name_after_rank(joined, joined.devices, 0, joined.run().rank);
     name_after_rank(joined, joined.threads, 0, joined.run().rank);
-    const OpTimes first = op_times(joined);
+    const TimeRange first = time_range_of_ops(joined);
     const int64_t start_unix_ns = joined.run().start_unix_ns;
     int64_t earliest_ns = 0;
     for (std::size_t i = 1; i < ranks.size(); ++i) {
         Trace other = ranks[i]->trace;
         shift_times(other, other.run().start_unix_ns - start_unix_ns);
-        const OpTimes range = op_times(other);
+        const TimeRange range = time_range_of_ops(other);
         earliest_ns = std::min(earliest_ns, range.first_ns);
         RankRows(joined, other, other.run().rank).add();
         add_notes(other, joined);

@@ -20,33 +20,14 @@ namespace {
 
 using models::Result;
 
-struct Range {
-    int64_t first_ns = INT64_MAX;
-    int64_t last_ns = INT64_MIN;
-
-    void add(std::span<const int64_t> times) {
-        for (const int64_t time_ns : times) {
-            first_ns = std::min(first_ns, time_ns);
-            last_ns = std::max(last_ns, time_ns);
-        }
-    }
-};
-
 /// Of the allocations and of the allocator's other actions.
-Range memory_range(const Trace& trace) {
-    Range range;
+TimeRange memory_range(const Trace& trace) {
+    TimeRange range;
     range.add(trace.allocations.column<&Allocation::alloc_ns>());
     range.add(trace.allocator_events.column<&AllocatorEvent::time_ns>());
     for (const int64_t time_ns : trace.allocations.column<&Allocation::free_requested_ns>()) {
         if (time_ns >= 0) range.last_ns = std::max(range.last_ns, time_ns);
     }
-    return range;
-}
-
-Range op_range(const Trace& trace) {
-    Range range;
-    range.add(trace.ops.column<&Op::start_ns>());
-    range.add(trace.ops.column<&Op::end_ns>());
     return range;
 }
 
@@ -249,8 +230,8 @@ Result<void> check_parts(const JoinInput& memory, const JoinInput& profile) {
 }
 
 Result<void> check_overlap(const JoinInput& memory, const JoinInput& profile) {
-    const Range blocks = memory_range(memory.trace), ops = op_range(profile.trace);
-    if (blocks.first_ns <= ops.last_ns && ops.first_ns <= blocks.last_ns) return {};
+    const TimeRange blocks = memory_range(memory.trace), ops = time_range_of_ops(profile.trace);
+    if (blocks.overlaps(ops)) return {};
     const bool is_earlier = blocks.last_ns < ops.first_ns;
     const int64_t gap_ns =
         is_earlier ? ops.first_ns - blocks.last_ns : blocks.first_ns - ops.last_ns;

@@ -1,6 +1,7 @@
 #include "profiler/formats/kineto_python.h"
 
 #include "profiler/formats/span_tree.h"
+#include "profiler/trace/imported.h"
 
 #include <fmt/format.h>
 
@@ -13,7 +14,6 @@ namespace profiler::kineto {
 namespace {
 
 constexpr std::string_view kModulePrefix = "nn.Module: ";
-constexpr int kMostFrames = 256;
 
 /// "modeling_bert.py(12): forward" as a frame; a text of another form is its function.
 Frame frame_of(std::string_view name, StringTable& strings) {
@@ -119,7 +119,7 @@ public:
         : tree_(std::move(nodes)) {
         stacks_.resize(tree_.nodes().size());
         modules_.resize(tree_.nodes().size());
-        std::vector<int> depths(tree_.nodes().size());
+        std::vector<std::size_t> depths(tree_.nodes().size());
         for (std::size_t i = 0; i < tree_.nodes().size(); ++i) {
             const SpanTree::Node& node = tree_.nodes()[i];
             const StringId name = events.spans[node.item].name;
@@ -128,10 +128,10 @@ public:
             const Id<Stack> outer = has_parent ? stacks_[parent] : Id<Stack>();
             depths[i] = has_parent ? depths[parent] + 1 : 0;
             modules_[i] = has_parent ? modules_[parent] : Id<ModulePath>();
-            stacks_[i] = depths[i] < kMostFrames ? stacks.push(outer, name) : outer;
+            stacks_[i] = depths[i] < kMostStackFrames ? stacks.push(outer, name) : outer;
             if (trace.text(name).starts_with(kModulePrefix)) {
                 // A path holds that of its parent, so its depth has a limit, too.
-                if (depths[i] < kMostFrames) modules_[i] = modules.child(modules_[i], name);
+                if (depths[i] < kMostStackFrames) modules_[i] = modules.child(modules_[i], name);
             } else {
                 has_functions_ = true;
             }
@@ -182,7 +182,7 @@ std::vector<std::vector<SpanTree::Node>> functions_by_thread(const KinetoEvents&
 /// The stack of "a.py(12): f;b.py(3): g", the innermost frame first.
 Id<Stack> stack_of_text(std::string_view text, StackTable& stacks, StringTable& strings) {
     std::vector<std::string> frames;
-    while (!text.empty() && frames.size() < kMostFrames) {
+    while (!text.empty() && frames.size() < kMostStackFrames) {
         const auto end = std::min(text.find(';'), text.size());
         if (end > 0) frames.emplace_back(text.substr(0, end));
         text.remove_prefix(std::min(end + 1, text.size()));
@@ -202,7 +202,7 @@ public:
         for (const StackFrameEvent& frame : events.stack_frames) {
             const auto parent = by_number_.find(frame.parent);
             const Chain outer = parent == by_number_.end() ? Chain{} : parent->second;
-            if (outer.depth >= kMostFrames) continue;
+            if (outer.depth >= kMostStackFrames) continue;
             by_number_.try_emplace(frame.id,
                                    Chain{stacks_.push(outer.stack, frame.name), outer.depth + 1});
         }
@@ -217,7 +217,7 @@ public:
 private:
     struct Chain {
         Id<Stack> stack;
-        int depth = 0;
+        std::size_t depth = 0;
     };
 
     Id<Stack> of_text(StringId id) {

@@ -1,9 +1,24 @@
 #include "profiler/formats/shift_times.h"
 
+#include <algorithm>
 #include <string_view>
 #include <type_traits>
 
 namespace profiler {
+
+void TimeRange::add(std::span<const int64_t> times_ns) {
+    for (const int64_t time_ns : times_ns) {
+        first_ns = std::min(first_ns, time_ns);
+        last_ns = std::max(last_ns, time_ns);
+    }
+}
+
+TimeRange time_range_of_ops(const Trace& trace) {
+    TimeRange range;
+    range.add(trace.ops.column<&Op::start_ns>());
+    range.add(trace.ops.column<&Op::end_ns>());
+    return range;
+}
 
 void shift_times(Trace& trace, int64_t shift_ns) {
     Trace::for_each_table(trace, [&](std::string_view table, auto& rows) {

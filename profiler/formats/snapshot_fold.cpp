@@ -77,7 +77,6 @@ struct AnnotationRow {
 constexpr int64_t kMaxDevices = 1024;
 constexpr int64_t kMaxBytes = int64_t{1} << 44;    // of one block: 16 TiB
 constexpr int64_t kMaxAddress = int64_t{1} << 57;  // what processors can address
-constexpr std::size_t kMaxFrames = 256;            // of one call stack
 
 }  // namespace
 
@@ -388,11 +387,11 @@ private:
     /// Only the innermost frames are kept, and they come first.
     PlainValue fold_stack(const PlainValue& to, std::span<const PlainValue> items) {
         if (to.tag == kStack) {
-            if (static_cast<std::size_t>(to.payload >> 32) >= kMaxFrames) return to;
+            if (static_cast<std::size_t>(to.payload >> 32) >= kMostStackFrames) return to;
             stop("a list of frames is written in parts");
         }
-        std::array<int32_t, kMaxFrames> frames;
-        const std::size_t count = std::min(items.size(), kMaxFrames);
+        std::array<int32_t, kMostStackFrames> frames;
+        const std::size_t count = std::min(items.size(), kMostStackFrames);
         for (std::size_t i = 0; i < count; ++i) {
             if (!is(items[i], kFrame)) stop("a list holds values of different kinds");
             frames[i] = static_cast<int32_t>(items[i].payload);

@@ -3,6 +3,7 @@
 #include "profiler/allocator/settings.h"
 #include "profiler/formats/marked_ranges.h"
 #include "profiler/formats/memory_actions.h"
+#include "profiler/trace/imported.h"
 #include "profiler/trace/mapped_segments.h"
 
 #include <algorithm>
@@ -20,7 +21,6 @@ namespace {
 
 constexpr int64_t kSmallBlockBytes = kMiB;
 constexpr int64_t kSmallSegmentBytes = 2 * kMiB;
-constexpr int64_t kMostFrames = 256;
 constexpr int64_t kFirstAssumedAddress = int64_t{1} << 56;  // above what processors map
 
 /// An action and the row that it comes from. Frees come before an allocation of the same number,
@@ -78,7 +78,7 @@ private:
 
     int32_t of_op(Id<Op> op) {
         std::vector<Id<Op>> calls;  // the innermost first
-        for (; op.valid() && std::ssize(calls) < kMostFrames && !of_op_.contains(op.value);
+        for (; op.valid() && calls.size() < kMostStackFrames && !of_op_.contains(op.value);
              op = trace_.ops.get<&Op::parent>(op)) {
             calls.push_back(op);
         }
