@@ -38,6 +38,14 @@ bool has_peak(const ComparisonColumn& column) {
     return column.steps > 0 || column.step_trace->run().state == RunState::kComplete;
 }
 
+/// What is missing and what to do, after the name of a file without a peak.
+std::string why_no_peak(const ComparisonColumn& column) {
+    const bool is_step = column.step_trace && column.steps > 0;
+    return is_step && column.step_trace->allocations.empty()
+               ? "has no memory events; record it with profile_memory=True"
+               : "has no captured step; capture one";
+}
+
 /// The column with the file given first, whatever its recipe: a regression check reads
 /// "compare BEFORE AFTER". Errors: there is nothing to check against, or nothing to check.
 models::Result<std::size_t> find_baseline(const Comparison& comparison, const NamedTrace& first) {
@@ -49,10 +57,9 @@ models::Result<std::size_t> find_baseline(const Comparison& comparison, const Na
         });
     const bool holds_step = !first.trace->steps.empty() || first.trace->sweep_points.empty();
     if (found == columns.end() || !has_peak(*found)) {
-        return models::fail(
-            "--fail-if-peak-grows needs a peak to check against: {} has no captured step; name a "
-            "finished capture first.",
-            first.file);
+        return models::fail("--fail-if-peak-grows needs a peak to check against: {} {}.",
+                            first.file,
+                            why_no_peak(found == columns.end() ? ComparisonColumn{} : *found));
     }
     if (holds_step && found->step_trace != first.trace) {
         return models::fail(
@@ -72,9 +79,8 @@ models::Result<std::size_t> find_baseline(const Comparison& comparison, const Na
 models::Result<void> check_comparable(const ComparisonColumn& column,
                                       const ComparisonColumn& baseline) {
     if (!has_peak(column)) {
-        return models::fail(
-            "--fail-if-peak-grows needs a peak of each file: {} has no captured step; capture one.",
-            fmt::join(column.files, ", "));
+        return models::fail("--fail-if-peak-grows needs a peak of each file: {} {}.",
+                            fmt::join(column.files, ", "), why_no_peak(column));
     }
     if (profiler::has_note(*column.step_trace, "no_history")) {
         return models::fail(
@@ -152,6 +158,8 @@ Outcome run_compare(const CompareOptions& options, Output& output) {
                                     options.fail_if_peak_grows));
             return ExitCode::kConditionHeld;
         }
+        output.line(fmt::format("No peak is more than {} above that of {}.",
+                                options.fail_if_peak_grows, traces->front().file));
     }
     return ExitCode::kOk;
 }

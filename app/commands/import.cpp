@@ -4,6 +4,7 @@
 #include "app/commands/options/device_option.h"
 #include "profiler/formats/joined_ranks.h"
 #include "profiler/formats/joined_trace.h"
+#include "profiler/trace/imported.h"
 #include "profiler/trace/trace_file.h"
 #include "profiler/trace/units.h"
 #include "profiler/trace/write_file.h"
@@ -82,11 +83,15 @@ Outcome run_import(ImportOptions& options, Output& output) {
                          "{} exists already: choose another name, or pass --overwrite.",
                          options.output);
     }
-    std::error_code ignored;  // the write reports a folder that cannot be made
-    fs::create_directories(profiler::folder_of(options.output), ignored);
-    if (const auto ok = profiler::check_can_write(options.output); !ok) return failed(ok.error());
+    const bool has_folder = fs::exists(profiler::folder_of(options.output), error);
+    if (has_folder) {
+        if (const auto ok = profiler::check_can_write(options.output); !ok)
+            return failed(ok.error());
+    }
     const auto trace = read(options.files, options.device);
     if (!trace) return failed(trace.error());
+    std::error_code ignored;  // the write reports a folder that cannot be made
+    fs::create_directories(profiler::folder_of(options.output), ignored);
     const auto written = profiler::write_trace(*trace, options.output);
     if (!written) return failed(written.error());
     output.document({{"files", options.files},
@@ -97,8 +102,8 @@ Outcome run_import(ImportOptions& options, Output& output) {
     output.line("wrote " + options.output);
     for (std::size_t i = 0; options.files.size() > 1 && i < trace->diagnostics.size(); ++i) {
         const auto note = trace->diagnostics[profiler::Id<profiler::Diagnostic>(i)];
-        const bool of_ranks = trace->text(note.code) == "joined_ranks";
-        if (!of_ranks && trace->text(note.code) != "joined") continue;
+        const bool of_ranks = trace->text(note.code) == profiler::kJoinedRanks;
+        if (!of_ranks && trace->text(note.code) != profiler::kJoined) continue;
         output.line(fmt::format("{} {}: {}", profiler::format_count(note.count),
                                 of_ranks ? "ranks" : "blocks", trace->text(note.explanation)));
     }

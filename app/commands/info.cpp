@@ -86,6 +86,19 @@ models::Result<void> check_module_path(const profiler::NamedTrace& named,
                         fmt::join(models::nearest_names(module, paths), ", "));
 }
 
+Outcome show_trace(const InfoOptions& options, profiler::NamedTrace named, Output& output) {
+    named.report = report_of(named);
+    if (!options.module_path.empty()) {
+        if (auto ok = check_module_path(named, options.module_path); !ok) return failed(ok.error());
+    }
+    if (output.json()) {
+        write_json(options, named, output);
+    } else {
+        write_text(options, named, output);
+    }
+    return ExitCode::kOk;
+}
+
 /// A folder with the traces of several ranks.
 Outcome show_ranks(const InfoOptions& options, Output& output) {
     if (options.ledger || options.peak || options.ops || options.diagnostics) {
@@ -95,6 +108,7 @@ Outcome show_ranks(const InfoOptions& options, Output& output) {
     }
     const auto traces = open_traces({options.file}, options.device);
     if (!traces) return failed(traces.error());
+    if (traces->size() == 1) return show_trace(options, traces->front(), output);
     const auto run = profiler::summarize_ranks(*traces);
     if (!run) return failed(run.error());
     if (output.json()) {
@@ -108,19 +122,9 @@ Outcome show_ranks(const InfoOptions& options, Output& output) {
 Outcome run_info(const InfoOptions& options, Output& output) {
     std::error_code error;
     if (std::filesystem::is_directory(options.file, error)) return show_ranks(options, output);
-    auto named = open_trace(options.file, options.device);
+    const auto named = open_trace(options.file, options.device);
     if (!named) return failed(named.error());
-    named->report = report_of(*named);
-    if (!options.module_path.empty()) {
-        if (auto ok = check_module_path(*named, options.module_path); !ok)
-            return failed(ok.error());
-    }
-    if (output.json()) {
-        write_json(options, *named, output);
-    } else {
-        write_text(options, *named, output);
-    }
-    return ExitCode::kOk;
+    return show_trace(options, *named, output);
 }
 
 }  // namespace

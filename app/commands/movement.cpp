@@ -57,7 +57,8 @@ std::string why_empty(const MovementDocument& document) {
     const std::string& file = document.named.file;
     if (!counts_movement(*document.named.trace)) {
         return fmt::format(
-            "{} does not say what its ops read and write: name a capture or a predicted step.",
+            "{} does not say what its ops read and write: name a capture, a predicted step, or "
+            "a program that temposcope run recorded.",
             file);
     }
     if (document.scope == MovementScope::kAll) {

@@ -1,6 +1,7 @@
 #include "profiler/analysis/allocator_counts.h"
 
 #include "profiler/analysis/event_order.h"
+#include "profiler/trace/imported.h"
 #include "profiler/trace/mapped_segments.h"
 
 #include <algorithm>
@@ -9,16 +10,6 @@
 
 namespace profiler {
 namespace {
-
-/// Events before this number were made up by a reader, to show what was there when the recording
-/// began.
-int64_t first_recorded_event(const Trace& trace) {
-    for (std::size_t i = 0; i < trace.diagnostics.size(); ++i) {
-        const Diagnostic note = trace.diagnostics[Id<Diagnostic>(i)];
-        if (trace.text(note.code) == kStartState) return note.count;
-    }
-    return 0;
-}
 
 int64_t count_segments(std::vector<AllocatorEvent> events) {
     std::stable_sort(events.begin(), events.end(),
@@ -51,7 +42,7 @@ int64_t count_segments(std::vector<AllocatorEvent> events) {
 
 AllocatorCounts count_allocator_rows(const Trace& trace) {
     AllocatorCounts counts;
-    const int64_t first_event = first_recorded_event(trace);
+    const int64_t first_event = num_start_events(trace);  // the recorded ones come after them
     const Id<Device> profiled = profiled_device(trace);
     const auto device = trace.allocations.column<&Allocation::device>();
     const auto alloc_event = trace.allocations.column<&Allocation::alloc_event>();

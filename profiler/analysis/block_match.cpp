@@ -49,10 +49,11 @@ using BlocksByKey = std::map<std::pair<int32_t, int64_t>, std::vector<Id<Allocat
 BlocksByKey blocks_by_key(const Trace& trace, std::unordered_map<std::string, int32_t>& numbers) {
     Origins origins(trace, numbers);
     BlocksByKey blocks;
+    const Id<Device> profiled = profiled_device(trace);
     for (std::size_t i = 0; i < trace.allocations.size(); ++i) {
         const Id<Allocation> id(i);
         const Allocation block = trace.allocations[id];
-        if (block.device.value > 0) continue;
+        if (!is_on(profiled, block.device)) continue;
         blocks[{origins.of(block), block.requested_bytes}].push_back(id);
     }
     return blocks;

@@ -14,7 +14,8 @@
 ///     1. Python code of the program: "cs336_basics/model.py:54 forward"
 ///     2. a node of autograd, whose thread runs no Python: "autograd MulBackward0"
 ///     3. Python code of a library that only runs ops: "modules/linear.py:125 forward"
-///     4. "outside of Python"
+///     4. a mark, which stands beside the frames (is_mark_file): "<user_metadata> step 3"
+///     5. "outside of Python"
 ///
 /// Such libraries are Python's own, and the packages torch, functorch, triton and einops, by the
 /// path of the file. Code of other packages, such as a model of transformers, counts as the
@@ -31,7 +32,7 @@ public:
     /// "no stack" for none.
     std::string of(Id<Stack> stack) const;
 
-    /// The best first. A mark is what a snapshot says beside the frames (is_mark_file).
+    /// The best first.
     enum class FrameKind : uint8_t { kProgram, kAutograd, kLibrary, kMark, kOther };
     /// kOther for none.
     FrameKind kind_of(Id<Frame> frame) const;

@@ -3,6 +3,7 @@
 #include "profiler/analysis/diagnostics.h"
 #include "profiler/analysis/recorded_step.h"
 #include "profiler/analysis/run_text.h"
+#include "profiler/trace/imported.h"
 
 #include <algorithm>
 #include <cmath>
@@ -27,7 +28,8 @@ void take_step(ComparisonColumn& column, const NamedTrace& named) {
     column.steps = static_cast<int64_t>(trace.steps.size()) - (column.is_cut_off ? 1 : 0);
     std::vector<int64_t>& times_ns = column.step_times_ns;
     times_ns.clear();  // and stays empty for a trace that knows only the order of events
-    const bool has_times = trace.run().time_basis != TimeBasis::kEventOrder;
+    const bool has_times =
+        trace.run().time_basis != TimeBasis::kEventOrder && !has_note(trace, kInferredStep);
     for (std::size_t i = 0; i < static_cast<std::size_t>(std::max<int64_t>(column.steps, 0)); ++i) {
         const Step step = trace.steps[Id<Step>(i)];
         if (has_times) times_ns.push_back(step.end_ns - step.start_ns);

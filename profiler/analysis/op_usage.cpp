@@ -2,6 +2,7 @@
 
 #include "profiler/analysis/activity.h"
 #include "profiler/analysis/block_origin.h"
+#include "profiler/trace/imported.h"
 
 #include <algorithm>
 #include <map>
@@ -19,6 +20,8 @@ public:
           last_step_(trace.steps.empty() ? Id<Step>() : Id<Step>(trace.steps.size() - 1)) {}
 
     std::vector<OpUsage> build() {
+        const bool has_device = !trace_.kernels.empty() || !trace_.memcpys.empty();
+        if (trace_.run().source == Source::kImported && !has_device) add_host_times();
         add_launches(trace_.kernels, &Kernel::name);
         add_launches(trace_.memcpys, &Memcpy::kind);
         add_scratch();
@@ -38,18 +41,45 @@ private:
         std::map<std::string_view, OpKernel> kernels;
     };
 
-    /// Null for an op that is not in a phase of the last step.
+    /// Null for an op that is not in a phase of the last step. Without steps all ops are of one
+    /// forward.
     Row* row_of(Id<Op> op) {
-        if (!op.valid()) return nullptr;
+        if (!op.valid() || is_of_another_rank(op)) return nullptr;
         const Id<Phase> phase = trace_.ops.get<&Op::phase>(op);
-        if (!phase.valid() || trace_.phases.get<&Phase::step>(phase) != last_step_) return nullptr;
+        const bool has_steps = last_step_.valid();
+        if (has_steps && (!phase.valid() || trace_.phases.get<&Phase::step>(phase) != last_step_)) {
+            return nullptr;
+        }
         const std::string_view name = trace_.text(trace_.ops.get<&Op::name>(op));
-        const PhaseKind kind = trace_.phases.get<&Phase::kind>(phase);
+        const PhaseKind kind =
+            has_steps ? trace_.phases.get<&Phase::kind>(phase) : PhaseKind::kForward;
         Row& row = rows_[{kind, name}];
         row.usage.op = name;
         row.usage.phase = kind;
         row.calls.insert(op);
         return &row;
+    }
+
+    bool is_of_another_rank(Id<Op> op) const {
+        const Id<Thread> thread = trace_.ops.get<&Op::thread>(op);
+        return is_joined_ranks_ && thread.valid() &&
+               rank_in(trace_.text(trace_.threads.get<&Thread::name>(thread))) != rank_;
+    }
+
+    /// Where no device ran anything, the time of an op is its own on the host: without that of the
+    /// ops that it calls.
+    void add_host_times() {
+        std::vector<int64_t> own_ns(trace_.ops.size());
+        for (std::size_t i = 0; i < own_ns.size(); ++i) {
+            const Op op = trace_.ops[Id<Op>(i)];
+            own_ns[i] += op.end_ns - op.start_ns;
+            const bool is_called = op.parent.valid() && op.parent.index() < i;
+            if (is_called) own_ns[op.parent.index()] -= op.end_ns - op.start_ns;
+        }
+        for (std::size_t i = 0; i < own_ns.size(); ++i) {
+            Row* row = row_of(Id<Op>(i));
+            if (row != nullptr) row->usage.device_ns += std::max<int64_t>(own_ns[i], 0);
+        }
     }
 
     template <typename Launch>
@@ -115,6 +145,8 @@ private:
 
     const Trace& trace_;
     const Id<Step> last_step_;
+    const bool is_joined_ranks_ = is_joined_ranks(trace_);
+    const int64_t rank_ = trace_.run().rank;
     std::map<std::pair<PhaseKind, std::string_view>, Row> rows_;
 };
 

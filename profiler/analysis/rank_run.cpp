@@ -1,5 +1,7 @@
 #include "profiler/analysis/rank_run.h"
 
+#include "profiler/analysis/diagnostics.h"
+
 #include <algorithm>
 #include <iterator>
 
@@ -50,17 +52,24 @@ const RankSummary& RankRun::largest() const {
 double RankRun::imbalance() const {
     std::vector<int64_t> peaks;
     for (const RankSummary& rank : ranks) peaks.push_back(rank.peak.allocated_bytes);
-    const auto middle = peaks.begin() + static_cast<std::ptrdiff_t>((peaks.size() - 1) / 2);
-    std::nth_element(peaks.begin(), middle, peaks.end());
-    return *middle > 0
-               ? static_cast<double>(largest().peak.allocated_bytes) / static_cast<double>(*middle)
-               : 1;
+    std::ranges::sort(peaks);
+    const double median = (static_cast<double>(peaks[(peaks.size() - 1) / 2]) +
+                           static_cast<double>(peaks[peaks.size() / 2])) /
+                          2;
+    return median > 0 ? static_cast<double>(largest().peak.allocated_bytes) / median : 1;
 }
 
 models::Result<RankRun> summarize_ranks(std::span<const NamedTrace> traces) {
     if (traces.empty()) return models::fail("There is no trace of a rank.");
     RankRun run{.world_size = traces.front().trace->run().world_size};
     for (const NamedTrace& named : traces) {
+        if (has_note(*named.trace, kAllocationsOnly)) {
+            return models::fail(
+                "{} is a memory snapshot, which does not say its rank: name it alone, or join it "
+                "with "
+                "the profiler's trace of the run (temposcope import).",
+                named.file);
+        }
         const int64_t world_size = named.trace->run().world_size;
         if (world_size != run.world_size) {
             return models::fail(

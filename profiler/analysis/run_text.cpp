@@ -114,6 +114,12 @@ bool records_saves(const Trace& trace) {
     return trace.run().source != Source::kImported || !trace.saves.empty();
 }
 
+bool has_lines_of_functions(const Trace& trace) { return counts_block_bytes(trace); }
+
+bool counts_block_bytes(const Trace& trace) {
+    return trace.run().source == Source::kImported && !trace.ops.empty() && !is_joined(trace);
+}
+
 std::string describe_source(const Trace& trace) {
     const Run run = trace.run();
     const std::string_view device = trace.text(run.device_name);

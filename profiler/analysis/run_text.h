@@ -36,6 +36,11 @@ bool has_inferred_categories(const Trace& trace);
 inline constexpr std::string_view kClassesInferred =
     "The file has no classes: they are inferred from the phases in which blocks were allocated and "
     "freed.";
+/// Whether the lines in call stacks are those where functions begin, as the PyTorch profiler writes
+/// them.
+bool has_lines_of_functions(const Trace& trace);
+/// Whether peaks count the bytes of blocks, because the profiler does not write what was asked for.
+bool counts_block_bytes(const Trace& trace);
 /// Whether the trace says what autograd saved. Files of other tools do not.
 bool records_saves(const Trace& trace);
 /// "measured on the CPU (AMD EPYC), 2 threads, torch 2.11.0, limited to 16.0 GiB";

@@ -20,21 +20,6 @@ std::string_view name_of(const Trace& trace, Id<Device> device) {
     return trace.text(trace.devices.get<&Device::name>(device));
 }
 
-/// Exchanges two rows of `device` and all that refers to them.
-void exchange(Trace& trace, Id<Device> a, Id<Device> b) {
-    Trace::for_each_table(trace, [&](std::string_view, auto& table) {
-        table.for_each_column([&](const auto&, auto& values) {
-            if constexpr (std::is_same_v<std::decay_t<decltype(values[0])>, Id<Device>>) {
-                for (Id<Device>& device : values) {
-                    device = device == a ? b : device == b ? a : device;
-                }
-            }
-        });
-    });
-    trace.devices.for_each_column(
-        [&](const auto&, auto& values) { std::swap(values[a.index()], values[b.index()]); });
-}
-
 /// The notes on the start of the two devices exchange their codes, where both have one.
 void exchange_start_states(Trace& trace, std::string_view from, std::string_view to) {
     std::vector<Id<Diagnostic>> first, other;
@@ -56,32 +41,51 @@ void exchange_start_states(Trace& trace, std::string_view from, std::string_view
 
 }  // namespace
 
+void exchange_devices(Trace& trace, Id<Device> a, Id<Device> b) {
+    if (a == b) return;
+    Trace::for_each_table(trace, [&](std::string_view, auto& table) {
+        table.for_each_column([&](const auto&, auto& values) {
+            if constexpr (std::is_same_v<std::decay_t<decltype(values[0])>, Id<Device>>) {
+                for (Id<Device>& device : values) {
+                    device = device == a ? b : device == b ? a : device;
+                }
+            }
+        });
+    });
+    trace.devices.for_each_column(
+        [&](const auto&, auto& values) { std::swap(values[a.index()], values[b.index()]); });
+}
+
 models::Result<void> choose_device(Trace& trace, std::string_view name) {
+    const Id<Device> first = profiled_device(trace);
+    const bool has_gpu = !is_host(trace, first);
     std::vector<std::string_view> names;
     Id<Device> chosen;
     for (std::size_t i = 0; i < trace.devices.size(); ++i) {
         const Id<Device> device(i);
-        if (is_host(trace, device)) continue;
+        if (has_gpu && is_host(trace, device)) continue;
         names.push_back(name_of(trace, device));
         if (names.back() == name) chosen = device;
     }
     if (!chosen.valid()) {
         if (names.empty()) return models::fail("has no GPU to choose");
-        return models::fail("has no GPU '{}', only {}", name, fmt::join(names, ", "));
+        return models::fail("has no {}'{}', only {}", has_gpu ? "GPU " : "", name,
+                            fmt::join(names, ", "));
     }
-    const Id<Device> first = profiled_device(trace);
     if (chosen == first) return {};
     const std::string before(name_of(trace, first));
     exchange_start_states(trace, before, name);
-    exchange(trace, first, chosen);
+    exchange_devices(trace, first, chosen);
     const Id<Run> run(0);
     if (trace.text(trace.run().device_name) == before) {
         trace.runs.set<&Run::device_name>(run, trace.strings.intern(name));
     }
+    if (is_joined_ranks(trace)) trace.runs.set<&Run::rank>(run, rank_in(name));
     const auto actions = memory_actions(trace, first);
     number_by_time(actions, trace.steps);
     number_by_time(actions, trace.phases);
-    if (trace.ops.empty() && !trace.phases.empty()) kineto::infer_categories(trace);
+    const bool counts_by_device = trace.ops.empty() || is_joined(trace);
+    if (counts_by_device && !trace.phases.empty()) kineto::infer_categories(trace);
     note_other_devices(trace);
     return {};
 }

@@ -12,6 +12,7 @@
 #include <string>
 #include <unordered_map>
 #include <unordered_set>
+#include <utility>
 
 namespace profiler {
 namespace {
@@ -23,6 +24,7 @@ constexpr int64_t kModulesTrack = 1'000'002;
 constexpr int64_t kAnnotationsTrack = 1'000'003;
 constexpr int64_t kNoOpTrack = 1'000'004;  // of what no op allocated; a reader looks for ops around
 constexpr int64_t kFirstThread = 1'000'010;
+constexpr int64_t kMoreAnnotationsTrack = 2'000'000'000;
 
 /// Nanoseconds as microseconds with three decimals.
 struct Microseconds {
@@ -48,7 +50,8 @@ namespace {
 ///     "Call stack": "a.py(12): f;b.py(3): g",       the innermost frame first, as in 2021
 ///     "Call stack id": 7,                           of a frame that was written before
 ///
-/// Viewers show the texts. Where all of them together would be long, each frame is written once.
+/// Viewers show the texts. Where all of them together would be long, or a frame has the ";" that
+/// separates them, each frame is written once.
 class CallStacks {
 public:
     CallStacks(const Trace& trace, JsonList& list) : trace_(trace), list_(list) {
@@ -57,13 +60,15 @@ public:
         for (std::size_t i = 0; i < bytes.size(); ++i) {
             const Stack stack = trace.stacks[Id<Stack>(i)];
             const bool has_outer = stack.parent.valid() && stack.parent.index() < i;
-            bytes[i] = (has_outer ? bytes[stack.parent.index()] : 0) + frame_text(stack).size();
+            const std::string text = frame_text(stack);
+            has_texts_ = has_texts_ && text.find(';') == std::string::npos;
+            bytes[i] = (has_outer ? bytes[stack.parent.index()] : 0) + text.size();
         }
         std::size_t all = 0;
         for (const Id<Stack> stack : trace.allocations.column<&Allocation::stack>()) {
             if (stack.valid() && all <= kMostTextBytes) all += bytes[stack.index()];
         }
-        has_texts_ = all <= kMostTextBytes;
+        has_texts_ = has_texts_ && all <= kMostTextBytes;
     }
 
     /// The argument, made once for each stack.
@@ -148,7 +153,7 @@ public:
         write_calls();
         write_kernels();
         write_copies();
-        for (const Id<Device> device : devices()) write_memory(device);
+        for (const Id<Device> device : devices_with_memory()) write_memory(device);
         list_.flush();
         file_.write(fmt::format("\n],\n\"traceName\": {}}}\n", json_text("temposcope")));
     }
@@ -159,6 +164,16 @@ private:
         for (std::size_t i = 0; i < trace_.devices.size(); ++i) devices.emplace_back(i);
         if (devices.empty()) devices.emplace_back();
         return devices;
+    }
+
+    /// The format has one host; of joined ranks it is that of the first.
+    std::vector<Id<Device>> devices_with_memory() const {
+        std::vector<Id<Device>> with_memory = devices();
+        bool has_host = false;
+        std::erase_if(with_memory, [&](Id<Device> device) {
+            return is_host(trace_, device) && std::exchange(has_host, true);
+        });
+        return with_memory;
     }
 
     int64_t process_of(Id<Device> device) const {
@@ -220,15 +235,46 @@ private:
     void write_ranges() {
         for (const MarkedRange& range : marked_ranges(trace_)) {
             add_range("user_annotation", json_text(range.name),
-                      range.is_annotation ? kAnnotationsTrack : kRangesTrack, range.start_ns,
+                      range.is_annotation ? annotations_track(range) : kRangesTrack, range.start_ns,
                       range.end_ns);
         }
+    }
+
+    /// Ranges of several threads may overlap without lying in each other, which viewers do not draw
+    /// on one track: the first track on which the range lies in all that are open.
+    int64_t annotations_track(const MarkedRange& range) {
+        std::size_t track = 0;
+        for (; track < open_until_ns_.size(); ++track) {
+            auto& ends_ns = open_until_ns_[track];  // the innermost last
+            while (!ends_ns.empty() && ends_ns.back() <= range.start_ns) ends_ns.pop_back();
+            if (ends_ns.empty() || range.end_ns <= ends_ns.back()) break;
+        }
+        const int64_t number =
+            track == 0 ? kAnnotationsTrack : kMoreAnnotationsTrack + static_cast<int64_t>(track);
+        if (track == open_until_ns_.size()) {
+            open_until_ns_.emplace_back();
+            if (track > 0) {
+                name_track("thread_name", kHostProcess, number,
+                           fmt::format("\"annotations {}\"", track + 1));
+            }
+        }
+        open_until_ns_[track].push_back(range.end_ns);
+        return number;
     }
 
     std::string_view module_of(Id<Op> op) const {
         const Id<ModulePath> path = trace_.ops.get<&Op::module_path>(op);
         return path.valid() ? trace_.text(trace_.module_paths.get<&ModulePath::path>(path))
                             : std::string_view();
+    }
+
+    /// Those of joined ranks stand rank after rank.
+    std::vector<Id<Op>> ops_by_start() const {
+        std::vector<Id<Op>> ops;
+        for (std::size_t i = 0; i < trace_.ops.size(); ++i) ops.emplace_back(i);
+        const auto start_ns = trace_.ops.column<&Op::start_ns>();
+        std::ranges::stable_sort(ops, {}, [&](Id<Op> op) { return start_ns[op.index()]; });
+        return ops;
     }
 
     /// From the first to the last op of a module that run without another module's between them.
@@ -241,8 +287,8 @@ private:
             add_range("python_function", json_text(fmt::format("nn.Module: {}", trace_.text(path))),
                       kModulesTrack, start_ns, std::min(end_ns, limit_ns));
         };
-        for (std::size_t i = 0; i < trace_.ops.size(); ++i) {  // by start
-            const Op op = trace_.ops[Id<Op>(i)];
+        for (const Id<Op> id : ops_by_start()) {
+            const Op op = trace_.ops[id];
             if (op.module_path == open) {
                 end_ns = std::max(end_ns, op.end_ns);
             } else if (op.module_path.valid() || op.start_ns >= end_ns) {
@@ -399,6 +445,7 @@ private:
 
     void write_segment(const AllocatorEvent& event, Sums& sums, int64_t time_ns) {
         const int64_t process = process_of(event.device);
+        const bool on_host = is_host(trace_, event.device);
         switch (event.action) {
             case AllocatorAction::kSegmentAlloc:
             case AllocatorAction::kSegmentMap:
@@ -412,9 +459,10 @@ private:
                 list_.add(R"({{"ph": "i", "s": "t", "cat": "cpu_instant_event", )"
                           R"("name": "[OutOfMemory]", "pid": {}, "tid": {}, "ts": {}, )"
                           R"("args": {{"Total Reserved": {}, "Total Allocated": {}, "Bytes": {}, )"
-                          R"("Device Id": {}, "Device Type": 1}}}})",
+                          R"("Device Id": {}, "Device Type": {}}}}})",
                           kHostProcess, kFirstThread, Microseconds{time_ns}, sums.reserved,
-                          sums.allocated, event.size_bytes, process);
+                          sums.allocated, event.size_bytes, on_host ? -1 : process,
+                          on_host ? 0 : 1);
                 return;
             default:
                 return;
@@ -455,6 +503,7 @@ private:
     JsonTexts texts_;
     CallStacks call_stacks_;
     std::vector<int64_t> device_numbers_;
+    std::vector<std::vector<int64_t>> open_until_ns_;   // of each track with annotations
     std::unordered_map<int64_t, std::size_t> call_of_;  // by correlation id
     int64_t num_arrows_ = 0;
     std::string sequence_, more_;

@@ -1,5 +1,7 @@
 #include "profiler/formats/import_notes.h"
 
+#include "profiler/formats/joined_trace.h"
+
 #include <fmt/format.h>
 
 #include <set>
@@ -8,7 +10,7 @@
 namespace profiler {
 
 void note_allocations_only(Trace& trace) {
-    if (!trace.ops.empty()) return;
+    if (!is_memory_only(trace)) return;
     const bool has_stacks = !trace.stacks.empty();
     const std::string_view contents =
         has_stacks ? "what the allocator did and the call stacks of its allocations, but no ops, "

@@ -5,8 +5,7 @@
 /// What readers say of files that hold less than a capture does.
 namespace profiler {
 
-/// Notes that a trace has no ops (kAllocationsOnly), and what follows from that. Nothing for a
-/// trace with ops.
+/// Notes that a trace has memory but no ops (kAllocationsOnly), and what follows from that.
 void note_allocations_only(Trace& trace);
 
 /// Notes that there are other devices with memory, and how to choose one.

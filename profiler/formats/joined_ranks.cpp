@@ -26,26 +26,36 @@ void name_after_rank(Trace& trace, Table<Row>& rows, std::size_t first, int64_t 
     for (std::size_t i = first; i < rows.size(); ++i) {
         const Id<Row> id(i);
         const std::string_view name = trace.text(rows.template get<&Row::name>(id));
-        rows.template set<&Row::name>(
-            id, trace.strings.intern(fmt::format("{} of rank {}", name, rank)));
+        rows.template set<&Row::name>(id, trace.strings.intern(name_of_rank(name, rank)));
     }
 }
 
 /// The start of a device that is not analysed has its name in its code.
 std::string code_in_joined(std::string_view code, std::string_view device, int64_t rank) {
     if (code == kStartState) return fmt::format("{}{}", kStartStateOf, device);
-    return fmt::format("{} of rank {}", code, rank);
+    return name_of_rank(code, rank);
 }
 
-/// Appends what is wrong with a rank to the notes of the joined trace.
+void name_start_states_after_rank(Trace& trace, int64_t rank) {
+    for (std::size_t i = 0; i < trace.diagnostics.size(); ++i) {
+        const Id<Diagnostic> note(i);
+        const std::string_view code = trace.text(trace.diagnostics.get<&Diagnostic::code>(note));
+        if (!code.starts_with(kStartStateOf)) continue;
+        trace.diagnostics.set<&Diagnostic::code>(note,
+                                                 trace.strings.intern(name_of_rank(code, rank)));
+    }
+}
+
+/// Appends what is wrong with a rank, and where its start ends, to the notes of the joined trace.
 void add_notes(const Trace& from, Trace& joined) {
     const int64_t rank = from.run().rank;
     const Id<Device> device = profiled_device(from);
-    const std::string name =
-        fmt::format("{} of rank {}",
-                    device.valid() ? from.text(from.devices.get<&Device::name>(device)) : "", rank);
+    const std::string name = name_of_rank(
+        device.valid() ? from.text(from.devices.get<&Device::name>(device)) : "", rank);
     for (std::size_t i = 0; i < from.diagnostics.size(); ++i) {
         const Diagnostic note = from.diagnostics[Id<Diagnostic>(i)];
+        const bool is_start = from.text(note.code).starts_with(kStartState);
+        if (note.severity == Severity::kInfo && !is_start) continue;  // the same for all ranks
         add_diagnostic(
             joined, {.code = code_in_joined(from.text(note.code), name, rank),
                      .severity = note.severity,
@@ -230,21 +240,23 @@ Result<Trace> join_ranks(std::span<const JoinInput> inputs) {
     Trace joined = ranks.front()->trace;
     name_after_rank(joined, joined.devices, 0, joined.run().rank);
     name_after_rank(joined, joined.threads, 0, joined.run().rank);
+    name_start_states_after_rank(joined, joined.run().rank);
     const TimeRange first = time_range_of_ops(joined);
     const int64_t start_unix_ns = joined.run().start_unix_ns;
     int64_t earliest_ns = 0;
     for (std::size_t i = 1; i < ranks.size(); ++i) {
         Trace other = ranks[i]->trace;
-        shift_times(other, other.run().start_unix_ns - start_unix_ns);
+        const int64_t later_ns = other.run().start_unix_ns - start_unix_ns;
+        earliest_ns = std::min(earliest_ns, later_ns);
+        shift_times(other, later_ns);
         const TimeRange range = time_range_of_ops(other);
-        earliest_ns = std::min(earliest_ns, range.first_ns);
         RankRows(joined, other, other.run().rank).add();
         add_notes(other, joined);
         note_times(other.run().rank, range, first, joined);
     }
     const auto num_ranks = std::ssize(ranks);
     add_diagnostic(
-        joined, {.code = "joined_ranks",
+        joined, {.code = kJoinedRanks,
                  .count = num_ranks,
                  .explanation =
                      "The trace holds this number of ranks. Steps, phases and figures are of the "

@@ -43,6 +43,7 @@ public:
     }
 
     Trace make(const SameBlocks& same) {
+        choose_device_of_snapshot();
         add_stacks();
         add_events();
         add_blocks(same);
@@ -64,6 +65,14 @@ private:
         Device row = memory_.devices[device];
         row.name = joined_.strings.intern(name);
         return joined_.devices.append(row);
+    }
+
+    /// Figures are of the device that comes first (profiled_device): the snapshot's first, whose
+    /// events steps and phases count.
+    void choose_device_of_snapshot() {
+        if (memory_.devices.empty()) return;
+        const Id<Device> device = device_of(Id<Device>(0));
+        exchange_devices(joined_, profiled_device(joined_), device);
     }
 
     Id<Stream> stream_of(Id<Stream> stream) {
@@ -118,9 +127,10 @@ private:
 
     void add_blocks(const SameBlocks& same) {
         const RunningOps running(profile_);
-        const int64_t start = num_start_events(memory_);
+        const StartEvents start_events(memory_);
         for (std::size_t i = 0; i < memory_.allocations.size(); ++i) {
             Allocation block = memory_.allocations[Id<Allocation>(i)];
+            const int64_t start = start_events.of(block.device);
             const bool was_there = block.alloc_event < start;
             const Id<Allocation> twin = was_there ? Id<Allocation>() : same.of(block);
             if (twin.valid()) {
@@ -178,13 +188,13 @@ private:
 
     void add_notes() {
         constexpr std::array<std::string_view, 4> kNotOfMemory{
-            kAllocationsOnly, kInferredCategories, "inferred_step", "inferred_phases"};
+            kAllocationsOnly, kInferredCategories, kInferredStep, "inferred_phases"};
         constexpr std::array<std::string_view, 7> kOnMemory{
             kStartState,       kInferredCategories, "no_memory_events", "unmatched_totals",
             "replaced_blocks", "matched_by_size",   "totals_missing"};
         copy_notes(memory_, kNotOfMemory);
         copy_notes(profile_, kOnMemory);
-        add_diagnostic(joined_, {.code = "joined",
+        add_diagnostic(joined_, {.code = kJoined,
                                  .count = num_with_op_,
                                  .explanation = fmt::format(
                                      "These blocks of the memory snapshot have an op of the "

@@ -185,7 +185,7 @@ models::Result<void> JsonWindows::read() try {
     buffer_.resize(1 + kPaddingBytes);
     peek();
     const std::string_view text(buffer_.data() + at_, end_ - at_);
-    at_ += text.size() - without_mark(text).size();
+    at_ += text.size() - without_byte_order_mark(text).size();
     const char first = peek();
     if (first == 0) stop("the file is empty");
     if (first == '[') {

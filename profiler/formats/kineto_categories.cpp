@@ -15,6 +15,11 @@ class PhaseIndex {
 public:
     explicit PhaseIndex(const Trace& trace) : trace_(trace) {
         for (std::size_t i = 0; i < trace.phases.size(); ++i) ends_.push_back(last_event(i));
+        next_forward_.resize(ends_.size(), static_cast<int32_t>(ends_.size()));
+        for (std::size_t i = ends_.size(); i-- > 1;) {
+            const auto phase = static_cast<int32_t>(i);
+            next_forward_[i - 1] = kind(phase) == PhaseKind::kForward ? phase : next_forward_[i];
+        }
     }
 
     /// Index of the phase in which an event happened; -1 for none.
@@ -30,12 +35,18 @@ public:
         return trace_.phases.get<&Phase::kind>(Id<Phase>(static_cast<std::size_t>(phase)));
     }
 
+    /// The first forward after a phase.
+    int32_t next_forward(int32_t phase) const {
+        return next_forward_[static_cast<std::size_t>(phase)];
+    }
+
 private:
     int64_t last_event(std::size_t i) const {
         return trace_.phases.get<&Phase::last_event>(Id<Phase>(i));
     }
     const Trace& trace_;
     std::vector<int64_t> ends_;
+    std::vector<int32_t> next_forward_;
 };
 
 /// Outermost calls that copied from the host: what they allocated came from outside.
@@ -43,8 +54,10 @@ class LoadingCalls {
 public:
     explicit LoadingCalls(const Trace& trace) {
         const auto parents = trace.ops.column<&Op::parent>();
-        for (std::size_t i = 0; i < parents.size(); ++i) {  // parents come before their children
-            outermost_.push_back(parents[i].valid() ? outermost_[parents[i].index()] : Id<Op>(i));
+        for (std::size_t i = 0; i < parents.size(); ++i) {
+            // Parents come before their children, but for a damaged file.
+            const bool is_known = parents[i].valid() && parents[i].index() < i;
+            outermost_.push_back(is_known ? outermost_[parents[i].index()] : Id<Op>(i));
         }
         for (std::size_t i = 0; i < trace.memcpys.size(); ++i) {
             const Memcpy copy = trace.memcpys[Id<Memcpy>(i)];
@@ -53,7 +66,7 @@ public:
         }
     }
     /// Whether an op lies in such a call.
-    bool hold(Id<Op> op) const {
+    bool contain(Id<Op> op) const {
         return op.valid() && loading_.contains(outermost_[op.index()].value);
     }
 
@@ -113,17 +126,16 @@ private:
         return Category::kUnknown;
     }
 
-    /// Whether nothing but the loss lies between the two phases.
+    /// Whether no other forward lies between the two phases. Updates may: some programs run them
+    /// in hooks of backward.
     bool is_backward_of(int32_t forward, int32_t phase) const {
-        if (phase <= forward || phases_.kind(phase) != PhaseKind::kBackward) return false;
-        int32_t next = forward + 1;
-        while (next < phase && phases_.kind(next) == PhaseKind::kLoss) ++next;
-        return next == phase;
+        return phase > forward && phases_.kind(phase) == PhaseKind::kBackward &&
+               phase < phases_.next_forward(forward);
     }
 
     Category of_forward(const Allocation& block, int32_t born, int32_t freed) const {
         if (is_backward_of(born, freed)) return Category::kActivation;
-        if (loading_.hold(block.op)) return Category::kInput;
+        if (loading_.contain(block.op)) return Category::kInput;
         return Category::kUnknown;
     }
 
@@ -134,12 +146,6 @@ private:
     int64_t num_start_events_;
 };
 
-/// Files of the profiler number the events of all devices together. Where each device has numbers
-/// of its own, those of the phases are of the first.
-bool has_numbers_of_phases(const Trace& trace, const Allocation& block) {
-    return !trace.ops.empty() || block.device == profiled_device(trace);
-}
-
 }  // namespace
 
 void infer_categories(Trace& trace) {
@@ -147,7 +153,7 @@ void infer_categories(Trace& trace) {
     int64_t inferred = 0;
     for (std::size_t i = 0; i < trace.allocations.size(); ++i) {
         const Allocation block = trace.allocations[Id<Allocation>(i)];
-        if (!has_numbers_of_phases(trace, block)) continue;
+        if (!has_numbers_of_phases(trace, block.device)) continue;
         const Category category = inference.of(block);
         if (category == Category::kUnknown) continue;
         trace.storages.set<&Storage::category>(block.storage, category);

@@ -5,9 +5,11 @@
 #include "profiler/trace/available_memory.h"
 #include "profiler/trace/text.h"
 #include "profiler/trace/units.h"
+#include "profiler/trace/value_range.h"
 
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 #include <optional>
 #include <unordered_map>
 
@@ -15,8 +17,6 @@ namespace profiler::kineto {
 namespace {
 
 using models::Result;
-
-constexpr std::size_t kMostValues = 1'000;  // beside the events
 
 enum class Kind : uint8_t { kSkipped, kUnknown, kOp, kAnnotation, kPython, kApi, kWork };
 
@@ -99,9 +99,8 @@ public:
     }
     /// A side value of the file.
     void add_value(std::string_view key, std::string_view json) {
-        if (events_.values.size() >= kMostValues) return;
-        events_.values.emplace(key, json);
-        text_bytes_ += key.size() + json.size();
+        if (std::ranges::find(kValueKeys, key) != kValueKeys.end())
+            events_.values.emplace(key, json);
     }
 
     /// Of the events and their texts, about. A packed file can hold far more than its size.
@@ -177,7 +176,9 @@ private:
         if (!event.has_time || (!is_out_of_memory && event.name != "[memory]")) return;
         constexpr int64_t kMostBytes = int64_t{1} << 50;
         if (!event.has_changed_bytes || event.changed_bytes > kMostBytes ||
-            event.changed_bytes < -kMostBytes) {
+            event.changed_bytes < -kMostBytes ||
+            (sum_of_sizes_ += std::abs(static_cast<double>(event.changed_bytes))) >
+                kMaxColumnSum / 4) {
             ++events_.unknown_events;
             return;
         }
@@ -255,6 +256,7 @@ private:
     std::string key_;
     int32_t last_ = -1;
     std::size_t text_bytes_ = 0;
+    double sum_of_sizes_ = 0;  // analyses add them up in 64 bits
 };
 
 /// Replaces what is not UTF-8, which some writers let through.

@@ -97,6 +97,11 @@ struct ThreadName {
     std::string name;     // of the metadata, may be empty
 };
 
+/// The values beside the events that say something of the run.
+inline constexpr std::array<std::string_view, 8> kValueKeys{
+    "baseTimeNanoseconds", "distributedInfo",     "deviceProperties",   "cuda_runtime_version",
+    "cuda_driver_version", "hip_runtime_version", "hip_driver_version", "cupti_version"};
+
 struct KinetoEvents {
     std::vector<HostSpan> spans;
     std::vector<DeviceWork> work;
@@ -105,7 +110,7 @@ struct KinetoEvents {
     std::vector<FlowEnd> backward_flows;
     std::vector<FlowEnd> launch_flows;  // kernels of files without correlation ids
     std::vector<ThreadName> threads;
-    std::map<std::string, std::string, std::less<>> values;  // beside the events: key, JSON
+    std::map<std::string, std::string, std::less<>> values;  // JSON, by a key of kValueKeys
     int64_t unknown_events = 0;  // complete events of a category that is not read
     bool ended_early = false;
 

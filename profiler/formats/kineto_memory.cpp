@@ -121,6 +121,15 @@ Id<Allocation> MemoryRows::add_block(int64_t device_number, int64_t address, int
     return row;
 }
 
+void MemoryRows::end_block(Id<Allocation> block, int64_t event, int64_t time_ns, Id<Op> op) {
+    auto& rows = trace_.allocations;
+    rows.set<&Allocation::free_requested_event>(block, event);
+    rows.set<&Allocation::free_completed_event>(block, event);
+    rows.set<&Allocation::free_requested_ns>(block, time_ns);
+    rows.set<&Allocation::free_completed_ns>(block, time_ns);
+    rows.set<&Allocation::freeing_op>(block, op);
+}
+
 void MemoryRows::add_reserved(DeviceState& device, int64_t device_number, int64_t reserved_bytes,
                               int64_t time_ns) {
     if (reserved_bytes < 0 || reserved_bytes == device.reserved_bytes) return;
@@ -153,7 +162,11 @@ void MemoryRows::apply(DeviceState& device, const MemoryChangeEvent& change) {
         add_reserved(device, number, change.reserved_bytes, time_ns);
         const auto replaced = change.address >= 0 ? device.by_address.extract(change.address)
                                                   : decltype(device.by_address)::node_type();
-        if (!replaced.empty()) ++replaced_;
+        if (!replaced.empty()) {
+            ++replaced_;
+            end_block(replaced.mapped().row, next_event(time_ns), time_ns, op);
+            device.allocated_bytes -= replaced.mapped().size_bytes;
+        }
         const Id<Allocation> row =
             add_block(number, change.address, change.size_bytes, time_ns, op);
         device.insert(change.address, {row, change.size_bytes});
@@ -161,13 +174,7 @@ void MemoryRows::apply(DeviceState& device, const MemoryChangeEvent& change) {
         if (text.valid() || id >= 0) call_stacks_.emplace_back(row, change.call_stack);
     } else if (const auto block = device.take(change.address, -change.size_bytes);
                block.row.valid()) {
-        const int64_t event = next_event(time_ns);
-        auto& rows = trace_.allocations;
-        rows.set<&Allocation::free_requested_event>(block.row, event);
-        rows.set<&Allocation::free_completed_event>(block.row, event);
-        rows.set<&Allocation::free_requested_ns>(block.row, time_ns);
-        rows.set<&Allocation::free_completed_ns>(block.row, time_ns);
-        rows.set<&Allocation::freeing_op>(block.row, op);
+        end_block(block.row, next_event(time_ns), time_ns, op);
     }
     if (change.size_bytes < 0) add_reserved(device, number, change.reserved_bytes, time_ns);
     device.allocated_bytes += change.size_bytes;
@@ -200,6 +207,13 @@ void MemoryRows::add_notes(int64_t num_start_events) {
                                                "memory over time: record it with "
                                                "torch.profiler.profile(profile_memory=True)."});
     }
+    const bool is_of_host = is_host(trace_, profiled_device(trace_));
+    add_diagnostic(trace_, {.code = "older_host_memory",
+                            .severity = Severity::kWarning,
+                            .count = is_of_host && !times_.empty() ? 1 : 0,
+                            .explanation = "On the host the profiler knows only memory that was "
+                                           "allocated while it ran: parameters and optimizer state "
+                                           "from before are not in the peak."});
     add_diagnostic(trace_, {.code = "unmatched_totals",
                             .severity = Severity::kWarning,
                             .count = mismatches_,

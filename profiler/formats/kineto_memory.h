@@ -34,6 +34,7 @@ private:
     void apply(DeviceState& device, const MemoryChangeEvent& change);
     Id<Allocation> add_block(int64_t device_number, int64_t address, int64_t size_bytes,
                              int64_t time_ns, Id<Op> op);
+    void end_block(Id<Allocation> block, int64_t event, int64_t time_ns, Id<Op> op);
     void add_reserved(DeviceState& device, int64_t device_number, int64_t reserved_bytes,
                       int64_t time_ns);
     int64_t next_event(int64_t time_ns);

@@ -160,23 +160,49 @@ void OpRows::add_annotations() {
     for (const Annotation& row : rows) trace_.annotations.append(row);
 }
 
-/// Ops that autograd gives one number: the last forward op with it made the node of the backward
-/// op. Files without numbers have arrows ("fwdbwd").
 void OpRows::link_backward() {
-    std::unordered_map<int64_t, std::pair<int64_t, Id<Op>>> forward;  // number: start, op
+    link_by_arrows();
+    link_by_numbers();
+    for (std::size_t i = 0; i < trace_.ops.size(); ++i) {  // parents come before their children
+        const Id<Op> parent = trace_.ops.get<&Op::parent>(Id<Op>(i));
+        if (!parent.valid() || trace_.ops.get<&Op::forward>(Id<Op>(i)).valid()) continue;
+        trace_.ops.set<&Op::forward>(Id<Op>(i), trace_.ops.get<&Op::forward>(parent));
+    }
+}
+
+/// Autograd numbers the ops of each thread: the last forward op with a number made the node of the
+/// backward op. A number that several threads used says nothing.
+void OpRows::link_by_numbers() {
+    struct Forward {
+        int64_t start_ns = INT64_MIN;
+        Id<Op> op;
+        int32_t thread = -1;
+        bool is_ambiguous = false;
+    };
+    std::unordered_map<int64_t, Forward> forward;  // by number
     for (std::size_t i = 0; i < events_.spans.size(); ++i) {
         const HostSpan& span = events_.spans[i];
         if (span.kind != SpanKind::kOp || span.is_backward || span.sequence < 0) continue;
-        auto& latest = forward.try_emplace(span.sequence, INT64_MIN, Id<Op>()).first->second;
-        if (span.start_ns >= latest.first) latest = {span.start_ns, op_of_span_[i]};
+        Forward& latest = forward[span.sequence];
+        latest.is_ambiguous |= latest.thread >= 0 && latest.thread != span.thread;
+        latest.thread = span.thread;
+        if (span.start_ns < latest.start_ns) continue;
+        latest.start_ns = span.start_ns;
+        latest.op = op_of_span_[i];
     }
     for (std::size_t i = 0; i < events_.spans.size(); ++i) {
         const HostSpan& span = events_.spans[i];
         if (span.kind != SpanKind::kOp || !span.is_backward || span.sequence < 0) continue;
+        if (trace_.ops.get<&Op::forward>(op_of_span_[i]).valid()) continue;
         const auto found = forward.find(span.sequence);
-        if (found == forward.end() || found->second.first >= span.start_ns) continue;
-        trace_.ops.set<&Op::forward>(op_of_span_[i], found->second.second);
+        if (found == forward.end() || found->second.is_ambiguous) continue;
+        if (found->second.start_ns >= span.start_ns) continue;
+        trace_.ops.set<&Op::forward>(op_of_span_[i], found->second.op);
     }
+}
+
+/// The profiler's own arrows from forward ops to backward ops ("fwdbwd").
+void OpRows::link_by_arrows() {
     std::unordered_map<int64_t, Id<Op>> starts;
     for (const bool wants_start : {true, false}) {
         for (const FlowEnd& flow : events_.backward_flows) {
@@ -186,16 +212,10 @@ void OpRows::link_backward() {
             if (wants_start) {
                 starts[flow.id] = op;
             } else if (const auto found = starts.find(flow.id);
-                       found != starts.end() && found->second != op &&
-                       !trace_.ops.get<&Op::forward>(op).valid()) {
+                       found != starts.end() && found->second != op) {
                 trace_.ops.set<&Op::forward>(op, found->second);
             }
         }
-    }
-    for (std::size_t i = 0; i < trace_.ops.size(); ++i) {  // parents come before their children
-        const Id<Op> parent = trace_.ops.get<&Op::parent>(Id<Op>(i));
-        if (!parent.valid() || trace_.ops.get<&Op::forward>(Id<Op>(i)).valid()) continue;
-        trace_.ops.set<&Op::forward>(Id<Op>(i), trace_.ops.get<&Op::forward>(parent));
     }
 }
 
@@ -275,18 +295,6 @@ Id<Op> OpRows::innermost(int32_t thread, int64_t time_ns) const {
     const SpanTree& spans = tree(thread);
     const int32_t node = spans.innermost(time_ns);
     return node < 0 ? Id<Op>() : op_of_span_[spans.at(node).item];
-}
-
-Id<Op> OpRows::innermost_on_any_thread(int64_t time_ns) const {
-    Id<Op> latest;
-    int64_t latest_ns = INT64_MIN;
-    for (const SpanTree& spans : trees_) {
-        const int32_t node = spans.innermost(time_ns);
-        if (node < 0 || spans.at(node).start_ns <= latest_ns) continue;
-        latest_ns = spans.at(node).start_ns;
-        latest = op_of_span_[spans.at(node).item];
-    }
-    return latest;
 }
 
 Id<Device> OpRows::device_row(int64_t device) {

@@ -24,8 +24,6 @@ public:
 
     /// The innermost op on a thread of KinetoEvents at a time of the trace; none outside of ops.
     Id<Op> innermost(int32_t thread, int64_t time_ns) const;
-    /// The same on whichever thread: the op that started last.
-    Id<Op> innermost_on_any_thread(int64_t time_ns) const;
     /// The ops of one thread; items are indices of KinetoEvents::spans.
     const SpanTree& tree(int32_t thread) const { return trees_[static_cast<std::size_t>(thread)]; }
     /// The thread with the most ops that are not of backward.
@@ -40,6 +38,8 @@ private:
     void add_threads();
     void add_annotations();
     void link_backward();
+    void link_by_arrows();
+    void link_by_numbers();
     void add_calls();
     void add_device_work();
     Id<Op> op_of(const DeviceWork& work) const;

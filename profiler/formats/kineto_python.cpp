@@ -86,12 +86,17 @@ public:
     }
 
 private:
+    /// A path holds that of its parent, so its length has a limit.
+    static constexpr std::size_t kMostPathBytes = 4096;
+
     Id<ModulePath> add(Id<ModulePath> parent, StringId name) {
         const std::string text(trace_.text(name).substr(kModulePrefix.size()));
+        if (text.find('.') != std::string::npos) return add_path(text);
         const Instance instance = instance_of(text);
         std::string path(parent.valid()
                              ? trace_.text(trace_.module_paths.get<&ModulePath::path>(parent))
                              : std::string_view());
+        if (path.size() > kMostPathBytes) return parent;
         if (!path.empty()) path += '.';
         path += instance.class_name;
         int64_t layer = parent.valid() ? trace_.module_paths.get<&ModulePath::layer>(parent) : -1;
@@ -104,6 +109,19 @@ private:
         }
         return trace_.module_paths.append(
             {.path = trace_.strings.intern(path), .parent = parent, .layer = layer});
+    }
+
+    /// "encoder.layer.3.attention" of a file that Temposcope wrote: a whole path, in layer 3.
+    Id<ModulePath> add_path(std::string_view path) {
+        int64_t layer = -1;
+        for (std::size_t dot = path.find('.'); dot != std::string_view::npos && layer < 0;
+             dot = path.find('.', dot + 1)) {
+            const std::string_view part = path.substr(dot + 1, path.find('.', dot + 1) - dot - 1);
+            int64_t number = -1;
+            const auto read = std::from_chars(part.data(), part.data() + part.size(), number);
+            if (read.ec == std::errc() && read.ptr == part.data() + part.size()) layer = number;
+        }
+        return trace_.module_paths.append({.path = trace_.strings.intern(path), .layer = layer});
     }
 
     Trace& trace_;
@@ -202,7 +220,11 @@ public:
         for (const StackFrameEvent& frame : events.stack_frames) {
             const auto parent = by_number_.find(frame.parent);
             const Chain outer = parent == by_number_.end() ? Chain{} : parent->second;
-            if (outer.depth >= kMostStackFrames) continue;
+            if (frame.id < 0) continue;
+            if (outer.depth >= kMostStackFrames) {  // without the innermost frames
+                by_number_.try_emplace(frame.id, outer);
+                continue;
+            }
             by_number_.try_emplace(frame.id,
                                    Chain{stacks_.push(outer.stack, frame.name), outer.depth + 1});
         }

@@ -1,13 +1,16 @@
 #include "profiler/formats/kineto_steps.h"
 
 #include "profiler/formats/marked_ranges.h"
+#include "profiler/trace/imported.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <limits>
+#include <map>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace profiler::kineto {
@@ -41,9 +44,10 @@ std::vector<Range> ranges_named(const Trace& trace, std::string_view prefix, Pha
     return outer;
 }
 
-/// Starts of calls that no other call made and that are not autograd's, by time.
+/// Starts of calls that no other call made and that are not autograd's, by time: of the thread with
+/// the most of them. Others load data, or run replicas.
 std::vector<int64_t> forward_starts(const Trace& trace, const std::vector<Range>& not_forward) {
-    std::vector<int64_t> starts;
+    std::map<int32_t, std::vector<int64_t>> by_thread;
     auto range = not_forward.begin();
     for (std::size_t i = 0; i < trace.ops.size(); ++i) {
         const Id<Op> op(i);
@@ -52,9 +56,12 @@ std::vector<int64_t> forward_starts(const Trace& trace, const std::vector<Range>
         if (name.starts_with("autograd::") || name.starts_with("torch::autograd::")) continue;
         const int64_t start_ns = trace.ops.get<&Op::start_ns>(op);
         while (range != not_forward.end() && range->end_ns <= start_ns) ++range;
-        if (range == not_forward.end() || start_ns < range->start_ns) starts.push_back(start_ns);
+        if (range != not_forward.end() && start_ns >= range->start_ns) continue;
+        by_thread[trace.ops.get<&Op::thread>(op).value].push_back(start_ns);
     }
-    return starts;
+    const auto most = std::ranges::max_element(
+        by_thread, {}, [](const auto& of_thread) { return of_thread.second.size(); });
+    return most == by_thread.end() ? std::vector<int64_t>() : std::move(most->second);
 }
 
 /// Autograd's functions, joined unless a forward of at least 4 calls lies between them (hooks call
@@ -87,6 +94,38 @@ std::vector<Range> backward_ranges(const Trace& trace, const std::vector<Range>&
     return joined;
 }
 
+/// Ranges in which others lie are split around them, so that none overlap.
+std::vector<Range> without_overlaps(const std::vector<Range>& ranges) {
+    std::vector<Range> flat, open;
+    int64_t at_ns = std::numeric_limits<int64_t>::min();
+    const auto advance = [&](int64_t until_ns) {
+        for (; !open.empty(); open.pop_back()) {
+            const Range& inner = open.back();
+            const int64_t start_ns = std::max(at_ns, inner.start_ns);
+            const int64_t end_ns = std::min(inner.end_ns, until_ns);
+            if (start_ns < end_ns) flat.push_back({start_ns, end_ns, inner.kind});
+            at_ns = std::max(at_ns, end_ns);
+            if (inner.end_ns > until_ns) return;
+        }
+    };
+    for (const Range& range : ranges) {
+        advance(range.start_ns);
+        open.push_back(range);
+    }
+    advance(std::numeric_limits<int64_t>::max());
+    return flat;
+}
+
+/// LBFGS runs forward and backward inside of its step: its update begins after the last backward.
+void begin_after_backward(std::vector<Range>& optimizer, const std::vector<Range>& backward) {
+    for (Range& step : optimizer) {
+        auto inner = std::lower_bound(backward.begin(), backward.end(), step, starts_before);
+        for (; inner != backward.end() && inner->end_ns <= step.end_ns; ++inner) {
+            step.start_ns = std::max(step.start_ns, inner->end_ns);
+        }
+    }
+}
+
 /// The ranges "## forward ##" and so on, by which programs mark their phases.
 std::vector<Range> marked_phases(const Trace& trace) {
     std::vector<Range> marked;
@@ -98,15 +137,35 @@ std::vector<Range> marked_phases(const Trace& trace) {
     return marked;
 }
 
+/// What the phases of a file are inferred from, each in the order of time.
+struct PhaseSigns {
+    std::vector<Range> known;          // backward and the optimizer, without overlaps
+    std::vector<Range> zero_grads;     // gradients are dropped
+    std::vector<int64_t> call_starts;  // of calls that autograd did not make
+};
+
+/// Dropping the gradients of the step before is no part of forward.
+int64_t after_zero_grads(int64_t at_ns, const PhaseSigns& signs) {
+    auto zero = std::lower_bound(signs.zero_grads.begin(), signs.zero_grads.end(), Range{at_ns, 0},
+                                 starts_before);
+    for (; zero != signs.zero_grads.end(); ++zero) {
+        const auto first = std::ranges::lower_bound(signs.call_starts, at_ns);
+        if (first == signs.call_starts.end() || *first < zero->start_ns) break;
+        at_ns = std::max(at_ns, zero->end_ns);
+    }
+    return at_ns;
+}
+
 /// The phases of [start_ns, end_ns) from the known ones in it; the time before a backward that has
 /// ops is forward.
-std::vector<Range> phases_of(const Range& step, const std::vector<Range>& known,
-                             const std::vector<int64_t>& starts) {
+std::vector<Range> phases_of(const Range& step, const PhaseSigns& signs) {
+    const auto& [known, zero_grads, starts] = signs;
     std::vector<Range> phases;
-    int64_t at_ns = step.start_ns;
+    int64_t at_ns = after_zero_grads(step.start_ns, signs);
     bool has_backward = false;
-    for (const Range& range : known) {
-        if (range.start_ns < step.start_ns || range.start_ns >= step.end_ns) continue;
+    auto next = std::lower_bound(known.begin(), known.end(), step, starts_before);
+    for (; next != known.end() && next->start_ns < step.end_ns; ++next) {
+        const Range& range = *next;
         const auto first = std::lower_bound(starts.begin(), starts.end(), at_ns);
         const bool has_ops = first != starts.end() && *first < range.start_ns;
         if (range.kind == PhaseKind::kBackward && has_ops) {
@@ -114,8 +173,7 @@ std::vector<Range> phases_of(const Range& step, const std::vector<Range>& known,
         }
         has_backward |= range.kind == PhaseKind::kBackward;
         phases.push_back(range);
-        phases.back().start_ns = std::max(range.start_ns, at_ns);
-        at_ns = std::max(at_ns, range.end_ns);
+        at_ns = after_zero_grads(range.end_ns, signs);
     }
     if (!has_backward && !starts.empty()) {
         const int64_t end_ns = phases.empty() ? step.end_ns : phases.front().start_ns;
@@ -127,13 +185,10 @@ std::vector<Range> phases_of(const Range& step, const std::vector<Range>& known,
 }
 
 std::vector<Range> within(const Range& step, const std::vector<Range>& marked) {
-    std::vector<Range> phases;
-    for (const Range& range : marked) {
-        if (range.start_ns >= step.start_ns && range.start_ns < step.end_ns) {
-            phases.push_back(range);
-        }
-    }
-    return phases;
+    const auto starts_in = [&](int64_t time_ns) {
+        return std::lower_bound(marked.begin(), marked.end(), Range{time_ns, 0}, starts_before);
+    };
+    return {starts_in(step.start_ns), starts_in(step.end_ns)};
 }
 
 /// From the first to the last op; of a file without ops, from the first allocation to the last
@@ -154,29 +209,35 @@ Range whole_time(const Trace& trace, const std::vector<Range>& known) {
     return all;
 }
 
+std::vector<Range> inferred_phases(const Trace& trace) {
+    auto optimizer = ranges_named(trace, kOptimizerMark, PhaseKind::kOptimizer);
+    std::vector<Range> phases = backward_ranges(trace, optimizer);
+    begin_after_backward(optimizer, phases);
+    phases.insert(phases.end(), optimizer.begin(), optimizer.end());
+    return phases;
+}
+
 }  // namespace
 
 void add_steps(Trace& trace, const std::function<int64_t(int64_t time_ns)>& event_at) {
     auto steps = ranges_named(trace, kStepMark, PhaseKind::kForward);
-    const auto optimizer = ranges_named(trace, kOptimizerMark, PhaseKind::kOptimizer);
     std::vector<Range> known = marked_phases(trace);
     const bool is_marked = !known.empty();
-    if (!is_marked) {
-        known = backward_ranges(trace, optimizer);
-        known.insert(known.end(), optimizer.begin(), optimizer.end());
-    }
+    if (!is_marked) known = inferred_phases(trace);
     std::stable_sort(known.begin(), known.end(), starts_before);
+    known = without_overlaps(known);
     if (steps.empty() && !known.empty()) {
         steps.push_back(whole_time(trace, known));
         const std::string_view remedy = trace.ops.empty()
-                                            ? "run each step in record_function(\"ProfilerStep#1\")"
+                                            ? "run step N in record_function(\"ProfilerStep#N\")"
                                             : "call profiler.step() after each step";
         add_diagnostic(trace,
-                       {.code = "inferred_step",
+                       {.code = kInferredStep,
                         .explanation = fmt::format(
                             "The trace marks no steps, so all of it is one step: {}.", remedy)});
     }
-    const auto starts = forward_starts(trace, known);
+    const PhaseSigns signs{known, ranges_named(trace, kZeroGradMark, PhaseKind::kOptimizer),
+                           forward_starts(trace, known)};
     std::vector<std::pair<Range, Id<Phase>>> phases;
     for (const Range& step : steps) {
         const Id<Step> row = trace.steps.append({.start_ns = step.start_ns,
@@ -184,7 +245,7 @@ void add_steps(Trace& trace, const std::function<int64_t(int64_t time_ns)>& even
                                                  .first_event = event_at(step.start_ns),
                                                  .last_event = event_at(step.end_ns),
                                                  .loss = std::numeric_limits<double>::quiet_NaN()});
-        const auto in_step = is_marked ? within(step, known) : phases_of(step, known, starts);
+        const auto in_step = is_marked ? within(step, known) : phases_of(step, signs);
         for (const Range& phase : in_step) {
             const Id<Phase> id = trace.phases.append({.step = row,
                                                       .kind = phase.kind,

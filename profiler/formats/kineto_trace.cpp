@@ -152,7 +152,7 @@ void add_notes(const KinetoEvents& events, Trace& trace) {
 
 bool looks_like_profiler_trace(std::string_view first_bytes) {
     const std::string unpacked = unpacked_beginning(first_bytes);
-    const std::string_view text = without_mark(unpacked);
+    const std::string_view text = without_byte_order_mark(unpacked);
     const auto skip_space = [&](std::size_t at) {
         return std::min(text.find_first_not_of(" \t\r\n", at), text.size());
     };
@@ -174,10 +174,12 @@ Result<Trace> read_profiler_trace(const std::filesystem::path& path, const ReadO
             path.string());
     }
     const auto [first_ns, last_ns] = clock_of(*events);
-    if (last_ns - first_ns > kMostNanosecondsApart) {
+    if (last_ns > first_ns + kMostNanosecondsApart) {
         return models::fail(
             "{} has events {} days apart, so a time in it is wrong; export it again.",
-            path.string(), (last_ns - first_ns) / (int64_t{86'400} * 1'000'000'000));
+            path.string(),
+            static_cast<int64_t>((static_cast<double>(last_ns) - static_cast<double>(first_ns)) /
+                                 86'400e9));
     }
     add_run(*events, first_ns, trace);
     kineto::OpRows ops(*events, first_ns, trace);

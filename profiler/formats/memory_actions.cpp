@@ -1,13 +1,8 @@
 #include "profiler/formats/memory_actions.h"
 
-#include "profiler/trace/imported.h"
-
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <charconv>
 #include <set>
-#include <string>
 #include <string_view>
 #include <tuple>
 
@@ -67,23 +62,6 @@ std::vector<int64_t> device_numbers(const Trace& trace) {
 Category category_of(const Trace& trace, const Allocation& allocation) {
     if (!allocation.storage.valid()) return Category::kUnknown;
     return trace.storages.get<&Storage::category>(allocation.storage);
-}
-
-int64_t num_start_events(const Trace& trace) {
-    return num_start_events(trace, profiled_device(trace));
-}
-
-int64_t num_start_events(const Trace& trace, Id<Device> device) {
-    std::string code(kStartState);
-    if (device.valid() && device != profiled_device(trace)) {
-        code = fmt::format("{}{}", kStartStateOf,
-                           trace.text(trace.devices.get<&Device::name>(device)));
-    }
-    for (std::size_t i = 0; i < trace.diagnostics.size(); ++i) {
-        const Diagnostic note = trace.diagnostics[Id<Diagnostic>(i)];
-        if (trace.text(note.code) == code) return note.count;
-    }
-    return 0;
 }
 
 }  // namespace profiler

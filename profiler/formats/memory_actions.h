@@ -41,9 +41,4 @@ std::vector<int64_t> device_numbers(const Trace& trace);
 /// The category of an allocation's storage.
 Category category_of(const Trace& trace, const Allocation& allocation);
 
-/// Number of events that rebuild what was there before the recording (kStartState), of the profiled
-/// device or of another one.
-int64_t num_start_events(const Trace& trace);
-int64_t num_start_events(const Trace& trace, Id<Device> device);
-
 }  // namespace profiler

@@ -2,6 +2,7 @@
 
 #include "profiler/formats/json_text.h"
 #include "profiler/formats/memory_actions.h"
+#include "profiler/trace/imported.h"
 
 namespace profiler {
 namespace {

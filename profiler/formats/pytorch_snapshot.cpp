@@ -76,7 +76,7 @@ bool looks_like_json_snapshot(std::string_view first_bytes) {
     const auto skip = [&](std::string_view text) {
         return text.substr(std::min(text.find_first_not_of(kSpace), text.size()));
     };
-    std::string_view text = skip(without_mark(first_bytes));
+    std::string_view text = skip(without_byte_order_mark(first_bytes));
     if (!text.starts_with('{')) return false;
     text = skip(text.substr(1));
     return std::ranges::any_of(
@@ -104,7 +104,9 @@ Result<PytorchSnapshot> read_snapshot(const std::filesystem::path& path,
                                       const ReadOptions& options) {
     const auto first_bytes = read_file_bytes(path, 2);
     if (!first_bytes) return tl::unexpected(first_bytes.error());
-    const std::size_t size_bytes = std::filesystem::file_size(path);
+    std::error_code error;
+    const std::uintmax_t size_bytes = std::filesystem::file_size(path, error);
+    if (error) return fail("Cannot read {}: {}.", path.string(), error.message());
     if (auto fits = check_memory(path, size_bytes); !fits) return tl::unexpected(fits.error());
     if (!looks_like_pickle(*first_bytes)) {
         auto bytes = read_file_bytes(path);

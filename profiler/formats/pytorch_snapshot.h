@@ -16,7 +16,7 @@
 /// events of each device, oldest first; the oldest are lost when torch's buffer was full),
 /// `allocator_settings` and `external_annotations` (ranges of the profiler). Allocations, and the
 /// blocks that are in use at the end, keep their call stacks, up to the 256 innermost frames; the
-/// user's metadata and the compile context are the outermost. The stacks of other events and pinned
+/// user's metadata and the compile context are the innermost. The stacks of other events and pinned
 /// host memory are skipped.
 ///
 /// A pickle is read in steps of a few hundred KiB: memory is that of the events (RecordedEvent),

@@ -251,36 +251,74 @@ private:
     std::string start_problem_;
 };
 
-/// Ends are matched with the last start of their name on their device. A range without an end
-/// reaches to the last time, one without a start to the first.
-std::vector<Annotation> pair_up(std::span<const RecordedAnnotation> annotations, int64_t start_us,
+/// A range of the user on the wall clock. -1: that mark is missing.
+struct PairedMarks {
+    std::string_view name;
+    int64_t start_us = -1;
+    int64_t end_us = -1;
+};
+
+/// Ends are matched with the last start of their name, on their device if it has one: PyTorch marks
+/// them with the device that is current at the time.
+std::vector<PairedMarks> pair_up(std::span<const RecordedAnnotation> annotations) {
+    struct Open {
+        std::size_t range = 0;
+        int64_t device = 0;
+    };
+    std::vector<PairedMarks> ranges;
+    std::map<std::string_view, std::vector<Open>> open_by_name;
+    for (const RecordedAnnotation& mark : annotations) {
+        if (mark.time_us < 0 || mark.time_us > INT64_MAX / 1000 || !is_utf8(mark.name)) continue;
+        auto& open = open_by_name[mark.name];
+        if (mark.is_start) {
+            open.push_back({ranges.size(), mark.device});
+            ranges.push_back({mark.name, mark.time_us});
+        } else if (open.empty()) {
+            ranges.push_back({.name = mark.name, .end_us = mark.time_us});
+        } else {
+            auto start = open.end() - 1;
+            for (auto other = open.end(); other != open.begin() && start->device != mark.device;) {
+                if ((--other)->device == mark.device) start = other;
+            }
+            ranges[start->range].end_us = std::max(ranges[start->range].start_us, mark.time_us);
+            open.erase(start);
+        }
+    }
+    return ranges;
+}
+
+/// The trace begins with its first event, or with a range around it.
+int64_t start_with_ranges(int64_t first_us, std::span<const PairedMarks> ranges) {
+    constexpr int64_t kLongestRangeUs = int64_t{3'600} * 1'000'000;
+    int64_t start_us = first_us;
+    for (const PairedMarks& range : ranges) {
+        const bool is_around = range.start_us >= 0 && range.end_us > first_us &&
+                               first_us - range.start_us < kLongestRangeUs;
+        if (is_around) start_us = std::min(start_us, range.start_us);
+    }
+    return start_us;
+}
+
+/// A range without an end reaches to the last time, one without a start to the first.
+std::vector<Annotation> rows_of(std::span<const PairedMarks> ranges, int64_t start_us,
                                 int64_t last_ns, Trace& trace) {
     std::vector<Annotation> rows;
-    std::map<std::pair<int64_t, std::string_view>, std::vector<std::size_t>> open;
-    for (const RecordedAnnotation& mark : annotations) {
-        const bool fits = mark.time_us >= 0 && mark.time_us - start_us < kMostMicroseconds;
-        if (!fits || !is_utf8(mark.name)) continue;
-        const int64_t time_ns = std::max<int64_t>(mark.time_us - start_us, 0) * 1000;
-        auto& starts = open[{mark.device, mark.name}];
-        if (mark.is_start) {
-            starts.push_back(rows.size());
-            rows.push_back({trace.strings.intern(mark.name), time_ns, std::max(time_ns, last_ns)});
-        } else if (starts.empty()) {
-            rows.push_back({trace.strings.intern(mark.name), 0, time_ns});
-        } else {
-            rows[starts.back()].end_ns = std::max(rows[starts.back()].start_ns, time_ns);
-            starts.pop_back();
-        }
+    for (const PairedMarks& range : ranges) {
+        const bool is_before = range.end_us >= 0 && range.end_us < start_us;
+        const bool fits = std::max(range.start_us, range.end_us) - start_us < kMostMicroseconds;
+        if (is_before || !fits) continue;
+        const int64_t start_ns = std::max<int64_t>(range.start_us - start_us, 0) * 1000;
+        const int64_t end_ns = range.end_us >= 0 ? (range.end_us - start_us) * 1000 : last_ns;
+        rows.push_back({trace.strings.intern(range.name), start_ns, std::max(start_ns, end_ns)});
     }
     std::ranges::stable_sort(rows, {}, &Annotation::start_ns);
     return rows;
 }
 
-void add_annotations(std::span<const RecordedAnnotation> annotations, int64_t start_us,
-                     Trace& trace) {
+void add_annotations(std::span<const PairedMarks> ranges, int64_t start_us, Trace& trace) {
     const auto actions = memory_actions(trace, Id<Device>(0));
     const int64_t last_ns = actions.empty() ? 0 : actions.back().time_ns;
-    for (const Annotation& row : pair_up(annotations, start_us, last_ns, trace)) {
+    for (const Annotation& row : rows_of(ranges, start_us, last_ns, trace)) {
         trace.annotations.append(row);
     }
     kineto::add_steps(trace, [&](int64_t time_ns) { return event_at(actions, time_ns); });
@@ -314,7 +352,9 @@ models::Result<Trace> trace_of(std::vector<AllocatorRecording> devices,
         return models::fail("its sizes add up to more than any device has");
     }
     Trace trace;
-    const auto start_us = start_time_us(used);
+    auto start_us = start_time_us(used);
+    const auto ranges = pair_up(annotations);
+    if (start_us) start_us = start_with_ranges(*start_us, ranges);
     add_run(trace, used.empty() ? nullptr : used.front(), start_us);
     StackRows stacks(trace);
     for (AllocatorRecording* recording : used) {
@@ -322,7 +362,7 @@ models::Result<Trace> trace_of(std::vector<AllocatorRecording> devices,
         device.add();
         if (recording == used.front()) device.add_notes();
     }
-    if (start_us && !annotations.empty()) add_annotations(annotations, *start_us, trace);
+    if (start_us && !ranges.empty()) add_annotations(ranges, *start_us, trace);
     note_allocations_only(trace);
     note_other_devices(trace);
     return trace;

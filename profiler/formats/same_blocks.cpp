@@ -1,6 +1,7 @@
 #include "profiler/formats/same_blocks.h"
 
 #include "profiler/formats/memory_actions.h"
+#include "profiler/trace/imported.h"
 
 #include <algorithm>
 #include <cstdlib>
@@ -9,6 +10,8 @@
 namespace profiler {
 namespace {
 
+// So many blocks whose address was used once tell the clocks apart.
+constexpr std::size_t kLeastCertain = 8;
 // A block that both files hold has times that differ by this much at most, once the clocks agree.
 constexpr int64_t kSameMomentNs = 2'000'000;
 // One clock read twice differs by far less. More means that the files are of two runs.
@@ -37,6 +40,12 @@ Id<Op> RunningOps::at(int64_t time_ns) const {
     return latest;
 }
 
+StartEvents::StartEvents(const Trace& trace) {
+    for (std::size_t i = 0; i < trace.devices.size(); ++i) {
+        counts_.push_back(num_start_events(trace, Id<Device>(i)));
+    }
+}
+
 SameBlocks::SameBlocks(const Trace& memory, const Trace& profile) : profile_(profile) {
     const int64_t profile_start = num_start_events(profile);
     for (std::size_t i = 0; i < profile.allocations.size(); ++i) {
@@ -44,14 +53,22 @@ SameBlocks::SameBlocks(const Trace& memory, const Trace& profile) : profile_(pro
         if (block.address <= 0 || block.alloc_event < profile_start) continue;
         by_address_[block.address].push_back(Id<Allocation>(i));
     }
-    const int64_t memory_start = num_start_events(memory);
-    std::vector<int64_t> differences;
+    const StartEvents memory_start(memory);
+    std::unordered_map<int64_t, int> uses;  // by address
+    for (const int64_t address : memory.allocations.column<&Allocation::address>()) ++uses[address];
+    std::vector<int64_t> all, certain;
     for (std::size_t i = 0; i < memory.allocations.size(); ++i) {
         const Allocation block = memory.allocations[Id<Allocation>(i)];
-        if (block.alloc_event < memory_start) continue;
+        if (block.alloc_event < memory_start.of(block.device)) continue;
         const Id<Allocation> nearest = nearest_to(block);
-        if (nearest.valid()) differences.push_back(time_of(nearest) - block.alloc_ns);
+        if (!nearest.valid()) continue;
+        all.push_back(time_of(nearest) - block.alloc_ns);
+        if (uses[block.address] == 1 && by_address_.at(block.address).size() == 1) {
+            certain.push_back(all.back());
+        }
     }
+    // Where an address is used again and again, the nearest use may be another one.
+    std::vector<int64_t>& differences = certain.size() >= kLeastCertain ? certain : all;
     if (differences.empty()) return;
     const auto middle = differences.begin() + std::ssize(differences) / 2;
     std::nth_element(differences.begin(), middle, differences.end());

@@ -23,6 +23,16 @@ private:
     std::vector<kineto::SpanTree> threads_;
 };
 
+/// num_start_events of each device.
+class StartEvents {
+public:
+    explicit StartEvents(const Trace& trace);
+    int64_t of(Id<Device> device) const { return device.valid() ? counts_[device.index()] : 0; }
+
+private:
+    std::vector<int64_t> counts_;
+};
+
 /// Which row of the profiler's allocations is which of the snapshot's.
 class SameBlocks {
 public:

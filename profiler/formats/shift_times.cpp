@@ -26,14 +26,22 @@ void shift_times(Trace& trace, int64_t shift_ns) {
         rows.for_each_column([&](const auto& column, auto& values) {
             using Value = typename std::decay_t<decltype(values)>::value_type;
             if constexpr (std::is_same_v<Value, int64_t>) {
-                if (!column.name.ends_with("_ns")) return;
-                const bool may_miss = column.name.starts_with("free_");
-                for (int64_t& value : values) {
-                    if (!may_miss || value >= 0) value += shift_ns;
-                }
+                if (!column.name.ends_with("_ns") || column.name.starts_with("free_")) return;
+                for (int64_t& value : values) value += shift_ns;
             }
         });
     });
+    auto& blocks = trace.allocations;  // not all were freed; a time below 0 is no sign of that
+    for (std::size_t i = 0; i < blocks.size(); ++i) {
+        const Id<Allocation> id(i);
+        const Allocation block = blocks[id];
+        if (block.free_requested_event >= 0) {
+            blocks.set<&Allocation::free_requested_ns>(id, block.free_requested_ns + shift_ns);
+        }
+        if (block.free_completed_event >= 0) {
+            blocks.set<&Allocation::free_completed_ns>(id, block.free_completed_ns + shift_ns);
+        }
+    }
     const Id<Run> run(0);
     trace.runs.set<&Run::start_unix_ns>(run, trace.run().start_unix_ns - shift_ns);
 }

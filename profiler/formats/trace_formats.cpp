@@ -57,7 +57,10 @@ bool is_trace(const fs::path& path) {
     if (!may_be_snapshot && !name.ends_with(".json.gz")) return false;
     const auto bytes = read_file_bytes(path, kFormatBytes);
     if (!bytes) return false;
-    if (!may_be_snapshot) return looks_like_profiler_trace(*bytes);
+    if (!may_be_snapshot) {
+        const std::string text = unpacked_beginning(*bytes);
+        return looks_like_profiler_trace(text) && text.find("\"ph\"") != std::string::npos;
+    }
     return looks_like_snapshot(*bytes) && bytes->find("segments") != std::string::npos;
 }
 
@@ -70,6 +73,12 @@ Result<const TraceFormat*> format_of(const fs::path& path) {
     if (is_packed_snapshot) {
         return models::fail("{} is a packed memory snapshot: unpack it first, as with gunzip.",
                             path.string());
+    }
+    if (bytes && unpacked_beginning(*bytes).starts_with("[[")) {
+        return models::fail(
+            "{} is a raw memory timeline, which has no ops and no addresses: name the profiler's "
+            "trace of the run (export_chrome_trace).",
+            path.string());
     }
     const auto row = std::find_if(kFormats.begin(), kFormats.end(), [&](const TraceFormat& format) {
         const bool is_known = bytes && !bytes->empty();

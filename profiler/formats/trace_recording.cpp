@@ -382,7 +382,8 @@ std::vector<RecordedAnnotation> annotations_of(const Trace& trace) {
     std::vector<RecordedAnnotation> marks;
     const Run run = trace.run();
     if (run.time_basis == TimeBasis::kEventOrder) return marks;
-    const int64_t device = trace.devices.empty() ? 0 : device_numbers(trace).front();
+    const Id<Device> profiled = profiled_device(trace);
+    const int64_t device = profiled.valid() ? device_numbers(trace)[profiled.index()] : 0;
     const auto add = [&](const MarkedRange& range, bool is_start) {
         const int64_t time_ns = run.start_unix_ns + (is_start ? range.start_ns : range.end_ns);
         marks.push_back({.name = range.name,

@@ -23,7 +23,9 @@ void add_diagnostics(const AllocatorRowCounts& counts, Trace& trace) {
                            .count = counts.replaced_blocks,
                            .explanation = "Blocks were allocated where another block was still "
                                           "live: its free was not recorded."});
-    const bool has_segments = !trace.allocator_events.empty();
+    const bool has_segments = std::ranges::any_of(
+        trace.allocator_events.column<&AllocatorEvent::action>(),
+        [](AllocatorAction action) { return action <= AllocatorAction::kSegmentUnmap; });
     add_diagnostic(trace,
                    {.code = "outside_segments",
                     .severity = has_segments ? Severity::kWarning : Severity::kInfo,

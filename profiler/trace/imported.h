@@ -1,6 +1,10 @@
 #pragma once
 
+#include "profiler/trace/trace.h"
+
 #include <cstddef>
+#include <cstdint>
+#include <string>
 #include <string_view>
 
 namespace profiler {
@@ -11,6 +15,31 @@ inline constexpr std::string_view kInferredCategories = "inferred_categories";
 /// Code of a diagnostic: kStartState of a device that is not the first, as "start_state of cuda:1".
 /// The events of each device of a snapshot have numbers of their own.
 inline constexpr std::string_view kStartStateOf = "start_state of ";
+
+/// Code of a diagnostic: the file marks no steps, so all of it stands as one.
+inline constexpr std::string_view kInferredStep = "inferred_step";
+
+/// Codes of diagnostics: the trace was joined from a memory snapshot and a profiler trace, or from
+/// the profiler traces of several ranks.
+inline constexpr std::string_view kJoined = "joined";
+inline constexpr std::string_view kJoinedRanks = "joined_ranks";
+
+bool is_joined(const Trace& trace);        // kJoined
+bool is_joined_ranks(const Trace& trace);  // kJoinedRanks
+
+/// "cuda:1 of rank 3" for a device or a thread of a trace of joined ranks.
+std::string name_of_rank(std::string_view name, int64_t rank);
+/// 3 of such a name; -1 for others.
+int64_t rank_in(std::string_view name);
+
+/// Number of events that rebuild what was there before the recording (kStartState), of the profiled
+/// device or of another one. They are the first.
+int64_t num_start_events(const Trace& trace);
+int64_t num_start_events(const Trace& trace, Id<Device> device);
+
+/// Whether events of a device have the numbers of steps and phases: the profiled device, and all of
+/// a profiler's file, which numbers their events together.
+bool has_numbers_of_phases(const Trace& trace, Id<Device> device);
 
 /// The most frames of one call stack that readers keep and writers write.
 inline constexpr std::size_t kMostStackFrames = 256;

@@ -204,11 +204,14 @@ std::string create_statements() {
     return tables + views + std::string(kMemoryView) + ledger_view();
 }
 
-std::string insert_statement(std::string_view verb, std::string_view table,
-                             std::size_t num_columns) {
-    std::string sql = fmt::format("{} INTO {} VALUES(?1", verb, quoted_name(table));
-    for (std::size_t i = 0; i < num_columns; ++i) sql += fmt::format(", ?{}", i + 2);
-    return sql + ")";
+std::string insert_statement(std::string_view verb, std::string_view table, std::size_t num_columns,
+                             std::size_t num_rows) {
+    std::string row = "(?";
+    for (std::size_t i = 0; i < num_columns; ++i) row += ", ?";
+    row += ')';
+    std::string sql = fmt::format("{} INTO {} VALUES{}", verb, quoted_name(table), row);
+    for (std::size_t i = 1; i < num_rows; ++i) sql += ", " + row;
+    return sql;
 }
 
 }  // namespace profiler::schema

@@ -56,8 +56,9 @@ std::string_view table_name() {
 /// All CREATE TABLE and CREATE VIEW statements.
 std::string create_statements();
 
-/// "INSERT INTO t VALUES(?1, ...)" for an id and `num_columns` columns; `verb` may be REPLACE.
-std::string insert_statement(std::string_view verb, std::string_view table,
-                             std::size_t num_columns);
+/// "INSERT INTO t VALUES(?, ...), ..." for rows of an id and `num_columns` columns; `verb` may be
+/// REPLACE.
+std::string insert_statement(std::string_view verb, std::string_view table, std::size_t num_columns,
+                             std::size_t num_rows = 1);
 
 }  // namespace profiler::schema

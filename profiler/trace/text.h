@@ -29,7 +29,7 @@ bool is_utf8(std::string_view text);
 /// The mark that editors of Windows write at the beginning of a text file.
 inline constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
 /// A text without that mark.
-constexpr std::string_view without_mark(std::string_view text) {
+constexpr std::string_view without_byte_order_mark(std::string_view text) {
     return text.starts_with(kByteOrderMark) ? text.substr(kByteOrderMark.size()) : text;
 }
 

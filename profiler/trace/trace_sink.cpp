@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include <bit>
+#include <tuple>
 #include <type_traits>
 
 namespace profiler {
@@ -36,13 +37,19 @@ void bind(sqlite3_stmt* statement, int index, T value) {
     }
 }
 
+/// A statement has a cost of its own, which many rows share.
+constexpr std::size_t kRowsPerStatement = 32;
+
 template <typename Row>
-void put_row(Statement& statement, const Table<Row>& table, std::size_t row) {
+void put_rows(Statement& statement, const Table<Row>& table, std::size_t first,
+              std::size_t num_rows = 1) {
     sqlite3_stmt* const handle = statement.get();
     int index = 1;
-    sqlite3_bind_int64(handle, index++, static_cast<int64_t>(row));
-    table.for_each_column(
-        [&](const auto&, const auto& values) { bind(handle, index++, values[row]); });
+    for (std::size_t row = first; row < first + num_rows; ++row) {
+        sqlite3_bind_int64(handle, index++, static_cast<int64_t>(row));
+        table.for_each_column(
+            [&](const auto&, const auto& values) { bind(handle, index++, values[row]); });
+    }
     statement.step();
     statement.reset();
 }
@@ -120,21 +127,26 @@ void TraceSink::put_strings(const StringTable& strings) {
 template <typename Row>
 void TraceSink::put_table(std::string_view name, const Table<Row>& table, TableState& state) {
     if (table.empty()) return;
+    constexpr std::size_t kNumColumns = std::tuple_size_v<decltype(Row::columns())>;
     if (!state.insert) {
-        std::size_t num_columns = 0;
-        table.for_each_column([&](const auto&, const auto&) { ++num_columns; });
-        state.insert.emplace(db_, schema::insert_statement("INSERT", name, num_columns));
-        state.replace.emplace(db_, schema::insert_statement("REPLACE", name, num_columns));
+        state.insert.emplace(db_, schema::insert_statement("INSERT", name, kNumColumns));
+        state.replace.emplace(db_, schema::insert_statement("REPLACE", name, kNumColumns));
     }
     const std::size_t num_written = state.row_hashes.size();
     state.new_hashes.clear();
     hash_rows(table, num_written, state.new_hashes);
     for (std::size_t row = 0; row < num_written; ++row) {
-        if (state.new_hashes[row] != state.row_hashes[row]) put_row(*state.replace, table, row);
+        if (state.new_hashes[row] != state.row_hashes[row]) put_rows(*state.replace, table, row);
     }
-    for (std::size_t row = num_written; row < table.size(); ++row) {
-        put_row(*state.insert, table, row);
+    std::size_t row = num_written;
+    if (!state.insert_many && row + kRowsPerStatement <= table.size()) {
+        state.insert_many.emplace(
+            db_, schema::insert_statement("INSERT", name, kNumColumns, kRowsPerStatement));
     }
+    for (; row + kRowsPerStatement <= table.size(); row += kRowsPerStatement) {
+        put_rows(*state.insert_many, table, row, kRowsPerStatement);
+    }
+    for (; row < table.size(); ++row) put_rows(*state.insert, table, row);
 }
 
 }  // namespace profiler

@@ -30,6 +30,7 @@ private:
         std::vector<uint64_t> row_hashes;  // of the rows that are committed
         std::vector<uint64_t> new_hashes;  // of the same rows, as the last `put` wrote them
         std::optional<sqlite::Statement> insert;
+        std::optional<sqlite::Statement> insert_many;
         std::optional<sqlite::Statement> replace;
     };
     TableState& state(std::size_t index);

@@ -2,6 +2,7 @@
 
 #include "profiler/allocator/sizes.h"
 #include "profiler/analysis/block_origin.h"
+#include "profiler/trace/imported.h"
 #include "profiler/trace/units.h"
 
 #include <fmt/format.h>
@@ -62,14 +63,6 @@ FreePieces free_pieces(const SegmentReader& reader, std::size_t events,
     return free;
 }
 
-bool is_from_start(const Trace& trace, int64_t event) {
-    for (std::size_t i = 0; i < trace.diagnostics.size(); ++i) {
-        const Diagnostic diagnostic = trace.diagnostics[Id<Diagnostic>(i)];
-        if (trace.text(diagnostic.code) == kStartState) return event < diagnostic.count;
-    }
-    return false;
-}
-
 std::string sentence(const FreePieces& free, const AllocatorEvent& segment, int64_t block_bytes,
                      const std::string& request) {
     const std::string pool = is_small(segment) ? "small" : "large";
@@ -107,7 +100,7 @@ SegmentCause cause_of_segment(const SegmentReader& reader, std::size_t event) {
     SegmentCause cause;
     if (event >= reader.events().size()) return cause;
     const AllocatorEvent& segment = reader.events()[event];
-    if (!reader.is_replayed() && is_from_start(*reader.source().trace, segment.event)) {
+    if (!reader.is_replayed() && segment.event < num_start_events(*reader.source().trace)) {
         cause.text = "It was there when the recording began.";
         return cause;
     }

@@ -43,10 +43,20 @@ std::vector<Id<Phase>> phases_in_order(const Trace& trace) {
     return phases;
 }
 
+/// As a snapshot of PyTorch does, without a word from the program.
+bool marks_only_updates(const Trace& trace, const std::vector<Id<Phase>>& phases) {
+    return trace.ops.empty() && std::ranges::all_of(phases, [&](Id<Phase> phase) {
+               return trace.phases.get<&Phase::kind>(phase) == PhaseKind::kOptimizer;
+           });
+}
+
 /// Why the phases of two traces do not correspond; empty if they do.
 std::optional<std::string> find_mismatch(const Trace& first, const std::vector<Id<Phase>>& a,
                                          const Trace& second, const std::vector<Id<Phase>>& b) {
     if (a.empty() || b.empty()) return "one of the traces has no phases";
+    if (marks_only_updates(first, a) || marks_only_updates(second, b)) {
+        return "one of the traces marks no phase but the optimizer's";
+    }
     const std::size_t common = std::min(a.size(), b.size());
     for (std::size_t i = 0; i < common; ++i) {
         const PhaseKind kind_a = first.phases.get<&Phase::kind>(a[i]);

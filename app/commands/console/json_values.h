@@ -24,4 +24,10 @@ nlohmann::json or_null(const std::optional<T>& value) {
     return value ? nlohmann::json(*value) : nlohmann::json();
 }
 
+/// A number that is 0 where it is not known.
+template <typename T>
+nlohmann::json known_size(T size) {
+    return size > 0 ? nlohmann::json(size) : nlohmann::json();
+}
+
 }  // namespace app

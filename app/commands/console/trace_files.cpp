@@ -1,5 +1,6 @@
 #include "app/commands/console/trace_files.h"
 
+#include "app/commands/console/json_values.h"
 #include "app/commands/console/progress.h"
 #include "models/config/recipe.h"
 #include "profiler/analysis/run_text.h"
@@ -107,10 +108,10 @@ nlohmann::json describe_trace(const NamedTrace& named) {
             {"head", trace.text(run.head)},
             {"recipe", trace.text(run.recipe)},
             {"precision", trace.text(run.precision)},
-            {"batch_size", run.batch_size},
-            {"seq_len", run.seq_len},
+            {"batch_size", known_size(run.batch_size)},
+            {"seq_len", known_size(run.seq_len)},
             {"gradient_accumulation_steps", profiler::micro_batches_of(trace)},
-            {"num_layers", run.num_layers},
+            {"num_layers", known_size(run.num_layers)},
             {"source", name_of(run.source)},
             {"device", trace.text(run.device_name)},
             {"state", name_of(run.state)},

@@ -202,22 +202,25 @@ TextTable group_table(const Comparison& comparison, GroupBy by) {
     const auto size_text = [](int64_t bytes) {
         return bytes == 0 ? std::string("–") : format_bytes(bytes);
     };
-    std::vector<int64_t> rest(groups.columns.size(), 0);
+    const auto add = [&](std::string name, const std::vector<int64_t>& bytes) {
+        auto& row = table.rows.emplace_back(1, std::move(name));
+        for (const int64_t of_column : bytes) row.push_back(size_text(of_column));
+        if (is_pair) row.push_back(change_text(bytes[1] - bytes[0]));
+    };
+    std::vector<int64_t> rest(groups.columns.size(), 0), total = rest;
     for (std::size_t i = 0; i < groups.names.size(); ++i) {
-        std::vector<std::string> cells{groups.names[i]};
+        std::vector<int64_t> bytes;
         for (std::size_t column = 0; column < groups.columns.size(); ++column) {
-            const int64_t bytes = bytes_of(groups, column, groups.names[i]);
-            if (i >= kMaxGroups) rest[column] += bytes;
-            cells.push_back(size_text(bytes));
+            bytes.push_back(bytes_of(groups, column, groups.names[i]));
+            total[column] += bytes.back();
+            if (i >= kMaxGroups) rest[column] += bytes.back();
         }
-        if (is_pair) cells.push_back(change_text(change(groups.names[i])));
-        if (i < kMaxGroups) table.rows.push_back(std::move(cells));
+        if (i < kMaxGroups) add(groups.names[i], bytes);
     }
     if (groups.names.size() > kMaxGroups) {
-        table.rows.push_back({fmt::format("{} more", groups.names.size() - kMaxGroups)});
-        for (const int64_t bytes : rest) table.rows.back().push_back(size_text(bytes));
-        if (is_pair) table.rows.back().push_back(change_text(rest[1] - rest[0]));
+        add(fmt::format("{} more", groups.names.size() - kMaxGroups), rest);
     }
+    if (!groups.names.empty()) add("total", total);
     return table;
 }
 
@@ -250,8 +253,7 @@ nlohmann::json column_json(const Comparison& comparison, const ComparisonColumn&
         {"source", name_of(column.source)},
         {"device", column.device},
         {"baseline", comparison.columns[column.baseline].recipe},
-        {"batch_size",
-         column.batch_size > 0 ? nlohmann::json(column.batch_size) : nlohmann::json()},
+        {"batch_size", known_size(column.batch_size)},
         {"steps", column.steps},
         {"peak_allocated_bytes", column.peak_allocated_bytes},
         {"peak_reserved_bytes", column.peak_reserved_bytes},
@@ -262,7 +264,7 @@ nlohmann::json column_json(const Comparison& comparison, const ComparisonColumn&
         {"kept_bytes", saved_bytes_json(column)},
         {"step_time_ns", column.step_time_ns},
         {"step_time_ratio", ratio_json(column.step_ratio)},
-        {"throughput_sequences_per_s", column.sequences_per_s},
+        {"throughput_sequences_per_s", known_size(column.sequences_per_s)},
         {"loss", or_null(column.loss)},
         {"best_batch_size", or_null(column.best_batch_size)},
         {"best_throughput_sequences_per_s", or_null(column.best_sequences_per_s)},

@@ -2,12 +2,12 @@
 
 #include "app/commands/console/csv_writer.h"
 #include "profiler/analysis/call_site.h"
-#include "profiler/analysis/event_order.h"
 #include "profiler/analysis/ledger.h"
 #include "profiler/analysis/memory_curve.h"
 #include "profiler/analysis/run_text.h"
 #include "profiler/analysis/storage_names.h"
 #include "profiler/analysis/throughput.h"
+#include "profiler/trace/imported.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -52,7 +52,9 @@ public:
     /// Its step and its name; empty outside of phases. Phases have the event numbers of the
     /// profiled device; other devices may count for themselves.
     std::pair<std::string, std::string_view> operator()(const Allocation& block) const {
-        if (is_on(profiled_device(trace_), block.device)) return at(block.alloc_event);
+        const bool was_there = block.alloc_event < num_start_events(trace_, block.device);
+        if (was_there) return {};
+        if (has_numbers_of_phases(trace_, block.device)) return at(block.alloc_event);
         if (!block.op.valid()) return {};
         const Id<Phase> phase = trace_.ops.get<&Op::phase>(block.op);
         return phase.valid() ? text_of(trace_.phases[phase])
@@ -120,13 +122,18 @@ std::string ops_csv(const Trace& trace) {
     CsvWriter csv;
     csv.row("name", "scope", "phase", "step", "start_ns", "end_ns", "flop", "read_words",
             "written_words", "class");
+    // Files of other tools do not say what ops compute and move.
+    const bool is_counted = trace.run().source != Source::kImported;
+    const auto counted = [&](int64_t count) {
+        return is_counted ? fmt::to_string(count) : std::string();
+    };
     for (std::size_t i = 0; i < trace.ops.size(); ++i) {
         const Op op = trace.ops[Id<Op>(i)];
         const Phase phase = op.phase.valid() ? trace.phases[op.phase] : Phase{};
         csv.row(trace.text(op.name), module_path_of(trace, Id<Op>(i)),
                 op.phase.valid() ? name_of(phase.kind) : std::string_view(), phase.step.value,
-                op.start_ns, op.end_ns, op.flop, op.elements_read, op.elements_written,
-                name_of(op.op_class));
+                op.start_ns, op.end_ns, counted(op.flop), counted(op.elements_read),
+                counted(op.elements_written), name_of(op.op_class));
     }
     return csv.take();
 }

@@ -76,7 +76,9 @@ nlohmann::json ops_json(const std::vector<OpUsage>& usage) {
 void print_ops(Output& output, const NamedTrace& named) {
     output.line(output.styled(fmt::format("Ops: {}", named.file), Style::kBold));
     output.line(describe_run(*named.trace));
-    output.line("The last step. Scratch is the most that one call takes and gives back itself.");
+    output.line(fmt::format(
+        "{} Scratch is the most that one call takes and gives back itself.",
+        named.trace->steps.empty() ? "All of the trace, which marks no steps." : "The last step."));
     output.line();
     const std::vector<OpUsage> usage = op_usage(*named.trace);
     if (usage.empty()) {

@@ -64,10 +64,18 @@ void print_step(Output& output, const Trace& trace, const StepReport& report,
     const auto add = [&](std::string name, std::string value, std::string detail) {
         figures.rows.push_back({std::move(name), std::move(value), std::move(detail)});
     };
+    const bool has_memory = !trace.allocations.empty();
     const bool has_blocks = peak.reserved_bytes != peak.allocated_bytes;
     std::string detail = describe_peak_place(trace, peak);
-    if (has_blocks) detail += detail.empty() ? "requested bytes" : "; requested bytes";
-    add("peak memory", format_bytes(peak.allocated_bytes), detail);
+    if (has_blocks) {
+        detail += detail.empty() ? "" : "; ";
+        detail += counts_block_bytes(trace) ? "bytes of blocks" : "requested bytes";
+    }
+    if (has_memory) {
+        add("peak memory", format_bytes(peak.allocated_bytes), detail);
+    } else {
+        add("peak memory", "–", "the trace has no memory events: --health");
+    }
     if (has_blocks) {
         add("reserved", format_bytes(peak.reserved_bytes), "held by the allocator");
     }
@@ -86,6 +94,7 @@ void print_step(Output& output, const Trace& trace, const StepReport& report,
     if (column.loss) add("loss", fmt::format("{:.6g}", *column.loss), "of the last step");
     output.table(figures);
     if (report.closed_form) output.line(to_sentence(*report.closed_form));
+    if (!has_memory) return;
     print_allocator(output, trace);
 
     output.heading("At the peak");
@@ -106,7 +115,9 @@ std::vector<AnnotationTotal> annotation_totals(const Trace& trace) {
     for (std::size_t i = 0; i < trace.annotations.size(); ++i) {
         const Annotation row = trace.annotations[Id<Annotation>(i)];
         std::string_view name = trace.text(row.text);
-        name = name.substr(0, name.find_last_not_of("0123456789") + 1);
+        const std::string_view without_number =
+            name.substr(0, name.find_last_not_of("0123456789") + 1);
+        if (without_number.ends_with('#')) name = without_number;  // "ProfilerStep#3"
         AnnotationTotal& total = by_name[name];
         total.name = total.count == 0 ? trace.text(row.text) : name;
         ++total.count;
@@ -216,7 +227,7 @@ nlohmann::json overview_json(const NamedTrace& named) {
     json["peak_reserved_bytes"] = column.peak_reserved_bytes;
     json["kept_bytes"] = saved_bytes_json(column);
     json["step_time_ns"] = column.step_time_ns;
-    json["throughput_sequences_per_s"] = column.sequences_per_s;
+    json["throughput_sequences_per_s"] = known_size(column.sequences_per_s);
     json["loss"] = or_null(column.loss);
     json.update(max_batch_json(column));
     json["closed_form"] = closed_form_json(report->closed_form);

@@ -49,8 +49,12 @@ nlohmann::json ops_json(const std::vector<profiler::OpUsage>& usage);
 
 /// For a breakdown by line of traces without call stacks.
 inline constexpr std::string_view kNoCallStacks =
-    "No call stacks were recorded: programs have them that were run with --stacks, and PyTorch "
-    "memory snapshots, unless their history was recorded with context=None.";
+    "No call stacks were recorded: programs have them that were run with --stacks, traces of the "
+    "PyTorch profiler with with_stack=True, and PyTorch memory snapshots, unless their history was "
+    "recorded with context=None.";
+/// For a breakdown by line of a profiler's trace.
+inline constexpr std::string_view kLinesOfFunctions =
+    "The PyTorch profiler writes the line at which a function begins, not the one that allocated.";
 
 /// {max_batch_size, max_batch_size_at_least, max_batch_size_below}: the maximum if the sweep found
 /// it, and the bounds that it knows; null for what it does not know.

@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <zlib.h>
+#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <fstream>
@@ -171,6 +172,46 @@ TEST(ChromeWriter, WritesTheFramesOfLongCallStacksOnce) {
     expect_same_blocks(trace, *read, /*with_categories=*/false);
 }
 
+/// A frame with the character that separates frames, 300 frames deep: the outermost are kept.
+TEST(ChromeWriter, KeepsDeepStacksAndFramesWithSemicolons) {
+    Trace trace = tests::make_synthetic_trace({.num_allocations = 300});
+    Id<Stack> stack;
+    for (int i = 0; i < 300; ++i) {
+        const Id<Frame> frame =
+            trace.frames.append({.function = trace.strings.intern("f; g" + std::to_string(i)),
+                                 .file = trace.strings.intern("model.py")});
+        stack = trace.stacks.append({.parent = stack, .frame = frame});
+    }
+    for (std::size_t i = 0; i < trace.allocations.size(); ++i) {
+        trace.allocations.set<&Allocation::stack>(Id<Allocation>(i), stack);
+    }
+    const Trace read = written_and_read(trace, "a.json");
+    for (const Id<Stack> found : read.allocations.column<&Allocation::stack>()) {
+        ASSERT_TRUE(found.valid());
+        ASSERT_EQ(stack_text(read, found).find("model.py:0 f; g299 <- model.py:0 f; g298"), 0u);
+    }
+}
+
+/// Viewers drop ranges of one track that overlap without lying in each other.
+TEST(ChromeWriter, PutsAnnotationsThatOverlapOnTracksOfTheirOwn) {
+    Trace trace = tests::make_synthetic_trace({.num_allocations = 300});
+    for (const auto& [name, start_ns, end_ns] :
+         {std::tuple("outer", 0, 10'000), std::tuple("inner", 1'000, 5'000),
+          std::tuple("across", 4'000, 12'000), std::tuple("after", 12'000, 13'000)}) {
+        trace.annotations.append({trace.strings.intern(name), start_ns, end_ns});
+    }
+    const tests::TemporaryFolder folder;
+    ASSERT_TRUE(write_chrome_trace(trace, folder / "a.json").has_value());
+    std::map<std::string, int64_t> tracks;
+    const auto document = nlohmann::json::parse(std::ifstream(folder / "a.json"));
+    for (const auto& event : document["traceEvents"]) {
+        if (event.value("cat", "") == "user_annotation") tracks[event["name"]] = event["tid"];
+    }
+    EXPECT_EQ(tracks["outer"], tracks["inner"]);
+    EXPECT_NE(tracks["outer"], tracks["across"]);
+    EXPECT_EQ(tracks["outer"], tracks["after"]);
+}
+
 TEST(ChromeWriter, KeepsTheModulesOfForward) {
     const Trace trace = tests::make_synthetic_trace({.num_allocations = 3'000});
     const Trace read = written_and_read(trace, "a.json");
@@ -179,8 +220,8 @@ TEST(ChromeWriter, KeepsTheModulesOfForward) {
         for (std::size_t i = 0; i < from.ops.size(); ++i) {
             const Op op = from.ops[Id<Op>(i)];
             if (op.module_path.valid() && !op.forward.valid()) {
-                ++counts[std::string(
-                    from.text(from.module_paths.get<&ModulePath::path>(op.module_path)))];
+                const ModulePath module = from.module_paths[op.module_path];
+                ++counts[fmt::format("{} in layer {}", from.text(module.path), module.layer)];
             }
         }
     };

@@ -6,6 +6,7 @@
 #include "profiler/formats/shift_times.h"
 #include "profiler/formats/trace_formats.h"
 #include "profiler/formats/trace_recording.h"
+#include "profiler/trace/imported.h"
 #include "tests/profiler/trace/temporary_folder.h"
 #include "tests/support/synthetic_trace.h"
 
@@ -113,7 +114,9 @@ TEST(JoinRanks, KnowsTheHostsOfItsRanks) {
 TEST(JoinRanks, KeepsTheNotesOfEachRank) {
     const Trace zero = rank_trace(0, 0);
     Trace one = rank_trace(1, 0);
-    add_diagnostic(one, {.code = "ended_early", .explanation = "The list has no end."});
+    add_diagnostic(one, {.code = "ended_early",
+                         .severity = Severity::kWarning,
+                         .explanation = "The list has no end."});
     set_diagnostic(one, {.code = kStartState, .count = 7, .explanation = "At the start."});
     const auto joined = join_ranks(std::vector<JoinInput>{{zero, "zero"}, {one, "one"}});
     ASSERT_TRUE(joined.has_value()) << joined.error().message;

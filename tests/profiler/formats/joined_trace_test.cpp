@@ -2,8 +2,10 @@
 /// that the op of every block is known.
 #include "profiler/formats/joined_trace.h"
 
+#include "profiler/formats/chosen_device.h"
 #include "profiler/formats/chrome_writer.h"
 #include "profiler/formats/memory_actions.h"
+#include "profiler/formats/shift_times.h"
 #include "profiler/formats/snapshot_writer.h"
 #include "profiler/formats/trace_formats.h"
 #include "tests/profiler/formats/samples.h"
@@ -84,6 +86,73 @@ TEST(JoinTraces, GivesEachBlockItsOpDespiteClocksThatDiffer) {
                         static_cast<double>(wanted.first_event), 3);
         }
     }
+}
+
+/// An address that is used again and again does not tell how far the clocks are apart.
+TEST(JoinTraces, IsNotMisledByAddressesThatAreUsedAgain) {
+    Trace run = make_run();
+    for (std::size_t i = 0; i < run.allocations.size(); ++i) {
+        const Id<Allocation> id(i);
+        if (run.allocations.get<&Allocation::free_requested_event>(id) < 0) continue;
+        run.allocations.set<&Allocation::address>(id, (1 + static_cast<int64_t>(i) % 16) << 30);
+        run.allocations.set<&Allocation::requested_bytes>(id, 512);
+        run.allocations.set<&Allocation::block_bytes>(id, 512);
+        run.allocations.set<&Allocation::free_requested_event>(id, -1);
+        run.allocations.set<&Allocation::free_completed_event>(id, -1);
+    }
+    Trace profile = run, memory = run;
+    for (Trace* file : {&profile, &memory}) {
+        file->runs.set<&profiler::Run::source>(Id<profiler::Run>(0), Source::kImported);
+        file->tensors = {};
+    }
+    memory.ops = {};
+    memory.kernels = {};
+    memory.runs.set<&profiler::Run::start_unix_ns>(Id<profiler::Run>(0), kNow + 3'000'000);
+    const auto joined = join_traces({memory, "a.pickle"}, {profile, "b.json"});
+    ASSERT_TRUE(joined.has_value()) << joined.error().message;
+    EXPECT_EQ(num_right(run, *joined), run.allocations.size());
+}
+
+/// Blocks that were freed before the profiler began keep their free, and no time is below 0.
+TEST(JoinTraces, KeepsTheTimesOfASnapshotThatBeganEarlier) {
+    const Trace run = make_run();
+    TwoFiles files = files_of(run, 0, true);
+    const int64_t later_ns =
+        files.profile.ops.get<&Op::end_ns>(Id<Op>(files.profile.ops.size() / 2));
+    shift_times(files.profile, -later_ns);
+    Trace late = files.profile;
+    late.ops = {};
+    for (std::size_t i = 0; i < files.profile.ops.size(); ++i) {
+        Op op = files.profile.ops[Id<Op>(i)];
+        op.parent = op.forward = Id<Op>();
+        if (op.start_ns >= 0) late.ops.append(op);
+    }
+    late.allocations = {};
+    late.memcpys = {};
+    late.kernels = {};
+    late.apis = {};
+    const auto joined = join_traces({files.memory, "a.pickle"}, {late, "b.json"});
+    ASSERT_TRUE(joined.has_value()) << joined.error().message;
+    for (std::size_t i = 0; i < joined->allocations.size(); ++i) {
+        const Allocation block = joined->allocations[Id<Allocation>(i)];
+        ASSERT_GE(block.alloc_ns, 0) << i;
+        if (block.free_requested_event < 0) continue;
+        ASSERT_GE(block.free_requested_ns, block.alloc_ns) << i;
+        ASSERT_GE(block.free_completed_ns, block.free_requested_ns) << i;
+    }
+}
+
+/// Steps and phases count the events of the snapshot's first device, so figures must be of it too.
+TEST(JoinTraces, ShowsTheDeviceOfTheSnapshotFirst) {
+    TwoFiles files = files_of(make_run(), 0, true);
+    Trace& profile = files.profile;
+    const Device other{.name = profile.strings.intern("cuda:1")};
+    exchange_devices(profile, Id<Device>(0), profile.devices.append(other));
+    const auto joined = join_traces({files.memory, "a.pickle"}, {profile, "b.json"});
+    ASSERT_TRUE(joined.has_value()) << joined.error().message;
+    const Id<Device> first = profiled_device(*joined);
+    EXPECT_EQ(joined->text(joined->devices.get<&Device::name>(first)), "cuda:0");
+    EXPECT_EQ(joined->allocations.get<&Allocation::device>(Id<Allocation>(0)), first);
 }
 
 TEST(JoinTraces, UsesTimesAloneWhereTheProfilerRecordedNoMemory) {

@@ -96,6 +96,23 @@ TEST(TraceOfRecordings, HasEachBlockFromItsAllocationToItsFree) {
     EXPECT_TRUE(has_recorded_step(trace));
 }
 
+/// A step that began before the first event of its snapshot is not cut there. PyTorch marks the two
+/// ends of a range with whichever device is current.
+TEST(TraceOfRecordings, BeginsWithTheRangeAroundItsFirstEvent) {
+    const std::vector devices{three_blocks()};
+    const std::vector<RecordedAnnotation> annotations{{"ProfilerStep#2", true, 0, 500'000},
+                                                      {"ProfilerStep#2", false, 0, 600'000},
+                                                      {"ProfilerStep#3", true, 0, 999'900},
+                                                      {"ProfilerStep#3", false, 1, 1'000'003}};
+    const Trace trace = trace_of(devices, annotations).value();
+    ASSERT_EQ(trace.annotations.size(), 1u) << "the one before holds no event";
+    const Annotation step = trace.annotations[Id<Annotation>(0)];
+    EXPECT_EQ(step.start_ns, 0);
+    EXPECT_EQ(step.end_ns, 103'000);
+    EXPECT_EQ(trace.run().start_unix_ns, 999'900'000);
+    EXPECT_EQ(trace.allocations.get<&Allocation::alloc_ns>(Id<Allocation>(2)), 102'000);
+}
+
 TEST(TraceOfRecordings, MakesStepsAndPhasesOfAnnotations) {
     const std::vector devices{three_blocks()};
     const auto mark = [](const char* name, bool is_start, int64_t time_us) {

@@ -32,9 +32,9 @@ TEST(SpanTree, FindsTheSpanThatASearchStepByStepFinds) {
     }
 }
 
-/// Step by step this would look at 4 * 10^10 spans.
+/// Step by step this would look at 5 * 10^11 spans.
 TEST(SpanTree, IsQuickForSpansThatLieDeepInEachOther) {
-    constexpr int64_t kDepth = 200'000;
+    constexpr int64_t kDepth = 1'000'000;
     std::vector<SpanTree::Node> nodes;
     for (int64_t i = 0; i < kDepth; ++i) nodes.push_back({i, 2 * kDepth - i, 0, -1});
     const SpanTree tree(std::move(nodes));

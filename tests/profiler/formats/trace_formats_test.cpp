@@ -240,6 +240,12 @@ TEST(TracesIn, FindsSnapshotsAmongOtherPickles) {
     const TemporaryFolder folder;
     write(folder / "a.pkl", tests::snapshot_bytes({}));
     write(folder / "weights.pkl", "\x80\x04K\x01.");  // of the number 1
+    for (const auto& [name, text] : {std::pair("metrics.json.gz", R"({"a": 1})"),
+                                     std::pair("packed.json.gz", kJsonSnapshot.data())}) {
+        gzFile out = gzopen((folder / name).c_str(), "wb");
+        gzputs(out, text);
+        gzclose(out);
+    }
     const auto files = traces_in(folder.path());
     ASSERT_TRUE(files.has_value());
     EXPECT_EQ(*files, (std::vector{folder.path() / "a.pkl"}));
