@@ -111,21 +111,29 @@ private:
             {.path = trace_.strings.intern(path), .parent = parent, .layer = layer});
     }
 
-    /// "encoder.layer.3.attention" of a file that Temposcope wrote: a whole path, in layer 3.
+    /// "encoder.layer.3.attention" of a file that Temposcope wrote: a whole path, in layer 3, with
+    /// the modules around it.
     Id<ModulePath> add_path(std::string_view path) {
-        int64_t layer = -1;
-        for (std::size_t dot = path.find('.'); dot != std::string_view::npos && layer < 0;
-             dot = path.find('.', dot + 1)) {
-            const std::string_view part = path.substr(dot + 1, path.find('.', dot + 1) - dot - 1);
+        ModulePath module;
+        for (std::size_t end = 0; end < path.size();) {
+            const std::size_t first = end == 0 ? 0 : end + 1;
+            end = std::min(path.find('.', first), path.size());
             int64_t number = -1;
-            const auto read = std::from_chars(part.data(), part.data() + part.size(), number);
-            if (read.ec == std::errc() && read.ptr == part.data() + part.size()) layer = number;
+            const auto read = std::from_chars(path.data() + first, path.data() + end, number);
+            const bool is_number = read.ec == std::errc() && read.ptr == path.data() + end;
+            if (module.layer < 0 && is_number) module.layer = number;
+            module.path = trace_.strings.intern(path.substr(0, end));
+            const auto [known, is_new] = whole_paths_.try_emplace(module.path.value);
+            if (is_new) known->second = trace_.module_paths.append(module);
+            module.parent = known->second;
+            if (end > kMostPathBytes) break;
         }
-        return trace_.module_paths.append({.path = trace_.strings.intern(path), .layer = layer});
+        return module.parent;
     }
 
     Trace& trace_;
     std::map<std::pair<int32_t, int32_t>, Id<ModulePath>> paths_;
+    std::map<int32_t, Id<ModulePath>> whole_paths_;  // by the row of their text
     std::map<std::pair<int32_t, std::string>, int64_t> siblings_;
 };
 

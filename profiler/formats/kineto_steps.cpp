@@ -64,15 +64,20 @@ std::vector<int64_t> forward_starts(const Trace& trace, const std::vector<Range>
     return most == by_thread.end() ? std::vector<int64_t>() : std::move(most->second);
 }
 
-/// Autograd's functions, joined unless a forward of at least 4 calls lies between them (hooks call
-/// a few ops too).
-std::vector<Range> backward_ranges(const Trace& trace, const std::vector<Range>& optimizer) {
+std::vector<Range> autograd_functions(const Trace& trace) {
     std::vector<Range> functions;
     for (std::size_t i = 0; i < trace.ops.size(); ++i) {
         const Op op = trace.ops[Id<Op>(i)];
         if (!trace.text(op.name).starts_with(kEngine)) continue;
         functions.push_back({op.start_ns, op.end_ns, PhaseKind::kBackward});
     }
+    return functions;
+}
+
+/// Autograd's functions, joined unless an update or a forward of at least 4 calls lies between them
+/// (hooks call a few ops too).
+std::vector<Range> backward_ranges(const Trace& trace, const std::vector<Range>& functions,
+                                   const std::vector<Range>& optimizer) {
     const auto starts = forward_starts(trace, optimizer);
     constexpr std::ptrdiff_t kLeastForwardCalls = 4;
     std::vector<Range> joined;
@@ -210,9 +215,10 @@ Range whole_time(const Trace& trace, const std::vector<Range>& known) {
 }
 
 std::vector<Range> inferred_phases(const Trace& trace) {
+    const std::vector<Range> functions = autograd_functions(trace);
     auto optimizer = ranges_named(trace, kOptimizerMark, PhaseKind::kOptimizer);
-    std::vector<Range> phases = backward_ranges(trace, optimizer);
-    begin_after_backward(optimizer, phases);
+    begin_after_backward(optimizer, functions);
+    std::vector<Range> phases = backward_ranges(trace, functions, optimizer);
     phases.insert(phases.end(), optimizer.begin(), optimizer.end());
     return phases;
 }

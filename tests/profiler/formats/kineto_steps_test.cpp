@@ -102,10 +102,12 @@ TEST(KinetoSteps, SplitsABackwardAroundTheUpdatesInIt) {
 TEST(KinetoSteps, FindsForwardAndBackwardInAStepOfTheOptimizer) {
     Events events;
     events.range("ProfilerStep#1", 0, 100).range("Optimizer.step#LBFGS.step", 5, 95);
-    events.op("aten::mm", 10, 20).backward(30, 50).op("aten::mm", 55, 60).backward(65, 80);
-    events.op("aten::add_", 85, 90);
+    events.op("aten::mm", 10, 20).backward(30, 50);
+    for (int i = 0; i < 5; ++i) events.op("aten::mm", 52 + 2 * i, 53 + 2 * i);
+    events.backward(65, 80).op("aten::add_", 85, 90);
     EXPECT_THAT(phases_of(events.read()),
-                ElementsAre("forward 0-30", "backward 30-80", "optimizer 80-95"));
+                ElementsAre("forward 0-30", "backward 30-50", "forward 50-65", "backward 65-80",
+                            "optimizer 80-95"));
 }
 
 TEST(KinetoSteps, DoesNotCountTheEndOfGradientsAsForward) {
