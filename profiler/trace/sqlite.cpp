@@ -23,7 +23,8 @@ int last_errno(sqlite3* db) {
 
 /// The pages of a database lie in one piece. Single ones would lie in the heap of a program that is
 /// recorded, between its tensors, whose memory could then not be used again for large ones.
-void keep_pages_together() {
+void configure() {
+    sqlite3_config(SQLITE_CONFIG_MEMSTATUS, 0);  // counting bytes takes time, and nobody asks
     constexpr int kPageBytes = 4096;
     constexpr int kPages = 500;  // what SQLite keeps without being told otherwise
     int header_bytes = 0;
@@ -46,8 +47,8 @@ bool Error::disk_full() const {
 }
 
 Database::Database(const std::string& name, int flags) {
-    static std::once_flag configured;
-    std::call_once(configured, keep_pages_together);
+    static std::once_flag is_configured;
+    std::call_once(is_configured, configure);
     sqlite3* db = nullptr;
     const int code = sqlite3_open_v2(name.c_str(), &db, flags | SQLITE_OPEN_NOMUTEX, nullptr);
     handle_.reset(db);
