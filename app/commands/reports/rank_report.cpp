@@ -21,17 +21,12 @@ std::string bytes_at_peak(const RankSummary& rank, Category category) {
 
 void print_ranks(Output& output, const RankRun& run) {
     TextTable table;
-    table.columns = {{"rank", Align::kRight, {}},
-                     {"device", Align::kLeft, {}},
-                     {"peak", Align::kRight, {}},
-                     {"reserved", Align::kRight, {}},
-                     {"parameters", Align::kRight, {}},
-                     {"gradients", Align::kRight, {}},
-                     {"optimizer", Align::kRight, {}},
-                     {"activations", Align::kRight, {}},
-                     {"NCCL beside", Align::kRight, {}},
-                     {"collectives", Align::kRight, {}},
-                     {"", Align::kLeft, {}}};
+    table.columns = {{"rank", Align::kRight, {}},        {"device", Align::kLeft, {}},
+                     {"peak", Align::kRight, {}},        {"reserved", Align::kRight, {}},
+                     {"parameters", Align::kRight, {}},  {"gradients", Align::kRight, {}},
+                     {"optimizer", Align::kRight, {}},   {"activations", Align::kRight, {}},
+                     {"NCCL beside", Align::kRight, {}}, {"collectives", Align::kRight, {}},
+                     {"their bytes", Align::kRight, {}}, {"", Align::kLeft, {}}};
     for (const RankSummary& rank : run.ranks) {
         table.rows.push_back(
             {std::to_string(rank.rank), rank.device, format_bytes(rank.peak.allocated_bytes),
@@ -41,6 +36,7 @@ void print_ranks(Output& output, const RankRun& run) {
              bytes_at_peak(rank, Category::kActivation),
              rank.nccl_bytes > 0 ? format_bytes(rank.nccl_bytes) : "–",
              rank.num_collectives > 0 ? format_count(rank.num_collectives) : "–",
+             rank.num_collectives > 0 ? format_bytes(rank.collective_bytes) : "–",
              rank.is_complete ? "" : "incomplete"});
     }
     output.table(table);
@@ -66,7 +62,8 @@ nlohmann::json ranks_json(const RankRun& run) {
                         {"peak_reserved_bytes", rank.peak.reserved_bytes},
                         {"by_class", by_class_json(rank.peak.by_category)},
                         {"nccl_bytes", rank.nccl_bytes},
-                        {"collectives", rank.num_collectives}});
+                        {"collectives", rank.num_collectives},
+                        {"collective_bytes", rank.collective_bytes}});
     }
     return {
         {"world_size", run.world_size}, {"imbalance", run.imbalance()}, {"rows", std::move(rows)}};
