@@ -8,37 +8,31 @@
 namespace profiler {
 namespace {
 
-struct OpRange {
-    std::size_t begin = 0;
-    std::size_t end = 0;
-
-    bool holds(Id<Op> op) const { return op.valid() && op.index() >= begin && op.index() < end; }
-};
-
-/// From the end of the phases before the last step to the end of its own. Its first ops may lie in
-/// no phase: a stage of a pipeline receives before its forward begins.
-OpRange ops_of_last_step(const Trace& trace) {
-    if (trace.steps.empty() || trace.phases.empty()) return {.end = trace.ops.size()};
-    const Id<Step> last(trace.steps.size() - 1);
+/// By op. One outside of phases belongs to the step of the next op that is in one: a stage of a
+/// pipeline receives before its forward begins.
+std::vector<Id<Step>> steps_of_ops(const Trace& trace) {
     const auto phases = trace.ops.column<&Op::phase>();
-    OpRange range;
-    for (std::size_t i = 0; i < phases.size(); ++i) {
-        if (!phases[i].valid()) continue;
-        const bool is_last = trace.phases.get<&Phase::step>(phases[i]) == last;
-        (is_last ? range.end : range.begin) = i + 1;
+    std::vector<Id<Step>> steps(phases.size());
+    Id<Step> next;
+    for (std::size_t i = phases.size(); i-- > 0;) {
+        if (phases[i].valid()) next = trace.phases.get<&Phase::step>(phases[i]);
+        steps[i] = next;
     }
-    return range;
+    return steps;
 }
 
 }  // namespace
 
 std::vector<CollectiveTotal> collectives_of_step(const Trace& trace) {
-    const OpRange ops = ops_of_last_step(trace);
+    const bool takes_all = trace.steps.empty() || trace.phases.empty();
+    const Id<Step> last(trace.steps.size() - 1);
+    const std::vector<Id<Step>> steps = steps_of_ops(trace);
     const bool is_measured = trace.run().source != Source::kPredicted;
     std::map<std::pair<CollectiveKind, Id<Communicator>>, CollectiveTotal> groups;
     for (std::size_t i = 0; i < trace.collectives.size(); ++i) {
         const Collective row = trace.collectives[Id<Collective>(i)];
-        if (!ops.holds(row.op)) continue;
+        const bool is_in_last = row.op.valid() && steps[row.op.index()] == last;
+        if (!takes_all && !is_in_last) continue;
         CollectiveTotal& total = groups[{row.kind, row.communicator}];
         total.kind = row.kind;
         total.communicator = row.communicator;

@@ -1,5 +1,6 @@
 #include "profiler/formats/chrome_writer.h"
 
+#include "profiler/formats/chrome_collectives.h"
 #include "profiler/formats/json_text.h"
 #include "profiler/formats/marked_ranges.h"
 #include "profiler/formats/memory_actions.h"
@@ -45,7 +46,7 @@ namespace {
 class ChromeWriter {
 public:
     ChromeWriter(const Trace& trace, OutputFile& file)
-        : trace_(trace), file_(file), list_(file), texts_(trace) {}
+        : trace_(trace), file_(file), list_(file), texts_(trace), collectives_(trace) {}
 
     void write() {
         const Run run = trace_.run();
@@ -186,6 +187,7 @@ private:
                 sequence_ =
                     fmt::format(R"(, "Sequence number": {}, "Fwd thread id": 0)", number + 1);
             }
+            sequence_ += collectives_.arguments_of(Id<Op>(i));
             list_.add(
                 R"({{"ph": "X", "cat": "cpu_op", "name": {}, "pid": {}, "tid": {}, "ts": {}, )"
                 R"("dur": {}, "args": {{"External id": {}{}, "Module Hierarchy": {}}}}})",
@@ -250,13 +252,13 @@ private:
             list_.add(
                 R"({{"ph": "X", "cat": "kernel", "name": {}, "pid": {}, "tid": {}, "ts": {}, )"
                 R"("dur": {}, "args": {{"External id": {}, "device": {}, "stream": {}, )"
-                R"("correlation": {}, "registers per thread": {}, "shared memory": {}, )"
+                R"("correlation": {}, "registers per thread": {}, "shared memory": {}{}, )"
                 R"("grid": [{}, {}, {}], "block": [{}, {}, {}]}}}})",
                 texts_[kernel.name], device, stream.handle, Microseconds{kernel.start_ns},
                 Microseconds{kernel.end_ns - kernel.start_ns}, kernel.op.value + 1, device,
                 stream.handle, kernel.correlation, kernel.registers_per_thread,
-                kernel.shared_memory_bytes, kernel.grid_x, kernel.grid_y, kernel.grid_z,
-                kernel.block_x, kernel.block_y, kernel.block_z);
+                kernel.shared_memory_bytes, collectives_.arguments_of(Id<Kernel>(i)), kernel.grid_x,
+                kernel.grid_y, kernel.grid_z, kernel.block_x, kernel.block_y, kernel.block_z);
             add_arrow(kernel.correlation, kernel.op, stream, kernel.start_ns);
         }
     }
@@ -387,6 +389,7 @@ private:
     OutputFile& file_;
     JsonList list_;
     JsonTexts texts_;
+    ChromeCollectives collectives_;
     std::unordered_map<int32_t, std::string> call_stacks_;  // as JSON, by row of `stack`
     std::unordered_map<int64_t, std::size_t> call_of_;      // by correlation id
     int64_t num_arrows_ = 0;

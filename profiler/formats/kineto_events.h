@@ -37,6 +37,13 @@ struct HostSpan {
     StringId call_stack;       // 2021: "a.py(12): f;b.py(3): g", the innermost first
 };
 
+/// What an op says to other ranks: `collective` is without op, kernel, communicator and times.
+struct CollectiveEvent {
+    std::size_t span = 0;  // index into KinetoEvents::spans
+    Collective collective;
+    Communicator communicator;
+};
+
 enum class WorkKind : uint8_t { kKernel, kMemcpy, kMemset };
 
 /// Something that a device did.
@@ -86,6 +93,7 @@ struct ThreadName {
 
 struct KinetoEvents {
     std::vector<HostSpan> spans;
+    std::vector<CollectiveEvent> collectives;
     std::vector<DeviceWork> work;
     std::vector<MemoryChangeEvent> memory;
     std::vector<FlowEnd> backward_flows;

@@ -41,6 +41,8 @@ private:
     void add_annotations();
     void link_backward();
     void add_calls();
+    void add_collectives();
+    Id<Communicator> row_of(const Communicator& communicator);
     void add_device_work();
     Id<Op> op_of(const DeviceWork& work) const;
     int64_t at(int64_t file_ns) const { return file_ns - start_ns_; }
