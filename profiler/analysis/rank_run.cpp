@@ -1,5 +1,6 @@
 #include "profiler/analysis/rank_run.h"
 
+#include "profiler/analysis/collectives.h"
 #include "profiler/analysis/diagnostics.h"
 
 #include <algorithm>
@@ -7,14 +8,6 @@
 
 namespace profiler {
 namespace {
-
-int64_t count_collectives(const Trace& trace) {
-    int64_t count = 0;
-    for (const StringId name : trace.kernels.column<&Kernel::name>()) {
-        count += trace.text(name).starts_with("ncclDevKernel_") ? 1 : 0;
-    }
-    return count;
-}
 
 /// The largest reading of a counter; 0 without one.
 int64_t largest_reading(const Trace& trace, std::string_view counter) {
@@ -28,16 +21,21 @@ int64_t largest_reading(const Trace& trace, std::string_view counter) {
 
 RankSummary summarize(const std::string& file, const Trace& trace) {
     const Run& run = trace.run();
-    return {.rank = run.rank,
-            .file = file,
-            .device = trace.devices.empty()
-                          ? std::string()
-                          : std::string(trace.text(trace.devices.column<&Device::name>().front())),
-            .peak = find_peak(trace),
-            .nccl_bytes = largest_reading(trace, "nccl_bytes"),
-            .num_steps = static_cast<int64_t>(trace.steps.size()),
-            .num_collectives = count_collectives(trace),
-            .is_complete = run.state == RunState::kComplete};
+    RankSummary rank{
+        .rank = run.rank,
+        .file = file,
+        .device = trace.devices.empty()
+                      ? std::string()
+                      : std::string(trace.text(trace.devices.column<&Device::name>().front())),
+        .peak = find_peak(trace),
+        .nccl_bytes = largest_reading(trace, "nccl_bytes"),
+        .num_steps = static_cast<int64_t>(trace.steps.size()),
+        .is_complete = run.state == RunState::kComplete};
+    for (const CollectiveTotal& total : collectives_of_step(trace)) {
+        rank.num_collectives += total.count;
+        rank.collective_bytes += total.size_bytes;
+    }
+    return rank;
 }
 
 }  // namespace

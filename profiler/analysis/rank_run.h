@@ -19,7 +19,8 @@ struct RankSummary {
     PeakReport peak;
     int64_t nccl_bytes = 0;       // that NCCL took beside the allocator
     int64_t num_steps = 0;        // recorded
-    int64_t num_collectives = 0;  // kernels of NCCL in all recorded steps
+    int64_t num_collectives = 0;  // in the last recorded step
+    int64_t collective_bytes = 0;
     bool is_complete = false;
 };
 

@@ -1,6 +1,7 @@
 #include "profiler/capture/recorder.h"
 
 #include "profiler/capture/call_stacks.h"
+#include "profiler/capture/collective_call.h"
 #include "profiler/capture/torch_hooks.h"
 #include "profiler/capture/tracking_allocator.h"
 
@@ -131,6 +132,13 @@ void Recorder::end_step(double loss) {
     step_ = {};
     // Sequence numbers are never reused, and later steps' backward ops do not refer to them.
     forward_ops_.clear();
+    // The backend's thread may call back after those who waited for it went on.
+    for (const Id<Collective> collective : running_collectives_) {
+        if (trace_.collectives.get<&Collective::end_ns>(collective) < 0) {
+            trace_.collectives.set<&Collective::end_ns>(collective, now_ns());
+        }
+    }
+    running_collectives_.clear();
 }
 
 void Recorder::on_phase_begin(models::TrainingPhase phase) {
@@ -205,7 +213,8 @@ Recorder::RunningOp Recorder::begin_op(const at::RecordFunction& function) {
     // Before any lock is taken.
     const bool gathers = call_stacks_ && may_have_own_stack(function);
     CallStacks::Gathered stack = gathers ? CallStacks::gather() : nullptr;
-    RunningOp running = record_begin(function);
+    const std::optional<CollectiveCall> collective = collective_call_of(function);
+    RunningOp running = record_begin(function, collective ? &*collective : nullptr);
     if (stack) call_stacks_->add(running.id, std::move(stack));
     if (!observer_) return running;
     if (running.node_module_path.valid())
@@ -227,7 +236,8 @@ std::string Recorder::scope_path(Id<ModulePath> module_path) {
     return std::string(trace_.text(trace_.module_paths.get<&ModulePath::path>(module_path)));
 }
 
-Recorder::RunningOp Recorder::record_begin(const at::RecordFunction& function) {
+Recorder::RunningOp Recorder::record_begin(const at::RecordFunction& function,
+                                           const CollectiveCall* collective) {
     const std::lock_guard lock(mutex_);
     const Id<Op> id(trace_.ops.size());
     const OpKind& kind = kind_of(function);
@@ -243,14 +253,15 @@ Recorder::RunningOp Recorder::record_begin(const at::RecordFunction& function) {
                         .name = op.name,
                         .may_run_python = may_run_python(function),
                         .is_node = is_node(function)});
-    const Id<ModulePath> node_module_path = is_node(function) ? op.module_path : Id<ModulePath>();
-    if (!kind.op_class) return {.id = id, .node_module_path = node_module_path};
+    RunningOp running{.id = id};
+    if (is_node(function)) running.node_module_path = op.module_path;
+    if (collective) running.collective = add_collective(*collective, id);
+    if (!kind.op_class) return running;
     const std::span arguments(function.inputs().data(), function.inputs().size());
     const std::vector<at::Tensor> tensors = tensors_of(arguments);
     add_edges(id, tensors, Access::kRead);
-    return {.id = id,
-            .node_module_path = node_module_path,
-            .inputs = summarize_inputs(function.name(), *kind.op_class, arguments, tensors)};
+    running.inputs = summarize_inputs(function.name(), *kind.op_class, arguments, tensors);
+    return running;
 }
 
 const Recorder::OpKind& Recorder::kind_of(const at::RecordFunction& function) {
@@ -314,6 +325,45 @@ void Recorder::record_end(const at::RecordFunction& function, const RunningOp& r
     trace_.ops.set<&Op::elements_read>(id, cost.elements_read);
     trace_.ops.set<&Op::elements_written>(id, cost.elements_written);
     add_edges(id, outputs, Access::kWrite);
+}
+
+// ---- collectives -----------------------------------------------------------------------------
+
+Id<Collective> Recorder::add_collective(const CollectiveCall& call, Id<Op> op) {
+    return trace_.collectives.append({.op = op,
+                                      .communicator = communicator_of(call),
+                                      .kind = call.kind,
+                                      .dtype = call.dtype,
+                                      .in_bytes = call.in_bytes,
+                                      .out_bytes = call.out_bytes,
+                                      .peer = call.peer,
+                                      .start_ns = trace_.ops.get<&Op::start_ns>(op)});
+}
+
+/// Torch names no two groups of a process alike.
+Id<Communicator> Recorder::communicator_of(const CollectiveCall& call) {
+    const StringId name = trace_.strings.intern(call.group_name);
+    const auto names = trace_.communicators.column<&Communicator::name>();
+    const auto known = std::find(names.begin(), names.end(), name);
+    if (known != names.end()) {
+        return Id<Communicator>(static_cast<std::size_t>(known - names.begin()));
+    }
+    Communicator row{.name = name,
+                     .description = trace_.strings.intern(call.group_description),
+                     .num_ranks = call.num_ranks};
+    if (!call.ranks.empty()) row.ranks = list_texts_.of(call.ranks, trace_.strings);
+    return trace_.communicators.append(row);
+}
+
+void Recorder::end_collective_call(Id<Collective> collective, bool goes_on) {
+    if (!goes_on) return end_collective(collective);
+    const std::lock_guard lock(mutex_);
+    running_collectives_.push_back(collective);
+}
+
+void Recorder::end_collective(Id<Collective> collective) {
+    const std::lock_guard lock(mutex_);
+    trace_.collectives.set<&Collective::end_ns>(collective, now_ns());
 }
 
 void Recorder::add_edges(Id<Op> op, std::span<const at::Tensor> tensors, Access access) {

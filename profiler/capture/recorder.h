@@ -47,6 +47,7 @@ public:
 };
 
 class CallStacks;
+struct CollectiveCall;
 
 /// What a recorder records, and how.
 struct RecorderOptions {
@@ -127,10 +128,14 @@ public:
     struct RunningOp {
         Id<Op> id;
         Id<ModulePath> node_module_path;  // of a backward node whose forward op is known
-        std::optional<OpInputs> inputs;   // of ops that are counted
+        Id<Collective> collective;
+        std::optional<OpInputs> inputs;  // of ops that are counted
     };
     RunningOp begin_op(const at::RecordFunction& function);
     void end_op(const at::RecordFunction& function, const RunningOp& op);
+    /// The call of a collective ends. If the backend goes on, end_collective follows.
+    void end_collective_call(Id<Collective> collective, bool goes_on);
+    void end_collective(Id<Collective> collective);
     Id<Save> save(const at::Tensor& tensor);
     void release(Id<Save> save);
 
@@ -157,7 +162,7 @@ private:
     };
 
     std::string scope_path(Id<ModulePath> module_path);
-    RunningOp record_begin(const at::RecordFunction& function);
+    RunningOp record_begin(const at::RecordFunction& function, const CollectiveCall* collective);
     void record_end(const at::RecordFunction& function, const RunningOp& op);
     const OpKind& kind_of(const at::RecordFunction& function);
     StringId output_name_of(Id<Op> op);
@@ -168,6 +173,8 @@ private:
     Id<Tensor> tensor_of(const at::Tensor& tensor);
     void name_storage(Id<Storage> storage, StringId name);
     void link_to_forward(Op& op, const at::RecordFunction& function, Id<Op> id);
+    Id<Collective> add_collective(const CollectiveCall& call, Id<Op> op);
+    Id<Communicator> communicator_of(const CollectiveCall& call);
     void add_edges(Id<Op> op, std::span<const at::Tensor> tensors, Access access);
     Id<Thread> current_thread();
 
@@ -189,6 +196,7 @@ private:
     std::optional<std::unordered_map<std::string, int64_t>> layers_;  // by path; none: by number
     std::unordered_map<std::string, OpKind, NameHash, std::equal_to<>> op_kinds_;  // by name
     std::unordered_map<int64_t, Id<Op>> forward_ops_;  // thread, sequence number -> op
+    std::vector<Id<Collective>> running_collectives_;
     ListTexts list_texts_;
     // In few large pieces: small ones would lie between the program's tensors, whose memory could
     // then not be used again for large ones.

@@ -1,6 +1,7 @@
 #include "profiler/capture/torch_hooks.h"
 
 #include "models/observer/callback_target.h"
+#include "profiler/capture/collective_call.h"
 #include "profiler/capture/recorder.h"
 
 #include <ATen/record_function.h>
@@ -48,11 +49,21 @@ std::unique_ptr<at::ObserverContext> on_op_begin(const at::RecordFunction& funct
 void on_op_end(const at::RecordFunction& function, at::ObserverContext* context) {
     if (context == nullptr) return;
     const auto& op_context = *static_cast<OpContext*>(context);
+    const Id<Collective> collective = op_context.op.collective;
+    const FuturePtr work = collective.valid() ? work_of(function) : FuturePtr();
     active_recorder.with([&](Recorder& recorder) {
-        if (recorder.generation() == op_context.generation) {
-            recorder.end_op(function, op_context.op);
-        }
+        if (recorder.generation() != op_context.generation) return;
+        recorder.end_op(function, op_context.op);
+        if (collective.valid()) recorder.end_collective_call(collective, work != nullptr);
     });
+    if (!work) return;
+    const auto on_done = [collective, generation = op_context.generation](c10::ivalue::Future&) {
+        active_recorder.with([&](Recorder& recorder) {
+            if (recorder.generation() == generation) recorder.end_collective(collective);
+        });
+    };
+    // It does not read the values, so no stream waits for others.
+    work->addCallback(on_done, /*uses_future=*/false);
 }
 
 // ---- saved tensors ---------------------------------------------------------------------------

@@ -1,5 +1,6 @@
 #include "profiler/formats/chrome_writer.h"
 
+#include "profiler/formats/chrome_collectives.h"
 #include "profiler/formats/json_text.h"
 #include "profiler/formats/kineto_event.h"
 #include "profiler/formats/marked_ranges.h"
@@ -134,6 +135,7 @@ public:
           file_(file),
           list_(file),
           texts_(trace),
+          collectives_(trace),
           call_stacks_(trace, list_),
           device_numbers_(device_numbers(trace)) {}
 
@@ -318,6 +320,7 @@ private:
                 sequence_ =
                     fmt::format(R"(, "Sequence number": {}, "Fwd thread id": 0)", number + 1);
             }
+            sequence_ += collectives_.arguments_of(Id<Op>(i));
             list_.add(
                 R"({{"ph": "X", "cat": "cpu_op", "name": {}, "pid": {}, "tid": {}, "ts": {}, )"
                 R"("dur": {}, "args": {{"External id": {}{}, "Module Hierarchy": {}}}}})",
@@ -382,13 +385,13 @@ private:
             list_.add(
                 R"({{"ph": "X", "cat": "kernel", "name": {}, "pid": {}, "tid": {}, "ts": {}, )"
                 R"("dur": {}, "args": {{"External id": {}, "device": {}, "stream": {}, )"
-                R"("correlation": {}, "registers per thread": {}, "shared memory": {}, )"
+                R"("correlation": {}, "registers per thread": {}, "shared memory": {}{}, )"
                 R"("grid": [{}, {}, {}], "block": [{}, {}, {}]}}}})",
                 texts_[kernel.name], device, stream.handle, Microseconds{kernel.start_ns},
                 Microseconds{kernel.end_ns - kernel.start_ns}, kernel.op.value + 1, device,
                 stream.handle, kernel.correlation, kernel.registers_per_thread,
-                kernel.shared_memory_bytes, kernel.grid_x, kernel.grid_y, kernel.grid_z,
-                kernel.block_x, kernel.block_y, kernel.block_z);
+                kernel.shared_memory_bytes, collectives_.arguments_of(Id<Kernel>(i)), kernel.grid_x,
+                kernel.grid_y, kernel.grid_z, kernel.block_x, kernel.block_y, kernel.block_z);
             add_arrow(kernel.correlation, kernel.op, stream, kernel.start_ns);
         }
     }
@@ -501,6 +504,7 @@ private:
     OutputFile& file_;
     JsonList list_;
     JsonTexts texts_;
+    ChromeCollectives collectives_;
     CallStacks call_stacks_;
     std::vector<int64_t> device_numbers_;
     std::vector<std::vector<int64_t>> open_until_ns_;   // of each track with annotations

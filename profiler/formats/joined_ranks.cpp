@@ -95,6 +95,8 @@ public:
         add_rows(joined_.kernels, from_.kernels);
         add_rows(joined_.memcpys, from_.memcpys);
         add_rows(joined_.apis, from_.apis);
+        add_rows(joined_.communicators, from_.communicators);
+        add_rows(joined_.collectives, from_.collectives);
         add_rows(joined_.counters, from_.counters);
     }
 

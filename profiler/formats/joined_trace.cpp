@@ -1,5 +1,6 @@
 #include "profiler/formats/joined_trace.h"
 
+#include "profiler/formats/chosen_device.h"
 #include "profiler/formats/kineto_steps.h"
 #include "profiler/formats/memory_actions.h"
 #include "profiler/formats/same_blocks.h"

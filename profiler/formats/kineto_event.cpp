@@ -77,6 +77,16 @@ void read_integer(ondemand::value& value, Event& event) {
     set_integer(value, event.*Member);
 }
 
+template <auto Member>
+void read_collective_integer(ondemand::value& value, Event& event) {
+    set_integer(value, event.collective.*Member);
+}
+
+template <auto Member>
+void read_collective_text(ondemand::value& value, Event& event) {
+    event.collective.*Member = text_of(value);
+}
+
 constexpr Argument kArguments[]{
     {"External id", read_integer<&Event::external_id>},
     {"external id", read_integer<&Event::external_id>},
@@ -105,6 +115,16 @@ constexpr Argument kArguments[]{
     {"Call stack id", read_integer<&Event::stack_id>},
     {"Parent stack id", read_integer<&Event::parent_stack_id>},
     {"name", [](ondemand::value& v, Event& e) { e.metadata_name = text_of(v); }},
+    {"Collective name", read_collective_text<&CollectiveArguments::name>},
+    {"Process Group Name", read_collective_text<&CollectiveArguments::group>},
+    {"Process Group Description", read_collective_text<&CollectiveArguments::description>},
+    {"Process Group Ranks", read_collective_text<&CollectiveArguments::ranks>},
+    {"dtype", read_collective_text<&CollectiveArguments::dtype>},
+    {"In msg nelems", read_collective_integer<&CollectiveArguments::in_elements>},
+    {"Out msg nelems", read_collective_integer<&CollectiveArguments::out_elements>},
+    {"Group size", read_collective_integer<&CollectiveArguments::num_ranks>},
+    {"Src Rank", read_collective_integer<&CollectiveArguments::peer>},
+    {"Dst Rank", read_collective_integer<&CollectiveArguments::peer>},
 };
 
 error_code read_arguments(ondemand::value& value, Event& event) {

@@ -11,6 +11,12 @@ namespace profiler::kineto {
 /// The metadata that Temposcope writes for a frame of call stacks.
 inline constexpr std::string_view kStackFrameName = "stack_frame";
 
+/// What torch writes about a collective, on `record_param_comms` and on NCCL's kernel.
+struct CollectiveArguments {
+    std::string_view name, group, description, ranks, dtype;
+    int64_t in_elements = 0, out_elements = 0, num_ranks = -1, peer = -1;
+};
+
 /// One event of the file: the fields that any dialect uses. Texts live until the next event.
 struct Event {
     std::string_view name, category, process, thread, call_stack, metadata_name;
@@ -26,6 +32,7 @@ struct Event {
     int64_t address = -1, changed_bytes = 0, allocated_bytes = -1, reserved_bytes = -1;
     int64_t memory_device = -1, memory_device_type = -1;
     bool has_changed_bytes = false;
+    CollectiveArguments collective;  // without a name: none
 };
 
 /// Reads one object. Unknown fields are skipped, and a field of another type counts as missing.

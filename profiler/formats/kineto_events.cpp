@@ -2,7 +2,10 @@
 
 #include "profiler/formats/json_windows.h"
 #include "profiler/formats/kineto_event.h"
+#include "profiler/formats/scalar_type_names.h"
 #include "profiler/trace/available_memory.h"
+#include "profiler/trace/collective_rows.h"
+#include "profiler/trace/element_bytes.h"
 #include "profiler/trace/text.h"
 #include "profiler/trace/units.h"
 #include "profiler/trace/value_range.h"
@@ -106,9 +109,10 @@ public:
     /// Of the events and their texts, about. A packed file can hold far more than its size.
     std::size_t memory_bytes() const {
         const auto size_of = [](const auto& rows) { return rows.size() * sizeof(rows[0]); };
-        return size_of(events_.spans) + size_of(events_.work) + size_of(events_.memory) +
-               size_of(events_.stack_frames) + size_of(events_.backward_flows) +
-               size_of(events_.launch_flows) + size_of(events_.threads) + text_bytes_;
+        return size_of(events_.spans) + size_of(events_.collectives) + size_of(events_.work) +
+               size_of(events_.memory) + size_of(events_.stack_frames) +
+               size_of(events_.backward_flows) + size_of(events_.launch_flows) +
+               size_of(events_.threads) + text_bytes_;
     }
 
 private:
@@ -151,7 +155,35 @@ private:
                       .sequence = event.sequence,
                       .is_backward = event.forward_thread != 0};
         if (!event.call_stack.empty()) span.call_stack = intern(event.call_stack);
+        if (kind == SpanKind::kOp && !event.collective.name.empty()) {
+            add_collective(event.collective);
+        }
         events_.spans.push_back(span);
+    }
+
+    /// Of the next span.
+    void add_collective(const CollectiveArguments& arguments) {
+        const auto kind = collective_kind_of(arguments.name);
+        if (!kind) return;
+        constexpr int64_t kMostElements = int64_t{1} << 40;
+        const DType dtype = dtype_of_scalar_type(arguments.dtype);
+        const auto bytes_of = [&](int64_t elements) {
+            return std::clamp<int64_t>(elements, 0, kMostElements) * element_bytes(dtype);
+        };
+        CollectiveEvent row{.span = events_.spans.size()};
+        row.collective = {.kind = *kind, .dtype = dtype, .peer = arguments.peer};
+        if (*kind != CollectiveKind::kRecv) {
+            row.collective.in_bytes = bytes_of(arguments.in_elements);
+        }
+        if (*kind != CollectiveKind::kSend) {
+            row.collective.out_bytes = bytes_of(arguments.out_elements);
+        }
+        row.communicator = {.name = intern(arguments.group), .num_ranks = arguments.num_ranks};
+        if (!arguments.description.empty()) {
+            row.communicator.description = intern(arguments.description);
+        }
+        if (!arguments.ranks.empty()) row.communicator.ranks = intern(arguments.ranks);
+        events_.collectives.push_back(row);
     }
 
     void add_work(const Event& event, WorkKind kind) {

@@ -50,6 +50,13 @@ struct HostSpan {
     StringId call_stack;       // 2021: the text of a StackOfEvent
 };
 
+/// What an op says to other ranks: `collective` is without op, kernel, communicator and times.
+struct CollectiveEvent {
+    std::size_t span = 0;  // index into KinetoEvents::spans
+    Collective collective;
+    Communicator communicator;
+};
+
 enum class WorkKind : uint8_t { kKernel, kMemcpy, kMemset };
 
 /// Something that a device did.
@@ -104,6 +111,7 @@ inline constexpr std::array<std::string_view, 8> kValueKeys{
 
 struct KinetoEvents {
     std::vector<HostSpan> spans;
+    std::vector<CollectiveEvent> collectives;
     std::vector<DeviceWork> work;
     std::vector<MemoryChangeEvent> memory;
     std::vector<StackFrameEvent> stack_frames;

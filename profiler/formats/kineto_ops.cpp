@@ -1,5 +1,7 @@
 #include "profiler/formats/kineto_ops.h"
 
+#include "profiler/trace/collective_rows.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -71,6 +73,7 @@ void OpRows::add() {
     add_annotations();
     link_backward();
     add_calls();
+    add_collectives();
     add_device_work();
 }
 
@@ -245,6 +248,29 @@ void OpRows::add_calls() {
     }
 }
 
+/// In the order of their ops.
+void OpRows::add_collectives() {
+    std::vector<const CollectiveEvent*> order;
+    for (const CollectiveEvent& event : events_.collectives) order.push_back(&event);
+    std::ranges::sort(order, {},
+                      [&](const CollectiveEvent* event) { return op_of_span_[event->span]; });
+    for (const CollectiveEvent* event : order) {
+        Collective row = event->collective;
+        row.op = op_of_span_[event->span];
+        row.communicator = row_of(event->communicator);
+        row.start_ns = trace_.ops.get<&Op::start_ns>(row.op);
+        row.end_ns = trace_.ops.get<&Op::end_ns>(row.op);
+        trace_.collectives.append(row);
+    }
+}
+
+Id<Communicator> OpRows::row_of(const Communicator& communicator) {
+    const auto names = trace_.communicators.column<&Communicator::name>();
+    const auto known = std::ranges::find(names, communicator.name);
+    if (known == names.end()) return trace_.communicators.append(communicator);
+    return Id<Communicator>(static_cast<std::size_t>(known - names.begin()));
+}
+
 Id<Op> OpRows::op_of(const DeviceWork& work) const {
     if (const auto found = op_of_correlation_.find(work.correlation);
         found != op_of_correlation_.end() && found->second.valid()) {
@@ -278,6 +304,7 @@ void OpRows::add_device_work() {
                                    .registers_per_thread = work->registers_per_thread,
                                    .shared_memory_bytes = std::clamp<int64_t>(
                                        work->shared_memory_bytes, 0, int64_t{1} << 30)});
+            link_collective(trace_, Id<Kernel>(trace_.kernels.size() - 1));
             continue;
         }
         const std::string_view kind = copy_kind(*work, trace_.text(work->name));

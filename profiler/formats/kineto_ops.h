@@ -41,6 +41,8 @@ private:
     void link_by_arrows();
     void link_by_numbers();
     void add_calls();
+    void add_collectives();
+    Id<Communicator> row_of(const Communicator& communicator);
     void add_device_work();
     Id<Op> op_of(const DeviceWork& work) const;
     int64_t at(int64_t file_ns) const { return file_ns - start_ns_; }

@@ -38,6 +38,10 @@ std::pair<std::string_view, std::string> label_of(std::string_view id) {
     if constexpr (std::is_same_v<Target, ModulePath>) return {"path", text_of("scope", "path", id)};
     if constexpr (std::is_same_v<Target, Device>) return {"name", text_of("device", "name", id)};
     if constexpr (std::is_same_v<Target, Thread>) return {"name", text_of("thread", "name", id)};
+    if constexpr (std::is_same_v<Target, Kernel>) return {"name", text_of("kernel", "name", id)};
+    if constexpr (std::is_same_v<Target, Communicator>) {
+        return {"name", text_of("communicator", "name", id)};
+    }
     if constexpr (std::is_same_v<Target, Tensor>) return {"name", text_of("tensor", "name", id)};
     if constexpr (std::is_same_v<Target, Frame>) {
         return {"function", text_of("frame", "function", id)};
@@ -95,7 +99,7 @@ std::vector<std::string> derived_columns(std::string_view table) {
     const std::string tensor_dtype = fmt::format(
         "(SELECT {} FROM tensor WHERE id = t.tensor) AS dtype", enum_text<DType>("dtype"));
     if (table == "step" || table == "phase" || table == "kernel" || table == "memcpy" ||
-        table == "api" || table == "annotation") {
+        table == "api" || table == "annotation" || table == "collective") {
         return {std::string(kDuration)};
     }
     if (table == "op") {

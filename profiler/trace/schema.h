@@ -27,6 +27,9 @@ constexpr std::span<const std::string_view> names_of(AllocatorAction) {
     return kAllocatorActionNames;
 }
 constexpr std::span<const std::string_view> names_of(SweepOutcome) { return kSweepOutcomeNames; }
+constexpr std::span<const std::string_view> names_of(CollectiveKind) {
+    return kCollectiveKindNames;
+}
 
 template <typename T>
 struct Reference : std::false_type {};

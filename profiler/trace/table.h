@@ -54,6 +54,17 @@ Column(std::string_view, T Row::*) -> Column<Row, T>;
 template <typename Row, typename T>
 Column(std::string_view, T Row::*, int) -> Column<Row, T>;
 
+/// The version of the format that brought the table of `Row`, as `Row::kSince` says: older files
+/// lack it.
+template <typename Row>
+constexpr int table_since() {
+    if constexpr (requires { Row::kSince; }) {
+        return Row::kSince;
+    } else {
+        return 1;
+    }
+}
+
 /// Memory for a column. Large columns get huge pages, which take far fewer page faults to fill.
 void* allocate_column(std::size_t size_bytes);
 void free_column(void* memory);

@@ -29,6 +29,13 @@ template <typename... Args>
                     "; copy it again or repeat the capture");
 }
 
+/// Whether the file has the table: a view or a virtual table of that name could compute forever.
+inline bool has_table(sqlite::Database& db, std::string_view name) {
+    return db.integer(fmt::format("SELECT count(*) FROM sqlite_master WHERE type = 'table' AND "
+                                  "rootpage > 0 AND name = '{}'",
+                                  name)) == 1;
+}
+
 class ReadCancelled : public std::exception {};
 
 /// Reports progress to the caller of read_trace, from any thread.
@@ -96,6 +103,7 @@ private:
     /// Ids count from 0 without gaps, so the last one gives the count. A hostile id must not make
     /// the reader reserve memory: a row takes at least one byte per column and two more.
     std::size_t count(std::string_view table, std::size_t num_columns) {
+        if (!has_table(file_.database(), table)) return 0;  // a newer one: check_schema knows
         const int64_t last = file_.database().integer(
             fmt::format("SELECT ifnull(max(id), -1) FROM {}", sqlite::quoted_name(table)));
         const int64_t most = std::min<int64_t>(

@@ -1,8 +1,8 @@
 #pragma once
 
+#include "profiler/trace/enumerations.h"
 #include "profiler/trace/table.h"
 
-#include <array>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -17,97 +17,6 @@
 /// count all allocator actions of a device. They are the total order, because times can tie.
 /// -1 stands for "none" or "not known" in every integer column.
 namespace profiler {
-
-// ---- enumerations: the file holds the value, people read the name ---------------------------
-
-enum class Source : uint8_t { kMeasuredCpu, kMeasuredCuda, kPredicted, kImported };
-inline constexpr std::array<std::string_view, 4> kSourceNames{"measured_cpu", "measured_cuda",
-                                                              "predicted", "imported"};
-
-enum class TimeBasis : uint8_t { kMeasured, kModelled, kEventOrder };
-inline constexpr std::array<std::string_view, 3> kTimeBasisNames{"measured", "modelled",
-                                                                 "event_order"};
-
-enum class RunState : uint8_t { kComplete, kIncomplete };
-inline constexpr std::array<std::string_view, 2> kRunStateNames{"complete", "incomplete"};
-
-enum class Severity : uint8_t { kInfo, kWarning, kError };
-inline constexpr std::array<std::string_view, 3> kSeverityNames{"info", "warning", "error"};
-
-enum class PhaseKind : uint8_t { kForward, kLoss, kBackward, kOptimizer };
-inline constexpr std::array<std::string_view, 4> kPhaseKindNames{"forward", "loss", "backward",
-                                                                 "optimizer"};
-
-/// Operator classes of Ivanov et al., "Data Movement Is All You Need", Table 1.
-enum class OpClass : uint8_t { kContraction, kNormalization, kElementWise, kOther };
-inline constexpr std::array<std::string_view, 4> kOpClassNames{"contraction", "normalization",
-                                                               "element_wise", "other"};
-
-/// What a storage is for. At least one op saves an activation for backward; no op saves a
-/// temporary; a workspace is scratch memory of a library.
-enum class Category : uint8_t {
-    kParameter,
-    kGradient,
-    kOptimizerState,
-    kActivation,
-    kTemporary,
-    kWorkspace,
-    kInput,
-    kUnknown
-};
-inline constexpr std::array<std::string_view, 8> kCategoryNames{
-    "parameter", "gradient",  "optimizer_state", "activation",
-    "temporary", "workspace", "input",           "unknown"};
-
-enum class DType : uint8_t {
-    kFloat32,
-    kFloat16,
-    kBFloat16,
-    kFloat64,
-    kBool,
-    kUInt8,
-    kInt8,
-    kInt16,
-    kInt32,
-    kInt64,
-    kOther
-};
-inline constexpr std::array<std::string_view, 11> kDTypeNames{
-    "float32", "float16", "bfloat16", "float64", "bool", "uint8",
-    "int8",    "int16",   "int32",    "int64",   "other"};
-
-enum class Access : uint8_t { kRead, kWrite };
-inline constexpr std::array<std::string_view, 2> kAccessNames{"read", "write"};
-
-enum class AllocatorAction : uint8_t {
-    kSegmentAlloc,
-    kSegmentFree,
-    kSegmentMap,
-    kSegmentUnmap,
-    kOom,
-    kSnapshot
-};
-inline constexpr std::array<std::string_view, 6> kAllocatorActionNames{
-    "segment_alloc", "segment_free", "segment_map", "segment_unmap", "oom", "snapshot"};
-
-enum class SweepOutcome : uint8_t { kOk, kOutOfMemory };
-inline constexpr std::array<std::string_view, 2> kSweepOutcomeNames{"ok", "out_of_memory"};
-
-constexpr std::string_view name_of(Source v) { return kSourceNames[static_cast<size_t>(v)]; }
-constexpr std::string_view name_of(TimeBasis v) { return kTimeBasisNames[static_cast<size_t>(v)]; }
-constexpr std::string_view name_of(RunState v) { return kRunStateNames[static_cast<size_t>(v)]; }
-constexpr std::string_view name_of(Severity v) { return kSeverityNames[static_cast<size_t>(v)]; }
-constexpr std::string_view name_of(PhaseKind v) { return kPhaseKindNames[static_cast<size_t>(v)]; }
-constexpr std::string_view name_of(OpClass v) { return kOpClassNames[static_cast<size_t>(v)]; }
-constexpr std::string_view name_of(Category v) { return kCategoryNames[static_cast<size_t>(v)]; }
-constexpr std::string_view name_of(DType v) { return kDTypeNames[static_cast<size_t>(v)]; }
-constexpr std::string_view name_of(Access v) { return kAccessNames[static_cast<size_t>(v)]; }
-constexpr std::string_view name_of(AllocatorAction v) {
-    return kAllocatorActionNames[static_cast<size_t>(v)];
-}
-constexpr std::string_view name_of(SweepOutcome v) {
-    return kSweepOutcomeNames[static_cast<size_t>(v)];
-}
 
 // ---- interned text --------------------------------------------------------------------------
 
@@ -480,6 +389,45 @@ struct Memcpy {
     }
 };
 
+/// A group of ranks that communicate: a process group of torch.distributed.
+struct Communicator {
+    StringId name;         // torch's: "0"
+    StringId description;  // "default_pg", "mesh_shard"
+    int64_t num_ranks = -1;
+    StringId ranks;  // "[0, 8, 16]", numbers of the whole run; none: not known
+
+    static constexpr int kSince = 2;
+    static constexpr auto columns() {
+        return std::tuple(
+            Column{"name", &Communicator::name}, Column{"description", &Communicator::description},
+            Column{"num_ranks", &Communicator::num_ranks}, Column{"ranks", &Communicator::ranks});
+    }
+};
+
+/// One communication of this rank with others. An operation in place has the same bytes in and out.
+struct Collective {
+    Id<Op> op;          // the call: "c10d::allreduce_"
+    Id<Kernel> kernel;  // NCCL's; none on the CPU, and if another call's kernel does this work too
+    Id<Communicator> communicator;
+    CollectiveKind kind = CollectiveKind::kOther;
+    DType dtype = DType::kOther;
+    int64_t in_bytes = 0;   // of the tensors that this rank gives
+    int64_t out_bytes = 0;  // of the tensors that it gets
+    int64_t peer = -1;      // of send and recv: the other rank, counted in the communicator
+    int64_t start_ns = 0;   // of the kernel; without one, of the call
+    int64_t end_ns = -1;    // of the kernel; without one, when the backend's threads were done
+
+    static constexpr int kSince = 2;
+    static constexpr auto columns() {
+        return std::tuple(
+            Column{"op", &Collective::op}, Column{"kernel", &Collective::kernel},
+            Column{"communicator", &Collective::communicator}, Column{"kind", &Collective::kind},
+            Column{"dtype", &Collective::dtype}, Column{"in_bytes", &Collective::in_bytes},
+            Column{"out_bytes", &Collective::out_bytes}, Column{"peer", &Collective::peer},
+            Column{"start_ns", &Collective::start_ns}, Column{"end_ns", &Collective::end_ns});
+    }
+};
+
 /// A CUDA runtime or driver call on the host.
 struct Api {
     StringId name;
@@ -584,6 +532,8 @@ struct Trace {
     Table<Kernel> kernels;
     Table<Memcpy> memcpys;
     Table<Api> apis;
+    Table<Communicator> communicators;
+    Table<Collective> collectives;
     Table<Counter> counters;
     Table<Annotation> annotations;
     Table<SweepPoint> sweep_points;
@@ -616,6 +566,8 @@ struct Trace {
         visit("kernel", self.kernels);
         visit("memcpy", self.memcpys);
         visit("api", self.apis);
+        visit("communicator", self.communicators);
+        visit("collective", self.collectives);
         visit("counter", self.counters);
         visit("annotation", self.annotations);
         visit("sweep_point", self.sweep_points);

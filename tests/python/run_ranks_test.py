@@ -7,6 +7,7 @@ import json
 import math
 import os
 import pathlib
+import sqlite3
 import subprocess
 import sys
 import tempfile
@@ -26,6 +27,13 @@ ELEMENT_BYTES = 2  # bfloat16
 
 def bytes_of(shapes) -> int:
     return ELEMENT_BYTES * sum(map(math.prod, shapes))
+
+
+def padded_bytes(shapes, world_size: int) -> int:
+    """What FSDP2 gathers: shards of one length, the last ones of which may have less to hold."""
+    return ELEMENT_BYTES * sum(
+        math.ceil(shape[0] / world_size) * world_size * math.prod(shape[1:]) for shape in shapes
+    )
 
 
 def shard_bytes(shapes, world_size: int) -> int:
@@ -60,6 +68,17 @@ class Ranks(unittest.TestCase):
         self.run_document = json.loads(told.stdout)
         return {row["rank"]: row for row in self.run_document["rows"]}
 
+    def collectives_of(self, row: dict) -> dict[str, dict]:
+        """Those of the last step, by kind."""
+        told = subprocess.run(
+            [BIN / "temposcope", "info", row["file"], "--json"], capture_output=True, text=True
+        )
+        return {total["kind"]: total for total in json.loads(told.stdout)["collectives"]}
+
+    def query(self, row: dict, sql: str) -> list[tuple]:
+        with sqlite3.connect(row["file"]) as trace:
+            return trace.execute(sql).fetchall()
+
     def virtual(self, mode: str, world_size: int, *arguments: str, ranks="representative"):
         folder = self.folder / f"{mode}-{world_size}-{ranks}"
         options = ("--gpu", "a100-80gb", "--world-size", str(world_size), "--ranks", ranks)
@@ -89,12 +108,38 @@ class VirtualRanks(Ranks):
         for world_size in (2, 1024):
             row = self.virtual("ddp", world_size, ranks="0")[0]
             self.assert_peak(row, 4 * PARAMETERS + self.activations())
+            reduced = self.collectives_of(row)
+            self.assertEqual(list(reduced), ["all_reduce"])
+            self.assertEqual(reduced["all_reduce"]["in_bytes"], PARAMETERS)  # all gradients
+            self.assertEqual(reduced["all_reduce"]["out_bytes"], PARAMETERS)
+            self.assertEqual(reduced["all_reduce"]["num_ranks"], world_size)
+            self.assertEqual(row["collective_bytes"], PARAMETERS)
 
     def test_fsdp2_holds_shards(self):
         """In the loss, outside of the model, all parameters are sharded again."""
         for world_size in (2, 1024):
             row = self.virtual("fsdp2", world_size, ranks=str(world_size - 1))[world_size - 1]
             self.assert_peak(row, 3 * shard_bytes(ALL_SHAPES, world_size) + self.activations())
+            whole = padded_bytes(ALL_SHAPES, world_size)
+            parts = self.collectives_of(row)
+            self.assertEqual(sorted(parts), ["all_gather", "reduce_scatter"])
+            self.assertEqual(parts["all_gather"]["out_bytes"], 2 * whole)  # forward, backward
+            self.assertEqual(parts["all_gather"]["in_bytes"], 2 * whole // world_size)
+            self.assertEqual(parts["reduce_scatter"]["in_bytes"], whole)
+            self.assertEqual(parts["reduce_scatter"]["out_bytes"], whole // world_size)
+            self.assertEqual(
+                self.query(row, "SELECT DISTINCT dtype, kernel_name FROM v_collective ORDER BY 2"),
+                [
+                    ("bfloat16", "ncclDevKernel_AllGather_RING_LL"),
+                    ("bfloat16", "ncclDevKernel_ReduceScatter_PreMulSum_bf16_RING_LL"),
+                ],
+            )
+            at_other_times = self.query(
+                row,
+                "SELECT count(*) FROM collective c JOIN kernel k ON k.id = c.kernel "
+                "WHERE c.start_ns <> k.start_ns OR c.end_ns <> k.end_ns",
+            )
+            self.assertEqual(at_other_times, [(0,)])
 
     def test_fsdp2_without_reshard_holds_all_layers(self):
         row = self.virtual("fsdp2-no-reshard", 64, ranks="0")[0]
@@ -104,6 +149,17 @@ class VirtualRanks(Ranks):
     def test_hsdp_shards_among_eight(self):
         row = self.virtual("hsdp", 64, ranks="0")[0]
         self.assert_peak(row, 3 * shard_bytes(ALL_SHAPES, 8) + self.activations())
+        reduced = self.collectives_of(row)["all_reduce"]
+        self.assertEqual(reduced["in_bytes"], padded_bytes(ALL_SHAPES, 8) // 8)
+        groups = self.query(
+            row,
+            "SELECT DISTINCT kind, ranks FROM v_collective c "
+            "JOIN v_communicator g ON g.id = c.communicator ORDER BY kind",
+        )
+        shard, replicas = "[0, 1, 2, 3, 4, 5, 6, 7]", "[0, 8, 16, 24, 32, 40, 48, 56]"
+        self.assertEqual(
+            groups, [("all_gather", shard), ("all_reduce", replicas), ("reduce_scatter", shard)]
+        )
 
     def test_zero_runs_the_rank_with_the_largest_share_too(self):
         rows = self.virtual("zero", 8)
@@ -117,6 +173,18 @@ class VirtualRanks(Ranks):
         peaks = [row["peak_allocated_bytes"] for row in rows.values()]
         self.assertEqual(peaks[1], max(peaks[1:3]))
         self.assertGreater(min(peaks[0], peaks[3]), max(peaks[1:3]))  # embedding, head
+        hidden = 4 * 1024 * WIDTH * ELEMENT_BYTES  # of a batch: four micro-batches
+        sent = self.collectives_of(rows[1])
+        self.assertEqual(sent["send"]["in_bytes"], 2 * hidden)  # on and back
+        self.assertEqual(sent["recv"]["out_bytes"], 2 * hidden)
+        all_steps = rows[1]["steps"] * hidden
+        ways = self.query(
+            rows[1],
+            "SELECT kind, peer, sum(in_bytes), sum(out_bytes) FROM v_collective "
+            "GROUP BY kind, peer ORDER BY kind, peer",
+        )
+        self.assertEqual(ways, [("recv", 0, 0, all_steps), ("recv", 2, 0, all_steps),
+                                ("send", 0, all_steps, 0), ("send", 2, all_steps, 0)])  # fmt: skip
 
     def test_two_runs_are_the_same(self):
         first, second = (self.virtual("fsdp2", 8, ranks=ranks)[3] for ranks in ("3", "3,4"))
@@ -169,6 +237,10 @@ class RealRanks(Ranks):
         self.assertEqual(sorted(rows), [0, 1])
         self.assertEqual(self.run_document["world_size"], 2)
         self.assertEqual([row["state"] for row in rows.values()], ["complete"] * 2)
+        reduced = [self.collectives_of(row)["all_reduce"] for row in rows.values()]
+        parameters = LAYERS * (12 * 64 * 64 + 2 * 64) + 2 * 512 * 64  # the vocabulary's twice
+        self.assertEqual([total["in_bytes"] for total in reduced], [4 * parameters] * 2)  # float32
+        self.assertGreater(min(total["time_ns"] for total in reduced), 0)
 
     def test_torchrun_on_virtual_cards(self):
         folder = self.folder / "cards"

@@ -47,6 +47,7 @@ void print_ranks(Output& output, const RankRun& run) {
                      {"unknown", Align::kRight, {}},
                      {"NCCL beside", Align::kRight, {}},
                      {"collectives", Align::kRight, {}},
+                     {"their bytes", Align::kRight, {}},
                      {"", Align::kLeft, {}}};
     for (const RankSummary& rank : run.ranks) {
         table.rows.push_back(
@@ -58,6 +59,7 @@ void print_ranks(Output& output, const RankRun& run) {
              bytes_at_peak(rank, Category::kUnknown),
              rank.nccl_bytes > 0 ? format_bytes(rank.nccl_bytes) : "–",
              rank.num_collectives > 0 ? format_count(rank.num_collectives) : "–",
+             rank.num_collectives > 0 ? format_bytes(rank.collective_bytes) : "–",
              rank.is_complete ? "" : "incomplete"});
     }
     output.table(table);
@@ -83,7 +85,8 @@ nlohmann::json ranks_json(const RankRun& run) {
                         {"peak_reserved_bytes", rank.peak.reserved_bytes},
                         {"by_class", by_class_json(rank.peak.by_category)},
                         {"nccl_bytes", rank.nccl_bytes},
-                        {"collectives", rank.num_collectives}});
+                        {"collectives", rank.num_collectives},
+                        {"collective_bytes", rank.collective_bytes}});
     }
     return {
         {"world_size", run.world_size}, {"imbalance", run.imbalance()}, {"rows", std::move(rows)}};

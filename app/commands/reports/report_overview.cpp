@@ -201,6 +201,7 @@ void print_overview(Output& output, const NamedTrace& named) {
     }
     // When the batch of a sweep itself did not fit, the file has points but no step.
     if (column.step_trace) print_step(output, trace, *report, column);
+    print_collectives(output, trace);
     print_annotations(output, trace);
     print_sweep(output, column);
 
@@ -235,6 +236,7 @@ nlohmann::json overview_json(const NamedTrace& named) {
                          {"allocations", counts.allocations},
                          {"live_blocks", counts.live_blocks},
                          {"segments", counts.segments}};
+    json["collectives"] = collectives_json(trace);
     json["annotations"] = nlohmann::json::array();
     for (const AnnotationTotal& total : annotation_totals(trace)) {
         json["annotations"].push_back(

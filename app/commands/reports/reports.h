@@ -33,6 +33,10 @@ nlohmann::json ops_json(const profiler::NamedTrace& named);
 void print_diagnostics(Output& output, const profiler::NamedTrace& named);
 nlohmann::json diagnostics_json(const profiler::NamedTrace& named);
 
+/// A section of the overview: nothing if the step communicates nothing.
+void print_collectives(Output& output, const profiler::Trace& trace);
+nlohmann::json collectives_json(const profiler::Trace& trace);
+
 // ---- shared by commands -----------------------------------------------------------------------
 
 /// {"parameter_bytes": 12, ...}, all classes.

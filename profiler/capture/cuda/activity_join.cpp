@@ -1,5 +1,6 @@
 #include "profiler/capture/cuda/activity_join.h"
 
+#include "profiler/trace/collective_rows.h"
 #include "profiler/trace/units.h"
 
 #include <cxxabi.h>
@@ -8,6 +9,7 @@
 #include <array>
 #include <cstdlib>
 #include <memory>
+#include <type_traits>
 #include <utility>
 
 namespace profiler {
@@ -125,8 +127,10 @@ template <auto kOp, typename Table, typename Row>
 void ActivityJoin::add_late_ops(Table& table, std::vector<Id<Row>>& rows) {
     std::erase_if(rows, [&](Id<Row> row) {
         const Id<Op> op = op_of(static_cast<uint32_t>(table.template get<&Row::correlation>(row)));
-        if (op.valid()) table.template set<kOp>(row, op);
-        return op.valid();
+        if (!op.valid()) return false;
+        table.template set<kOp>(row, op);
+        if constexpr (std::is_same_v<Row, Kernel>) link_collective(trace_, row);
+        return true;
     });
 }
 
@@ -150,7 +154,11 @@ void ActivityJoin::add_kernels(std::vector<KernelRecord>& kernels) {
              .block_z = kernel.block.z,
              .registers_per_thread = kernel.registers_per_thread,
              .shared_memory_bytes = kernel.shared_memory_bytes});
-        if (!op.valid()) kernels_without_op_.push_back(row);
+        if (op.valid()) {
+            link_collective(trace_, row);
+        } else {
+            kernels_without_op_.push_back(row);
+        }
     }
 }
 

@@ -68,6 +68,21 @@ void move_other_rows(Trace& trace, const ClockMap& map) {
     trace.apis = {};
 }
 
+/// A collective lasts as long as its kernel, or as its call.
+void move_collectives(Trace& trace) {
+    for (std::size_t i = 0; i < trace.collectives.size(); ++i) {
+        const Id<Collective> row(i);
+        const Id<Kernel> kernel = trace.collectives.get<&Collective::kernel>(row);
+        const Id<Op> op = trace.collectives.get<&Collective::op>(row);
+        trace.collectives.set<&Collective::start_ns>(
+            row, kernel.valid() ? trace.kernels.get<&Kernel::start_ns>(kernel)
+                                : trace.ops.get<&Op::start_ns>(op));
+        trace.collectives.set<&Collective::end_ns>(
+            row, kernel.valid() ? trace.kernels.get<&Kernel::end_ns>(kernel)
+                                : trace.ops.get<&Op::end_ns>(op));
+    }
+}
+
 }  // namespace
 
 models::Result<void> model_times(Trace& trace, const Gpu& gpu, const Calibration& calibration,
@@ -80,6 +95,7 @@ models::Result<void> model_times(Trace& trace, const Gpu& gpu, const Calibration
     const std::vector<int64_t> measured = borders_of(trace);
     add_modelled_times(trace, *work, time_model_of_program(gpu, environment, calibration));
     move_other_rows(trace, ClockMap(measured, borders_of(trace)));
+    move_collectives(trace);
     return {};
 }
 

@@ -12,6 +12,8 @@ NamedTrace rank(int64_t rank, int64_t world_size, int64_t bytes) {
     TraceBuilder builder;
     builder.begin_step();
     builder.allocate({.bytes = bytes, .category = Category::kParameter});
+    const Id<Op> op = builder.op("c10d::allreduce_");
+    builder.trace().collectives.append({.op = op, .in_bytes = bytes / 2, .out_bytes = bytes});
     builder.end_step();
     Trace trace = builder.finish();
     trace.runs.set<&Run::rank>(Id<Run>(0), rank);
@@ -26,6 +28,8 @@ TEST(RankRun, HoldsTheRanksInTheirOrder) {
     ASSERT_EQ(run->ranks.size(), 2U);
     EXPECT_EQ(run->ranks[0].rank, 0);
     EXPECT_EQ(run->ranks[1].peak.allocated_bytes, 1000);
+    EXPECT_EQ(run->ranks[1].num_collectives, 1);
+    EXPECT_EQ(run->ranks[1].collective_bytes, 1000);
 }
 
 TEST(RankRun, ComparesTheLargestPeakWithTheMedian) {

@@ -130,6 +130,53 @@ TEST(ChromeWriter, KeepsAnnotations) {
     expect_same(trace, read);
 }
 
+TEST(ChromeWriter, KeepsCollectives) {
+    Trace trace = tests::make_synthetic_trace({.num_allocations = 2'000});
+    const auto text = [&](std::string_view words) { return trace.strings.intern(words); };
+    const Id<Communicator> group = trace.communicators.append({.name = text("3"),
+                                                               .description = text("mesh_shard"),
+                                                               .num_ranks = 2,
+                                                               .ranks = text("[0, 2]")});
+    const Id<Device> device = trace.devices.append({.name = text("cuda:0")});
+    const Op op = trace.ops[Id<Op>(40)];
+    const Id<Kernel> kernel =
+        trace.kernels.append({.name = text("ncclDevKernel_AllGather_RING_LL"),
+                              .stream = trace.streams.append({.device = device, .handle = 20}),
+                              .op = Id<Op>(40),
+                              .start_ns = op.start_ns,
+                              .end_ns = op.start_ns + 3'000});
+    trace.collectives.append({.op = Id<Op>(40),
+                              .kernel = kernel,
+                              .communicator = group,
+                              .kind = CollectiveKind::kAllGather,
+                              .dtype = DType::kBFloat16,
+                              .in_bytes = 4'000,
+                              .out_bytes = 8'000});
+    trace.collectives.append({.op = Id<Op>(90),
+                              .communicator = group,
+                              .kind = CollectiveKind::kRecv,
+                              .dtype = DType::kFloat32,
+                              .out_bytes = 4'000,
+                              .peer = 1});
+    const Trace read = written_and_read(trace, "a.json");
+    ASSERT_EQ(read.collectives.size(), 2U);
+    const Collective gather = read.collectives[Id<Collective>(0)];
+    EXPECT_EQ(gather.kind, CollectiveKind::kAllGather);
+    EXPECT_EQ(gather.dtype, DType::kBFloat16);
+    EXPECT_EQ(gather.in_bytes, 4'000);
+    EXPECT_EQ(gather.out_bytes, 8'000);
+    EXPECT_TRUE(gather.kernel.valid());
+    EXPECT_EQ(gather.end_ns - gather.start_ns, 3'000);
+    const Collective recv = read.collectives[Id<Collective>(1)];
+    EXPECT_EQ(recv.kind, CollectiveKind::kRecv);
+    EXPECT_EQ(recv.peer, 1);
+    EXPECT_EQ(recv.in_bytes, 0);
+    EXPECT_EQ(recv.out_bytes, 4'000);
+    ASSERT_EQ(read.communicators.size(), 1U);
+    EXPECT_EQ(read.text(read.communicators[recv.communicator].description), "mesh_shard");
+    EXPECT_EQ(read.text(read.communicators[recv.communicator].ranks), "[0, 2]");
+}
+
 TEST(ChromeWriter, KeepsEachBlockWithItsOpsAndCallStack) {
     Trace trace = tests::make_synthetic_trace({.num_allocations = 3'000});
     const auto text = [&](std::string_view s) { return trace.strings.intern(s); };

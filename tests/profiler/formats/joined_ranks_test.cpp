@@ -34,6 +34,10 @@ Trace rank_trace(int64_t rank, int64_t starts_later_ns) {
         const std::string name = "cuda:" + std::to_string(rank);
         trace.devices.set<&Device::name>(Id<Device>(i), trace.strings.intern(name));
     }
+    trace.collectives.append(
+        {.op = Id<Op>(20),
+         .communicator = trace.communicators.append({.name = trace.strings.intern("0")}),
+         .kind = CollectiveKind::kAllReduce});
     const tests::TemporaryFolder folder;
     const auto path = folder / "rank.pt.trace.json";
     EXPECT_TRUE(write_chrome_trace(trace, path).has_value());
@@ -82,6 +86,10 @@ TEST(JoinRanks, HoldsTheOpsKernelsAndBlocksOfEachOnOneClock) {
     EXPECT_EQ(joined->allocations.size(), zero.allocations.size() + one.allocations.size());
     EXPECT_EQ(joined->kernels.size(), zero.kernels.size() + one.kernels.size());
     EXPECT_EQ(joined->module_paths.size(), zero.module_paths.size());
+    ASSERT_EQ(joined->collectives.size(), 2U);
+    const Collective other = joined->collectives[Id<Collective>(1)];
+    EXPECT_EQ(other.op.index(), zero.ops.size() + one.collectives[Id<Collective>(0)].op.index());
+    EXPECT_EQ(other.communicator, Id<Communicator>(1));
     EXPECT_EQ(joined->steps.size(), zero.steps.size());
     EXPECT_EQ(ops_of(*joined, 0, zero.ops.size()), ops_of(zero, 0, zero.ops.size()));
     EXPECT_EQ(ops_of(*joined, zero.ops.size(), one.ops.size()), ops_of(one, 0, one.ops.size()));

@@ -212,6 +212,47 @@ TEST(ProfilerTrace, ReadsTheDialectOfAmd) {
     EXPECT_EQ(count_of(trace, "no_memory_events"), 1);
 }
 
+/// As torch writes a distributed step: its record lies in the op and launches NCCL's kernel.
+TEST(ProfilerTrace, ReadsCollectives) {
+    const Trace trace = trace_of_events(R"(
+{"ph":"X","cat":"cpu_op","name":"c10d::_allgather_base_","pid":9,"tid":9,"ts":100,"dur":90,
+ "args":{"External id":1}},
+{"ph":"X","cat":"cpu_op","name":"record_param_comms","pid":9,"tid":9,"ts":110,"dur":70,
+ "args":{"External id":2,"Collective name":"_allgather_base","In msg nelems":10,"Out msg nelems":40,
+ "dtype":"BFloat16","Group size":4,"Process Group Name":"3",
+ "Process Group Description":"mesh_shard","Process Group Ranks":"[0, 2, 4, 6]"}},
+{"ph":"X","cat":"cuda_runtime","name":"cudaLaunchKernelExC","pid":9,"tid":9,"ts":120,"dur":2,
+ "args":{"External id":2,"correlation":31}},
+{"ph":"X","cat":"kernel","name":"ncclDevKernel_AllGather_RING_LL","pid":0,
+ "tid":20,"ts":150,"dur":400,"args":{"device":0,"stream":20,"correlation":31}},
+{"ph":"X","cat":"cpu_op","name":"record_param_comms","pid":9,"tid":9,"ts":200,"dur":5,
+ "args":{"External id":3,"Collective name":"wait","In msg nelems":0,"Out msg nelems":0,
+ "dtype":"Byte","Group size":4,"Process Group Name":"3"}},
+{"ph":"X","cat":"cpu_op","name":"record_param_comms","pid":9,"tid":9,"ts":210,"dur":5,
+ "args":{"External id":4,"Collective name":"send","In msg nelems":8,"Out msg nelems":8,
+ "dtype":"Float","Group size":4,"Process Group Name":"3","Dst Rank":2}})");
+    ASSERT_EQ(trace.collectives.size(), 2U);
+    const Collective gather = trace.collectives[Id<Collective>(0)];
+    EXPECT_EQ(gather.kind, CollectiveKind::kAllGather);
+    EXPECT_EQ(gather.dtype, DType::kBFloat16);
+    EXPECT_EQ(gather.in_bytes, 20);
+    EXPECT_EQ(gather.out_bytes, 80);
+    EXPECT_EQ(name_of_op(trace, gather.op), "record_param_comms");
+    ASSERT_TRUE(gather.kernel.valid());
+    EXPECT_EQ(gather.end_ns - gather.start_ns, 400'000);
+    const Collective send = trace.collectives[Id<Collective>(1)];
+    EXPECT_EQ(send.kind, CollectiveKind::kSend);
+    EXPECT_EQ(send.peer, 2);
+    EXPECT_EQ(send.in_bytes, 32);
+    EXPECT_EQ(send.out_bytes, 0);
+    ASSERT_EQ(trace.communicators.size(), 1U);
+    const Communicator group = trace.communicators[send.communicator];
+    EXPECT_EQ(trace.text(group.name), "3");
+    EXPECT_EQ(trace.text(group.description), "mesh_shard");
+    EXPECT_EQ(trace.text(group.ranks), "[0, 2, 4, 6]");
+    EXPECT_EQ(group.num_ranks, 4);
+}
+
 TEST(ProfilerTrace, ReadsModulesAndStacksOfPython) {
     const Trace trace = trace_of_events(R"(
 {"ph":"X","cat":"python_function","name":"train.py(4): main","pid":0,"tid":0,"ts":1,"dur":900},

@@ -111,6 +111,23 @@ TEST_F(DamagedTrace, ColumnsThatAreNewerThanTheFileAreEmpty) {
     EXPECT_FALSE(frame.code.valid());
 }
 
+TEST_F(DamagedTrace, TablesThatAreNewerThanTheFileAreEmpty) {
+    trace_.collectives.append({.communicator = trace_.communicators.append({})});
+    for (const int version : {1, 2}) {  // version 2 had files before it had these tables
+        ASSERT_TRUE(write_trace(trace_, path_));
+        execute(
+            "DROP VIEW v_collective; DROP VIEW v_communicator; DROP TABLE collective; "
+            "DROP TABLE communicator; CREATE VIEW collective AS SELECT 0 AS id; "
+            "PRAGMA user_version = " +
+            std::to_string(version));
+        const auto old = read_trace(path_);
+        ASSERT_TRUE(old) << old.error().message;
+        EXPECT_TRUE(old->collectives.empty());
+        EXPECT_TRUE(old->communicators.empty());
+        EXPECT_EQ(old->allocations.size(), trace_.allocations.size());
+    }
+}
+
 TEST_F(DamagedTrace, MissingTablesAndColumnsAreNamed) {
     EXPECT_THAT(message_after("DROP TABLE op"), HasSubstr("the table op is missing"));
     EXPECT_THAT(message_after("DROP TABLE string"), HasSubstr("the table string is missing"));

@@ -1,6 +1,6 @@
 /// One trace file per format version, stored with a description of its content.
 /// To write the file of the current version again (tests/golden/README.md):
-///     TEMPOSCOPE_REGENERATE_GOLDEN=1 build/bin/tests/trace_test --gtest_filter='GoldenTrace.*'
+///     TEMPOSCOPE_REGENERATE_GOLDEN=1 build/bin/tests/trace_test --gtest_filter='*GoldenTrace.*'
 #include "profiler/trace/trace_file.h"
 #include "tests/support/synthetic_trace.h"
 
@@ -30,7 +30,8 @@ double as_number(const T& value) {
 /// weighted by row number.
 std::string summarize(const Trace& trace, int version) {
     std::string text = fmt::format("string {}\n", trace.strings.size());
-    Trace::for_each_table(trace, [&](std::string_view name, const auto& table) {
+    Trace::for_each_table(trace, [&]<typename Row>(std::string_view name, const Table<Row>& table) {
+        if (table_since<Row>() > version) return;
         table.for_each_column([&](const auto& column, const auto& values) {
             if (column.since > version) return;
             double sum = 0;
@@ -62,6 +63,33 @@ void add_stacks(Trace& trace) {
     }
 }
 
+/// One collective with a kernel, one without.
+void add_collectives(Trace& trace) {
+    const auto group = trace.communicators.append({.name = trace.strings.intern("0"),
+                                                   .description = trace.strings.intern("default"),
+                                                   .num_ranks = 2,
+                                                   .ranks = trace.strings.intern("[0, 1]")});
+    const auto kernel = trace.kernels.append(
+        {.name = trace.strings.intern("ncclDevKernel_Broadcast_RING_LL"), .op = Id<Op>(7)});
+    trace.collectives.append({.op = Id<Op>(7),
+                              .kernel = kernel,
+                              .communicator = group,
+                              .kind = CollectiveKind::kBroadcast,
+                              .dtype = DType::kBFloat16,
+                              .in_bytes = 4096,
+                              .out_bytes = 4096,
+                              .start_ns = 70,
+                              .end_ns = 90});
+    trace.collectives.append({.op = Id<Op>(9),
+                              .communicator = group,
+                              .kind = CollectiveKind::kSend,
+                              .dtype = DType::kFloat32,
+                              .in_bytes = 1024,
+                              .peer = 1,
+                              .start_ns = 100,
+                              .end_ns = 180});
+}
+
 std::string read_text(const std::filesystem::path& path) {
     std::ifstream file(path);
     std::stringstream text;
@@ -79,6 +107,7 @@ TEST_P(GoldenTrace, OpensWithWhatItHeld) {
         Trace trace = tests::make_synthetic_trace(
             {.num_allocations = 500, .num_layers = 2, .batch_size = 2, .seq_len = 128});
         add_stacks(trace);
+        add_collectives(trace);
         ASSERT_TRUE(write_trace(trace, file));
         std::ofstream(expected) << summarize(trace, GetParam());
     }

@@ -129,6 +129,43 @@ TEST(SyntheticActivityJoin, AKernelMayComeInALaterBufferThanItsCall) {
     EXPECT_EQ(f.trace.kernels[Id<Kernel>(1)].op, late);
 }
 
+KernelRecord nccl_kernel(int64_t start_ns, uint32_t correlation) {
+    KernelRecord record = kernel(start_ns, correlation);
+    record.name = "ncclDevKernel_AllReduce_Sum_f32_RING_LL";
+    return record;
+}
+
+TEST(SyntheticActivityJoin, ACollectiveHasTheKernelThatAnOpInItLaunched) {
+    Fixture f;
+    const Id<Collective> row = f.trace.collectives.append({.op = f.linear, .start_ns = 100});
+    f.join({.kernels = {kernel(490, 8), nccl_kernel(500, 9)},
+            .op_correlations = {{8, external_id_of(f.addmm)}, {9, external_id_of(f.addmm)}}});
+    const Collective collective = f.trace.collectives[row];
+    EXPECT_EQ(collective.kernel, Id<Kernel>(1));  // the first is a copy into a buffer, say
+    EXPECT_EQ(collective.start_ns, 500);
+    EXPECT_EQ(collective.end_ns, 510);
+}
+
+TEST(SyntheticActivityJoin, AKernelOfNcclThatNoCollectiveLaunchedStaysAlone) {
+    Fixture f;
+    const Id<Collective> row = f.trace.collectives.append({.op = f.linear, .start_ns = 100});
+    f.join(
+        {.kernels = {nccl_kernel(500, 9)}, .op_correlations = {{9, external_id_of(f.backward)}}});
+    EXPECT_FALSE(f.trace.collectives.get<&Collective::kernel>(row).valid());
+    EXPECT_EQ(f.trace.collectives.get<&Collective::start_ns>(row), 100);
+}
+
+TEST(SyntheticActivityJoin, ACollectiveGetsItsKernelWhenTheCallComesLater) {
+    Fixture f;
+    const Id<Collective> row = f.trace.collectives.append({.op = f.linear, .start_ns = 100});
+    StreamRows streams(f.trace, {});
+    ActivityJoin join(f.trace, streams, f.options());
+    join.add({.kernels = {nccl_kernel(500, 9)}});
+    join.add({.op_correlations = {{9, external_id_of(f.linear)}}});
+    EXPECT_EQ(f.trace.collectives.get<&Collective::kernel>(row), Id<Kernel>(0));
+    EXPECT_EQ(f.trace.collectives.get<&Collective::end_ns>(row), 510);
+}
+
 TEST(SyntheticActivityJoin, IdsThatNoOpHasAreNoOp) {
     Fixture f;
     const JoinCounts counts =

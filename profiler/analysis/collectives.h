@@ -1,0 +1,25 @@
+#pragma once
+
+#include "profiler/trace/trace.h"
+
+#include <cstdint>
+#include <vector>
+
+/// What a rank communicates in a step.
+namespace profiler {
+
+/// The collectives of one kind in one communicator.
+struct CollectiveTotal {
+    CollectiveKind kind = CollectiveKind::kOther;
+    Id<Communicator> communicator;
+    int64_t count = 0;
+    int64_t in_bytes = 0;
+    int64_t out_bytes = 0;
+    int64_t size_bytes = 0;  // of each collective the larger of both, as nccl-tests counts it
+    int64_t time_ns = 0;     // the sum of all, also of those side by side; not modelled: then 0
+};
+
+/// The largest first, of the last recorded step; of the whole trace if it has no steps or phases.
+std::vector<CollectiveTotal> collectives_of_step(const Trace& trace);
+
+}  // namespace profiler

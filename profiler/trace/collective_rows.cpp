@@ -1,0 +1,54 @@
+#include "profiler/trace/collective_rows.h"
+
+#include <algorithm>
+#include <array>
+#include <string>
+#include <utility>
+
+namespace profiler {
+namespace {
+
+/// The first that a name begins with, without "_", decides.
+constexpr std::array<std::pair<std::string_view, CollectiveKind>, 12> kBeginnings{{
+    {"allreduce", CollectiveKind::kAllReduce},
+    {"allgather", CollectiveKind::kAllGather},
+    {"alltoall", CollectiveKind::kAllToAll},
+    {"reducescatter", CollectiveKind::kReduceScatter},
+    {"reduce", CollectiveKind::kReduce},
+    {"broadcast", CollectiveKind::kBroadcast},
+    {"gather", CollectiveKind::kGather},
+    {"scatter", CollectiveKind::kScatter},
+    {"send", CollectiveKind::kSend},
+    {"recv", CollectiveKind::kRecv},
+    {"barrier", CollectiveKind::kBarrier},
+    {"monitoredbarrier", CollectiveKind::kBarrier},
+}};
+
+}  // namespace
+
+std::optional<CollectiveKind> collective_kind_of(std::string_view name) {
+    std::string letters(name);
+    std::erase(letters, '_');
+    for (const auto& [beginning, kind] : kBeginnings) {
+        if (letters.starts_with(beginning)) return kind;
+    }
+    return std::nullopt;
+}
+
+void link_collective(Trace& trace, Id<Kernel> id) {
+    const auto ops = trace.collectives.column<&Collective::op>();
+    if (ops.empty()) return;
+    const Kernel kernel = trace.kernels[id];
+    if (!trace.text(kernel.name).starts_with("nccl")) return;
+    for (Id<Op> op = kernel.op; op.valid(); op = trace.ops.get<&Op::parent>(op)) {
+        const auto found = std::lower_bound(ops.begin(), ops.end(), op);
+        if (found == ops.end() || *found != op) continue;
+        const Id<Collective> row(static_cast<std::size_t>(found - ops.begin()));
+        trace.collectives.set<&Collective::kernel>(row, id);
+        trace.collectives.set<&Collective::start_ns>(row, kernel.start_ns);
+        trace.collectives.set<&Collective::end_ns>(row, kernel.end_ns);
+        return;
+    }
+}
+
+}  // namespace profiler

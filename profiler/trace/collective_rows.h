@@ -1,0 +1,19 @@
+#pragma once
+
+#include "profiler/trace/trace.h"
+
+#include <optional>
+#include <string_view>
+
+/// What the sources of collectives share.
+namespace profiler {
+
+/// By the name of an op of torch, or by the name that torch gives it in records:
+/// "allreduce_coalesced_", "_reduce_scatter_base", "all_to_allv". None: "wait", "init".
+std::optional<CollectiveKind> collective_kind_of(std::string_view name);
+
+/// If `kernel` is NCCL's, the collective that its op is or lies in gets it and its times.
+/// Collectives stand in the order of their ops.
+void link_collective(Trace& trace, Id<Kernel> kernel);
+
+}  // namespace profiler

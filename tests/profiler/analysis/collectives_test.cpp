@@ -1,0 +1,87 @@
+#include "profiler/analysis/collectives.h"
+
+#include "tests/support/trace_builder.h"
+
+#include <gtest/gtest.h>
+
+namespace {
+
+using namespace profiler;
+using tests::TraceBuilder;
+
+/// A step receives before its forward, then has two reduce_scatters, a send and an all_gather.
+class CollectivesOfAStep : public testing::Test {
+protected:
+    CollectivesOfAStep() {
+        shard_ = builder_.trace().communicators.append({.name = builder_.text("1")});
+        pipeline_ = builder_.trace().communicators.append({.name = builder_.text("2")});
+    }
+
+    void add_step() {
+        builder_.begin_step();
+        add({.communicator = pipeline_, .kind = CollectiveKind::kRecv, .out_bytes = 4});
+        builder_.begin_phase(PhaseKind::kForward);
+        for (int i = 0; i < 2; ++i) {
+            add({.communicator = shard_,
+                 .kind = CollectiveKind::kReduceScatter,
+                 .in_bytes = 800,
+                 .out_bytes = 100});
+        }
+        add({.communicator = shard_, .kind = CollectiveKind::kSend, .in_bytes = 8});
+        add({.communicator = pipeline_,
+             .kind = CollectiveKind::kAllGather,
+             .in_bytes = 500,
+             .out_bytes = 4000});
+        builder_.end_phase();
+        builder_.end_step();
+    }
+
+    void add(Collective row) {
+        row.op = builder_.op("c10d::op");
+        row.end_ns = row.start_ns + 30;
+        builder_.trace().collectives.append(row);
+    }
+
+    TraceBuilder builder_;
+    Id<Communicator> shard_, pipeline_;
+};
+
+TEST_F(CollectivesOfAStep, AddUpByKindAndGroupLargestFirst) {
+    add_step();
+    const auto totals = collectives_of_step(builder_.trace());
+    ASSERT_EQ(totals.size(), 4U);
+    EXPECT_EQ(totals[0].communicator, pipeline_);
+    EXPECT_EQ(totals[0].size_bytes, 4000);
+    EXPECT_EQ(totals[1].kind, CollectiveKind::kReduceScatter);
+    EXPECT_EQ(totals[1].count, 2);
+    EXPECT_EQ(totals[1].in_bytes, 1600);
+    EXPECT_EQ(totals[1].out_bytes, 200);
+    EXPECT_EQ(totals[1].time_ns, 60);
+    EXPECT_EQ(totals[2].kind, CollectiveKind::kSend);
+    EXPECT_EQ(totals[3].kind, CollectiveKind::kRecv);
+}
+
+TEST_F(CollectivesOfAStep, AreThoseOfTheLastOneAlsoBeforeItsForward) {
+    add_step();
+    add_step();
+    add({.communicator = shard_, .kind = CollectiveKind::kBroadcast});  // after the last step
+    const auto totals = collectives_of_step(builder_.trace());
+    ASSERT_EQ(totals.size(), 4U);
+    EXPECT_EQ(totals[1].count, 2);
+    EXPECT_EQ(totals[3].count, 1);
+}
+
+TEST_F(CollectivesOfAStep, HaveNoTimeOnAVirtualCard) {
+    add_step();
+    builder_.trace().runs.set<&profiler::Run::source>(Id<profiler::Run>(0), Source::kPredicted);
+    EXPECT_EQ(collectives_of_step(builder_.trace())[1].time_ns, 0);
+}
+
+TEST_F(CollectivesOfAStep, AreThoseOfTheTraceWithoutSteps) {
+    add({.communicator = shard_, .kind = CollectiveKind::kBroadcast, .in_bytes = 1});
+    const auto totals = collectives_of_step(builder_.trace());
+    ASSERT_EQ(totals.size(), 1U);
+    EXPECT_EQ(totals[0].kind, CollectiveKind::kBroadcast);
+}
+
+}  // namespace
