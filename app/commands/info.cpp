@@ -108,7 +108,9 @@ Outcome show_ranks(const InfoOptions& options, Output& output) {
     }
     const auto traces = open_traces({options.file}, options.device);
     if (!traces) return failed(traces.error());
-    if (traces->size() == 1) return show_trace(options, traces->front(), output);
+    const bool is_of_one_process =
+        traces->size() == 1 && traces->front().trace->run().world_size <= 1;
+    if (is_of_one_process) return show_trace(options, traces->front(), output);
     const auto run = profiler::summarize_ranks(*traces);
     if (!run) return failed(run.error());
     if (output.json()) {

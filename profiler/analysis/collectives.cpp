@@ -1,5 +1,7 @@
 #include "profiler/analysis/collectives.h"
 
+#include "profiler/trace/imported.h"
+
 #include <algorithm>
 #include <functional>
 #include <map>
@@ -27,12 +29,14 @@ std::vector<CollectiveTotal> collectives_of_step(const Trace& trace) {
     const bool takes_all = trace.steps.empty() || trace.phases.empty();
     const Id<Step> last(trace.steps.size() - 1);
     const std::vector<Id<Step>> steps = steps_of_ops(trace);
+    const OpsOfRank of_rank(trace);
     const bool is_measured = trace.run().source != Source::kPredicted;
     std::map<std::pair<CollectiveKind, Id<Communicator>>, CollectiveTotal> groups;
     for (std::size_t i = 0; i < trace.collectives.size(); ++i) {
         const Collective row = trace.collectives[Id<Collective>(i)];
         const bool is_in_last = row.op.valid() && steps[row.op.index()] == last;
         if (!takes_all && !is_in_last) continue;
+        if (row.op.valid() && !of_rank.contain(row.op)) continue;
         CollectiveTotal& total = groups[{row.kind, row.communicator}];
         total.kind = row.kind;
         total.communicator = row.communicator;

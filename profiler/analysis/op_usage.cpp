@@ -44,7 +44,7 @@ private:
     /// Null for an op that is not in a phase of the last step. Without steps all ops are of one
     /// forward.
     Row* row_of(Id<Op> op) {
-        if (!op.valid() || is_of_another_rank(op)) return nullptr;
+        if (!op.valid() || !of_rank_.contain(op)) return nullptr;
         const Id<Phase> phase = trace_.ops.get<&Op::phase>(op);
         const bool has_steps = last_step_.valid();
         if (has_steps && (!phase.valid() || trace_.phases.get<&Phase::step>(phase) != last_step_)) {
@@ -58,12 +58,6 @@ private:
         row.usage.phase = kind;
         row.calls.insert(op);
         return &row;
-    }
-
-    bool is_of_another_rank(Id<Op> op) const {
-        const Id<Thread> thread = trace_.ops.get<&Op::thread>(op);
-        return is_joined_ranks_ && thread.valid() &&
-               rank_in(trace_.text(trace_.threads.get<&Thread::name>(thread))) != rank_;
     }
 
     /// Where no device ran anything, the time of an op is its own on the host: without that of the
@@ -145,8 +139,7 @@ private:
 
     const Trace& trace_;
     const Id<Step> last_step_;
-    const bool is_joined_ranks_ = is_joined_ranks(trace_);
-    const int64_t rank_ = trace_.run().rank;
+    const OpsOfRank of_rank_{trace_};
     std::map<std::pair<PhaseKind, std::string_view>, Row> rows_;
 };
 

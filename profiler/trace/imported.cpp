@@ -34,6 +34,13 @@ int64_t rank_in(std::string_view name) {
     return rank;
 }
 
+OpsOfRank::OpsOfRank(const Trace& trace) : trace_(trace) {
+    if (!is_joined_ranks(trace)) return;
+    for (const StringId name : trace.threads.column<&Thread::name>()) {
+        is_of_rank_.push_back(rank_in(trace.text(name)) == trace.run().rank);
+    }
+}
+
 int64_t num_start_events(const Trace& trace) {
     return num_start_events(trace, profiled_device(trace));
 }

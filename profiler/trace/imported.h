@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace profiler {
 
@@ -31,6 +32,20 @@ bool is_joined_ranks(const Trace& trace);  // kJoinedRanks
 std::string name_of_rank(std::string_view name, int64_t rank);
 /// 3 of such a name; -1 for others.
 int64_t rank_in(std::string_view name);
+
+/// The ops of the rank that figures are of (run.rank), where ranks are joined; else all ops.
+class OpsOfRank {
+public:
+    explicit OpsOfRank(const Trace& trace);
+    bool contain(Id<Op> op) const {
+        const Id<Thread> thread = trace_.ops.get<&Op::thread>(op);
+        return is_of_rank_.empty() || !thread.valid() || is_of_rank_[thread.index()];
+    }
+
+private:
+    const Trace& trace_;
+    std::vector<bool> is_of_rank_;  // of each thread; empty: no ranks are joined
+};
 
 /// Number of events that rebuild what was there before the recording (kStartState), of the profiled
 /// device or of another one. They are the first.

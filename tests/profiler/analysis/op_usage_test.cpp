@@ -1,4 +1,5 @@
 #include "profiler/analysis/op_usage.h"
+#include "profiler/trace/imported.h"
 #include "tests/support/trace_builder.h"
 
 #include <gtest/gtest.h>
@@ -95,6 +96,43 @@ TEST_F(OpUsageTest, OnlyTheLastStepCounts) {
     ASSERT_EQ(usage.size(), 1U);
     EXPECT_EQ(usage[0].num_calls, 1);
     EXPECT_TRUE(op_usage(Trace()).empty());
+}
+
+/// A trace of joined ranks has the ops of all of them; figures are of the one that the run names.
+TEST_F(OpUsageTest, OfJoinedRanksTheOthersDoNotCount) {
+    b.begin_step();
+    b.begin_phase(PhaseKind::kForward);
+    for (const char* name : {"main thread of rank 0", "main thread of rank 1"}) {
+        const auto op = b.op("aten::mm");
+        launch("gemm", op, 7);
+        const Thread thread{.name = b.text(name)};
+        b.trace().ops.set<&Op::thread>(op, b.trace().threads.append(thread));
+    }
+    b.end_phase();
+    b.end_step();
+    Trace trace = b.finish();
+    add_diagnostic(trace, {.code = kJoinedRanks, .count = 2, .explanation = "2 ranks."});
+    const auto usage = op_usage(trace);
+    ASSERT_EQ(usage.size(), 1U);
+    EXPECT_EQ(usage[0].num_calls, 1);
+    EXPECT_EQ(usage[0].device_ns, 7);
+}
+
+/// Without a device the time of an op is its own on the host, in files of other tools.
+TEST_F(OpUsageTest, OfAnImportedTraceOfTheHostShowsItsTimes) {
+    const auto outer = b.op("aten::linear");
+    const auto inner = op_in(outer, "aten::addmm");
+    Trace trace = b.finish();
+    trace.runs.set<&profiler::Run::source>(Id<profiler::Run>(0), Source::kImported);
+    trace.ops.set<&Op::start_ns>(outer, 0);
+    trace.ops.set<&Op::end_ns>(outer, 100);
+    trace.ops.set<&Op::start_ns>(inner, 20);
+    trace.ops.set<&Op::end_ns>(inner, 90);
+    const auto usage = op_usage(trace);
+    ASSERT_EQ(usage.size(), 2U);
+    EXPECT_EQ(usage[0].op, "aten::addmm");
+    EXPECT_EQ(usage[0].device_ns, 70);
+    EXPECT_EQ(usage[1].device_ns, 30);
 }
 
 TEST_F(OpUsageTest, ADamagedTreeOfCallsEnds) {
