@@ -108,9 +108,10 @@ Outcome show_ranks(const InfoOptions& options, Output& output) {
     }
     const auto traces = open_traces({options.file}, options.device);
     if (!traces) return failed(traces.error());
-    const bool is_of_one_process =
-        traces->size() == 1 && traces->front().trace->run().world_size <= 1;
-    if (is_of_one_process) return show_trace(options, traces->front(), output);
+    const profiler::Run first = traces->front().trace->run();
+    const bool is_one_import =
+        traces->size() == 1 && first.world_size <= 1 && first.source == profiler::Source::kImported;
+    if (is_one_import) return show_trace(options, traces->front(), output);
     const auto run = profiler::summarize_ranks(*traces);
     if (!run) return failed(run.error());
     if (output.json()) {
