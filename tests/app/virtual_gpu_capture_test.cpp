@@ -137,7 +137,7 @@ TEST_F(VirtualGpuCapture, ExportsItsKernels) {
     std::getline(file, line);
     EXPECT_EQ(line,
               "name,op,scope,stream,start_ns,end_ns,grid,block,registers_per_thread,"
-              "shared_memory_bytes");
+              "shared_memory_bytes,device");
     std::size_t lines = 0;
     bool has_norm = false;
     for (; std::getline(file, line); ++lines) {
