@@ -101,17 +101,17 @@ Outcome show_trace(const InfoOptions& options, profiler::NamedTrace named, Outpu
 
 /// A folder with the traces of several ranks.
 Outcome show_ranks(const InfoOptions& options, Output& output) {
-    if (options.ledger || options.peak || options.ops || options.diagnostics) {
-        return wrong_usage({fmt::format(
-            "{} is a folder, of which info shows the ranks: name the trace of one for its reports.",
-            options.file)});
-    }
     const auto traces = open_traces({options.file}, options.device);
     if (!traces) return failed(traces.error());
     const profiler::Run first = traces->front().trace->run();
     const bool is_one_import =
         traces->size() == 1 && first.world_size <= 1 && first.source == profiler::Source::kImported;
     if (is_one_import) return show_trace(options, traces->front(), output);
+    if (options.ledger || options.peak || options.ops || options.diagnostics) {
+        return wrong_usage({fmt::format(
+            "{} is a folder, of which info shows the ranks: name the trace of one for its reports.",
+            options.file)});
+    }
     const auto run = profiler::summarize_ranks(*traces);
     if (!run) return failed(run.error());
     if (output.json()) {

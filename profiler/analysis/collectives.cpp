@@ -10,14 +10,26 @@
 namespace profiler {
 namespace {
 
-/// By op. One outside of phases belongs to the step of the next op that is in one: a stage of a
+/// By op. One outside of all steps belongs to the step of the next op that is in one: a stage of a
 /// pipeline receives before its forward begins.
-std::vector<Id<Step>> steps_of_ops(const Trace& trace) {
-    const auto phases = trace.ops.column<&Op::phase>();
-    std::vector<Id<Step>> steps(phases.size());
+std::vector<Id<Step>> steps_of_ops(const Trace& trace, const OpsOfRank& of_rank) {
+    const auto starts_ns = trace.steps.column<&Step::start_ns>();
+    std::vector<Id<Step>> steps(trace.ops.size());
     Id<Step> next;
-    for (std::size_t i = phases.size(); i-- > 0;) {
-        if (phases[i].valid()) next = trace.phases.get<&Phase::step>(phases[i]);
+    for (std::size_t i = steps.size(); i-- > 0;) {
+        const Id<Op> op(i);
+        if (!of_rank.contain(op)) continue;
+        const int64_t time_ns = trace.ops.get<&Op::start_ns>(op);
+        const auto after = std::ranges::upper_bound(starts_ns, time_ns);
+        const Id<Step> last(static_cast<std::size_t>(after - starts_ns.begin()) - 1);
+        const Id<Phase> phase = trace.ops.get<&Op::phase>(op);
+        const bool is_inside =
+            after != starts_ns.begin() && time_ns < trace.steps.get<&Step::end_ns>(last);
+        if (phase.valid()) {
+            next = trace.phases.get<&Phase::step>(phase);
+        } else if (is_inside) {
+            next = last;
+        }
         steps[i] = next;
     }
     return steps;
@@ -28,8 +40,8 @@ std::vector<Id<Step>> steps_of_ops(const Trace& trace) {
 std::vector<CollectiveTotal> collectives_of_step(const Trace& trace) {
     const bool takes_all = trace.steps.empty() || trace.phases.empty();
     const Id<Step> last(trace.steps.size() - 1);
-    const std::vector<Id<Step>> steps = steps_of_ops(trace);
     const OpsOfRank of_rank(trace);
+    const std::vector<Id<Step>> steps = steps_of_ops(trace, of_rank);
     const bool is_measured = trace.run().source != Source::kPredicted;
     std::map<std::pair<CollectiveKind, Id<Communicator>>, CollectiveTotal> groups;
     for (std::size_t i = 0; i < trace.collectives.size(); ++i) {

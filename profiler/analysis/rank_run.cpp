@@ -19,14 +19,26 @@ int64_t largest_reading(const Trace& trace, std::string_view counter) {
     return static_cast<int64_t>(largest);
 }
 
+/// In the last step. Traces of version 1 have no other sign of collectives.
+int64_t count_kernels_of_nccl(const Trace& trace) {
+    const int64_t start_ns = trace.steps.empty() ? 0 : trace.steps.column<&Step::start_ns>().back();
+    int64_t count = 0;
+    for (std::size_t i = 0; i < trace.kernels.size(); ++i) {
+        const Kernel kernel = trace.kernels[Id<Kernel>(i)];
+        const bool is_nccl = trace.text(kernel.name).starts_with("ncclDevKernel_");
+        count += is_nccl && kernel.start_ns >= start_ns ? 1 : 0;
+    }
+    return count;
+}
+
 RankSummary summarize(const std::string& file, const Trace& trace) {
     const Run& run = trace.run();
+    const Id<Device> device = profiled_device(trace);
     RankSummary rank{
         .rank = run.rank,
         .file = file,
-        .device = trace.devices.empty()
-                      ? std::string()
-                      : std::string(trace.text(trace.devices.column<&Device::name>().front())),
+        .device = device.valid() ? std::string(trace.text(trace.devices.get<&Device::name>(device)))
+                                 : std::string(),
         .peak = find_peak(trace),
         .nccl_bytes = largest_reading(trace, "nccl_bytes"),
         .num_steps = static_cast<int64_t>(trace.steps.size()),
@@ -35,6 +47,7 @@ RankSummary summarize(const std::string& file, const Trace& trace) {
         rank.num_collectives += total.count;
         rank.collective_bytes += total.size_bytes;
     }
+    if (trace.collectives.empty()) rank.num_collectives = count_kernels_of_nccl(trace);
     return rank;
 }
 

@@ -114,7 +114,7 @@ bool records_saves(const Trace& trace) {
     return trace.run().source != Source::kImported || !trace.saves.empty();
 }
 
-bool has_lines_of_functions(const Trace& trace) { return counts_block_bytes(trace); }
+bool has_lines_of_functions(const Trace& trace) { return has_note(trace, kLinesOfFunctions); }
 
 bool counts_block_bytes(const Trace& trace) {
     return trace.run().source == Source::kImported && !trace.ops.empty() && !is_joined(trace);

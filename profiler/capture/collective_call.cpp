@@ -59,6 +59,7 @@ void add_tensors(std::span<const c10::IValue> tensors, CollectiveCall& call) {
     const c10::IValue& out = tensors.front();
     const c10::IValue& in = tensors.back();
     call.dtype = first_dtype(in);
+    if (call.dtype == DType::kOther) call.dtype = first_dtype(out);  // scatter on another rank
     if (call.kind != CollectiveKind::kRecv) call.in_bytes = bytes_of(in);
     if (call.kind != CollectiveKind::kSend) call.out_bytes = bytes_of(out);
 }

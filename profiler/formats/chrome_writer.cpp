@@ -245,8 +245,9 @@ private:
     /// Ranges of several threads may overlap without lying in each other, which viewers do not draw
     /// on one track: the first track on which the range lies in all that are open.
     int64_t annotations_track(const MarkedRange& range) {
+        constexpr std::size_t kMostTracks = 64;  // what still overlaps stands on the last
         std::size_t track = 0;
-        for (; track < open_until_ns_.size(); ++track) {
+        for (; track < open_until_ns_.size() && track + 1 < kMostTracks; ++track) {
             auto& ends_ns = open_until_ns_[track];  // the innermost last
             while (!ends_ns.empty() && ends_ns.back() <= range.start_ns) ends_ns.pop_back();
             if (ends_ns.empty() || range.end_ns <= ends_ns.back()) break;

@@ -258,11 +258,13 @@ Result<Trace> join_ranks(std::span<const JoinInput> inputs) {
     }
     const auto num_ranks = std::ssize(ranks);
     add_diagnostic(
-        joined, {.code = kJoinedRanks,
-                 .count = num_ranks,
-                 .explanation =
-                     "The trace holds this number of ranks. Steps, phases and figures are of the "
-                     "lowest; clocks are as the machines of the ranks had them."});
+        joined,
+        {.code = kJoinedRanks,
+         .count = num_ranks,
+         .explanation =
+             "The trace holds this number of ranks. Steps and phases are of the lowest, and "
+             "so are figures, unless the device of another one is chosen; clocks are as the "
+             "machines of the ranks had them."});
     joined.runs.set<&Run::world_size>(Id<Run>(0), std::max(joined.run().world_size, num_ranks));
     if (earliest_ns < 0) shift_times(joined, -earliest_ns);
     return joined;

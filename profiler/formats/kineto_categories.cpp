@@ -15,10 +15,13 @@ class PhaseIndex {
 public:
     explicit PhaseIndex(const Trace& trace) : trace_(trace) {
         for (std::size_t i = 0; i < trace.phases.size(); ++i) ends_.push_back(last_event(i));
-        next_forward_.resize(ends_.size(), static_cast<int32_t>(ends_.size()));
-        for (std::size_t i = ends_.size(); i-- > 1;) {
+        next_forward_.resize(ends_.size());
+        auto forward = static_cast<int32_t>(ends_.size()), after_backward = forward;
+        for (std::size_t i = ends_.size(); i-- > 0;) {
             const auto phase = static_cast<int32_t>(i);
-            next_forward_[i - 1] = kind(phase) == PhaseKind::kForward ? phase : next_forward_[i];
+            next_forward_[i] = after_backward;
+            if (kind(phase) == PhaseKind::kForward) forward = phase;
+            if (kind(phase) == PhaseKind::kBackward) after_backward = forward;
         }
     }
 
@@ -35,7 +38,8 @@ public:
         return trace_.phases.get<&Phase::kind>(Id<Phase>(static_cast<std::size_t>(phase)));
     }
 
-    /// The first forward after a phase.
+    /// The first forward after the backward that follows a phase. A loss inside of a forward parts it
+    /// in two.
     int32_t next_forward(int32_t phase) const {
         return next_forward_[static_cast<std::size_t>(phase)];
     }

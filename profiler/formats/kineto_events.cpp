@@ -5,7 +5,6 @@
 #include "profiler/formats/scalar_type_names.h"
 #include "profiler/trace/available_memory.h"
 #include "profiler/trace/collective_rows.h"
-#include "profiler/trace/element_bytes.h"
 #include "profiler/trace/text.h"
 #include "profiler/trace/units.h"
 #include "profiler/trace/value_range.h"
@@ -168,7 +167,8 @@ private:
         constexpr int64_t kMostElements = int64_t{1} << 40;
         const DType dtype = dtype_of_scalar_type(arguments.dtype);
         const auto bytes_of = [&](int64_t elements) {
-            return std::clamp<int64_t>(elements, 0, kMostElements) * element_bytes(dtype);
+            return std::clamp<int64_t>(elements, 0, kMostElements) *
+                   element_bytes_of_scalar_type(arguments.dtype);
         };
         CollectiveEvent row{.span = events_.spans.size()};
         row.collective = {.kind = *kind, .dtype = dtype, .peer = arguments.peer};
@@ -177,6 +177,12 @@ private:
         }
         if (*kind != CollectiveKind::kSend) {
             row.collective.out_bytes = bytes_of(arguments.out_elements);
+        }
+        sum_of_messages_ += static_cast<double>(row.collective.in_bytes) +
+                            static_cast<double>(row.collective.out_bytes);
+        if (sum_of_messages_ > kMaxColumnSum / 4) {
+            ++events_.unknown_events;
+            return;
         }
         row.communicator = {.name = intern(arguments.group), .num_ranks = arguments.num_ranks};
         if (!arguments.description.empty()) {
@@ -289,6 +295,7 @@ private:
     int32_t last_ = -1;
     std::size_t text_bytes_ = 0;
     double sum_of_sizes_ = 0;  // analyses add them up in 64 bits
+    double sum_of_messages_ = 0;
 };
 
 /// Replaces what is not UTF-8, which some writers let through.

@@ -265,10 +265,9 @@ void OpRows::add_collectives() {
 }
 
 Id<Communicator> OpRows::row_of(const Communicator& communicator) {
-    const auto names = trace_.communicators.column<&Communicator::name>();
-    const auto known = std::ranges::find(names, communicator.name);
-    if (known == names.end()) return trace_.communicators.append(communicator);
-    return Id<Communicator>(static_cast<std::size_t>(known - names.begin()));
+    const auto [known, is_new] = communicators_.try_emplace(communicator.name.value);
+    if (is_new) known->second = trace_.communicators.append(communicator);
+    return known->second;
 }
 
 Id<Op> OpRows::op_of(const DeviceWork& work) const {

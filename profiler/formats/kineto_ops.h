@@ -51,8 +51,9 @@ private:
     int64_t start_ns_;
     Trace& trace_;
     std::vector<Id<Thread>> thread_rows_;
-    std::vector<SpanTree> trees_;     // by thread of the file
-    std::vector<Id<Op>> op_of_span_;  // by index of the span
+    std::unordered_map<int32_t, Id<Communicator>> communicators_;  // by name
+    std::vector<SpanTree> trees_;                                  // by thread of the file
+    std::vector<Id<Op>> op_of_span_;                               // by index of the span
     std::unordered_map<int64_t, Id<Op>> op_of_correlation_, op_of_external_id_;
     std::map<int64_t, Id<Device>> devices_;
     std::map<std::pair<int64_t, int64_t>, Id<Stream>> streams_;

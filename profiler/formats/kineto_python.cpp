@@ -88,6 +88,7 @@ public:
 private:
     /// A path holds that of its parent, so its length has a limit.
     static constexpr std::size_t kMostPathBytes = 4096;
+    static constexpr int kMostParts = 64;
 
     Id<ModulePath> add(Id<ModulePath> parent, StringId name) {
         const std::string text(trace_.text(name).substr(kModulePrefix.size()));
@@ -115,9 +116,9 @@ private:
     /// the modules around it.
     Id<ModulePath> add_path(std::string_view path) {
         ModulePath module;
-        for (std::size_t end = 0; end < path.size();) {
-            const std::size_t first = end == 0 ? 0 : end + 1;
-            end = std::min(path.find('.', first), path.size());
+        std::size_t first = 0;
+        for (int depth = 0; depth < kMostParts && first <= path.size(); ++depth) {
+            const std::size_t end = std::min(path.find('.', first), path.size());
             int64_t number = -1;
             const auto read = std::from_chars(path.data() + first, path.data() + end, number);
             const bool is_number = read.ec == std::errc() && read.ptr == path.data() + end;
@@ -127,6 +128,7 @@ private:
             if (is_new) known->second = trace_.module_paths.append(module);
             module.parent = known->second;
             if (end > kMostPathBytes) break;
+            first = end + 1;
         }
         return module.parent;
     }
@@ -164,6 +166,7 @@ public:
         }
     }
     bool empty() const { return tree_.nodes().empty(); }
+    bool has_functions() const { return has_functions_; }
     /// Modules alone are no call stack.
     Id<Stack> stack_at(int64_t time_ns) const {
         return has_functions_ ? at(stacks_, time_ns) : Id<Stack>();
@@ -340,6 +343,12 @@ void add_python(const KinetoEvents& events, int64_t start_ns, OpRows& ops,
         add_modules(threads, trace);
         add_stacks_of_functions(threads, trace);
     }
+    const bool has_functions = std::ranges::any_of(
+        threads, [](const auto& thread) { return thread.second.has_functions(); });
+    add_diagnostic(trace, {.code = kLinesOfFunctions,
+                           .count = has_functions ? 1 : 0,
+                           .explanation = "The lines in call stacks are those at which functions "
+                                          "begin: the profiler writes no others."});
     for (const auto& [allocation, stack] : of_allocations) {
         trace.allocations.set<&Allocation::stack>(allocation, of_file[stack]);
     }

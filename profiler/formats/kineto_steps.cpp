@@ -24,6 +24,10 @@ struct Range {
 
 bool starts_before(const Range& a, const Range& b) { return a.start_ns < b.start_ns; }
 
+bool holds_or_starts_before(const Range& a, const Range& b) {
+    return a.start_ns != b.start_ns ? a.start_ns < b.start_ns : a.end_ns > b.end_ns;
+}
+
 constexpr std::string_view kEngine = "autograd::engine::evaluate_function: ";
 
 /// Annotations with this prefix, by start, without those that lie in another.
@@ -34,9 +38,7 @@ std::vector<Range> ranges_named(const Trace& trace, std::string_view prefix, Pha
         if (!trace.text(row.text).starts_with(prefix)) continue;
         ranges.push_back({row.start_ns, row.end_ns, kind});
     }
-    std::sort(ranges.begin(), ranges.end(), [](const Range& a, const Range& b) {
-        return a.start_ns != b.start_ns ? a.start_ns < b.start_ns : a.end_ns > b.end_ns;
-    });
+    std::sort(ranges.begin(), ranges.end(), holds_or_starts_before);
     std::vector<Range> outer;
     for (const Range& range : ranges) {
         if (outer.empty() || range.start_ns >= outer.back().end_ns) outer.push_back(range);
@@ -178,7 +180,7 @@ std::vector<Range> phases_of(const Range& step, const PhaseSigns& signs) {
         }
         has_backward |= range.kind == PhaseKind::kBackward;
         phases.push_back(range);
-        at_ns = after_zero_grads(range.end_ns, signs);
+        at_ns = after_zero_grads(std::max(at_ns, range.end_ns), signs);
     }
     if (!has_backward && !starts.empty()) {
         const int64_t end_ns = phases.empty() ? step.end_ns : phases.front().start_ns;
@@ -230,7 +232,7 @@ void add_steps(Trace& trace, const std::function<int64_t(int64_t time_ns)>& even
     std::vector<Range> known = marked_phases(trace);
     const bool is_marked = !known.empty();
     if (!is_marked) known = inferred_phases(trace);
-    std::stable_sort(known.begin(), known.end(), starts_before);
+    std::stable_sort(known.begin(), known.end(), holds_or_starts_before);
     known = without_overlaps(known);
     if (steps.empty() && !known.empty()) {
         steps.push_back(whole_time(trace, known));

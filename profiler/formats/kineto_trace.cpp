@@ -167,13 +167,13 @@ Result<Trace> read_profiler_trace(const std::filesystem::path& path, const ReadO
     Trace trace;
     auto events = kineto::read_events(path, options, trace.strings);
     if (!events) return tl::unexpected(events.error());
-    if (events->empty()) {
+    const auto [first_ns, last_ns] = clock_of(*events);
+    if (events->empty() || first_ns > last_ns) {
         return models::fail(
             "{} holds no ops, kernels or memory events of the PyTorch profiler; export it again "
             "with export_chrome_trace.",
             path.string());
     }
-    const auto [first_ns, last_ns] = clock_of(*events);
     if (last_ns > first_ns + kMostNanosecondsApart) {
         return models::fail(
             "{} has events {} days apart, so a time in it is wrong; export it again.",

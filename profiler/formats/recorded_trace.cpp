@@ -251,6 +251,8 @@ private:
     std::string start_problem_;
 };
 
+constexpr std::ptrdiff_t kMostOpenRanges = 64;  // of one name, among which an end is looked up
+
 /// A range of the user on the wall clock. -1: that mark is missing.
 struct PairedMarks {
     std::string_view name;
@@ -277,7 +279,8 @@ std::vector<PairedMarks> pair_up(std::span<const RecordedAnnotation> annotations
             ranges.push_back({.name = mark.name, .end_us = mark.time_us});
         } else {
             auto start = open.end() - 1;
-            for (auto other = open.end(); other != open.begin() && start->device != mark.device;) {
+            const auto outermost = open.end() - std::min(std::ssize(open), kMostOpenRanges);
+            for (auto other = open.end(); other != outermost && start->device != mark.device;) {
                 if ((--other)->device == mark.device) start = other;
             }
             ranges[start->range].end_us = std::max(ranges[start->range].start_us, mark.time_us);

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "profiler/trace/element_bytes.h"
 #include "profiler/trace/trace.h"
 
 #include <array>
@@ -20,5 +21,14 @@ constexpr DType dtype_of_scalar_type(std::string_view name) {
 }
 static_assert(dtype_of_scalar_type("Long") == DType::kInt64 &&
               dtype_of_scalar_type("Float8_e4m3fn") == DType::kOther);
+
+/// Bytes of one element, also of types that DType does not have; 0: not known.
+constexpr int64_t element_bytes_of_scalar_type(std::string_view name) {
+    if (name.starts_with("Float8")) return 1;
+    if (name == "ComplexHalf") return 4;
+    if (name == "ComplexFloat") return 8;
+    if (name == "ComplexDouble") return 16;
+    return element_bytes(dtype_of_scalar_type(name));
+}
 
 }  // namespace profiler

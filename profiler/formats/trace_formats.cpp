@@ -59,7 +59,9 @@ bool is_trace(const fs::path& path) {
     if (!bytes) return false;
     if (!may_be_snapshot) {
         const std::string text = unpacked_beginning(*bytes);
-        return looks_like_profiler_trace(text) && text.find("\"ph\"") != std::string::npos;
+        const bool has_key = text.find("\"ph\"") != std::string::npos ||
+                             text.find("\"schemaVersion\"") != std::string::npos;
+        return looks_like_profiler_trace(text) && has_key;
     }
     return looks_like_snapshot(*bytes) && bytes->find("segments") != std::string::npos;
 }

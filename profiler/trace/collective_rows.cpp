@@ -40,7 +40,9 @@ void link_collective(Trace& trace, Id<Kernel> id) {
     if (ops.empty()) return;
     const Kernel kernel = trace.kernels[id];
     if (!trace.text(kernel.name).starts_with("nccl")) return;
-    for (Id<Op> op = kernel.op; op.valid(); op = trace.ops.get<&Op::parent>(op)) {
+    constexpr int kMostCalls = 64;  // around a launch; a damaged file may have rings
+    Id<Op> op = kernel.op;
+    for (int i = 0; i < kMostCalls && op.valid(); ++i, op = trace.ops.get<&Op::parent>(op)) {
         const auto found = std::lower_bound(ops.begin(), ops.end(), op);
         if (found == ops.end() || *found != op) continue;
         const Id<Collective> row(static_cast<std::size_t>(found - ops.begin()));

@@ -17,6 +17,9 @@ inline constexpr std::string_view kInferredCategories = "inferred_categories";
 /// The events of each device of a snapshot have numbers of their own.
 inline constexpr std::string_view kStartStateOf = "start_state of ";
 
+/// Code of a diagnostic: the lines in call stacks are those at which functions begin.
+inline constexpr std::string_view kLinesOfFunctions = "lines_of_functions";
+
 /// Code of a diagnostic: the file marks no steps, so all of it stands as one.
 inline constexpr std::string_view kInferredStep = "inferred_step";
 

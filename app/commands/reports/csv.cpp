@@ -47,14 +47,20 @@ public:
             starts_.emplace_back(trace.phases.get<&Phase::first_event>(Id<Phase>(i)), i);
         }
         std::sort(starts_.begin(), starts_.end());
+        for (std::size_t i = 0; i < trace.devices.size(); ++i) {
+            const Id<Device> device(i);
+            devices_.push_back(
+                {num_start_events(trace, device), has_numbers_of_phases(trace, device)});
+        }
+        no_device_ = {num_start_events(trace), true};
     }
 
     /// Its step and its name; empty outside of phases. Phases have the event numbers of the
     /// profiled device; other devices may count for themselves.
     std::pair<std::string, std::string_view> operator()(const Allocation& block) const {
-        const bool was_there = block.alloc_event < num_start_events(trace_, block.device);
-        if (was_there) return {};
-        if (has_numbers_of_phases(trace_, block.device)) return at(block.alloc_event);
+        const OfDevice& device = of_device(block.device);
+        if (block.alloc_event < device.num_start_events) return {};
+        if (device.has_numbers) return at(block.alloc_event);
         if (!block.op.valid()) return {};
         const Id<Phase> phase = trace_.ops.get<&Op::phase>(block.op);
         return phase.valid() ? text_of(trace_.phases[phase])
@@ -71,12 +77,22 @@ private:
                                         : std::pair<std::string, std::string_view>();
     }
 
+    struct OfDevice {
+        int64_t num_start_events = 0;
+        bool has_numbers = true;
+    };
+    const OfDevice& of_device(Id<Device> device) const {
+        return device.valid() ? devices_[device.index()] : no_device_;
+    }
+
     static std::pair<std::string, std::string_view> text_of(const Phase& phase) {
         return {phase.step.valid() ? fmt::to_string(phase.step.value) : std::string(),
                 name_of(phase.kind)};
     }
 
     const Trace& trace_;
+    std::vector<OfDevice> devices_;
+    OfDevice no_device_;  // of blocks that name none
     std::vector<std::pair<int64_t, std::size_t>> starts_;
 };
 

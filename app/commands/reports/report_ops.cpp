@@ -86,6 +86,9 @@ void print_ops(Output& output, const NamedTrace& named) {
         return;
     }
     output.table(ops_table(usage));
+    if (named.trace->kernels.empty() && named.trace->memcpys.empty()) {
+        output.line("No device ran anything: times are those of the host.");
+    }
 }
 
 nlohmann::json ops_json(const NamedTrace& named) {

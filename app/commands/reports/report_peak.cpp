@@ -40,7 +40,7 @@ void print_peak(Output& output, const NamedTrace& named, GroupBy by) {
         return;
     }
     output.table(breakdown_table(break_down(trace, peak, by), name_of(by), kMaxRows));
-    if (by == GroupBy::kLine && has_lines_of_functions(trace)) output.line(kLinesOfFunctions);
+    if (by == GroupBy::kLine && has_lines_of_functions(trace)) output.line(kWhichLines);
     if (has_inferred_categories(trace)) output.line(kClassesInferred);
 }
 

@@ -57,7 +57,7 @@ inline constexpr std::string_view kNoCallStacks =
     "PyTorch profiler with with_stack=True, and PyTorch memory snapshots, unless their history was "
     "recorded with context=None.";
 /// For a breakdown by line of a profiler's trace.
-inline constexpr std::string_view kLinesOfFunctions =
+inline constexpr std::string_view kWhichLines =
     "The PyTorch profiler writes the line at which a function begins, not the one that allocated.";
 
 /// {max_batch_size, max_batch_size_at_least, max_batch_size_below}: the maximum if the sweep found

@@ -71,6 +71,24 @@ TEST_F(CollectivesOfAStep, AreThoseOfTheLastOneAlsoBeforeItsForward) {
     EXPECT_EQ(totals[3].count, 1);
 }
 
+/// As the average of the loss behind the update, in a trace of one step.
+TEST_F(CollectivesOfAStep, AreThereBehindItsLastPhaseToo) {
+    builder_.begin_step();
+    builder_.begin_phase(PhaseKind::kOptimizer);
+    builder_.op("aten::add_");
+    builder_.end_phase();
+    add({.communicator = shard_,
+         .kind = CollectiveKind::kAllReduce,
+         .in_bytes = 4,
+         .out_bytes = 4});
+    builder_.end_step();
+    Trace trace = builder_.finish();
+    trace.steps.set<&Step::end_ns>(Id<Step>(0), trace.steps[Id<Step>(0)].end_ns + 1);
+    const auto totals = collectives_of_step(trace);
+    ASSERT_EQ(totals.size(), 1U);
+    EXPECT_EQ(totals[0].kind, CollectiveKind::kAllReduce);
+}
+
 TEST_F(CollectivesOfAStep, HaveNoTimeOnAVirtualCard) {
     add_step();
     builder_.trace().runs.set<&profiler::Run::source>(Id<profiler::Run>(0), Source::kPredicted);

@@ -147,6 +147,40 @@ TEST(KinetoSteps, TrustsArrowsMoreThanNumbers) {
     }
 }
 
+/// A loss inside of forward parts it in two; what its first part kept is an activation all the same.
+TEST(KinetoSteps, KnowsTheActivationsOfAForwardWithALossInIt) {
+    Events events;
+    events.range("ProfilerStep#1", 0, 200).range("## forward ##", 0, 100);
+    events.range("## loss ##", 80, 95).range("## backward ##", 100, 150);
+    events.op("aten::mm", 10, 20).memory(15, 4096, 512).memory(120, 4096, -512);
+    const Trace trace = events.read();
+    EXPECT_THAT(phases_of(trace),
+                ElementsAre("forward 0-80", "loss 80-95", "forward 95-100", "backward 100-150"));
+    EXPECT_EQ(category_at(trace, 4096), Category::kActivation);
+}
+
+/// Of two ranges that begin together, the longer one holds the other.
+TEST(KinetoSteps, FindsAPhaseThatBeginsWithTheOneAroundIt) {
+    Events events;
+    events.range("ProfilerStep#1", 0, 100).range("## forward ##", 10, 20);
+    events.range("## optimizer ##", 10, 90).op("aten::mm", 12, 15);
+    EXPECT_THAT(phases_of(events.read()), ElementsAre("forward 10-20", "optimizer 20-90"));
+}
+
+/// Names of modules may be anything: no reader may hang on them, or keep each part of each.
+TEST(KinetoSteps, ReadsModulesWithAnyNumberOfDots) {
+    std::string deep = "nn.Module: a";
+    for (int i = 0; i < 2'000; ++i) deep += ".a";
+    for (const std::string& name : {std::string("nn.Module: .a"), std::string("nn.Module: a."),
+                                    std::string("nn.Module: ."), deep}) {
+        Events events;
+        events.span("python_function", name, 0, 100).op("aten::mm", 10, 20);
+        const Trace trace = events.read();
+        EXPECT_FALSE(trace.module_paths.empty());
+        EXPECT_LT(trace.module_paths.size(), 100u) << name.substr(0, 20);
+    }
+}
+
 /// A block whose free is missing ends where the next one takes its address.
 TEST(KinetoSteps, EndsABlockThatAnotherOneReplaces) {
     Events events;
