@@ -38,8 +38,8 @@ public:
         return trace_.phases.get<&Phase::kind>(Id<Phase>(static_cast<std::size_t>(phase)));
     }
 
-    /// The first forward after the backward that follows a phase. A loss inside of a forward parts it
-    /// in two.
+    /// The first forward after the backward that follows a phase. A loss inside of a forward parts
+    /// it in two.
     int32_t next_forward(int32_t phase) const {
         return next_forward_[static_cast<std::size_t>(phase)];
     }

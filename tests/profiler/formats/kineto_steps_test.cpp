@@ -147,7 +147,7 @@ TEST(KinetoSteps, TrustsArrowsMoreThanNumbers) {
     }
 }
 
-/// A loss inside of forward parts it in two; what its first part kept is an activation all the same.
+/// A loss inside of forward parts it in two; what its first part kept is an activation still.
 TEST(KinetoSteps, KnowsTheActivationsOfAForwardWithALossInIt) {
     Events events;
     events.range("ProfilerStep#1", 0, 200).range("## forward ##", 0, 100);
