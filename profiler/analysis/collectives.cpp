@@ -10,26 +10,16 @@
 namespace profiler {
 namespace {
 
-/// By op. One outside of all steps belongs to the step of the next op that is in one: a stage of a
-/// pipeline receives before its forward begins.
+/// By op. One outside of phases belongs to the step of the next op that is in one: a stage of a
+/// pipeline receives before its forward begins. Behind the last phase that is the next step, which
+/// only a trace of a single step cannot mean.
 std::vector<Id<Step>> steps_of_ops(const Trace& trace, const OpsOfRank& of_rank) {
-    const auto starts_ns = trace.steps.column<&Step::start_ns>();
-    std::vector<Id<Step>> steps(trace.ops.size());
-    Id<Step> next;
-    for (std::size_t i = steps.size(); i-- > 0;) {
-        const Id<Op> op(i);
-        if (!of_rank.contain(op)) continue;
-        const int64_t time_ns = trace.ops.get<&Op::start_ns>(op);
-        const auto after = std::ranges::upper_bound(starts_ns, time_ns);
-        const Id<Step> last(static_cast<std::size_t>(after - starts_ns.begin()) - 1);
-        const Id<Phase> phase = trace.ops.get<&Op::phase>(op);
-        const bool is_inside =
-            after != starts_ns.begin() && time_ns < trace.steps.get<&Step::end_ns>(last);
-        if (phase.valid()) {
-            next = trace.phases.get<&Phase::step>(phase);
-        } else if (is_inside) {
-            next = last;
-        }
+    const auto phases = trace.ops.column<&Op::phase>();
+    std::vector<Id<Step>> steps(phases.size());
+    Id<Step> next = trace.steps.size() == 1 ? Id<Step>(0) : Id<Step>();
+    for (std::size_t i = phases.size(); i-- > 0;) {
+        if (!of_rank.contain(Id<Op>(i))) continue;
+        if (phases[i].valid()) next = trace.phases.get<&Phase::step>(phases[i]);
         steps[i] = next;
     }
     return steps;
