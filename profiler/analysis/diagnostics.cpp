@@ -102,12 +102,6 @@ std::string count_text(const DiagnosticItem& item) {
     return {};
 }
 
-bool has_note(const Trace& trace, std::string_view code) {
-    const auto codes = trace.diagnostics.column<&Diagnostic::code>();
-    return std::any_of(codes.begin(), codes.end(),
-                       [&](StringId id) { return trace.text(id) == code; });
-}
-
 std::string_view why_out_of_memory(const Trace& trace) {
     for (std::size_t i = 0; i < trace.diagnostics.size(); ++i) {
         const Diagnostic note = trace.diagnostics[Id<Diagnostic>(i)];

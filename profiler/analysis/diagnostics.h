@@ -1,6 +1,7 @@
 #pragma once
 
 #include "profiler/analysis/step_report.h"
+#include "profiler/trace/imported.h"
 #include "profiler/trace/trace.h"
 
 #include <cstdint>
@@ -33,9 +34,6 @@ std::string count_text(const DiagnosticItem& item);
 
 /// Why the step did not fit into memory (kRanOutOfMemory, kStepDoesNotFit); empty: it did.
 std::string_view why_out_of_memory(const Trace& trace);
-
-/// Whether the trace itself holds a diagnostic of this code.
-bool has_note(const Trace& trace, std::string_view code);
 
 /// Errors first, then warnings, then information; the trace's own before those found here.
 /// `report` is report_step(trace).

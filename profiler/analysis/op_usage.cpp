@@ -20,8 +20,7 @@ public:
           last_step_(trace.steps.empty() ? Id<Step>() : Id<Step>(trace.steps.size() - 1)) {}
 
     std::vector<OpUsage> build() {
-        const bool has_device = !trace_.kernels.empty() || !trace_.memcpys.empty();
-        if (trace_.run().source == Source::kImported && !has_device) add_host_times();
+        if (has_host_times(trace_)) add_host_times();
         add_launches(trace_.kernels, &Kernel::name);
         add_launches(trace_.memcpys, &Memcpy::kind);
         add_scratch();
@@ -60,8 +59,7 @@ private:
         return &row;
     }
 
-    /// Where no device ran anything, the time of an op is its own on the host: without that of the
-    /// ops that it calls.
+    /// The time of an op without the times of the ops that it calls.
     void add_host_times() {
         std::vector<int64_t> own_ns(trace_.ops.size());
         for (std::size_t i = 0; i < own_ns.size(); ++i) {
@@ -144,6 +142,11 @@ private:
 };
 
 }  // namespace
+
+bool has_host_times(const Trace& trace) {
+    return trace.run().source == Source::kImported && trace.kernels.empty() &&
+           trace.memcpys.empty();
+}
 
 std::vector<OpUsage> op_usage(const Trace& trace) { return UsageBuilder(trace).build(); }
 

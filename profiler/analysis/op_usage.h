@@ -21,7 +21,7 @@ struct OpUsage {
     std::string_view op;
     PhaseKind phase = PhaseKind::kForward;
     int64_t num_calls = 0;
-    int64_t device_ns = 0;          // of its kernels and copies
+    int64_t device_ns = 0;          // of its kernels and copies; see has_host_times
     int64_t scratch_bytes = 0;      // the most that one call held
     std::vector<OpKernel> kernels;  // longest first
 };
@@ -30,5 +30,8 @@ struct OpUsage {
 /// launched it. Scratch is what a call allocates, itself or through the calls in it, and frees
 /// again itself. Texts belong to the trace.
 std::vector<OpUsage> op_usage(const Trace& trace);
+
+/// Whether the times are those of the host: in files of other tools where no device ran anything.
+bool has_host_times(const Trace& trace);
 
 }  // namespace profiler

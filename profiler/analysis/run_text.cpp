@@ -103,12 +103,7 @@ std::string_view describe(Source source) {
     return {};
 }
 
-bool has_inferred_categories(const Trace& trace) {
-    for (const StringId code : trace.diagnostics.column<&Diagnostic::code>()) {
-        if (trace.text(code) == kInferredCategories) return true;
-    }
-    return false;
-}
+bool has_inferred_categories(const Trace& trace) { return has_note(trace, kInferredCategories); }
 
 bool records_saves(const Trace& trace) {
     return trace.run().source != Source::kImported || !trace.saves.empty();

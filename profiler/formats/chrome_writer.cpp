@@ -57,13 +57,17 @@ class CallStacks {
 public:
     CallStacks(const Trace& trace, JsonList& list) : trace_(trace), list_(list) {
         constexpr std::size_t kMostTextBytes = std::size_t{64} << 20;
-        std::vector<std::size_t> bytes(trace.stacks.size());
+        std::vector<std::size_t> frame_bytes, bytes(trace.stacks.size());
+        for (std::size_t i = 0; i < trace.frames.size(); ++i) {
+            const std::string text = frame_text(Id<Frame>(i));
+            has_texts_ = has_texts_ && text.find(';') == std::string::npos;
+            frame_bytes.push_back(text.size());
+        }
         for (std::size_t i = 0; i < bytes.size(); ++i) {
             const Stack stack = trace.stacks[Id<Stack>(i)];
             const bool has_outer = stack.parent.valid() && stack.parent.index() < i;
-            const std::string text = frame_text(stack);
-            has_texts_ = has_texts_ && text.find(';') == std::string::npos;
-            bytes[i] = (has_outer ? bytes[stack.parent.index()] : 0) + text.size();
+            bytes[i] = (has_outer ? bytes[stack.parent.index()] : 0) +
+                       (stack.frame.valid() ? frame_bytes[stack.frame.index()] : 0);
         }
         std::size_t all = 0;
         for (const Id<Stack> stack : trace.allocations.column<&Allocation::stack>()) {
@@ -80,9 +84,9 @@ public:
     }
 
 private:
-    std::string frame_text(const Stack& stack) const {
-        if (!stack.frame.valid()) return {};
-        const Frame frame = trace_.frames[stack.frame];
+    std::string frame_text(Id<Frame> id) const {
+        if (!id.valid()) return {};
+        const Frame frame = trace_.frames[id];
         return fmt::format("{}({}): {}", trace_.text(frame.file), frame.line,
                            trace_.text(frame.function));
     }
@@ -99,7 +103,7 @@ private:
     std::string text(Id<Stack> id) const {
         std::string text;
         for (const Id<Stack> stack : chain_of(id)) {
-            const std::string frame = frame_text(trace_.stacks[stack]);
+            const std::string frame = frame_text(trace_.stacks[stack].frame);
             if (!text.empty() && !frame.empty()) text += ';';
             text += frame;
         }
@@ -114,7 +118,7 @@ private:
                 list_.add(R"({{"ph": "M", "name": "{}", "pid": {}, "tid": {}, "args": )"
                           R"({{"Call stack id": {}, "Parent stack id": {}, "name": {}}}}})",
                           kineto::kStackFrameName, kHostProcess, kNoOpTrack, stack->value, parent,
-                          json_text(frame_text(trace_.stacks[*stack])));
+                          json_text(frame_text(trace_.stacks[*stack].frame)));
             }
             parent = stack->value;
         }

@@ -23,32 +23,20 @@ namespace {
 using kineto::KinetoEvents;
 using models::Result;
 
-/// Calls `visit` with the time of every event but Python functions, which begin long before.
-template <typename Visit>
-void for_each_time(const KinetoEvents& events, Visit&& visit) {
+/// Of every event but Python functions, which begin long before.
+TimeRange times_of(const KinetoEvents& events) {
+    TimeRange range;
     for (const auto& span : events.spans) {
         if (span.kind == kineto::SpanKind::kPython) continue;
-        visit(span.start_ns);
-        visit(span.end_ns);
+        range.add(span.start_ns);
+        range.add(span.end_ns);
     }
     for (const auto& work : events.work) {
-        visit(work.start_ns);
-        visit(work.end_ns);
+        range.add(work.start_ns);
+        range.add(work.end_ns);
     }
-    for (const auto& change : events.memory) visit(change.time_ns);
-}
-
-struct Clock {
-    int64_t first_ns = INT64_MAX;
-    int64_t last_ns = INT64_MIN;
-};
-Clock clock_of(const KinetoEvents& events) {
-    Clock clock;
-    for_each_time(events, [&](int64_t time_ns) {
-        clock.first_ns = std::min(clock.first_ns, time_ns);
-        clock.last_ns = std::max(clock.last_ns, time_ns);
-    });
-    return clock;
+    for (const auto& change : events.memory) range.add(change.time_ns);
+    return range;
 }
 
 /// A value beside the events. Its texts live as long as the object.
@@ -167,7 +155,7 @@ Result<Trace> read_profiler_trace(const std::filesystem::path& path, const ReadO
     Trace trace;
     auto events = kineto::read_events(path, options, trace.strings);
     if (!events) return tl::unexpected(events.error());
-    const auto [first_ns, last_ns] = clock_of(*events);
+    const auto [first_ns, last_ns] = times_of(*events);
     if (events->empty() || first_ns > last_ns) {
         return models::fail(
             "{} holds no ops, kernels or memory events of the PyTorch profiler; export it again "

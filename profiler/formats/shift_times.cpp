@@ -1,17 +1,9 @@
 #include "profiler/formats/shift_times.h"
 
-#include <algorithm>
 #include <string_view>
 #include <type_traits>
 
 namespace profiler {
-
-void TimeRange::add(std::span<const int64_t> times_ns) {
-    for (const int64_t time_ns : times_ns) {
-        first_ns = std::min(first_ns, time_ns);
-        last_ns = std::max(last_ns, time_ns);
-    }
-}
 
 TimeRange time_range_of_ops(const Trace& trace) {
     TimeRange range;

@@ -2,6 +2,7 @@
 
 #include "profiler/trace/trace.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <span>
 
@@ -14,7 +15,13 @@ struct TimeRange {
     int64_t first_ns = INT64_MAX;
     int64_t last_ns = INT64_MIN;
 
-    void add(std::span<const int64_t> times_ns);
+    void add(int64_t time_ns) {
+        first_ns = std::min(first_ns, time_ns);
+        last_ns = std::max(last_ns, time_ns);
+    }
+    void add(std::span<const int64_t> times_ns) {
+        for (const int64_t time_ns : times_ns) add(time_ns);
+    }
     bool overlaps(const TimeRange& other) const {
         return first_ns <= other.last_ns && other.first_ns <= last_ns;
     }

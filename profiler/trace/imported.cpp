@@ -11,15 +11,15 @@ namespace {
 
 constexpr std::string_view kOfRank = " of rank ";
 
-bool has_code(const Trace& trace, std::string_view code) {
+}  // namespace
+
+bool has_note(const Trace& trace, std::string_view code) {
     return std::ranges::any_of(trace.diagnostics.column<&Diagnostic::code>(),
                                [&](StringId id) { return trace.text(id) == code; });
 }
 
-}  // namespace
-
-bool is_joined(const Trace& trace) { return has_code(trace, kJoined); }
-bool is_joined_ranks(const Trace& trace) { return has_code(trace, kJoinedRanks); }
+bool is_joined(const Trace& trace) { return has_note(trace, kJoined); }
+bool is_joined_ranks(const Trace& trace) { return has_note(trace, kJoinedRanks); }
 
 std::string name_of_rank(std::string_view name, int64_t rank) {
     return fmt::format("{}{}{}", name, kOfRank, rank);

@@ -28,6 +28,9 @@ inline constexpr std::string_view kInferredStep = "inferred_step";
 inline constexpr std::string_view kJoined = "joined";
 inline constexpr std::string_view kJoinedRanks = "joined_ranks";
 
+/// Whether a trace has a diagnostic with this code.
+bool has_note(const Trace& trace, std::string_view code);
+
 bool is_joined(const Trace& trace);        // kJoined
 bool is_joined_ranks(const Trace& trace);  // kJoinedRanks
 

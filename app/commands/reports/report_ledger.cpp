@@ -35,9 +35,8 @@ nlohmann::json shape_json(std::string_view shape) {
 
 std::string why_empty(const Trace& trace, const std::string& module_path) {
     if (!records_saves(trace)) {
-        return "Saved tensors are not recorded in this file: record the program with temposcope "
-               "run "
-               "to see them.";
+        return "Saved tensors are not recorded in this file: record the program with "
+               "temposcope run to see them.";
     }
     return module_path.empty()
                ? "Nothing is saved: no op saved a tensor in the last recorded forward."

@@ -86,7 +86,7 @@ void print_ops(Output& output, const NamedTrace& named) {
         return;
     }
     output.table(ops_table(usage));
-    if (named.trace->kernels.empty() && named.trace->memcpys.empty()) {
+    if (has_host_times(*named.trace)) {
         output.line("No device ran anything: times are those of the host.");
     }
 }
