@@ -1,5 +1,6 @@
 """What a killed or failed command leaves behind: processes of its session, and files."""
 
+import json
 import pathlib
 import subprocess
 
@@ -27,21 +28,25 @@ def is_one_sentence(error: str) -> bool:
     return len(said) == 1 and said[0].endswith((".", "?"))
 
 
-def problem_of_traces(program: pathlib.Path, folder: pathlib.Path) -> str | None:
-    """A trace under its final name is complete; a partial one opens as incomplete or is refused."""
+def problem_of_traces(
+    program: pathlib.Path, folder: pathlib.Path, steps: int | None = None
+) -> str | None:
+    """A trace under its final name is complete. A partial one is refused, or opens as incomplete,
+    or is complete too: it was killed before it got its name. What is complete has all `steps`."""
     for path in sorted(folder.rglob("*.tscope*")):
         if path.suffix not in (".tscope", ".partial"):
             continue  # a log of SQLite
-        opened = subprocess.run([program, "info", path], capture_output=True, text=True)
-        says_incomplete = "incomplete" in opened.stdout + opened.stderr
-        if path.suffix == ".tscope":
-            if opened.returncode != 0:
+        opened = subprocess.run([program, "info", path, "--json"], capture_output=True, text=True)
+        if opened.returncode != 0:
+            if path.suffix == ".tscope":
                 return f"{path.name} does not open: {opened.stderr.strip()}"
-            if says_incomplete:
-                return f"{path.name} is incomplete"
-        elif opened.returncode == 0:
-            if not says_incomplete:
-                return f"{path.name} does not say that it is incomplete"
-        elif opened.returncode != 1 or not is_one_sentence(opened.stderr):
-            return f"{path.name} is not refused in one sentence: {opened.stderr.strip()}"
+            if opened.returncode != 1 or not is_one_sentence(opened.stderr):
+                return f"{path.name} is not refused in one sentence: {opened.stderr.strip()}"
+            continue
+        trace = json.loads(opened.stdout)
+        if trace["state"] != "complete":
+            if path.suffix == ".tscope":
+                return f"{path.name} is {trace['state']}"
+        elif steps is not None and trace["steps"] != steps:
+            return f"{path.name} is complete with {trace['steps']} of {steps} steps"
     return None
