@@ -220,16 +220,6 @@ void setup_axes(Frame& frame, float width) {
     ImPlot::SetupFinish();
 }
 
-class ScopedPlotPadding {
-public:
-    explicit ScopedPlotPadding(ImVec2 padding) {
-        ImPlot::PushStyleVar(ImPlotStyleVar_PlotPadding, padding);
-    }
-    ~ScopedPlotPadding() { ImPlot::PopStyleVar(); }
-    ScopedPlotPadding(const ScopedPlotPadding&) = delete;
-    ScopedPlotPadding& operator=(const ScopedPlotPadding&) = delete;
-};
-
 /// All lanes at full height, `width` wide; the child window around them scrolls.
 PlotMap draw_lanes(Frame& frame, float width) {
     const ImVec2 space = ImGui::GetContentRegionAvail();
@@ -258,22 +248,6 @@ PlotMap draw_lanes(Frame& frame, float width) {
     return map;
 }
 
-/// The labels stay below the lanes while those scroll.
-void draw_time_labels(const Frame& frame, const PlotMap& map) {
-    const ScopedFont font(fonts().text, kSmallSize);
-    ImDrawList* draw = ImGui::GetWindowDrawList();
-    const float y = ImGui::GetCursorScreenPos().y;
-    const int count = std::max(2, static_cast<int>(map.size.x / em(8)));
-    for (const profiler::Tick& tick : profiler::make_ticks(
-             profiler::AxisUnit::kTime, frame.state.start_ns, frame.state.end_ns, count)) {
-        const float width = text_width(tick.label);
-        const float x =
-            std::clamp(map.x(tick.value) - width / 2, map.corner.x, map.right() - width);
-        draw->AddText({std::round(x), y}, palette().dim, tick.label.c_str());
-    }
-    ImGui::Dummy({0, ImGui::GetTextLineHeight()});
-}
-
 /// The plot begins and ends where those of the Memory timeline do, so that an instant stands in one
 /// column of pixels in both panels. The scrollbar takes the room at the right.
 int draw_plot(Frame& frame) {
@@ -291,7 +265,7 @@ int draw_plot(Frame& frame) {
         if (lanes) map = draw_lanes(frame, std::max(width, em(4)));
     }
     if (map.size.x > 0) {
-        draw_time_labels(frame, map);
+        draw_time_labels(map, frame.state.start_ns, frame.state.end_ns);
         frame.state.plot_left_px = map.corner.x;
         frame.state.plot_right_px = map.right();
     }

@@ -1,6 +1,7 @@
 #include "app/panels/panel_tables.h"
 
 #include "profiler/view/plot_tables.h"
+#include "profiler/view/rank_tables.h"
 #include "profiler/view/view_tables.h"
 
 #include <fmt/format.h>
@@ -119,6 +120,12 @@ std::vector<PanelTable> movement_tables(const Workspace& workspace) {
     return tables;
 }
 
+std::vector<PanelTable> rank_tables(const Workspace& workspace) {
+    const auto ranks = workspace.slots().rank_run.shared();
+    if (!ranks) return {};
+    return {{"Ranks", "ranks", [ranks] { return profiler::ranks_data(ranks->run); }}};
+}
+
 std::vector<PanelTable> block_tables(const WindowViews& views) {
     std::vector<PanelTable> tables;
     add_table(tables, "Live blocks", "live_blocks", views.live_blocks.shared(),
@@ -207,6 +214,7 @@ std::vector<PanelTable> tables_of(std::string_view panel_id, const Workspace& wo
     if (panel_id == "compare") return compare_tables(workspace);
     if (panel_id == "ledger") return ledger_tables(views, states.ledger);
     if (panel_id == "movement") return movement_tables(workspace);
+    if (panel_id == "ranks") return rank_tables(workspace);
     if (panel_id == "blocks") return block_tables(views);
     if (panel_id == "inspector") return inspector_tables(views);
     if (panel_id == "traces") return traces_tables(workspace);

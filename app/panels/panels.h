@@ -14,6 +14,7 @@
 #include "app/panels/log_panel.h"
 #include "app/panels/movement_panel.h"
 #include "app/panels/planner_panel.h"
+#include "app/panels/ranks_panel.h"
 #include "app/panels/timeline_panel.h"
 #include "app/panels/traces_panel.h"
 #include "app/widgets/icons.h"
@@ -39,6 +40,7 @@ struct PanelStates {
     PlannerState planner;
     FrontierState frontier;
     MovementState movement;
+    RanksState ranks;
     LogState log;
 };
 
@@ -81,6 +83,9 @@ inline constexpr std::array kPanels{
         "Movement", "movement", ICON_BOLT, DockPlace::kTop, ImGuiMod_Ctrl | ImGuiKey_M,
         [](const PanelContext& c, PanelStates& s) { return draw_movement_panel(c, s.movement); },
         kNoScroll},
+    PanelRow{"Ranks", "ranks", ICON_SERVER, DockPlace::kTop, ImGuiMod_Ctrl | ImGuiKey_G,
+             [](const PanelContext& c, PanelStates& s) { return draw_ranks_panel(c, s.ranks); },
+             kNoScroll},
     PanelRow{"Planner", "planner", ICON_SLIDERS, DockPlace::kTop, ImGuiMod_Ctrl | ImGuiKey_P,
              [](const PanelContext& c, PanelStates& s) { return draw_planner_panel(c, s.planner); },
              kNoScroll},

@@ -83,6 +83,21 @@ void setup_time_axis(const profiler::TimeRange& limits, double& start_ns, double
     ImPlot::SetupAxisZoomConstraints(ImAxis_X1, std::min(kMinWindowNs, length), length);
 }
 
+void draw_time_labels(const PlotMap& map, double start_ns, double end_ns) {
+    const ScopedFont font(fonts().text, kSmallSize);
+    ImDrawList* draw = ImGui::GetWindowDrawList();
+    const float y = ImGui::GetCursorScreenPos().y;
+    const int count = std::max(2, static_cast<int>(map.size.x / em(8)));
+    for (const profiler::Tick& tick :
+         profiler::make_ticks(profiler::AxisUnit::kTime, start_ns, end_ns, count)) {
+        const float width = text_width(tick.label);
+        const float x =
+            std::clamp(map.x(tick.value) - width / 2, map.corner.x, map.right() - width);
+        draw->AddText({std::round(x), y}, palette().dim, tick.label.c_str());
+    }
+    ImGui::Dummy({0, ImGui::GetTextLineHeight()});
+}
+
 void align_button(const TimeWindow& window, PanelEvents& events) {
     const bool phases = window.alignment == profiler::TimeAlignment::kPhases;
     if (toggle_button(ICON_ALIGN "###align", phases)) {
@@ -114,6 +129,7 @@ void draw_reserved_line(ImDrawList* draw, const PlotMap& map,
     const auto [first, last] = visible_columns(map, trace.edge_ns);
     const ImU32 color = with_alpha(palette().text, 0.75F);
     for (size_t i = first; i < last; ++i) {
+        if (trace.edge_ns[i] >= trace.end_ns) break;
         const float y = std::round(map.y(trace.reserved_bytes[i]));
         const float left = std::round(map.x(trace.edge_ns[i]));
         draw->AddRectFilled({left, y}, {std::round(map.x(trace.edge_ns[i + 1])), y + px(1)}, color);

@@ -54,6 +54,9 @@ void draw_cursor(ImDrawList* draw, const PlotMap& map, double time_ns);
 void setup_time_axis(const profiler::TimeRange& limits, double& start_ns, double& end_ns,
                      float width_px);
 
+/// The labels of the time axis, below a plot whose contents scroll. `map` is that of the plot.
+void draw_time_labels(const PlotMap& map, double start_ns, double end_ns);
+
 /// The switch between aligned phases and both traces on their own clocks.
 void align_button(const TimeWindow& window, PanelEvents& events);
 

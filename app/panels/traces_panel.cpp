@@ -13,16 +13,6 @@
 namespace app {
 namespace {
 
-/// A small button with a letter, filled when it is on.
-bool letter_button(const char* letter, bool on, ImU32 color) {
-    const ScopedId id(letter);
-    const ScopedFont bold(fonts().bold, kSmallSize);
-    const ScopedColor fill(ImGuiCol_Button, on ? color : 0);
-    const ScopedColor label(ImGuiCol_Text, on ? ink_on(color) : palette().dim);
-    const ScopedStyle padding(ImGuiStyleVar_FramePadding, {px(6), px(1)});
-    return ImGui::Button(letter);
-}
-
 std::string second_line(const Document& document) {
     if (!document.has_step) return document.state;
     return fmt::format("{}  ·  {}", profiler::format_bytes(document.report->peak.allocated_bytes),

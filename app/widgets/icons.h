@@ -41,6 +41,7 @@
 #define ICON_RECORD "\xef\x86\x92"                // f192
 #define ICON_ROTATE "\xef\x8b\xb1"                // f2f1
 #define ICON_ROTATE_LEFT "\xef\x8b\xaa"           // f2ea
+#define ICON_SERVER "\xef\x88\xb3"                // f233
 #define ICON_SLIDERS "\xef\x87\x9e"               // f1de
 #define ICON_STOP "\xef\x81\x8d"                  // f04d
 #define ICON_SUN "\xef\x86\x85"                   // f185

@@ -15,6 +15,17 @@ void setup_ticks(ImAxis axis, profiler::AxisUnit unit, double min, double max, f
 inline constexpr ImPlotFlags kPlainPlot =
     ImPlotFlags_NoTitle | ImPlotFlags_NoLegend | ImPlotFlags_NoMouseText | ImPlotFlags_NoMenus;
 
+/// ImPlot's padding around a plot, until the end of the scope.
+class ScopedPlotPadding {
+public:
+    explicit ScopedPlotPadding(ImVec2 padding) {
+        ImPlot::PushStyleVar(ImPlotStyleVar_PlotPadding, padding);
+    }
+    ~ScopedPlotPadding() { ImPlot::PopStyleVar(); }
+    ScopedPlotPadding(const ScopedPlotPadding&) = delete;
+    ScopedPlotPadding& operator=(const ScopedPlotPadding&) = delete;
+};
+
 /// For axes that the mouse does not move.
 inline constexpr ImPlotAxisFlags kFixedAxis =
     ImPlotAxisFlags_Lock | ImPlotAxisFlags_NoHighlight | ImPlotAxisFlags_NoMenus;

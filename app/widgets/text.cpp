@@ -131,6 +131,15 @@ void letter_badge(const char* letter, ImU32 color) {
     ImGui::Dummy({letter_badge_size(), letter_badge_size()});
 }
 
+bool letter_button(const char* letter, bool on, ImU32 color) {
+    const ScopedId id(letter);
+    const ScopedFont bold(fonts().bold, kSmallSize);
+    const ScopedColor fill(ImGuiCol_Button, on ? color : 0);
+    const ScopedColor label(ImGuiCol_Text, on ? ink_on(color) : palette().dim);
+    const ScopedStyle padding(ImGuiStyleVar_FramePadding, {px(6), px(1)});
+    return ImGui::Button(letter);
+}
+
 void readout_table(std::span<const std::pair<std::string, std::string>> rows) {
     if (!ImGui::BeginTable("##readout", 2, ImGuiTableFlags_SizingFixedFit)) return;
     for (const auto& [label, value] : rows) {

@@ -39,6 +39,8 @@ void letter_badge(const char* letter, ImU32 color);
 /// Draws the badge at `corner` in the current font; it is a square of letter_badge_size().
 void draw_letter_badge(ImDrawList* draw, ImVec2 corner, const char* letter, ImU32 color);
 float letter_badge_size();
+/// A small button with a letter, filled when it is on.
+bool letter_button(const char* letter, bool on, ImU32 color);
 /// Labels and values for a tooltip. Rows without a value are left out.
 void readout_table(std::span<const std::pair<std::string, std::string>> rows);
 /// "Peak A  24.5 GiB"

@@ -51,6 +51,7 @@ struct PanelEvents {
     std::optional<FrontierQuery> frontier_query;
     bool grows_frontier = false;  // the panel is in sight: plan more of its recipes
     std::optional<MovementQuery> movement_query;
+    std::optional<RanksQuery> ranks_query;
     // recipes
     std::optional<std::string> try_recipe;  // to see as B; text of models::to_text
     bool predicts_ahead = false;            // make what is one switch away

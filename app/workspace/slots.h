@@ -5,6 +5,7 @@
 #include "app/workspace/view_slot.h"
 
 #include <tuple>
+#include <vector>
 
 /// The list of slots: one for each view that panels draw. A slot names what it does, what it should
 /// show now, and how its view is built. docs/adding_a_panel.md walks through adding one. Views of
@@ -60,14 +61,19 @@ struct Slots {
     Slot<MovementQuestion, profiler::MovementView> movement{"Adding up the data movement",
                                                             wanted_movement, build_movement};
 
+    Slot<std::vector<DocumentPtr>, RanksOfRun> rank_run{"Joining the ranks", wanted_rank_run,
+                                                        build_rank_run};
+    Slot<profiler::RanksRequest, profiler::RanksView> ranks{"Drawing the ranks", wanted_ranks,
+                                                            profiler::build_ranks_view};
+
     /// All of them, for what the workspace does with each.
     auto all() {
         return std::tie(compare, planned_compare, usual_plan, pair, timeline, kernels, layers,
-                        planner, frontier, ribbon, movement, search);
+                        planner, frontier, ribbon, movement, rank_run, ranks, search);
     }
     auto all() const {
         return std::tie(compare, planned_compare, usual_plan, pair, timeline, kernels, layers,
-                        planner, frontier, ribbon, movement, search);
+                        planner, frontier, ribbon, movement, rank_run, ranks, search);
     }
 };
 

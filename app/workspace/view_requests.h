@@ -4,6 +4,7 @@
 #include "app/workspace/frontier_query.h"
 #include "app/workspace/movement_requests.h"
 #include "app/workspace/planner_query.h"
+#include "app/workspace/ranks_requests.h"
 #include "app/workspace/search_requests.h"
 #include "app/workspace/time_axis.h"
 #include "app/workspace/view_slot.h"
@@ -51,6 +52,8 @@ struct SlotInputs {
     const FrontierQuery& frontier;
     const FrontierPlans& frontier_plans;
     const MovementQuery& movement;
+    const RanksQuery& ranks;
+    std::shared_ptr<const RanksOfRun> rank_run;  // null: not made yet
     const SearchQuery& search;
     const std::optional<PlanQuestion>& usual_question;
     std::shared_ptr<const UsualPlan> usual_plan;  // null: not made yet

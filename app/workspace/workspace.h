@@ -67,6 +67,7 @@ public:
     const std::vector<profiler::LayerFigure>& pair_figures() const { return pair_figures_; }
     const PlannerQuery& planner_query() const { return planner_query_; }
     const MovementQuery& movement_query() const { return movement_query_; }
+    const RanksQuery& ranks_query() const { return ranks_query_; }
     const FrontierQuery& frontier_query() const { return frontier_query_; }
     const FrontierPlans& frontier_plans() const { return frontier_plans_; }
     /// The views, always those of the selected A and B.
@@ -165,6 +166,8 @@ private:
                 frontier_query_,
                 frontier_plans_,
                 movement_query_,
+                ranks_query_,
+                slots_.rank_run.shared(),
                 search_query_,
                 usual_question_,
                 slots_.usual_plan.shared(),
@@ -220,6 +223,7 @@ private:
     PlannerQuery planner_query_;
     FrontierQuery frontier_query_;
     MovementQuery movement_query_;
+    RanksQuery ranks_query_;
     SearchQuery search_query_;
     std::optional<PlanQuestion> usual_question_;  // what slots().usual_plan answers
     Predictor predictor_;

@@ -25,6 +25,7 @@ void Workspace::apply(const PanelEvents& events) {
     predicts_ahead_ |= events.predicts_ahead;
     if (events.planner_query) planner_query_ = *events.planner_query;
     if (events.movement_query) movement_query_ = *events.movement_query;
+    if (events.ranks_query) ranks_query_ = *events.ranks_query;
     if (events.frontier_query) frontier_query_ = *events.frontier_query;
     grows_frontier_ |= events.grows_frontier;
 }

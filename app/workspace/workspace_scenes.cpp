@@ -88,6 +88,8 @@ std::vector<SceneMaker::Make> Workspace::missing_of(const std::shared_ptr<Scene>
                             frontier_query_,
                             frontier_plans_,
                             movement_query_,
+                            ranks_query_,
+                            slots_.rank_run.shared(),
                             kNoSearch,
                             usual_question_,
                             slots_.usual_plan.shared(),

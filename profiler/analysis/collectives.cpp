@@ -27,18 +27,27 @@ std::vector<Id<Step>> steps_of_ops(const Trace& trace, const OpsOfRank& of_rank)
 
 }  // namespace
 
-std::vector<CollectiveTotal> collectives_of_step(const Trace& trace) {
+std::vector<bool> are_in_last_step(const Trace& trace) {
     const bool takes_all = trace.steps.empty() || trace.phases.empty();
     const Id<Step> last(trace.steps.size() - 1);
     const OpsOfRank of_rank(trace);
     const std::vector<Id<Step>> steps = steps_of_ops(trace, of_rank);
+    std::vector<bool> are_in(trace.collectives.size());
+    for (std::size_t i = 0; i < are_in.size(); ++i) {
+        const Id<Op> op = trace.collectives.get<&Collective::op>(Id<Collective>(i));
+        const bool is_of_rank = !op.valid() || of_rank.contain(op);
+        are_in[i] = is_of_rank && (takes_all || (op.valid() && steps[op.index()] == last));
+    }
+    return are_in;
+}
+
+std::vector<CollectiveTotal> collectives_of_step(const Trace& trace) {
+    const std::vector<bool> are_in = are_in_last_step(trace);
     const bool is_measured = trace.run().source != Source::kPredicted;
     std::map<std::pair<CollectiveKind, Id<Communicator>>, CollectiveTotal> groups;
     for (std::size_t i = 0; i < trace.collectives.size(); ++i) {
+        if (!are_in[i]) continue;
         const Collective row = trace.collectives[Id<Collective>(i)];
-        const bool is_in_last = row.op.valid() && steps[row.op.index()] == last;
-        if (!takes_all && !is_in_last) continue;
-        if (row.op.valid() && !of_rank.contain(row.op)) continue;
         CollectiveTotal& total = groups[{row.kind, row.communicator}];
         total.kind = row.kind;
         total.communicator = row.communicator;

@@ -2,6 +2,7 @@
 
 #include "profiler/analysis/collectives.h"
 #include "profiler/analysis/diagnostics.h"
+#include "profiler/analysis/throughput.h"
 
 #include <algorithm>
 #include <iterator>
@@ -25,24 +26,32 @@ int64_t count_kernels_of_nccl(const Trace& trace) {
     int64_t count = 0;
     for (std::size_t i = 0; i < trace.kernels.size(); ++i) {
         const Kernel kernel = trace.kernels[Id<Kernel>(i)];
-        const bool is_nccl = trace.text(kernel.name).starts_with("ncclDevKernel_");
+        const bool is_nccl = is_nccl_kernel(trace.text(kernel.name));
         count += is_nccl && kernel.start_ns >= start_ns ? 1 : 0;
     }
     return count;
 }
 
-RankSummary summarize(const std::string& file, const Trace& trace) {
+int64_t rank_of(const NamedTrace& named) { return named.trace->run().rank; }
+
+RankSummary summarize(const NamedTrace& named) {
+    const Trace& trace = *named.trace;
     const Run& run = trace.run();
     const Id<Device> device = profiled_device(trace);
     RankSummary rank{
         .rank = run.rank,
-        .file = file,
+        .file = named.file,
         .device = device.valid() ? std::string(trace.text(trace.devices.get<&Device::name>(device)))
                                  : std::string(),
-        .peak = find_peak(trace),
+        .peak = named.report ? named.report->peak : find_peak(trace),
         .nccl_bytes = largest_reading(trace, "nccl_bytes"),
         .num_steps = static_cast<int64_t>(trace.steps.size()),
+        .gpu_time = gpu_time_of_last_step(trace),
         .is_complete = run.state == RunState::kComplete};
+    if (!trace.steps.empty()) {
+        const Step last = trace.steps[Id<Step>(trace.steps.size() - 1)];
+        rank.step_ns = last.end_ns - last.start_ns;
+    }
     for (const CollectiveTotal& total : collectives_of_step(trace)) {
         rank.num_collectives += total.count;
         rank.collective_bytes += total.size_bytes;
@@ -60,44 +69,67 @@ const RankSummary& RankRun::largest() const {
                              });
 }
 
-double RankRun::imbalance() const {
+int64_t RankRun::median_bytes() const {
     std::vector<int64_t> peaks;
     for (const RankSummary& rank : ranks) peaks.push_back(rank.peak.allocated_bytes);
-    std::ranges::sort(peaks);
-    const double median = (static_cast<double>(peaks[(peaks.size() - 1) / 2]) +
-                           static_cast<double>(peaks[peaks.size() / 2])) /
-                          2;
-    return median > 0 ? static_cast<double>(largest().peak.allocated_bytes) / median : 1;
+    return median(std::move(peaks));
 }
+
+double RankRun::imbalance() const {
+    const int64_t median = median_bytes();
+    return median > 0
+               ? static_cast<double>(largest().peak.allocated_bytes) / static_cast<double>(median)
+               : 1;
+}
+
+namespace {
+
+/// What the ranks' collectives say together.
+void join(RankRun& run, std::span<const Trace* const> traces) {
+    run.joined = join_collectives(traces);
+    run.clocks = compare_clocks(traces, run.joined);
+    const bool is_measured = std::ranges::all_of(
+        traces, [](const Trace* one) { return one->run().source != Source::kPredicted; });
+    const bool has_joined =
+        std::ranges::any_of(run.joined, [](const auto& one) { return one.parts.size() > 1; });
+    if (!is_measured || !has_joined) return;
+    const std::vector<int64_t> waits_ns = waits_in_last_step(traces, run.joined, run.clocks);
+    for (std::size_t i = 0; i < run.ranks.size(); ++i) run.ranks[i].wait_ns = waits_ns[i];
+}
+
+}  // namespace
 
 models::Result<RankRun> summarize_ranks(std::span<const NamedTrace> traces) {
     if (traces.empty()) return models::fail("There is no trace of a rank.");
-    RankRun run{.world_size = traces.front().trace->run().world_size};
+    const NamedTrace& first = traces.front();
+    RankRun run{.world_size = first.trace->run().world_size};
     for (const NamedTrace& named : traces) {
         if (has_note(*named.trace, kAllocationsOnly)) {
             return models::fail(
                 "{} is a memory snapshot, which does not say its rank: name it alone, or join it "
-                "with "
-                "the profiler's trace of the run (temposcope import).",
+                "with the profiler's trace of the run (temposcope import).",
                 named.file);
         }
         const int64_t world_size = named.trace->run().world_size;
         if (world_size != run.world_size) {
             return models::fail(
                 "{} is of a run of {} ranks and {} of one of {}: give the traces of one run.",
-                traces.front().file, run.world_size, named.file, world_size);
+                first.file, run.world_size, named.file, world_size);
         }
-        run.ranks.push_back(summarize(named.file, *named.trace));
     }
-    std::sort(run.ranks.begin(), run.ranks.end(),
-              [](const RankSummary& a, const RankSummary& b) { return a.rank < b.rank; });
-    const auto twice = std::adjacent_find(
-        run.ranks.begin(), run.ranks.end(),
-        [](const RankSummary& a, const RankSummary& b) { return a.rank == b.rank; });
-    if (twice != run.ranks.end()) {
+    std::vector<NamedTrace> in_order(traces.begin(), traces.end());
+    std::ranges::sort(in_order, {}, rank_of);
+    const auto twice = std::ranges::adjacent_find(in_order, {}, rank_of);
+    if (twice != in_order.end()) {
         return models::fail("{} and {} are both rank {}: give the traces of one run.", twice->file,
-                            std::next(twice)->file, twice->rank);
+                            std::next(twice)->file, rank_of(*twice));
     }
+    std::vector<const Trace*> of_ranks;
+    for (const NamedTrace& named : in_order) {
+        run.ranks.push_back(summarize(named));
+        of_ranks.push_back(named.trace.get());
+    }
+    join(run, of_ranks);
     return run;
 }
 

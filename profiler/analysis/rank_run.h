@@ -1,10 +1,13 @@
 #pragma once
 
 #include "models/config/result.h"
+#include "profiler/analysis/gpu_time.h"
+#include "profiler/analysis/joined_collectives.h"
 #include "profiler/analysis/peak.h"
 #include "profiler/analysis/step_report.h"
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -21,15 +24,24 @@ struct RankSummary {
     int64_t num_steps = 0;        // recorded
     int64_t num_collectives = 0;  // in the last recorded step
     int64_t collective_bytes = 0;
+    std::optional<int64_t> step_ns;   // the last recorded step
+    std::optional<GpuTime> gpu_time;  // in it
+    /// How long its collectives of the last step wait for the rank that comes last
+    /// (waits_in_last_step). None: predicted, or no collective has two traces.
+    std::optional<int64_t> wait_ns;
     bool is_complete = false;
 };
 
 struct RankRun {
     int64_t world_size = 1;
     std::vector<RankSummary> ranks;  // in their order
+    std::vector<JoinedCollective> joined;
+    RankClocks clocks;
 
     /// The rank with the most memory at its peak; the first of them.
     const RankSummary& largest() const;
+    /// Of the peaks.
+    int64_t median_bytes() const;
     /// The largest peak over the median one: 1 when all ranks need the same.
     double imbalance() const;
 };

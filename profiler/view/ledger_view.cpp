@@ -15,11 +15,6 @@
 namespace profiler {
 namespace {
 
-std::string signed_bytes(int64_t bytes) {
-    if (bytes == 0) return kNoValue;
-    return (bytes > 0 ? "+" : "") + format_bytes(bytes);
-}
-
 LedgerViewRow build_row(const LedgerRow& row) {
     LedgerViewRow view;
     view.tensor = row.tensor;

@@ -195,10 +195,6 @@ double highest_bytes(const MemoryCurve& curve) {
     return static_cast<double>(std::max(bins[0].allocated_bytes, bins[0].reserved_bytes));
 }
 
-bool covers(const TimelineTrace& trace, std::size_t column) {
-    return trace.start_ns <= trace.edge_ns[column] && trace.edge_ns[column + 1] <= trace.end_ns;
-}
-
 void add_totals(TimelineView& view) {
     std::array<bool, kCategoryNames.size()> occurs{};
     for (const TimelineTrace& trace : view.traces) {
@@ -218,7 +214,7 @@ void add_totals(TimelineView& view) {
     if (view.traces.size() < 2) return;
     for (std::size_t i = 0; i < view.traces[0].column_count(); ++i) {
         // Where only one capture is running, the difference would be all of its memory.
-        const bool is_common = covers(view.traces[0], i) && covers(view.traces[1], i);
+        const bool is_common = view.traces[0].covers(i) && view.traces[1].covers(i);
         const double difference =
             is_common ? view.traces[1].allocated_bytes[i] - view.traces[0].allocated_bytes[i] : 0;
         view.difference_bytes.push_back(difference);
@@ -282,28 +278,33 @@ std::string phase_text_at(const Trace& trace, int64_t time_ns) {
     return {};
 }
 
+TimelineTrace build_timeline_trace(const TimelineSource& source, const TimeMap& map,
+                                   const TimelineRequest& window) {
+    const ColumnGrid grid = make_grid(window);
+    TimelineTrace trace;
+    trace.name = source.name;
+    trace.start_ns = map.to_shared(static_cast<double>(source.curve->start_ns()));
+    trace.end_ns = map.to_shared(static_cast<double>(source.curve->end_ns()));
+    add_columns(sample_columns(source, map, grid), grid, trace);
+    add_bands(source, map, window, trace);
+    add_markers(source, map, window, trace);
+    for (std::size_t c = 0; c < trace.column_count(); ++c) {
+        trace.has_reserved |= trace.reserved_bytes[c] != trace.allocated_bytes[c];
+    }
+    return trace;
+}
+
 TimelineView build_timeline_view(const TimelineRequest& request) {
     TimelineView view;
     if (request.alignment) {
         view.alignment = request.alignment->used;
         view.alignment_note = request.alignment->note;
     }
-    const ColumnGrid grid = make_grid(request);
     for (std::size_t i = 0; i < request.sources.size(); ++i) {
         const TimelineSource& source = request.sources[i];
         add_run(*source.trace, view);
         add_notes(*source.trace, source.name, view);
-        const TimeMap& map = map_of(request, i);
-        TimelineTrace trace;
-        trace.name = source.name;
-        trace.start_ns = map.to_shared(static_cast<double>(source.curve->start_ns()));
-        trace.end_ns = map.to_shared(static_cast<double>(source.curve->end_ns()));
-        add_columns(sample_columns(source, map, grid), grid, trace);
-        add_bands(source, map, request, trace);
-        add_markers(source, map, request, trace);
-        for (std::size_t c = 0; c < trace.column_count(); ++c) {
-            trace.has_reserved |= trace.reserved_bytes[c] != trace.allocated_bytes[c];
-        }
+        TimelineTrace trace = build_timeline_trace(source, map_of(request, i), request);
         view.max_bytes =
             std::max({view.max_bytes, highest_bytes(*source.curve), trace.limit_bytes});
         view.traces.push_back(std::move(trace));

@@ -82,6 +82,10 @@ struct TimelineTrace {
     std::string summary;        // "peak 24.5 GiB of 80.0 GiB"; ", out of memory" if it was
 
     std::size_t column_count() const { return allocated_bytes.size(); }
+    /// Whether the trace was being recorded during all of a column.
+    bool covers(std::size_t column) const {
+        return start_ns <= edge_ns[column] && edge_ns[column + 1] <= end_ns;
+    }
 };
 
 struct TimelineView {
@@ -100,6 +104,10 @@ struct TimelineView {
 };
 
 TimelineView build_timeline_view(const TimelineRequest& request);
+/// One trace in the window of a request, of which the sources do not matter. `map` leads from the
+/// shared axis to the clock of the trace.
+TimelineTrace build_timeline_trace(const TimelineSource& source, const TimeMap& map,
+                                   const TimelineRequest& window);
 
 /// "backward of step 2"; empty outside of all phases. `time_ns` is on the trace's own clock.
 std::string phase_text_at(const Trace& trace, int64_t time_ns);

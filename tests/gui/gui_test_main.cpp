@@ -53,6 +53,7 @@ void register_all(ImGuiTestEngine* engine) {
     tests::register_timeline_tests(engine);
     tests::register_moment_tests(engine);
     tests::register_movement_tests(engine);
+    tests::register_ranks_tests(engine);
     tests::register_layer_tests(engine);
     tests::register_ledger_tests(engine);
     tests::register_layout_tests(engine);

@@ -79,6 +79,7 @@ void register_layer_tests(ImGuiTestEngine* engine);
 void register_ledger_tests(ImGuiTestEngine* engine);
 void register_moment_tests(ImGuiTestEngine* engine);
 void register_movement_tests(ImGuiTestEngine* engine);
+void register_ranks_tests(ImGuiTestEngine* engine);
 void register_layout_tests(ImGuiTestEngine* engine);
 void register_picture_tests(ImGuiTestEngine* engine);
 void register_planner_tests(ImGuiTestEngine* engine);

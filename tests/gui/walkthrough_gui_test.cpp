@@ -1,5 +1,6 @@
-// Pictures of the window on real traces, for docs/window.md: those of the folder in
-// TEMPOSCOPE_WALKTHROUGH, with the built worker. Run by hand.
+// Pictures of the window on real traces, for docs/window.md: those of the folders in
+// TEMPOSCOPE_WALKTHROUGH and TEMPOSCOPE_WALKTHROUGH_RANKS, with the built worker. Run by hand.
+#include "app/panels/ranks_drawing.h"
 #include "app/window/windows.h"
 #include "tests/gui/test_window.h"
 
@@ -61,6 +62,34 @@ void all_panels(ImGuiTestContext* c) {
     picture_of_panel(c, "frontier");
 }
 
+/// The ranks of the folder in TEMPOSCOPE_WALKTHROUGH_RANKS, with a collective of the first that is
+/// under the mouse.
+void ranks(ImGuiTestContext* c) {
+    const char* folder = std::getenv("TEMPOSCOPE_WALKTHROUGH_RANKS");
+    IM_CHECK_SILENT(folder != nullptr);
+    window().reset(c);
+    window().resize(c, 1600, 1000);
+    window().workspace().open({folder});
+    window().settle(c);
+    app::show_panel(window().ui(), "ranks");
+    c->Yield(4);
+    window().settle(c);
+    const profiler::RanksView* view = window().workspace().slots().ranks.view();
+    IM_CHECK_SILENT(view != nullptr && !view->lanes.front().collectives.empty());
+    const auto& spans = view->lanes.front().collectives;
+    const auto longest =
+        std::ranges::max_element(spans, {}, [](const profiler::CollectiveSpan& span) {
+            return span.row == 0 ? span.end_ns - span.start_ns : 0;
+        });
+    const app::PlotMap& plot = window().ui().panels.ranks.plot;
+    const app::LanePlace lane = app::place_lanes(*view, plot.size.y).front();
+    c->MouseMoveToPos({plot.x((longest->start_ns + longest->end_ns) / 2),
+                       plot.corner.y + lane.top + lane.memory_height + 5});
+    c->Yield(3);
+    window().ui().picture_panel = "ranks";
+    window().take_running_picture(c, "walkthrough_ranks");
+}
+
 void two_ledgers(ImGuiTestContext* c) {
     open_folder(c);
     app::show_panel(window().ui(), "ledger");
@@ -95,6 +124,7 @@ void a_switch_moves_the_memory(ImGuiTestContext* c) {
 
 void register_walkthrough_tests(ImGuiTestEngine* engine) {
     IM_REGISTER_TEST(engine, "walkthrough", "all_panels")->TestFunc = all_panels;
+    IM_REGISTER_TEST(engine, "walkthrough", "ranks")->TestFunc = ranks;
     IM_REGISTER_TEST(engine, "walkthrough", "two_ledgers")->TestFunc = two_ledgers;
     IM_REGISTER_TEST(engine, "walkthrough", "a_switch_moves_the_memory")->TestFunc =
         a_switch_moves_the_memory;

@@ -1,0 +1,30 @@
+#pragma once
+
+#include "profiler/analysis/rank_run.h"
+#include "profiler/view/compare_view.h"
+#include "profiler/view/data_table.h"
+
+#include <cstdint>
+#include <optional>
+#include <span>
+
+/// The ranks of a run as tables, a row for each: in the Ranks panel and in `info FOLDER`.
+namespace profiler {
+
+/// Peaks by class, and what the ranks communicate.
+TextTable rank_memory_table(const RankRun& run);
+/// What the GPUs do in the last step. Without rows if no rank says it.
+TextTable rank_time_table(const RankRun& run);
+/// Both, in bytes and nanoseconds.
+DataTable ranks_data(const RankRun& run);
+
+/// A column of rank_time_table.
+struct RankTimeColumn {
+    const char* title;
+    const char* explanation;
+    const char* key;  // in JSON and ranks_data: "compute_ns"
+    std::optional<int64_t> (*value_of)(const RankSummary&);
+};
+std::span<const RankTimeColumn> rank_time_columns();
+
+}  // namespace profiler

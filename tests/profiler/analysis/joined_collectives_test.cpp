@@ -1,0 +1,214 @@
+#include "profiler/analysis/joined_collectives.h"
+
+#include "profiler/analysis/gpu_time.h"
+#include "profiler/analysis/rank_run.h"
+#include "tests/support/trace_builder.h"
+
+#include <gtest/gtest.h>
+
+namespace {
+
+using namespace profiler;
+using tests::TraceBuilder;
+
+/// `Member` of the only row of `run`. Inside of a test, `Run` is a function of gtest.
+template <auto Member, typename Value>
+void set_of_run(Trace& trace, Value value) {
+    trace.runs.set<Member>(Id<profiler::Run>(0), value);
+}
+constexpr auto kSource = &profiler::Run::source;
+
+/// A rank of a run of four with a communicator of all.
+class RankTrace {
+public:
+    explicit RankTrace(int64_t rank, std::string_view ranks = "[0, 1, 2, 3]") {
+        auto& trace = builder_.trace();
+        set_of_run<&profiler::Run::rank>(trace, rank);
+        set_of_run<&profiler::Run::world_size>(trace, 4);
+        set_of_run<&profiler::Run::source>(trace, Source::kMeasuredCuda);
+        group_ = trace.communicators.append(
+            {.name = builder_.text("0"), .num_ranks = 4, .ranks = builder_.text(ranks)});
+    }
+
+    Id<Collective> add(CollectiveKind kind, int64_t start_ns, int64_t end_ns, int64_t peer = -1) {
+        return builder_.trace().collectives.append({.op = builder_.op("c10d::op"),
+                                                    .communicator = group_,
+                                                    .kind = kind,
+                                                    .peer = peer,
+                                                    .start_ns = start_ns,
+                                                    .end_ns = end_ns});
+    }
+
+    Trace& trace() { return builder_.trace(); }
+    TraceBuilder& builder() { return builder_; }
+
+private:
+    TraceBuilder builder_;
+    Id<Communicator> group_;
+};
+
+std::vector<std::pair<std::size_t, int32_t>> parts_of(const JoinedCollective& joined) {
+    std::vector<std::pair<std::size_t, int32_t>> parts;
+    for (const auto& part : joined.parts) parts.emplace_back(part.rank, part.collective.value);
+    return parts;
+}
+
+using Parts = std::vector<std::pair<std::size_t, int32_t>>;
+
+TEST(JoinedCollectives, AreTheNthOfAKindInACommunicator) {
+    RankTrace first(0), second(1);
+    first.add(CollectiveKind::kAllReduce, 0, 10);
+    first.add(CollectiveKind::kAllGather, 10, 20);
+    first.add(CollectiveKind::kAllReduce, 20, 30);
+    second.add(CollectiveKind::kAllGather, 5, 20);  // another order within the rank
+    second.add(CollectiveKind::kAllReduce, 6, 30);
+    const std::vector<const Trace*> traces{&first.trace(), &second.trace()};
+    const auto joined = join_collectives(traces);
+    ASSERT_EQ(joined.size(), 3U);
+    EXPECT_EQ(parts_of(joined[0]), (Parts{{0, 0}, {1, 1}}));
+    EXPECT_EQ(parts_of(joined[1]), (Parts{{0, 1}, {1, 0}}));
+    EXPECT_EQ(parts_of(joined[2]), (Parts{{0, 2}}));
+}
+
+TEST(JoinedCollectives, OfDifferentGroupsStayApart) {
+    RankTrace first(0, "[0, 1]"), second(2, "[2, 3]");
+    first.add(CollectiveKind::kAllReduce, 0, 10);
+    second.add(CollectiveKind::kAllReduce, 0, 10);
+    const std::vector<const Trace*> traces{&first.trace(), &second.trace()};
+    EXPECT_EQ(join_collectives(traces).size(), 2U);
+}
+
+/// Peers count within the communicator: rank 3 is number 1 of "[2, 3]".
+TEST(JoinedCollectives, ASendMeetsItsReceive) {
+    RankTrace first(2, "[2, 3]"), second(3, "[2, 3]");
+    first.add(CollectiveKind::kSend, 0, 10, 1);
+    first.add(CollectiveKind::kRecv, 20, 30, 1);
+    second.add(CollectiveKind::kSend, 5, 30, 0);
+    second.add(CollectiveKind::kRecv, 0, 10, 0);
+    const std::vector<const Trace*> traces{&first.trace(), &second.trace()};
+    const auto joined = join_collectives(traces);
+    ASSERT_EQ(joined.size(), 2U);
+    EXPECT_EQ(parts_of(joined[0]), (Parts{{0, 0}, {1, 1}}));
+    EXPECT_EQ(parts_of(joined[1]), (Parts{{0, 1}, {1, 0}}));
+}
+
+/// The third rank shares no collective with the first; the second joins them.
+TEST(RankClocks, DifferByTheMedianAtTheEndsOfCollectives) {
+    RankTrace first(0, "[0, 1]"), second(1, "[0, 1]"), third(2, "[1, 2]");
+    const auto other = second.trace().communicators.append(
+        {.name = second.builder().text("0"), .ranks = second.builder().text("[1, 2]")});
+    for (const int64_t end_ns : {100, 200, 300}) {
+        first.add(CollectiveKind::kAllReduce, 0, end_ns);
+        second.add(CollectiveKind::kAllReduce, 0, end_ns + 5000 + (end_ns == 300 ? 70 : 0));
+    }
+    second.trace().collectives.append({.communicator = other,
+                                       .kind = CollectiveKind::kBarrier,
+                                       .start_ns = 5300,
+                                       .end_ns = 5400});
+    third.add(CollectiveKind::kBarrier, 0, 400 - 30);
+    const std::vector<const Trace*> traces{&first.trace(), &second.trace(), &third.trace()};
+    const RankClocks clocks = compare_clocks(traces, join_collectives(traces));
+    EXPECT_EQ(clocks.basis, RankClocks::Basis::kCollectives);
+    EXPECT_EQ(clocks.ahead_ns, (std::vector<int64_t>{0, 5000, -30}));
+}
+
+TEST(RankClocks, OfRanksThatNothingJoinsAreWallClocks) {
+    RankTrace first(0, "[0, 1]"), second(2, "[2, 3]");
+    set_of_run<&profiler::Run::start_unix_ns>(first.trace(), 7000);
+    set_of_run<&profiler::Run::start_unix_ns>(second.trace(), 7400);
+    first.add(CollectiveKind::kAllReduce, 0, 10);
+    second.add(CollectiveKind::kAllReduce, 0, 10);
+    const std::vector<const Trace*> traces{&first.trace(), &second.trace()};
+    const RankClocks clocks = compare_clocks(traces, join_collectives(traces));
+    EXPECT_EQ(clocks.basis, RankClocks::Basis::kWallClock);
+    EXPECT_EQ(clocks.ahead_ns, (std::vector<int64_t>{0, -400}));
+}
+
+TEST(RankClocks, OfPredictedRanksBeginWithTheirFirstSteps) {
+    RankTrace first(0), second(1);
+    for (RankTrace* rank : {&first, &second}) {
+        set_of_run<&profiler::Run::source>(rank->trace(), Source::kPredicted);
+        rank->add(CollectiveKind::kAllReduce, 0, rank == &first ? 10 : 90);
+    }
+    first.builder().wait(100);
+    second.builder().wait(350);
+    for (RankTrace* rank : {&first, &second}) rank->builder().begin_step();
+    const std::vector<const Trace*> traces{&first.trace(), &second.trace()};
+    const RankClocks clocks = compare_clocks(traces, join_collectives(traces));
+    EXPECT_EQ(clocks.basis, RankClocks::Basis::kFirstStep);
+    EXPECT_EQ(clocks.ahead_ns, (std::vector<int64_t>{0, 250}));
+}
+
+NamedTrace named(RankTrace& rank) {
+    return {"rank", std::make_shared<const Trace>(rank.builder().finish())};
+}
+
+/// Rank 1 comes 30 ns after rank 0. The send waits for nobody but its receive.
+TEST(RankRunTimes, SayWhoWaits) {
+    RankTrace first(0), second(1);
+    first.add(CollectiveKind::kAllReduce, 10, 50);
+    first.add(CollectiveKind::kSend, 60, 90, 1);
+    second.add(CollectiveKind::kAllReduce, 40, 50);
+    second.add(CollectiveKind::kRecv, 80, 90, 0);
+    const auto run = summarize_ranks(std::vector{named(second), named(first)});
+    ASSERT_TRUE(run) << run.error().message;
+    EXPECT_EQ(run->ranks[0].wait_ns, 30);
+    EXPECT_EQ(run->ranks[1].wait_ns, 0);
+}
+
+TEST(RankRunTimes, AreUnknownWhereTimesAreModelledOrOneRankIsThere) {
+    RankTrace alone(0), predicted(0), other(1);
+    for (RankTrace* rank : {&alone, &predicted, &other}) {
+        rank->add(CollectiveKind::kAllReduce, 10, 50);
+    }
+    EXPECT_EQ(summarize_ranks(std::vector{named(alone)})->ranks[0].wait_ns, std::nullopt);
+    set_of_run<&profiler::Run::source>(predicted.trace(), Source::kPredicted);
+    const auto run = summarize_ranks(std::vector{named(predicted), named(other)});
+    EXPECT_EQ(run->ranks[1].wait_ns, std::nullopt);
+}
+
+/// In a step of 100 ns:   compute 10-40 and 20-50, NCCL 30-70 and, hidden, 12-18.
+class GpuTimes : public testing::Test {
+protected:
+    GpuTimes() {
+        builder_.begin_step();
+        add("gemm", 10, 40);
+        add("gelu", 20, 50);
+        add("ncclDevKernel_AllReduce_Sum_bf16_RING_LL", 30, 70);
+        add("ncclDevKernel_AllReduce_Sum_bf16_RING_LL", 12, 18);
+        add("after the step", 90, 500);
+        builder_.wait(100);
+        builder_.end_step();
+    }
+
+    void add(std::string_view name, int64_t start_ns, int64_t end_ns) {
+        builder_.trace().kernels.append(
+            {.name = builder_.text(name), .start_ns = start_ns, .end_ns = end_ns});
+    }
+
+    TraceBuilder builder_;
+};
+
+TEST_F(GpuTimes, AddUpToTheStep) {
+    set_of_run<&profiler::Run::source>(builder_.trace(), Source::kMeasuredCuda);
+    const auto time = gpu_time_of_last_step(builder_.trace());
+    ASSERT_TRUE(time);
+    EXPECT_EQ(time->compute_ns, 40 + 10);  // the last kernel reaches beyond the step
+    EXPECT_EQ(time->communication_ns, 40 + 6);
+    EXPECT_EQ(time->exposed_communication_ns, 20);
+    EXPECT_EQ(time->idle_ns, 10 + 20);
+}
+
+TEST_F(GpuTimes, OfPredictedStepsHaveNoCommunication) {
+    set_of_run<&profiler::Run::source>(builder_.trace(), Source::kPredicted);
+    const auto time = gpu_time_of_last_step(builder_.trace());
+    ASSERT_TRUE(time);
+    EXPECT_EQ(time->communication_ns, std::nullopt);
+    EXPECT_EQ(time->idle_ns, 50);
+}
+
+TEST_F(GpuTimes, AreUnknownWithoutKernels) {
+    EXPECT_FALSE(gpu_time_of_last_step(TraceBuilder().finish()));
+}
+
+}  // namespace

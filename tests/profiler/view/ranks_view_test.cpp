@@ -1,0 +1,149 @@
+#include "profiler/view/ranks_view.h"
+
+#include "profiler/view/rank_tables.h"
+#include "tests/support/trace_builder.h"
+
+#include <gtest/gtest.h>
+
+namespace {
+
+using namespace profiler;
+using tests::TraceBuilder;
+
+constexpr int64_t kTick = TraceBuilder::kTickNs;
+
+/// Ranks 0 to 2 of a run. Rank 2 holds 300 bytes more, and its clock is 5 ticks ahead. An all_reduce
+/// ends on all of them at tick 20 of rank 0's clock.
+class RanksViews : public testing::Test {
+protected:
+    RanksViews() {
+        std::vector<NamedTrace> named;
+        for (int64_t rank = 0; rank < 3; ++rank) {
+            traces_.push_back(std::make_shared<const Trace>(trace_of(rank)));
+            named.push_back({"rank", traces_.back()});
+            curves_.push_back(std::make_unique<MemoryCurve>(*traces_.back()));
+        }
+        run_ = std::make_shared<const RankRun>(summarize_ranks(named).value());
+    }
+
+    static Trace trace_of(int64_t rank) {
+        TraceBuilder b;
+        const int64_t ahead = rank == 2 ? 5 * kTick : 0;
+        b.wait(ahead);
+        b.begin_step();
+        b.allocate({.bytes = rank == 2 ? 800 : 500, .category = Category::kParameter});
+        const auto group = b.trace().communicators.append({.name = b.text("0"),
+                                                           .description = b.text("default_pg"),
+                                                           .num_ranks = 3,
+                                                           .ranks = b.text("[0, 1, 2]")});
+        for (const auto kind : {CollectiveKind::kAllReduce, CollectiveKind::kBroadcast}) {
+            const bool is_first = kind == CollectiveKind::kAllReduce;
+            b.trace().collectives.append({.op = b.op("c10d::op"),
+                                          .communicator = group,
+                                          .kind = kind,
+                                          .in_bytes = 64,
+                                          .out_bytes = 64,
+                                          .start_ns = ahead + (is_first ? 10 + rank : 12) * kTick,
+                                          .end_ns = ahead + (is_first ? 20 : 14) * kTick});
+        }
+        b.wait(40 * kTick);
+        b.end_step();
+        Trace trace = b.finish();
+        const Id<profiler::Run> run(0);
+        trace.runs.set<&profiler::Run::rank>(run, rank);
+        trace.runs.set<&profiler::Run::world_size>(run, 3);
+        trace.runs.set<&profiler::Run::source>(run, Source::kMeasuredCuda);
+        return trace;
+    }
+
+    RanksView view(double start_ns, double end_ns, int width_px) const {
+        RanksRequest request{.run = run_,
+                             .ranks = {},
+                             .axis_rank = 0,
+                             .start_ns = start_ns,
+                             .end_ns = end_ns,
+                             .width_px = width_px};
+        for (std::size_t i = 0; i < traces_.size(); ++i) {
+            request.ranks.push_back({.trace = traces_[i].get(),
+                                     .curve = curves_[i].get(),
+                                     .peak = &run_->ranks[i].peak,
+                                     .name = {}});
+        }
+        return build_ranks_view(request);
+    }
+
+    std::vector<std::shared_ptr<const Trace>> traces_;
+    std::vector<std::unique_ptr<MemoryCurve>> curves_;
+    std::shared_ptr<const RankRun> run_;
+};
+
+TEST_F(RanksViews, ShowTheDifferenceToTheMedianRank) {
+    const RanksView all = view(0, 40 * kTick, 40);
+    ASSERT_EQ(all.lanes.size(), 3U);
+    EXPECT_EQ(all.lanes[0].difference, "");
+    EXPECT_EQ(all.lanes[2].difference, "+300 B");
+    EXPECT_EQ(all.lanes[1].difference_bytes[20], 0);
+    EXPECT_EQ(all.lanes[2].difference_bytes[20], 300);
+    EXPECT_EQ(all.max_difference_bytes, 300);
+    EXPECT_EQ(all.max_bytes, 800);
+    EXPECT_EQ(all.categories, std::vector{Category::kParameter});
+    EXPECT_EQ(all.headline,
+              "Rank 2 needs the most memory, 800 B: 1.60 times the median. In collectives of the "
+              "last step, rank 0 waits 2.00 µs for others, rank 2 not at all.");
+}
+
+/// Where one rank is not recorded yet, it is no part of the median.
+TEST_F(RanksViews, LeaveOutWhatIsNotRecorded) {
+    const RanksView before = view(-10 * kTick, -2 * kTick, 8);
+    for (const RankLane& lane : before.lanes) {
+        for (const double bytes : lane.difference_bytes) EXPECT_EQ(bytes, 0);
+    }
+}
+
+TEST_F(RanksViews, JoinCollectivesOnOneClock) {
+    const RanksView all = view(0, 40 * kTick, 400);
+    EXPECT_EQ(all.kinds, (std::vector{CollectiveKind::kAllReduce, CollectiveKind::kBroadcast}));
+    ASSERT_EQ(all.joined.size(), 2U);
+    const JoinedSpan& reduce = all.joined[0];
+    EXPECT_EQ(reduce.title, "all_reduce  64 B");
+    ASSERT_EQ(reduce.places.size(), 3U);
+    for (const JoinedSpan::Place& place : reduce.places) EXPECT_EQ(place.end_ns, 20 * kTick);
+    EXPECT_EQ(reduce.places[2].start_ns, 12 * kTick);
+    using Row = std::pair<std::string, std::string>;
+    EXPECT_EQ(reduce.rows[1], Row("group", "default_pg, 3 ranks"));
+    EXPECT_EQ(reduce.rows[2], Row("comes last", "rank 2, 2.00 µs after rank 0"));
+    EXPECT_EQ(reduce.rows[3], Row("rank 0", "10.0 µs"));
+    // The broadcast runs meanwhile, so it stands in another row.
+    ASSERT_EQ(all.lanes[0].collectives.size(), 2U);
+    EXPECT_EQ(all.lanes[0].num_rows, 2);
+    EXPECT_EQ(all.lanes[0].collectives[1].row, 1);
+}
+
+TEST_F(RanksViews, MergeWhatIsNarrowerThanAPixel) {
+    const RanksView far = view(0, 4000.0 * kTick, 40);
+    for (const RankLane& lane : far.lanes) {
+        ASSERT_EQ(lane.collectives.size(), 1U);
+        EXPECT_EQ(lane.collectives[0].count, 2);
+    }
+    EXPECT_TRUE(far.joined.empty());
+}
+
+TEST_F(RanksViews, ShowOnlyCollectivesInTheWindow) {
+    const RanksView late = view(30 * kTick, 40 * kTick, 100);
+    for (const RankLane& lane : late.lanes) EXPECT_TRUE(lane.collectives.empty());
+    EXPECT_TRUE(late.kinds.empty());
+}
+
+TEST_F(RanksViews, HaveTablesOfPeaksAndTimes) {
+    const TextTable times = rank_time_table(*run_);
+    ASSERT_EQ(times.rows.size(), 3U);
+    EXPECT_EQ(times.rows[0].back(), "2.00 µs");
+    const DataTable data = ranks_data(*run_);
+    ASSERT_EQ(data.rows.size(), 3U);
+    EXPECT_EQ(data.rows[0].size(), data.columns.size());
+    EXPECT_EQ(data.columns.back(), "wait_ns");
+    EXPECT_EQ(std::get<int64_t>(data.rows[0].back()), 2 * kTick);
+    EXPECT_EQ(std::get<int64_t>(data.rows[2][3]), 800);
+}
+
+}  // namespace
