@@ -24,8 +24,8 @@ float most_memory_height() { return px(220); }
 float row_height() { return px(9); }
 float lane_gap() { return px(7); }
 
-/// Kinds that do the same share a colour; names and tooltips tell them apart. None of the colours is
-/// that of parameters or activations.
+/// Kinds of one shape share a colour (from or to one rank, between two): names tell them apart. None
+/// is that of parameters or activations, which stand above.
 ImU32 color_of(CollectiveKind kind) {
     switch (kind) {
         case CollectiveKind::kAllReduce:
@@ -89,12 +89,7 @@ void draw_memory(ImDrawList* draw, const PlotMap& map, const RanksView& view, co
     }
     draw_stack(draw, own, lane.memory, look.category);
     draw_reserved_line(draw, own, lane.memory);
-    for (const profiler::PeakMarker& peak : lane.memory.peaks) {
-        if (peak.time_ns < own.x_min || peak.time_ns > own.x_max) continue;
-        const ImVec2 point{own.x(peak.time_ns), own.y(static_cast<double>(peak.bytes))};
-        draw->AddCircleFilled(point, px(4), palette().plot);
-        draw->AddCircleFilled(point, px(2.5F), palette().text);
-    }
+    draw_markers(draw, own, lane.memory, /*with_texts=*/false);
 }
 
 /// The span under the mouse, or null.
@@ -132,16 +127,16 @@ std::vector<LanePlace> place_lanes(const RanksView& view, float height) {
     return places;
 }
 
-HoveredCollective draw_ranks(ImDrawList* draw, const PlotMap& map, const RanksView& view,
-                             const RanksLook& look) {
-    HoveredCollective hovered;
+const CollectiveSpan* draw_ranks(ImDrawList* draw, const PlotMap& map, const RanksView& view,
+                                 const RanksLook& look) {
+    const CollectiveSpan* hovered = nullptr;
     for (std::size_t i = 0; i < view.lanes.size(); ++i) {
         const LanePlace& place = look.places[i];
         const float top = map.corner.y + place.top;
         if (!ImGui::IsRectVisible({map.corner.x, top}, {map.right(), top + place.height})) continue;
         draw_memory(draw, map, view, view.lanes[i], place, look);
         const auto* span = draw_collectives(draw, map, view.lanes[i], place, look.is_hovered);
-        if (span) hovered = {i, span};
+        if (span) hovered = span;
     }
     return hovered;
 }
@@ -164,14 +159,12 @@ void draw_joined(ImDrawList* draw, const PlotMap& map, std::span<const LanePlace
     for (const Box& box : boxes) draw->AddRect(box.corner, box.end, palette().text, px(1));
 }
 
-void draw_collective_tooltip(const RanksView& view, const HoveredCollective& hovered) {
+void draw_collective_tooltip(const CollectiveSpan& span, const profiler::JoinedSpan& joined) {
     if (!ImGui::BeginTooltip()) return;
-    const CollectiveSpan& span = *hovered.span;
     if (span.count > 1) {
         bold_text(fmt::format("{} collectives", profiler::format_count(span.count)));
         dim_text("Zoom in to see each.");
     } else {
-        const profiler::JoinedSpan& joined = view.joined[span.joined];
         bold_text(joined.title);
         readout_table(joined.rows);
     }

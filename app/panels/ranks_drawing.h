@@ -21,12 +21,6 @@ struct LanePlace {
 /// Lanes of equal height that fill `height`, within what can still be read.
 std::vector<LanePlace> place_lanes(const profiler::RanksView& view, float height);
 
-/// The collective under the mouse: of this lane, and where it is one of RanksView::joined.
-struct HoveredCollective {
-    std::size_t lane = 0;
-    const profiler::CollectiveSpan* span = nullptr;
-};
-
 struct RanksLook {
     std::span<const LanePlace> places;
     bool shows_difference = false;
@@ -34,14 +28,17 @@ struct RanksLook {
     bool is_hovered = false;  // the mouse is over the plot
 };
 
-/// All lanes that can be seen, on a plot from 0 to its height.
-HoveredCollective draw_ranks(ImDrawList* draw, const PlotMap& map, const profiler::RanksView& view,
-                             const RanksLook& look);
+/// All lanes that can be seen, on a plot from 0 to its height. Returns the collective under the
+/// mouse, or null.
+const profiler::CollectiveSpan* draw_ranks(ImDrawList* draw, const PlotMap& map,
+                                           const profiler::RanksView& view, const RanksLook& look);
 
-/// The hovered collective on all of its ranks, as one shape.
+/// A collective on all of its ranks, as one shape.
 void draw_joined(ImDrawList* draw, const PlotMap& map, std::span<const LanePlace> places,
                  const profiler::JoinedSpan& joined);
-void draw_collective_tooltip(const profiler::RanksView& view, const HoveredCollective& hovered);
+/// `joined` is read_collective of the span, if that stands alone.
+void draw_collective_tooltip(const profiler::CollectiveSpan& span,
+                             const profiler::JoinedSpan& joined);
 
 /// Swatches and names of the kinds that occur.
 void draw_collective_legend(std::span<const profiler::CollectiveKind> kinds);

@@ -9,7 +9,6 @@
 #include "app/widgets/scoped.h"
 #include "app/widgets/text.h"
 #include "app/widgets/theme.h"
-#include "profiler/view/rank_tables.h"
 
 #include <fmt/format.h>
 
@@ -41,7 +40,8 @@ struct Frame {
     RanksState& state;
     PanelEvents& events;
     std::vector<LanePlace> places;
-    HoveredCollective hovered;
+    const profiler::CollectiveSpan* hovered = nullptr;
+    profiler::JoinedSpan joined;  // the hovered one
 };
 
 // ---- above the lanes ------------------------------------------------------------------------
@@ -67,7 +67,8 @@ void draw_switches(Frame& frame) {
     draw_collective_legend(frame.view.kinds);
     help_marker(
         "One lane a rank, on the clock of A. Below the memory stand the collectives: point at one "
-        "to see it on all ranks. A and B make a rank that of the other panels.\n" +
+        "to see it on all ranks. A and B make a rank that of the other panels. The axis ends where "
+        "A and B do.\n" +
         frame.view.clocks);
 }
 
@@ -104,9 +105,8 @@ void draw_name(Frame& frame, size_t index) {
     text(lane.peak);
     if (lane.difference.empty()) return;
     ImGui::SameLine(0, px(6));
-    const bool is_more = lane.difference.starts_with('+');
     const ScopedFont small(fonts().text, kSmallSize);
-    colored_text(is_more ? palette().bad : palette().good, lane.difference);
+    colored_text(tone_color(lane.difference_tone), lane.difference);
 }
 
 void setup_axes(Frame& frame, float width) {
@@ -149,8 +149,9 @@ PlotMap draw_lanes(Frame& frame, ImVec2 size) {
                                 .shows_difference = frame.state.shown == RanksShown::kDifference,
                                 .category = frame.selection.category,
                                 .is_hovered = ImPlot::IsPlotHovered()});
-    if (const auto* span = frame.hovered.span; span && span->count == 1) {
-        draw_joined(draw, map, frame.places, frame.view.joined[span->joined]);
+    if (frame.hovered && frame.hovered->count == 1) {
+        frame.joined = read_collective(frame.view, *frame.hovered);
+        draw_joined(draw, map, frame.places, frame.joined);
     }
     if (frame.selection.range) draw_range(draw, map, *frame.selection.range);
     if (frame.selection.moment_ns) draw_moment(draw, map, *frame.selection.moment_ns);
@@ -218,9 +219,9 @@ void draw_filled(Frame& frame) {
         case RanksShown::kDifference:
             return draw_picture(frame);
         case RanksShown::kPeaks:
-            return draw_table(frame, rank_memory_table(frame.ranks.run));
+            return draw_table(frame, frame.ranks.peaks);
         case RanksShown::kTimes:
-            return draw_table(frame, rank_time_table(frame.ranks.run));
+            return draw_table(frame, frame.ranks.times);
     }
 }
 
@@ -256,10 +257,13 @@ PanelEvents draw_ranks_panel(const PanelContext& context, RanksState& state) {
     state.start_ns = window.start_ns;
     state.end_ns = std::max(window.end_ns, state.start_ns + 1);
     const double start_ns = state.start_ns, end_ns = state.end_ns;
-    Frame frame{context, workspace.selection(), workspace.time(), *view, *ranks, state, events, {},
-                {}};
+    Frame frame{
+        context, workspace.selection(), workspace.time(), *view, *ranks, state, events, {}, nullptr,
+        {}};
     draw_filled(frame);
-    if (frame.hovered.span && !state.range.anchor_ns) draw_collective_tooltip(*view, frame.hovered);
+    if (frame.hovered && !state.range.anchor_ns) {
+        draw_collective_tooltip(*frame.hovered, frame.joined);
+    }
     handle_time_keys(context, events);
     if (state.start_ns != start_ns || state.end_ns != end_ns) {
         set_range(state.start_ns, state.end_ns, window, events);

@@ -129,7 +129,7 @@ void draw_reserved_line(ImDrawList* draw, const PlotMap& map,
     const auto [first, last] = visible_columns(map, trace.edge_ns);
     const ImU32 color = with_alpha(palette().text, 0.75F);
     for (size_t i = first; i < last; ++i) {
-        if (trace.edge_ns[i] >= trace.end_ns) break;
+        if (!trace.covers(i)) continue;  // nothing is known of it, which is not 0
         const float y = std::round(map.y(trace.reserved_bytes[i]));
         const float left = std::round(map.x(trace.edge_ns[i]));
         draw->AddRectFilled({left, y}, {std::round(map.x(trace.edge_ns[i + 1])), y + px(1)}, color);
@@ -210,23 +210,25 @@ void draw_limit(ImDrawList* draw, const PlotMap& map, const profiler::TimelineTr
 
 }  // namespace
 
-void draw_markers(ImDrawList* draw, const PlotMap& map, const profiler::TimelineTrace& trace) {
+void draw_markers(ImDrawList* draw, const PlotMap& map, const profiler::TimelineTrace& trace,
+                  bool with_texts) {
     const ScopedFont font(fonts().text, kSmallSize);
     const auto point_of = [&](const profiler::PeakMarker& marker) {
         return ImVec2{map.x(marker.time_ns), map.y(static_cast<double>(marker.bytes))};
     };
-    if (trace.limit_bytes > 0) draw_limit(draw, map, trace);
+    if (trace.limit_bytes > 0 && with_texts) draw_limit(draw, map, trace);
     if (const auto& end = trace.out_of_memory) {  // says more than the peak, which is near it
         const ImVec2 point = point_of(*end);
         draw_cross(draw, point, px(5), palette().bad);
-        return draw_marker_text(draw, map, point, palette().bad, end->text);
+        if (with_texts) draw_marker_text(draw, map, point, palette().bad, end->text);
+        return;
     }
     for (const profiler::PeakMarker& peak : trace.peaks) {
         if (peak.time_ns < map.x_min || peak.time_ns > map.x_max) continue;
         const ImVec2 point = point_of(peak);
         draw->AddCircleFilled(point, px(4.5F), palette().plot);
         draw->AddCircleFilled(point, px(3), palette().text);
-        draw_marker_text(draw, map, point, palette().text, peak.text);
+        if (with_texts) draw_marker_text(draw, map, point, palette().text, peak.text);
     }
 }
 

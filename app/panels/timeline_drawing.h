@@ -38,8 +38,9 @@ void draw_difference(ImDrawList* draw, const PlotMap& map, const std::vector<dou
 /// Shades the phases and writes their names along the upper edge.
 void draw_phases(ImDrawList* draw, const PlotMap& map, const profiler::TimelineTrace& trace,
                  bool with_names);
-/// The peak, the limit of the memory and where it ran out.
-void draw_markers(ImDrawList* draw, const PlotMap& map, const profiler::TimelineTrace& trace);
+/// The peak, the limit of the memory and where it ran out; without texts, only the two points.
+void draw_markers(ImDrawList* draw, const PlotMap& map, const profiler::TimelineTrace& trace,
+                  bool with_texts = true);
 void draw_range(ImDrawList* draw, const PlotMap& map, const profiler::TimeRange& range);
 void draw_tensor_lifetime(ImDrawList* draw, const PlotMap& map, const SelectedTensor& tensor);
 void draw_activity(ImDrawList* draw, const PlotMap& map, const SelectedActivity& activity);

@@ -3,6 +3,7 @@
 #include "app/workspace/view_requests.h"
 
 #include <algorithm>
+#include <filesystem>
 #include <utility>
 
 namespace app {
@@ -15,15 +16,14 @@ int64_t rank_of(const DocumentPtr& document) { return document->trace->run().ran
 std::vector<DocumentPtr> ranks_beside(const DocumentPtr& a,
                                       const std::vector<DocumentPtr>& documents) {
     if (!a || !a->has_step || a->trace->run().world_size < 2) return {};
-    std::vector<DocumentPtr> ranks{a};  // first, so that it is the one that is kept of its rank
+    const std::filesystem::path folder = a->file.parent_path();
+    std::vector<DocumentPtr> ranks;
     for (const DocumentPtr& document : documents) {
-        const bool is_beside = document->file.parent_path() == a->file.parent_path();
         const bool is_of_run = document->trace->run().world_size == a->trace->run().world_size;
-        if (is_beside && is_of_run && document->has_step) ranks.push_back(document);
+        const bool is_beside = is_of_run && document->file.parent_path() == folder;
+        if (is_beside && document->has_step) ranks.push_back(document);
     }
     std::ranges::stable_sort(ranks, {}, rank_of);
-    const auto repeated = std::ranges::unique(ranks, {}, rank_of);
-    ranks.erase(repeated.begin(), repeated.end());
     return ranks;
 }
 
@@ -41,7 +41,12 @@ models::Result<RanksOfRun> build_rank_run(const std::vector<DocumentPtr>& docume
     }
     auto run = profiler::summarize_ranks(traces);
     if (!run) return tl::unexpected(run.error());
-    return RanksOfRun{.documents = documents, .run = std::move(*run)};
+    profiler::TextTable peaks = profiler::rank_memory_table(*run);
+    profiler::TextTable times = profiler::rank_time_table(*run);
+    return RanksOfRun{.documents = documents,
+                      .run = std::move(*run),
+                      .peaks = std::move(peaks),
+                      .times = std::move(times)};
 }
 
 std::optional<Wanted<profiler::RanksRequest>> wanted_ranks(const SlotInputs& inputs) {

@@ -2,6 +2,7 @@
 
 #include "app/workspace/view_slot.h"
 #include "profiler/analysis/rank_run.h"
+#include "profiler/view/rank_tables.h"
 #include "profiler/view/ranks_view.h"
 
 #include <memory>
@@ -24,10 +25,12 @@ struct RanksQuery {
 struct RanksOfRun {
     std::vector<DocumentPtr> documents;  // in the order of the ranks
     profiler::RankRun run;
+    profiler::TextTable peaks;
+    profiler::TextTable times;  // without rows if none are known
 };
 
-/// A's run: the open traces in the folder of A that are ranks of a run of the same size, each rank
-/// once. Empty: A is no rank, or has no step.
+/// A's run: A and the open traces in its folder that are of a run of the same size. Empty: A is no
+/// rank, or has no step.
 std::vector<DocumentPtr> ranks_beside(const DocumentPtr& a,
                                       const std::vector<DocumentPtr>& documents);
 

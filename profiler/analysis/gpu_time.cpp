@@ -1,6 +1,6 @@
 #include "profiler/analysis/gpu_time.h"
 
-#include "profiler/analysis/peak.h"
+#include "profiler/analysis/time_spans.h"
 
 #include <algorithm>
 #include <vector>
@@ -8,21 +8,32 @@
 namespace profiler {
 namespace {
 
-struct Span {
-    int64_t start_ns = 0;
-    int64_t end_ns = 0;
-};
+/// The step whose op launched the kernel; none if that is not known.
+Id<Step> step_of(const Trace& trace, Id<Op> op) {
+    if (!op.valid()) return {};
+    const Id<Phase> phase = trace.ops.get<&Op::phase>(op);
+    return phase.valid() ? trace.phases.get<&Phase::step>(phase) : Id<Step>();
+}
 
-/// How much of time the spans cover together. Sorts them.
-int64_t covered_ns(std::vector<Span>& spans) {
-    std::ranges::sort(spans, {}, &Span::start_ns);
-    int64_t covered = 0, end_ns = INT64_MIN;
-    for (const Span& span : spans) {
-        const int64_t start_ns = std::max(span.start_ns, end_ns);
-        covered += std::max<int64_t>(span.end_ns - start_ns, 0);
-        end_ns = std::max(end_ns, span.end_ns);
+/// The last step on the GPU. The host marks its end when the optimizer has been launched, while the
+/// GPU is still at work, so what the step launched decides.
+TimeSpan last_step_on_gpu(const Trace& trace) {
+    const Id<Step> last(trace.steps.size() - 1);
+    TimeSpan span{.start_ns = INT64_MAX, .end_ns = INT64_MIN};
+    int64_t end_before_ns = INT64_MIN;
+    for (std::size_t i = 0; i < trace.kernels.size(); ++i) {
+        const Kernel kernel = trace.kernels[Id<Kernel>(i)];
+        const Id<Step> step = step_of(trace, kernel.op);
+        if (!step.valid()) continue;
+        if (step != last) {
+            end_before_ns = std::max(end_before_ns, kernel.end_ns);
+            continue;
+        }
+        span.start_ns = std::min(span.start_ns, kernel.start_ns);
+        span.end_ns = std::max(span.end_ns, kernel.end_ns);
     }
-    return covered;
+    if (end_before_ns != INT64_MIN) span.start_ns = end_before_ns;
+    return span;
 }
 
 }  // namespace
@@ -32,14 +43,16 @@ bool is_nccl_kernel(std::string_view name) {
 }
 
 std::optional<GpuTime> gpu_time_of_last_step(const Trace& trace) {
-    if (trace.steps.empty() || trace.kernels.empty()) return std::nullopt;
-    const Step step = trace.steps[Id<Step>(trace.steps.size() - 1)];
+    if (trace.steps.empty()) return std::nullopt;
+    const TimeSpan step = last_step_on_gpu(trace);
+    if (step.start_ns >= step.end_ns) return std::nullopt;
     const Id<Device> device = profiled_device(trace);
-    const bool is_measured = trace.run().source != Source::kPredicted;
-    std::vector<Span> compute, communication;
-    const auto add = [&](std::vector<Span>& spans, const auto& row) {
+    const bool is_measured = trace.run().time_basis == TimeBasis::kMeasured;
+    std::vector<TimeSpan> compute, communication;
+    const auto add = [&](std::vector<TimeSpan>& spans, const auto& row) {
         if (row.stream.valid() && trace.streams.get<&Stream::device>(row.stream) != device) return;
-        const Span span{std::max(row.start_ns, step.start_ns), std::min(row.end_ns, step.end_ns)};
+        const TimeSpan span{std::max(row.start_ns, step.start_ns),
+                            std::min(row.end_ns, step.end_ns)};
         if (span.start_ns < span.end_ns) spans.push_back(span);
     };
     for (std::size_t i = 0; i < trace.kernels.size(); ++i) {
@@ -51,12 +64,12 @@ std::optional<GpuTime> gpu_time_of_last_step(const Trace& trace) {
     for (std::size_t i = 0; i < trace.memcpys.size(); ++i) {
         add(compute, trace.memcpys[Id<Memcpy>(i)]);
     }
-    GpuTime time{.compute_ns = covered_ns(compute)};
+    GpuTime time{.step_ns = step.end_ns - step.start_ns, .compute_ns = covered_ns(compute)};
     if (is_measured) time.communication_ns = covered_ns(communication);
     compute.insert(compute.end(), communication.begin(), communication.end());
-    const int64_t busy_ns = covered_ns(compute);
+    const int64_t busy_ns = covered_ns(std::move(compute));
     if (is_measured) time.exposed_communication_ns = busy_ns - time.compute_ns;
-    time.idle_ns = step.end_ns - step.start_ns - busy_ns;
+    time.idle_ns = time.step_ns - busy_ns;
     return time;
 }
 

@@ -9,17 +9,20 @@
 /// What a GPU does in a training step.
 namespace profiler {
 
-/// Compute, exposed communication and idle add up to the time of the step.
+/// Compute, exposed communication and idle add up to the step: on the GPU it lasts from the end of
+/// the last kernel of the step before (without one: from its own beginning) to that of its own.
 struct GpuTime {
-    int64_t compute_ns = 0;  // kernels and copies, whatever else runs beside them
+    int64_t step_ns = 0;
+    int64_t compute_ns = 0;  // kernels that are not NCCL's, and copies
     int64_t idle_ns = 0;     // nothing runs
-    /// NCCL's kernels: all of them, and only while nothing else runs. None: predicted, where
-    /// communication has no time.
+    /// NCCL's kernels: all of them, and only while nothing else runs. None: times are modelled, and
+    /// communication has none.
     std::optional<int64_t> communication_ns;
     std::optional<int64_t> exposed_communication_ns;
 };
 
-/// Of the last recorded step, on the profiled device. None: no kernels are recorded, or no step.
+/// Of the last recorded step, on the profiled device. None: no step, or none of its kernels is
+/// known.
 std::optional<GpuTime> gpu_time_of_last_step(const Trace& trace);
 
 /// The kernel of a collective: NCCL's names begin with "ncclDevKernel_" or "ncclKernel_".

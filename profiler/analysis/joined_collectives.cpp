@@ -2,11 +2,13 @@
 
 #include "profiler/analysis/collectives.h"
 #include "profiler/analysis/throughput.h"
-
-#include <fmt/format.h>
+#include "profiler/analysis/time_spans.h"
 
 #include <algorithm>
+#include <array>
 #include <charconv>
+#include <cmath>
+#include <compare>
 #include <map>
 #include <optional>
 #include <string>
@@ -37,97 +39,175 @@ std::vector<int64_t> numbers_in(std::string_view text) {
         int64_t number = 0;
         const auto [after, error] = std::from_chars(at, end, number);
         if (error == std::errc()) numbers.push_back(number);
-        at = error == std::errc() ? after : at + 1;
+        at = error == std::errc::invalid_argument ? at + 1 : after;
     }
     return numbers;
 }
 
-/// What a communicator is called on all of its ranks, and which of them this one is.
+/// A communicator: its number among all that any rank has, and which of its ranks this one is.
 struct Group {
-    std::string name;
+    std::size_t number = 0;
     int64_t own = 0;
 };
 
-std::vector<Group> groups_of(const Trace& trace) {
-    std::vector<Group> groups;
-    for (std::size_t i = 0; i < trace.communicators.size(); ++i) {
-        const Communicator one = trace.communicators[Id<Communicator>(i)];
-        const std::string_view ranks = trace.text(one.ranks);
-        const std::vector<int64_t> numbers = numbers_in(ranks);
-        const auto own = std::ranges::find(numbers, trace.run().rank);
-        groups.push_back({fmt::format("{} {}", trace.text(one.name), ranks),
-                          own != numbers.end() ? own - numbers.begin() : trace.run().rank});
+/// Numbers the communicators of all traces: those of one name and the same ranks are one.
+class Groups {
+public:
+    /// Of a trace, by communicator; the last one is for collectives without one.
+    std::vector<Group> of(const Trace& trace) {
+        std::vector<Group> groups;
+        const int64_t rank = trace.run().rank;
+        for (std::size_t i = 0; i < trace.communicators.size(); ++i) {
+            const Communicator one = trace.communicators[Id<Communicator>(i)];
+            const std::string_view ranks = trace.text(one.ranks);
+            const std::vector<int64_t> numbers = numbers_in(ranks);
+            const auto own = std::ranges::find(numbers, rank);
+            groups.push_back({number_of(trace.text(one.name), ranks),
+                              own != numbers.end() ? own - numbers.begin() : rank});
+        }
+        groups.push_back({number_of({}, {}), rank});
+        return groups;
     }
-    return groups;
-}
 
-/// What the calls of one collective have in common, but for their number.
-std::string name_of(const Collective& row, const Group& group) {
-    if (row.kind == CollectiveKind::kSend) {
-        return fmt::format("{} from {} to {}", group.name, group.own, row.peer);
+private:
+    std::size_t number_of(std::string_view name, std::string_view ranks) {
+        return numbers_.try_emplace({std::string(name), std::string(ranks)}, numbers_.size())
+            .first->second;
     }
-    if (row.kind == CollectiveKind::kRecv) {
-        return fmt::format("{} from {} to {}", group.name, row.peer, group.own);
-    }
-    return fmt::format("{} {}", group.name, profiler::name_of(row.kind));
-}
 
-struct Times {
-    int64_t start_ns = 0;
-    int64_t end_ns = 0;
+    std::map<std::pair<std::string, std::string>, std::size_t> numbers_;
 };
 
-Times times_of(std::span<const Trace* const> traces, const JoinedCollective::Part& part) {
-    const Collective row = traces[part.rank]->collectives[part.collective];
-    return {row.start_ns, row.end_ns};
+/// What the calls of one collective have in common, but for how many came before.
+struct Line {
+    std::size_t group = 0;
+    CollectiveKind kind = CollectiveKind::kOther;  // a receive counts as its send
+    int64_t from = -1, to = -1;                    // of a send
+
+    friend auto operator<=>(const Line&, const Line&) = default;
+};
+
+Line line_of(const Collective& row, const Group& group) {
+    const auto kind = row.kind;
+    if (kind == CollectiveKind::kSend) return {group.number, kind, group.own, row.peer};
+    if (kind == CollectiveKind::kRecv) {
+        return {group.number, CollectiveKind::kSend, row.peer, group.own};
+    }
+    return {.group = group.number, .kind = kind};
+}
+
+/// What all ranks of a collective agree on. Shards may differ where sizes do not divide.
+bool agree(const Collective& a, const Collective& b) {
+    const bool has_one_size =
+        a.kind == CollectiveKind::kAllReduce || a.kind == CollectiveKind::kBroadcast;
+    return a.dtype == b.dtype && (!has_one_size || a.in_bytes == b.in_bytes);
+}
+
+bool is_measured(const Trace& trace) { return trace.run().time_basis == TimeBasis::kMeasured; }
+
+/// When a rank was in a collective, where the trace says it: its kernel, or gloo's threads. Without
+/// either the times are those of the call alone.
+std::optional<TimeSpan> time_of(std::span<const Trace* const> traces,
+                                const JoinedCollective::Part& part) {
+    const Trace& trace = *traces[part.trace];
+    const Collective row = trace.collectives[part.collective];
+    const bool is_of_gloo = trace.run().source == Source::kMeasuredCpu;
+    const bool is_known = is_measured(trace) && (row.kernel.valid() || is_of_gloo);
+    if (!is_known || row.end_ns <= row.start_ns) return std::nullopt;
+    return TimeSpan{row.start_ns, row.end_ns};
 }
 
 CollectiveKind kind_of(std::span<const Trace* const> traces, const JoinedCollective& joined) {
     const auto& first = joined.parts.front();
-    return traces[first.rank]->collectives.get<&Collective::kind>(first.collective);
+    return traces[first.trace]->collectives.get<&Collective::kind>(first.collective);
 }
 
-/// By pair of ranks: how far the second clock is ahead at the end of each collective of both.
-std::map<std::pair<std::size_t, std::size_t>, std::vector<int64_t>> differences_at_ends(
-    std::span<const Trace* const> traces, std::span<const JoinedCollective> joined) {
+/// How far the clock of another trace is ahead.
+struct Neighbour {
+    std::size_t trace = 0;
+    int64_t ahead_ns = 0;
+};
+
+/// By trace: the traces that end a collective with it.
+std::vector<std::vector<Neighbour>> neighbours_at_ends(std::span<const Trace* const> traces,
+                                                       std::span<const JoinedCollective> joined) {
     std::map<std::pair<std::size_t, std::size_t>, std::vector<int64_t>> differences;
     for (const JoinedCollective& one : joined) {
         if (!waits_for_all(kind_of(traces, one))) continue;
-        // Neighbours are enough: a chain of them joins all ranks of a communicator.
+        // Those that follow each other are enough: a chain joins all ranks of a communicator.
         for (std::size_t i = 1; i < one.parts.size(); ++i) {
-            const auto& before = one.parts[i - 1];
-            const int64_t end_ns = times_of(traces, one.parts[i]).end_ns;
-            const int64_t before_ns = times_of(traces, before).end_ns;
-            if (end_ns < 0 || before_ns < 0) continue;
-            differences[{before.rank, one.parts[i].rank}].push_back(end_ns - before_ns);
+            const auto before = time_of(traces, one.parts[i - 1]);
+            const auto after = time_of(traces, one.parts[i]);
+            if (!before || !after) continue;
+            differences[{one.parts[i - 1].trace, one.parts[i].trace}].push_back(after->end_ns -
+                                                                                before->end_ns);
         }
     }
-    return differences;
+    std::vector<std::vector<Neighbour>> neighbours(traces.size());
+    for (auto& [pair, all_ns] : differences) {
+        const int64_t ahead_ns = median(std::move(all_ns));
+        neighbours[pair.first].push_back({pair.second, ahead_ns});
+        neighbours[pair.second].push_back({pair.first, -ahead_ns});
+    }
+    return neighbours;
 }
-
-bool is_measured(const Trace& trace) { return trace.run().source != Source::kPredicted; }
 
 int64_t first_step_ns(const Trace& trace) {
     return trace.steps.empty() ? 0 : trace.steps.get<&Step::start_ns>(Id<Step>(0));
 }
 
+/// How far the wall clocks say that `trace` is ahead of `first`. None: one has no wall clock, or
+/// they are too far apart to be of one run.
+std::optional<int64_t> ahead_by_wall_clock(const Trace& first, const Trace& trace) {
+    constexpr double kMostApart_ns = 0x1p52;  // 52 days
+    const int64_t own_ns = trace.run().start_unix_ns, first_ns = first.run().start_unix_ns;
+    const double apart_ns = static_cast<double>(own_ns) - static_cast<double>(first_ns);
+    if (own_ns <= 0 || first_ns <= 0 || std::abs(apart_ns) > kMostApart_ns) return std::nullopt;
+    return first_ns - own_ns;
+}
+
+/// Gives clocks to all traces that a chain of neighbours joins with `root`, which has one.
+void follow_neighbours(std::size_t root, const std::vector<std::vector<Neighbour>>& neighbours,
+                       std::vector<bool>& is_known, std::vector<int64_t>& ahead_ns) {
+    std::vector<std::size_t> queue{root};
+    for (std::size_t i = 0; i < queue.size(); ++i) {
+        for (const Neighbour& next : neighbours[queue[i]]) {
+            if (is_known[next.trace]) continue;
+            is_known[next.trace] = true;
+            ahead_ns[next.trace] = ahead_ns[queue[i]] + next.ahead_ns;
+            queue.push_back(next.trace);
+        }
+    }
+}
+
 }  // namespace
+
+std::string_view name_of(RankClocks::Basis basis) {
+    constexpr std::array<std::string_view, 3> kNames{"collectives", "wall_clock", "first_step"};
+    return kNames.at(static_cast<std::size_t>(basis));
+}
 
 std::vector<JoinedCollective> join_collectives(std::span<const Trace* const> traces) {
     std::vector<JoinedCollective> joined;
-    std::map<std::pair<std::string, int64_t>, std::size_t> known;  // by name and number
-    for (std::size_t rank = 0; rank < traces.size(); ++rank) {
-        const Trace& trace = *traces[rank];
-        const std::vector<Group> groups = groups_of(trace);
-        std::map<std::string, int64_t> count;
+    std::map<std::pair<Line, int64_t>, std::size_t> known;  // the n-th call
+    Groups groups;
+    for (std::size_t t = 0; t < traces.size(); ++t) {
+        const Trace& trace = *traces[t];
+        const std::vector<Group> own = groups.of(trace);
+        std::map<Line, int64_t> count;
         for (std::size_t i = 0; i < trace.collectives.size(); ++i) {
             const Collective row = trace.collectives[Id<Collective>(i)];
-            const Group none{.name = "", .own = trace.run().rank};
-            const std::string name =
-                name_of(row, row.communicator.valid() ? groups[row.communicator.index()] : none);
-            const auto [at, is_new] = known.try_emplace({name, count[name]++}, joined.size());
-            if (is_new) joined.emplace_back();
-            joined[at->second].parts.push_back({rank, Id<Collective>(i)});
+            const Line line =
+                line_of(row, row.communicator.valid() ? own[row.communicator.index()] : own.back());
+            const auto [at, is_new] = known.try_emplace({line, count[line]++}, joined.size());
+            std::size_t index = at->second;
+            if (!is_new) {
+                const JoinedCollective::Part& first = joined[index].parts.front();
+                const Collective other = traces[first.trace]->collectives[first.collective];
+                if (!agree(other, row)) index = joined.size();
+            }
+            if (index == joined.size()) joined.emplace_back();
+            joined[index].parts.push_back({t, Id<Collective>(i)});
         }
     }
     return joined;
@@ -135,53 +215,51 @@ std::vector<JoinedCollective> join_collectives(std::span<const Trace* const> tra
 
 RankClocks compare_clocks(std::span<const Trace* const> traces,
                           std::span<const JoinedCollective> joined) {
-    RankClocks clocks{.ahead_ns = std::vector<int64_t>(traces.size(), 0),
-                      .basis = RankClocks::Basis::kCollectives};
-    if (!std::ranges::all_of(traces, [](const Trace* trace) { return is_measured(*trace); })) {
-        for (std::size_t i = 1; i < traces.size(); ++i) {
-            clocks.ahead_ns[i] = first_step_ns(*traces[i]) - first_step_ns(*traces[0]);
-        }
-        clocks.basis = RankClocks::Basis::kFirstStep;
-        return clocks;
-    }
+    RankClocks clocks{.ahead_ns = std::vector<int64_t>(traces.size(), 0)};
+    const bool all_measured =
+        std::ranges::all_of(traces, [](const Trace* trace) { return is_measured(*trace); });
+    const auto neighbours = neighbours_at_ends(traces, joined);
     std::vector<bool> is_known(traces.size(), false);
-    if (!traces.empty()) is_known[0] = true;
-    auto differences = differences_at_ends(traces, joined);
-    for (bool grows = true; grows;) {
-        grows = false;
-        for (auto& [pair, all_ns] : differences) {
-            const auto [before, after] = pair;
-            if (is_known[before] == is_known[after]) continue;
-            const int64_t apart_ns = median(all_ns);
-            if (is_known[before]) clocks.ahead_ns[after] = clocks.ahead_ns[before] + apart_ns;
-            if (is_known[after]) clocks.ahead_ns[before] = clocks.ahead_ns[after] - apart_ns;
-            is_known[before] = is_known[after] = grows = true;
+    for (std::size_t root = 0; root < traces.size(); ++root) {
+        if (is_known[root]) continue;
+        is_known[root] = true;
+        if (root > 0) {
+            const auto ahead_ns = all_measured ? ahead_by_wall_clock(*traces[0], *traces[root])
+                                               : std::optional<int64_t>();
+            clocks.ahead_ns[root] =
+                ahead_ns ? *ahead_ns : first_step_ns(*traces[root]) - first_step_ns(*traces[0]);
+            clocks.basis = std::max(clocks.basis, ahead_ns ? RankClocks::Basis::kWallClock
+                                                           : RankClocks::Basis::kFirstStep);
         }
-    }
-    for (std::size_t i = 0; i < traces.size(); ++i) {
-        if (is_known[i]) continue;
-        clocks.ahead_ns[i] = traces[0]->run().start_unix_ns - traces[i]->run().start_unix_ns;
-        clocks.basis = RankClocks::Basis::kWallClock;
+        if (all_measured) follow_neighbours(root, neighbours, is_known, clocks.ahead_ns);
     }
     return clocks;
 }
 
-std::vector<int64_t> waits_in_last_step(std::span<const Trace* const> traces,
-                                        std::span<const JoinedCollective> joined,
-                                        const RankClocks& clocks) {
-    std::vector<int64_t> waits_ns(traces.size(), 0);
+std::vector<std::optional<int64_t>> waits_in_last_step(std::span<const Trace* const> traces,
+                                                       std::span<const JoinedCollective> joined,
+                                                       const RankClocks& clocks) {
     std::vector<std::vector<bool>> is_in_last;
     for (const Trace* trace : traces) is_in_last.push_back(are_in_last_step(*trace));
+    std::vector<std::vector<TimeSpan>> waits(traces.size());
     for (const JoinedCollective& one : joined) {
         if (one.parts.size() < 2 || !waits_for_all(kind_of(traces, one))) continue;
-        const auto start_of = [&](const JoinedCollective::Part& part) {
-            return times_of(traces, part).start_ns - clocks.ahead_ns[part.rank];
-        };
-        const int64_t last_ns = start_of(std::ranges::max(one.parts, {}, start_of));
+        std::vector<std::pair<JoinedCollective::Part, int64_t>> starts_ns;
         for (const JoinedCollective::Part& part : one.parts) {
-            if (!is_in_last[part.rank][part.collective.index()]) continue;
-            waits_ns[part.rank] += last_ns - start_of(part);
+            const auto time = time_of(traces, part);
+            if (time) starts_ns.emplace_back(part, time->start_ns - clocks.ahead_ns[part.trace]);
         }
+        if (starts_ns.size() < 2) continue;
+        const auto start_of = [](const auto& start) { return start.second; };
+        const int64_t last_ns = start_of(std::ranges::max(starts_ns, {}, start_of));
+        for (const auto& [part, start_ns] : starts_ns) {
+            if (!is_in_last[part.trace][part.collective.index()]) continue;
+            waits[part.trace].push_back({start_ns, last_ns});
+        }
+    }
+    std::vector<std::optional<int64_t>> waits_ns(traces.size());
+    for (std::size_t i = 0; i < traces.size(); ++i) {
+        if (!waits[i].empty()) waits_ns[i] = covered_ns(std::move(waits[i]));
     }
     return waits_ns;
 }

@@ -4,7 +4,9 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
+#include <string_view>
 #include <vector>
 
 /// Collectives across the traces of several ranks: which calls are one collective, how far apart
@@ -14,14 +16,15 @@ namespace profiler {
 /// A collective, or a send with its receive, as the ranks saw it that have a trace.
 struct JoinedCollective {
     struct Part {
-        std::size_t rank = 0;  // index of its trace
+        std::size_t trace = 0;  // index of the rank's trace
         Id<Collective> collective;
     };
     std::vector<Part> parts;  // in the order of the traces
 };
 
 /// The n-th call of a kind in a communicator is the same collective on all of its ranks. A send is
-/// the n-th from its rank to that peer. In the order of the calls of the first rank that has each.
+/// the n-th from its rank to that peer. Calls whose types or sizes contradict each other are not
+/// joined. In the order of the calls of the first trace that has each.
 std::vector<JoinedCollective> join_collectives(std::span<const Trace* const> traces);
 
 /// How far the clock of each trace is ahead of the first one's.
@@ -32,21 +35,25 @@ struct RankClocks {
         kFirstStep     // the first recorded steps begin at one instant
     };
     std::vector<int64_t> ahead_ns;
-    Basis basis = Basis::kFirstStep;  // the least exact of those that were used
+    Basis basis = Basis::kCollectives;  // the least exact of those that were used
 };
+
+/// "collectives", "wall_clock", "first_step".
+std::string_view name_of(RankClocks::Basis basis);
 
 /// A collective that waits for all of its ranks ends on all of them at nearly the same time: the
 /// clocks of two ranks differ by the median over those that both took part in. Ranks that no chain
 /// of such collectives joins with the first trace take the wall clock, which another machine may
-/// have set otherwise. Modelled times say nothing of other ranks: there, first steps begin together.
+/// have set otherwise, or begin with its first step where the wall clock is not known. Modelled
+/// times say nothing of other ranks: there, all first steps begin together.
 RankClocks compare_clocks(std::span<const Trace* const> traces,
                           std::span<const JoinedCollective> joined);
 
-/// For each trace, how long its collectives of the last step wait for the rank that comes last: the
-/// sum of (latest start − own start). Only those in which two or more traces take part and which
-/// wait for all of their ranks.
-std::vector<int64_t> waits_in_last_step(std::span<const Trace* const> traces,
-                                        std::span<const JoinedCollective> joined,
-                                        const RankClocks& clocks);
+/// For each trace, how long collectives of its last step wait for the rank that comes last: the time
+/// that [own start, latest start] of any of them covers. Of those that wait for all of their ranks
+/// and that two or more traces hold; none: there is no such collective, or times are not measured.
+std::vector<std::optional<int64_t>> waits_in_last_step(std::span<const Trace* const> traces,
+                                                       std::span<const JoinedCollective> joined,
+                                                       const RankClocks& clocks);
 
 }  // namespace profiler

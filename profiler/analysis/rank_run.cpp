@@ -3,6 +3,7 @@
 #include "profiler/analysis/collectives.h"
 #include "profiler/analysis/diagnostics.h"
 #include "profiler/analysis/throughput.h"
+#include "profiler/trace/imported.h"
 
 #include <algorithm>
 #include <iterator>
@@ -48,9 +49,11 @@ RankSummary summarize(const NamedTrace& named) {
         .num_steps = static_cast<int64_t>(trace.steps.size()),
         .gpu_time = gpu_time_of_last_step(trace),
         .is_complete = run.state == RunState::kComplete};
-    if (!trace.steps.empty()) {
+    if (rank.gpu_time) {
+        rank.step_ns = rank.gpu_time->step_ns;
+    } else if (!trace.steps.empty()) {
         const Step last = trace.steps[Id<Step>(trace.steps.size() - 1)];
-        rank.step_ns = last.end_ns - last.start_ns;
+        rank.step_ns = std::max<int64_t>(last.end_ns - last.start_ns, 0);
     }
     for (const CollectiveTotal& total : collectives_of_step(trace)) {
         rank.num_collectives += total.count;
@@ -69,35 +72,11 @@ const RankSummary& RankRun::largest() const {
                              });
 }
 
-int64_t RankRun::median_bytes() const {
-    std::vector<int64_t> peaks;
-    for (const RankSummary& rank : ranks) peaks.push_back(rank.peak.allocated_bytes);
-    return median(std::move(peaks));
-}
-
 double RankRun::imbalance() const {
-    const int64_t median = median_bytes();
-    return median > 0
-               ? static_cast<double>(largest().peak.allocated_bytes) / static_cast<double>(median)
-               : 1;
+    return median_bytes > 0 ? static_cast<double>(largest().peak.allocated_bytes) /
+                                  static_cast<double>(median_bytes)
+                            : 1;
 }
-
-namespace {
-
-/// What the ranks' collectives say together.
-void join(RankRun& run, std::span<const Trace* const> traces) {
-    run.joined = join_collectives(traces);
-    run.clocks = compare_clocks(traces, run.joined);
-    const bool is_measured = std::ranges::all_of(
-        traces, [](const Trace* one) { return one->run().source != Source::kPredicted; });
-    const bool has_joined =
-        std::ranges::any_of(run.joined, [](const auto& one) { return one.parts.size() > 1; });
-    if (!is_measured || !has_joined) return;
-    const std::vector<int64_t> waits_ns = waits_in_last_step(traces, run.joined, run.clocks);
-    for (std::size_t i = 0; i < run.ranks.size(); ++i) run.ranks[i].wait_ns = waits_ns[i];
-}
-
-}  // namespace
 
 models::Result<RankRun> summarize_ranks(std::span<const NamedTrace> traces) {
     if (traces.empty()) return models::fail("There is no trace of a rank.");
@@ -108,6 +87,11 @@ models::Result<RankRun> summarize_ranks(std::span<const NamedTrace> traces) {
             return models::fail(
                 "{} is a memory snapshot, which does not say its rank: name it alone, or join it "
                 "with the profiler's trace of the run (temposcope import).",
+                named.file);
+        }
+        if (is_joined_ranks(*named.trace)) {
+            return models::fail(
+                "{} holds several ranks already (temposcope import joined them): name it alone.",
                 named.file);
         }
         const int64_t world_size = named.trace->run().world_size;
@@ -125,11 +109,17 @@ models::Result<RankRun> summarize_ranks(std::span<const NamedTrace> traces) {
                             std::next(twice)->file, rank_of(*twice));
     }
     std::vector<const Trace*> of_ranks;
+    std::vector<int64_t> peaks;
     for (const NamedTrace& named : in_order) {
         run.ranks.push_back(summarize(named));
         of_ranks.push_back(named.trace.get());
+        peaks.push_back(run.ranks.back().peak.allocated_bytes);
     }
-    join(run, of_ranks);
+    run.median_bytes = median(std::move(peaks));
+    run.joined = join_collectives(of_ranks);
+    run.clocks = compare_clocks(of_ranks, run.joined);
+    const auto waits_ns = waits_in_last_step(of_ranks, run.joined, run.clocks);
+    for (std::size_t i = 0; i < waits_ns.size(); ++i) run.ranks[i].wait_ns = waits_ns[i];
     return run;
 }
 

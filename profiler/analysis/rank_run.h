@@ -24,24 +24,21 @@ struct RankSummary {
     int64_t num_steps = 0;        // recorded
     int64_t num_collectives = 0;  // in the last recorded step
     int64_t collective_bytes = 0;
-    std::optional<int64_t> step_ns;   // the last recorded step
+    std::optional<int64_t> step_ns;   // the last recorded step: on the GPU, or else on the host
     std::optional<GpuTime> gpu_time;  // in it
-    /// How long its collectives of the last step wait for the rank that comes last
-    /// (waits_in_last_step). None: predicted, or no collective has two traces.
-    std::optional<int64_t> wait_ns;
+    std::optional<int64_t> wait_ns;   // of its collectives (waits_in_last_step)
     bool is_complete = false;
 };
 
 struct RankRun {
     int64_t world_size = 1;
     std::vector<RankSummary> ranks;  // in their order
+    int64_t median_bytes = 0;        // of the peaks
     std::vector<JoinedCollective> joined;
     RankClocks clocks;
 
     /// The rank with the most memory at its peak; the first of them.
     const RankSummary& largest() const;
-    /// Of the peaks.
-    int64_t median_bytes() const;
     /// The largest peak over the median one: 1 when all ranks need the same.
     double imbalance() const;
 };

@@ -13,24 +13,33 @@
 namespace profiler {
 namespace {
 
+/// A member of GpuTime, where the rank has one.
+template <auto Member>
+std::optional<int64_t> of_gpu(const RankSummary& rank) {
+    return rank.gpu_time ? std::optional<int64_t>((*rank.gpu_time).*Member) : std::nullopt;
+}
+template <auto Member>
+std::optional<int64_t> of_gpu_if_known(const RankSummary& rank) {
+    return rank.gpu_time ? (*rank.gpu_time).*Member : std::nullopt;
+}
+
 constexpr RankTimeColumn kTimeColumns[] = {
-    {"step", "the last recorded one", "step_time_ns",
+    {"step", "the last recorded one: on the GPU, or without kernels on the host", "step_time_ns",
      [](const RankSummary& rank) { return rank.step_ns; }},
-    {"compute", "kernels and copies, whatever else runs beside them", "compute_ns",
-     [](const RankSummary& rank) {
-         return rank.gpu_time ? std::optional(rank.gpu_time->compute_ns) : std::nullopt;
-     }},
-    {"exposed", "communication while nothing else runs; a predicted step has no time for it",
-     "exposed_communication_ns",
-     [](const RankSummary& rank) {
-         return rank.gpu_time ? rank.gpu_time->exposed_communication_ns : std::nullopt;
-     }},
-    {"idle", "nothing runs on the GPU", "idle_ns",
-     [](const RankSummary& rank) {
-         return rank.gpu_time ? std::optional(rank.gpu_time->idle_ns) : std::nullopt;
-     }},
-    {"waits", "in collectives, for the rank that comes last; known where two ranks were measured",
+    {"compute", "kernels that are not NCCL's, and copies", "compute_ns",
+     of_gpu<&GpuTime::compute_ns>},
+    {"communication", "NCCL's kernels; modelled steps have no time for them", "communication_ns",
+     of_gpu_if_known<&GpuTime::communication_ns>},
+    {"exposed", "communication while nothing else runs", "exposed_communication_ns",
+     of_gpu_if_known<&GpuTime::exposed_communication_ns>},
+    {"idle", "nothing runs on the GPU", "idle_ns", of_gpu<&GpuTime::idle_ns>},
+    {"waits",
+     "how long its collectives wait for the rank that comes last; known for those that two or more "
+     "of these ranks measured",
      "wait_ns", [](const RankSummary& rank) { return rank.wait_ns; }}};
+
+/// Peaks that differ by less than this share are alike.
+constexpr double kAlike = 0.005;
 
 std::string time_text(std::optional<int64_t> ns) {
     return ns ? format_duration(*ns) : std::string(kNoValue);
@@ -58,6 +67,32 @@ std::string text_unless_0(int64_t value, std::string (*format)(int64_t)) {
 }
 
 }  // namespace
+
+std::string rank_headline(const RankRun& run) {
+    if (run.ranks.size() < 2) return {};
+    const auto peak_of = [](const RankSummary& rank) { return rank.peak.allocated_bytes; };
+    const RankSummary& largest = run.largest();
+    const int64_t least = peak_of(std::ranges::min(run.ranks, {}, peak_of));
+    const bool are_alike = static_cast<double>(peak_of(largest) - least) <=
+                           kAlike * static_cast<double>(peak_of(largest));
+    std::string text =
+        are_alike ? fmt::format("All ranks need {}.", format_bytes(peak_of(largest)))
+                  : fmt::format("Rank {} needs the most memory, {}: {:.2f} times the median.",
+                                largest.rank, format_bytes(peak_of(largest)), run.imbalance());
+    std::vector<std::pair<int64_t, int64_t>> waits;  // and the rank
+    for (const RankSummary& rank : run.ranks) {
+        if (rank.wait_ns) waits.emplace_back(*rank.wait_ns, rank.rank);
+    }
+    if (waits.size() < 2) return text;
+    const auto [least_wait, most_wait] = std::ranges::minmax(waits);
+    if (most_wait.first == 0) return text;
+    text += fmt::format(
+        " In the last step collectives of rank {} wait {} for the last rank, those of "
+        "rank {} {}.",
+        most_wait.second, format_duration(most_wait.first), least_wait.second,
+        least_wait.first > 0 ? format_duration(least_wait.first) : "not at all");
+    return text;
+}
 
 std::span<const RankTimeColumn> rank_time_columns() { return kTimeColumns; }
 

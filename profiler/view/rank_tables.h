@@ -7,9 +7,14 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <string>
 
 /// The ranks of a run as tables, a row for each: in the Ranks panel and in `info FOLDER`.
 namespace profiler {
+
+/// What a user would quote: which rank needs the most memory, and whose collectives wait. Empty for
+/// one rank.
+std::string rank_headline(const RankRun& run);
 
 /// Peaks by class, and what the ranks communicate.
 TextTable rank_memory_table(const RankRun& run);

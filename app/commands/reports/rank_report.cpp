@@ -3,25 +3,25 @@
 #include "app/commands/reports/reports.h"
 #include "profiler/view/rank_tables.h"
 
+#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include <string>
 
 namespace app {
 
-using namespace profiler;
+using profiler::RankRun;
+using profiler::RankSummary;
 
 void print_ranks(Output& output, const RankRun& run) {
-    output.table(rank_memory_table(run));
+    output.table(profiler::rank_memory_table(run));
     output.line();
     if (static_cast<int64_t>(run.ranks.size()) < run.world_size) {
         output.line(fmt::format("{} of {} ranks have a trace.", run.ranks.size(), run.world_size));
     }
-    if (run.ranks.size() > 1) {
-        output.line(fmt::format("Rank {} needs the most memory, {:.2f} times the median rank's.",
-                                run.largest().rank, run.imbalance()));
-    }
-    const TextTable times = rank_time_table(run);
+    if (const std::string headline = profiler::rank_headline(run); !headline.empty())
+        output.line(headline);
+    const profiler::TextTable times = profiler::rank_time_table(run);
     if (times.rows.empty()) return;
     output.heading("Time of the last step");
     output.table(times);
@@ -41,14 +41,16 @@ nlohmann::json ranks_json(const RankRun& run) {
                            {"nccl_bytes", rank.nccl_bytes},
                            {"collectives", rank.num_collectives},
                            {"collective_bytes", rank.collective_bytes}};
-        for (const RankTimeColumn& column : rank_time_columns()) {
+        for (const profiler::RankTimeColumn& column : profiler::rank_time_columns()) {
             const auto ns = column.value_of(rank);
             row[column.key] = ns ? nlohmann::json(*ns) : nlohmann::json(nullptr);
         }
         rows.push_back(std::move(row));
     }
-    return {
-        {"world_size", run.world_size}, {"imbalance", run.imbalance()}, {"rows", std::move(rows)}};
+    return {{"world_size", run.world_size},
+            {"imbalance", run.imbalance()},
+            {"clocks", profiler::name_of(run.clocks.basis)},
+            {"rows", std::move(rows)}};
 }
 
 }  // namespace app

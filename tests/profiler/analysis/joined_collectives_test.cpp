@@ -6,6 +6,8 @@
 
 #include <gtest/gtest.h>
 
+#include <memory>
+
 namespace {
 
 using namespace profiler;
@@ -30,8 +32,11 @@ public:
             {.name = builder_.text("0"), .num_ranks = 4, .ranks = builder_.text(ranks)});
     }
 
+    /// With the kernel that does it.
     Id<Collective> add(CollectiveKind kind, int64_t start_ns, int64_t end_ns, int64_t peer = -1) {
+        const auto kernel = trace().kernels.append({.start_ns = start_ns, .end_ns = end_ns});
         return builder_.trace().collectives.append({.op = builder_.op("c10d::op"),
+                                                    .kernel = kernel,
                                                     .communicator = group_,
                                                     .kind = kind,
                                                     .peer = peer,
@@ -49,7 +54,7 @@ private:
 
 std::vector<std::pair<std::size_t, int32_t>> parts_of(const JoinedCollective& joined) {
     std::vector<std::pair<std::size_t, int32_t>> parts;
-    for (const auto& part : joined.parts) parts.emplace_back(part.rank, part.collective.value);
+    for (const auto& part : joined.parts) parts.emplace_back(part.trace, part.collective.value);
     return parts;
 }
 
@@ -92,6 +97,17 @@ TEST(JoinedCollectives, ASendMeetsItsReceive) {
     EXPECT_EQ(parts_of(joined[1]), (Parts{{0, 1}, {1, 0}}));
 }
 
+/// A rank that was recorded from another step on would otherwise be taken for late.
+TEST(JoinedCollectives, ThatContradictEachOtherAreNotJoined) {
+    RankTrace first(0), second(1);
+    const auto small = first.add(CollectiveKind::kAllReduce, 0, 10);
+    const auto large = second.add(CollectiveKind::kAllReduce, 0, 10);
+    first.trace().collectives.set<&Collective::in_bytes>(small, 100);
+    second.trace().collectives.set<&Collective::in_bytes>(large, 200);
+    const std::vector<const Trace*> traces{&first.trace(), &second.trace()};
+    EXPECT_EQ(join_collectives(traces).size(), 2U);
+}
+
 /// The third rank shares no collective with the first; the second joins them.
 TEST(RankClocks, DifferByTheMedianAtTheEndsOfCollectives) {
     RankTrace first(0, "[0, 1]"), second(1, "[0, 1]"), third(2, "[1, 2]");
@@ -101,7 +117,8 @@ TEST(RankClocks, DifferByTheMedianAtTheEndsOfCollectives) {
         first.add(CollectiveKind::kAllReduce, 0, end_ns);
         second.add(CollectiveKind::kAllReduce, 0, end_ns + 5000 + (end_ns == 300 ? 70 : 0));
     }
-    second.trace().collectives.append({.communicator = other,
+    second.trace().collectives.append({.kernel = Id<Kernel>(0),
+                                       .communicator = other,
                                        .kind = CollectiveKind::kBarrier,
                                        .start_ns = 5300,
                                        .end_ns = 5400});
@@ -124,10 +141,40 @@ TEST(RankClocks, OfRanksThatNothingJoinsAreWallClocks) {
     EXPECT_EQ(clocks.ahead_ns, (std::vector<int64_t>{0, -400}));
 }
 
+/// Two pairs that share nothing: the wall clock places one of each pair, collectives the other.
+TEST(RankClocks, OfAGroupFollowItsFirstRank) {
+    std::vector<std::unique_ptr<RankTrace>> ranks;
+    std::vector<const Trace*> traces;
+    for (int64_t rank = 0; rank < 4; ++rank) {
+        ranks.push_back(std::make_unique<RankTrace>(rank, rank < 2 ? "[0, 1]" : "[2, 3]"));
+        ranks.back()->add(CollectiveKind::kAllReduce, 0, rank == 3 ? 130 : 100);
+        set_of_run<&profiler::Run::start_unix_ns>(ranks.back()->trace(), 1000 + 700 * rank);
+        traces.push_back(&ranks.back()->trace());
+    }
+    const RankClocks clocks = compare_clocks(traces, join_collectives(traces));
+    EXPECT_EQ(clocks.basis, RankClocks::Basis::kWallClock);
+    EXPECT_EQ(clocks.ahead_ns, (std::vector<int64_t>{0, 0, -1400, -1370}));
+}
+
+/// 0 is no wall clock, and no run begins years apart.
+TEST(RankClocks, OfRanksWithoutAWallClockBeginWithTheirFirstSteps) {
+    for (const int64_t unix_ns : {int64_t{0}, INT64_MIN, INT64_MAX}) {
+        RankTrace first(0, "[0, 1]"), second(2, "[2, 3]");
+        set_of_run<&profiler::Run::start_unix_ns>(first.trace(), 7000);
+        set_of_run<&profiler::Run::start_unix_ns>(second.trace(), unix_ns);
+        second.builder().wait(30);
+        for (RankTrace* rank : {&first, &second}) rank->builder().begin_step();
+        const std::vector<const Trace*> traces{&first.trace(), &second.trace()};
+        const RankClocks clocks = compare_clocks(traces, join_collectives(traces));
+        EXPECT_EQ(clocks.basis, RankClocks::Basis::kFirstStep);
+        EXPECT_EQ(clocks.ahead_ns, (std::vector<int64_t>{0, 30}));
+    }
+}
+
 TEST(RankClocks, OfPredictedRanksBeginWithTheirFirstSteps) {
     RankTrace first(0), second(1);
     for (RankTrace* rank : {&first, &second}) {
-        set_of_run<&profiler::Run::source>(rank->trace(), Source::kPredicted);
+        set_of_run<&profiler::Run::time_basis>(rank->trace(), TimeBasis::kModelled);
         rank->add(CollectiveKind::kAllReduce, 0, rank == &first ? 10 : 90);
     }
     first.builder().wait(100);
@@ -156,55 +203,114 @@ TEST(RankRunTimes, SayWhoWaits) {
     EXPECT_EQ(run->ranks[1].wait_ns, 0);
 }
 
+/// Collectives that run at the same time do not add up, and those of other steps do not count.
+TEST(RankRunTimes, CoverTheLastStep) {
+    RankTrace first(0), second(1);
+    for (RankTrace* rank : {&first, &second}) {
+        const int64_t late_ns = rank == &second ? 30 : 0;
+        for (const int64_t step_ns : {0, 1000}) {
+            rank->builder().begin_step();
+            rank->builder().begin_phase(PhaseKind::kBackward);
+            rank->add(CollectiveKind::kAllReduce, step_ns + 10 + late_ns, step_ns + 100);
+            rank->add(CollectiveKind::kAllReduce, step_ns + 20 + late_ns, step_ns + 110);
+            rank->builder().end_phase();
+            rank->builder().end_step();
+        }
+    }
+    const auto run = summarize_ranks(std::vector{named(first), named(second)});
+    ASSERT_TRUE(run) << run.error().message;
+    EXPECT_EQ(run->ranks[0].wait_ns, 40);  // from 10 to 50, of the second step
+}
+
+/// Without a kernel the times are those of the call, which returns at once.
+TEST(RankRunTimes, OfCallsAloneAreUnknown) {
+    RankTrace first(0), second(1);
+    for (RankTrace* rank : {&first, &second}) {
+        const auto id = rank->add(CollectiveKind::kAllReduce, 10, 50);
+        rank->trace().collectives.set<&Collective::kernel>(id, {});
+    }
+    const auto run = summarize_ranks(std::vector{named(first), named(second)});
+    EXPECT_EQ(run->ranks[0].wait_ns, std::nullopt);
+    RankTrace sends(0), receives(1);
+    sends.add(CollectiveKind::kSend, 10, 50, 1);
+    receives.add(CollectiveKind::kRecv, 10, 50, 0);
+    EXPECT_EQ(summarize_ranks(std::vector{named(sends), named(receives)})->ranks[0].wait_ns,
+              std::nullopt);
+}
+
 TEST(RankRunTimes, AreUnknownWhereTimesAreModelledOrOneRankIsThere) {
     RankTrace alone(0), predicted(0), other(1);
     for (RankTrace* rank : {&alone, &predicted, &other}) {
         rank->add(CollectiveKind::kAllReduce, 10, 50);
     }
     EXPECT_EQ(summarize_ranks(std::vector{named(alone)})->ranks[0].wait_ns, std::nullopt);
-    set_of_run<&profiler::Run::source>(predicted.trace(), Source::kPredicted);
+    set_of_run<&profiler::Run::time_basis>(predicted.trace(), TimeBasis::kModelled);
     const auto run = summarize_ranks(std::vector{named(predicted), named(other)});
     EXPECT_EQ(run->ranks[1].wait_ns, std::nullopt);
 }
 
-/// In a step of 100 ns:   compute 10-40 and 20-50, NCCL 30-70 and, hidden, 12-18.
+/// The step before ends at 5 on the GPU, this one at 90, long after the host marked its end:
+///
+///     compute 10-40 and 20-50, a copy 80-90, NCCL 30-70 and, hidden, 12-18
 class GpuTimes : public testing::Test {
 protected:
     GpuTimes() {
+        step([&] { add("gemm", 0, 5); });
+        step([&] {
+            add("gemm", 10, 40);
+            add("gelu", 20, 50);
+            add("ncclDevKernel_AllReduce_Sum_bf16_RING_LL", 30, 70);
+            add("ncclDevKernel_AllReduce_Sum_bf16_RING_LL", 12, 18);
+            add("adamw", 80, 90);
+        });
+        trace().memcpys.append({.start_ns = 70, .end_ns = 75});
+    }
+
+    template <typename Body>
+    void step(const Body& body) {
         builder_.begin_step();
-        add("gemm", 10, 40);
-        add("gelu", 20, 50);
-        add("ncclDevKernel_AllReduce_Sum_bf16_RING_LL", 30, 70);
-        add("ncclDevKernel_AllReduce_Sum_bf16_RING_LL", 12, 18);
-        add("after the step", 90, 500);
-        builder_.wait(100);
+        builder_.begin_phase(PhaseKind::kForward);
+        body();
+        builder_.end_phase();
         builder_.end_step();
     }
 
     void add(std::string_view name, int64_t start_ns, int64_t end_ns) {
-        builder_.trace().kernels.append(
-            {.name = builder_.text(name), .start_ns = start_ns, .end_ns = end_ns});
+        trace().kernels.append({.name = builder_.text(name),
+                                .op = builder_.op("op"),
+                                .start_ns = start_ns,
+                                .end_ns = end_ns});
     }
+
+    Trace& trace() { return builder_.trace(); }
 
     TraceBuilder builder_;
 };
 
-TEST_F(GpuTimes, AddUpToTheStep) {
-    set_of_run<&profiler::Run::source>(builder_.trace(), Source::kMeasuredCuda);
-    const auto time = gpu_time_of_last_step(builder_.trace());
+TEST_F(GpuTimes, AddUpToTheStepOnTheGpu) {
+    const auto time = gpu_time_of_last_step(trace());
     ASSERT_TRUE(time);
-    EXPECT_EQ(time->compute_ns, 40 + 10);  // the last kernel reaches beyond the step
+    EXPECT_EQ(time->step_ns, 85);
+    EXPECT_EQ(time->compute_ns, 40 + 5 + 10);
     EXPECT_EQ(time->communication_ns, 40 + 6);
     EXPECT_EQ(time->exposed_communication_ns, 20);
-    EXPECT_EQ(time->idle_ns, 10 + 20);
+    EXPECT_EQ(time->idle_ns, 5 + 5);
 }
 
-TEST_F(GpuTimes, OfPredictedStepsHaveNoCommunication) {
-    set_of_run<&profiler::Run::source>(builder_.trace(), Source::kPredicted);
-    const auto time = gpu_time_of_last_step(builder_.trace());
+TEST_F(GpuTimes, OfModelledStepsHaveNoCommunication) {
+    set_of_run<&profiler::Run::time_basis>(trace(), TimeBasis::kModelled);
+    const auto time = gpu_time_of_last_step(trace());
     ASSERT_TRUE(time);
     EXPECT_EQ(time->communication_ns, std::nullopt);
-    EXPECT_EQ(time->idle_ns, 50);
+    EXPECT_EQ(time->idle_ns, 85 - 55);
+}
+
+TEST_F(GpuTimes, LeaveOutWhatOtherDevicesDo) {
+    trace().devices.append({.name = builder_.text("cuda:0")});
+    const auto other = trace().devices.append({.name = builder_.text("cuda:1")});
+    const auto stream = trace().streams.append({.device = other});
+    trace().memcpys.append({.stream = stream, .start_ns = 50, .end_ns = 70});
+    EXPECT_EQ(gpu_time_of_last_step(trace())->compute_ns, 40 + 5 + 10);
 }
 
 TEST_F(GpuTimes, AreUnknownWithoutKernels) {

@@ -30,6 +30,7 @@ protected:
         TraceBuilder b;
         const int64_t ahead = rank == 2 ? 5 * kTick : 0;
         b.wait(ahead);
+        if (rank == 1) b.wait(10 * kTick);  // recorded later than the others
         b.begin_step();
         b.allocate({.bytes = rank == 2 ? 800 : 500, .category = Category::kParameter});
         const auto group = b.trace().communicators.append({.name = b.text("0"),
@@ -38,7 +39,9 @@ protected:
                                                            .ranks = b.text("[0, 1, 2]")});
         for (const auto kind : {CollectiveKind::kAllReduce, CollectiveKind::kBroadcast}) {
             const bool is_first = kind == CollectiveKind::kAllReduce;
+            const auto kernel = b.trace().kernels.append({});
             b.trace().collectives.append({.op = b.op("c10d::op"),
+                                          .kernel = kernel,
                                           .communicator = group,
                                           .kind = kind,
                                           .in_bytes = 64,
@@ -52,7 +55,6 @@ protected:
         const Id<profiler::Run> run(0);
         trace.runs.set<&profiler::Run::rank>(run, rank);
         trace.runs.set<&profiler::Run::world_size>(run, 3);
-        trace.runs.set<&profiler::Run::source>(run, Source::kMeasuredCuda);
         return trace;
     }
 
@@ -86,25 +88,25 @@ TEST_F(RanksViews, ShowTheDifferenceToTheMedianRank) {
     EXPECT_EQ(all.lanes[2].difference_bytes[20], 300);
     EXPECT_EQ(all.max_difference_bytes, 300);
     EXPECT_EQ(all.max_bytes, 800);
-    EXPECT_EQ(all.categories, std::vector{Category::kParameter});
+    EXPECT_EQ(all.lanes[2].difference_tone, Tone::kBad);
     EXPECT_EQ(all.headline,
-              "Rank 2 needs the most memory, 800 B: 1.60 times the median. In collectives of the "
-              "last step, rank 0 waits 2.00 µs for others, rank 2 not at all.");
+              "Rank 2 needs the most memory, 800 B: 1.60 times the median. In the last step "
+              "collectives of rank 0 wait 2.00 µs for the last rank, those of rank 2 not at all.");
 }
 
-/// Where one rank is not recorded yet, it is no part of the median.
+/// Rank 1 is recorded from tick 10 on: before, the median is that of the other two.
 TEST_F(RanksViews, LeaveOutWhatIsNotRecorded) {
-    const RanksView before = view(-10 * kTick, -2 * kTick, 8);
-    for (const RankLane& lane : before.lanes) {
-        for (const double bytes : lane.difference_bytes) EXPECT_EQ(bytes, 0);
-    }
+    const RanksView all = view(0, 40 * kTick, 40);
+    EXPECT_EQ(all.lanes[1].difference_bytes[5], 0);
+    EXPECT_EQ(all.lanes[0].difference_bytes[5], -150);
+    EXPECT_EQ(all.lanes[2].difference_bytes[5], 150);
 }
 
 TEST_F(RanksViews, JoinCollectivesOnOneClock) {
     const RanksView all = view(0, 40 * kTick, 400);
     EXPECT_EQ(all.kinds, (std::vector{CollectiveKind::kAllReduce, CollectiveKind::kBroadcast}));
-    ASSERT_EQ(all.joined.size(), 2U);
-    const JoinedSpan& reduce = all.joined[0];
+    ASSERT_EQ(all.lanes[0].collectives.size(), 2U);
+    const JoinedSpan reduce = read_collective(all, all.lanes[0].collectives[0]);
     EXPECT_EQ(reduce.title, "all_reduce  64 B");
     ASSERT_EQ(reduce.places.size(), 3U);
     for (const JoinedSpan::Place& place : reduce.places) EXPECT_EQ(place.end_ns, 20 * kTick);
@@ -113,25 +115,62 @@ TEST_F(RanksViews, JoinCollectivesOnOneClock) {
     EXPECT_EQ(reduce.rows[1], Row("group", "default_pg, 3 ranks"));
     EXPECT_EQ(reduce.rows[2], Row("comes last", "rank 2, 2.00 µs after rank 0"));
     EXPECT_EQ(reduce.rows[3], Row("rank 0", "10.0 µs"));
-    // The broadcast runs meanwhile, so it stands in another row.
-    ASSERT_EQ(all.lanes[0].collectives.size(), 2U);
+    // The broadcast runs meanwhile, so it stands in another row, in every window.
     EXPECT_EQ(all.lanes[0].num_rows, 2);
     EXPECT_EQ(all.lanes[0].collectives[1].row, 1);
+    EXPECT_EQ(view(25 * kTick, 40 * kTick, 400).lanes[0].num_rows, 2);
 }
 
-TEST_F(RanksViews, MergeWhatIsNarrowerThanAPixel) {
+/// Each in its row: the two run at the same time.
+TEST_F(RanksViews, AreDrawnAlsoWhereTheyAreNarrow) {
     const RanksView far = view(0, 4000.0 * kTick, 40);
     for (const RankLane& lane : far.lanes) {
-        ASSERT_EQ(lane.collectives.size(), 1U);
-        EXPECT_EQ(lane.collectives[0].count, 2);
+        ASSERT_EQ(lane.collectives.size(), 2U);
+        EXPECT_EQ(lane.collectives[0].count, 1);
     }
-    EXPECT_TRUE(far.joined.empty());
+}
+
+/// However many there are, a row holds no more spans than a few a pixel.
+TEST(CrowdedRanks, MergeWhatSharesPixels) {
+    TraceBuilder b;
+    b.begin_step();
+    for (int i = 0; i < 50'000; ++i) {
+        b.trace().collectives.append({.start_ns = i, .end_ns = i + (i % 3 == 0 ? 40'000 : 1)});
+    }
+    b.wait(100'000);
+    b.end_step();
+    const auto trace = std::make_shared<const Trace>(b.finish());
+    const MemoryCurve curve(*trace);
+    const auto run = std::make_shared<const RankRun>(
+        summarize_ranks(std::vector{NamedTrace{"a", trace}}).value());
+    const RanksView view = build_ranks_view({.run = run,
+                                             .ranks = {{.trace = trace.get(), .curve = &curve}},
+                                             .axis_rank = 0,
+                                             .start_ns = 0,
+                                             .end_ns = 100'000,
+                                             .width_px = 100});
+    EXPECT_LE(view.lanes[0].collectives.size(), 2U * 100 * kMostCollectiveRows);
+    int64_t count = 0;
+    for (const CollectiveSpan& span : view.lanes[0].collectives) count += span.count;
+    EXPECT_EQ(count, 50'000);
 }
 
 TEST_F(RanksViews, ShowOnlyCollectivesInTheWindow) {
     const RanksView late = view(30 * kTick, 40 * kTick, 100);
     for (const RankLane& lane : late.lanes) EXPECT_TRUE(lane.collectives.empty());
     EXPECT_TRUE(late.kinds.empty());
+}
+
+/// "All ranks" is said of the smallest and the largest, not of the largest and the median.
+TEST(RankHeadline, NamesTheLargestIfOneNeedsLess) {
+    RankRun run;
+    for (const int64_t bytes : {1000, 1000, 200}) {
+        run.ranks.push_back({.rank = bytes == 200 ? 2 : 0, .peak = {.allocated_bytes = bytes}});
+    }
+    run.median_bytes = 1000;
+    EXPECT_EQ(rank_headline(run), "Rank 0 needs the most memory, 1000 B: 1.00 times the median.");
+    run.ranks.pop_back();
+    EXPECT_EQ(rank_headline(run), "All ranks need 1000 B.");
 }
 
 TEST_F(RanksViews, HaveTablesOfPeaksAndTimes) {
