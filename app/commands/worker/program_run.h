@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include <cstdint>
+#include <filesystem>
 #include <optional>
 #include <string>
 #include <vector>
@@ -38,8 +39,9 @@ struct RankResult {
     int64_t rank = 0;
     int64_t recorded_steps = 0;
     bool is_complete = false;
-    std::string file;      // what was written; empty: nothing
-    std::string sentence;  // for people
+    std::string exception;  // that ended it in Python; empty: none
+    std::string file;       // what was written; empty: nothing
+    std::string sentence;   // for people
 };
 
 /// What became of the recording. The program itself went its own way.
@@ -55,6 +57,10 @@ struct ProgramResult {
     std::vector<std::string> applied_sentences;  // for people
     std::vector<RankResult> ranks;               // of a run into a folder, in their order
 };
+
+/// The folder of the Python package. This program lies in the folder `bin` of an installed one, and
+/// beside the package in a build.
+models::Result<std::filesystem::path> find_python_package();
 
 /// Any number of threads may call it at once.
 /// Errors: the recorder, the virtual GPU or the program cannot be started.

@@ -202,7 +202,7 @@ def _merge(context: torch.Tensor, batch_size: int) -> torch.Tensor:
 
 
 class Layer(nn.Module):
-    """An encoder layer (BERT: normalization after the residual) or decoder block (GPT-2: before)."""
+    """An encoder layer (BERT: post-LN) or a decoder block (GPT-2: pre-LN)."""
 
     def __init__(self, workload, switches: dict[str, str]):
         super().__init__()

@@ -23,7 +23,7 @@ def main() -> None:
     arguments.add_argument("workload")
     arguments.add_argument("--parallel", default="none")
     arguments.add_argument("--batch", type=int)
-    arguments.add_argument("--steps", type=int, default=2)
+    arguments.add_argument("--steps", type=int, default=3)
     options = arguments.parse_args()
     workload = json.loads(options.workload, object_hook=lambda one: types.SimpleNamespace(**one))
     workload.batch_size = options.batch or workload.batch_size
