@@ -12,7 +12,6 @@
 
 #include <nlohmann/json.hpp>
 
-#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <memory>
@@ -50,11 +49,6 @@ tl::expected<JobList, Failure> job_of_ranks(const WorkloadOptions& options) {
     return std::move(*list);
 }
 
-bool ran_out_of_memory(const ProgramResult& result) {
-    return std::any_of(result.ranks.begin(), result.ranks.end(),
-                       [](const RankResult& rank) { return rank.exception == "OutOfMemoryError"; });
-}
-
 /// What the program said, where it failed for a reason of its own.
 void print_log(const fs::path& log) {
     std::ifstream lines(log);
@@ -74,7 +68,7 @@ Outcome capture_ranks(const CaptureOptions& options, Output& output) {
     const std::string& folder = options.workload.output;
     const auto result = record_ranks(*run, {folder, options.workload.overwrites}, list->gpu);
     if (!result) return tl::unexpected(result.error());
-    if (ran_out_of_memory(*result)) return ExitCode::kOutOfMemory;
+    if (result->exception == "OutOfMemoryError") return ExitCode::kOutOfMemory;
     if (result->exit_code != 0) {
         print_log(run->log);
         return ExitCode::kFailed;

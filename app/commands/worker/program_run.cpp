@@ -300,9 +300,12 @@ ProgramResult describe_ranks(const ProgramRun& run, const std::map<int64_t, nloh
         result.ranks.push_back({.rank = rank,
                                 .recorded_steps = of_rank.recorded_steps,
                                 .is_complete = of_rank.is_complete,
-                                .exception = of_rank.exception,
                                 .file = of_rank.file,
                                 .sentence = of_rank.sentence});
+        if (result.exception.empty()) result.exception = of_rank.exception;
+        const bool is_first = result.ranks.size() == 1;
+        result.recorded_steps = is_first ? of_rank.recorded_steps
+                                         : std::min(result.recorded_steps, of_rank.recorded_steps);
     }
     if (result.ranks.empty()) {
         const auto found = status.find(kNoRank);

@@ -39,18 +39,17 @@ struct RankResult {
     int64_t rank = 0;
     int64_t recorded_steps = 0;
     bool is_complete = false;
-    std::string exception;  // that ended it in Python; empty: none
-    std::string file;       // what was written; empty: nothing
-    std::string sentence;   // for people
+    std::string file;      // what was written; empty: nothing
+    std::string sentence;  // for people
 };
 
 /// What became of the recording. The program itself went its own way.
 struct ProgramResult {
     int exit_code = 0;           // the program's own; 128 + the number of a signal that ended it
     int64_t resident_bytes = 0;  // the most memory that one of its processes held
-    int64_t recorded_steps = 0;
+    int64_t recorded_steps = 0;  // of ranks: by each
     bool is_complete = false;
-    std::string exception;   // that ended the program in Python: "ValueError"; empty: none
+    std::string exception;   // that ended the program, or its first rank that failed: "ValueError"
     std::string file;        // what was written: the trace, or its .partial; empty: nothing
     std::string sentence;    // for people
     nlohmann::json applied;  // per model that the recipe was put into; null: no recipe
