@@ -1,16 +1,107 @@
 #include "app/commands/command.h"
+#include "app/commands/console/terminal.h"
+#include "app/commands/console/trace_files.h"
 #include "app/commands/options/help.h"
 #include "app/commands/options/workload_options.h"
+#include "app/commands/record_ranks.h"
+#include "app/commands/reports/rank_report.h"
+#include "app/commands/worker/built_in_program.h"
 #include "app/commands/worker/job_report.h"
+#include "app/commands/worker/predicted_capture.h"
+#include "app/commands/worker/temporary_folder.h"
 
+#include <nlohmann/json.hpp>
+
+#include <filesystem>
+#include <fstream>
 #include <memory>
+#include <string>
 
 namespace app {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct CaptureOptions {
+    WorkloadOptions workload;
+    std::string parallel;
+    int64_t world_size = 0;
+};
+
+/// The one recipe that runs on many ranks, checked as a capture on one GPU is.
+tl::expected<JobList, Failure> job_of_ranks(const WorkloadOptions& options) {
+    auto list = make_jobs(options);
+    if (!list) return wrong_usage(list.error());
+    if (list->gpu.empty()) {
+        return wrong_usage(
+            {"--parallel runs ranks on virtual GPUs: add --device predict:GPU, such as "
+             "predict:a100-80gb."});
+    }
+    if (list->is_all || list->jobs.size() > 1) {
+        return wrong_usage({"--parallel writes the ranks of one recipe: name one with --recipe."});
+    }
+    if (!names_folder(options.output)) {
+        return wrong_usage(
+            {fmt::format("--parallel writes a trace of each rank: give -o a folder in place of {}.",
+                         options.output)});
+    }
+    if (auto ok = check_predicted(*list, options.setup); !ok) return tl::unexpected(ok.error());
+    return std::move(*list);
+}
+
+/// What the program said, where it failed for a reason of its own.
+void print_log(const fs::path& log) {
+    std::ifstream lines(log);
+    for (std::string line; std::getline(lines, line);) print_error(line);
+}
+
+Outcome capture_ranks(const CaptureOptions& options, Output& output) {
+    const auto parallel = models::parse_parallel(options.parallel);
+    if (!parallel) return wrong_usage(parallel.error());
+    const auto list = job_of_ranks(options.workload);
+    if (!list) return tl::unexpected(list.error());
+    auto run = built_in_program(list->jobs.front().workload, *parallel, options.world_size);
+    if (!run) return wrong_usage(run.error());
+    const TemporaryFolder temporary;
+    if (!temporary.exists()) return failed({kNoTemporaryFolder});
+    run->log = (temporary / "log").string();
+    const std::string& folder = options.workload.output;
+    const auto result = record_ranks(*run, {folder, options.workload.overwrites}, list->gpu);
+    if (!result) return tl::unexpected(result.error());
+    if (result->exception == "OutOfMemoryError") return ExitCode::kOutOfMemory;
+    if (result->exit_code != 0) {
+        print_log(run->log);
+        return ExitCode::kFailed;
+    }
+    const auto traces = open_traces({folder});
+    if (!traces) return failed(traces.error());
+    const auto ranks = profiler::summarize_ranks(*traces);
+    if (!ranks) return failed(ranks.error());
+    if (output.json()) {
+        output.document(ranks_json(*ranks));
+    } else {
+        print_ranks(output, *ranks);
+    }
+    return ExitCode::kOk;
+}
+
+}  // namespace
 
 void add_capture_command(CommandLine& line) {
     Command& command = line.add_command("capture", "Train a few steps and record every allocation");
-    auto options = std::make_shared<WorkloadOptions>();
-    add_capture_options(command, *options);
+    auto options = std::make_shared<CaptureOptions>();
+    add_capture_options(command, options->workload);
+    command.add({"--parallel",
+                 fmt::format("with predict:GPU: spread the step over many GPUs by {}",
+                             models::kStrategyList),
+                 "NAME", "Many GPUs"},
+                &options->parallel);
+    command.add({.names = "--world-size",
+                 .help = "how many GPUs; representative ranks run",
+                 .value_name = "N",
+                 .group = "Many GPUs",
+                 .needs = "--parallel"},
+                &options->world_size);
     command.footer(
         list_recipes() +
         "\n"
@@ -22,12 +113,16 @@ void add_capture_command(CommandLine& line) {
         "  temposcope capture --model gpt2 --head lm --batch 2 --seq 256 --precision bf16 -o "
         "gpt2.tscope\n"
         "  temposcope capture --model bert-base --recipe gelu=in_place,masks=bit --steps 1 -o "
-        "one.tscope\n");
+        "one.tscope\n"
+        "  temposcope capture --model gpt2-xl --head lm --seq 1024 --recipe flash \\\n"
+        "      --precision amp-bf16 --device predict:a100-80gb --parallel fsdp2 --world-size 8 -o "
+        "ranks\n");
     command.on_run([&command, options](Output& output) -> Outcome {
-        if (const auto ok = check_prediction_options(command, *options); !ok) {
+        if (const auto ok = check_prediction_options(command, options->workload); !ok) {
             return wrong_usage(ok.error());
         }
-        return run_and_report(*options, MeasureKind::kCapture, output);
+        if (!options->parallel.empty()) return capture_ranks(*options, output);
+        return run_and_report(options->workload, MeasureKind::kCapture, output);
     });
 }
 

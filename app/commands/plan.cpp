@@ -4,6 +4,7 @@
 #include "app/commands/console/progress.h"
 #include "app/commands/console/trace_files.h"
 #include "app/commands/options/help.h"
+#include "app/commands/plan_fits.h"
 #include "app/commands/plan_request.h"
 #include "app/commands/reports/auto_plan_report.h"
 #include "app/commands/reports/plan_report.h"
@@ -301,10 +302,16 @@ void add_plan_command(CommandLine& line) {
         "  temposcope plan --auto --model bert-large --head squad --seq 384 --gpu v100-16gb\n"
         "  temposcope plan --model gpt2 --head lm --recipe tempo --gpu all --batch 8 \\\n"
         "      -o plan.csv\n"
+        "  temposcope plan --model bert-large --head mlm --gpu rtx4090,a100-80gb \\\n"
+        "      --parallel none,ddp,fsdp2 --world-size 1,8 -o fits.csv --chart fits.svg\n"
         "  temposcope plan --trace batch8.tscope --trace batch16.tscope --gpu a100-40gb,t4\n");
     command.on_run([options, &command](Output& output) {
         if (!options->program_traces.empty()) {
             return run_program_plan(command, *options, output);
+        }
+        if (!options->parallel.empty()) {
+            const auto ok = check_fits_options(command);
+            return ok ? run_fits(*options, output) : Outcome(wrong_usage(ok.error()));
         }
         options->names_recipes =
             command.is_given("--recipe") && options->workload.recipes != kAllRecipes;

@@ -3,6 +3,7 @@
 #include "app/commands/options/help.h"
 #include "app/commands/options/list_option.h"
 #include "app/commands/options/number_option.h"
+#include "models/config/parallel.h"
 #include "models/config/validity.h"
 #include "profiler/trace/units.h"
 
@@ -163,6 +164,22 @@ void add_limit_options(Command& command, PlanOptions& options) {
     command.add({"--budget", "memory to use of each GPU, such as 14GiB", "SIZE"}, &options.budget);
     command.add({"--gpus", "data-parallel GPUs", "N"}, &options.num_gpus);
     command.add({"--zero", "ZeRO stage, 0 to 3", "N"}, &options.zero_stage);
+    command.add({"--parallel",
+                 fmt::format("in place of closed terms, run the largest batches by torch's own "
+                             "code: strategies with commas between, {}",
+                             models::kStrategyList),
+                 "LIST"},
+                &options.parallel);
+    command.add({.names = "--world-size",
+                 .help = "with --parallel: numbers of GPUs, as 1,8",
+                 .value_name = "LIST",
+                 .needs = "--parallel"},
+                &options.world_sizes);
+    command.add({.names = "--chart",
+                 .help = "with --parallel: a file that ends in .svg, .pdf, .png or .html",
+                 .value_name = "FILE",
+                 .needs = "--parallel"},
+                &options.chart);
     command.add({"--link", "bandwidth between the GPUs per second, such as 44GB", "SIZE"},
                 &options.link);
     command.add(

@@ -29,6 +29,9 @@ struct PlanOptions {
     std::string alloc_conf;
     std::string traces;
     std::vector<std::string> program_traces;  // of a program of the user's, in place of a model
+    std::string parallel;     // strategies, with commas between; empty: closed terms alone
+    std::string world_sizes;  // numbers of GPUs for them
+    std::string chart;        // of what fits
     std::string output;
     bool is_auto = false;
     bool lists_ops = false;

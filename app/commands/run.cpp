@@ -1,18 +1,17 @@
 #include "app/commands/command.h"
 #include "app/commands/console/terminal.h"
 #include "app/commands/options/list_option.h"
+#include "app/commands/record_ranks.h"
 #include "app/commands/run_max.h"
 #include "app/commands/worker/program_run.h"
-#include "app/prediction/program_target.h"
+#include "models/config/parallel.h"
 #include "models/config/recipe.h"
-#include "profiler/formats/trace_formats.h"
 
 #include <nlohmann/json.hpp>
 
 #include <charconv>
 #include <filesystem>
 #include <memory>
-#include <optional>
 #include <system_error>
 
 namespace app {
@@ -20,8 +19,6 @@ namespace {
 
 namespace fs = std::filesystem;
 using models::Result;
-
-constexpr int64_t kMostRanks = 65536;
 
 struct RunOptions {
     ProgramRun run;
@@ -61,31 +58,6 @@ Result<void> check_file(const std::string& file, std::string_view endings, bool 
                         endings.substr(0, endings.size() - 1));
 }
 
-/// Whether an output is a folder for the traces of ranks: it is one, or could be one by its name.
-bool names_folder(const std::string& output) {
-    std::error_code error;
-    return !output.empty() && (fs::is_directory(output, error) || output.ends_with('/') ||
-                               !fs::path(output).has_extension());
-}
-
-/// Makes the folder for the traces of a run's ranks.
-Result<void> make_folder(const std::string& folder, bool overwrites) {
-    std::error_code error;
-    fs::create_directory(folder, error);
-    if (!fs::is_directory(folder, error)) {
-        return models::fail("{} is no folder, and none can be made there: give another name.",
-                            folder);
-    }
-    const auto traces = profiler::traces_in(folder);
-    if (!traces) return tl::unexpected(traces.error());
-    if (traces->empty()) return {};
-    if (!overwrites) {
-        return models::fail("{} has traces already: give another folder, or --overwrite.", folder);
-    }
-    for (const fs::path& trace : *traces) fs::remove(trace, error);
-    return {};
-}
-
 /// Empty: representative ranks.
 Result<std::vector<int64_t>> parse_ranks(const std::string& text, int64_t world_size) {
     std::vector<int64_t> ranks;
@@ -116,8 +88,9 @@ Result<void> check_world(RunOptions& options) {
         if (options.ranks.empty()) return {};
         return models::fail("--ranks chooses ranks of a virtual run: give its --world-size, too.");
     }
-    if (run.world_size < 2 || run.world_size > kMostRanks) {
-        return models::fail("--world-size is {}: give 2 to {}.", run.world_size, kMostRanks);
+    if (run.world_size < 2 || run.world_size > models::kMostRanks) {
+        return models::fail("--world-size is {}: give 2 to {}.", run.world_size,
+                            models::kMostRanks);
     }
     auto ranks = parse_ranks(options.ranks, run.world_size);
     if (!ranks) return tl::unexpected(ranks.error());
@@ -177,66 +150,22 @@ nlohmann::json document_of_ranks(const ProgramResult& result) {
         {"rows", std::move(rows)}, {"exit_code", result.exit_code}, {"sentence", result.sentence}};
 }
 
-Result<std::optional<ProgramTarget>> target_of(const std::string& gpu) {
-    if (gpu.empty()) return std::optional<ProgramTarget>();
-    auto target = ProgramTarget::find(gpu);
-    if (!target) return tl::unexpected(target.error());
-    return std::optional(std::move(*target));
-}
-
-struct Recorded {
-    ProgramResult result;
-    std::optional<ProgramTarget> target;  // none: the devices of this machine
-};
-
-/// Runs the program on the virtual GPU `gpu`; if that is empty, on the devices of this machine.
-Result<Recorded> run_on(const std::string& gpu, ProgramRun& run, const Output& output) {
-    run.output_is_ours = output.json();
-    auto target = target_of(gpu);
-    if (!target) return tl::unexpected(target.error());
-    if (*target) run.card = (*target)->card();
-    auto result = run_program(run);
-    if (!result) return tl::unexpected(result.error());
-    return Recorded{std::move(*result), std::move(*target)};
-}
-
-/// Gives the steps of a trace their modelled times. The sentence says if that failed.
-void add_times(const ProgramTarget& target, const std::string& file, std::string& sentence) {
-    const auto ok = target.model_times(file);
-    if (!ok) sentence += " It has no times: " + ok.error().message;
-}
-
-/// A trace of each rank, into a folder.
-Outcome record_ranks(RunOptions& options, const std::string& gpu, Output& output) {
-    ProgramRun& run = options.run;
-    if (options.output.empty()) options.output = name_of_program(run.words) + ".ranks";
-    if (const auto ok = make_folder(options.output, options.overwrites); !ok) {
-        return wrong_usage(ok.error());
-    }
-    run.folder = fs::absolute(options.output).string();
-    auto recorded = run_on(gpu, run, output);
-    if (!recorded) return failed(recorded.error());
-    auto& [result, target] = *recorded;
-    for (RankResult& rank : result.ranks) {
-        if (target && rank.file.ends_with(".tscope")) add_times(*target, rank.file, rank.sentence);
-        if (!rank.is_complete) print_error(fmt::format("rank {}: {}", rank.rank, rank.sentence));
-    }
-    print_error(result.sentence);
-    if (output.json()) output.document(document_of_ranks(result));
-    return static_cast<ExitCode>(result.exit_code);
-}
-
 Outcome record(RunOptions& options, const std::string& gpu, Output& output) {
     ProgramRun& run = options.run;
+    run.output_is_ours = output.json();
     if (run.world_size > 0 || names_folder(options.output)) {
-        return record_ranks(options, gpu, output);
+        if (options.output.empty()) options.output = name_of_program(run.words) + ".ranks";
+        const auto result = record_ranks(run, {options.output, options.overwrites}, gpu);
+        if (!result) return tl::unexpected(result.error());
+        if (output.json()) output.document(document_of_ranks(*result));
+        return static_cast<ExitCode>(result->exit_code);
     }
     if (options.output.empty()) options.output = name_of_program(run.words) + ".tscope";
     if (const auto ok = check_file(options.output, ".tscope ", options.overwrites); !ok) {
         return wrong_usage(ok.error());
     }
     run.file = fs::absolute(options.output).string();
-    auto recorded = run_on(gpu, run, output);
+    auto recorded = run_on(gpu, run);
     if (!recorded) return failed(recorded.error());
     auto& [result, target] = *recorded;
     if (target && result.file == run.file) add_times(*target, run.file, result.sentence);

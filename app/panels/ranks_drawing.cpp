@@ -24,8 +24,8 @@ float most_memory_height() { return px(220); }
 float row_height() { return px(9); }
 float lane_gap() { return px(7); }
 
-/// Kinds of one shape share a colour (from or to one rank, between two): names tell them apart. None
-/// is that of parameters or activations, which stand above.
+/// Kinds of one shape share a colour (from or to one rank, between two): names tell them apart.
+/// None is that of parameters or activations, which stand above.
 ImU32 color_of(CollectiveKind kind) {
     switch (kind) {
         case CollectiveKind::kAllReduce:

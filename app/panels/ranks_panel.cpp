@@ -120,7 +120,7 @@ void setup_axes(Frame& frame, float width) {
     ImPlot::SetupFinish();
 }
 
-/// A click sets the moment of all panels, Shift + drag selects a range, and a vertical drag scrolls.
+/// A click sets the moment of all panels, Shift + drag a range, and a vertical drag scrolls.
 void handle_mouse(Frame& frame) {
     const bool was_dragging = frame.state.range.anchor_ns.has_value();
     drag_range(frame.state.range, frame.events);

@@ -34,4 +34,5 @@ torch = folder_of("torch")
 check_torch()
 program = folder_of("temposcope") / "bin" / "temposcope"
 os.environ["TEMPOSCOPE_TORCH_FOLDER"] = str(torch)  # it need not lie beside the package
+os.environ.setdefault("TEMPOSCOPE_PYTHON", sys.executable)  # runs built-in models on many GPUs
 os.execv(program, [str(program), *sys.argv[1:]])

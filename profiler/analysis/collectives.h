@@ -19,8 +19,8 @@ struct CollectiveTotal {
     int64_t time_ns = 0;     // the sum of all, also of those side by side; not modelled: then 0
 };
 
-/// Of each collective, whether it is one of the last recorded step (of the trace, if it has no steps
-/// or phases), and of the rank that figures are of.
+/// Of each collective, whether it is one of the last recorded step (of the trace, if it has no
+/// steps or phases), and of the rank that figures are of.
 std::vector<bool> are_in_last_step(const Trace& trace);
 
 /// The largest first, of the last recorded step; of the whole trace if it has no steps or phases.

@@ -49,9 +49,10 @@ std::string_view name_of(RankClocks::Basis basis);
 RankClocks compare_clocks(std::span<const Trace* const> traces,
                           std::span<const JoinedCollective> joined);
 
-/// For each trace, how long collectives of its last step wait for the rank that comes last: the time
-/// that [own start, latest start] of any of them covers. Of those that wait for all of their ranks
-/// and that two or more traces hold; none: there is no such collective, or times are not measured.
+/// For each trace, how long collectives of its last step wait for the rank that comes last: the
+/// time that [own start, latest start] of any of them covers. Of those that wait for all of their
+/// ranks and that two or more traces hold. None: there is no such collective, or times are not
+/// measured.
 std::vector<std::optional<int64_t>> waits_in_last_step(std::span<const Trace* const> traces,
                                                        std::span<const JoinedCollective> joined,
                                                        const RankClocks& clocks);

@@ -11,16 +11,6 @@
 namespace profiler {
 namespace {
 
-/// The largest reading of a counter; 0 without one.
-int64_t largest_reading(const Trace& trace, std::string_view counter) {
-    double largest = 0;
-    for (std::size_t i = 0; i < trace.counters.size(); ++i) {
-        const Counter reading = trace.counters[Id<Counter>(static_cast<int32_t>(i))];
-        if (trace.text(reading.name) == counter) largest = std::max(largest, reading.value);
-    }
-    return static_cast<int64_t>(largest);
-}
-
 /// In the last step. Traces of version 1 have no other sign of collectives.
 int64_t count_kernels_of_nccl(const Trace& trace) {
     const int64_t start_ns = trace.steps.empty() ? 0 : trace.steps.column<&Step::start_ns>().back();
@@ -45,7 +35,7 @@ RankSummary summarize(const NamedTrace& named) {
         .device = device.valid() ? std::string(trace.text(trace.devices.get<&Device::name>(device)))
                                  : std::string(),
         .peak = named.report ? named.report->peak : find_peak(trace),
-        .nccl_bytes = largest_reading(trace, "nccl_bytes"),
+        .nccl_bytes = nccl_bytes_of(trace),
         .num_steps = static_cast<int64_t>(trace.steps.size()),
         .gpu_time = gpu_time_of_last_step(trace),
         .is_complete = run.state == RunState::kComplete};
@@ -64,6 +54,15 @@ RankSummary summarize(const NamedTrace& named) {
 }
 
 }  // namespace
+
+int64_t nccl_bytes_of(const Trace& trace) {
+    double largest = 0;
+    for (std::size_t i = 0; i < trace.counters.size(); ++i) {
+        const Counter reading = trace.counters[Id<Counter>(static_cast<int32_t>(i))];
+        if (trace.text(reading.name) == "nccl_bytes") largest = std::max(largest, reading.value);
+    }
+    return static_cast<int64_t>(largest);
+}
 
 const RankSummary& RankRun::largest() const {
     return *std::max_element(ranks.begin(), ranks.end(),

@@ -43,6 +43,9 @@ struct RankRun {
     double imbalance() const;
 };
 
+/// The most that NCCL took beside the allocator; 0: nothing, or the trace does not say.
+int64_t nccl_bytes_of(const Trace& trace);
+
 /// Errors: no trace; a rank twice, or ranks of runs of several sizes.
 models::Result<RankRun> summarize_ranks(std::span<const NamedTrace> traces);
 

@@ -1,5 +1,5 @@
-// The Ranks panel in the real window, with a run of four ranks: rank 3 needs more memory, and rank 2
-// comes late to every all_reduce.
+// The Ranks panel in the real window, with a run of four ranks: rank 3 needs more memory, and rank
+// 2 comes late to every all_reduce.
 #include "app/panels/ranks_drawing.h"
 #include "profiler/trace/trace_file.h"
 #include "tests/gui/test_window.h"

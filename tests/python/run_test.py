@@ -485,7 +485,7 @@ class LargestBatch(Run):
         self.assertEqual((ran.returncode, ran.stdout), (1, ""))
         self.assert_one_sentence(ran, "No argument of the program holds {N}")
         ran = self.search(PYTHON, "train.py", "{N}", options=["--values", "LAYERS=2"])
-        self.assertEqual((ran.returncode, ran.stdout), (1, ""))
+        self.assertEqual((ran.returncode, ran.stdout), (2, ""))
         self.assert_one_sentence(ran, "No argument of the program holds {LAYERS}")
 
 

@@ -112,6 +112,20 @@ models::Result<std::vector<std::string>> write_bench_charts(
     return written;
 }
 
+models::Result<void> check_chart_file(const std::string& path) {
+    const auto format = chart_format_of(path);
+    if (!format) return tl::unexpected(format.error());
+    return {};
+}
+
+models::Result<void> write_bar_chart(const BarChart& chart, const std::string& path) {
+    const auto format = chart_format_of(path);
+    if (!format) return tl::unexpected(format.error());
+    const auto bytes = render_bar_chart(chart, light_theme(), {.format = *format});
+    if (!bytes) return tl::unexpected(bytes.error());
+    return write_file(path, *bytes);
+}
+
 models::Result<void> write_timeline(const std::vector<NamedTrace>& traces,
                                     const std::string& format, const std::string& path) {
     const auto parsed = parse_chart_format(format);

@@ -41,6 +41,10 @@ models::Result<std::vector<std::string>> write_bench_charts(
     const std::vector<profiler::BenchRow>& rows, const std::string& folder,
     const std::vector<std::string>& formats);
 
+/// Errors: the ending of the file is no format of charts.
+models::Result<void> check_chart_file(const std::string& path);
+models::Result<void> write_bar_chart(const profiler::BarChart& chart, const std::string& path);
+
 /// Memory over time of one trace, or of two above each other on aligned phases.
 models::Result<void> write_timeline(const std::vector<profiler::NamedTrace>& traces,
                                     const std::string& format, const std::string& path);

@@ -2,6 +2,7 @@
 
 #include "app/commands/worker/temporary_folder.h"
 #include "app/prediction/program_target.h"
+#include "profiler/analysis/rank_run.h"
 #include "profiler/planner/step/batch_interpolation.h"
 #include "profiler/planner/step/capacity_search.h"
 #include "profiler/trace/available_memory.h"
@@ -26,14 +27,6 @@ using namespace profiler;
 
 /// The batches of the line. Of a batch of 1 some kernels are others than of all larger ones.
 constexpr std::array<int64_t, 2> kLineBatches{2, 4};
-
-void replace_all(std::string& word, const std::string& name, const std::string& value) {
-    const std::string placeholder = "{" + name + "}";
-    for (std::size_t at = word.find(placeholder); at != std::string::npos;
-         at = word.find(placeholder, at + value.size())) {
-        word.replace(at, placeholder.size(), value);
-    }
-}
 
 std::string last_line(const std::filesystem::path& file) {
     std::ifstream lines(file);
@@ -110,9 +103,22 @@ void read_peak(const Trace& trace, BatchTry& one) {
 /// A run with its files, and the trace that it left.
 struct Attempt {
     BatchTry outcome;
-    std::optional<Trace> trace;
+    std::optional<Trace> trace;  // of the rank with the largest peak
     int64_t resident_bytes = 0;
 };
+
+/// Reads what a rank left. A failed request of any rank is one of the run.
+Result<void> add_trace(const std::string& file, Attempt& made) {
+    if (file.empty()) return {};
+    auto trace = read_trace(file);
+    if (!trace) return tl::unexpected(trace.error());
+    BatchTry& outcome = made.outcome;
+    if (outcome.requested_bytes < 0) read_failed_request(*trace, outcome);
+    if (made.trace && find_peak(*trace).allocated_bytes <= outcome.peak_allocated_bytes) return {};
+    read_peak(*trace, outcome);
+    made.trace = std::move(*trace);
+    return {};
+}
 
 std::string reason(const ProgramResult& result, const std::filesystem::path& log) {
     const std::string line = last_line(log);
@@ -122,22 +128,25 @@ std::string reason(const ProgramResult& result, const std::filesystem::path& log
 Result<Attempt> attempt(ProgramRun run, int64_t batch_size) {
     const TemporaryFolder folder;
     if (!folder.exists()) return fail(kNoTemporaryFolder);
-    run.file = (folder / "try.tscope").string();
+    if (run.world_size > 0) {
+        run.folder = (folder / "ranks").string();
+        std::filesystem::create_directory(run.folder);
+    } else {
+        run.file = (folder / "try.tscope").string();
+    }
     run.log = (folder / "log").string();
     run.steps = 2;
     run.skip = 0;
     run.stops = true;
     const auto result = run_program(run);
     if (!result) return tl::unexpected(result.error());
+    std::vector<std::string> files{result->file};
+    for (const RankResult& rank : result->ranks) files.push_back(rank.file);
     Attempt made{.outcome = {.batch_size = batch_size},
                  .trace = {},
-                 .resident_bytes = result->resident_bytes};
-    if (!result->file.empty()) {
-        auto trace = read_trace(result->file);
-        if (!trace) return tl::unexpected(trace.error());
-        read_peak(*trace, made.outcome);
-        read_failed_request(*trace, made.outcome);
-        made.trace = std::move(*trace);
+                 .resident_bytes = result->resident_bytes * static_cast<int64_t>(files.size())};
+    for (const std::string& file : files) {
+        if (const auto ok = add_trace(file, made); !ok) return tl::unexpected(ok.error());
     }
     // A program may catch its own failure, and go on or end as it likes.
     const bool ran_out =
@@ -186,7 +195,7 @@ struct Bracket {
     int64_t below() const { return found.largest ? found.largest->batch_size : 0; }
     int64_t above() const { return found.first_above ? found.first_above->batch_size : 0; }
     bool is_closed() const {
-        return found.first_above ? above() - below() <= 1 : below() >= kMostBatch;
+        return found.first_above ? above() - below() <= 1 : below() >= found.of.most_batch;
     }
 
     void add(BatchTry one) {
@@ -201,21 +210,47 @@ struct Bracket {
     /// middle.
     int64_t next() {
         if (!found.first_above)
-            return std::min(below() + std::exchange(stride, 2 * stride), kMostBatch);
+            return std::min(below() + std::exchange(stride, 2 * stride), found.of.most_batch);
         const int64_t down = above() - std::exchange(stride, 2 * stride);
         return !found.largest && down > 0 ? down : below() + (above() - below()) / 2;
     }
 };
 
-using Values = std::vector<std::pair<std::string, std::string>>;
+/// What a batch takes on a GPU without end.
+struct Line {
+    const Bracket* bracket = nullptr;         // whose run it is
+    std::vector<int64_t> peaks;               // of kLineBatches
+    std::optional<BatchInterpolation> bytes;  // of each request; none: the batches differ
+    int64_t nccl_bytes = 0;                   // beside them
+    int64_t resident_bytes = 0;               // what a run takes of this machine
+
+    bool is_of(const ProgramRun& other) const {
+        const ProgramRun& run = bracket->found.of.run;
+        return run.words == other.words && run.world_size == other.world_size;
+    }
+
+    /// The batch that should just fit, by the allocator's simulator or else by the peaks alone;
+    /// 0: the line does not say.
+    int64_t largest_in(int64_t capacity_bytes) {
+        capacity_bytes -= nccl_bytes;
+        if (bytes) {
+            const auto batch = find_max_batch(*bytes, {}, capacity_bytes);
+            if (batch) return std::max<int64_t>(*batch, 1);
+        }
+        if (peaks.size() < kLineBatches.size()) return 0;
+        const auto [small, large] = kLineBatches;
+        const int64_t bytes_of_one = (peaks[1] - peaks[0]) / (large - small);
+        if (bytes_of_one <= 0) return 0;
+        return std::max<int64_t>(large + (capacity_bytes - peaks[1]) / bytes_of_one, 1);
+    }
+};
 
 class Search {
 public:
-    Search(const ProgramRun& run, const std::string& placeholder, const BatchTried& tried)
-        : run_(run), placeholder_(placeholder), tried_(tried) {}
+    Search(const std::string& placeholder, const BatchTried& tried)
+        : placeholder_(placeholder), tried_(tried) {}
 
     Result<std::vector<LargestBatch>> run(const std::vector<ProgramCase>& cases) {
-        if (const auto ok = check_placeholders(cases); !ok) return tl::unexpected(ok.error());
         for (const ProgramCase& one : cases) {
             auto target = ProgramTarget::find(one.gpu);
             if (!target) return tl::unexpected(target.error());
@@ -235,27 +270,13 @@ public:
     }
 
 private:
-    Result<void> check_placeholders(const std::vector<ProgramCase>& cases) const {
-        std::vector<std::string> names{placeholder_};
-        for (const auto& [name, value] : cases.front().values) names.push_back(name);
-        for (const std::string& name : names) {
-            const bool is_used =
-                std::any_of(run_.words.begin(), run_.words.end(), [&](const std::string& word) {
-                    return word.find("{" + name + "}") != std::string::npos;
-                });
-            if (is_used) continue;
-            return fail("No argument of the program holds {{{}}}: write it where {} goes.", name,
-                        name == placeholder_ ? "the batch size" : "its value");
-        }
-        return {};
-    }
-
     Result<Attempt> run_case(const ProgramCase& of, const VirtualCard& card, int64_t batch_size) {
-        ProgramRun run = run_;
+        ProgramRun run = of.run;
         run.card = card;
-        for (std::string& word : run.words) {
-            replace_all(word, placeholder_, std::to_string(batch_size));
-            for (const auto& [name, value] : of.values) replace_all(word, name, value);
+        if (!fill_in(run.words, placeholder_, std::to_string(batch_size))) {
+            return fail(
+                "No argument of the program holds {{{}}}: write it where the batch size goes.",
+                placeholder_);
         }
         auto made = attempt(std::move(run), batch_size);
         if (made) return made;
@@ -283,41 +304,48 @@ private:
         num_at_once_ = std::clamp<std::size_t>(static_cast<std::size_t>(fit), 1, num_at_once_);
     }
 
-    /// For all cases of the same values, from one line.
+    /// For all cases of the same run, from one line. The first line says what memory a run takes.
     Result<void> guess() {
-        std::vector<std::pair<Values, std::optional<BatchInterpolation>>> lines;
+        std::vector<Line> lines;
+        const auto line_of = [&](const Bracket& bracket) {
+            return std::find_if(lines.begin(), lines.end(),
+                                [&](const Line& line) { return line.is_of(bracket.found.of.run); });
+        };
+        for (const Bracket& bracket : brackets_) {
+            if (line_of(bracket) == lines.end()) lines.push_back({.bracket = &bracket});
+        }
+        if (const auto ok = record(lines.front()); !ok) return ok;
+        limit_by_memory(lines.front().resident_bytes);
+        const auto ok = for_each_at_once(lines.size() - 1, num_at_once_,
+                                         [&](std::size_t i) { return record(lines[i + 1]); });
+        if (!ok) return ok;
         for (Bracket& bracket : brackets_) {
-            const Values& values = bracket.found.of.values;
-            auto line = std::find_if(lines.begin(), lines.end(),
-                                     [&](const auto& one) { return one.first == values; });
-            if (line == lines.end()) {
-                auto recorded = record_line(bracket);
-                if (!recorded) return tl::unexpected(recorded.error());
-                line = lines.emplace(lines.end(), values, std::move(*recorded));
-            }
-            if (!line->second) continue;
-            const auto batch = find_max_batch(*line->second, {}, bracket.target.capacity_bytes());
-            if (batch) bracket.guess = std::clamp<int64_t>(*batch, 1, kMostBatch - 1);
+            Line& line = *line_of(bracket);
+            bracket.guess = std::min(line.largest_in(bracket.target.capacity_bytes()),
+                                     bracket.found.of.most_batch);
         }
         return {};
     }
 
-    /// None: the batches give no line.
-    Result<std::optional<BatchInterpolation>> record_line(const Bracket& bracket) {
+    Result<void> record(Line& line) {
+        const Bracket& bracket = *line.bracket;
         std::vector<StepWork> steps;
         for (const int64_t batch_size : kLineBatches) {
             auto made = run_case(bracket.found.of, bracket.target.endless_card(), batch_size);
             if (!made) return tl::unexpected(made.error());
-            limit_by_memory(made->resident_bytes);
-            if (!made->trace) return std::nullopt;
+            line.resident_bytes = made->resident_bytes;
+            if (!made->trace) return {};
+            line.peaks.push_back(made->outcome.peak_reserved_bytes);
+            line.nccl_bytes = nccl_bytes_of(*made->trace);
             auto step = step_work_of(*made->trace);
-            if (!step) return std::nullopt;
+            if (!step) continue;
             step->batch_size = batch_size;
             steps.push_back(std::move(*step));
         }
-        auto line = BatchInterpolation::of_steps(std::move(steps));
-        if (!line) return std::nullopt;
-        return std::move(*line);
+        if (auto bytes = BatchInterpolation::of_steps(std::move(steps))) {
+            line.bytes = std::move(*bytes);
+        }
+        return {};
     }
 
     /// The guess of each case and the batch above it, as many at a time as fit.
@@ -327,14 +355,13 @@ private:
             const int64_t guess = brackets_[i].guess;
             if (guess == 0) continue;
             tries.emplace_back(i, guess);
-            tries.emplace_back(i, guess + 1);
+            if (guess < brackets_[i].found.of.most_batch) tries.emplace_back(i, guess + 1);
         }
         return for_each_at_once(tries.size(), num_at_once_, [&](std::size_t i) {
             return add_try(tries[i].first, tries[i].second);
         });
     }
 
-    const ProgramRun& run_;
     const std::string placeholder_;
     const BatchTried& tried_;
     std::vector<Bracket> brackets_;
@@ -344,11 +371,23 @@ private:
 
 }  // namespace
 
-Result<std::vector<LargestBatch>> find_largest_batches(const ProgramRun& run,
-                                                       const std::string& placeholder,
+bool fill_in(std::vector<std::string>& words, const std::string& name, const std::string& value) {
+    const std::string placeholder = "{" + name + "}";
+    bool is_there = false;
+    for (std::string& word : words) {
+        for (std::size_t at = word.find(placeholder); at != std::string::npos;
+             at = word.find(placeholder, at + value.size())) {
+            word.replace(at, placeholder.size(), value);
+            is_there = true;
+        }
+    }
+    return is_there;
+}
+
+Result<std::vector<LargestBatch>> find_largest_batches(const std::string& placeholder,
                                                        const std::vector<ProgramCase>& cases,
                                                        const BatchTried& tried) {
-    return Search(run, placeholder, tried).run(cases);
+    return Search(placeholder, tried).run(cases);
 }
 
 }  // namespace app

@@ -18,6 +18,8 @@
 /// The line saves most runs. Only runs decide.
 namespace app {
 
+inline constexpr int64_t kMostTriedBatch = 1 << 16;
+
 struct LiveTensor {
     std::string name;
     int64_t size_bytes = 0;
@@ -36,11 +38,17 @@ struct BatchTry {
     int64_t free_bytes = -1;          // of the GPU at that time
 };
 
-/// A program on a GPU, with values for placeholders other than the batch.
+/// A program on a GPU.
 struct ProgramCase {
     std::string gpu;                                          // id
-    std::vector<std::pair<std::string, std::string>> values;  // "SEQ", "512"
+    std::vector<std::pair<std::string, std::string>> values;  // that tell cases apart: "SEQ", "512"
+    ProgramRun run;  // without a file or a folder; {BATCH} in its words is the batch size
+    int64_t most_batch = kMostTriedBatch;  // none larger is tried
+    std::string why_most;  // what stands against a larger one; empty: only the search
 };
+
+/// Puts the value in the place of "{name}" in all words. False: there is none.
+bool fill_in(std::vector<std::string>& words, const std::string& name, const std::string& value);
 
 struct LargestBatch {
     ProgramCase of;
@@ -48,19 +56,16 @@ struct LargestBatch {
     std::optional<BatchTry> first_above;  // that does not fit; none: the search ended before
 };
 
-inline constexpr int64_t kMostBatch = 1 << 16;
-
 /// Called after each run, by one thread at a time.
 using BatchTried = std::function<void(const ProgramCase&, const BatchTry&)>;
 
-/// In the words of `run`, `{placeholder}` is the batch size, and `{NAME}` the value of the case. A
-/// batch fits if two steps come to their end, so that the second one finds the optimizer's state,
-/// and no request fails: a program may catch that and go on. As many programs run at a time as this
-/// machine has cores and memory for.
+/// In the words of each case, `{placeholder}` is the batch size. A batch fits if two steps come to
+/// their end, so that the second one finds the optimizer's state, and no request fails: a program
+/// may catch that and go on. Of a run of ranks the one with the largest peak counts. As many
+/// programs run at a time as this machine has cores and memory for.
 /// Errors: no word has the placeholder; an unknown GPU; the program ends for another reason than
 /// memory.
 models::Result<std::vector<LargestBatch>> find_largest_batches(
-    const ProgramRun& run, const std::string& placeholder, const std::vector<ProgramCase>& cases,
-    const BatchTried& tried);
+    const std::string& placeholder, const std::vector<ProgramCase>& cases, const BatchTried& tried);
 
 }  // namespace app

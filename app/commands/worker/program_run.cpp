@@ -50,21 +50,9 @@ std::map<int64_t, nlohmann::json> last_status(const fs::path& file) {
     return last;
 }
 
-/// `start` of the Python package. This program lies in the folder `bin` of an installed one, and
-/// beside the package in a build.
-Result<fs::path> find_start() {
-    std::error_code error;
-    const fs::path bin = fs::read_symlink("/proc/self/exe", error).parent_path();
-    for (const fs::path& package : {bin.parent_path(), bin / "python" / "temposcope"}) {
-        if (fs::exists(package / "start" / "sitecustomize.py", error)) return package / "start";
-    }
-    return fail("The recorder for Python is missing in {}: run scripts/build again.",
-                (bin / "python").string());
-}
-
 Result<std::vector<std::string>> variables_of(const ProgramRun& run, const fs::path& status) {
-    const auto start = find_start();
-    if (!start) return tl::unexpected(start.error());
+    const auto package = find_python_package();
+    if (!package) return tl::unexpected(package.error());
     auto variables =
         run.card ? profiler::virtual_gpu_environment(profiler::virtual_gpu_folder(), {*run.card})
                  : Result<std::vector<std::string>>(std::vector<std::string>());
@@ -82,7 +70,8 @@ Result<std::vector<std::string>> variables_of(const ProgramRun& run, const fs::p
         {"gpu", run.card ? nlohmann::json(run.card->name) : nlohmann::json()},
         {"apply", run.recipe.empty() ? nlohmann::json() : nlohmann::json(run.recipe)},
         {"layers", run.layers}};
-    variables->push_back("PYTHONPATH=" + profiler::before_own("PYTHONPATH", start->string()));
+    variables->push_back("PYTHONPATH=" +
+                         profiler::before_own("PYTHONPATH", (*package / "start").string()));
     variables->push_back("TEMPOSCOPE_RUN=" + options.dump());
     return variables;
 }
@@ -313,6 +302,10 @@ ProgramResult describe_ranks(const ProgramRun& run, const std::map<int64_t, nloh
                                 .is_complete = of_rank.is_complete,
                                 .file = of_rank.file,
                                 .sentence = of_rank.sentence});
+        if (result.exception.empty()) result.exception = of_rank.exception;
+        const bool is_first = result.ranks.size() == 1;
+        result.recorded_steps = is_first ? of_rank.recorded_steps
+                                         : std::min(result.recorded_steps, of_rank.recorded_steps);
     }
     if (result.ranks.empty()) {
         const auto found = status.find(kNoRank);
@@ -327,6 +320,16 @@ ProgramResult describe_ranks(const ProgramRun& run, const std::map<int64_t, nloh
 }
 
 }  // namespace
+
+Result<fs::path> find_python_package() {
+    std::error_code error;
+    const fs::path bin = fs::read_symlink("/proc/self/exe", error).parent_path();
+    for (const fs::path& package : {bin.parent_path(), bin / "python" / "temposcope"}) {
+        if (fs::exists(package / "start" / "sitecustomize.py", error)) return package;
+    }
+    return fail("The recorder for Python is missing in {}: run scripts/build again.",
+                (bin / "python").string());
+}
 
 Result<ProgramResult> run_program(const ProgramRun& run) {
     const TemporaryFolder folder;

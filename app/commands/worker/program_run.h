@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include <cstdint>
+#include <filesystem>
 #include <optional>
 #include <string>
 #include <vector>
@@ -46,15 +47,19 @@ struct RankResult {
 struct ProgramResult {
     int exit_code = 0;           // the program's own; 128 + the number of a signal that ended it
     int64_t resident_bytes = 0;  // the most memory that one of its processes held
-    int64_t recorded_steps = 0;
+    int64_t recorded_steps = 0;  // of ranks: by each
     bool is_complete = false;
-    std::string exception;   // that ended the program in Python: "ValueError"; empty: none
+    std::string exception;   // that ended the program, or its first rank that failed: "ValueError"
     std::string file;        // what was written: the trace, or its .partial; empty: nothing
     std::string sentence;    // for people
     nlohmann::json applied;  // per model that the recipe was put into; null: no recipe
     std::vector<std::string> applied_sentences;  // for people
     std::vector<RankResult> ranks;               // of a run into a folder, in their order
 };
+
+/// The folder of the Python package. This program lies in the folder `bin` of an installed one, and
+/// beside the package in a build.
+models::Result<std::filesystem::path> find_python_package();
 
 /// Any number of threads may call it at once.
 /// Errors: the recorder, the virtual GPU or the program cannot be started.

@@ -12,8 +12,8 @@ using tests::TraceBuilder;
 
 constexpr int64_t kTick = TraceBuilder::kTickNs;
 
-/// Ranks 0 to 2 of a run. Rank 2 holds 300 bytes more, and its clock is 5 ticks ahead. An all_reduce
-/// ends on all of them at tick 20 of rank 0's clock.
+/// Ranks 0 to 2 of a run. Rank 2 holds 300 bytes more, and its clock is 5 ticks ahead. An
+/// all_reduce ends on all of them at tick 20 of rank 0's clock.
 class RanksViews : public testing::Test {
 protected:
     RanksViews() {

@@ -1,0 +1,78 @@
+#include "app/commands/record_ranks.h"
+
+#include "app/commands/console/terminal.h"
+#include "profiler/formats/trace_formats.h"
+
+#include <filesystem>
+#include <system_error>
+
+namespace app {
+namespace {
+
+namespace fs = std::filesystem;
+using models::Result;
+
+/// Makes the folder for the traces of a run's ranks.
+Result<void> make_folder(const RankFolder& wanted) {
+    const std::string& folder = wanted.path;
+    std::error_code error;
+    fs::create_directory(folder, error);
+    if (!fs::is_directory(folder, error)) {
+        return models::fail("{} is no folder, and none can be made there: give another name.",
+                            folder);
+    }
+    const auto traces = profiler::traces_in(folder);
+    if (!traces) return tl::unexpected(traces.error());
+    if (traces->empty()) return {};
+    if (!wanted.overwrites) {
+        return models::fail("{} has traces already: give another folder, or --overwrite.", folder);
+    }
+    for (const fs::path& trace : *traces) fs::remove(trace, error);
+    return {};
+}
+
+Result<std::optional<ProgramTarget>> target_of(const std::string& gpu) {
+    if (gpu.empty()) return std::optional<ProgramTarget>();
+    auto target = ProgramTarget::find(gpu);
+    if (!target) return tl::unexpected(target.error());
+    return std::optional(std::move(*target));
+}
+
+}  // namespace
+
+bool names_folder(const std::string& output) {
+    std::error_code error;
+    return !output.empty() && (fs::is_directory(output, error) || output.ends_with('/') ||
+                               !fs::path(output).has_extension());
+}
+
+Result<RecordedProgramRun> run_on(const std::string& gpu, ProgramRun& run) {
+    auto target = target_of(gpu);
+    if (!target) return tl::unexpected(target.error());
+    if (*target) run.card = (*target)->card();
+    auto result = run_program(run);
+    if (!result) return tl::unexpected(result.error());
+    return RecordedProgramRun{std::move(*result), std::move(*target)};
+}
+
+void add_times(const ProgramTarget& target, const std::string& file, std::string& sentence) {
+    const auto ok = target.model_times(file);
+    if (!ok) sentence += " It has no times: " + ok.error().message;
+}
+
+tl::expected<ProgramResult, Failure> record_ranks(ProgramRun& run, const RankFolder& folder,
+                                                  const std::string& gpu) {
+    if (const auto ok = make_folder(folder); !ok) return wrong_usage(ok.error());
+    run.folder = fs::absolute(folder.path).string();
+    auto recorded = run_on(gpu, run);
+    if (!recorded) return failed(recorded.error());
+    auto& [result, target] = *recorded;
+    for (RankResult& rank : result.ranks) {
+        if (target && rank.file.ends_with(".tscope")) add_times(*target, rank.file, rank.sentence);
+        if (!rank.is_complete) print_error(fmt::format("rank {}: {}", rank.rank, rank.sentence));
+    }
+    print_error(result.sentence);
+    return std::move(result);
+}
+
+}  // namespace app

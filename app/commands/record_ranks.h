@@ -1,0 +1,36 @@
+#pragma once
+
+#include "app/commands/console/outcome.h"
+#include "app/commands/worker/program_run.h"
+#include "app/prediction/program_target.h"
+
+#include <optional>
+#include <string>
+
+/// Programs that are recorded on a virtual GPU, one trace or one of each rank.
+namespace app {
+
+struct RecordedProgramRun {
+    ProgramResult result;
+    std::optional<ProgramTarget> target;  // none: the devices of this machine
+};
+
+/// Runs the program on the virtual GPU `gpu`; if that is empty, on the devices of this machine.
+models::Result<RecordedProgramRun> run_on(const std::string& gpu, ProgramRun& run);
+
+/// Gives the steps of a trace their modelled times. The sentence says if that failed.
+void add_times(const ProgramTarget& target, const std::string& file, std::string& sentence);
+
+/// Whether an output is a folder for the traces of ranks: it is one, or could be one by its name.
+bool names_folder(const std::string& output);
+
+struct RankFolder {
+    std::string path;
+    bool overwrites = false;  // traces that are there already
+};
+
+/// A trace of each rank that runs, into a folder. Prints what became of them.
+tl::expected<ProgramResult, Failure> record_ranks(ProgramRun& run, const RankFolder& folder,
+                                                  const std::string& gpu);
+
+}  // namespace app

@@ -1,0 +1,250 @@
+"""Built-in models over many ranks, by torch's own wrappers.
+
+models/config/parallel.h lists the strategies, and checks them against model and number of ranks.
+"""
+
+import contextlib
+import functools
+from collections.abc import Callable
+
+import torch
+import torch.distributed as dist
+import torch.nn as nn
+from torch.distributed.device_mesh import init_device_mesh
+from torch.distributed.tensor import DTensor
+from torch.nn.parallel import DistributedDataParallel
+
+from ._built_in import AUTOCAST_TYPES, WEIGHT_TYPES, Loss, Model, make_batch
+from ._recipes import switches_of
+
+_LOSS_SCALE = 65536.0  # where dynamic scaling begins
+
+
+def make_step(workload, strategy: str, degree: int, device: torch.device) -> Callable[[], None]:
+    """A training step of this rank. `degree` is the N of "hsdp:N", "tp:N" and "pp:N"."""
+    if strategy == "pp":
+        model, run_backward = _pipeline(workload, degree, device)
+    else:
+        model = _wrapped(workload, strategy, degree, device)
+        run_backward = _micro_batches(workload, model, device)
+    parameters = list(model.parameters())
+    optimizer = _make_optimizer(workload, parameters, is_sharded=strategy == "zero1")
+    scales = "fp16" in workload.precision
+
+    def step() -> None:
+        loss = run_backward()
+        if not scales or _unscale([parameter.grad for parameter in parameters]):
+            optimizer.step()
+        for parameter in parameters:
+            parameter.grad = None
+        del loss  # until here, as a program does that prints it
+
+    return step
+
+
+# ---- the model on this rank --------------------------------------------------------------------
+
+
+def _wrapped(workload, strategy: str, degree: int, device: torch.device) -> nn.Module:
+    """Sharded before it has memory, as a model is that is too large for one card."""
+    model = Model(workload)
+    world_size = dist.get_world_size() if dist.is_initialized() else 1
+    if strategy.startswith("fsdp2"):
+        mesh = init_device_mesh(device.type, (world_size,))
+        _shard(model, mesh, reshards=strategy == "fsdp2")
+    elif strategy in ("hsdp", "tp"):
+        names = ("replicate", "shard")
+        mesh = init_device_mesh(
+            device.type, (world_size // degree, degree), mesh_dim_names=names
+        )
+        if strategy == "hsdp":
+            _shard(model, mesh, reshards=True)
+        else:
+            _split_tensors(model, mesh["shard"])
+            if world_size > degree:
+                _shard(model, mesh["replicate"], reshards=True)
+    model.materialize(device)
+    return DistributedDataParallel(model) if strategy in ("ddp", "zero1") else model
+
+
+def _shard(model: Model, mesh, reshards: bool) -> None:
+    from torch.distributed.fsdp import fully_shard
+
+    for layer in model.layers.values():
+        fully_shard(layer, mesh=mesh, reshard_after_forward=reshards)
+    fully_shard(model, mesh=mesh, reshard_after_forward=reshards)
+
+
+def _split_tensors(model: Model, mesh) -> None:
+    """Shoeybi et al. 2019 (Megatron-LM, arXiv 1909.08053), section 3: heads and the inner width are
+    split; embeddings, norms and the head are whole on each rank."""
+    from torch.distributed.tensor.parallel import (
+        ColwiseParallel,
+        RowwiseParallel,
+        parallelize_module,
+    )
+
+    for layer in model.layers.values():
+        names = layer.names
+        inputs = [f"{names.attention}.{name}" for name in layer.projections()] + [names.up]
+        plan = {path: ColwiseParallel() for path in inputs}
+        plan |= {path: RowwiseParallel() for path in (names.attention_output, names.down)}
+        parallelize_module(layer, mesh, plan)
+
+
+# ---- forward and backward ----------------------------------------------------------------------
+
+
+def _autocast(workload, device: torch.device):
+    dtype = AUTOCAST_TYPES.get(workload.precision)
+    return torch.autocast(device.type, dtype) if dtype else contextlib.nullcontext()
+
+
+def _scaled(workload, loss: torch.Tensor) -> torch.Tensor:
+    return loss * _LOSS_SCALE if "fp16" in workload.precision else loss
+
+
+def _micro_batches(workload, model: nn.Module, device: torch.device):
+    """What runs forward and backward of all micro-batches, and returns their loss."""
+    batch = make_batch(workload, workload.batch_size, device)
+    loss_of = Loss(workload)
+    count = workload.gradient_accumulation_steps
+
+    def micro_batch() -> torch.Tensor:
+        with _autocast(workload, device):
+            loss = loss_of(model(batch.input, **batch.others), batch.target)
+            loss = loss / count if count > 1 else loss
+        _scaled(workload, loss).backward()
+        return loss
+
+    def run() -> torch.Tensor:
+        loss = None
+        for number in range(count):
+            waits = number + 1 < count and isinstance(model, DistributedDataParallel)
+            with model.no_sync() if waits else contextlib.nullcontext():
+                loss = loss.detach() if loss is not None else loss  # and free its graph
+                one = micro_batch()
+            loss = one if loss is None else loss + one.detach()
+        batch.input.grad = None
+        return loss
+
+    return run
+
+
+def _pipeline(workload, degree: int, device: torch.device):
+    """This rank's stage of one pipeline of `degree` ranks, and what runs the schedule. A step has
+    as many micro-batches as stages, or more if the workload accumulates more."""
+    from torch.distributed.pipelining import PipelineStage, Schedule1F1B
+
+    mesh = init_device_mesh(
+        device.type,
+        (dist.get_world_size() // degree, degree),
+        mesh_dim_names=("replicate", "stage"),
+    )
+    stage = mesh.get_local_rank("stage")
+    is_first, is_last = stage == 0, stage == degree - 1
+    count = workload.model.num_layers // degree
+    model = Model(workload, stage * count, (stage + 1) * count)
+    model.materialize(device)
+    num_micro_batches = max(degree, workload.gradient_accumulation_steps)
+    batch = make_batch(workload, num_micro_batches * workload.batch_size, device)
+    hidden = _hidden_states(workload)
+    ids = batch.input[: workload.batch_size].to("meta")
+    output = hidden if not is_last else _output(workload, hidden)
+    replicas = mesh["replicate"]
+    trained = model
+    if replicas.size() > 1:
+        trained = DistributedDataParallel(model, process_group=replicas.get_group())
+    schedule = Schedule1F1B(
+        PipelineStage(
+            trained,
+            stage,
+            degree,
+            device,
+            input_args=(ids if is_first else hidden,),
+            output_args=(output,),
+            group=mesh["stage"].get_group(),
+        ),
+        n_microbatches=num_micro_batches,
+        loss_fn=lambda output, target: _scaled(workload, loss_of(output, target)),
+    )
+    loss_of = Loss(workload)
+    target = {"target": batch.target} if is_last else {}
+
+    def run() -> None:
+        with _autocast(workload, device):
+            schedule.step(*([batch.input] if is_first else []), **target, **batch.others)
+        batch.input.grad = None
+
+    return model, run
+
+
+def _hidden_states(workload) -> torch.Tensor:
+    """Those of a micro-batch, without memory."""
+    shape = workload.batch_size, workload.seq_len, workload.model.hidden_size
+    return torch.empty(shape, dtype=WEIGHT_TYPES[workload.precision], device="meta")
+
+
+def _output(workload, hidden: torch.Tensor) -> torch.Tensor:
+    width = {"layers": None, "squad": 2}.get(workload.head, workload.model.vocab_size)
+    if width is None:
+        return hidden
+    dtype = AUTOCAST_TYPES.get(workload.precision, hidden.dtype)
+    return torch.empty(*hidden.shape[:2], width, dtype=dtype, device="meta")
+
+
+# ---- the update --------------------------------------------------------------------------------
+
+
+def _make_optimizer(workload, parameters: list[nn.Parameter], is_sharded: bool):
+    """Parameters that tensor parallelism splits are of a group of their own: torch updates those of
+    a group together, and mixes no split and whole ones."""
+    variant = switches_of(workload.recipe)["optimizer"]
+    options: dict = {"lr": workload.learning_rate}
+    if variant == "sgd":
+        kind = torch.optim.SGD
+        options["foreach"] = True
+    else:
+        kind = torch.optim.AdamW
+        options["fused" if variant == "adamw_fused" else "foreach"] = variant != "adamw_loop"
+    if is_sharded:
+        from torch.distributed.optim import ZeroRedundancyOptimizer
+
+        return ZeroRedundancyOptimizer(parameters, kind, **options)
+    make = functools.partial(kind, **options)
+    if workload.precision in ("fp16", "bf16") and variant != "sgd":
+        return _MasterWeights(parameters, make)
+    split = [one for one in parameters if isinstance(one, DTensor)]
+    whole = [one for one in parameters if not isinstance(one, DTensor)]
+    return make([{"params": group} for group in (whole, split) if group])
+
+
+class _MasterWeights:
+    """Updates fp32 copies of 16-bit parameters, which are made in the first step."""
+
+    def __init__(self, parameters: list[nn.Parameter], make: Callable):
+        self._parameters, self._make = parameters, make
+        self._masters: list[torch.Tensor] = []
+        self._optimizer: torch.optim.Optimizer | None = None
+
+    @torch.no_grad()
+    def step(self) -> None:
+        if self._optimizer is None:
+            self._masters = [parameter.float() for parameter in self._parameters]
+            self._optimizer = self._make(self._masters)
+        for master, parameter in zip(self._masters, self._parameters):
+            master.grad = parameter.grad.float()
+        self._optimizer.step()
+        torch._foreach_copy_(self._parameters, self._masters)
+        for master in self._masters:
+            master.grad = None
+
+
+@torch.no_grad()
+def _unscale(gradients: list[torch.Tensor]) -> bool:
+    """Whether all gradients are finite. torch.amp.GradScaler takes none of 16 bits."""
+    local = [one.to_local() if isinstance(one, DTensor) else one for one in gradients]
+    found_inf = torch.zeros(1, dtype=torch.float32, device=local[0].device)
+    inverse = torch.full_like(found_inf, 1 / _LOSS_SCALE)
+    torch._amp_foreach_non_finite_check_and_unscale_(local, found_inf, inverse)
+    return found_inf.item() == 0

@@ -1,0 +1,217 @@
+"""The built-in models in Python (temposcope._built_in) are those of the worker: one step of both on
+the same virtual card has the same memory, to the byte. Over many GPUs (`capture --parallel`) it has
+what torch's wrappers must come to.
+
+    built_in_test.py BIN_FOLDER
+"""
+
+import json
+import math
+import os
+import pathlib
+import sqlite3
+import subprocess
+import sys
+import tempfile
+import unittest
+
+BIN = pathlib.Path(sys.argv.pop(1)).resolve() if len(sys.argv) > 1 else None
+PROGRAM = BIN / "python/temposcope/programs/train_built_in.py" if BIN else None
+SMALL = ("--layers", "2", "--hidden", "256", "--heads", "4", "--batch", "4", "--seq", "128")
+GPU = "a100-80gb"
+
+
+class Commands(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+
+    def start(self, *words) -> subprocess.CompletedProcess:
+        return subprocess.run(
+            [BIN / "temposcope", *words], capture_output=True, text=True,
+            env=os.environ | {"TEMPOSCOPE_PYTHON": sys.executable},
+        )  # fmt: skip
+
+    def run_command(self, *words) -> str:
+        ran = self.start(*words)
+        self.assertEqual(ran.returncode, 0, ran.stderr)
+        return ran.stdout
+
+
+class OneGpu(Commands):
+    def memory_in(self, trace: pathlib.Path) -> dict:
+        """Peak, saved bytes and the bytes of each class at the peak. A step of a program ends with
+        its optimizer, and the loss lives longer: its 4 bytes are of no class there."""
+        told = json.loads(self.run_command("info", trace, "--json"))
+        at_peak = {row["name"]: row["size_bytes"] for row in told["rows"]}
+        at_peak["temporary"] += at_peak.pop("unknown", 0)
+        return {
+            "peak": told["peak_allocated_bytes"],
+            "saved": told["kept_bytes"],
+            **at_peak,
+        }
+
+    def both(self, *options: str) -> tuple[dict, dict]:
+        worker, python = self.folder / "worker.tscope", self.folder / "python.tscope"
+        self.run_command("capture", *options, *SMALL, "--device", f"predict:{GPU}", "-o", worker)
+        with sqlite3.connect(worker) as trace:
+            (workload,) = trace.execute("SELECT workload FROM v_run").fetchone()
+        recorded = ("run", "--gpu", GPU, "--skip", "1", "--steps", "1", "-o", python)
+        self.run_command(*recorded, "--", sys.executable, PROGRAM, workload)
+        return self.memory_in(worker), self.memory_in(python)
+
+    def assert_same(self, *options: str):
+        worker, python = self.both(*options)
+        self.assertEqual(worker, python)
+
+    def test_bert_with_its_head(self):
+        self.assert_same("--model", "bert-base", "--head", "mlm")
+
+    def test_gpt2_with_a_recipe_under_autocast(self):
+        self.assert_same("--model", "gpt2", "--head", "lm", "--recipe", "tempo-packed",
+                         "--precision", "amp-bf16", "--accumulate", "2")  # fmt: skip
+
+    def test_padded_roberta_with_checkpoints(self):
+        self.assert_same("--model", "roberta-base", "--head", "squad", "--padding", "random",
+                         "--recipe", "checkpoint")  # fmt: skip
+
+    def test_layers_with_fused_attention(self):
+        recipe = "flash,gelu=recompute,qkv=fused,optimizer=adamw_fused"
+        self.assert_same("--model", "bert-base", "--precision", "amp-bf16", "--recipe", recipe)
+
+    def test_master_weights(self):
+        """In Python they are parameters, as the optimizer's; in the worker they are its state."""
+        worker, python = self.both("--model", "bert-base", "--head", "mlm", "--precision", "fp16")
+        weights = [of.pop("parameter") + of.pop("optimizer_state") for of in (worker, python)]
+        self.assertEqual(*weights)
+        self.assertEqual(worker, python)
+
+
+LAYERS, WIDTH, VOCAB, BATCH, POSITIONS = 2, 512, 50257, 4, 256
+DECODER = ("--model", "gpt2", "--head", "lm", "--layers", str(LAYERS), "--hidden", str(WIDTH),
+           "--heads", "8", "--batch", str(BATCH), "--seq", str(POSITIONS),
+           "--device", f"predict:{GPU}")  # fmt: skip
+SPLIT_SHAPES = [  # what tensor parallelism splits in a layer
+    (3 * WIDTH, WIDTH), (3 * WIDTH,), (WIDTH, WIDTH), (4 * WIDTH, WIDTH), (4 * WIDTH,),
+    (WIDTH, 4 * WIDTH),
+]  # fmt: skip
+WHOLE_SHAPES = 6 * [(WIDTH,)]  # norms, and the biases of the second linear layers
+ALL_SHAPES = LAYERS * (SPLIT_SHAPES + WHOLE_SHAPES) + [
+    (VOCAB, WIDTH), (1024, WIDTH), (WIDTH,), (WIDTH,)
+]  # fmt: skip
+HIDDEN = 4 * BATCH * POSITIONS * WIDTH  # bytes of the hidden states
+
+
+def bytes_of(shapes) -> int:
+    return 4 * sum(map(math.prod, shapes))  # fp32
+
+
+def shard_bytes(world_size: int) -> int:
+    """FSDP2 splits the first dimension of each parameter; rank 0 has a full share of each."""
+    return bytes_of((math.ceil(shape[0] / world_size), *shape[1:]) for shape in ALL_SHAPES)
+
+
+PARAMETERS = bytes_of(ALL_SHAPES)
+
+
+class ManyGpus(Commands):
+    """The peak lies in the loss: no gradient lives there, and FSDP2 has sharded all parameters."""
+
+    on_one_card: int | None = None
+
+    def one_card(self) -> int:
+        """The worker's peak, with parameters and both states of AdamW."""
+        if ManyGpus.on_one_card is None:
+            file = self.folder / "one.tscope"
+            self.run_command("capture", *DECODER, "-o", file)
+            told = json.loads(self.run_command("info", file, "--json"))
+            ManyGpus.on_one_card = told["peak_allocated_bytes"]
+        return ManyGpus.on_one_card
+
+    def ranks(self, parallel: str, world_size: int, *options: str) -> dict[int, dict]:
+        folder = self.folder / "ranks"
+        spread = ("--parallel", parallel, "--world-size", str(world_size), "-o", folder)
+        told = json.loads(self.run_command("capture", *DECODER, *options, *spread, "--json"))
+        self.assertEqual(told["world_size"], world_size)
+        return {row["rank"]: row for row in told["rows"]}
+
+    def assert_peak(self, row: dict, expected: int):
+        peak = row["peak_allocated_bytes"]
+        self.assertLess(abs(peak - expected) / expected, 1e-3, f"{peak} instead of {expected}")
+
+    def test_ddp_adds_its_buckets(self):
+        row = self.ranks("ddp", 2)[0]
+        self.assert_peak(row, self.one_card() + PARAMETERS)
+        self.assertEqual(row["collective_bytes"], PARAMETERS)
+
+    def test_zero1_shards_the_states(self):
+        rows = self.ranks("zero1", 4)
+        for row in rows.values():
+            states = row["by_class"]["optimizer_state_bytes"]
+            self.assert_peak(row, self.one_card() - PARAMETERS + states)
+        largest = max(row["by_class"]["optimizer_state_bytes"] for row in rows.values())
+        self.assertEqual(largest, 2 * bytes_of([(VOCAB, WIDTH)]))  # more than all the rest
+
+    def test_fsdp2_holds_shards(self):
+        row = self.ranks("fsdp2", 8)[0]
+        self.assert_peak(row, self.one_card() - 3 * PARAMETERS + 3 * shard_bytes(8))
+
+    def test_fsdp2_without_reshard_holds_all_parameters(self):
+        row = self.ranks("fsdp2-no-reshard", 8)[0]
+        self.assert_peak(row, self.one_card() - 2 * PARAMETERS + 3 * shard_bytes(8))
+
+    def test_hsdp_shards_in_its_groups(self):
+        row = self.ranks("hsdp:4", 8)[0]
+        self.assert_peak(row, self.one_card() - 3 * PARAMETERS + 3 * shard_bytes(4))
+
+    def test_tensor_parallelism_splits_layers(self):
+        row = self.ranks("tp:4", 4)[0]
+        split = LAYERS * bytes_of(SPLIT_SHAPES)
+        self.assertEqual(row["by_class"]["parameter_bytes"], PARAMETERS - split * 3 // 4)
+        self.assertEqual(row["collectives"], 4 * LAYERS)  # Megatron's f and g, twice a layer
+        self.assertEqual(row["collective_bytes"], 4 * LAYERS * HIDDEN)
+
+    def test_a_pipeline_splits_layers_and_copies_the_decoder(self):
+        rows = self.ranks("pp:2", 2, "--recipe", "flash", "--precision", "pure-bf16")
+        parameters = [row["by_class"]["parameter_bytes"] for row in rows.values()]
+        self.assertEqual(sum(parameters), (PARAMETERS + bytes_of([(VOCAB, WIDTH)])) // 2)
+        # Two micro-batches in bfloat16: hidden states on, their gradients back.
+        self.assertEqual([row["collective_bytes"] for row in rows.values()], 2 * [2 * HIDDEN])
+
+    def test_a_step_that_does_not_fit_says_so(self):
+        spread = ("--parallel", "ddp", "--world-size", "2", "-o", self.folder / "ranks")
+        small = [word.replace(GPU, "t4") for word in DECODER]
+        small[small.index("--batch") + 1] = "64"
+        ran = self.start("capture", *small, *spread)
+        self.assertEqual(ran.returncode, 3, ran.stderr)
+        self.assertIn("rank 0: Recorded", ran.stderr)
+        self.assertIn("OutOfMemoryError", ran.stderr)
+
+    def test_what_cannot_be_spread_is_refused(self):
+        for options, part in (
+            (("--parallel", "fsdp3", "--world-size", "8"), "'fsdp3' is not a strategy"),
+            (("--parallel", "tp", "--world-size", "8"), "write tp:N"),
+            (("--parallel", "ddp:2", "--world-size", "8"), "ddp:2 has no groups"),
+            (("--parallel", "ddp"), "give 2 or more"),
+            (("--parallel", "hsdp:8", "--world-size", "12"), "give a multiple of 8"),
+            (("--parallel", "tp:3", "--world-size", "3"), "8 heads cannot be split"),
+            (("--parallel", "pp:4", "--world-size", "4"), "2 layers cannot be split"),
+            (("--parallel", "ddp", "--world-size", "2", "--recipe", "tempo-fused"),
+             "tempo-fused runs on one"),
+            (("--parallel", "ddp", "--world-size", "2", "--recipe", "tempo,flash"), "one recipe"),
+            (("--parallel", "zero1", "--world-size", "2", "--precision", "bf16"), "amp-bf16"),
+            (("--world-size", "2"), "--parallel"),
+        ):
+            ran = self.start("capture", *DECODER, *options, "-o", self.folder / "ranks")
+            self.assertEqual(ran.returncode, 2, ran.stderr)
+            self.assertIn(part, ran.stderr)
+        on_cpu = DECODER[:-1] + ("cpu",)
+        ran = self.start("capture", *on_cpu, "--parallel", "ddp", "--world-size", "2", "-o",
+                         self.folder / "ranks")  # fmt: skip
+        self.assertEqual(ran.returncode, 2)
+        self.assertIn("add --device predict:GPU", ran.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()
