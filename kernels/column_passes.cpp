@@ -55,7 +55,8 @@ void bias_dropout_forward_range(const BiasDropoutForwardArgs<T>& a, int64_t begi
             }
             if (a.dropout_p > 0) dropout_forward_range(dropout, first * size, last * size);
             if (a.residual) {
-                add_to(a.y + first * size, a.residual + first * size, (last - first) * size);
+                add_values<T>(a.y + first * size, a.residual + first * size, (last - first) * size,
+                              a.y + first * size);
             }
         }
     });

@@ -67,9 +67,38 @@ __device__ __forceinline__ void load_pack(const T* from, const Tile& tile, int k
     }
 }
 
+/// The same elements of a tensor that may be float: two packs in place of one.
+template <typename T>
+__device__ __forceinline__ void load_pack(const Source<T>& from, const Tile& tile, int k,
+                                          StatOf<T> fill, StatOf<T>* out) {
+    if constexpr (sizeof(T) == 2) {
+        if (from.wide) {
+            const float* at = from.wide + tile.pack_begin<T>(k);
+#pragma unroll
+            for (int half = 0; half < 2; ++half) {
+                float* to = out + 4 * half;
+                if (tile.holds<T>(k)) {
+                    unpack<float>(load_words(at + 4 * half), to);
+                } else {
+                    to[0] = to[1] = to[2] = to[3] = fill;
+                }
+            }
+            return;
+        }
+    }
+    load_pack(from.narrow, tile, k, fill, out);
+}
+
 /// This lane's eight elements.
 template <typename T>
 __device__ __forceinline__ void load_tile(const T* from, const Tile& tile, StatOf<T> fill,
+                                          StatOf<T> (&out)[8]) {
+#pragma unroll
+    for (int k = 0; k < kPacks<T>; ++k) load_pack(from, tile, k, fill, out + k * kPackSize<T>);
+}
+
+template <typename T>
+__device__ __forceinline__ void load_tile(const Source<T>& from, const Tile& tile, StatOf<T> fill,
                                           StatOf<T> (&out)[8]) {
 #pragma unroll
     for (int k = 0; k < kPacks<T>; ++k) load_pack(from, tile, k, fill, out + k * kPackSize<T>);
@@ -82,6 +111,42 @@ __device__ __forceinline__ void store_tile(T* to, const Tile& tile, const StatOf
     for (int k = 0; k < kPacks<T>; ++k) {
         if (!tile.holds<T>(k)) continue;
         store_words(to + tile.pack_begin<T>(k), pack_of<T>(values + k * V));
+    }
+}
+
+template <typename T>
+__device__ __forceinline__ void store_tile(const Target<T>& to, const Tile& tile,
+                                           const StatOf<T> (&values)[8]) {
+    if constexpr (sizeof(T) == 2) {
+        if (to.wide) {
+            if (!tile.holds<T>(0)) return;
+            float* at = to.wide + tile.pack_begin<T>(0);
+            store_words(at, pack_of<float>(values));
+            store_words(at + 4, pack_of<float>(values + 4));
+            return;
+        }
+    }
+    store_tile(to.narrow, tile, values);
+}
+
+/// Tells the compiler that all elements of these tensors are T.
+template <typename... Tensors>
+__device__ __forceinline__ void take_as_narrow(Tensors&... tensors) {
+    ((tensors.wide = nullptr), ...);
+}
+
+// --- one element of a tensor that may be float ---------------------------------------------------
+
+template <typename T>
+__device__ __forceinline__ StatOf<T> element(const Source<T>& from, int64_t i) {
+    return from.wide ? from.wide[i] : to_compute(from.narrow[i]);
+}
+template <typename T>
+__device__ __forceinline__ void store_element(const Target<T>& to, int64_t i, StatOf<T> value) {
+    if (to.wide) {
+        to.wide[i] = value;
+    } else {
+        to.narrow[i] = from_compute<T>(value);
     }
 }
 
@@ -254,9 +319,26 @@ __device__ __forceinline__ bool kept_element(MaskKind kind, const uint8_t* mask,
 
 // --- host side ---------------------------------------------------------------------------------
 
-template <typename... Pointers>
-bool aligned_to_packs(const Pointers*... pointers) {
-    return ((reinterpret_cast<uintptr_t>(pointers) % 16 == 0) && ...);
+template <typename T>
+bool starts_at_pack(const T* tensor) {
+    return reinterpret_cast<uintptr_t>(tensor) % 16 == 0;
+}
+template <typename T>
+bool starts_at_pack(const Source<T>& tensor) {
+    return starts_at_pack(tensor.narrow) && starts_at_pack(tensor.wide);
+}
+template <typename T>
+bool starts_at_pack(const Target<T>& tensor) {
+    return starts_at_pack(Source<T>(tensor));
+}
+template <typename... Tensors>
+bool any_is_float(const Tensors&... tensors) {
+    return ((tensors.wide != nullptr) || ...);
+}
+
+template <typename... Tensors>
+bool aligned_to_packs(const Tensors&... tensors) {
+    return (starts_at_pack(tensors) && ...);
 }
 
 #ifdef __CUDACC__  // tests/kernels/cuda_on_cpu.h has another one, for machines without a GPU

@@ -27,7 +27,7 @@ struct RowStatistics {
 /// Two passes, the second from cache: the sum of squares minus the squared mean would cancel if
 /// |mean| is large. Without `subtract_mean` the mean counts as 0.
 template <typename T>
-HWY_INLINE RowStatistics<T> row_statistics(const T* x, int64_t size, double eps,
+HWY_INLINE RowStatistics<T> row_statistics(const Source<T>& x, int64_t size, double eps,
                                            bool subtract_mean = true) {
     const ComputeTag<T> d;
     using S = StatOf<T>;
@@ -48,7 +48,7 @@ void layer_norm_forward_range(const LayerNormForwardArgs<T>& args, int64_t begin
     const ComputeTag<T> d;
     const int64_t size = args.hidden_size;
     for (int64_t row = begin; row < end; ++row) {
-        const T* x = args.x + row * size;
+        const Source<T> x = args.x + row * size;
         const RowStatistics<T> stats = row_statistics(x, size, args.eps, args.subtract_mean);
         if (args.mean) args.mean[row] = stats.mean;
         args.rstd[row] = stats.rstd;
@@ -80,7 +80,7 @@ template <typename T>
 struct BackwardRows {
     const T* dy;  // first row
     const T* saved;
-    T* dx;  // or null
+    Target<T> dx;  // or null
     const StatOf<T>* rstd;
     StatOf<T>* dgamma;  // this partial's sums, or null
     StatOf<T>* dbeta;
@@ -176,7 +176,7 @@ void backward_partial(const LayerNormBackwardArgs<T>& args, int64_t row_begin, i
     const auto rows_at = [&](int64_t row) {
         return BackwardRows<T>{args.dy + row * size,
                                args.saved + row * size,
-                               args.dx ? args.dx + row * size : nullptr,
+                               args.dx + row * size,
                                args.rstd + row,
                                dgamma,
                                dbeta};
@@ -188,7 +188,7 @@ void backward_partial(const LayerNormBackwardArgs<T>& args, int64_t row_begin, i
     for (; row < row_end; ++row) backward_block<kSave, 1>(args, rows_at(row));
     if constexpr (kSave == LayerNormSave::kOutput) {
         const ComputeTag<T> d;
-        if (dgamma == nullptr || args.gamma == nullptr) return;
+        if (dgamma == nullptr || !args.gamma) return;
         for_each_vector(d, size, [&](int64_t j, auto access) KERNELS_INLINE_LAMBDA {
             const auto sum = access.load(d, dgamma + j, 0);
             access.store(d, hn::Div(sum, access.load(d, args.gamma + j, 1)), dgamma + j);

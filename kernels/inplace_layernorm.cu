@@ -1,8 +1,8 @@
 // LayerNorm on CUDA. Bytes per element: forward e read, e written; backward 2e read, e written (e =
 // size of T), plus 16 H bytes of partial sums per partial. Bound: those bytes over the bandwidth.
-// A row of whole units is held by H / 8 threads, eight elements each, in registers: one read of
-// every tensor, no scratch. Rows longer than 4096, of another length or at unaligned addresses are
-// walked one element a thread and read again from cache.
+// A row of whole units lies in the registers of a few warps (layernorm_rows.cuh): one read of every
+// tensor, no scratch. Rows longer than 4096, of another length or at unaligned addresses are walked
+// one element a thread and read again from cache.
 
 #include "kernels/cuda_tile.cuh"
 #include "kernels/inplace_layernorm.h"
@@ -18,54 +18,61 @@ using namespace cuda;
 // --- forward -----------------------------------------------------------------------------------
 
 /// One row per threadIdx.y.
-template <typename T>
-__global__ void __launch_bounds__(kMaxRowThreads)
-    layer_norm_forward_kernel(LayerNormForwardArgs<T> a, int64_t num_rows) {
+template <typename T, int kTiles, bool kBesideFloat>
+__global__ void __launch_bounds__(kRowThreads<kTiles>, kForwardBlocks<kTiles>)
+    layer_norm_forward_kernel(LayerNormForwardArgs<T> a, RowFactors<StatOf<T>> factors,
+                              int64_t num_rows) {
+    if constexpr (!kBesideFloat) take_as_narrow(a.x, a.gamma, a.beta);
     using S = StatOf<T>;
-    __shared__ Pair<S> shared[kMaxRowThreads];
+    __shared__ S shared[kSumEntries];
     const int64_t row = int64_t{blockIdx.x} * blockDim.y + threadIdx.y;
-    const Tile tile = row_tile(row, num_rows, a.hidden_size);
-    S x[8];
-    load_tile(a.x, tile, S{0}, x);
-    const Pair<S> stats =
-        normalize_row<T>(x, tile, a.hidden_size, a.eps, shared, nullptr, a.subtract_mean);
+    const auto tiles = row_tiles<kTiles>(row, num_rows, a.hidden_size);
+    S x[kTiles][8];
+#pragma unroll
+    for (int t = 0; t < kTiles; ++t) load_tile(a.x, tiles.at(t), S{0}, x[t]);
+    const Channels<T, kTiles> channels(a.gamma, a.beta, channel_tiles<kTiles>(a.hidden_size));
+    const RowStatistics<S> stats =
+        normalize_row<T, kTiles>(x, tiles, factors, shared, nullptr, a.subtract_mean);
     if (row >= num_rows) return;
     if (threadIdx.x == 0) {
-        if (a.mean) a.mean[row] = stats.a;
-        a.rstd[row] = stats.b;
+        if (a.mean) a.mean[row] = stats.mean;
+        a.rstd[row] = stats.rstd;
     }
-    if (a.normalized) store_tile(a.normalized, tile, x);
-    store_affine(a.gamma, a.beta, a.y, tile, channel_tile(a.hidden_size), x);
+#pragma unroll
+    for (int t = 0; t < kTiles; ++t) {
+        if (a.normalized) store_tile(a.normalized, tiles.at(t), x[t]);
+    }
+    channels.store(x, tiles, a.y);
 }
 
 /// Rows of any length: one block per row, x read three times (twice from cache).
 template <typename T>
 __global__ void __launch_bounds__(kMaxRowThreads)
-    layer_norm_forward_any_kernel(LayerNormForwardArgs<T> a) {
+    layer_norm_forward_any_kernel(LayerNormForwardArgs<T> a, RowFactors<StatOf<T>> factors) {
     using S = StatOf<T>;
-    __shared__ Pair<S> shared[kMaxRowThreads];
+    __shared__ S shared[kSumEntries];
     const int64_t row = blockIdx.x;
     const int64_t size = a.hidden_size;
-    const T* x = a.x + row * size;
+    const Source<T> x = a.x + row * size;
     S sum = 0;
-    for (int64_t h = threadIdx.x; h < size; h += blockDim.x) sum += to_compute(x[h]);
-    const S row_mean = sum_over_row<S>({sum, 0}, shared).a / static_cast<S>(size);
+    for (int64_t h = threadIdx.x; h < size; h += blockDim.x) sum += element(x, h);
+    const S row_mean = sum_over_row(sum, shared) * factors.inverse_size;
     const S mean = a.subtract_mean ? row_mean : S{0};
     S squares = 0;
     for (int64_t h = threadIdx.x; h < size; h += blockDim.x) {
-        const S difference = to_compute(x[h]) - mean;
+        const S difference = element(x, h) - mean;
         squares += difference * difference;
     }
-    const S variance = sum_over_row<S>({squares, 0}, shared).a / static_cast<S>(size);
-    const S rstd = S{1} / sqrt(variance + static_cast<S>(a.eps));
+    const S variance = sum_over_row(squares, shared) * factors.inverse_size;
+    const S rstd = inverse_sqrt(variance + factors.eps);
     if (threadIdx.x == 0) {
         if (a.mean) a.mean[row] = mean;
         a.rstd[row] = rstd;
     }
     for (int64_t h = threadIdx.x; h < size; h += blockDim.x) {
-        const S normalized = (to_compute(x[h]) - mean) * rstd;
-        const S gamma = a.gamma ? to_compute(a.gamma[h]) : S{1};
-        const S beta = a.beta ? to_compute(a.beta[h]) : S{0};
+        const S normalized = (element(x, h) - mean) * rstd;
+        const S gamma = a.gamma ? element(a.gamma, h) : S{1};
+        const S beta = a.beta ? element(a.beta, h) : S{0};
         if (a.normalized) a.normalized[row * size + h] = from_compute<T>(normalized);
         a.y[row * size + h] = from_compute<T>(normalized * gamma + beta);
     }
@@ -75,20 +82,21 @@ __global__ void __launch_bounds__(kMaxRowThreads)
 
 /// Block p takes rows p R + y, (p + P) R + y, ... (R = blockDim.y rows at once, P partials), keeps
 /// the sums of its columns in registers and writes partial p.
-template <typename T, LayerNormSave kSave>
+template <typename T, LayerNormSave kSave, bool kBesideFloat>
 __global__ void __launch_bounds__(kMaxRowThreads, kBackwardBlocks)
-    layer_norm_backward_kernel(LayerNormBackwardArgs<T> a, int num_rows) {
+    layer_norm_backward_kernel(LayerNormBackwardArgs<T> a, StatOf<T> inverse_size, int num_rows) {
+    if constexpr (!kBesideFloat) take_as_narrow(a.gamma, a.beta, a.dx);
     using S = StatOf<T>;
-    __shared__ Pair<S> shared[kMaxRowThreads];
-    const Tile channels = channel_tile(a.hidden_size);
+    __shared__ S shared[kSumEntries];
+    const Tile channels = backward_channels(a.hidden_size);
     ChannelSums<S> sums;
     for (int first = first_row_of_block(); first < num_rows; first += rows_of_grid()) {
         const int row = first + static_cast<int>(threadIdx.y);
-        const Tile tile = row_tile(row, num_rows, a.hidden_size);
-        S gradient[8];
-        backward_row<kSave, T>(a, row, num_rows, tile, channels, gradient, sums, shared,
-                               a.subtract_mean);
-        if (a.dx) store_tile(a.dx, tile, gradient);
+        const Tile tile = backward_tile(row, num_rows, a.hidden_size);
+        BackwardRow<T> work(a, row, num_rows, tile);
+        work.template differentiate<kSave>(a, channels, inverse_size, sums, shared,
+                                           a.subtract_mean);
+        if (a.dx) store_tile(a.dx, tile, work.dy);
     }
     if (a.partials) store_partial<T>(a.partials, a.hidden_size, sums);
 }
@@ -96,37 +104,38 @@ __global__ void __launch_bounds__(kMaxRowThreads, kBackwardBlocks)
 /// Rows of any length: block p takes rows p, p + P, ... and adds to its partial in memory.
 template <typename T, LayerNormSave kSave>
 __global__ void __launch_bounds__(kMaxRowThreads)
-    layer_norm_backward_any_kernel(LayerNormBackwardArgs<T> a, int64_t num_rows) {
+    layer_norm_backward_any_kernel(LayerNormBackwardArgs<T> a, StatOf<T> inverse_size,
+                                   int64_t num_rows) {
     using S = StatOf<T>;
-    __shared__ Pair<S> shared[kMaxRowThreads];
+    __shared__ S shared[kSumEntries];
     const int64_t size = a.hidden_size;
     S* partial = a.partials ? a.partials + int64_t{blockIdx.x} * 2 * size : nullptr;
     for (int64_t h = threadIdx.x; partial && h < 2 * size; h += blockDim.x) partial[h] = S{0};
     __syncthreads();
-    const auto gamma_at = [&](int64_t h) { return a.gamma ? to_compute(a.gamma[h]) : S{1}; };
+    const auto gamma_at = [&](int64_t h) { return a.gamma ? element(a.gamma, h) : S{1}; };
     const auto normalized_at = [&](int64_t row, int64_t h) {
         const S saved = to_compute(a.saved[row * size + h]);
         if (kSave == LayerNormSave::kNormalized) return saved;
-        return (saved - (a.beta ? to_compute(a.beta[h]) : S{0})) / gamma_at(h);
+        return (saved - (a.beta ? element(a.beta, h) : S{0})) / gamma_at(h);
     };
     for (int64_t row = blockIdx.x; row < num_rows; row += gridDim.x) {
-        Pair<S> sums = {0, 0};
+        S sums[2] = {0, 0};
         for (int64_t h = threadIdx.x; h < size; h += blockDim.x) {
             const S dy = to_compute(a.dy[row * size + h]);
             const S normalized = normalized_at(row, h);
-            sums.a += dy * gamma_at(h);
-            sums.b += dy * gamma_at(h) * normalized;
+            sums[0] += dy * gamma_at(h);
+            sums[1] += dy * gamma_at(h) * normalized;
             if (partial) {
                 partial[h] += dy * normalized;
                 partial[size + h] += dy;
             }
         }
-        sums = sum_over_row(sums, shared);
-        if (!a.subtract_mean) sums.a = 0;
+        sum_over_row(sums, shared);
+        if (!a.subtract_mean) sums[0] = 0;
         for (int64_t h = threadIdx.x; a.dx && h < size; h += blockDim.x) {
             const S g = to_compute(a.dy[row * size + h]) * gamma_at(h);
-            const S inner = g - (sums.a + normalized_at(row, h) * sums.b) / static_cast<S>(size);
-            a.dx[row * size + h] = from_compute<T>(a.rstd[row] * inner);
+            const S inner = g - (sums[0] + normalized_at(row, h) * sums[1]) * inverse_size;
+            store_element(a.dx, row * size + h, a.rstd[row] * inner);
         }
     }
 }
@@ -161,15 +170,20 @@ unsigned threads_of_any_row(int64_t size) {
 template <typename T, LayerNormSave kSave>
 void launch_backward(const LayerNormBackwardArgs<T>& a, int64_t num_rows, CudaStream stream) {
     const auto partials = static_cast<unsigned>(layer_norm_cuda_num_partials(num_rows));
+    const StatOf<T> inverse_size = row_factors<StatOf<T>>(a.hidden_size).inverse_size;
     if constexpr (sizeof(T) < 8) {
         if (fits_registers<T>(a.hidden_size, a.dy, a.saved, a.gamma, a.beta, a.dx)) {
-            return launch("layer_norm_backward", layer_norm_backward_kernel<T, kSave>, partials,
-                          block_of_rows(a.hidden_size, kMaxRowThreads), stream, a,
-                          counted_rows(num_rows));
+            const bool has_float = any_is_float(a.gamma, a.beta, a.dx);
+            return with_float_tensors<T>(has_float, [&](auto beside_float) {
+                launch("layer_norm_backward",
+                       layer_norm_backward_kernel<T, kSave, decltype(beside_float)::value>,
+                       partials, RowShape(a.hidden_size, kBackwardTiles).block(), stream, a,
+                       inverse_size, counted_rows(num_rows));
+            });
         }
     }
     launch("layer_norm_backward_any", layer_norm_backward_any_kernel<T, kSave>, partials,
-           threads_of_any_row(a.hidden_size), stream, a, num_rows);
+           threads_of_any_row(a.hidden_size), stream, a, inverse_size, num_rows);
 }
 
 }  // namespace
@@ -179,16 +193,24 @@ void launch_layer_norm_forward(const LayerNormForwardArgs<T>& a, int64_t num_row
                                CudaStream stream) {
     check_row_size(a.hidden_size);
     if (num_rows == 0) return;
+    const auto factors = row_factors<StatOf<T>>(a.hidden_size, a.eps);
     if constexpr (sizeof(T) < 8) {
         if (fits_registers<T>(a.hidden_size, a.x, a.gamma, a.beta, a.y, a.normalized)) {
-            // Blocks of about 128 threads: few warps wait for each other in __syncthreads.
-            const dim3 block = block_of_rows(a.hidden_size, 128);
-            return launch("layer_norm_forward", layer_norm_forward_kernel<T>,
-                          blocks_of_rows(num_rows, block.y), block, stream, a, num_rows);
+            const RowShape shape(a.hidden_size, kForwardTiles);
+            const bool has_float = any_is_float(a.x, a.gamma, a.beta);
+            return with_float_tensors<T>(has_float, [&](auto beside_float) {
+                shape.with_tiles([&](auto tiles) {
+                    launch("layer_norm_forward",
+                           layer_norm_forward_kernel<T, decltype(tiles)::value,
+                                                     decltype(beside_float)::value>,
+                           blocks_of_rows(num_rows, shape.block().y), shape.block(), stream, a,
+                           factors, num_rows);
+                });
+            });
         }
     }
     launch("layer_norm_forward_any", layer_norm_forward_any_kernel<T>, blocks_of_rows(num_rows, 1),
-           threads_of_any_row(a.hidden_size), stream, a);
+           threads_of_any_row(a.hidden_size), stream, a, factors);
 }
 
 template <typename T>

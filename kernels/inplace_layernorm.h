@@ -48,9 +48,9 @@ bool needs_normalized(const T* gamma, const T* beta, int64_t hidden_size);
 
 template <typename T>
 struct LayerNormForwardArgs {
-    const T* x = nullptr;       // [R, H]
-    const T* gamma = nullptr;   // [H], or null for 1
-    const T* beta = nullptr;    // [H], or null for 0
+    Source<T> x;                // [R, H]
+    Source<T> gamma;            // [H], or null for 1
+    Source<T> beta;             // [H], or null for 0
     T* y = nullptr;             // [R, H]; y == x is allowed
     T* normalized = nullptr;    // [R, H] x̂, or null when it is not wanted
     T* centered = nullptr;      // [R, H] x - mean, or null when it is not wanted
@@ -65,10 +65,10 @@ template <typename T>
 struct LayerNormBackwardArgs {
     const T* dy = nullptr;            // [R, H]
     const T* saved = nullptr;         // [R, H] y, x̂ or x - mean
-    const T* gamma = nullptr;         // [H], or null for 1
-    const T* beta = nullptr;          // [H], or null for 0; read for kOutput only
+    Source<T> gamma;                  // [H], or null for 1
+    Source<T> beta;                   // [H], or null for 0; read for kOutput only
     const StatOf<T>* rstd = nullptr;  // [R]
-    T* dx = nullptr;                  // [R, H]; dx == dy is allowed; null when it is not wanted
+    Target<T> dx;                     // [R, H]; dx == dy is allowed; null when it is not wanted
     StatOf<T>* partials = nullptr;    // [num_partials, 2, H], dgamma then dbeta; null: not wanted
     LayerNormSave save = LayerNormSave::kOutput;
     int64_t hidden_size = 0;    // H

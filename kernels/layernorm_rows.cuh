@@ -3,40 +3,81 @@
 #include "kernels/cuda_tile.cuh"
 #include "kernels/inplace_layernorm.h"
 
-// Rows of LayerNorm in registers: a row of whole units is held by ceil(H / 256) warps, eight
-// elements a thread, so every tensor is read once. Threads (x) belong to one row, y counts the rows
-// that a block works on at once.
-// Used by inplace_layernorm.cu and residual_layernorm.cu.
+// Rows of LayerNorm in registers, so that every tensor is read once. In forward a warp holds up to
+// four tiles of a row: up to 1024 elements a row is one warp, which waits for no other. In backward
+// it holds one tile, because the sums of dgamma and dbeta stay in registers too, and more tiles
+// would leave few warps to an SM. Threads (x) belong to one row, y counts the rows that a block
+// works on at once. Used by inplace_layernorm.cu and residual_layernorm.cu.
 
 namespace kernels::cuda {
 
-inline constexpr int kMaxRowThreads = 512;
-// Blocks of backward that an SM holds at once. This bounds registers to 64 per thread.
+inline constexpr int kForwardTiles = 4;  // of a warp, at most
+inline constexpr int kBackwardTiles = 1;
+inline constexpr int kBlockTiles = 16;
+inline constexpr int64_t kMaxRegisterRow = int64_t{kBlockTiles} * kTile;
+inline constexpr int kMaxRowThreads = 32 * kBlockTiles;
+
+/// Threads of a block whose warps hold so many tiles.
+template <int kTiles>
+inline constexpr int kRowThreads = kBlockTiles / kTiles * 32;
+
+// Blocks that an SM holds at once, which bounds the registers of a thread: to 128 in forward with
+// four tiles, to 64 in backward.
+template <int kTiles>
+inline constexpr int kForwardBlocks = kTiles == kForwardTiles ? 4 : 1;
 inline constexpr int kBackwardBlocks = 2;
-inline constexpr int64_t kMaxRegisterRow = 8 * kMaxRowThreads;
 
 /// True if rows are held in registers: whole units at aligned addresses. double, which only tests
 /// use, takes the kernels for rows of any length.
-template <typename T, typename... Pointers>
-bool fits_registers(int64_t size, const Pointers*... pointers) {
+template <typename T, typename... Tensors>
+bool fits_registers(int64_t size, const Tensors&... tensors) {
     return sizeof(T) < 8 && size % 8 == 0 && size <= kMaxRegisterRow &&
-           aligned_to_packs(pointers...);
-}
-
-/// Threads of one row: whole warps, eight elements each.
-inline int threads_per_row(int64_t size) {
-    return static_cast<int>((size + kTile - 1) / kTile) * 32;
+           aligned_to_packs(tensors...);
 }
 
 inline void check_row_size(int64_t hidden_size) {
     if (hidden_size < 1) throw std::invalid_argument("layer_norm on CUDA: hidden_size is 0");
 }
 
-/// A block of about `threads` threads with whole rows.
-inline dim3 block_of_rows(int64_t size, int threads) {
-    const int row_threads = threads_per_row(size);
-    const int rows = threads > row_threads ? threads / row_threads : 1;
-    return {static_cast<unsigned>(row_threads), static_cast<unsigned>(rows), 1};
+/// How a row of `size` elements lies in warps that hold up to `max_tiles` tiles.
+struct RowShape {
+    RowShape(int64_t size, int max_tiles) {
+        const auto all_tiles = static_cast<int>((size + kTile - 1) / kTile);
+        warps = (all_tiles + max_tiles - 1) / max_tiles;
+        tiles = (all_tiles + warps - 1) / warps;
+    }
+    dim3 block() const {
+        const int rows = kBlockTiles / tiles / warps;
+        return {static_cast<unsigned>(32 * warps), static_cast<unsigned>(rows), 1};
+    }
+
+    int warps;  // of a row
+    int tiles;  // of a warp
+
+    /// Calls `launch` with the number of tiles as a constant.
+    template <class Launch>
+    void with_tiles(const Launch& launch) const {
+        switch (tiles) {
+            case 1:
+                return launch(std::integral_constant<int, 1>());
+            case 2:
+                return launch(std::integral_constant<int, 2>());
+            case 3:
+                return launch(std::integral_constant<int, 3>());
+            default:
+                return launch(std::integral_constant<int, kForwardTiles>());
+        }
+    }
+};
+
+/// Calls `launch` with a constant: whether a tensor is float beside 16-bit T. Kernels without such
+/// tensors have no branches for them.
+template <typename T, class Launch>
+void with_float_tensors(bool has_float, const Launch& launch) {
+    if constexpr (sizeof(T) == 2) {
+        if (has_float) return launch(std::true_type());
+    }
+    launch(std::false_type());
 }
 
 // Backward counts rows in 32 bits: its 64 registers have no room for 64-bit counters.
@@ -51,25 +92,45 @@ __device__ __forceinline__ int first_row_of_block() {
 }
 __device__ __forceinline__ int rows_of_grid() { return static_cast<int>(gridDim.x * blockDim.y); }
 
-/// This thread's elements of a row: a warp holds one tile of the row. Empty for rows past the last;
-/// their threads stay for __syncthreads.
-__device__ __forceinline__ Tile row_tile(int64_t row, int64_t num_rows, int64_t size) {
-    const int offset = static_cast<int>(threadIdx.x / 32) * kTile;
+/// This warp's part of a row, as tiles. Empty for rows past the last; their threads stay for
+/// __syncthreads.
+template <int kTiles>
+struct RowTiles {
+    Tile first;
+
+    __device__ __forceinline__ Tile at(int t) const {
+        return {first.begin + t * kTile, first.room - t * kTile, first.lane};
+    }
+};
+template <int kTiles>
+__device__ __forceinline__ RowTiles<kTiles> row_tiles(int64_t row, int64_t num_rows, int64_t size) {
+    const int offset = static_cast<int>(threadIdx.x / 32) * kTiles * kTile;
     const int lane = static_cast<int>(threadIdx.x % 32);
-    if (row >= num_rows) return {0, 0, lane};
-    return {row * size + offset, static_cast<int>(size) - offset, lane};
+    if (row >= num_rows) return {{0, 0, lane}};
+    return {{row * size + offset, static_cast<int>(size) - offset, lane}};
 }
 
 /// The same elements of a vector of channels.
-__device__ __forceinline__ Tile channel_tile(int64_t size) { return row_tile(0, 1, size); }
+template <int kTiles>
+__device__ __forceinline__ RowTiles<kTiles> channel_tiles(int64_t size) {
+    return row_tiles<kTiles>(0, 1, size);
+}
 
 /// Pack k of gamma or beta; `absent` without the tensor.
 template <typename T>
-__device__ __forceinline__ void load_channels(const T* from, const Tile& tile, int k,
+__device__ __forceinline__ void load_channels(const Source<T>& from, const Tile& tile, int k,
                                               StatOf<T> absent, StatOf<T>* out) {
     if (from) return load_pack(from, tile, k, absent, out);
 #pragma unroll
     for (int j = 0; j < kPackSize<T>; ++j) out[j] = absent;
+}
+template <typename T>
+__device__ __forceinline__ void load_channels(const Source<T>& from, const Tile& tile,
+                                              StatOf<T> absent, StatOf<T> (&out)[8]) {
+#pragma unroll
+    for (int k = 0; k < kPacks<T>; ++k) {
+        load_channels(from, tile, k, absent, out + k * kPackSize<T>);
+    }
 }
 
 /// True if register j of this lane lies inside the row.
@@ -78,86 +139,132 @@ __device__ __forceinline__ bool inside(const Tile& tile, int j) {
     return tile.holds<T>(j / kPackSize<T>);  // packs are inside or outside as a whole
 }
 
+// --- arithmetic of a row -----------------------------------------------------------------------
+
 /// c / gamma to 2 ulp in two instructions; the exact division calls a subroutine.
 __device__ __forceinline__ float quotient(float c, float gamma) { return __fdividef(c, gamma); }
 __device__ __forceinline__ double quotient(double c, double gamma) { return c / gamma; }
 
-template <typename S>
-struct Pair {
-    S a, b;
-};
+/// 1 / sqrt(v), to 2 ulp in float.
+__device__ __forceinline__ float inverse_sqrt(float v) { return rsqrtf(v); }
+__device__ __forceinline__ double inverse_sqrt(double v) { return 1.0 / sqrt(v); }
 
-/// Sums both values over the threads (x) of a row. All threads of the block must call it; `shared`
-/// has 32 entries for each row.
+/// What the host computes once for all rows.
 template <typename S>
-__device__ __forceinline__ Pair<S> sum_over_row(Pair<S> value, Pair<S>* shared) {
+struct RowFactors {
+    S inverse_size;
+    S eps;
+};
+template <typename S>
+RowFactors<S> row_factors(int64_t size, double eps = 0) {
+    return {static_cast<S>(1.0 / static_cast<double>(size)), static_cast<S>(eps)};
+}
+
+/// Entries of `shared` below: the largest block, two values a warp.
+inline constexpr int kSumEntries = 2 * kBlockTiles;
+
+/// Sums each value over the threads (x) of a row. All threads of the block must call it.
+template <int kValues, typename S>
+__device__ __forceinline__ void sum_over_row(S (&values)[kValues], S* shared) {
 #pragma unroll
     for (int distance = 16; distance > 0; distance /= 2) {
-        value.a += __shfl_xor_sync(kWholeWarp, value.a, distance);
-        value.b += __shfl_xor_sync(kWholeWarp, value.b, distance);
+#pragma unroll
+        for (int i = 0; i < kValues; ++i) {
+            values[i] += __shfl_xor_sync(kWholeWarp, values[i], distance);
+        }
     }
     const int warps = static_cast<int>(blockDim.x / 32);
-    if (warps == 1) return value;
-    Pair<S>* row = shared + threadIdx.y * 32;
+    if (warps == 1) return;
+    S* row = shared + threadIdx.y * warps * kValues;
     __syncthreads();  // the previous sum has been read
-    if (threadIdx.x % 32 == 0) row[threadIdx.x / 32] = value;
-    __syncthreads();
-    value = row[0];
-    for (int warp = 1; warp < warps; ++warp) {
-        value.a += row[warp].a;
-        value.b += row[warp].b;
+#pragma unroll
+    for (int i = 0; i < kValues; ++i) {
+        if (threadIdx.x % 32 == 0) row[threadIdx.x / 32 * kValues + i] = values[i];
     }
-    return value;
+    __syncthreads();
+#pragma unroll
+    for (int i = 0; i < kValues; ++i) {
+        values[i] = row[i];
+        for (int warp = 1; warp < warps; ++warp) values[i] += row[warp * kValues + i];
+    }
 }
+template <typename S>
+__device__ __forceinline__ S sum_over_row(S value, S* shared) {
+    S values[1] = {value};
+    sum_over_row(values, shared);
+    return values[0];
+}
+
+template <typename S>
+struct RowStatistics {
+    S mean, rstd;
+};
 
 /// Turns x into x̂: first the mean (0 without `subtract_mean`), then the squares around it, both
 /// from registers. `centered` gets x - mean, unless it is null.
-template <typename T>
-__device__ __forceinline__ Pair<StatOf<T>> normalize_row(StatOf<T> (&x)[8], const Tile& tile,
-                                                         int64_t size, double eps,
-                                                         Pair<StatOf<T>>* shared,
-                                                         T* centered = nullptr,
-                                                         bool subtract_mean = true) {
+template <typename T, int kTiles>
+__device__ __forceinline__ RowStatistics<StatOf<T>> normalize_row(
+    StatOf<T> (&x)[kTiles][8], const RowTiles<kTiles>& tiles, const RowFactors<StatOf<T>>& factors,
+    StatOf<T>* shared, T* centered = nullptr, bool subtract_mean = true) {
     using S = StatOf<T>;
     S mean = 0;
     if (subtract_mean) {  // the same for all threads of the block
         S sum = 0;
 #pragma unroll
-        for (int j = 0; j < 8; ++j) sum += x[j];
-        mean = sum_over_row<S>({sum, 0}, shared).a / static_cast<S>(size);
+        for (int t = 0; t < kTiles; ++t) {
+#pragma unroll
+            for (int j = 0; j < 8; ++j) sum += x[t][j];
+        }
+        mean = sum_over_row(sum, shared) * factors.inverse_size;
     }
     S squares = 0;
 #pragma unroll
-    for (int j = 0; j < 8; ++j) {
-        x[j] -= mean;
-        squares += inside<T>(tile, j) ? x[j] * x[j] : S{0};
-    }
-    const S variance = sum_over_row<S>({squares, 0}, shared).a / static_cast<S>(size);
-    const S rstd = S{1} / sqrt(variance + static_cast<S>(eps));
-    if (centered) store_tile(centered, tile, x);
+    for (int t = 0; t < kTiles; ++t) {
 #pragma unroll
-    for (int j = 0; j < 8; ++j) x[j] *= rstd;
+        for (int j = 0; j < 8; ++j) {
+            x[t][j] -= mean;
+            squares += inside<T>(tiles.at(t), j) ? x[t][j] * x[t][j] : S{0};
+        }
+    }
+    const S variance = sum_over_row(squares, shared) * factors.inverse_size;
+    const S rstd = inverse_sqrt(variance + factors.eps);
+#pragma unroll
+    for (int t = 0; t < kTiles; ++t) {
+        if (centered) store_tile(centered, tiles.at(t), x[t]);
+#pragma unroll
+        for (int j = 0; j < 8; ++j) x[t][j] *= rstd;
+    }
     return {mean, rstd};
 }
 
-/// y = gamma x̂ + beta.
-template <typename T>
-__device__ __forceinline__ void store_affine(const T* gamma, const T* beta, T* y, const Tile& tile,
-                                             const Tile& channels,
-                                             const StatOf<T> (&normalized)[8]) {
-    using S = StatOf<T>;
-    constexpr int V = kPackSize<T>;
-    S result[8];
+/// gamma and beta of this warp's part of a row, read before the sums of the row are waited for.
+template <typename T, int kTiles>
+struct Channels {
+    StatOf<T> gamma[kTiles][8], beta[kTiles][8];
+
+    __device__ __forceinline__ Channels(const Source<T>& from_gamma, const Source<T>& from_beta,
+                                        const RowTiles<kTiles>& channels) {
 #pragma unroll
-    for (int k = 0; k < kPacks<T>; ++k) {
-        S g[V], b[V];
-        load_channels(gamma, channels, k, S{1}, g);
-        load_channels(beta, channels, k, S{0}, b);
-#pragma unroll
-        for (int j = 0; j < V; ++j) result[k * V + j] = normalized[k * V + j] * g[j] + b[j];
+        for (int t = 0; t < kTiles; ++t) {
+            load_channels(from_gamma, channels.at(t), StatOf<T>{1}, gamma[t]);
+            load_channels(from_beta, channels.at(t), StatOf<T>{0}, beta[t]);
+        }
     }
-    store_tile(y, tile, result);
-}
+    /// y = gamma x̂ + beta.
+    __device__ __forceinline__ void store(StatOf<T> (&normalized)[kTiles][8],
+                                          const RowTiles<kTiles>& tiles, T* y) const {
+#pragma unroll
+        for (int t = 0; t < kTiles; ++t) {
+#pragma unroll
+            for (int j = 0; j < 8; ++j) {
+                normalized[t][j] = normalized[t][j] * gamma[t][j] + beta[t][j];
+            }
+            store_tile(y, tiles.at(t), normalized[t]);
+        }
+    }
+};
+
+// --- backward ----------------------------------------------------------------------------------
 
 /// Sums of dgamma and dbeta for this thread's channels, over the rows so far.
 template <typename S>
@@ -166,83 +273,93 @@ struct ChannelSums {
     S dbeta[8] = {};
 };
 
-/// Turns dy into dx. `args` has dy, saved, gamma, beta and rstd. Without `subtract_mean`: RMSNorm.
-template <LayerNormSave kSave, typename T, class Args>
-__device__ __forceinline__ void backward_row(const Args& args, int64_t row, int64_t num_rows,
-                                             const Tile& tile, const Tile& channels,
-                                             StatOf<T> (&dy)[8], ChannelSums<StatOf<T>>& sums,
-                                             Pair<StatOf<T>>* shared, bool subtract_mean = true) {
-    using S = StatOf<T>;
-    const auto size = static_cast<S>(args.hidden_size);
-    constexpr int V = kPackSize<T>;
-    const auto load_rstd = [&] { return row < num_rows ? args.rstd[row] : S{0}; };
-    S centered_rstd = 0;  // read twice rather than held: 64 registers are few
-    if constexpr (kSave == LayerNormSave::kCentered) centered_rstd = load_rstd();
-    S normalized[8];
-    Pair<S> means = {0, 0};
-#pragma unroll
-    for (int k = 0; k < kPacks<T>; ++k) {  // gamma and beta live for one pack: 64 registers are few
-        S* x = normalized + k * V;
-        S* g = dy + k * V;
-        S gamma[V];
-        load_pack(args.saved, tile, k, S{0}, x);
-        if constexpr (kSave == LayerNormSave::kOutput) {
-            S beta[V];
-            load_channels(args.beta, channels, k, S{0}, beta);
-#pragma unroll
-            for (int j = 0; j < V; ++j) x[j] -= beta[j];
-        }
-        load_channels(args.gamma, channels, k, S{1}, gamma);
-        load_pack(args.dy, tile, k, S{0}, g);
-#pragma unroll
-        for (int j = 0; j < V; ++j) {  // dy is 0 outside the row
-            if constexpr (kSave == LayerNormSave::kOutput) x[j] = quotient(x[j], gamma[j]);
-            if constexpr (kSave == LayerNormSave::kCentered) x[j] *= centered_rstd;
-            sums.dgamma[k * V + j] += g[j] * x[j];
-            sums.dbeta[k * V + j] += g[j];
-            g[j] *= gamma[j];
-            means.a += g[j];
-            means.b += g[j] * x[j];
-        }
-    }
-    means = sum_over_row(means, shared);
-    if (!subtract_mean) means.a = 0;
-    const S rstd = load_rstd();
-#pragma unroll
-    for (int j = 0; j < 8; ++j) {
-        dy[j] = rstd * (dy[j] - means.a / size - normalized[j] * (means.b / size));
-    }
+/// This thread's part of a row, and of the channels.
+__device__ __forceinline__ Tile backward_tile(int64_t row, int64_t num_rows, int64_t size) {
+    return row_tiles<kBackwardTiles>(row, num_rows, size).first;
+}
+__device__ __forceinline__ Tile backward_channels(int64_t size) {
+    return backward_tile(0, 1, size);
 }
 
-/// Writes this block's partial: rows y = 1, 2, ... hand their sums to y = 0 one after another, in a
-/// fixed order.
+/// What backward reads of a row; all of it is read before anything is computed.
 template <typename T>
-__device__ __forceinline__ void store_partial(StatOf<T>* partials, int64_t size,
-                                              ChannelSums<StatOf<T>>& sums) {
-    __shared__ Pair<StatOf<T>> handed[kMaxRowThreads];
-    for (int y = 1; y < static_cast<int>(blockDim.y); ++y) {
+struct BackwardRow {
+    StatOf<T> saved[8], dy[8];
+    StatOf<T> rstd;
+
+    template <class Args>
+    __device__ __forceinline__ BackwardRow(const Args& args, int64_t row, int64_t num_rows,
+                                           const Tile& tile) {
+        load_tile(args.saved, tile, StatOf<T>{0}, saved);
+        load_tile(args.dy, tile, StatOf<T>{0}, dy);
+        rstd = row < num_rows ? args.rstd[row] : StatOf<T>{0};
+    }
+
+    /// Turns dy into dx. Without `subtract_mean`: RMSNorm.
+    template <LayerNormSave kSave, class Args>
+    __device__ __forceinline__ void differentiate(const Args& args, const Tile& channels,
+                                                  StatOf<T> inverse_size,
+                                                  ChannelSums<StatOf<T>>& sums, StatOf<T>* shared,
+                                                  bool subtract_mean = true) {
+        using S = StatOf<T>;
+        constexpr int V = kPackSize<T>;
+        S means[2] = {0, 0};  // of g = dy gamma and of g x̂
 #pragma unroll
-        for (int j = 0; j < 8; ++j) {
-            __syncthreads();
-            if (static_cast<int>(threadIdx.y) == y) {
-                handed[threadIdx.x] = {sums.dgamma[j], sums.dbeta[j]};
+        for (int k = 0; k < kPacks<T>; ++k) {  // gamma and beta live for one pack
+            S* x = saved + k * V;
+            S* g = dy + k * V;
+            S gamma[V];
+            load_channels(args.gamma, channels, k, S{1}, gamma);
+            if constexpr (kSave == LayerNormSave::kOutput) {
+                S beta[V];
+                load_channels(args.beta, channels, k, S{0}, beta);
+#pragma unroll
+                for (int j = 0; j < V; ++j) x[j] = quotient(x[j] - beta[j], gamma[j]);
             }
-            __syncthreads();
-            if (threadIdx.y == 0) {
-                sums.dgamma[j] += handed[threadIdx.x].a;
-                sums.dbeta[j] += handed[threadIdx.x].b;
+#pragma unroll
+            for (int j = 0; j < V; ++j) {  // dy is 0 outside the row
+                if constexpr (kSave == LayerNormSave::kCentered) x[j] *= rstd;
+                sums.dgamma[k * V + j] += g[j] * x[j];
+                sums.dbeta[k * V + j] += g[j];
+                g[j] *= gamma[j];
+                means[0] += g[j];
+                means[1] += g[j] * x[j];
             }
         }
+        sum_over_row(means, shared);
+        const S mean = subtract_mean ? means[0] * inverse_size : S{0};
+        const S slope = means[1] * inverse_size;
+#pragma unroll
+        for (int j = 0; j < 8; ++j) dy[j] = rstd * (dy[j] - mean - saved[j] * slope);
     }
-    if (threadIdx.y != 0) return;
-    const Tile channels = channel_tile(size);
+};
+
+/// Writes this block's partial: the sums of its rows, added in a fixed order. All threads of the
+/// block must call it.
+template <typename T>
+__device__ __forceinline__ void store_partial(StatOf<T>* partials, int64_t size,
+                                              const ChannelSums<StatOf<T>>& sums) {
+    __shared__ StatOf<T> handed[kBlockTiles / kBackwardTiles][8][32];
+    const int rows = static_cast<int>(blockDim.y), y = static_cast<int>(threadIdx.y);
+    const int row_warps = static_cast<int>(blockDim.x / 32);
+    const int warp = static_cast<int>(threadIdx.x / 32), lane = static_cast<int>(threadIdx.x % 32);
+    const Tile channels = backward_channels(size);
     StatOf<T>* to = partials + int64_t{blockIdx.x} * 2 * size;
 #pragma unroll
-    for (int j = 0; j < 8; ++j) {
-        const int64_t h = channels.pack_begin<T>(j / kPackSize<T>) + j % kPackSize<T>;
-        if (h >= size) continue;
-        to[h] = sums.dgamma[j];
-        to[size + h] = sums.dbeta[j];
+    for (int which = 0; which < 2; ++which) {
+        const auto& values = which == 0 ? sums.dgamma : sums.dbeta;
+        __syncthreads();  // the previous values have been read
+#pragma unroll
+        for (int j = 0; j < 8; ++j) handed[y * row_warps + warp][j][lane] = values[j];
+        __syncthreads();
+        for (int j = y; j < 8; j += rows) {
+            StatOf<T> total = 0;
+            for (int row = 0; row < rows; ++row) {
+                total += handed[row * row_warps + warp][j][lane];
+            }
+            const int64_t h = channels.pack_begin<T>(j / kPackSize<T>) + j % kPackSize<T>;
+            if (h < size) to[which * size + h] = total;
+        }
     }
 }
 

@@ -34,7 +34,7 @@ HWY_INLINE void add_bias(const T* x, const T* bias, int64_t size, T* to) {
 /// to = residual + dropout(from), through a scratch block, since `to` may be x or the residual.
 template <typename T>
 void sum_rows(const ResidualLayerNormForwardArgs<T>& a, const T* from, int64_t begin, int64_t end,
-              T* to) {
+              Target<T> to) {
     const PhiloxSchedule schedule = make_philox_schedule(a.key);
     const uint32_t threshold = keep_threshold(a.dropout_p);
     const auto scale = static_cast<StatOf<T>>(keep_scale(threshold));
@@ -44,16 +44,16 @@ void sum_rows(const ResidualLayerNormForwardArgs<T>& a, const T* from, int64_t b
         store_mask_as<T>(a.mask_kind, a.mask, i, count, bits);
         T scratch[64];
         scale_kept(from + i, scratch, count, bits, scale);
-        add_to(scratch, a.residual + i, count);
-        std::copy_n(scratch, count, to + i);
+        add_values<T>(scratch, a.residual + i, count, to + i);
     }
 }
 
 template <typename T>
 void residual_layer_norm_forward_range(const ResidualLayerNormForwardArgs<T>& a, int64_t begin,
                                        int64_t end) {
-    T* sum = a.sum ? a.sum : a.y;           // LayerNorm works in place
-    T* biased = a.biased ? a.biased : sum;  // which must then not be the residual
+    const Target<T> sum = a.sum ? a.sum : Target<T>(a.y);  // LayerNorm works in place
+    // Without `biased` the sum takes its place, and must then not be the residual.
+    T* const biased = a.biased ? a.biased : sum.narrow;
     const LayerNormForwardArgs<T> norm = {.x = sum,
                                           .gamma = a.gamma,
                                           .beta = a.beta,
@@ -77,16 +77,20 @@ void residual_layer_norm_forward_range(const ResidualLayerNormForwardArgs<T>& a,
 }
 
 /// Writes LayerNorm's dx to `dx` first, so that dresidual may be dsum; then dropout works in place.
+/// A float dresidual takes it before dx does, because dx would round it.
 template <typename T>
 void residual_layer_norm_backward_job_range(const ResidualLayerNormBackwardJob<T>& job,
                                             int64_t begin, int64_t end) {
     const ResidualLayerNormBackwardArgs<T>& a = job.args;
+    const bool is_float = a.dresidual.wide != nullptr;
+    const Target<T> gradient = is_float ? a.dresidual : Target<T>(a.dx);
+    const Target<T> other = is_float ? Target<T>(a.dx) : a.dresidual;
     const LayerNormBackwardJob<T> norm = {{.dy = a.dy,
                                            .saved = a.saved,
                                            .gamma = a.gamma,
                                            .beta = a.beta,
                                            .rstd = a.rstd,
-                                           .dx = a.dx,
+                                           .dx = gradient,
                                            .partials = a.partials,
                                            .save = a.save,
                                            .hidden_size = a.hidden_size},
@@ -102,8 +106,9 @@ void residual_layer_norm_backward_job_range(const ResidualLayerNormBackwardJob<T
         const int64_t first = layer_norm_partial_first_row(partial, job.num_rows) * a.hidden_size;
         const int64_t last =
             layer_norm_partial_first_row(partial + 1, job.num_rows) * a.hidden_size;
-        if (a.dsum) add_to(a.dx + first, a.dsum + first, last - first);
-        std::copy(a.dx + first, a.dx + last, a.dresidual + first);
+        const Source<T> made = gradient + first;
+        if (a.dsum) add_values<T>(made, a.dsum + first, last - first, gradient + first);
+        copy_values<T>(made, last - first, other + first);
         dropout_backward_range(dropout, first, last);
     }
 }

@@ -1,8 +1,8 @@
 // Dropout, residual and LayerNorm on CUDA. Bytes per element (e = size of T, m = mask): forward 2e
 // read, e + m written (2e + m with the sum); backward 2e + m read (3e + m with dsum), 2e written.
 // Bounds: those bytes over the bandwidth, and Philox as in dropout.cu.
-// Rows are held in registers (layernorm_rows.cuh). A lane's eight elements are also one Philox
-// counter.
+// Rows are held in registers (layernorm_rows.cuh). A lane's eight elements of a tile are also one
+// Philox counter.
 
 #include "kernels/cuda_tile.cuh"
 #include "kernels/layernorm_rows.cuh"
@@ -19,20 +19,16 @@ __device__ __forceinline__ StatOf<T> rounded(StatOf<T> value) {
     return to_compute(from_compute<T>(value));
 }
 
+/// residual + dropout(x + bias) of one tile, in place of x.
 template <typename T>
-__global__ void __launch_bounds__(kMaxRowThreads)
-    residual_layer_norm_forward_kernel(ResidualLayerNormForwardArgs<T> a,
-                                       Drawing<StatOf<T>> drawing, int64_t num_rows) {
+__device__ __forceinline__ void add_tile(const ResidualLayerNormForwardArgs<T>& a,
+                                         const Drawing<StatOf<T>>& drawing, const Tile& tile,
+                                         const Tile& channels, const StatOf<T> (&residual)[8],
+                                         StatOf<T> (&x)[8]) {
     using S = StatOf<T>;
-    __shared__ Pair<S> shared[kMaxRowThreads];
-    const int64_t row = int64_t{blockIdx.x} * blockDim.y + threadIdx.y;
-    const Tile tile = row_tile(row, num_rows, a.hidden_size);
-    S x[8], residual[8];
-    load_tile(a.x, tile, S{0}, x);
-    load_tile(a.residual, tile, S{0}, residual);
     if (a.bias) {
         S bias[8];
-        load_tile(a.bias, row_tile(0, 1, a.hidden_size), S{0}, bias);
+        load_tile(a.bias, channels, S{0}, bias);
 #pragma unroll
         for (int j = 0; j < 8; ++j) x[j] = rounded<T>(x[j] + bias[j]);
         if (a.biased) store_tile(a.biased, tile, x);
@@ -42,14 +38,45 @@ __global__ void __launch_bounds__(kMaxRowThreads)
 #pragma unroll
     for (int j = 0; j < 8; ++j) {
         const S dropped = bits >> j & 1 ? rounded<T>(x[j] * drawing.scale) : S{0};
-        x[j] = rounded<T>(residual[j] + dropped);
+        x[j] = residual[j] + dropped;
+    }
+    if (!a.residual.wide) {  // else the sum is float
+#pragma unroll
+        for (int j = 0; j < 8; ++j) x[j] = rounded<T>(x[j]);
     }
     if (a.sum) store_tile(a.sum, tile, x);
-    const Pair<S> stats = normalize_row<T>(x, tile, a.hidden_size, a.eps, shared, a.centered);
+}
+
+template <typename T, int kTiles, bool kBesideFloat>
+__global__ void __launch_bounds__(kRowThreads<kTiles>, kForwardBlocks<kTiles>)
+    residual_layer_norm_forward_kernel(ResidualLayerNormForwardArgs<T> a,
+                                       Drawing<StatOf<T>> drawing, RowFactors<StatOf<T>> factors,
+                                       int64_t num_rows) {
+    if constexpr (!kBesideFloat) take_as_narrow(a.residual, a.gamma, a.beta, a.sum);
+    using S = StatOf<T>;
+    __shared__ S shared[kSumEntries];
+    const int64_t row = int64_t{blockIdx.x} * blockDim.y + threadIdx.y;
+    const auto tiles = row_tiles<kTiles>(row, num_rows, a.hidden_size);
+    const auto channels = channel_tiles<kTiles>(a.hidden_size);
+    S x[kTiles][8], residual[kTiles][8];
+#pragma unroll
+    for (int t = 0; t < kTiles; ++t) {
+        load_tile(a.x, tiles.at(t), S{0}, x[t]);
+        load_tile(a.residual, tiles.at(t), S{0}, residual[t]);
+    }
+#pragma unroll
+    for (int t = 0; t < kTiles; ++t) {
+        add_tile(a, drawing, tiles.at(t), channels.at(t), residual[t], x[t]);
+    }
+    const Channels<T, kTiles> affine(a.gamma, a.beta, channels);
+    const RowStatistics<S> stats = normalize_row<T, kTiles>(x, tiles, factors, shared, a.centered);
     if (row >= num_rows) return;
-    if (threadIdx.x == 0) a.rstd[row] = stats.b;
-    if (a.normalized) store_tile(a.normalized, tile, x);
-    store_affine(a.gamma, a.beta, a.y, tile, channel_tile(a.hidden_size), x);
+    if (threadIdx.x == 0) a.rstd[row] = stats.rstd;
+#pragma unroll
+    for (int t = 0; t < kTiles; ++t) {
+        if (a.normalized) store_tile(a.normalized, tiles.at(t), x[t]);
+    }
+    affine.store(x, tiles, a.y);
 }
 
 template <typename T>
@@ -60,27 +87,33 @@ __device__ __forceinline__ uint32_t kept_bits(const ResidualLayerNormBackwardArg
     return load_bits<T>(a.mask_kind, a.mask, tile);
 }
 
-template <typename T, LayerNormSave kSave>
+template <typename T, LayerNormSave kSave, bool kBesideFloat>
 __global__ void __launch_bounds__(kMaxRowThreads, kBackwardBlocks)
     residual_layer_norm_backward_kernel(ResidualLayerNormBackwardArgs<T> a,
-                                        Drawing<StatOf<T>> drawing, int num_rows) {
+                                        Drawing<StatOf<T>> drawing, StatOf<T> inverse_size,
+                                        int num_rows) {
+    if constexpr (!kBesideFloat) take_as_narrow(a.dsum, a.gamma, a.beta, a.dresidual);
     using S = StatOf<T>;
-    __shared__ Pair<S> shared[kMaxRowThreads];
-    const Tile channels = channel_tile(a.hidden_size);
+    __shared__ S shared[kSumEntries];
+    const Tile channels = backward_channels(a.hidden_size);
     ChannelSums<S> sums;
     for (int first = first_row_of_block(); first < num_rows; first += rows_of_grid()) {
         const int row = first + static_cast<int>(threadIdx.y);
-        const Tile tile = row_tile(row, num_rows, a.hidden_size);
-        S gradient[8];
-        backward_row<kSave, T>(a, row, num_rows, tile, channels, gradient, sums, shared);
+        const Tile tile = backward_tile(row, num_rows, a.hidden_size);
+        BackwardRow<T> work(a, row, num_rows, tile);
+        const uint32_t bits = kept_bits(a, drawing, tile);
+        work.template differentiate<kSave>(a, channels, inverse_size, sums, shared);
+        S(&gradient)[8] = work.dy;
         if (a.dsum) {
             S dsum[8];
             load_tile(a.dsum, tile, S{0}, dsum);
 #pragma unroll
-            for (int j = 0; j < 8; ++j) gradient[j] = rounded<T>(gradient[j]) + dsum[j];
+            for (int j = 0; j < 8; ++j) {
+                const S own = a.dresidual.wide ? gradient[j] : rounded<T>(gradient[j]);
+                gradient[j] = own + dsum[j];
+            }
         }
         store_tile(a.dresidual, tile, gradient);
-        const uint32_t bits = kept_bits(a, drawing, tile);
 #pragma unroll
         for (int j = 0; j < 8; ++j) {
             gradient[j] = bits >> j & 1 ? rounded<T>(gradient[j]) * drawing.scale : S{0};
@@ -90,23 +123,23 @@ __global__ void __launch_bounds__(kMaxRowThreads, kBackwardBlocks)
     if (a.partials) store_partial<T>(a.partials, a.hidden_size, sums);
 }
 
-template <typename T>
+template <typename T, bool kBesideFloat>
 auto backward_kernel(LayerNormSave save) {
     switch (save) {
         case LayerNormSave::kOutput:
-            return residual_layer_norm_backward_kernel<T, LayerNormSave::kOutput>;
+            return residual_layer_norm_backward_kernel<T, LayerNormSave::kOutput, kBesideFloat>;
         case LayerNormSave::kNormalized:
-            return residual_layer_norm_backward_kernel<T, LayerNormSave::kNormalized>;
+            return residual_layer_norm_backward_kernel<T, LayerNormSave::kNormalized, kBesideFloat>;
         case LayerNormSave::kCentered:
-            return residual_layer_norm_backward_kernel<T, LayerNormSave::kCentered>;
+            return residual_layer_norm_backward_kernel<T, LayerNormSave::kCentered, kBesideFloat>;
     }
     throw std::invalid_argument("residual_layer_norm on CUDA: not what LayerNorm saves");
 }
 
-template <typename T, typename... Pointers>
-void check_arguments(int64_t hidden_size, const Pointers*... pointers) {
+template <typename T, typename... Tensors>
+void check_arguments(int64_t hidden_size, const Tensors&... tensors) {
     check_row_size(hidden_size);
-    if (fits_registers<T>(hidden_size, pointers...)) return;
+    if (fits_registers<T>(hidden_size, tensors...)) return;
     throw std::invalid_argument("residual_layer_norm on CUDA: hidden_size " +
                                 std::to_string(hidden_size) + " is no multiple of 8 up to " +
                                 std::to_string(kMaxFusedHiddenSize) +
@@ -124,10 +157,18 @@ void launch_residual_layer_norm_forward(const ResidualLayerNormForwardArgs<T>& a
     check_arguments<T>(a.hidden_size, a.x, a.bias, a.residual, a.gamma, a.beta, a.y, a.sum,
                        a.biased, a.normalized, a.centered, a.mask);
     if (num_rows == 0) return;
-    const dim3 block = block_of_rows(a.hidden_size, 128);
-    launch("residual_layer_norm_forward", residual_layer_norm_forward_kernel<T>,
-           blocks_of_rows(num_rows, block.y), block, stream, a,
-           make_drawing<StatOf<T>>(a.key, a.dropout_p), num_rows);
+    const RowShape shape(a.hidden_size, kForwardTiles);
+    const bool has_float = any_is_float(a.residual, a.gamma, a.beta, a.sum);
+    with_float_tensors<T>(has_float, [&](auto beside_float) {
+        shape.with_tiles([&](auto tiles) {
+            launch("residual_layer_norm_forward",
+                   residual_layer_norm_forward_kernel<T, decltype(tiles)::value,
+                                                      decltype(beside_float)::value>,
+                   blocks_of_rows(num_rows, shape.block().y), shape.block(), stream, a,
+                   make_drawing<StatOf<T>>(a.key, a.dropout_p),
+                   row_factors<StatOf<T>>(a.hidden_size, a.eps), num_rows);
+        });
+    });
 }
 
 template <typename T>
@@ -135,11 +176,15 @@ void launch_residual_layer_norm_backward(const ResidualLayerNormBackwardArgs<T>&
                                          int64_t num_rows, CudaStream stream) {
     check_arguments<T>(a.hidden_size, a.dy, a.dsum, a.saved, a.gamma, a.beta, a.mask, a.dx,
                        a.dresidual);
-    const auto kernel = backward_kernel<T>(a.save);
-    launch("residual_layer_norm_backward", kernel,
-           static_cast<unsigned>(layer_norm_cuda_num_partials(num_rows)),
-           block_of_rows(a.hidden_size, kMaxRowThreads), stream, a,
-           make_drawing<StatOf<T>>(a.key, a.dropout_p), counted_rows(num_rows));
+    const bool has_float = any_is_float(a.dsum, a.gamma, a.beta, a.dresidual);
+    with_float_tensors<T>(has_float, [&](auto beside_float) {
+        launch("residual_layer_norm_backward",
+               backward_kernel<T, decltype(beside_float)::value>(a.save),
+               static_cast<unsigned>(layer_norm_cuda_num_partials(num_rows)),
+               RowShape(a.hidden_size, kBackwardTiles).block(), stream, a,
+               make_drawing<StatOf<T>>(a.key, a.dropout_p),
+               row_factors<StatOf<T>>(a.hidden_size).inverse_size, counted_rows(num_rows));
+    });
 }
 
 #define KERNELS_INSTANTIATE(T)                                                                    \

@@ -16,7 +16,7 @@
 // Post-LN layers (BERT) use y alone: sum is null, and x, dropout's output and sum are not saved.
 // Pre-LN layers (GPT-2) also use sum, the residual stream, and pass its gradient dsum.
 // Results equal dropout.h, an addition and inplace_layernorm.h called one after another, each
-// intermediate rounded to T.
+// intermediate rounded to T; the sum, with a float residual, is float.
 //
 // Bytes moved per element (e = sizeof(T), m = mask): forward 2e read, e + m written (2e + m with
 // sum); backward 2e + m read (3e + m with dsum), 2e written. As separate steps: forward 4e read,
@@ -26,13 +26,15 @@ namespace kernels {
 
 template <typename T>
 struct ResidualLayerNormForwardArgs {
-    const T* x = nullptr;         // [R, H]
-    const T* bias = nullptr;      // [H], or null for 0
-    const T* residual = nullptr;  // [R, H]
-    const T* gamma = nullptr;     // [H], or null for 1
-    const T* beta = nullptr;      // [H], or null for 0
-    T* y = nullptr;               // [R, H]; y == x and y == residual are allowed
-    T* sum = nullptr;             // [R, H], or null when not wanted; sum == residual is allowed
+    const T* x = nullptr;       // [R, H]
+    const T* bias = nullptr;    // [H], or null for 0
+    Source<T> residual;         // [R, H]
+    Source<T> gamma;            // [H], or null for 1
+    Source<T> beta;             // [H], or null for 0
+    T* y = nullptr;             // [R, H]; y == x and y == residual are allowed
+    Target<T> sum;              // [R, H] of the residual's type, or null when not wanted
+                                // (on the CPU a float residual needs it); sum == residual is
+                                // allowed
     T* biased = nullptr;        // [R, H] x + bias, or null when not wanted; biased == x is allowed
     T* normalized = nullptr;    // [R, H] x̂, or null when not wanted
     T* centered = nullptr;      // [R, H] sum - its mean, or null when not wanted
@@ -48,14 +50,15 @@ struct ResidualLayerNormForwardArgs {
 template <typename T>
 struct ResidualLayerNormBackwardArgs {
     const T* dy = nullptr;            // [R, H]
-    const T* dsum = nullptr;          // [R, H] gradient of sum, or null
+    Source<T> dsum;                   // [R, H] gradient of sum, of its type, or null
     const T* saved = nullptr;         // [R, H] y, x̂ or sum - mean
-    const T* gamma = nullptr;         // [H], or null for 1
-    const T* beta = nullptr;          // [H], or null for 0; read for kOutput only
+    Source<T> gamma;                  // [H], or null for 1
+    Source<T> beta;                   // [H], or null for 0; read for kOutput only
     const StatOf<T>* rstd = nullptr;  // [R]
     const uint8_t* mask = nullptr;    // what forward wrote; unused for kNone
     T* dx = nullptr;                  // [R, H]; dx == dy is allowed, dx == dresidual is not
-    T* dresidual = nullptr;           // [R, H]; dresidual == dsum is allowed
+    Target<T> dresidual;              // [R, H] of the residual's type; dresidual == dsum is allowed
+                                      // unless it is float
     StatOf<T>* partials = nullptr;    // [num_partials, 2, H] as in inplace_layernorm.h, or null
     LayerNormSave save = LayerNormSave::kOutput;
     MaskKind mask_kind = MaskKind::kByte;

@@ -22,24 +22,24 @@ namespace HWY_NAMESPACE {
 /// How one step reads and writes: a whole vector, or the first `count` lanes of one. `fill` is the
 /// value of the missing lanes.
 struct WholeVector {
-    template <class D, typename T>
-    HWY_INLINE hn::Vec<D> load(D d, const T* from, hn::TFromD<D> /*fill*/) const {
+    template <class D, class From>
+    HWY_INLINE hn::Vec<D> load(D d, From from, hn::TFromD<D> /*fill*/) const {
         return load_as(d, from);
     }
     template <class D>
     HWY_INLINE hn::Vec<D> present(D /*d*/, hn::Vec<D> v, hn::TFromD<D> /*fill*/) const {
         return v;
     }
-    template <class D, typename T>
-    HWY_INLINE void store(D d, hn::Vec<D> v, T* to) const {
+    template <class D, class To>
+    HWY_INLINE void store(D d, hn::Vec<D> v, To to) const {
         store_as(d, v, to);
     }
 };
 
 struct PartVector {
     int64_t count;
-    template <class D, typename T>
-    HWY_INLINE hn::Vec<D> load(D d, const T* from, hn::TFromD<D> fill) const {
+    template <class D, class From>
+    HWY_INLINE hn::Vec<D> load(D d, From from, hn::TFromD<D> fill) const {
         return load_part(d, from, count, fill);
     }
     /// v with the missing lanes set to `fill`.
@@ -47,15 +47,15 @@ struct PartVector {
     HWY_INLINE hn::Vec<D> present(D d, hn::Vec<D> v, hn::TFromD<D> fill) const {
         return hn::IfThenElse(hn::FirstN(d, static_cast<size_t>(count)), v, hn::Set(d, fill));
     }
-    template <class D, typename T>
-    HWY_INLINE void store(D d, hn::Vec<D> v, T* to) const {
+    template <class D, class To>
+    HWY_INLINE void store(D d, hn::Vec<D> v, To to) const {
         store_part(d, v, to, count);
     }
 };
 
 /// A channel's gamma or beta: `fill` if the tensor is absent, and in missing lanes.
 template <class Access, class D, typename T>
-HWY_INLINE hn::Vec<D> load_channel(const Access& access, D d, const T* base, int64_t j,
+HWY_INLINE hn::Vec<D> load_channel(const Access& access, D d, Source<T> base, int64_t j,
                                    hn::TFromD<D> fill) {
     return base ? access.load(d, base + j, fill) : hn::Set(d, fill);
 }
@@ -69,13 +69,22 @@ HWY_INLINE void for_each_vector(D d, int64_t size, const Body& body) {
     if (j < size) body(j, PartVector{size - j});
 }
 
-/// to += from.
-template <typename T>
-HWY_INLINE void add_to(T* to, const T* from, int64_t count) {
+/// sum = a + b.
+template <typename T, class A, class B, class To>
+HWY_INLINE void add_values(A a, B b, int64_t count, To sum) {
     const ComputeTag<T> d;
     for_each_vector(d, count, [&](int64_t j, auto access) KERNELS_INLINE_LAMBDA {
-        const auto total = hn::Add(access.load(d, to + j, 0), access.load(d, from + j, 0));
-        access.store(d, total, to + j);
+        const auto total = hn::Add(access.load(d, a + j, 0), access.load(d, b + j, 0));
+        access.store(d, total, sum + j);
+    });
+}
+
+/// to = from, of T or float each.
+template <typename T, class From, class To>
+HWY_INLINE void copy_values(From from, int64_t count, To to) {
+    const ComputeTag<T> d;
+    for_each_vector(d, count, [&](int64_t j, auto access) KERNELS_INLINE_LAMBDA {
+        access.store(d, access.load(d, from + j, 0), to + j);
     });
 }
 

@@ -77,6 +77,23 @@ HWY_INLINE void store_as(D /*d*/, hn::Vec<D> v, Half* to) {
 #endif
 }
 
+/// Beside 16-bit types a tensor may be float.
+template <class D, typename T>
+HWY_INLINE hn::Vec<D> load_as(D d, Source<T> from) {
+    if constexpr (sizeof(T) == 2) {
+        if (from.wide) return load_as(d, from.wide);
+    }
+    return load_as(d, from.narrow);
+}
+
+template <class D, typename T>
+HWY_INLINE void store_as(D d, hn::Vec<D> v, Target<T> to) {
+    if constexpr (sizeof(T) == 2) {
+        if (to.wide) return store_as(d, v, to.wide);
+    }
+    store_as(d, v, to.narrow);
+}
+
 /// The first `count` < Lanes(d) values, the others `fill`.
 template <class D, typename T>
 HWY_INLINE hn::Vec<D> load_part(D d, const T* from, int64_t count, hn::TFromD<D> fill) {
@@ -91,6 +108,22 @@ HWY_INLINE void store_part(D d, hn::Vec<D> v, T* to, int64_t count) {
     HWY_ALIGN T padded[HWY_MAX_BYTES / sizeof(T)];
     store_as(d, v, padded);
     std::memcpy(to, padded, static_cast<size_t>(count) * sizeof(T));
+}
+
+template <class D, typename T>
+HWY_INLINE hn::Vec<D> load_part(D d, Source<T> from, int64_t count, hn::TFromD<D> fill) {
+    if constexpr (sizeof(T) == 2) {
+        if (from.wide) return load_part(d, from.wide, count, fill);
+    }
+    return load_part(d, from.narrow, count, fill);
+}
+
+template <class D, typename T>
+HWY_INLINE void store_part(D d, hn::Vec<D> v, Target<T> to, int64_t count) {
+    if constexpr (sizeof(T) == 2) {
+        if (to.wide) return store_part(d, v, to.wide, count);
+    }
+    store_part(d, v, to.narrow, count);
 }
 
 // --- masks: 64 elements are 64 bits of a word, element i its bit i -----------------------------

@@ -1,6 +1,8 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <type_traits>
 
 // The words that all kernels share: 16-bit storage types, mask formats, the random-number key and
 // the CUDA stream. No kernel header needs torch, Highway or a CUDA header.
@@ -42,6 +44,54 @@ struct StatType<double> {
 };
 template <typename T>
 using StatOf = typename StatType<T>::type;
+
+/// A tensor that a kernel reads: of T, or of float beside 16-bit T. Under autocast parameters and
+/// the residual stream of pre-LN layers are float, and what linear layers save is T.
+template <typename T>
+struct Source {
+    constexpr Source(std::nullptr_t = nullptr) {}
+    constexpr Source(const T* tensor) : narrow(tensor) {}
+    template <typename Wide>
+        requires(std::is_same_v<Wide, StatOf<T>> && !std::is_same_v<Wide, T>)
+    constexpr Source(const Wide* tensor) : wide(tensor) {}
+
+    constexpr explicit operator bool() const { return narrow != nullptr || wide != nullptr; }
+    constexpr Source operator+(int64_t offset) const {
+        Source moved = *this;
+        if (wide != nullptr) moved.wide += offset;
+        if (narrow != nullptr) moved.narrow += offset;
+        return moved;
+    }
+
+    const T* narrow = nullptr;
+    const StatOf<T>* wide = nullptr;  // at most one of both
+};
+
+/// A tensor that a kernel writes: of T, or of float beside 16-bit T.
+template <typename T>
+struct Target {
+    constexpr Target(std::nullptr_t = nullptr) {}
+    constexpr Target(T* tensor) : narrow(tensor) {}
+    template <typename Wide>
+        requires(std::is_same_v<Wide, StatOf<T>> && !std::is_same_v<Wide, T>)
+    constexpr Target(Wide* tensor) : wide(tensor) {}
+
+    constexpr explicit operator bool() const { return narrow != nullptr || wide != nullptr; }
+    constexpr Target operator+(int64_t offset) const {
+        Target moved = *this;
+        if (wide != nullptr) moved.wide += offset;
+        if (narrow != nullptr) moved.narrow += offset;
+        return moved;
+    }
+    constexpr operator Source<T>() const {
+        Source<T> source = narrow;
+        source.wide = wide;
+        return source;
+    }
+
+    T* narrow = nullptr;
+    StatOf<T>* wide = nullptr;  // at most one of both
+};
 
 /// How a yes/no per element is saved for backward.
 enum class MaskKind : uint8_t {

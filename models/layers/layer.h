@@ -3,6 +3,7 @@
 #include "models/layers/modules.h"
 
 #include <string>
+#include <vector>
 
 namespace models {
 
@@ -12,8 +13,8 @@ public:
     virtual ~Layer() = default;
     virtual Tensor operator()(const Tensor& x,
                               const ForwardContext& context) const = 0;  // [B, S, H]
-    /// Call after each optimizer step: updates decisions that depend on parameter values.
-    virtual void refresh() = 0;
+    /// Its LayerNorms, for refresh_norms.
+    virtual std::vector<LayerNormModule*> norms() = 0;
     virtual const std::string& module_path() const = 0;
     virtual Checkpoint checkpoint() const = 0;
 };

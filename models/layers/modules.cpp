@@ -13,6 +13,7 @@
 #include <ATen/ops/pow.h>
 #include <ATen/ops/relu.h>
 #include <ATen/ops/tanh.h>
+#include <c10/core/impl/VirtualGuardImpl.h>
 
 #include <cmath>
 #include <utility>
@@ -67,12 +68,31 @@ ops::ResidualLayerNorm LayerNormModule::of_residual(const Tensor& x, const Tenso
         {.eps = eps_, .save = save_, .dropout = dropout, .with_sum = with_sum});
 }
 
-void LayerNormModule::refresh() {
-    if (variant_ == LayerNorm::kOriginal) return;
-    const Tensor gamma = gamma_.detach().to(at::kCPU).to(at::kFloat);
-    const Tensor beta = beta_.detach().to(at::kCPU).to(at::kFloat);
-    const bool normalized = kernels::needs_normalized(gamma.const_data_ptr<float>(),
-                                                      beta.const_data_ptr<float>(), gamma.numel());
+void refresh_norms(const std::vector<LayerNormModule*>& norms) {
+    struct Copies {
+        LayerNormModule* norm;
+        Tensor gamma, beta;
+    };
+    std::vector<Copies> all;
+    for (LayerNormModule* const norm : norms) {
+        if (norm->variant_ == LayerNorm::kOriginal) continue;
+        const auto copy = [](const Tensor& parameter) {
+            return parameter.detach().to(at::kCPU, parameter.scalar_type(), /*non_blocking=*/true);
+        };
+        all.push_back({norm, copy(norm->gamma_), copy(norm->beta_)});
+    }
+    if (all.empty()) return;
+    const at::Device device = all[0].norm->gamma_.device();
+    if (!device.is_cpu()) {
+        c10::impl::VirtualGuardImpl(device.type()).getStream(device).synchronize();
+    }
+    for (const Copies& one : all) one.norm->choose_save(one.gamma, one.beta);
+}
+
+void LayerNormModule::choose_save(const Tensor& gamma, const Tensor& beta) {
+    const Tensor g = gamma.to(at::kFloat), b = beta.to(at::kFloat);
+    const bool normalized =
+        kernels::needs_normalized(g.const_data_ptr<float>(), b.const_data_ptr<float>(), g.numel());
     const auto save =
         normalized ? kernels::LayerNormSave::kNormalized : kernels::LayerNormSave::kOutput;
     if (save != save_ && normalized) {

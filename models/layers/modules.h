@@ -10,6 +10,7 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 /// The small modules that layers consist of. Each enters the module path of its Hugging Face name.
 namespace models {
@@ -69,11 +70,10 @@ public:
     const Tensor& beta() const { return beta_; }
     const std::string& module_path() const { return module_path_; }
 
-    /// Decides anew whether backward may recover x̂ from the output. Call it once per optimizer
-    /// step: it reads the parameters.
-    void refresh();
-
 private:
+    friend void refresh_norms(const std::vector<LayerNormModule*>& norms);
+    void choose_save(const Tensor& gamma, const Tensor& beta);  // on the CPU
+
     std::string module_path_;
     std::string name_;
     LayerNorm variant_;
@@ -82,6 +82,10 @@ private:
     Tensor gamma_;  // [H]
     Tensor beta_;   // [H]
 };
+
+/// Decides anew, for each norm, whether backward may recover x̂ from the output. Call it once per
+/// optimizer step: it reads the parameters, and waits once for those of all norms.
+void refresh_norms(const std::vector<LayerNormModule*>& norms);
 
 /// Dropout at one site of one layer. With p = 0 it returns its input.
 class DropoutModule {

@@ -65,7 +65,7 @@ public:
     T5Layer(ParameterStore& store, const Workload& workload, int64_t index);
     /// Needs context.position_bias; in a decoder also context.encoder_states.
     Tensor operator()(const Tensor& x, const ForwardContext& context) const override;
-    void refresh() override {}
+    std::vector<LayerNormModule*> norms() override { return {}; }
     const std::string& module_path() const override { return module_path_; }
     Checkpoint checkpoint() const override { return checkpoint_; }
 

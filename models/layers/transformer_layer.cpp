@@ -308,11 +308,6 @@ Tensor TransformerLayer::operator()(const Tensor& x, const ForwardContext& conte
     return is_pre_norm ? pre_norm(x, context) : post_norm(x, context);
 }
 
-void TransformerLayer::refresh() {
-    attention_norm_.refresh();
-    output_norm_.refresh();
-}
-
 /// Vaswani et al. 2017, Figure 1; Devlin et al. 2018.
 Tensor TransformerLayer::post_norm(const Tensor& x, const ForwardContext& context) const {
     name_tensor(x, "hidden_states");

@@ -50,7 +50,7 @@ class TransformerLayer final : public Layer {
 public:
     TransformerLayer(ParameterStore& store, const Workload& workload, int64_t index);
     Tensor operator()(const Tensor& x, const ForwardContext& context) const override;
-    void refresh() override;
+    std::vector<LayerNormModule*> norms() override { return {&attention_norm_, &output_norm_}; }
     const std::string& module_path() const override { return module_path_; }
     Checkpoint checkpoint() const override { return workload_.recipe.checkpoint; }
 

@@ -16,6 +16,16 @@ namespace {
 
 constexpr int64_t kMaxKeyWord = std::numeric_limits<uint32_t>::max();
 
+void check_shape(const Tensor& tensor, const char* argument, const Tensor& like,
+                 const char* like_argument) {
+    TORCH_CHECK(tensor.sym_sizes() == like.sym_sizes(), "tempo: ", argument, " has shape ",
+                tensor.sym_sizes(), "; expected that of ", like_argument, ", ", like.sym_sizes());
+}
+
+bool is_same_or_float(at::ScalarType type, at::ScalarType like) {
+    return type == like || (type == at::kFloat && c10::elementSize(like) == 2);
+}
+
 }  // namespace
 
 void check_floating(const Tensor& tensor, const char* argument) {
@@ -32,11 +42,19 @@ void check_device(const Tensor& tensor, const char* argument, const Tensor& like
 
 void check_like(const Tensor& tensor, const char* argument, const Tensor& like,
                 const char* like_argument) {
-    TORCH_CHECK(tensor.sym_sizes() == like.sym_sizes(), "tempo: ", argument, " has shape ",
-                tensor.sym_sizes(), "; expected that of ", like_argument, ", ", like.sym_sizes());
+    check_shape(tensor, argument, like, like_argument);
     TORCH_CHECK(tensor.scalar_type() == like.scalar_type(), "tempo: ", argument, " has dtype ",
                 tensor.scalar_type(), "; expected that of ", like_argument, ", ",
                 like.scalar_type());
+    check_device(tensor, argument, like);
+}
+
+void check_like_or_float(const Tensor& tensor, const char* argument, const Tensor& like,
+                         const char* like_argument) {
+    check_shape(tensor, argument, like, like_argument);
+    TORCH_CHECK(is_same_or_float(tensor.scalar_type(), like.scalar_type()), "tempo: ", argument,
+                " has dtype ", tensor.scalar_type(), "; expected that of ", like_argument, ", ",
+                like.scalar_type(), ", or float beside 16 bits");
     check_device(tensor, argument, like);
 }
 
@@ -52,6 +70,18 @@ Tensor checked_parameter(const MaybeTensor& parameter, const char* argument, con
                     parameter->scalar_type() == x.scalar_type(),
                 "tempo: ", argument, " has shape ", parameter->sym_sizes(), " and dtype ",
                 parameter->scalar_type(), "; expected [", x.sym_size(-1), "] of ", x.scalar_type());
+    check_device(*parameter, argument, x);
+    return parameter->contiguous();
+}
+
+Tensor checked_channels(const MaybeTensor& parameter, const char* argument, const Tensor& x,
+                        at::ScalarType output) {
+    if (!parameter || !parameter->defined()) return {};
+    TORCH_CHECK(parameter->dim() == 1 && parameter->sym_size(0) == x.sym_size(-1) &&
+                    is_same_or_float(parameter->scalar_type(), output),
+                "tempo: ", argument, " has shape ", parameter->sym_sizes(), " and dtype ",
+                parameter->scalar_type(), "; expected [", x.sym_size(-1), "] of ", output,
+                ", or of float beside 16 bits");
     check_device(*parameter, argument, x);
     return parameter->contiguous();
 }

@@ -61,6 +61,23 @@ T* pointer(const Tensor& tensor) {
     return static_cast<T*>(tensor.mutable_data_ptr());
 }
 
+/// Tensors that may be float beside 16-bit T (kernels/types.h).
+template <typename T>
+bool is_float_beside(const Tensor& tensor) {
+    return sizeof(T) == 2 && tensor.defined() && tensor.scalar_type() == at::kFloat;
+}
+template <typename T>
+kernels::Source<T> source_or_null(const Tensor& tensor) {
+    if (is_float_beside<T>(tensor)) return const_pointer<kernels::StatOf<T>>(tensor);
+    return pointer_or_null<T>(tensor);
+}
+template <typename T>
+kernels::Target<T> target_if_any(const Tensor& result) {
+    if (result.numel() == 0) return nullptr;
+    if (is_float_beside<T>(result)) return pointer<kernels::StatOf<T>>(result);
+    return pointer<T>(result);
+}
+
 /// A result that not every call asks for: without a request it is empty [0], and null for the
 /// kernel.
 inline Tensor empty_like_if(bool wanted, const Tensor& like) {
@@ -82,11 +99,18 @@ void check_device(const Tensor& tensor, const char* argument, const Tensor& like
 /// `tensor` has the shape, dtype and device of `like`.
 void check_like(const Tensor& tensor, const char* argument, const Tensor& like,
                 const char* like_argument);
+/// As check_like, but `tensor` may be float if `like` has 16 bits.
+void check_like_or_float(const Tensor& tensor, const char* argument, const Tensor& like,
+                         const char* like_argument);
 /// Checks: floating-point, at least one dimension.
 void check_rows(const Tensor& x, const char* argument);
 /// Checks gamma, beta or bias: [H], the last dimension of x, with x's dtype and device, or none.
 /// Returns it contiguous, or undefined.
 Tensor checked_parameter(const MaybeTensor& parameter, const char* argument, const Tensor& x);
+/// The same for gamma or beta of a norm whose output has type `output`: they have it too, or are
+/// float beside 16 bits.
+Tensor checked_channels(const MaybeTensor& parameter, const char* argument, const Tensor& x,
+                        at::ScalarType output);
 
 // ---- masks -----------------------------------------------------------------------------------
 

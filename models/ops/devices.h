@@ -36,6 +36,7 @@ inline void parallel_rows(int64_t num_rows, int64_t row_size, int64_t granularit
 
 struct Meta {
     static constexpr bool kComputes = false;
+    static constexpr bool kSumsInMemory = false;
     static int64_t layer_norm_num_partials(int64_t num_rows) {
         return kernels::layer_norm_cuda_num_partials(num_rows);
     }
@@ -43,6 +44,7 @@ struct Meta {
 
 struct Cpu {
     static constexpr bool kComputes = true;
+    static constexpr bool kSumsInMemory = true;  // residual_layer_norm reads the sum again
     static constexpr uintptr_t kAlignment = 1;
 
     // ---- elements ----------------------------------------------------------------------------

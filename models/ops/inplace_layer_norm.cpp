@@ -14,17 +14,19 @@ using torch::autograd::variable_list;
 
 struct InplaceLayerNormFunction : torch::autograd::Function<InplaceLayerNormFunction> {
     static Tensor forward(AutogradContext* ctx, const Tensor& x, const MaybeTensor& gamma,
-                          const MaybeTensor& beta, double eps, std::string_view save) {
+                          const MaybeTensor& beta, double eps, std::string_view save,
+                          MaybeType dtype) {
         static const auto op =
             tempo_op<decltype(layer_norm_forward<Cpu>)>("tempo::layer_norm_forward");
         at::AutoDispatchBelowADInplaceOrView guard;
-        auto [y, normalized, rstd] = op.call(x, gamma, beta, eps, save);
+        auto [y, normalized, rstd] = op.call(x, gamma, beta, eps, save, dtype);
         const bool keep_output = parse_save(save) == LayerNormSave::kOutput;
         name_tensor(rstd, "rstd");
         if (!keep_output) name_tensor(normalized, "normalized");
         ctx->save_for_backward({keep_output ? y : normalized, rstd, gamma.value_or(Tensor()),
                                 beta.value_or(Tensor())});
         ctx->saved_data["save"] = std::string(save);
+        ctx->saved_data["dtype"] = x.scalar_type();
         return y;
     }
 
@@ -35,24 +37,26 @@ struct InplaceLayerNormFunction : torch::autograd::Function<InplaceLayerNormFunc
         const MaybeTensor gamma = given(saved[2]), beta = given(saved[3]);
         return once_differentiable("tempo::layer_norm", grads, [&]() -> variable_list {
             auto [dx, dgamma, dbeta] = op.call(grads[0], saved[0], gamma, beta, saved[1],
-                                               ctx->saved_data["save"].toStringRef());
-            return {dx, gamma ? dgamma : Tensor(), beta ? dbeta : Tensor(), Tensor(), Tensor()};
+                                               ctx->saved_data["save"].toStringRef(),
+                                               ctx->saved_data["dtype"].toScalarType());
+            return {dx,      gamma ? dgamma : Tensor(), beta ? dbeta : Tensor(), Tensor(), Tensor(),
+                    Tensor()};
         });
     }
 };
 
 Tensor layer_norm_op(const Tensor& x, const MaybeTensor& gamma, const MaybeTensor& beta, double eps,
-                     std::string_view save) {
-    return InplaceLayerNormFunction::apply(x, gamma, beta, eps, save);
+                     std::string_view save, MaybeType dtype) {
+    return InplaceLayerNormFunction::apply(x, gamma, beta, eps, save, dtype);
 }
 
 }  // namespace
 
 Tensor inplace_layer_norm(const Tensor& x, const Tensor& gamma, const Tensor& beta, double eps,
-                          LayerNormSave save) {
+                          LayerNormSave save, MaybeType dtype) {
     static const auto op = tempo_op<decltype(layer_norm_op)>("tempo::layer_norm");
     return op.call(x, given(gamma), given(beta), eps,
-                   save == LayerNormSave::kOutput ? "output" : "normalized");
+                   save == LayerNormSave::kOutput ? "output" : "normalized", dtype);
 }
 
 TORCH_LIBRARY_IMPL(tempo, CompositeImplicitAutograd, m) { m.impl("layer_norm", layer_norm_op); }

@@ -10,6 +10,8 @@
 /// autograd.
 namespace models::ops {
 
+using MaybeType = std::optional<at::ScalarType>;
+
 inline kernels::LayerNormSave parse_save(std::string_view save) {
     if (save == "output") return kernels::LayerNormSave::kOutput;
     if (save == "normalized") return kernels::LayerNormSave::kNormalized;
@@ -28,6 +30,12 @@ inline void check_rstd(const Tensor& rstd, const Tensor& saved) {
 /// One statistic per row of x.
 inline Tensor empty_rstd(const Tensor& x) {
     return at::empty_symint({x.sym_numel() / x.sym_size(-1)}, x.options().dtype(stat_type(x)));
+}
+
+/// The gradient of an input of type `dtype`, or of that of `upstream`.
+inline Tensor empty_input_gradient(const Tensor& upstream, MaybeType dtype) {
+    return at::empty_like(upstream,
+                          upstream.options().dtype(dtype.value_or(upstream.scalar_type())));
 }
 
 /// dgamma or dbeta; empty [0] without the parameter.
@@ -53,31 +61,59 @@ void run_with_partial_sums(const Tensor& kept, const Tensor& rstd, const Tensor&
             args.partials = pointer<Stat>(partials);
             args.hidden_size = hidden_size;
             Device::run(args, num_rows);
-            Device::template reduce_partials<T>(const_pointer<Stat>(partials), num_partials,
-                                                hidden_size, pointer_if_any<T>(dgamma),
-                                                pointer_if_any<T>(dbeta));
+        });
+        // Gradients have the type of their parameters, which may be float beside 16 bits.
+        with_kernel_type(dgamma.numel() > 0 ? dgamma : dbeta, [&]<typename T>(T) {
+            Device::template reduce_partials<T>(
+                const_pointer<kernels::StatOf<T>>(partials), num_partials, hidden_size,
+                pointer_if_any<T>(dgamma), pointer_if_any<T>(dbeta));
         });
     }
 }
 
-/// LayerNorm; without `subtract_mean` RMSNorm.
+/// gamma and beta, checked.
+struct NormParameters {
+    NormParameters(const MaybeTensor& from_gamma, const MaybeTensor& from_beta, const Tensor& x,
+                   at::ScalarType output)
+        : gamma(checked_channels(from_gamma, "gamma", x, output)),
+          beta(checked_channels(from_beta, "beta", x, output)) {
+        TORCH_CHECK(
+            !gamma.defined() || !beta.defined() || gamma.scalar_type() == beta.scalar_type(),
+            "tempo: beta has dtype ", beta.scalar_type(), "; expected that of gamma, ",
+            gamma.scalar_type());
+    }
+
+    Tensor gamma, beta;  // undefined: 1 and 0
+};
+
+/// The type of a norm's output: `dtype`, or that of x. It may have 16 bits beside a float x.
+inline at::ScalarType output_type(const Tensor& x, MaybeType dtype) {
+    const at::ScalarType type = dtype.value_or(x.scalar_type());
+    const bool is_narrower =
+        x.scalar_type() == at::kFloat && (type == at::kHalf || type == at::kBFloat16);
+    TORCH_CHECK(type == x.scalar_type() || is_narrower, "tempo: dtype is ", type,
+                "; expected that of x, ", x.scalar_type(), ", or half or bfloat16 for float x");
+    return type;
+}
+
+/// LayerNorm; without `subtract_mean` RMSNorm. `dtype` is that of y.
 template <typename Device>
 ThreeTensors norm_forward(const Tensor& x, const MaybeTensor& gamma, const MaybeTensor& beta,
-                          double eps, std::string_view save, bool subtract_mean) {
+                          double eps, std::string_view save, MaybeType dtype, bool subtract_mean) {
     check_rows(x, "x");
-    const Tensor scale = checked_parameter(gamma, "gamma", x);
-    const Tensor shift = checked_parameter(beta, "beta", x);
+    const at::ScalarType type = output_type(x, dtype);
+    const NormParameters affine(gamma, beta, x, type);
     const Tensor source = x.contiguous();
     const bool keep_normalized = parse_save(save) == kernels::LayerNormSave::kNormalized;
-    Tensor y = at::empty_like(source);
-    Tensor normalized = empty_like_if(keep_normalized, source);
+    Tensor y = at::empty_like(source, source.options().dtype(type));
+    Tensor normalized = empty_like_if(keep_normalized, y);
     Tensor rstd = empty_rstd(source);
     if constexpr (Device::kComputes) {
-        with_kernel_type(source, [&]<typename T>(T) {
+        with_kernel_type(y, [&]<typename T>(T) {
             Device::run(
-                kernels::LayerNormForwardArgs<T>{.x = const_pointer<T>(source),
-                                                 .gamma = pointer_or_null<T>(scale),
-                                                 .beta = pointer_or_null<T>(shift),
+                kernels::LayerNormForwardArgs<T>{.x = source_or_null<T>(source),
+                                                 .gamma = source_or_null<T>(affine.gamma),
+                                                 .beta = source_or_null<T>(affine.beta),
                                                  .y = pointer<T>(y),
                                                  .normalized = pointer_if_any<T>(normalized),
                                                  .rstd = pointer<kernels::StatOf<T>>(rstd),
@@ -90,26 +126,26 @@ ThreeTensors norm_forward(const Tensor& x, const MaybeTensor& gamma, const Maybe
     return {y, normalized, rstd};
 }
 
+/// `dtype` is that of dx, or none for that of dy.
 template <typename Device>
 ThreeTensors norm_backward(const Tensor& dy, const Tensor& saved, const MaybeTensor& gamma,
                            const MaybeTensor& beta, const Tensor& rstd, std::string_view save,
-                           bool subtract_mean) {
+                           MaybeType dtype, bool subtract_mean) {
     check_rows(saved, "saved");
     check_like(dy, "dy", saved, "saved");
-    const Tensor scale = checked_parameter(gamma, "gamma", saved);
-    const Tensor shift = checked_parameter(beta, "beta", saved);
+    const NormParameters affine(gamma, beta, saved, saved.scalar_type());
     check_rstd(rstd, saved);
     const Tensor kept = saved.contiguous();
     const Tensor upstream = dy.contiguous();
-    Tensor dx = at::empty_like(upstream);
-    Tensor dgamma = empty_gradient(scale, kept);
-    Tensor dbeta = empty_gradient(shift, kept);
+    Tensor dx = empty_input_gradient(upstream, dtype);
+    Tensor dgamma = empty_gradient(affine.gamma, kept);
+    Tensor dbeta = empty_gradient(affine.beta, kept);
     run_with_partial_sums<Device>(kept, rstd, dgamma, dbeta, [&]<typename T>(T) {
         return kernels::LayerNormBackwardArgs<T>{.dy = const_pointer<T>(upstream),
                                                  .saved = const_pointer<T>(kept),
-                                                 .gamma = pointer_or_null<T>(scale),
-                                                 .beta = pointer_or_null<T>(shift),
-                                                 .dx = pointer<T>(dx),
+                                                 .gamma = source_or_null<T>(affine.gamma),
+                                                 .beta = source_or_null<T>(affine.beta),
+                                                 .dx = target_if_any<T>(dx),
                                                  .save = parse_save(save),
                                                  .subtract_mean = subtract_mean};
     });
@@ -119,31 +155,31 @@ ThreeTensors norm_backward(const Tensor& dy, const Tensor& saved, const MaybeTen
 /// y, x̂ (empty unless backward needs it) and rstd [rows].
 template <typename Device>
 ThreeTensors layer_norm_forward(const Tensor& x, const MaybeTensor& gamma, const MaybeTensor& beta,
-                                double eps, std::string_view save) {
-    return norm_forward<Device>(x, gamma, beta, eps, save, true);
+                                double eps, std::string_view save, MaybeType dtype) {
+    return norm_forward<Device>(x, gamma, beta, eps, save, dtype, true);
 }
 
 /// dx, dgamma and dbeta; the latter two empty [0] without the parameter.
 template <typename Device>
 ThreeTensors layer_norm_backward(const Tensor& dy, const Tensor& saved, const MaybeTensor& gamma,
-                                 const MaybeTensor& beta, const Tensor& rstd,
-                                 std::string_view save) {
-    return norm_backward<Device>(dy, saved, gamma, beta, rstd, save, true);
+                                 const MaybeTensor& beta, const Tensor& rstd, std::string_view save,
+                                 MaybeType dtype) {
+    return norm_backward<Device>(dy, saved, gamma, beta, rstd, save, dtype, true);
 }
 
 /// As layer_norm_forward, without mean and beta.
 template <typename Device>
 ThreeTensors rms_norm_forward(const Tensor& x, const MaybeTensor& gamma, double eps,
-                              std::string_view save) {
-    return norm_forward<Device>(x, gamma, std::nullopt, eps, save, false);
+                              std::string_view save, MaybeType dtype) {
+    return norm_forward<Device>(x, gamma, std::nullopt, eps, save, dtype, false);
 }
 
 /// dx, and dgamma (empty [0] without gamma).
 template <typename Device>
 TwoTensors rms_norm_backward(const Tensor& dy, const Tensor& saved, const MaybeTensor& gamma,
-                             const Tensor& rstd, std::string_view save) {
+                             const Tensor& rstd, std::string_view save, MaybeType dtype) {
     auto [dx, dgamma, dbeta] =
-        norm_backward<Device>(dy, saved, gamma, std::nullopt, rstd, save, false);
+        norm_backward<Device>(dy, saved, gamma, std::nullopt, rstd, save, dtype, false);
     return {dx, dgamma};
 }
 

@@ -14,15 +14,16 @@ using torch::autograd::variable_list;
 
 struct InplaceRmsNormFunction : torch::autograd::Function<InplaceRmsNormFunction> {
     static Tensor forward(AutogradContext* ctx, const Tensor& x, const MaybeTensor& gamma,
-                          double eps, std::string_view save) {
+                          double eps, std::string_view save, MaybeType dtype) {
         static const auto op = tempo_op<decltype(rms_norm_forward<Cpu>)>("tempo::rms_norm_forward");
         at::AutoDispatchBelowADInplaceOrView guard;
-        auto [y, normalized, rstd] = op.call(x, gamma, eps, save);
+        auto [y, normalized, rstd] = op.call(x, gamma, eps, save, dtype);
         const bool keep_output = parse_save(save) == LayerNormSave::kOutput;
         name_tensor(rstd, "rstd");
         if (!keep_output) name_tensor(normalized, "normalized");
         ctx->save_for_backward({keep_output ? y : normalized, rstd, gamma.value_or(Tensor())});
         ctx->saved_data["save"] = std::string(save);
+        ctx->saved_data["dtype"] = x.scalar_type();
         return y;
     }
 
@@ -33,14 +34,16 @@ struct InplaceRmsNormFunction : torch::autograd::Function<InplaceRmsNormFunction
         const MaybeTensor gamma = given(saved[2]);
         return once_differentiable("tempo::rms_norm", grads, [&]() -> variable_list {
             auto [dx, dgamma] =
-                op.call(grads[0], saved[0], gamma, saved[1], ctx->saved_data["save"].toStringRef());
-            return {dx, gamma ? dgamma : Tensor(), Tensor(), Tensor()};
+                op.call(grads[0], saved[0], gamma, saved[1], ctx->saved_data["save"].toStringRef(),
+                        ctx->saved_data["dtype"].toScalarType());
+            return {dx, gamma ? dgamma : Tensor(), Tensor(), Tensor(), Tensor()};
         });
     }
 };
 
-Tensor rms_norm_op(const Tensor& x, const MaybeTensor& gamma, double eps, std::string_view save) {
-    return InplaceRmsNormFunction::apply(x, gamma, eps, save);
+Tensor rms_norm_op(const Tensor& x, const MaybeTensor& gamma, double eps, std::string_view save,
+                   MaybeType dtype) {
+    return InplaceRmsNormFunction::apply(x, gamma, eps, save, dtype);
 }
 
 }  // namespace

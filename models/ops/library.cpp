@@ -14,6 +14,8 @@
 // masks  "byte", "bit", "element" or "philox": how a mask is stored
 // key    [seed, rank, step, layer, site]: which dropout mask is drawn (kernels/dropout.h); SymInt,
 //        so that torch.compile traces once for all steps, not once per step
+// dtype  of a norm's output; in backward of the gradient of its input (residual_layer_norm: of the
+//        residual). Beside 16 bits x, the residual, gamma and beta may be float
 // save   "output" or "normalized": what LayerNorm saves; the caller decides, no op reads values
 
 namespace {
@@ -89,22 +91,23 @@ TORCH_LIBRARY(tempo, m) {
     def("bias_gelu(Tensor x, Tensor bias, bool tanh=False, str masks=\"bit\") -> Tensor");
     pair("bias_gelu_forward(Tensor x, Tensor bias, bool tanh, str masks) -> (Tensor, Tensor)");
 
-    def("layer_norm(Tensor x, Tensor? gamma, Tensor? beta, float eps=1e-05, str save=\"output\")"
-        " -> Tensor");
+    def("layer_norm(Tensor x, Tensor? gamma, Tensor? beta, float eps=1e-05, str save=\"output\","
+        " ScalarType? dtype=None) -> Tensor");
     pair(
-        "layer_norm_forward(Tensor x, Tensor? gamma, Tensor? beta, float eps, str save)"
-        " -> (Tensor, Tensor, Tensor)");
+        "layer_norm_forward(Tensor x, Tensor? gamma, Tensor? beta, float eps, str save,"
+        " ScalarType? dtype=None) -> (Tensor, Tensor, Tensor)");
     pair(
         "layer_norm_backward(Tensor dy, Tensor saved, Tensor? gamma, Tensor? beta, Tensor rstd,"
-        " str save) -> (Tensor, Tensor, Tensor)");
+        " str save, ScalarType? dtype=None) -> (Tensor, Tensor, Tensor)");
 
-    def("rms_norm(Tensor x, Tensor? gamma, float eps=1e-06, str save=\"output\") -> Tensor");
+    def("rms_norm(Tensor x, Tensor? gamma, float eps=1e-06, str save=\"output\","
+        " ScalarType? dtype=None) -> Tensor");
     pair(
-        "rms_norm_forward(Tensor x, Tensor? gamma, float eps, str save)"
-        " -> (Tensor, Tensor, Tensor)");
+        "rms_norm_forward(Tensor x, Tensor? gamma, float eps, str save,"
+        " ScalarType? dtype=None) -> (Tensor, Tensor, Tensor)");
     pair(
-        "rms_norm_backward(Tensor dy, Tensor saved, Tensor? gamma, Tensor rstd, str save)"
-        " -> (Tensor, Tensor)");
+        "rms_norm_backward(Tensor dy, Tensor saved, Tensor? gamma, Tensor rstd, str save,"
+        " ScalarType? dtype=None) -> (Tensor, Tensor)");
 
     // layer_norm(residual + dropout(x)); `_sum` also returns residual + dropout(x).
     def("residual_layer_norm(Tensor x, Tensor residual, Tensor? gamma, Tensor? beta, float p,"
@@ -117,8 +120,8 @@ TORCH_LIBRARY(tempo, m) {
         " -> (Tensor, Tensor, Tensor, Tensor, Tensor)");
     pair(
         "residual_layer_norm_backward(Tensor dy, Tensor? dsum, Tensor saved, Tensor? gamma,"
-        " Tensor? beta, Tensor rstd, Tensor keep_mask, float p, str masks, SymInt[] key, str save)"
-        " -> (Tensor, Tensor, Tensor, Tensor)");
+        " Tensor? beta, Tensor rstd, Tensor keep_mask, float p, str masks, SymInt[] key, str save,"
+        " ScalarType? dtype=None) -> (Tensor, Tensor, Tensor, Tensor)");
 
     // recompute=False: backward reads the dropped probabilities, which forward then saves too.
     def("attention_core(Tensor scores, Tensor value, Tensor? additive_mask, float scale,"

@@ -42,6 +42,7 @@ struct ResidualLayerNormFunction : torch::autograd::Function<ResidualLayerNormFu
         ctx->save_for_backward({keep_output ? y : normalized, rstd, keep_mask,
                                 gamma.value_or(Tensor()), beta.value_or(Tensor())});
         ctx->saved_data["save"] = std::string(spec.save);
+        ctx->saved_data["dtype"] = residual.scalar_type();
         keep_call(*ctx, drop);
         ctx->set_materialize_grads(false);  // an unused sum costs no tensor of zeros
         return spec.with_sum ? variable_list{y, sum} : variable_list{y};
@@ -58,7 +59,8 @@ struct ResidualLayerNormFunction : torch::autograd::Function<ResidualLayerNormFu
         return once_differentiable("tempo::residual_layer_norm", grads, [&]() -> variable_list {
             auto [dx, dresidual, dgamma, dbeta] =
                 op.call(dy, dsum, saved[0], gamma, beta, saved[1], saved[2], drop.p,
-                        name_of(drop.mask_kind), drop.key, ctx->saved_data["save"].toStringRef());
+                        name_of(drop.mask_kind), drop.key, ctx->saved_data["save"].toStringRef(),
+                        ctx->saved_data["dtype"].toScalarType());
             return {dx, dresidual, gamma ? dgamma : Tensor(), beta ? dbeta : Tensor(), Tensor()};
         });
     }
@@ -82,7 +84,7 @@ variable_list step_by_step(const Tensor& x, const Tensor& residual, const MaybeT
     const Tensor dropped = drop.p > 0 ? op.call(x, drop.p, name_of(drop.mask_kind), drop.key) : x;
     const Tensor sum = at::add(residual, dropped);
     const Tensor y = inplace_layer_norm(sum, gamma.value_or(Tensor()), beta.value_or(Tensor()),
-                                        spec.eps, parse_save(spec.save));
+                                        spec.eps, parse_save(spec.save), x.scalar_type());
     return {y, sum};
 }
 
@@ -90,7 +92,7 @@ variable_list residual_layer_norm_of(const Tensor& x, const Tensor& residual,
                                      const MaybeTensor& gamma, const MaybeTensor& beta,
                                      const ResidualLayerNormSpec& spec) {
     check_rows(x, "x");
-    check_like(residual, "residual", x, "x");
+    check_like_or_float(residual, "residual", x, "x");
     if (!one_kernel_takes(x)) return step_by_step(x, residual, gamma, beta, spec);
     return ResidualLayerNormFunction::apply(x, residual, gamma, beta, spec);
 }

@@ -38,9 +38,9 @@ FiveTensors residual_layer_norm_forward(const Tensor& x, const Tensor& residual,
                                         std::string_view masks, c10::SymIntArrayRef key, double eps,
                                         std::string_view save, bool with_sum) {
     check_rows(x, "x");
-    check_like(residual, "residual", x, "x");
-    const Tensor scale = dense<Device>(checked_parameter(gamma, "gamma", x));
-    const Tensor shift = dense<Device>(checked_parameter(beta, "beta", x));
+    check_like_or_float(residual, "residual", x, "x");
+    const NormParameters affine(gamma, beta, x, x.scalar_type());
+    const Tensor scale = dense<Device>(affine.gamma), shift = dense<Device>(affine.beta);
     const DropoutCall call = residual_dropout_call(p, masks, key);
     if (p > 0) check_drawable(x, "x");
     const Tensor source = dense<Device>(x);
@@ -48,7 +48,8 @@ FiveTensors residual_layer_norm_forward(const Tensor& x, const Tensor& residual,
     const bool keep_normalized = parse_save(save) == kernels::LayerNormSave::kNormalized;
     Tensor keep_mask = empty_mask(source, call.mask_kind);
     Tensor y = at::empty_like(source);
-    Tensor sum = empty_like_if(with_sum, source);
+    const bool needs_sum = Device::kSumsInMemory && stream.scalar_type() != source.scalar_type();
+    Tensor sum = empty_like_if(with_sum || needs_sum, stream);
     Tensor normalized = empty_like_if(keep_normalized, source);
     Tensor rstd = empty_rstd(source);
     if constexpr (Device::kComputes) {
@@ -56,11 +57,11 @@ FiveTensors residual_layer_norm_forward(const Tensor& x, const Tensor& residual,
             Device::run(
                 kernels::ResidualLayerNormForwardArgs<T>{
                     .x = const_pointer<T>(source),
-                    .residual = const_pointer<T>(stream),
-                    .gamma = pointer_or_null<T>(scale),
-                    .beta = pointer_or_null<T>(shift),
+                    .residual = source_or_null<T>(stream),
+                    .gamma = source_or_null<T>(scale),
+                    .beta = source_or_null<T>(shift),
                     .y = pointer<T>(y),
-                    .sum = pointer_if_any<T>(sum),
+                    .sum = target_if_any<T>(sum),
                     .normalized = pointer_if_any<T>(normalized),
                     .rstd = pointer<kernels::StatOf<T>>(rstd),
                     .mask = mask_pointer(keep_mask),
@@ -72,22 +73,24 @@ FiveTensors residual_layer_norm_forward(const Tensor& x, const Tensor& residual,
                 rstd.numel());
         });
     }
+    if (!with_sum) sum = empty_like_if(false, stream);
     return {y, sum, normalized, rstd, keep_mask};
 }
 
 /// dx, dresidual, dgamma and dbeta; the last two are empty [0] without the parameter. dsum is the
-/// gradient of the sum, or none.
+/// gradient of the sum, or none; `dtype` the type of both, or none for that of dy.
 template <typename Device>
 FourTensors residual_layer_norm_backward(const Tensor& dy, const MaybeTensor& dsum,
                                          const Tensor& saved, const MaybeTensor& gamma,
                                          const MaybeTensor& beta, const Tensor& rstd,
                                          const Tensor& keep_mask, double p, std::string_view masks,
-                                         c10::SymIntArrayRef key, std::string_view save) {
+                                         c10::SymIntArrayRef key, std::string_view save,
+                                         MaybeType dtype) {
     check_rows(saved, "saved");
     check_like(dy, "dy", saved, "saved");
-    if (dsum) check_like(*dsum, "dsum", saved, "saved");
-    const Tensor scale = dense<Device>(checked_parameter(gamma, "gamma", saved));
-    const Tensor shift = dense<Device>(checked_parameter(beta, "beta", saved));
+    if (dsum) check_like_or_float(*dsum, "dsum", saved, "saved");
+    const NormParameters affine(gamma, beta, saved, saved.scalar_type());
+    const Tensor scale = dense<Device>(affine.gamma), shift = dense<Device>(affine.beta);
     check_rstd(rstd, saved);
     const DropoutCall call = residual_dropout_call(p, masks, key);
     check_mask(keep_mask, "keep_mask", saved, call.mask_kind);
@@ -95,18 +98,18 @@ FourTensors residual_layer_norm_backward(const Tensor& dy, const MaybeTensor& ds
     const Tensor upstream = dense<Device>(dy);
     const Tensor stream = dense<Device>(dsum.value_or(Tensor()));
     Tensor dx = at::empty_like(upstream);
-    Tensor dresidual = at::empty_like(upstream);
+    Tensor dresidual = empty_input_gradient(upstream, dtype);
     Tensor dgamma = empty_gradient(scale, kept);
     Tensor dbeta = empty_gradient(shift, kept);
     run_with_partial_sums<Device>(kept, rstd, dgamma, dbeta, [&]<typename T>(T) {
         return kernels::ResidualLayerNormBackwardArgs<T>{.dy = const_pointer<T>(upstream),
-                                                         .dsum = pointer_or_null<T>(stream),
+                                                         .dsum = source_or_null<T>(stream),
                                                          .saved = const_pointer<T>(kept),
-                                                         .gamma = pointer_or_null<T>(scale),
-                                                         .beta = pointer_or_null<T>(shift),
+                                                         .gamma = source_or_null<T>(scale),
+                                                         .beta = source_or_null<T>(shift),
                                                          .mask = mask_pointer(keep_mask),
                                                          .dx = pointer<T>(dx),
-                                                         .dresidual = pointer<T>(dresidual),
+                                                         .dresidual = target_if_any<T>(dresidual),
                                                          .save = parse_save(save),
                                                          .mask_kind = call.mask_kind,
                                                          .dropout_p = call.p,

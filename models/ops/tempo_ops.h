@@ -48,8 +48,10 @@ Tensor inplace_gelu(const Tensor& x, bool tanh, kernels::MaskKind mask_kind);
 Tensor bias_gelu(const Tensor& x, const Tensor& bias, bool tanh, kernels::MaskKind mask_kind);
 
 /// LayerNorm over the last dimension. Saves the output (or x̂), fp32 rstd [R], gamma, beta.
+/// gamma and beta, and x too if `dtype`, that of the output, is given, may be float beside 16 bits.
 Tensor inplace_layer_norm(const Tensor& x, const Tensor& gamma, const Tensor& beta, double eps,
-                          kernels::LayerNormSave save);
+                          kernels::LayerNormSave save,
+                          std::optional<at::ScalarType> dtype = std::nullopt);
 
 /// Dropout, residual and LayerNorm in one pass.
 struct ResidualLayerNorm {
@@ -64,7 +66,7 @@ struct ResidualLayerNormOptions {
 };
 
 /// Saves the output (or x̂), rstd, gamma, beta and the dropout mask: what the three ops save one
-/// after another.
+/// after another. The residual, and with it the sum, may be float beside a 16-bit x.
 ResidualLayerNorm residual_layer_norm(const Tensor& x, const Tensor& residual, const Tensor& gamma,
                                       const Tensor& beta, const ResidualLayerNormOptions& options);
 

@@ -75,8 +75,9 @@ Tensor Embeddings::operator()(const Batch& batch, const ForwardContext& context)
     return dropout_(x, context);
 }
 
-void Embeddings::refresh() {
-    if (norm_) norm_->refresh();
+std::vector<LayerNormModule*> Embeddings::norms() {
+    if (!norm_) return {};
+    return {&*norm_};
 }
 
 // ---- model -----------------------------------------------------------------------------------
@@ -203,10 +204,15 @@ Tensor Model::output_of(const Tensor& logits) const {
 }
 
 void Model::refresh() {
-    if (embeddings_) embeddings_->refresh();
-    for (const auto& layer : layers_) layer->refresh();
-    if (final_norm_) final_norm_->refresh();
-    if (transform_norm_) transform_norm_->refresh();
+    std::vector<LayerNormModule*> norms;
+    const auto append = [&](const std::vector<LayerNormModule*>& more) {
+        norms.insert(norms.end(), more.begin(), more.end());
+    };
+    if (embeddings_) append(embeddings_->norms());
+    for (const auto& layer : layers_) append(layer->norms());
+    if (final_norm_) norms.push_back(&*final_norm_);
+    if (transform_norm_) norms.push_back(&*transform_norm_);
+    refresh_norms(norms);
 }
 
 }  // namespace models

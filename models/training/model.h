@@ -16,7 +16,7 @@ public:
     Embeddings(ParameterStore& store, const Workload& workload);
     Tensor operator()(const Batch& batch, const ForwardContext& context) const;  // -> [B, S, H]
     const Tensor& word_weight() const { return word_; }
-    void refresh();
+    std::vector<LayerNormModule*> norms();
 
 private:
     std::string module_path_;

@@ -162,12 +162,13 @@ public:
         return std::move(rows_);
     }
 
-    /// Under autocast a linear layer saves 16-bit copies of its input and its weight, and LayerNorm
-    /// saves and returns fp32: each product makes its own copy of it. torch's softmax saves fp32;
-    /// Tempo's ops keep what the product before them wrote in 16 bits.
+    /// Under autocast a linear layer saves a 16-bit copy of its weight and, if its input is fp32,
+    /// of that. torch's softmax and LayerNorm save and return fp32; Tempo's ops keep to 16 bits, so
+    /// the output of a norm is what the next linear layer saves.
     std::vector<NamedTerm> autocast() {
+        const bool norms_in_fp32 = w_.recipe.layer_norm == models::LayerNorm::kOriginal;
         if (pre_norm_) autocast_norm(names_.first_norm_input);
-        for (int copy = 0; copy < num_projections(); ++copy) {
+        for (int copy = 0; copy < (norms_in_fp32 ? num_projections() : 1); ++copy) {
             add(names_.attention_input, bytes_of(2, Unit::kHidden));
         }
         for (const char* name : {"query", "key", "value"}) add(name, bytes_of(2, Unit::kHidden));
@@ -281,11 +282,10 @@ private:
             add(saved.tensor == models::kInputOfNorm ? input : saved.tensor, saved.term);
         }
     }
-    /// From its output, that is an fp32 tensor beside the 16-bit copies of it.
     void autocast_norm(std::string_view input) {
-        const bool from_output = w_.recipe.layer_norm == models::LayerNorm::kFromOutput;
-        add(from_output ? "layer_norm_output" : input, bytes_of(4, Unit::kHidden));
-        if (!from_output) add("mean", {Unit::kRows, Scale::kStatistic});
+        if (w_.recipe.layer_norm != models::LayerNorm::kOriginal) return layer_norm(input);
+        add(input, bytes_of(4, Unit::kHidden));
+        add("mean", {Unit::kRows, Scale::kStatistic});
         add("rstd", {Unit::kRows, Scale::kStatistic});
     }
     /// torch's softmax returns fp32, and the product after it saves a 16-bit copy.
@@ -330,7 +330,8 @@ std::string_view missing_reason(const Workload& w) {
     if (models::kAttentionSwitch.chosen(w.recipe).is_fused_attention) {
         return "none is known for fused attention under autocast";
     }
-    if (w.recipe.fusion != models::Fusion::kNone) {
+    if (w.recipe.fusion == models::Fusion::kSubstation ||
+        w.recipe.fusion == models::Fusion::kDeepSpeed) {
         return "none is known for fused layers under autocast";
     }
     if (w.recipe.checkpoint == models::Checkpoint::kPerLayer ||

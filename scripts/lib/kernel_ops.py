@@ -17,7 +17,7 @@ OUR_TYPE = {"fp32": "float", "fp16": "kernels::Half", "bf16": "kernels::BFloat16
 TORCH_TYPE = {"fp32": "float", "fp16": "c10::Half", "bf16": "c10::BFloat16"}
 BIT = 1 / 8
 TILE = 256  # elements of a warp (cuda_tile.cuh)
-ROW_WARPS = HIDDEN // TILE  # of a row of LayerNorm
+ROW_TILES = HIDDEN // TILE  # of a row of LayerNorm: of one warp in forward, a warp each in backward
 PARTIALS = 216  # blocks of LayerNorm's backward (inplace_layernorm.cpp)
 PARTIAL = 8 * PARTIALS / ROWS  # bytes an element of the sums of dgamma and dbeta
 
@@ -173,21 +173,22 @@ def torch_masked_scale(dtype, capability, total):
 # --- rows of LayerNorm ---------------------------------------------------------------------------
 
 
-def norm_kernel(name, dtype, save=""):
-    return rf"::{name}_kernel<{OUR_TYPE[dtype]}{save}>"
+def norm_kernel(name, dtype, variant):
+    return rf"::{name}_kernel<{OUR_TYPE[dtype]}, {variant}, false>"
 
 
-SAVE_OUTPUT = r", \(kernels::LayerNormSave\)0"
+SAVE_OUTPUT = r"\(kernels::LayerNormSave\)0"
 ROW = 4 / HIDDEN  # bytes an element of rstd
 
 
 def layer_norm(dtype):
     e, packs = DTYPES[dtype], packs_of(dtype)
-    forward = {"LDG.128": 3 * packs, "STG.128": packs, "STG.32": 1}
+    forward = {"LDG.128": 3 * packs, "STG.128": packs}
     backward = {"LDG.128": 4 * packs, "STG.128": packs, "LDG.32": 1}
     return [
         Op("LayerNorm", "forward",
-           (norm_forward(norm_kernel("layer_norm_forward", dtype), forward, 2 * e + ROW, packs),),
+           (norm_forward(norm_kernel("layer_norm_forward", dtype, ROW_TILES), forward, 2 * e + ROW,
+                         packs),),
            (only_bytes(2 * e + 2 * ROW, HIDDEN_ELEMENTS),),
            (triton("layer_norm_forward", dtype, 2 * e + 2 * ROW, HIDDEN_ELEMENTS),)),
         Op("LayerNorm", "backward",
@@ -201,15 +202,15 @@ def layer_norm(dtype):
 
 
 def norm_forward(pattern, accesses, count, streams):
-    """A row a block, with two sums over its warps."""
-    barriers = {"BAR": 4, "LDS": 2 * ROW_WARPS}
-    return Code(pattern, accesses | barriers, 8, count, HIDDEN_ELEMENTS, threads=32 * ROW_WARPS,
-                streams=streams)
+    """A row a warp; `accesses` and `streams` are of one of its tiles."""
+    row = {name: ROW_TILES * n for name, n in accesses.items()} | {"STG.32": 1}
+    return Code(pattern, row, 8 * ROW_TILES, count, HIDDEN_ELEMENTS, threads=128,
+                streams=ROW_TILES * streams)
 
 
 def norm_backward(pattern, accesses, count):
     """A loop over the rows of a block, whose sums of dgamma and dbeta wait in registers."""
-    barriers = {"BAR": 2, "LDS": ROW_WARPS}
+    barriers = {"BAR": 2, "LDS": 2 * ROW_TILES}
     return Code(pattern, accesses | barriers, 8, count, HIDDEN_ELEMENTS, threads=512,
                 blocks=PARTIALS, loop="STG.128")
 
@@ -222,13 +223,13 @@ def reduction():
 def residual_layer_norm(dtype, capability):
     """LayerNorm(residual + dropout(x)) beside the three ops."""
     e, packs = DTYPES[dtype], packs_of(dtype)
-    forward = {"LDG.128": 4 * packs, "STG.128": packs, "STG.32": 1, "STG.8": packs}
+    forward = {"LDG.128": 4 * packs, "STG.128": packs, "STG.8": packs}
     backward = {"LDG.128": 4 * packs, "STG.128": 2 * packs, "LDG.32": 1, "LDG.8": packs}
     norm = layer_norm(dtype)
     addition = only_bytes(3 * e, HIDDEN_ELEMENTS)
     return [
         Op("residual LayerNorm", "forward",
-           (norm_forward(norm_kernel("residual_layer_norm_forward", dtype), forward,
+           (norm_forward(norm_kernel("residual_layer_norm_forward", dtype, ROW_TILES), forward,
                          3 * e + BIT + ROW, 2 * packs),),
            (torch_dropout(dtype, HIDDEN_ELEMENTS), addition, *norm[0].pytorch),
            (only_bytes(3 * e + 2 * ROW, HIDDEN_ELEMENTS),)),

@@ -166,8 +166,21 @@ def hot_path(instructions, accesses, repeats=(), uniform=()):
     both sides of branches on data, as a Path; None if there is none. A loop's body runs once.
     `repeats` are (access, passes): a loop whose body makes that access runs so often. `uniform` are
     accesses that load one value for all lanes, on which a branch is a choice."""
+    for goes_back in (False, True):
+        visited = shortest_way(instructions, accesses, goes_back)
+        if visited:
+            return with_other_sides(with_repeats(visited, repeats), uniform, instructions)
+    return None
+
+
+def shortest_way(instructions, accesses, goes_back):
+    """The instructions of hot_path's way, in their order; None if there is none. Without
+    `goes_back` it never goes back over one of the accesses, and the search leaves a way as soon as
+    what lies ahead has too few of them."""
     index_at = {one.address: i for i, one in enumerate(instructions)}
     wanted = tuple(sorted(accesses))
+    target = tuple(accesses[name] for name in wanted)
+    ahead = most_ahead(instructions, index_at, wanted)
     start = (0, tuple(0 for _ in wanted), frozenset())
     best, queue, ties = {start: (0, None)}, [(0, 0, start)], 0
     while queue:
@@ -176,20 +189,34 @@ def hot_path(instructions, accesses, repeats=(), uniform=()):
         one = instructions[index]
         if length > best[state][0]:
             continue
-        if one.base == "EXIT" and all(n == accesses[name] for n, name in zip(made, wanted)):
-            visited = trace_back(best, state, instructions)
-            return with_other_sides(with_repeats(visited, repeats), uniform, instructions)
+        if one.base == "EXIT" and made == target:
+            return trace_back(best, state, instructions)
         for then in accesses_after(one, made, wanted, accesses):
             for address in next_addresses(instructions, index):
                 back = address <= one.address
                 if address not in index_at or back and one.address in taken:
                     continue
-                after = (index_at[address], then, taken | {one.address} if back else taken)
+                after = index_at[address]
+                if not goes_back and (back and ahead[after] != ahead[index] or any(
+                        n + most < goal for n, most, goal in zip(then, ahead[after], target))):
+                    continue
+                after = (after, then, taken | {one.address} if back else taken)
                 if length + 1 < best.get(after, (float("inf"),))[0]:
                     best[after] = (length + 1, state)
                     ties += 1
                     heapq.heappush(queue, (length + 1, ties, after))
     return None
+
+
+def most_ahead(instructions, index_at, wanted):
+    """The most that a way from each instruction on, which never goes back, can make of `wanted`."""
+    most = [tuple(0 for _ in wanted)] * len(instructions)
+    for i in reversed(range(len(instructions))):
+        ways = [most[index_at[address]] for address in next_addresses(instructions, i)
+                if index_at.get(address, -1) > i]
+        best = map(max, zip(*ways)) if ways else most[i]
+        most[i] = tuple(n + (name == instructions[i].access) for n, name in zip(best, wanted))
+    return most
 
 
 def straight_path(instructions):

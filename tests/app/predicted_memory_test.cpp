@@ -328,6 +328,11 @@ TEST_F(PredictedMemory, AutocastKeepsCudasCasts) {
         const Sizes s(w);
         EXPECT_EQ(saved_bytes(w, predict(w)), 42 * s.n + 7 * s.t + 16 * s.r + 24 * s.h2)
             << name_of(precision);
+        for (const char* recipe : {"tempo", "tempo-fused"}) {
+            const Workload t = small_workload("bert-base", recipe, Head::kLayers, precision);
+            EXPECT_EQ(saved_bytes(t, predict(t)), 26 * s.n + 3 * s.t + 8 * s.r + 24 * s.h2)
+                << name_of(precision) << " " << recipe;
+        }
     }
 }
 

@@ -33,8 +33,16 @@ struct OnDevice {
             if (tensor) tensor = copy(const_cast<T*>(tensor), count, unit, false);
         }
         template <typename T>
+        void in(Source<T>& tensor, int64_t count) {
+            in(tensor.narrow, count);
+        }
+        template <typename T>
         void out(T*& tensor, int64_t count, size_t unit = 1) {
             if (tensor) tensor = copy(tensor, count, unit, true);
+        }
+        template <typename T>
+        void out(Target<T>& tensor, int64_t count) {
+            out(tensor.narrow, count);
         }
         ~Copies() {
             cudaDeviceSynchronize();

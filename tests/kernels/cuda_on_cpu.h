@@ -70,6 +70,7 @@ T __shfl_xor_sync(unsigned /*whole warp*/, T value, int distance) {
 }
 
 inline float __fdividef(float a, float b) { return a / b; }
+inline float rsqrtf(float v) { return 1.0f / std::sqrt(v); }
 
 namespace kernels::cuda {
 

@@ -384,5 +384,135 @@ TYPED_TEST(CudaFusedVariants, ResidualLayerNormOfEveryProbabilityEqualsTheCpu) {
     }
 }
 
+template <typename T>
+class CudaBesideFloat : public test::CudaKernels<T> {};
+using SixteenBitTypes = testing::Types<Half, BFloat16>;
+TYPED_TEST_SUITE(CudaBesideFloat, SixteenBitTypes);
+
+/// Rows in registers and rows of any length; x, gamma, beta and dx are float.
+TYPED_TEST(CudaBesideFloat, LayerNormEqualsTheCpu) {
+    using T = TypeParam;
+    const int64_t num_rows = 9;
+    for (const int64_t size : {264, 1600, 65}) {
+        const auto n = static_cast<size_t>(num_rows * size), h = static_cast<size_t>(size);
+        const auto x = test::normal<float>(num_rows * size, 1),
+                   gamma = test::normal<float>(size, 3, 1, 0.1),
+                   beta = test::normal<float>(size, 4, 0, 0.3);
+        const auto dy = test::normal<T>(num_rows * size, 2);
+        std::vector<T> y(n);
+        std::vector<float> rstd(num_rows), dx(n), dgamma(h), dbeta(h),
+            partials(2 * h * layer_norm_num_partials(num_rows));
+        LayerNormForwardArgs<T> args = {.x = x.data(),
+                                        .gamma = gamma.data(),
+                                        .beta = beta.data(),
+                                        .y = y.data(),
+                                        .rstd = rstd.data(),
+                                        .hidden_size = size};
+        layer_norm_forward(args, 0, num_rows);
+        LayerNormBackwardArgs<T> back = {.dy = dy.data(),
+                                         .saved = y.data(),
+                                         .gamma = gamma.data(),
+                                         .beta = beta.data(),
+                                         .rstd = rstd.data(),
+                                         .dx = dx.data(),
+                                         .partials = partials.data(),
+                                         .hidden_size = size};
+        layer_norm_backward(back, num_rows, 0, layer_norm_num_partials(num_rows));
+        DeviceTensor<float> device_x(x), device_gamma(gamma), device_beta(beta), device_dx(n),
+            device_rstd(num_rows), device_partials(2 * h * layer_norm_cuda_num_partials(num_rows));
+        DeviceTensor<T> device_dy(dy), device_y(n), device_saved(y);
+        cudaDeviceSynchronize();
+        args.x = device_x.data();
+        args.gamma = back.gamma = device_gamma.data();
+        args.beta = back.beta = device_beta.data();
+        args.y = device_y.data();
+        args.rstd = device_rstd.data();
+        back.rstd = device_rstd.data();
+        launch_layer_norm_forward(args, num_rows, this->stream());
+        back.dy = device_dy.data();
+        back.saved = device_saved.data();
+        back.dx = device_dx.data();
+        back.partials = device_partials.data();
+        launch_layer_norm_backward(back, num_rows, this->stream());
+        this->wait();
+        const double u = test::kRoundoff<T>, c = test::kComputeRoundoff<T>;
+        expect_near(device_y.read(), y, 0, 100 * c + u, "y");
+        expect_near(device_rstd.read(), rstd, 40 * c, 0, "rstd");
+        expect_near(device_dx.read(), dx, 0, 400 * c, "dx");
+    }
+}
+
+/// The residual stream of a pre-LN layer, its gradients, and the parameters are float.
+TYPED_TEST(CudaBesideFloat, ResidualLayerNormEqualsTheCpu) {
+    using T = TypeParam;
+    const int64_t num_rows = 7;
+    for (const int64_t size : {264, 1032}) {
+        const int64_t count = num_rows * size;
+        const auto n = static_cast<size_t>(count);
+        const auto x = test::normal<T>(count, 1), dy = test::normal<T>(count, 3);
+        const auto residual = test::normal<float>(count, 2), dsum = test::normal<float>(count, 6),
+                   gamma = test::normal<float>(size, 4, 1, 0.1),
+                   beta = test::normal<float>(size, 5, 0, 0.3);
+        std::vector<T> y(n), dx(n);
+        std::vector<float> sum(n), dresidual(n), rstd(num_rows);
+        std::vector<uint8_t> mask(size_of_mask(MaskKind::kBit, x));
+        ResidualLayerNormForwardArgs<T> args = {.x = x.data(),
+                                                .residual = residual.data(),
+                                                .gamma = gamma.data(),
+                                                .beta = beta.data(),
+                                                .y = y.data(),
+                                                .sum = sum.data(),
+                                                .rstd = rstd.data(),
+                                                .mask = mask.data(),
+                                                .mask_kind = MaskKind::kBit,
+                                                .dropout_p = 0.3,
+                                                .key = kKey,
+                                                .hidden_size = size};
+        residual_layer_norm_forward(args, 0, num_rows);
+        ResidualLayerNormBackwardArgs<T> back = {.dy = dy.data(),
+                                                 .dsum = dsum.data(),
+                                                 .saved = y.data(),
+                                                 .gamma = gamma.data(),
+                                                 .beta = beta.data(),
+                                                 .rstd = rstd.data(),
+                                                 .mask = mask.data(),
+                                                 .dx = dx.data(),
+                                                 .dresidual = dresidual.data(),
+                                                 .mask_kind = MaskKind::kBit,
+                                                 .dropout_p = 0.3,
+                                                 .key = kKey,
+                                                 .hidden_size = size};
+        residual_layer_norm_backward(back, num_rows, 0, layer_norm_num_partials(num_rows));
+        DeviceTensor<T> device_x(x), device_dy(dy), device_y(n), device_saved(y), device_dx(n);
+        DeviceTensor<float> device_residual(residual), device_dsum(dsum), device_gamma(gamma),
+            device_beta(beta), device_sum(n), device_dresidual(n), device_rstd(rstd);
+        DeviceTensor<uint8_t> device_mask(mask.size());
+        cudaDeviceSynchronize();
+        args.x = device_x.data();
+        args.residual = device_residual.data();
+        args.gamma = back.gamma = device_gamma.data();
+        args.beta = back.beta = device_beta.data();
+        args.y = device_y.data();
+        args.sum = device_sum.data();
+        args.rstd = device_rstd.data();
+        back.rstd = device_rstd.data();
+        args.mask = device_mask.data();
+        launch_residual_layer_norm_forward(args, num_rows, this->stream());
+        back.dy = device_dy.data();
+        back.dsum = device_dsum.data();
+        back.saved = device_saved.data();
+        back.mask = device_mask.data();
+        back.dx = device_dx.data();
+        back.dresidual = device_dresidual.data();
+        launch_residual_layer_norm_backward(back, num_rows, this->stream());
+        this->wait();
+        const double u = test::kRoundoff<T>, c = test::kComputeRoundoff<T>;
+        EXPECT_TRUE(test::same_bits(device_sum.read(), sum));
+        expect_near(device_y.read(), y, 0, 100 * c + u, "y");
+        expect_near(device_dresidual.read(), dresidual, 0, 400 * c, "dresidual");
+        expect_near(device_dx.read(), dx, 0, 400 * c + 2 * u, "dx");
+    }
+}
+
 }  // namespace
 }  // namespace kernels

@@ -301,5 +301,67 @@ TEST(LayerNorm, PartialsCoverEveryRowOnce) {
     }
 }
 
+template <typename T>
+class LayerNormBesideFloat : public testing::Test {};
+using SixteenBitTypes = testing::Types<Half, BFloat16>;
+TYPED_TEST_SUITE(LayerNormBesideFloat, SixteenBitTypes);
+
+/// What a kernel of float computes from the same numbers: rounded where the tensor has 16 bits.
+TYPED_TEST(LayerNormBesideFloat, GivesTheNumbersOfFloatRoundedOnce) {
+    using T = TypeParam;
+    for (const int64_t size : {1, 37, 256}) {
+        const int64_t num_rows = 70;
+        const auto n = static_cast<size_t>(num_rows * size), h = static_cast<size_t>(size);
+        const auto x = test::normal<float>(num_rows * size, 1, 0.3, 2),
+                   gamma = test::normal<float>(size, 3, 1, 0.1),
+                   beta = test::normal<float>(size, 4, 0, 0.3);
+        std::vector<T> y(n);
+        std::vector<float> wide_y(n), rstd(num_rows), wide_rstd(num_rows);
+        layer_norm_forward<T>({.x = x.data(),
+                               .gamma = gamma.data(),
+                               .beta = beta.data(),
+                               .y = y.data(),
+                               .rstd = rstd.data(),
+                               .hidden_size = size},
+                              0, num_rows);
+        layer_norm_forward<float>({.x = x.data(),
+                                   .gamma = gamma.data(),
+                                   .beta = beta.data(),
+                                   .y = wide_y.data(),
+                                   .rstd = wide_rstd.data(),
+                                   .hidden_size = size},
+                                  0, num_rows);
+        EXPECT_TRUE(test::same_bits(y, test::store<T>(test::load(wide_y))));
+        EXPECT_TRUE(test::same_bits(rstd, wide_rstd));
+
+        const auto dy = test::normal<T>(num_rows * size, 2);
+        const auto wide_dy = test::store<float>(test::load(dy)),
+                   wide_saved = test::store<float>(test::load(y));
+        std::vector<float> dx(n), wide_dx(n),
+            partials(static_cast<size_t>(layer_norm_num_partials(num_rows)) * 2 * h),
+            wide_partials(partials.size());
+        layer_norm_backward<T>({.dy = dy.data(),
+                                .saved = y.data(),
+                                .gamma = gamma.data(),
+                                .beta = beta.data(),
+                                .rstd = rstd.data(),
+                                .dx = dx.data(),
+                                .partials = partials.data(),
+                                .hidden_size = size},
+                               num_rows, 0, layer_norm_num_partials(num_rows));
+        layer_norm_backward<float>({.dy = wide_dy.data(),
+                                    .saved = wide_saved.data(),
+                                    .gamma = gamma.data(),
+                                    .beta = beta.data(),
+                                    .rstd = rstd.data(),
+                                    .dx = wide_dx.data(),
+                                    .partials = wide_partials.data(),
+                                    .hidden_size = size},
+                                   num_rows, 0, layer_norm_num_partials(num_rows));
+        EXPECT_TRUE(test::same_bits(dx, wide_dx));
+        EXPECT_TRUE(test::same_bits(partials, wide_partials));
+    }
+}
+
 }  // namespace
 }  // namespace kernels

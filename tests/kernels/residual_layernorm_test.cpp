@@ -253,9 +253,9 @@ TEST(ResidualLayerNorm, IndexesBeyondTwoToThe31Elements) {
     std::vector<float> dropped(p.x.size());
     ResidualLayerNormForwardArgs<float> args = p.forward_args(MaskKind::kNone);
     args.x -= begin;
-    args.residual -= begin;
+    args.residual = p.residual.data() - begin;
     args.y -= begin;
-    args.sum -= begin;
+    args.sum = p.sum.data() - begin;
     args.rstd -= first;
     residual_layer_norm_forward(args, first, first + 3);
     dropout_backward<float>({.dy = p.x.data() - begin,
@@ -275,6 +275,90 @@ TEST(ResidualLayerNorm, IndexesBeyondTwoToThe31Elements) {
                                .eps = 1e-5},
                               0, 3);
     EXPECT_TRUE(test::same_bits(p.y, y));
+}
+
+template <typename T>
+class ResidualLayerNormBesideFloat : public testing::Test {};
+using SixteenBitTypes = testing::Types<Half, BFloat16>;
+TYPED_TEST_SUITE(ResidualLayerNormBesideFloat, SixteenBitTypes);
+
+/// A float residual, parameters and sum beside 16-bit x, y and dx.
+TYPED_TEST(ResidualLayerNormBesideFloat, EqualsTheStepsBitForBit) {
+    using T = TypeParam;
+    for (const auto& [num_rows, size] : kShapes) {
+        Problem<T> p(num_rows, size, MaskKind::kBit);
+        const int64_t count = num_rows * size;
+        const auto residual = test::normal<float>(count, 2),
+                   gamma = test::normal<float>(size, 3, 1, 0.1),
+                   beta = test::normal<float>(size, 4, 0, 0.2),
+                   dsum = test::normal<float>(count, 6);
+        std::vector<float> sum(p.x.size());
+        auto args = p.forward_args(MaskKind::kBit);
+        args.residual = residual.data();
+        args.gamma = gamma.data();
+        args.beta = beta.data();
+        args.sum = sum.data();
+        residual_layer_norm_forward(args, 0, num_rows);
+        std::vector<T> dropped(p.x.size()), y(p.x.size());
+        dropout_forward<T>({.x = p.x.data(),
+                            .y = dropped.data(),
+                            .mask = p.mask.data(),
+                            .mask_kind = MaskKind::kBit,
+                            .dropout_p = 0.2,
+                            .key = kKey},
+                           0, count);
+        const auto expected_sum = add(residual, test::store<float>(test::load(dropped)));
+        layer_norm_forward<T>({.x = expected_sum.data(),
+                               .gamma = gamma.data(),
+                               .beta = beta.data(),
+                               .y = y.data(),
+                               .rstd = p.rstd.data(),
+                               .hidden_size = size,
+                               .eps = 1e-5},
+                              0, num_rows);
+        EXPECT_TRUE(test::same_bits(sum, expected_sum)) << num_rows << " x " << size;
+        EXPECT_TRUE(test::same_bits(p.y, y)) << num_rows << " x " << size;
+
+        const int64_t num_partials = layer_norm_num_partials(num_rows);
+        std::vector<float> partials(static_cast<size_t>(num_partials * 2 * size)),
+            dresidual(p.x.size()), norm_dx(p.x.size());
+        std::vector<T> dx(p.x.size()), expected_dx(p.x.size());
+        residual_layer_norm_backward<T>({.dy = p.dy.data(),
+                                         .dsum = dsum.data(),
+                                         .saved = y.data(),
+                                         .gamma = gamma.data(),
+                                         .beta = beta.data(),
+                                         .rstd = p.rstd.data(),
+                                         .mask = p.mask.data(),
+                                         .dx = dx.data(),
+                                         .dresidual = dresidual.data(),
+                                         .partials = partials.data(),
+                                         .mask_kind = MaskKind::kBit,
+                                         .dropout_p = 0.2,
+                                         .key = kKey,
+                                         .hidden_size = size},
+                                        num_rows, 0, num_partials);
+        layer_norm_backward<T>({.dy = p.dy.data(),
+                                .saved = y.data(),
+                                .gamma = gamma.data(),
+                                .beta = beta.data(),
+                                .rstd = p.rstd.data(),
+                                .dx = norm_dx.data(),
+                                .partials = partials.data(),
+                                .hidden_size = size},
+                               num_rows, 0, num_partials);
+        const auto total = add(norm_dx, dsum);
+        const auto rounded = test::store<T>(test::load(total));
+        dropout_backward<T>({.dy = rounded.data(),
+                             .dx = expected_dx.data(),
+                             .mask = p.mask.data(),
+                             .mask_kind = MaskKind::kBit,
+                             .dropout_p = 0.2,
+                             .key = kKey},
+                            0, count);
+        EXPECT_TRUE(test::same_bits(dresidual, total)) << num_rows << " x " << size;
+        EXPECT_TRUE(test::same_bits(dx, expected_dx)) << num_rows << " x " << size;
+    }
 }
 
 }  // namespace

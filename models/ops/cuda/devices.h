@@ -25,6 +25,7 @@ bool draws_mask(const Args& args) {
 /// Launches on torch's current stream of the current device; asynchronous.
 struct Cuda {
     static constexpr bool kComputes = true;
+    static constexpr bool kSumsInMemory = false;
     static constexpr uintptr_t kAlignment = 16;  // of data that is read and written in packs
 
     template <typename T>

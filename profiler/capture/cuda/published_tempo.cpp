@@ -21,8 +21,8 @@ Tensor gradient_of(const MaybeTensor& parameter, const Tensor& like) {
 
 std::tuple<Tensor, Tensor, Tensor> published_layer_norm_backward(
     const Tensor& dy, const Tensor& saved, const MaybeTensor& gamma, const MaybeTensor& beta,
-    const Tensor& rstd, std::string_view) {
-    const Tensor dx = at::empty_like(dy);
+    const Tensor& rstd, std::string_view, std::optional<at::ScalarType> dtype) {
+    const Tensor dx = at::empty_like(dy, dy.options().dtype(dtype.value_or(dy.scalar_type())));
     const Tensor dgamma = gradient_of(gamma, saved);
     const Tensor dbeta = gradient_of(beta, saved);
     const at::TensorOptions fp32 = saved.options().dtype(at::kFloat);

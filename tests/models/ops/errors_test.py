@@ -74,6 +74,12 @@ class Errors(unittest.TestCase):
             "bias has shape .* and dtype Float": lambda: tempo.bias_gelu(x, torch.ones(16)),
             "residual has shape": lambda: residual(x, x[:2]),
             "residual has dtype": lambda: residual(x, x.float()),
+            "dtype is Half; expected that of x, Double": lambda: tempo.layer_norm(
+                x, None, None, 1e-5, "output", torch.float16
+            ),
+            "beta has dtype Half; expected that of gamma, Float": lambda: tempo.layer_norm(
+                x.half(), torch.ones(16), torch.ones(16).half()
+            ),
             "residual is on": lambda: residual(x, x.to("meta")),
             "x has shape .* last dimension": lambda: residual(x[:, :0], x[:, :0]),
             r"gamma has shape \[15\] and dtype Double; expected \[16\]": lambda: residual(

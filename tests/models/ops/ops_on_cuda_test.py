@@ -15,8 +15,8 @@ sys.path.insert(0, str(HERE.parents[1] / "profiler" / "virtual_gpu"))
 import virtual_machine  # noqa: E402
 
 ROWS, HIDDEN = 300, 1024  # of the program's tensors
-FORWARD_GRID = ROWS, (HIDDEN // 8, 1, 1)  # a row a block, eight elements a thread
-BACKWARD_BLOCKS, BACKWARD_BLOCK = 216, (HIDDEN // 8, 4, 1)
+FORWARD_GRID = ROWS // 4, (32, 4, 1)  # four rows a block, a warp each
+BACKWARD_GRID = 216, (HIDDEN // 8, 4, 1)  # four rows at once, eight elements a thread
 
 
 def run_program():
@@ -63,7 +63,7 @@ class OnCuda(unittest.TestCase):
             ("residual_layer_norm", "residual_layer_norm"),
         ):
             reduction = "layer_norm_reduce", HIDDEN // 32, (32, 8, 1)
-            backward = kernel + "_backward", BACKWARD_BLOCKS, BACKWARD_BLOCK
+            backward = kernel + "_backward", *BACKWARD_GRID
             self.assert_launches(
                 op, [(kernel + "_forward", *FORWARD_GRID)], [backward, reduction]
             )

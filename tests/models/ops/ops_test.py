@@ -176,6 +176,12 @@ class OpsOnDevice:
         torch.library.opcheck(tempo.dropout_backward.default, (y, keep, 0.5, "byte", KEY))
         y, branch = tempo.gelu_forward(x, False, "bit")
         torch.library.opcheck(tempo.gelu_backward.default, (x, y, branch, False, "bit"))
+        wide = (x, x[0], x[1], 1e-5, "output", torch.bfloat16)
+        torch.library.opcheck(tempo.layer_norm_forward.default, wide)
+        y, _, rstd = tempo.layer_norm_forward(*wide)
+        torch.library.opcheck(
+            tempo.layer_norm_backward.default, (y, y, x[0], x[1], rstd, "output", torch.float32)
+        )
         y, _, rstd = tempo.layer_norm_forward(x, None, None, 1e-5, "output")
         torch.library.opcheck(tempo.layer_norm_backward.default, (x, y, None, None, rstd, "output"))
         y, _, rstd = tempo.rms_norm_forward(x, None, 1e-5, "output")
@@ -378,15 +384,19 @@ class OpsOnDevice:
             hidden = F.linear(x, weight, bias)
             self.assertEqual(hidden.dtype, torch.bfloat16)
             self.assertEqual(tempo.gelu(hidden).dtype, torch.bfloat16)
-            self.assertEqual(tempo.layer_norm(x.bfloat16(), gamma, beta).dtype, torch.float32)
-            self.assertEqual(tempo.rms_norm(x.bfloat16(), gamma).dtype, torch.float32)
+            for source in (x, x.bfloat16(), x.half()):
+                self.assertEqual(tempo.layer_norm(source, gamma, beta).dtype, torch.bfloat16)
+                self.assertEqual(tempo.rms_norm(source, gamma).dtype, torch.bfloat16)
+            self.assertEqual(tempo.layer_norm(x.double(), None, None).dtype, torch.float64)
             y = tempo.gelu_linear(x, weight, bias)
             self.assertEqual(y.dtype, torch.bfloat16)
             self.assertEqual(tempo.bias_gelu(hidden, bias).dtype, torch.bfloat16)
             normed, total = tempo.residual_layer_norm_sum(
                 x.bfloat16(), x, gamma, beta, 0.1, "bit", KEY
             )
-            self.assertEqual((normed.dtype, total.dtype), (torch.float32, torch.float32))
+            self.assertEqual((normed.dtype, total.dtype), (torch.bfloat16, torch.float32))
+            alone = tempo.residual_layer_norm(x, x, gamma, beta, 0.1, "bit", KEY)
+            self.assertTrue(torch.equal(alone, normed))
             scores = randn(4, 5, 5, dtype=torch.float32)
             value = randn(4, 5, 3, dtype=torch.float32)
             out, kept_bytes = saved(lambda: attention(scores.bfloat16(), value, masks="philox"))
@@ -410,6 +420,45 @@ class OpsOnDevice:
         seen = attention(scores[:2, :, :3], value[:2, :3], p=0.0)
         torch.testing.assert_close(out[:2], seen)
         self.assertFalse(out.isnan().any())
+    def test_norms_of_float_beside_16_bits(self):
+        """As torch's in float on the same numbers, rounded once; gradients have their input's
+        dtype."""
+        for dtype in (torch.float16, torch.bfloat16):
+            eps = torch.finfo(dtype).eps
+            x, gamma, beta = norm_arguments(6, 65, dtype=torch.float32)
+            branch = randn(6, 65, dtype=dtype, seed=3)
+            dy = randn(6, 65, dtype=dtype, grad=False, seed=4)
+            for save in ("output", "normalized"):
+                for op, stock, leaves in (
+                    (
+                        lambda x, g, b: tempo.layer_norm(x, g, b, 1e-5, save, dtype),
+                        lambda x, g, b: F.layer_norm(x, (65,), g, b),
+                        [x, gamma, beta],
+                    ),
+                    (
+                        lambda x, g: tempo.rms_norm(x, g, 1e-5, save, dtype),
+                        lambda x, g: F.rms_norm(x, (65,), g, 1e-5),
+                        [x, gamma],
+                    ),
+                    (
+                        lambda a, x, g, b: tempo.residual_layer_norm(
+                            a, x, g, b, 0.0, "bit", KEY, 1e-5, save
+                        ),
+                        lambda a, x, g, b: F.layer_norm(x + a, (65,), g, b),
+                        [branch, x, gamma, beta],
+                    ),
+                ):
+                    y = op(*leaves)
+                    self.assertEqual(y.dtype, dtype)
+                    wide = [leaf.detach().double().requires_grad_() for leaf in leaves]
+                    expected = stock(*wide)
+                    torch.testing.assert_close(y.double(), expected, rtol=eps, atol=eps)
+                    ours = torch.autograd.grad(y, leaves, dy)
+                    truth = torch.autograd.grad(expected, wide, dy.double())
+                    for leaf, a, b in zip(leaves, ours, truth, strict=True):
+                        self.assertEqual(a.dtype, leaf.dtype)
+                        atol = 2 * eps * max(1.0, float(b.abs().max()))
+                        torch.testing.assert_close(a.double(), b, rtol=2 * eps, atol=atol)
 
     def test_inference_mode_and_no_grad(self):
         x, gamma, beta = norm_arguments(2, 32)

@@ -18,14 +18,16 @@ MATH = [SDPBackend.MATH]
 ANY = [SDPBackend.MATH, SDPBackend.FLASH_ATTENTION, SDPBackend.EFFICIENT_ATTENTION]
 
 
-def layer_bytes(name, recipe, attention="eager", dtype=torch.float32, backends=MATH) -> int:
+def layer_bytes(
+    name, recipe, attention="eager", dtype=torch.float32, backends=MATH, autocast=False
+) -> int:
     """What one more layer saves. MATH: where scaled_dot_product_attention has no fused way."""
     totals = []
     for num_layers in (2, 3):
         model = small_models.build(name, num_layers, attention)
         temposcope.swap(model, recipe)
         model = model.to(DEVICE, dtype)
-        with sdpa_kernel(backends):
+        with sdpa_kernel(backends), torch.autocast(DEVICE, torch.bfloat16, enabled=autocast):
             totals.append(saved_bytes(model, lambda model=model: small_models.run(name, model)))
     return totals[1] - totals[0]
 
@@ -48,6 +50,18 @@ class Bytes(unittest.TestCase):
                         with self.subTest(f"{name}, {attention}, {recipe}, {dtype}"):
                             got = layer_bytes(name, recipe, attention, dtype)
                             self.assertEqual(got, form)
+
+    def test_under_autocast_they_save_what_they_save_in_16_bits(self):
+        """And 16-bit copies of the linear layers' weights. nn.TransformerEncoder's second layer of
+        the MLP runs again in backward, and makes its copy again."""
+        for name in [name for name in FAMILIES if name != "Llama"]:
+            S = FAMILIES[name].seq_len
+            n, T, R = B * S * H, B * A * S * S, B * S
+            kept = 1 if name.startswith("TransformerEncoder") else 2
+            form = 26 * n + 3 * T + 8 * R + 2 * (4 * H * H + kept * H * F)
+            for attention in ("eager", "sdpa"):
+                with self.subTest(f"{name}, {attention}"):
+                    self.assertEqual(layer_bytes(name, "tempo", attention, autocast=True), form)
 
     def test_llama(self):
         """Query, key and value, context, two norms: 6en; gate, its SiLU, up, their product: 4ef."""
