@@ -131,7 +131,8 @@ Json batch_json(const LargestBatch& row) {
     return json;
 }
 
-std::string batches_csv(const Json& rows, const std::vector<std::string>& more_keys) {
+std::string batches_csv(const Json& rows, const std::vector<std::string>& value_names,
+                        const std::vector<std::string>& more_keys) {
     CsvWriter csv;
     for (std::size_t i = 0; i <= rows.size(); ++i) {
         const bool is_header = i == 0;
@@ -141,7 +142,7 @@ std::string batches_csv(const Json& rows, const std::vector<std::string>& more_k
             cells.push_back(is_header ? std::move(name) : csv_text(value));
         };
         add("gpu", row["gpu"]);
-        for (const auto& [name, value] : row["values"].items()) add(name, value);
+        for (const std::string& name : value_names) add(name, row["values"].value(name, Json()));
         for (const std::string& key : more_keys) add(key, row[key]);
         for (const char* key :
              {"max_batch_size", "peak_allocated_bytes", "peak_reserved_bytes", "failing_batch_size",

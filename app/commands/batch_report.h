@@ -22,8 +22,10 @@ std::string about_try(const ProgramCase& of, const BatchTry& one);
 std::string why_not(const LargestBatch& found, std::string_view subject);
 
 nlohmann::json batch_json(const LargestBatch& row);
-/// The columns are the keys of a row, `more_keys` before those of batch_json; values and classes
-/// have a column each, and the tensors stand in one: "logits 8589934592; gelu_output 4294967296".
-std::string batches_csv(const nlohmann::json& rows, const std::vector<std::string>& more_keys = {});
+/// The columns are the keys of a row, `more_keys` before those of batch_json. Classes have a column
+/// each, and so do the values, in the order of `value_names`; the tensors stand in one: "logits
+/// 8589934592; gelu_output 4294967296".
+std::string batches_csv(const nlohmann::json& rows, const std::vector<std::string>& value_names,
+                        const std::vector<std::string>& more_keys = {});
 
 }  // namespace app

@@ -68,13 +68,13 @@ Outcome capture_ranks(const CaptureOptions& options, Output& output) {
     const std::string& folder = options.workload.output;
     const auto result = record_ranks(*run, {folder, options.workload.overwrites}, list->gpu);
     if (!result) return tl::unexpected(result.error());
-    if (result->exception == "OutOfMemoryError") return ExitCode::kOutOfMemory;
-    if (result->exit_code != 0) {
+    const bool ran_out = result->exception == "OutOfMemoryError";
+    if (!ran_out && result->exit_code != 0) {
         print_log(run->log);
         return ExitCode::kFailed;
     }
     const auto traces = open_traces({folder});
-    if (!traces) return failed(traces.error());
+    if (!traces) return ran_out ? Outcome(ExitCode::kOutOfMemory) : failed(traces.error());
     const auto ranks = profiler::summarize_ranks(*traces);
     if (!ranks) return failed(ranks.error());
     if (output.json()) {
@@ -82,7 +82,7 @@ Outcome capture_ranks(const CaptureOptions& options, Output& output) {
     } else {
         print_ranks(output, *ranks);
     }
-    return ExitCode::kOk;
+    return ran_out ? ExitCode::kOutOfMemory : ExitCode::kOk;
 }
 
 }  // namespace
@@ -121,7 +121,11 @@ void add_capture_command(CommandLine& line) {
         if (const auto ok = check_prediction_options(command, options->workload); !ok) {
             return wrong_usage(ok.error());
         }
-        if (!options->parallel.empty()) return capture_ranks(*options, output);
+        if (command.is_given("--parallel")) {
+            if (!command.is_given("--setup")) return capture_ranks(*options, output);
+            return wrong_usage(
+                {"--parallel runs the setup of the virtual GPU: leave --setup out."});
+        }
         return run_and_report(options->workload, MeasureKind::kCapture, output);
     });
 }

@@ -39,8 +39,9 @@ double memory_of_cards(const FitRow& row) {
 }
 
 /// The way to fit on the least memory of all cards together; of several the largest step. Null:
-/// none fits.
+/// none fits, or rows train different steps.
 const FitRow* least_of(const std::vector<FitRow>& rows) {
+    if (has_several_steps(rows)) return nullptr;
     const auto rank = [](const FitRow& row) {
         return std::tuple(!row.fits(), memory_of_cards(row),
                           row.fits() ? -row.sequences_per_step() : 0);
@@ -130,8 +131,9 @@ Json fits_json(const std::vector<FitRow>& rows) {
 }
 
 std::string fits_csv(const std::vector<FitRow>& rows) {
-    return batches_csv(fits_json(rows)["rows"], {"seq_len", "world_size", "sequences_per_step",
-                                                 "closed_terms_bytes", "reason"});
+    return batches_csv(
+        fits_json(rows)["rows"], {"GPUs", "parallel"},
+        {"seq_len", "world_size", "sequences_per_step", "closed_terms_bytes", "reason"});
 }
 
 BarChart fits_chart(const std::vector<FitRow>& rows) {

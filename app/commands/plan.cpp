@@ -309,7 +309,7 @@ void add_plan_command(CommandLine& line) {
         if (!options->program_traces.empty()) {
             return run_program_plan(command, *options, output);
         }
-        if (!options->parallel.empty()) {
+        if (command.is_given("--parallel")) {
             const auto ok = check_fits_options(command);
             return ok ? run_fits(*options, output) : Outcome(wrong_usage(ok.error()));
         }

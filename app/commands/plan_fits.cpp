@@ -11,6 +11,7 @@
 #include "app/commands/reports/chart_files.h"
 #include "app/commands/worker/built_in_program.h"
 #include "app/prediction/predict_trace.h"
+#include "app/prediction/program_target.h"
 #include "app/prediction/trace_workers.h"
 #include "app/prediction/virtual_cards.h"
 #include "app/user/settings.h"
@@ -70,11 +71,14 @@ std::vector<FitRow> make_rows(const PlanRequest& request, const PlannerData& dat
     for (const models::Workload& workload : request.workloads) {
         for (const auto& [parallel, world_size] : spreads) {
             for (const Gpu* gpu : request.gpus) {
+                std::string reason = start_row(request, data, workload, *gpu).reason;
+                const auto target = ProgramTarget::find(gpu->id);
+                if (reason.empty() && !target) reason = target.error().message;
                 rows.push_back({.workload = workload,
                                 .gpu = gpu,
                                 .parallel = parallel,
                                 .world_size = world_size,
-                                .reason = start_row(request, data, workload, *gpu).reason});
+                                .reason = std::move(reason)});
             }
         }
     }
@@ -133,7 +137,14 @@ Result<void> search(std::vector<FitRow>& rows) {
             progress.update(-1, about_try(of, one));
         });
     if (!found) return tl::unexpected(found.error());
-    for (std::size_t i = 0; i < searched.size(); ++i) searched[i]->found = std::move((*found)[i]);
+    for (std::size_t i = 0; i < searched.size(); ++i) {
+        LargestBatch& one = (*found)[i];
+        if (one.error.empty()) {
+            searched[i]->found = std::move(one);
+        } else {
+            searched[i]->reason = std::move(one.error);
+        }
+    }
     return {};
 }
 
@@ -153,8 +164,8 @@ int closed_stage_of(models::Strategy strategy) {
 }
 
 /// On a GPU without end, since the formulas may need a little more than the runs.
-void add_closed_terms(std::vector<FitRow>& rows, const PlanRequest& request,
-                      const PlannerData& data) {
+Result<void> add_closed_terms(std::vector<FitRow>& rows, const PlanRequest& request,
+                              const PlannerData& data) {
     TraceWorkers workers({&shared_gpu()}, TraceDetail::kForPlan);
     const CancelOnInterrupt cancel(workers);
     for (FitRow& row : rows) {
@@ -173,6 +184,8 @@ void add_closed_terms(std::vector<FitRow>& rows, const PlanRequest& request,
             row.closed_terms_bytes = memory->contents.peaks.peak_allocated_bytes;
         }
     }
+    if (workers.is_cancelled()) return models::fail("The plan was cancelled.");
+    return {};
 }
 
 Result<void> write_files(const PlanOptions& options, const std::vector<FitRow>& rows) {
@@ -188,19 +201,34 @@ Result<void> write_files(const PlanOptions& options, const std::vector<FitRow>& 
 }  // namespace
 
 Result<void> check_fits_options(const Command& command) {
-    constexpr std::array<std::string_view, 21> kMeaningful{
-        "--model",     "--head",         "--recipe",     "--precision", "--seq",
-        "--padding",   "--layers",       "--hidden",     "--heads",     "--vocab",
-        "--dropout",   "--intermediate", "--gpu",        "--parallel",  "--chart",
-        "--output",    "--json",         "--world-size", "--setup",     "--attention-dropout",
-        "--accumulate"};
+    constexpr std::array<std::string_view, 20> kMeaningful{"--model",
+                                                           "--head",
+                                                           "--recipe",
+                                                           "--precision",
+                                                           "--seq",
+                                                           "--padding",
+                                                           "--layers",
+                                                           "--hidden",
+                                                           "--heads",
+                                                           "--vocab",
+                                                           "--dropout",
+                                                           "--intermediate",
+                                                           "--gpu",
+                                                           "--parallel",
+                                                           "--chart",
+                                                           "--output",
+                                                           "--json",
+                                                           "--world-size",
+                                                           "--attention-dropout",
+                                                           "--accumulate"};
     for (const std::string& name : command.given_options()) {
         if (std::find(kMeaningful.begin(), kMeaningful.end(), name) != kMeaningful.end()) continue;
         return models::fail("--parallel runs the largest batches on whole GPUs: leave {} out.",
                             name);
     }
-    if (!command.is_given("--gpu")) {
-        return models::fail("--parallel runs on each GPU: name some with --gpu.");
+    for (const char* name : {"--gpu", "--world-size"}) {
+        if (command.is_given(name)) continue;
+        return models::fail("--parallel runs on each GPU and number of GPUs: add {}.", name);
     }
     return {};
 }
@@ -220,7 +248,7 @@ Outcome run_fits(const PlanOptions& options, Output& output) {
     }
     std::vector<FitRow> rows = make_rows(*request, *data, *spreads);
     if (const auto ok = search(rows); !ok) return failed(ok.error());
-    add_closed_terms(rows, *request, *data);
+    if (const auto ok = add_closed_terms(rows, *request, *data); !ok) return failed(ok.error());
     if (const auto ok = write_files(options, rows); !ok) return failed(ok.error());
     if (output.json()) {
         output.document(fits_json(rows));

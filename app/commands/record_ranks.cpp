@@ -3,6 +3,7 @@
 #include "app/commands/console/terminal.h"
 #include "profiler/formats/trace_formats.h"
 
+#include <algorithm>
 #include <filesystem>
 #include <system_error>
 
@@ -11,6 +12,12 @@ namespace {
 
 namespace fs = std::filesystem;
 using models::Result;
+
+/// "rank-0003.tscope", or what is left of one that was killed.
+bool is_of_rank(const fs::path& trace) {
+    const std::string name = trace.filename().string();
+    return name.starts_with("rank-") && name.find(".tscope") != std::string::npos;
+}
 
 /// Makes the folder for the traces of a run's ranks.
 Result<void> make_folder(const RankFolder& wanted) {
@@ -24,6 +31,11 @@ Result<void> make_folder(const RankFolder& wanted) {
     const auto traces = profiler::traces_in(folder);
     if (!traces) return tl::unexpected(traces.error());
     if (traces->empty()) return {};
+    const auto other = std::ranges::find_if_not(*traces, is_of_rank);
+    if (other != traces->end()) {
+        return models::fail("{} has {}, which is no rank's trace: give another folder.", folder,
+                            other->filename().string());
+    }
     if (!wanted.overwrites) {
         return models::fail("{} has traces already: give another folder, or --overwrite.", folder);
     }
@@ -62,6 +74,8 @@ void add_times(const ProgramTarget& target, const std::string& file, std::string
 
 tl::expected<ProgramResult, Failure> record_ranks(ProgramRun& run, const RankFolder& folder,
                                                   const std::string& gpu) {
+    // A GPU that does not exist must not cost the traces of the run before.
+    if (const auto known = target_of(gpu); !known) return failed(known.error());
     if (const auto ok = make_folder(folder); !ok) return wrong_usage(ok.error());
     run.folder = fs::absolute(folder.path).string();
     auto recorded = run_on(gpu, run);

@@ -81,11 +81,16 @@ Outcome run_max(const RunMaxOptions& options, Output& output) {
     };
     const auto rows = find_largest_batches(options.placeholder, *cases, tried);
     if (!rows) return failed(rows.error());
+    for (const LargestBatch& row : *rows) {
+        if (!row.error.empty()) return failed({row.error});
+    }
     Json json{{"rows", Json::array()}};
     for (const LargestBatch& row : *rows) json["rows"].push_back(batch_json(row));
     if (!options.output.empty()) {
         const bool is_csv = options.output.ends_with(".csv");
-        const std::string text = is_csv ? batches_csv(json["rows"]) : json_text(json);
+        std::vector<std::string> names;
+        for (const auto& [name, value] : cases->front().values) names.push_back(name);
+        const std::string text = is_csv ? batches_csv(json["rows"], names) : json_text(json);
         if (const auto ok = write_file(options.output, text); !ok) return failed(ok.error());
     }
     if (output.json()) {

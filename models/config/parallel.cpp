@@ -21,11 +21,11 @@ Result<void> check_world(const Parallel& parallel, int64_t world_size) {
     const int64_t size = parallel.group_size;
     if (parallel.strategy == Strategy::kNone) {
         if (world_size == 1) return {};
-        return fail("'none' is one GPU: choose another strategy for {} GPUs.", world_size);
+        return fail("'none' is one GPU: choose another strategy, such as fsdp2.");
     }
     if (world_size < 2 || world_size > kMostRanks) {
-        return fail("{} spreads a step over several GPUs: give 2 or more, up to {}.",
-                    to_text(parallel), kMostRanks);
+        return fail("{} spreads a step over 2 to {} GPUs: {} is not such a number.",
+                    to_text(parallel), kMostRanks, world_size);
     }
     if (size == 0 || world_size % size == 0) return {};
     return fail(
@@ -36,7 +36,7 @@ Result<void> check_world(const Parallel& parallel, int64_t world_size) {
 Result<void> check_model(const Workload& w, const Parallel& parallel) {
     const ModelConfig& m = w.model;
     if (m.family != Family::kBert && m.family != Family::kGpt2) {
-        return fail("{} runs on one GPU only: choose BERT, RoBERTa or GPT-2 for many.", m.name);
+        return fail("{} cannot be spread over GPUs: choose BERT, RoBERTa or GPT-2.", m.name);
     }
     const int64_t size = parallel.group_size;
     if (parallel.strategy == Strategy::kTensor) {
@@ -57,14 +57,20 @@ Result<void> check_model(const Workload& w, const Parallel& parallel) {
 }
 
 /// What app/python/temposcope/_built_in.py does not build.
-Result<void> check_recipe(const Workload& w) {
+Result<void> check_recipe(const Workload& w, const Parallel& parallel) {
     const Recipe& r = w.recipe;
+    if (parallel.strategy == Strategy::kTensor && r.gelu == Gelu::kRecompute) {
+        return fail(
+            "gelu=recompute joins GELU with the linear layer after it, which {} splits: choose "
+            "another value of gelu.",
+            to_text(parallel));
+    }
     const bool is_known = w.layer_recipes.empty() && r.fusion == Fusion::kNone &&
                           r.gelu != Gelu::kPython && r.checkpoint != Checkpoint::kSqrt &&
                           r.implementation == Implementation::kOurs;
     if (is_known) return {};
     return fail(
-        "The recipe {} runs on one GPU only: many take one recipe for all layers, without "
+        "The recipe {} cannot be spread over GPUs: choose one recipe for all layers, without "
         "fusion, gelu=python, checkpoint=sqrt and Tempo's published kernels.",
         w.recipe_name);
 }
@@ -110,7 +116,7 @@ std::string to_text(const Parallel& parallel) {
 Result<void> validate(const Workload& workload, const Parallel& parallel, int64_t world_size) {
     if (const auto ok = check_world(parallel, world_size); !ok) return ok;
     if (const auto ok = check_model(workload, parallel); !ok) return ok;
-    if (const auto ok = check_recipe(workload); !ok) return ok;
+    if (const auto ok = check_recipe(workload, parallel); !ok) return ok;
     return check_precision(workload, parallel);
 }
 

@@ -44,10 +44,10 @@ void keys_are_listed_and_changed(ImGuiTestContext* c) {
     wait_for_key("Swap A and B");
     c->Yield(2);
     window().take_picture(c, "keyboard_waits");
-    c->KeyPress(ImGuiMod_Ctrl | ImGuiKey_G);
+    c->KeyPress(ImGuiMod_Ctrl | ImGuiKey_B);
     c->Yield(2);
     IM_CHECK(!window().ui().keyboard.waiting.has_value());
-    IM_CHECK_EQ(action("Swap A and B").keys[0], ImGuiMod_Ctrl | ImGuiKey_G);
+    IM_CHECK_EQ(action("Swap A and B").keys[0], ImGuiMod_Ctrl | ImGuiKey_B);
     c->KeyPress(ImGuiKey_F1);
     c->Yield(2);
     window().open(c, {"original", "tempo"});
@@ -55,7 +55,7 @@ void keys_are_listed_and_changed(ImGuiTestContext* c) {
     c->KeyPress(ImGuiKey_X);
     c->Yield(2);
     IM_CHECK(window().workspace().selection().a == a);
-    c->KeyPress(ImGuiMod_Ctrl | ImGuiKey_G);
+    c->KeyPress(ImGuiMod_Ctrl | ImGuiKey_B);
     c->Yield(2);
     IM_CHECK(window().workspace().selection().b == a);
     reset_all(c);

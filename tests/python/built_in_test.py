@@ -145,6 +145,27 @@ class ManyGpus(Commands):
         self.assert_peak(row, self.one_card() + PARAMETERS)
         self.assertEqual(row["collective_bytes"], PARAMETERS)
 
+    def test_norms_save_their_output_on_ranks(self):
+        """Weights have no values there, which must not be taken for a gamma near 0."""
+        recipe = ("--recipe", "tempo")
+        file = self.folder / "tempo.tscope"
+        self.run_command("capture", *DECODER, *recipe, "-o", file)
+        kept = json.loads(self.run_command("info", file, "--json"))["kept_bytes"]
+        self.ranks("ddp", 2, *recipe)
+        trace = self.folder / "ranks" / "rank-0000.tscope"
+        told = json.loads(self.run_command("info", trace, "--json"))
+        self.assertEqual(told["kept_bytes"], kept)
+
+    def test_overwrite_takes_only_traces_of_ranks(self):
+        folder = self.folder / "mine"
+        folder.mkdir()
+        (folder / "mine.tscope").write_text("not to be lost")
+        spread = ("--parallel", "ddp", "--world-size", "2", "-o", folder, "--overwrite")
+        ran = self.start("capture", *DECODER, *spread)
+        self.assertEqual(ran.returncode, 2)
+        self.assertIn("mine.tscope, which is no rank's trace", ran.stderr)
+        self.assertEqual((folder / "mine.tscope").read_text(), "not to be lost")
+
     def test_zero1_shards_the_states(self):
         rows = self.ranks("zero1", 4)
         for row in rows.values():
@@ -193,12 +214,12 @@ class ManyGpus(Commands):
             (("--parallel", "fsdp3", "--world-size", "8"), "'fsdp3' is not a strategy"),
             (("--parallel", "tp", "--world-size", "8"), "write tp:N"),
             (("--parallel", "ddp:2", "--world-size", "8"), "ddp:2 has no groups"),
-            (("--parallel", "ddp"), "give 2 or more"),
+            (("--parallel", "ddp"), "spreads a step over 2 to"),
             (("--parallel", "hsdp:8", "--world-size", "12"), "give a multiple of 8"),
             (("--parallel", "tp:3", "--world-size", "3"), "8 heads cannot be split"),
             (("--parallel", "pp:4", "--world-size", "4"), "2 layers cannot be split"),
             (("--parallel", "ddp", "--world-size", "2", "--recipe", "tempo-fused"),
-             "tempo-fused runs on one"),
+             "tempo-fused cannot be spread"),
             (("--parallel", "ddp", "--world-size", "2", "--recipe", "tempo,flash"), "one recipe"),
             (("--parallel", "zero1", "--world-size", "2", "--precision", "bf16"), "amp-bf16"),
             (("--world-size", "2"), "--parallel"),

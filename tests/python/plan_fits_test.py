@@ -38,6 +38,7 @@ class Fits(unittest.TestCase):
         self.assertEqual(list(rows), ["ddp", "fsdp2", "tp:5"])
         self.assertIn("give a multiple of 5", rows.pop("tp:5")["reason"])
         for row in rows.values():
+            self.assertFalse(row["reason"], row)
             batch_size = row["max_batch_size"]
             self.assertEqual(row["failing_batch_size"], batch_size + 1)
             self.assertGreater(row["failing_requested_bytes"], row["failing_free_bytes"])

@@ -241,6 +241,12 @@ class RealRanks(Ranks):
         parameters = LAYERS * (12 * 64 * 64 + 2 * 64) + 2 * 512 * 64  # the vocabulary's twice
         self.assertEqual([total["in_bytes"] for total in reduced], [4 * parameters] * 2)  # float32
         self.assertGreater(min(total["time_ns"] for total in reduced), 0)
+        # gloo has no kernels, and one of the two may be the last each time.
+        self.assertEqual(self.run_document["clocks"], "collectives")
+        self.assertGreater(sum(row["wait_ns"] for row in rows.values()), 0)
+        for row in rows.values():
+            self.assertLess(row["wait_ns"], row["step_time_ns"])
+            self.assertIsNone(row["compute_ns"])
 
     def test_torchrun_on_virtual_cards(self):
         folder = self.folder / "cards"
@@ -251,6 +257,11 @@ class RealRanks(Ranks):
         self.assertEqual(ran.returncode, 0, ran.stderr)
         rows = self.ranks_in(folder)
         self.assertEqual([row["device"] for row in rows.values()], ["cuda:0", "cuda:1"])
+        self.assertEqual(self.run_document["clocks"], "first_step")
+        for row in rows.values():
+            self.assertEqual(row["compute_ns"] + row["idle_ns"], row["step_time_ns"])
+            self.assertIsNone(row["exposed_communication_ns"])
+            self.assertIsNone(row["wait_ns"])
 
     def test_variables_of_other_launchers(self):
         for number, (rank, size) in enumerate((

@@ -135,7 +135,7 @@ Result<Attempt> attempt(ProgramRun run, int64_t batch_size) {
         run.file = (folder / "try.tscope").string();
     }
     run.log = (folder / "log").string();
-    run.steps = 2;
+    run.steps = run.world_size > 0 ? 3 : 2;  // DDP has its last buckets in the third
     run.skip = 0;
     run.stops = true;
     const auto result = run_program(run);
@@ -162,19 +162,12 @@ Result<Attempt> attempt(ProgramRun run, int64_t batch_size) {
 
 // ---- the search ------------------------------------------------------------------------------
 
-/// Calls `act` with 0 to `count` - 1 on as many threads. Returns the first error.
+/// Calls `act` with 0 to `count` - 1 on as many threads.
 template <typename Act>
-Result<void> for_each_at_once(std::size_t count, std::size_t num_threads, const Act& act) {
+void for_each_at_once(std::size_t count, std::size_t num_threads, const Act& act) {
     std::atomic<std::size_t> next = 0;
-    std::mutex mutex;
-    Result<void> first;
     const auto work = [&] {
-        for (std::size_t i = next++; i < count; i = next++) {
-            const Result<void> ok = act(i);
-            const std::lock_guard lock(mutex);
-            if (!ok && first) first = ok;
-            if (!first) return;
-        }
+        for (std::size_t i = next++; i < count; i = next++) act(i);
     };
     std::vector<std::future<void>> others;
     for (std::size_t i = 1; i < std::min(num_threads, count); ++i) {
@@ -182,7 +175,6 @@ Result<void> for_each_at_once(std::size_t count, std::size_t num_threads, const 
     }
     work();
     for (std::future<void>& other : others) other.get();
-    return first;
 }
 
 /// One case while it is searched.
@@ -195,13 +187,18 @@ struct Bracket {
     int64_t below() const { return found.largest ? found.largest->batch_size : 0; }
     int64_t above() const { return found.first_above ? found.first_above->batch_size : 0; }
     bool is_closed() const {
+        if (!found.error.empty()) return true;
         return found.first_above ? above() - below() <= 1 : below() >= found.of.most_batch;
     }
 
+    /// Where memory is broken into pieces, a batch may fit above one that does not. The largest
+    /// that fits counts.
     void add(BatchTry one) {
         if (one.fits) {
-            if (one.batch_size > below()) found.largest = std::move(one);
-        } else if (!found.first_above || one.batch_size < above()) {
+            if (one.batch_size <= below()) return;
+            if (found.first_above && one.batch_size > above()) found.first_above.reset();
+            found.largest = std::move(one);
+        } else if (one.batch_size > below() && (!found.first_above || one.batch_size < above())) {
             found.first_above = std::move(one);
         }
     }
@@ -223,6 +220,7 @@ struct Line {
     std::optional<BatchInterpolation> bytes;  // of each request; none: the batches differ
     int64_t nccl_bytes = 0;                   // beside them
     int64_t resident_bytes = 0;               // what a run takes of this machine
+    std::string error;                        // why it could not be recorded
 
     bool is_of(const ProgramRun& other) const {
         const ProgramRun& run = bracket->found.of.run;
@@ -256,14 +254,11 @@ public:
             if (!target) return tl::unexpected(target.error());
             brackets_.push_back({.found = {.of = one}, .target = std::move(*target)});
         }
-        if (const auto ok = guess(); !ok) return tl::unexpected(ok.error());
-        if (const auto ok = try_guesses(); !ok) return tl::unexpected(ok.error());
-        const auto ok = for_each_at_once(brackets_.size(), num_at_once_, [&](std::size_t i) {
-            Result<void> tried;
-            while (tried && !brackets_[i].is_closed()) tried = add_try(i, brackets_[i].next());
-            return tried;
+        guess();
+        try_guesses();
+        for_each_at_once(brackets_.size(), num_at_once_, [&](std::size_t i) {
+            while (!brackets_[i].is_closed()) add_try(i, brackets_[i].next());
         });
-        if (!ok) return tl::unexpected(ok.error());
         std::vector<LargestBatch> found;
         for (Bracket& bracket : brackets_) found.push_back(std::move(bracket.found));
         return found;
@@ -283,14 +278,16 @@ private:
         return fail("With {{{}}} = {} {}", placeholder_, batch_size, made.error().message);
     }
 
-    Result<void> add_try(std::size_t index, int64_t batch_size) {
+    void add_try(std::size_t index, int64_t batch_size) {
         Bracket& bracket = brackets_[index];
         auto made = run_case(bracket.found.of, bracket.target.card(), batch_size);
-        if (!made) return tl::unexpected(made.error());
         const std::lock_guard lock(mutex_);
+        if (!made) {
+            bracket.found.error = made.error().message;
+            return;
+        }
         if (tried_) tried_(bracket.found.of, made->outcome);
         bracket.add(std::move(made->outcome));
-        return {};
     }
 
     /// Programs that fit into this machine together, by what one of them held.
@@ -304,8 +301,9 @@ private:
         num_at_once_ = std::clamp<std::size_t>(static_cast<std::size_t>(fit), 1, num_at_once_);
     }
 
-    /// For all cases of the same run, from one line. The first line says what memory a run takes.
-    Result<void> guess() {
+    /// For all cases of the same run, from one line. Lines are recorded one by one, and say what
+    /// memory a run takes.
+    void guess() {
         std::vector<Line> lines;
         const auto line_of = [&](const Bracket& bracket) {
             return std::find_if(lines.begin(), lines.end(),
@@ -314,17 +312,18 @@ private:
         for (const Bracket& bracket : brackets_) {
             if (line_of(bracket) == lines.end()) lines.push_back({.bracket = &bracket});
         }
-        if (const auto ok = record(lines.front()); !ok) return ok;
-        limit_by_memory(lines.front().resident_bytes);
-        const auto ok = for_each_at_once(lines.size() - 1, num_at_once_,
-                                         [&](std::size_t i) { return record(lines[i + 1]); });
-        if (!ok) return ok;
+        int64_t resident_bytes = 0;
+        for (Line& line : lines) {
+            if (const auto ok = record(line); !ok) line.error = ok.error().message;
+            resident_bytes = std::max(resident_bytes, line.resident_bytes);
+        }
+        limit_by_memory(resident_bytes);
         for (Bracket& bracket : brackets_) {
             Line& line = *line_of(bracket);
+            bracket.found.error = line.error;
             bracket.guess = std::min(line.largest_in(bracket.target.capacity_bytes()),
                                      bracket.found.of.most_batch);
         }
-        return {};
     }
 
     Result<void> record(Line& line) {
@@ -349,17 +348,16 @@ private:
     }
 
     /// The guess of each case and the batch above it, as many at a time as fit.
-    Result<void> try_guesses() {
+    void try_guesses() {
         std::vector<std::pair<std::size_t, int64_t>> tries;
         for (std::size_t i = 0; i < brackets_.size(); ++i) {
             const int64_t guess = brackets_[i].guess;
-            if (guess == 0) continue;
+            if (guess == 0 || brackets_[i].is_closed()) continue;
             tries.emplace_back(i, guess);
             if (guess < brackets_[i].found.of.most_batch) tries.emplace_back(i, guess + 1);
         }
-        return for_each_at_once(tries.size(), num_at_once_, [&](std::size_t i) {
-            return add_try(tries[i].first, tries[i].second);
-        });
+        for_each_at_once(tries.size(), num_at_once_,
+                         [&](std::size_t i) { add_try(tries[i].first, tries[i].second); });
     }
 
     const std::string placeholder_;

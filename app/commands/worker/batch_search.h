@@ -54,6 +54,7 @@ struct LargestBatch {
     ProgramCase of;
     std::optional<BatchTry> largest;      // none: not even a batch of 1 fits
     std::optional<BatchTry> first_above;  // that does not fit; none: the search ended before
+    std::string error;                    // why the search of this case ended; empty: it did not
 };
 
 /// Called after each run, by one thread at a time.
@@ -62,9 +63,9 @@ using BatchTried = std::function<void(const ProgramCase&, const BatchTry&)>;
 /// In the words of each case, `{placeholder}` is the batch size. A batch fits if two steps come to
 /// their end, so that the second one finds the optimizer's state, and no request fails: a program
 /// may catch that and go on. Of a run of ranks the one with the largest peak counts. As many
-/// programs run at a time as this machine has cores and memory for.
-/// Errors: no word has the placeholder; an unknown GPU; the program ends for another reason than
-/// memory.
+/// programs run at a time as this machine has cores and memory for. A case that cannot be searched
+/// has an error of its own, because the program ended for another reason than memory.
+/// Errors: an unknown GPU, or one that does not run CUDA.
 models::Result<std::vector<LargestBatch>> find_largest_batches(
     const std::string& placeholder, const std::vector<ProgramCase>& cases, const BatchTried& tried);
 

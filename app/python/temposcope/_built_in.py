@@ -307,12 +307,9 @@ class Model(nn.Module):
             self.decoder_weight = nn.Parameter(torch.empty(model.vocab_size, width))
 
     def materialize(self, device: torch.device) -> None:
-        """Gives the parameters memory on `device`, or this rank's shards of them. Norms begin as
-        the identity, because recipes look at their weights; nobody looks at the others."""
+        """Gives the parameters memory on `device`, or this rank's shards of them. Nobody looks at
+        their values (train_built_in.py)."""
         self.to_empty(device=device)
-        for module in self.modules():
-            if isinstance(module, nn.LayerNorm):
-                module.reset_parameters()
 
     def forward(
         self, x, token_type_ids=None, additive_mask=None, position_ids=None, causal_mask=None

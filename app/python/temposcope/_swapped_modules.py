@@ -66,6 +66,8 @@ class SaveChoice:
     MIN_WEIGHT = 1 / 64
     MAX_BIAS_OVER_WEIGHT = 16
     CALLS = 16
+    #: Answers in place of a look at weights that have no values, as those of ranks that are absent.
+    assumed: str | None = None
 
     def __init__(self):
         self._save = None
@@ -81,6 +83,8 @@ class SaveChoice:
 
     def of(self, weight: torch.Tensor | None, bias: torch.Tensor | None) -> str:
         """ "output" or "normalized"."""
+        if self.assumed:
+            return self.assumed
         if weight is None or weight.device.type == "meta":
             return "output"
         if weight.device.type == "cuda" and torch.cuda.is_current_stream_capturing():
