@@ -113,5 +113,7 @@ class _Launch:
             "MASTER_ADDR": "localhost",
             "MASTER_PORT": "29500",  # nobody opens it
             "OMP_NUM_THREADS": os.environ.get("OMP_NUM_THREADS", "1"),  # as torchrun sets it
+            # Its thread outlives the process group, and sometimes crashes while the process ends.
+            "TORCH_NCCL_ENABLE_MONITORING": os.environ.get("TORCH_NCCL_ENABLE_MONITORING", "0"),
             "TEMPOSCOPE_RUN": json.dumps(run),
         }
