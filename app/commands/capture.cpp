@@ -69,7 +69,8 @@ Outcome capture_ranks(const CaptureOptions& options, Output& output) {
     const auto result = record_ranks(*run, {folder, options.workload.overwrites}, list->gpu);
     if (!result) return tl::unexpected(result.error());
     const bool ran_out = result->exception == "OutOfMemoryError";
-    if (!ran_out && result->exit_code != 0) {
+    const bool has_all_steps = result->recorded_steps >= run->steps;
+    if (!ran_out && !has_all_steps && result->exit_code != 0) {
         print_log(run->log);
         return ExitCode::kFailed;
     }

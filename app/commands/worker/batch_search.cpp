@@ -151,7 +151,9 @@ Result<Attempt> attempt(ProgramRun run, int64_t batch_size) {
     // A program may catch its own failure, and go on or end as it likes.
     const bool ran_out =
         result->exception == "OutOfMemoryError" || made.outcome.requested_bytes >= 0;
-    const bool trained = result->exit_code == 0 && result->recorded_steps > 0;
+    // What happens after the last recorded step, as in libraries at the end, is not of memory.
+    const bool has_all_steps = result->recorded_steps >= run.steps;
+    const bool trained = has_all_steps || (result->exit_code == 0 && result->recorded_steps > 0);
     if (!ran_out && !trained) {
         return fail("the program ended with exit code {}: {}", result->exit_code,
                     reason(*result, run.log));
