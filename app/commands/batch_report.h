@@ -18,7 +18,7 @@ std::string size_text(int64_t bytes);
 std::string name_of(const ProgramCase& one);
 /// "a100-40gb, SEQ=512: a batch of 8 fits (20.1 GiB)"
 std::string about_try(const ProgramCase& of, const BatchTry& one);
-/// What is known of the first batch that does not fit. `subject` is what it says that of.
+/// Why the first batch that does not fit does not. The sentence begins with `subject`.
 std::string why_not(const LargestBatch& found, std::string_view subject);
 
 nlohmann::json batch_json(const LargestBatch& row);

@@ -208,18 +208,6 @@ void handle_mouse(Frame& frame) {
 
 // ---- the plot -------------------------------------------------------------------------------
 
-void setup_axes(Frame& frame, float width) {
-    const ImPlotAxisFlags quiet = ImPlotAxisFlags_NoHighlight | ImPlotAxisFlags_NoMenus;
-    // Shift + drag selects a range instead of moving.
-    const bool selecting = ImGui::GetIO().KeyShift || frame.state.range.anchor_ns;
-    ImPlot::SetupAxes(nullptr, nullptr,
-                      quiet | ImPlotAxisFlags_NoTickLabels |
-                          (selecting ? ImPlotAxisFlags_Lock : ImPlotAxisFlags_None),
-                      kFixedAxis | ImPlotAxisFlags_NoDecorations);
-    setup_time_axis(frame.time.limits, frame.state.start_ns, frame.state.end_ns, width);
-    ImPlot::SetupFinish();
-}
-
 /// All lanes at full height, `width` wide; the child window around them scrolls.
 PlotMap draw_lanes(Frame& frame, float width) {
     const ImVec2 space = ImGui::GetContentRegionAvail();
@@ -229,7 +217,8 @@ PlotMap draw_lanes(Frame& frame, float width) {
                            kPlainPlot)) {
         return {};
     }
-    setup_axes(frame, width);
+    setup_lane_axes(frame.time.limits, frame.state.range, frame.state.start_ns, frame.state.end_ns,
+                    width);
     const PlotMap map = current_plot_map();
     ImDrawList* draw = ImPlot::GetPlotDrawList();
     ImPlot::PushPlotClipRect();

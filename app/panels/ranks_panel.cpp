@@ -109,17 +109,6 @@ void draw_name(Frame& frame, size_t index) {
     colored_text(tone_color(lane.difference_tone), lane.difference);
 }
 
-void setup_axes(Frame& frame, float width) {
-    const ImPlotAxisFlags quiet = ImPlotAxisFlags_NoHighlight | ImPlotAxisFlags_NoMenus;
-    const bool is_selecting = ImGui::GetIO().KeyShift || frame.state.range.anchor_ns;
-    ImPlot::SetupAxes(nullptr, nullptr,
-                      quiet | ImPlotAxisFlags_NoTickLabels |
-                          (is_selecting ? ImPlotAxisFlags_Lock : ImPlotAxisFlags_None),
-                      kFixedAxis | ImPlotAxisFlags_NoDecorations);
-    setup_time_axis(frame.time.limits, frame.state.start_ns, frame.state.end_ns, width);
-    ImPlot::SetupFinish();
-}
-
 /// A click sets the moment of all panels, Shift + drag a range, and a vertical drag scrolls.
 void handle_mouse(Frame& frame) {
     const bool was_dragging = frame.state.range.anchor_ns.has_value();
@@ -140,7 +129,8 @@ void handle_mouse(Frame& frame) {
 PlotMap draw_lanes(Frame& frame, ImVec2 size) {
     const ScopedPlotPadding padding({0, 0});
     if (!ImPlot::BeginPlot("##ranks", size, kPlainPlot)) return {};
-    setup_axes(frame, size.x);
+    setup_lane_axes(frame.time.limits, frame.state.range, frame.state.start_ns, frame.state.end_ns,
+                    size.x);
     const PlotMap map = current_plot_map();
     ImDrawList* draw = ImPlot::GetPlotDrawList();
     ImPlot::PushPlotClipRect();

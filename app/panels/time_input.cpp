@@ -1,6 +1,7 @@
 #include "app/panels/time_input.h"
 
 #include "app/panels/timeline_drawing.h"
+#include "app/widgets/plot.h"
 #include "app/widgets/theme.h"
 
 #include <implot.h>
@@ -55,6 +56,19 @@ void drag_range(RangeDrag& drag, PanelEvents& events) {
         ImPlot::PlotToPixels(range.end_ns, 0).x - ImPlot::PlotToPixels(range.start_ns, 0).x > px(3);
     events.range = dragged ? std::optional(range) : std::nullopt;
     if (!ImGui::IsMouseDown(ImGuiMouseButton_Left)) drag.anchor_ns.reset();
+}
+
+void setup_lane_axes(const profiler::TimeRange& limits, const RangeDrag& drag, double& start_ns,
+                     double& end_ns, float width_px) {
+    const ImPlotAxisFlags quiet = ImPlotAxisFlags_NoHighlight | ImPlotAxisFlags_NoMenus;
+    // Shift + drag selects a range instead of moving.
+    const bool is_selecting = ImGui::GetIO().KeyShift || drag.anchor_ns;
+    ImPlot::SetupAxes(nullptr, nullptr,
+                      quiet | ImPlotAxisFlags_NoTickLabels |
+                          (is_selecting ? ImPlotAxisFlags_Lock : ImPlotAxisFlags_None),
+                      kFixedAxis | ImPlotAxisFlags_NoDecorations);
+    setup_time_axis(limits, start_ns, end_ns, width_px);
+    ImPlot::SetupFinish();
 }
 
 bool is_plain_click() {

@@ -16,6 +16,11 @@ struct RangeDrag {
 /// mouse, and ends where the button is released, also outside of the plot. Inside a plot.
 void drag_range(RangeDrag& drag, PanelEvents& events);
 
+/// The axes of a plot whose lanes stand below each other and scroll: time, which the mouse pans and
+/// zooms unless a range is being selected, and no labels. Between BeginPlot and the first item.
+void setup_lane_axes(const profiler::TimeRange& limits, const RangeDrag& drag, double& start_ns,
+                     double& end_ns, float width_px);
+
 /// A click without a drag, Shift or a second click.
 bool is_plain_click();
 
