@@ -16,6 +16,8 @@ namespace {
 
 using profiler::ActivityBlock;
 
+constexpr float kPale = 0.18F;  // of blocks that are not marked, where others are
+
 /// How a block is related to the op that was clicked.
 enum class Kinship : uint8_t { kNone, kPicked, kSameOp, kForwardOrBackward };
 
@@ -55,7 +57,8 @@ void draw_block(ImDrawList* draw, const PlotMap& map, const Selection& selection
     const Kinship kin = kinship(selection, strip.trace, block);
     // The less of its time a merged block was busy, the paler it is.
     const auto busy = static_cast<float>(block.busy);
-    const float alpha = block.count > 1 ? 0.30F + 0.62F * busy : 0.92F;
+    const float shown = block.count > 1 ? 0.30F + 0.62F * busy : 0.92F;
+    const float alpha = block.is_marked ? shown : kPale * shown;
     const ImU32 fill = activity_color(block.activity_class);
     // A gap between neighbours, if there is room for it.
     const float gap = right - left > px(4) ? 1.0F : 0.0F;
@@ -69,7 +72,8 @@ void draw_block(ImDrawList* draw, const PlotMap& map, const Selection& selection
     if (block.count > 1 || right - left < px(34)) return;
     const std::string label = block_label(block.label, right - left - px(8));
     const float y = strip.top + (strip.height - px(1) - ImGui::GetTextLineHeight()) / 2;
-    draw->AddText({left + px(4), std::round(y)}, ink_on(fill), label.c_str());
+    draw->AddText({left + px(4), std::round(y)}, block.is_marked ? ink_on(fill) : palette().dim,
+                  label.c_str());
 }
 
 }  // namespace

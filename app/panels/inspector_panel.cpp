@@ -1,5 +1,6 @@
 #include "app/panels/inspector_panel.h"
 
+#include "app/panels/inspector_calls.h"
 #include "app/panels/inspector_range.h"
 #include "app/widgets/fonts.h"
 #include "app/widgets/icons.h"
@@ -108,6 +109,9 @@ void draw_chips(const Workspace& workspace, PanelEvents& events) {
     if (const auto& activity = selection.activity) {
         if (draw_chip(line, "call", activity->name)) events.clear_activity = true;
     }
+    if (const auto& marks = selection.marks) {
+        if (draw_chip(line, "marks", "marked: " + marks->label)) events.marks.emplace(std::nullopt);
+    }
 }
 
 /// A pinned Inspector keeps describing the same while other things are selected.
@@ -210,10 +214,32 @@ void draw_tensor(const Selection& selection, const profiler::TensorCard& card) {
     ImGui::PopTextWrapPos();
 }
 
-void draw_call(const Selection& selection, const profiler::CallCard& card) {
+void draw_call(const Selection& selection, const profiler::CallCard& card, PanelEvents& events) {
     const ScopedId id("call");
     draw_title(selection, selection.activity->in_b, card.title);
     draw_rows(card.rows);
+    const auto& phase = card.group.key.phase;
+    draw_title(selection, std::nullopt,
+               fmt::format("All calls of it{}{}", phase ? " in " : "",
+                           phase ? profiler::name_of(*phase) : ""));
+    draw_call_group(selection, card.group, events);
+    draw_rows(card.group_rows);
+}
+
+/// What the marked calls add up to.
+void draw_marks(const Selection& selection, const profiler::MarksView& marks) {
+    const ScopedId id("marks");
+    draw_title(selection, std::nullopt, "Marked: " + selection.marks->label);
+    profiler::InspectorRows rows;
+    for (size_t i = 0; i < marks.traces.size(); ++i) {
+        const auto& [count, time_ns] =
+            std::pair(marks.traces[i].num_calls, marks.traces[i].time_ns);
+        rows.emplace_back(
+            i == 0 ? "A" : "B",
+            fmt::format("{} {}, {} together", profiler::format_count(count),
+                        count == 1 ? "call" : "calls", profiler::format_duration(time_ns)));
+    }
+    draw_rows(rows);
 }
 
 void draw_moment_card(const Workspace& workspace, const Selection& selection) {
@@ -240,7 +266,10 @@ void draw_cards(const PanelContext& context, const Selection& selection, PanelEv
     }
     if (view && selection.category) draw_category(selection, view->category);
     if (view && view->tensor && selection.tensor) draw_tensor(selection, *view->tensor);
-    if (view && view->call && selection.activity) draw_call(selection, *view->call);
+    if (view && view->call && selection.activity) draw_call(selection, *view->call, events);
+    const profiler::MarksView* const marks = workspace.slots().marks.view();
+    const bool is_of_marks = selection.marks == workspace.selection().marks;  // else pinned ones
+    if (marks && selection.marks && is_of_marks) draw_marks(selection, *marks);
     if (selection.range) {
         const ScopedId id("range");
         draw_title(selection, std::nullopt, "A range of " + range_label(*selection.range));

@@ -19,7 +19,8 @@ ImU32 difference_color(const LayerFigure& figure) {
     return (figure.sign > 0) == figure.more_is_good ? palette().good : palette().bad;
 }
 
-/// A's share as an outline, B's filled; one trace alone is filled.
+/// A waterfall: what the figure before holds is pale, and what this one adds to it full. Of two
+/// traces the bar is that of B, and a mark says where A ends.
 void draw_bar(ImDrawList* draw, const LayerFigure& figure, const Selection& selection,
               ImVec2 corner, float width) {
     const float height = px(5);
@@ -31,12 +32,12 @@ void draw_bar(ImDrawList* draw, const LayerFigure& figure, const Selection& sele
     draw->AddRectFilled(corner, {corner.x + width, corner.y + height}, palette().raised, px(2));
     const ImU32 color_a = recipe_color(selection.look_a.color);
     const ImU32 filled = two ? recipe_color(selection.look_b.color) : color_a;
-    const double share = two ? figure.share[1] : figure.share[0];
-    if (two) {
-        draw->AddRectFilled(corner, {corner.x + length(figure.share[0]), corner.y + height},
-                            with_alpha(color_a, 0.35F), px(2));
-    }
-    draw->AddRectFilled(corner, {corner.x + length(share), corner.y + height}, filled, px(2));
+    const double share = figure.share[two], start = figure.start[two];
+    draw->AddRectFilled(corner, {corner.x + length(share), corner.y + height},
+                        with_alpha(filled, 0.4F), px(2));
+    const float left = start > 0 ? corner.x + length(start) : corner.x;
+    draw->AddRectFilled({left, corner.y}, {corner.x + length(share), corner.y + height}, filled,
+                        px(2));
     if (!two) return;
     const float mark = corner.x + length(figure.share[0]);
     draw->AddRectFilled({mark - px(2), corner.y - px(1)}, {mark, corner.y + height + px(1)},

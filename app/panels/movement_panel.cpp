@@ -78,7 +78,8 @@ void draw_help(const MovementView& view) {
         "Roofline: an op cannot be above the slope (bandwidth) or the flat line (peak). Area: time "
         "in one step. Bytes are those of all inputs and outputs, each element once. An op without "
         "arithmetic stands at the left, as far below the slope as its bandwidth is below the "
-        "card's.\nDrag a rectangle to list the ops in it. Click an op to select its longest call "
+        "card's.\nDrag a rectangle to list the ops in it and to mark them in the Kernels panel. "
+        "Click an op to select its longest call "
         "in all panels.\nThe larger of % of peak and MUE is bold: the limit that the op is nearer "
         "to.";
     for (const std::string& note : view.notes) help += "\n· " + note;
@@ -105,15 +106,44 @@ void select_row(MovementFrame& frame, const MovementView& view, size_t trace, si
     frame.events.activity = PickedActivity{trace == 1, {profiler::ActivityKind::kOp, call.value}};
 }
 
+/// The calls of the ops in the rectangle. Logical ops are no calls that ran.
+std::optional<profiler::CallMarks> marks_in(const MovementFrame& frame, const MovementView& view,
+                                            const MovementBox& box) {
+    if (frame.query.ops == MovementOps::kLogical) return std::nullopt;
+    profiler::CallMarks marks;
+    for (size_t t = 0; t < view.traces.size(); ++t) {
+        for (const profiler::MovementDot& dot : view.traces[t].dots) {
+            if (!box.contains(dot)) continue;
+            const profiler::MovementRow& row = view.traces[t].rows[dot.row].row;
+            marks.keys[t].push_back({.kind = profiler::ActivityKind::kOp,
+                                     .name = row.name,
+                                     .phase = row.phase,
+                                     .module = {{row.module, row.is_in_layer}}});
+        }
+    }
+    const size_t count = std::max(marks.keys[0].size(), marks.keys[1].size());
+    if (count == 0) return std::nullopt;
+    marks.label = fmt::format("{} {} of the roofline", count, count == 1 ? "op" : "ops");
+    return marks;
+}
+
+void forget_box(MovementFrame& frame) {
+    frame.state.box.reset();
+    frame.events.marks.emplace(std::nullopt);
+}
+
 void apply_plot(MovementFrame& frame, const MovementView& view, const MovementInput& input) {
     if (input.hovered) {
         const auto& trace = view.traces[input.hovered->trace];
         draw_movement_tooltip(view, trace.rows[trace.dots[input.hovered->dot].row],
                               input.hovered->trace, frame.selection);
     }
-    if (input.box) frame.state.box = input.box;
+    if (input.box) {
+        frame.state.box = input.box;
+        frame.events.marks.emplace(marks_in(frame, view, *input.box));
+    }
     if (input.clicked_nothing) {
-        frame.state.box.reset();
+        forget_box(frame);
         frame.events.clear_activity = true;
     }
     if (!input.clicked) return;
@@ -156,7 +186,7 @@ void draw_side(MovementFrame& frame, const MovementView& view, std::optional<siz
     frame.state.had_times = view.has_times;
     if (input.clicked) select_row(frame, view, frame.state.table_of, *input.clicked);
     if (input.table_of) frame.state.table_of = *input.table_of;
-    if (input.forget_box) frame.state.box.reset();
+    if (input.forget_box) forget_box(frame);
     if (input.query) frame.query = *input.query;
 }
 

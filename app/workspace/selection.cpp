@@ -28,7 +28,7 @@ profiler::TimeMap map_of(bool in_b, const profiler::Alignment* alignment) {
 
 bool selects_something(const Selection& selection) {
     return selection.category || selection.range || selection.moment_ns || selection.tensor ||
-           selection.activity;
+           selection.activity || selection.marks;
 }
 
 void forget_places(Selection& selection) {
@@ -36,6 +36,7 @@ void forget_places(Selection& selection) {
     selection.moment_ns.reset();
     selection.tensor.reset();
     selection.activity.reset();
+    selection.marks.reset();
 }
 
 void choose_defaults(Selection& selection, const std::vector<DocumentPtr>& documents) {

@@ -2,6 +2,7 @@
 
 #include "app/workspace/document.h"
 #include "profiler/analysis/activity.h"
+#include "profiler/view/call_group.h"
 #include "profiler/view/layer_flow.h"
 #include "profiler/view/timeline_view.h"
 
@@ -72,6 +73,7 @@ struct Selection {
     std::optional<profiler::LayerRange> layers;
     std::optional<SelectedTensor> tensor;
     std::optional<SelectedActivity> activity;
+    std::optional<profiler::CallMarks> marks;  // all other calls and kernels are pale
 };
 
 /// Whether anything in A and B is selected that can be described.

@@ -35,14 +35,14 @@ bool is_dragged(const std::optional<profiler::TimeRange>& a,
 }  // namespace
 
 SelectionHistory::Picks SelectionHistory::picks_of(const Selection& selection) {
-    return {selection.category, selection.range,  selection.moment_ns,
-            selection.layers,   selection.tensor, selection.activity};
+    return {selection.category, selection.range,    selection.moment_ns, selection.layers,
+            selection.tensor,   selection.activity, selection.marks};
 }
 
 bool SelectionHistory::is_same(const Picks& a, const Picks& b) {
     return is_same_range(a.range, b.range) && a.moment_ns == b.moment_ns &&
            a.category == b.category && a.layers == b.layers && is_same_tensor(a.tensor, b.tensor) &&
-           is_same_call(a.activity, b.activity);
+           is_same_call(a.activity, b.activity) && a.marks == b.marks;
 }
 
 /// Whether `now` is the same selection, further along: only its range or its moment has moved.
@@ -85,6 +85,7 @@ void SelectionHistory::step(int direction, Selection& selection) {
     selection.layers = picks.layers;
     selection.tensor = picks.tensor;
     selection.activity = picks.activity;
+    selection.marks = picks.marks;
 }
 
 }  // namespace app

@@ -33,6 +33,7 @@ private:
         std::optional<profiler::LayerRange> layers;
         std::optional<SelectedTensor> tensor;
         std::optional<SelectedActivity> activity;
+        std::optional<profiler::CallMarks> marks;
     };
     static Picks picks_of(const Selection& selection);
     static bool is_same(const Picks& a, const Picks& b);

@@ -49,6 +49,8 @@ struct Slots {
         "Drawing the timeline", wanted_timeline, profiler::build_timeline_view};
     Slot<profiler::RibbonRequest, profiler::RibbonView> ribbon{
         "Laying out the modules", wanted_ribbon, profiler::build_ribbon_view};
+    Slot<profiler::MarksRequest, profiler::MarksView> marks{"Marking calls", wanted_marks,
+                                                            profiler::build_marks_view};
     Slot<profiler::ActivityRequest, profiler::ActivityView> kernels{
         "Laying out calls and kernels", wanted_kernels, profiler::build_activity_view};
     Slot<profiler::LayerRequest, profiler::LayerView> layers{"Drawing the layer", wanted_layers,
@@ -68,12 +70,12 @@ struct Slots {
 
     /// All of them, for what the workspace does with each.
     auto all() {
-        return std::tie(compare, planned_compare, usual_plan, pair, timeline, kernels, layers,
-                        planner, frontier, ribbon, movement, rank_run, ranks, search);
+        return std::tie(compare, planned_compare, usual_plan, pair, timeline, marks, kernels,
+                        layers, planner, frontier, ribbon, movement, rank_run, ranks, search);
     }
     auto all() const {
-        return std::tie(compare, planned_compare, usual_plan, pair, timeline, kernels, layers,
-                        planner, frontier, ribbon, movement, rank_run, ranks, search);
+        return std::tie(compare, planned_compare, usual_plan, pair, timeline, marks, kernels,
+                        layers, planner, frontier, ribbon, movement, rank_run, ranks, search);
     }
 };
 

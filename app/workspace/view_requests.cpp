@@ -268,13 +268,23 @@ std::optional<Wanted<profiler::ActivityRequest>> wanted_kernels(const SlotInputs
     profiler::ActivityRequest request{.start_ns = window.start_ns,
                                       .end_ns = window.end_ns,
                                       .width_px = 2 * width_px,  // with the margins
-                                      .alignment = time.alignment};
+                                      .alignment = time.alignment,
+                                      .marks = inputs.marks};
     request.sources.push_back({selection.a->trace.get(), &selection.a->activity});
     if (selection.b && time.alignment) {
         request.sources.push_back({selection.b->trace.get(), &selection.b->activity});
     }
     return Wanted<profiler::ActivityRequest>{.request = std::move(request),
                                              .documents = {selection.a, selection.b}};
+}
+
+std::optional<Wanted<profiler::MarksRequest>> wanted_marks(const SlotInputs& inputs) {
+    const Selection& selection = inputs.selection;
+    if (!has_step(selection) || !selection.marks) return std::nullopt;
+    profiler::MarksRequest request{.traces = {selection.a->trace.get()}, .marks = *selection.marks};
+    if (selection.b) request.traces.push_back(selection.b->trace.get());
+    return Wanted<profiler::MarksRequest>{.request = std::move(request),
+                                          .documents = {selection.a, selection.b}};
 }
 
 std::optional<Wanted<profiler::LedgerRequest>> wanted_ledger(const WindowInputs& inputs) {

@@ -52,6 +52,7 @@ struct SlotInputs {
     const FrontierQuery& frontier;
     const FrontierPlans& frontier_plans;
     const MovementQuery& movement;
+    std::shared_ptr<const profiler::MarksView> marks;  // null: nothing is marked
     const RanksQuery& ranks;
     std::shared_ptr<const RanksOfRun> rank_run;  // null: not made yet
     const SearchQuery& search;
@@ -113,6 +114,7 @@ std::optional<Wanted<PlanQuestion>> wanted_usual_plan(const SlotInputs& inputs);
 std::optional<Wanted<profiler::TimelineRequest>> wanted_timeline(const SlotInputs& inputs);
 std::optional<Wanted<profiler::RibbonRequest>> wanted_ribbon(const SlotInputs& inputs);
 std::optional<Wanted<profiler::ActivityRequest>> wanted_kernels(const SlotInputs& inputs);
+std::optional<Wanted<profiler::MarksRequest>> wanted_marks(const SlotInputs& inputs);
 std::optional<Wanted<profiler::LedgerRequest>> wanted_ledger(const WindowInputs& inputs);
 std::optional<Wanted<profiler::LayerRequest>> wanted_layers(const SlotInputs& inputs);
 std::optional<Wanted<profiler::FlameRequest>> wanted_flame(const WindowInputs& inputs);

@@ -166,6 +166,7 @@ private:
                 frontier_query_,
                 frontier_plans_,
                 movement_query_,
+                slots_.marks.shared(),
                 ranks_query_,
                 slots_.rank_run.shared(),
                 search_query_,

@@ -83,6 +83,7 @@ void Workspace::apply_to_selection(const PanelEvents& events) {
     if (events.layers) selection_.layers = *events.layers;
     if (events.range) selection_.range = *events.range;
     if (events.moment_ns) selection_.moment_ns = *events.moment_ns;
+    if (events.marks) selection_.marks = *events.marks;
     if (events.clear_tensor) selection_.tensor.reset();
     if (events.clear_activity) selection_.activity.reset();
     // An earlier event may have changed A or B. Then the views are gone, and the row or the call

@@ -88,6 +88,7 @@ std::vector<SceneMaker::Make> Workspace::missing_of(const std::shared_ptr<Scene>
                             frontier_query_,
                             frontier_plans_,
                             movement_query_,
+                            /*marks=*/nullptr,  // they belong to the pair before
                             ranks_query_,
                             slots_.rank_run.shared(),
                             kNoSearch,

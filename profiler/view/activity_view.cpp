@@ -27,12 +27,13 @@ struct Pixels {
 class RowBuilder {
 public:
     RowBuilder(const ActivitySource& source, const ActivityRow& row, const TimeMap& map,
-               const Pixels& pixels)
+               const Pixels& pixels, const MarkedSpans* marked)
         : trace_(*source.trace),
           activity_(*source.activity),
           row_(row),
           map_(map),
-          pixels_(pixels) {}
+          pixels_(pixels),
+          marked_(marked) {}
 
     ActivityBlockRow build() {
         std::size_t i = row_.first_ending_after(own(pixels_.start_ns));
@@ -67,7 +68,8 @@ private:
                             .id = id,
                             .count = static_cast<int64_t>(end - first),
                             .activity_class = activity_.class_of(trace_, id),
-                            .op = op_of(trace_, id)};
+                            .op = op_of(trace_, id),
+                            .is_marked = is_marked(first, end)};
         if (block.op.valid()) block.forward = trace_.ops.get<&Op::forward>(block.op);
         if (block.count == 1) {
             block.label = label_of(id, block);
@@ -76,6 +78,13 @@ private:
         }
         blocks_.blocks.push_back(std::move(block));
         return end;
+    }
+
+    bool is_marked(std::size_t first, std::size_t end) const {
+        const auto is_one = [&](ActivityId id) { return marked_->contains(id); };
+        const auto ids = row_.ids.begin();
+        return !marked_ || std::any_of(ids + static_cast<std::ptrdiff_t>(first),
+                                       ids + static_cast<std::ptrdiff_t>(end), is_one);
     }
 
     /// "dense  AddmmBackward0" for a node of backward: its module tells it from the others.
@@ -94,17 +103,18 @@ private:
     const ActivityRow& row_;
     const TimeMap& map_;
     const Pixels& pixels_;
+    const MarkedSpans* const marked_;  // null: nothing is marked
     ActivityBlockRow blocks_;
 };
 
 ActivityViewTrace build_trace(const ActivitySource& source, const TimeMap& map,
-                              const Pixels& pixels) {
+                              const Pixels& pixels, const MarkedSpans* marked) {
     ActivityViewTrace view;
     for (const ActivityLane& lane : source.activity->lanes()) {
         ActivityViewLane& to =
             view.lanes.emplace_back(ActivityViewLane{lane.name, lane.is_stream, {}, lane.left_out});
         for (const ActivityRow& row : lane.rows) {
-            to.rows.push_back(RowBuilder(source, row, map, pixels).build());
+            to.rows.push_back(RowBuilder(source, row, map, pixels, marked).build());
         }
     }
     return view;
@@ -300,12 +310,15 @@ ActivityView build_activity_view(const ActivityRequest& request) {
     if (!is_drawable) return view;
     const Pixels pixels{request.start_ns, request.end_ns, range_ns / request.width_px};
     for (const ActivitySource& source : request.sources) {
-        const bool is_first = view.traces.empty();
+        const std::size_t index = view.traces.size();
+        const bool is_first = index == 0;
         if (!is_first && !request.alignment) {
             throw std::logic_error("two sources of a view on time need an alignment");
         }
         const TimeMap& map = is_first ? same : request.alignment->second;
-        view.traces.push_back(build_trace(source, map, pixels));
+        const bool has_marks = request.marks && index < request.marks->traces.size();
+        view.traces.push_back(
+            build_trace(source, map, pixels, has_marks ? &request.marks->traces[index] : nullptr));
     }
     find_classes(view);
     view.has_kernels = std::any_of(request.sources.begin(), request.sources.end(),

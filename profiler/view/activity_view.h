@@ -2,6 +2,7 @@
 
 #include "profiler/analysis/activity.h"
 #include "profiler/trace/trace.h"
+#include "profiler/view/call_group.h"
 #include "profiler/view/time_map.h"
 
 #include <cstdint>
@@ -28,9 +29,10 @@ struct ActivityBlock {
     int64_t count = 1;  // number of merged spans; class and op are those of the first span
     double busy = 1;    // share of the block's time in which one of its spans ran
     ActivityClass activity_class = ActivityClass::kOther;
-    Id<Op> op;          // the op that the span belongs to; invalid if unknown
-    Id<Op> forward;     // the forward op of `op`; invalid if `op` is not a backward op
-    std::string label;  // of a single span: its short_name, in backward after the module's name
+    Id<Op> op;              // the op that the span belongs to; invalid if unknown
+    Id<Op> forward;         // the forward op of `op`; invalid if `op` is not a backward op
+    bool is_marked = true;  // one of its spans is, or nothing is marked in its trace
+    std::string label;      // of a single span: its short_name, in backward after the module's name
 };
 
 struct ActivityBlockRow {
@@ -69,6 +71,7 @@ struct ActivityRequest {
     double end_ns = 0;
     int width_px = 0;
     std::shared_ptr<const Alignment> alignment;  // needed for two sources
+    std::shared_ptr<const MarksView> marks;      // of the same traces; null: nothing is marked
 
     friend bool operator==(const ActivityRequest&, const ActivityRequest&) = default;
 };

@@ -264,10 +264,47 @@ CallMemory memory_of(const Trace& trace, const ActivitySpan& span) {
     return memory;
 }
 
-CallCard read_call(const InspectorSource& source, ActivityId id) {
+CallGroup group_of(const InspectorRequest& request, const InspectedCall& call) {
+    std::vector<const Trace*> traces;
+    for (const InspectorSource& source : request.sources) traces.push_back(source.blocks.trace);
+    return build_call_group(traces, call.source, call.id);
+}
+
+/// "72 calls, 8.23 ms; median 112 us, 98 to 140 us"
+std::string text_of(const CallTimes& times) {
+    if (times.num_calls == 0) return "none";
+    return fmt::format("{} {}, {} together; median {}, {} to {}", format_count(times.num_calls),
+                       times.num_calls == 1 ? "call" : "calls", format_duration(times.total_ns),
+                       format_duration(times.median_ns), format_duration(times.least_ns),
+                       format_duration(times.most_ns));
+}
+
+InspectorRows rows_of(const CallGroup& group, std::size_t source) {
+    InspectorRows rows;
+    for (std::size_t i = 0; i < group.sources.size(); ++i) {
+        rows.emplace_back(i == 0 ? "A" : "B", text_of(group.sources[i]));
+    }
+    std::string own = format_duration(group.picked_ns);
+    if (group.sources[source].num_calls > 1) {
+        own += group.num_longer == 0 ? ", none takes longer"
+                                     : fmt::format(", {} longer", format_count(group.num_longer));
+    }
+    rows.emplace_back("this one", std::move(own));
+    if (group.sources[source].are_of_device) {
+        rows.emplace_back("times", "of the kernels and copies that each launches");
+    }
+    return rows;
+}
+
+CallCard read_call(const InspectorRequest& request, const InspectedCall& call) {
+    const InspectorSource& source = request.sources[call.source];
+    const ActivityId id = call.id;
     const Trace& trace = *source.blocks.trace;
     ActivityReadout readout = read_activity({&trace, source.activity}, id);
-    CallCard card{.title = std::move(readout.title), .rows = std::move(readout.rows)};
+    CallCard card{.title = std::move(readout.title),
+                  .rows = std::move(readout.rows),
+                  .group = group_of(request, call)};
+    card.group_rows = rows_of(card.group, call.source);
     if (id.kind != ActivityKind::kOp) return card;
     const CallMemory memory = memory_of(trace, span_of(trace, id));
     if (memory.count == 0) return card;
@@ -356,7 +393,7 @@ InspectorView build_inspector_view(const InspectorRequest& request) {
         view.tensor = TensorReader(request, *request.tensor).read();
     }
     if (request.call && request.call->source < request.sources.size() && request.call->id.valid()) {
-        view.call = read_call(request.sources[request.call->source], request.call->id);
+        view.call = read_call(request, *request.call);
     }
     return view;
 }

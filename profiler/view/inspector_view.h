@@ -5,6 +5,7 @@
 #include "profiler/analysis/ledger.h"
 #include "profiler/analysis/peak.h"
 #include "profiler/view/block_groups.h"
+#include "profiler/view/call_group.h"
 
 #include <cstddef>
 #include <cstdint>
@@ -69,6 +70,8 @@ struct TensorCard {
 struct CallCard {
     std::string title;
     InspectorRows rows;
+    CallGroup group;           // all calls like it
+    InspectorRows group_rows;  // "A", "72 calls, 8.23 ms; median 112 us, 98 to 140 us"
 };
 
 /// What one trace holds of a category.

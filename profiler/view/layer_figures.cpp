@@ -107,6 +107,11 @@ std::vector<LayerFigure> layer_figures(const LayerRequest& request, const LayerR
     for (LayerFigure& figure : figures) {
         for (double& share : figure.share) share /= most;
     }
+    for (std::size_t i = 1; i < figures.size(); ++i) {
+        for (std::size_t k = 0; k < sources.size(); ++k) {
+            figures[i].start[k] = std::min(figures[i - 1].share[k], figures[i].share[k]);
+        }
+    }
     if (auto batch = batch_figure(sources)) figures.push_back(*std::move(batch));
     return figures;
 }

@@ -86,6 +86,7 @@ struct LayerFigure {
     int sign = 0;                      // of B minus A; for bytes less is good
     bool more_is_good = false;
     std::array<double, 2> share{};  // of the largest number of bytes in the line; 0 for a count
+    std::array<double, 2> start{};  // the share of the figure before, which is a part of this one
 };
 
 struct LayerView {

@@ -155,6 +155,54 @@ void chips_of_everything(ImGuiTestContext* c) {
     IM_CHECK(!selection().tensor.has_value() && !selection().layers);
 }
 
+/// The op that the ledger's first tensor is saved by, which runs once in each layer.
+void pick_saver(ImGuiTestContext* c) {
+    const profiler::LedgerView* ledger = window().workspace().views().ledger.view();
+    const auto op = ledger->rows[0].ops[0].savers[0];
+    window().workspace().apply(
+        {.activity = app::PickedActivity{false, {profiler::ActivityKind::kOp, op.value}}});
+    window().settle(c);
+}
+
+void all_calls_of_an_op_have_a_histogram(ImGuiTestContext* c) {
+    open_two(c);
+    pick_saver(c);
+    const profiler::InspectorView* view = window().workspace().views().inspector.view();
+    IM_CHECK_SILENT(view && view->call);
+    const profiler::CallGroup& group = view->call->group;
+    IM_CHECK_EQ(group.sources.size(), size_t{2});
+    IM_CHECK_GT(group.sources[0].num_calls, 1);
+    window().take_picture(c, "inspector_calls");
+    c->ItemClick("//###inspector/**/###longest_call");
+    window().settle(c);
+    IM_CHECK(selection().activity->id == group.longest);
+    view = window().workspace().views().inspector.view();
+    IM_CHECK_EQ(view->call->group.num_longer, 0);
+}
+
+void marked_calls_stand_out_among_the_kernels(ImGuiTestContext* c) {
+    open_two(c);
+    pick_saver(c);
+    c->ItemClick("//###inspector/**/###mark_calls");
+    window().settle(c);
+    IM_CHECK_SILENT(selection().marks.has_value());
+    const profiler::ActivityView* kernels = window().workspace().slots().kernels.view();
+    IM_CHECK_SILENT(kernels != nullptr);
+    int marked = 0, pale = 0;
+    for (const auto& lane : kernels->traces[0].lanes) {
+        for (const auto& row : lane.rows) {
+            for (const auto& block : row.blocks) ++(block.is_marked ? marked : pale);
+        }
+    }
+    IM_CHECK_GT(marked, 0);
+    IM_CHECK_GT(pale, 0);
+    window().take_picture(c, "inspector_marks");
+    c->ItemClick("//###inspector/marks/###remove");
+    window().settle(c);
+    IM_CHECK(!selection().marks.has_value());
+    IM_CHECK(window().workspace().slots().marks.view() == nullptr);
+}
+
 }  // namespace
 
 void register_inspector_tests(ImGuiTestEngine* engine) {
@@ -169,6 +217,8 @@ void register_inspector_tests(ImGuiTestEngine* engine) {
     add("a_drag_sets_no_moment", a_drag_sets_no_moment);
     add("selections_come_back", selections_come_back);
     add("chips_of_everything", chips_of_everything);
+    add("all_calls_of_an_op_have_a_histogram", all_calls_of_an_op_have_a_histogram);
+    add("marked_calls_stand_out_among_the_kernels", marked_calls_stand_out_among_the_kernels);
 }
 
 }  // namespace tests

@@ -114,9 +114,19 @@ void a_rectangle_lists_its_ops(ImGuiTestContext* c) {
                                       [](const auto& dot) { return state().box->contains(dot); });
     IM_CHECK_GT(inside, 3);
     IM_CHECK_LT(static_cast<size_t>(inside), dots.size());
+    // Its calls are marked in the Kernels panel.
+    window().settle(c);
+    const auto& marks = workspace().selection().marks;
+    IM_CHECK_SILENT(marks.has_value());
+    IM_CHECK_EQ(marks->keys[0].size(), static_cast<size_t>(inside));
+    const profiler::MarksView* marked = workspace().slots().marks.view();
+    IM_CHECK_SILENT(marked != nullptr);
+    IM_CHECK_GE(marked->traces[0].num_calls, inside);
     window().take_picture(c, "movement_rectangle");
     c->ItemClick("//###movement/**/###forget_box");
     IM_CHECK(!state().box.has_value());
+    c->Yield(2);
+    IM_CHECK(!marks.has_value());
 }
 
 void shows_logical_ops(ImGuiTestContext* c) {
