@@ -221,6 +221,8 @@ void add_run_command(CommandLine& line) {
     command.add({"--skip", "how many steps come first, unrecorded", "N"}, &options->run.skip);
     command.add({"--stacks", "record the lines of Python that led to each allocation, too"},
                 &options->run.with_stacks);
+    command.add({"--cpp-stacks", "the same, and the C++ functions below them"},
+                &options->run.with_cpp_stacks);
     command.add({"--stop", "end the program after the recorded steps"}, &options->run.stops);
     command.add(
         {"-o,--output",

@@ -7,6 +7,11 @@ void CallStacks::add(Id<Op> op, Gathered stack) {
     gathered_.emplace(op.value, std::move(stack));
 }
 
+void CallStacks::add(int64_t alloc_event, NativeStack stack) {
+    const std::lock_guard lock(mutex_);
+    natives_.emplace(alloc_event, std::move(stack));
+}
+
 /// The op whose stack is that of `op`: one around it, or around the forward op that it belongs to.
 /// An op with a stack inside another one runs in a backward in Python, and its lines are its own.
 Id<Op> CallStacks::owner_of(const Trace& trace, Id<Op> op, const GatheredOps& gathered) {
@@ -53,17 +58,37 @@ void CallStacks::append(const Allocated& allocated, const torch::SymbolizedTrace
         for (auto index = frames.rbegin(); index != frames.rend(); ++index) {
             const torch::unwind::Frame& frame = text.all_frames[*index];
             if (frame.filename.starts_with(hidden_)) continue;
-            const auto key = std::pair(stack, frame_of(frame, trace));
-            const auto [known, is_new] = stacks_.try_emplace(key);
-            if (is_new) {
-                known->second = trace.stacks.append({.parent = key.first, .frame = key.second});
-            }
-            stack = known->second;
+            stack = stack_of(stack, frame_of(frame, trace), trace);
         }
         for (const Id<Allocation> allocation : allocated[i].second) {
             trace.allocations.set<&Allocation::stack>(allocation, stack);
         }
     }
+}
+
+/// Continues the stacks of the allocations since the last call.
+void CallStacks::append_native(Trace& trace) {
+    std::unordered_map<int64_t, NativeStack> natives;
+    {
+        const std::lock_guard lock(mutex_);
+        natives.swap(natives_);
+    }
+    for (; num_written_native_ < trace.allocations.size(); ++num_written_native_) {
+        const Id<Allocation> id(num_written_native_);
+        const auto native = natives.find(trace.allocations.get<&Allocation::alloc_event>(id));
+        if (native == natives.end()) continue;
+        Id<Stack> stack = trace.allocations.get<&Allocation::stack>(id);
+        for (const NativeFrame& frame : native_frames_.of(native->second)) {
+            stack = stack_of(stack, frame_of({frame.library, frame.function, 0}, trace), trace);
+        }
+        trace.allocations.set<&Allocation::stack>(id, stack);
+    }
+}
+
+Id<Stack> CallStacks::stack_of(Id<Stack> parent, Id<Frame> frame, Trace& trace) {
+    const auto [known, is_new] = stacks_.try_emplace({parent, frame});
+    if (is_new) known->second = trace.stacks.append({.parent = parent, .frame = frame});
+    return known->second;
 }
 
 Id<Frame> CallStacks::frame_of(const torch::unwind::Frame& frame, Trace& trace) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "profiler/capture/native_frames.h"
 #include "profiler/capture/source_lines.h"
 #include "profiler/trace/trace.h"
 
@@ -15,7 +16,7 @@
 #include <utility>
 
 /// The Python call stacks of ops, and so of the allocations that they make, with the text of their
-/// lines: the files may change later.
+/// lines: the files may change later. Below them, if asked for, the C++ frames of each allocation.
 ///
 ///     an op that no other op calls begins ► gather: addresses of code and instructions, no text
 ///     a step ends                         ► write: the stacks of those that allocated, as text
@@ -30,12 +31,18 @@ public:
     using Gathered = std::shared_ptr<torch::CapturedTraceback>;
 
     /// Frames of files in the folder `hidden` are left out: they are those of the recorder.
-    explicit CallStacks(std::string hidden) : hidden_(std::move(hidden)) {}
+    CallStacks(std::string hidden, bool with_native)
+        : hidden_(std::move(hidden)), with_native_(with_native) {}
 
     /// The stack of this thread. Waits for Python's lock: the caller must hold none that a thread
     /// with Python's lock may want. A thread without Python has an empty one.
     static Gathered gather() { return torch::CapturedTraceback::gather(true, false, false); }
     void add(Id<Op> op, Gathered stack);
+
+    /// The C++ stack of this thread; empty if they are not asked for. Needs no lock.
+    NativeStack gather_native() const { return with_native_ ? native_stack() : NativeStack(); }
+    /// Of the allocation with this event number.
+    void add(int64_t alloc_event, NativeStack stack);
 
     /// Writes the stacks of the allocations since the last call. Without a lock, as for `gather`;
     /// `lock_rows` guards the trace.
@@ -49,6 +56,7 @@ public:
         const torch::SymbolizedTracebacks text = symbolize(found);
         const auto lock = lock_rows();
         append(found, text, trace);
+        append_native(trace);
     }
 
 private:
@@ -61,12 +69,18 @@ private:
     Allocated take_allocated(const Trace& trace);
     static torch::SymbolizedTracebacks symbolize(const Allocated& allocated);
     void append(const Allocated& allocated, const torch::SymbolizedTracebacks& text, Trace& trace);
+    void append_native(Trace& trace);
     Id<Frame> frame_of(const torch::unwind::Frame& frame, Trace& trace);
+    Id<Stack> stack_of(Id<Stack> parent, Id<Frame> frame, Trace& trace);
 
     const std::string hidden_;
+    const bool with_native_;
     std::mutex mutex_;
-    GatheredOps gathered_;         // by op
-    std::size_t num_written_ = 0;  // allocations
+    GatheredOps gathered_;                              // by op
+    std::unordered_map<int64_t, NativeStack> natives_;  // by event
+    std::size_t num_written_ = 0;                       // allocations
+    std::size_t num_written_native_ = 0;
+    NativeFrames native_frames_;
     SourceLines lines_;
     std::map<std::tuple<StringId, StringId, int64_t>, Id<Frame>> frames_;
     std::map<std::pair<Id<Stack>, Id<Frame>>, Id<Stack>> stacks_;

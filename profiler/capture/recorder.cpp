@@ -161,6 +161,8 @@ void Recorder::on_phase_end(models::TrainingPhase) noexcept {
 LockedMoment Recorder::next_action() {
     std::unique_lock lock(mutex_);
     const AllocatorMoment moment{.event = next_event_++, .time_ns = now_ns(), .op = current_op()};
+    // Of frees, too: only the allocator knows which action follows.
+    if (call_stacks_) call_stacks_->add(moment.event, call_stacks_->gather_native());
     return {std::move(lock), moment};
 }
 
@@ -168,6 +170,7 @@ void Recorder::on_alloc(BlockHeader& block, int64_t address) {
     const std::lock_guard lock(mutex_);
     const Id<Storage> storage(trace_.storages.size());
     const int64_t now = now_ns();
+    if (call_stacks_) call_stacks_->add(next_event_, call_stacks_->gather_native());
     const Id<Allocation> allocation =
         trace_.allocations.append({.device = device_,
                                    .address = address,

@@ -134,6 +134,36 @@ class Stacks(Run):
         )
         self.assertIn(("<module>",), roots)
 
+    def test_the_functions_of_cpp_stand_below_the_lines_of_python(self):
+        for gpu in ((), ("--gpu", "rtx3090")):
+            self.record("--cpp-stacks", "--overwrite", *gpu)
+            ((stack,),) = self.query(
+                "SELECT stack FROM allocation WHERE requested_bytes = "
+                f"{HIDDEN_BYTES} AND stack IS NOT NULL ORDER BY id LIMIT 1"
+            )
+            frames = self.frames_of(stack)
+            files = [file for file, _ in frames]
+            python = next(i for i, file in enumerate(files) if file.endswith(".py"))
+            self.assertGreater(python, 3, frames)
+            self.assertTrue(all(".so" in file for file in files[:python]), frames)
+            self.assertTrue(all(file.endswith(".py") for file in files[python:]), frames)
+            self.assertIn("linear.py", files[python], frames)
+            self.assertTrue(any("at::_ops::addmm" in function for _, function in frames), frames)
+            self.assertFalse([name for file, name in frames if "unwind" in name], frames)
+            # The lines of the program are the sites all the same.
+            self.assertEqual(self.peak_by_site()[self.site("hidden", "forward")], HIDDEN_BYTES)
+
+    def frames_of(self, stack: int | None) -> list:
+        """File and function, the innermost first."""
+        frames = []
+        while stack is not None:
+            ((file, function, stack),) = self.query(
+                "SELECT v_frame.file, v_frame.function, stack.parent FROM stack JOIN v_frame ON "
+                f"v_frame.id = stack.frame WHERE stack.id = {stack}"
+            )
+            frames.append((file, function))
+        return frames
+
     def test_without_it_there_are_none(self):
         self.record()
         self.assertEqual(self.query("SELECT count(*) FROM frame"), [(0,)])

@@ -66,7 +66,9 @@ Result<std::vector<std::string>> variables_of(const ProgramRun& run, const fs::p
         {"steps", run.steps},
         {"skip", run.skip},
         {"stop", run.stops},
-        {"stacks", run.with_stacks},
+        {"stacks", run.with_cpp_stacks ? "all"
+                   : run.with_stacks   ? "python"
+                                       : ""},
         {"gpu", run.card ? nlohmann::json(run.card->name) : nlohmann::json()},
         {"apply", run.recipe.empty() ? nlohmann::json() : nlohmann::json(run.recipe)},
         {"layers", run.layers}};

@@ -24,10 +24,11 @@ struct ProgramRun {
     std::vector<std::string> layers;            // classes that are layers for the recipe
     int64_t steps = 3;                          // to record
     int64_t skip = 1;                           // before them
-    bool with_stacks = false;     // records the Python lines that led to each allocation
-    bool stops = false;           // the program ends after the recorded steps
-    bool output_is_ours = false;  // the program's standard output goes to standard error
-    std::string log;              // a file that takes all output of the program; empty: none
+    bool with_stacks = false;      // records the Python lines that led to each allocation
+    bool with_cpp_stacks = false;  // and the C++ functions below them
+    bool stops = false;            // the program ends after the recorded steps
+    bool output_is_ours = false;   // the program's standard output goes to standard error
+    std::string log;               // a file that takes all output of the program; empty: none
     /// Number of ranks that the program is told. `ranks` of them run, alone (docs/many_gpus.md).
     /// 0: the processes that the program starts.
     int64_t world_size = 0;

@@ -3,6 +3,7 @@
 import contextlib
 import os
 from collections.abc import Iterator
+from typing import Literal
 
 import torch
 
@@ -38,7 +39,7 @@ def record(
     path: str | os.PathLike,
     model: torch.nn.Module | None = None,
     *optimizers: torch.optim.Optimizer,
-    stacks: bool = False,
+    stacks: bool | Literal["all"] = False,
 ) -> Iterator[Recording]:
     """Records the training steps of the block into the trace `path` (`NAME.tscope`).
 
@@ -54,14 +55,16 @@ def record(
                 batch size, [batch_size, ...], and as token ids, [batch_size, seq_len], the length
     optimizers  a step ends when all of them have run (docs/own_programs.md), or where the program
                 says so with `step()`. Those that run in the block are found without being named
-    stacks      records the lines of Python that led to each allocation, too
+    stacks      records the lines of Python that led to each allocation, too; "all": and the C++
+                functions below them
 
     In the trace sizes are bytes and times nanoseconds (docs/trace_format.md).
 
     If the block raises, what was recorded is kept, with the state "incomplete". Raises
     RecordingError where the device or the file cannot be recorded to.
     """
-    session = _session.Session(os.fspath(path), with_stacks=stacks)
+    kinds = {False: "", True: "python", "all": "all"}
+    session = _session.Session(os.fspath(path), stacks=kinds[stacks])
     session.watch()
     try:
         for optimizer in optimizers:

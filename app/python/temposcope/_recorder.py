@@ -68,11 +68,12 @@ def watch_allocator() -> None:
     _check(_long.temposcope_watch_allocator())
 
 
-def start(file: str, device: str, program: dict, with_stacks: bool) -> None:
+def start(file: str, device: str, program: dict, stacks: str) -> None:
     """Begins to record into `file`; `device` is "cpu" or "cuda:1". Raises RecordingError."""
     libraries = str(_library.folder()).encode()
-    package = {"package": os.path.dirname(__file__) + os.sep} if with_stacks else {}
-    text = json.dumps(program | package).encode()
+    package = os.path.dirname(__file__) + os.sep
+    options = {"package": package, "native_stacks": stacks == "all"} if stacks else {}
+    text = json.dumps(program | options).encode()
     _check(_long.temposcope_start(file.encode(), device.encode(), libraries, text))
 
 

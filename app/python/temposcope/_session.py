@@ -69,7 +69,7 @@ class Session:
         skip: int = 0,
         steps: int | None = None,
         recipe: str = "",
-        with_stacks: bool = False,
+        stacks: str = "",  # or "python", or "all": those of C++, too
         gpu: str = "",
         finds_optimizers: bool = False,
         may_record: Callable[[], bool] = lambda: True,
@@ -87,7 +87,7 @@ class Session:
         self._skip = skip
         self._steps = steps
         self._recipe = recipe
-        self._with_stacks = with_stacks
+        self._stacks = stacks
         self._gpu = gpu
         self._finds_optimizers = finds_optimizers
         self._may_record = may_record
@@ -157,7 +157,7 @@ class Session:
             **_ranks.current()._asdict(),
         }
         self._device_type = device.type
-        _recorder.start(self.file, str(device), self._description, self._with_stacks)
+        _recorder.start(self.file, str(device), self._description, self._stacks)
         self.is_recording = True
         for model, _ in self._names.models():
             self._describe_model(model)

@@ -66,7 +66,7 @@ void ProgramRecording::watch_allocator() {
 ProgramRecording::ProgramRecording(const std::filesystem::path& file, std::string_view device,
                                    const std::filesystem::path& libraries,
                                    const ProgramDescription& program,
-                                   const std::optional<std::string>& package)
+                                   const std::optional<StackOptions>& stacks)
     : file_(file) {
     auto writer = TraceWriter::create(file);
     if (!writer) throw std::runtime_error(writer.error().message);
@@ -74,7 +74,9 @@ ProgramRecording::ProgramRecording(const std::filesystem::path& file, std::strin
     device_ = device_named(device, libraries, trace_);
     describe_program(program);
     RecorderOptions options = device_->recorder_options();
-    if (package) options.call_stacks = &call_stacks_.emplace(*package);
+    if (stacks) {
+        options.call_stacks = &call_stacks_.emplace(stacks->package, stacks->with_native);
+    }
     recorder_.emplace(trace_, options);
     recorder_->add_layers({});  // none until a model tells them
     device_->start(*recorder_);

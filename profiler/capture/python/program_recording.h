@@ -20,6 +20,13 @@
 /// phases begin and end, which modules run, and what its tensors are.
 namespace profiler {
 
+/// Which call stacks of allocations are recorded.
+struct StackOptions {
+    /// The folder of the recorder's own Python code, whose frames are left out.
+    std::string package;
+    bool with_native = false;  // those of C++ below those of Python
+};
+
 class ProgramRecording {
 public:
     /// Watches the allocator of the CPU from now on, so that a later recording knows its blocks.
@@ -27,11 +34,10 @@ public:
 
     /// Begins to record into `file`. `device` is "cpu" or "cuda:1"; `libraries` has the module.
     /// Throws std::runtime_error or c10::Error with one sentence if the file cannot be written or
-    /// the device cannot be recorded. With `package`, the folder of the recorder's own Python code,
-    /// the Python stack of each allocation is recorded, without the frames of that code.
+    /// the device cannot be recorded. Without `stacks` no call stacks are recorded.
     ProgramRecording(const std::filesystem::path& file, std::string_view device,
                      const std::filesystem::path& libraries, const ProgramDescription& program,
-                     const std::optional<std::string>& package);
+                     const std::optional<StackOptions>& stacks);
     ~ProgramRecording();
 
     void describe_program(const ProgramDescription& program);

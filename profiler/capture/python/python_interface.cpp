@@ -64,10 +64,11 @@ profiler::ProgramDescription description_from(const char* text) {
             .world_size = json.value("world_size", int64_t{1})};
 }
 
-std::optional<std::string> package_in(const char* text) {
+std::optional<profiler::StackOptions> stacks_in(const char* text) {
     const auto json = nlohmann::json::parse(text);
     if (!json.contains("package")) return std::nullopt;
-    return json["package"].get<std::string>();
+    return profiler::StackOptions{.package = json["package"].get<std::string>(),
+                                  .with_native = json["native_stacks"].get<bool>()};
 }
 
 }  // namespace
@@ -81,13 +82,13 @@ TEMPOSCOPE_EXPORT int temposcope_watch_allocator() {
 }
 
 /// `device`: "cpu" or "cuda:1". `program`: JSON with the fields of ProgramDescription, and with
-/// "package" if call stacks are recorded.
+/// "package" and "native_stacks" if call stacks are recorded.
 TEMPOSCOPE_EXPORT int temposcope_start(const char* file, const char* device, const char* libraries,
                                        const char* program) {
     return guarded([&] {
         if (recording) throw std::logic_error("a recording runs already: end it first");
         recording = std::make_unique<ProgramRecording>(
-            file, device, libraries, description_from(program), package_in(program));
+            file, device, libraries, description_from(program), stacks_in(program));
     });
 }
 
