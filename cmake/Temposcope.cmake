@@ -98,7 +98,7 @@ function(temposcope_add_executable)
 endfunction()
 
 function(temposcope_add_test)
-  cmake_parse_arguments(PARSE_ARGV 0 arg "SEPARATE" "NAME;TIMEOUT;PRECOMPILED" "SOURCES;LIBRARIES;LABELS;ENVIRONMENT;PROPERTIES")
+  cmake_parse_arguments(PARSE_ARGV 0 arg "SEPARATE" "NAME;TIMEOUT;PRECOMPILED;FILTER" "SOURCES;LIBRARIES;LABELS;ENVIRONMENT;PROPERTIES")
   _temposcope_check_arguments(temposcope_add_test)
   if(NOT arg_TIMEOUT)
     set(arg_TIMEOUT 120)
@@ -119,7 +119,7 @@ function(temposcope_add_test)
     endif()
   endforeach()
   # PRE_TEST lists the tests when ctest starts, so that a build does not run what it has just linked.
-  gtest_discover_tests(${arg_NAME} TEST_PREFIX "${arg_NAME}." DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 60
+  gtest_discover_tests(${arg_NAME} TEST_PREFIX "${arg_NAME}." TEST_FILTER "${arg_FILTER}" DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 60
     PROPERTIES TIMEOUT ${arg_TIMEOUT} ${arg_PROPERTIES})
 endfunction()
 

@@ -42,8 +42,7 @@ void draw_trace_switch(const Selection& selection, BlocksQuery& query) {
     constexpr std::array<Choice, 3> kChoices{
         {{"A###show_a", "The blocks of A"},
          {"B###show_b", "The blocks of B, on the time axis of A"},
-         {"A \xe2\x88\x92 B###show_difference",
-          "The blocks of A; hollow where B does not hold them"}}};
+         {"A, not in B###show_difference", "The blocks of A; hollow where B does not hold them"}}};
     query.show = static_cast<Show>(choose(kChoices, static_cast<size_t>(query.show)));
     ImGui::SameLine(0, px(10));
 }

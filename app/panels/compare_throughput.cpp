@@ -191,6 +191,7 @@ void draw_throughput_chart(const CompareView& view, ImVec2 size, bool with_legen
             draw_curve(draw, column);
             draw_out_of_memory(draw, column);
         }
+        draw_axis_name(draw, "batch");
         ImPlot::PopPlotClipRect();
         ImPlot::EndPlot();
     }

@@ -227,14 +227,6 @@ void draw_roof_legend(const RoofPlot& plot) {
     }
 }
 
-void draw_roof_titles(const RoofPlot& plot) {
-    const ScopedFont small(fonts().text, kSmallSize);
-    const std::string_view x = "flop per byte";
-    plot.draw->AddText(
-        {plot.right() - text_width(x) - px(6), plot.bottom() - ImGui::GetTextLineHeight() - px(4)},
-        palette().dim, x.data(), x.data() + x.size());
-}
-
 void draw_box(const RoofPlot& plot, const MovementPicture& picture) {
     if (picture.drag_start) {
         const ImVec2 mouse = ImGui::GetMousePos();
@@ -338,7 +330,7 @@ MovementInput draw_movement_plot(const MovementView& view, const MovementLook& l
     ImPlot::PushPlotClipRect();
     draw_gutter(plot);
     draw_roof(plot);
-    draw_roof_titles(plot);
+    draw_axis_name(plot.draw, "flop per byte");
     draw_all_dots(plot, input.hovered);
     draw_arrows(plot, input.hovered);
     draw_names(plot);

@@ -72,6 +72,13 @@ void draw_switches(Frame& frame) {
         frame.view.clocks);
 }
 
+void draw_category_key(Frame& frame) {
+    if (frame.state.shown != RanksShown::kMemory) return;
+    const auto clicked = category_legend(frame.view.categories, frame.selection.category,
+                                         ImGui::GetContentRegionAvail().x);
+    if (clicked) frame.events.category = clicked;
+}
+
 void draw_headline(const Frame& frame) {
     const ScopedFont bold(fonts().bold);
     ImGui::PushTextWrapPos(0);
@@ -204,6 +211,7 @@ void draw_table(Frame& frame, const profiler::TextTable& table) {
 void draw_filled(Frame& frame) {
     draw_switches(frame);
     draw_headline(frame);
+    draw_category_key(frame);
     switch (frame.state.shown) {
         case RanksShown::kMemory:
         case RanksShown::kDifference:

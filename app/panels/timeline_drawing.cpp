@@ -204,8 +204,10 @@ void draw_limit(ImDrawList* draw, const PlotMap& map, const profiler::TimelineTr
     const float y = std::round(map.y(trace.limit_bytes));
     draw_dashed_line(draw, {map.corner.x, y}, {map.right(), y}, palette().bad, px(1.5F));
     const ImVec2 size = ImGui::CalcTextSize(trace.limit_text.c_str());
-    draw->AddText({map.right() - size.x - px(5), y + px(2)}, palette().bad,
-                  trace.limit_text.c_str());
+    const ImVec2 corner{map.right() - size.x - px(12), y + px(2)};
+    draw->AddRectFilled(corner, {corner.x + size.x + px(10), corner.y + size.y + px(2)},
+                        with_alpha(palette().popup, 0.92F), px(3));
+    draw->AddText({corner.x + px(5), corner.y + px(1)}, palette().bad, trace.limit_text.c_str());
 }
 
 }  // namespace

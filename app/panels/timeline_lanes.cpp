@@ -10,6 +10,8 @@
 #include <implot.h>
 
 #include <algorithm>
+#include <array>
+#include <charconv>
 #include <cmath>
 #include <string>
 
@@ -69,10 +71,31 @@ bool is_picked(const Selection& selection, const RibbonBlock& block) {
            selection.range->end_ns == block.end_ns;
 }
 
+/// Of layers too narrow for their numbers every n-th has its own, over its neighbours.
+bool reaches_over_neighbours(const std::string& number, float width, float block_width) {
+    int layer = 0;
+    const auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), layer);
+    if (error != std::errc() || end != number.data() + number.size()) return false;
+    constexpr std::array kEvery{2, 4, 6, 12, 24};
+    const auto every = std::find_if(kEvery.begin(), kEvery.end(), [&](int n) {
+        return static_cast<float>(n) * block_width >= width + px(8);
+    });
+    return every != kEvery.end() && layer % *every == 0;
+}
+
+/// What the plot shows of a block, at least a pixel.
+struct Edges {
+    float left = 0;
+    float right = 0;
+};
+Edges edges_of(const PlotMap& map, const RibbonBlock& block) {
+    const float left = std::round(std::max(map.x(block.start_ns), map.corner.x));
+    return {left, std::max(left + 1, std::round(std::min(map.x(block.end_ns), map.right())))};
+}
+
 void draw_module(ImDrawList* draw, const PlotMap& map, const Selection& selection,
                  const RibbonBlock& block, ModuleLevel level, float top) {
-    const float left = std::round(std::max(map.x(block.start_ns), map.corner.x));
-    const float right = std::max(left + 1, std::round(std::min(map.x(block.end_ns), map.right())));
+    const auto [left, right] = edges_of(map, block);
     const float gap = right - left > px(4) ? 1.0F : 0.0F;
     const float bottom = top + ribbon_height() - px(1);
     const bool is_outer = level == ModuleLevel::kOuter;
@@ -82,14 +105,21 @@ void draw_module(ImDrawList* draw, const PlotMap& map, const Selection& selectio
     if (is_picked(selection, block)) {
         draw->AddRect({left, top}, {right - gap, bottom}, palette().text, 0, px(1.5F));
     }
+}
+
+/// After all blocks, so that none covers the name of another.
+void draw_module_name(ImDrawList* draw, const PlotMap& map, const RibbonBlock& block,
+                      ModuleLevel level, float top) {
+    const auto [left, right] = edges_of(map, block);
     const float room = right - left - px(6);
-    if (block.label.empty() || room < px(6)) return;
+    if (block.label.empty()) return;
     const std::string& label = text_width(block.label) <= room ? block.label : block.short_label;
     const float width = text_width(label);
-    if (width > room) return;
+    const bool is_outer = level == ModuleLevel::kOuter;
+    if (width > room && !(is_outer && reaches_over_neighbours(label, width, right - left))) return;
     const float y = std::round(top + (ribbon_height() - px(1) - ImGui::GetTextLineHeight()) / 2);
     // In the middle of what is visible, as the block may reach beyond the plot.
-    draw->AddText({std::round((left + right - gap - width) / 2), y}, palette().text, label.c_str());
+    draw->AddText({std::round((left + right - width) / 2), y}, palette().text, label.c_str());
 }
 
 const RibbonBlock* draw_modules(ImDrawList* draw, const PlotMap& map, const Selection& selection,
@@ -107,6 +137,9 @@ const RibbonBlock* draw_modules(ImDrawList* draw, const PlotMap& map, const Sele
         const float left = map.x(block->start_ns);
         const float right = std::max(map.x(block->end_ns), left + px(2));
         if (in_row && mouse.x >= left && mouse.x < right) found = &*block;
+    }
+    for (auto block = first; block != blocks.end() && block->start_ns <= map.x_max; ++block) {
+        draw_module_name(draw, map, *block, level, top);
     }
     return found;
 }

@@ -65,6 +65,25 @@ void draw_switches(Frame& frame) {
     ImGui::SetItemTooltip("Show the whole capture (F)");
 }
 
+/// Behind the categories: the line over them.
+void draw_reserved_key(const TimelineView& view, float right) {
+    const bool has_line = std::any_of(view.traces.begin(), view.traces.end(),
+                                      [](const auto& trace) { return trace.has_reserved; });
+    if (!has_line) return;
+    const std::string_view label = "Reserved";
+    const float line = px(14), width = line + px(6) + text_width(label);
+    ImGui::SameLine(0, px(12));
+    if (ImGui::GetCursorPosX() + width > right) ImGui::NewLine();
+    const ImVec2 at = ImGui::GetCursorScreenPos();
+    const float y = std::round(at.y + ImGui::GetTextLineHeight() / 2);
+    ImGui::GetWindowDrawList()->AddRectFilled({at.x, y}, {at.x + line, y + px(1)},
+                                              with_alpha(palette().text, 0.75F));
+    ImGui::Dummy({line, ImGui::GetTextLineHeight()});
+    ImGui::SameLine(0, px(6));
+    text(label);
+    ImGui::SetItemTooltip("What the allocator has taken from the GPU");
+}
+
 void draw_toolbar(Frame& frame) {
     const float switches = em(frame.view.traces.size() == 2 ? 13.0F : 6.6F);
     const float width = ImGui::GetContentRegionAvail().x - switches;
@@ -77,6 +96,7 @@ void draw_toolbar(Frame& frame) {
          start.y + ImGui::GetStyle().FramePadding.y});  // level with the text of the buttons
     const auto clicked =
         category_legend(frame.view.categories, frame.selection.category, width - px(8));
+    draw_reserved_key(frame.view, start.x + width - px(8));
     draw_inferred_mark(frame.selection);
     if (clicked) frame.events.category = clicked;
     ImGui::SetCursorPosY(std::max(ImGui::GetCursorPosY(), below));

@@ -1,5 +1,8 @@
 #include "app/widgets/plot.h"
 
+#include "app/widgets/fonts.h"
+#include "app/widgets/scoped.h"
+#include "app/widgets/text.h"
 #include "app/widgets/theme.h"
 
 #include <algorithm>
@@ -43,6 +46,14 @@ void setup_ticks(ImAxis axis, profiler::AxisUnit unit, double min, double max, f
     if (!values.empty()) {
         ImPlot::SetupAxisTicks(axis, values.data(), static_cast<int>(values.size()), labels.data());
     }
+}
+
+void draw_axis_name(ImDrawList* draw, std::string_view name) {
+    const ScopedFont small(fonts().text, kSmallSize);
+    const ImVec2 corner = ImPlot::GetPlotPos(), size = ImPlot::GetPlotSize();
+    draw->AddText({corner.x + size.x - text_width(name) - px(6),
+                   corner.y + size.y - ImGui::GetTextLineHeight() - px(4)},
+                  palette().dim, name.data(), name.data() + name.size());
 }
 
 }  // namespace app

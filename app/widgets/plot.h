@@ -4,6 +4,8 @@
 
 #include <implot.h>
 
+#include <string_view>
+
 /// ImPlot with ticks from profiler/view/axis.h.
 namespace app {
 
@@ -29,5 +31,8 @@ public:
 /// For axes that the mouse does not move.
 inline constexpr ImPlotAxisFlags kFixedAxis =
     ImPlotAxisFlags_Lock | ImPlotAxisFlags_NoHighlight | ImPlotAxisFlags_NoMenus;
+
+/// The name of the horizontal axis, in the lower right corner of the plot.
+void draw_axis_name(ImDrawList* draw, std::string_view name);
 
 }  // namespace app

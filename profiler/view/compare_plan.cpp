@@ -55,8 +55,9 @@ PlannedRecipe planned_recipe(const PlanRow& row) {
                           .is_too_large = row.status == PlanStatus::kDoesNotFit,
                           .best_sequences_per_s = row.best_sequences_per_s};
     if (planned.max_batch_size == 0) planned.max_batch_size.reset();
-    planned.max_batch_text =
-        planned.max_batch_size ? format_count(*planned.max_batch_size) : "none";
+    planned.max_batch_text = planned.max_batch_size ? format_count(*planned.max_batch_size)
+                             : planned.is_too_large ? "none"
+                                                    : kNoValue;
     for (const PlanPoint& point : row.curve) {
         const std::string text = fmt::format("B={}: {} sequences/s predicted", point.batch_size,
                                              rate_text(point.sequences_per_s));
@@ -81,7 +82,7 @@ void add_to_table(CompareView& view) {
         const auto found = std::find_if(table.columns.begin(), table.columns.end(),
                                         [&](const auto& one) { return one.title == title; });
         const auto cell = static_cast<std::size_t>(found - table.columns.begin());
-        if (cell + 1 >= table.columns.size() || value.empty()) return;
+        if (cell + 1 >= table.columns.size() || value.empty() || value == kNoValue) return;
         std::vector<std::string>& cells = table.rows[column.index];
         if (cells[cell] != kNoValue) return;
         cells[cell] = column.is_planned ? value : value + " predicted";

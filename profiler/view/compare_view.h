@@ -49,7 +49,7 @@ struct CurvePoint {
 /// What a plan says of a recipe, drawn under what was measured.
 struct PlannedRecipe {
     std::optional<int64_t> max_batch_size;  // none: not even batch 1 fits, or it cannot run there
-    std::string max_batch_text;             // "46", "none"
+    std::string max_batch_text;             // "46", "none" (is_too_large), "–" (not known)
     Change max_batch_change;
     std::string why;                // there is no maximum batch: why; else empty
     bool is_too_large = false;      // because not even batch 1 fits

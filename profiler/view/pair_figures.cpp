@@ -15,6 +15,11 @@ namespace {
 
 using Columns = std::vector<std::size_t>;  // A, and B if there is one
 
+/// Whether it is known how many fit, if any.
+bool knows_batch(const PlannedRecipe& planned) {
+    return planned.max_batch_size || planned.is_too_large;
+}
+
 /// "NVIDIA A100 80 GB SXM" without its maker.
 std::string_view short_name_of(std::string_view gpu) {
     constexpr std::string_view kMaker = "NVIDIA ";
@@ -27,7 +32,7 @@ std::optional<LayerFigure> batch_figure(const CompareView& view, const Columns& 
     std::array<int64_t, 2> batch{};
     for (std::size_t i = 0; i < columns.size(); ++i) {
         const auto& planned = view.columns[columns[i]].planned;
-        if (!planned) return std::nullopt;
+        if (!planned || !knows_batch(*planned)) return std::nullopt;
         figure.value[i] = planned->max_batch_text;
         batch[i] = planned->max_batch_size.value_or(0);
     }

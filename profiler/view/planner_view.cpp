@@ -3,6 +3,7 @@
 #include "profiler/planner/step/kernel_model.h"
 #include "profiler/trace/units.h"
 #include "profiler/view/compare_figures.h"
+#include "profiler/view/no_value.h"
 #include "profiler/view/theme.h"
 
 #include <fmt/format.h>
@@ -72,7 +73,10 @@ PlannerRecipe make_planner_recipe(const PlanRow& row) {
         recipe.why = row.reason;
     }
     if (row.times_are_calibrated == false) recipe.speed_error = kNotCalibratedError;
-    recipe.max_batch_text = recipe.max_batch ? format_count(*recipe.max_batch) : "none";
+    const bool is_too_large = row.status == PlanStatus::kDoesNotFit;
+    recipe.max_batch_text = recipe.max_batch ? format_count(*recipe.max_batch)
+                            : is_too_large   ? "none"
+                                             : kNoValue;
     if (recipe.max_batch && row.max_batch_end == MaxBatchEnd::kSearch) {
         recipe.max_batch_text = "at least " + recipe.max_batch_text;
     }

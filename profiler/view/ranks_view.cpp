@@ -216,6 +216,9 @@ RanksView build_ranks_view(const RanksRequest& request) {
     for (std::size_t i = 0; i < request.ranks.size(); ++i) {
         view.lanes.push_back(make_lane(request, i));
     }
+    std::vector<const TimelineTrace*> memory;
+    for (const RankLane& lane : view.lanes) memory.push_back(&lane.memory);
+    view.categories = categories_in(memory);
     add_differences(view);
     add_collectives(request, view);
     return view;

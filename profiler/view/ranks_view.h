@@ -55,6 +55,7 @@ inline constexpr int kMostCollectiveRows = 3;
 struct RanksView {
     RanksRequest request;  // for read_collective
     std::vector<RankLane> lanes;
+    std::vector<Category> categories;   // that occur in a rank
     std::vector<CollectiveKind> kinds;  // that occur in the window
     double max_bytes = 0;               // over all ranks and all of their time
     double max_difference_bytes = 0;    // largest magnitude in the window

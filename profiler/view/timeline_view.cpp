@@ -196,21 +196,14 @@ double highest_bytes(const MemoryCurve& curve) {
 }
 
 void add_totals(TimelineView& view) {
-    std::array<bool, kCategoryNames.size()> occurs{};
     for (const TimelineTrace& trace : view.traces) {
         for (std::size_t i = 0; i < trace.column_count(); ++i) {
-            double below = 0;
-            for (const Category category : kCategoryStackOrder) {
-                const auto r = static_cast<std::size_t>(category);
-                occurs[r] |= trace.top_bytes[r][i] > below;
-                below = trace.top_bytes[r][i];
-            }
             view.max_bytes = std::max(view.max_bytes, trace.reserved_bytes[i]);
         }
     }
-    for (const Category category : kCategoryStackOrder) {
-        if (occurs[static_cast<std::size_t>(category)]) view.categories.push_back(category);
-    }
+    std::vector<const TimelineTrace*> traces;
+    for (const TimelineTrace& trace : view.traces) traces.push_back(&trace);
+    view.categories = categories_in(traces);
     if (view.traces.size() < 2) return;
     for (std::size_t i = 0; i < view.traces[0].column_count(); ++i) {
         // Where only one capture is running, the difference would be all of its memory.
@@ -292,6 +285,25 @@ TimelineTrace build_timeline_trace(const TimelineSource& source, const TimeMap& 
         trace.has_reserved |= trace.reserved_bytes[c] != trace.allocated_bytes[c];
     }
     return trace;
+}
+
+std::vector<Category> categories_in(std::span<const TimelineTrace* const> traces) {
+    std::array<bool, kCategoryNames.size()> occurs{};
+    for (const TimelineTrace* trace : traces) {
+        for (std::size_t i = 0; i < trace->column_count(); ++i) {
+            double below = 0;
+            for (const Category category : kCategoryStackOrder) {
+                const auto c = static_cast<std::size_t>(category);
+                occurs[c] |= trace->top_bytes[c][i] > below;
+                below = trace->top_bytes[c][i];
+            }
+        }
+    }
+    std::vector<Category> categories;
+    for (const Category category : kCategoryStackOrder) {
+        if (occurs[static_cast<std::size_t>(category)]) categories.push_back(category);
+    }
+    return categories;
 }
 
 TimelineView build_timeline_view(const TimelineRequest& request) {

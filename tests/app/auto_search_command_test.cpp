@@ -56,7 +56,8 @@ TEST_F(AutoSearchCommand, SmartLeavesOutWhatDoesNotPayAndFastCannot) {
 }
 
 TEST_F(AutoSearchCommand, CountsTheSequencesOfAllMicroBatches) {
-    for (const auto& row : on_cpu("all", {"--accumulate", "3", "--json"}).json()["rows"]) {
+    const nlohmann::json found = on_cpu("all", {"--accumulate", "3", "--json"}).json();
+    for (const auto& row : found["rows"]) {
         if (row["recipe"].is_null()) continue;
         const double sequences = 3 * row["batch_size"].get<double>();
         EXPECT_NEAR(row["throughput_sequences_per_s"].get<double>(),

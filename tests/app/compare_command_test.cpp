@@ -55,7 +55,8 @@ TEST(CompareCommand, BreaksPeaksDown) {
     const std::string path = folder.path().string();
     EXPECT_THAT(run({"compare", path, "--by", "layer"}).out, HasSubstr("encoder.layer.2"));
     for (const char* by : {"class", "layer", "op", "tensor", "line"}) {
-        for (const auto& row : run({"compare", path, "--by", by, "--json"}).json()["rows"]) {
+        const nlohmann::json compared = run({"compare", path, "--by", by, "--json"}).json();
+        for (const auto& row : compared["rows"]) {
             int64_t total = 0;
             for (const auto& group : row["groups"]) total += group["size_bytes"].get<int64_t>();
             EXPECT_EQ(total, row["peak_allocated_bytes"]) << by;

@@ -3,9 +3,9 @@
 TEMPOSCOPE_RUN is JSON: {"file": trace, "folder": for a trace of each rank, in place of "file",
 "status": file for what happened, "steps": 3, "skip": 1, "stop": false, "gpu": "NVIDIA H100" or
 null, "apply": recipe or null, "layers": classes that count as layers for it, "stacks": "", "python"
-or "all", "world_size": of a virtual run or null, "ranks": which of them run, "rank": this one of them}. Each
-line of the status file is a JSON object: of each rank the last one holds. app/commands/run.cpp
-starts the program and reads them.
+or "all", "world_size": of a virtual run or null, "ranks": which of them run, "rank": this one of
+them}. Each line of the status file is a JSON object: of each rank the last one holds.
+app/commands/run.cpp starts the program and reads them.
 """
 
 import atexit

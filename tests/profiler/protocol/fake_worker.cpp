@@ -105,7 +105,10 @@ WorkerOutcome handle(WorkerServer& server, const Request& request) {
     if (act == "turns") return take_turns(server, request);
     if (act == "wait") return work_until_cancelled(server);
     if (act == "hang") std::this_thread::sleep_for(1h);
-    if (act == "segv") raise(SIGSEGV);
+    if (act == "segv") {
+        std::signal(SIGSEGV, SIG_DFL);  // a sanitizer would report it and exit
+        raise(SIGSEGV);
+    }
     if (act == "kill") raise(SIGKILL);
     if (act == "exit") std::_Exit(7);
     if (act == "throw") throw std::runtime_error("The workload threw.");
