@@ -250,6 +250,7 @@ class RealRanks(Ranks):
         self.assertEqual(sorted(rows), [0, 1])
         self.assertEqual(self.run_document["world_size"], 2)
         self.assertEqual([row["state"] for row in rows.values()], ["complete"] * 2)
+        self.assertEqual(self.query(rows[0], "SELECT model FROM v_run"), [("Decoder",)])
         reduced = [self.collectives_of(row)["all_reduce"] for row in rows.values()]
         parameters = LAYERS * (12 * 64 * 64 + 2 * 64) + 2 * 512 * 64  # the vocabulary's twice
         self.assertEqual([total["in_bytes"] for total in reduced], [4 * parameters] * 2)  # float32

@@ -12,7 +12,7 @@ import torch
 
 from . import _describe, _ranks, _recorder
 from ._micro_batches import MicroBatches
-from ._names import Names
+from ._names import Names, inner_model
 from ._observe import Observer
 from ._recorder import Phase, RecordingError
 from ._swapped_class import name_of_class
@@ -447,7 +447,7 @@ class Session:
 
     def _describe_program(self, model: torch.nn.Module, args: tuple, kwargs: dict) -> None:
         self._description |= {
-            "model": name_of_class(model),
+            "model": name_of_class(inner_model(model)),
             "precision": _describe.precision_of(model),
             **_describe.batch_of(args, kwargs),
         }
