@@ -222,6 +222,13 @@ void note_differences(const std::vector<Draft>& drafts, std::vector<std::string>
                                         baseline.column.recipe, baseline.column.device,
                                         draft.column.recipe, draft.column.device));
         }
+        if (draft.column.source == Source::kPredicted && draft.program && baseline.program &&
+            strategy_of(*draft.program) != strategy_of(*baseline.program)) {
+            notes.push_back(fmt::format(
+                "Communication between GPUs is not in the times of {} and {}: they do not say "
+                "which is faster.",
+                baseline.column.recipe, draft.column.recipe));
+        }
         const bool knows_batches = draft.column.batch_size > 0 && baseline.column.batch_size > 0;
         if (knows_batches && !at_same_batch(draft.column, baseline.column)) {
             notes.push_back(fmt::format(

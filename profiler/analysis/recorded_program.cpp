@@ -71,10 +71,14 @@ std::string describe(const RecordedProgram& program) {
     return text;
 }
 
-std::string describe_spread(const RecordedProgram& program) {
+std::string strategy_of(const RecordedProgram& program) {
     if (!program.spread || program.world_size == 1) return {};
-    return fmt::format("{} on {} GPUs", models::to_text(program.spread->parallel),
-                       program.world_size);
+    return models::to_text(program.spread->parallel);
+}
+
+std::string describe_spread(const RecordedProgram& program) {
+    const std::string strategy = strategy_of(program);
+    return strategy.empty() ? "" : fmt::format("{} on {} GPUs", strategy, program.world_size);
 }
 
 std::vector<std::string> differences(const RecordedProgram& a, const RecordedProgram& b) {

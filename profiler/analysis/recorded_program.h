@@ -38,7 +38,9 @@ int64_t sequences_per_step(const RecordedProgram& program);
 
 /// "train.py: BertForMaskedLM, 4 micro-batches of B=8 S=128, fp32", as far as it is known.
 std::string describe(const RecordedProgram& program);
-/// "fsdp2 on 8 GPUs"; empty: no built-in model.
+/// "fsdp2"; empty: no built-in model over many GPUs.
+std::string strategy_of(const RecordedProgram& program);
+/// "fsdp2 on 8 GPUs"; empty likewise.
 std::string describe_spread(const RecordedProgram& program);
 
 /// What differs between the steps of two programs, each as "batch size (8 and 16)". Empty exactly

@@ -92,8 +92,8 @@ std::string describe_workload(const Trace& trace) {
 std::string describe_recipe(const Trace& trace) {
     std::string text(trace.text(trace.run().recipe));
     const auto program = program_of(trace);
-    if (!program || !program->spread || program->world_size == 1) return text;
-    return fmt::format("{} · {}", text, models::to_text(program->spread->parallel));
+    const std::string strategy = program ? strategy_of(*program) : std::string();
+    return strategy.empty() ? text : fmt::format("{} · {}", text, strategy);
 }
 
 std::string run_id_of(const Trace& trace) {

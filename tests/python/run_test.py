@@ -536,6 +536,7 @@ class ProgramsThatEndEarly(Run):
         self.assertEqual(ran.returncode, 1)
         self.assertIn("ValueError: no", ran.stderr)
         self.assert_one_sentence(ran, "Recorded 2 of 3 steps")
+        self.assertIn('"micro_batches":1', self.query("SELECT workload FROM v_run")[0][0])
         self.assert_one_sentence(ran, "ended with ValueError")
         self.assert_recorded(2, "incomplete")
 

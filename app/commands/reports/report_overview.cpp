@@ -152,8 +152,8 @@ void print_annotations(Output& output, const Trace& trace) {
 /// "fsdp2"; null: no built-in model over many GPUs.
 nlohmann::json parallel_json(const Trace& trace) {
     const auto program = program_of(trace);
-    if (!program || !program->spread) return nullptr;
-    return models::to_text(program->spread->parallel);
+    const std::string strategy = program ? strategy_of(*program) : std::string();
+    return strategy.empty() ? nlohmann::json() : nlohmann::json(strategy);
 }
 
 void print_sweep(Output& output, const ComparisonColumn& column) {

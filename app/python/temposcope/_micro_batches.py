@@ -27,9 +27,11 @@ class MicroBatches:
     def backward_ends(self) -> None:
         self._num_backwards += 1
 
-    def end_step(self) -> None:
+    def end_step(self, is_whole: bool) -> None:
+        """A step that was cut off does not count."""
         count = len(self._batch_sizes)
         is_inference = count == 1 and self._num_backwards == 0
-        self._of_steps.add(count if is_inference or count == self._num_backwards else 0)
-        self._all_sizes.update(filter(None, self._batch_sizes))
+        if is_whole:
+            self._of_steps.add(count if is_inference or count == self._num_backwards else 0)
+            self._all_sizes.update(filter(None, self._batch_sizes))
         self._batch_sizes, self._num_backwards = [], 0

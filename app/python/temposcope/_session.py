@@ -56,8 +56,8 @@ class Session:
     """Follows a program, skips `skip` steps, and records `steps` (None: until `end`) into `file`.
     `recipe` is what was applied to its models; empty: nothing. `run_id` is the same in all ranks of
     a run; empty: not known. `gpu` is the virtual GPU that the program shall use; empty: it may use
-    any device. With `finds_optimizers` all that live when the
-    first of them runs belong to the program: a step lasts until the others have run, too.
+    any device. With `finds_optimizers` all that live when the first of them runs belong to the
+    program: a step lasts until the others have run, too.
 
     A step ends when each optimizer that the program uses has run once. Without an optimizer it ends
     before the first forward after a backward. Without either it is one forward. Once the program
@@ -192,7 +192,7 @@ class Session:
         """Stops following, and closes the file. `complete`: the program did what it should."""
         if self._in_step and (self._ends_before_forward or not complete):
             is_whole = self._ends_before_forward
-            self._close_step()
+            self._close_step(is_whole)
             self.recorded_steps += int(self.is_recording and is_whole)
         self.stop_watching()
         self.has_ended = True
@@ -402,7 +402,7 @@ class Session:
         else:
             self._start_if_due()  # with what happens between two steps
 
-    def _close_step(self) -> None:
+    def _close_step(self, is_whole: bool = True) -> None:
         self._before_step_ends()
         self._switch_phase(None)
         self._in_step = False
@@ -410,7 +410,7 @@ class Session:
         self._runs_of_last_step, self._optimizer_runs = self._optimizer_runs, {}
         self.seen_steps += 1
         if self.is_recording:
-            self._micro_batches.end_step()
+            self._micro_batches.end_step(is_whole)
             self._description["micro_batches"] = self._micro_batches.of_each_step
             _recorder.describe_program(self._description)
             _recorder.end_step(self._loss)

@@ -97,7 +97,7 @@ TEST(ComparePrograms, MicroBatchesMakeAnotherStep) {
 
 /// A rank of a built-in model over many GPUs, as `capture --parallel` writes it.
 NamedTrace make_rank(const std::string& file, const std::string& parallel, int64_t world_size) {
-    Trace trace = *make_trace({.recipe = "tempo"});
+    Trace trace = *make_trace({.recipe = "tempo", .source = Source::kPredicted});
     const Id<profiler::Run> run(0);
     const nlohmann::json json{{"program", "train_built_in.py"},
                               {"workload", nlohmann::json::parse(trace.text(trace.run().workload))},
@@ -113,7 +113,9 @@ TEST(CompareSpreadModels, StrategiesOfOneStepStandSideBySide) {
                                 .value();
     EXPECT_THAT(recipes(comparison), ElementsAre("tempo · ddp", "tempo · fsdp2"));
     EXPECT_THAT(comparison.workload, HasSubstr("bert-base"));
-    EXPECT_THAT(comparison.notes, IsEmpty());
+    EXPECT_THAT(comparison.notes,
+                ElementsAre(HasSubstr("Communication between GPUs is not in the times of tempo · "
+                                      "ddp and tempo · fsdp2")));
     EXPECT_THAT(comparison.sentence, HasSubstr("tempo · fsdp2 trains the same step"));
     const auto& column = comparison.columns[0];  // all GPUs together
     EXPECT_DOUBLE_EQ(column.sequences_per_s,
@@ -121,10 +123,11 @@ TEST(CompareSpreadModels, StrategiesOfOneStepStandSideBySide) {
 }
 
 TEST(CompareSpreadModels, OtherNumbersOfGpusAreOtherSteps) {
-    const auto comparison = compare({make_rank("a.tscope", "ddp", 8),
-                                     make_rank("b.tscope", "ddp", 16),
-                                     {"one.tscope", make_trace({.recipe = "tempo"})}})
-                                .value();
+    const auto comparison =
+        compare({make_rank("a.tscope", "ddp", 8),
+                 make_rank("b.tscope", "ddp", 16),
+                 {"one.tscope", make_trace({.recipe = "tempo", .source = Source::kPredicted})}})
+            .value();
     EXPECT_THAT(comparison.notes, ElementsAre(HasSubstr("number of GPUs (8 and 16)"),
                                               HasSubstr("number of GPUs (8 and 1)")));
 }
