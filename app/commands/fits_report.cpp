@@ -52,6 +52,12 @@ const FitRow* least_of(const std::vector<FitRow>& rows) {
     return least != rows.end() && least->fits() ? &*least : nullptr;
 }
 
+/// In place of a batch.
+std::string why_none(const FitRow& row) {
+    if (!row.impossible.empty()) return "impossible";
+    return row.failure.empty() ? "does not fit" : "failed";
+}
+
 TextTable table_of(const std::vector<FitRow>& rows) {
     TextTable table;
     table.columns = {{"GPUs", Align::kLeft, {}},
@@ -66,7 +72,7 @@ TextTable table_of(const std::vector<FitRow>& rows) {
         const BatchTry largest = row.fits() ? *row.found->largest : BatchTry{};
         table.rows.push_back({row.gpus(), with_step ? step_of(row) : "",
                               models::to_text(row.parallel),
-                              row.fits() ? format_count(largest.batch_size) : "none",
+                              row.fits() ? format_count(largest.batch_size) : why_none(row),
                               row.fits() ? format_count(row.sequences_per_step()) : "–",
                               size_text(largest.peak_allocated_bytes),
                               size_text(row.closed_terms_bytes.value_or(-1))});
@@ -84,7 +90,8 @@ Json row_json(const FitRow& row) {
     json["world_size"] = row.world_size;
     json["sequences_per_step"] = row.fits() ? Json(row.sequences_per_step()) : Json();
     json["closed_terms_bytes"] = row.closed_terms_bytes ? Json(*row.closed_terms_bytes) : Json();
-    json["reason"] = row.reason.empty() ? Json() : Json(row.reason);
+    json["impossible"] = row.impossible.empty() ? Json() : Json(row.impossible);
+    json["failure"] = row.failure.empty() ? Json() : Json(row.failure);
     return json;
 }
 
@@ -118,8 +125,12 @@ void print_fits(Output& output, const std::vector<FitRow>& rows) {
     }
     for (const FitRow& row : rows) {
         const std::string subject = subject_of(row, with_step);
-        output.line(row.found ? why_not(*row.found, subject)
-                              : fmt::format("{}: {}", subject, row.reason));
+        if (row.found) {
+            output.line(why_not(*row.found, subject));
+        } else {
+            output.line(fmt::format("{}: {}: {}", subject, why_none(row),
+                                    row.failure.empty() ? row.impossible : row.failure));
+        }
     }
 }
 
@@ -131,9 +142,9 @@ Json fits_json(const std::vector<FitRow>& rows) {
 }
 
 std::string fits_csv(const std::vector<FitRow>& rows) {
-    return batches_csv(
-        fits_json(rows)["rows"], {"GPUs", "parallel"},
-        {"seq_len", "world_size", "sequences_per_step", "closed_terms_bytes", "reason"});
+    return batches_csv(fits_json(rows)["rows"], {"GPUs", "parallel"},
+                       {"seq_len", "world_size", "sequences_per_step", "closed_terms_bytes",
+                        "impossible", "failure"});
 }
 
 BarChart fits_chart(const std::vector<FitRow>& rows) {
@@ -153,7 +164,7 @@ BarChart fits_chart(const std::vector<FitRow>& rows) {
             chart.panels[i].groups[group].push_back(
                 {.series = series,
                  .value = static_cast<double>(values[i]),
-                 .text = row.fits() ? format_count(values[i]) : "does not fit"});
+                 .text = row.fits() ? format_count(values[i]) : why_none(row)});
         }
     }
     for (std::size_t i = 0; i < chart.series.size(); ++i) {

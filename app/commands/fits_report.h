@@ -21,8 +21,9 @@ struct FitRow {
     const profiler::Gpu* gpu = nullptr;
     models::Parallel parallel;
     int64_t world_size = 1;
-    std::string reason;                         // why it cannot run at all; empty: it was searched
-    std::optional<LargestBatch> found;          // with `reason` none
+    std::string impossible;                     // why it cannot run at all; empty: it can
+    std::string failure;                        // why the search ended; empty: it did not
+    std::optional<LargestBatch> found;          // none: one of the two above says why
     std::optional<int64_t> closed_terms_bytes;  // the peak by the planner's formulas
 
     bool fits() const { return found && found->largest; }

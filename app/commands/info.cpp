@@ -101,7 +101,7 @@ Outcome show_trace(const InfoOptions& options, profiler::NamedTrace named, Outpu
 
 /// A folder with the traces of several ranks.
 Outcome show_ranks(const InfoOptions& options, Output& output) {
-    const auto traces = open_traces({options.file}, options.device);
+    const auto traces = open_ranks(options.file, options.device);
     if (!traces) return failed(traces.error());
     const profiler::Run first = traces->front().trace->run();
     const bool is_one_import =

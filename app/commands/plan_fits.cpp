@@ -23,7 +23,9 @@
 
 #include <algorithm>
 #include <array>
+#include <memory>
 #include <ranges>
+#include <set>
 #include <utility>
 
 namespace app {
@@ -78,7 +80,7 @@ std::vector<FitRow> make_rows(const PlanRequest& request, const PlannerData& dat
                                 .gpu = gpu,
                                 .parallel = parallel,
                                 .world_size = world_size,
-                                .reason = std::move(reason)});
+                                .impossible = std::move(reason)});
             }
         }
     }
@@ -99,12 +101,12 @@ void limit_by_elements(ProgramCase& one, models::Workload workload) {
     one.why_most = fmt::format("At {}: {}", *first_above, problem_of(*first_above).error().message);
 }
 
-/// None: the row has a reason.
+/// None: the row is impossible.
 std::optional<ProgramCase> case_of(FitRow& row) {
-    if (!row.reason.empty()) return std::nullopt;
+    if (!row.impossible.empty()) return std::nullopt;
     auto run = built_in_program(row.workload, row.parallel, row.world_size);
     if (!run) {
-        row.reason = run.error().message;
+        row.impossible = run.error().message;
         return std::nullopt;
     }
     run->words.insert(run->words.end(), {"--batch", fmt::format("{{{}}}", kBatch)});
@@ -121,6 +123,16 @@ std::optional<ProgramCase> case_of(FitRow& row) {
     return one;
 }
 
+/// What will run, before it does.
+std::string about_runs(const std::vector<ProgramCase>& cases) {
+    std::set<std::pair<std::vector<std::string>, int64_t>> steps;
+    for (const ProgramCase& one : cases) steps.emplace(one.run.words, one.run.world_size);
+    return fmt::format(
+        "{} largest batches, by runs of 2 or 3 steps on virtual cards: at least {} runs, as many "
+        "at a time as this machine has cores and memory for",
+        cases.size(), 2 * (steps.size() + cases.size()));
+}
+
 Result<void> search(std::vector<FitRow>& rows) {
     std::vector<ProgramCase> cases;
     std::vector<FitRow*> searched;
@@ -130,8 +142,9 @@ Result<void> search(std::vector<FitRow>& rows) {
         cases.push_back(std::move(*one));
         searched.push_back(&row);
     }
-    if (cases.empty()) return models::fail("No row is possible. {}", rows.front().reason);
+    if (cases.empty()) return models::fail("No row is possible. {}", rows.front().impossible);
     Progress progress;
+    progress.update(-1, about_runs(cases));
     auto found =
         find_largest_batches(kBatch, cases, [&](const ProgramCase& of, const BatchTry& one) {
             progress.update(-1, about_try(of, one));
@@ -142,7 +155,7 @@ Result<void> search(std::vector<FitRow>& rows) {
         if (one.error.empty()) {
             searched[i]->found = std::move(one);
         } else {
-            searched[i]->reason = std::move(one.error);
+            searched[i]->failure = std::move(one.error);
         }
     }
     return {};
@@ -163,11 +176,23 @@ int closed_stage_of(models::Strategy strategy) {
     }
 }
 
+/// Rows of one workload need the same traces. For one thread.
+StepSource remember(StepSource source) {
+    using Traced = Result<std::shared_ptr<const Trace>>;
+    auto known = std::make_shared<std::vector<std::pair<StepToTrace, Traced>>>();
+    return [source = std::move(source), known](const StepToTrace& step) -> Traced {
+        const auto found = std::ranges::find(*known, step, &std::pair<StepToTrace, Traced>::first);
+        if (found != known->end()) return found->second;
+        return known->emplace_back(step, source(step)).second;
+    };
+}
+
 /// On a GPU without end, since the formulas may need a little more than the runs.
 Result<void> add_closed_terms(std::vector<FitRow>& rows, const PlanRequest& request,
                               const PlannerData& data) {
     TraceWorkers workers({&shared_gpu()}, TraceDetail::kForPlan);
     const CancelOnInterrupt cancel(workers);
+    const StepSource source = remember(workers.source());
     for (FitRow& row : rows) {
         const int stage = closed_stage_of(row.parallel.strategy);
         if (stage < 0 || !row.fits()) continue;
@@ -179,7 +204,7 @@ Result<void> add_closed_terms(std::vector<FitRow>& rows, const PlanRequest& requ
         one.gpus = {&endless};
         one.batch_size = row.found->largest->batch_size;
         one.parallel = {.num_gpus = row.world_size, .zero_stage = stage};
-        const Plan plan = make_plan(one, data, workers.source());
+        const Plan plan = make_plan(one, data, source);
         if (const auto& memory = plan.rows.front().memory) {
             row.closed_terms_bytes = memory->contents.peaks.peak_allocated_bytes;
         }

@@ -60,8 +60,9 @@ models::Result<std::vector<ProgramCase>> cases_of(const RunMaxOptions& options) 
                 longer.back().values.emplace_back(name, value);
                 if (fill_in(longer.back().run.words, name, value)) continue;
                 return models::fail(
-                    "No argument of the program holds {{{}}}: write it where its value goes.",
-                    name);
+                    "--values {}=...: no argument of the program holds {{{}}}; write it where the "
+                    "value goes.",
+                    name, name);
             }
         }
         cases = std::move(longer);
@@ -74,6 +75,13 @@ models::Result<std::vector<ProgramCase>> cases_of(const RunMaxOptions& options) 
 Outcome run_max(const RunMaxOptions& options, Output& output) {
     const auto cases = cases_of(options);
     if (!cases) return wrong_usage(cases.error());
+    std::vector<std::string> words = options.run.words;
+    if (!fill_in(words, options.placeholder, "1")) {
+        return wrong_usage({fmt::format(
+            "--max {}: no argument of the program holds {{{}}}; write it where the batch size "
+            "goes, as in --batch {{{}}}.",
+            options.placeholder, options.placeholder, options.placeholder)});
+    }
     if (const auto ok = check_can_write(options.output); !ok) return failed(ok.error());
     Progress progress;
     const auto tried = [&](const ProgramCase& of, const BatchTry& one) {

@@ -60,7 +60,7 @@ DocumentPtr make_document(std::filesystem::path file, std::shared_ptr<const Trac
         .canonical_recipe = profiler::canonical_recipe(*trace),
         .blocks = profiler::BlockHistory(*trace),
         .block_details = nullptr,
-        .recipe = std::string(trace->text(trace->run().recipe)),
+        .recipe = profiler::describe_recipe(*trace),
         .workload = profiler::describe_workload(*trace),
         .source = std::string(profiler::describe(trace->run().source)),
         .state = describe_state(*trace),

@@ -120,14 +120,16 @@ Result<void> validate(const Workload& workload, const Parallel& parallel, int64_
     return check_precision(workload, parallel);
 }
 
+int64_t micro_batches_per_step(const Workload& workload, const Parallel& parallel) {
+    const bool is_pipeline = parallel.strategy == Strategy::kPipeline;
+    return std::max(workload.gradient_accumulation_steps, is_pipeline ? parallel.group_size : 1);
+}
+
 int64_t sequences_per_step(const Workload& workload, const Parallel& parallel, int64_t world_size) {
     const bool is_split =
         parallel.strategy == Strategy::kTensor || parallel.strategy == Strategy::kPipeline;
-    int64_t micro_batches = workload.gradient_accumulation_steps;
-    if (parallel.strategy == Strategy::kPipeline) {
-        micro_batches = std::max(micro_batches, parallel.group_size);
-    }
-    return workload.batch_size * micro_batches * world_size / (is_split ? parallel.group_size : 1);
+    return workload.batch_size * micro_batches_per_step(workload, parallel) * world_size /
+           (is_split ? parallel.group_size : 1);
 }
 
 }  // namespace models

@@ -44,8 +44,10 @@ std::string to_text(const Parallel& parallel);  // "hsdp:8"
 /// Errors: the number of ranks, the model, its recipe or its precision does not go with it.
 Result<void> validate(const Workload& workload, const Parallel& parallel, int64_t world_size);
 
-/// Sequences that the step of all ranks trains. A pipeline has at least as many micro-batches as
-/// stages.
+/// Micro-batches of a step: a pipeline has at least as many as stages.
+int64_t micro_batches_per_step(const Workload& workload, const Parallel& parallel);
+
+/// Sequences that the step of all ranks trains.
 int64_t sequences_per_step(const Workload& workload, const Parallel& parallel, int64_t world_size);
 
 }  // namespace models

@@ -25,6 +25,7 @@ struct Draft {
     ComparisonColumn column;
     std::optional<models::Workload> workload;
     std::optional<RecordedProgram> program;  // where it is one instead of a workload
+    std::string own_recipe;                  // "tempo" of "tempo · fsdp2"
     bool has_recipe = true;                  // else it is called by its file
     bool has_sweep = false;
     bool step_is_sweeps = false;  // its captured step is the one that came with a sweep
@@ -76,7 +77,8 @@ void join(std::vector<Draft>& drafts, const NamedTrace& named) {
     if (draft.program) draft.column.model = draft.program->model;
     draft.has_sweep = has_sweep;
     draft.step_is_sweeps = has_sweep && has_step;
-    draft.column.recipe = trace.text(run.recipe);
+    draft.own_recipe = trace.text(run.recipe);
+    draft.column.recipe = describe_recipe(trace);
     draft.has_recipe = !draft.column.recipe.empty();
     if (!draft.has_recipe) draft.column.recipe = std::filesystem::path(named.file).stem().string();
     draft.column.recipe_of_trace = draft.column.recipe;
@@ -106,9 +108,23 @@ void name_unchanged_programs(std::vector<Draft>& drafts) {
 
 bool says_what_it_trains(const Draft& draft) { return draft.workload || draft.program; }
 
+const models::Workload* workload_in(const Draft& draft) {
+    if (draft.workload) return &*draft.workload;
+    return draft.program && draft.program->spread ? &draft.program->spread->workload : nullptr;
+}
+
+int64_t num_gpus_of(const Draft& draft) { return draft.program ? draft.program->world_size : 1; }
+
 std::vector<std::string> differences_of(const Draft& a, const Draft& b) {
-    if (a.workload && b.workload) return differences(*a.workload, *b.workload);
     if (a.program && b.program) return differences(*a.program, *b.program);
+    if (workload_in(a) != nullptr && workload_in(b) != nullptr) {
+        std::vector<std::string> texts = differences(*workload_in(a), *workload_in(b));
+        if (num_gpus_of(a) != num_gpus_of(b)) {
+            texts.push_back(
+                fmt::format("number of GPUs ({} and {})", num_gpus_of(a), num_gpus_of(b)));
+        }
+        return texts;
+    }
     const auto name_of = [](const Draft& draft) {
         return draft.program ? draft.program->program : draft.workload->model.name;
     };
@@ -116,7 +132,7 @@ std::vector<std::string> differences_of(const Draft& a, const Draft& b) {
 }
 
 bool trains_same_step(const Draft& a, const Draft& b) {
-    if (a.program && b.program) return *a.program == *b.program;
+    if (a.program && b.program) return differences(*a.program, *b.program).empty();
     if (a.program || b.program) return !says_what_it_trains(a) || !says_what_it_trains(b);
     if (!a.workload || !b.workload) return true;
     models::Workload other = *b.workload;
@@ -147,9 +163,14 @@ std::vector<std::vector<std::size_t>> steps_of(const std::vector<Draft>& drafts)
 void group_by_step(std::vector<Draft>& drafts, const std::string& baseline_recipe) {
     std::vector<Draft> grouped;
     for (std::vector<std::size_t>& step : steps_of(drafts)) {
-        const auto chosen = std::find_if(step.begin(), step.end(), [&](std::size_t i) {
+        auto chosen = std::find_if(step.begin(), step.end(), [&](std::size_t i) {
             return drafts[i].column.recipe == baseline_recipe;
         });
+        if (chosen == step.end()) {  // of "original · ddp" and "original · fsdp2" the first
+            chosen = std::find_if(step.begin(), step.end(), [&](std::size_t i) {
+                return drafts[i].own_recipe == baseline_recipe;
+            });
+        }
         if (chosen != step.end()) std::rotate(step.begin(), chosen, chosen + 1);
         const std::size_t baseline = grouped.size();
         for (const std::size_t i : step) {
@@ -200,6 +221,13 @@ void note_differences(const std::vector<Draft>& drafts, std::vector<std::string>
             notes.push_back(fmt::format("{} ran on {}, {} on {}: their times are not comparable.",
                                         baseline.column.recipe, baseline.column.device,
                                         draft.column.recipe, draft.column.device));
+        }
+        if (draft.column.source == Source::kPredicted && draft.program && baseline.program &&
+            strategy_of(*draft.program) != strategy_of(*baseline.program)) {
+            notes.push_back(fmt::format(
+                "Communication between GPUs is not in the times of {} and {}: they do not say "
+                "which is faster.",
+                baseline.column.recipe, draft.column.recipe));
         }
         const bool knows_batches = draft.column.batch_size > 0 && baseline.column.batch_size > 0;
         if (knows_batches && !at_same_batch(draft.column, baseline.column)) {
@@ -300,6 +328,7 @@ models::Result<void> check_baseline(const std::vector<Draft>& drafts, const std:
     std::vector<std::string> recipes;
     for (const Draft& draft : drafts) {
         if (baseline.empty() || draft.column.recipe == baseline) return {};
+        if (draft.own_recipe == baseline) return {};
         if (std::find(recipes.begin(), recipes.end(), draft.column.recipe) == recipes.end()) {
             recipes.push_back(draft.column.recipe);
         }

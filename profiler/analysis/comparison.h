@@ -18,16 +18,15 @@ namespace profiler {
 /// One column: all traces of one workload and recipe (a capture and its sweep may be two files).
 struct ComparisonColumn {
     std::string recipe;           // "tempo"; of columns with one recipe "tempo (before)"
-    std::string recipe_of_trace;  // "tempo" in any case
-    std::string model;            // class of the model of a user's program; empty: a workload
+    std::string recipe_of_trace;  // "tempo" in any case; over many GPUs "tempo · fsdp2"
+    std::string model;            // of a program; empty: a workload
     Source source = Source::kMeasuredCpu;
     std::string device;       // "cpu"
     bool is_planned = false;  // no file holds it: a plan says what it would be
     std::string
-        memory_planned_for;     // the GPU of the plan whose peak it is; empty: a captured step's
-    std::size_t baseline = 0;   // the column of the same step with which this one is compared
-    int64_t batch_size = 0;     // of the captured step
-    int64_t micro_batches = 1;  // likewise
+        memory_planned_for;    // the GPU of the plan whose peak it is; empty: a captured step's
+    std::size_t baseline = 0;  // the column of the same step with which this one is compared
+    int64_t batch_size = 0;    // of the captured step
     int64_t peak_allocated_bytes = 0;
     int64_t peak_reserved_bytes = 0;
     std::string out_of_memory;      // why the captured step did not fit; empty: it did
@@ -45,9 +44,9 @@ struct ComparisonColumn {
     std::string turns_run;                  // turns_run_of the captured steps
     std::optional<PairedRatio> step_ratio;  // to the baseline's steps; none: not measured in turn
     bool was_busy = false;  // something else took the processor during the steps (kMachineBusy)
-    bool sweep_was_busy = false;       // the same, of the sweep
-    bool times_are_calibrated = true;  // false: predicted, and kTimesNotCalibrated
-    double sequences_per_s = 0;
+    bool sweep_was_busy = false;                 // the same, of the sweep
+    bool times_are_calibrated = true;            // false: predicted, and kTimesNotCalibrated
+    double sequences_per_s = 0;                  // 0: not known
     std::optional<double> loss;                  // of the last recorded step; none: predicted
     BatchBounds max_batch;                       // what the sweep found of the maximum batch
     int64_t memory_limit_bytes = -1;             // of the sweep

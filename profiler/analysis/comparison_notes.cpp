@@ -1,5 +1,6 @@
 #include "profiler/analysis/comparison_notes.h"
 
+#include "profiler/analysis/recorded_program.h"
 #include "profiler/trace/text.h"
 #include "profiler/trace/units.h"
 
@@ -116,11 +117,18 @@ std::string change_in_unpaired_steps(const ComparisonColumn& column,
     return change + " (not measured in turn)";
 }
 
+std::string strategy_of(const ComparisonColumn& column) {
+    const auto program = column.step_trace ? program_of(*column.step_trace) : std::nullopt;
+    return program ? strategy_of(*program) : std::string();
+}
+
 /// What a recipe costs, or gains, in time. A single measured step has no spread, so it says
 /// nothing.
 std::string change_in_speed(const ComparisonColumn& column, const ComparisonColumn& baseline) {
     if (column.step_time_ns <= 0 || baseline.step_time_ns <= 0) return {};
     if (column.source == Source::kPredicted) {
+        // Without communication the times do not tell strategies apart.
+        if (strategy_of(column) != strategy_of(baseline)) return {};
         return more_or_less_time(
             static_cast<double>(column.step_time_ns) / static_cast<double>(baseline.step_time_ns),
             column.batch_size);

@@ -236,12 +236,12 @@ RankClocks compare_clocks(std::span<const Trace* const> traces,
     return clocks;
 }
 
-std::vector<std::optional<int64_t>> waits_in_last_step(std::span<const Trace* const> traces,
-                                                       std::span<const JoinedCollective> joined,
-                                                       const RankClocks& clocks) {
+std::vector<std::optional<RankWaits>> waits_in_last_step(std::span<const Trace* const> traces,
+                                                         std::span<const JoinedCollective> joined,
+                                                         const RankClocks& clocks) {
     std::vector<std::vector<bool>> is_in_last;
     for (const Trace* trace : traces) is_in_last.push_back(are_in_last_step(*trace));
-    std::vector<std::vector<TimeSpan>> waits(traces.size());
+    std::vector<std::vector<TimeSpan>> waits(traces.size()), waits_of_others(traces.size());
     for (const JoinedCollective& one : joined) {
         if (one.parts.size() < 2 || !waits_for_all(kind_of(traces, one))) continue;
         std::vector<std::pair<JoinedCollective::Part, int64_t>> starts_ns;
@@ -251,17 +251,22 @@ std::vector<std::optional<int64_t>> waits_in_last_step(std::span<const Trace* co
         }
         if (starts_ns.size() < 2) continue;
         const auto start_of = [](const auto& start) { return start.second; };
-        const int64_t last_ns = start_of(std::ranges::max(starts_ns, {}, start_of));
+        const auto [first, last] = std::ranges::minmax(starts_ns, {}, start_of);
         for (const auto& [part, start_ns] : starts_ns) {
             if (!is_in_last[part.trace][part.collective.index()]) continue;
-            waits[part.trace].push_back({start_ns, last_ns});
+            waits[part.trace].push_back({start_ns, last.second});
+            if (part.trace == last.first.trace) {
+                waits_of_others[part.trace].push_back({first.second, last.second});
+            }
         }
     }
-    std::vector<std::optional<int64_t>> waits_ns(traces.size());
+    std::vector<std::optional<RankWaits>> of_ranks(traces.size());
     for (std::size_t i = 0; i < traces.size(); ++i) {
-        if (!waits[i].empty()) waits_ns[i] = covered_ns(std::move(waits[i]));
+        if (waits[i].empty()) continue;
+        of_ranks[i] = {.wait_ns = covered_ns(std::move(waits[i])),
+                       .waited_for_ns = covered_ns(std::move(waits_of_others[i]))};
     }
-    return waits_ns;
+    return of_ranks;
 }
 
 }  // namespace profiler

@@ -49,12 +49,18 @@ std::string_view name_of(RankClocks::Basis basis);
 RankClocks compare_clocks(std::span<const Trace* const> traces,
                           std::span<const JoinedCollective> joined);
 
-/// For each trace, how long collectives of its last step wait for the rank that comes last: the
-/// time that [own start, latest start] of any of them covers. Of those that wait for all of their
+/// Of a rank's last step.
+struct RankWaits {
+    int64_t wait_ns = 0;        // of its collectives for the rank that comes last
+    int64_t waited_for_ns = 0;  // of other ranks, where it comes last itself
+};
+
+/// For each trace the time that [own start, latest start] of any collective covers, and where its
+/// own start is the latest, [first start, own start]. Of collectives that wait for all of their
 /// ranks and that two or more traces hold. None: there is no such collective, or times are not
 /// measured.
-std::vector<std::optional<int64_t>> waits_in_last_step(std::span<const Trace* const> traces,
-                                                       std::span<const JoinedCollective> joined,
-                                                       const RankClocks& clocks);
+std::vector<std::optional<RankWaits>> waits_in_last_step(std::span<const Trace* const> traces,
+                                                         std::span<const JoinedCollective> joined,
+                                                         const RankClocks& clocks);
 
 }  // namespace profiler

@@ -2,11 +2,16 @@
 
 #include "profiler/analysis/collectives.h"
 #include "profiler/analysis/diagnostics.h"
+#include "profiler/analysis/run_text.h"
 #include "profiler/analysis/throughput.h"
 #include "profiler/trace/imported.h"
+#include "profiler/trace/units.h"
 
 #include <algorithm>
 #include <iterator>
+#include <limits>
+#include <map>
+#include <string_view>
 
 namespace profiler {
 namespace {
@@ -53,6 +58,68 @@ RankSummary summarize(const NamedTrace& named) {
     return rank;
 }
 
+models::Result<void> check_is_of_rank(const NamedTrace& named) {
+    if (has_note(*named.trace, kAllocationsOnly)) {
+        return models::fail(
+            "{} is a memory snapshot, which does not say its rank: name it alone, or join it "
+            "with the profiler's trace of the run (temposcope import).",
+            named.file);
+    }
+    if (is_joined_ranks(*named.trace)) {
+        return models::fail(
+            "{} holds several ranks already (temposcope import joined them): name it alone.",
+            named.file);
+    }
+    return {};
+}
+
+/// When a `temposcope run` recorded, on the wall clock.
+struct RunTime {
+    int64_t start_ns = std::numeric_limits<int64_t>::max();
+    int64_t end_ns = std::numeric_limits<int64_t>::min();
+    std::string_view file;  // one of its ranks
+};
+
+std::vector<RunTime> times_of_runs(std::span<const NamedTrace> traces) {
+    std::map<std::string, RunTime> by_id;
+    for (const NamedTrace& named : traces) {
+        const Trace& trace = *named.trace;
+        const std::string id = run_id_of(trace);
+        if (id.empty()) continue;
+        const int64_t start_ns = trace.run().start_unix_ns;
+        const int64_t last_ns =
+            trace.steps.empty() ? 0 : trace.steps.column<&Step::end_ns>().back();
+        RunTime& time = by_id[id];
+        time.start_ns = std::min(time.start_ns, start_ns);
+        time.end_ns = std::max(time.end_ns, start_ns + std::max<int64_t>(last_ns, 0));
+        time.file = named.file;
+    }
+    std::vector<RunTime> times;
+    for (const auto& [id, time] : by_id) times.push_back(time);
+    std::ranges::sort(times, {}, &RunTime::start_ns);
+    return times;
+}
+
+models::Result<void> check_are_of_one_run(std::span<const NamedTrace> traces) {
+    const NamedTrace& first = traces.front();
+    for (const NamedTrace& named : traces) {
+        const int64_t world_size = named.trace->run().world_size;
+        if (world_size == first.trace->run().world_size) continue;
+        return models::fail(
+            "{} is of a run of {} ranks and {} of one of {}: give the traces of one run.",
+            first.file, first.trace->run().world_size, named.file, world_size);
+    }
+    const std::vector<RunTime> times = times_of_runs(traces);
+    for (std::size_t i = 1; i < times.size(); ++i) {
+        const int64_t between_ns = times[i].start_ns - times[i - 1].end_ns;
+        if (between_ns <= 0) continue;
+        return models::fail(
+            "{} is of a run that began {} after that of {} had ended: give the traces of one run.",
+            times[i].file, format_duration(between_ns), times[i - 1].file);
+    }
+    return {};
+}
+
 }  // namespace
 
 int64_t nccl_bytes_of(const Trace& trace) {
@@ -79,27 +146,12 @@ double RankRun::imbalance() const {
 
 models::Result<RankRun> summarize_ranks(std::span<const NamedTrace> traces) {
     if (traces.empty()) return models::fail("There is no trace of a rank.");
-    const NamedTrace& first = traces.front();
-    RankRun run{.world_size = first.trace->run().world_size};
+    const Trace& first = *traces.front().trace;
+    RankRun run{.step = describe_run(first), .world_size = first.run().world_size};
     for (const NamedTrace& named : traces) {
-        if (has_note(*named.trace, kAllocationsOnly)) {
-            return models::fail(
-                "{} is a memory snapshot, which does not say its rank: name it alone, or join it "
-                "with the profiler's trace of the run (temposcope import).",
-                named.file);
-        }
-        if (is_joined_ranks(*named.trace)) {
-            return models::fail(
-                "{} holds several ranks already (temposcope import joined them): name it alone.",
-                named.file);
-        }
-        const int64_t world_size = named.trace->run().world_size;
-        if (world_size != run.world_size) {
-            return models::fail(
-                "{} is of a run of {} ranks and {} of one of {}: give the traces of one run.",
-                first.file, run.world_size, named.file, world_size);
-        }
+        if (const auto ok = check_is_of_rank(named); !ok) return tl::unexpected(ok.error());
     }
+    if (const auto ok = check_are_of_one_run(traces); !ok) return tl::unexpected(ok.error());
     std::vector<NamedTrace> in_order(traces.begin(), traces.end());
     std::ranges::sort(in_order, {}, rank_of);
     const auto twice = std::ranges::adjacent_find(in_order, {}, rank_of);
@@ -117,8 +169,8 @@ models::Result<RankRun> summarize_ranks(std::span<const NamedTrace> traces) {
     run.median_bytes = median(std::move(peaks));
     run.joined = join_collectives(of_ranks);
     run.clocks = compare_clocks(of_ranks, run.joined);
-    const auto waits_ns = waits_in_last_step(of_ranks, run.joined, run.clocks);
-    for (std::size_t i = 0; i < waits_ns.size(); ++i) run.ranks[i].wait_ns = waits_ns[i];
+    const auto waits = waits_in_last_step(of_ranks, run.joined, run.clocks);
+    for (std::size_t i = 0; i < waits.size(); ++i) run.ranks[i].waits = waits[i];
     return run;
 }
 

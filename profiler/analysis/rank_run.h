@@ -26,11 +26,12 @@ struct RankSummary {
     int64_t collective_bytes = 0;
     std::optional<int64_t> step_ns;   // the last recorded step: on the GPU, or else on the host
     std::optional<GpuTime> gpu_time;  // in it
-    std::optional<int64_t> wait_ns;   // of its collectives (waits_in_last_step)
+    std::optional<RankWaits> waits;   // of its collectives in it
     bool is_complete = false;
 };
 
 struct RankRun {
+    std::string step;  // describe_run of the first rank
     int64_t world_size = 1;
     std::vector<RankSummary> ranks;  // in their order
     int64_t median_bytes = 0;        // of the peaks
@@ -46,7 +47,8 @@ struct RankRun {
 /// The most that NCCL took beside the allocator; 0: nothing, or the trace does not say.
 int64_t nccl_bytes_of(const Trace& trace);
 
-/// Errors: no trace; a rank twice, or ranks of runs of several sizes.
+/// Errors: no trace; a rank twice, or ranks of several runs. Runs with different ids that recorded
+/// at the same time are one: each node of a launch starts its own `temposcope run`.
 models::Result<RankRun> summarize_ranks(std::span<const NamedTrace> traces);
 
 }  // namespace profiler

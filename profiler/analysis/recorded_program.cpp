@@ -1,9 +1,29 @@
 #include "profiler/analysis/recorded_program.h"
 
+#include "models/config/validity.h"
+#include "profiler/analysis/comparison_notes.h"
+#include "profiler/analysis/run_text.h"
+
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 namespace profiler {
+namespace {
+
+/// Nullopt: there is none, or it is damaged.
+std::optional<SpreadStep> spread_in(const nlohmann::json& json, int64_t world_size) {
+    const auto text = json.find("parallel");
+    if (!json.contains("workload") || text == json.end() || !text->is_string()) return {};
+    auto workload = models::workload_from_json(json["workload"]);
+    const auto parallel = models::parse_parallel(text->get<std::string>());
+    if (!workload || !parallel) return {};
+    if (!models::validate(*workload) || !models::validate(*workload, *parallel, world_size)) {
+        return {};
+    }
+    return SpreadStep{std::move(*workload), *parallel};
+}
+
+}  // namespace
 
 std::optional<RecordedProgram> program_of(const Trace& trace) {
     const Run run = trace.run();
@@ -12,20 +32,53 @@ std::optional<RecordedProgram> program_of(const Trace& trace) {
     if (!json.is_object()) return std::nullopt;
     const auto program = json.find("program");
     if (program == json.end() || !program->is_string()) return std::nullopt;
+    const auto micro_batches = json.find("micro_batches");
+    const bool is_counted = micro_batches != json.end() && micro_batches->is_number_integer();
     return RecordedProgram{.program = program->get<std::string>(),
                            .model = std::string(trace.text(run.model)),
                            .precision = std::string(trace.text(run.precision)),
                            .batch_size = run.batch_size,
                            .seq_len = run.seq_len,
-                           .world_size = run.world_size};
+                           .micro_batches = is_counted ? micro_batches->get<int64_t>() : 0,
+                           .world_size = run.world_size,
+                           .spread = spread_in(json, run.world_size)};
+}
+
+int64_t sequences_per_step(const RecordedProgram& program) {
+    if (program.spread) {
+        return models::sequences_per_step(program.spread->workload, program.spread->parallel,
+                                          program.world_size);
+    }
+    return program.batch_size * program.micro_batches;
 }
 
 std::string describe(const RecordedProgram& program) {
+    if (const auto& spread = program.spread) {
+        models::Workload workload = spread->workload;
+        workload.gradient_accumulation_steps =
+            models::micro_batches_per_step(workload, spread->parallel);
+        return describe(workload);
+    }
     std::string text = fmt::format("{}: {}", program.program, program.model);
-    if (program.batch_size > 0) text += fmt::format(", B={}", program.batch_size);
+    if (program.batch_size > 0) {
+        text += program.micro_batches > 1
+                    ? fmt::format(", {} micro-batches of ", program.micro_batches)
+                    : ", ";
+        text += fmt::format("B={}", program.batch_size);
+    }
     if (program.seq_len > 0) text += fmt::format(" S={}", program.seq_len);
     if (!program.precision.empty()) text += ", " + program.precision;
     return text;
+}
+
+std::string strategy_of(const RecordedProgram& program) {
+    if (!program.spread || program.world_size == 1) return {};
+    return models::to_text(program.spread->parallel);
+}
+
+std::string describe_spread(const RecordedProgram& program) {
+    const std::string strategy = strategy_of(program);
+    return strategy.empty() ? "" : fmt::format("{} on {} GPUs", strategy, program.world_size);
 }
 
 std::vector<std::string> differences(const RecordedProgram& a, const RecordedProgram& b) {
@@ -33,11 +86,21 @@ std::vector<std::string> differences(const RecordedProgram& a, const RecordedPro
     const auto add = [&texts](std::string_view what, const auto& x, const auto& y) {
         if (x != y) texts.push_back(fmt::format("{} ({} and {})", what, x, y));
     };
+    if (a.spread && b.spread) {
+        texts = differences(a.spread->workload, b.spread->workload);
+        add("number of GPUs", a.world_size, b.world_size);
+        // The GPUs of a tensor-parallel group train the same sequences.
+        if (texts.empty()) add("sequences of a step", sequences_per_step(a), sequences_per_step(b));
+        return texts;
+    }
     add("program", a.program, b.program);
     add("model", a.model, b.model);
     add("precision", a.precision, b.precision);
     add("batch size", a.batch_size, b.batch_size);
     add("sequence length", a.seq_len, b.seq_len);
+    if (a.micro_batches > 0 && b.micro_batches > 0) {
+        add("micro-batches", a.micro_batches, b.micro_batches);
+    }
     add("number of processes", a.world_size, b.world_size);
     return texts;
 }

@@ -30,6 +30,13 @@ std::string describe(const WorkloadWords& w) {
                        w.seq_len, w.precision);
 }
 
+/// Versions, and what else is known of the run; empty: the trace does not say, or is damaged.
+nlohmann::json software_of(const Trace& trace) {
+    auto software = nlohmann::json::parse(trace.text(trace.run().software), nullptr,
+                                          /*allow_exceptions=*/false);
+    return software.is_object() ? software : nlohmann::json::object();
+}
+
 }  // namespace
 
 std::optional<models::Workload> workload_of(const Trace& trace) {
@@ -41,9 +48,19 @@ std::optional<models::Workload> workload_of(const Trace& trace) {
     return *workload;
 }
 
-int64_t micro_batches_of(const Trace& trace) {
-    const auto workload = workload_of(trace);
-    return workload ? workload->gradient_accumulation_steps : 1;
+std::optional<int64_t> micro_batches_of(const Trace& trace) {
+    if (const auto workload = workload_of(trace)) return workload->gradient_accumulation_steps;
+    const auto program = program_of(trace);
+    if (!program) return 1;
+    if (const auto& spread = program->spread) {
+        return models::micro_batches_per_step(spread->workload, spread->parallel);
+    }
+    return program->micro_batches > 0 ? std::optional(program->micro_batches) : std::nullopt;
+}
+
+int64_t sequences_per_step(const Trace& trace) {
+    if (const auto program = program_of(trace)) return sequences_per_step(*program);
+    return trace.run().batch_size * micro_batches_of(trace).value_or(0);
 }
 
 std::string describe(const models::Workload& w) {
@@ -72,10 +89,21 @@ std::string describe_workload(const Trace& trace) {
                                   .precision = trace.text(run.precision)});
 }
 
+std::string describe_recipe(const Trace& trace) {
+    std::string text(trace.text(trace.run().recipe));
+    const auto program = program_of(trace);
+    const std::string strategy = program ? strategy_of(*program) : std::string();
+    return strategy.empty() ? text : fmt::format("{} · {}", text, strategy);
+}
+
+std::string run_id_of(const Trace& trace) {
+    const auto software = software_of(trace);
+    const auto id = software.find("run_id");
+    return id != software.end() && id->is_string() ? id->get<std::string>() : std::string();
+}
+
 std::string turns_run_of(const Trace& trace) {
-    const auto software = nlohmann::json::parse(trace.text(trace.run().software), nullptr,
-                                                /*allow_exceptions=*/false);
-    if (!software.is_object()) return {};
+    const auto software = software_of(trace);
     const auto turns = software.find("measured_in_turn");
     if (turns == software.end() || !turns->is_object()) return {};
     const auto run = turns->find("run"), recipes = turns->find("recipes");
@@ -86,7 +114,11 @@ std::string turns_run_of(const Trace& trace) {
 
 std::string describe_run(const Trace& trace) {
     const std::string_view recipe = trace.text(trace.run().recipe);
-    return describe_workload(trace) + (recipe.empty() ? "" : fmt::format(", recipe {}", recipe));
+    std::string text = describe_workload(trace);
+    if (!recipe.empty()) text += fmt::format(", recipe {}", recipe);
+    const auto program = program_of(trace);
+    const std::string spread = program ? describe_spread(*program) : std::string();
+    return spread.empty() ? text : text + ", " + spread;
 }
 
 std::string_view describe(Source source) {
@@ -124,8 +156,8 @@ std::string describe_source(const Trace& trace) {
         text +=
             fmt::format(", {} {}", run.num_threads, run.num_threads == 1 ? "thread" : "threads");
     }
-    const auto software = nlohmann::json::parse(trace.text(run.software), nullptr, false);
-    if (software.is_object() && software.contains("torch") && software["torch"].is_string()) {
+    const auto software = software_of(trace);
+    if (software.contains("torch") && software["torch"].is_string()) {
         text += ", torch " + software["torch"].get<std::string>();
     }
     if (run.memory_limit_bytes > 0) {

@@ -14,15 +14,25 @@ namespace profiler {
 /// (imported files) or says something impossible (damaged files).
 std::optional<models::Workload> workload_of(const Trace& trace);
 
-/// Micro-batches of a step; 1 if the trace does not say.
-int64_t micro_batches_of(const Trace& trace);
+/// Micro-batches of a step. Nullopt: a program's, which the recorder could not count. 1 for files
+/// that do not say what they are of.
+std::optional<int64_t> micro_batches_of(const Trace& trace);
+/// Sequences that a step trains; of a built-in model over many GPUs on all of them. 0: not known.
+int64_t sequences_per_step(const Trace& trace);
 
 /// "bert-large, 3 layers, layers head, 4 micro-batches of B=8 S=512, fp32".
 std::string describe(const models::Workload& workload);
 /// The same for a trace. A trace without a workload is described by its other columns.
 std::string describe_workload(const Trace& trace);
-/// The workload and the recipe, as far as the trace knows them.
+/// The workload, the recipe and how it is spread over GPUs, as far as the trace knows them.
 std::string describe_run(const Trace& trace);
+
+/// What tells the runs of one step apart: "tempo"; of a built-in model over many GPUs "tempo ·
+/// fsdp2". Empty: the trace names no recipe.
+std::string describe_recipe(const Trace& trace);
+
+/// What the traces of all ranks of one `temposcope run` have in common; empty: not known.
+std::string run_id_of(const Trace& trace);
 
 /// What identifies the captures that were measured in turn with this one, step by step; empty: it
 /// was measured alone.

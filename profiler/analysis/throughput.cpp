@@ -86,7 +86,7 @@ std::vector<ThroughputPoint> sweep_curve(const Trace& trace) {
     for (std::size_t i = 0; i < owner.size(); ++i) {
         if (owner[i].valid()) times_ns[owner[i].index()].push_back(time_ns[i]);
     }
-    const int64_t micro_batches = micro_batches_of(trace);
+    const int64_t micro_batches = micro_batches_of(trace).value_or(1);
     std::vector<ThroughputPoint> curve;
     for (std::size_t i = 0; i < times_ns.size(); ++i) {
         curve.push_back(make_point(trace.sweep_points[Id<SweepPoint>(i)], micro_batches,

@@ -139,6 +139,7 @@ void Recorder::end_step(double loss) {
         }
     }
     running_collectives_.clear();
+    num_buckets_ = 0;  // DDP makes others after its first step
 }
 
 void Recorder::on_phase_begin(models::TrainingPhase phase) {
@@ -217,6 +218,7 @@ Recorder::RunningOp Recorder::begin_op(const at::RecordFunction& function) {
     const bool gathers = call_stacks_ && may_have_own_stack(function);
     CallStacks::Gathered stack = gathers ? CallStacks::gather() : nullptr;
     const std::optional<CollectiveCall> collective = collective_call_of(function);
+    if (collective && collective->kind == CollectiveKind::kAllReduce) name_bucket(function);
     RunningOp running = record_begin(function, collective ? &*collective : nullptr);
     if (stack) call_stacks_->add(running.id, std::move(stack));
     if (!observer_) return running;
@@ -344,6 +346,23 @@ Id<Collective> Recorder::add_collective(const CollectiveCall& call, Id<Op> op) {
 }
 
 /// Torch names no two groups of a process alike.
+void Recorder::name_bucket(const at::RecordFunction& all_reduce) {
+    const std::vector<at::Tensor> tensors =
+        tensors_of({all_reduce.inputs().data(), all_reduce.inputs().size()});
+    const std::lock_guard lock(mutex_);
+    if (tensors.size() != 1 || !phase_.valid()) return;
+    const Phase phase = trace_.phases[phase_];
+    const Id<Storage> storage = storage_of(tensors.front());
+    if (phase.kind != PhaseKind::kBackward || !storage.valid()) return;
+    const Category category = trace_.storages.get<&Storage::category>(storage);
+    const Id<Allocation> block = trace_.storages.get<&Storage::allocation>(storage);
+    if (category != Category::kTemporary && category != Category::kUnknown) return;
+    if (trace_.allocations.get<&Allocation::alloc_event>(block) >= phase.first_event) return;
+    name_storage(storage, trace_.strings.intern(fmt::format("DDP bucket {}", num_buckets_++)));
+    trace_.storages.set<&Storage::category>(storage, Category::kGradient);
+    tensor_of(tensors.front());
+}
+
 Id<Communicator> Recorder::communicator_of(const CollectiveCall& call) {
     const StringId name = trace_.strings.intern(call.group_name);
     const auto names = trace_.communicators.column<&Communicator::name>();

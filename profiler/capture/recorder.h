@@ -175,6 +175,9 @@ private:
     void link_to_forward(Op& op, const at::RecordFunction& function, Id<Op> id);
     Id<Collective> add_collective(const CollectiveCall& call, Id<Op> op);
     Id<Communicator> communicator_of(const CollectiveCall& call);
+    /// DDP adds up gradients in flat tensors that it keeps. Only the call shows them: a tensor
+    /// without a name that is older than this backward, and that all ranks add up.
+    void name_bucket(const at::RecordFunction& all_reduce);
     void add_edges(Id<Op> op, std::span<const at::Tensor> tensors, Access access);
     Id<Thread> current_thread();
 
@@ -197,6 +200,7 @@ private:
     std::unordered_map<std::string, OpKind, NameHash, std::equal_to<>> op_kinds_;  // by name
     std::unordered_map<int64_t, Id<Op>> forward_ops_;  // thread, sequence number -> op
     std::vector<Id<Collective>> running_collectives_;
+    int64_t num_buckets_ = 0;  // of DDP that were named in this step
     ListTexts list_texts_;
     // In few large pieces: small ones would lie between the program's tensors, whose memory could
     // then not be used again for large ones.

@@ -12,11 +12,12 @@ namespace profiler {
 namespace {
 
 constexpr const char* kTurnsKey = "measured_in_turn";
+constexpr Id<Run> kRun(0);  // a trace has one
 
 std::chrono::nanoseconds unix_time() { return std::chrono::system_clock::now().time_since_epoch(); }
 
 nlohmann::json software_of(const Trace& trace) {
-    return nlohmann::json::parse(trace.text(trace.runs.get<&Run::software>(Id<Run>(0))));
+    return nlohmann::json::parse(trace.text(trace.runs.get<&Run::software>(kRun)));
 }
 
 /// The columns that tell where and with what it runs, not what.
@@ -35,6 +36,25 @@ Run run_in(const RunEnvironment& environment, Trace& trace) {
             .start_unix_ns = unix_time().count()};
 }
 
+/// The columns that say what is trained.
+void describe_workload(const models::Workload& workload, Trace& trace) {
+    StringTable& strings = trace.strings;
+    nlohmann::json recipes = nlohmann::json::array();
+    for (int64_t layer = 0; layer < workload.model.num_layers; ++layer) {
+        recipes.push_back(
+            models::to_text(models::recipe_of_layer(models::layer_recipes_of(workload), layer)));
+    }
+    trace.runs.set<&Run::model>(kRun, strings.intern(workload.model.name));
+    trace.runs.set<&Run::head>(kRun, strings.intern(models::name_of(workload.head)));
+    trace.runs.set<&Run::recipe>(kRun, strings.intern(workload.recipe_name));
+    trace.runs.set<&Run::recipe_per_layer>(kRun, strings.intern(recipes.dump()));
+    trace.runs.set<&Run::precision>(kRun, strings.intern(models::name_of(workload.precision)));
+    trace.runs.set<&Run::num_layers>(kRun, workload.model.num_layers);
+    trace.runs.set<&Run::batch_size>(kRun, workload.batch_size);
+    trace.runs.set<&Run::seq_len>(kRun, workload.seq_len);
+    trace.runs.set<&Run::seed>(kRun, workload.seed);
+}
+
 }  // namespace
 
 std::string processor_name() {
@@ -48,48 +68,40 @@ std::string processor_name() {
 
 void describe_run(const models::Workload& workload, const RunEnvironment& environment,
                   Trace& trace) {
-    StringTable& strings = trace.strings;
-    nlohmann::json recipes = nlohmann::json::array();
-    for (int64_t layer = 0; layer < workload.model.num_layers; ++layer) {
-        recipes.push_back(
-            models::to_text(models::recipe_of_layer(models::layer_recipes_of(workload), layer)));
-    }
-    Run run = run_in(environment, trace);
-    run.workload = strings.intern(models::to_json(workload).dump());
-    run.model = strings.intern(workload.model.name);
-    run.head = strings.intern(models::name_of(workload.head));
-    run.recipe = strings.intern(workload.recipe_name);
-    run.recipe_per_layer = strings.intern(recipes.dump());
-    run.precision = strings.intern(models::name_of(workload.precision));
-    run.num_layers = workload.model.num_layers;
-    run.batch_size = workload.batch_size;
-    run.seq_len = workload.seq_len;
-    run.seed = workload.seed;
-    trace.runs.append(run);
+    trace.runs.append(run_in(environment, trace));
+    trace.runs.set<&Run::workload>(kRun, trace.strings.intern(models::to_json(workload).dump()));
+    describe_workload(workload, trace);
 }
 
 void describe_program(const ProgramDescription& program, const RunEnvironment& environment,
                       Trace& trace) {
     if (trace.runs.empty()) trace.runs.append(run_in(environment, trace));
-    const Id<Run> run(0);
     StringTable& strings = trace.strings;
-    const nlohmann::json what{{"program", program.program}};
-    trace.runs.set<&Run::workload>(run, strings.intern(what.dump()));
-    trace.runs.set<&Run::model>(run, strings.intern(program.model));
-    if (!program.recipe.empty()) {
-        trace.runs.set<&Run::recipe>(run, strings.intern(program.recipe));
+    nlohmann::json what{{"program", program.program}};
+    if (program.micro_batches > 0) what["micro_batches"] = program.micro_batches;
+    if (program.workload) {
+        what["workload"] = models::to_json(*program.workload);
+        what["parallel"] = program.parallel;
+        describe_workload(*program.workload, trace);
+    } else {
+        trace.runs.set<&Run::model>(kRun, strings.intern(program.model));
+        if (!program.recipe.empty()) {
+            trace.runs.set<&Run::recipe>(kRun, strings.intern(program.recipe));
+        }
+        trace.runs.set<&Run::precision>(kRun, strings.intern(program.precision));
+        trace.runs.set<&Run::batch_size>(kRun, program.batch_size);
+        trace.runs.set<&Run::seq_len>(kRun, program.seq_len);
     }
-    trace.runs.set<&Run::precision>(run, strings.intern(program.precision));
-    trace.runs.set<&Run::batch_size>(run, program.batch_size);
-    trace.runs.set<&Run::seq_len>(run, program.seq_len);
-    trace.runs.set<&Run::rank>(run, program.rank);
-    trace.runs.set<&Run::world_size>(run, program.world_size);
+    trace.runs.set<&Run::workload>(kRun, strings.intern(what.dump()));
+    trace.runs.set<&Run::rank>(kRun, program.rank);
+    trace.runs.set<&Run::world_size>(kRun, program.world_size);
+    if (!program.run_id.empty()) add_software({{"run_id", program.run_id}}, trace);
 }
 
 void add_software(const nlohmann::json& entries, Trace& trace) {
     nlohmann::json software = software_of(trace);
     software.update(entries);
-    trace.runs.set<&Run::software>(Id<Run>(0), trace.strings.intern(software.dump()));
+    trace.runs.set<&Run::software>(kRun, trace.strings.intern(software.dump()));
 }
 
 void note_turn(const Turn& turn, Trace& trace) {

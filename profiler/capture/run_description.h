@@ -7,6 +7,7 @@
 #include <nlohmann/json_fwd.hpp>
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 namespace profiler {
@@ -35,8 +36,13 @@ struct ProgramDescription {
     std::string precision;  // "fp32", "amp-bf16"
     int64_t batch_size = 0;
     int64_t seq_len = 0;
+    int64_t micro_batches = 0;  // of a step
     int64_t rank = 0;
     int64_t world_size = 1;
+    std::string run_id;  // the same in all ranks of a run
+    /// The program trains this built-in model. The fields above that name the model are not used.
+    std::optional<models::Workload> workload;
+    std::string parallel;  // and spreads it so: models::to_text(Parallel)
 };
 
 /// Appends the run's row of such a program, or fills it in again when more is known.

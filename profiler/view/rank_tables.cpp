@@ -23,6 +23,11 @@ std::optional<int64_t> of_gpu_if_known(const RankSummary& rank) {
     return rank.gpu_time ? (*rank.gpu_time).*Member : std::nullopt;
 }
 
+template <auto Member>
+std::optional<int64_t> of_waits(const RankSummary& rank) {
+    return rank.waits ? std::optional<int64_t>((*rank.waits).*Member) : std::nullopt;
+}
+
 constexpr RankTimeColumn kTimeColumns[] = {
     {"step", "the last recorded one: on the GPU, or without kernels on the host", "step_time_ns",
      [](const RankSummary& rank) { return rank.step_ns; }},
@@ -36,7 +41,9 @@ constexpr RankTimeColumn kTimeColumns[] = {
     {"waits",
      "how long its collectives wait for the rank that comes last; known for those that two or more "
      "of these ranks measured",
-     "wait_ns", [](const RankSummary& rank) { return rank.wait_ns; }}};
+     "wait_ns", of_waits<&RankWaits::wait_ns>},
+    {"waited for", "how long other ranks wait for this one, where it comes last", "waited_for_ns",
+     of_waits<&RankWaits::waited_for_ns>}};
 
 /// Peaks that differ by less than this share are alike.
 constexpr double kAlike = 0.005;
@@ -62,6 +69,20 @@ int64_t other_bytes_at_peak(const RankSummary& rank) {
            bytes_of(rank, Category::kInput);
 }
 
+/// " Rank 2 is the slowest: ..."; empty: none waits.
+std::string slowest_rank(const RankRun& run) {
+    const auto wait_of = of_waits<&RankWaits::wait_ns>;
+    const auto waited_for_of = of_waits<&RankWaits::waited_for_ns>;
+    const RankSummary& slowest = std::ranges::max(run.ranks, {}, waited_for_of);
+    const RankSummary& patient = std::ranges::max(run.ranks, {}, wait_of);
+    if (waited_for_of(slowest).value_or(0) == 0) return {};
+    return fmt::format(
+        " Rank {} is the slowest: in the last step others wait {} for it. Rank {} waits the most, "
+        "{}.",
+        slowest.rank, format_duration(*waited_for_of(slowest)), patient.rank,
+        format_duration(wait_of(patient).value_or(0)));
+}
+
 std::string text_unless_0(int64_t value, std::string (*format)(int64_t)) {
     return value > 0 ? format(value) : std::string(kNoValue);
 }
@@ -79,19 +100,7 @@ std::string rank_headline(const RankRun& run) {
         are_alike ? fmt::format("All ranks need {}.", format_bytes(peak_of(largest)))
                   : fmt::format("Rank {} needs the most memory, {}: {:.2f} times the median.",
                                 largest.rank, format_bytes(peak_of(largest)), run.imbalance());
-    std::vector<std::pair<int64_t, int64_t>> waits;  // and the rank
-    for (const RankSummary& rank : run.ranks) {
-        if (rank.wait_ns) waits.emplace_back(*rank.wait_ns, rank.rank);
-    }
-    if (waits.size() < 2) return text;
-    const auto [least_wait, most_wait] = std::ranges::minmax(waits);
-    if (most_wait.first == 0) return text;
-    text += fmt::format(
-        " In the last step collectives of rank {} wait {} for the last rank, those of "
-        "rank {} {}.",
-        most_wait.second, format_duration(most_wait.first), least_wait.second,
-        least_wait.first > 0 ? format_duration(least_wait.first) : "not at all");
-    return text;
+    return text + slowest_rank(run);
 }
 
 std::span<const RankTimeColumn> rank_time_columns() { return kTimeColumns; }
@@ -129,9 +138,7 @@ TextTable rank_memory_table(const RankRun& run) {
 
 TextTable rank_time_table(const RankRun& run) {
     TextTable table;
-    const auto says_something = [](const RankSummary& rank) {
-        return rank.gpu_time || rank.wait_ns;
-    };
+    const auto says_something = [](const RankSummary& rank) { return rank.gpu_time || rank.waits; };
     if (std::ranges::none_of(run.ranks, says_something)) return table;
     table.columns.push_back({"rank", Align::kRight, {}});
     for (const RankTimeColumn& column : kTimeColumns) {

@@ -12,8 +12,8 @@
 /// The ranks of a run as tables, a row for each: in the Ranks panel and in `info FOLDER`.
 namespace profiler {
 
-/// What a user would quote: which rank needs the most memory, and whose collectives wait. Empty for
-/// one rank.
+/// What a user would quote: which rank needs the most memory, and for which one the others wait.
+/// Empty for one rank.
 std::string rank_headline(const RankRun& run);
 
 /// Peaks by class, and what the ranks communicate.

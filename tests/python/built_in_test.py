@@ -27,9 +27,9 @@ class Commands(unittest.TestCase):
         self.addCleanup(folder.cleanup)
         self.folder = pathlib.Path(folder.name)
 
-    def start(self, *words) -> subprocess.CompletedProcess:
+    def start(self, *words, cwd=None) -> subprocess.CompletedProcess:
         return subprocess.run(
-            [BIN / "temposcope", *words], capture_output=True, text=True,
+            [BIN / "temposcope", *words], capture_output=True, text=True, cwd=cwd,
             env=os.environ | {"TEMPOSCOPE_PYTHON": sys.executable},
         )  # fmt: skip
 
@@ -145,6 +145,29 @@ class ManyGpus(Commands):
         self.assert_peak(row, self.one_card() + PARAMETERS)
         self.assertEqual(row["collective_bytes"], PARAMETERS)
 
+    def test_traces_say_what_is_trained_and_how(self):
+        """In a folder with a file that Python would take for one of its own."""
+        (self.folder / "random.py").write_text("raise SystemExit('not mine')")
+        files = []
+        for parallel in ("ddp", "fsdp2"):
+            spread = ("--parallel", parallel, "--world-size", "2", "--accumulate", "2", "-o")
+            folder = self.folder / parallel
+            ran = self.start("capture", *DECODER, *spread, folder, cwd=self.folder)
+            self.assertEqual(ran.returncode, 0, ran.stderr)
+            self.assertIn(f"recipe original, {parallel} on 2 GPUs\n", ran.stdout)
+            files.append(folder / "rank-0000.tscope")
+        told = json.loads(self.run_command("info", files[1], "--json"))
+        for key, value in (("model", "gpt2"), ("head", "lm"), ("recipe", "original"),
+                           ("precision", "fp32"), ("batch_size", BATCH), ("parallel", "fsdp2"),
+                           ("gradient_accumulation_steps", 2)):  # fmt: skip
+            self.assertEqual(told[key], value)
+        sequences = told["throughput_sequences_per_s"] * told["step_time_ns"] / 1e9
+        self.assertAlmostEqual(sequences, 2 * 2 * BATCH, places=6)  # of both GPUs
+        compared = json.loads(self.run_command("compare", *files, "--json"))
+        names = [row["recipe"] for row in compared["rows"]]
+        self.assertEqual(names, ["original · ddp", "original · fsdp2"])
+        self.assertIn("original · fsdp2 trains the same step", compared["sentence"])
+
     def test_norms_save_their_output_on_ranks(self):
         """Weights have no values there, which must not be taken for a gamma near 0."""
         recipe = ("--recipe", "tempo")
@@ -195,6 +218,9 @@ class ManyGpus(Commands):
 
     def test_a_pipeline_splits_layers_and_copies_the_decoder(self):
         rows = self.ranks("pp:2", 2, "--recipe", "flash", "--precision", "pure-bf16")
+        trace = self.folder / "ranks" / "rank-0000.tscope"
+        told = json.loads(self.run_command("info", trace, "--json"))
+        self.assertEqual(told["gradient_accumulation_steps"], 2)
         parameters = [row["by_class"]["parameter_bytes"] for row in rows.values()]
         self.assertEqual(sum(parameters), (PARAMETERS + bytes_of([(VOCAB, WIDTH)])) // 2)
         # Two micro-batches in bfloat16: hidden states on, their gradients back.

@@ -7,13 +7,21 @@ import csv
 import json
 import os
 import pathlib
+import re
 import subprocess
 import sys
 import tempfile
 import unittest
 
 BIN = pathlib.Path(sys.argv.pop(1)).resolve() if len(sys.argv) > 1 else None
+COMMANDS = pathlib.Path(__file__).parents[2] / "docs" / "commands.md"
 MODEL = ("--model", "gpt2", "--head", "lm", "--layers", "1", "--seq", "1024")
+
+
+def documented_keys(name: str) -> set[str]:
+    """Users rely on the lists in docs/commands.md, as in tests/app/json_keys_test.cpp."""
+    found = re.search(rf"^\*\*{name}\*\*: `(.*?)`", COMMANDS.read_text(), re.MULTILINE)
+    return set(found[1].split(", "))
 
 
 class Fits(unittest.TestCase):
@@ -36,9 +44,13 @@ class Fits(unittest.TestCase):
         told = json.loads(ran.stdout)
         rows = {row["values"]["parallel"]: row for row in told["rows"]}
         self.assertEqual(list(rows), ["ddp", "fsdp2", "tp:5"])
-        self.assertIn("give a multiple of 5", rows.pop("tp:5")["reason"])
+        self.assertEqual(set(told), documented_keys("plan fits"))
+        self.assertEqual(set(rows["ddp"]), documented_keys("plan fits row"))
+        self.assertIn("give a multiple of 5", rows.pop("tp:5")["impossible"])
+        self.assertIn("2 largest batches, by runs of 2 or 3 steps on virtual cards", ran.stderr)
         for row in rows.values():
-            self.assertFalse(row["reason"], row)
+            self.assertIsNone(row["impossible"], row)
+            self.assertIsNone(row["failure"], row)
             batch_size = row["max_batch_size"]
             self.assertEqual(row["failing_batch_size"], batch_size + 1)
             self.assertGreater(row["failing_requested_bytes"], row["failing_free_bytes"])
@@ -53,7 +65,7 @@ class Fits(unittest.TestCase):
         self.assertEqual([line["parallel"] for line in lines], ["ddp", "fsdp2", "tp:5"])
         self.assertEqual(lines[0]["max_batch_size"], str(rows["ddp"]["max_batch_size"]))
         drawn = chart.read_text(encoding="utf-8")
-        for part in ("What fits where", "8 x t4", "fsdp2", "does not fit"):
+        for part in ("What fits where", "8 x t4", "fsdp2", "impossible"):
             self.assertIn(part, drawn)
 
     def test_what_makes_no_row_is_refused(self):

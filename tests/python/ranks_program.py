@@ -2,12 +2,14 @@
 
     torchrun [...] ranks_program.py MODE [--layers 4] [--width 1024] [--vocab 32000] [--device cuda]
 
-MODE is single, ddp, fsdp2, fsdp2-no-reshard, hsdp, zero or pp; asks waits for another rank, and in
-dies the last rank fails. Its largest memory lies in the loss, where no layer has a gradient yet.
+MODE is single, ddp, fsdp2, fsdp2-no-reshard, hsdp, zero or pp; gloo talks and trains alone, asks
+waits for another rank, in dies the last rank fails, in slow it is late, and in stays all wait after
+two recorded steps. The largest memory lies in the loss, where no layer has a gradient yet.
 """
 
 import argparse
 import os
+import time
 
 import torch
 import torch.distributed as dist
@@ -68,7 +70,7 @@ def parallel(mode: str, model, world_size: int):
     from torch.distributed.device_mesh import init_device_mesh
     from torch.nn.parallel import DistributedDataParallel
 
-    if mode in ("ddp", "zero"):
+    if mode in ("ddp", "zero", "slow", "stays"):
         model = DistributedDataParallel(model)
     elif mode.startswith("fsdp2"):
         shard(model, init_device_mesh("cuda", (world_size,)), not mode.endswith("no-reshard"))
@@ -110,7 +112,12 @@ def train(options, device, world_size: int) -> None:
     with device:
         model = Decoder(options.layers, options.width, options.vocab)
     model, optimizer = parallel(options.mode, model, world_size)
-    for _ in range(options.steps):
+    for step in range(options.steps):
+        if options.mode == "slow" and dist.get_rank() == world_size - 1:
+            time.sleep(0.3)
+        if options.mode == "stays" and step == 3:
+            print("stays", flush=True)
+            time.sleep(60)
         tokens = torch.randint(options.vocab, (options.batch, options.positions), device=device)
         loss_of(model(tokens), tokens).backward()
         optimizer.step()
@@ -132,8 +139,12 @@ def main() -> None:
         device = torch.device("cuda", int(os.environ.get("LOCAL_RANK", "0")))
         torch.cuda.set_device(device)
     if options.mode != "single":
-        dist.init_process_group("nccl" if options.device == "cuda" else "gloo")
+        on_nccl = options.device == "cuda" and options.mode != "gloo"
+        dist.init_process_group("nccl" if on_nccl else "gloo")
         rank, world_size = dist.get_rank(), dist.get_world_size()
+    if options.mode == "gloo":
+        dist.all_reduce(torch.ones(4, device=device))
+        dist.barrier(dist.new_group(backend="gloo"))
     if options.mode == "asks":
         dist.distributed_c10d._get_default_store().get("from rank 0")
     if options.mode == "dies" and rank == world_size - 1:

@@ -7,6 +7,7 @@ import json
 import math
 import os
 import pathlib
+import signal
 import sqlite3
 import subprocess
 import sys
@@ -114,6 +115,13 @@ class VirtualRanks(Ranks):
             self.assertEqual(reduced["all_reduce"]["out_bytes"], PARAMETERS)
             self.assertEqual(reduced["all_reduce"]["num_ranks"], world_size)
             self.assertEqual(row["collective_bytes"], PARAMETERS)
+            buckets = self.query(
+                row,
+                "SELECT sum(size_bytes), min(role) FROM (SELECT DISTINCT t.storage, s.size_bytes, "
+                "s.role FROM v_tensor t JOIN v_storage s ON s.id = t.storage "
+                "WHERE t.name LIKE 'DDP bucket %')",
+            )
+            self.assertEqual(buckets, [(PARAMETERS, "gradient")])
 
     def test_fsdp2_holds_shards(self):
         """In the loss, outside of the model, all parameters are sharded again."""
@@ -194,6 +202,11 @@ class VirtualRanks(Ranks):
         self.assertEqual(first["nccl_bytes"], 205 << 20)  # assets/setups.json
         self.assertEqual(first["device"], "cuda:3")
 
+    def test_gloo_runs_without_the_others(self):
+        small = ("--width", "64", "--vocab", "512", "--positions", "16")
+        rows = self.virtual("gloo", 4, *small, ranks="2")
+        self.assertEqual(rows[2]["state"], "complete")
+
     def test_what_only_another_rank_knows_is_said(self):
         folder = self.folder / "asks"
         options = ("--gpu", "a100-80gb", "--world-size", "4", "--ranks", "2")
@@ -237,6 +250,7 @@ class RealRanks(Ranks):
         self.assertEqual(sorted(rows), [0, 1])
         self.assertEqual(self.run_document["world_size"], 2)
         self.assertEqual([row["state"] for row in rows.values()], ["complete"] * 2)
+        self.assertEqual(self.query(rows[0], "SELECT model FROM v_run"), [("Decoder",)])
         reduced = [self.collectives_of(row)["all_reduce"] for row in rows.values()]
         parameters = LAYERS * (12 * 64 * 64 + 2 * 64) + 2 * 512 * 64  # the vocabulary's twice
         self.assertEqual([total["in_bytes"] for total in reduced], [4 * parameters] * 2)  # float32
@@ -247,6 +261,64 @@ class RealRanks(Ranks):
         for row in rows.values():
             self.assertLess(row["wait_ns"], row["step_time_ns"])
             self.assertIsNone(row["compute_ns"])
+
+    def test_the_slowest_rank_is_named(self):
+        folder = self.folder / "slow"
+        launcher = (*TORCHRUN, "--standalone", "--nproc-per-node", "2")
+        ran = self.start(folder, *launcher, PROGRAM, "slow", "--device", "cpu", *self.SMALL)
+        self.assertEqual(ran.returncode, 0, ran.stderr)
+        rows = self.ranks_in(folder)
+        self.assertGreater(rows[1]["waited_for_ns"], 100_000_000)
+        self.assertGreater(rows[1]["waited_for_ns"], rows[0]["waited_for_ns"])
+        told = subprocess.run(
+            [BIN / "temposcope", "info", folder], capture_output=True, text=True
+        ).stdout
+        self.assertIn("Rank 1 is the slowest: ", told)
+
+    def test_a_damaged_rank_is_named_and_the_others_shown(self):
+        folder = self.folder / "damaged"
+        launcher = (*TORCHRUN, "--standalone", "--nproc-per-node", "2")
+        ran = self.start(folder, *launcher, PROGRAM, "ddp", "--device", "cpu", *self.SMALL)
+        self.assertEqual(ran.returncode, 0, ran.stderr)
+        damaged = folder / "rank-0000.tscope"
+        damaged.write_bytes(damaged.read_bytes()[:5000])
+        told = subprocess.run(
+            [BIN / "temposcope", "info", folder, "--json"], capture_output=True, text=True
+        )
+        self.assertEqual(told.returncode, 0, told.stderr)
+        self.assertEqual([row["rank"] for row in json.loads(told.stdout)["rows"]], [1])
+        self.assertIn(f"Left out: {damaged}", told.stderr)
+
+    def test_another_run_needs_another_folder(self):
+        small = ("single", "--device", "cpu", *self.SMALL)
+        for rank in ("0", "1"):
+            environment = {"RANK": rank, "WORLD_SIZE": "2"}
+            into = self.folder / f"run-{rank}"
+            ran = self.start(into, sys.executable, PROGRAM, *small, **environment)
+            self.assertEqual(ran.returncode, 0, ran.stderr)
+        again = self.start(into, sys.executable, PROGRAM, *small, **environment)
+        self.assertEqual(again.returncode, 2)
+        self.assertIn("has traces already: give another folder, or --overwrite", again.stderr)
+        (self.folder / "run-0" / "rank-0000.tscope").rename(into / "rank-0000.tscope")
+        told = subprocess.run(
+            [BIN / "temposcope", "info", into], capture_output=True, text=True
+        )
+        self.assertEqual(told.returncode, 1)
+        self.assertRegex(told.stderr, "rank-0001.*is of a run that began .* after that of .*0000")
+
+    def test_ctrl_c_keeps_the_ranks(self):
+        folder = self.folder / "interrupted"
+        process = subprocess.Popen(
+            [BIN / "temposcope", "run", "--gpu", "a100-80gb", "--world-size", "2", "--ranks", "0",
+             "-o", folder, "--", *TORCHRUN, PROGRAM, "stays", *self.SMALL],
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True,
+        )  # fmt: skip
+        self.assertEqual(process.stdout.readline(), "stays\n")
+        os.killpg(process.pid, signal.SIGINT)  # as a terminal does
+        _, errors = process.communicate(timeout=120)
+        self.assertEqual(process.returncode, 128 + signal.SIGINT)
+        self.assertIn(f"Recorded 1 rank in {folder}, of 2; 1 of them is incomplete.", errors)
+        self.assertNotIn("_virtual_launch.py", errors)
 
     def test_torchrun_on_virtual_cards(self):
         folder = self.folder / "cards"

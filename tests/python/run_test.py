@@ -179,6 +179,39 @@ class Programs(Run):
         self.assertIn(("Discriminator.0.weight.grad",), names)
         self.assertIn(("0.weight.grad",), names)
 
+    def micro_batches_of(self, script: str) -> tuple:
+        """Those of a step, and sequences a second times the time of a step."""
+        self.file.unlink(missing_ok=True)
+        ran = self.run_program(PYTHON, script)
+        self.assertEqual(ran.returncode, 0, ran.stderr)
+        told = json.loads(
+            subprocess.run(
+                [BIN / "temposcope", "info", self.file, "--json"], capture_output=True, text=True
+            ).stdout
+        )
+        throughput = told["throughput_sequences_per_s"]
+        sequences = throughput and round(throughput * told["step_time_ns"] / 1e9)
+        return told["gradient_accumulation_steps"], sequences
+
+    def test_micro_batches_count_where_they_are_known(self):
+        accumulating = """
+            import torch
+
+            model = torch.nn.Linear(8, 8)
+            optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+            for step in range(4):
+                for batch in {batches}:
+                    model(torch.randn(batch, 8)).mean().backward()
+                with torch.no_grad():
+                    model(torch.randn(16, 8))
+                optimizer.step()
+                optimizer.zero_grad()
+            """
+        three = self.write("three.py", accumulating.format(batches=[4, 4, 4]))
+        self.assertEqual(self.micro_batches_of(three), (3, 12))
+        unlike = self.write("unlike.py", accumulating.format(batches=[4, 2]))
+        self.assertEqual(self.micro_batches_of(unlike), (None, None))
+
     def test_an_optimizer_that_runs_no_more_does_not_hold_up_the_steps(self):
         script = self.write(
             "warm.py",
@@ -432,8 +465,8 @@ class LargestBatch(Run):
             optimizer.zero_grad()
         """
 
-    def search(self, *arguments, options=()):
-        command = [BIN / "temposcope", "run", "--max", "N", "--gpu", "a100-40gb", *options]
+    def search(self, *arguments, name="N", options=()):
+        command = [BIN / "temposcope", "run", "--gpu", "a100-40gb", "--max", name, *options]
         return subprocess.run(
             [*command, "--", *arguments], capture_output=True, text=True, cwd=self.folder
         )
@@ -481,12 +514,15 @@ class LargestBatch(Run):
         self.assertIn("With {N} = 2 the program ended with exit code 1: ValueError: no", ran.stderr)
 
     def test_a_placeholder_that_is_not_used(self):
-        ran = self.search(PYTHON, "train.py", "{M}")
-        self.assertEqual((ran.returncode, ran.stdout), (1, ""))
-        self.assert_one_sentence(ran, "No argument of the program holds {N}")
-        ran = self.search(PYTHON, "train.py", "{N}", options=["--values", "LAYERS=2"])
-        self.assertEqual((ran.returncode, ran.stdout), (2, ""))
-        self.assert_one_sentence(ran, "No argument of the program holds {LAYERS}")
+        for word, search, option in (
+            ("{M}", {}, "--max N: no argument of the program holds {N};"),
+            ("8", {"name": "{N}"}, "--max N: no argument of the program holds {N};"),
+            ("{N}", {"options": ["--values", "L=2"]},
+             "--values L=...: no argument of the program holds {L};"),
+        ):  # fmt: skip
+            ran = self.search(PYTHON, "train.py", word, **search)
+            self.assertEqual((ran.returncode, ran.stdout), (2, ""))
+            self.assert_one_sentence(ran, option)
 
 
 class ProgramsThatEndEarly(Run):
@@ -500,6 +536,7 @@ class ProgramsThatEndEarly(Run):
         self.assertEqual(ran.returncode, 1)
         self.assertIn("ValueError: no", ran.stderr)
         self.assert_one_sentence(ran, "Recorded 2 of 3 steps")
+        self.assertIn('"micro_batches":1', self.query("SELECT workload FROM v_run")[0][0])
         self.assert_one_sentence(ran, "ended with ValueError")
         self.assert_recorded(2, "incomplete")
 
@@ -526,6 +563,12 @@ class ProgramsThatEndEarly(Run):
         ran = self.run_program(PYTHON, "-c", "import torch; print(torch.ones(2).sum().item())")
         self.assertEqual((ran.returncode, ran.stdout), (0, "2.0\n"))
         self.assert_one_sentence(ran, "before a model ran a training step")
+
+    def test_a_program_that_is_not_there(self):
+        ran = self.run_program(PYTHON, "nosuch.py")
+        self.assertEqual(ran.returncode, 2)
+        self.assertNotIn("Traceback", ran.stderr)
+        self.assert_one_sentence(ran, "ended with exit code 2 before torch was imported")
 
     def interrupted(self, number: int):
         script = self.train_script("import time; time.sleep(60)")

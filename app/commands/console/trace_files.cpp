@@ -2,6 +2,7 @@
 
 #include "app/commands/console/json_values.h"
 #include "app/commands/console/progress.h"
+#include "app/commands/console/terminal.h"
 #include "models/config/recipe.h"
 #include "profiler/analysis/run_text.h"
 #include "profiler/formats/chosen_device.h"
@@ -90,6 +91,24 @@ Result<std::vector<NamedTrace>> open_traces(const std::vector<std::string>& path
     return traces;
 }
 
+Result<std::vector<NamedTrace>> open_ranks(const std::string& folder, const std::string& device) {
+    const auto files = expand_paths({folder});
+    if (!files) return tl::unexpected(files.error());
+    std::vector<NamedTrace> traces;
+    std::vector<models::Error> errors;
+    for (const std::string& file : *files) {
+        auto trace = open_trace(file, device);
+        if (trace) {
+            traces.push_back(std::move(*trace));
+        } else {
+            errors.push_back(trace.error());
+        }
+    }
+    if (traces.empty()) return tl::unexpected(errors.front());
+    for (const models::Error& error : errors) print_error("Left out: " + error.message);
+    return traces;
+}
+
 bool would_replace_a_trace(const std::string& output, const std::vector<std::string>& files) {
     std::error_code ignored;
     const fs::path target = fs::weakly_canonical(output, ignored);  // of a link
@@ -110,7 +129,7 @@ nlohmann::json describe_trace(const NamedTrace& named) {
             {"precision", trace.text(run.precision)},
             {"batch_size", known_size(run.batch_size)},
             {"seq_len", known_size(run.seq_len)},
-            {"gradient_accumulation_steps", profiler::micro_batches_of(trace)},
+            {"gradient_accumulation_steps", or_null(profiler::micro_batches_of(trace))},
             {"num_layers", known_size(run.num_layers)},
             {"source", name_of(run.source)},
             {"device", trace.text(run.device_name)},

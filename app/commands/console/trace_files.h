@@ -22,6 +22,11 @@ models::Result<profiler::NamedTrace> open_trace(const std::string& path,
 models::Result<std::vector<profiler::NamedTrace>> open_traces(const std::vector<std::string>& paths,
                                                               const std::string& device = {});
 
+/// The traces in a folder of a run's ranks. Names those that cannot be read on standard error, and
+/// leaves them out. Errors: none can be read.
+models::Result<std::vector<profiler::NamedTrace>> open_ranks(const std::string& folder,
+                                                             const std::string& device = {});
+
 /// Whether `output` is one of the files, or any other trace or part of one. What is drawn from a
 /// trace never replaces a trace.
 bool would_replace_a_trace(const std::string& output, const std::vector<std::string>& files);

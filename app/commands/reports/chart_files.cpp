@@ -46,8 +46,8 @@ std::vector<std::string> formats_or_svg(const std::vector<std::string>& formats)
 }
 
 std::string label_of(const NamedTrace& named) {
-    const std::string_view recipe = named.trace->text(named.trace->run().recipe);
-    return recipe.empty() ? std::filesystem::path(named.file).stem().string() : std::string(recipe);
+    std::string recipe = profiler::describe_recipe(*named.trace);
+    return recipe.empty() ? std::filesystem::path(named.file).stem().string() : recipe;
 }
 
 models::Result<std::vector<std::string>> write_comparison_charts(

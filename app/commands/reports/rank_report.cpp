@@ -14,6 +14,7 @@ using profiler::RankRun;
 using profiler::RankSummary;
 
 void print_ranks(Output& output, const RankRun& run) {
+    output.line(run.step);
     output.table(profiler::rank_memory_table(run));
     output.line();
     if (static_cast<int64_t>(run.ranks.size()) < run.world_size) {

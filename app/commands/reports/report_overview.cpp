@@ -3,6 +3,7 @@
 #include "app/commands/reports/reports.h"
 #include "profiler/analysis/allocator_counts.h"
 #include "profiler/analysis/diagnostics.h"
+#include "profiler/analysis/recorded_program.h"
 #include "profiler/analysis/run_text.h"
 #include "profiler/trace/units.h"
 
@@ -148,6 +149,13 @@ void print_annotations(Output& output, const Trace& trace) {
                             format_count(std::ssize(totals) - std::ssize(table.rows))));
 }
 
+/// "fsdp2"; null: no built-in model over many GPUs.
+nlohmann::json parallel_json(const Trace& trace) {
+    const auto program = program_of(trace);
+    const std::string strategy = program ? strategy_of(*program) : std::string();
+    return strategy.empty() ? nlohmann::json() : nlohmann::json(strategy);
+}
+
 void print_sweep(Output& output, const ComparisonColumn& column) {
     if (column.curve.empty()) return;
     output.heading("Batch sizes of the sweep");
@@ -223,6 +231,7 @@ nlohmann::json overview_json(const NamedTrace& named) {
     json["seed"] = trace.run().seed;
     json["rank"] = trace.run().rank;
     json["world_size"] = trace.run().world_size;
+    json["parallel"] = parallel_json(trace);
     json["memory_limit_bytes"] = trace.run().memory_limit_bytes;
     json["peak_allocated_bytes"] = column.peak_allocated_bytes;
     json["peak_reserved_bytes"] = column.peak_reserved_bytes;

@@ -60,11 +60,11 @@ struct LargestBatch {
 /// Called after each run, by one thread at a time.
 using BatchTried = std::function<void(const ProgramCase&, const BatchTry&)>;
 
-/// In the words of each case, `{placeholder}` is the batch size. A batch fits if two steps come to
-/// their end, so that the second one finds the optimizer's state, and no request fails: a program
-/// may catch that and go on. Of a run of ranks the one with the largest peak counts. As many
-/// programs run at a time as this machine has cores and memory for. A case that cannot be searched
-/// has an error of its own, because the program ended for another reason than memory.
+/// The words of each case have `{placeholder}` where the batch size goes. A batch fits if two steps
+/// come to their end, so that the second one finds the optimizer's state, and no request fails: a
+/// program may catch that and go on. Of a run of ranks the one with the largest peak counts. As
+/// many programs run at a time as this machine has cores and memory for. A case that cannot be
+/// searched has an error of its own, because the program ended for another reason than memory.
 /// Errors: an unknown GPU, or one that does not run CUDA.
 models::Result<std::vector<LargestBatch>> find_largest_batches(
     const std::string& placeholder, const std::vector<ProgramCase>& cases, const BatchTried& tried);

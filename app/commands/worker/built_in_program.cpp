@@ -15,6 +15,8 @@ models::Result<ProgramRun> built_in_program(const models::Workload& workload,
     const char* const python = std::getenv("TEMPOSCOPE_PYTHON");
     ProgramRun run{
         .words = {python == nullptr ? "python3" : python},
+        // Python would find modules in the current folder first: a user's random.py.
+        .variables = {"PYTHONSAFEPATH=1"},
         .steps = 3,  // the second one finds the optimizer's state, the third DDP's buckets
         .skip = 0,
         .stops = true};

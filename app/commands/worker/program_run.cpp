@@ -24,6 +24,7 @@
 #include <fstream>
 #include <map>
 #include <mutex>
+#include <random>
 #include <system_error>
 
 namespace app {
@@ -50,6 +51,12 @@ std::map<int64_t, nlohmann::json> last_status(const fs::path& file) {
     return last;
 }
 
+/// Ranks know by it which others are of the same run.
+std::string make_run_id() {
+    std::random_device random;
+    return fmt::format("{:08x}{:08x}", random(), random());
+}
+
 Result<std::vector<std::string>> variables_of(const ProgramRun& run, const fs::path& status) {
     const auto package = find_python_package();
     if (!package) return tl::unexpected(package.error());
@@ -63,6 +70,7 @@ Result<std::vector<std::string>> variables_of(const ProgramRun& run, const fs::p
         {"world_size", run.world_size == 0 ? nlohmann::json() : nlohmann::json(run.world_size)},
         {"ranks", run.ranks.empty() ? nlohmann::json("representative") : nlohmann::json(run.ranks)},
         {"status", status.string()},
+        {"run_id", make_run_id()},
         {"steps", run.steps},
         {"skip", run.skip},
         {"stop", run.stops},
@@ -75,6 +83,7 @@ Result<std::vector<std::string>> variables_of(const ProgramRun& run, const fs::p
     variables->push_back("PYTHONPATH=" +
                          profiler::before_own("PYTHONPATH", (*package / "start").string()));
     variables->push_back("TEMPOSCOPE_RUN=" + options.dump());
+    variables->insert(variables->end(), run.variables.begin(), run.variables.end());
     return variables;
 }
 
@@ -228,8 +237,14 @@ void describe_partial(const ProgramRun& run, ProgramResult& result) {
         result.file);
 }
 
-std::string about_no_step(const ProgramRun& run, const nlohmann::json& status) {
+std::string about_no_step(const ProgramRun& run, const nlohmann::json& status, int exit_code) {
     if (!status.is_object()) {
+        if (exit_code != 0) {
+            return fmt::format(
+                "Nothing was recorded: the program ended with exit code {} before torch was "
+                "imported.",
+                exit_code);
+        }
         return "Nothing was recorded, because no Python process of the program imported torch "
                "(python -I, -E and -S keep the recorder out).";
     }
@@ -247,6 +262,12 @@ std::string about_no_step(const ProgramRun& run, const nlohmann::json& status) {
             "record from the start with --skip 0.",
             with, plural(status.value("seen_steps", int64_t{0}), "step"),
             run.skip == 1 ? "1 is" : fmt::format("{} are", run.skip));
+    }
+    if (exit_code != 0) {
+        return fmt::format(
+            "Nothing was recorded: the program ended with exit code {} before a model ran a "
+            "training step.",
+            exit_code);
     }
     return "Nothing was recorded: the program ended before a model ran a training step. A program "
            "without an optimizer of torch marks its steps with temposcope.step().";
@@ -286,8 +307,23 @@ ProgramResult describe_end(const ProgramRun& run, const nlohmann::json& status,
         return result;
     }
     describe_partial(run, result);
-    if (result.sentence.empty()) result.sentence = about_no_step(run, status);
+    if (result.sentence.empty()) result.sentence = about_no_step(run, status, end.exit_code);
     return result;
+}
+
+/// "Recorded 2 ranks in FOLDER, of 64; 1 of them is incomplete."
+std::string about_ranks(const ProgramRun& run, const std::vector<RankResult>& ranks) {
+    const auto with_file =
+        std::ranges::count_if(ranks, [](const RankResult& rank) { return !rank.file.empty(); });
+    const auto complete = std::ranges::count_if(ranks, &RankResult::is_complete);
+    std::string text = fmt::format("Recorded {} in {}", plural(with_file, "rank"), run.folder);
+    if (run.world_size > 0) text += fmt::format(", of {}", run.world_size);
+    const auto incomplete = with_file - complete;
+    if (incomplete > 0) {
+        text +=
+            fmt::format("; {} of them {} incomplete", incomplete, incomplete == 1 ? "is" : "are");
+    }
+    return text + ".";
 }
 
 /// Each rank as if it had run alone into its file, and one sentence on all.
@@ -311,13 +347,11 @@ ProgramResult describe_ranks(const ProgramRun& run, const std::map<int64_t, nloh
     }
     if (result.ranks.empty()) {
         const auto found = status.find(kNoRank);
-        result.sentence = about_no_step(run, found != status.end() ? found->second : nullptr);
+        result.sentence =
+            about_no_step(run, found != status.end() ? found->second : nullptr, end.exit_code);
         return result;
     }
-    const auto complete = std::count_if(result.ranks.begin(), result.ranks.end(),
-                                        [](const RankResult& rank) { return rank.is_complete; });
-    result.sentence = fmt::format("Recorded {} in {}{}.", plural(complete, "rank"), run.folder,
-                                  run.world_size > 0 ? fmt::format(", of {}", run.world_size) : "");
+    result.sentence = about_ranks(run, result.ranks);
     return result;
 }
 

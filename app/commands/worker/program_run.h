@@ -16,9 +16,10 @@
 namespace app {
 
 struct ProgramRun {
-    std::vector<std::string> words;  // "python", "train.py", "--epochs", "1"
-    std::string file;                // trace to write; absolute
-    std::string folder;              // for a trace of each rank, in place of `file`; absolute
+    std::vector<std::string> words;      // "python", "train.py", "--epochs", "1"
+    std::vector<std::string> variables;  // for its environment: "NAME=value"
+    std::string file;                    // trace to write; absolute
+    std::string folder;                  // for a trace of each rank, in place of `file`; absolute
     std::optional<profiler::VirtualCard> card;  // none: the devices of this machine
     std::string recipe;                         // to put into the program's models; empty: none
     std::vector<std::string> layers;            // classes that are layers for the recipe

@@ -18,6 +18,15 @@ def _unwrapped(name: str) -> str:
         name = shorter
 
 
+def inner_model(model: torch.nn.Module) -> torch.nn.Module:
+    """The model in DistributedDataParallel and the like, which have it as their only child."""
+    while True:
+        children = list(model.named_children())
+        if len(children) != 1 or f"{children[0][0]}." not in _WRAPPERS:
+            return model
+        model = children[0][1]
+
+
 class Names:
     """The modules of the main model have the names that it gives them ("encoder.layer.0"). Those of
     a further model have its class in front ("Discriminator.main.0")."""

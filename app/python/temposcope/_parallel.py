@@ -134,49 +134,62 @@ def _micro_batches(workload, model: nn.Module, device: torch.device):
 def _pipeline(workload, degree: int, device: torch.device):
     """This rank's stage of one pipeline of `degree` ranks, and what runs the schedule. A step has
     as many micro-batches as stages, or more if the workload accumulates more."""
-    from torch.distributed.pipelining import PipelineStage, Schedule1F1B
-
     mesh = init_device_mesh(
         device.type,
         (dist.get_world_size() // degree, degree),
         mesh_dim_names=("replicate", "stage"),
     )
-    stage = mesh.get_local_rank("stage")
-    is_first, is_last = stage == 0, stage == degree - 1
+    index = mesh.get_local_rank("stage")
     count = workload.model.num_layers // degree
-    model = Model(workload, stage * count, (stage + 1) * count)
+    model = Model(workload, index * count, (index + 1) * count)
     model.materialize(device)
     num_micro_batches = max(degree, workload.gradient_accumulation_steps)
     batch = make_batch(workload, num_micro_batches * workload.batch_size, device)
+    trained: nn.Module = model
+    if mesh["replicate"].size() > 1:
+        replicas = mesh["replicate"].get_group()
+        trained = DistributedDataParallel(model, process_group=replicas)
+    stage = _stage(workload, trained, batch, mesh["stage"], device)
+    return model, _schedule(workload, stage, batch, num_micro_batches)
+
+
+def _stage(workload, model: nn.Module, batch, stages, device: torch.device):
+    """With the shapes that a micro-batch has on its way."""
+    from torch.distributed.pipelining import PipelineStage
+
+    index, count = stages.get_local_rank(), stages.size()
+    first_input = batch.input[: workload.batch_size].to("meta")
     hidden = _hidden_states(workload)
-    ids = batch.input[: workload.batch_size].to("meta")
-    output = hidden if not is_last else _output(workload, hidden)
-    replicas = mesh["replicate"]
-    trained = model
-    if replicas.size() > 1:
-        trained = DistributedDataParallel(model, process_group=replicas.get_group())
+    return PipelineStage(
+        model,
+        index,
+        count,
+        device,
+        input_args=(first_input if index == 0 else hidden,),
+        output_args=(_output(workload, hidden) if index == count - 1 else hidden,),
+        group=stages.get_group(),
+    )
+
+
+def _schedule(workload, stage, batch, num_micro_batches: int):
+    """What runs forward and backward of all micro-batches through this stage."""
+    from torch.distributed.pipelining import Schedule1F1B
+
+    loss_of = Loss(workload)
     schedule = Schedule1F1B(
-        PipelineStage(
-            trained,
-            stage,
-            degree,
-            device,
-            input_args=(ids if is_first else hidden,),
-            output_args=(output,),
-            group=mesh["stage"].get_group(),
-        ),
+        stage,
         n_microbatches=num_micro_batches,
         loss_fn=lambda output, target: _scaled(workload, loss_of(output, target)),
     )
-    loss_of = Loss(workload)
-    target = {"target": batch.target} if is_last else {}
+    inputs = [batch.input] if stage.is_first else []
+    target = {"target": batch.target} if stage.is_last else {}
 
     def run() -> None:
-        with _autocast(workload, device):
-            schedule.step(*([batch.input] if is_first else []), **target, **batch.others)
+        with _autocast(workload, stage.device):
+            schedule.step(*inputs, **target, **batch.others)
         batch.input.grad = None
 
-    return model, run
+    return run
 
 
 def _hidden_states(workload) -> torch.Tensor:

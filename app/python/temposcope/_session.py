@@ -11,7 +11,8 @@ from collections.abc import Callable
 import torch
 
 from . import _describe, _ranks, _recorder
-from ._names import Names
+from ._micro_batches import MicroBatches
+from ._names import Names, inner_model
 from ._observe import Observer
 from ._recorder import Phase, RecordingError
 from ._swapped_class import name_of_class
@@ -53,9 +54,10 @@ def _see_inputs(module, args, kwargs):
 
 class Session:
     """Follows a program, skips `skip` steps, and records `steps` (None: until `end`) into `file`.
-    `recipe` is what was applied to its models; empty: nothing. `gpu` is the virtual GPU that the
-    program shall use; empty: it may use any device. With `finds_optimizers` all that live when the
-    first of them runs belong to the program: a step lasts until the others have run, too.
+    `recipe` is what was applied to its models; empty: nothing. `run_id` is the same in all ranks of
+    a run; empty: not known. `gpu` is the virtual GPU that the program shall use; empty: it may use
+    any device. With `finds_optimizers` all that live when the first of them runs belong to the
+    program: a step lasts until the others have run, too.
 
     A step ends when each optimizer that the program uses has run once. Without an optimizer it ends
     before the first forward after a backward. Without either it is one forward. Once the program
@@ -69,6 +71,7 @@ class Session:
         skip: int = 0,
         steps: int | None = None,
         recipe: str = "",
+        run_id: str = "",
         stacks: str = "",  # or "python", or "all": those of C++, too
         gpu: str = "",
         finds_optimizers: bool = False,
@@ -87,6 +90,7 @@ class Session:
         self._skip = skip
         self._steps = steps
         self._recipe = recipe
+        self._run_id = run_id
         self._stacks = stacks
         self._gpu = gpu
         self._finds_optimizers = finds_optimizers
@@ -100,7 +104,9 @@ class Session:
         self._described = _describe.Described()
         self._input_hooks: list = []
         self._optimizers: weakref.WeakSet[torch.optim.Optimizer] = weakref.WeakSet()
+        self._built_in: dict = {}
         self._description: dict = {}
+        self._micro_batches = MicroBatches()
         self._in_step = False
         self._phase: Phase | None = None
         self._marked_phases: list[Phase | None] = []
@@ -140,6 +146,10 @@ class Session:
         self._optimizers.add(optimizer)
         self._some_optimizer_lives = True
 
+    def tell_built_in(self, workload: dict, parallel: str) -> None:
+        """The program trains a built-in model, spread over GPUs by this strategy."""
+        self._built_in = {"workload": workload, "parallel": parallel}
+
     def start(self, device: torch.device) -> None:
         """Begins to record on this device. Raises RecordingError."""
         if device.type not in ("cpu", "cuda"):
@@ -154,6 +164,8 @@ class Session:
         self._description = {
             "program": pathlib.Path(sys.argv[0] or "python").name,
             "recipe": self._recipe,
+            "run_id": self._run_id,
+            **self._built_in,
             **_ranks.current()._asdict(),
         }
         self._device_type = device.type
@@ -180,7 +192,7 @@ class Session:
         """Stops following, and closes the file. `complete`: the program did what it should."""
         if self._in_step and (self._ends_before_forward or not complete):
             is_whole = self._ends_before_forward
-            self._close_step()
+            self._close_step(is_whole)
             self.recorded_steps += int(self.is_recording and is_whole)
         self.stop_watching()
         self.has_ended = True
@@ -267,8 +279,14 @@ class Session:
         if not self.is_recording:
             return
         _describe.describe_inputs(args, kwargs)
-        if not self._description.get("model") and self._names.is_main(module):
+        if not self._names.is_main(module):
+            return
+        if not self._description.get("batch_size"):
             self._describe_program(module, args, kwargs)
+        trains = torch.is_grad_enabled() and not self._observer.in_backward()
+        if trains or self._is_inference_step:
+            batch_size = _describe.batch_of(args, kwargs).get("batch_size", 0)
+            self._micro_batches.forward_begins(batch_size)
 
     def backward_begins(self, root: object) -> None:
         self._has_run_backward = True
@@ -282,6 +300,8 @@ class Session:
         if not accumulates:  # torch.autograd.grad, as in a penalty on gradients
             self._switch_phase(self._phase_before)
             return
+        if self.is_recording:
+            self._micro_batches.backward_ends()
         self._describe_gradients()
         self._switch_phase(Phase.OPTIMIZER)  # clipping is part of the update, too
         self._ends_before_forward = not self._steps_are_marked and not self._has_optimizer()
@@ -382,7 +402,7 @@ class Session:
         else:
             self._start_if_due()  # with what happens between two steps
 
-    def _close_step(self) -> None:
+    def _close_step(self, is_whole: bool = True) -> None:
         self._before_step_ends()
         self._switch_phase(None)
         self._in_step = False
@@ -390,6 +410,8 @@ class Session:
         self._runs_of_last_step, self._optimizer_runs = self._optimizer_runs, {}
         self.seen_steps += 1
         if self.is_recording:
+            self._micro_batches.end_step(is_whole)
+            self._description["micro_batches"] = self._micro_batches.of_each_step
             _recorder.describe_program(self._description)
             _recorder.end_step(self._loss)
             self._on_step_recorded()
@@ -425,7 +447,7 @@ class Session:
 
     def _describe_program(self, model: torch.nn.Module, args: tuple, kwargs: dict) -> None:
         self._description |= {
-            "model": name_of_class(model),
+            "model": name_of_class(inner_model(model)),
             "precision": _describe.precision_of(model),
             **_describe.batch_of(args, kwargs),
         }

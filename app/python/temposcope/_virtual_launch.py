@@ -6,6 +6,7 @@ others in _virtual_world.
 """
 
 import collections
+import contextlib
 import json
 import os
 import signal
@@ -17,6 +18,7 @@ from torch.distributed.rendezvous import _rendezvous_handlers
 from torch.distributed.launcher import api
 
 _CARDS_OF_A_NODE = 8  # where the launcher names no number of processes
+_SECONDS_TO_END = 30  # for ranks after Ctrl-C
 
 
 def replace_launcher(options: dict) -> None:
@@ -58,6 +60,8 @@ class _Launch:
         signal.signal(signal.SIGTERM, lambda number, _frame: sys.exit(128 + number))
         try:
             return self._run_all(command)
+        except KeyboardInterrupt:  # the terminal has sent it to the ranks, too
+            return self._wait_after_interrupt()
         finally:
             for process in self._running.values():
                 process.terminate()
@@ -77,6 +81,13 @@ class _Launch:
                     seen.add(other)
                     waiting.append(other)
         return exit_code
+
+    def _wait_after_interrupt(self) -> int:
+        """Ranks close their traces at their end."""
+        with contextlib.suppress(KeyboardInterrupt, subprocess.TimeoutExpired):
+            for process in self._running.values():
+                process.wait(_SECONDS_TO_END)
+        return 128 + signal.SIGINT
 
     def _first_ranks(self) -> Iterable[int]:
         ranks = self._options["ranks"]

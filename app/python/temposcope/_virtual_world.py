@@ -79,6 +79,16 @@ class _GlooWithoutPeers(metaclass=_IsFake):
         return FakeProcessGroup._create_internal(rank, size)
 
 
+def _not_as_gloo(method):
+    """DDP asks a backend of the type GLOO for members that ProcessGroupGloo alone has."""
+    types = dist.ProcessGroup.BackendType
+
+    def call(group, *arguments):
+        method(group, *(types.CUSTOM if one == types.GLOO else one for one in arguments))
+
+    return call
+
+
 def enter(rank: int, world_size: int) -> None:
     """From here on this process is rank `rank` of `world_size`."""
     store = AbsentRanks(rank)
@@ -89,6 +99,10 @@ def enter(rank: int, world_size: int) -> None:
     for scheme in ("env", "tcp", "file"):
         _rendezvous_handlers[scheme] = answer
     c10d.ProcessGroupGloo = _GlooWithoutPeers
+    # Torch numbers the collectives of gloo's groups, to say in an error where ranks disagree.
+    FakeProcessGroup._set_sequence_number_for_group = lambda _group: None
+    for name in ("_register_backend", "_set_default_backend"):
+        setattr(dist.ProcessGroup, name, _not_as_gloo(getattr(dist.ProcessGroup, name)))
     # A split needs to know what the other ranks choose; torch then makes a new communicator.
     c10d._get_split_source = lambda _group: None
 
@@ -98,4 +112,6 @@ def retire_finished_work() -> None:
     if not dist.is_initialized():
         return
     for group in list(c10d._world.pg_map):
-        group._wait_for_pending_works()
+        backends = map(group._get_backend, group._device_types)
+        if any(isinstance(backend, c10d.ProcessGroupNCCL) for backend in backends):
+            group._wait_for_pending_works()

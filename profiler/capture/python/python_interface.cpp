@@ -54,14 +54,24 @@ at::Tensor tensor_at(void* address) {
 
 profiler::ProgramDescription description_from(const char* text) {
     const auto json = nlohmann::json::parse(text);
-    return {.program = json.value("program", ""),
-            .model = json.value("model", ""),
-            .recipe = json.value("recipe", ""),
-            .precision = json.value("precision", ""),
-            .batch_size = json.value("batch_size", int64_t{0}),
-            .seq_len = json.value("seq_len", int64_t{0}),
-            .rank = json.value("rank", int64_t{0}),
-            .world_size = json.value("world_size", int64_t{1})};
+    profiler::ProgramDescription program{.program = json.value("program", ""),
+                                         .model = json.value("model", ""),
+                                         .recipe = json.value("recipe", ""),
+                                         .precision = json.value("precision", ""),
+                                         .batch_size = json.value("batch_size", int64_t{0}),
+                                         .seq_len = json.value("seq_len", int64_t{0}),
+                                         .micro_batches = json.value("micro_batches", int64_t{0}),
+                                         .rank = json.value("rank", int64_t{0}),
+                                         .world_size = json.value("world_size", int64_t{1}),
+                                         .run_id = json.value("run_id", ""),
+                                         .workload = {},
+                                         .parallel = json.value("parallel", "")};
+    if (const auto found = json.find("workload"); found != json.end()) {
+        auto workload = models::workload_from_json(*found);
+        if (!workload) throw std::invalid_argument(workload.error().message);
+        program.workload = std::move(*workload);
+    }
+    return program;
 }
 
 std::optional<profiler::StackOptions> stacks_in(const char* text) {

@@ -316,7 +316,7 @@ models::Result<StepWork> step_work_of(const Trace& trace, std::vector<Id<Allocat
     StepWork work;
     const auto workload = workload_of(trace);
     work.batch_size = workload ? workload->batch_size : trace.run().batch_size;
-    work.micro_batches = micro_batches_of(trace);
+    work.micro_batches = micro_batches_of(trace).value_or(1);
     work.source = trace.run().source;
     std::vector<Id<Allocation>> own_rows;
     auto read =

@@ -112,7 +112,6 @@ TEST(Compare, CountsTheSequencesOfEveryMicroBatch) {
         make_trace({.step_times_ns = {4'000'000}, .sweep = {{2, {1'000'000}}}, .micro_batches = 3});
     const ComparisonColumn column = compare({{"a.tscope", trace}}).value().columns[0];
     EXPECT_EQ(column.batch_size, 8);
-    EXPECT_EQ(column.micro_batches, 3);
     EXPECT_DOUBLE_EQ(column.sequences_per_s, 3 * 8 / 4e-3);
     EXPECT_DOUBLE_EQ(column.best_sequences_per_s.value(), 3 * 2 / 1e-3);
     EXPECT_THAT(describe_workload(*trace), HasSubstr("3 micro-batches of B=8 S=512"));

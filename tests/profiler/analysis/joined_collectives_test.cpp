@@ -199,8 +199,10 @@ TEST(RankRunTimes, SayWhoWaits) {
     second.add(CollectiveKind::kRecv, 80, 90, 0);
     const auto run = summarize_ranks(std::vector{named(second), named(first)});
     ASSERT_TRUE(run) << run.error().message;
-    EXPECT_EQ(run->ranks[0].wait_ns, 30);
-    EXPECT_EQ(run->ranks[1].wait_ns, 0);
+    EXPECT_EQ(run->ranks[0].waits->wait_ns, 30);
+    EXPECT_EQ(run->ranks[0].waits->waited_for_ns, 0);
+    EXPECT_EQ(run->ranks[1].waits->wait_ns, 0);
+    EXPECT_EQ(run->ranks[1].waits->waited_for_ns, 30);
 }
 
 /// Collectives that run at the same time do not add up, and those of other steps do not count.
@@ -219,7 +221,8 @@ TEST(RankRunTimes, CoverTheLastStep) {
     }
     const auto run = summarize_ranks(std::vector{named(first), named(second)});
     ASSERT_TRUE(run) << run.error().message;
-    EXPECT_EQ(run->ranks[0].wait_ns, 40);  // from 10 to 50, of the second step
+    EXPECT_EQ(run->ranks[0].waits->wait_ns, 40);  // from 10 to 50, of the second step
+    EXPECT_EQ(run->ranks[1].waits->waited_for_ns, 40);
 }
 
 /// Without a kernel the times are those of the call, which returns at once.
@@ -230,12 +233,11 @@ TEST(RankRunTimes, OfCallsAloneAreUnknown) {
         rank->trace().collectives.set<&Collective::kernel>(id, {});
     }
     const auto run = summarize_ranks(std::vector{named(first), named(second)});
-    EXPECT_EQ(run->ranks[0].wait_ns, std::nullopt);
+    EXPECT_FALSE(run->ranks[0].waits);
     RankTrace sends(0), receives(1);
     sends.add(CollectiveKind::kSend, 10, 50, 1);
     receives.add(CollectiveKind::kRecv, 10, 50, 0);
-    EXPECT_EQ(summarize_ranks(std::vector{named(sends), named(receives)})->ranks[0].wait_ns,
-              std::nullopt);
+    EXPECT_FALSE(summarize_ranks(std::vector{named(sends), named(receives)})->ranks[0].waits);
 }
 
 TEST(RankRunTimes, AreUnknownWhereTimesAreModelledOrOneRankIsThere) {
@@ -243,10 +245,10 @@ TEST(RankRunTimes, AreUnknownWhereTimesAreModelledOrOneRankIsThere) {
     for (RankTrace* rank : {&alone, &predicted, &other}) {
         rank->add(CollectiveKind::kAllReduce, 10, 50);
     }
-    EXPECT_EQ(summarize_ranks(std::vector{named(alone)})->ranks[0].wait_ns, std::nullopt);
+    EXPECT_FALSE(summarize_ranks(std::vector{named(alone)})->ranks[0].waits);
     set_of_run<&profiler::Run::time_basis>(predicted.trace(), TimeBasis::kModelled);
     const auto run = summarize_ranks(std::vector{named(predicted), named(other)});
-    EXPECT_EQ(run->ranks[1].wait_ns, std::nullopt);
+    EXPECT_FALSE(run->ranks[1].waits);
 }
 
 /// The step before ends at 5 on the GPU, this one at 90, long after the host marked its end:

@@ -50,4 +50,32 @@ TEST(RankRun, RefusesTracesOfSeveralRuns) {
     EXPECT_FALSE(summarize_ranks({}));
 }
 
+NamedTrace rank_of_run(int64_t number, const std::string& id, int64_t start_s) {
+    NamedTrace named = rank(number, 4, 1000);
+    Trace trace = *named.trace;
+    const Id<Run> run(0);
+    const std::string software = R"({"run_id": ")" + id + R"("})";
+    trace.runs.set<&Run::software>(run, trace.strings.intern(software));
+    trace.runs.set<&Run::start_unix_ns>(run, start_s * 1'000'000'000);
+    const Id<Step> last(trace.steps.size() - 1);
+    trace.steps.set<&Step::end_ns>(last, 2'000'000'000);
+    return {named.file, std::make_shared<const Trace>(std::move(trace))};
+}
+
+TEST(RankRun, RefusesRanksOfAnEarlierRun) {
+    const auto run = summarize_ranks(
+        std::vector{rank_of_run(0, "b", 112), rank_of_run(1, "b", 112), rank_of_run(3, "a", 100)});
+    ASSERT_FALSE(run);
+    EXPECT_EQ(
+        run.error().message,
+        "rank-1 is of a run that began 10.0 s after that of rank-3 had ended: give the traces "
+        "of one run.");
+}
+
+/// Each node of a launch has its own `temposcope run`. Virtual ranks of one run follow each other.
+TEST(RankRun, TakesNodesThatRecordAtTheSameTime) {
+    EXPECT_TRUE(summarize_ranks(std::vector{rank_of_run(0, "a", 100), rank_of_run(1, "b", 101)}));
+    EXPECT_TRUE(summarize_ranks(std::vector{rank_of_run(0, "a", 100), rank_of_run(1, "a", 200)}));
+}
+
 }  // namespace

@@ -89,9 +89,10 @@ TEST_F(RanksViews, ShowTheDifferenceToTheMedianRank) {
     EXPECT_EQ(all.max_difference_bytes, 300);
     EXPECT_EQ(all.max_bytes, 800);
     EXPECT_EQ(all.lanes[2].difference_tone, Tone::kBad);
-    EXPECT_EQ(all.headline,
-              "Rank 2 needs the most memory, 800 B: 1.60 times the median. In the last step "
-              "collectives of rank 0 wait 2.00 µs for the last rank, those of rank 2 not at all.");
+    EXPECT_EQ(
+        all.headline,
+        "Rank 2 needs the most memory, 800 B: 1.60 times the median. Rank 2 is the slowest: in "
+        "the last step others wait 2.00 µs for it. Rank 0 waits the most, 2.00 µs.");
 }
 
 /// Rank 1 is recorded from tick 10 on: before, the median is that of the other two.
@@ -176,12 +177,13 @@ TEST(RankHeadline, NamesTheLargestIfOneNeedsLess) {
 TEST_F(RanksViews, HaveTablesOfPeaksAndTimes) {
     const TextTable times = rank_time_table(*run_);
     ASSERT_EQ(times.rows.size(), 3U);
-    EXPECT_EQ(times.rows[0].back(), "2.00 µs");
+    EXPECT_EQ(times.rows[0].end()[-2], "2.00 µs");  // waits for
+    EXPECT_EQ(times.rows[2].back(), "2.00 µs");     // the last
     const DataTable data = ranks_data(*run_);
     ASSERT_EQ(data.rows.size(), 3U);
     EXPECT_EQ(data.rows[0].size(), data.columns.size());
-    EXPECT_EQ(data.columns.back(), "wait_ns");
-    EXPECT_EQ(std::get<int64_t>(data.rows[0].back()), 2 * kTick);
+    EXPECT_EQ(data.columns.back(), "waited_for_ns");
+    EXPECT_EQ(std::get<int64_t>(data.rows[2].back()), 2 * kTick);
     EXPECT_EQ(std::get<int64_t>(data.rows[2][3]), 800);
 }
 

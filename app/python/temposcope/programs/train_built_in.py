@@ -16,6 +16,7 @@ import torch.distributed as dist
 
 from temposcope._built_in import WEIGHT_TYPES
 from temposcope._parallel import make_step
+from temposcope._session import active
 from temposcope._swapped_modules import SaveChoice
 
 
@@ -26,14 +27,17 @@ def main() -> None:
     arguments.add_argument("--batch", type=int)
     arguments.add_argument("--steps", type=int, default=16)  # more than are recorded
     options = arguments.parse_args()
-    workload = json.loads(options.workload, object_hook=lambda one: types.SimpleNamespace(**one))
-    workload.batch_size = options.batch or workload.batch_size
+    told = json.loads(options.workload)
+    told["batch_size"] = options.batch or told["batch_size"]
+    workload = types.SimpleNamespace(**told | {"model": types.SimpleNamespace(**told["model"])})
     torch.manual_seed(workload.seed)
     torch.set_default_dtype(WEIGHT_TYPES[workload.precision])
     torch.backends.cuda.matmul.allow_tf32 = workload.precision == "tf32"
     device = torch.device("cuda", int(os.environ.get("LOCAL_RANK", "0")))
     torch.cuda.set_device(device)
     strategy, _, degree = options.parallel.partition(":")
+    if session := active():
+        session.tell_built_in(told, options.parallel)
     SaveChoice.assumed = "output"  # weights have no values here; a real model's norms are near 1
     if strategy != "none":
         dist.init_process_group("nccl")

@@ -1,0 +1,37 @@
+"""How many batches of the same size a training step has, whose gradients add up."""
+
+
+class MicroBatches:
+    """Counts those of the recorded steps.
+
+    A micro-batch is a forward of the main model and a backward. A step with more of one than of the
+    other does something else with its batches, as the two models of a GAN do: how many samples it
+    trains is not known.
+    """
+
+    def __init__(self):
+        self._batch_sizes: list[int] = []  # of the forwards in this step
+        self._num_backwards = 0
+        self._of_steps: set[int] = set()  # 0: not known
+        self._all_sizes: set[int] = set()
+
+    @property
+    def of_each_step(self) -> int:
+        """0: not known, or steps differ."""
+        alike = len(self._of_steps) == 1 and len(self._all_sizes) == 1
+        return next(iter(self._of_steps)) if alike else 0
+
+    def forward_begins(self, batch_size: int) -> None:
+        self._batch_sizes.append(batch_size)
+
+    def backward_ends(self) -> None:
+        self._num_backwards += 1
+
+    def end_step(self, is_whole: bool) -> None:
+        """A step that was cut off does not count."""
+        count = len(self._batch_sizes)
+        is_inference = count == 1 and self._num_backwards == 0
+        if is_whole:
+            self._of_steps.add(count if is_inference or count == self._num_backwards else 0)
+            self._all_sizes.update(filter(None, self._batch_sizes))
+        self._batch_sizes, self._num_backwards = [], 0
