@@ -1,5 +1,7 @@
 #include "app/commands/bench_request.h"
 #include "app/commands/options/help.h"
+#include "app/commands/options/list_option.h"
+#include "app/commands/reports/chart_files.h"
 
 #include <fmt/ranges.h>
 
@@ -9,6 +11,31 @@
 #include <vector>
 
 namespace app {
+
+namespace {
+
+/// `bench charts` predicts what was published, so that only the device at hand runs what options
+/// say.
+models::Result<void> check_charts_of_predictions(const Command& command,
+                                                 const BenchOptions& options) {
+    const auto devices = split_list("--device", options.device);
+    const bool measures = !devices || std::any_of(devices->begin(), devices->end(), [](auto& one) {
+        return !one.starts_with("predict:");
+    });
+    if (options.what != "charts" || measures) return {};
+    for (const char* option :
+         {"--model", "--seq", "--batch", "--hidden", "--heads", "--intermediate", "--dropout",
+          "--attention-dropout", "--precision", "--seconds"}) {
+        if (!command.is_given(option)) continue;
+        return models::fail(
+            "'bench charts' predicts what was published: leave {} out, or name a device of this "
+            "machine.",
+            option);
+    }
+    return {};
+}
+
+}  // namespace
 
 models::Result<void> check_bench_options(const Command& command, const BenchOptions& options) {
     struct Use {
@@ -39,7 +66,10 @@ models::Result<void> check_bench_options(const Command& command, const BenchOpti
         return models::fail("{} has no effect on 'bench {}', only on {}: leave it out.", option,
                             options.what, fmt::join(of, ", "));
     }
-    return {};
+    if (!options.formats.empty() && options.charts.empty()) {
+        return models::fail("{}", kFormatWithoutCharts);
+    }
+    return check_charts_of_predictions(command, options);
 }
 
 void add_bench_options(Command& command, BenchOptions& options) {

@@ -1,6 +1,7 @@
 #include "profiler/planner/benchmark_prediction.h"
 
 #include "models/config/precision.h"
+#include "profiler/planner/placement/place_and_schedule.h"
 #include "profiler/planner/plan_row.h"
 #include "profiler/planner/step/capacity_search.h"
 #include "profiler/planner/step/layer_profile.h"
@@ -89,6 +90,12 @@ private:
         }
         const int64_t n = benchmark_.size;
         const int64_t word_bytes = models::weight_bytes(workload_.precision);
+        const int64_t held_bytes = word_bytes * (benchmark_.kind == BenchmarkKind::kMatmul
+                                                     ? 3 * n * n
+                                                     : 2 * n);  // what is read and written
+        if (held_bytes > tensor_capacity_bytes(gpu_, *row_.environment)) {
+            return result({.out_of_memory = true}, kernels);
+        }
         const KernelWork work = benchmark_.kind == BenchmarkKind::kMatmul
                                     ? KernelWork{.kernel = KernelKind::kGemm,
                                                  .type = type,
@@ -110,6 +117,17 @@ private:
         return make_time_model(gpu_, *row_.environment, data_.calibration, workload_);
     }
 
+    /// Empty: the step does not fit.
+    Result<std::optional<StepMemory>> memory_of(const StepWork& step) {
+        const GpuLimits limits = limits_of(row_, request_, step.parameters);
+        const StepMemory peaks = simulate_step(step, limits.options, std::nullopt);
+        const auto ok = fits(peaks, limits.capacity_bytes, [&] {
+            return Result<StepMemory>(simulate_step(step, limits.options, limits.capacity_bytes));
+        });
+        if (!ok) return tl::unexpected(ok.error());
+        return *ok ? std::optional(peaks) : std::nullopt;
+    }
+
     Result<PredictedBenchmark> predict_layer() {
         const auto model = time_model();
         if (!model) return tl::unexpected(model.error());
@@ -117,6 +135,9 @@ private:
         if (!traced) return tl::unexpected(traced.error());
         const auto step = step_work_of(**traced);
         if (!step) return tl::unexpected(step.error());
+        const auto memory = memory_of(*step);
+        if (!memory) return tl::unexpected(memory.error());
+        if (!*memory) return result({.out_of_memory = true}, model->kernels);
         auto profile = profile_layers(**traced);
         if (!profile) return tl::unexpected(profile.error());
         StepWork& layer = profile->work.front();
@@ -135,15 +156,11 @@ private:
         auto step = step_work_of(**traced);
         if (!step) return tl::unexpected(step.error());
         repeat_first_step(*step);
-        const GpuLimits limits = limits_of(row_, request_, step->parameters);
-        const StepMemory peaks = simulate_step(*step, limits.options, std::nullopt);
-        const auto ok = fits(peaks, limits.capacity_bytes, [&] {
-            return Result<StepMemory>(simulate_step(*step, limits.options, limits.capacity_bytes));
-        });
-        if (!ok) return tl::unexpected(ok.error());
-        if (!*ok) return result({.out_of_memory = true}, model->kernels);
+        const auto memory = memory_of(*step);
+        if (!memory) return tl::unexpected(memory.error());
+        if (!*memory) return result({.out_of_memory = true}, model->kernels);
         return result({.time_ns = whole_ns(time_of(*step, *model).total_ns()),
-                       .peak_allocated_bytes = peaks.peak_allocated_bytes},
+                       .peak_allocated_bytes = (*memory)->peak_allocated_bytes},
                       model->kernels);
     }
 

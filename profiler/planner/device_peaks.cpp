@@ -1,6 +1,8 @@
 #include "profiler/planner/device_peaks.h"
 
+#include "profiler/analysis/diagnostics.h"
 #include "profiler/analysis/event_order.h"
+#include "profiler/analysis/run_text.h"
 #include "profiler/planner/data/gpu_name.h"
 
 #include <fmt/format.h>
@@ -30,7 +32,20 @@ std::string no_peaks_sentence(const Trace& trace) {
             name.empty() ? std::string_view("the device") : name);
     }
     return "The times are those of a processor whose peaks are not known, so % of peak and MUE are "
-           "empty: predict the step for a GPU, or calibrate this machine with 'temposcope sweep'.";
+           "empty: predict the step for a GPU, or calibrate this machine with 'temposcope sweep "
+           "--calibrate'.";
+}
+
+/// Why times and sums of a step are not to be taken as they are.
+void add_notes_on_step(const Trace& trace, std::vector<std::string>& notes) {
+    if (!why_out_of_memory(trace).empty()) {
+        notes.emplace_back(
+            "The step ran out of memory: what would have run after that is not counted.");
+    }
+    if (has_note(trace, kMachineBusy)) {
+        notes.emplace_back(
+            "The machine was busy: times are longer than the ops need. Capture the step again.");
+    }
 }
 
 }  // namespace
@@ -46,6 +61,7 @@ PeaksOfTrace peaks_of_trace(const Trace& trace, const std::vector<Gpu>& gpus, co
     const Gpu* const own = gpu_of_trace(trace, gpus);
     const Gpu* const card = chosen != nullptr ? chosen : own;
     PeaksOfTrace result;
+    add_notes_on_step(trace, result.notes);
     if (card == nullptr) {
         result.notes.push_back(no_peaks_sentence(trace));
         return result;

@@ -89,6 +89,15 @@ void check(const Option& option, const std::string& name, const std::string& tex
     }
 }
 
+/// CLI11 takes the word after an option for its value, whatever it is.
+void check_is_value(const CLI::App& parser, const std::string& name, const std::string& word,
+                    bool is_argument) {
+    const bool is_option = word.starts_with('-') && parser.get_option_no_throw(word) != nullptr;
+    if (is_option && !is_argument) {
+        refuse(name, fmt::format("needs a value, and {} is an option", word));
+    }
+}
+
 std::vector<std::string> split_at_commas(const std::vector<std::string>& words) {
     std::vector<std::string> items;
     for (const std::string& word : words) {
@@ -112,7 +121,8 @@ CLI::Option* add_option(CLI::App& parser, const Option& option, T& value) {
     const bool is_argument = !option.names.starts_with('-');
     const std::string name = option.names.substr(option.names.rfind(',') + 1);
     constexpr bool kIsList = std::is_same_v<T, std::vector<std::string>>;
-    const auto take = [&value, option, name, is_argument](const CLI::results_t& words) {
+    const auto take = [&value, &parser, option, name, is_argument](const CLI::results_t& words) {
+        for (const std::string& one : words) check_is_value(parser, name, one, is_argument);
         if constexpr (kIsList) {
             if (is_argument && static_cast<int>(words.size()) > option.max_values) {
                 refuse(name, fmt::format("takes at most {} values", option.max_values));

@@ -107,10 +107,12 @@ std::string what_is_listed(const MovementDocument& document) {
             "their own, and nothing is recomputed.",
             num_layers == 1 ? "the layer" : fmt::format("all {} layers", num_layers));
     }
-    const char* const times = document.report.has_device_times
-                                  ? "Times are those of kernels and copies."
-                                  : "Times are those of calls.";
-    return fmt::format("The ops that ran in one step, {}. {}",
+    const bool is_predicted = document.named.trace->run().source == Source::kPredicted;
+    const char* const times =
+        is_predicted ? "Times are predicted for kernels and copies: they may be 20 % off."
+        : document.report.has_device_times ? "Times are those of kernels and copies."
+                                           : "Times are those of calls.";
+    return fmt::format("The ops of one {}step, {}. {}", is_predicted ? "predicted " : "",
                        document.scope == MovementScope::kLayers
                            ? "forward and backward in the layers"
                            : "with loss, head and optimizer",

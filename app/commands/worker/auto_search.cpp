@@ -183,12 +183,14 @@ public:
                                           : search_smart(search_.space, try_recipe);
         if (!found) return tl::unexpected(found.error());
         const TriedRecipe& chosen = found->tried[found->chosen];
-        AutoSearchRow row{.mode = mode,
-                          .recipe = models::to_text(chosen.recipe),
-                          .search_time_ns = ns_since(start),
-                          .tried_recipes = static_cast<int64_t>(found->tried.size()),
-                          .tried_steps = steps_.num_batches() - batches_before,
-                          .why = found->why};
+        const bool has_any = chosen.trial.max_batch_size > 0;
+        AutoSearchRow row{
+            .mode = mode,
+            .recipe = has_any ? models::to_text(chosen.recipe) : std::string(),
+            .search_time_ns = ns_since(start),
+            .tried_recipes = static_cast<int64_t>(found->tried.size()),
+            .tried_steps = steps_.num_batches() - batches_before,
+            .why = has_any ? found->why : "Of what was tried, not even one sequence fits."};
         fill_result(chosen.trial, row);
         rows_.push_back(std::move(row));
         return {};
@@ -322,6 +324,10 @@ Result<std::unique_ptr<StepSourceOfSearch>> make_steps(const Search& search,
     }
     const auto gpu = find_gpu(data.gpus, search.gpu);
     if (!gpu) return tl::unexpected(gpu.error());
+    if (!(*gpu)->no_kernel_model.empty()) {
+        return models::fail_fields({"device"}, "{} has no modelled times: {}.", (*gpu)->id,
+                                   (*gpu)->no_kernel_model);
+    }
     if (const auto ok = check_gpu_support(search.workload, **gpu); !ok) {
         return tl::unexpected(ok.error());
     }
@@ -350,6 +356,9 @@ tl::expected<AutoSearchReport, Failure> search_recipes(const WorkloadOptions& op
     if (!search) return wrong_usage(search.error());
     const auto data = load_planner_data(settings_folder());
     if (!data) return failed(data.error());
+    if (const auto gpu = find_gpu(data->gpus, search->gpu); !search->gpu.empty() && !gpu) {
+        return wrong_usage(gpu.error());
+    }
     AutoSearchReport report{
         .workload = search->workload,
         .from = models::to_text(search->space.from),

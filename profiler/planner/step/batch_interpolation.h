@@ -70,8 +70,9 @@ private:
 /// cannot be traced, the line of the anchors below is extended.
 class BatchInterpolation {
 public:
-    /// Larger batches are not tried.
-    static constexpr int64_t kLargestBatch = int64_t{1} << 20;
+    /// Larger batches are not tried: kernels of attention launch a block a sequence along a
+    /// dimension of the grid that CUDA ends here.
+    static constexpr int64_t kLargestBatch = 65'535;
 
     /// Traces two anchors: the second and the third, if there are three.
     /// Errors: a workload that is invalid at batch 1; errors of the source.
