@@ -32,8 +32,7 @@ std::string no_peaks_sentence(const Trace& trace) {
             name.empty() ? std::string_view("the device") : name);
     }
     return "The times are those of a processor whose peaks are not known, so % of peak and MUE are "
-           "empty: predict the step for a GPU, or calibrate this machine with 'temposcope sweep "
-           "--calibrate'.";
+           "empty: predict the step for a GPU, or calibrate this machine (docs/planner.md).";
 }
 
 /// Why times and sums of a step are not to be taken as they are.

@@ -99,6 +99,13 @@ TEST_F(AutoSearchCommand, SaysWhereNotEvenOneSequenceFits) {
     EXPECT_EQ(rows[0]["max_batch_size"], 0);
     EXPECT_EQ(rows[0]["throughput_sequences_per_s"], nullptr);
     EXPECT_THAT(rows[0]["why"].get<std::string>(), HasSubstr("Not even one sequence"));
+    EXPECT_EQ(rows[1]["recipe"], nullptr);
+    EXPECT_THAT(rows[1]["why"].get<std::string>(), HasSubstr("not even one sequence"));
+}
+
+TEST_F(AutoSearchCommand, ACardWithoutModelledTimesIsRefused) {
+    expect_one_sentence(search("fast", {"--device", "predict:mi300x"}), 1, "no modelled times");
+    expect_one_sentence(search("fast", {"--device", "predict:foo"}), 2, "foo");
 }
 
 TEST_F(AutoSearchCommand, RefusesWrongUsageInOneSentence) {

@@ -96,6 +96,28 @@ TEST_F(BenchCommand, WhatADeviceCannotRunIsARow) {
                         1, "tf32");
 }
 
+TEST_F(BenchCommand, WhatDoesNotFitAPredictedGpuIsOutOfMemory) {
+    const auto is_out_of_memory = [&](std::vector<std::string> arguments) {
+        for (const char* more : {"--device", "predict:t4", "--precision", "fp32", "--json"}) {
+            arguments.emplace_back(more);
+        }
+        const nlohmann::json rows = bench(arguments).json()["rows"];
+        return rows.at(0)["status"] == "out_of_memory";
+    };
+    EXPECT_TRUE(is_out_of_memory({"vector", "--size", "2147483648"}));  // 2 x 8 GiB of 16
+    EXPECT_FALSE(is_out_of_memory({"vector", "--size", "536870912"}));
+    EXPECT_TRUE(is_out_of_memory({"matmul", "--size", "46000"}));  // 3 x 7.9 GiB
+    EXPECT_FALSE(is_out_of_memory({"matmul", "--size", "8192"}));
+    const std::vector<std::string> layer{"layer", "--model", "bert-large", "--seq", "512"};
+    const auto with_batch = [&](const char* batch) {
+        std::vector<std::string> arguments = layer;
+        arguments.insert(arguments.end(), {"--batch", batch});
+        return arguments;
+    };
+    EXPECT_TRUE(is_out_of_memory(with_batch("500")));
+    EXPECT_FALSE(is_out_of_memory(with_batch("4")));
+}
+
 TEST_F(BenchCommand, ChartsRunWhatWasPublished) {
     const Ran ran = bench({"charts", "--device", "cpu", "--charts", folder_ / "charts", "--json"});
     ASSERT_EQ(ran.exit_code, 0) << ran.err;
@@ -140,6 +162,10 @@ TEST_F(BenchCommand, RefusesWhatCannotBe) {
     expect_usage_error({"vector", "--seconds", "0"}, "--seconds");
     expect_usage_error({"vector", "-o", folder_ / "x.txt"}, ".csv");
     expect_usage_error({"vector", "--setup", "torch-9"}, "torch-9");
+    expect_usage_error({"vector", "--format", "png"}, "--charts");
+    expect_usage_error({"charts", "--device", "predict:t4", "--charts", folder_ / "charts", "--seq",
+                        "64"},
+                       "leave --seq out");
 }
 
 }  // namespace

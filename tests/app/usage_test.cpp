@@ -98,6 +98,7 @@ TEST(Usage, UnknownCommandsAndOptionsAreNamed) {
                  "--seed takes a whole number of 64 bits, not '99999999999999999999'");
     expect_wrong({"--dropout", "much"}, "--dropout takes a number, not 'much'");
     expect_wrong({"--batch"}, "--batch needs a value; see");
+    expect_wrong({"--device", "--json"}, "--device needs a value, and --json is an option; see");
     expect_wrong({"--seed", "1", "--seed", "2"}, "--seed is given more than once; see");
     expect_usage_error(
         {"export", "a", "--to", "bmp", "-o", "x"},

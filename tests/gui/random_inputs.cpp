@@ -82,9 +82,12 @@ private:
     }
 
     ImVec2 point() {
+        // Before the first frame ImGui has a size of -1.
+        const auto below = [this](float size) {
+            return static_cast<float>(pick(std::max(static_cast<int>(size), 0) + 1));
+        };
         const ImVec2 size = ImGui::GetIO().DisplaySize;
-        return {static_cast<float>(pick(static_cast<int>(size.x) + 1)),
-                static_cast<float>(pick(static_cast<int>(size.y) + 1))};
+        return {below(size.x), below(size.y)};
     }
 
     void move() {

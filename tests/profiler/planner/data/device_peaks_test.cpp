@@ -57,6 +57,15 @@ TEST(PeaksOfTrace, AProcessorWithoutPeaksGetsASentence) {
     EXPECT_NE(peaks.notes[0].find("calibrate this machine"), std::string::npos);
 }
 
+TEST(PeaksOfTrace, SaysThatAStepRanOutOfMemoryOrOnABusyMachine) {
+    for (const std::string_view code : {kRanOutOfMemory, kMachineBusy}) {
+        Trace trace = trace_on("NVIDIA A100-SXM4-80GB", 79 * kGiB, Source::kMeasuredCuda);
+        const std::size_t before = peaks_of_trace(trace, gpus()).notes.size();
+        trace.notes.append({.code = trace.strings.intern(code), .severity = Severity::kWarning});
+        EXPECT_EQ(peaks_of_trace(trace, gpus()).notes.size(), before + 1) << code;
+    }
+}
+
 TEST(PeaksOfTrace, TimesOfAProcessorAreNotComparedWithAGpu) {
     const Trace trace = trace_on("AMD EPYC", -1, Source::kMeasuredCpu);
     const PeaksOfTrace peaks = peaks_of_trace(trace, gpus(), *find_gpu(gpus(), "t4"));
