@@ -14,8 +14,7 @@ namespace app {
 
 namespace {
 
-/// `bench charts` predicts what was published, so that only the device at hand runs what options
-/// say.
+/// `bench charts` predicts what was published: options apply to measured devices only.
 models::Result<void> check_charts_of_predictions(const Command& command,
                                                  const BenchOptions& options) {
     const auto devices = split_list("--device", options.device);
@@ -66,7 +65,7 @@ models::Result<void> check_bench_options(const Command& command, const BenchOpti
         return models::fail("{} has no effect on 'bench {}', only on {}: leave it out.", option,
                             options.what, fmt::join(of, ", "));
     }
-    if (!options.formats.empty() && options.charts.empty()) {
+    if (command.is_given("--format") && options.charts.empty()) {
         return models::fail("{}", kFormatWithoutCharts);
     }
     return check_charts_of_predictions(command, options);

@@ -218,11 +218,16 @@ void draw_call(const Selection& selection, const profiler::CallCard& card, Panel
     const ScopedId id("call");
     draw_title(selection, selection.activity->in_b, card.title);
     draw_rows(card.rows);
-    const auto& phase = card.group.key.phase;
+    // Until the view of a new selection is there, the card is that of the call before.
+    const profiler::CallGroup& group = card.group;
+    const bool is_of_selection =
+        group.picked == selection.activity->id && (group.source == 1) == selection.activity->in_b;
+    if (!is_of_selection || group.low_ns <= 0) return;
+    const auto& phase = group.key.phase;
     draw_title(selection, std::nullopt,
                fmt::format("All calls of it{}{}", phase ? " in " : "",
                            phase ? profiler::name_of(*phase) : ""));
-    draw_call_group(selection, card.group, events);
+    draw_call_group(selection, group, events);
     draw_rows(card.group_rows);
 }
 
@@ -232,8 +237,7 @@ void draw_marks(const Selection& selection, const profiler::MarksView& marks) {
     draw_title(selection, std::nullopt, "Marked: " + selection.marks->label);
     profiler::InspectorRows rows;
     for (size_t i = 0; i < marks.traces.size(); ++i) {
-        const auto& [count, time_ns] =
-            std::pair(marks.traces[i].num_calls, marks.traces[i].time_ns);
+        const int64_t count = marks.traces[i].num_calls, time_ns = marks.traces[i].time_ns;
         rows.emplace_back(
             i == 0 ? "A" : "B",
             fmt::format("{} {}, {} together", profiler::format_count(count),

@@ -127,9 +127,13 @@ std::optional<profiler::CallMarks> marks_in(const MovementFrame& frame, const Mo
     return marks;
 }
 
+/// The rectangle takes its marks with it, and no others.
 void forget_box(MovementFrame& frame) {
     frame.state.box.reset();
-    frame.events.marks.emplace(std::nullopt);
+    if (frame.state.marks && frame.state.marks == frame.selection.marks) {
+        frame.events.marks.emplace(std::nullopt);
+    }
+    frame.state.marks.reset();
 }
 
 void apply_plot(MovementFrame& frame, const MovementView& view, const MovementInput& input) {
@@ -140,7 +144,8 @@ void apply_plot(MovementFrame& frame, const MovementView& view, const MovementIn
     }
     if (input.box) {
         frame.state.box = input.box;
-        frame.events.marks.emplace(marks_in(frame, view, *input.box));
+        frame.state.marks = marks_in(frame, view, *input.box);
+        if (frame.state.marks) frame.events.marks.emplace(frame.state.marks);
     }
     if (input.clicked_nothing) {
         forget_box(frame);
@@ -220,6 +225,8 @@ PanelEvents draw_movement_panel(const PanelContext& context, MovementState& stat
     MovementFrame frame{context, context.workspace.selection(), state,
                         context.workspace.movement_query(), events};
     frame.query.is_drawn = true;
+    // The marks of the rectangle may have been removed, or A and B may be others.
+    if (state.marks && state.marks != frame.selection.marks) forget_box(frame);
     const MovementView* const view = slot.view();
     if (!view || view->traces.empty()) {
         draw_unfilled(kMovementTexts, frame.selection, slot.error());

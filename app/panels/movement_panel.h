@@ -9,7 +9,8 @@
 namespace app {
 
 struct MovementState {
-    std::size_t table_of = 0;  // the trace in the table: 0 is A, 1 is B
+    std::size_t table_of = 0;                  // the trace in the table: 0 is A, 1 is B
+    std::optional<profiler::CallMarks> marks;  // those that the rectangle made
     std::optional<MovementBox> box;
     MovementPicture picture;
     bool had_times = true;  // in the last frame

@@ -33,7 +33,7 @@ struct PanelEvents {
     bool clear_tensor = false;
     std::optional<PickedActivity> activity;
     bool clear_activity = false;
-    std::optional<std::optional<profiler::CallMarks>> marks;  // none: nothing is marked
+    std::optional<std::optional<profiler::CallMarks>> marks;  // an inner none: mark nothing
     int history_step = 0;  // -1: the selection before; 1: the one after, if the user went back
     // views
     std::optional<TimeWindow> time_window;

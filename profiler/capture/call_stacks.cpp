@@ -25,23 +25,27 @@ Id<Op> CallStacks::owner_of(const Trace& trace, Id<Op> op, const GatheredOps& ga
     return op;
 }
 
-CallStacks::Allocated CallStacks::take_allocated(const Trace& trace) {
+CallStacks::Taken CallStacks::take(const Trace& trace) {
     GatheredOps gathered;
+    std::unordered_map<int64_t, NativeStack> natives;
     {
         const std::lock_guard lock(mutex_);
         gathered.swap(gathered_);
+        natives.swap(natives_);
     }
-    Allocated allocated;
+    Taken taken;
     std::unordered_map<int64_t, std::size_t> place_of_op;
     for (; num_written_ < trace.allocations.size(); ++num_written_) {
         const Id<Allocation> id(num_written_);
+        const auto native = natives.find(trace.allocations.get<&Allocation::alloc_event>(id));
+        if (native != natives.end()) taken.natives.emplace_back(id, std::move(native->second));
         const Id<Op> op = owner_of(trace, trace.allocations.get<&Allocation::op>(id), gathered);
         if (!op.valid()) continue;
-        const auto [place, is_new] = place_of_op.try_emplace(op.value, allocated.size());
-        if (is_new) allocated.emplace_back(gathered.at(op.value), std::vector<Id<Allocation>>());
-        allocated[place->second].second.push_back(id);
+        const auto [place, is_new] = place_of_op.try_emplace(op.value, taken.by_op.size());
+        if (is_new) taken.by_op.emplace_back(gathered.at(op.value), std::vector<Id<Allocation>>());
+        taken.by_op[place->second].second.push_back(id);
     }
-    return allocated;
+    return taken;
 }
 
 torch::SymbolizedTracebacks CallStacks::symbolize(const Allocated& allocated) {
@@ -66,19 +70,20 @@ void CallStacks::append(const Allocated& allocated, const torch::SymbolizedTrace
     }
 }
 
-/// Continues the stacks of the allocations since the last call.
-void CallStacks::append_native(Trace& trace) {
-    std::unordered_map<int64_t, NativeStack> natives;
-    {
-        const std::lock_guard lock(mutex_);
-        natives.swap(natives_);
-    }
-    for (; num_written_native_ < trace.allocations.size(); ++num_written_native_) {
-        const Id<Allocation> id(num_written_native_);
-        const auto native = natives.find(trace.allocations.get<&Allocation::alloc_event>(id));
-        if (native == natives.end()) continue;
+/// Without the lock on the rows: the loader of libraries has one of its own, under which code of
+/// libraries may allocate.
+std::vector<CallStacks::Named> CallStacks::name(
+    const std::vector<std::pair<Id<Allocation>, NativeStack>>& natives) {
+    std::vector<Named> named;
+    for (const auto& [id, stack] : natives) named.emplace_back(id, native_frames_.of(stack));
+    return named;
+}
+
+/// Continues the stacks of Python.
+void CallStacks::append(const std::vector<Named>& natives, Trace& trace) {
+    for (const auto& [id, frames] : natives) {
         Id<Stack> stack = trace.allocations.get<&Allocation::stack>(id);
-        for (const NativeFrame& frame : native_frames_.of(native->second)) {
+        for (const NativeFrame& frame : frames) {
             stack = stack_of(stack, frame_of({frame.library, frame.function, 0}, trace), trace);
         }
         trace.allocations.set<&Allocation::stack>(id, stack);

@@ -19,6 +19,7 @@
 /// lines: the files may change later. Below them, if asked for, the C++ frames of each allocation.
 ///
 ///     an op that no other op calls begins ► gather: addresses of code and instructions, no text
+///     an allocation, where C++ frames are recorded ► gather_native: addresses of code
 ///     a step ends                         ► write: the stacks of those that allocated, as text
 ///
 /// Ops that run in an op have its stack. Where that one may run Python, as an autograd.Function of
@@ -48,15 +49,16 @@ public:
     /// `lock_rows` guards the trace.
     template <typename LockRows>
     void write(Trace& trace, LockRows lock_rows) {
-        Allocated found;
+        Taken taken;
         {
             const auto lock = lock_rows();
-            found = take_allocated(trace);
+            taken = take(trace);
         }
-        const torch::SymbolizedTracebacks text = symbolize(found);
+        const torch::SymbolizedTracebacks text = symbolize(taken.by_op);
+        const std::vector<Named> natives = name(taken.natives);
         const auto lock = lock_rows();
-        append(found, text, trace);
-        append_native(trace);
+        append(taken.by_op, text, trace);
+        append(natives, trace);
     }
 
 private:
@@ -64,12 +66,19 @@ private:
     using Allocated = std::vector<std::pair<Gathered, std::vector<Id<Allocation>>>>;
 
     using GatheredOps = std::unordered_map<int64_t, Gathered>;
+    /// Of the allocations since the last call.
+    struct Taken {
+        Allocated by_op;
+        std::vector<std::pair<Id<Allocation>, NativeStack>> natives;
+    };
+    using Named = std::pair<Id<Allocation>, std::vector<NativeFrame>>;
 
     static Id<Op> owner_of(const Trace& trace, Id<Op> op, const GatheredOps& gathered);
-    Allocated take_allocated(const Trace& trace);
+    Taken take(const Trace& trace);
     static torch::SymbolizedTracebacks symbolize(const Allocated& allocated);
     void append(const Allocated& allocated, const torch::SymbolizedTracebacks& text, Trace& trace);
-    void append_native(Trace& trace);
+    std::vector<Named> name(const std::vector<std::pair<Id<Allocation>, NativeStack>>& natives);
+    void append(const std::vector<Named>& natives, Trace& trace);
     Id<Frame> frame_of(const torch::unwind::Frame& frame, Trace& trace);
     Id<Stack> stack_of(Id<Stack> parent, Id<Frame> frame, Trace& trace);
 
@@ -79,7 +88,6 @@ private:
     GatheredOps gathered_;                              // by op
     std::unordered_map<int64_t, NativeStack> natives_;  // by event
     std::size_t num_written_ = 0;                       // allocations
-    std::size_t num_written_native_ = 0;
     NativeFrames native_frames_;
     SourceLines lines_;
     std::map<std::tuple<StringId, StringId, int64_t>, Id<Frame>> frames_;

@@ -159,19 +159,26 @@ void Recorder::on_phase_end(models::TrainingPhase) noexcept {
 
 // ---- allocations -----------------------------------------------------------------------------
 
+/// Empty unless they are recorded.
+NativeStack Recorder::gather_native() const {
+    return call_stacks_ ? call_stacks_->gather_native() : NativeStack();
+}
+
 LockedMoment Recorder::next_action() {
+    // Of frees, too: only the allocator knows which action follows.
+    NativeStack native = gather_native();
     std::unique_lock lock(mutex_);
     const AllocatorMoment moment{.event = next_event_++, .time_ns = now_ns(), .op = current_op()};
-    // Of frees, too: only the allocator knows which action follows.
-    if (call_stacks_) call_stacks_->add(moment.event, call_stacks_->gather_native());
+    if (!native.empty()) call_stacks_->add(moment.event, std::move(native));
     return {std::move(lock), moment};
 }
 
 void Recorder::on_alloc(BlockHeader& block, int64_t address) {
+    NativeStack native = gather_native();
     const std::lock_guard lock(mutex_);
     const Id<Storage> storage(trace_.storages.size());
     const int64_t now = now_ns();
-    if (call_stacks_) call_stacks_->add(next_event_, call_stacks_->gather_native());
+    if (!native.empty()) call_stacks_->add(next_event_, std::move(native));
     const Id<Allocation> allocation =
         trace_.allocations.append({.device = device_,
                                    .address = address,

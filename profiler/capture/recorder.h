@@ -3,6 +3,7 @@
 #include "models/observer/observer.h"
 #include "models/training/training.h"
 #include "profiler/capture/allocation_source.h"
+#include "profiler/capture/native_frames.h"
 #include "profiler/capture/op_cost.h"
 #include "profiler/capture/tensor_text.h"
 #include "profiler/trace/trace.h"
@@ -162,6 +163,7 @@ private:
     };
 
     std::string scope_path(Id<ModulePath> module_path);
+    NativeStack gather_native() const;
     RunningOp record_begin(const at::RecordFunction& function, const CollectiveCall* collective);
     void record_end(const at::RecordFunction& function, const RunningOp& op);
     const OpKind& kind_of(const at::RecordFunction& function);

@@ -63,12 +63,31 @@ ModuleKey module_key_of(const CallPlace& place) {
 }
 
 /// Of calls, those of a row of the Movement panel.
-void keep_counted(const Trace& trace, const ModuleKey& module, std::vector<ActivityId>& calls) {
-    const CountedCalls counted(trace);
+void keep_counted(const CountedCalls& counted, const ModuleKey& module,
+                  std::vector<ActivityId>& calls) {
     std::erase_if(calls, [&](ActivityId id) {
         const Id<Op> op(static_cast<std::size_t>(id.row));
         return !counted.is_counted(op) || module_key_of(counted.place_of(op)) != module;
     });
+}
+
+/// The call of the same name around an op, or the span itself: autocast calls an op again, with
+/// other types.
+ActivityId outer_call(const Trace& trace, ActivityId id) {
+    if (id.kind != ActivityKind::kOp) return id;
+    const auto names = trace.ops.column<&Op::name>();
+    const auto parents = trace.ops.column<&Op::parent>();
+    Id<Op> op(static_cast<std::size_t>(id.row));
+    // In damaged files a call may stand before the call around it.
+    while (parents[op.index()].valid() && parents[op.index()] < op &&
+           names[parents[op.index()].index()] == names[op.index()]) {
+        op = parents[op.index()];
+    }
+    return {ActivityKind::kOp, op.value};
+}
+
+void keep_outer(const Trace& trace, std::vector<ActivityId>& calls) {
+    std::erase_if(calls, [&](ActivityId id) { return outer_call(trace, id) != id; });
 }
 
 /// Of each op: the time of all that it and the calls in it launched. Empty without launches.
@@ -198,8 +217,9 @@ MarkedSpans marked_spans(const Trace& trace, std::span<const CallKey> keys) {
                        .kernels = std::vector<bool>(trace.kernels.size()),
                        .memcpys = std::vector<bool>(trace.memcpys.size())};
     const std::vector<int64_t> device_times_ns = device_times(trace);
+    const CountedCalls counted(trace);
     for (const CallKey& key : keys) {
-        const std::vector<ActivityId> calls = calls_of(trace, key);
+        const std::vector<ActivityId> calls = calls_of(trace, key, &counted);
         const CallTimes times = summary_of(times_of(trace, calls, device_times_ns));
         marked.num_calls += times.num_calls;
         marked.time_ns = add_times(marked.time_ns, times.total_ns);
@@ -216,7 +236,8 @@ CallKey key_of(const Trace& trace, ActivityId id) {
     return {id.kind, NameMatch::name_in_key(trace, id), phase_of(trace, id), std::nullopt};
 }
 
-std::vector<ActivityId> calls_of(const Trace& trace, const CallKey& key) {
+std::vector<ActivityId> calls_of(const Trace& trace, const CallKey& key,
+                                 const CountedCalls* counted) {
     switch (key.kind) {
         case ActivityKind::kKernel:
             return spans_named(trace, key, trace.kernels.column<&Kernel::name>());
@@ -226,7 +247,8 @@ std::vector<ActivityId> calls_of(const Trace& trace, const CallKey& key) {
             break;
     }
     std::vector<ActivityId> calls = spans_named(trace, key, trace.ops.column<&Op::name>());
-    if (key.module) keep_counted(trace, *key.module, calls);
+    keep_outer(trace, calls);
+    if (key.module) keep_counted(*counted, *key.module, calls);
     return calls;
 }
 
@@ -239,7 +261,8 @@ std::size_t CallGroup::class_of(int64_t time_ns) const {
 
 CallGroup build_call_group(std::span<const Trace* const> traces, std::size_t source,
                            ActivityId picked) {
-    CallGroup group{.key = key_of(*traces[source], picked)};
+    CallGroup group{
+        .key = key_of(*traces[source], picked), .source = source, .picked = picked, .sources = {}};
     std::vector<TimesOfCalls> times;
     for (std::size_t i = 0; i < traces.size(); ++i) {
         const Trace& trace = *traces[i];
@@ -248,12 +271,13 @@ CallGroup build_call_group(std::span<const Trace* const> traces, std::size_t sou
         group.sources.push_back(summary_of(times.back()));
         if (i != source) continue;
         const std::vector<int64_t>& own_ns = times.back().times_ns;
-        const auto at = std::find(calls.begin(), calls.end(), picked);
+        const ActivityId counted = outer_call(trace, picked);
+        const auto at = std::find(calls.begin(), calls.end(), counted);
         group.picked_ns = own_ns[static_cast<std::size_t>(at - calls.begin())];
         group.num_longer = std::count_if(own_ns.begin(), own_ns.end(), [&](int64_t time_ns) {
             return time_ns > group.picked_ns;
         });
-        find_neighbours(group, trace, calls, own_ns, picked);
+        find_neighbours(group, trace, calls, own_ns, counted);
     }
     choose_axis(group);
     for (std::size_t i = 0; i < traces.size(); ++i) {

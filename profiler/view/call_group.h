@@ -15,6 +15,8 @@
 /// the Kernels panel are theirs.
 namespace profiler {
 
+class CountedCalls;
+
 /// The module of a row of the Movement panel: inside its layer, or else its path.
 struct ModuleKey {
     std::string path;
@@ -36,8 +38,10 @@ struct CallKey {
 /// The name and the phase of a span.
 CallKey key_of(const Trace& trace, ActivityId id);
 
-/// The spans of a group in the order of their rows. O(n) for n ops or launches.
-std::vector<ActivityId> calls_of(const Trace& trace, const CallKey& key);
+/// The spans of a group in the order of their rows. Of an op that calls itself under autocast the
+/// outer call counts. O(n) for n ops or launches; `counted` is needed for a key with a module.
+std::vector<ActivityId> calls_of(const Trace& trace, const CallKey& key,
+                                 const CountedCalls* counted = nullptr);
 
 /// The times of the calls of one trace. On a GPU the time of a call is that of the kernels and
 /// copies that it and the calls in it launched; if none of them launched any, the call's own.
@@ -57,6 +61,8 @@ struct CallGroup {
     static constexpr std::size_t kNumClasses = 32;
 
     CallKey key;
+    std::size_t source = 0;  // the trace of the picked call
+    ActivityId picked;
     std::vector<CallTimes> sources;  // as asked; without calls where the other trace has none
     double low_ns = 0;
     double high_ns = 0;
@@ -93,7 +99,7 @@ struct MarkedSpans {
     std::vector<bool> ops;  // by row
     std::vector<bool> kernels;
     std::vector<bool> memcpys;
-    int64_t num_calls = 0;  // without those inside of others
+    int64_t num_calls = 0;  // of the keys
     int64_t time_ns = 0;    // of these, as in CallTimes
 
     bool contains(ActivityId id) const;
@@ -103,7 +109,7 @@ struct MarksView {
     std::vector<MarkedSpans> traces;
 };
 
-/// O(n) for n ops and launches, and for each key.
+/// O(n k) for n ops and launches and k keys.
 MarksView build_marks_view(const MarksRequest& request);
 
 }  // namespace profiler

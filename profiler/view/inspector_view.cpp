@@ -270,7 +270,7 @@ CallGroup group_of(const InspectorRequest& request, const InspectedCall& call) {
     return build_call_group(traces, call.source, call.id);
 }
 
-/// "72 calls, 8.23 ms; median 112 us, 98 to 140 us"
+/// "72 calls, 8.23 ms together; median 112 µs, 98 to 140 µs"
 std::string text_of(const CallTimes& times) {
     if (times.num_calls == 0) return "none";
     return fmt::format("{} {}, {} together; median {}, {} to {}", format_count(times.num_calls),

@@ -71,7 +71,7 @@ struct CallCard {
     std::string title;
     InspectorRows rows;
     CallGroup group;           // all calls like it
-    InspectorRows group_rows;  // "A", "72 calls, 8.23 ms; median 112 us, 98 to 140 us"
+    InspectorRows group_rows;  // "A", "72 calls, 8.23 ms together; median 112 µs, 98 to 140 µs"
 };
 
 /// What one trace holds of a category.

@@ -1,5 +1,5 @@
 // What the window's tests need to run under a sanitizer.
-#if defined(__SANITIZE_ADDRESS__)
+#if defined(__SANITIZE_ADDRESS__)  // of GCC, which the preset `sanitize` uses
 
 /// Drivers of OpenGL stay loaded, so that a leak of theirs has their name.
 extern "C" __attribute__((visibility("default"))) int dlclose(void*) { return 0; }

@@ -64,6 +64,8 @@ def record(
     RecordingError where the device or the file cannot be recorded to.
     """
     kinds = {False: "", True: "python", "all": "all"}
+    if stacks not in kinds:
+        raise ValueError(f"stacks is {stacks!r}: give True, False or \"all\"")
     session = _session.Session(os.fspath(path), stacks=kinds[stacks])
     session.watch()
     try:

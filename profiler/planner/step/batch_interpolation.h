@@ -70,8 +70,8 @@ private:
 /// cannot be traced, the line of the anchors below is extended.
 class BatchInterpolation {
 public:
-    /// Larger batches are not tried: kernels of attention launch a block a sequence along a
-    /// dimension of the grid that CUDA ends here.
+    /// Larger batches are not tried: CUDA allows so many blocks along the dimension of the grid in
+    /// which kernels of attention have one block a sequence.
     static constexpr int64_t kLargestBatch = 65'535;
 
     /// Traces two anchors: the second and the third, if there are three.

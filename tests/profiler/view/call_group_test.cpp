@@ -98,6 +98,18 @@ TEST(CallGroup, ACallTakesTheTimeOfWhatItAndTheCallsInItLaunch) {
     EXPECT_EQ(group.sources.at(0).most_ns, 9);
 }
 
+TEST(CallGroup, AnOpThatAutocastCallsAgainCountsOnce) {
+    Step step({100, 400});
+    const Id<Op> again = step.add("aten::mm", {}, 7, 50);
+    step.trace().ops.set<&Op::parent>(again, step.products[0]);
+    step.launch(again, "gemm", 9);
+    const CallGroup group = group_of(step, again);
+    EXPECT_EQ(group.sources.at(0).num_calls, 2);
+    EXPECT_EQ(group.picked, op_id(again));
+    EXPECT_EQ(group.picked_ns, 9);  // of the call around it
+    EXPECT_EQ(group.sources.at(0).total_ns, 9);
+}
+
 TEST(CallGroup, ComparesWithTheSameCallsOfTheOtherTrace) {
     Step a({100, 100}), b({50});
     const std::array<const Trace*, 2> traces{&a.trace(), &b.trace()};

@@ -61,7 +61,8 @@ TEST(PeaksOfTrace, SaysThatAStepRanOutOfMemoryOrOnABusyMachine) {
     for (const std::string_view code : {kRanOutOfMemory, kMachineBusy}) {
         Trace trace = trace_on("NVIDIA A100-SXM4-80GB", 79 * kGiB, Source::kMeasuredCuda);
         const std::size_t before = peaks_of_trace(trace, gpus()).notes.size();
-        trace.notes.append({.code = trace.strings.intern(code), .severity = Severity::kWarning});
+        trace.diagnostics.append(
+            {.code = trace.strings.intern(code), .severity = Severity::kWarning});
         EXPECT_EQ(peaks_of_trace(trace, gpus()).notes.size(), before + 1) << code;
     }
 }
