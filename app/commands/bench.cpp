@@ -157,6 +157,8 @@ void add_bench_command(CommandLine& line) {
     options->workload.head.clear();  // of the model
     add_bench_options(command, *options);
     command.footer(
+        list_recipes() +
+        "\n"
         "The benchmarks of mli/transformers-benchmarks. Model TFLOPS count three times the\n"
         "products of forward; hardware TFLOPS count every product that runs, so what is computed\n"
         "again counts in them alone. Where a figure was published for a predicted GPU, it stands\n"

@@ -4,8 +4,10 @@
 #include "app/commands/record_ranks.h"
 #include "app/commands/run_max.h"
 #include "app/commands/worker/program_run.h"
+#include "app/user/settings.h"
 #include "models/config/parallel.h"
 #include "models/config/recipe.h"
+#include "profiler/planner/data/planner_data.h"
 
 #include <nlohmann/json.hpp>
 
@@ -119,6 +121,12 @@ Result<std::vector<std::string>> gpus_of(const RunOptions& options) {
     if (gpus && gpus->size() > 1 && options.placeholder.empty()) {
         return models::fail("--gpu names {} GPUs: a program runs on one, without --max.",
                             gpus->size());
+    }
+    const auto data = profiler::load_planner_data(settings_folder());
+    if (!data) return tl::unexpected(data.error());
+    for (std::size_t i = 0; gpus && i < gpus->size(); ++i) {
+        const auto known = profiler::find_gpu(data->gpus, (*gpus)[i]);
+        if (!known) return tl::unexpected(known.error());
     }
     return gpus;
 }

@@ -217,13 +217,14 @@ Result<void> validate_fusion(const Workload& w, const Recipe& recipe) {
     if (recipe.fusion != Fusion::kSubstation && w.model.family == Family::kSubstation) {
         return fail_fields({"recipe"},
                            "The recipe '{}' sets fusion={}, whose ops compute GELU, but {} has "
-                           "ReLU: choose fusion=none or substation.",
+                           "ReLU: choose the recipe substation, or fusion=none.",
                            w.recipe_name, fusion.name, w.model.name);
     }
     if (recipe.fusion != Fusion::kTempo && is_decoder(w.model)) {
         return fail_fields({"recipe"},
                            "The recipe '{}' sets fusion={}, a layer that normalizes after its "
-                           "residuals, but {} normalizes before them: choose fusion=none or tempo.",
+                           "residuals, but {} normalizes before them: choose the "
+                           "recipe tempo-fused, or fusion=none.",
                            w.recipe_name, fusion.name, w.model.name);
     }
     Recipe needed = recipe;
@@ -233,11 +234,12 @@ Result<void> validate_fusion(const Workload& w, const Recipe& recipe) {
         needed.gelu = Gelu::kOriginal;
     }
     if (recipe != needed) {
-        return fail_fields({"recipe"},
-                           "The recipe '{}' sets fusion={}, whose ops need {}: choose the recipe "
-                           "{}, or fusion=none.",
-                           w.recipe_name, fusion.name, differing_switches(needed, recipe),
-                           preset_of(recipe.fusion));
+        return fail_fields(
+            {"recipe"},
+            "The recipe '{}' sets fusion={}, whose ops need {}: add that, choose the "
+            "recipe {}, or fusion=none.",
+            w.recipe_name, fusion.name, differing_switches(needed, recipe),
+            preset_of(recipe.fusion));
     }
     return {};
 }
@@ -299,8 +301,9 @@ Result<void> validate_recipe(const Workload& w, const Recipe& recipe) {
     }
     if (recipe.gelu != Gelu::kOriginal && w.model.family == Family::kSubstation) {
         return fail_fields({"recipe"},
-                           "The recipe '{}' sets gelu={}, but {} has ReLU: choose gelu=original.",
-                           w.recipe_name, name_of(recipe.gelu), w.model.name);
+                           "The recipe '{}' sets gelu={}, but {} has ReLU: choose gelu=original{}.",
+                           w.recipe_name, name_of(recipe.gelu), w.model.name,
+                           recipe.fusion == Fusion::kNone ? "" : ",fusion=none");
     }
     if (auto ok = validate_published(w, recipe); !ok) return ok;
     if (auto ok = validate_fusion(w, recipe); !ok) return ok;

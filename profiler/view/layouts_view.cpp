@@ -92,7 +92,7 @@ TextTable table_of(const LayoutsView& view) {
     return table;
 }
 
-std::string sentence_of(const LayoutsView& view) {
+std::string sentence_of(const LayoutsView& view, bool was_busy) {
     std::string text = fmt::format(
         "The fastest orders take {}, {} more than the fastest configuration of each op "
         "by itself ({}).",
@@ -108,10 +108,11 @@ std::string sentence_of(const LayoutsView& view) {
             "as long.",
             duration_text(view.whole_ns), duration_text(*view.torch_whole_ns),
             *view.torch_whole_ns / view.whole_ns);
-        if (*view.torch_whole_ns <= view.whole_ns) {
+        if (!was_busy && *view.torch_whole_ns <= view.whole_ns) {
             text += " So torch's orders are the better choice here.";
         }
     }
+    if (was_busy) text += " The machine was busy, so the times do not say which is faster.";
     return text;
 }
 
@@ -147,7 +148,7 @@ LayoutsView build_layouts_view(const LayoutGraph& graph, const LayoutsRequest& r
         view.num_configurations += static_cast<int64_t>(view.rows.back().all_ns.size());
     }
     view.table = table_of(view);
-    view.sentence = sentence_of(view);
+    view.sentence = sentence_of(view, request.was_busy);
     return view;
 }
 

@@ -49,6 +49,7 @@ struct LayoutsRequest {
     const LayoutPlan* plan = nullptr;
     const LayoutPlan* torch = nullptr;  // the plan in torch's orders; null: there is none
     std::vector<double> whole_ns;       // of `plan` and, if there is one, of `torch`
+    bool was_busy = false;              // the machine: then times do not say what is faster
 };
 LayoutsView build_layouts_view(const LayoutGraph& graph, const LayoutsRequest& request);
 

@@ -161,8 +161,8 @@ void describe_difference(LedgerView& view, const std::vector<LedgerViewRow>& row
         }
     }
     const int64_t difference = view.shown_difference_bytes;
-    const std::string total = difference == 0 ? "saves as many bytes for backward"
-                                              : fmt::format("saves {} {} for backward",
+    const std::string total = difference == 0 ? "keeps as many bytes for backward"
+                                              : fmt::format("keeps {} {} for backward",
                                                             format_bytes(std::abs(difference)),
                                                             difference < 0 ? "less" : "more");
     std::vector<std::string> parts;

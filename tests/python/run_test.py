@@ -416,7 +416,7 @@ class OnAVirtualGpu(Run):
 
     def test_a_card_that_does_not_exist(self):
         ran = self.run_program(PYTHON, "-c", "", options=["--gpu", "h1000"])
-        self.assertEqual(ran.returncode, 1)
+        self.assertEqual(ran.returncode, 2)
         self.assert_one_sentence(ran, "h1000")
 
     def test_a_torch_without_cuda(self):

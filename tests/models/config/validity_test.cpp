@@ -131,7 +131,8 @@ INSTANTIATE_TEST_SUITE_P(
                         w.head = Head::kLm;
                         w.recipe.fusion = Fusion::kSubstation;
                     },
-                    "gpt2 normalizes before them: choose fusion=none or tempo", "recipe"},
+                    "gpt2 normalizes before them: choose the recipe tempo-fused, or fusion=none",
+                    "recipe"},
         BadWorkload{"SubstationWithAnotherLayerNorm",
                     [](Workload& w) {
                         w.recipe.fusion = Fusion::kSubstation;

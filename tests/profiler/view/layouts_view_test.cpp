@@ -55,6 +55,18 @@ TEST(LayoutsView, ShowsThePlanBesideTorchAndTheBound) {
     EXPECT_THAT(view.sentence, HasSubstr("takes 3.80 µs in these orders and 5.70 µs in torch's"));
 }
 
+TEST(LayoutsView, ABusyMachineHasNoBetterChoice) {
+    const LayoutGraph graph = small_graph();
+    const auto plan = plan_layouts(graph);
+    ASSERT_TRUE(plan);
+    LayoutsRequest request{.plan = &*plan, .torch = &*plan, .whole_ns = {5700, 3800}};
+    EXPECT_THAT(build_layouts_view(graph, request).sentence, HasSubstr("the better choice"));
+    request.was_busy = true;
+    const std::string sentence = build_layouts_view(graph, request).sentence;
+    EXPECT_EQ(sentence.find("the better choice"), std::string::npos);
+    EXPECT_THAT(sentence, HasSubstr("The machine was busy"));
+}
+
 TEST(LayoutsView, NeedsNoOrdersOfTorch) {
     const LayoutGraph graph = small_graph();
     const auto plan = plan_layouts(graph);

@@ -141,7 +141,7 @@ TEST(BuildLedgerView, TellsWhatDisappearsAndWhatIsAdded) {
     EXPECT_EQ(view.added_bytes, 512);
     EXPECT_EQ(view.other_total_bytes - view.total_bytes, 7680 - 15360);
     EXPECT_EQ(view.comparison_text,
-              "B saves 7.50 KiB less for backward: 1 tensor (4.00 KiB) disappears, 1 (512 B) is "
+              "B keeps 7.50 KiB less for backward: 1 tensor (4.00 KiB) disappears, 1 (512 B) is "
               "added, others change by -4.00 KiB.");
     EXPECT_EQ(view.largest_row_bytes, 8192);
 }
@@ -160,11 +160,11 @@ TEST(BuildLedgerView, CountsAndComparesWhatTheFilterShows) {
     EXPECT_EQ(gelu.rows.size(), 3u);
     EXPECT_EQ(gelu.total_text, "3 of 5 tensors (1 only in B), 5.00 KiB of 15.0 KiB");
     EXPECT_EQ(gelu.comparison_text,
-              "Of what the filter shows, B saves 3.50 KiB less for backward: 1 tensor (4.00 KiB) "
+              "Of what the filter shows, B keeps 3.50 KiB less for backward: 1 tensor (4.00 KiB) "
               "disappears, 1 (512 B) is added.");
     EXPECT_EQ(gelu.shown_difference_bytes, 512 - 4096);
     EXPECT_EQ(view_of("layer.2").comparison_text,
-              "Of what the filter shows, B saves as many bytes for backward.");
+              "Of what the filter shows, B keeps as many bytes for backward.");
 }
 
 TEST(BuildLedgerView, TellsTheMakerFromTheSavers) {
@@ -182,8 +182,8 @@ TEST(BuildLedgerView, SaysNothingOfTensorsThatAreNeitherGoneNorAdded) {
         return build_ledger_view({.first = {&a}, .second = {&b}}).comparison_text;
     };
     EXPECT_EQ(text_of(fewer),
-              "B saves 7.00 KiB less for backward: 3 tensors (7.00 KiB) disappear.");
-    EXPECT_EQ(text_of(a), "B saves as many bytes for backward.");
+              "B keeps 7.00 KiB less for backward: 3 tensors (7.00 KiB) disappear.");
+    EXPECT_EQ(text_of(a), "B keeps as many bytes for backward.");
 }
 
 TEST(BuildLedgerView, DifferencesOfAllRowsAddUpToThatOfTheTotals) {
