@@ -1,6 +1,8 @@
 """What a recording adds to the processor time of a step, on one thread.
 
-    recording_bench.py [MODEL ...] [--rounds N] [--stacks]      build/bin/python in PYTHONPATH
+    recording_bench.py [MODEL ...] [--rounds N] [--stacks | --cpp-stacks]
+
+Needs build/bin/python in PYTHONPATH.
 
 The models are `encoder` (nn.TransformerEncoder, two layers of width 256, B=4 S=64), `resnet50`
 (torchvision, B=2) and `bert` (BERT-base of transformers, B=4 S=128). A round times three steps
@@ -45,7 +47,7 @@ MODELS = {"encoder": (encoder, 40), "resnet50": (resnet50, 5), "bert": (bert, 5)
 STEPS = 3
 
 
-def measure(name: str, rounds: int | None, stacks: bool) -> str:
+def measure(name: str, rounds: int | None, stacks: bool | str) -> str:
     make, enough_rounds = MODELS[name]
     model, loss = make()
     optimizer = torch.optim.AdamW(model.parameters())
@@ -76,11 +78,13 @@ def main():
     parser.add_argument("models", nargs="*", default=list(MODELS))
     parser.add_argument("--rounds", type=int)
     parser.add_argument("--stacks", action="store_true")
+    parser.add_argument("--cpp-stacks", action="store_const", const="all", default=False)
     arguments = parser.parse_args()
     torch.set_num_threads(1)
     torch.manual_seed(0)
     for name in arguments.models:
-        print(measure(name, arguments.rounds, arguments.stacks), flush=True)
+        stacks = arguments.cpp_stacks or arguments.stacks
+        print(measure(name, arguments.rounds, stacks), flush=True)
 
 
 if __name__ == "__main__":
