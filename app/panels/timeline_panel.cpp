@@ -65,7 +65,7 @@ void draw_switches(Frame& frame) {
     ImGui::SetItemTooltip("Show the whole capture (F)");
 }
 
-/// Behind the categories: the line over them.
+/// Behind the categories: the line over them. Not in a line of its own, which the plots would lack.
 void draw_reserved_key(const TimelineView& view, float right) {
     const bool has_line = std::any_of(view.traces.begin(), view.traces.end(),
                                       [](const auto& trace) { return trace.has_reserved; });
@@ -73,7 +73,7 @@ void draw_reserved_key(const TimelineView& view, float right) {
     const std::string_view label = "Reserved";
     const float line = px(14), width = line + px(6) + text_width(label);
     ImGui::SameLine(0, px(12));
-    if (ImGui::GetCursorPosX() + width > right) ImGui::NewLine();
+    if (ImGui::GetCursorPosX() + width > right) return ImGui::NewLine();
     const ImVec2 at = ImGui::GetCursorScreenPos();
     const float y = std::round(at.y + ImGui::GetTextLineHeight() / 2);
     ImGui::GetWindowDrawList()->AddRectFilled({at.x, y}, {at.x + line, y + px(1)},
