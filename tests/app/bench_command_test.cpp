@@ -163,9 +163,9 @@ TEST_F(BenchCommand, RefusesWhatCannotBe) {
     expect_usage_error({"vector", "-o", folder_ / "x.txt"}, ".csv");
     expect_usage_error({"vector", "--setup", "torch-9"}, "torch-9");
     expect_usage_error({"vector", "--format", "png"}, "--charts");
-    expect_usage_error({"charts", "--device", "predict:t4", "--charts", folder_ / "charts", "--seq",
-                        "64"},
-                       "leave --seq out");
+    expect_usage_error(
+        {"charts", "--device", "predict:t4", "--charts", folder_ / "charts", "--seq", "64"},
+        "leave --seq out");
 }
 
 }  // namespace
