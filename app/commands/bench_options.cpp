@@ -66,7 +66,7 @@ models::Result<void> check_bench_options(const Command& command, const BenchOpti
         return models::fail("{} has no effect on 'bench {}', only on {}: leave it out.", option,
                             options.what, fmt::join(of, ", "));
     }
-    if (!options.formats.empty() && options.charts.empty()) {
+    if (command.is_given("--format") && options.charts.empty()) {
         return models::fail("{}", kFormatWithoutCharts);
     }
     return check_charts_of_predictions(command, options);
