@@ -176,10 +176,10 @@ int closed_stage_of(models::Strategy strategy) {
 }
 
 /// Rows of one workload need the same traces.
-class StepMemory {
+class RememberedSteps {
 public:
     using Traced = Result<std::shared_ptr<const Trace>>;
-    explicit StepMemory(StepSource source) : source_(std::move(source)) {}
+    explicit RememberedSteps(StepSource source) : source_(std::move(source)) {}
 
     Traced trace(const StepToTrace& step) {
         if (const auto known = find(step)) return *known;
@@ -205,7 +205,7 @@ Result<void> add_closed_terms(std::vector<FitRow>& rows, const PlanRequest& requ
                               const PlannerData& data) {
     TraceWorkers workers({&shared_gpu()}, TraceDetail::kForPlan);
     const CancelOnInterrupt cancel(workers);
-    StepMemory memory(workers.source());
+    RememberedSteps memory(workers.source());
     const StepSource source = [&memory](const StepToTrace& step) { return memory.trace(step); };
     for (FitRow& row : rows) {
         const int stage = closed_stage_of(row.parallel.strategy);
