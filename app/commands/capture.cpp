@@ -74,7 +74,7 @@ Outcome capture_ranks(const CaptureOptions& options, Output& output) {
         print_log(run->log);
         return ExitCode::kFailed;
     }
-    const auto traces = open_ranks(folder);
+    const auto traces = open_traces({folder});
     if (!traces) return ran_out ? Outcome(ExitCode::kOutOfMemory) : failed(traces.error());
     const auto ranks = profiler::summarize_ranks(*traces);
     if (!ranks) return failed(ranks.error());

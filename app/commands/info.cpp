@@ -101,21 +101,22 @@ Outcome show_trace(const InfoOptions& options, profiler::NamedTrace named, Outpu
 
 /// A folder with the traces of several ranks.
 Outcome show_ranks(const InfoOptions& options, Output& output) {
-    const auto traces = open_ranks(options.file, options.device);
-    if (!traces) return failed(traces.error());
-    const profiler::Run first = traces->front().trace->run();
+    const auto ranks = open_ranks(options.file, options.device);
+    if (!ranks) return failed(ranks.error());
+    const std::vector<profiler::NamedTrace>& traces = ranks->traces;
+    const profiler::Run first = traces.front().trace->run();
     const bool is_one_import =
-        traces->size() == 1 && first.world_size <= 1 && first.source == profiler::Source::kImported;
-    if (is_one_import) return show_trace(options, traces->front(), output);
+        traces.size() == 1 && first.world_size <= 1 && first.source == profiler::Source::kImported;
+    if (is_one_import) return show_trace(options, traces.front(), output);
     if (options.ledger || options.peak || options.ops || options.diagnostics) {
         return wrong_usage({fmt::format(
             "{} is a folder, of which info shows the ranks: name the trace of one for its reports.",
             options.file)});
     }
-    const auto run = profiler::summarize_ranks(*traces);
+    const auto run = profiler::summarize_ranks(traces);
     if (!run) return failed(run.error());
     if (output.json()) {
-        output.document(ranks_json(*run));
+        output.document(ranks_json(*run, ranks->left_out));
     } else {
         print_ranks(output, *run);
     }

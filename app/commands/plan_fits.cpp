@@ -24,8 +24,9 @@
 #include <algorithm>
 #include <array>
 #include <memory>
+#include <mutex>
+#include <optional>
 #include <ranges>
-#include <set>
 #include <utility>
 
 namespace app {
@@ -125,12 +126,10 @@ std::optional<ProgramCase> case_of(FitRow& row) {
 
 /// What will run, before it does.
 std::string about_runs(const std::vector<ProgramCase>& cases) {
-    std::set<std::pair<std::vector<std::string>, int64_t>> steps;
-    for (const ProgramCase& one : cases) steps.emplace(one.run.words, one.run.world_size);
     return fmt::format(
-        "{} largest batches, by runs of 2 or 3 steps on virtual cards: at least {} runs, as many "
+        "{} largest batches, by runs of 2 or 3 steps on virtual cards: about {} runs, as many "
         "at a time as this machine has cores and memory for",
-        cases.size(), 2 * (steps.size() + cases.size()));
+        cases.size(), expected_runs(cases));
 }
 
 Result<void> search(std::vector<FitRow>& rows) {
@@ -176,23 +175,38 @@ int closed_stage_of(models::Strategy strategy) {
     }
 }
 
-/// Rows of one workload need the same traces. For one thread.
-StepSource remember(StepSource source) {
+/// Rows of one workload need the same traces.
+class RememberedSteps {
+public:
     using Traced = Result<std::shared_ptr<const Trace>>;
-    auto known = std::make_shared<std::vector<std::pair<StepToTrace, Traced>>>();
-    return [source = std::move(source), known](const StepToTrace& step) -> Traced {
-        const auto found = std::ranges::find(*known, step, &std::pair<StepToTrace, Traced>::first);
-        if (found != known->end()) return found->second;
-        return known->emplace_back(step, source(step)).second;
-    };
-}
+    explicit RememberedSteps(StepSource source) : source_(std::move(source)) {}
+
+    Traced trace(const StepToTrace& step) {
+        if (const auto known = find(step)) return *known;
+        Traced traced = source_(step);  // without the lock: workers trace several steps at a time
+        const std::lock_guard lock(mutex_);
+        return known_.emplace_back(step, std::move(traced)).second;
+    }
+
+private:
+    std::optional<Traced> find(const StepToTrace& step) {
+        const std::lock_guard lock(mutex_);
+        const auto found = std::ranges::find(known_, step, &std::pair<StepToTrace, Traced>::first);
+        return found == known_.end() ? std::nullopt : std::optional(found->second);
+    }
+
+    StepSource source_;
+    std::mutex mutex_;  // of known_: plans trace from several threads
+    std::vector<std::pair<StepToTrace, Traced>> known_;
+};
 
 /// On a GPU without end, since the formulas may need a little more than the runs.
 Result<void> add_closed_terms(std::vector<FitRow>& rows, const PlanRequest& request,
                               const PlannerData& data) {
     TraceWorkers workers({&shared_gpu()}, TraceDetail::kForPlan);
     const CancelOnInterrupt cancel(workers);
-    const StepSource source = remember(workers.source());
+    RememberedSteps memory(workers.source());
+    const StepSource source = [&memory](const StepToTrace& step) { return memory.trace(step); };
     for (FitRow& row : rows) {
         const int stage = closed_stage_of(row.parallel.strategy);
         if (stage < 0 || !row.fits()) continue;
@@ -205,8 +219,8 @@ Result<void> add_closed_terms(std::vector<FitRow>& rows, const PlanRequest& requ
         one.batch_size = row.found->largest->batch_size;
         one.parallel = {.num_gpus = row.world_size, .zero_stage = stage};
         const Plan plan = make_plan(one, data, source);
-        if (const auto& memory = plan.rows.front().memory) {
-            row.closed_terms_bytes = memory->contents.peaks.peak_allocated_bytes;
+        if (const auto& needed = plan.rows.front().memory) {
+            row.closed_terms_bytes = needed->contents.peaks.peak_allocated_bytes;
         }
     }
     if (workers.is_cancelled()) return models::fail("The plan was cancelled.");

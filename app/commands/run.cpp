@@ -131,12 +131,6 @@ Result<std::vector<std::string>> gpus_of(const RunOptions& options) {
     return gpus;
 }
 
-/// "BATCH", also of "{BATCH}".
-std::string name_of_placeholder(std::string_view text) {
-    const bool has_braces = text.size() > 2 && text.starts_with('{') && text.ends_with('}');
-    return std::string(has_braces ? text.substr(1, text.size() - 2) : text);
-}
-
 nlohmann::json document_of(const ProgramResult& result) {
     const bool has_file = !result.file.empty();
     return {{"file", has_file ? nlohmann::json(result.file) : nlohmann::json()},
@@ -208,7 +202,7 @@ Outcome run_command(RunOptions& options, Output& output) {
     }
     return run_max({.run = options.run,
                     .gpus = *gpus,
-                    .placeholder = name_of_placeholder(options.placeholder),
+                    .placeholder = options.placeholder,
                     .values = options.values,
                     .output = options.output},
                    output);

@@ -36,15 +36,29 @@ TextTable table_of(const std::vector<LargestBatch>& rows) {
     return table;
 }
 
+/// "BATCH", also of "{BATCH}".
+std::string name_of_placeholder(std::string_view text) {
+    const bool has_braces = text.size() > 2 && text.starts_with('{') && text.ends_with('}');
+    return std::string(has_braces ? text.substr(1, text.size() - 2) : text);
+}
+
 /// All combinations of GPUs and values. "512" after "SEQ=128" is another value of SEQ.
-models::Result<std::vector<ProgramCase>> cases_of(const RunMaxOptions& options) {
+models::Result<std::vector<ProgramCase>> cases_of(const RunMaxOptions& options,
+                                                  const std::string& placeholder) {
     std::vector<std::pair<std::string, std::vector<std::string>>> lists;
     for (const std::string& word : options.values) {
         const std::size_t equals = word.find('=');
-        const std::string name = word.substr(0, equals == word.npos ? 0 : equals);
+        const std::string name =
+            name_of_placeholder(word.substr(0, equals == word.npos ? 0 : equals));
         if (equals != word.npos) lists.push_back({name, {}});
         if (lists.empty() || lists.back().first.empty()) {
             return models::fail("--values {}: write NAME=VALUE,VALUE.", word);
+        }
+        if (name == placeholder) {
+            return models::fail(
+                "--values {}: {{{}}} is the batch size that --max looks for; give other "
+                "placeholders their values.",
+                word, name);
         }
         append_once(lists.back().second, word.substr(equals == word.npos ? 0 : equals + 1));
     }
@@ -73,21 +87,22 @@ models::Result<std::vector<ProgramCase>> cases_of(const RunMaxOptions& options) 
 }  // namespace
 
 Outcome run_max(const RunMaxOptions& options, Output& output) {
-    const auto cases = cases_of(options);
+    const std::string placeholder = name_of_placeholder(options.placeholder);
+    const auto cases = cases_of(options, placeholder);
     if (!cases) return wrong_usage(cases.error());
-    std::vector<std::string> words = options.run.words;
-    if (!fill_in(words, options.placeholder, "1")) {
+    std::vector<std::string> words = cases->front().run.words;
+    if (!fill_in(words, placeholder, "1")) {
         return wrong_usage({fmt::format(
             "--max {}: no argument of the program holds {{{}}}; write it where the batch size "
             "goes, as in --batch {{{}}}.",
-            options.placeholder, options.placeholder, options.placeholder)});
+            placeholder, placeholder, placeholder)});
     }
     if (const auto ok = check_can_write(options.output); !ok) return failed(ok.error());
     Progress progress;
     const auto tried = [&](const ProgramCase& of, const BatchTry& one) {
         progress.update(-1, about_try(of, one));
     };
-    const auto rows = find_largest_batches(options.placeholder, *cases, tried);
+    const auto rows = find_largest_batches(placeholder, *cases, tried);
     if (!rows) return failed(rows.error());
     for (const LargestBatch& row : *rows) {
         if (!row.error.empty()) return failed({row.error});

@@ -13,8 +13,8 @@ class Output;
 struct RunMaxOptions {
     ProgramRun run;                   // with the words of the program
     std::vector<std::string> gpus;    // ids, each once
-    std::string placeholder;          // "BATCH": {BATCH} in the words is the batch size
-    std::vector<std::string> values;  // "SEQ=128", "512", "WIDTH=64": all combinations are tried
+    std::string placeholder;          // "BATCH", or with its braces: the batch size in the words
+    std::vector<std::string> values;  // "SEQ=128", "512", "{WIDTH}=64": all combinations are tried
     std::string output;               // CSV or JSON file; empty: none
 };
 

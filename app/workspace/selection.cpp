@@ -10,7 +10,10 @@
 namespace app {
 namespace {
 
-bool is_baseline(const Document& document) { return document.recipe == "original"; }
+/// As `compare` finds it: by the recipe alone, without the strategy that the document's text names.
+bool is_baseline(const Document& document) {
+    return document.trace->text(document.trace->run().recipe) == "original";
+}
 
 template <typename IsWanted>
 DocumentPtr find_document(const std::vector<DocumentPtr>& documents, const IsWanted& is_wanted) {

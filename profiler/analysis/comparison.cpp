@@ -222,8 +222,8 @@ void note_differences(const std::vector<Draft>& drafts, std::vector<std::string>
                                         baseline.column.recipe, baseline.column.device,
                                         draft.column.recipe, draft.column.device));
         }
-        if (draft.column.source == Source::kPredicted && draft.program && baseline.program &&
-            strategy_of(*draft.program) != strategy_of(*baseline.program)) {
+        if (draft.column.source == Source::kPredicted &&
+            differ_in_communication(draft.column, baseline.column)) {
             notes.push_back(fmt::format(
                 "Communication between GPUs is not in the times of {} and {}: they do not say "
                 "which is faster.",

@@ -127,8 +127,7 @@ std::string strategy_of(const ComparisonColumn& column) {
 std::string change_in_speed(const ComparisonColumn& column, const ComparisonColumn& baseline) {
     if (column.step_time_ns <= 0 || baseline.step_time_ns <= 0) return {};
     if (column.source == Source::kPredicted) {
-        // Without communication the times do not tell strategies apart.
-        if (strategy_of(column) != strategy_of(baseline)) return {};
+        if (differ_in_communication(column, baseline)) return {};
         return more_or_less_time(
             static_cast<double>(column.step_time_ns) / static_cast<double>(baseline.step_time_ns),
             column.batch_size);
@@ -161,6 +160,10 @@ std::string quote_against_too_large(const ComparisonColumn& best,
 }
 
 }  // namespace
+
+bool differ_in_communication(const ComparisonColumn& a, const ComparisonColumn& b) {
+    return strategy_of(a) != strategy_of(b);
+}
 
 std::vector<std::string> differences(const models::Workload& a, const models::Workload& b) {
     std::vector<std::string> texts;

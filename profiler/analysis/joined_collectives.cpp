@@ -180,6 +180,12 @@ void follow_neighbours(std::size_t root, const std::vector<std::vector<Neighbour
     }
 }
 
+/// A rank comes to a collective.
+struct Arrival {
+    JoinedCollective::Part part;
+    int64_t time_ns = 0;  // on the clock of the first trace
+};
+
 }  // namespace
 
 std::string_view name_of(RankClocks::Basis basis) {
@@ -244,19 +250,18 @@ std::vector<std::optional<RankWaits>> waits_in_last_step(std::span<const Trace* 
     std::vector<std::vector<TimeSpan>> waits(traces.size()), waits_of_others(traces.size());
     for (const JoinedCollective& one : joined) {
         if (one.parts.size() < 2 || !waits_for_all(kind_of(traces, one))) continue;
-        std::vector<std::pair<JoinedCollective::Part, int64_t>> starts_ns;
+        std::vector<Arrival> arrivals;
         for (const JoinedCollective::Part& part : one.parts) {
             const auto time = time_of(traces, part);
-            if (time) starts_ns.emplace_back(part, time->start_ns - clocks.ahead_ns[part.trace]);
+            if (time) arrivals.push_back({part, time->start_ns - clocks.ahead_ns[part.trace]});
         }
-        if (starts_ns.size() < 2) continue;
-        const auto start_of = [](const auto& start) { return start.second; };
-        const auto [first, last] = std::ranges::minmax(starts_ns, {}, start_of);
-        for (const auto& [part, start_ns] : starts_ns) {
+        if (arrivals.size() < 2) continue;
+        const auto [first, last] = std::ranges::minmax(arrivals, {}, &Arrival::time_ns);
+        for (const auto& [part, time_ns] : arrivals) {
             if (!is_in_last[part.trace][part.collective.index()]) continue;
-            waits[part.trace].push_back({start_ns, last.second});
-            if (part.trace == last.first.trace) {
-                waits_of_others[part.trace].push_back({first.second, last.second});
+            waits[part.trace].push_back({time_ns, last.time_ns});
+            if (part.trace == last.part.trace) {
+                waits_of_others[part.trace].push_back({first.time_ns, last.time_ns});
             }
         }
     }

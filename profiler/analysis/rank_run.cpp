@@ -73,6 +73,9 @@ models::Result<void> check_is_of_rank(const NamedTrace& named) {
     return {};
 }
 
+/// The wall clocks of two nodes may differ by it.
+constexpr int64_t kClockSkew_ns = 5'000'000'000;
+
 /// When a `temposcope run` recorded, on the wall clock.
 struct RunTime {
     int64_t start_ns = std::numeric_limits<int64_t>::max();
@@ -85,7 +88,8 @@ std::vector<RunTime> times_of_runs(std::span<const NamedTrace> traces) {
     for (const NamedTrace& named : traces) {
         const Trace& trace = *named.trace;
         const std::string id = run_id_of(trace);
-        if (id.empty()) continue;
+        // Modelled steps do not say how long the program ran.
+        if (id.empty() || trace.run().time_basis != TimeBasis::kMeasured) continue;
         const int64_t start_ns = trace.run().start_unix_ns;
         const int64_t last_ns =
             trace.steps.empty() ? 0 : trace.steps.column<&Step::end_ns>().back();
@@ -110,12 +114,16 @@ models::Result<void> check_are_of_one_run(std::span<const NamedTrace> traces) {
             first.file, first.trace->run().world_size, named.file, world_size);
     }
     const std::vector<RunTime> times = times_of_runs(traces);
-    for (std::size_t i = 1; i < times.size(); ++i) {
-        const int64_t between_ns = times[i].start_ns - times[i - 1].end_ns;
-        if (between_ns <= 0) continue;
-        return models::fail(
-            "{} is of a run that began {} after that of {} had ended: give the traces of one run.",
-            times[i].file, format_duration(between_ns), times[i - 1].file);
+    const RunTime* last = nullptr;  // to end, of those before
+    for (const RunTime& time : times) {
+        const int64_t between_ns = last != nullptr ? time.start_ns - last->end_ns : 0;
+        if (between_ns > kClockSkew_ns) {
+            return models::fail(
+                "{} is of a run that began {} after that of {} had ended: give the traces of one "
+                "run.",
+                time.file, format_duration(between_ns), last->file);
+        }
+        if (last == nullptr || time.end_ns > last->end_ns) last = &time;
     }
     return {};
 }
@@ -146,8 +154,7 @@ double RankRun::imbalance() const {
 
 models::Result<RankRun> summarize_ranks(std::span<const NamedTrace> traces) {
     if (traces.empty()) return models::fail("There is no trace of a rank.");
-    const Trace& first = *traces.front().trace;
-    RankRun run{.step = describe_run(first), .world_size = first.run().world_size};
+    RankRun run{.world_size = traces.front().trace->run().world_size};
     for (const NamedTrace& named : traces) {
         if (const auto ok = check_is_of_rank(named); !ok) return tl::unexpected(ok.error());
     }
@@ -159,6 +166,7 @@ models::Result<RankRun> summarize_ranks(std::span<const NamedTrace> traces) {
         return models::fail("{} and {} are both rank {}: give the traces of one run.", twice->file,
                             std::next(twice)->file, rank_of(*twice));
     }
+    run.step = describe_run(*in_order.front().trace);
     std::vector<const Trace*> of_ranks;
     std::vector<int64_t> peaks;
     for (const NamedTrace& named : in_order) {

@@ -48,7 +48,8 @@ struct RankRun {
 int64_t nccl_bytes_of(const Trace& trace);
 
 /// Errors: no trace; a rank twice, or ranks of several runs. Runs with different ids that recorded
-/// at the same time are one: each node of a launch starts its own `temposcope run`.
+/// at about the same time are one: each node of a launch starts its own `temposcope run`, and not
+/// every launcher gives them an id to share.
 models::Result<RankRun> summarize_ranks(std::span<const NamedTrace> traces);
 
 }  // namespace profiler

@@ -7,6 +7,8 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include <limits>
+
 namespace profiler {
 namespace {
 
@@ -23,6 +25,14 @@ std::optional<SpreadStep> spread_in(const nlohmann::json& json, int64_t world_si
     return SpreadStep{std::move(*workload), *parallel};
 }
 
+/// 0: not known, or damaged.
+int64_t micro_batches_in(const nlohmann::json& json) {
+    const auto number = json.find("micro_batches");
+    if (number == json.end() || !number->is_number_integer()) return 0;
+    const auto count = number->get<int64_t>();
+    return count >= 1 && count <= models::kMaxMicroBatches ? count : 0;
+}
+
 }  // namespace
 
 std::optional<RecordedProgram> program_of(const Trace& trace) {
@@ -32,16 +42,19 @@ std::optional<RecordedProgram> program_of(const Trace& trace) {
     if (!json.is_object()) return std::nullopt;
     const auto program = json.find("program");
     if (program == json.end() || !program->is_string()) return std::nullopt;
-    const auto micro_batches = json.find("micro_batches");
-    const bool is_counted = micro_batches != json.end() && micro_batches->is_number_integer();
     return RecordedProgram{.program = program->get<std::string>(),
                            .model = std::string(trace.text(run.model)),
                            .precision = std::string(trace.text(run.precision)),
                            .batch_size = run.batch_size,
                            .seq_len = run.seq_len,
-                           .micro_batches = is_counted ? micro_batches->get<int64_t>() : 0,
+                           .micro_batches = micro_batches_in(json),
                            .world_size = run.world_size,
                            .spread = spread_in(json, run.world_size)};
+}
+
+int64_t sequences_of(int64_t batch_size, int64_t micro_batches) {
+    constexpr int64_t kMostBatch = std::numeric_limits<int32_t>::max();
+    return batch_size <= kMostBatch ? batch_size * micro_batches : 0;
 }
 
 int64_t sequences_per_step(const RecordedProgram& program) {
@@ -49,7 +62,7 @@ int64_t sequences_per_step(const RecordedProgram& program) {
         return models::sequences_per_step(program.spread->workload, program.spread->parallel,
                                           program.world_size);
     }
-    return program.batch_size * program.micro_batches;
+    return sequences_of(program.batch_size, program.micro_batches);
 }
 
 std::string describe(const RecordedProgram& program) {

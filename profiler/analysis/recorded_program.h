@@ -36,6 +36,9 @@ std::optional<RecordedProgram> program_of(const Trace& trace);
 /// not known.
 int64_t sequences_per_step(const RecordedProgram& program);
 
+/// Sequences of so many micro-batches. 0: not known, or more than a file can truly say.
+int64_t sequences_of(int64_t batch_size, int64_t micro_batches);
+
 /// "train.py: BertForMaskedLM, 4 micro-batches of B=8 S=128, fp32", as far as it is known.
 std::string describe(const RecordedProgram& program);
 /// "fsdp2"; empty: no built-in model over many GPUs.

@@ -60,7 +60,7 @@ std::optional<int64_t> micro_batches_of(const Trace& trace) {
 
 int64_t sequences_per_step(const Trace& trace) {
     if (const auto program = program_of(trace)) return sequences_per_step(*program);
-    return trace.run().batch_size * micro_batches_of(trace).value_or(0);
+    return sequences_of(trace.run().batch_size, micro_batches_of(trace).value_or(0));
 }
 
 std::string describe(const models::Workload& w) {

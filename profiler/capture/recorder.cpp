@@ -57,6 +57,20 @@ bool may_have_own_stack(const at::RecordFunction& function) {
 
 Id<Op> current_op() { return op_stack.empty() ? Id<Op>() : op_stack.back().id; }
 
+/// Whether DDP reduces gradients in it: it is older than the backward that runs, and nothing else
+/// has said what it is.
+bool is_bucket(const Trace& trace, Id<Phase> running, Id<Storage> storage) {
+    if (!running.valid() || !storage.valid()) return false;
+    const Id<Allocation> block = trace.storages.get<&Storage::allocation>(storage);
+    if (!block.valid()) return false;
+    const Phase phase = trace.phases[running];
+    const Category category = trace.storages.get<&Storage::category>(storage);
+    const bool is_older =
+        trace.allocations.get<&Allocation::alloc_event>(block) < phase.first_event;
+    const bool is_unnamed = category == Category::kTemporary || category == Category::kUnknown;
+    return phase.kind == PhaseKind::kBackward && is_older && is_unnamed;
+}
+
 }  // namespace
 
 PhaseKind phase_kind(models::TrainingPhase phase) {
@@ -353,23 +367,6 @@ Id<Collective> Recorder::add_collective(const CollectiveCall& call, Id<Op> op) {
 }
 
 /// Torch names no two groups of a process alike.
-void Recorder::name_bucket(const at::RecordFunction& all_reduce) {
-    const std::vector<at::Tensor> tensors =
-        tensors_of({all_reduce.inputs().data(), all_reduce.inputs().size()});
-    const std::lock_guard lock(mutex_);
-    if (tensors.size() != 1 || !phase_.valid()) return;
-    const Phase phase = trace_.phases[phase_];
-    const Id<Storage> storage = storage_of(tensors.front());
-    if (phase.kind != PhaseKind::kBackward || !storage.valid()) return;
-    const Category category = trace_.storages.get<&Storage::category>(storage);
-    const Id<Allocation> block = trace_.storages.get<&Storage::allocation>(storage);
-    if (category != Category::kTemporary && category != Category::kUnknown) return;
-    if (trace_.allocations.get<&Allocation::alloc_event>(block) >= phase.first_event) return;
-    name_storage(storage, trace_.strings.intern(fmt::format("DDP bucket {}", num_buckets_++)));
-    trace_.storages.set<&Storage::category>(storage, Category::kGradient);
-    tensor_of(tensors.front());
-}
-
 Id<Communicator> Recorder::communicator_of(const CollectiveCall& call) {
     const StringId name = trace_.strings.intern(call.group_name);
     const auto names = trace_.communicators.column<&Communicator::name>();
@@ -382,6 +379,18 @@ Id<Communicator> Recorder::communicator_of(const CollectiveCall& call) {
                      .num_ranks = call.num_ranks};
     if (!call.ranks.empty()) row.ranks = list_texts_.of(call.ranks, trace_.strings);
     return trace_.communicators.append(row);
+}
+
+void Recorder::name_bucket(const at::RecordFunction& all_reduce) {
+    const std::vector<at::Tensor> tensors =
+        tensors_of({all_reduce.inputs().data(), all_reduce.inputs().size()});
+    const std::lock_guard lock(mutex_);
+    if (tensors.size() != 1) return;
+    const Id<Storage> storage = storage_of(tensors.front());
+    if (!is_bucket(trace_, phase_, storage)) return;
+    name_storage(storage, trace_.strings.intern(fmt::format("DDP bucket {}", num_buckets_++)));
+    trace_.storages.set<&Storage::category>(storage, Category::kGradient);
+    tensor_of(tensors.front());
 }
 
 void Recorder::end_collective_call(Id<Collective> collective, bool goes_on) {

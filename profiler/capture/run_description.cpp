@@ -36,7 +36,7 @@ Run run_in(const RunEnvironment& environment, Trace& trace) {
             .start_unix_ns = unix_time().count()};
 }
 
-/// The columns that say what is trained.
+/// The columns that say what is trained, but for the number of layers: a stage has some of them.
 void describe_workload(const models::Workload& workload, Trace& trace) {
     StringTable& strings = trace.strings;
     nlohmann::json recipes = nlohmann::json::array();
@@ -49,7 +49,6 @@ void describe_workload(const models::Workload& workload, Trace& trace) {
     trace.runs.set<&Run::recipe>(kRun, strings.intern(workload.recipe_name));
     trace.runs.set<&Run::recipe_per_layer>(kRun, strings.intern(recipes.dump()));
     trace.runs.set<&Run::precision>(kRun, strings.intern(models::name_of(workload.precision)));
-    trace.runs.set<&Run::num_layers>(kRun, workload.model.num_layers);
     trace.runs.set<&Run::batch_size>(kRun, workload.batch_size);
     trace.runs.set<&Run::seq_len>(kRun, workload.seq_len);
     trace.runs.set<&Run::seed>(kRun, workload.seed);
@@ -71,6 +70,7 @@ void describe_run(const models::Workload& workload, const RunEnvironment& enviro
     trace.runs.append(run_in(environment, trace));
     trace.runs.set<&Run::workload>(kRun, trace.strings.intern(models::to_json(workload).dump()));
     describe_workload(workload, trace);
+    trace.runs.set<&Run::num_layers>(kRun, workload.model.num_layers);
 }
 
 void describe_program(const ProgramDescription& program, const RunEnvironment& environment,

@@ -69,17 +69,16 @@ int64_t other_bytes_at_peak(const RankSummary& rank) {
            bytes_of(rank, Category::kInput);
 }
 
-/// " Rank 2 is the slowest: ..."; empty: none waits.
-std::string slowest_rank(const RankRun& run) {
+/// " In the last step, the others wait the most for rank 2: ..."; empty: none waits.
+std::string about_waits(const RankRun& run) {
     const auto wait_of = of_waits<&RankWaits::wait_ns>;
     const auto waited_for_of = of_waits<&RankWaits::waited_for_ns>;
-    const RankSummary& slowest = std::ranges::max(run.ranks, {}, waited_for_of);
+    const RankSummary& last = std::ranges::max(run.ranks, {}, waited_for_of);
     const RankSummary& patient = std::ranges::max(run.ranks, {}, wait_of);
-    if (waited_for_of(slowest).value_or(0) == 0) return {};
+    if (waited_for_of(last).value_or(0) == 0) return {};
     return fmt::format(
-        " Rank {} is the slowest: in the last step others wait {} for it. Rank {} waits the most, "
-        "{}.",
-        slowest.rank, format_duration(*waited_for_of(slowest)), patient.rank,
+        " In the last step, the others wait the most for rank {}: {}. Rank {} waits the most, {}.",
+        last.rank, format_duration(*waited_for_of(last)), patient.rank,
         format_duration(wait_of(patient).value_or(0)));
 }
 
@@ -100,7 +99,7 @@ std::string rank_headline(const RankRun& run) {
         are_alike ? fmt::format("All ranks need {}.", format_bytes(peak_of(largest)))
                   : fmt::format("Rank {} needs the most memory, {}: {:.2f} times the median.",
                                 largest.rank, format_bytes(peak_of(largest)), run.imbalance());
-    return text + slowest_rank(run);
+    return text + about_waits(run);
 }
 
 std::span<const RankTimeColumn> rank_time_columns() { return kTimeColumns; }

@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <regex>
 
 /// Every command prints exactly the JSON keys that docs/commands.md lists, because users rely on
@@ -41,6 +42,18 @@ TEST_F(JsonKeys, OfInfo) {
     const auto annotated = run({"info", chrome, "--json"}).json();
     EXPECT_EQ(keys_of(annotated["annotations"][0]), documented("annotation"));
     EXPECT_EQ(keys_of(overview["closed_form"]), documented("closed form"));
+}
+
+TEST_F(JsonKeys, OfRanks) {
+    const TemporaryFolder ranks;
+    const std::string damaged = ranks / "rank-0001.tscope";
+    write_sample(ranks, "rank-0000.tscope");
+    std::filesystem::copy_file(ranks / "rank-0000.tscope", damaged);
+    std::filesystem::resize_file(damaged, 5000);
+    const auto document = run({"info", ranks.path().string(), "--json"}).json();
+    EXPECT_EQ(keys_of(document), documented("info ranks"));
+    EXPECT_EQ(keys_of(document["rows"][0]), documented("info ranks row"));
+    EXPECT_EQ(document["left_out"], nlohmann::json::array({damaged}));
 }
 
 TEST_F(JsonKeys, OfTheReports) {

@@ -226,6 +226,15 @@ class ManyGpus(Commands):
         # Two micro-batches in bfloat16: hidden states on, their gradients back.
         self.assertEqual([row["collective_bytes"] for row in rows.values()], 2 * [2 * HIDDEN])
 
+    def test_a_stage_counts_its_own_layers(self):
+        decoder = list(DECODER)
+        decoder[decoder.index("--layers") + 1] = "4"
+        spread = ("--parallel", "pp:2", "--world-size", "2", "-o", self.folder / "ranks")
+        self.run_command("capture", *decoder, *spread)
+        trace = self.folder / "ranks" / "rank-0000.tscope"
+        told = json.loads(self.run_command("info", trace, "--json"))
+        self.assertEqual(told["num_layers"], 2)
+
     def test_a_step_that_does_not_fit_says_so(self):
         spread = ("--parallel", "ddp", "--world-size", "2", "-o", self.folder / "ranks")
         small = [word.replace(GPU, "t4") for word in DECODER]

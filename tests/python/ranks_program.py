@@ -3,8 +3,9 @@
     torchrun [...] ranks_program.py MODE [--layers 4] [--width 1024] [--vocab 32000] [--device cuda]
 
 MODE is single, ddp, fsdp2, fsdp2-no-reshard, hsdp, zero or pp; gloo talks and trains alone, asks
-waits for another rank, in dies the last rank fails, in slow it is late, and in stays all wait after
-two recorded steps. The largest memory lies in the loss, where no layer has a gradient yet.
+waits for another rank, in dies the last rank fails, in slow it is late in the last step, and in
+stays all wait after two recorded steps. The largest memory lies in the loss, where no layer has a
+gradient yet.
 """
 
 import argparse
@@ -113,8 +114,9 @@ def train(options, device, world_size: int) -> None:
         model = Decoder(options.layers, options.width, options.vocab)
     model, optimizer = parallel(options.mode, model, world_size)
     for step in range(options.steps):
-        if options.mode == "slow" and dist.get_rank() == world_size - 1:
-            time.sleep(0.3)
+        is_last_step = step == options.steps - 1
+        if options.mode == "slow" and is_last_step and dist.get_rank() == world_size - 1:
+            time.sleep(2)
         if options.mode == "stays" and step == 3:
             print("stays", flush=True)
             time.sleep(60)

@@ -212,6 +212,28 @@ class Programs(Run):
         unlike = self.write("unlike.py", accumulating.format(batches=[4, 2]))
         self.assertEqual(self.micro_batches_of(unlike), (None, None))
 
+    def test_a_closure_trains_on_one_batch_several_times(self):
+        script = self.write(
+            "closure.py",
+            """
+            import torch
+
+            model = torch.nn.Linear(8, 8)
+            optimizer = torch.optim.LBFGS(model.parameters(), max_iter=2, tolerance_grad=0)
+            for step in range(4):
+                batch = torch.randn(4, 8)
+
+                def closure():
+                    optimizer.zero_grad()
+                    loss = model(batch).square().mean()
+                    loss.backward()
+                    return loss
+
+                optimizer.step(closure)
+            """,
+        )
+        self.assertEqual(self.micro_batches_of(script), (None, None))
+
     def test_an_optimizer_that_runs_no_more_does_not_hold_up_the_steps(self):
         script = self.write(
             "warm.py",
@@ -473,7 +495,7 @@ class LargestBatch(Run):
 
     def test_it_is_found_by_running(self):
         script = self.write("large.py", self.SCRIPT)
-        options = ["--json", "-o", "max.csv", "--values", "LAYERS=4,6"]
+        options = ["--json", "-o", "max.csv", "--values", "{LAYERS}=4,6"]
         ran = self.search(PYTHON, script, "{N}", "{LAYERS}", options=options)
         self.assertEqual(ran.returncode, 0, ran.stderr)
         rows = json.loads(ran.stdout)["rows"]
@@ -519,6 +541,8 @@ class LargestBatch(Run):
             ("8", {"name": "{N}"}, "--max N: no argument of the program holds {N};"),
             ("{N}", {"options": ["--values", "L=2"]},
              "--values L=...: no argument of the program holds {L};"),
+            ("{N}", {"options": ["--values", "{N}=4"]},
+             "--values {N}=4: {N} is the batch size that --max looks for;"),
         ):  # fmt: skip
             ran = self.search(PYTHON, "train.py", word, **search)
             self.assertEqual((ran.returncode, ran.stdout), (2, ""))
@@ -549,26 +573,28 @@ class ProgramsThatEndEarly(Run):
     def test_a_program_without_torch(self):
         ran = self.run_program(PYTHON, "-c", "print(1)")
         self.assertEqual((ran.returncode, ran.stdout), (0, "1\n"))
-        self.assert_one_sentence(ran, "no Python process of the program imported torch")
+        self.assert_one_sentence(ran, "the recorder saw no Python process import torch")
 
     def test_a_python_that_keeps_the_recorder_out(self):
         packages = sysconfig.get_path("purelib")
         for option, path in (("-I", ""), ("-E", ""), ("-S", packages)):
-            program = f"import sys; sys.path.append({path!r}); import torch; print(1)"
+            program = f"import sys; sys.path.append({path!r}); import torch; print(1); sys.exit(5)"
             ran = self.run_program(PYTHON, option, "-c", program)
-            self.assertEqual((ran.returncode, ran.stdout), (0, "1\n"), ran.stderr)
-            self.assert_one_sentence(ran, "python -I, -E and -S keep the recorder out")
+            self.assertEqual((ran.returncode, ran.stdout), (5, "1\n"), ran.stderr)
+            self.assert_one_sentence(ran, "ended with exit code 5, and the recorder saw no")
+            self.assertIn("(python -I, -E and -S keep the recorder out)", ran.stderr)
 
     def test_a_program_without_a_step(self):
         ran = self.run_program(PYTHON, "-c", "import torch; print(torch.ones(2).sum().item())")
         self.assertEqual((ran.returncode, ran.stdout), (0, "2.0\n"))
         self.assert_one_sentence(ran, "before a model ran a training step")
+        self.assertIn("marks its steps with temposcope.step()", ran.stderr)
 
     def test_a_program_that_is_not_there(self):
         ran = self.run_program(PYTHON, "nosuch.py")
         self.assertEqual(ran.returncode, 2)
         self.assertNotIn("Traceback", ran.stderr)
-        self.assert_one_sentence(ran, "ended with exit code 2 before torch was imported")
+        self.assert_one_sentence(ran, "the program ended with exit code 2, and")
 
     def interrupted(self, number: int):
         script = self.train_script("import time; time.sleep(60)")

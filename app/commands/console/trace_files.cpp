@@ -91,22 +91,23 @@ Result<std::vector<NamedTrace>> open_traces(const std::vector<std::string>& path
     return traces;
 }
 
-Result<std::vector<NamedTrace>> open_ranks(const std::string& folder, const std::string& device) {
+Result<RankTraces> open_ranks(const std::string& folder, const std::string& device) {
     const auto files = expand_paths({folder});
     if (!files) return tl::unexpected(files.error());
-    std::vector<NamedTrace> traces;
+    RankTraces ranks;
     std::vector<models::Error> errors;
     for (const std::string& file : *files) {
         auto trace = open_trace(file, device);
         if (trace) {
-            traces.push_back(std::move(*trace));
+            ranks.traces.push_back(std::move(*trace));
         } else {
+            ranks.left_out.push_back(file);
             errors.push_back(trace.error());
         }
     }
-    if (traces.empty()) return tl::unexpected(errors.front());
+    if (ranks.traces.empty()) return tl::unexpected(errors.front());
     for (const models::Error& error : errors) print_error("Left out: " + error.message);
-    return traces;
+    return ranks;
 }
 
 bool would_replace_a_trace(const std::string& output, const std::vector<std::string>& files) {

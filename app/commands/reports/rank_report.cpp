@@ -28,7 +28,7 @@ void print_ranks(Output& output, const RankRun& run) {
     output.table(times);
 }
 
-nlohmann::json ranks_json(const RankRun& run) {
+nlohmann::json ranks_json(const RankRun& run, const std::vector<std::string>& left_out) {
     nlohmann::json rows = nlohmann::json::array();
     for (const RankSummary& rank : run.ranks) {
         nlohmann::json row{{"rank", rank.rank},
@@ -51,6 +51,7 @@ nlohmann::json ranks_json(const RankRun& run) {
     return {{"world_size", run.world_size},
             {"imbalance", run.imbalance()},
             {"clocks", profiler::name_of(run.clocks.basis)},
+            {"left_out", left_out},
             {"rows", std::move(rows)}};
 }
 

@@ -215,6 +215,10 @@ struct Bracket {
     }
 };
 
+bool share_a_line(const ProgramRun& a, const ProgramRun& b) {
+    return a.words == b.words && a.world_size == b.world_size;
+}
+
 /// What a batch takes on a GPU without end.
 struct Line {
     const Bracket* bracket = nullptr;         // whose run it is
@@ -224,10 +228,7 @@ struct Line {
     int64_t resident_bytes = 0;               // what a run takes of this machine
     std::string error;                        // why it could not be recorded
 
-    bool is_of(const ProgramRun& other) const {
-        const ProgramRun& run = bracket->found.of.run;
-        return run.words == other.words && run.world_size == other.world_size;
-    }
+    bool is_of(const ProgramRun& run) const { return share_a_line(bracket->found.of.run, run); }
 
     /// The batch that should just fit, by the allocator's simulator or else by the peaks alone;
     /// 0: the line does not say.
@@ -270,7 +271,9 @@ private:
     Result<Attempt> run_case(const ProgramCase& of, const VirtualCard& card, int64_t batch_size) {
         ProgramRun run = of.run;
         run.card = card;
-        fill_in(run.words, placeholder_, std::to_string(batch_size));
+        if (!fill_in(run.words, placeholder_, std::to_string(batch_size))) {
+            return fail("No argument of the program holds {{{}}}, the batch size.", placeholder_);
+        }
         auto made = attempt(std::move(run), batch_size);
         if (made) return made;
         return fail("With {{{}}} = {} {}", placeholder_, batch_size, made.error().message);
@@ -378,6 +381,18 @@ bool fill_in(std::vector<std::string>& words, const std::string& name, const std
         }
     }
     return is_there;
+}
+
+std::size_t expected_runs(const std::vector<ProgramCase>& cases) {
+    std::size_t num_lines = 0;
+    for (auto one = cases.begin(); one != cases.end(); ++one) {
+        const bool is_first = std::none_of(cases.begin(), one, [&](const ProgramCase& before) {
+            return share_a_line(before.run, one->run);
+        });
+        num_lines += is_first ? 1 : 0;
+    }
+    constexpr std::size_t kRunsOfCase = 2;  // the guess, and the batch above it
+    return kLineBatches.size() * num_lines + kRunsOfCase * cases.size();
 }
 
 Result<std::vector<LargestBatch>> find_largest_batches(const std::string& placeholder,

@@ -3,6 +3,7 @@
 #include "app/commands/worker/program_run.h"
 #include "profiler/analysis/peak.h"
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -48,7 +49,8 @@ struct ProgramCase {
 };
 
 /// Puts the value in the place of "{name}" in all words. False: there is none.
-bool fill_in(std::vector<std::string>& words, const std::string& name, const std::string& value);
+[[nodiscard]] bool fill_in(std::vector<std::string>& words, const std::string& name,
+                           const std::string& value);
 
 struct LargestBatch {
     ProgramCase of;
@@ -59,6 +61,10 @@ struct LargestBatch {
 
 /// Called after each run, by one thread at a time.
 using BatchTried = std::function<void(const ProgramCase&, const BatchTry&)>;
+
+/// About as many programs will run: one for each batch of a line, and two of each case if the line
+/// guesses well.
+std::size_t expected_runs(const std::vector<ProgramCase>& cases);
 
 /// The words of each case have `{placeholder}` where the batch size goes. A batch fits if two steps
 /// come to their end, so that the second one finds the optimizer's state, and no request fails: a

@@ -238,15 +238,13 @@ void describe_partial(const ProgramRun& run, ProgramResult& result) {
 }
 
 std::string about_no_step(const ProgramRun& run, const nlohmann::json& status, int exit_code) {
+    const std::string with_code =
+        exit_code == 0 ? "" : fmt::format(" with exit code {}", exit_code);
     if (!status.is_object()) {
-        if (exit_code != 0) {
-            return fmt::format(
-                "Nothing was recorded: the program ended with exit code {} before torch was "
-                "imported.",
-                exit_code);
-        }
-        return "Nothing was recorded, because no Python process of the program imported torch "
-               "(python -I, -E and -S keep the recorder out).";
+        return fmt::format(
+            "Nothing was recorded: the program ended{}, and the recorder saw no Python process "
+            "import torch (python -I, -E and -S keep the recorder out).",
+            with_code);
     }
     const std::string state = status.value("state", "");
     if (state == "failed") return status.value("sentence", "") + ".";
@@ -263,14 +261,10 @@ std::string about_no_step(const ProgramRun& run, const nlohmann::json& status, i
             with, plural(status.value("seen_steps", int64_t{0}), "step"),
             run.skip == 1 ? "1 is" : fmt::format("{} are", run.skip));
     }
-    if (exit_code != 0) {
-        return fmt::format(
-            "Nothing was recorded: the program ended with exit code {} before a model ran a "
-            "training step.",
-            exit_code);
-    }
-    return "Nothing was recorded: the program ended before a model ran a training step. A program "
-           "without an optimizer of torch marks its steps with temposcope.step().";
+    return fmt::format(
+        "Nothing was recorded: the program ended{} before a model ran a training step. A program "
+        "without an optimizer of torch marks its steps with temposcope.step().",
+        with_code);
 }
 
 /// What the recipe did, where the program came so far that it says so.

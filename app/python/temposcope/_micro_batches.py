@@ -6,12 +6,14 @@ class MicroBatches:
 
     A micro-batch is a forward of the main model and a backward. A step with more of one than of the
     other does something else with its batches, as the two models of a GAN do: how many samples it
-    trains is not known.
+    trains is not known. Nor is it if an optimizer runs a backward, as that of LBFGS: its closure
+    trains on one batch several times.
     """
 
     def __init__(self):
         self._batch_sizes: list[int] = []  # of the forwards in this step
         self._num_backwards = 0
+        self._optimizer_trains = False
         self._of_steps: set[int] = set()  # 0: not known
         self._all_sizes: set[int] = set()
 
@@ -24,14 +26,16 @@ class MicroBatches:
     def forward_begins(self, batch_size: int) -> None:
         self._batch_sizes.append(batch_size)
 
-    def backward_ends(self) -> None:
+    def backward_ends(self, in_optimizer: bool) -> None:
         self._num_backwards += 1
+        self._optimizer_trains |= in_optimizer
 
     def end_step(self, is_whole: bool) -> None:
         """A step that was cut off does not count."""
         count = len(self._batch_sizes)
         is_inference = count == 1 and self._num_backwards == 0
         if is_whole:
-            self._of_steps.add(count if is_inference or count == self._num_backwards else 0)
+            is_training = count == self._num_backwards and not self._optimizer_trains
+            self._of_steps.add(count if is_inference or is_training else 0)
             self._all_sizes.update(filter(None, self._batch_sizes))
-        self._batch_sizes, self._num_backwards = [], 0
+        self._batch_sizes, self._num_backwards, self._optimizer_trains = [], 0, False

@@ -1,11 +1,12 @@
 """Follows the program that `temposcope run` started, and says at its end what became of it.
 
 TEMPOSCOPE_RUN is JSON: {"file": trace, "folder": for a trace of each rank, in place of "file",
-"status": file for what happened, "run_id": the same in all ranks, "steps": 3, "skip": 1, "stop":
-false, "gpu": "NVIDIA H100" or null, "apply": recipe or null, "layers": classes that count as layers
-for it, "stacks": "", "python" or "all", "world_size": of a virtual run or null, "ranks": which of
-them run, "rank": this one of them}. Each line of the status file is a JSON object: of each rank the
-last one holds. app/commands/worker/program_run.cpp starts the program and reads them.
+"status": file for what happened, "run_id": the same in all ranks that it started, "steps": 3,
+"skip": 1, "stop": false, "gpu": "NVIDIA H100" or null, "apply": recipe or null, "layers": classes
+that count as layers for it, "stacks": "", "python" or "all", "world_size": of a virtual run or
+null, "ranks": which of them run, "rank": this one of them}. Each line of the status file is a JSON
+object: of each rank the last one holds. app/commands/worker/program_run.cpp starts the program and
+reads them.
 """
 
 import atexit
@@ -90,7 +91,7 @@ class Program:
             skip=options["skip"],
             steps=options["steps"],
             recipe=self._recipe or "",
-            run_id=options["run_id"],
+            run_id=_ranks.launch_id() or options["run_id"],
             stacks=options["stacks"],
             gpu=options["gpu"] or "",
             finds_optimizers=True,

@@ -1,5 +1,6 @@
 """Which rank of a distributed run this process is, from what its launcher or torch says."""
 
+import hashlib
 import json
 import os
 from typing import NamedTuple
@@ -45,6 +46,16 @@ def current() -> Rank:
     if dist.is_available() and dist.is_initialized():
         return Rank(dist.get_rank(), dist.get_world_size())
     return from_environment()
+
+
+def launch_id() -> str:
+    """The same on all nodes of a launch by torchrun; empty: it has none. Without --rdzv-id torchrun
+    calls every launch on fixed nodes "none"."""
+    names = ("TORCHELASTIC_RUN_ID", "MASTER_ADDR", "MASTER_PORT")
+    launch = [os.environ.get(name, "") for name in names]
+    if launch[0] in ("", "none"):
+        return ""
+    return hashlib.sha256("\n".join(launch).encode()).hexdigest()[:16]
 
 
 def file_in(folder: str, rank: int) -> str:

@@ -108,6 +108,7 @@ class Session:
         self._description: dict = {}
         self._micro_batches = MicroBatches()
         self._in_step = False
+        self._in_optimizer = False
         self._phase: Phase | None = None
         self._marked_phases: list[Phase | None] = []
         self._steps_are_marked = False
@@ -301,12 +302,13 @@ class Session:
             self._switch_phase(self._phase_before)
             return
         if self.is_recording:
-            self._micro_batches.backward_ends()
+            self._micro_batches.backward_ends(self._in_optimizer)
         self._describe_gradients()
         self._switch_phase(Phase.OPTIMIZER)  # clipping is part of the update, too
         self._ends_before_forward = not self._steps_are_marked and not self._has_optimizer()
 
     def optimizer_begins(self, optimizer: torch.optim.Optimizer) -> None:
+        self._in_optimizer = True
         self.add_optimizer(optimizer)
         if self._finds_optimizers:
             self._finds_optimizers = False
@@ -319,6 +321,7 @@ class Session:
         self._switch_phase(Phase.OPTIMIZER)
 
     def optimizer_ends(self, optimizer: torch.optim.Optimizer) -> None:
+        self._in_optimizer = False
         if self.is_recording:
             _describe.describe_optimizer(self._names, self._described, optimizer)
         if self._steps_are_marked:

@@ -58,6 +58,27 @@ protected:
     app::Workspace workspace_;
 };
 
+TEST_F(WorkspaceTest, ChoosesTheOriginalOfAStrategyAsA) {
+    const auto spread = [](const std::string& recipe) {
+        Trace trace = *make_document("/t/rank.tscope", recipe)->trace;
+        const Id<profiler::Run> run(0);
+        const nlohmann::json what{
+            {"program", "built-in"},
+            {"workload", nlohmann::json::parse(trace.text(trace.run().workload))},
+            {"parallel", "ddp"}};
+        trace.runs.set<&profiler::Run::workload>(run, trace.strings.intern(what.dump()));
+        trace.runs.set<&profiler::Run::world_size>(run, 2);
+        return app::make_document("/t/" + recipe + ".tscope",
+                                  std::make_shared<Trace>(std::move(trace)));
+    };
+    const auto original = spread("original");
+    ASSERT_EQ(original->recipe, "original · ddp");
+    workspace_.add(spread("tempo"));
+    workspace_.add(original);
+    settle();
+    EXPECT_EQ(workspace_.selection().a, original);
+}
+
 TEST_F(WorkspaceTest, ShowsTheOldPairUntilTheViewsOfTheNewOneAreMade) {
     const auto original = make_document("/t/original.tscope", "original");
     const auto tempo = make_document("/t/tempo.tscope", "tempo", 2);

@@ -1,4 +1,5 @@
 #include "profiler/analysis/comparison.h"
+#include "profiler/analysis/run_text.h"
 #include "tests/profiler/analysis/comparison_traces.h"
 
 #include <gmock/gmock.h>
@@ -49,6 +50,16 @@ TEST(ComparePrograms, AProgramWithoutARecipeIsTheOriginalOfOneWithIt) {
     EXPECT_THAT(comparison.sentence,
                 HasSubstr("tempo trains the same step of Net in 40.0 % less memory than original"));
     EXPECT_THAT(comparison.notes, IsEmpty());
+}
+
+TEST(ComparePrograms, DamagedNumbersOfSequencesAreNotKnown) {
+    constexpr int64_t kHuge = int64_t{1} << 62;
+    const auto sequences = [](const ProgramSpec& spec) {
+        return profiler::sequences_per_step(*make_program("a.tscope", spec).trace);
+    };
+    EXPECT_EQ(sequences({.batch_size = 8, .micro_batches = 4}), 32);
+    EXPECT_EQ(sequences({.batch_size = 8, .micro_batches = kHuge}), 0);
+    EXPECT_EQ(sequences({.batch_size = kHuge, .micro_batches = 4}), 0);
 }
 
 TEST(ComparePrograms, WithoutRecipesTheyAreCalledByTheirFiles) {

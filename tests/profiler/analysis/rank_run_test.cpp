@@ -76,6 +76,20 @@ TEST(RankRun, RefusesRanksOfAnEarlierRun) {
 TEST(RankRun, TakesNodesThatRecordAtTheSameTime) {
     EXPECT_TRUE(summarize_ranks(std::vector{rank_of_run(0, "a", 100), rank_of_run(1, "b", 101)}));
     EXPECT_TRUE(summarize_ranks(std::vector{rank_of_run(0, "a", 100), rank_of_run(1, "a", 200)}));
+    // Clocks that differ by some seconds; a node that ends before another begins.
+    EXPECT_TRUE(summarize_ranks(std::vector{rank_of_run(0, "a", 100), rank_of_run(1, "b", 106)}));
+    EXPECT_TRUE(summarize_ranks(std::vector{rank_of_run(0, "a", 100), rank_of_run(3, "a", 120),
+                                            rank_of_run(1, "b", 101), rank_of_run(2, "c", 115)}));
+}
+
+TEST(RankRun, DoesNotTellRunsApartByModelledTimes) {
+    std::vector<NamedTrace> ranks{rank_of_run(0, "a", 100), rank_of_run(1, "b", 200)};
+    for (NamedTrace& named : ranks) {
+        Trace trace = *named.trace;
+        trace.runs.set<&profiler::Run::time_basis>(Id<profiler::Run>(0), TimeBasis::kModelled);
+        named.trace = std::make_shared<const Trace>(std::move(trace));
+    }
+    EXPECT_TRUE(summarize_ranks(ranks));
 }
 
 }  // namespace

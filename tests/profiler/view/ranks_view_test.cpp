@@ -89,10 +89,9 @@ TEST_F(RanksViews, ShowTheDifferenceToTheMedianRank) {
     EXPECT_EQ(all.max_difference_bytes, 300);
     EXPECT_EQ(all.max_bytes, 800);
     EXPECT_EQ(all.lanes[2].difference_tone, Tone::kBad);
-    EXPECT_EQ(
-        all.headline,
-        "Rank 2 needs the most memory, 800 B: 1.60 times the median. Rank 2 is the slowest: in "
-        "the last step others wait 2.00 µs for it. Rank 0 waits the most, 2.00 µs.");
+    EXPECT_EQ(all.headline,
+              "Rank 2 needs the most memory, 800 B: 1.60 times the median. In the last step, the "
+              "others wait the most for rank 2: 2.00 µs. Rank 0 waits the most, 2.00 µs.");
 }
 
 /// Rank 1 is recorded from tick 10 on: before, the median is that of the other two.
