@@ -97,12 +97,10 @@ Outcome run_layouts(const LayoutsOptions& options, Output& output) {
         .device = work.device,
         .chart = options.chart,
         .note = times->note,
-        .view = build_layouts_view(
-            *graph,
-            {.plan = &*plan,
-             .torch = torch ? &*torch : nullptr,
-             .whole_ns = times->whole_ns,
-             .was_busy = !times->note.empty()})};
+        .view = build_layouts_view(*graph, {.plan = &*plan,
+                                            .torch = torch ? &*torch : nullptr,
+                                            .whole_ns = times->whole_ns,
+                                            .was_busy = !times->note.empty()})};
     if (const auto ok = write_files(options, document); !ok) return failed(ok.error());
     output.document(layouts_json(document));
     print_layouts(output, document);

@@ -1,7 +1,6 @@
 #include "profiler/planner/benchmark_prediction.h"
 
 #include "models/config/precision.h"
-#include "profiler/planner/placement/place_and_schedule.h"
 #include "profiler/planner/plan_row.h"
 #include "profiler/planner/step/capacity_search.h"
 #include "profiler/planner/step/layer_profile.h"
@@ -93,7 +92,7 @@ private:
         const int64_t held_bytes = word_bytes * (benchmark_.kind == BenchmarkKind::kMatmul
                                                      ? 3 * n * n
                                                      : 2 * n);  // what is read and written
-        if (held_bytes > tensor_capacity_bytes(gpu_, *row_.environment)) {
+        if (held_bytes > limits_of(row_, request_, Parameters()).capacity_bytes) {
             return result({.out_of_memory = true}, kernels);
         }
         const KernelWork work = benchmark_.kind == BenchmarkKind::kMatmul

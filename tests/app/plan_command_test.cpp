@@ -43,8 +43,9 @@ protected:
 };
 
 TEST_F(PlanCommand, MakesARowForEveryCell) {
-    const auto json =
-        plan({"--recipe", "original,tempo", "--gpu", "t4,v100-16gb,mi300x", "--json"}).json();
+    const auto json = plan({"--recipe", "original,tempo", "--gpu", "t4,v100-16gb,mi300x",
+                            "--budget", "4GiB", "--json"})
+                          .json();
     ASSERT_EQ(json["rows"].size(), 6U);
     for (const auto& row : json["rows"]) {
         EXPECT_EQ(row["status"], "ok") << row["reason"];

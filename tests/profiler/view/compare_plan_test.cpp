@@ -40,6 +40,7 @@ TEST(ComparePlan, StandsBesideWhatWasMeasured) {
     plan.rows.push_back(planned(gpu, "checkpoint", 0, 0));
     plan.rows.back().curve.clear();
     plan.rows.back().best_batch_size.reset();
+    plan.rows.back().status = PlanStatus::kDoesNotFit;
     plan.rows.back().reason = "Batch 1 needs 20.0 GiB.";
     CompareView view = build_compare_view(comparison);
     add_plan(view, comparison, plan);
