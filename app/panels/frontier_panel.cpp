@@ -8,8 +8,8 @@
 #include "app/widgets/scoped.h"
 #include "app/widgets/text.h"
 #include "app/widgets/theme.h"
-#include "profiler/planner/step/batch_interpolation.h"
 #include "profiler/trace/units.h"
+#include "profiler/view/planner_view.h"
 
 #include <fmt/format.h>
 
@@ -67,8 +67,8 @@ void draw_batch(Frame& frame) {
     if (frame.query.axis == FrontierAxis::kMaxBatch) return;
     ImGui::SameLine(0, px(8));
     ImGui::SetNextItemWidth(em(9));
-    auto batch = static_cast<int>(std::min<int64_t>(frame.step.workload.batch_size,
-                                                    profiler::BatchInterpolation::kLargestBatch));
+    auto batch = static_cast<int>(
+        std::min<int64_t>(frame.step.workload.batch_size, profiler::kLargestPlannedBatch));
     if (!ImGui::SliderInt("##batch", &batch, 1, std::max(batch, kMostBatch), "batch %d",
                           ImGuiSliderFlags_AlwaysClamp | ImGuiSliderFlags_Logarithmic)) {
         return;

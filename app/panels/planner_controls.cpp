@@ -7,7 +7,7 @@
 #include "app/widgets/text.h"
 #include "app/widgets/theme.h"
 #include "models/config/switches.h"
-#include "profiler/planner/step/batch_interpolation.h"
+#include "profiler/view/planner_view.h"
 
 #include <fmt/format.h>
 
@@ -81,10 +81,10 @@ void draw_seq_len(models::Workload& workload) {
 void draw_sliders(models::Workload& workload, int64_t last_batch) {
     const ImGuiSliderFlags clamped = ImGuiSliderFlags_AlwaysClamp;
     form_row("Batch");
-    int batch = static_cast<int>(
-        std::min<int64_t>(workload.batch_size, profiler::BatchInterpolation::kLargestBatch));
-    const int most = static_cast<int>(
-        std::min<int64_t>(last_batch, profiler::BatchInterpolation::kLargestBatch));
+    int batch =
+        static_cast<int>(std::min<int64_t>(workload.batch_size, profiler::kLargestPlannedBatch));
+    const int most =
+        static_cast<int>(std::min<int64_t>(last_batch, profiler::kLargestPlannedBatch));
     const ImGuiSliderFlags spread = most > 256 ? ImGuiSliderFlags_Logarithmic : 0;
     if (ImGui::SliderInt("##batch", &batch, 1, most, "%d", clamped | spread)) {
         workload.batch_size = batch;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "profiler/planner/plan.h"
+#include "profiler/planner/step/batch_interpolation.h"
 
 #include <cstddef>
 #include <cstdint>
@@ -11,6 +12,9 @@
 /// A plan of several recipes on one GPU, as lines over the batch size. Every batch can be read from
 /// it, so that a cursor can move without another plan.
 namespace profiler {
+
+/// What sliders and curves end at.
+inline constexpr int64_t kLargestPlannedBatch = BatchInterpolation::kLargestBatch;
 
 struct PlannerRecipe {
     std::string name;
