@@ -20,7 +20,7 @@ struct PlannerRecipe {
     std::string name;
     std::size_t color = 0;             // of recipe_color_indices
     std::optional<int64_t> max_batch;  // empty: none fits, or there is no plan
-    std::string max_batch_text;        // "38", "at least 65,535", "none"
+    std::string max_batch_text;        // "38", "at least 1,048,576", "none"
     std::string why;                   // why no batch fits; else empty
     int64_t bytes_at_max = 0;
     std::vector<MemoryPoint> memory;  // by rising batch

@@ -70,9 +70,8 @@ private:
 /// cannot be traced, the line of the anchors below is extended.
 class BatchInterpolation {
 public:
-    /// Larger batches are not tried: CUDA allows so many blocks along the dimension of the grid in
-    /// which kernels of attention have one block a sequence.
-    static constexpr int64_t kLargestBatch = 65'535;
+    /// Larger batches are not tried.
+    static constexpr int64_t kLargestBatch = int64_t{1} << 20;
 
     /// Traces two anchors: the second and the third, if there are three.
     /// Errors: a workload that is invalid at batch 1; errors of the source.

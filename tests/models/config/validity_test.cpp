@@ -138,13 +138,13 @@ INSTANTIATE_TEST_SUITE_P(
                         w.recipe.fusion = Fusion::kSubstation;
                         w.recipe.layer_norm = LayerNorm::kFromOutput;
                     },
-                    "need layer_norm=original: choose the recipe substation", "recipe"},
+                    "need layer_norm=original: add that, choose the recipe substation", "recipe"},
         BadWorkload{"DeepSpeedWithAnotherGelu",
                     [](Workload& w) {
                         w.recipe.fusion = Fusion::kDeepSpeed;
                         w.recipe.gelu = Gelu::kInPlace;
                     },
-                    "need gelu=original: choose the recipe deepspeed-fused", "recipe"},
+                    "need gelu=original: add that, choose the recipe deepspeed-fused", "recipe"},
         BadWorkload{"FusionWithAnotherGelu", [](Workload& w) { w.recipe.fusion = Fusion::kTempo; },
                     "choose the recipe tempo-fused", "recipe"},
         BadWorkload{"FusionOfAModelWithRelu",

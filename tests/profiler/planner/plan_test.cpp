@@ -128,7 +128,7 @@ TEST(Plan, SaysWhereTheSearchForABatchEnds) {
     request.workloads[0].model.intermediate_size = 64;
     const PlanRow row = plan(request).rows.front();
     EXPECT_EQ(row.max_batch_size, BatchInterpolation::kLargestBatch);
-    EXPECT_THAT(row.notes, Contains(HasSubstr("batches above 65535 were not tried")));
+    EXPECT_THAT(row.notes, Contains(HasSubstr("batches above 1048576 were not tried")));
 }
 
 TEST(Plan, FillsEveryRow) {

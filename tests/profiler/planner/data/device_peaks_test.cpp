@@ -61,8 +61,9 @@ TEST(PeaksOfTrace, SaysThatAStepRanOutOfMemoryOrOnABusyMachine) {
     for (const std::string_view code : {kRanOutOfMemory, kMachineBusy}) {
         Trace trace = trace_on("NVIDIA A100-SXM4-80GB", 79 * kGiB, Source::kMeasuredCuda);
         const std::size_t before = peaks_of_trace(trace, gpus()).notes.size();
-        trace.diagnostics.append(
-            {.code = trace.strings.intern(code), .severity = Severity::kWarning});
+        trace.diagnostics.append({.code = trace.strings.intern(code),
+                                  .severity = Severity::kWarning,
+                                  .explanation = trace.strings.intern("What happened.")});
         EXPECT_EQ(peaks_of_trace(trace, gpus()).notes.size(), before + 1) << code;
     }
 }
