@@ -218,7 +218,7 @@ void draw_call(const Selection& selection, const profiler::CallCard& card, Panel
     const ScopedId id("call");
     draw_title(selection, selection.activity->in_b, card.title);
     draw_rows(card.rows);
-    // Until the view of a new selection is there, the card is that of the call before.
+    // The view is made off the frame thread: right after a click it still describes the old call.
     const profiler::CallGroup& group = card.group;
     const bool is_of_selection =
         group.picked == selection.activity->id && (group.source == 1) == selection.activity->in_b;

@@ -20,7 +20,7 @@ ImU32 difference_color(const LayerFigure& figure) {
 }
 
 /// A waterfall: what the figure before holds is pale, and what this one adds to it full. Of two
-/// traces the bar is that of B, and a mark says where A ends.
+/// traces the bar shows B, and a mark shows where A ends.
 void draw_bar(ImDrawList* draw, const LayerFigure& figure, const Selection& selection,
               ImVec2 corner, float width) {
     const float height = px(5);

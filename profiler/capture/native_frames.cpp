@@ -55,7 +55,7 @@ std::vector<NativeFrame> NativeFrames::of(const NativeStack& stack) {
     for (void* const address : stack) {
         const Known& known = find(address);
         if (known.kind == Kind::kPython) break;
-        // What is inside of the recorder is its own work.
+        // Frames inside of the recorder's are its own work.
         if (known.kind == Kind::kRecorder) frames.clear();
         if (known.kind != Kind::kCode || known.frame.library.empty()) continue;
         if (frames.empty() || frames.back() != known.frame) frames.push_back(known.frame);

@@ -27,7 +27,7 @@ struct NativeFrame {
 class NativeFrames {
 public:
     /// The calls between Python and the recorder, the outermost first; of several equal ones one.
-    /// What is around them is told by Python's frames.
+    /// Python's frames tell what is around them.
     std::vector<NativeFrame> of(const NativeStack& stack);
 
 private:

@@ -43,8 +43,8 @@ CallKey key_of(const Trace& trace, ActivityId id);
 std::vector<ActivityId> calls_of(const Trace& trace, const CallKey& key,
                                  const CountedCalls* counted = nullptr);
 
-/// The times of the calls of one trace. On a GPU the time of a call is that of the kernels and
-/// copies that it and the calls in it launched; if none of them launched any, the call's own.
+/// How long the calls of one trace take. On a GPU a call takes as long as the kernels and copies
+/// that it and the calls in it launch. If no call launches any, the processor's time counts.
 struct CallTimes {
     int64_t num_calls = 0;
     int64_t total_ns = 0;

@@ -109,7 +109,7 @@ TimelineView build_timeline_view(const TimelineRequest& request);
 /// shared axis to the clock of the trace.
 TimelineTrace build_timeline_trace(const TimelineSource& source, const TimeMap& map,
                                    const TimelineRequest& window);
-/// Those of which some column has bytes, in kCategoryStackOrder.
+/// The categories that have bytes in some column, in kCategoryStackOrder.
 std::vector<Category> categories_in(std::span<const TimelineTrace* const> traces);
 
 /// "backward of step 2"; empty outside of all phases. `time_ns` is on the trace's own clock.
