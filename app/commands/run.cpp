@@ -56,8 +56,11 @@ Result<void> check_file(const std::string& file, std::string_view endings, bool 
     }
     const std::string ending = fs::path(file).extension().string();
     if (!ending.empty() && endings.find(ending + " ") != std::string_view::npos) return {};
-    return models::fail("-o {} ends in none of {}: name the file so.", file,
-                        endings.substr(0, endings.size() - 1));
+    std::string choices(endings.substr(0, endings.size() - 1));
+    if (const auto space = choices.find(' '); space != std::string::npos) {
+        choices.replace(space, 1, " or ");
+    }
+    return models::fail("-o {}: give a name that ends in {}.", file, choices);
 }
 
 /// Empty: representative ranks.
@@ -271,7 +274,14 @@ void add_run_command(CommandLine& line) {
         "  temposcope run --gpu h100-sxm --world-size 64 -- torchrun train.py\n"
         "  temposcope run --gpu a100-40gb,h100-sxm --max BATCH --values SEQ=128,512 -- \\\n"
         "      python train.py --batch {BATCH} --seq {SEQ}\n");
-    command.on_run([options](Output& output) { return run_command(*options, output); });
+    command.on_run([options, &command](Output& output) -> Outcome {
+        for (const char* name : {"--steps", "--skip", "--stop", "--stacks", "--cpp-stacks"}) {
+            if (!command.is_given("--max") || !command.is_given(name)) continue;
+            return wrong_usage({fmt::format(
+                "{} says how a trace is recorded, and --max writes none: leave one out.", name)});
+        }
+        return run_command(*options, output);
+    });
 }
 
 }  // namespace app

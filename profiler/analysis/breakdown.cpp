@@ -139,11 +139,12 @@ public:
                 return {std::string(place.name), place.layer};
             }
             case GroupBy::kLine:
-                if (allocation.stack.valid() || trace_.stacks.empty() ||
+                if (sites_.is_of_python(allocation.stack) || trace_.stacks.empty() ||
                     category == Category::kUnknown) {
                     return {.name = sites_.of(allocation.stack),
                             .code = sites_.code_of(allocation.stack)};
                 }
+                // Also where a stack of C++ alone says no line: the class says more.
                 return {fmt::format("no stack, {}", name_of(category))};
             case GroupBy::kTensor:
                 break;

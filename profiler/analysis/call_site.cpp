@@ -79,6 +79,10 @@ CallSites::CallSites(const Trace& trace) : trace_(trace) {
     }
 }
 
+bool CallSites::is_of_python(Id<Stack> stack) const {
+    return stack.valid() && kind_of(site_of_stack_[stack.index()]) != FrameKind::kOther;
+}
+
 std::string CallSites::of(Id<Stack> stack) const {
     if (!stack.valid()) return "no stack";
     return label_of(site_of_stack_[stack.index()]);

@@ -29,6 +29,8 @@ public:
     /// The trace must outlive this.
     explicit CallSites(const Trace& trace);
 
+    /// Whether a line of Python, or a node of autograd, stands for it.
+    bool is_of_python(Id<Stack> stack) const;
     /// "no stack" for none.
     std::string of(Id<Stack> stack) const;
 

@@ -341,7 +341,9 @@ models::Result<void> check_baseline(const std::vector<Draft>& drafts, const std:
 
 bool at_same_batch(const ComparisonColumn& a, const ComparisonColumn& b) {
     const bool both_have_steps = a.peak_allocated_bytes > 0 && b.peak_allocated_bytes > 0;
-    return !both_have_steps || a.batch_size == b.batch_size;
+    if (!both_have_steps) return true;
+    const bool both_count = a.sequences_per_step > 0 && b.sequences_per_step > 0;
+    return both_count ? a.sequences_per_step == b.sequences_per_step : a.batch_size == b.batch_size;
 }
 
 std::string peak_of_limit(const ComparisonColumn& column) {

@@ -27,6 +27,7 @@ struct ComparisonColumn {
         memory_planned_for;    // the GPU of the plan whose peak it is; empty: a captured step's
     std::size_t baseline = 0;  // the column of the same step with which this one is compared
     int64_t batch_size = 0;    // of the captured step
+    int64_t sequences_per_step = 0;  // of all its micro-batches; 0: not known
     int64_t peak_allocated_bytes = 0;
     int64_t peak_reserved_bytes = 0;
     std::string out_of_memory;      // why the captured step did not fit; empty: it did
@@ -60,8 +61,9 @@ struct ComparisonColumn {
 /// "14.1 GiB of 16.0 GiB"; without a known limit "14.1 GiB".
 std::string peak_of_limit(const ComparisonColumn& column);
 
-/// Whether the recorded steps had the same batch size: a sweep's own step may have another one, and
-/// then bytes and times of the two are not comparable. True where one of them holds no step.
+/// Whether the recorded steps trained as many samples, in micro-batches or at once: a sweep's own
+/// step may have another batch, and then bytes and times of the two are not comparable. True where
+/// one of them holds no step.
 bool at_same_batch(const ComparisonColumn& a, const ComparisonColumn& b);
 
 /// Whether the peak was predicted, by a trace or by a plan.

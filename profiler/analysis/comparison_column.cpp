@@ -45,7 +45,8 @@ void take_step(ComparisonColumn& column, const NamedTrace& named) {
     column.times_are_calibrated = !has_note(trace, kTimesNotCalibrated);
     column.turns_run = turns_run_of(trace);
     column.step_time_ns = median(times_ns);
-    column.sequences_per_s = sequences_per_s(sequences_per_step(trace), column.step_time_ns);
+    column.sequences_per_step = sequences_per_step(trace);
+    column.sequences_per_s = sequences_per_s(column.sequences_per_step, column.step_time_ns);
 }
 
 void take_sweep(ComparisonColumn& column, const Trace& trace) {

@@ -8,48 +8,42 @@
 namespace profiler {
 namespace {
 
-/// When the ledger is taken: where the last backward begins, after the forward and the loss before
-/// it. A program may have several of each before one backward. In a trace without phases: at the
-/// peak.
+/// Where a backward begins: after a forward, and the loss after it.
 struct Moment {
-    int64_t event = -1;  // changes before this number have happened
-    Id<Step> step;
-    std::vector<Id<Phase>> phases;  // forward and loss, since the backward before
-
-    bool has(Id<Phase> phase) const {
-        return std::find(phases.begin(), phases.end(), phase) != phases.end();
-    }
+    int64_t event = -1;    // changes before this number have happened
+    Id<Phase> last_phase;  // that is over then; invalid in a trace without phases
 };
 
-Moment begin_of_last_backward(const Trace& trace, const PeakReport& peak) {
-    Moment moment;
-    bool is_open = false;  // no other phase came since the last one of moment.phases
+/// Of the last step that has any. A step may have several: it adds up the gradients of
+/// micro-batches, or trains two models.
+std::vector<Moment> begins_of_backward(const Trace& trace) {
+    std::vector<Moment> found;
+    Id<Step> step;
+    bool is_open = false;  // no other phase came since the last one of `found`
     for (std::size_t i = 0; i < trace.phases.size(); ++i) {
         const Phase phase = trace.phases[Id<Phase>(i)];
         const bool is_forward = phase.kind == PhaseKind::kForward;
-        const bool is_loss = phase.kind == PhaseKind::kLoss;
-        const bool goes_on = is_open && phase.step == moment.step;
-        is_open = is_open && (is_forward || is_loss);
-        if (phase.last_event < moment.event) continue;
-        if (!is_forward && !(is_loss && goes_on)) continue;
-        if (!goes_on) moment.phases.clear();
-        moment.phases.push_back(Id<Phase>(i));
-        moment.step = phase.step;
-        moment.event = phase.last_event;
-        is_open = true;
+        const bool goes_on = is_open && phase.step == step;
+        is_open = is_forward || (goes_on && phase.kind == PhaseKind::kLoss);
+        if (!is_open) continue;
+        const bool is_before = !found.empty() && phase.last_event < found.back().event;
+        if (is_before) continue;  // a file may say so
+        if (phase.step != step) found.clear();
+        if (!goes_on || found.empty()) found.emplace_back();
+        found.back() = {.event = phase.last_event, .last_phase = Id<Phase>(i)};
+        step = phase.step;
     }
-    if (moment.phases.empty()) moment.event = peak.event + 1;
-    return moment;
+    return found;
 }
 
-/// A save by an op of another phase (a recomputation in backward) does not count, even when no
+/// A save by an op of a later phase (a recomputation in backward) does not count, even when no
 /// allocation lies between.
 bool is_saved(const Trace& trace, const Save& save, const Moment& moment) {
     if (save.saved_event > moment.event) return false;
     if (save.released_event >= 0 && save.released_event < moment.event) return false;
-    if (moment.phases.empty() || !save.op.valid()) return true;
+    if (!moment.last_phase.valid() || !save.op.valid()) return true;
     const Id<Phase> phase = trace.ops.get<&Op::phase>(save.op);
-    return !phase.valid() || moment.has(phase);
+    return !phase.valid() || phase.index() <= moment.last_phase.index();
 }
 
 bool is_step_data(Category category) {
@@ -70,6 +64,36 @@ Id<Op> maker_of(const Trace& trace, const Storage& storage, Id<Tensor> tensor) {
         if (op.valid()) return op;
     }
     return tensor.valid() ? trace.tensors.get<&Tensor::producer>(tensor) : Id<Op>();
+}
+
+int64_t kept_bytes(const Trace& trace, const Moment& moment) {
+    std::vector<bool> is_counted(trace.storages.size());
+    int64_t bytes = 0;
+    for (std::size_t i = 0; i < trace.saves.size(); ++i) {
+        const Save save = trace.saves[Id<Save>(i)];
+        if (!save.storage.valid() || !is_saved(trace, save, moment)) continue;
+        const Storage storage = trace.storages[save.storage];
+        if (is_step_data(storage.category) || is_counted[save.storage.index()]) continue;
+        is_counted[save.storage.index()] = true;
+        bytes += storage.size_bytes;
+    }
+    return bytes;
+}
+
+/// When the ledger is taken: where that backward of the last step begins for which autograd keeps
+/// the most, the last one of several. In a trace without phases: at the peak.
+Moment moment_of_ledger(const Trace& trace, const PeakReport& peak) {
+    const std::vector<Moment> moments = begins_of_backward(trace);
+    if (moments.empty()) return {.event = peak.event + 1, .last_phase = {}};
+    Moment most = moments.back();
+    int64_t most_bytes = moments.size() > 1 ? kept_bytes(trace, most) : 0;
+    for (auto moment = moments.rbegin() + 1; moment != moments.rend(); ++moment) {
+        const int64_t bytes = kept_bytes(trace, *moment);
+        if (bytes <= most_bytes) continue;
+        most_bytes = bytes;
+        most = *moment;
+    }
+    return most;
 }
 
 LedgerRow make_row(const Trace& trace, const Save& save, const EventClock& clock) {
@@ -112,7 +136,7 @@ Ledger build_ledger(const Trace& trace, const LedgerOptions& options) {
 Ledger build_ledger(const Trace& trace, const PeakReport& peak, const LedgerOptions& options) {
     constexpr int32_t kNoRow = -1;
     constexpr int64_t kStillSaved = INT64_MAX;
-    const Moment moment = begin_of_last_backward(trace, peak);
+    const Moment moment = moment_of_ledger(trace, peak);
     const EventClock clock(trace);
     std::vector<int32_t> row_of_storage(trace.storages.size(), kNoRow);
     std::vector<LedgerRow> rows;

@@ -13,8 +13,9 @@
 /// Each storage has one row. Its module path is that of the first op that saves it. A middle layer
 /// of a stack therefore equals the closed forms whatever the recipe, and at both ends of the stack
 /// a layer's input or output counts for the op that saves it first. The ledger is taken where the
-/// backward of the last recorded step begins, so it includes what the head and the loss save. It
-/// leaves out parameters, gradients, optimizer state and step inputs unless asked for.
+/// backward of the last recorded step begins, so it includes what the head and the loss save; of
+/// several backwards of a step, where autograd keeps the most. It leaves out parameters, gradients,
+/// optimizer state and step inputs unless asked for.
 namespace profiler {
 
 struct LedgerRow {

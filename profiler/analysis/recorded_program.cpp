@@ -109,11 +109,13 @@ std::vector<std::string> differences(const RecordedProgram& a, const RecordedPro
     add("program", a.program, b.program);
     add("model", a.model, b.model);
     add("precision", a.precision, b.precision);
-    add("batch size", a.batch_size, b.batch_size);
-    add("sequence length", a.seq_len, b.seq_len);
-    if (a.micro_batches > 0 && b.micro_batches > 0) {
-        add("micro-batches", a.micro_batches, b.micro_batches);
+    // Two micro-batches of 4 train the same as one batch of 8.
+    const bool both_count = a.micro_batches > 0 && b.micro_batches > 0;
+    if (!both_count || sequences_per_step(a) != sequences_per_step(b)) {
+        add("batch size", a.batch_size, b.batch_size);
+        if (both_count) add("micro-batches", a.micro_batches, b.micro_batches);
     }
+    add("sequence length", a.seq_len, b.seq_len);
     add("number of processes", a.world_size, b.world_size);
     return texts;
 }

@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cstddef>
 
 namespace profiler {
 namespace {
@@ -39,13 +40,12 @@ bool is_node(const at::RecordFunction& function) {
     return function.scope() == at::RecordScope::BACKWARD_FUNCTION;
 }
 
-/// Python may run in a block that the program named for a profiler, and in a
-/// torch.autograd.Function "Square", whose node is "SquareBackward". Ops of libraries are
-/// "aten::mul", their nodes "MulBackward0".
+/// Python may run in a torch.autograd.Function "Square", whose node is "SquareBackward". Ops of
+/// libraries are "aten::mul", their nodes "MulBackward0".
 bool may_run_python(const at::RecordFunction& function) {
     const std::string_view name = function.name();
     if (is_node(function)) return name.ends_with("Backward");
-    return function.scope() == at::RecordScope::USER_SCOPE || name.find("::") == name.npos;
+    return name.find("::") == name.npos;
 }
 
 /// An op in another op has the Python stack of that one. A checkpoint runs forward again inside of
@@ -140,6 +140,7 @@ void Recorder::begin_step(const StepStart& start) {
 
 void Recorder::end_step(double loss) {
     const std::lock_guard lock(mutex_);
+    if (!step_.valid()) throw std::logic_error("no step has begun");
     trace_.steps.set<&Step::end_ns>(step_, now_ns());
     trace_.steps.set<&Step::last_event>(step_, next_event_);
     trace_.steps.set<&Step::loss>(step_, loss);
@@ -166,6 +167,7 @@ void Recorder::on_phase_begin(models::TrainingPhase phase) {
 
 void Recorder::on_phase_end(models::TrainingPhase) noexcept {
     const std::lock_guard lock(mutex_);
+    if (!phase_.valid()) return;
     trace_.phases.set<&Phase::end_ns>(phase_, now_ns());
     trace_.phases.set<&Phase::last_event>(phase_, next_event_);
     phase_ = {};
@@ -269,32 +271,50 @@ Recorder::RunningOp Recorder::record_begin(const at::RecordFunction& function,
     const OpKind& kind = kind_of(function);
     Op op{.name = kind.name, .phase = phase_, .thread = current_thread(), .parent = current_op()};
     const std::string& path = models::ModuleScope::current();
-    if (!path.empty()) op.module_path = module_path_of(path);
+    if (!path.empty()) {
+        // Most ops are of the module of the op before.
+        if (path != newest_path_) {
+            newest_path_ = path;
+            newest_module_path_ = module_path_of(path);
+        }
+        op.module_path = newest_module_path_;
+    }
     link_to_forward(op, function, id);
     if (!op_stack.empty() && op_stack.back().name == op.name) op_stack.back().wraps_itself = true;
     op.op_class = kind.op_class.value_or(OpClass::kOther);
     op.start_ns = now_ns();
     trace_.ops.append(op);
+    RunningOp running{.id = id};
+    if (is_node(function)) running.node_module_path = op.module_path;
+    if (collective) running.collective = add_collective(*collective, id);
+    if (kind.op_class) {
+        const std::span arguments(function.inputs().data(), function.inputs().size());
+        const std::vector<at::Tensor> tensors = tensors_of(arguments);
+        add_edges(id, tensors, Access::kRead);
+        if (std::all_of(tensors.begin(), tensors.end(), has_shape))
+            running.inputs = summarize_inputs(function.name(), *kind.op_class, arguments, tensors);
+    }
+    // Last: an exception would leave it there, as torch ends no op whose begin failed.
     op_stack.push_back({.id = id,
                         .name = op.name,
                         .may_run_python = may_run_python(function),
                         .is_node = is_node(function)});
-    RunningOp running{.id = id};
-    if (is_node(function)) running.node_module_path = op.module_path;
-    if (collective) running.collective = add_collective(*collective, id);
-    if (!kind.op_class) return running;
-    const std::span arguments(function.inputs().data(), function.inputs().size());
-    const std::vector<at::Tensor> tensors = tensors_of(arguments);
-    add_edges(id, tensors, Access::kRead);
-    running.inputs = summarize_inputs(function.name(), *kind.op_class, arguments, tensors);
     return running;
 }
 
 const Recorder::OpKind& Recorder::kind_of(const at::RecordFunction& function) {
     const std::string_view name = function.name();
-    if (const auto known = op_kinds_.find(name); known != op_kinds_.end()) return known->second;
-    const OpKind kind{.name = trace_.strings.intern(name), .op_class = op_class_of(name, ops_)};
-    return op_kinds_.emplace(name, kind).first->second;
+    // Most ops have one text for their name, and only its address need be looked up.
+    const auto address = reinterpret_cast<uintptr_t>(name.data());
+    const OpKind*& recent = recent_kinds_[address / alignof(std::max_align_t) % kNumRecentKinds];
+    if (recent != nullptr && trace_.text(recent->name) == name) return *recent;
+    auto known = op_kinds_.find(name);
+    if (known == op_kinds_.end()) {
+        const OpKind kind{.name = trace_.strings.intern(name), .op_class = op_class_of(name, ops_)};
+        known = op_kinds_.emplace(name, kind).first;
+    }
+    recent = &known->second;
+    return *recent;
 }
 
 StringId Recorder::output_name_of(Id<Op> op) {
@@ -483,10 +503,14 @@ Recorder::StorageDetail& Recorder::detail_of(Id<Storage> storage) {
 Id<Tensor> Recorder::tensor_of(const at::Tensor& tensor) {
     const Id<Storage> storage = storage_of(tensor);
     if (!storage.valid()) return {};
-    Tensor row{.storage = storage,
-               .shape = list_texts_.of(tensor.sizes(), trace_.strings),
-               .strides = list_texts_.of(tensor.strides(), trace_.strings),
-               .dtype = dtype_of(tensor.scalar_type())};
+    Tensor row{.storage = storage, .dtype = dtype_of(tensor.scalar_type())};
+    if (has_shape(tensor)) {
+        row.shape = list_texts_.of(tensor.sizes(), trace_.strings);
+        row.strides = list_texts_.of(tensor.strides(), trace_.strings);
+    } else {  // all its elements, one after the other
+        row.shape = list_texts_.of({tensor.numel()}, trace_.strings);
+        row.strides = list_texts_.of({1}, trace_.strings);
+    }
     StorageDetail& detail = detail_of(storage);
     for (Id<Tensor> known = detail.newest; known.valid(); known = older_tensors_[known.index()]) {
         if (trace_.tensors.get<&Tensor::shape>(known) == row.shape &&

@@ -11,6 +11,7 @@
 #include <ATen/core/Tensor.h>
 #include <ATen/record_function.h>
 
+#include <array>
 #include <chrono>
 #include <cstdint>
 #include <functional>
@@ -198,8 +199,12 @@ private:
     Id<Step> step_;
     Id<Phase> phase_;
     std::unordered_map<std::string, Id<ModulePath>> module_paths_;
+    std::string newest_path_;  // of an op
+    Id<ModulePath> newest_module_path_;
     std::optional<std::unordered_map<std::string, int64_t>> layers_;  // by path; none: by number
     std::unordered_map<std::string, OpKind, NameHash, std::equal_to<>> op_kinds_;  // by name
+    static constexpr std::size_t kNumRecentKinds = 256;
+    std::array<const OpKind*, kNumRecentKinds> recent_kinds_{};
     std::unordered_map<int64_t, Id<Op>> forward_ops_;  // thread, sequence number -> op
     std::vector<Id<Collective>> running_collectives_;
     int64_t num_buckets_ = 0;  // of DDP that were named in this step

@@ -45,6 +45,10 @@ DType dtype_of(at::ScalarType type) {
     }
 }
 
+bool has_shape(const at::Tensor& tensor) {
+    return !tensor.is_nested() && !tensor.unsafeGetTensorImpl()->has_symbolic_sizes_strides();
+}
+
 std::vector<at::Tensor> tensors_of(std::span<const c10::IValue> values) {
     std::vector<at::Tensor> tensors;
     tensors.reserve(values.size());

@@ -31,6 +31,9 @@ private:
 
 DType dtype_of(at::ScalarType type);
 
+/// False: a nested tensor, whose parts have shapes of their own, or a tensor with symbolic sizes.
+bool has_shape(const at::Tensor& tensor);
+
 /// All defined tensors among the values, also those in lists.
 std::vector<at::Tensor> tensors_of(std::span<const c10::IValue> values);
 

@@ -73,9 +73,29 @@ std::string recorded_at(const ProgramSteps& program) {
     std::vector<int64_t> batches;
     for (const StepWork& step : program.steps) batches.push_back(step.batch_size);
     return fmt::format(
-        "interpolated from batches {} on {}: another GPU may choose other kernels, and other "
-        "scratch memory",
+        "on the line through batches {} on {}: another GPU or a far larger batch may choose other "
+        "kernels, and other scratch memory",
         fmt::join(batches, ", "), program.device);
+}
+
+/// cuDNN's, too.
+bool has_flash_attention(const Trace& trace) {
+    const auto names = trace.ops.column<&Op::name>();
+    return std::any_of(names.begin(), names.end(), [&](StringId id) {
+        const std::string_view name = trace.text(id);
+        return name.starts_with("aten::_scaled_dot_product_flash_attention") ||
+               name.starts_with("aten::_scaled_dot_product_cudnn_attention");
+    });
+}
+
+/// Before Ampere torch takes another attention, with other memory.
+Result<void> check_attention(const ProgramSteps& program, const Gpu& gpu) {
+    const bool may_have = gpu.compute_capability && *gpu.compute_capability >= models::kAmpere;
+    if (!program.has_flash_attention || may_have) return {};
+    return fail(
+        "{} has no flash attention, which the program ran on {}: record two batches on that GPU, "
+        "or let temposcope run try them.",
+        gpu.name, program.device);
 }
 
 }  // namespace
@@ -111,6 +131,7 @@ Result<ProgramSteps> program_steps_of(std::vector<NamedTrace> traces) {
     result.program = {.step = *program_of(trace),
                       .recipe = std::string(trace.text(trace.run().recipe))};
     result.device = trace.text(trace.run().device_name);
+    result.has_flash_attention = has_flash_attention(trace);
     return result;
 }
 
@@ -121,6 +142,7 @@ Plan make_program_plan(const PlanRequest& request, const PlannerData& data,
     for (const Gpu* gpu : request.gpus) {
         PlanRow row = start_row(request, data, program.program, *gpu);
         if (!interpolation) row.refuse(interpolation.error());
+        if (const auto ok = check_attention(program, *gpu); !ok) row.refuse(ok.error());
         if (row.status == PlanStatus::kOk) fill_row(row, request, data, *interpolation);
         row.notes.push_back(recorded_at(program));
         plan.rows.push_back(std::move(row));

@@ -15,13 +15,15 @@ struct ProgramSteps {
     PlannedProgram program;
     std::vector<StepWork> steps;  // by rising batch, at least two
     std::string device;           // on which they were recorded
+    bool has_flash_attention = false;
 };
 
 /// Errors: fewer than two batches; traces that are not of the same program, recipe and number of
 /// steps; a size that grows faster than the batch, with what to do instead.
 models::Result<ProgramSteps> program_steps_of(std::vector<NamedTrace> traces);
 
-/// A row for each GPU. The plan points into `data`.
+/// A row for each GPU. One that has no flash attention is refused if the program ran it. The plan
+/// points into `data`.
 Plan make_program_plan(const PlanRequest& request, const PlannerData& data,
                        const ProgramSteps& program);
 

@@ -6,6 +6,7 @@
 #include "profiler/virtual_gpu/torch_allocator.h"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <deque>
 #include <map>
@@ -39,6 +40,11 @@ std::size_t fill_bytes_of(std::string_view name) {
             return type.starts_with(fill.mangled) && type.substr(fill.mangled.size(), 1) == "E";
         });
     return found == std::end(kFillTypes) ? 0 : found->bytes;
+}
+
+/// torch's all(), whose one argument is a ReduceOp (ATen/native/cuda/Reduce.cuh).
+bool is_all(std::string_view name) {
+    return name.find("reduce_kernel") != name.npos && name.find("15and_kernel_cuda") != name.npos;
 }
 
 /// All that the libraries registered. They do so while the process starts, before any constructor
@@ -77,13 +83,17 @@ bool is_possible(const Launch& launch) {
     return block.z <= kMaxBlockZ && uint64_t{block.x} * block.y * block.z <= kThreadsPerBlock;
 }
 
+int device_of(uint64_t address) {
+    return Memories::instance().device_of(reinterpret_cast<const void*>(address));
+}
+
 /// Writes the value of a small fill where the tensor lies. A graph may run later: its fills are
 /// left out, and the memory reads as zeros.
 void run_fill(const Kernel& kernel, const Launch& launch) {
     const auto count = static_cast<std::size_t>(*static_cast<const int*>(launch.arguments[0]));
     const auto* const value = static_cast<const std::byte*>(launch.arguments[1]);
     const uint64_t address = *static_cast<const uint64_t*>(launch.arguments[2]);
-    const int device = Memories::instance().device_of(reinterpret_cast<const void*>(address));
+    const int device = device_of(address);
     if (device < 0) return;
     watch_torch_allocator();
     DeviceMemory& memory = Memories::instance()[device];
@@ -97,6 +107,28 @@ void run_fill(const Kernel& kernel, const Launch& launch) {
         std::memcpy(&bytes[i], value, kernel.fill_bytes);
     }
     memory.contents().write(address, bytes);
+}
+
+/// No kernel computed the elements, and "true" is what a program without anything unusual finds: a
+/// mask that masks nothing, gradients that are finite. As zeros they would send Hugging Face's
+/// models to the attention for masks.
+void run_all(const Launch& launch) {
+    constexpr std::size_t kMostWords = 256;  // of a ReduceOp, less than 2 KiB
+    const auto* const words = static_cast<const uint64_t*>(launch.arguments[0]);
+    for (std::size_t i = 0; i + 7 < kMostWords; ++i) {
+        // The end of a ReduceOp: src, dst[2], acc_buf, cta_buf, semaphores, base_idx, two flags and
+        // noutputs. What lies before holds old addresses in places that are not used.
+        const uint64_t source = words[i], target = words[i + 1];
+        const uint64_t base_index = words[i + 6], num_outputs = words[i + 7] >> 32;
+        if (base_index != 0 || num_outputs != 1) continue;
+        const int device = device_of(source);
+        if (device < 0 || device_of(target) != device) continue;
+        watch_torch_allocator();
+        DeviceMemory& memory = Memories::instance()[device];
+        const auto lock = memory.lock();
+        memory.contents().write(target, std::array{std::byte{1}});
+        return;
+    }
 }
 
 }  // namespace
@@ -126,7 +158,9 @@ cudaError_t launch(const Kernel& kernel, const Launch& launch) {
                            .block = {launch.block.x, launch.block.y, launch.block.z},
                            .shared_bytes = static_cast<int64_t>(launch.shared_bytes)});
     const bool runs_now = !stream_of(launch.stream).capture;
-    if (kernel.fill_bytes > 0 && launch.arguments != nullptr && runs_now) run_fill(kernel, launch);
+    if (launch.arguments == nullptr || !runs_now) return cudaSuccess;
+    if (kernel.fill_bytes > 0) run_fill(kernel, launch);
+    if (kernel.is_all) run_all(launch);
     return cudaSuccess;
 }
 
@@ -170,8 +204,9 @@ VIRTUAL_GPU_API void __cudaRegisterFunction(void**, const char* host_function, c
                                             int*) {
     Registry& registry = Registry::instance();
     const std::lock_guard lock(registry.mutex);
-    registry.kernels.insert_or_assign(host_function,
-                                      Kernel{.name = name, .fill_bytes = fill_bytes_of(name)});
+    registry.kernels.insert_or_assign(
+        host_function,
+        Kernel{.name = name, .fill_bytes = fill_bytes_of(name), .is_all = is_all(name)});
 }
 
 VIRTUAL_GPU_API void __cudaRegisterVar(void**, char* host_copy, char*, const char*, int,

@@ -21,6 +21,7 @@ inline constexpr int kWarpThreads = 32;
 struct Kernel {
     const char* name = nullptr;  // mangled
     std::size_t fill_bytes = 0;  // size of an element, if the kernel is torch's fill; else 0
+    bool is_all = false;         // torch's all(): whether all elements are true
 };
 
 struct Launch {

@@ -12,13 +12,16 @@ import sqlite3
 import subprocess
 import sys
 import tempfile
+import textwrap
 import unittest
+from unittest import mock
 
 import torch
 from torch import nn
 from torch.utils.checkpoint import checkpoint
 
 import temposcope
+from temposcope import RecordingError, _describe, _recorder
 
 BIN = pathlib.Path(sys.argv.pop(1)).resolve() if len(sys.argv) > 1 else None
 
@@ -59,7 +62,7 @@ class Square(torch.autograd.Function):
         return 2 * x * dy
 
 
-class Guest(unittest.TestCase):
+class Recorded(unittest.TestCase):
     def setUp(self):
         torch.manual_seed(0)
         self.folder = tempfile.TemporaryDirectory()
@@ -88,6 +91,8 @@ class Guest(unittest.TestCase):
         with contextlib.closing(sqlite3.connect(self.file)) as trace:
             return trace.execute(sql).fetchall()
 
+
+class Guest(Recorded):
     # ---- hooks of torch's own
 
     def test_a_checkpoint_without_reentry_keeps_only_its_inputs(self):
@@ -213,6 +218,14 @@ class Guest(unittest.TestCase):
         for other in (copied, loaded):
             self.assertTrue(torch.equal(other(self.x), model(self.x)))
 
+    def test_a_pickled_model_does_not_need_temposcope(self):
+        model = nn.Linear(16, 4)
+        with temposcope.record(self.file, model):
+            self.gradients(model)
+            text = pickle.dumps(model)
+        self.assertNotIn(b"temposcope.", text)
+        self.assertNotIn(b"_session", text)
+
     def test_nothing_of_the_program_is_kept_alive(self):
         def train():
             model = Mlp()
@@ -275,6 +288,154 @@ class Guest(unittest.TestCase):
             buffer.seek(0)
             model.load_state_dict(torch.load(buffer))
             self.gradients(model)
+
+
+class Threads(Recorded):
+    PROGRAM = """
+        import sys, threading
+        import torch
+        import temposcope
+
+        def train():
+            model = torch.nn.Sequential(torch.nn.Linear(16, 64), torch.nn.Linear(64, 16))
+            optimizer = torch.optim.SGD(model.parameters()) if sys.argv[2] == "optimizer" else None
+            for _ in range(20):
+                model(torch.randn(8, 16)).square().mean().backward()
+                if optimizer is not None:
+                    optimizer.step()
+
+        with temposcope.record(sys.argv[1]):
+            threads = [threading.Thread(target=train) for _ in range(4)]
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
+        """
+
+    def test_models_train_on_several_threads(self):
+        for kind in ("optimizer", "none"):
+            with self.subTest(kind):
+                program = textwrap.dedent(self.PROGRAM)
+                command = [sys.executable, "-c", program, self.file, kind]
+                ran = subprocess.run(command, capture_output=True, text=True)
+                self.assertEqual((ran.returncode, ran.stderr), (0, ""))
+                self.assertEqual(self.query("SELECT state FROM v_run"), [("complete",)])
+                self.assertGreater(self.query("SELECT count(*) FROM step")[0][0], 1)
+
+
+class NestedTensors(Recorded):
+    """Their parts have shapes of their own: torch has no sizes of the whole."""
+
+    def assert_recorded_quietly(self, program: str):
+        command = [sys.executable, "-W", "ignore", "-c", textwrap.dedent(program), self.file]
+        ran = subprocess.run(command, capture_output=True, text=True)
+        self.assertEqual((ran.returncode, ran.stderr), (0, ""))
+        self.assertEqual(self.query("SELECT state FROM v_run"), [("complete",)])
+        outermost = self.query("SELECT count(*) FROM op WHERE parent IS NULL")[0][0]
+        self.assertGreater(outermost, 10)
+
+    def test_an_encoder_that_skips_padding(self):
+        self.assert_recorded_quietly("""
+            import sys
+            import torch
+            import temposcope
+
+            layer = torch.nn.TransformerEncoderLayer(32, 2, 64, batch_first=True)
+            encoder = torch.nn.TransformerEncoder(layer, 2).eval()
+            padding = torch.arange(8) >= torch.tensor([[8], [5], [3]])
+            x = torch.randn(3, 8, 32)
+            with torch.no_grad(), temposcope.record(sys.argv[1], encoder):
+                for _ in range(2):
+                    encoder(x, src_key_padding_mask=padding)
+            """)
+
+    def test_inputs_of_several_lengths(self):
+        for layout in ("strided", "jagged"):
+            self.assert_recorded_quietly(f"""
+                import sys
+                import torch
+                import temposcope
+
+                parts = [torch.randn(length, 16) for length in (3, 5)]
+                x = torch.nested.nested_tensor(parts, layout=torch.{layout})
+                model = torch.nn.Sequential(torch.nn.Linear(16, 16), torch.nn.GELU())
+                optimizer = torch.optim.SGD(model.parameters())
+                with temposcope.record(sys.argv[1], model, optimizer):
+                    for _ in range(2):
+                        y = model(x)
+                        sum(part.square().sum() for part in y.unbind()).backward()
+                        optimizer.step()
+                """)
+
+    def test_token_ids_of_several_lengths(self):
+        ids = [torch.randint(9, (length,)) for length in (3, 5)]
+        nested = torch.nested.nested_tensor(ids, layout=torch.jagged)
+        model = nn.Sequential(nn.Embedding(9, 4))
+        with temposcope.record(self.file, model):
+            for _ in range(2):
+                sum(part.square().sum() for part in model(nested).unbind()).backward()
+        self.assertEqual(self.query("SELECT batch_size FROM run"), [(2,)])
+
+
+class Failures(Recorded):
+    """What fails is the recording, not the program, and nothing of it stays."""
+
+    def train(self, model, optimizer):
+        model(self.x).square().mean().backward()
+        optimizer.step()
+
+    def assert_nothing_stays(self, model):
+        model(self.x)
+        self.assertFalse(nn.modules.module._global_forward_pre_hooks)
+        self.assertFalse(model._forward_pre_hooks)
+        self.assert_same_gradients(model)  # it can be recorded again
+
+    def test_of_the_recorder(self):
+        for function in ("end_step", "begin_phase", "describe"):
+            with self.subTest(function):
+                model = Mlp()
+                optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+                error = RecordingError("the disk is full")
+                with self.assertRaisesRegex(RecordingError, "the disk is full"):
+                    with temposcope.record(self.file, model, optimizer):
+                        self.train(model, optimizer)
+                        model.zero_grad()  # new gradients are described
+                        with mock.patch.object(_recorder, function, side_effect=error):
+                            for _ in range(2):
+                                self.train(model, optimizer)
+                                temposcope.step()
+                self.assert_nothing_stays(model)
+
+    def test_of_the_recorder_at_the_end(self):
+        def fails(complete):
+            finish(complete)
+            raise RecordingError("the disk is full")
+
+        finish = _recorder.finish
+        model = Mlp()
+        with self.assertRaisesRegex(RecordingError, "the disk is full"):
+            with mock.patch.object(_recorder, "finish", side_effect=fails):
+                with temposcope.record(self.file, model):
+                    self.gradients(model)
+        self.assert_nothing_stays(model)
+
+    def test_that_nobody_foresaw(self):
+        model = Mlp()
+        with self.assertRaisesRegex(RecordingError, "TypeError .no.: please report it"):
+            with temposcope.record(self.file, model):
+                with mock.patch.object(_describe, "loss_of", side_effect=TypeError("no")):
+                    self.gradients(model)
+        self.assert_nothing_stays(model)
+
+    def test_the_program_s_own_exception_comes_first(self):
+        model = Mlp()
+        error = RecordingError("the disk is full")
+        with self.assertRaises(ZeroDivisionError):
+            with mock.patch.object(_recorder, "end_step", side_effect=error):
+                with temposcope.record(self.file, model):
+                    self.gradients(model)
+                    raise ZeroDivisionError
+        self.assert_nothing_stays(model)
 
 
 if __name__ == "__main__":

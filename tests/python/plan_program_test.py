@@ -103,6 +103,17 @@ class PlanOfAProgram(unittest.TestCase):
         self.assertGreater(rows[0]["max_batch_size"], rows[2]["max_batch_size"])
         self.assertEqual(len((self.folder / "plan.csv").read_text().splitlines()), 4)
 
+    def test_a_card_without_flash_attention(self):
+        heads = "[hidden.half().unflatten(2, (8, 64)).transpose(1, 2)] * 3"
+        loss = f"nn.functional.scaled_dot_product_attention(*{heads}).mean()"
+        flash = self.write("flash.py", loss)
+        for batch_size in (8, 16):
+            self.record(flash, batch_size)
+        done = self.plan("--gpu", "t4,h100-sxm", program="flash")
+        refused, planned = json.loads(done.stdout)["rows"]
+        self.assertIn("has no flash attention", refused["reason"])
+        self.assertGreater(planned["max_batch_size"], 16)
+
     def test_what_is_not_affine_in_the_batch(self):
         pairs = self.write("pairs.py", PAIRS)
         for batch_size in (8, 16):

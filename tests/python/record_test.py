@@ -140,8 +140,9 @@ class Steps(RecordedFile):
         self.assertEqual(self.query("SELECT count(*) FROM step"), [(2,)])
 
     def test_a_block_without_a_step_leaves_no_file(self):
-        with temposcope.record(self.file, nn.Linear(2, 2)):
-            pass
+        with self.assertWarnsRegex(UserWarning, "no step ran in the block"):
+            with temposcope.record(self.file, nn.Linear(2, 2)):
+                pass
         self.assertEqual(os.listdir(self.folder.name), [])
 
 
@@ -257,6 +258,54 @@ class Contents(RecordedFile):
             [kind for _, kind in self.phases()][:4], ["forward", "loss", "forward", "backward"]
         )
 
+    def test_a_named_phase_around_the_end_of_a_step_ends_with_it(self):
+        model, batch, optimizer = self.model()
+        with temposcope.record(self.file, model, optimizer):
+            for _ in range(2):
+                families.loss_of(model, batch).backward()
+                with temposcope.phase("optimizer"):
+                    optimizer.step()
+        self.assertEqual(self.column("SELECT count(*) FROM phase WHERE step IS NULL"), [0])
+        self.assertEqual([kind for _, kind in self.phases()][-1], "optimizer")
+
+    def test_a_loss_that_is_made_anew_keeps_its_name(self):
+        model = nn.Linear(4, 4)
+        with temposcope.record(self.file, model):
+            for _ in range(3):
+                nn.MSELoss()(model(torch.randn(2, 4)), torch.zeros(2, 4)).backward()
+        paths = self.column("SELECT path FROM v_scope")
+        self.assertIn("MSELoss", paths)
+        self.assertFalse([path for path in paths if "#" in path])
+
+    def test_a_wrapper_without_memory_has_no_allocation(self):
+        class Empty(torch.Tensor):
+            @staticmethod
+            def __new__(cls, shape):
+                return torch.Tensor._make_wrapper_subclass(cls, shape)
+
+            @classmethod
+            def __torch_dispatch__(cls, function, types, arguments=(), named=None):
+                return torch.zeros(4)
+
+        model = nn.Linear(4, 4)
+        model.register_buffer("empty", Empty((1024, 1024)))
+        with temposcope.record(self.file, model):
+            model(torch.randn(2, 4)).sum().backward()
+        self.assertEqual(self.column("SELECT max(requested_bytes) < 4096 FROM allocation"), [1])
+
+    def test_a_container_that_holds_itself(self):
+        class OfList(nn.Linear):
+            def forward(self, parts):
+                return super().forward(parts[0])
+
+        parts = [torch.randn(2, 4)]
+        parts.append(parts)
+        model = OfList(4, 4)
+        with temposcope.record(self.file, model) as recording:
+            model(parts).sum().backward()
+            temposcope.step()
+        self.assertEqual(recording.recorded_steps, 1)
+
     def test_a_loss_module_begins_the_phase(self):
         model = nn.Linear(4, 4)
         with temposcope.record(self.file, model):
@@ -288,6 +337,16 @@ class BadInput(RecordedFile):
     def test_a_device_that_cannot_be_recorded(self):
         with self.assertRaisesRegex(temposcope.RecordingError, "on meta"):
             with temposcope.record(self.file, nn.Linear(2, 2, device="meta")):
+                pass
+
+    def test_arguments_in_another_order(self):
+        model = nn.Linear(2, 2)
+        optimizer = torch.optim.SGD(model.parameters())
+        with self.assertRaisesRegex(TypeError, "model is SGD: give a torch.nn.Module"):
+            with temposcope.record(self.file, optimizer, model):
+                pass
+        with self.assertRaisesRegex(TypeError, "Linear is no torch.optim.Optimizer"):
+            with temposcope.record(self.file, model, model):
                 pass
 
     def test_a_phase_that_does_not_exist(self):

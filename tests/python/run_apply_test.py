@@ -149,6 +149,9 @@ class Apply(Run):
             self.assertIn(said + module, note)
         ran = self.run_program(PYTHON, script, options=["--apply", "checkpoint", "--overwrite"])
         self.assertIn("or run --layers Block", ran.stderr)
+        typo = ["--apply", "checkpoint", "--layers", "Blok", "--overwrite"]
+        ran = self.run_program(PYTHON, script, options=typo)
+        self.assertIn("no module has this class: did you mean Block?", ran.stderr)
         options = ["--apply", "checkpoint", "--layers", "Block", "--overwrite"]
         ran = self.run_program(PYTHON, script, options=options)
         self.assertIn("In Net, checkpoint: replaced 2 checkpointed layers", ran.stderr)

@@ -74,6 +74,12 @@ class Stacks(Run):
         parameters = 4 * (64 * 256 + 256)
         self.assertEqual(peak["no stack, parameter"], parameters)
 
+    def test_stacks_of_cpp_keep_the_lines_and_the_classes(self):
+        self.record("--stacks")
+        of_python = self.peak_by_site()
+        self.record("--cpp-stacks", "--overwrite")
+        self.assertEqual(self.peak_by_site(), of_python)
+
     def test_every_allocation_of_an_op_in_a_step_has_a_stack(self):
         self.record("--stacks")
         missing = self.query(

@@ -15,6 +15,7 @@ import sys
 import sysconfig
 import tempfile
 import textwrap
+import time
 import unittest
 
 BIN = pathlib.Path(sys.argv.pop(1)).resolve() if len(sys.argv) > 1 else None
@@ -292,6 +293,13 @@ class Programs(Run):
         self.assertTrue(ran.stdout.startswith("mine\nstep 0"), ran.stdout)
         self.assert_recorded(3)
 
+    def test_torch_may_be_looked_for_before_it_is_imported(self):
+        looks = "import importlib.util\nimportlib.util.find_spec('torch')\n"
+        script = pathlib.Path(self.train_script())
+        script.write_text(looks + script.read_text())
+        self.run_program(PYTHON, str(script), "4")
+        self.assert_recorded(3)
+
     def test_an_optimizer_without_a_backward_ends_a_step(self):
         script = self.write(
             "evolution.py",
@@ -535,6 +543,32 @@ class LargestBatch(Run):
         self.assertEqual((ran.returncode, ran.stdout), (1, ""))
         self.assertIn("With {N} = 2 the program ended with exit code 1: ValueError: no", ran.stderr)
 
+    def test_ctrl_c_ends_the_search(self):
+        script = self.write("slow.py", """
+            import pathlib, sys, time
+            pathlib.Path(f"started{sys.argv[1]}{sys.argv[2]}").touch()
+            time.sleep(600)
+            """)  # fmt: skip
+        command = [BIN / "temposcope", "run", "--gpu", "a100-40gb,h100-sxm", "--max", "N"]
+        process = subprocess.Popen(
+            [*command, "--values", "L=1,2", "--", PYTHON, script, "{N}", "{L}"],
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=self.folder,
+            start_new_session=True,
+        )  # fmt: skip
+        while not list(self.folder.glob("started*")):
+            time.sleep(0.05)
+        os.killpg(process.pid, signal.SIGINT)
+        _, errors = process.communicate(timeout=300)
+        self.assertEqual(process.returncode, 1)
+        self.assertIn("The search was cancelled.", errors)
+        self.assertEqual(len(list(self.folder.glob("started*"))), 1)
+
+    def test_what_only_a_trace_needs(self):
+        for option in (["--steps", "4"], ["--skip", "0"], ["--stop"], ["--stacks"]):
+            ran = self.search(PYTHON, "train.py", "{N}", options=option)
+            self.assertEqual((ran.returncode, ran.stdout), (2, ""))
+            self.assert_one_sentence(ran, f"{option[0]} says how a trace is recorded")
+
     def test_a_placeholder_that_is_not_used(self):
         for word, search, option in (
             ("{M}", {}, "--max N: no argument of the program holds {N};"),
@@ -596,7 +630,7 @@ class ProgramsThatEndEarly(Run):
         self.assertNotIn("Traceback", ran.stderr)
         self.assert_one_sentence(ran, "the program ended with exit code 2, and")
 
-    def interrupted(self, number: int):
+    def started(self):
         script = self.train_script("import time; time.sleep(60)")
         process = subprocess.Popen(
             self.command(PYTHON, script, "3"), stdout=subprocess.PIPE, stderr=subprocess.PIPE,
@@ -607,7 +641,7 @@ class ProgramsThatEndEarly(Run):
         return process
 
     def test_ctrl_c_keeps_what_was_recorded(self):
-        process = self.interrupted(signal.SIGINT)
+        process = self.started()
         os.killpg(process.pid, signal.SIGINT)  # as a terminal does
         _, errors = process.communicate(timeout=60)
         self.assertEqual(process.returncode, 128 + signal.SIGINT)
@@ -639,7 +673,7 @@ class ProgramsThatEndEarly(Run):
         self.assert_recorded(3)
 
     def test_a_killed_program_leaves_its_partial(self):
-        process = self.interrupted(signal.SIGKILL)
+        process = self.started()
         children = subprocess.run(
             ["ps", "-o", "pid=", "--ppid", str(process.pid)], capture_output=True, text=True
         )
@@ -649,6 +683,15 @@ class ProgramsThatEndEarly(Run):
         self.assertIn(".partial", errors)
         partial = f"{self.file}.partial"
         self.assertEqual(self.query("SELECT count(*) FROM step", partial), [(2,)])
+
+    def test_a_program_that_is_killed_before_its_recording(self):
+        script = self.train_script("import os; os.kill(os.getpid(), 15)")
+        stale = pathlib.Path(f"{self.file}.partial")
+        stale.write_text("of another run")
+        os.utime(stale, (1e9, 1e9))
+        ran = self.run_program(PYTHON, script, "3", options=["--skip", "30"])
+        self.assertEqual(ran.returncode, 128 + signal.SIGTERM)
+        self.assert_one_sentence(ran, "ended with exit code 143 before its recording began")
 
     def test_a_crash_leaves_its_partial(self):
         script = self.train_script("import ctypes; ctypes.string_at(0)")
@@ -684,7 +727,7 @@ class BadInput(Run):
         self.refused("--skip", "-1", "--", "true", code=2, part="--skip is -1")
 
     def test_files(self):
-        self.refused("-o", "a.txt", "--", "true", code=2, part="ends in none of .tscope")
+        self.refused("-o", "a.txt", "--", "true", code=2, part="give a name that ends in .tscope.")
         self.refused("-o", "no/a.tscope", "--", "true", code=2, part="is no folder")
         self.file.write_text("mine")
         self.refused("-o", self.file, "--", "true", code=2, part="exists already")

@@ -103,9 +103,12 @@ void read_peak(const Trace& trace, BatchTry& one) {
 /// A run with its files, and the trace that it left.
 struct Attempt {
     BatchTry outcome;
-    std::optional<Trace> trace;  // of the rank with the largest peak
+    std::optional<Trace> trace = {};  // of the rank with the largest peak
     int64_t resident_bytes = 0;
+    bool was_asked_to_end = false;  // by a signal: nothing else is known
 };
+
+constexpr const char* kCancelled = "The search was cancelled.";
 
 /// Reads what a rank left. A failed request of any rank is one of the run.
 Result<void> add_trace(const std::string& file, Attempt& made) {
@@ -130,7 +133,9 @@ Result<Attempt> attempt(ProgramRun run, int64_t batch_size) {
     if (!folder.exists()) return fail(kNoTemporaryFolder);
     if (run.world_size > 0) {
         run.folder = (folder / "ranks").string();
-        std::filesystem::create_directory(run.folder);
+        std::error_code error;
+        std::filesystem::create_directory(run.folder, error);
+        if (error) return fail(kNoTemporaryFolder);
     } else {
         run.file = (folder / "try.tscope").string();
     }
@@ -140,10 +145,11 @@ Result<Attempt> attempt(ProgramRun run, int64_t batch_size) {
     run.stops = true;
     const auto result = run_program(run);
     if (!result) return tl::unexpected(result.error());
-    std::vector<std::string> files{result->file};
+    if (result->was_asked_to_end) return Attempt{.was_asked_to_end = true};
+    std::vector<std::string> files;
+    if (run.world_size == 0) files.push_back(result->file);
     for (const RankResult& rank : result->ranks) files.push_back(rank.file);
     Attempt made{.outcome = {.batch_size = batch_size},
-                 .trace = {},
                  .resident_bytes = result->resident_bytes * static_cast<int64_t>(files.size())};
     for (const std::string& file : files) {
         if (const auto ok = add_trace(file, made); !ok) return tl::unexpected(ok.error());
@@ -183,7 +189,8 @@ void for_each_at_once(std::size_t count, std::size_t num_threads, const Act& act
 struct Bracket {
     LargestBatch found;
     ProgramTarget target;
-    int64_t guess = 0;  // 0: none
+    int64_t guess = 0;          // 0: none
+    int64_t bytes_of_one = -1;  // that each further sample takes; -1: not known
     int64_t stride = 1;
 
     int64_t below() const { return found.largest ? found.largest->batch_size : 0; }
@@ -205,13 +212,24 @@ struct Bracket {
         }
     }
 
-    /// Away from what is known in growing strides, until one batch fits and one does not; then the
-    /// middle.
+    /// As many more samples as the memory that the largest batch leaves has room for. 0: not known.
+    int64_t room() const {
+        if (bytes_of_one <= 0 || !found.largest || found.largest->peak_reserved_bytes < 0) return 0;
+        const int64_t free_bytes = target.capacity_bytes() - found.largest->peak_reserved_bytes;
+        return std::max<int64_t>(free_bytes / bytes_of_one, 0);
+    }
+
+    /// Away from what is known in growing strides, or as far as there is room, until one batch fits
+    /// and one does not; then the middle, or as far as there is room.
     int64_t next() {
-        if (!found.first_above)
-            return std::min(below() + std::exchange(stride, 2 * stride), found.of.most_batch);
+        if (!found.first_above) {
+            const int64_t step = std::max(room(), std::exchange(stride, 2 * stride));
+            return std::min(below() + step, found.of.most_batch);
+        }
         const int64_t down = above() - std::exchange(stride, 2 * stride);
-        return !found.largest && down > 0 ? down : below() + (above() - below()) / 2;
+        if (!found.largest && down > 0) return down;
+        const int64_t half = (above() - below()) / 2;
+        return below() + std::clamp(room(), std::max<int64_t>(half / 4, 1), half);
     }
 };
 
@@ -239,10 +257,14 @@ struct Line {
             if (batch) return std::max<int64_t>(*batch, 1);
         }
         if (peaks.size() < kLineBatches.size()) return 0;
-        const auto [small, large] = kLineBatches;
-        const int64_t bytes_of_one = (peaks[1] - peaks[0]) / (large - small);
-        if (bytes_of_one <= 0) return 0;
-        return std::max<int64_t>(large + (capacity_bytes - peaks[1]) / bytes_of_one, 1);
+        if (bytes_of_one() <= 0) return 0;
+        return std::max<int64_t>(kLineBatches[1] + (capacity_bytes - peaks[1]) / bytes_of_one(), 1);
+    }
+
+    /// -1: not known.
+    int64_t bytes_of_one() const {
+        if (peaks.size() < kLineBatches.size()) return -1;
+        return (peaks[1] - peaks[0]) / (kLineBatches[1] - kLineBatches[0]);
     }
 };
 
@@ -260,8 +282,9 @@ public:
         guess();
         try_guesses();
         for_each_at_once(brackets_.size(), num_at_once_, [&](std::size_t i) {
-            while (!brackets_[i].is_closed()) add_try(i, brackets_[i].next());
+            while (!cancelled_ && !brackets_[i].is_closed()) add_try(i, brackets_[i].next());
         });
+        if (cancelled_) return fail(kCancelled);
         std::vector<LargestBatch> found;
         for (Bracket& bracket : brackets_) found.push_back(std::move(bracket.found));
         return found;
@@ -275,6 +298,10 @@ private:
             return fail("No argument of the program holds {{{}}}, the batch size.", placeholder_);
         }
         auto made = attempt(std::move(run), batch_size);
+        if (made && made->was_asked_to_end) {
+            cancelled_ = true;
+            return fail(kCancelled);
+        }
         if (made) return made;
         return fail("With {{{}}} = {} {}", placeholder_, batch_size, made.error().message);
     }
@@ -315,6 +342,7 @@ private:
         }
         int64_t resident_bytes = 0;
         for (Line& line : lines) {
+            if (cancelled_) return;
             if (const auto ok = record(line); !ok) line.error = ok.error().message;
             resident_bytes = std::max(resident_bytes, line.resident_bytes);
         }
@@ -322,6 +350,7 @@ private:
         for (Bracket& bracket : brackets_) {
             Line& line = *line_of(bracket);
             bracket.found.error = line.error;
+            bracket.bytes_of_one = line.bytes_of_one();
             bracket.guess = std::min(line.largest_in(bracket.target.capacity_bytes()),
                                      bracket.found.of.most_batch);
         }
@@ -357,8 +386,9 @@ private:
             tries.emplace_back(i, guess);
             if (guess < brackets_[i].found.of.most_batch) tries.emplace_back(i, guess + 1);
         }
-        for_each_at_once(tries.size(), num_at_once_,
-                         [&](std::size_t i) { add_try(tries[i].first, tries[i].second); });
+        for_each_at_once(tries.size(), num_at_once_, [&](std::size_t i) {
+            if (!cancelled_) add_try(tries[i].first, tries[i].second);
+        });
     }
 
     const std::string placeholder_;
@@ -366,6 +396,7 @@ private:
     std::vector<Bracket> brackets_;
     std::size_t num_at_once_ = 1;
     std::mutex mutex_;  // of brackets_ and tried_ while programs run
+    std::atomic<bool> cancelled_ = false;
 };
 
 }  // namespace

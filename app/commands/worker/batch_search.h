@@ -71,7 +71,7 @@ std::size_t expected_runs(const std::vector<ProgramCase>& cases);
 /// program may catch that and go on. Of a run of ranks the one with the largest peak counts. As
 /// many programs run at a time as this machine has cores and memory for. A case that cannot be
 /// searched has an error of its own, because the program ended for another reason than memory.
-/// Errors: an unknown GPU, or one that does not run CUDA.
+/// Errors: an unknown GPU, one that does not run CUDA, or a signal such as Ctrl-C.
 models::Result<std::vector<LargestBatch>> find_largest_batches(
     const std::string& placeholder, const std::vector<ProgramCase>& cases, const BatchTried& tried);
 

@@ -18,6 +18,7 @@
 #include <array>
 #include <atomic>
 #include <cerrno>
+#include <chrono>
 #include <csignal>
 #include <cstring>
 #include <filesystem>
@@ -92,10 +93,20 @@ Result<std::vector<std::string>> variables_of(const ProgramRun& run, const fs::p
 /// The programs that run now; 0: a free place. A signal handler reads it, and can take no lock.
 std::array<std::atomic<pid_t>, 64> running_programs{};
 
+/// The last signal that came while programs ran; 0: none.
+std::atomic<int> last_signal = 0;
+
+void note(int number) { last_signal = number; }
+
 void pass_on(int number) {
+    note(number);
     for (const std::atomic<pid_t>& pid : running_programs) {
         if (pid > 0) kill(pid, number);
     }
+}
+
+bool asks_to_end(int number) {
+    return number == SIGINT || number == SIGQUIT || number == SIGTERM || number == SIGHUP;
 }
 
 /// While programs run, signals are their own. The terminal sends Ctrl-C to them as well; what is
@@ -106,8 +117,9 @@ public:
     SignalsAreTheirs() {
         const std::lock_guard lock(mutex);
         if (num_users++ > 0) return;
+        last_signal = 0;
         sigemptyset(&handled_signals);
-        for (const int number : {SIGINT, SIGQUIT}) set(number, SIG_IGN);
+        for (const int number : {SIGINT, SIGQUIT}) set(number, &note);
         for (const int number : {SIGTERM, SIGHUP, SIGUSR1, SIGUSR2}) set(number, &pass_on);
     }
     ~SignalsAreTheirs() {
@@ -152,7 +164,11 @@ public:
             pid_t free = 0;
             if (!place.compare_exchange_strong(free, pid)) continue;
             place_ = &place;
-            return;
+            break;
+        }
+        // One that came after the start of the program and before now.
+        if (const int number = last_signal; number == SIGTERM || number == SIGHUP) {
+            kill(pid, number);
         }
     }
     ~ListedProgram() {
@@ -197,21 +213,26 @@ Result<pid_t> spawn(const ProgramRun& run, const std::vector<std::string>& varia
     return pid;
 }
 
+/// File systems know the time less exactly than the clock.
+constexpr auto kClockStep = std::chrono::milliseconds(20);
+
 struct ProgramEnd {
+    fs::file_time_type start;
     int exit_code = 1;  // as a shell would give it
     int64_t resident_bytes = 0;
 };
 
-ProgramEnd wait_for(pid_t pid) {
+ProgramEnd wait_for(pid_t pid, fs::file_time_type start) {
     const ListedProgram listed(pid);
     int status = 0;
     rusage usage{};
     while (wait4(pid, &status, 0, &usage) < 0) {
-        if (errno != EINTR) return {};
+        if (errno != EINTR) return {.start = start};
     }
     constexpr int kKilledBySignal = 128;
     constexpr int64_t kKibibyte = 1024;
     return {
+        .start = start,
         .exit_code = WIFSIGNALED(status) ? kKilledBySignal + WTERMSIG(status) : WEXITSTATUS(status),
         .resident_bytes = usage.ru_maxrss * kKibibyte};
 }
@@ -222,11 +243,13 @@ std::string plural(int64_t count, std::string_view noun) {
     return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
 }
 
-/// The program was killed, or ended without Python's own end: only what was committed is there.
-void describe_partial(const ProgramRun& run, ProgramResult& result) {
+/// The program was killed, or ended without Python's own end: only what was committed is there. A
+/// file from before `start` is of another run.
+void describe_partial(const ProgramRun& run, fs::file_time_type start, ProgramResult& result) {
     const fs::path partial = run.file + ".partial";
     std::error_code error;
-    if (!fs::exists(partial, error)) return;
+    const auto written = fs::last_write_time(partial, error);
+    if (error || written < start) return;
     if (!profiler::holds_committed_rows(partial)) {
         profiler::remove_partial(partial);
         return;
@@ -247,7 +270,10 @@ std::string about_no_step(const ProgramRun& run, const nlohmann::json& status, i
             with_code);
     }
     const std::string state = status.value("state", "");
-    if (state == "failed") return status.value("sentence", "") + ".";
+    if (state == "failed") {
+        const std::string sentence = status.value("sentence", "");
+        return sentence.ends_with('.') ? sentence : sentence + ".";
+    }
     if (state == "ended") {
         const std::string exception = status.value("exception", "");
         const std::string with = exception.empty() ? "" : " with " + exception;
@@ -260,6 +286,11 @@ std::string about_no_step(const ProgramRun& run, const nlohmann::json& status, i
             "record from the start with --skip 0.",
             with, plural(status.value("seen_steps", int64_t{0}), "step"),
             run.skip == 1 ? "1 is" : fmt::format("{} are", run.skip));
+    }
+    constexpr int kKilled = 128;
+    if (exit_code > kKilled) {
+        return fmt::format(
+            "Nothing was recorded: the program was ended{} before its recording began.", with_code);
     }
     return fmt::format(
         "Nothing was recorded: the program ended{} before a model ran a training step. A program "
@@ -300,7 +331,7 @@ ProgramResult describe_end(const ProgramRun& run, const nlohmann::json& status,
                       with.empty() ? "" : " with " + with);
         return result;
     }
-    describe_partial(run, result);
+    describe_partial(run, end.start, result);
     if (result.sentence.empty()) result.sentence = about_no_step(run, status, end.exit_code);
     return result;
 }
@@ -368,12 +399,15 @@ Result<ProgramResult> run_program(const ProgramRun& run) {
     const auto variables = variables_of(run, status);
     if (!variables) return tl::unexpected(variables.error());
     const SignalsAreTheirs signals;
+    const auto start = fs::file_time_type::clock::now() - kClockStep;
     const auto pid = spawn(run, *variables, signals.handled());
     if (!pid) return tl::unexpected(pid.error());
-    const ProgramEnd end = wait_for(*pid);
+    const ProgramEnd end = wait_for(*pid, start);
     auto last = last_status(status);
-    if (!run.folder.empty()) return describe_ranks(run, last, end);
-    return describe_end(run, last[kNoRank], end);
+    ProgramResult result =
+        run.folder.empty() ? describe_end(run, last[kNoRank], end) : describe_ranks(run, last, end);
+    result.was_asked_to_end = asks_to_end(last_signal);
+    return result;
 }
 
 }  // namespace app

@@ -51,6 +51,7 @@ struct ProgramResult {
     int64_t resident_bytes = 0;  // the most memory that one of its processes held
     int64_t recorded_steps = 0;  // of ranks: by each
     bool is_complete = false;
+    bool was_asked_to_end = false;  // by a signal, such as Ctrl-C
     std::string exception;   // that ended the program, or its first rank that failed: "ValueError"
     std::string file;        // what was written: the trace, or its .partial; empty: nothing
     std::string sentence;    // for people

@@ -1,15 +1,17 @@
 """A recipe on a program that knows nothing of it: its models are swapped when they are first
 trained."""
 
+import dataclasses
+import difflib
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 import torch
 import torch.nn as nn
 from torch.nn.modules import module as torch_module
 
 from ._recipes import switches_of
-from ._swap import SwapReport, swap
+from ._swap import Left, SwapReport, swap
 
 
 class Applied:
@@ -42,5 +44,14 @@ class Applied:
         if next(module.parameters(), None) is None:
             return
         self._done.update(module.modules())
-        classes = {type(m) for m in module.modules() if type(m).__name__ in self._layers}
-        self._tell(module, swap(module, self._recipe, tuple(classes)))
+        by_name = {type(m).__name__: type(m) for m in module.modules()}
+        classes = tuple(by_name[name] for name in self._layers if name in by_name)
+        report = swap(module, self._recipe, classes)
+        unknown = [_unknown_layer(name, by_name) for name in sorted(self._layers - by_name.keys())]
+        self._tell(module, dataclasses.replace(report, left=(*report.left, *unknown)))
+
+
+def _unknown_layer(name: str, classes: Iterable[str]) -> Left:
+    close = difflib.get_close_matches(name, classes, 1)
+    hint = f": did you mean {close[0]}?" if close else ""
+    return Left(f"layers of class {name}", f"no module has this class{hint}", ())

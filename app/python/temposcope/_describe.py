@@ -18,19 +18,24 @@ _PRECISIONS = {
     torch.float16: "fp16",
     torch.bfloat16: "bf16",
 }
+_DEEPEST_CONTAINER = 16
 _LOSS_TYPES = {torch.float32: ctypes.c_float, torch.float64: ctypes.c_double}
 
 
-def tensors_in(value: object, name: str):
-    """(name, tensor) of each tensor in nested lists, tuples and dicts."""
+def tensors_in(value: object, name: str, depth: int = 0):
+    """(name, tensor) of each tensor in nested lists, tuples and dicts, as far as a container that
+    holds itself could go on for ever."""
     if isinstance(value, torch.Tensor):
         yield name, value
+    elif depth == _DEEPEST_CONTAINER:
+        return
     elif isinstance(value, dict):
         for key, item in value.items():
-            yield from tensors_in(item, f"{name}.{key}" if name else str(key))
+            yield from tensors_in(item, f"{name}.{key}" if name else str(key), depth + 1)
     elif isinstance(value, (list, tuple)):
         for index, item in enumerate(value):
-            yield from tensors_in(item, f"{name}.{index}" if name else f"input_{index}")
+            named = f"{name}.{index}" if name else f"input_{index}"
+            yield from tensors_in(item, named, depth + 1)
 
 
 def describe(tensor: object, name: str, category: Category) -> None:
@@ -48,7 +53,8 @@ def describe(tensor: object, name: str, category: Category) -> None:
 
 
 def describe_model(names: Names, model: torch.nn.Module, prefix: str) -> None:
-    _recorder.add_layers([names.path(layer).decode() for layer in layers_of(model)])
+    paths = (names.path(layer) for layer in layers_of(model))
+    _recorder.add_layers([path.decode() for path in paths if path is not None])
     for name, buffer in model.named_buffers():
         describe(buffer, prefix + name, Category.PARAMETER)
     for name, parameter in model.named_parameters():
@@ -124,7 +130,7 @@ def batch_of(args: object, kwargs: dict | None = None) -> dict:
     for _, tensor in [*tensors_in(kwargs or {}, ""), *tensors_in(list(args), "")]:
         if tensor.dim() == 0:
             continue
-        is_tokens = tensor.dim() == 2 and not tensor.is_floating_point()
+        is_tokens = tensor.dim() == 2 and not tensor.is_floating_point() and not tensor.is_nested
         return {"batch_size": tensor.size(0), "seq_len": tensor.size(1) if is_tokens else 0}
     return {}
 

@@ -4,10 +4,10 @@
 class MicroBatches:
     """Counts those of the recorded steps.
 
-    A micro-batch is a forward of the main model and a backward. A step with more of one than of the
-    other does something else with its batches, as the two models of a GAN do: how many samples it
-    trains is not known. Nor is it if an optimizer runs a backward, as that of LBFGS: its closure
-    trains on one batch several times.
+    A micro-batch is a forward of the main model and a backward. In the step of a GAN there are more
+    forwards than backwards, or fewer: how many samples such a step trains is not known. Nor is it
+    if an optimizer runs a backward, as that of LBFGS: its closure trains on one batch several
+    times.
     """
 
     def __init__(self):

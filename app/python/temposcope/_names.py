@@ -1,6 +1,7 @@
 """Paths of modules and names of parameters, for models that are found while they run."""
 
 import weakref
+from typing import NamedTuple
 
 import torch
 
@@ -27,19 +28,25 @@ def inner_model(model: torch.nn.Module) -> torch.nn.Module:
         model = children[0][1]
 
 
+class _Model(NamedTuple):
+    ref: weakref.ref
+    prefix: str  # in front of the names of its modules
+    own_name: str  # of its class, and a number where a model of that class lives already
+
+
 class Names:
     """The modules of the main model have the names that it gives them ("encoder.layer.0"). Those of
     a further model have its class in front ("Discriminator.main.0")."""
 
     def __init__(self):
         self._paths: dict[int, tuple[weakref.ref, bytes]] = {}
-        self._parameters: dict[int, str] = {}
-        self._models: list[tuple[weakref.ref, str]] = []
-        self._taken: set[str] = set()
+        self._parameters: dict[int, tuple[weakref.ref, str]] = {}
+        self._models: list[_Model] = []
 
     def models(self) -> list[tuple[torch.nn.Module, str]]:
-        """The models so far, each with what stands in front of the names of its modules."""
-        return [(model, prefix) for ref, prefix in self._models if (model := ref()) is not None]
+        """The models that live, each with what stands in front of the names of its modules."""
+        known = ((known.ref(), known.prefix) for known in self._models)
+        return [(model, prefix) for model, prefix in known if model is not None]
 
     def prefix(self, model: torch.nn.Module) -> str | None:
         """None: it was not added."""
@@ -59,15 +66,14 @@ class Names:
 
     @property
     def has_main(self) -> bool:
-        return any(prefix == "" for _, prefix in self._models)
+        return any(prefix == "" for _, prefix in self.models())
 
     def make_main(self, model: torch.nn.Module) -> bool:
         """Renames a model that was beside the main one so far. False: it is part of another."""
-        entry = next((entry for entry in self._models if entry[0]() is model), None)
-        if entry is None:
+        known = next((known for known in self._models if known.ref() is model), None)
+        if known is None:
             return False
-        self._models.remove(entry)
-        self._taken.discard(entry[1].rstrip("."))
+        self._models.remove(known)
         for module in model.modules():
             self._paths.pop(id(module), None)
         for parameter in model.parameters():
@@ -77,26 +83,28 @@ class Names:
 
     def add_model(self, model: torch.nn.Module, may_be_main: bool = True) -> None:
         """The first that may be it and has parameters is the main one."""
-        own_name = self._free_name(name_of_class(model))
+        self._models = [known for known in self._models if known.ref() is not None]
+        own_name = self._free_name(name_of_class(inner_model(model)))
         has_parameters = next(model.parameters(), None) is not None
         is_main = may_be_main and has_parameters and not self.has_main
-        self._models.append((weakref.ref(model), "" if is_main else own_name + "."))
+        prefix = "" if is_main else own_name + "."
+        self._models.append(_Model(weakref.ref(model), prefix, own_name))
         self._add_modules(model, own_name)
 
-    def add_missing(self, module: torch.nn.Module, parent: bytes) -> None:
+    def add_missing(self, module: torch.nn.Module) -> None:
         """Names a module that its model got after the model was named, or that is no child."""
         for model, prefix in self.models():
             if any(child is module for child in model.modules()):
                 self._add_modules(model, prefix.rstrip(".") or name_of_class(model))
                 return
-        own_name = name_of_class(module).encode()
-        self._remember(module, parent + b"." + own_name if parent else own_name)
+        self._remember(module, name_of_class(module).encode())
 
     def parameter(self, tensor: torch.Tensor) -> str | None:
-        return self._parameters.get(id(tensor))
+        found = self._parameters.get(id(tensor))
+        return found[1] if found is not None and found[0]() is tensor else None
 
     def add_parameter(self, tensor: torch.Tensor, name: str) -> None:
-        self._parameters[id(tensor)] = name
+        self._parameters[id(tensor)] = (weakref.ref(tensor), name)
 
     def _add_modules(self, model: torch.nn.Module, own_name: str) -> None:
         prefix = self.prefix(model)
@@ -105,15 +113,16 @@ class Names:
                 path = prefix + _unwrapped(name) if name else own_name
                 self._remember(module, path.rstrip(".").encode() or own_name.encode())
         for name, parameter in model.named_parameters():
-            self._parameters.setdefault(id(parameter), prefix + _unwrapped(name))
+            if self.parameter(parameter) is None:
+                self.add_parameter(parameter, prefix + _unwrapped(name))
 
     def _remember(self, module: torch.nn.Module, path: bytes) -> None:
         self._paths[id(module)] = (weakref.ref(module), path)
 
     def _free_name(self, name: str) -> str:
+        taken = {known.own_name for known in self._models}
         free, number = name, 1
-        while free in self._taken:
+        while free in taken:
             number += 1
             free = f"{name}#{number}"
-        self._taken.add(free)
         return free

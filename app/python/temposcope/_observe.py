@@ -1,7 +1,6 @@
 """Sees what a program does: modules that run, backward, optimizers. All by hooks that torch offers,
 and by one wrapper: torch offers none at the begin of backward."""
 
-import functools
 import threading
 from typing import Protocol
 
@@ -9,11 +8,9 @@ import torch
 from torch.nn.modules import module as torch_module
 from torch.optim import optimizer as torch_optimizer
 
-from ._recorder import RecordingError
-
 
 class Listener(Protocol):
-    """What happens, in order. Depth 0 is a module that no other module calls."""
+    """What happens, in order. Depth 0 is a module that no other module calls. No call raises."""
 
     def module_begins(self, module: torch.nn.Module, depth: int, args: tuple) -> bool:
         """Returns whether module_ends shall be called."""
@@ -23,21 +20,13 @@ class Listener(Protocol):
     def backward_ends(self, accumulates: bool) -> None: ...
     def optimizer_begins(self, optimizer: torch.optim.Optimizer) -> None: ...
     def optimizer_ends(self, optimizer: torch.optim.Optimizer) -> None: ...
-    def fail(self, error: RecordingError) -> None:
-        """One of the calls above raised it. The program goes on."""
 
 
-def _guest(hook):
-    """A hook whose failure is the recording's, not the program's."""
+class _Calls(threading.local):
+    """The modules that run on this thread, outermost first: (module, whether its end is told)."""
 
-    @functools.wraps(hook)
-    def guarded(self, *args):
-        try:
-            return hook(self, *args)
-        except RecordingError as error:
-            self._listener.fail(error)
-
-    return guarded
+    def __init__(self):
+        self.stack: list[tuple[torch.nn.Module, bool]] = []
 
 
 class Observer:
@@ -46,7 +35,8 @@ class Observer:
     def __init__(self, listener: Listener):
         self._listener: Listener | None = listener
         self._handles: list = []
-        self._calls = threading.local()
+        self._calls = _Calls()
+        # Of the process: backward on a GPU runs a checkpoint's forward on a thread of its own.
         self._backward_depth = 0
         self._engine_run_backward = None
 
@@ -77,50 +67,54 @@ class Observer:
 
     # A module that is being compiled is left alone: the hooks would become part of its graph.
 
-    @_guest
     def _before_module(self, module, args):
         if torch.compiler.is_compiling():
             return
-        if self._listener is None:
+        listener = self._listener
+        if listener is None:
             self._remove_hooks()
             return
-        stack = self._calls.__dict__.setdefault("stack", [])
-        stack.append(self._listener.module_begins(module, len(stack), args))
+        stack = self._calls.stack
+        stack.append((module, False))
+        stack[-1] = module, listener.module_begins(module, len(stack) - 1, args)
 
-    @_guest
     def _after_module(self, module, _args, _output):
         if torch.compiler.is_compiling():
             return
-        stack = self._calls.__dict__.setdefault("stack", [])
-        if stack and stack.pop() and self._listener is not None:
-            self._listener.module_ends(module, len(stack))
+        stack = self._calls.stack
+        for depth in reversed(range(len(stack))):
+            if stack[depth][0] is module:
+                self._end_modules(depth)
+                return
+
+    def _end_modules(self, depth: int) -> None:
+        """Ends those of this thread from this depth on. Torch tells no end of a module that Ctrl-C
+        cut off, so it ends with the next one around it."""
+        stack = self._calls.stack
+        while len(stack) > depth:
+            module, is_told = stack.pop()
+            listener = self._listener
+            if is_told and listener is not None:
+                listener.module_ends(module, len(stack))
 
     def _run_backward(self, roots, *args, **kwargs):
-        is_outermost = self._backward_depth == 0 and self._listener is not None
+        listener = self._listener if self._backward_depth == 0 else None
         self._backward_depth += 1
-        if is_outermost:
-            self._before_backward(roots)
+        if listener is not None:
+            listener.backward_begins(roots)
         try:
             return self._engine_run_backward(roots, *args, **kwargs)
         finally:
             self._backward_depth -= 1
-            if is_outermost and self._listener is not None:
-                self._after_backward(bool(kwargs.get("accumulate_grad", False)))
+            if listener is not None:
+                listener.backward_ends(bool(kwargs.get("accumulate_grad", False)))
 
-    @_guest
-    def _before_backward(self, roots):
-        self._listener.backward_begins(roots)
-
-    @_guest
-    def _after_backward(self, accumulates):
-        self._listener.backward_ends(accumulates)
-
-    @_guest
     def _before_optimizer(self, optimizer, _args, _kwargs):
-        if self._listener is not None:
-            self._listener.optimizer_begins(optimizer)
+        listener = self._listener
+        if listener is not None:
+            listener.optimizer_begins(optimizer)
 
-    @_guest
     def _after_optimizer(self, optimizer, _args, _kwargs):
-        if self._listener is not None:
-            self._listener.optimizer_ends(optimizer)
+        listener = self._listener
+        if listener is not None:
+            listener.optimizer_ends(optimizer)

@@ -124,8 +124,11 @@ class Program:
         calls = _recorder.saving_calls()
         for prefix in sorted(by_prefix, key=len, reverse=True):  # that of the main model, "", last
             applied = by_prefix[prefix]
-            own = [call for call in calls if f"{call.module_path}.".startswith(prefix)]
-            calls = [call for call in calls if call not in own]
+            own, others = [], []
+            for call in calls:
+                is_own = f"{call.module_path}.".startswith(prefix)
+                (own if is_own else others).append(call)
+            calls = others
             own = [c._replace(module_path=c.module_path.removeprefix(prefix)) for c in own]
             if left := calls_left(applied.report, own):
                 what = "; ".join(map(str, left))
@@ -170,9 +173,11 @@ class Program:
 
     def _on_exception(self, kind, value, traceback):
         self._how_it_ended = kind.__name__
-        if isinstance(value, torch.OutOfMemoryError) and self._session.is_recording:
-            _recorder.add_note("out_of_memory", _recorder.Severity.ERROR, str(value))
-        self._excepthook(kind, value, traceback)
+        try:
+            if isinstance(value, torch.OutOfMemoryError) and self._session.is_recording:
+                _recorder.add_note("out_of_memory", _recorder.Severity.ERROR, str(value))
+        finally:
+            self._excepthook(kind, value, traceback)
 
     def _at_exit(self) -> None:
         session = self._session

@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import warnings
 from collections.abc import Iterator
 from typing import Literal
 
@@ -61,8 +62,14 @@ def record(
     In the trace sizes are bytes and times nanoseconds (docs/trace_format.md).
 
     If the block raises, what was recorded is kept, with the state "incomplete". Raises
-    RecordingError where the device or the file cannot be recorded to.
+    RecordingError where the device or the file cannot be recorded to; if that turns out in the
+    block, at its end. Warns if no step ran, since then there is no file.
     """
+    if model is not None and not isinstance(model, torch.nn.Module):
+        raise TypeError(f"model is {type(model).__name__}: give a torch.nn.Module")
+    for optimizer in optimizers:
+        if not isinstance(optimizer, torch.optim.Optimizer):
+            raise TypeError(f"{type(optimizer).__name__} is no torch.optim.Optimizer")
     kinds = {False: "", True: "python", "all": "all"}
     if stacks not in kinds:
         raise ValueError(f"stacks is {stacks!r}: give True, False or \"all\"")
@@ -81,6 +88,8 @@ def record(
     session.end(complete=True)
     if session.error is not None:
         raise session.error
+    if not session.has_rows:
+        warnings.warn(f"no step ran in the block: {session.file} was not written", stacklevel=3)
 
 
 def step() -> None:

@@ -69,7 +69,9 @@ def watch_allocator() -> None:
 
 
 def start(file: str, device: str, program: dict, stacks: str) -> None:
-    """Begins to record into `file`; `device` is "cpu" or "cuda:1". Raises RecordingError."""
+    """Begins to record into `file`; `device` is "cpu" or "cuda:1", `program` the fields of
+    ProgramDescription (profiler/capture/run_description.h), and `stacks` "" for none, "python" or
+    "all". Raises RecordingError."""
     libraries = str(_library.folder()).encode()
     package = os.path.dirname(__file__) + os.sep
     options = {"package": package, "native_stacks": stacks == "all"} if stacks else {}
@@ -106,7 +108,9 @@ class SavingCall(NamedTuple):
 
 def saving_calls() -> list[SavingCall]:
     """Those that were recorded so far."""
-    return [SavingCall(*call) for call in json.loads(_short.temposcope_saving_calls())]
+    text = _short.temposcope_saving_calls()
+    _check(int(text is None))
+    return [SavingCall(*call) for call in json.loads(text)]
 
 
 def begin_steps() -> None:

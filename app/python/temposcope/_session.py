@@ -1,25 +1,23 @@
 """Which steps of a program are recorded, and where steps and phases begin and end."""
 
 import contextlib
-import gc
+import functools
 import math
 import pathlib
 import sys
-import weakref
+import threading
 from collections.abc import Callable
 
 import torch
 
 from . import _describe, _ranks, _recorder
+from ._guest import guest, recording_error
 from ._micro_batches import MicroBatches
 from ._names import Names, inner_model
 from ._observe import Observer
+from ._optimizers import Optimizers
 from ._recorder import Phase, RecordingError
 from ._swapped_class import name_of_class
-
-# An optimizer that runs more than twice as often as in the step before, while another one does not
-# run at all: that one is done. In the first step it is not used.
-_MOST_RUNS_IN_FIRST_STEP = 16
 
 # The session that watches this process; there is one at a time, as torch's hooks are the process's.
 _active: "Session | None" = None
@@ -34,22 +32,17 @@ def forget_in_forked_process() -> None:
         _active.forget()
 
 
-def _is_optimizer(thing: object) -> bool:
-    """type(), since asking some lazy objects for their class imports what they stand for."""
-    return issubclass(type(thing), torch.optim.Optimizer)
+class _SeeInputs:
+    """The hook of a model, since torch gives keywords to no hook of all modules. In a copy or a
+    pickle of the model stands what does nothing and what every Python has."""
 
+    def __call__(self, module, args, kwargs=None) -> None:
+        # None: the recording has ended in this very call, and torch forgot what the hook wants.
+        if _active is not None and kwargs is not None:
+            _active.inputs_go_in(module, args, kwargs)
 
-def _living_optimizers() -> list[torch.optim.Optimizer]:
-    """Not those that hold another one, as Lightning's and accelerate's do: that one runs."""
-    found = [one for one in gc.get_objects() if _is_optimizer(one)]
-    return [one for one in found if not any(map(_is_optimizer, vars(one).values()))]
-
-
-def _see_inputs(module, args, kwargs):
-    """Of the models alone, since torch gives keywords to no hook of all modules. A function of this
-    file, so that a model with it can be copied and pickled."""
-    if _active is not None:
-        _active.inputs_go_in(module, args, kwargs)
+    def __reduce__(self):
+        return functools.partial, (sys.audit, "temposcope")
 
 
 class Session:
@@ -93,7 +86,7 @@ class Session:
         self._run_id = run_id
         self._stacks = stacks
         self._gpu = gpu
-        self._finds_optimizers = finds_optimizers
+        self._lock = threading.RLock()
         self._may_record = may_record
         self._on_started = on_started
         self._before_step_ends = before_step_ends
@@ -103,7 +96,7 @@ class Session:
         self._names = Names()
         self._described = _describe.Described()
         self._input_hooks: list = []
-        self._optimizers: weakref.WeakSet[torch.optim.Optimizer] = weakref.WeakSet()
+        self._optimizers = Optimizers(finds_optimizers)
         self._built_in: dict = {}
         self._description: dict = {}
         self._micro_batches = MicroBatches()
@@ -112,14 +105,10 @@ class Session:
         self._phase: Phase | None = None
         self._marked_phases: list[Phase | None] = []
         self._steps_are_marked = False
-        self._some_optimizer_lives = False
         self._has_run_backward = False
         self._has_begun_recorded_step = False
         self._is_inference_step = False
         self._ends_before_forward = False
-        self._optimizer_runs: dict[int, int] = {}  # in this step, by id
-        self._runs_of_last_step: dict[int, int] = {}
-        self._questions = 0  # whether there is an optimizer
         self._loss = math.nan
         self._device_type = "cpu"
         self._phase_before: Phase | None = None
@@ -139,13 +128,14 @@ class Session:
 
     def add_model(self, model: torch.nn.Module, may_be_main: bool = True) -> None:
         self._names.add_model(model, may_be_main)
-        self._input_hooks.append(model.register_forward_pre_hook(_see_inputs, with_kwargs=True))
+        hook = model.register_forward_pre_hook(_SeeInputs(), with_kwargs=True)
+        self._input_hooks = [own for own in self._input_hooks if own.hooks_dict_ref() is not None]
+        self._input_hooks.append(hook)
         if self.is_recording:
             self._describe_model(model)
 
     def add_optimizer(self, optimizer: torch.optim.Optimizer) -> None:
         self._optimizers.add(optimizer)
-        self._some_optimizer_lives = True
 
     def tell_built_in(self, workload: dict, parallel: str) -> None:
         """The program trains a built-in model, spread over GPUs by this strategy."""
@@ -190,7 +180,15 @@ class Session:
             self.start(torch.device("cpu") if gpu is None else torch.device("cuda", gpu))
 
     def end(self, complete: bool) -> None:
-        """Stops following, and closes the file. `complete`: the program did what it should."""
+        """Stops following, and closes the file. `complete`: the program did what it should. What
+        fails is in `error`."""
+        with self._lock:
+            try:
+                self._end(complete)
+            except Exception as error:
+                self.fail(error)
+
+    def _end(self, complete: bool) -> None:
         if self._in_step and (self._ends_before_forward or not complete):
             is_whole = self._ends_before_forward
             self._close_step(is_whole)
@@ -205,9 +203,9 @@ class Session:
             else:
                 _recorder.discard()
 
-    def fail(self, error: RecordingError) -> None:
+    def fail(self, error: Exception) -> None:
         """The recording cannot go on. The program can."""
-        self.error = error.with_traceback(None)  # its frames would keep the program's tensors
+        self.error = recording_error(error)
         self.has_ended = True
         self.stop_watching()
         if self.is_recording:
@@ -240,35 +238,40 @@ class Session:
             handle.remove()
         self._input_hooks = []
 
+    @guest
     def end_marked_step(self) -> None:
         """The program says that a step ends here."""
         self._steps_are_marked = True
         self._begin_step()
         self._end_step()
 
+    @guest
     def begin_marked_phase(self, phase: Phase) -> None:
         self._begin_step()
         self._marked_phases.append(self._phase)
         self._switch_phase(phase)
 
+    @guest
     def end_marked_phase(self) -> None:
         if self._marked_phases:
             self._switch_phase(self._marked_phases.pop())
 
     # ---- what the observer sees
 
+    @guest
     def module_begins(self, module: torch.nn.Module, depth: int, args: tuple) -> bool:
         if depth == 0 and not self._observer.in_backward():
             self._forward_begins(module, args)
         if not self.is_recording:
             return depth == 0
         if not self._names.knows(module):
-            self._names.add_missing(module, b"")
+            self._names.add_missing(module)
         _recorder.enter_module(self._names.path(module))
         if depth == 1 and "precision" in self._description:
             self._see_autocast()
         return True
 
+    @guest
     def module_ends(self, module: torch.nn.Module, depth: int) -> None:
         if self.is_recording:
             _recorder.leave_module()
@@ -276,6 +279,7 @@ class Session:
             self._is_inference_step = False
             self._end_step()
 
+    @guest
     def inputs_go_in(self, module: torch.nn.Module, args: tuple, kwargs: dict) -> None:
         if not self.is_recording:
             return
@@ -289,6 +293,7 @@ class Session:
             batch_size = _describe.batch_of(args, kwargs).get("batch_size", 0)
             self._micro_batches.forward_begins(batch_size)
 
+    @guest
     def backward_begins(self, root: object) -> None:
         self._has_run_backward = True
         self._is_inference_step = False
@@ -297,6 +302,7 @@ class Session:
         self._phase_before = self._phase
         self._switch_phase(Phase.BACKWARD)
 
+    @guest
     def backward_ends(self, accumulates: bool) -> None:
         if not accumulates:  # torch.autograd.grad, as in a penalty on gradients
             self._switch_phase(self._phase_before)
@@ -305,33 +311,24 @@ class Session:
             self._micro_batches.backward_ends(self._in_optimizer)
         self._describe_gradients()
         self._switch_phase(Phase.OPTIMIZER)  # clipping is part of the update, too
-        self._ends_before_forward = not self._steps_are_marked and not self._has_optimizer()
+        self._ends_before_forward = not self._steps_are_marked and not self._optimizers.any()
 
+    @guest
     def optimizer_begins(self, optimizer: torch.optim.Optimizer) -> None:
         self._in_optimizer = True
-        self.add_optimizer(optimizer)
-        if self._finds_optimizers:
-            self._finds_optimizers = False
-            for other in _living_optimizers():
-                self.add_optimizer(other)
+        self._optimizers.begins(optimizer)
         self._ends_before_forward = False
         self._begin_step()
         if self.is_recording:
             self._describe_gradients()
         self._switch_phase(Phase.OPTIMIZER)
 
+    @guest
     def optimizer_ends(self, optimizer: torch.optim.Optimizer) -> None:
         self._in_optimizer = False
         if self.is_recording:
             _describe.describe_optimizer(self._names, self._described, optimizer)
-        if self._steps_are_marked:
-            return
-        runs = self._optimizer_runs
-        runs[id(optimizer)] = runs.get(id(optimizer), 0) + 1
-        before = self._runs_of_last_step.get(id(optimizer))
-        if runs[id(optimizer)] > (2 * before if before else _MOST_RUNS_IN_FIRST_STEP):
-            self._optimizers = weakref.WeakSet(o for o in self._optimizers if id(o) in runs)
-        if all(id(known) in runs for known in self._optimizers):
+        if not self._steps_are_marked and self._optimizers.ends(optimizer):
             self._end_step()
 
     # ---- steps and phases
@@ -351,7 +348,7 @@ class Session:
         if not self._marked_phases:
             is_loss = isinstance(module, torch.nn.modules.loss._Loss) and self._phase is not None
             self._switch_phase(Phase.LOSS if is_loss else Phase.FORWARD)
-        if is_new:  # too late for _see_inputs in this call
+        if is_new:  # too late for the model's own hook
             self.inputs_go_in(module, args, {})
 
     def _name_model(self, module, is_new: bool, is_beside_training: bool) -> None:
@@ -366,16 +363,7 @@ class Session:
 
     def _is_training_program(self) -> bool:
         """As far as can be seen."""
-        return self._steps_are_marked or self._has_run_backward or self._has_optimizer()
-
-    def _has_optimizer(self) -> bool:
-        """Whether the program has one, even if it has not run yet. It takes long to look for it, so
-        only the 1st, 2nd, 4th, 8th, ... question is looked into."""
-        if not self._some_optimizer_lives:
-            self._questions += 1
-            is_power_of_two = self._questions & (self._questions - 1) == 0
-            self._some_optimizer_lives = is_power_of_two and bool(_living_optimizers())
-        return self._some_optimizer_lives
+        return self._steps_are_marked or self._has_run_backward or self._optimizers.any()
 
     def _begin_step(self) -> None:
         if self._in_step:
@@ -410,8 +398,9 @@ class Session:
         self._switch_phase(None)
         self._in_step = False
         self._ends_before_forward = False
-        self._runs_of_last_step, self._optimizer_runs = self._optimizer_runs, {}
+        self._optimizers.end_step()
         self.seen_steps += 1
+        self._marked_phases = [None] * len(self._marked_phases)  # that one is over, too
         if self.is_recording:
             self._micro_batches.end_step(is_whole)
             self._description["micro_batches"] = self._micro_batches.of_each_step

@@ -23,7 +23,9 @@ def takes(x: torch.Tensor, *parameters: torch.Tensor | None) -> bool:
         return False
     if torch._C._are_functorch_transforms_active():  # torch.func.grad takes no autograd.Function
         return False
-    if x.dtype not in _FLOATING or x.device.type not in _DEVICES or x.is_sparse:
+    if x.dtype not in _FLOATING or x.device.type not in _DEVICES:
+        return False
+    if x.layout != torch.strided or x.is_nested:
         return False
     if torch.is_autocast_enabled(x.device.type):  # it casts all of them
         return True
@@ -123,11 +125,11 @@ class SaveChoice:
 class LayerNorm(Swapped):
     """nn.LayerNorm over the last dimension, from its output."""
 
-    def forward(self, x):
-        if not torch.is_grad_enabled() or not takes(x, self.weight, self.bias):
-            return super().forward(x)
+    def forward(self, input):
+        if not torch.is_grad_enabled() or not takes(input, self.weight, self.bias):
+            return super().forward(input)
         save = self._temposcope.of(self.weight, self.bias)
-        return torch.ops.tempo.layer_norm(x, self.weight, self.bias, self.eps, save)
+        return torch.ops.tempo.layer_norm(input, self.weight, self.bias, self.eps, save)
 
 
 class RmsNorm(Swapped):
@@ -168,10 +170,10 @@ class GeluPlan:
 class Gelu(Swapped):
     """A GELU module, from its output."""
 
-    def forward(self, x):
-        if not torch.is_grad_enabled() or not takes(x):
-            return super().forward(x)
-        return self._temposcope(x)
+    def forward(self, input):
+        if not torch.is_grad_enabled() or not takes(input):
+            return super().forward(input)
+        return self._temposcope(input)
 
 
 @dataclasses.dataclass
@@ -182,10 +184,10 @@ class DropoutPlan:
 class Dropout(Swapped):
     """nn.Dropout with a mask of ours."""
 
-    def forward(self, x):
-        if not self.training or self.p == 0 or not takes(x):
-            return super().forward(x)
-        return torch.ops.tempo.dropout(x, self.p, self._temposcope.masks, draw_key())
+    def forward(self, input):
+        if not self.training or self.p == 0 or not takes(input):
+            return super().forward(input)
+        return torch.ops.tempo.dropout(input, self.p, self._temposcope.masks, draw_key())
 
 
 # ---- layers ------------------------------------------------------------------------------------

@@ -103,8 +103,11 @@ class _Launch:
 
     def _wait(self) -> tuple[int, int]:
         """A rank that ended, and its exit code as a shell gives it."""
-        pid, status = os.wait()
-        rank = next(rank for rank, process in self._running.items() if process.pid == pid)
+        ranks = {process.pid: rank for rank, process in self._running.items()}
+        while (ended := os.wait())[0] not in ranks:  # this process may have had other children
+            pass
+        pid, status = ended
+        rank = ranks[pid]
         process = self._running.pop(rank)
         code = process.returncode = os.waitstatus_to_exitcode(status)
         return rank, code if code >= 0 else 128 - code

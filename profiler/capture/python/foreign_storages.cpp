@@ -27,7 +27,9 @@ void ForeignStorages::adopt(const at::Tensor& tensor) {
     if (listener_ == nullptr || !tensor.defined() || !tensor.has_storage()) return;
     const at::Storage& handle = tensor.storage();
     c10::StorageImpl* const storage = handle.unsafeGetStorageImpl();
-    if (storage->nbytes() == 0 || storage->device_type() != c10::kCPU) return;
+    // The storage of a wrapper class without memory has a size and no data.
+    if (storage->nbytes() == 0 || storage->data() == nullptr) return;
+    if (storage->device_type() != c10::kCPU) return;
     if (allocator_.block_of(*storage) != nullptr || adopted_.contains(storage)) return;
     auto block = std::make_unique<BlockHeader>(
         BlockHeader{.size_bytes = static_cast<int64_t>(storage->nbytes())});

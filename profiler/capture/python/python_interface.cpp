@@ -97,6 +97,7 @@ TEMPOSCOPE_EXPORT int temposcope_start(const char* file, const char* device, con
                                        const char* program) {
     return guarded([&] {
         if (recording) throw std::logic_error("a recording runs already: end it first");
+        open_modules.clear();  // of an earlier recording that Ctrl-C cut off
         recording = std::make_unique<ProgramRecording>(
             file, device, libraries, description_from(program), stacks_in(program));
     });
@@ -128,17 +129,18 @@ TEMPOSCOPE_EXPORT int temposcope_add_layers(const char* paths) {
         [&] { active().add_layers(nlohmann::json::parse(paths).get<std::vector<std::string>>()); });
 }
 
-/// JSON: [op, path of its module, [saving ops]] of each ProgramRecording::SavingCall.
+/// JSON: [op, path of its module, [saving ops]] of each ProgramRecording::SavingCall. Null: it
+/// failed, as temposcope_error() says.
 TEMPOSCOPE_EXPORT const char* temposcope_saving_calls() {
     thread_local std::string text;
-    guarded([] {
+    const int status = guarded([] {
         auto calls = nlohmann::json::array();
         for (const auto& [op, path, savers] : active().saving_calls()) {
             calls.push_back({op, path, savers});
         }
         text = calls.dump();
     });
-    return text.c_str();
+    return status == 0 ? text.c_str() : nullptr;
 }
 
 /// After what lives already has been described.

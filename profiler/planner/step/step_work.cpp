@@ -332,7 +332,7 @@ models::Result<AffineOps> AffineOps::fit(const StepWork& small, const StepWork& 
     if (!std::equal(small.ops.begin(), small.ops.end(), large.ops.begin(), large.ops.end(),
                     same_op)) {
         return models::fail(
-            "Batches {} and {} run different ops: capture batches nearer to each other.",
+            "Batches {} and {} run different ops: record batches nearer to each other.",
             small.batch_size, large.batch_size);
     }
     AffineOps ops(without_requests(small), without_requests(large));
@@ -368,9 +368,9 @@ models::Result<AffineRequests> AffineRequests::fit(const StepRequests& small,
         const bool is_new = same == small_bytes.end();
         if (is_new && allocation.op == 0) {
             return models::fail(
-                "Batches {} and {} ask the allocator for different sequences of blocks: capture "
-                "batches nearer to each other, or the batch itself.",
-                small.batch_size, large.batch_size);
+                "Batches {} and {} ask the allocator for different sequences of blocks (the first "
+                "that differs has {} and is outside of ops): record batches nearer to each other.",
+                small.batch_size, large.batch_size, format_bytes(allocation.size_bytes));
         }
         const int64_t proportional = allocation.size_bytes * small.batch_size / large.batch_size;
         requests.small_bytes_.push_back(is_new ? proportional : same->second);

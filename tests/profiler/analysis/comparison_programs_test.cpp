@@ -106,6 +106,15 @@ TEST(ComparePrograms, MicroBatchesMakeAnotherStep) {
     EXPECT_THAT(comparison.notes, ElementsAre(HasSubstr("micro-batches (1 and 4)")));
 }
 
+TEST(ComparePrograms, MicroBatchesOfTheSameSamplesAreTheSameStep) {
+    const auto comparison =
+        compare({make_program("a.tscope", {.batch_size = 8, .micro_batches = 1}),
+                 make_program("b.tscope", {.batch_size = 2, .micro_batches = 4})})
+            .value();
+    EXPECT_THAT(comparison.notes, IsEmpty());
+    EXPECT_EQ(comparison.columns[1].baseline, 0U);
+}
+
 /// A rank of a built-in model over many GPUs, as `capture --parallel` writes it.
 NamedTrace make_rank(const std::string& file, const std::string& parallel, int64_t world_size) {
     Trace trace = *make_trace({.recipe = "tempo", .source = Source::kPredicted});

@@ -156,11 +156,14 @@ TEST(BuildLedger, HoldsWhatAllForwardsBeforeOneBackwardSave) {
     const auto save_in = [&](PhaseKind kind, int64_t bytes) {
         b.begin_phase(kind);
         const auto op = b.op("aten::mm", b.module_path("model", -1));
-        b.save(b.allocate({.bytes = bytes, .category = Category::kActivation, .op = op}), op);
+        const auto block =
+            b.allocate({.bytes = bytes, .category = Category::kActivation, .op = op});
+        const Id<Save> save = b.save(block, op);
         b.end_phase();
+        return save;
     };
-    save_in(PhaseKind::kForward, 1);  // of the micro-batch before, which backward has left behind
-    save_in(PhaseKind::kBackward, 2);
+    b.release(save_in(PhaseKind::kForward, 1));  // of the micro-batch before
+    b.release(save_in(PhaseKind::kBackward, 2));
     save_in(PhaseKind::kForward, 10);
     save_in(PhaseKind::kLoss, 20);
     save_in(PhaseKind::kForward, 40);
@@ -168,6 +171,35 @@ TEST(BuildLedger, HoldsWhatAllForwardsBeforeOneBackwardSave) {
     b.end_step();
     const Trace trace = b.finish();
     EXPECT_EQ(build_ledger(trace).total_bytes, 70);
+}
+
+TEST(BuildLedger, OfSeveralBackwardsTheOneForWhichTheMostIsKeptCounts) {
+    TraceBuilder b;
+    b.begin_step();
+    const auto op = [&] { return b.op("aten::mm", b.module_path("model", -1)); };
+    const auto keep = [&](int64_t bytes) {
+        const auto maker = op();
+        return b.save(b.allocate({.bytes = bytes, .category = Category::kActivation, .op = maker}),
+                      maker);
+    };
+    b.begin_phase(PhaseKind::kForward);
+    const Id<Save> of_generator = keep(100);  // for the second backward
+    const Id<Save> of_discriminator = keep(40);
+    b.end_phase();
+    b.begin_phase(PhaseKind::kBackward);
+    b.allocate({.bytes = 1, .op = op()});
+    b.release(of_discriminator);
+    b.end_phase();
+    b.begin_phase(PhaseKind::kForward);
+    const Id<Save> of_both = keep(20);
+    b.end_phase();
+    b.begin_phase(PhaseKind::kBackward);
+    b.allocate({.bytes = 1, .op = op()});
+    b.release(of_generator);
+    b.release(of_both);
+    b.end_phase();
+    b.end_step();
+    EXPECT_EQ(build_ledger(b.finish()).total_bytes, 140);
 }
 
 TEST(BuildLedger, OfATraceWithoutPhasesIsTakenAtThePeak) {

@@ -29,6 +29,11 @@ def values():
         "filled": torch.full((), 65536.0, device=DEVICE).item(),
         "ones": torch.ones(3, dtype=torch.bfloat16, device=DEVICE).tolist(),
         "computed": (torch.ones(2, device=DEVICE) * 3).tolist(),
+        "all": [
+            (torch.randn(8, 16, device=DEVICE) > 0).all().item(),
+            torch.ones(1 << 20, device=DEVICE).isfinite().all().item(),
+            torch.randn(8, device=DEVICE).isnan().any().item(),
+        ],
         "same_block": reused.data_ptr() == address,
         "reused": reused.tolist(),
     }

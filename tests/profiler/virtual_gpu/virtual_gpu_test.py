@@ -26,6 +26,7 @@ class Torch(unittest.TestCase):
         self.assertEqual(values["filled"], 65536)
         self.assertEqual(values["ones"], [1, 1, 1])
         self.assertEqual(values["computed"], [0, 0], "no kernel runs")
+        self.assertEqual(values["all"], [True, True, False])
         self.assertTrue(values["same_block"], "the test needs a block that is used again")
         self.assertEqual(values["reused"], [0, 0, 0], "stale bytes")
         self.assertGreater(result["training_peak"], 0)

@@ -356,6 +356,28 @@ class Model(unittest.TestCase):
                 small_models.run(name, model)
 
 
+class Calls(unittest.TestCase):
+    """A swapped module takes what torch's own takes."""
+
+    def model(self):
+        return nn.Sequential(nn.LayerNorm(8), nn.GELU(), nn.Dropout(0.5))
+
+    def test_inputs_by_their_name(self):
+        model = self.model()
+        temposcope.swap(model, "tempo")
+        for module in model:
+            self.assertEqual(module(input=torch.randn(2, 8)).shape, (2, 8))
+
+    def test_other_layouts_run_the_modules_own_code(self):
+        for layout in (torch.strided, torch.jagged):
+            parts = [torch.randn(length, 8) for length in (3, 5)]
+            x = torch.nested.nested_tensor(parts, layout=layout)
+            stock, swapped = self.model().eval(), self.model().eval()
+            temposcope.swap(swapped, "tempo")
+            for a, b in zip(stock(x).unbind(), swapped(x).unbind(), strict=True):
+                self.assertTrue(torch.equal(a, b))
+
+
 class Norms(unittest.TestCase):
     def test_rms_norms_of_transformers_have_the_code_of_llamas(self):
         def code(name):

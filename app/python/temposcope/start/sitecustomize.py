@@ -24,18 +24,21 @@ class _AfterTorch:
     """Finds torch as the other finders do, and follows the program once torch is imported."""
 
     @staticmethod
-    def find_spec(name, _path=None, _target=None):
+    def find_spec(name, path=None, target=None):
         if name != "torch":
             return None
-        sys.meta_path.remove(_AfterTorch)
-        _require_virtual_gpu()
-        spec = importlib.util.find_spec("torch")
+        others = (finder for finder in sys.meta_path if finder is not _AfterTorch)
+        found = (finder.find_spec(name, path, target) for finder in others)
+        spec = next(filter(None, found), None)
         if spec is None or spec.loader is None:
             return spec
         run_torch = spec.loader.exec_module
 
+        # A program may look for torch without importing it, as transformers does.
         def run_torch_and_follow(module):
+            _require_virtual_gpu()
             run_torch(module)
+            sys.meta_path.remove(_AfterTorch)
             _follow()
 
         spec.loader.exec_module = run_torch_and_follow
