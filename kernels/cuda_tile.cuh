@@ -19,10 +19,10 @@
 // Eight consecutive elements are one Philox counter and one byte of a bit mask: a "unit". Lane u of
 // the warp draws unit u of the tile; own_bits() hands the bits to the lanes that hold the elements.
 //
-// Packs need aligned base pointers and tensors that end on a pack. Flat kernels are compiled for V and
-// for V = 1, which tensors take that start at any address; those for V walk the last, partial tile
-// one element at a time. Row kernels leave rows that are not whole packs to a kernel for rows of any
-// length. The rest of each kernel is compiled for packs of 16 bytes only.
+// Packs need aligned base pointers and tensors that end on a pack. Flat kernels are compiled for V
+// and for V = 1, which tensors take that start at any address; those for V walk the last, partial
+// tile one element at a time. Row kernels leave rows that are not whole packs to a kernel for rows
+// of any length. The rest of each kernel is compiled for packs of 16 bytes only.
 
 namespace kernels::cuda {
 
