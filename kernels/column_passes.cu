@@ -122,8 +122,9 @@ struct BiasDropoutForward {
             reinterpret_cast<T*>(a.mask)[i] = from_compute<T>(StatOf<T>(keep));
         }
         if (a.mask_kind != MaskKind::kBit || i % 8 != 0) return;
-        const Unit unit = {i, static_cast<int>(count - i < 8 ? count - i : 8)};
-        store_unit(MaskKind::kBit, a.mask, unit, draw_unit(drawing, unit));
+        const auto words = philox4x32_10(drawing.key, static_cast<uint32_t>(i / 8));
+        const uint32_t inside = count - i < 8 ? (1u << (count - i)) - 1 : 0xFF;
+        a.mask[i / 8] = static_cast<uint8_t>(keep_bits_8(words, drawing.threshold) & inside);
     }
 };
 

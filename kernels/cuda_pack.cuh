@@ -132,6 +132,24 @@ __device__ __forceinline__ void store_words(void* to, const PackWords& pack) {
 #endif
 }
 
+/// V elements: a pack of 16 bytes, or one element at any address.
+template <int V, typename T>
+__device__ __forceinline__ void load_elements(const T* from, StatOf<T>* out) {
+    if constexpr (V == 1) {
+        out[0] = to_compute(*from);
+    } else {
+        unpack<T>(load_words(from), out);
+    }
+}
+template <int V, typename T>
+__device__ __forceinline__ void store_elements(T* to, const StatOf<T>* values) {
+    if constexpr (V == 1) {
+        *to = from_compute<T>(values[0]);
+    } else {
+        store_words(to, pack_of<T>(values));
+    }
+}
+
 // --- masks of bytes ----------------------------------------------------------------------------
 
 /// The lowest four bits as bytes 0 or 1, the lowest in the first byte: copies of the bits at
@@ -154,8 +172,10 @@ __device__ __forceinline__ uint32_t load_mask_bytes(const uint8_t* at) {
         return bits_of_bytes(bytes.x) | bits_of_bytes(bytes.y) << 4;
     } else if constexpr (V == 4) {
         return bits_of_bytes(*reinterpret_cast<const uint32_t*>(at));
-    } else {
+    } else if constexpr (V == 2) {
         return bits_of_bytes(*reinterpret_cast<const uint16_t*>(at));
+    } else {
+        return *at != 0 ? 1 : 0;
     }
 }
 template <int V>
@@ -164,8 +184,10 @@ __device__ __forceinline__ void store_mask_bytes(uint8_t* at, uint32_t bits) {
         *reinterpret_cast<uint2*>(at) = {bytes_of_bits(bits), bytes_of_bits(bits >> 4)};
     } else if constexpr (V == 4) {
         *reinterpret_cast<uint32_t*>(at) = bytes_of_bits(bits);
-    } else {
+    } else if constexpr (V == 2) {
         *reinterpret_cast<uint16_t*>(at) = static_cast<uint16_t>(bytes_of_bits(bits));
+    } else {
+        *at = static_cast<uint8_t>(bits);
     }
 }
 

@@ -5,6 +5,7 @@
 #include "kernels/types.h"
 
 #include <cuda_runtime.h>
+#include <bit>
 #include <stdexcept>
 #include <string>
 
@@ -13,16 +14,15 @@
 // consecutive bytes.
 //
 //   V = 16 / sizeof(T) elements a pack, 8 / V packs a lane
-//   element j of pack k of a lane:  tile + 32 V k + V lane + j          register and mask bit k V +
-//   j
+//   element j of pack k of a lane:  tile + 32 V k + V lane + j    register and mask bit k V + j
 //
 // Eight consecutive elements are one Philox counter and one byte of a bit mask: a "unit". Lane u of
 // the warp draws unit u of the tile; own_bits() hands the bits to the lanes that hold the elements.
 //
-// Packs need aligned base pointers and tensors that end on a pack. Flat kernels handle the last,
-// partial tile, and tensors that start at any address, by units, one element at a time. Row kernels
-// leave rows that are not whole packs to a kernel for rows of any length. The rest of each kernel
-// is compiled for packs only.
+// Packs need aligned base pointers and tensors that end on a pack. Flat kernels are compiled for V
+// and for V = 1, which tensors take that start at any address; those for V walk the last, partial
+// tile one element at a time. Row kernels leave rows that are not whole packs to a kernel for rows
+// of any length. The rest of each kernel is compiled for packs of 16 bytes only.
 
 namespace kernels::cuda {
 
@@ -33,34 +33,35 @@ inline constexpr unsigned kWholeWarp = 0xFFFFFFFFu;
 // --- tiles -------------------------------------------------------------------------------------
 
 /// A warp's tile: where it starts in the tensor, and how many elements of the tensor (or row)
-/// follow from there; 0 for a tile past the end.
+/// follow from there; 0 or less for a tile past the end. Half a warp may hold a tile of half the
+/// size.
 struct Tile {
     int64_t begin;
     int room;
-    int lane;
+    int lane;  // of those that hold the tile
+    int lanes = 32;
 
     /// Start of this lane's pack k, counted from the tile's begin.
-    template <typename T>
+    template <typename T, int V = kPackSize<T>>
     __device__ __forceinline__ int offset(int k) const {
-        return 32 * kPackSize<T> * k + kPackSize<T> * lane;
+        return lanes * V * k + V * lane;
     }
-    template <typename T>
+    template <typename T, int V = kPackSize<T>>
     __device__ __forceinline__ int64_t pack_begin(int k) const {
-        return begin + offset<T>(k);
+        return begin + offset<T, V>(k);
     }
-    template <typename T>
+    template <typename T, int V = kPackSize<T>>
     __device__ __forceinline__ bool holds(int k) const {
-        return offset<T>(k) < room;
+        return offset<T, V>(k) < room;
     }
 };
 
 /// Pack k of this lane; `fill` beyond the end.
-template <typename T>
+template <typename T, int V = kPackSize<T>>
 __device__ __forceinline__ void load_pack(const T* from, const Tile& tile, int k, StatOf<T> fill,
                                           StatOf<T>* out) {
-    constexpr int V = kPackSize<T>;
-    if (tile.holds<T>(k)) {
-        unpack<T>(load_words(from + tile.pack_begin<T>(k)), out);
+    if (tile.holds<T, V>(k)) {
+        load_elements<V>(from + tile.pack_begin<T, V>(k), out);
     } else {
 #pragma unroll
         for (int j = 0; j < V; ++j) out[j] = fill;
@@ -90,11 +91,11 @@ __device__ __forceinline__ void load_pack(const Source<T>& from, const Tile& til
 }
 
 /// This lane's eight elements.
-template <typename T>
+template <typename T, int V = kPackSize<T>>
 __device__ __forceinline__ void load_tile(const T* from, const Tile& tile, StatOf<T> fill,
                                           StatOf<T> (&out)[8]) {
 #pragma unroll
-    for (int k = 0; k < kPacks<T>; ++k) load_pack(from, tile, k, fill, out + k * kPackSize<T>);
+    for (int k = 0; k < 8 / V; ++k) load_pack<T, V>(from, tile, k, fill, out + k * V);
 }
 
 template <typename T>
@@ -104,13 +105,12 @@ __device__ __forceinline__ void load_tile(const Source<T>& from, const Tile& til
     for (int k = 0; k < kPacks<T>; ++k) load_pack(from, tile, k, fill, out + k * kPackSize<T>);
 }
 
-template <typename T>
+template <typename T, int V = kPackSize<T>>
 __device__ __forceinline__ void store_tile(T* to, const Tile& tile, const StatOf<T> (&values)[8]) {
-    constexpr int V = kPackSize<T>;
 #pragma unroll
-    for (int k = 0; k < kPacks<T>; ++k) {
-        if (!tile.holds<T>(k)) continue;
-        store_words(to + tile.pack_begin<T>(k), pack_of<T>(values + k * V));
+    for (int k = 0; k < 8 / V; ++k) {
+        if (!tile.holds<T, V>(k)) continue;
+        store_elements<V>(to + tile.pack_begin<T, V>(k), values + k * V);
     }
 }
 
@@ -151,17 +151,19 @@ __device__ __forceinline__ void store_element(const Target<T>& to, int64_t i, St
 }
 
 // --- masks of a tile: bit k V + j of `bits` belongs to register k V + j -------------------------
+// For V = 1, drawing and storing is not unrolled: the last tile must not cost all threads
+// registers.
 
 /// Lane u holds the byte of unit u; the result holds this lane's own elements.
-template <typename T>
-__device__ __forceinline__ uint32_t own_bits(uint32_t unit_byte, int lane) {
-    constexpr int V = kPackSize<T>;
+template <typename T, int V = kPackSize<T>>
+__device__ __forceinline__ uint32_t own_bits(uint32_t unit_byte, const Tile& tile) {
     if constexpr (V == 8) return unit_byte;
     uint32_t bits = 0;
-#pragma unroll
-    for (int k = 0; k < kPacks<T>; ++k) {
-        const uint32_t byte = __shfl_sync(kWholeWarp, unit_byte, 4 * V * k + V * lane / 8);
-        bits |= (byte >> (V * lane % 8) & ((1u << V) - 1)) << (V * k);
+#pragma unroll(V == 1 ? 1 : 8)
+    for (int k = 0; k < 8 / V; ++k) {
+        const uint32_t byte =
+            __shfl_sync(kWholeWarp, unit_byte, tile.offset<T, V>(k) / 8, tile.lanes);
+        bits |= (byte >> (V * tile.lane % 8) & ((1u << V) - 1)) << (V * k);
     }
     return bits;
 }
@@ -181,26 +183,25 @@ Drawing<S> make_drawing(const DropoutKey& key, double dropout_p) {
 }
 
 /// Keep bits of this lane's elements. The tile must begin at a multiple of eight elements.
-template <typename T>
+template <typename T, int V = kPackSize<T>>
 __device__ __forceinline__ uint32_t draw_bits(const Drawing<StatOf<T>>& drawing, const Tile& tile) {
     const auto unit = static_cast<uint32_t>(tile.begin / 8) + static_cast<uint32_t>(tile.lane);
-    return own_bits<T>(keep_bits_8(philox4x32_10(drawing.key, unit), drawing.threshold), tile.lane);
+    return own_bits<T, V>(keep_bits_8(philox4x32_10(drawing.key, unit), drawing.threshold), tile);
 }
 
-template <typename T>
+template <typename T, int V = kPackSize<T>>
 __device__ __forceinline__ uint32_t load_bits(MaskKind kind, const uint8_t* mask,
                                               const Tile& tile) {
-    constexpr int V = kPackSize<T>;
     uint32_t bits = 0;
 #pragma unroll
-    for (int k = 0; k < kPacks<T>; ++k) {
-        if (!tile.holds<T>(k)) continue;
-        const int64_t i = tile.pack_begin<T>(k);
+    for (int k = 0; k < 8 / V; ++k) {
+        if (!tile.holds<T, V>(k)) continue;
+        const int64_t i = tile.pack_begin<T, V>(k);
         if (kind == MaskKind::kBit) {
             bits |= (mask[i / 8] >> (V * tile.lane % 8) & ((1u << V) - 1)) << (V * k);
         } else if (kind == MaskKind::kElement) {
             StatOf<T> kept[V];
-            load_pack(reinterpret_cast<const T*>(mask), tile, k, StatOf<T>{0}, kept);
+            load_elements<V>(reinterpret_cast<const T*>(mask) + i, kept);
 #pragma unroll
             for (int j = 0; j < V; ++j) bits |= (kept[j] != 0 ? 1u : 0u) << (V * k + j);
         } else {
@@ -210,97 +211,32 @@ __device__ __forceinline__ uint32_t load_bits(MaskKind kind, const uint8_t* mask
     return bits;
 }
 
-/// Must be called by all lanes of the warp.
-template <typename T>
+/// Must be called by all lanes of the warp. Bits beyond the end are written as 0.
+template <typename T, int V = kPackSize<T>>
 __device__ __forceinline__ void store_bits(MaskKind kind, uint8_t* mask, const Tile& tile,
                                            uint32_t bits) {
-    constexpr int V = kPackSize<T>;
-#pragma unroll
-    for (int k = 0; k < kPacks<T>; ++k) {
-        const int64_t i = tile.pack_begin<T>(k);
-        const uint32_t field = bits >> (V * k) & ((1u << V) - 1);
+#pragma unroll(V == 1 ? 1 : 8)
+    for (int k = 0; k < 8 / V; ++k) {
+        const int64_t i = tile.pack_begin<T, V>(k);
+        uint32_t field = bits >> (V * k) & ((1u << V) - 1);
+        if constexpr (V == 1) field = tile.holds<T, V>(k) ? field : 0;
         if (kind == MaskKind::kBit) {
             uint32_t byte = field << (V * tile.lane % 8);
 #pragma unroll
             for (int distance = 1; distance < 8 / V; distance *= 2) {
                 byte |= __shfl_xor_sync(kWholeWarp, byte, distance);
             }
-            if (V * tile.lane % 8 == 0 && tile.holds<T>(k))
+            if (V * tile.lane % 8 == 0 && tile.holds<T, V>(k)) {
                 mask[i / 8] = static_cast<uint8_t>(byte);
-        } else if (tile.holds<T>(k) && kind == MaskKind::kElement) {
+            }
+        } else if (tile.holds<T, V>(k) && kind == MaskKind::kElement) {
             StatOf<T> kept[V];
 #pragma unroll
             for (int j = 0; j < V; ++j) kept[j] = StatOf<T>(field >> j & 1);
-            store_words(reinterpret_cast<T*>(mask) + i, pack_of<T>(kept));
-        } else if (tile.holds<T>(k)) {
+            store_elements<V>(reinterpret_cast<T*>(mask) + i, kept);
+        } else if (tile.holds<T, V>(k)) {
             store_mask_bytes<V>(mask + i, field);
         }
-    }
-}
-
-// --- units: elements [8 u, 8 u + count) of a flat tensor, one at a time --------------------------
-
-struct Unit {
-    int64_t begin;  // a multiple of eight
-    int count;      // 8, less at the end, 0 past it
-};
-
-/// Lane u's unit of the tile.
-__device__ __forceinline__ Unit unit_of(const Tile& tile) {
-    const int rest = tile.room - 8 * tile.lane;
-    return {tile.begin + 8 * tile.lane, rest >= 8 ? 8 : (rest > 0 ? rest : 0)};
-}
-
-template <typename S>
-__device__ __forceinline__ uint32_t draw_unit(const Drawing<S>& drawing, const Unit& unit) {
-    const auto counter = static_cast<uint32_t>(unit.begin / 8);
-    return keep_bits_8(philox4x32_10(drawing.key, counter), drawing.threshold);
-}
-
-__device__ __forceinline__ uint32_t load_unit(MaskKind kind, const uint8_t* mask,
-                                              const Unit& unit) {
-    if (unit.count == 0) return 0;
-    if (kind == MaskKind::kBit) return mask[unit.begin / 8];
-    uint32_t bits = 0;
-#pragma unroll 1
-    for (int j = 0; j < unit.count; ++j) bits |= (mask[unit.begin + j] != 0 ? 1u : 0u) << j;
-    return bits;
-}
-
-/// Bits beyond the end are written as 0.
-__device__ __forceinline__ void store_unit(MaskKind kind, uint8_t* mask, const Unit& unit,
-                                           uint32_t bits) {
-    if (unit.count == 0) return;
-    if (kind == MaskKind::kBit) {
-        mask[unit.begin / 8] = static_cast<uint8_t>(bits & ((1u << unit.count) - 1));
-        return;
-    }
-#pragma unroll 1
-    for (int j = 0; j < unit.count; ++j) mask[unit.begin + j] = bits >> j & 1;
-}
-
-/// load_unit of a tensor of T, whose mask may be stored as T.
-template <typename T>
-__device__ __forceinline__ uint32_t load_unit_as(MaskKind kind, const uint8_t* mask,
-                                                 const Unit& unit) {
-    if (kind != MaskKind::kElement) return load_unit(kind, mask, unit);
-    const T* kept = reinterpret_cast<const T*>(mask);
-    uint32_t bits = 0;
-#pragma unroll 1
-    for (int j = 0; j < unit.count; ++j) {
-        bits |= (to_compute(kept[unit.begin + j]) != 0 ? 1u : 0u) << j;
-    }
-    return bits;
-}
-
-template <typename T>
-__device__ __forceinline__ void store_unit_as(MaskKind kind, uint8_t* mask, const Unit& unit,
-                                              uint32_t bits) {
-    if (kind != MaskKind::kElement) return store_unit(kind, mask, unit, bits);
-    T* kept = reinterpret_cast<T*>(mask);
-#pragma unroll 1
-    for (int j = 0; j < unit.count; ++j) {
-        kept[unit.begin + j] = from_compute<T>(StatOf<T>(bits >> j & 1));
     }
 }
 
@@ -315,6 +251,32 @@ __device__ __forceinline__ bool kept_element(MaskKind kind, const uint8_t* mask,
     if (kind == MaskKind::kElement) return to_compute(reinterpret_cast<const T*>(mask)[i]) != 0;
     const PhiloxWords words = philox4x32_10(drawing.key, static_cast<uint32_t>(i / 8));
     return keep_bits_8(words, drawing.threshold) >> (i % 8) & 1;
+}
+
+// --- division ------------------------------------------------------------------------------------
+
+/// p / count and p mod count for p < 2^31 by a multiplication: count * multiplier = 2^(31 + s) + r
+/// with 0 <= r < count <= 2^s, so the quotient is exact (Granlund and Montgomery, Division by
+/// invariant integers using multiplication, PLDI 1994, theorem 4.2).
+struct Divisor {
+    uint32_t count = 1;
+    uint32_t multiplier = 1u << 31;
+    uint32_t shift = 31;
+
+    __device__ __forceinline__ uint32_t quotient(uint32_t p) const {
+        return static_cast<uint32_t>(uint64_t{p} * multiplier >> shift);
+    }
+    __device__ __forceinline__ uint32_t remainder(uint32_t p) const {
+        return p - quotient(p) * count;
+    }
+};
+
+/// Requires 0 < count < 2^31.
+inline Divisor divisor_of(int64_t size) {
+    const auto count = static_cast<uint32_t>(size);
+    const auto log = static_cast<uint32_t>(std::bit_width(count - 1));
+    const uint64_t power = uint64_t{1} << (31 + log);
+    return {count, static_cast<uint32_t>((power + count - 1) / count), 31 + log};
 }
 
 // --- host side ---------------------------------------------------------------------------------
@@ -368,6 +330,12 @@ inline unsigned blocks_of_rows(int64_t num_rows, int64_t rows_per_block) {
     return static_cast<unsigned>(blocks);
 }
 
+/// Errors   std::runtime_error if the rows, with the grid beyond them, are too many for an int.
+inline int counted_rows(int64_t num_rows) {
+    if (num_rows > 0x7FFF0000) throw std::runtime_error("too many rows for one CUDA launch");
+    return static_cast<int>(num_rows);
+}
+
 /// The tile of this warp in a flat tensor of `count` elements.
 __device__ __forceinline__ Tile flat_tile(int64_t count) {
     const int64_t warp = int64_t{blockIdx.x} * (kBlockThreads / 32) + threadIdx.x / 32;
@@ -376,9 +344,10 @@ __device__ __forceinline__ Tile flat_tile(int64_t count) {
     return {warp * kTile, room, static_cast<int>(threadIdx.x % 32)};
 }
 
-/// True if the tile is read and written in packs.
-__device__ __forceinline__ bool takes_packs(const Tile& tile, bool aligned) {
-    return aligned && tile.room == kTile;
+/// True if all of the tile is read and written in packs of V.
+template <int V>
+__device__ __forceinline__ bool takes_packs(const Tile& tile) {
+    return V == 1 || tile.room == kTile;
 }
 
 }  // namespace kernels::cuda

@@ -23,54 +23,58 @@ __device__ __forceinline__ void scale_kept(StatOf<T> (&values)[8], uint32_t bits
     for (int j = 0; j < 8; ++j) values[j] = bits >> j & 1 ? values[j] * scale : StatOf<T>{0};
 }
 
+/// One element of each lane at a time.
 template <typename T>
-__device__ __forceinline__ void scale_kept_unit(const T* from, T* to, const Unit& unit,
-                                                uint32_t bits, StatOf<T> scale) {
+__device__ __forceinline__ void scale_kept_elements(const T* from, T* to, const Tile& tile,
+                                                    uint32_t bits, StatOf<T> scale) {
 #pragma unroll 1
-    for (int j = 0; j < unit.count; ++j) {
-        const StatOf<T> value = to_compute(from[unit.begin + j]);
-        to[unit.begin + j] = from_compute<T>(bits >> j & 1 ? value * scale : StatOf<T>{0});
+    for (int k = 0; k < 8; ++k) {
+        if (!tile.holds<T, 1>(k)) continue;
+        const int64_t i = tile.pack_begin<T, 1>(k);
+        to[i] = from_compute<T>(bits >> k & 1 ? to_compute(from[i]) * scale : StatOf<T>{0});
     }
 }
 
-template <typename T>
+template <typename T, int V>
 __global__ void __launch_bounds__(kBlockThreads)
     dropout_forward_kernel(const T* x, T* y, uint8_t* mask, MaskKind kind,
-                           Drawing<StatOf<T>> drawing, int64_t count, bool aligned) {
+                           Drawing<StatOf<T>> drawing, int64_t count) {
     const Tile tile = flat_tile(count);
     if (tile.room == 0) return;
-    if (!takes_packs(tile, aligned)) {
-        const Unit unit = unit_of(tile);
-        const uint32_t bits = draw_unit(drawing, unit);
-        if (kind != MaskKind::kNone) store_unit_as<T>(kind, mask, unit, bits);
-        return scale_kept_unit(x, y, unit, bits, drawing.scale);
+    if (!takes_packs<V>(tile)) {
+        const uint32_t bits = draw_bits<T, 1>(drawing, tile);
+        if (kind != MaskKind::kNone) store_bits<T, 1>(kind, mask, tile, bits);
+        return scale_kept_elements(x, y, tile, bits, drawing.scale);
     }
     StatOf<T> values[8];
-    load_tile(x, tile, StatOf<T>{0}, values);
-    const uint32_t bits = draw_bits<T>(drawing, tile);
-    if (kind != MaskKind::kNone) store_bits<T>(kind, mask, tile, bits);
+    load_tile<T, V>(x, tile, StatOf<T>{0}, values);
+    const uint32_t bits = draw_bits<T, V>(drawing, tile);
+    if (kind != MaskKind::kNone) store_bits<T, V>(kind, mask, tile, bits);
     scale_kept<T>(values, bits, drawing.scale);
-    store_tile(y, tile, values);
+    store_tile<T, V>(y, tile, values);
 }
 
-template <typename T>
+template <typename T, int V>
+__device__ __forceinline__ uint32_t kept_bits(MaskKind kind, const uint8_t* mask,
+                                              const Drawing<StatOf<T>>& drawing, const Tile& tile) {
+    if (kind == MaskKind::kNone) return draw_bits<T, V>(drawing, tile);
+    return load_bits<T, V>(kind, mask, tile);
+}
+
+template <typename T, int V>
 __global__ void __launch_bounds__(kBlockThreads)
     dropout_backward_kernel(const T* dy, T* dx, const uint8_t* mask, MaskKind kind,
-                            Drawing<StatOf<T>> drawing, int64_t count, bool aligned) {
+                            Drawing<StatOf<T>> drawing, int64_t count) {
     const Tile tile = flat_tile(count);
     if (tile.room == 0) return;
-    if (!takes_packs(tile, aligned)) {
-        const Unit unit = unit_of(tile);
-        const uint32_t bits =
-            kind == MaskKind::kNone ? draw_unit(drawing, unit) : load_unit_as<T>(kind, mask, unit);
-        return scale_kept_unit(dy, dx, unit, bits, drawing.scale);
+    if (!takes_packs<V>(tile)) {
+        const uint32_t bits = kept_bits<T, 1>(kind, mask, drawing, tile);
+        return scale_kept_elements(dy, dx, tile, bits, drawing.scale);
     }
     StatOf<T> values[8];
-    load_tile(dy, tile, StatOf<T>{0}, values);
-    const uint32_t bits =
-        kind == MaskKind::kNone ? draw_bits<T>(drawing, tile) : load_bits<T>(kind, mask, tile);
-    scale_kept<T>(values, bits, drawing.scale);
-    store_tile(dx, tile, values);
+    load_tile<T, V>(dy, tile, StatOf<T>{0}, values);
+    scale_kept<T>(values, kept_bits<T, V>(kind, mask, drawing, tile), drawing.scale);
+    store_tile<T, V>(dx, tile, values);
 }
 
 }  // namespace
@@ -78,17 +82,20 @@ __global__ void __launch_bounds__(kBlockThreads)
 template <typename T>
 void launch_dropout_forward(const DropoutForwardArgs<T>& a, int64_t count, CudaStream stream) {
     if (count == 0) return;
-    launch("dropout_forward", dropout_forward_kernel<T>, blocks_for(count), kBlockThreads, stream,
-           a.x, a.y, a.mask, a.mask_kind, make_drawing<StatOf<T>>(a.key, a.dropout_p), count,
-           aligned_to_packs(a.x, a.y, a.mask));
+    const auto kernel = aligned_to_packs(a.x, a.y, a.mask) ? dropout_forward_kernel<T, kPackSize<T>>
+                                                           : dropout_forward_kernel<T, 1>;
+    launch("dropout_forward", kernel, blocks_for(count), kBlockThreads, stream, a.x, a.y, a.mask,
+           a.mask_kind, make_drawing<StatOf<T>>(a.key, a.dropout_p), count);
 }
 
 template <typename T>
 void launch_dropout_backward(const DropoutBackwardArgs<T>& a, int64_t count, CudaStream stream) {
     if (count == 0) return;
-    launch("dropout_backward", dropout_backward_kernel<T>, blocks_for(count), kBlockThreads, stream,
-           a.dy, a.dx, a.mask, a.mask_kind, make_drawing<StatOf<T>>(a.key, a.dropout_p), count,
-           aligned_to_packs(a.dy, a.dx, a.mask));
+    const auto kernel = aligned_to_packs(a.dy, a.dx, a.mask)
+                            ? dropout_backward_kernel<T, kPackSize<T>>
+                            : dropout_backward_kernel<T, 1>;
+    launch("dropout_backward", kernel, blocks_for(count), kBlockThreads, stream, a.dy, a.dx, a.mask,
+           a.mask_kind, make_drawing<StatOf<T>>(a.key, a.dropout_p), count);
 }
 
 #define KERNELS_INSTANTIATE(T)                                                                  \

@@ -2,7 +2,7 @@
 
 #include "kernels/inplace_gelu.h"
 #include "kernels/inplace_gelu_constants.h"
-#include "kernels/philox.h"  // KERNELS_HOST_DEVICE
+#include "kernels/quick_math.h"
 
 #include <cmath>
 
@@ -54,85 +54,43 @@ inline constexpr float kRightEnd = 2.5f;
 inline constexpr float kRightSplit = 1.5f;
 inline constexpr float kLeftEnd = 4.6f;  // v of o = -1e-10
 
-// --- one instruction each on a GPU: to 2 ulp, subnormal numbers as 0 -----------------------------
-
-KERNELS_HOST_DEVICE float quick_exp2(float v) {
-#ifdef __CUDA_ARCH__
-    float result;
-    asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(result) : "f"(v));
-    return result;
-#else
-    return std::exp2(v);
-#endif
-}
-KERNELS_HOST_DEVICE float quick_log2(float v) {
-#ifdef __CUDA_ARCH__
-    float result;
-    asm("lg2.approx.ftz.f32 %0, %1;" : "=f"(result) : "f"(v));
-    return result;
-#else
-    return std::log2(v);
-#endif
-}
-KERNELS_HOST_DEVICE float quick_sqrt(float v) {
-#ifdef __CUDA_ARCH__
-    float result;
-    asm("sqrt.approx.ftz.f32 %0, %1;" : "=f"(result) : "f"(v));
-    return result;
-#else
-    return std::sqrt(v);
-#endif
-}
-KERNELS_HOST_DEVICE float quick_reciprocal(float v) {
-#ifdef __CUDA_ARCH__
-    float result;
-    asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(result) : "f"(v));
-    return result;
-#else
-    return 1.0f / v;
-#endif
-}
-
-/// The larger and the smaller of both; NaN if v is NaN, unlike fmaxf and fminf. (Compute capability
-/// 7.5 has no instruction for it.)
-KERNELS_HOST_DEVICE float max_or_nan(float v, float bound) {
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
-    float result;
-    asm("max.NaN.f32 %0, %1, %2;" : "=f"(result) : "f"(v), "f"(bound));
-    return result;
-#else
-    return v < bound ? bound : v;
-#endif
-}
-KERNELS_HOST_DEVICE float min_or_nan(float v, float bound) {
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
-    float result;
-    asm("min.NaN.f32 %0, %1, %2;" : "=f"(result) : "f"(v), "f"(bound));
-    return result;
-#else
-    return v > bound ? bound : v;
-#endif
-}
-
 // --- float -------------------------------------------------------------------------------------
 
+/// x Phi(x) = max(x, 0) - |x| Phi(-|x|). From |x| = 16 on Phi(-|x|) is below every float.
+template <int kDegree>
+KERNELS_HOST_DEVICE float erf_gelu(float x, const gelu_fit::Poly<kDegree>& mills) {
+    constexpr float kHalfLog2E = static_cast<float>(0.5 / kLn2);
+    const float size = fminf(fabsf(x), 16.0f);
+    const float t = quick_reciprocal(fmaf(gelu_fit::ErfFit::kMillsSlope, size, 1.0f));
+    const float tail = evaluate(mills, t) * quick_exp2(-kHalfLog2E * size * size);
+    return fmaf(-size, tail, max_or_nan(x, 0.0f));
+}
+
+/// x sigmoid(z).
+KERNELS_HOST_DEVICE float tanh_gelu(float x) {
+    constexpr auto kLinear = static_cast<float>(-kTanhScale / kLn2);
+    constexpr auto kCubic = static_cast<float>(-kTanhScale * kTanhCubic / kLn2);
+    const float held = max_or_nan(x, -40.0f);  // also -inf, where x sigmoid would be inf * 0
+    const float decay = quick_exp2(held * fmaf(kCubic * held, held, kLinear));
+    return held * quick_reciprocal(1.0f + decay);
+}
+
 /// gelu(x). Near x* the error of o is multiplied by 1 / sqrt(o - o_min) in backward, so there
-/// o = o_min + d^2 P(d) with o_min in two floats, which leaves only the last rounding.
+/// o = o_min + d^2 P(d) with o_min in two floats, which leaves only the last rounding. Every warp
+/// holds numbers of both kinds, so both are computed.
 template <class Fit>
 KERNELS_HOST_DEVICE float gelu_value(float x) {
+    constexpr auto minimum = Fit::kNearMinimum;
     const float d = (x - Fit::kXMinHigh) - Fit::kXMinLow;
-    if (fabsf(d) < 0.25f) {
-        constexpr auto near = Fit::kNearMinimum;
-        return fmaf(d * d, evaluate(near, d), Fit::kOMinLow) + Fit::kOMinHigh;
-    }
-    if (x < -40.0f) return -0.0f;  // also -inf, where x Phi(x) would be inf * 0
+    const float near = fmaf(d * d, evaluate(minimum, d), Fit::kOMinLow) + Fit::kOMinHigh;
+    float far;
     if constexpr (kIsErf<Fit>) {
-        return 0.5f * x * erfcf(-x * static_cast<float>(kSqrtHalf));
+        constexpr auto mills = Fit::kMillsFloat;
+        far = erf_gelu(x, mills);
     } else {
-        const float z =
-            static_cast<float>(kTanhScale) * x * fmaf(static_cast<float>(kTanhCubic) * x, x, 1.0f);
-        return x / (1.0f + expf(-z));
+        far = tanh_gelu(x);
     }
+    return fabsf(d) < 0.25f ? near : far;
 }
 
 /// gelu'(x) where x itself is kept.
@@ -183,19 +141,10 @@ KERNELS_HOST_DEVICE float gelu_derivative_from_output(float o, bool right) {
 template <class Fit>
 KERNELS_HOST_DEVICE float gelu_value_16bit(float x) {
     if constexpr (kIsErf<Fit>) {
-        // x Phi(x) = max(x, 0) - |x| Phi(-|x|). From |x| = 16 on Phi(-|x|) is below every float.
-        constexpr auto mills = Fit::kMills;
-        constexpr float kHalfLog2E = static_cast<float>(0.5 / kLn2);
-        const float size = fminf(fabsf(x), 16.0f);
-        const float t = quick_reciprocal(fmaf(Fit::kMillsSlope, size, 1.0f));
-        const float tail = evaluate(mills, t) * quick_exp2(-kHalfLog2E * size * size);
-        return fmaf(-size, tail, max_or_nan(x, 0.0f));
+        constexpr auto mills = Fit::kMillsHalf;
+        return erf_gelu(x, mills);
     } else {
-        constexpr auto kLinear = static_cast<float>(-kTanhScale / kLn2);
-        constexpr auto kCubic = static_cast<float>(-kTanhScale * kTanhCubic / kLn2);
-        const float held = max_or_nan(x, -40.0f);  // also -inf, where x sigmoid would be inf * 0
-        const float decay = quick_exp2(held * fmaf(kCubic * held, held, kLinear));
-        return held * quick_reciprocal(1.0f + decay);
+        return tanh_gelu(x);
     }
 }
 

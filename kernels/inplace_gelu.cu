@@ -48,26 +48,7 @@ __device__ __forceinline__ uint32_t branch_bits(const float (&x)[8]) {
 
 // --- bias: [size], repeated along the tensor -----------------------------------------------------
 
-/// p mod `count` for p < 2^31 by a multiplication: count * multiplier = 2^(31 + s) + r with
-/// 0 <= r < count <= 2^s, so the quotient is exact (Granlund and Montgomery, Division by invariant
-/// integers using multiplication, PLDI 1994, theorem 4.2).
-struct Remainder {
-    uint32_t count = 1;
-    uint32_t multiplier = 1u << 31;
-    uint32_t shift = 31;
-
-    __device__ __forceinline__ uint32_t of(uint32_t p) const {
-        return p - static_cast<uint32_t>(uint64_t{p} * multiplier >> shift) * count;
-    }
-};
-
-Remainder remainder_by(uint32_t count) {
-    const auto log = static_cast<uint32_t>(std::bit_width(count - 1));
-    const uint64_t power = uint64_t{1} << (31 + log);
-    return {count, static_cast<uint32_t>((power + count - 1) / count), 31 + log};
-}
-
-/// A bias of whole packs is read in packs. Others make the kernel walk single elements.
+/// A bias of whole packs is read in packs. Others make packs of one element.
 template <typename T>
 bool takes_bias_packs(const InplaceGeluForwardArgs<T>& a, int64_t count) {
     if (a.bias == nullptr) return true;
@@ -75,83 +56,107 @@ bool takes_bias_packs(const InplaceGeluForwardArgs<T>& a, int64_t count) {
            count / kPackSize<T> <= 0x7FFFFFFF;
 }
 
-template <typename T>
-__device__ __forceinline__ void add_bias(const T* bias, const Remainder& packs_of_bias,
-                                         const Tile& tile, StatOf<T> (&values)[8]) {
-    constexpr int V = kPackSize<T>;
+template <typename T, int V>
+__device__ __forceinline__ void add_bias(const InplaceGeluForwardArgs<T>& a,
+                                         const Divisor& packs_of_bias, const Tile& tile,
+                                         StatOf<T> (&values)[8]) {
 #pragma unroll
-    for (int k = 0; k < kPacks<T>; ++k) {
-        const auto pack = static_cast<uint32_t>(tile.pack_begin<T>(k) / V);
+    for (int k = 0; k < 8 / V; ++k) {
+        const int64_t i = tile.pack_begin<T, V>(k);
         StatOf<T> added[V];
-        unpack<T>(load_words(bias + int64_t{packs_of_bias.of(pack)} * V), added);
+        if constexpr (V == 1) {
+            added[0] = to_compute(a.bias[i % a.bias_size]);
+        } else {
+            const uint32_t pack = packs_of_bias.remainder(static_cast<uint32_t>(i / V));
+            load_elements<V>(a.bias + int64_t{pack} * V, added);
+        }
 #pragma unroll
         for (int j = 0; j < V; ++j) values[k * V + j] += added[j];
     }
 }
 
-/// double serves tests, and its inversion by Newton is long: one element at a time.
-template <typename T>
-inline constexpr bool kHasTiles = sizeof(T) < 8;
-
+/// One element of each lane at a time: the last tile, and double, which serves tests and whose
+/// inversion by Newton is long.
 template <class Fit, typename T>
-__global__ void __launch_bounds__(kBlockThreads)
-    inplace_gelu_forward_kernel(InplaceGeluForwardArgs<T> a, Remainder packs_of_bias, int64_t count,
-                                bool aligned) {
-    const Tile tile = flat_tile(count);
-    if (tile.room == 0) return;
+__device__ __forceinline__ void gelu_elements(const InplaceGeluForwardArgs<T>& a,
+                                              const Tile& tile) {
     uint32_t bits = 0;
-    if constexpr (kHasTiles<T>) {
-        if (takes_packs(tile, aligned)) {
-            StatOf<T> values[8];
-            load_tile(a.x, tile, StatOf<T>{0}, values);
-            if (a.bias) add_bias(a.bias, packs_of_bias, tile, values);
-            store_bits<T>(a.mask_kind, a.mask, tile, branch_bits<Fit>(values));
-#pragma unroll
-            for (int j = 0; j < 8; ++j) values[j] = value_of<Fit, T>(values[j]);
-            store_tile(a.y, tile, values);
-            return;
-        }
-    }
-    const Unit unit = unit_of(tile);
 #pragma unroll 1
-    for (int j = 0; j < unit.count; ++j) {
-        const int64_t i = unit.begin + j;
+    for (int k = 0; k < 8; ++k) {
+        if (!tile.holds<T, 1>(k)) continue;
+        const int64_t i = tile.pack_begin<T, 1>(k);
         StatOf<T> value = to_compute(a.x[i]);
         if (a.bias) value += to_compute(a.bias[i % a.bias_size]);
-        bits |= (right_of_minimum<Fit, T>(value) ? 1u : 0u) << j;
+        bits |= (right_of_minimum<Fit, T>(value) ? 1u : 0u) << k;
         a.y[i] = from_compute<T>(value_of<Fit, T>(value));
     }
-    store_unit(a.mask_kind, a.mask, unit, bits);
+    store_bits<T, 1>(a.mask_kind, a.mask, tile, bits);
+}
+
+template <class Fit, typename T, int V>
+__global__ void __launch_bounds__(kBlockThreads)
+    inplace_gelu_forward_kernel(InplaceGeluForwardArgs<T> a, Divisor packs_of_bias, int64_t count) {
+    const Tile tile = flat_tile(count);
+    if (tile.room == 0) return;
+    if constexpr (sizeof(T) < 8) {
+        if (takes_packs<V>(tile)) {
+            StatOf<T> values[8];
+            load_tile<T, V>(a.x, tile, StatOf<T>{0}, values);
+            if (a.bias) add_bias<T, V>(a, packs_of_bias, tile, values);
+            store_bits<T, V>(a.mask_kind, a.mask, tile, branch_bits<Fit>(values));
+#pragma unroll
+            for (int j = 0; j < 8; ++j) values[j] = value_of<Fit, T>(values[j]);
+            return store_tile<T, V>(a.y, tile, values);
+        }
+    }
+    gelu_elements<Fit>(a, tile);
 }
 
 template <class Fit, typename T>
+__device__ __forceinline__ void gelu_gradient_elements(const InplaceGeluBackwardArgs<T>& a,
+                                                       const Tile& tile) {
+    const uint32_t bits = load_bits<T, 1>(a.mask_kind, a.mask, tile);
+#pragma unroll 1
+    for (int k = 0; k < 8; ++k) {
+        if (!tile.holds<T, 1>(k)) continue;
+        const int64_t i = tile.pack_begin<T, 1>(k);
+        const StatOf<T> slope = derivative<Fit, T>(to_compute(a.y[i]), bits >> k & 1);
+        a.dx[i] = from_compute<T>(to_compute(a.dy[i]) * slope);
+    }
+}
+
+template <class Fit, typename T, int V>
 __global__ void __launch_bounds__(kBlockThreads)
-    inplace_gelu_backward_kernel(InplaceGeluBackwardArgs<T> a, int64_t count, bool aligned) {
+    inplace_gelu_backward_kernel(InplaceGeluBackwardArgs<T> a, int64_t count) {
     const Tile tile = flat_tile(count);
     if (tile.room == 0) return;
-    if constexpr (kHasTiles<T>) {
-        if (takes_packs(tile, aligned)) {
-            StatOf<T> gradients[8];
-            StatOf<T> outputs[8];
-            load_tile(a.dy, tile, StatOf<T>{0}, gradients);
-            load_tile(a.y, tile, StatOf<T>{0}, outputs);
-            const uint32_t bits = load_bits<T>(a.mask_kind, a.mask, tile);
+    if constexpr (sizeof(T) < 8) {
+        if (takes_packs<V>(tile)) {
+            StatOf<T> gradients[8], outputs[8];
+            load_tile<T, V>(a.dy, tile, StatOf<T>{0}, gradients);
+            load_tile<T, V>(a.y, tile, StatOf<T>{0}, outputs);
+            const uint32_t bits = load_bits<T, V>(a.mask_kind, a.mask, tile);
 #pragma unroll
             for (int j = 0; j < 8; ++j) {
                 gradients[j] *= derivative<Fit, T>(outputs[j], bits >> j & 1);
             }
-            store_tile(a.dx, tile, gradients);
-            return;
+            return store_tile<T, V>(a.dx, tile, gradients);
         }
     }
-    const Unit unit = unit_of(tile);
-    const uint32_t bits = load_unit(a.mask_kind, a.mask, unit);
-#pragma unroll 1
-    for (int j = 0; j < unit.count; ++j) {
-        const int64_t i = unit.begin + j;
-        const StatOf<T> slope = derivative<Fit, T>(to_compute(a.y[i]), bits >> j & 1);
-        a.dx[i] = from_compute<T>(to_compute(a.dy[i]) * slope);
-    }
+    gelu_gradient_elements<Fit>(a, tile);
+}
+
+/// Calls `launch` with the fit and with the size of packs, as constants.
+template <typename T, class Launch>
+void with_fit_and_packs(GeluKind kind, bool aligned, const Launch& launch) {
+    const auto with_packs = [&](auto fit) {
+        if constexpr (sizeof(T) < 8) {
+            if (aligned) return launch(fit, std::integral_constant<int, kPackSize<T>>());
+        }
+        launch(fit, std::integral_constant<int, 1>());
+    };
+    if (kind == GeluKind::kErf) return with_packs(gelu_fit::ErfFit());
+    with_packs(gelu_fit::TanhFit());
 }
 
 }  // namespace
@@ -160,26 +165,26 @@ template <typename T>
 void launch_inplace_gelu_forward(const InplaceGeluForwardArgs<T>& args, int64_t count,
                                  CudaStream stream) {
     if (count == 0) return;
-    const auto kernel = args.kind == GeluKind::kErf
-                            ? inplace_gelu_forward_kernel<gelu_fit::ErfFit, T>
-                            : inplace_gelu_forward_kernel<gelu_fit::TanhFit, T>;
-    const bool packs = takes_bias_packs(args, count);
-    const Remainder packs_of_bias =
-        args.bias && packs ? remainder_by(static_cast<uint32_t>(args.bias_size / kPackSize<T>))
-                           : Remainder{};
-    launch("inplace_gelu_forward", kernel, blocks_for(count), kBlockThreads, stream, args,
-           packs_of_bias, count, packs && aligned_to_packs(args.x, args.y, args.mask));
+    const bool packs = takes_bias_packs(args, count) && aligned_to_packs(args.x, args.y, args.mask);
+    const Divisor packs_of_bias =
+        args.bias && packs ? divisor_of(args.bias_size / kPackSize<T>) : Divisor{};
+    with_fit_and_packs<T>(args.kind, packs, [&](auto fit, auto pack) {
+        launch("inplace_gelu_forward",
+               inplace_gelu_forward_kernel<decltype(fit), T, decltype(pack)::value>,
+               blocks_for(count), kBlockThreads, stream, args, packs_of_bias, count);
+    });
 }
 
 template <typename T>
 void launch_inplace_gelu_backward(const InplaceGeluBackwardArgs<T>& args, int64_t count,
                                   CudaStream stream) {
     if (count == 0) return;
-    const auto kernel = args.kind == GeluKind::kErf
-                            ? inplace_gelu_backward_kernel<gelu_fit::ErfFit, T>
-                            : inplace_gelu_backward_kernel<gelu_fit::TanhFit, T>;
-    launch("inplace_gelu_backward", kernel, blocks_for(count), kBlockThreads, stream, args, count,
-           aligned_to_packs(args.dy, args.y, args.mask, args.dx));
+    const bool packs = aligned_to_packs(args.dy, args.y, args.mask, args.dx);
+    with_fit_and_packs<T>(args.kind, packs, [&](auto fit, auto pack) {
+        launch("inplace_gelu_backward",
+               inplace_gelu_backward_kernel<decltype(fit), T, decltype(pack)::value>,
+               blocks_for(count), kBlockThreads, stream, args, count);
+    });
 }
 
 #define KERNELS_INSTANTIATE(T)                                                                \

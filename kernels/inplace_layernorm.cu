@@ -1,7 +1,7 @@
 // LayerNorm on CUDA. Bytes per element: forward e read, e written; backward 2e read, e written (e =
 // size of T), plus 16 H bytes of partial sums per partial. Bound: those bytes over the bandwidth.
 // A row of whole units lies in the registers of a few warps (layernorm_rows.cuh): one read of every
-// tensor, no scratch. Rows longer than 4096, of another length or at unaligned addresses are walked
+// tensor, no scratch. Rows longer than 8192, of another length or at unaligned addresses are walked
 // one element a thread and read again from cache.
 
 #include "kernels/cuda_tile.cuh"
@@ -19,7 +19,7 @@ using namespace cuda;
 
 /// One row per threadIdx.y.
 template <typename T, int kTiles, bool kBesideFloat>
-__global__ void __launch_bounds__(kRowThreads<kTiles>, kForwardBlocks<kTiles>)
+__global__ void __launch_bounds__(kForwardThreads<kTiles>, kForwardBlocks<kTiles>)
     layer_norm_forward_kernel(LayerNormForwardArgs<T> a, RowFactors<StatOf<T>> factors,
                               int64_t num_rows) {
     if constexpr (!kBesideFloat) take_as_narrow(a.x, a.gamma, a.beta);
@@ -45,9 +45,11 @@ __global__ void __launch_bounds__(kRowThreads<kTiles>, kForwardBlocks<kTiles>)
     channels.store(x, tiles, a.y);
 }
 
+inline constexpr int kAnyRowThreads = 512;
+
 /// Rows of any length: one block per row, x read three times (twice from cache).
 template <typename T>
-__global__ void __launch_bounds__(kMaxRowThreads)
+__global__ void __launch_bounds__(kAnyRowThreads)
     layer_norm_forward_any_kernel(LayerNormForwardArgs<T> a, RowFactors<StatOf<T>> factors) {
     using S = StatOf<T>;
     __shared__ S shared[kSumEntries];
@@ -82,8 +84,8 @@ __global__ void __launch_bounds__(kMaxRowThreads)
 
 /// Block p takes rows p R + y, (p + P) R + y, ... (R = blockDim.y rows at once, P partials), keeps
 /// the sums of its columns in registers and writes partial p.
-template <typename T, LayerNormSave kSave, bool kBesideFloat>
-__global__ void __launch_bounds__(kMaxRowThreads, kBackwardBlocks)
+template <typename T, LayerNormSave kSave, bool kLongRow, bool kBesideFloat>
+__global__ void __launch_bounds__(kBackwardThreads<kLongRow>, kBackwardBlocks<kLongRow>)
     layer_norm_backward_kernel(LayerNormBackwardArgs<T> a, StatOf<T> inverse_size, int num_rows) {
     if constexpr (!kBesideFloat) take_as_narrow(a.gamma, a.beta, a.dx);
     using S = StatOf<T>;
@@ -101,38 +103,44 @@ __global__ void __launch_bounds__(kMaxRowThreads, kBackwardBlocks)
     if (a.partials) store_partial<T>(a.partials, a.hidden_size, sums);
 }
 
-/// Rows of any length: block p takes rows p, p + P, ... and adds to its partial in memory.
+/// Rows of any length: block p takes rows p, p + P, ..., first a column a thread for its partial,
+/// then row by row for dx, which may take the place of dy.
 template <typename T, LayerNormSave kSave>
-__global__ void __launch_bounds__(kMaxRowThreads)
+__global__ void __launch_bounds__(kAnyRowThreads)
     layer_norm_backward_any_kernel(LayerNormBackwardArgs<T> a, StatOf<T> inverse_size,
                                    int64_t num_rows) {
     using S = StatOf<T>;
     __shared__ S shared[kSumEntries];
     const int64_t size = a.hidden_size;
-    S* partial = a.partials ? a.partials + int64_t{blockIdx.x} * 2 * size : nullptr;
-    for (int64_t h = threadIdx.x; partial && h < 2 * size; h += blockDim.x) partial[h] = S{0};
-    __syncthreads();
     const auto gamma_at = [&](int64_t h) { return a.gamma ? element(a.gamma, h) : S{1}; };
     const auto normalized_at = [&](int64_t row, int64_t h) {
         const S saved = to_compute(a.saved[row * size + h]);
         if (kSave == LayerNormSave::kNormalized) return saved;
         return (saved - (a.beta ? element(a.beta, h) : S{0})) / gamma_at(h);
     };
+    for (int64_t h = threadIdx.x; a.partials && h < size; h += blockDim.x) {
+        S dgamma = 0, dbeta = 0;
+        for (int64_t row = blockIdx.x; row < num_rows; row += gridDim.x) {
+            const S dy = to_compute(a.dy[row * size + h]);
+            dgamma += dy * normalized_at(row, h);
+            dbeta += dy;
+        }
+        S* partial = a.partials + int64_t{blockIdx.x} * 2 * size;
+        partial[h] = dgamma;
+        partial[size + h] = dbeta;
+    }
+    if (!a.dx) return;
+    __syncthreads();  // all of dy has been read for the partial
     for (int64_t row = blockIdx.x; row < num_rows; row += gridDim.x) {
         S sums[2] = {0, 0};
         for (int64_t h = threadIdx.x; h < size; h += blockDim.x) {
-            const S dy = to_compute(a.dy[row * size + h]);
-            const S normalized = normalized_at(row, h);
-            sums[0] += dy * gamma_at(h);
-            sums[1] += dy * gamma_at(h) * normalized;
-            if (partial) {
-                partial[h] += dy * normalized;
-                partial[size + h] += dy;
-            }
+            const S g = to_compute(a.dy[row * size + h]) * gamma_at(h);
+            sums[0] += g;
+            sums[1] += g * normalized_at(row, h);
         }
         sum_over_row(sums, shared);
         if (!a.subtract_mean) sums[0] = 0;
-        for (int64_t h = threadIdx.x; a.dx && h < size; h += blockDim.x) {
+        for (int64_t h = threadIdx.x; h < size; h += blockDim.x) {
             const S g = to_compute(a.dy[row * size + h]) * gamma_at(h);
             const S inner = g - (sums[0] + normalized_at(row, h) * sums[1]) * inverse_size;
             store_element(a.dx, row * size + h, a.rstd[row] * inner);
@@ -164,7 +172,7 @@ __global__ void layer_norm_reduce_kernel(const StatOf<T>* partials, int64_t num_
 
 /// Number of threads for one row of any length.
 unsigned threads_of_any_row(int64_t size) {
-    return static_cast<unsigned>(std::min<int64_t>((size + 31) / 32 * 32, kMaxRowThreads));
+    return static_cast<unsigned>(std::min<int64_t>((size + 31) / 32 * 32, kAnyRowThreads));
 }
 
 template <typename T, LayerNormSave kSave>
@@ -175,10 +183,13 @@ void launch_backward(const LayerNormBackwardArgs<T>& a, int64_t num_rows, CudaSt
         if (fits_registers<T>(a.hidden_size, a.dy, a.saved, a.gamma, a.beta, a.dx)) {
             const bool has_float = any_is_float(a.gamma, a.beta, a.dx);
             return with_float_tensors<T>(has_float, [&](auto beside_float) {
-                launch("layer_norm_backward",
-                       layer_norm_backward_kernel<T, kSave, decltype(beside_float)::value>,
-                       partials, RowShape(a.hidden_size, kBackwardTiles).block(), stream, a,
-                       inverse_size, counted_rows(num_rows));
+                with_row_length(a.hidden_size, [&](auto long_row) {
+                    launch("layer_norm_backward",
+                           layer_norm_backward_kernel<T, kSave, decltype(long_row)::value,
+                                                      decltype(beside_float)::value>,
+                           partials, RowShape(a.hidden_size, kBackwardTiles).block(), stream, a,
+                           inverse_size, counted_rows(num_rows));
+                });
             });
         }
     }

@@ -3,6 +3,8 @@
 #include "kernels/cuda_tile.cuh"
 #include "kernels/inplace_layernorm.h"
 
+#include <algorithm>
+
 // Rows of LayerNorm in registers, so that every tensor is read once. In forward a warp holds up to
 // four tiles of a row: up to 1024 elements a row is one warp, which waits for no other. In backward
 // it holds one tile, because the sums of dgamma and dbeta stay in registers too, and more tiles
@@ -13,19 +15,22 @@ namespace kernels::cuda {
 
 inline constexpr int kForwardTiles = 4;  // of a warp, at most
 inline constexpr int kBackwardTiles = 1;
-inline constexpr int kBlockTiles = 16;
-inline constexpr int64_t kMaxRegisterRow = int64_t{kBlockTiles} * kTile;
-inline constexpr int kMaxRowThreads = 32 * kBlockTiles;
+inline constexpr int kBlockTiles = 16;   // of a block with several rows
+inline constexpr int kMaxRowTiles = 32;  // of a row, which then has a block to itself
+inline constexpr int64_t kMaxRegisterRow = int64_t{kMaxRowTiles} * kTile;
 
-/// Threads of a block whose warps hold so many tiles.
+/// The largest block, whose threads have 128 registers in forward and 64 in backward. Rows of more
+/// than kBlockTiles have kForwardTiles in a warp.
 template <int kTiles>
-inline constexpr int kRowThreads = kBlockTiles / kTiles * 32;
-
-// Blocks that an SM holds at once, which bounds the registers of a thread: to 128 in forward with
-// four tiles, to 64 in backward.
+inline constexpr int kForwardThreads =
+    (kTiles == kForwardTiles ? kMaxRowTiles : kBlockTiles) / kTiles * 32;
 template <int kTiles>
-inline constexpr int kForwardBlocks = kTiles == kForwardTiles ? 4 : 1;
-inline constexpr int kBackwardBlocks = 2;
+inline constexpr int kForwardBlocks = kTiles == kForwardTiles ? 2 : 1;  // of an SM at once
+template <bool kLongRow>                                                // more than kBlockTiles
+inline constexpr int kBackwardThreads =
+    (kLongRow ? kMaxRowTiles : kBlockTiles) / kBackwardTiles * 32;
+template <bool kLongRow>
+inline constexpr int kBackwardBlocks = kLongRow ? 1 : 2;
 
 /// True if rows are held in registers: whole units at aligned addresses. double, which only tests
 /// use, takes the kernels for rows of any length.
@@ -47,7 +52,7 @@ struct RowShape {
         tiles = (all_tiles + warps - 1) / warps;
     }
     dim3 block() const {
-        const int rows = kBlockTiles / tiles / warps;
+        const int rows = std::max(1, kBlockTiles / tiles / warps);
         return {static_cast<unsigned>(32 * warps), static_cast<unsigned>(rows), 1};
     }
 
@@ -80,13 +85,15 @@ void with_float_tensors(bool has_float, const Launch& launch) {
     launch(std::false_type());
 }
 
+/// Calls `launch` with a constant: whether a row has a block of the largest size to itself.
+template <class Launch>
+void with_row_length(int64_t size, const Launch& launch) {
+    if (size > int64_t{kBlockTiles} * kTile) return launch(std::true_type());
+    launch(std::false_type());
+}
+
 // Backward counts rows in 32 bits: its 64 registers have no room for 64-bit counters.
 
-/// Errors   std::runtime_error if the rows, with the grid beyond them, are too many for an int.
-inline int counted_rows(int64_t num_rows) {
-    if (num_rows > 0x7FFF0000) throw std::runtime_error("too many rows for one CUDA launch");
-    return static_cast<int>(num_rows);
-}
 __device__ __forceinline__ int first_row_of_block() {
     return static_cast<int>(blockIdx.x * blockDim.y);
 }
@@ -161,7 +168,7 @@ RowFactors<S> row_factors(int64_t size, double eps = 0) {
 }
 
 /// Entries of `shared` below: the largest block, two values a warp.
-inline constexpr int kSumEntries = 2 * kBlockTiles;
+inline constexpr int kSumEntries = 2 * kMaxRowTiles;
 
 /// Sums each value over the threads (x) of a row. All threads of the block must call it.
 template <int kValues, typename S>
@@ -334,6 +341,17 @@ struct BackwardRow {
     }
 };
 
+/// Writes float sums of this thread's channels.
+template <typename T>
+__device__ __forceinline__ void store_sums(StatOf<T>* to, const Tile& channels,
+                                           const StatOf<T> (&values)[8]) {
+    if constexpr (sizeof(T) == 2) {
+        store_tile(Target<T>{to}, channels, values);
+    } else {
+        store_tile(to, channels, values);
+    }
+}
+
 /// Writes this block's partial: the sums of its rows, added in a fixed order. All threads of the
 /// block must call it.
 template <typename T>
@@ -348,6 +366,10 @@ __device__ __forceinline__ void store_partial(StatOf<T>* partials, int64_t size,
 #pragma unroll
     for (int which = 0; which < 2; ++which) {
         const auto& values = which == 0 ? sums.dgamma : sums.dbeta;
+        if (rows == 1) {
+            store_sums<T>(to + which * size, channels, values);
+            continue;
+        }
         __syncthreads();  // the previous values have been read
 #pragma unroll
         for (int j = 0; j < 8; ++j) handed[y * row_warps + warp][j][lane] = values[j];

@@ -48,7 +48,7 @@ __device__ __forceinline__ void add_tile(const ResidualLayerNormForwardArgs<T>& 
 }
 
 template <typename T, int kTiles, bool kBesideFloat>
-__global__ void __launch_bounds__(kRowThreads<kTiles>, kForwardBlocks<kTiles>)
+__global__ void __launch_bounds__(kForwardThreads<kTiles>, kForwardBlocks<kTiles>)
     residual_layer_norm_forward_kernel(ResidualLayerNormForwardArgs<T> a,
                                        Drawing<StatOf<T>> drawing, RowFactors<StatOf<T>> factors,
                                        int64_t num_rows) {
@@ -87,8 +87,8 @@ __device__ __forceinline__ uint32_t kept_bits(const ResidualLayerNormBackwardArg
     return load_bits<T>(a.mask_kind, a.mask, tile);
 }
 
-template <typename T, LayerNormSave kSave, bool kBesideFloat>
-__global__ void __launch_bounds__(kMaxRowThreads, kBackwardBlocks)
+template <typename T, LayerNormSave kSave, bool kLongRow, bool kBesideFloat>
+__global__ void __launch_bounds__(kBackwardThreads<kLongRow>, kBackwardBlocks<kLongRow>)
     residual_layer_norm_backward_kernel(ResidualLayerNormBackwardArgs<T> a,
                                         Drawing<StatOf<T>> drawing, StatOf<T> inverse_size,
                                         int num_rows) {
@@ -123,15 +123,16 @@ __global__ void __launch_bounds__(kMaxRowThreads, kBackwardBlocks)
     if (a.partials) store_partial<T>(a.partials, a.hidden_size, sums);
 }
 
-template <typename T, bool kBesideFloat>
+template <typename T, bool kLongRow, bool kBesideFloat>
 auto backward_kernel(LayerNormSave save) {
+    using enum LayerNormSave;
     switch (save) {
-        case LayerNormSave::kOutput:
-            return residual_layer_norm_backward_kernel<T, LayerNormSave::kOutput, kBesideFloat>;
-        case LayerNormSave::kNormalized:
-            return residual_layer_norm_backward_kernel<T, LayerNormSave::kNormalized, kBesideFloat>;
-        case LayerNormSave::kCentered:
-            return residual_layer_norm_backward_kernel<T, LayerNormSave::kCentered, kBesideFloat>;
+        case kOutput:
+            return residual_layer_norm_backward_kernel<T, kOutput, kLongRow, kBesideFloat>;
+        case kNormalized:
+            return residual_layer_norm_backward_kernel<T, kNormalized, kLongRow, kBesideFloat>;
+        case kCentered:
+            return residual_layer_norm_backward_kernel<T, kCentered, kLongRow, kBesideFloat>;
     }
     throw std::invalid_argument("residual_layer_norm on CUDA: not what LayerNorm saves");
 }
@@ -178,12 +179,15 @@ void launch_residual_layer_norm_backward(const ResidualLayerNormBackwardArgs<T>&
                        a.dresidual);
     const bool has_float = any_is_float(a.dsum, a.gamma, a.beta, a.dresidual);
     with_float_tensors<T>(has_float, [&](auto beside_float) {
-        launch("residual_layer_norm_backward",
-               backward_kernel<T, decltype(beside_float)::value>(a.save),
-               static_cast<unsigned>(layer_norm_cuda_num_partials(num_rows)),
-               RowShape(a.hidden_size, kBackwardTiles).block(), stream, a,
-               make_drawing<StatOf<T>>(a.key, a.dropout_p),
-               row_factors<StatOf<T>>(a.hidden_size).inverse_size, counted_rows(num_rows));
+        with_row_length(a.hidden_size, [&](auto long_row) {
+            launch("residual_layer_norm_backward",
+                   backward_kernel<T, decltype(long_row)::value, decltype(beside_float)::value>(
+                       a.save),
+                   static_cast<unsigned>(layer_norm_cuda_num_partials(num_rows)),
+                   RowShape(a.hidden_size, kBackwardTiles).block(), stream, a,
+                   make_drawing<StatOf<T>>(a.key, a.dropout_p),
+                   row_factors<StatOf<T>>(a.hidden_size).inverse_size, counted_rows(num_rows));
+        });
     });
 }
 

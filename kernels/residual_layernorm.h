@@ -92,6 +92,6 @@ void launch_residual_layer_norm_forward(const ResidualLayerNormForwardArgs<T>& a
 template <typename T>
 void launch_residual_layer_norm_backward(const ResidualLayerNormBackwardArgs<T>& args,
                                          int64_t num_rows, CudaStream stream);
-inline constexpr int64_t kMaxFusedHiddenSize = 4096;
+inline constexpr int64_t kMaxFusedHiddenSize = 8192;
 
 }  // namespace kernels

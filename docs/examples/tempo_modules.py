@@ -31,19 +31,23 @@ from torch.utils.checkpoint import checkpoint
 tempo = torch.ops.tempo
 
 
+def rank_of_process():
+    joined = torch.distributed.is_available() and torch.distributed.is_initialized()
+    return torch.distributed.get_rank() if joined else 0
+
+
 class Masks:
-    """Which dropout masks a model draws: functions of (seed, rank, step, layer, site). The rank is
-    that of torch.distributed, so that processes drop different elements."""
+    """Which dropout masks a model draws: functions of (seed, rank, step, layer, site). Unless you
+    give a rank, it is that of torch.distributed when a mask is drawn, so that processes drop
+    different elements, also if the model is made before they join."""
 
     def __init__(self, seed=0, rank=None, kind="bit"):
-        if rank is None:
-            joined = torch.distributed.is_available() and torch.distributed.is_initialized()
-            rank = torch.distributed.get_rank() if joined else 0
         self.seed, self.rank, self.kind = seed, rank, kind
         self.step = 0  # set it, or add one, before each step; under torch.compile: docs/ops.md
 
     def key(self, layer, site=0):
-        return [self.seed, self.rank, self.step, layer, site]
+        rank = rank_of_process() if self.rank is None else self.rank
+        return [self.seed, rank, self.step, layer, site]
 
 
 class Dropout(nn.Module):

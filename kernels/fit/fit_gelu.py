@@ -314,9 +314,9 @@ def erf_tail():
     return emit_poly(Erf(), "kTail", what, ratio, mp.mpf(1) / 225, mp.mpf(1) / 16, 5)
 
 
-def mills_16bit():
-    """Phi(-a) exp(a^2/2) in t = 1 / (1 + 0.3 a): smooth for all a >= 0, and small errors of it are
-    small relative to Phi(-a) too."""
+def mills():
+    """Phi(-a) exp(a^2/2) in t = 1 / (1 + 0.3 a), for 16-bit types and for float: smooth for all
+    a >= 0, and small errors of it are small relative to Phi(-a) too."""
     slope = to_float(mp.mpf("0.3"))
 
     def ratio(t):
@@ -324,9 +324,11 @@ def mills_16bit():
         return mp.erfc(a / mp.sqrt(2)) / 2 * mp.exp(a * a / 2)
 
     what = "Phi(-a) exp(a^2/2) in 1 / (1 + kMillsSlope a), a < 14 (relative error)"
-    return declare("float", "kMillsSlope", number(slope)) + emit_poly(
-        Erf(), "kMills", what, ratio, 1 / (1 + 14 * slope), mp.mpf(1), 6, lambda t: 1 / ratio(t),
-        mp.mpf(0))
+    text = declare("float", "kMillsSlope", number(slope))
+    for name, degree in (("kMillsHalf", 6), ("kMillsFloat", 8)):
+        text += emit_poly(Erf(), name, what, ratio, 1 / (1 + 14 * slope), mp.mpf(1), degree,
+                          lambda t: 1 / ratio(t), mp.mpf(0))
+    return text
 
 
 def emit_kind(gelu):
@@ -351,7 +353,7 @@ def emit_kind(gelu):
     text += forward_lanes(gelu) + backward_lanes(gelu) + left_binades(gelu) + wide_pieces(gelu)
     text += forward_near_minimum(gelu) + near_minimum_double(gelu)
     if gelu.name == "Erf":
-        text += erf_tail() + mills_16bit()
+        text += erf_tail() + mills()
     return text + "};\n"
 
 

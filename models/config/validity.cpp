@@ -450,7 +450,7 @@ Result<void> validate_for_cpu(const Workload& workload) {
 
 /// On CUDA, Substation's two passes with LayerNorm hold a row in registers.
 Result<void> validate_rows(const Workload& w, const Recipe& recipe) {
-    constexpr int64_t kUnit = 8, kMaxRow = 4096;  // kernels/residual_layernorm.h
+    constexpr int64_t kUnit = 8, kMaxRow = 8192;  // kernels/residual_layernorm.h
     if (recipe.fusion != Fusion::kSubstation) return {};
     if (w.precision == Precision::kFp64) {
         return fail_fields({"precision", "recipe"},

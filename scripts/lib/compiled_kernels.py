@@ -78,30 +78,68 @@ def layer_norm_backward(dy, x, gamma, stats, dx, BLOCK: tl.constexpr):
 
 
 @triton.jit
-def softmax_dropout_forward(x, y, seed, p, scale, BLOCK: tl.constexpr):
-    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
-    v = tl.load(x + i).to(tl.float32) * scale
+def softmax(v):
     e = tl.exp(v - tl.max(v, 0))
-    tl.store(y + i, tl.where(kept(seed, i, p), e / tl.sum(e, 0) * (1 / (1 - p)), 0.0))
+    return e / tl.sum(e, 0)
 
 
 @triton.jit
-def softmax_dropout_backward(dd, x, dropped, dx, seed, p, scale, BLOCK: tl.constexpr):
+def scores_of_row(x, scale, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    return tl.load(x + i).to(tl.float32) * scale
+
+
+@triton.jit
+def mask_of_row(mask, rows, BLOCK: tl.constexpr):
+    """`rows` of the scores share a row of the mask."""
+    i = tl.program_id(0) // rows * BLOCK + tl.arange(0, BLOCK)
+    return tl.load(mask + i).to(tl.float32)
+
+
+@triton.jit
+def store_dropped(v, y, seed, p, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(y + i, tl.where(kept(seed, i, p), softmax(v) * (1 / (1 - p)), 0.0))
+
+
+@triton.jit
+def store_gradient(v, dd, dropped, dx, seed, p, scale, BLOCK: tl.constexpr):
     """Makes the dropped probabilities again, for the gradient of the value."""
     i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
-    v = tl.load(x + i).to(tl.float32) * scale
-    e = tl.exp(v - tl.max(v, 0))
-    probs = e / tl.sum(e, 0)
-    keep = kept(seed, i, p)
-    factor = 1 / (1 - p)
+    probs, keep, factor = softmax(v), kept(seed, i, p), 1 / (1 - p)
     tl.store(dropped + i, tl.where(keep, probs * factor, 0.0))
     g = tl.where(keep, tl.load(dd + i).to(tl.float32) * factor, 0.0)
     tl.store(dx + i, scale * probs * (g - tl.sum(g * probs, 0)))
 
 
+@triton.jit
+def softmax_dropout_forward(x, y, seed, p, scale, BLOCK: tl.constexpr):
+    store_dropped(scores_of_row(x, scale, BLOCK), y, seed, p, BLOCK)
+
+
+@triton.jit
+def masked_softmax_dropout_forward(x, mask, y, seed, p, scale, rows, BLOCK: tl.constexpr):
+    v = scores_of_row(x, scale, BLOCK) + mask_of_row(mask, rows, BLOCK)
+    store_dropped(v, y, seed, p, BLOCK)
+
+
+@triton.jit
+def softmax_dropout_backward(dd, x, dropped, dx, seed, p, scale, BLOCK: tl.constexpr):
+    store_gradient(scores_of_row(x, scale, BLOCK), dd, dropped, dx, seed, p, scale, BLOCK)
+
+
+@triton.jit
+def masked_softmax_dropout_backward(dd, x, mask, dropped, dx, seed, p, scale, rows,
+                                    BLOCK: tl.constexpr):
+    v = scores_of_row(x, scale, BLOCK) + mask_of_row(mask, rows, BLOCK)
+    store_gradient(v, dd, dropped, dx, seed, p, scale, BLOCK)
+
+
 KERNELS = [gelu_forward, bias_gelu_forward, gelu_backward, dropout_either_way, layer_norm_forward,
-           layer_norm_backward, softmax_dropout_forward, softmax_dropout_backward]
-NUMBERS = {"seed": "i32", "width": "i32", "p": "fp32", "scale": "fp32", "eps": "fp32"}
+           layer_norm_backward, softmax_dropout_forward, softmax_dropout_backward,
+           masked_softmax_dropout_forward, masked_softmax_dropout_backward]
+NUMBERS = (dict.fromkeys(("seed", "width", "rows"), "i32")
+           | dict.fromkeys(("p", "scale", "eps"), "fp32"))
 
 
 def compile_kernel(kernel, dtype, capability, block):

@@ -289,21 +289,34 @@ def accesses_of(one):
 
 # --- what tests hold -----------------------------------------------------------------------------
 
-BUDGETED = ("8.0", "9.0", "10.0", "12.0")
+BUDGETED = ("7.5", "8.0", "9.0", "10.0", "12.0")
+TURING_BFLOAT16 = 2  # times the budget: 7.5 has no instruction that converts to bfloat16
 # The most instructions an element that a kernel may take on these architectures.
 INSTRUCTION_BUDGETS = {
-    ("GELU", "forward"): {"fp32": 92, "fp16": 27, "bf16": 27},
-    ("GELU", "backward"): {"fp32": 68, "fp16": 45, "bf16": 42},
-    ("bias + GELU", "forward"): {"fp32": 96, "fp16": 32, "bf16": 32},
-    ("bias + GELU", "backward"): {"fp32": 68, "fp16": 45, "bf16": 42},
-    ("dropout", "forward"): {"fp32": 30, "fp16": 24, "bf16": 24},
+    ("GELU", "forward"): {"fp32": 45, "fp16": 28, "bf16": 27},
+    ("GELU", "backward"): {"fp32": 64, "fp16": 44, "bf16": 42},
+    ("bias + GELU", "forward"): {"fp32": 49, "fp16": 31, "bf16": 31},
+    ("bias + GELU", "backward"): {"fp32": 64, "fp16": 44, "bf16": 42},
+    ("dropout", "forward"): {"fp32": 29, "fp16": 23, "bf16": 23},
     ("dropout", "backward"): {"fp32": 14, "fp16": 11, "bf16": 12},
-    ("LayerNorm", "forward"): {"fp32": 21, "fp16": 18, "bf16": 18},
-    ("LayerNorm", "backward"): {"fp32": 44, "fp16": 45, "bf16": 45},
-    ("residual LayerNorm", "forward"): {"fp32": 34, "fp16": 35, "bf16": 35},
-    ("residual LayerNorm", "backward"): {"fp32": 58, "fp16": 58, "bf16": 58},
-    ("softmax + dropout", "forward"): {"fp32": 61, "fp16": 52, "bf16": 53},
-    ("softmax + dropout", "backward"): {"fp32": 45, "fp16": 36, "bf16": 37},
+    ("LayerNorm", "forward"): {"fp32": 23, "fp16": 20, "bf16": 20},
+    ("LayerNorm", "backward"): {"fp32": 45, "fp16": 47, "bf16": 47},
+    ("RMSNorm", "forward"): {"fp32": 21, "fp16": 19, "bf16": 18},
+    ("RMSNorm", "backward"): {"fp32": 45, "fp16": 47, "bf16": 47},
+    ("residual LayerNorm", "forward"): {"fp32": 34, "fp16": 36, "bf16": 35},
+    ("residual LayerNorm", "backward"): {"fp32": 62, "fp16": 61, "bf16": 60},
+    ("residual LayerNorm and sum", "forward"): {"fp32": 36, "fp16": 37, "bf16": 36},
+    ("residual LayerNorm and sum", "backward"): {"fp32": 65, "fp16": 66, "bf16": 65},
+    ("softmax + dropout", "forward"): {"fp32": 45, "fp16": 39, "bf16": 39},
+    ("softmax + dropout", "backward"): {"fp32": 42, "fp16": 36, "bf16": 37},
+    ("mask + softmax + dropout", "forward"): {"fp32": 49, "fp16": 43, "bf16": 42},
+    ("mask + softmax + dropout", "backward"): {"fp32": 42, "fp16": 36, "bf16": 37},
+    ("softmax + dropout, 128 keys", "forward"): {"fp32": 54, "fp16": 46, "bf16": 47},
+    ("softmax + dropout, 128 keys", "backward"): {"fp32": 48, "fp16": 41, "bf16": 41},
+    ("autocast: softmax + dropout", "forward"): {"fp16": 39, "bf16": 39},
+    ("autocast: softmax + dropout", "backward"): {"fp16": 36, "bf16": 37},
+    ("autocast: LayerNorm", "forward"): {"fp16": 24, "bf16": 22},
+    ("autocast: LayerNorm", "backward"): {"fp16": 50, "bf16": 50},
 }
 
 
@@ -314,6 +327,8 @@ def over_budget(library, capability):
     for dtype in DTYPES:
         for op in ops(dtype, capability):
             budget = INSTRUCTION_BUDGETS[op.name, op.direction][dtype]
+            if (capability, dtype) == ("7.5", "bf16"):
+                budget *= TURING_BFLOAT16
             try:
                 taken = sum(one.instructions for one in library.count(op.ours))
             except LookupError as error:
@@ -326,20 +341,22 @@ def over_budget(library, capability):
 
 
 # Kernels for tensors that are no whole packs go element by element.
-ONE_BY_ONE = re.compile(r"_any_|_any_row_|layer_norm_reduce|<double|, double")
+ONE_BY_ONE = re.compile(r"_any_|_any_row_|layer_norm_reduce|<double|, double|"
+                        r"(?:dropout_(?:for|back)ward|gelu_\w+)_kernel<[^(]*, 1>")
 
 
 def narrow_stores(name, instructions):
     """A sentence if a kernel stores elements one by one where packs would do; else None. One store
-    is the loop over the last, partial unit of a tensor, another that over its mask. float kernels
-    also store statistics, and the sums of eight columns: those of norms two for each."""
+    is the loop over the last, partial tile of a tensor; eight are its mask, if that is as wide.
+    float kernels also store statistics, and the sums of eight columns: those of norms two for
+    each."""
     kind = re.search(r"kernels::(Half|BFloat16)\b", name)
     if ONE_BY_ONE.search(name):
         return None
     stores = collections.Counter(one.access for one in instructions if one.base == "STG")
     if not stores["STG.128"]:
         return f"{name} has no store of 128 bits."
-    allowed = 2 if kind else 16 if "norm_backward" in name else 3 + 8
+    allowed = 1 + 8 if kind else 16 if "norm_backward" in name else 3 + 8
     taken = stores["STG.16" if kind else "STG.32"]
     if taken > allowed:
         return f"{name} has {taken} stores of one element; {allowed} may be there."

@@ -11,6 +11,7 @@ KEYS = TOKENS  # of a row of softmax
 HIDDEN_ELEMENTS = ROWS * HIDDEN
 MLP_ELEMENTS = 4 * HIDDEN_ELEMENTS
 SCORES = BATCH * HEADS * TOKENS * KEYS
+FEW_KEYS = 128  # of the first phase of BERT's training
 
 DTYPES = {"fp32": 4, "fp16": 2, "bf16": 2}
 OUR_TYPE = {"fp32": "float", "fp16": "kernels::Half", "bf16": "kernels::BFloat16"}
@@ -58,8 +59,13 @@ def ops(dtype, capability):
         *bias_gelu(dtype, capability),
         *dropout(dtype, capability),
         *layer_norm(dtype),
+        *rms_norm(dtype),
         *residual_layer_norm(dtype, capability),
+        *residual_layer_norm_sum(dtype, capability),
         *softmax_dropout(dtype, capability),
+        *softmax_dropout(dtype, capability, masked=True),
+        *softmax_dropout_of_few_keys(dtype, capability),
+        *(autocast(dtype, capability) if dtype != "fp32" else []),
     ]
 
 
@@ -88,9 +94,14 @@ def packs_of(dtype):
 # --- element by element --------------------------------------------------------------------------
 
 
+def flat_kernel(dtype):
+    """The template's type, and the elements of its packs."""
+    return f"{OUR_TYPE[dtype]}, {16 // DTYPES[dtype]}"
+
+
 def gelu(dtype, capability, name):
     e, packs = DTYPES[dtype], packs_of(dtype)
-    ours = f"inplace_gelu_{{}}_kernel<kernels::gelu_fit::ErfFit, {OUR_TYPE[dtype]}>"
+    ours = f"inplace_gelu_{{}}_kernel<kernels::gelu_fit::ErfFit, {flat_kernel(dtype)}>"
     forward = {"LDG.128": packs, "STG.128": packs, "STG.8": packs}
     backward = {"LDG.128": 2 * packs, "STG.128": packs, "LDG.8": packs}
     torch = torch_elementwise(dtype, capability, MLP_ELEMENTS)
@@ -139,7 +150,7 @@ def torch_elementwise(dtype, capability, total):
 
 def dropout(dtype, capability):
     e, packs = DTYPES[dtype], packs_of(dtype)
-    ours = f"::dropout_forward_kernel<{OUR_TYPE[dtype]}>"
+    ours = f"::dropout_forward_kernel<{flat_kernel(dtype)}>"
     forward = {"LDG.128": packs, "STG.128": packs, "STG.8": packs}
     compiled = (triton("dropout_either_way", dtype, 2 * e, HIDDEN_ELEMENTS),)
     return [
@@ -153,7 +164,7 @@ def dropout(dtype, capability):
 def our_dropout_backward(dtype, total):
     e, packs = DTYPES[dtype], packs_of(dtype)
     accesses = {"LDG.128": packs, "STG.128": packs, "LDG.8": packs}
-    return Code(f"::dropout_backward_kernel<{OUR_TYPE[dtype]}>", accesses, 8, 2 * e + BIT, total)
+    return Code(f"::dropout_backward_kernel<{flat_kernel(dtype)}>", accesses, 8, 2 * e + BIT, total)
 
 
 def torch_dropout(dtype, total):
@@ -173,37 +184,56 @@ def torch_masked_scale(dtype, capability, total):
 # --- rows of LayerNorm ---------------------------------------------------------------------------
 
 
-def norm_kernel(name, dtype, variant):
-    return rf"::{name}_kernel<{OUR_TYPE[dtype]}, {variant}, false>"
+def norm_kernel(name, dtype, variant, beside_float=False):
+    return rf"::{name}_kernel<{OUR_TYPE[dtype]}, {variant}, {str(beside_float).lower()}>"
 
 
-SAVE_OUTPUT = r"\(kernels::LayerNormSave\)0"
+SAVE_OUTPUT = r"\(kernels::LayerNormSave\)0, false"  # and a row of at most 4096
 ROW = 4 / HIDDEN  # bytes an element of rstd
+TWO_SUMS = 2 * 5  # shuffles for the sums of the elements and of their squares
 
 
 def layer_norm(dtype):
+    """PyTorch makes the gradients of gamma and beta in a kernel of their own."""
     e, packs = DTYPES[dtype], packs_of(dtype)
     forward = {"LDG.128": 3 * packs, "STG.128": packs}
     backward = {"LDG.128": 4 * packs, "STG.128": packs, "LDG.32": 1}
     return [
         Op("LayerNorm", "forward",
            (norm_forward(norm_kernel("layer_norm_forward", dtype, ROW_TILES), forward, 2 * e + ROW,
-                         packs),),
+                         packs, TWO_SUMS),),
            (only_bytes(2 * e + 2 * ROW, HIDDEN_ELEMENTS),),
            (triton("layer_norm_forward", dtype, 2 * e + 2 * ROW, HIDDEN_ELEMENTS),)),
         Op("LayerNorm", "backward",
            (norm_backward(norm_kernel("layer_norm_backward", dtype, SAVE_OUTPUT), backward,
                           3 * e + ROW + PARTIAL), reduction()),
-           # the gradients of x, and of gamma and beta in a kernel of their own
            (only_bytes(3 * e + 2 * ROW, HIDDEN_ELEMENTS), only_bytes(2 * e, HIDDEN_ELEMENTS)),
            (triton("layer_norm_backward", dtype, 3 * e + 2 * ROW, HIDDEN_ELEMENTS),
             only_bytes(2 * e, HIDDEN_ELEMENTS))),
     ]
 
 
-def norm_forward(pattern, accesses, count, streams):
-    """A row a warp; `accesses` and `streams` are of one of its tiles."""
+def rms_norm(dtype):
+    """LayerNorm's kernels without mean and beta. PyTorch's is that of nn.RMSNorm, one fused kernel,
+    and torch.compile's moves the same bytes."""
+    packs = packs_of(dtype)
+    forward, backward = layer_norm(dtype)
+
+    def without_beta(op, accesses):
+        code = dataclasses.replace(op.ours[0], accesses=op.ours[0].accesses | accesses)
+        compiled = tuple(only_bytes(one.bytes, HIDDEN_ELEMENTS) for one in op.compiled)
+        return dataclasses.replace(op, name="RMSNorm", ours=(code, *op.ours[1:]),
+                                   compiled=compiled)
+
+    return [without_beta(forward, {"LDG.128": ROW_TILES * 2 * packs, "SHFL": TWO_SUMS // 2}),
+            without_beta(backward, {"LDG.128": 3 * packs})]
+
+
+def norm_forward(pattern, accesses, count, streams, shuffles=0):
+    """A row a warp; `accesses` and `streams` are of one of its tiles. Given its shuffles, the path
+    is that of LayerNorm or that of RMSNorm."""
     row = {name: ROW_TILES * n for name, n in accesses.items()} | {"STG.32": 1}
+    row |= {"SHFL": shuffles} if shuffles else {}
     return Code(pattern, row, 8 * ROW_TILES, count, HIDDEN_ELEMENTS, threads=128,
                 streams=ROW_TILES * streams)
 
@@ -220,63 +250,144 @@ def reduction():
     return only_bytes(PARTIAL, HIDDEN_ELEMENTS)
 
 
-def residual_layer_norm(dtype, capability):
-    """LayerNorm(residual + dropout(x)) beside the three ops."""
-    e, packs = DTYPES[dtype], packs_of(dtype)
-    forward = {"LDG.128": 4 * packs, "STG.128": packs, "STG.8": packs}
-    backward = {"LDG.128": 4 * packs, "STG.128": 2 * packs, "LDG.32": 1, "LDG.8": packs}
+def residual_layer_norm(dtype, capability, with_sum=False):
+    """LayerNorm(residual + dropout(x)) beside the three ops. GPT-2 uses the sum again: it is one
+    more tensor written in forward, and its gradient one more read in backward, which PyTorch adds
+    in a kernel of its own."""
+    e, packs, more = DTYPES[dtype], packs_of(dtype), 1 if with_sum else 0
+    forward = {"LDG.128": 4 * packs, "STG.128": (1 + more) * packs, "STG.8": packs}
+    backward = {"LDG.128": (4 + more) * packs, "STG.128": 2 * packs, "LDG.32": 1, "LDG.8": packs}
     norm = layer_norm(dtype)
+    name = "residual LayerNorm" + (" and sum" if with_sum else "")
     addition = only_bytes(3 * e, HIDDEN_ELEMENTS)
     return [
-        Op("residual LayerNorm", "forward",
+        Op(name, "forward",
            (norm_forward(norm_kernel("residual_layer_norm_forward", dtype, ROW_TILES), forward,
-                         3 * e + BIT + ROW, 2 * packs),),
+                         (3 + more) * e + BIT + ROW, 2 * packs),),
            (torch_dropout(dtype, HIDDEN_ELEMENTS), addition, *norm[0].pytorch),
-           (only_bytes(3 * e + 2 * ROW, HIDDEN_ELEMENTS),)),
-        Op("residual LayerNorm", "backward",
+           (only_bytes((3 + more) * e + 2 * ROW, HIDDEN_ELEMENTS),)),
+        Op(name, "backward",
            (norm_backward(norm_kernel("residual_layer_norm_backward", dtype, SAVE_OUTPUT), backward,
-                          4 * e + BIT + ROW + PARTIAL), reduction()),
-           (*norm[1].pytorch, torch_masked_scale(dtype, capability, HIDDEN_ELEMENTS)),
-           (only_bytes(4 * e + 2 * ROW, HIDDEN_ELEMENTS), only_bytes(2 * e, HIDDEN_ELEMENTS))),
+                          (4 + more) * e + BIT + ROW + PARTIAL), reduction()),
+           (*norm[1].pytorch, *([addition] if with_sum else []),
+            torch_masked_scale(dtype, capability, HIDDEN_ELEMENTS)),
+           (only_bytes((4 + more) * e + 2 * ROW, HIDDEN_ELEMENTS),
+            only_bytes(2 * e, HIDDEN_ELEMENTS))),
     ]
+
+
+def residual_layer_norm_sum(dtype, capability):
+    return residual_layer_norm(dtype, capability, with_sum=True)
 
 
 # --- rows of softmax -----------------------------------------------------------------------------
 
 
-def softmax_dropout(dtype, capability):
-    """PyTorch's attention also scales the scores and adds the mask in kernels of their own, which
-    our op replaces: 2e bytes each, and the scale once more in backward. torch.compile keeps the
-    scores; backward makes the dropped probabilities again, for the gradient of the value."""
+def our_softmax(direction, dtype, keys, total, masked=False):
+    """A row of up to 128 keys is half a warp's. All rows of a sequence read one row of the additive
+    mask, from cache."""
     e, packs = DTYPES[dtype], packs_of(dtype)
-    tiles = KEYS // TILE
-    name = f"::softmax_dropout_{{}}_kernel<{OUR_TYPE[dtype]}, {tiles}>"
-    forward = {"LDG.128": tiles * packs, "STG.128": 2 * tiles * packs, "STG.8": packs}
-    backward = {"LDG.128": 2 * tiles * packs, "STG.128": tiles * packs, "LDG.8": packs}
-    each = KEYS // 32
-    scalar = 8 * e
-    warp = rf"softmax_warp_{{}}<{TORCH_TYPE[dtype]}, {TORCH_TYPE[dtype]}, float, 9, false, false>"
+    lanes = 16 if keys <= TILE // 2 else 32
+    tiles = -(-keys // (8 * lanes))
+    inputs = {"forward": 2 if masked else 1, "backward": 2}[direction]
+    accesses = {"LDG.128": inputs * tiles * packs}
+    if direction == "forward":
+        accesses |= {"STG.128": 2 * tiles * packs, "STG.8": packs}
+    else:
+        accesses |= {"STG.128": tiles * packs, "LDG.8": packs}
+    name = f"::softmax_dropout_{direction}_kernel<{OUR_TYPE[dtype]}, {tiles}, {lanes}>"
+    mask_access = "STG.8" if direction == "forward" else "LDG.8"
+    return Code(name, accesses, 8 * tiles, 3 * e + BIT, total, threads=128,
+                repeats=((mask_access, tiles),), streams=tiles * packs if masked else 0)
+
+
+def torch_softmax(direction, types, keys, total):
+    """A warp has a row, of up to 128 keys two. `types` are those of its input and its output."""
+    each = keys // 32 * (2 if keys <= 128 else 1)
+    (read, write), inputs = types, 1 if direction == "forward" else 2
+    accesses = {f"LDG.{8 * DTYPES[read]}": inputs * each, f"STG.{8 * DTYPES[write]}": each}
+    log = (keys - 1).bit_length()
+    name = (rf"softmax_warp_{direction}<{TORCH_TYPE[read]}, {TORCH_TYPE[write]}, float, {log}, "
+            "false, false>")
+    return Code(name, accesses, each, inputs * DTYPES[read] + DTYPES[write], total, threads=128)
+
+
+def softmax_dropout(dtype, capability, masked=False):
+    """PyTorch's attention scales the scores and adds the mask in kernels of their own, which our op
+    replaces: 2e bytes each, and the scale once more in backward. torch.compile keeps the scores;
+    backward makes the dropped probabilities again, for the gradient of the value."""
+    e, types = DTYPES[dtype], (dtype, dtype)
+    name = "mask + softmax + dropout" if masked else "softmax + dropout"
+    kernel = "masked_softmax_dropout" if masked else "softmax_dropout"
     pass_over = only_bytes(2 * e, SCORES)
-
-    def ours(direction, accesses, repeats):
-        return Code(name.format(direction), accesses, 8 * tiles, 3 * e + BIT, SCORES, threads=128,
-                    repeats=repeats)
-
-    def torch(direction, accesses, count):
-        return Code(warp.format(direction), accesses, each, count, SCORES, threads=128)
-
     return [
-        Op("softmax + dropout", "forward",
-           (ours("forward", forward, (("STG.8", tiles),)),),
-           (pass_over, pass_over,
-            torch("forward", {f"LDG.{scalar}": each, f"STG.{scalar}": each}, 2 * e),
-            torch_dropout(dtype, SCORES)),
-           (triton("softmax_dropout_forward", dtype, 2 * e, SCORES, KEYS),)),
-        Op("softmax + dropout", "backward",
+        Op(name, "forward",
+           (our_softmax("forward", dtype, KEYS, SCORES, masked),),
+           (pass_over, *([pass_over] if masked else []),
+            torch_softmax("forward", types, KEYS, SCORES), torch_dropout(dtype, SCORES)),
+           (triton(f"{kernel}_forward", dtype, 2 * e, SCORES, KEYS),)),
+        Op(name, "backward",
            (our_dropout_backward(dtype, SCORES),  # makes the dropped probabilities again
-            ours("backward", backward, (("LDG.8", tiles),))),
+            our_softmax("backward", dtype, KEYS, SCORES)),
            (torch_masked_scale(dtype, capability, SCORES),
-            torch("backward", {f"LDG.{scalar}": 2 * each, f"STG.{scalar}": each}, 3 * e),
-            pass_over),
-           (triton("softmax_dropout_backward", dtype, 4 * e, SCORES, KEYS),)),
+            torch_softmax("backward", types, KEYS, SCORES), pass_over),
+           (triton(f"{kernel}_backward", dtype, 4 * e, SCORES, KEYS),)),
+    ]
+
+
+def softmax_dropout_of_few_keys(dtype, capability):
+    """torch.compile would walk several short rows in a block: counted by its bytes."""
+    e, types = DTYPES[dtype], (dtype, dtype)
+    scores = SCORES * FEW_KEYS // KEYS
+    name, pass_over = f"softmax + dropout, {FEW_KEYS} keys", only_bytes(2 * e, scores)
+    return [
+        Op(name, "forward",
+           (our_softmax("forward", dtype, FEW_KEYS, scores),),
+           (pass_over, torch_softmax("forward", types, FEW_KEYS, scores),
+            torch_dropout(dtype, scores)),
+           (only_bytes(2 * e, scores),)),
+        Op(name, "backward",
+           (our_dropout_backward(dtype, scores), our_softmax("backward", dtype, FEW_KEYS, scores)),
+           (torch_masked_scale(dtype, capability, scores),
+            torch_softmax("backward", types, FEW_KEYS, scores), pass_over),
+           (only_bytes(4 * e, scores),)),
+    ]
+
+
+# --- under autocast ------------------------------------------------------------------------------
+
+
+def autocast(dtype, capability):
+    """PyTorch's softmax and LayerNorm then return float: softmax reads 16-bit scores, dropout is
+    float, and the product after it casts to 16 bits; the gradients go back the same way. The
+    residual stream, gamma and beta are float; our LayerNorm returns 16 bits. torch.compile, which
+    fuses casts, is counted by its bytes."""
+    e, wide = DTYPES[dtype], 4
+    cast = {total: only_bytes(e + wide, total) for total in (SCORES, HIDDEN_ELEMENTS)}
+    scale = only_bytes(2 * e, SCORES)
+    norm = layer_norm("fp32")
+    forward = {"LDG.128": 2 + 4, "STG.128": 1}  # x, then gamma and beta
+    backward = {"LDG.128": 2 + 4, "STG.128": 2, "LDG.32": 1}
+    return [
+        Op("autocast: softmax + dropout", "forward",
+           (our_softmax("forward", dtype, KEYS, SCORES),),
+           (scale, torch_softmax("forward", (dtype, "fp32"), KEYS, SCORES),
+            torch_dropout("fp32", SCORES), cast[SCORES]),
+           (only_bytes(2 * e, SCORES),)),
+        Op("autocast: softmax + dropout", "backward",
+           (our_dropout_backward(dtype, SCORES), our_softmax("backward", dtype, KEYS, SCORES)),
+           (cast[SCORES], torch_masked_scale("fp32", capability, SCORES),
+            torch_softmax("backward", ("fp32", dtype), KEYS, SCORES), scale),
+           (only_bytes(4 * e, SCORES),)),
+        Op("autocast: LayerNorm", "forward",
+           (norm_forward(norm_kernel("layer_norm_forward", dtype, ROW_TILES, True), forward,
+                         wide + e + ROW, 2, TWO_SUMS),),
+           (*norm[0].pytorch, cast[HIDDEN_ELEMENTS]),
+           (only_bytes(wide + e + 2 * ROW, HIDDEN_ELEMENTS),)),
+        Op("autocast: LayerNorm", "backward",
+           (norm_backward(norm_kernel("layer_norm_backward", dtype, SAVE_OUTPUT, True), backward,
+                          2 * e + wide + ROW + PARTIAL), reduction()),
+           (cast[HIDDEN_ELEMENTS], *norm[1].pytorch),
+           (only_bytes(e + 2 * wide + 2 * ROW, HIDDEN_ELEMENTS),
+            only_bytes(e + wide, HIDDEN_ELEMENTS))),
     ]

@@ -2,9 +2,9 @@
 
 A kernel has branches for edges, options and slow cases. A path is named by the accesses to global
 memory that it makes: {"LDG.128": 1, "STG.128": 1, "STG.8": 1} is one load and one store of 16 bytes
-and one store of a byte for each thread. "BAR" and "LDS" (barriers, loads of shared memory) may name
-a path further. Of all paths that do exactly this, hot_path() takes the one with the fewest
-instructions.
+and one store of a byte for each thread. "BAR", "LDS" and "SHFL" (barriers, loads of shared memory,
+shuffles) may name a path further. Of all paths that do exactly this, hot_path() takes the one with
+the fewest instructions.
 
 A branch on data, such as a case of a formula, is not a choice: the 32 lanes of a warp hold numbers
 of both cases, so the warp runs both sides. hot_path() adds the other side of every branch whose
@@ -32,7 +32,8 @@ class Instruction:
 
     @property
     def access(self):
-        """"LDG.128" for an access to global memory of 128 bits a thread, "BAR", "LDS"; else ""."""
+        """"LDG.128" for an access to global memory of 128 bits a thread, or a name of OPTIONAL, or
+        ""."""
         if self.base in OPTIONAL:
             return self.base
         if self.base not in ("LDG", "STG"):
@@ -45,7 +46,7 @@ class Instruction:
         return int(re.findall(r"0x([0-9a-f]+)", self.operands)[-1], 16)
 
 
-OPTIONAL = ("BAR", "LDS")  # they count only where a path names them
+OPTIONAL = ("BAR", "LDS", "SHFL")  # they count only where a path names them
 WIDTHS = {"U8": 8, "S8": 8, "U16": 16, "S16": 16, "64": 64, "128": 128}
 LINE = re.compile(r"\s+/\*([0-9a-f]{4,})\*/\s+(?:(@!?U?P\w+)\s+)?([A-Z][\w.]*)\s*(.*?)\s*;")
 

@@ -160,7 +160,8 @@ TYPED_TEST(CudaKernels, GeluWithBiasEqualsTheCpu) {
 /// Rows in registers: several warps to a row, several rows to a block, and more rows than partials.
 /// Also rows of any length.
 const std::vector<std::pair<int64_t, int64_t>> kRowShapes = {
-    {1, 3}, {5, 8}, {7, 65}, {70, 512}, {9, 1024}, {230, 1600}, {3, 4096}, {5, 4100}, {5, 5001}};
+    {1, 3},    {5, 8},    {7, 65},   {70, 512}, {9, 1024}, {230, 1600},
+    {3, 4096}, {5, 4104}, {3, 8192}, {3, 8200}, {5, 5001}};
 
 TYPED_TEST(CudaKernels, LayerNormEqualsTheCpu) {
     using T = TypeParam;
@@ -252,7 +253,7 @@ TYPED_TEST(CudaFusedKernels, ResidualLayerNormEqualsTheCpu) {
     using T = TypeParam;
     using S = StatOf<T>;
     for (const auto& [num_rows, size] : std::vector<std::pair<int64_t, int64_t>>{
-             {1, 8}, {70, 264}, {230, 768}, {9, 1600}, {3, 4096}}) {
+             {1, 8}, {70, 264}, {230, 768}, {9, 1600}, {3, 4096}, {3, 8192}}) {
         const auto count = static_cast<size_t>(num_rows * size);
         const auto rows = static_cast<size_t>(num_rows), h = static_cast<size_t>(size);
         const auto x = test::normal<T>(num_rows * size, 1),
@@ -325,7 +326,8 @@ TYPED_TEST(CudaFusedKernels, ResidualLayerNormEqualsTheCpu) {
 TYPED_TEST(CudaKernels, SoftmaxDropoutEqualsTheCpu) {
     using T = TypeParam;
     const int64_t num_heads = 3, num_queries = 13;
-    for (const int64_t num_keys : {1, 5, 8, 63, 64, 128, 384, 512, 1000, 1024, 2048, 2049}) {
+    for (const int64_t num_keys :
+         {1, 5, 8, 63, 64, 120, 128, 136, 384, 512, 1000, 1024, 2048, 2049}) {
         for (const MaskKind kind : {MaskKind::kByte, MaskKind::kBit, MaskKind::kNone}) {
             const int64_t num_rows = num_heads * num_queries, count = num_rows * num_keys;
             const auto n = static_cast<size_t>(count);

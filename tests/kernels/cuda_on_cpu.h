@@ -61,8 +61,8 @@ inline int lane() { return static_cast<int>(thread_index().x % 32); }
 inline void __syncthreads() { cuda_on_cpu::wait_for_block(); }
 
 template <typename T>
-T __shfl_sync(unsigned /*whole warp*/, T value, int source) {
-    return cuda_on_cpu::shuffle(value, source);
+T __shfl_sync(unsigned /*whole warp*/, T value, int source, int width = 32) {
+    return cuda_on_cpu::shuffle(value, cuda_on_cpu::lane() / width * width + source % width);
 }
 template <typename T>
 T __shfl_xor_sync(unsigned /*whole warp*/, T value, int distance) {

@@ -104,7 +104,7 @@ TEST_P(BeyondTwoToThe31, FlatKernels) {
     expect_near(dx.values(), expected_dx.values());
 }
 
-/// Four rows, one warp each.
+/// Four rows, half a warp each.
 TEST_P(BeyondTwoToThe31, SoftmaxDropout) {
     const int64_t size = 128, first_row = int64_t{1} << 26, num_rows = first_row + 4;
     const int64_t begin = first_row * size, rest = 4 * size;
@@ -358,14 +358,17 @@ TEST(CudaOnCpu, RefusesABarrierThatSomeThreadsDoNotReach) {
 }
 
 TEST(CudaOnCpu, ShufflesTakeTheValueOfTheirWarp) {
-    std::vector<int> got(64);
+    std::vector<int> of_warp(64), of_half(64);
     cuda_on_cpu::run("kernel", 1, 64, [&] {
         const int own = static_cast<int>(threadIdx.x);
-        int value = __shfl_xor_sync(~0u, own, 1);
-        value = __shfl_sync(~0u, value, 3);
-        got[threadIdx.x] = value;
+        const int neighbour = __shfl_xor_sync(~0u, own, 1);
+        of_warp[threadIdx.x] = __shfl_sync(~0u, neighbour, 3);
+        of_half[threadIdx.x] = __shfl_sync(~0u, neighbour, 3, 16);
     });
-    for (size_t t = 0; t < 64; ++t) EXPECT_EQ(got[t], t < 32 ? 2 : 34) << t;
+    for (size_t t = 0; t < 64; ++t) {
+        EXPECT_EQ(of_warp[t], t / 32 * 32 + 2) << t;
+        EXPECT_EQ(of_half[t], t / 16 * 16 + 2) << t;
+    }
 }
 
 }  // namespace

@@ -238,11 +238,59 @@ TYPED_TEST(CudaVariants, RmsNormEqualsTheCpu) {
     }
 }
 
-/// One warp a row, and rows of any length.
+/// NaN, infinities and scales that turn the order of the keys, with and without an additive mask.
+TYPED_TEST(CudaVariants, SoftmaxOfSpecialScoresAndScalesEqualsTheCpu) {
+    using T = TypeParam;
+    const double inf = std::numeric_limits<double>::infinity();
+    const int64_t num_rows = 6;
+    for (const int64_t size : {64, 65, 264}) {
+        const auto n = static_cast<size_t>(num_rows * size), row = static_cast<size_t>(size);
+        auto scores = test::normal<T>(num_rows * size, 1, 0, 3);
+        scores[row] = from_double<T>(std::nan(""));
+        std::fill_n(scores.begin() + 2 * size, size, from_double<T>(-inf));
+        scores[3 * row + 5] = from_double<T>(inf);
+        scores[4 * row + 7] = from_double<T>(-inf);
+        const auto additive = test::normal<T>(2 * size, 2);
+        for (const double scale : {0.5, 0.0, -0.5}) {
+            for (const bool masked : {false, true}) {
+                std::vector<T> probs(n);
+                SoftmaxDropoutForwardArgs<T> args = {
+                    .scores = scores.data(),
+                    .additive_mask = masked ? additive.data() : nullptr,
+                    .probs = probs.data(),
+                    .scale = scale,
+                    .num_keys = size,
+                    .num_queries = 3,
+                    .rows_per_mask = 3,
+                    .causal = true};
+                softmax_dropout_forward(args, 0, num_rows);
+                DeviceTensor<T> device_scores(scores), device_additive(additive), device_probs(n);
+                args.scores = device_scores.data();
+                args.additive_mask = masked ? device_additive.data() : nullptr;
+                args.probs = device_probs.data();
+                cudaDeviceSynchronize();
+                launch_softmax_dropout_forward(args, num_rows, this->stream());
+                this->wait();
+                const auto got = device_probs.read();
+                for (size_t i = 0; i < n; ++i) {
+                    const double p = to_double(probs[i]);
+                    ASSERT_EQ(std::isnan(to_double(got[i])), std::isnan(p)) << i << " " << scale;
+                    if (std::isnan(p)) continue;
+                    ASSERT_NEAR(to_double(got[i]), p,
+                                p * (100 * test::kComputeRoundoff<T> +
+                                     2 * test::kRoundoff<T>)+test::kTiny<T>)
+                        << "row " << i / row << ", scale " << scale << ", masked " << masked;
+                }
+            }
+        }
+    }
+}
+
+/// One warp a row, half a warp, and rows of any length.
 TYPED_TEST(CudaVariants, SoftmaxWithoutDropoutAndWithProbability1EqualsTheCpu) {
     using T = TypeParam;
     const int64_t num_rows = 6;
-    for (const int64_t size : {64, 65, 2056}) {
+    for (const int64_t size : {64, 65, 192, 2056}) {
         const int64_t count = num_rows * size;
         const auto n = static_cast<size_t>(count);
         const auto scores = test::normal<T>(count, 1, 0, 3), dd = test::normal<T>(count, 2);

@@ -59,14 +59,24 @@ std::vector<T> derivative_of_kernels(GeluKind kind, const std::vector<T>& x) {
 
 /// The arithmetic of the CUDA kernels, one value at a time.
 template <class Fit, typename T>
-T derivative_of_cuda_arithmetic(T x) {
+T value_of_cuda_arithmetic(T x) {
     if constexpr (std::is_same_v<T, double>) {
-        return gelu_derivative_from_output<Fit>(gelu_value<Fit>(x), x >= Fit::kXMin);
+        return gelu_value<Fit>(x);
     } else {
         const float value = static_cast<float>(to_double(x));
-        const bool right = value >= Fit::kBranch;
-        const float exact = sizeof(T) == 2 ? gelu_value_16bit<Fit>(value) : gelu_value<Fit>(value);
-        const float o = static_cast<float>(to_double(from_double<T>(exact)));
+        return from_double<T>(sizeof(T) == 2 ? gelu_value_16bit<Fit>(value)
+                                             : gelu_value<Fit>(value));
+    }
+}
+
+template <class Fit, typename T>
+T derivative_of_cuda_arithmetic(T x) {
+    const T output = value_of_cuda_arithmetic<Fit>(x);
+    if constexpr (std::is_same_v<T, double>) {
+        return gelu_derivative_from_output<Fit>(output, x >= Fit::kXMin);
+    } else {
+        const bool right = static_cast<float>(to_double(x)) >= Fit::kBranch;
+        const auto o = static_cast<float>(to_double(output));
         return from_double<T>(sizeof(T) == 2 ? gelu_derivative_from_output_16bit<Fit>(o, right)
                                              : gelu_derivative_from_output<Fit>(o, right));
     }
@@ -131,6 +141,12 @@ TYPED_TEST(InplaceGeluOfType, OutputEqualsReferenceAndBranchIsExact) {
                 test::half_ulp<TypeParam>(truth) * 1.001 +
                 test::kComputeRoundoff<TypeParam> * (std::abs(truth) * 8 + 0.1);
             ASSERT_NEAR(to_double(f.y[i]), truth, tolerance) << "x = " << value;
+            const TypeParam cuda = kind == GeluKind::kErf
+                                       ? value_of_cuda_arithmetic<gelu_fit::ErfFit>(x[i])
+                                       : value_of_cuda_arithmetic<gelu_fit::TanhFit>(x[i]);
+            // 16-bit types: see expect_16bit_arithmetic.
+            const double share = sizeof(TypeParam) == 2 ? 1.05 : 1;
+            ASSERT_NEAR(to_double(cuda), truth, share * tolerance) << "x = " << value;
             if (value != x_min) {
                 ASSERT_EQ(f.mask[i], value > x_min) << "x = " << value;
             }

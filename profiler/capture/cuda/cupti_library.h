@@ -47,7 +47,8 @@ struct CuptiApi {
 /// built for, a function is missing.
 models::Result<CuptiApi> open_cupti();
 
-/// Whether records of this version have the layout that this program was built for.
+/// Whether records of this version have the layout that this program was built for: updates of one
+/// toolkit have, another toolkit (13.1 beside 13.0) may not.
 models::Result<void> check_cupti_version(uint32_t version);
 
 /// One sentence on why CUPTI does not record, from what its first call answered. `other_client` is

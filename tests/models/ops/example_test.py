@@ -70,13 +70,14 @@ def in_torch(layer, masks, index, x, mask=0.0):
 
 class Ranks(unittest.TestCase):
     def test_processes_with_one_seed_draw_masks_of_their_own(self):
-        keeps = []
+        keeps, masks = [], tempo_modules.Masks(seed=3)  # made before the processes join
         for rank in range(2):
             distributed.init_process_group("fake", rank=rank, world_size=2, store=FakeStore())
-            key = tempo_modules.Masks(seed=3).key(0)
+            key = masks.key(0)
+            self.assertEqual(tempo_modules.Masks(seed=3, rank=7).key(0)[1], 7)
             distributed.destroy_process_group()
             keeps.append(tempo.dropout(torch.ones(1000), 0.5, "byte", key))
-        self.assertEqual(tempo_modules.Masks(seed=3).key(0)[1], 0)
+        self.assertEqual(masks.key(0)[1], 0)
         self.assertLess((keeps[0] == keeps[1]).double().mean(), 0.6)
 
 

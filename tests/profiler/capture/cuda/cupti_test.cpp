@@ -40,8 +40,12 @@ TEST(Cupti, WithoutADriverASessionIsRefusedAndNothingStaysBehind) {
     }
 }
 
-TEST(Cupti, AnotherVersionIsRefusedInOneSentence) {
-    EXPECT_TRUE(check_cupti_version(CUPTI_API_VERSION).has_value());
+TEST(Cupti, AnotherToolkitIsRefusedInOneSentenceAndAnUpdateIsNot) {
+    const uint32_t toolkit = CUPTI_API_VERSION / 100 * 100;
+    for (const uint32_t update : {0u, 1u, 99u}) {
+        EXPECT_TRUE(check_cupti_version(toolkit + update).has_value()) << update;
+    }
+    EXPECT_FALSE(check_cupti_version(toolkit + 100).has_value());
     const auto older = check_cupti_version(120000);
     ASSERT_FALSE(older.has_value());
     EXPECT_THAT(older.error().message, HasSubstr("120000"));
