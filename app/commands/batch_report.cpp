@@ -1,6 +1,7 @@
 #include "app/commands/batch_report.h"
 
 #include "app/commands/console/csv_writer.h"
+#include "app/commands/console/json_values.h"
 #include "app/commands/reports/reports.h"
 #include "profiler/trace/units.h"
 
@@ -49,8 +50,6 @@ std::string largest_tensors(const BatchTry& above) {
     }
     return text.empty() ? text : text + ".";
 }
-
-Json bytes_or_null(int64_t bytes) { return bytes < 0 ? Json() : Json(bytes); }
 
 Json tensors_json(const std::vector<LiveTensor>& tensors) {
     Json json = Json::array();
@@ -108,6 +107,7 @@ Json batch_json(const LargestBatch& row) {
               {"max_batch_size", Json()},
               {"peak_allocated_bytes", Json()},
               {"peak_reserved_bytes", Json()},
+              {"step_time_ns", Json()},
               {"failing_batch_size", Json()},
               {"failing_place", Json()},
               {"failing_requested_bytes", Json()},
@@ -117,14 +117,15 @@ Json batch_json(const LargestBatch& row) {
     for (const auto& [name, value] : row.of.values) json["values"][name] = value;
     if (row.largest) {
         json["max_batch_size"] = row.largest->batch_size;
-        json["peak_allocated_bytes"] = bytes_or_null(row.largest->peak_allocated_bytes);
-        json["peak_reserved_bytes"] = bytes_or_null(row.largest->peak_reserved_bytes);
+        json["peak_allocated_bytes"] = known_or_null(row.largest->peak_allocated_bytes);
+        json["peak_reserved_bytes"] = known_or_null(row.largest->peak_reserved_bytes);
+        json["step_time_ns"] = known_or_null(row.largest->step_time_ns);
     }
     if (row.first_above) {
         json["failing_batch_size"] = row.first_above->batch_size;
         json["failing_place"] = row.first_above->place;
-        json["failing_requested_bytes"] = bytes_or_null(row.first_above->requested_bytes);
-        json["failing_free_bytes"] = bytes_or_null(row.first_above->free_bytes);
+        json["failing_requested_bytes"] = known_or_null(row.first_above->requested_bytes);
+        json["failing_free_bytes"] = known_or_null(row.first_above->free_bytes);
         json["failing_by_class"] = by_class_json(row.first_above->by_category);
         json["failing_tensors"] = tensors_json(row.first_above->largest);
     }
@@ -144,9 +145,9 @@ std::string batches_csv(const Json& rows, const std::vector<std::string>& value_
         add("gpu", row["gpu"]);
         for (const std::string& name : value_names) add(name, row["values"].value(name, Json()));
         for (const std::string& key : more_keys) add(key, row[key]);
-        for (const char* key :
-             {"max_batch_size", "peak_allocated_bytes", "peak_reserved_bytes", "failing_batch_size",
-              "failing_place", "failing_requested_bytes", "failing_free_bytes"}) {
+        for (const char* key : {"max_batch_size", "peak_allocated_bytes", "peak_reserved_bytes",
+                                "step_time_ns", "failing_batch_size", "failing_place",
+                                "failing_requested_bytes", "failing_free_bytes"}) {
             add(key, row[key]);
         }
         for (const std::string_view category : kCategoryNames) {

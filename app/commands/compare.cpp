@@ -14,7 +14,10 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <filesystem>
+#include <iterator>
 #include <memory>
+#include <system_error>
 
 namespace app {
 namespace {
@@ -122,6 +125,29 @@ models::Result<std::vector<std::string>> grown_peaks(const Comparison& compariso
     return grown;
 }
 
+/// A damaged file of a folder is left out, as info does. A check of peaks needs them all.
+models::Result<FolderTraces> open_all(const CompareOptions& options) {
+    FolderTraces all;
+    const auto add = [](auto& to, auto& from) {
+        to.insert(to.end(), std::make_move_iterator(from.begin()),
+                  std::make_move_iterator(from.end()));
+    };
+    for (const std::string& path : options.files) {
+        std::error_code error;
+        if (std::filesystem::is_directory(path, error) && options.fail_if_peak_grows.empty()) {
+            auto in_folder = open_folder(path, options.device);
+            if (!in_folder) return tl::unexpected(in_folder.error());
+            add(all.traces, in_folder->traces);
+            add(all.left_out, in_folder->left_out);
+        } else {
+            auto traces = open_traces({path}, options.device);
+            if (!traces) return tl::unexpected(traces.error());
+            add(all.traces, *traces);
+        }
+    }
+    return all;
+}
+
 Outcome run_compare(const CompareOptions& options, Output& output) {
     if (!options.formats.empty() && options.charts.empty()) {
         return wrong_usage(models::Error{std::string(kFormatWithoutCharts)});
@@ -132,9 +158,10 @@ Outcome run_compare(const CompareOptions& options, Output& output) {
         if (!ratio) return wrong_usage(ratio.error());
         allowed_ratio = *ratio;
     }
-    const auto traces = open_traces(options.files, options.device);
-    if (!traces) return failed(traces.error());
-    const auto comparison = compare(*traces, options.baseline);
+    const auto opened = open_all(options);
+    if (!opened) return failed(opened.error());
+    const auto& [traces, left_out] = *opened;
+    const auto comparison = compare(traces, options.baseline);
     if (!comparison) return failed(comparison.error());
 
     std::vector<std::string> charts;
@@ -146,12 +173,14 @@ Outcome run_compare(const CompareOptions& options, Output& output) {
     }
     const auto by = find_group_by(options.by);
     if (output.json()) {
-        output.document(comparison_json(*comparison, by, charts));
+        auto document = comparison_json(*comparison, by, charts);
+        document["left_out"] = left_out;
+        output.document(document);
     } else {
         print_comparison(output, *comparison, by, charts, options.phases);
     }
     if (allowed_ratio >= 0) {
-        const auto grown = grown_peaks(*comparison, traces->front(), allowed_ratio);
+        const auto grown = grown_peaks(*comparison, traces.front(), allowed_ratio);
         if (!grown) return failed(grown.error());
         if (!grown->empty()) {
             print_error(fmt::format("{}; {} is allowed.", fmt::join(*grown, ", "),
@@ -159,7 +188,7 @@ Outcome run_compare(const CompareOptions& options, Output& output) {
             return ExitCode::kConditionHeld;
         }
         output.line(fmt::format("No peak is more than {} above that of {}.",
-                                options.fail_if_peak_grows, traces->front().file));
+                                options.fail_if_peak_grows, traces.front().file));
     }
     return ExitCode::kOk;
 }

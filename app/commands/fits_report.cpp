@@ -1,7 +1,9 @@
 #include "app/commands/fits_report.h"
 
 #include "app/commands/batch_report.h"
+#include "app/commands/console/json_values.h"
 #include "profiler/trace/units.h"
+#include "profiler/view/compare_figures.h"
 
 #include <nlohmann/json.hpp>
 
@@ -44,18 +46,12 @@ const FitRow* least_of(const std::vector<FitRow>& rows) {
     if (has_several_steps(rows)) return nullptr;
     const auto rank = [](const FitRow& row) {
         return std::tuple(!row.fits(), memory_of_cards(row),
-                          row.fits() ? -row.sequences_per_step() : 0);
+                          row.fits() ? -row.sequences_per_step(*row.found->largest) : 0);
     };
     const auto least =
         std::min_element(rows.begin(), rows.end(),
                          [&](const FitRow& a, const FitRow& b) { return rank(a) < rank(b); });
     return least != rows.end() && least->fits() ? &*least : nullptr;
-}
-
-/// In place of a batch.
-std::string why_none(const FitRow& row) {
-    if (!row.impossible.empty()) return "impossible";
-    return row.failure.empty() ? "does not fit" : "failed";
 }
 
 TextTable table_of(const std::vector<FitRow>& rows) {
@@ -65,17 +61,19 @@ TextTable table_of(const std::vector<FitRow>& rows) {
                      {"strategy", Align::kLeft, {}},
                      {"batch of a GPU", Align::kRight, {}},
                      {"sequences of a step", Align::kRight, {}},
+                     {"sequences/s", Align::kRight, "of all GPUs, modelled with communication"},
                      {"peak", Align::kRight, "allocated, of the GPU that needs the most"},
                      {"by closed terms", Align::kRight, "the same by the planner's formulas"}};
     const bool with_step = has_several_steps(rows);
     for (const FitRow& row : rows) {
         const BatchTry largest = row.fits() ? *row.found->largest : BatchTry{};
-        table.rows.push_back({row.gpus(), with_step ? step_of(row) : "",
-                              models::to_text(row.parallel),
-                              row.fits() ? format_count(largest.batch_size) : why_none(row),
-                              row.fits() ? format_count(row.sequences_per_step()) : "–",
-                              size_text(largest.peak_allocated_bytes),
-                              size_text(row.closed_terms_bytes.value_or(-1))});
+        const std::optional<double> rate = row.sequences_per_s(largest);
+        table.rows.push_back(
+            {row.gpus(), with_step ? step_of(row) : "", models::to_text(row.parallel),
+             row.fits() ? format_count(largest.batch_size) : why_none(row),
+             row.fits() ? format_count(row.sequences_per_step(largest)) : "–",
+             rate ? rate_text(*rate) : "–", size_text(largest.peak_allocated_bytes),
+             size_text(row.closed_terms_bytes.value_or(-1))});
     }
     return table;
 }
@@ -88,7 +86,9 @@ Json row_json(const FitRow& row) {
                       {"parallel", models::to_text(row.parallel)}};
     json["seq_len"] = row.workload.seq_len;
     json["world_size"] = row.world_size;
-    json["sequences_per_step"] = row.fits() ? Json(row.sequences_per_step()) : Json();
+    const BatchTry largest = row.fits() ? *row.found->largest : BatchTry{};
+    json["sequences_per_step"] = row.fits() ? Json(row.sequences_per_step(largest)) : Json();
+    json["throughput_sequences_per_s"] = or_null(row.sequences_per_s(largest));
     json["closed_terms_bytes"] = row.closed_terms_bytes ? Json(*row.closed_terms_bytes) : Json();
     json["impossible"] = row.impossible.empty() ? Json() : Json(row.impossible);
     json["failure"] = row.failure.empty() ? Json() : Json(row.failure);
@@ -104,14 +104,6 @@ std::size_t place_of(std::vector<Value>& values, const Value& value) {
 }
 
 }  // namespace
-
-std::string FitRow::gpus() const { return fmt::format("{} x {}", world_size, gpu->id); }
-
-int64_t FitRow::sequences_per_step() const {
-    models::Workload at_largest = workload;
-    at_largest.batch_size = found->largest->batch_size;
-    return models::sequences_per_step(at_largest, parallel, world_size);
-}
 
 void print_fits(Output& output, const std::vector<FitRow>& rows) {
     const bool with_step = has_several_steps(rows);
@@ -143,29 +135,32 @@ Json fits_json(const std::vector<FitRow>& rows) {
 
 std::string fits_csv(const std::vector<FitRow>& rows) {
     return batches_csv(fits_json(rows)["rows"], {"GPUs", "parallel"},
-                       {"seq_len", "world_size", "sequences_per_step", "closed_terms_bytes",
-                        "impossible", "failure"});
+                       {"seq_len", "world_size", "sequences_per_step", "throughput_sequences_per_s",
+                        "closed_terms_bytes", "impossible", "failure"});
 }
 
 BarChart fits_chart(const std::vector<FitRow>& rows) {
     BarChart chart{.title = "What fits where", .subtitle = {}};
     chart.panels = {{.title = "Largest batch of a GPU", .unit = AxisUnit::kCount},
-                    {.title = "Sequences of a step", .unit = AxisUnit::kCount}};
+                    {.title = "Sequences of a step", .unit = AxisUnit::kCount},
+                    {.title = "Sequences/s, modelled", .unit = AxisUnit::kRate}};
     const bool with_step = has_several_steps(rows);
     if (!with_step) chart.subtitle = step_of(rows.front());
     for (const FitRow& row : rows) {
         const std::size_t series = place_of(chart.series, models::to_text(row.parallel));
         const std::size_t group =
             place_of(chart.groups, with_step ? row.gpus() + ", " + step_of(row) : row.gpus());
-        const std::array<int64_t, 2> values{row.fits() ? row.found->largest->batch_size : 0,
-                                            row.fits() ? row.sequences_per_step() : 0};
-        for (std::size_t i = 0; i < values.size(); ++i) {
-            chart.panels[i].groups.resize(chart.groups.size());
-            chart.panels[i].groups[group].push_back(
-                {.series = series,
-                 .value = static_cast<double>(values[i]),
-                 .text = row.fits() ? format_count(values[i]) : why_none(row)});
-        }
+        const auto add = [&](std::size_t panel, double value, const std::string& text) {
+            chart.panels[panel].groups.resize(chart.groups.size());
+            chart.panels[panel].groups[group].push_back(
+                {.series = series, .value = value, .text = row.fits() ? text : why_none(row)});
+        };
+        const BatchTry largest = row.fits() ? *row.found->largest : BatchTry{};
+        const int64_t sequences = row.fits() ? row.sequences_per_step(largest) : 0;
+        const double rate = row.sequences_per_s(largest).value_or(0);
+        add(0, static_cast<double>(largest.batch_size), format_count(largest.batch_size));
+        add(1, static_cast<double>(sequences), format_count(sequences));
+        add(2, rate, rate > 0 ? rate_text(rate) : "not known");
     }
     for (std::size_t i = 0; i < chart.series.size(); ++i) {
         chart.devices.push_back(i);

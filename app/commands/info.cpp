@@ -101,7 +101,7 @@ Outcome show_trace(const InfoOptions& options, profiler::NamedTrace named, Outpu
 
 /// A folder with the traces of several ranks.
 Outcome show_ranks(const InfoOptions& options, Output& output) {
-    const auto ranks = open_ranks(options.file, options.device);
+    const auto ranks = open_folder(options.file, options.device);
     if (!ranks) return failed(ranks.error());
     const std::vector<profiler::NamedTrace>& traces = ranks->traces;
     const profiler::Run first = traces.front().trace->run();

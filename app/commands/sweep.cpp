@@ -3,15 +3,18 @@
 #include "app/commands/options/help.h"
 #include "app/commands/options/workload_options.h"
 #include "app/commands/reports/auto_search_report.h"
+#include "app/commands/sweep_ranks.h"
 #include "app/commands/worker/auto_search.h"
 #include "app/commands/worker/calibrate.h"
 #include "app/commands/worker/job_report.h"
+#include "models/config/parallel.h"
 #include "profiler/trace/write_file.h"
 
 #include <nlohmann/json.hpp>
 
 #include <memory>
 #include <string>
+#include <utility>
 
 namespace app {
 
@@ -91,6 +94,25 @@ void add_sweep_command(CommandLine& line) {
                  "(original,tempo): fast, smart or predicted, with commas between, or all",
                  "LIST"},
                 modes.get());
+    auto ranks = std::make_shared<SweepRanksOptions>();
+    const auto add_ranks_option = [&](std::string names, std::string help, std::string value_name,
+                                      std::string needs, std::string* value) {
+        command.add({.names = std::move(names),
+                     .help = std::move(help),
+                     .value_name = std::move(value_name),
+                     .group = "Many GPUs",
+                     .needs = std::move(needs)},
+                    value);
+    };
+    add_ranks_option("--parallel",
+                     fmt::format("with predict:GPU: batches of a model that is spread over many "
+                                 "GPUs by {}, with commas between",
+                                 models::kStrategyList),
+                     "LIST", "", &ranks->parallel);
+    add_ranks_option("--world-size", "how many GPUs: numbers with commas between", "LIST",
+                     "--parallel", &ranks->world_sizes);
+    add_ranks_option("--chart", "what fits, as SVG, PNG, PDF or HTML", "FILE", "--parallel",
+                     &ranks->chart);
     command.footer(
         list_recipes() +
         "\n"
@@ -104,14 +126,26 @@ void add_sweep_command(CommandLine& line) {
         "--auto writes no traces. It runs AutoTempo's two searches over real steps, and the\n"
         "search of temposcope plan --auto, and compares what they choose. -o then names a file\n"
         "that ends in .csv or .json, and --device may be predict:GPU.\n\n"
+        "--parallel writes no traces either: it runs each recipe and strategy on virtual GPUs, at\n"
+        "batches of 1, 2, 4, ... up to the largest that fits, and shows the memory of the GPU "
+        "that\n"
+        "needs the most, and the modelled throughput of all.\n\n"
         "Examples:\n"
         "  temposcope sweep --model bert-base --layers 2 --seq 128 --recipe original,tempo \\\n"
         "      --memory-limit 1GiB -o sweep\n"
         "  temposcope compare out/ sweep/\n"
         "  temposcope sweep --auto all --model bert-base --layers 4 --seq 128 \\\n"
         "      --memory-limit 1GiB\n"
-        "  temposcope sweep --calibrate --device cuda\n");
-    command.on_run([options, calibrate, modes, &command](Output& output) -> Outcome {
+        "  temposcope sweep --calibrate --device cuda\n"
+        "  temposcope sweep --model gpt2 --head lm --seq 1024 --recipe flash,flash-tempo \\\n"
+        "      --precision amp-bf16 --device predict:a100-80gb --parallel ddp,fsdp2 \\\n"
+        "      --world-size 8 -o sweep.csv --chart sweep.svg\n");
+    command.on_run([options, calibrate, modes, ranks, &command](Output& output) -> Outcome {
+        if (command.is_given("--parallel")) {
+            const auto ok = check_sweep_ranks_options(command);
+            if (!ok) return wrong_usage(ok.error());
+            return sweep_ranks(*options, *ranks, output);
+        }
         if (!modes->empty()) {
             const auto ok = check_auto_options(command, *options);
             if (!ok) return wrong_usage(ok.error());

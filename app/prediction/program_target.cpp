@@ -32,13 +32,16 @@ profiler::VirtualCard ProgramTarget::endless_card() const {
     return card;
 }
 
-models::Result<void> ProgramTarget::model_times(const std::string& file) const {
+models::Result<void> ProgramTarget::model_times(profiler::Trace& trace) const {
     const auto target = find_target(data_, gpu_, kSetup);
     if (!target) return tl::unexpected(target.error());
+    return profiler::model_times(trace, *target->gpu, data_.calibration, *target->environment);
+}
+
+models::Result<void> ProgramTarget::model_times(const std::string& file) const {
     auto trace = profiler::read_trace(file);
     if (!trace) return tl::unexpected(trace.error());
-    const auto ok =
-        profiler::model_times(*trace, *target->gpu, data_.calibration, *target->environment);
+    const auto ok = model_times(*trace);
     return ok ? profiler::write_trace(*trace, file) : ok;
 }
 

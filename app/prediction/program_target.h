@@ -24,6 +24,7 @@ public:
     /// Puts modelled times in place of the host's clock, by which the file was recorded.
     /// Errors: as profiler::model_times; the file cannot be read or written.
     models::Result<void> model_times(const std::string& file) const;
+    models::Result<void> model_times(profiler::Trace& trace) const;
 
 private:
     profiler::PlannerData data_;

@@ -26,8 +26,9 @@ int64_t round_up(int64_t value, int64_t multiple) {
 
 /// Sizes of one layer in elements, and the bytes of an element and of a LayerNorm statistic.
 struct LayerSizes {
-    explicit LayerSizes(const Workload& w, bool on_cpu)
-        : rows(w.batch_size * w.seq_len),
+    LayerSizes(const Workload& w, bool on_cpu, int64_t shares)
+        : num_shares(shares),
+          rows(w.batch_size * w.seq_len),
           hidden(w.model.hidden_size),
           intermediate(w.model.intermediate_size),
           batch_size(w.batch_size),
@@ -61,8 +62,8 @@ struct LayerSizes {
         }
         return 0;
     }
-    int64_t bytes(const Term& term) const {
-        const int64_t elements = count(term.unit);
+    int64_t bytes(const Term& term, bool is_shared) const {
+        const int64_t elements = count(term.unit) / (is_shared ? num_shares : 1);
         switch (term.scale) {
             case Scale::kElement:
                 return elements * term.in_one * element_bytes;
@@ -80,14 +81,20 @@ struct LayerSizes {
         return intermediate % hidden == 0 ? intermediate / hidden : 0;
     }
 
-    int64_t rows, hidden, intermediate, batch_size, num_heads, seq_len;
+    int64_t num_shares, rows, hidden, intermediate, batch_size, num_heads, seq_len;
     int64_t element_bytes, statistic_bytes;
 };
 
 struct NamedTerm {
     std::string_view tensor;
     Term term;
+    bool is_shared = false;  // each GPU of a tensor-parallel group has its share
 };
+
+/// Whether a tensor of heads, or of the MLP's width, has these dimensions as a factor.
+constexpr bool is_divided(Unit unit) {
+    return unit != Unit::kRows && unit != Unit::kRowsBy16 && unit != Unit::kLayer;
+}
 
 constexpr Term elements(Unit unit) { return {unit, Scale::kElement}; }
 constexpr Term bytes_of(int64_t bytes, Unit unit) { return {unit, Scale::kBytes, bytes}; }
@@ -128,15 +135,17 @@ public:
         }
         if (pre_norm_) layer_norm(names_.first_norm_input);
         add(names_.attention_input, elements(Unit::kHidden));
-        for (const char* name : {"query", "key", "value"}) add(name, elements(Unit::kHidden));
-        if (w_.recipe.checkpoint != models::Checkpoint::kAttentionCore) {
-            add_all(saves_of(models::kAttentionSwitch));
-        }
-        add("context", elements(Unit::kHidden));
+        share([this] {
+            for (const char* name : {"query", "key", "value"}) add(name, elements(Unit::kHidden));
+            if (w_.recipe.checkpoint != models::Checkpoint::kAttentionCore) {
+                add_all(saves_of(models::kAttentionSwitch));
+            }
+            add("context", elements(Unit::kHidden));
+        });
         add_dropout_mask(Unit::kHidden, w_.model.hidden_dropout_p);
         layer_norm(pre_norm_ ? names_.second_norm_input : names_.first_norm_input);
         add(names_.mlp_input, elements(Unit::kHidden));
-        add_all(saves_of(models::kGeluSwitch));
+        share([this] { add_all(saves_of(models::kGeluSwitch)); });
         add_dropout_mask(Unit::kHidden, w_.model.hidden_dropout_p);
         if (!pre_norm_) layer_norm(names_.second_norm_input);
         return std::move(rows_);
@@ -171,22 +180,37 @@ public:
         for (int copy = 0; copy < (norms_in_fp32 ? num_projections() : 1); ++copy) {
             add(names_.attention_input, bytes_of(2, Unit::kHidden));
         }
-        for (const char* name : {"query", "key", "value"}) add(name, bytes_of(2, Unit::kHidden));
-        if (w_.recipe.checkpoint != models::Checkpoint::kAttentionCore) autocast_attention();
-        add("context", bytes_of(2, Unit::kHidden));
+        share([this] {
+            for (const char* name : {"query", "key", "value"}) {
+                add(name, bytes_of(2, Unit::kHidden));
+            }
+            if (w_.recipe.checkpoint != models::Checkpoint::kAttentionCore) autocast_attention();
+            add("context", bytes_of(2, Unit::kHidden));
+        });
         add_dropout_mask(Unit::kHidden, w_.model.hidden_dropout_p);
         autocast_norm(pre_norm_ ? names_.second_norm_input : names_.first_norm_input);
         add(names_.mlp_input, bytes_of(2, Unit::kHidden));
-        add_all(saves_of(models::kGeluSwitch), 2);
+        share([this] { add_all(saves_of(models::kGeluSwitch), 2); });
         add_dropout_mask(Unit::kHidden, w_.model.hidden_dropout_p);
         if (!pre_norm_) autocast_norm(names_.second_norm_input);
-        add("attention weights", bytes_of(2 * 4, Unit::kHiddenSquared));
-        add("MLP weights", bytes_of(2 * 2, Unit::kHiddenIntermediate));
+        share([this] {
+            add("attention weights", bytes_of(2 * 4, Unit::kHiddenSquared));
+            add("MLP weights", bytes_of(2 * 2, Unit::kHiddenIntermediate));
+        });
         return std::move(rows_);
     }
 
 private:
-    void add(std::string_view tensor, Term term) { rows_.push_back({tensor, term}); }
+    void add(std::string_view tensor, Term term) {
+        rows_.push_back({tensor, term, shares_ && is_divided(term.unit)});
+    }
+    /// What `add_rows` adds are tensors of heads, or of the MLP's width.
+    template <typename AddRows>
+    void share(const AddRows& add_rows) {
+        shares_ = true;
+        add_rows();
+        shares_ = false;
+    }
 
     std::span<const SavedTensor> saves_of(const auto& table) const {
         return table.chosen(w_.recipe).saves;
@@ -317,6 +341,7 @@ private:
     bool on_cpu_;
     bool pre_norm_;
     const LayerNames& names_;
+    bool shares_ = false;
     std::vector<NamedTerm> rows_;
 };
 
@@ -343,11 +368,12 @@ std::string_view missing_reason(const Workload& w) {
 
 }  // namespace
 
-models::Result<ClosedForm> closed_form_of_layer(const Workload& workload, bool on_cpu) {
+models::Result<ClosedForm> closed_form_of_layer(const Workload& workload, bool on_cpu,
+                                                int64_t num_shares) {
     if (const auto missing = missing_reason(workload); !missing.empty()) {
         return models::fail("There is no closed form to compare with: {}.", missing);
     }
-    const LayerSizes sizes(workload, on_cpu);
+    const LayerSizes sizes(workload, on_cpu, num_shares);
     LayerRows layer(workload, on_cpu);
     const bool autocast = models::is_autocast(workload.precision);
     const std::vector<NamedTerm> rows = autocast                 ? layer.autocast()
@@ -355,15 +381,21 @@ models::Result<ClosedForm> closed_form_of_layer(const Workload& workload, bool o
                                                                  : layer.uniform();
 
     ClosedForm form;
-    std::vector<Term> terms;
+    std::vector<Term> whole, shared;
     for (const NamedTerm& row : rows) {
+        const bool is_shared = row.is_shared && num_shares > 1;
+        const std::string text = to_text(row.term, sizes.intermediate_per_hidden());
         form.rows.push_back({std::string(row.tensor),
-                             to_text(row.term, sizes.intermediate_per_hidden()),
-                             sizes.bytes(row.term)});
+                             is_shared ? fmt::format("{}/{}", text, num_shares) : text,
+                             sizes.bytes(row.term, is_shared)});
         form.total_bytes += form.rows.back().size_bytes;
-        terms.push_back(row.term);
+        (is_shared ? shared : whole).push_back(row.term);
     }
-    form.formula = sum_to_text(terms, sizes.intermediate_per_hidden());
+    form.formula = sum_to_text(whole, sizes.intermediate_per_hidden());
+    if (!shared.empty()) {
+        form.formula += fmt::format(
+            "+({})/{}", sum_to_text(shared, sizes.intermediate_per_hidden()), num_shares);
+    }
     return form;
 }
 

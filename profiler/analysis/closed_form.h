@@ -26,10 +26,12 @@ struct ClosedForm {
 };
 
 /// `on_cpu`: the CPU stores LayerNorm statistics of uniform 16-bit types in 2 bytes, other devices
-/// in 4.
+/// in 4. `num_shares`: GPUs among which tensor parallelism splits the heads and the MLP's width;
+/// the form is of one of them.
 /// Errors: the reason why no closed form is known. Requires a workload that `models::validate`
 /// accepts, as `workload_of(trace)` is.
-models::Result<ClosedForm> closed_form_of_layer(const models::Workload& workload, bool on_cpu);
+models::Result<ClosedForm> closed_form_of_layer(const models::Workload& workload, bool on_cpu,
+                                                int64_t num_shares = 1);
 
 struct ClosedFormCheck {
     int64_t layer = -1;  // the middle layer that was compared

@@ -1,4 +1,5 @@
 #include "profiler/analysis/closed_form.h"
+#include "profiler/analysis/recorded_program.h"
 #include "profiler/analysis/run_text.h"
 #include "profiler/trace/units.h"
 
@@ -45,6 +46,24 @@ std::optional<int64_t> middle_layer(const models::Workload& workload) {
     return layer < num_layers - 1 ? std::optional(layer) : std::nullopt;
 }
 
+/// What a whole layer of the trace trains. Errors: why there is none to compare.
+models::Result<models::Workload> step_of(const Trace& trace) {
+    if (auto workload = workload_of(trace)) return std::move(*workload);
+    const auto program = program_of(trace);
+    if (!program || !program->spread) {
+        return models::fail("the trace does not say which model ran");
+    }
+    const auto& [workload, parallel] = *program->spread;
+    if (parallel.strategy == models::Strategy::kPipeline) {
+        return models::fail("a stage of a pipeline has some of the layers");
+    }
+    if (parallel.strategy == models::Strategy::kTensor) {
+        return models::fail(
+            "torch saves the inputs of split linear layers as DTensors, which are not recorded");
+    }
+    return workload;
+}
+
 /// "saves 452,984,832 B for backward, equal to the closed form n(16e+2)+T(2e+1)+4Rs."
 std::string what_it_saves(const ClosedFormCheck& check) {
     const std::string saved =
@@ -63,26 +82,27 @@ models::Result<ClosedFormCheck> check_against_closed_form(const Trace& trace,
     const auto nothing = [](std::string_view why) {
         return models::fail("There is no closed form to compare with: {}.", why);
     };
-    auto workload = workload_of(trace);
-    if (!workload) return nothing("the trace does not say which model ran");
+    auto step = step_of(trace);
+    if (!step) return nothing(step.error().message);
+    models::Workload& workload = *step;
     if (ledger.rows.empty()) return nothing("nothing is saved for backward");
-    if (workload->model.num_layers < 3) {
+    if (workload.model.num_layers < 3) {
         return nothing(fmt::format(
             "closed forms hold for a middle layer, which shares its input and output with its "
             "neighbours, and {} {} no middle; capture at least three layers",
-            workload->model.num_layers,
-            workload->model.num_layers == 1 ? "layer has" : "layers have"));
+            workload.model.num_layers,
+            workload.model.num_layers == 1 ? "layer has" : "layers have"));
     }
-    const auto layer = middle_layer(*workload);
+    const auto layer = middle_layer(workload);
     if (!layer) return nothing("no middle layer begins a checkpoint; capture at least four layers");
-    const auto recipe = recipe_around(trace, *layer, workload->recipe);
+    const auto recipe = recipe_around(trace, *layer, workload.recipe);
     if (!recipe) return nothing("the middle layer's neighbours have other recipes");
     if (recipe->checkpoint == models::Checkpoint::kSqrt && differs_by_layer(trace)) {
         return nothing("where recipes differ by layer, checkpoints begin at other layers");
     }
-    workload->recipe = *recipe;
-    workload->layer_recipes.clear();
-    auto form = closed_form_of_layer(*workload, trace.run().source == Source::kMeasuredCpu);
+    workload.recipe = *recipe;
+    workload.layer_recipes.clear();
+    auto form = closed_form_of_layer(workload, trace.run().source == Source::kMeasuredCpu);
     if (!form) return tl::unexpected(form.error());
 
     ClosedFormCheck check{.layer = *layer, .form = std::move(*form)};

@@ -41,9 +41,20 @@ std::vector<bool> are_in_last_step(const Trace& trace) {
     return are_in;
 }
 
+bool knows_communication(const Trace& trace) {
+    if (trace.run().time_basis == TimeBasis::kMeasured) return true;
+    bool has_times = trace.collectives.empty();
+    for (std::size_t i = 0; i < trace.collectives.size(); ++i) {
+        const Collective row = trace.collectives[Id<Collective>(i)];
+        if (row.kind == CollectiveKind::kSend || row.kind == CollectiveKind::kRecv) return false;
+        has_times |= row.end_ns > row.start_ns;
+    }
+    return has_times;
+}
+
 std::vector<CollectiveTotal> collectives_of_step(const Trace& trace) {
     const std::vector<bool> are_in = are_in_last_step(trace);
-    const bool is_measured = trace.run().source != Source::kPredicted;
+    const bool has_times = trace.run().time_basis != TimeBasis::kEventOrder;
     std::map<std::pair<CollectiveKind, Id<Communicator>>, CollectiveTotal> groups;
     for (std::size_t i = 0; i < trace.collectives.size(); ++i) {
         if (!are_in[i]) continue;
@@ -55,7 +66,7 @@ std::vector<CollectiveTotal> collectives_of_step(const Trace& trace) {
         total.in_bytes += row.in_bytes;
         total.out_bytes += row.out_bytes;
         total.size_bytes += std::max(row.in_bytes, row.out_bytes);
-        if (is_measured) total.time_ns += std::max<int64_t>(row.end_ns - row.start_ns, 0);
+        if (has_times) total.time_ns += std::max<int64_t>(row.end_ns - row.start_ns, 0);
     }
     std::vector<CollectiveTotal> totals;
     for (const auto& [key, total] : groups) totals.push_back(total);

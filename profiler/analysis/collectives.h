@@ -16,12 +16,16 @@ struct CollectiveTotal {
     int64_t in_bytes = 0;
     int64_t out_bytes = 0;
     int64_t size_bytes = 0;  // of each collective the larger of both, as nccl-tests counts it
-    int64_t time_ns = 0;     // the sum of all, also of those side by side; not modelled: then 0
+    int64_t time_ns = 0;     // the sum of all, also of those side by side; 0: not known
 };
 
 /// Of each collective, whether it is one of the last recorded step (of the trace, if it has no
 /// steps or phases), and of the rank that figures are of.
 std::vector<bool> are_in_last_step(const Trace& trace);
+
+/// Whether the times of the trace say what communication costs. Modelled ones do where all ranks do
+/// the same: the wait of a pipeline's stage for the one before is not modelled.
+bool knows_communication(const Trace& trace);
 
 /// The largest first, of the last recorded step; of the whole trace if it has no steps or phases.
 std::vector<CollectiveTotal> collectives_of_step(const Trace& trace);

@@ -222,13 +222,8 @@ void note_differences(const std::vector<Draft>& drafts, std::vector<std::string>
                                         baseline.column.recipe, baseline.column.device,
                                         draft.column.recipe, draft.column.device));
         }
-        if (draft.column.source == Source::kPredicted &&
-            differ_in_communication(draft.column, baseline.column)) {
-            notes.push_back(fmt::format(
-                "Communication between GPUs is not in the times of {} and {}: they do not say "
-                "which is faster.",
-                baseline.column.recipe, draft.column.recipe));
-        }
+        const std::string communication = about_communication(draft.column, baseline.column);
+        if (!communication.empty()) notes.push_back(communication);
         const bool knows_batches = draft.column.batch_size > 0 && baseline.column.batch_size > 0;
         if (knows_batches && !at_same_batch(draft.column, baseline.column)) {
             notes.push_back(fmt::format(

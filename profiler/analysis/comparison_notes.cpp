@@ -1,5 +1,6 @@
 #include "profiler/analysis/comparison_notes.h"
 
+#include "profiler/analysis/collectives.h"
 #include "profiler/analysis/recorded_program.h"
 #include "profiler/trace/text.h"
 #include "profiler/trace/units.h"
@@ -122,12 +123,21 @@ std::string strategy_of(const ComparisonColumn& column) {
     return program ? strategy_of(*program) : std::string();
 }
 
+/// Whether predicted times of two strategies do not say which of them is faster.
+bool lacks_communication(const ComparisonColumn& column, const ComparisonColumn& baseline) {
+    if (strategy_of(column) == strategy_of(baseline)) return false;
+    const auto knows = [](const ComparisonColumn& one) {
+        return one.step_trace && knows_communication(*one.step_trace);
+    };
+    return !knows(column) || !knows(baseline);
+}
+
 /// What a recipe costs, or gains, in time. A single measured step has no spread, so it says
 /// nothing.
 std::string change_in_speed(const ComparisonColumn& column, const ComparisonColumn& baseline) {
     if (column.step_time_ns <= 0 || baseline.step_time_ns <= 0) return {};
     if (column.source == Source::kPredicted) {
-        if (differ_in_communication(column, baseline)) return {};
+        if (lacks_communication(column, baseline)) return {};
         return more_or_less_time(
             static_cast<double>(column.step_time_ns) / static_cast<double>(baseline.step_time_ns),
             column.batch_size);
@@ -161,8 +171,20 @@ std::string quote_against_too_large(const ComparisonColumn& best,
 
 }  // namespace
 
-bool differ_in_communication(const ComparisonColumn& a, const ComparisonColumn& b) {
-    return strategy_of(a) != strategy_of(b);
+std::string about_communication(const ComparisonColumn& column, const ComparisonColumn& baseline) {
+    if (column.source != Source::kPredicted || strategy_of(column) == strategy_of(baseline)) {
+        return {};
+    }
+    if (lacks_communication(column, baseline)) {
+        return fmt::format(
+            "Communication between GPUs is not, or not wholly, in the times of {} and {}: they do "
+            "not say which is faster.",
+            baseline.recipe, column.recipe);
+    }
+    return fmt::format(
+        "Communication between GPUs is modelled in the times of {} and {}; no machine has "
+        "confirmed it.",
+        baseline.recipe, column.recipe);
 }
 
 std::vector<std::string> differences(const models::Workload& a, const models::Workload& b) {

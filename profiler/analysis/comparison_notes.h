@@ -17,9 +17,9 @@ std::vector<std::string> differences(const models::Workload& a, const models::Wo
 /// baseline, the first column, and what it costs.
 std::string quote(const std::vector<ComparisonColumn>& columns);
 
-/// Whether two columns spread a step over GPUs by different strategies. Predicted times leave out
-/// communication, so they do not say which of the two is faster.
-bool differ_in_communication(const ComparisonColumn& a, const ComparisonColumn& b);
+/// A sentence on predicted times of two columns that spread a step over GPUs by different
+/// strategies; empty for others.
+std::string about_communication(const ComparisonColumn& column, const ComparisonColumn& baseline);
 
 /// Pairs the steps of two columns that were measured in turn (ComparisonColumn::step_ratio).
 void pair_steps(ComparisonColumn& column, const ComparisonColumn& baseline);

@@ -47,7 +47,6 @@ std::optional<GpuTime> gpu_time_of_last_step(const Trace& trace) {
     const TimeSpan step = last_step_on_gpu(trace);
     if (step.start_ns >= step.end_ns) return std::nullopt;
     const Id<Device> device = profiled_device(trace);
-    const bool is_measured = trace.run().time_basis == TimeBasis::kMeasured;
     std::vector<TimeSpan> compute, communication;
     const auto add = [&](std::vector<TimeSpan>& spans, const auto& row) {
         if (row.stream.valid() && trace.streams.get<&Stream::device>(row.stream) != device) return;
@@ -57,18 +56,17 @@ std::optional<GpuTime> gpu_time_of_last_step(const Trace& trace) {
     };
     for (std::size_t i = 0; i < trace.kernels.size(); ++i) {
         const Kernel kernel = trace.kernels[Id<Kernel>(i)];
-        const bool is_nccl = is_nccl_kernel(trace.text(kernel.name));
-        if (!is_nccl) add(compute, kernel);
-        if (is_nccl && is_measured) add(communication, kernel);
+        add(is_nccl_kernel(trace.text(kernel.name)) ? communication : compute, kernel);
     }
     for (std::size_t i = 0; i < trace.memcpys.size(); ++i) {
         add(compute, trace.memcpys[Id<Memcpy>(i)]);
     }
     GpuTime time{.step_ns = step.end_ns - step.start_ns, .compute_ns = covered_ns(compute)};
-    if (is_measured) time.communication_ns = covered_ns(communication);
+    const bool is_known = !communication.empty() || trace.run().time_basis == TimeBasis::kMeasured;
+    if (is_known) time.communication_ns = covered_ns(communication);
     compute.insert(compute.end(), communication.begin(), communication.end());
     const int64_t busy_ns = covered_ns(std::move(compute));
-    if (is_measured) time.exposed_communication_ns = busy_ns - time.compute_ns;
+    if (is_known) time.exposed_communication_ns = busy_ns - time.compute_ns;
     time.idle_ns = time.step_ns - busy_ns;
     return time;
 }

@@ -16,7 +16,7 @@ struct GpuTime {
     int64_t compute_ns = 0;  // kernels that are not NCCL's, and copies
     int64_t idle_ns = 0;     // nothing runs
     /// NCCL's kernels: all of them, and only while nothing else runs. None: times are modelled, and
-    /// communication has none.
+    /// no kernel of NCCL has any.
     std::optional<int64_t> communication_ns;
     std::optional<int64_t> exposed_communication_ns;
 };

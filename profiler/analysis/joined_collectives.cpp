@@ -3,10 +3,10 @@
 #include "profiler/analysis/collectives.h"
 #include "profiler/analysis/throughput.h"
 #include "profiler/analysis/time_spans.h"
+#include "profiler/trace/collective_rows.h"
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cmath>
 #include <compare>
 #include <map>
@@ -31,19 +31,6 @@ bool waits_for_all(CollectiveKind kind) {
     }
 }
 
-/// The numbers in "[0, 8, 16]".
-std::vector<int64_t> numbers_in(std::string_view text) {
-    std::vector<int64_t> numbers;
-    const char* const end = text.data() + text.size();
-    for (const char* at = text.data(); at != end;) {
-        int64_t number = 0;
-        const auto [after, error] = std::from_chars(at, end, number);
-        if (error == std::errc()) numbers.push_back(number);
-        at = error == std::errc::invalid_argument ? at + 1 : after;
-    }
-    return numbers;
-}
-
 /// A communicator: its number among all that any rank has, and which of its ranks this one is.
 struct Group {
     std::size_t number = 0;
@@ -60,7 +47,7 @@ public:
         for (std::size_t i = 0; i < trace.communicators.size(); ++i) {
             const Communicator one = trace.communicators[Id<Communicator>(i)];
             const std::string_view ranks = trace.text(one.ranks);
-            const std::vector<int64_t> numbers = numbers_in(ranks);
+            const std::vector<int64_t> numbers = ranks_in(ranks);
             const auto own = std::ranges::find(numbers, rank);
             groups.push_back({number_of(trace.text(one.name), ranks),
                               own != numbers.end() ? own - numbers.begin() : rank});

@@ -94,6 +94,7 @@ public:
         add_rows(joined_.allocator_events, from_.allocator_events);
         add_rows(joined_.kernels, from_.kernels);
         add_rows(joined_.memcpys, from_.memcpys);
+        add_rows(joined_.stream_waits, from_.stream_waits);
         add_rows(joined_.apis, from_.apis);
         add_rows(joined_.communicators, from_.communicators);
         add_rows(joined_.collectives, from_.collectives);

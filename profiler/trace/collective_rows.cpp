@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <string>
 #include <utility>
 
@@ -33,6 +34,18 @@ std::optional<CollectiveKind> collective_kind_of(std::string_view name) {
         if (letters.starts_with(beginning)) return kind;
     }
     return std::nullopt;
+}
+
+std::vector<int64_t> ranks_in(std::string_view text) {
+    std::vector<int64_t> numbers;
+    const char* const end = text.data() + text.size();
+    for (const char* at = text.data(); at != end;) {
+        int64_t number = 0;
+        const auto [after, error] = std::from_chars(at, end, number);
+        if (error == std::errc()) numbers.push_back(number);
+        at = error == std::errc::invalid_argument ? at + 1 : after;
+    }
+    return numbers;
 }
 
 void link_collective(Trace& trace, Id<Kernel> id) {

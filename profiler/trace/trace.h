@@ -389,6 +389,24 @@ struct Memcpy {
     }
 };
 
+/// A kernel or copy that waits for one of another stream: between the two lie an event that was
+/// recorded after the one, and a wait for it before the other. What older waits say already has no
+/// row.
+struct StreamWait {
+    Id<Kernel> kernel;  // that waits; none: the copy does
+    Id<Memcpy> memcpy;
+    Id<Kernel> awaited_kernel;  // ends before the other begins; none: the copy does
+    Id<Memcpy> awaited_memcpy;
+
+    static constexpr int kSince = 2;
+    static constexpr auto columns() {
+        return std::tuple(Column{"kernel", &StreamWait::kernel},
+                          Column{"memcpy", &StreamWait::memcpy},
+                          Column{"awaited_kernel", &StreamWait::awaited_kernel},
+                          Column{"awaited_memcpy", &StreamWait::awaited_memcpy});
+    }
+};
+
 /// A group of ranks that communicate: a process group of torch.distributed.
 struct Communicator {
     StringId name;         // torch's: "0"
@@ -531,6 +549,7 @@ struct Trace {
     Table<AllocatorEvent> allocator_events;
     Table<Kernel> kernels;
     Table<Memcpy> memcpys;
+    Table<StreamWait> stream_waits;
     Table<Api> apis;
     Table<Communicator> communicators;
     Table<Collective> collectives;
@@ -565,6 +584,7 @@ struct Trace {
         visit("allocator_event", self.allocator_events);
         visit("kernel", self.kernels);
         visit("memcpy", self.memcpys);
+        visit("stream_wait", self.stream_waits);
         visit("api", self.apis);
         visit("communicator", self.communicators);
         visit("collective", self.collectives);

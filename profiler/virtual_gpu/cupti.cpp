@@ -50,6 +50,10 @@ std::size_t record_bytes(const CUpti_Activity& record) {
             return sizeof(CUpti_ActivityExternalCorrelation);
         case CUPTI_ACTIVITY_KIND_MEMORY2:
             return sizeof(CUpti_ActivityMemory4);
+        case CUPTI_ACTIVITY_KIND_CUDA_EVENT:
+            return sizeof(CUpti_ActivityCudaEvent2);
+        case CUPTI_ACTIVITY_KIND_SYNCHRONIZATION:
+            return sizeof(CUpti_ActivitySynchronization2);
         default:
             return 0;
     }
@@ -121,6 +125,11 @@ private:
 thread_local std::array<std::vector<uint64_t>, kMaxIdKinds> external_ids;
 thread_local const ApiCall* innermost_call = nullptr;
 std::atomic<uint32_t> last_correlation = 0;
+
+/// Of the call that starts the work; work without a call has one of its own.
+uint32_t correlation_of_work() {
+    return innermost_call != nullptr ? innermost_call->correlation() : ++last_correlation;
+}
 
 uint32_t context_number(int device) { return static_cast<uint32_t>(device) + 1; }
 
@@ -294,13 +303,37 @@ void cupti_work_done(const Work& work) {
     Client& client = Client::instance();
     const CUpti_ActivityKind kind = record_kind(work.kind);
     if (!client.wants(kind)) return;
-    const ApiCall* const call = ApiCall::current();
-    const uint32_t correlation = call != nullptr ? call->correlation() : ++last_correlation;
+    const uint32_t correlation = correlation_of_work();
     const std::lock_guard lock(client.mutex);
     add_external_ids(client, correlation);
     if (work.kind == WorkKind::kKernel) add_kernel_record(client, work, correlation);
     if (work.kind == WorkKind::kCopy) add_copy_record(client, work, correlation);
     if (work.kind == WorkKind::kSet) add_set_record(client, work, correlation);
+}
+
+void cupti_event_recorded(uint32_t stream_number, uint64_t recording) {
+    Client& client = Client::instance();
+    if (!client.wants(CUPTI_ACTIVITY_KIND_CUDA_EVENT)) return;
+    const std::lock_guard lock(client.mutex);
+    CUpti_ActivityCudaEvent2 record{};
+    record.kind = CUPTI_ACTIVITY_KIND_CUDA_EVENT;
+    record.correlationId = correlation_of_work();
+    record.streamId = stream_number;
+    record.cudaEventSyncId = recording;
+    client.add(record);
+}
+
+void cupti_stream_waits(uint32_t stream_number, uint64_t recording) {
+    Client& client = Client::instance();
+    if (!client.wants(CUPTI_ACTIVITY_KIND_SYNCHRONIZATION)) return;
+    const std::lock_guard lock(client.mutex);
+    CUpti_ActivitySynchronization2 record{};
+    record.kind = CUPTI_ACTIVITY_KIND_SYNCHRONIZATION;
+    record.type = CUPTI_ACTIVITY_SYNCHRONIZATION_TYPE_STREAM_WAIT_EVENT;
+    record.correlationId = correlation_of_work();
+    record.streamId = stream_number;
+    record.cudaEventSyncId = recording;
+    client.add(record);
 }
 
 void cupti_memory(bool is_release, const void* address, uint64_t size_bytes) {

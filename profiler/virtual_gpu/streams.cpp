@@ -61,9 +61,13 @@ cudaError_t make_event(cudaEvent_t* handle) {
 }
 
 cudaError_t record_event(cudaEvent_t handle, cudaStream_t stream) {
+    static std::atomic<uint64_t> last_recording = 0;
     Event& event = event_of(handle);
+    const Stream& recorded = stream_of(stream);
     event.recorded_ns = steady_now_ns();
-    event.capture = stream_of(stream).capture;
+    event.recording = ++last_recording;
+    event.capture = recorded.capture;
+    if (!event.capture) cupti_event_recorded(recorded.number, event.recording);
     return cudaSuccess;
 }
 
@@ -150,7 +154,10 @@ VIRTUAL_GPU_API cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
 VIRTUAL_GPU_API cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned) {
     const ApiCall call(CUPTI_RUNTIME_TRACE_CBID_cudaStreamWaitEvent_v3020);
     const std::shared_ptr<Graph>& capture = event_of(event).capture;
-    if (!capture) return cudaSuccess;
+    if (!capture) {
+        cupti_stream_waits(stream_of(stream).number, event_of(event).recording);
+        return cudaSuccess;
+    }
     if (capture->has_ended) return report(cudaErrorCapturedEvent);
     stream_of(stream).capture = capture;
     return cudaSuccess;

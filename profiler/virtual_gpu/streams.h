@@ -28,7 +28,8 @@ struct Stream {
 
 struct Event {
     std::atomic<uint64_t> recorded_ns = 0;
-    std::shared_ptr<Graph> capture;  // of the stream that recorded it
+    std::atomic<uint64_t> recording = 0;  // unique in the process; 0: not recorded yet
+    std::shared_ptr<Graph> capture;       // of the stream that recorded it
 };
 
 /// CUDA's default streams are streams of the current device.

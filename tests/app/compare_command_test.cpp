@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <fstream>
 
 namespace {
@@ -46,6 +47,24 @@ TEST(CompareCommand, OrdersAFolderAsHelpDoesAndKeepsTheOrderOfFiles) {
                 testing::ElementsAre("original", "tempo", "tempo-packed"));
     EXPECT_THAT(recipes({packed, tempo, original}),
                 testing::ElementsAre("original", "tempo-packed", "tempo"));
+}
+
+TEST(CompareCommand, NamesADamagedFileOfAFolderAndComparesTheOthers) {
+    const TemporaryFolder folder;
+    write_sample(folder, "original.tscope");
+    write_sample(folder, "tempo.tscope", {.recipe = "tempo"});
+    const std::string damaged = folder / "flash.tscope";
+    std::filesystem::copy_file(folder / "tempo.tscope", damaged);
+    std::filesystem::resize_file(damaged, 5000);
+    const std::string path = folder.path().string();
+    const Ran ran = run({"compare", path, "--json"});
+    EXPECT_EQ(ran.exit_code, 0);
+    EXPECT_THAT(ran.err, HasSubstr("Left out: " + damaged));
+    EXPECT_EQ(ran.json()["rows"].size(), 2u);
+    EXPECT_EQ(ran.json()["left_out"], nlohmann::json::array({damaged}));
+    // A check must not pass because a file is missing from it.
+    expect_one_sentence(run({"compare", path, "--fail-if-peak-grows", "200%"}), 1, damaged);
+    expect_one_sentence(run({"compare", folder / "original.tscope", damaged}), 1, damaged);
 }
 
 TEST(CompareCommand, BreaksPeaksDown) {

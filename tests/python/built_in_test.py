@@ -216,6 +216,23 @@ class ManyGpus(Commands):
         self.assertEqual(row["collectives"], 4 * LAYERS)  # Megatron's f and g, twice a layer
         self.assertEqual(row["collective_bytes"], 4 * LAYERS * HIDDEN)
 
+    def test_a_split_layer_keeps_what_its_closed_form_says(self):
+        """Korthikanti et al.: sbh (10 + 24/t + 5 a s / (h t)) in 16 bits, and the statistics. Of
+        them torch saves the inputs of the split linear layers as DTensors, which no hook sees."""
+        decoder = list(DECODER)
+        decoder[decoder.index("--layers") + 1] = "3"
+        spread = ("--parallel", "tp:4", "--world-size", "4", "-o", self.folder / "ranks")
+        self.run_command("capture", *decoder, "--precision", "pure-bf16", *spread)
+        trace = self.folder / "ranks" / "rank-0000.tscope"
+        told = json.loads(self.run_command("info", trace, "--ledger", "--json"))
+        n, scores, rows = BATCH * POSITIONS * WIDTH, BATCH * 8 * POSITIONS**2, BATCH * POSITIONS
+        whole = 10 * n + 24 * n // 4 + 5 * scores // 4 + 16 * rows
+        inputs = 2 * 2 * n + (2 + 8) * n // 4  # of c_attn and c_fc, of both c_proj
+        in_layer = [row for row in told["rows"] if f"{row['scope']}.".startswith("h.1.")]
+        kept = sum(row["size_bytes"] for row in in_layer)
+        self.assertEqual(kept, whole - inputs)
+        self.assertIsNone(told["closed_form"])
+
     def test_a_pipeline_splits_layers_and_copies_the_decoder(self):
         rows = self.ranks("pp:2", 2, "--recipe", "flash", "--precision", "pure-bf16")
         trace = self.folder / "ranks" / "rank-0000.tscope"

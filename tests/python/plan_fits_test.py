@@ -49,6 +49,8 @@ class Fits(unittest.TestCase):
         self.assertIn("give a multiple of 5", rows.pop("tp:5")["impossible"])
         self.assertIn("2 largest batches, by runs of 2 or 3 steps on virtual cards", ran.stderr)
         for row in rows.values():
+            sequences = row["throughput_sequences_per_s"] * row["step_time_ns"] / 1e9
+            self.assertAlmostEqual(sequences, row["sequences_per_step"], places=6)
             self.assertIsNone(row["impossible"], row)
             self.assertIsNone(row["failure"], row)
             batch_size = row["max_batch_size"]
@@ -77,6 +79,62 @@ class Fits(unittest.TestCase):
             (("--gpu", "t4", "--world-size", "8"), "--parallel"),
         ):
             ran = self.plan(*MODEL, *options)
+            self.assertEqual(ran.returncode, 2, ran.stderr)
+            self.assertIn(part, ran.stderr)
+
+
+class SweptRanks(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+
+    def sweep(self, *options) -> subprocess.CompletedProcess:
+        return subprocess.run(
+            [BIN / "temposcope", "sweep", *MODEL, *options], capture_output=True, text=True,
+            env=os.environ | {"TEMPOSCOPE_PYTHON": sys.executable},
+        )  # fmt: skip
+
+    def test_a_row_is_a_recipe_a_strategy_and_a_batch(self):
+        table, chart = self.folder / "sweep.csv", self.folder / "sweep.svg"
+        ran = self.sweep("--device", "predict:t4", "--recipe", "tempo", "--parallel",
+                         "fsdp2,tp:5", "--world-size", "8", "-o", table, "--chart", chart,
+                         "--json")  # fmt: skip
+        self.assertEqual(ran.returncode, 0, ran.stderr)
+        told = json.loads(ran.stdout)
+        self.assertEqual(set(told), documented_keys("sweep ranks"))
+        self.assertEqual(set(told["rows"][0]), documented_keys("sweep ranks row"))
+        tried = [row for row in told["rows"] if row["parallel"] == "fsdp2"]
+        fitting = [row for row in tried if row["fits"]]
+        self.assertEqual([row["batch_size"] for row in tried[:3]], [1, 2, 4])
+        self.assertEqual(len(tried), len({row["batch_size"] for row in tried}))
+        largest = max(row["batch_size"] for row in fitting)
+        self.assertIn(largest + 1, [row["batch_size"] for row in tried if not row["fits"]])
+        peaks = [row["peak_allocated_bytes"] for row in fitting]
+        self.assertEqual(peaks, sorted(peaks))
+        for row in fitting:
+            rate = 8 * row["batch_size"] * 1e9 / row["step_time_ns"]
+            self.assertAlmostEqual(row["throughput_sequences_per_s"], rate, places=6)
+        impossible = told["rows"][-1]
+        self.assertIn("give a multiple of 5", impossible["reason"])
+        with open(table, encoding="utf-8") as file:
+            lines = list(csv.DictReader(file))
+        self.assertEqual(len(lines), len(told["rows"]))
+        self.assertEqual(lines[0]["peak_allocated_bytes"], str(peaks[0]))
+        self.assertIn("8 x t4", chart.read_text(encoding="utf-8"))
+
+    def test_what_means_nothing_is_refused(self):
+        spread = ("--parallel", "ddp", "--world-size", "8")
+        card = ("--device", "predict:t4")
+        for options, part in (
+            (spread, "add --device predict:GPU"),
+            ((*card, "--parallel", "ddp"), "add --world-size"),
+            ((*card, *spread, "--batch", "4"), "leave --batch out"),
+            ((*card, *spread, "-o", "folder"), "ends in .csv or .json"),
+            ((*card, "--parallel", "none", "--world-size", "8"), "have no row"),
+            ((*card, "--world-size", "8"), "--parallel"),
+        ):
+            ran = self.sweep(*options)
             self.assertEqual(ran.returncode, 2, ran.stderr)
             self.assertIn(part, ran.stderr)
 

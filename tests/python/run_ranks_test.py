@@ -122,6 +122,9 @@ class VirtualRanks(Ranks):
             self.assertEqual(reduced["all_reduce"]["out_bytes"], PARAMETERS)
             self.assertEqual(reduced["all_reduce"]["num_ranks"], world_size)
             self.assertEqual(row["collective_bytes"], PARAMETERS)
+            # Backward hides all buckets but the last one.
+            self.assertGreater(row["communication_ns"], row["exposed_communication_ns"])
+            self.assertGreater(row["exposed_communication_ns"], 0)
             buckets = self.query(
                 row,
                 "SELECT sum(size_bytes), min(role) FROM (SELECT DISTINCT t.storage, s.size_bytes, "
@@ -357,8 +360,10 @@ class RealRanks(Ranks):
         self.assertEqual([row["device"] for row in rows.values()], ["cuda:0", "cuda:1"])
         self.assertEqual(self.run_document["clocks"], "first_step")
         for row in rows.values():
-            self.assertEqual(row["compute_ns"] + row["idle_ns"], row["step_time_ns"])
-            self.assertIsNone(row["exposed_communication_ns"])
+            exposed = row["exposed_communication_ns"]
+            self.assertEqual(row["compute_ns"] + exposed + row["idle_ns"], row["step_time_ns"])
+            self.assertGreater(row["communication_ns"], exposed)
+            self.assertGreater(exposed, 0)  # no layer hides that the first one is gathered
             self.assertIsNone(row["wait_ns"])
 
     def test_variables_of_other_launchers(self):

@@ -91,23 +91,23 @@ Result<std::vector<NamedTrace>> open_traces(const std::vector<std::string>& path
     return traces;
 }
 
-Result<RankTraces> open_ranks(const std::string& folder, const std::string& device) {
+Result<FolderTraces> open_folder(const std::string& folder, const std::string& device) {
     const auto files = expand_paths({folder});
     if (!files) return tl::unexpected(files.error());
-    RankTraces ranks;
+    FolderTraces in_folder;
     std::vector<models::Error> errors;
     for (const std::string& file : *files) {
         auto trace = open_trace(file, device);
         if (trace) {
-            ranks.traces.push_back(std::move(*trace));
+            in_folder.traces.push_back(std::move(*trace));
         } else {
-            ranks.left_out.push_back(file);
+            in_folder.left_out.push_back(file);
             errors.push_back(trace.error());
         }
     }
-    if (ranks.traces.empty()) return tl::unexpected(errors.front());
+    if (in_folder.traces.empty()) return tl::unexpected(errors.front());
     for (const models::Error& error : errors) print_error("Left out: " + error.message);
-    return ranks;
+    return in_folder;
 }
 
 bool would_replace_a_trace(const std::string& output, const std::vector<std::string>& files) {

@@ -22,14 +22,13 @@ models::Result<profiler::NamedTrace> open_trace(const std::string& path,
 models::Result<std::vector<profiler::NamedTrace>> open_traces(const std::vector<std::string>& paths,
                                                               const std::string& device = {});
 
-struct RankTraces {
+struct FolderTraces {
     std::vector<profiler::NamedTrace> traces;
     std::vector<std::string> left_out;  // files that cannot be read
 };
 
-/// The traces in a folder of a run's ranks. Says on standard error why it leaves some out. Errors:
-/// none can be read.
-models::Result<RankTraces> open_ranks(const std::string& folder, const std::string& device = {});
+/// The traces in a folder. Says on standard error why it leaves some out. Errors: none can be read.
+models::Result<FolderTraces> open_folder(const std::string& folder, const std::string& device = {});
 
 /// Whether `output` is one of the files, or any other trace or part of one. What is drawn from a
 /// trace never replaces a trace.

@@ -110,7 +110,8 @@ void add_sweep_options(Command& command, WorkloadOptions& options) {
     add_required_options(command, options, /*is_required=*/false);
     add_workload_options(command, options);
     command.add({"--device",
-                 "cpu, cuda, or auto: cuda where a GPU can be used; with --auto also predict:GPU",
+                 "cpu, cuda, or auto: cuda where a GPU can be used; with --auto or --parallel also "
+                 "predict:GPU",
                  "NAME", kRun},
                 &options.device);
     command.add({"--setup", "with predict:GPU: the software environment to assume", "NAME", kRun},

@@ -2,6 +2,7 @@
 
 #include "app/commands/worker/temporary_folder.h"
 #include "app/prediction/program_target.h"
+#include "profiler/analysis/collectives.h"
 #include "profiler/analysis/rank_run.h"
 #include "profiler/planner/step/batch_interpolation.h"
 #include "profiler/planner/step/capacity_search.h"
@@ -123,6 +124,13 @@ Result<void> add_trace(const std::string& file, Attempt& made) {
     return {};
 }
 
+/// Of the last recorded step. -1: its times cannot be modelled, or leave out communication.
+int64_t modelled_step_ns(const ProgramTarget& target, Trace& trace) {
+    if (trace.steps.empty() || !target.model_times(trace) || !knows_communication(trace)) return -1;
+    const Step step = trace.steps[Id<Step>(trace.steps.size() - 1)];
+    return step.end_ns - step.start_ns;
+}
+
 std::string reason(const ProgramResult& result, const std::filesystem::path& log) {
     const std::string line = last_line(log);
     return line.empty() || result.exit_code == 0 ? result.sentence : line;
@@ -203,6 +211,7 @@ struct Bracket {
     /// Where memory is broken into pieces, a batch may fit above one that does not. The largest
     /// that fits counts.
     void add(BatchTry one) {
+        found.tries.push_back(one);
         if (one.fits) {
             if (one.batch_size <= below()) return;
             if (found.first_above && one.batch_size > above()) found.first_above.reset();
@@ -220,11 +229,12 @@ struct Bracket {
     }
 
     /// Away from what is known in growing strides, or as far as there is room, until one batch fits
-    /// and one does not; then the middle, or as far as there is room.
+    /// and one does not; then the middle, or as far as there is room. From nothing the strides make
+    /// 1, 2, 4, ...
     int64_t next() {
         if (!found.first_above) {
-            const int64_t step = std::max(room(), std::exchange(stride, 2 * stride));
-            return std::min(below() + step, found.of.most_batch);
+            const int64_t from = std::exchange(stride, below() > 0 ? 2 * stride : stride);
+            return std::min(below() + std::max(room(), from), found.of.most_batch);
         }
         const int64_t down = above() - std::exchange(stride, 2 * stride);
         if (!found.largest && down > 0) return down;
@@ -273,20 +283,28 @@ public:
     Search(const std::string& placeholder, const BatchTried& tried)
         : placeholder_(placeholder), tried_(tried) {}
 
-    Result<std::vector<LargestBatch>> run(const std::vector<ProgramCase>& cases) {
+    Result<std::vector<LargestBatch>> run(const std::vector<ProgramCase>& cases, BatchOrder order) {
         for (const ProgramCase& one : cases) {
             auto target = ProgramTarget::find(one.gpu);
             if (!target) return tl::unexpected(target.error());
             brackets_.push_back({.found = {.of = one}, .target = std::move(*target)});
         }
-        guess();
-        try_guesses();
+        if (order == BatchOrder::kGuessed) {
+            guess();
+            try_guesses();
+        } else {
+            if (!brackets_.front().is_closed()) add_try(0, 1);  // says what memory a run takes
+            limit_by_memory(resident_bytes_);
+        }
         for_each_at_once(brackets_.size(), num_at_once_, [&](std::size_t i) {
             while (!cancelled_ && !brackets_[i].is_closed()) add_try(i, brackets_[i].next());
         });
         if (cancelled_) return fail(kCancelled);
         std::vector<LargestBatch> found;
-        for (Bracket& bracket : brackets_) found.push_back(std::move(bracket.found));
+        for (Bracket& bracket : brackets_) {
+            std::ranges::sort(bracket.found.tries, {}, &BatchTry::batch_size);
+            found.push_back(std::move(bracket.found));
+        }
         return found;
     }
 
@@ -309,11 +327,15 @@ private:
     void add_try(std::size_t index, int64_t batch_size) {
         Bracket& bracket = brackets_[index];
         auto made = run_case(bracket.found.of, bracket.target.card(), batch_size);
+        if (made && made->outcome.fits) {
+            made->outcome.step_time_ns = modelled_step_ns(bracket.target, *made->trace);
+        }
         const std::lock_guard lock(mutex_);
         if (!made) {
             bracket.found.error = made.error().message;
             return;
         }
+        resident_bytes_ = std::max(resident_bytes_, made->resident_bytes);
         if (tried_) tried_(bracket.found.of, made->outcome);
         bracket.add(std::move(made->outcome));
     }
@@ -395,7 +417,8 @@ private:
     const BatchTried& tried_;
     std::vector<Bracket> brackets_;
     std::size_t num_at_once_ = 1;
-    std::mutex mutex_;  // of brackets_ and tried_ while programs run
+    int64_t resident_bytes_ = 0;  // the most that a try took of this machine
+    std::mutex mutex_;            // of brackets_, tried_ and resident_bytes_ while programs run
     std::atomic<bool> cancelled_ = false;
 };
 
@@ -428,8 +451,8 @@ std::size_t expected_runs(const std::vector<ProgramCase>& cases) {
 
 Result<std::vector<LargestBatch>> find_largest_batches(const std::string& placeholder,
                                                        const std::vector<ProgramCase>& cases,
-                                                       const BatchTried& tried) {
-    return Search(placeholder, tried).run(cases);
+                                                       const BatchTried& tried, BatchOrder order) {
+    return Search(placeholder, tried).run(cases, order);
 }
 
 }  // namespace app

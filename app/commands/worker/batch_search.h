@@ -32,7 +32,8 @@ struct BatchTry {
     bool fits = false;
     int64_t peak_allocated_bytes = -1;  // -1: not known, the program failed before its first step
     int64_t peak_reserved_bytes = -1;
-    std::string place;  // of the peak: "backward, encoder.layer.3.attention.self"
+    int64_t step_time_ns = -1;  // modelled, of the rank with the largest peak; -1: not known
+    std::string place;          // of the peak: "backward, encoder.layer.3.attention.self"
     profiler::CategoryBytes by_category{};
     std::vector<LiveTensor> largest;  // at the peak, of one name together; the largest first
     int64_t requested_bytes = -1;     // by the request that failed
@@ -56,7 +57,14 @@ struct LargestBatch {
     ProgramCase of;
     std::optional<BatchTry> largest;      // none: not even a batch of 1 fits
     std::optional<BatchTry> first_above;  // that does not fit; none: the search ended before
+    std::vector<BatchTry> tries;          // all, the smallest first
     std::string error;                    // why the search of this case ended; empty: it did not
+};
+
+/// Which batches are tried before the last ones.
+enum class BatchOrder : uint8_t {
+    kGuessed,  // few: the line's guess, and from there
+    kDoubled   // 1, 2, 4, ...: how memory and time grow
 };
 
 /// Called after each run, by one thread at a time.
@@ -73,6 +81,7 @@ std::size_t expected_runs(const std::vector<ProgramCase>& cases);
 /// searched has an error of its own, because the program ended for another reason than memory.
 /// Errors: an unknown GPU, one that does not run CUDA, or a signal such as Ctrl-C.
 models::Result<std::vector<LargestBatch>> find_largest_batches(
-    const std::string& placeholder, const std::vector<ProgramCase>& cases, const BatchTried& tried);
+    const std::string& placeholder, const std::vector<ProgramCase>& cases, const BatchTried& tried,
+    BatchOrder order = BatchOrder::kGuessed);
 
 }  // namespace app

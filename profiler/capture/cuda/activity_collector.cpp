@@ -96,6 +96,7 @@ std::size_t ActivityCollector::read(const Filled& filled) {
     }
     std::fill(bytes.begin(), bytes.end(), uint8_t{0});
     return bytes_of(records_.kernels) + bytes_of(records_.copies) + bytes_of(records_.apis) +
+           bytes_of(records_.events) + bytes_of(records_.stream_waits) +
            bytes_of(records_.op_correlations) + bytes_of(records_.memory) +
            bytes_of(records_.overheads);
 }

@@ -37,7 +37,7 @@ void sort_by_start(std::vector<Record>& records) {
 }  // namespace
 
 ActivityJoin::ActivityJoin(Trace& trace, StreamRows& streams, JoinOptions options)
-    : trace_(trace), streams_(streams), options_(std::move(options)) {}
+    : trace_(trace), streams_(streams), options_(std::move(options)), order_(trace) {}
 
 int64_t ActivityJoin::time_of(uint64_t cupti_ns) const {
     return cupti_ns == 0 ? -1 : static_cast<int64_t>(cupti_ns) + options_.clock_offset_ns;
@@ -134,7 +134,7 @@ void ActivityJoin::add_late_ops(Table& table, std::vector<Id<Row>>& rows) {
     });
 }
 
-void ActivityJoin::add_kernels(std::vector<KernelRecord>& kernels) {
+void ActivityJoin::add_kernels(std::vector<KernelRecord>& kernels, Launches& launches) {
     sort_by_start(kernels);
     for (const KernelRecord& kernel : kernels) {
         const Id<Op> op = op_of(kernel.correlation);
@@ -154,6 +154,7 @@ void ActivityJoin::add_kernels(std::vector<KernelRecord>& kernels) {
              .block_z = kernel.block.z,
              .registers_per_thread = kernel.registers_per_thread,
              .shared_memory_bytes = kernel.shared_memory_bytes});
+        launches.push_back({kernel.correlation, kernel.stream, row, {}});
         if (op.valid()) {
             link_collective(trace_, row);
         } else {
@@ -162,7 +163,7 @@ void ActivityJoin::add_kernels(std::vector<KernelRecord>& kernels) {
     }
 }
 
-void ActivityJoin::add_copies(std::vector<CopyRecord>& copies) {
+void ActivityJoin::add_copies(std::vector<CopyRecord>& copies, Launches& launches) {
     sort_by_start(copies);
     for (const CopyRecord& copy : copies) {
         const Id<Op> op = op_of(copy.correlation);
@@ -175,6 +176,7 @@ void ActivityJoin::add_copies(std::vector<CopyRecord>& copies) {
              .start_ns = time_of(copy.start_ns),
              .end_ns = time_of(copy.end_ns),
              .size_bytes = copy.size_bytes});
+        launches.push_back({copy.correlation, copy.stream, {}, row});
         if (!op.valid()) copies_without_op_.push_back(row);
     }
 }
@@ -244,8 +246,10 @@ void ActivityJoin::add(ActivityRecords records) {
     add_origins(records);
     add_late_ops<&Kernel::op>(trace_.kernels, kernels_without_op_);
     add_late_ops<&Memcpy::op>(trace_.memcpys, copies_without_op_);
-    add_kernels(records.kernels);
-    add_copies(records.copies);
+    Launches launches;
+    add_kernels(records.kernels, launches);
+    add_copies(records.copies, launches);
+    order_.add(launches, records.events, records.stream_waits);
     add_apis(records.apis);
     add_overheads(records.overheads);
     add_memory_marks(records.memory);

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "profiler/capture/cuda/activity_records.h"
+#include "profiler/capture/cuda/stream_order.h"
 #include "profiler/trace/stream_rows.h"
 #include "profiler/trace/trace.h"
 
@@ -13,7 +14,7 @@
 #include <vector>
 
 /// Turns activity records into rows of `kernel`, `memcpy`, `api` and `annotation`, each with its
-/// op.
+/// op, and of `stream_wait`.
 ///
 ///     kernel ──correlation──► API call ──external id──► op     the id was pushed when the op began
 ///                                      ──thread, time─► op     else: the innermost op that ran on
@@ -76,8 +77,9 @@ private:
     /// Rows whose call was not known yet, when it is by now.
     template <auto kOp, typename Table, typename Row>
     void add_late_ops(Table& table, std::vector<Id<Row>>& rows);
-    void add_kernels(std::vector<KernelRecord>& kernels);
-    void add_copies(std::vector<CopyRecord>& copies);
+    using Launches = std::vector<StreamOrder::Launch>;
+    void add_kernels(std::vector<KernelRecord>& kernels, Launches& launches);
+    void add_copies(std::vector<CopyRecord>& copies, Launches& launches);
     void add_apis(std::vector<ApiRecord>& apis);
     void add_overheads(const std::vector<OverheadRecord>& overheads);
     void add_memory_marks(std::vector<MemoryRecord>& records);
@@ -85,6 +87,7 @@ private:
     Trace& trace_;
     StreamRows& streams_;
     JoinOptions options_;
+    StreamOrder order_;
     int64_t without_time_ = 0;
     std::vector<Id<Kernel>> kernels_without_op_;
     std::vector<Id<Memcpy>> copies_without_op_;

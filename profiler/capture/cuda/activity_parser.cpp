@@ -147,6 +147,23 @@ std::size_t parse_activity(const CUpti_Activity& activity, ActivityRecords& reco
             }
             return sizeof external;
         }
+        case CUPTI_ACTIVITY_KIND_CUDA_EVENT: {
+            const auto& event = as<CUpti_ActivityCudaEvent2>(activity);
+            records.events.push_back({.stream = event.streamId,
+                                      .correlation = event.correlationId,
+                                      .recording = event.cudaEventSyncId});
+            return sizeof event;
+        }
+        case CUPTI_ACTIVITY_KIND_SYNCHRONIZATION: {
+            const auto& sync = as<CUpti_ActivitySynchronization2>(activity);
+            // The host waits for the others.
+            if (sync.type == CUPTI_ACTIVITY_SYNCHRONIZATION_TYPE_STREAM_WAIT_EVENT) {
+                records.stream_waits.push_back({.stream = sync.streamId,
+                                                .correlation = sync.correlationId,
+                                                .recording = sync.cudaEventSyncId});
+            }
+            return sizeof sync;
+        }
         case CUPTI_ACTIVITY_KIND_MEMORY2:
             records.memory.push_back(parse_memory(as<CUpti_ActivityMemory4>(activity)));
             return sizeof(CUpti_ActivityMemory4);

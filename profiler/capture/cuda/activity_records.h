@@ -62,6 +62,20 @@ struct ApiRecord {
     uint64_t end_ns = 0;
 };
 
+/// A stream reached an event: the work that it had been given before. `recording` is unique, an
+/// event may be recorded again.
+struct EventRecord {
+    uint32_t stream = 0;
+    uint32_t correlation = 0;
+    uint64_t recording = 0;
+};
+/// What the stream is given from here on waits for the recording.
+struct StreamWaitRecord {
+    uint32_t stream = 0;
+    uint32_t correlation = 0;
+    uint64_t recording = 0;
+};
+
 /// Ties a call of the API to the op whose id was on top of the thread's stack.
 struct OpCorrelation {
     uint32_t correlation = 0;
@@ -90,6 +104,8 @@ struct ActivityRecords {
     std::vector<KernelRecord> kernels;
     std::vector<CopyRecord> copies;
     std::vector<ApiRecord> apis;
+    std::vector<EventRecord> events;
+    std::vector<StreamWaitRecord> stream_waits;
     std::vector<OpCorrelation> op_correlations;
     std::vector<MemoryRecord> memory;
     std::vector<OverheadRecord> overheads;
@@ -98,8 +114,8 @@ struct ActivityRecords {
     int64_t dropped_records = 0;  // CUPTI had no buffer for them
 
     std::size_t size() const {
-        return kernels.size() + copies.size() + apis.size() + op_correlations.size() +
-               memory.size() + overheads.size();
+        return kernels.size() + copies.size() + apis.size() + events.size() + stream_waits.size() +
+               op_correlations.size() + memory.size() + overheads.size();
     }
 };
 

@@ -68,6 +68,9 @@ constexpr std::array kWorkKinds{CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL,
                                 CUPTI_ACTIVITY_KIND_OVERHEAD,
                                 CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION};
 
+constexpr std::array kOrderKinds{CUPTI_ACTIVITY_KIND_CUDA_EVENT,
+                                 CUPTI_ACTIVITY_KIND_SYNCHRONIZATION};
+
 /// Calls that torch makes by the thousand, and that neither start work nor wait for any.
 constexpr std::array kQuietRuntimeCalls{
     CUPTI_RUNTIME_TRACE_CBID_cudaGetDevice_v3020,
@@ -192,6 +195,12 @@ models::Result<void> CuptiSession::record_work() {
     return {};
 }
 
+void CuptiSession::record_order() {
+    for (const CUpti_ActivityKind kind : kOrderKinds) {
+        note("cuptiActivityEnable of the order of streams", api_.enable(kind));
+    }
+}
+
 CuptiSession::~CuptiSession() {
     if (subscriber_ == nullptr) return;
     end_work();
@@ -224,6 +233,7 @@ ActivityRecords CuptiSession::finish() {
 void CuptiSession::end_work() {
     if (!records_work_) return;
     for (const CUpti_ActivityKind kind : kWorkKinds) api_.disable(kind);
+    for (const CUpti_ActivityKind kind : kOrderKinds) api_.disable(kind);
     for (const auto call : kDriverCalls) api_.enable_driver_call(call, 0);
     records_work_ = false;
 }

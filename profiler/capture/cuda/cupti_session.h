@@ -48,6 +48,8 @@ public:
     /// Kernels, copies, API calls, overhead and op ids too, from here on.
     /// Errors: one sentence; nothing of it is recorded then.
     models::Result<void> record_work();
+    /// Events of streams and waits for them too, until the work is no longer recorded.
+    void record_order();
 
     /// The calls that this thread makes until pop_op() belong to `external_id`.
     void push_op(uint64_t external_id) noexcept;

@@ -92,6 +92,8 @@ void GpuRecorder::start(Recorder& recorder) {
         cupti_problem_ = ok.error().message;
         return;
     }
+    // A real card's times say it; those of a virtual one are modelled from it.
+    if (on_virtual_gpu()) cupti_->record_order();
     const std::chrono::nanoseconds start = recorder.start_time().time_since_epoch();
     join_.emplace(
         trace_, streams_,

@@ -68,6 +68,21 @@ LinkRow read_link(FieldReader& reader) {
             .bus_bytes_per_s = reader.row_figure("bus_gb_per_s", kGiga)};
 }
 
+NetworkRow read_network(FieldReader& reader) {
+    return {.name = reader.text("name"),
+            .gpus = reader.optional_texts("gpus"),
+            .bytes_per_s = reader.row_figure("gb_per_s", kGiga)};
+}
+
+ProtocolRow read_protocol(FieldReader& reader) {
+    return {.name = reader.text("name"),
+            .base_ns = reader.number("base_ns", kCountLimits),
+            .step_ns = reader.number("step_ns", kCountLimits),
+            .network_step_ns = reader.number("network_step_ns", kCountLimits),
+            .bandwidth_share = reader.number("bandwidth_share", kRatioLimits),
+            .source = reader.source()};
+}
+
 void read_lists(FieldReader& document, Calibration& calibration) {
     document.add_rows("matmul", calibration.matmul, read_matmul);
     document.add_rows("matmul_rules", calibration.matmul_rules, read_matmul_rule);
@@ -78,6 +93,8 @@ void read_lists(FieldReader& document, Calibration& calibration) {
     document.add_rows("efficiencies", calibration.efficiencies, read_efficiency);
     document.add_rows("optimizers", calibration.optimizers, read_optimizer);
     document.add_rows("links", calibration.links, read_link);
+    document.add_rows("networks", calibration.networks, read_network);
+    document.add_rows("protocols", calibration.protocols, read_protocol);
 }
 
 void read_gemm(FieldReader& group, GemmModel& gemm) {
@@ -101,7 +118,9 @@ Calibration read_calibration(const DataFile& data, const std::string& file) {
         calibration.all_reduce_overlap = group.figure("overlap");
         calibration.all_reduce_exposed_share = group.figure("exposed_share");
     });
+    calibration.gpus_per_node = document.figure("gpus_per_node", 1, kCountLimits);
     document.finish();
+    if (calibration.protocols.empty()) document.fail("'protocols' is empty or missing");
     if (calibration.gemm.tiles.empty()) document.fail("'tiles' is empty or missing");
     if (calibration.launch.empty() || !calibration.launch.front().gpus.empty()) {
         document.fail("'launch' must begin with a row for every GPU");

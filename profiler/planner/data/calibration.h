@@ -124,6 +124,20 @@ struct LinkRow {
     GpuIds gpus;
     Figure bus_bytes_per_s;  // of a ring all-reduce, per GPU
 };
+struct NetworkRow {  // between nodes
+    std::string name;
+    GpuIds gpus;
+    Figure bytes_per_s;  // of one GPU's share, in one direction
+};
+/// A protocol of NCCL: LL sends a flag with each word and has no barriers.
+struct ProtocolRow {
+    std::string name;
+    double base_ns = 0;          // of a collective
+    double step_ns = 0;          // of each hop on a node
+    double network_step_ns = 0;  // of each hop between nodes
+    double bandwidth_share = 1;
+    std::string source;
+};
 
 struct Calibration {
     std::vector<MatmulRow> matmul;
@@ -137,6 +151,9 @@ struct Calibration {
     std::vector<OptimizerRow> optimizers;
     Figure clipping_bytes_per_parameter;
     std::vector<LinkRow> links;
+    std::vector<NetworkRow> networks;
+    std::vector<ProtocolRow> protocols;
+    Figure gpus_per_node;
     Figure all_reduce_overlap;        // share of backward that can hide it
     Figure all_reduce_exposed_share;  // share that is always exposed
 };

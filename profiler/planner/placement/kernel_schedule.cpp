@@ -6,8 +6,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 #include <numeric>
 #include <string>
+#include <utility>
 
 namespace profiler {
 KernelSchedule::KernelSchedule(Trace& trace, const StepWork& work, const TimeModel& model,
@@ -18,7 +20,11 @@ KernelSchedule::KernelSchedule(Trace& trace, const StepWork& work, const TimeMod
       stream_(stream),
       time_(time_of(work, model)),
       defaults_(*defaults_of(trace)),
-      num_launches_(trace.kernels.size()),
+      times_(trace, model.communication),
+      num_kernels_(trace.kernels.size()),
+      order_(launches_in_order(trace)),
+      others_(trace.steps.size()),
+      launches_end_(trace.phases.size()),
       ops_(trace.phases.size()),
       start_ns_(trace.ops.size(), -1),
       end_ns_(trace.ops.size(), -1) {
@@ -29,23 +35,27 @@ KernelSchedule::KernelSchedule(Trace& trace, const StepWork& work, const TimeMod
 }
 
 void KernelSchedule::add_times() {
-    for (std::size_t i = 0; i < num_launches_; ++i) {  // a recording may have given them others
+    std::vector<StepOps> ops;
+    for (std::size_t i = 0; i < trace_.steps.size(); ++i) {
+        ops.push_back(ops_of_step(trace_, Id<Step>(i), defaults_));
+    }
+    list_launches(ops);
+    for (std::size_t i = 0; i < num_kernels_; ++i) {  // a recording may have given them others
         trace_.kernels.set<&Kernel::start_ns>(Id<Kernel>(i), -1);
     }
     for (std::size_t i = 0; i < trace_.phases.size(); ++i) {  // phases of the warm-up stay at 0
         trace_.phases.set<&Phase::start_ns>(Id<Phase>(i), 0);
         trace_.phases.set<&Phase::end_ns>(Id<Phase>(i), 0);
     }
-    for (std::size_t i = 0; i < trace_.steps.size(); ++i) add_step(Id<Step>(i));
+    for (std::size_t i = 0; i < trace_.steps.size(); ++i) add_step(Id<Step>(i), ops[i]);
     close_ops();
-    time_other_launches();
+    time_loose_launches();
     time_events();
 }
 
-void KernelSchedule::add_step(Id<Step> step) {
-    trace_.steps.set<&Step::start_ns>(step, whole_ns(now_ns_));
-    const StepOps ops = ops_of_step(trace_, step, defaults_);
-    list_launches(step, ops);
+void KernelSchedule::add_step(Id<Step> step, const StepOps& ops) {
+    trace_.steps.set<&Step::start_ns>(step, whole_ns(times_.now_ns()));
+    next_others_.assign(others_[step.index()].rbegin(), others_[step.index()].rend());
     shares_.emplace(trace_, model_.kernels, counted_ops_of_step(trace_, step, defaults_));
     std::vector<std::vector<const OpWork*>> works(trace_.phases.size());
     for (const OpWork& op : ops.ops) {
@@ -54,30 +64,44 @@ void KernelSchedule::add_step(Id<Step> step) {
     for (std::size_t i = 0; i < trace_.phases.size(); ++i) {
         const Id<Phase> phase(i);
         if (trace_.phases.get<&Phase::step>(phase) != step) continue;
-        trace_.phases.set<&Phase::start_ns>(phase, whole_ns(now_ns_));
+        trace_.phases.set<&Phase::start_ns>(phase, whole_ns(times_.now_ns()));
         if (trace_.phases.get<&Phase::kind>(phase) == PhaseKind::kOptimizer) {
             add_update(phase);
         } else {
             add_phase(phase, works[i]);
         }
-        trace_.phases.set<&Phase::end_ns>(phase, whole_ns(now_ns_));
+        place_others_before(launches_end_[i]);
+        trace_.phases.set<&Phase::end_ns>(phase, whole_ns(times_.now_ns()));
     }
-    trace_.steps.set<&Step::end_ns>(step, whole_ns(now_ns_));
+    place_others_before(order_.size());
+    times_.end_step();
+    trace_.steps.set<&Step::end_ns>(step, whole_ns(times_.now_ns()));
+}
+
+/// What is launched on other streams takes no time of the one that computes, but of the host.
+double KernelSchedule::stretch_of(PhaseKind kind) const {
+    const bool is_backward = kind == PhaseKind::kBackward;
+    PhaseTime time = is_backward ? time_.backward : time_.forward;
+    time.kernels_ns -= beside_ns_[is_backward ? 1 : 0];
+    return time.stretch();
 }
 
 void KernelSchedule::add_phase(Id<Phase> phase, const std::vector<const OpWork*>& works) {
-    const bool is_backward = trace_.phases.get<&Phase::kind>(phase) == PhaseKind::kBackward;
-    const double stretch = (is_backward ? time_.backward : time_.forward).stretch();
+    const PhaseKind kind = trace_.phases.get<&Phase::kind>(phase);
+    const double stretch = stretch_of(kind);
+    const Figure& launch = kind == PhaseKind::kBackward ? model_.environment->host_backward_ns
+                                                        : model_.environment->host_forward_ns;
     auto next = works.begin();
     for (const Id<Op> op : ops_[phase.index()]) {
         const Id<Op> parent = trace_.ops.get<&Op::parent>(op);
         // An op inside a counted op begins with that op.
         const bool is_inside = parent.valid() && end_ns_[parent.index()] >= 0;
-        start_ns_[op.index()] = is_inside ? start_ns_[parent.index()] : whole_ns(now_ns_);
+        start_ns_[op.index()] = is_inside ? start_ns_[parent.index()] : whole_ns(times_.now_ns());
         if (is_inside) end_ns_[op.index()] = start_ns_[op.index()];
         for (; next != works.end() && (*next)->op == op; ++next) {
-            add_work(**next, stretch);
-            end_ns_[op.index()] = whole_ns(now_ns_);
+            const KernelWork& work = (*next)->work;
+            times_.launch_takes(launch.value);
+            add_kernels(op, name_of(work.kernel), model_.kernels.time_ns(work), stretch);
         }
     }
 }
@@ -90,65 +114,134 @@ bool KernelSchedule::is_outermost_update(Id<Op> op) const {
     return !parent.valid() || trace_.ops.get<&Op::phase>(parent) != phase;
 }
 
+/// The step that an op belongs to; one outside of phases, to the step that ran when it began.
+Id<Step> KernelSchedule::step_around(Id<Op> op) const {
+    const Id<Phase> phase = trace_.ops.get<&Op::phase>(op);
+    if (phase.valid()) return trace_.phases.get<&Phase::step>(phase);
+    const auto starts = trace_.steps.column<&Step::start_ns>();
+    const auto after =
+        std::upper_bound(starts.begin(), starts.end(), trace_.ops.get<&Op::start_ns>(op));
+    return after == starts.begin() ? Id<Step>()
+                                   : Id<Step>(static_cast<std::size_t>(after - starts.begin()) - 1);
+}
+
 /// Each launch belongs to the innermost op around it that has a time of its own.
-void KernelSchedule::list_launches(Id<Step> step, const StepOps& ops) {
-    if (trace_.kernels.empty()) return;
+void KernelSchedule::list_launches(const std::vector<StepOps>& ops) {
     std::vector<bool> has_time(trace_.ops.size(), false);
-    for (const OpWork& work : ops.ops) {
-        has_time[work.op.index()] = work.phase != PhaseKind::kOptimizer;
+    for (const StepOps& of_step : ops) {
+        for (const OpWork& work : of_step.ops) {
+            has_time[work.op.index()] = work.phase != PhaseKind::kOptimizer;
+        }
     }
     for (std::size_t i = 0; i < trace_.phases.size(); ++i) {
-        if (trace_.phases.get<&Phase::step>(Id<Phase>(i)) != step) continue;
+        if (!trace_.phases.get<&Phase::step>(Id<Phase>(i)).valid()) continue;
         for (const Id<Op> op : ops_[i]) {
             if (is_outermost_update(op)) has_time[op.index()] = true;
         }
     }
-    for (std::size_t i = 0; i < num_launches_; ++i) {
-        Id<Op> op = trace_.kernels.get<&Kernel::op>(Id<Kernel>(i));
+    for (std::size_t i = 0; i < order_.size(); ++i) {
+        const auto& [kernel, memcpy] = order_[i];
+        const Id<Op> own = kernel.valid() ? trace_.kernels.get<&Kernel::op>(kernel)
+                                          : trace_.memcpys.get<&Memcpy::op>(memcpy);
+        if (!own.valid()) continue;
+        const Id<Phase> phase = trace_.ops.get<&Op::phase>(own);
+        if (phase.valid()) launches_end_[phase.index()] = i + 1;
+        Id<Op> op = own;
         while (op.valid() && !has_time[op.index()]) op = trace_.ops.get<&Op::parent>(op);
-        if (op.valid()) launches_[op.value].push_back(Id<Kernel>(i));
+        if (op.valid()) {
+            launches_[op.value].push_back(i);
+        } else if (const Id<Step> step = step_around(own); step.valid()) {
+            others_[step.index()].push_back(i);
+        }
+    }
+    if (!ops.empty()) add_up_beside(ops.back());
+}
+
+void KernelSchedule::add_up_beside(const StepOps& ops) {
+    const auto computes = [this](std::size_t launch) {
+        return times_.is_computing(order_[launch]);
+    };
+    for (const OpWork& work : ops.ops) {
+        const auto launches = launches_.find(work.op.value);
+        if (work.phase == PhaseKind::kOptimizer || launches == launches_.end()) continue;
+        if (std::ranges::any_of(launches->second, computes)) continue;
+        beside_ns_[work.phase == PhaseKind::kBackward ? 1 : 0] += model_.kernels.time_ns(work.work);
     }
 }
 
-void KernelSchedule::add_work(const OpWork& work, double stretch) {
-    const double kernel_ns = model_.kernels.time_ns(work.work);
-    const double start_ns = now_ns_;
-    now_ns_ += kernel_ns * stretch;
-    const int64_t end_ns = std::min(whole_ns(start_ns) + whole_ns(kernel_ns), whole_ns(now_ns_));
-    add_kernels(work.op, name_of(work.work.kernel), whole_ns(start_ns), end_ns);
-}
-
-/// The op's launches one after the other, or one kernel of this name.
-void KernelSchedule::add_kernels(Id<Op> op, std::string_view name, int64_t start_ns,
-                                 int64_t end_ns) {
-    const auto launches = launches_.extract(op.value);
-    if (launches.empty()) {
-        trace_.kernels.append({.name = trace_.strings.intern(name),
-                               .stream = stream_,
-                               .op = op,
-                               .start_ns = start_ns,
-                               .end_ns = end_ns});
-        return;
-    }
-    const std::vector<double> weights = shares_->weights_of(op, launches.mapped());
-    const double ns_of_weight = static_cast<double>(end_ns - start_ns) /
-                                std::accumulate(weights.begin(), weights.end(), 0.0);
-    double done = 0;
-    int64_t now_ns = start_ns;
-    for (std::size_t i = 0; i < weights.size(); ++i) {
-        done += weights[i];
-        const int64_t next_ns = i + 1 == weights.size()
-                                    ? end_ns
-                                    : std::min(start_ns + whole_ns(done * ns_of_weight), end_ns);
-        trace_.kernels.set<&Kernel::start_ns>(launches.mapped()[i], now_ns);
-        trace_.kernels.set<&Kernel::end_ns>(launches.mapped()[i], next_ns);
-        now_ns = next_ns;
+/// Launches of ops whose work the model does not count: they take no time, but for transfers, and
+/// wait as they were told.
+void KernelSchedule::place_others_before(std::size_t launch) {
+    for (; !next_others_.empty() && next_others_.back() < launch; next_others_.pop_back()) {
+        times_.place(order_[next_others_.back()], 0);
     }
 }
 
-/// Launches of ops whose work the model does not count take no time.
-void KernelSchedule::time_other_launches() {
-    for (std::size_t i = 0; i < num_launches_; ++i) {
+/// The stream that computes waits for the host where an op takes `stretch` times as long to launch.
+void KernelSchedule::add_kernels(Id<Op> op, std::string_view name, double time_ns, double stretch) {
+    std::vector<std::size_t> launches;
+    if (auto extracted = launches_.extract(op.value)) launches = std::move(extracted.mapped());
+    const auto computes = [this](std::size_t launch) {
+        return times_.is_computing(order_[launch]);
+    };
+    const bool is_beside = !launches.empty() && std::ranges::none_of(launches, computes);
+    add_launches(op, name, time_ns, launches);
+    if (!is_beside) times_.pass(time_ns * (stretch - 1));
+    end_ns_[op.index()] = whole_ns(times_.now_ns());
+}
+
+/// The op's kernels share the time. If it has none but transfers, one of this name has it, in the
+/// place of its last copy.
+void KernelSchedule::add_launches(Id<Op> op, std::string_view name, double time_ns,
+                                  const std::vector<std::size_t>& launches) {
+    std::vector<Id<Kernel>> sharing;
+    std::size_t last_copy = order_.size();  // none
+    for (const std::size_t i : launches) {
+        const auto& [kernel, memcpy] = order_[i];
+        if (memcpy.valid()) last_copy = i;
+        if (kernel.valid() && !times_.is_transfer(kernel)) sharing.push_back(kernel);
+    }
+    const std::vector<double> weights =
+        sharing.empty() ? std::vector<double>() : shares_->weights_of(op, sharing);
+    const double ns_of_weight =
+        weights.empty() ? 0 : time_ns / std::accumulate(weights.begin(), weights.end(), 0.0);
+    if (sharing.empty() && last_copy == order_.size() && time_ns > 0) {
+        const double now_ns = times_.now_ns();
+        append_kernel(op, name, stream_, {now_ns, now_ns + time_ns});
+        times_.pass(time_ns);
+    }
+    auto weight = weights.begin();
+    bool is_first = end_ns_[op.index()] < 0;
+    for (const std::size_t i : launches) {
+        const Launch& launch = order_[i];
+        const bool shares = launch.kernel.valid() && !times_.is_transfer(launch.kernel);
+        const bool stands_for_all = sharing.empty() && i == last_copy && time_ns > 0;
+        place_others_before(i);
+        const StreamTimes::Span span = times_.place(launch, shares ? *weight++ * ns_of_weight
+                                                            : stands_for_all ? time_ns
+                                                                             : 0);
+        if (stands_for_all) {
+            append_kernel(op, name, trace_.memcpys.get<&Memcpy::stream>(launch.memcpy), span);
+        }
+        if (is_first && times_.is_computing(launch)) {
+            start_ns_[op.index()] = whole_ns(span.start_ns);
+            is_first = false;
+        }
+    }
+}
+
+void KernelSchedule::append_kernel(Id<Op> op, std::string_view name, Id<Stream> stream,
+                                   const StreamTimes::Span& span) {
+    trace_.kernels.append({.name = trace_.strings.intern(name),
+                           .stream = stream,
+                           .op = op,
+                           .start_ns = whole_ns(span.start_ns),
+                           .end_ns = whole_ns(span.end_ns)});
+}
+
+/// What is outside of steps takes no time.
+void KernelSchedule::time_loose_launches() {
+    for (std::size_t i = 0; i < num_kernels_; ++i) {
         const Id<Kernel> kernel(i);
         if (trace_.kernels.get<&Kernel::start_ns>(kernel) >= 0) continue;
         const Id<Op> op = trace_.kernels.get<&Kernel::op>(kernel);
@@ -169,10 +262,11 @@ std::vector<double> KernelSchedule::times_of_updates(const std::vector<Id<Op>>& 
         is_inside[op.index()] = in_counted || shares_->time_of(op) > 0;
         if (!in_counted) times_ns[op.index()] += shares_->time_of(op);
     }
-    for (std::size_t i = 0; i < num_launches_; ++i) {
+    for (std::size_t i = 0; i < num_kernels_; ++i) {
         const Id<Op> op = trace_.kernels.get<&Kernel::op>(Id<Kernel>(i));
-        if (op.valid() && !is_inside[op.index()])
+        if (op.valid() && !is_inside[op.index()] && !times_.is_transfer(Id<Kernel>(i))) {
             times_ns[op.index()] += model_.kernels.launch_ns();
+        }
     }
     // Calls stand after the call that makes them.
     for (auto op = ops.rbegin(); op != ops.rend(); ++op) {
@@ -196,22 +290,18 @@ void KernelSchedule::add_update(Id<Phase> phase) {
     const std::vector<Id<Op>>& ops = ops_[phase.index()];
     const std::vector<double> times_ns = times_of_updates(ops);
     const double sum_ns = std::accumulate(times_ns.begin(), times_ns.end(), 0.0);
-    const double start_ns = now_ns_;
     for (std::size_t i = 0; i < ops.size(); ++i) {
         const Id<Op> op = ops[i];
-        start_ns_[op.index()] = whole_ns(now_ns_);
         if (!is_outermost_update(op)) {
             start_ns_[op.index()] = start_ns_[trace_.ops.get<&Op::parent>(op).index()];
             end_ns_[op.index()] = start_ns_[op.index()];
             continue;
         }
-        if (sum_ns > 0) now_ns_ += time_.optimizer_ns * times_ns[i] / sum_ns;
-        end_ns_[op.index()] = whole_ns(now_ns_);
-        if (times_ns[i] > 0) {
-            add_kernels(op, "parameter_update", start_ns_[op.index()], end_ns_[op.index()]);
-        }
+        start_ns_[op.index()] = whole_ns(times_.now_ns());
+        const double share = sum_ns > 0 ? times_ns[i] / sum_ns : 0;
+        add_kernels(op, "parameter_update", time_.optimizer_ns * share);
     }
-    now_ns_ = start_ns + time_.optimizer_ns;
+    if (sum_ns == 0) times_.pass(time_.optimizer_ns);  // nothing was recorded of it
 }
 
 /// An op without work of its own lasts as long as the ops inside it. Ops outside phases take no

@@ -80,7 +80,8 @@ TimeModel time_model_of_program(const Gpu& gpu, const SoftwareEnvironment& envir
                                 const Calibration& calibration) {
     return {.environment = &environment,
             .calibration = &calibration,
-            .kernels = KernelModel(gpu, environment, calibration)};
+            .kernels = KernelModel(gpu, environment, calibration),
+            .communication = CommunicationModel(calibration, gpu.id)};
 }
 
 int64_t whole_ns(double ns) {
@@ -139,12 +140,6 @@ models::Result<const OptimizerRow*> find_optimizer(const Calibration& calibratio
         "The calibration has no row for the optimizer '{}' with {} state: add one to "
         "calibration.json.",
         implementation, kOptimizerStateNames[static_cast<std::size_t>(state)]);
-}
-
-const LinkRow* find_link(const Calibration& calibration, std::string_view gpu) {
-    const LinkRow* own = last_row_about(calibration.links, gpu,
-                                        [](const LinkRow& row) { return !row.gpus.empty(); });
-    return own != nullptr ? own : last_row_about(calibration.links, gpu);
 }
 
 }  // namespace profiler

@@ -2,6 +2,7 @@
 
 #include "models/config/workload.h"
 #include "profiler/planner/data/software_environment.h"
+#include "profiler/planner/step/communication.h"
 #include "profiler/planner/step/data_parallel.h"
 #include "profiler/planner/step/kernel_model.h"
 #include "profiler/planner/step/step_work.h"
@@ -26,7 +27,8 @@ struct TimeModel {
                             // tell what the update does
     OptimizerState optimizer_state = OptimizerState::kFp32;
     DataParallel parallel;
-    double bus_bytes_per_s = 0;  // of the link between GPUs
+    double bus_bytes_per_s = 0;                       // of the link between GPUs
+    std::optional<CommunicationModel> communication;  // of recorded collectives; none: no time
 };
 
 /// Errors: the calibration has no row for the optimizer. Requires a GPU with a kernel model.
@@ -81,8 +83,5 @@ models::Workload traced_workload(models::Workload workload, const SoftwareEnviro
 models::Result<const OptimizerRow*> find_optimizer(const Calibration& calibration,
                                                    const std::string& implementation,
                                                    OptimizerState state);
-
-/// The link between GPUs of this kind: the last row that names the GPU, else the row for all GPUs.
-const LinkRow* find_link(const Calibration& calibration, std::string_view gpu);
 
 }  // namespace profiler

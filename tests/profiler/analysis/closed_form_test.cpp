@@ -115,6 +115,31 @@ TEST(ClosedForm, EqualsMegatronsFormulasBesideTheStatistics) {
     EXPECT_EQ(bytes("original,checkpoint=per_layer"), 2 * n);
 }
 
+/// The same paper's tensor parallelism among t: sbh(10 + 24/t + 5as/(ht)), with selective
+/// recomputation sbh(10 + 24/t).
+TEST(ClosedForm, EqualsMegatronsFormulasOfTensorParallelism) {
+    constexpr Shape shape{4, 2048, 6144, 64};  // of the 22B model
+    const int64_t n = 4 * 2048 * 6144, t = int64_t{4} * 64 * 2048 * 2048,
+                  statistics = 16 * 4 * 2048;
+    const auto form = [&](const char* recipe, int64_t num_shares) {
+        return closed_form_of_layer(make_workload(recipe, shape, Precision::kFp16, "gpt2"),
+                                    /*on_cpu=*/false, num_shares)
+            .value();
+    };
+    for (const int64_t shares : {2, 4, 8}) {
+        EXPECT_EQ(form("original", shares).total_bytes,
+                  10 * n + 24 * n / shares + 5 * t / shares + statistics);
+        EXPECT_EQ(form("original,checkpoint=attention_core", shares).total_bytes,
+                  10 * n + 24 * n / shares + statistics);
+        EXPECT_EQ(form("original,checkpoint=per_layer", shares).total_bytes, 2 * n);
+    }
+    EXPECT_EQ(form("original", 8).formula, "n(4e+2)+4Rs+(12en+T(2e+1))/8");
+    EXPECT_EQ(form("original", 1).formula, "n(16e+2)+T(2e+1)+4Rs");
+    // Where kernels keep their random numbers is of no head.
+    EXPECT_EQ(form("flash", 4).total_bytes - form("flash", 2).total_bytes,
+              -(24 * n + 4 * 4 * 2048 * 64) / 4);
+}
+
 /// Ivanov et al. 2021, "Data Movement Is All You Need": 34 n + 4 T elements, from the tensors that
 /// their encoder.py allocates; sbh(68 + 8as/h) in 16 bits. rstd comes on top.
 TEST(ClosedForm, OfSubstationEqualsItsTensors) {

@@ -87,10 +87,30 @@ TEST_F(CollectivesOfAStep, AreThereBehindItsLastPhaseToo) {
     EXPECT_EQ(totals[0].kind, CollectiveKind::kAllReduce);
 }
 
-TEST_F(CollectivesOfAStep, HaveNoTimeOnAVirtualCard) {
+TEST_F(CollectivesOfAStep, HaveNoTimeWhereTimesAreAnOrder) {
     add_step();
-    builder_.trace().runs.set<&profiler::Run::source>(Id<profiler::Run>(0), Source::kPredicted);
+    builder_.trace().runs.set<&profiler::Run::time_basis>(Id<profiler::Run>(0),
+                                                          TimeBasis::kEventOrder);
     EXPECT_EQ(collectives_of_step(builder_.trace())[1].time_ns, 0);
+}
+
+TEST_F(CollectivesOfAStep, CostNothingKnownInAPipelineThatIsModelled) {
+    add({.communicator = shard_, .kind = CollectiveKind::kAllReduce});
+    EXPECT_TRUE(knows_communication(builder_.trace()));
+    builder_.trace().runs.set<&profiler::Run::time_basis>(Id<profiler::Run>(0),
+                                                          TimeBasis::kModelled);
+    EXPECT_TRUE(knows_communication(builder_.trace()));
+    add({.communicator = shard_, .kind = CollectiveKind::kSend});
+    EXPECT_FALSE(knows_communication(builder_.trace()));
+}
+
+TEST_F(CollectivesOfAStep, CostNothingKnownWithoutModelledTimes) {
+    builder_.trace().runs.set<&profiler::Run::time_basis>(Id<profiler::Run>(0),
+                                                          TimeBasis::kModelled);
+    EXPECT_TRUE(knows_communication(builder_.trace())) << "there is none";
+    add({.communicator = shard_, .kind = CollectiveKind::kAllReduce});
+    builder_.trace().collectives.set<&Collective::end_ns>(Id<Collective>(0), 0);
+    EXPECT_FALSE(knows_communication(builder_.trace()));
 }
 
 TEST_F(CollectivesOfAStep, AreThoseOfTheTraceWithoutSteps) {

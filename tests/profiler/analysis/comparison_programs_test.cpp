@@ -116,7 +116,8 @@ TEST(ComparePrograms, MicroBatchesOfTheSameSamplesAreTheSameStep) {
 }
 
 /// A rank of a built-in model over many GPUs, as `capture --parallel` writes it.
-NamedTrace make_rank(const std::string& file, const std::string& parallel, int64_t world_size) {
+NamedTrace make_rank(const std::string& file, const std::string& parallel, int64_t world_size,
+                     int64_t collective_ns = 0) {
     Trace trace = *make_trace({.recipe = "tempo", .source = Source::kPredicted});
     const Id<profiler::Run> run(0);
     const nlohmann::json json{{"program", "train_built_in.py"},
@@ -124,6 +125,9 @@ NamedTrace make_rank(const std::string& file, const std::string& parallel, int64
                               {"parallel", parallel}};
     trace.runs.set<&Run::workload>(run, trace.strings.intern(json.dump()));
     trace.runs.set<&Run::world_size>(run, world_size);
+    trace.runs.set<&Run::time_basis>(run, profiler::TimeBasis::kModelled);
+    trace.collectives.append(
+        {.kind = profiler::CollectiveKind::kAllReduce, .start_ns = 0, .end_ns = collective_ns});
     return {file, std::make_shared<const Trace>(std::move(trace))};
 }
 
@@ -134,12 +138,22 @@ TEST(CompareSpreadModels, StrategiesOfOneStepStandSideBySide) {
     EXPECT_THAT(recipes(comparison), ElementsAre("tempo · ddp", "tempo · fsdp2"));
     EXPECT_THAT(comparison.workload, HasSubstr("bert-base"));
     EXPECT_THAT(comparison.notes,
-                ElementsAre(HasSubstr("Communication between GPUs is not in the times of tempo · "
-                                      "ddp and tempo · fsdp2")));
+                ElementsAre(HasSubstr("Communication between GPUs is not, or not wholly, in the "
+                                      "times of tempo · ddp and tempo · fsdp2")));
     EXPECT_THAT(comparison.sentence, HasSubstr("tempo · fsdp2 trains the same step"));
     const auto& column = comparison.columns[0];  // all GPUs together
     EXPECT_DOUBLE_EQ(column.sequences_per_s,
                      profiler::sequences_per_s(8 * column.batch_size, column.step_time_ns));
+}
+
+TEST(CompareSpreadModels, ModelledCommunicationTellsWhichIsFaster) {
+    const auto comparison = compare({make_rank("a/rank-0000.tscope", "ddp", 8, 100),
+                                     make_rank("b/rank-0000.tscope", "fsdp2", 8, 100)})
+                                .value();
+    EXPECT_THAT(comparison.notes,
+                ElementsAre(HasSubstr("Communication between GPUs is modelled in the times of "
+                                      "tempo · ddp and tempo · fsdp2; no machine")));
+    EXPECT_THAT(comparison.sentence, HasSubstr("takes the same time a step"));
 }
 
 TEST(CompareSpreadModels, OtherNumbersOfGpusAreOtherSteps) {

@@ -299,12 +299,22 @@ TEST_F(GpuTimes, AddUpToTheStepOnTheGpu) {
     EXPECT_EQ(time->idle_ns, 5 + 5);
 }
 
-TEST_F(GpuTimes, OfModelledStepsHaveNoCommunication) {
+TEST_F(GpuTimes, OfModelledStepsWithoutTransfersHaveNoCommunication) {
+    for (std::size_t i = 0; i < trace().kernels.size(); ++i) {
+        const Id<Kernel> kernel(i);
+        if (!profiler::is_nccl_kernel(trace().text(trace().kernels[kernel].name))) continue;
+        trace().kernels.set<&Kernel::end_ns>(kernel, trace().kernels[kernel].start_ns);
+    }
     set_of_run<&profiler::Run::time_basis>(trace(), TimeBasis::kModelled);
     const auto time = gpu_time_of_last_step(trace());
     ASSERT_TRUE(time);
     EXPECT_EQ(time->communication_ns, std::nullopt);
     EXPECT_EQ(time->idle_ns, 85 - 55);
+}
+
+TEST_F(GpuTimes, OfModelledTransfersAddUpToo) {
+    set_of_run<&profiler::Run::time_basis>(trace(), TimeBasis::kModelled);
+    EXPECT_EQ(gpu_time_of_last_step(trace())->exposed_communication_ns, 20);
 }
 
 TEST_F(GpuTimes, LeaveOutWhatOtherDevicesDo) {

@@ -102,16 +102,44 @@ TEST(SyntheticActivityParser, StopsAtAKindThatCuptiDoesNotKnow) {
 }
 
 TEST(SyntheticActivityParser, CountsAndPassesOverKindsThatWereNotAskedFor) {
-    CUpti_ActivitySynchronization2 synchronization{};
-    synchronization.kind = CUPTI_ACTIVITY_KIND_SYNCHRONIZATION;
+    CUpti_ActivityMarker2 marker{};
+    marker.kind = CUPTI_ACTIVITY_KIND_MARKER;
     CUpti_ActivityGraphTrace2 graph{};
     graph.kind = CUPTI_ACTIVITY_KIND_GRAPH_TRACE;
     ActivityBuffer buffer;
-    buffer.add(synchronization).add(tests::kernel(1, 2, 1)).add(graph);
+    buffer.add(marker).add(tests::kernel(1, 2, 1)).add(graph);
     const ActivityRecords records = parse(buffer.bytes());
     EXPECT_EQ(records.kernels.size(), 1U);
     EXPECT_EQ(records.unknown_records, 2);
     EXPECT_EQ(records.broken_buffers, 0);
+}
+
+TEST(SyntheticActivityParser, ReadsTheOrderOfStreams) {
+    CUpti_ActivityCudaEvent2 event{};
+    event.kind = CUPTI_ACTIVITY_KIND_CUDA_EVENT;
+    event.correlationId = 5;
+    event.streamId = 7;
+    event.cudaEventSyncId = 90;
+    CUpti_ActivitySynchronization2 wait{};
+    wait.kind = CUPTI_ACTIVITY_KIND_SYNCHRONIZATION;
+    wait.type = CUPTI_ACTIVITY_SYNCHRONIZATION_TYPE_STREAM_WAIT_EVENT;
+    wait.correlationId = 6;
+    wait.streamId = 8;
+    wait.cudaEventSyncId = 90;
+    CUpti_ActivitySynchronization2 of_host = wait;
+    of_host.type = CUPTI_ACTIVITY_SYNCHRONIZATION_TYPE_STREAM_SYNCHRONIZE;
+    ActivityBuffer buffer;
+    buffer.add(event).add(wait).add(of_host);
+    const ActivityRecords records = parse(buffer.bytes());
+    ASSERT_EQ(records.events.size(), 1U);
+    EXPECT_EQ(records.events[0].stream, 7U);
+    EXPECT_EQ(records.events[0].correlation, 5U);
+    EXPECT_EQ(records.events[0].recording, 90U);
+    ASSERT_EQ(records.stream_waits.size(), 1U);
+    EXPECT_EQ(records.stream_waits[0].stream, 8U);
+    EXPECT_EQ(records.stream_waits[0].correlation, 6U);
+    EXPECT_EQ(records.stream_waits[0].recording, 90U);
+    EXPECT_EQ(records.unknown_records, 0);
 }
 
 TEST(SyntheticActivityParser, LeavesAnotherClientsExternalIdsAlone) {

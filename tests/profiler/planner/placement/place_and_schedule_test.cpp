@@ -2,10 +2,12 @@
 
 #include "profiler/allocator/sizes.h"
 #include "profiler/analysis/diagnostics.h"
+#include "profiler/analysis/gpu_time.h"
 #include "profiler/analysis/ledger.h"
 #include "profiler/analysis/memory_curve.h"
 #include "profiler/analysis/peak.h"
 #include "profiler/planner/data/planner_data.h"
+#include "profiler/planner/placement/kernel_schedule.h"
 #include "profiler/planner/step/step_memory.h"
 #include "profiler/planner/step/step_time.h"
 #include "profiler/trace/trace_file.h"
@@ -15,8 +17,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <limits>
 #include <map>
+#include <optional>
 #include <set>
+#include <vector>
 
 namespace {
 
@@ -192,6 +198,122 @@ TEST(Lower, AStepTakesWhatThePlannerSays) {
         const Step step = trace.steps[Id<Step>(i)];
         EXPECT_NEAR(static_cast<double>(step.end_ns - step.start_ns), time.total_ns(), 2);
     }
+}
+
+// ---- communication ---------------------------------------------------------------------------
+
+/// A step whose gradients two ranks add up, as DDP does: after `part` of backward's time, beside
+/// the rest of it, and before the update.
+struct ReducedStep {
+    explicit ReducedStep(double part) {
+        trace = tests::make_toy_step(workload);
+        time = time_of(step_work_of(trace).value(), model);
+        const Id<Stream> computing = trace.streams.append({.device = profiled_device(trace)});
+        const Id<Stream> talking =
+            trace.streams.append({.device = profiled_device(trace), .handle = 1});
+        const std::vector<Id<Op>> backward = kernel_ops(PhaseKind::kBackward);
+        const auto last = static_cast<std::size_t>(part * static_cast<double>(backward.size() - 1));
+        for (const Id<Op> op : backward) {
+            const Id<Kernel> kernel = trace.kernels.append({.stream = computing, .op = op});
+            if (op == backward[last]) reduce_after(kernel, talking);
+        }
+        const Id<Kernel> update = trace.kernels.append(
+            {.stream = computing, .op = kernel_ops(PhaseKind::kOptimizer).front()});
+        trace.stream_waits.append({.kernel = update, .awaited_kernel = reduced});
+    }
+
+    /// Ops that the schedule gives a kernel.
+    std::vector<Id<Op>> kernel_ops(PhaseKind kind) {
+        Trace alone = trace;
+        alone.kernels = {};
+        add_modelled_times(alone, step_work_of(alone).value(), model);
+        std::vector<Id<Op>> ops;
+        for (const Id<Op> op : alone.kernels.column<&Kernel::op>()) {
+            const Id<Phase> phase = alone.ops.get<&Op::phase>(op);
+            if (alone.phases.get<&Phase::kind>(phase) == kind) ops.push_back(op);
+        }
+        return ops;
+    }
+
+    void reduce_after(Id<Kernel> kernel, Id<Stream> stream) {
+        const Id<Phase> phase = trace.ops.get<&Op::phase>(trace.kernels.get<&Kernel::op>(kernel));
+        const Id<Op> call =
+            trace.ops.append({.name = trace.strings.intern("c10d::allreduce_"), .phase = phase});
+        reduced = trace.kernels.append(
+            {.name = trace.strings.intern("ncclDevKernel_AllReduce_Sum_f32_RING_LL"),
+             .stream = stream,
+             .op = call});
+        trace.stream_waits.append({.kernel = reduced, .awaited_kernel = kernel});
+        const Id<Communicator> two =
+            trace.communicators.append({.num_ranks = 2, .ranks = trace.strings.intern("[0, 1]")});
+        trace.collectives.append({.op = call,
+                                  .kernel = reduced,
+                                  .communicator = two,
+                                  .kind = CollectiveKind::kAllReduce,
+                                  .in_bytes = kReducedBytes,
+                                  .out_bytes = kReducedBytes});
+    }
+
+    /// Of the kernels of backward that follow the one that the all-reduce waits for.
+    double backward_after_ns() const {
+        const Kernel awaited = trace.kernels[trace.stream_waits[Id<StreamWait>(0)].awaited_kernel];
+        double sum_ns = 0;
+        for (std::size_t i = 0; i < trace.kernels.size(); ++i) {
+            const Kernel kernel = trace.kernels[Id<Kernel>(i)];
+            const Id<Phase> phase = trace.ops.get<&Op::phase>(kernel.op);
+            const bool counts = kernel.stream == awaited.stream &&
+                                kernel.start_ns >= awaited.end_ns &&
+                                trace.phases.get<&Phase::kind>(phase) == PhaseKind::kBackward;
+            if (counts) sum_ns += static_cast<double>(kernel.end_ns - kernel.start_ns);
+        }
+        return sum_ns;
+    }
+
+    double step_ns() {
+        add_modelled_times(trace, step_work_of(trace).value(), model);
+        const Step step = trace.steps[Id<Step>(0)];
+        return static_cast<double>(step.end_ns - step.start_ns);
+    }
+
+    static constexpr int64_t kReducedBytes = int64_t{2} << 30;
+    models::Workload workload = tests::toy_workload(4000);
+    TimeModel model = [this] {
+        auto made =
+            make_time_model(gpu_named("a100-80gb"), today(), data().calibration, workload).value();
+        made.communication = CommunicationModel(data().calibration, "a100-80gb");
+        return made;
+    }();
+    Trace trace;
+    StepTime time;
+    Id<Kernel> reduced;
+};
+
+/// The step grows by what the rest of backward is too short to hide.
+TEST(Communicates, BackwardHidesWhatRunsBesideIt) {
+    double last_ns = std::numeric_limits<double>::infinity();
+    for (const double part : {1.0, 0.5, 0.0}) {
+        ReducedStep step(part);
+        ASSERT_EQ(step.time.waiting_ns(), 0) << "the host is ahead";
+        const double transfer_ns = step.model.communication->time_ns(
+            CollectiveKind::kAllReduce, ReducedStep::kReducedBytes,
+            {.num_ranks = 2, .num_nodes = 1, .most_on_node = 2});
+        const double step_ns = step.step_ns();
+        const double exposed_ns = std::max(0.0, transfer_ns - step.backward_after_ns());
+        EXPECT_NEAR(step_ns, step.time.total_ns() + exposed_ns, 5) << part;
+        const std::optional<GpuTime> time = gpu_time_of_last_step(step.trace);
+        ASSERT_TRUE(time);
+        EXPECT_NEAR(static_cast<double>(*time->communication_ns), transfer_ns, 2) << part;
+        EXPECT_NEAR(static_cast<double>(*time->exposed_communication_ns), exposed_ns, 5) << part;
+        EXPECT_LT(step_ns, last_ns);
+        last_ns = step_ns;
+    }
+}
+
+TEST(Communicates, ACallLastsNoLongerThanItsLaunch) {
+    ReducedStep step(0.5);
+    step.step_ns();
+    const Op call = step.trace.ops[step.trace.kernels.get<&Kernel::op>(step.reduced)];
+    EXPECT_EQ(call.end_ns, call.start_ns);
 }
 
 TEST(Lower, TakesTheMemoryThatThePlannerSays) {

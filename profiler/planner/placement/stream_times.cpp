@@ -1,0 +1,117 @@
+#include "profiler/planner/placement/stream_times.h"
+
+#include "profiler/planner/step/step_time.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace profiler {
+
+namespace {
+
+int64_t key_of(const Launch& launch) {
+    return launch.kernel.valid() ? 2 * int64_t{launch.kernel.value}
+                                 : 2 * int64_t{launch.memcpy.value} + 1;
+}
+
+}  // namespace
+
+std::vector<Launch> launches_in_order(const Trace& trace) {
+    std::vector<std::pair<int64_t, Launch>> launches;
+    for (std::size_t i = 0; i < trace.kernels.size(); ++i) {
+        const Id<Kernel> kernel(i);
+        launches.push_back({trace.kernels.get<&Kernel::correlation>(kernel), {.kernel = kernel}});
+    }
+    for (std::size_t i = 0; i < trace.memcpys.size(); ++i) {
+        const Id<Memcpy> memcpy(i);
+        launches.push_back({trace.memcpys.get<&Memcpy::correlation>(memcpy), {.memcpy = memcpy}});
+    }
+    std::ranges::stable_sort(launches, {}, &std::pair<int64_t, Launch>::first);
+    std::vector<Launch> in_order;
+    for (const auto& [correlation, launch] : launches) in_order.push_back(launch);
+    return in_order;
+}
+
+StreamTimes::StreamTimes(Trace& trace, const std::optional<CommunicationModel>& model)
+    : trace_(trace) {
+    if (model) transfers_ = transfers_of(trace, *model);
+    computing_ = computing_stream();
+    for (std::size_t i = 0; i < trace.stream_waits.size(); ++i) {
+        const StreamWait row = trace.stream_waits[Id<StreamWait>(i)];
+        const Launch waits{row.kernel, row.memcpy};
+        const Launch awaited{row.awaited_kernel, row.awaited_memcpy};
+        awaited_[key_of(waits)].push_back(key_of(awaited));
+        end_ns_[key_of(awaited)] = 0;
+    }
+}
+
+Id<Stream> StreamTimes::computing_stream() const {
+    std::vector<int64_t> counts(trace_.streams.size(), 0);
+    for (std::size_t i = 0; i < trace_.kernels.size(); ++i) {
+        const Id<Stream> stream = trace_.kernels.get<&Kernel::stream>(Id<Kernel>(i));
+        if (stream.valid() && !is_transfer(Id<Kernel>(i))) ++counts[stream.index()];
+    }
+    if (counts.empty()) return {};
+    const auto most = std::ranges::max_element(counts);
+    return Id<Stream>(static_cast<std::size_t>(most - counts.begin()));
+}
+
+Id<Stream> StreamTimes::stream_of(const Launch& launch) const {
+    return launch.kernel.valid() ? trace_.kernels.get<&Kernel::stream>(launch.kernel)
+                                 : trace_.memcpys.get<&Memcpy::stream>(launch.memcpy);
+}
+
+bool StreamTimes::is_computing(const Launch& launch) const {
+    const Id<Stream> stream = stream_of(launch);
+    return !stream.valid() || stream == computing_;
+}
+
+void StreamTimes::end_step() {
+    for (const auto& [stream, free_ns] : free_ns_) now_ns_ = std::max(now_ns_, free_ns);
+    launched_ns_ = now_ns_;
+}
+
+double StreamTimes::ready_ns(const Launch& launch) const {
+    double ready_ns = now_ns_;
+    if (!is_computing(launch)) {
+        const auto free = free_ns_.find(stream_of(launch).value);
+        ready_ns = std::max(launched_ns_, free != free_ns_.end() ? free->second : 0);
+    }
+    const auto awaited = awaited_.find(key_of(launch));
+    if (awaited == awaited_.end()) return ready_ns;
+    for (const int64_t key : awaited->second) ready_ns = std::max(ready_ns, end_ns_.at(key));
+    return ready_ns;
+}
+
+StreamTimes::Span StreamTimes::place(const Launch& launch, double duration_ns) {
+    double start_ns = ready_ns(launch);
+    const auto transfer = transfers_.find(launch.kernel.value);
+    if (launch.kernel.valid() && transfer != transfers_.end()) {
+        duration_ns = transfer->second.time_ns;
+        start_ns = wires_[transfer->second.leaves_node ? 1 : 0].take(start_ns, duration_ns);
+    }
+    const Span span{start_ns, start_ns + duration_ns};
+    if (launch.kernel.valid()) {
+        trace_.kernels.set<&Kernel::start_ns>(launch.kernel, whole_ns(span.start_ns));
+        trace_.kernels.set<&Kernel::end_ns>(launch.kernel, whole_ns(span.end_ns));
+    }
+    if (is_computing(launch)) {
+        now_ns_ = span.end_ns;
+    } else {
+        free_ns_[stream_of(launch).value] = span.end_ns;
+    }
+    const auto awaited = end_ns_.find(key_of(launch));
+    if (awaited != end_ns_.end()) awaited->second = span.end_ns;
+    return span;
+}
+
+double StreamTimes::Wire::take(double ready_ns, double duration_ns) {
+    auto next = std::ranges::upper_bound(spans_, ready_ns, {}, &Span::end_ns);
+    for (; next != spans_.end() && next->start_ns < ready_ns + duration_ns; ++next) {
+        ready_ns = std::max(ready_ns, next->end_ns);
+    }
+    spans_.insert(next, {ready_ns, ready_ns + duration_ns});
+    return ready_ns;
+}
+
+}  // namespace profiler

@@ -1,0 +1,75 @@
+#pragma once
+
+#include "profiler/planner/placement/transfers.h"
+#include "profiler/trace/trace.h"
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <unordered_map>
+#include <vector>
+
+/// When kernels and copies run that were launched in order on several streams.
+///
+///     start = max(end of the stream's last one, end of those that it waits for, launch)
+///
+/// One stream computes: the one with the most kernels that are not NCCL's. Its kernels come as fast
+/// as the schedule says; others begin when the host has launched them. Kernels of two streams do
+/// not slow each other down, but transfers over the same wire take turns: the links of a node are
+/// one wire, the network is another.
+namespace profiler {
+
+/// A kernel or a copy.
+struct Launch {
+    Id<Kernel> kernel;
+    Id<Memcpy> memcpy;
+};
+/// All of the trace, as the host launched them.
+std::vector<Launch> launches_in_order(const Trace& trace);
+
+class StreamTimes {
+public:
+    /// Without a model of communication transfers take no time. Borrows the trace.
+    StreamTimes(Trace& trace, const std::optional<CommunicationModel>& model);
+
+    double now_ns() const { return now_ns_; }  // of the stream that computes
+    void pass(double time_ns) { now_ns_ += time_ns; }
+    bool is_transfer(Id<Kernel> kernel) const { return transfers_.contains(kernel.value); }
+    bool is_computing(const Launch& launch) const;
+
+    /// A step ends when all that was launched has ended, and the host goes on from there.
+    void end_step();
+    /// The host takes so long to launch what follows.
+    void launch_takes(double time_ns) { launched_ns_ += time_ns; }
+    struct Span {
+        double start_ns = 0, end_ns = 0;
+    };
+    /// A kernel gets these times. A transfer lasts as long as it is modelled.
+    Span place(const Launch& launch, double duration_ns);
+
+private:
+    /// Transfers that do not overlap: each takes the first time that is free.
+    class Wire {
+    public:
+        double take(double ready_ns, double duration_ns);
+
+    private:
+        std::vector<Span> spans_;  // by time
+    };
+
+    Id<Stream> computing_stream() const;
+    Id<Stream> stream_of(const Launch& launch) const;
+    double ready_ns(const Launch& launch) const;
+
+    Trace& trace_;
+    std::unordered_map<int64_t, Transfer> transfers_;            // by kernel
+    std::unordered_map<int64_t, std::vector<int64_t>> awaited_;  // keys, by key of what waits
+    std::unordered_map<int64_t, double> end_ns_;                 // by key of what is awaited
+    std::unordered_map<int64_t, double> free_ns_;                // of streams that do not compute
+    std::array<Wire, 2> wires_;                                  // of the node, of the network
+    Id<Stream> computing_;
+    double now_ns_ = 1;  // events before the first step are at 0
+    double launched_ns_ = 1;
+};
+
+}  // namespace profiler
