@@ -30,7 +30,7 @@ __global__ void __launch_bounds__(kForwardThreads<kTiles>, kForwardBlocks<kTiles
     S x[kTiles][8];
 #pragma unroll
     for (int t = 0; t < kTiles; ++t) load_tile(a.x, tiles.at(t), S{0}, x[t]);
-    const Channels<T, kTiles> channels(a.gamma, a.beta, channel_tiles<kTiles>(a.hidden_size));
+    Channels<T, kTiles> channels(a.gamma, a.beta, channel_tiles<kTiles>(a.hidden_size));
     const RowStatistics<S> stats =
         normalize_row<T, kTiles>(x, tiles, factors, shared, nullptr, a.subtract_mean);
     if (row >= num_rows) return;

@@ -245,26 +245,37 @@ __device__ __forceinline__ RowStatistics<StatOf<T>> normalize_row(
 }
 
 /// gamma and beta of this warp's part of a row, read before the sums of the row are waited for.
+/// Floats of four tiles would not fit in 128 registers: their beta is read from cache at the end.
 template <typename T, int kTiles>
 struct Channels {
-    StatOf<T> gamma[kTiles][8], beta[kTiles][8];
+    static constexpr bool kHoldsBeta = sizeof(T) == 2 || kTiles < kForwardTiles;
+    Source<T> from_beta;
+    RowTiles<kTiles> channels;
+    StatOf<T> gamma[kTiles][8], beta[kHoldsBeta ? kTiles : 1][8];
 
-    __device__ __forceinline__ Channels(const Source<T>& from_gamma, const Source<T>& from_beta,
-                                        const RowTiles<kTiles>& channels) {
+    __device__ __forceinline__ Channels(const Source<T>& from_gamma, const Source<T>& beta_tensor,
+                                        const RowTiles<kTiles>& of_warp)
+        : from_beta(beta_tensor), channels(of_warp) {
 #pragma unroll
         for (int t = 0; t < kTiles; ++t) {
             load_channels(from_gamma, channels.at(t), StatOf<T>{1}, gamma[t]);
-            load_channels(from_beta, channels.at(t), StatOf<T>{0}, beta[t]);
+            if constexpr (kHoldsBeta) {
+                load_channels(from_beta, channels.at(t), StatOf<T>{0}, beta[t]);
+            }
         }
     }
     /// y = gamma x̂ + beta.
     __device__ __forceinline__ void store(StatOf<T> (&normalized)[kTiles][8],
-                                          const RowTiles<kTiles>& tiles, T* y) const {
+                                          const RowTiles<kTiles>& tiles, T* y) {
 #pragma unroll
         for (int t = 0; t < kTiles; ++t) {
+            auto& shift = beta[kHoldsBeta ? t : 0];
+            if constexpr (!kHoldsBeta) {
+                load_channels(from_beta, channels.at(t), StatOf<T>{0}, shift);
+            }
 #pragma unroll
             for (int j = 0; j < 8; ++j) {
-                normalized[t][j] = normalized[t][j] * gamma[t][j] + beta[t][j];
+                normalized[t][j] = normalized[t][j] * gamma[t][j] + shift[j];
             }
             store_tile(y, tiles.at(t), normalized[t]);
         }

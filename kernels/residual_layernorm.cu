@@ -68,7 +68,7 @@ __global__ void __launch_bounds__(kForwardThreads<kTiles>, kForwardBlocks<kTiles
     for (int t = 0; t < kTiles; ++t) {
         add_tile(a, drawing, tiles.at(t), channels.at(t), residual[t], x[t]);
     }
-    const Channels<T, kTiles> affine(a.gamma, a.beta, channels);
+    Channels<T, kTiles> affine(a.gamma, a.beta, channels);
     const RowStatistics<S> stats = normalize_row<T, kTiles>(x, tiles, factors, shared, a.centered);
     if (row >= num_rows) return;
     if (threadIdx.x == 0) a.rstd[row] = stats.rstd;
