@@ -4,6 +4,7 @@
 #include "profiler/analysis/layer_path.h"
 
 #include <algorithm>
+#include <ranges>
 
 namespace profiler {
 namespace {
@@ -83,15 +84,17 @@ int64_t kept_bytes(const Trace& trace, const Moment& moment) {
 /// When the ledger is taken: where that backward of the last step begins for which autograd keeps
 /// the most, the last one of several. In a trace without phases: at the peak.
 Moment moment_of_ledger(const Trace& trace, const PeakReport& peak) {
+    constexpr std::size_t kMostMoments = 64;  // each costs a pass over the saves
     const std::vector<Moment> moments = begins_of_backward(trace);
     if (moments.empty()) return {.event = peak.event + 1, .last_phase = {}};
-    Moment most = moments.back();
-    int64_t most_bytes = moments.size() > 1 ? kept_bytes(trace, most) : 0;
-    for (auto moment = moments.rbegin() + 1; moment != moments.rend(); ++moment) {
-        const int64_t bytes = kept_bytes(trace, *moment);
+    if (moments.size() == 1) return moments.front();
+    Moment most;
+    int64_t most_bytes = -1;
+    for (const Moment& moment : std::views::reverse(moments) | std::views::take(kMostMoments)) {
+        const int64_t bytes = kept_bytes(trace, moment);
         if (bytes <= most_bytes) continue;
         most_bytes = bytes;
-        most = *moment;
+        most = moment;
     }
     return most;
 }
