@@ -65,12 +65,9 @@ constexpr int table_since() {
     }
 }
 
-/// Memory for a column; both take the same size. All but small columns stay out of the heap: in a
-/// recorded program they would lie between its tensors, and the heap would give memory back to the
-/// system, and take it again, in each step. Large columns get huge pages, which take far fewer page
-/// faults to fill.
+/// Memory for a column. Large columns get huge pages, which take far fewer page faults to fill.
 void* allocate_column(std::size_t size_bytes);
-void free_column(void* memory, std::size_t size_bytes);
+void free_column(void* memory);
 
 /// Allocator of a column's vector. `resize` leaves numbers uninitialized, for a reader to fill.
 template <typename T>
@@ -82,7 +79,7 @@ struct ColumnAllocator {
     ColumnAllocator(const ColumnAllocator<U>&) {}
 
     T* allocate(std::size_t count) { return static_cast<T*>(allocate_column(count * sizeof(T))); }
-    void deallocate(T* memory, std::size_t count) { free_column(memory, count * sizeof(T)); }
+    void deallocate(T* memory, std::size_t) { free_column(memory); }
     template <typename U>
     void construct(U* place) {
         ::new (static_cast<void*>(place)) U;

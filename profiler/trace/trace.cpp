@@ -1,66 +1,23 @@
 #include "profiler/trace/trace.h"
 
 #include <sys/mman.h>
-#include <cstdint>
 #include <cstdlib>
 #include <new>
 
 namespace profiler {
 
-namespace {
-
-constexpr std::size_t kHugePageBytes = 2 << 20;
-#ifdef __SANITIZE_ADDRESS__
-constexpr std::size_t kMappedBytes = SIZE_MAX;  // the sanitizer watches the heap alone
-#else
-constexpr std::size_t kMappedBytes = 16 << 10;  // smaller columns are of the heap
-#endif
-constexpr std::size_t kLargeBytes = 2 * kHugePageBytes;  // these get huge pages
-
-/// Whole pages of zeros from the system.
-char* map_pages(std::size_t size_bytes) {
-    void* const memory =
-        mmap(nullptr, size_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (memory == MAP_FAILED) throw std::bad_alloc();
-    return static_cast<char*>(memory);
-}
-
-/// The same, where a huge page begins: what is before it, and after, goes back.
-char* map_huge_pages(std::size_t size_bytes) {
-    char* const begin = map_pages(size_bytes + kHugePageBytes);
-    const std::size_t before = -reinterpret_cast<std::uintptr_t>(begin) % kHugePageBytes;
-    if (before > 0) munmap(begin, before);
-    char* const memory = begin + before;
-    munmap(memory + size_bytes, kHugePageBytes - before);
-    madvise(memory, size_bytes, MADV_HUGEPAGE);  // a wish: a refusal costs only time
+void* allocate_column(std::size_t size_bytes) {
+    constexpr std::size_t kHugePageBytes = 2 << 20;
+    const bool is_large = size_bytes >= 2 * kHugePageBytes;
+    const std::size_t rounded = (size_bytes + kHugePageBytes - 1) / kHugePageBytes * kHugePageBytes;
+    void* memory = is_large && rounded >= size_bytes ? std::aligned_alloc(kHugePageBytes, rounded)
+                                                     : std::malloc(size_bytes);
+    if (memory == nullptr) throw std::bad_alloc();
+    if (is_large) madvise(memory, rounded, MADV_HUGEPAGE);  // a wish: a refusal costs only time
     return memory;
 }
 
-std::size_t mapped_bytes(std::size_t size_bytes) {
-    constexpr std::size_t kPageBytes = 4096;
-    return (size_bytes + kPageBytes - 1) / kPageBytes * kPageBytes;
-}
-
-}  // namespace
-
-void* allocate_column(std::size_t size_bytes) {
-    if (size_bytes < kMappedBytes) {
-        void* const memory = std::malloc(size_bytes);
-        if (memory == nullptr) throw std::bad_alloc();
-        return memory;
-    }
-    const std::size_t mapped = mapped_bytes(size_bytes);
-    if (mapped < size_bytes || mapped + kHugePageBytes < mapped) throw std::bad_alloc();
-    return mapped < kLargeBytes ? map_pages(mapped) : map_huge_pages(mapped);
-}
-
-void free_column(void* memory, std::size_t size_bytes) {
-    if (size_bytes < kMappedBytes) {
-        std::free(memory);
-    } else {
-        munmap(memory, mapped_bytes(size_bytes));
-    }
-}
+void free_column(void* memory) { std::free(memory); }
 
 StringId StringTable::intern(std::string_view text) {
     if (const auto found = ids_.find(text); found != ids_.end()) return found->second;
