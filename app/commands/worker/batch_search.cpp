@@ -228,9 +228,9 @@ struct Bracket {
         return std::max<int64_t>(free_bytes / bytes_of_one, 0);
     }
 
-    /// Away from what is known in growing strides, or as far as there is room, until one batch fits
-    /// and one does not; then the middle, or as far as there is room. From nothing the strides make
-    /// 1, 2, 4, ...
+    /// Until one batch fits and one does not: a stride away from what is known, which doubles with
+    /// each try (from nothing these are 1, 2, 4, ...), or as far as there is room. Then the middle,
+    /// or as far as there is room.
     int64_t next() {
         if (!found.first_above) {
             const int64_t from = std::exchange(stride, below() > 0 ? 2 * stride : stride);
