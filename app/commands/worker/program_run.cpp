@@ -217,22 +217,21 @@ Result<pid_t> spawn(const ProgramRun& run, const std::vector<std::string>& varia
 constexpr auto kClockStep = std::chrono::milliseconds(20);
 
 struct ProgramEnd {
-    fs::file_time_type start;
-    int exit_code = 1;  // as a shell would give it
+    fs::file_time_type start;  // of the program
+    int exit_code = 1;         // as a shell would give it
     int64_t resident_bytes = 0;
 };
 
-ProgramEnd wait_for(pid_t pid, fs::file_time_type start) {
+ProgramEnd wait_for(pid_t pid) {
     const ListedProgram listed(pid);
     int status = 0;
     rusage usage{};
     while (wait4(pid, &status, 0, &usage) < 0) {
-        if (errno != EINTR) return {.start = start};
+        if (errno != EINTR) return {};
     }
     constexpr int kKilledBySignal = 128;
     constexpr int64_t kKibibyte = 1024;
     return {
-        .start = start,
         .exit_code = WIFSIGNALED(status) ? kKilledBySignal + WTERMSIG(status) : WEXITSTATUS(status),
         .resident_bytes = usage.ru_maxrss * kKibibyte};
 }
@@ -402,7 +401,8 @@ Result<ProgramResult> run_program(const ProgramRun& run) {
     const auto start = fs::file_time_type::clock::now() - kClockStep;
     const auto pid = spawn(run, *variables, signals.handled());
     if (!pid) return tl::unexpected(pid.error());
-    const ProgramEnd end = wait_for(*pid, start);
+    ProgramEnd end = wait_for(*pid);
+    end.start = start;
     auto last = last_status(status);
     ProgramResult result =
         run.folder.empty() ? describe_end(run, last[kNoRank], end) : describe_ranks(run, last, end);
