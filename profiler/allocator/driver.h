@@ -1,7 +1,8 @@
 #pragma once
 
+#include "profiler/addresses/driver_addresses.h"
+
 #include <cstdint>
-#include <map>
 #include <optional>
 
 /// Where segments come from: the part of the CUDA driver that the caching allocator uses.
@@ -26,9 +27,7 @@ public:
     virtual int64_t free_bytes() const = 0;
 };
 
-/// A model of a device with `total_bytes`. It gives out addresses in steps of 2 MiB, in the lowest
-/// hole that fits. Real recordings look the same: all segments are 2 MiB aligned, and nearly all
-/// lie back to back.
+/// A model of a device with `total_bytes`. It gives out addresses in steps of 2 MiB.
 class ModelDriver : public Driver {
 public:
     /// The default, 1 TiB, stands for a device that never fills up.
@@ -46,9 +45,8 @@ public:
 private:
     int64_t total_bytes_;
     int64_t used_bytes_ = 0;
-    int64_t top_ = int64_t{1} << 35;               // end of the highest segment so far
-    int64_t next_reservation_ = int64_t{1} << 45;  // far from the segments
-    std::map<int64_t, int64_t> holes_;             // address -> bytes, below top_
+    int64_t next_reservation_ = int64_t{1} << 47;  // above the segments
+    DriverAddresses segments_{uint64_t{1} << 35, uint64_t{1} << 46, SegmentPlacement::kChunks};
 };
 
 }  // namespace profiler

@@ -7,7 +7,7 @@ namespace profiler {
 namespace {
 
 /// Larger devices count as 1 PiB, so that sums fit into 64 bits.
-constexpr int64_t kMaxDeviceBytes = int64_t{1} << 50;
+constexpr int64_t kMaxDeviceBytes = int64_t{1} << 45;
 constexpr std::size_t kRequestsPerReport = 1 << 15;  // a few milliseconds
 
 ModelDriver driver_for(const SimulationOptions& options) {

@@ -76,10 +76,10 @@ Card parse_card(const json& object) {
     return card;
 }
 
-Placement parse_placement(const std::string& name) {
-    if (name == "ascending") return Placement::kAscending;
-    if (name == "descending") return Placement::kDescending;
-    throw std::invalid_argument("placement '" + name + "' is neither ascending nor descending");
+SegmentPlacement parse_placement(const std::string& name) {
+    if (name == "ascending") return SegmentPlacement::kAscending;
+    if (name == "chunks") return SegmentPlacement::kChunks;
+    throw std::invalid_argument("placement '" + name + "' is neither ascending nor chunks");
 }
 
 Machine read_machine() {

@@ -1,5 +1,7 @@
 #pragma once
 
+#include "profiler/addresses/driver_addresses.h"
+
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -40,16 +42,9 @@ struct Card {
 /// The shared memory that CUDA keeps of each block, from compute capability 8.0 on.
 inline int reserved_shared_bytes(const Card& card) { return card.major >= 8 ? 1024 : 0; }
 
-/// Which hole of the address space the next segment takes. Nobody knows the driver's rule; it
-/// decides ties of the caching allocator, and so a percent or two of the reserved memory.
-enum class Placement : uint8_t {
-    kAscending,  // the lowest that fits
-    kDescending  // the highest that fits
-};
-
 struct Machine {
     std::vector<Card> cards;  // by device index
-    Placement placement = Placement::kAscending;
+    SegmentPlacement placement = SegmentPlacement::kChunks;
 };
 
 /// Throws std::invalid_argument with one sentence.

@@ -1,25 +1,16 @@
 #include "profiler/virtual_gpu/api.h"
+#include "profiler/virtual_gpu/cudnn_descriptors.h"
 #include "profiler/virtual_gpu/streams.h"
 
 #include <cudnn.h>
 
 #include <algorithm>
 #include <cstring>
-#include <map>
-#include <vector>
 
-/// cuDNN's backend interface: descriptors that keep what they are given. Every heuristic answers
-/// with one engine, and every plan needs the workspace that is assumed below.
+/// cuDNN's backend interface. Every heuristic answers with one engine, whose configuration holds
+/// the workspace of its plan.
 namespace profiler::virtual_gpu {
 namespace {
-
-/// No card has told it yet.
-constexpr int64_t kAssumedWorkspaceBytes = 0;
-
-struct Descriptor {
-    cudnnBackendDescriptorType_t type;
-    std::map<cudnnBackendAttributeName_t, std::vector<std::byte>> attributes;
-};
 
 Descriptor& of(cudnnBackendDescriptor_t handle) { return *static_cast<Descriptor*>(handle); }
 
@@ -51,6 +42,18 @@ cudnnStatus_t answer(int64_t value, cudnnBackendAttributeType_t type, int64_t wa
     if (count != nullptr) *count = 1;
     if (wanted > 0 && values != nullptr) std::memcpy(values, &value, element_bytes(type));
     return CUDNN_STATUS_SUCCESS;
+}
+
+/// The results are descriptors that the caller made.
+void answer_with_engine(const Descriptor& heuristic, int64_t wanted, void* results) {
+    const Descriptor* const graph = heuristic.part(CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH);
+    if (graph == nullptr || wanted < 1 || results == nullptr) return;
+    (*static_cast<Descriptor**>(results))->workspace_bytes = workspace_of(*graph);
+}
+
+int64_t workspace_of_plan(const Descriptor& plan) {
+    const Descriptor* const engine = plan.part(CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG);
+    return engine == nullptr ? 0 : engine->workspace_bytes;
 }
 
 }  // namespace
@@ -99,7 +102,7 @@ VIRTUAL_GPU_API cudnnStatus_t cudnnGetStream(cudnnHandle_t handle, cudaStream_t*
 
 VIRTUAL_GPU_API cudnnStatus_t cudnnBackendCreateDescriptor(cudnnBackendDescriptorType_t type,
                                                            cudnnBackendDescriptor_t* descriptor) {
-    *descriptor = new Descriptor{type, {}};
+    *descriptor = new Descriptor{.type = type};
     return CUDNN_STATUS_SUCCESS;
 }
 VIRTUAL_GPU_API cudnnStatus_t cudnnBackendDestroyDescriptor(cudnnBackendDescriptor_t descriptor) {
@@ -114,6 +117,10 @@ VIRTUAL_GPU_API cudnnStatus_t cudnnBackendSetAttribute(cudnnBackendDescriptor_t 
                                                        cudnnBackendAttributeType_t type,
                                                        int64_t count, const void* values) {
     if (values == nullptr) return CUDNN_STATUS_SUCCESS;
+    if (type == CUDNN_TYPE_BACKEND_DESCRIPTOR) {
+        auto* const named = static_cast<Descriptor* const*>(values);
+        of(descriptor).keep_parts(name, {named, static_cast<std::size_t>(count)});
+    }
     const auto* const bytes = static_cast<const std::byte*>(values);
     of(descriptor)
         .attributes[name]
@@ -125,13 +132,16 @@ VIRTUAL_GPU_API cudnnStatus_t cudnnBackendGetAttribute(cudnnBackendDescriptor_t 
                                                        cudnnBackendAttributeType_t type,
                                                        int64_t wanted, int64_t* count,
                                                        void* values) {
-    // The caller made descriptors for the results; they stay as they are.
-    if (name == CUDNN_ATTR_ENGINEHEUR_RESULTS || name == CUDNN_ATTR_ENGINECFG_ENGINE) {
+    if (name == CUDNN_ATTR_ENGINEHEUR_RESULTS) {
+        answer_with_engine(of(descriptor), wanted, values);
         return answer(0, type, 0, count, nullptr);
     }
-    if (name == CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE ||
-        name == CUDNN_ATTR_ENGINECFG_WORKSPACE_SIZE) {
-        return answer(kAssumedWorkspaceBytes, type, wanted, count, values);
+    if (name == CUDNN_ATTR_ENGINECFG_ENGINE) return answer(0, type, 0, count, nullptr);
+    if (name == CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE) {
+        return answer(workspace_of_plan(of(descriptor)), type, wanted, count, values);
+    }
+    if (name == CUDNN_ATTR_ENGINECFG_WORKSPACE_SIZE) {
+        return answer(of(descriptor).workspace_bytes, type, wanted, count, values);
     }
     if (name == CUDNN_ATTR_ENGINE_GLOBAL_INDEX || name == CUDNN_ATTR_ENGINECFG_SHARED_MEMORY_USED) {
         return answer(0, type, wanted, count, values);

@@ -1,4 +1,5 @@
 #include "profiler/virtual_gpu/api.h"
+#include "profiler/virtual_gpu/cudnn_descriptors.h"
 #include "profiler/virtual_gpu/streams.h"
 
 #include <cudnn.h>
@@ -9,8 +10,7 @@
 #include <cstdint>
 #include <vector>
 
-/// cuDNN's older interface, as far as torch uses it for batch norm and for recurrent layers. No
-/// card has told the sizes of workspace and reserve space yet.
+/// cuDNN's older interface, as far as torch uses it for batch norm and for recurrent layers.
 namespace profiler::virtual_gpu {
 namespace {
 
@@ -31,6 +31,8 @@ const Sequences& of(cudnnRNNDataDescriptor_t handle) {
 
 /// A stack of recurrent layers. Each direction of a layer is a "pseudo layer" with `num_gates`
 /// matrices for its input and as many for its hidden state, and with a projection one more.
+constexpr int64_t round_up(int64_t value, int64_t step) { return (value + step - 1) / step * step; }
+
 struct Recurrent {
     cudnnRNNMode_t cell = CUDNN_LSTM;
     int64_t input_size = 0;
@@ -39,7 +41,8 @@ struct Recurrent {
     int64_t num_pseudo_layers = 0;
     int64_t directions = 1;
     bool has_bias = true;
-    std::size_t word_bytes = 4;
+    int64_t word_bytes = 4;
+    float dropout_p = 0;  // between layers
 
     int64_t num_gates() const {
         switch (cell) {
@@ -47,6 +50,17 @@ struct Recurrent {
                 return 4;
             case CUDNN_GRU:
                 return 3;
+            default:
+                return 1;
+        }
+    }
+    /// Rows of B S H that a layer keeps for backward.
+    int64_t num_kept() const {
+        switch (cell) {
+            case CUDNN_LSTM:
+                return 5;
+            case CUDNN_GRU:
+                return 6;
             default:
                 return 1;
         }
@@ -81,22 +95,28 @@ struct Recurrent {
     std::size_t weight_bytes() const {
         const int64_t words = has_bias ? words_before_bias(num_pseudo_layers, 0)
                                        : words_before_matrix(num_pseudo_layers, 0);
-        return static_cast<std::size_t>(words) * word_bytes;
+        return static_cast<std::size_t>(words * word_bytes);
+    }
+
+    /// Each layer keeps its gates and states, and passes its output on: num_steps is B S.
+    int64_t reserve_bytes(int64_t num_steps) const {
+        const int64_t layers = num_pseudo_layers / directions;
+        const int64_t words = num_steps * hidden_size * directions;
+        const int64_t masks = dropout_p > 0 ? (layers - 1) * round_up(words / 8, 32) : 0;
+        const int64_t rows = (num_kept() + 1) * layers - 1;
+        return rows * words * word_bytes + masks + 256;
+    }
+    int64_t workspace_bytes(int64_t num_steps) const {
+        const int64_t rows = num_steps * (input_size + 5 * hidden_size) * directions;
+        return (rows + 16 * hidden_size * hidden_size * num_pseudo_layers) * word_bytes;
     }
 };
-Recurrent& of(cudnnRNNDescriptor_t handle) { return *reinterpret_cast<Recurrent*>(handle); }
+struct Dropout {
+    float p = 0;
+};
+Dropout& of(cudnnDropoutDescriptor_t handle) { return *reinterpret_cast<Dropout*>(handle); }
 
-std::size_t bytes_of(cudnnDataType_t type) {
-    switch (type) {
-        case CUDNN_DATA_DOUBLE:
-            return 8;
-        case CUDNN_DATA_HALF:
-        case CUDNN_DATA_BFLOAT16:
-            return 2;
-        default:
-            return 4;
-    }
-}
+Recurrent& of(cudnnRNNDescriptor_t handle) { return *reinterpret_cast<Recurrent*>(handle); }
 
 void describe(cudnnTensorDescriptor_t handle, cudnnDataType_t type, std::array<int64_t, 2> matrix) {
     const int rows = static_cast<int>(matrix[0]);
@@ -166,24 +186,26 @@ VIRTUAL_GPU_API cudnnStatus_t cudnnSetActivationDescriptor(cudnnActivationDescri
     return CUDNN_STATUS_SUCCESS;
 }
 VIRTUAL_GPU_API cudnnStatus_t cudnnCreateDropoutDescriptor(cudnnDropoutDescriptor_t* dropout) {
-    return make<Nothing>(dropout);
+    return make<Dropout>(dropout);
 }
 VIRTUAL_GPU_API cudnnStatus_t cudnnDestroyDropoutDescriptor(cudnnDropoutDescriptor_t dropout) {
-    return destroy<Nothing>(dropout);
+    return destroy<Dropout>(dropout);
 }
-VIRTUAL_GPU_API cudnnStatus_t cudnnSetDropoutDescriptor(cudnnDropoutDescriptor_t,
-                                                        cudnnHandle_t handle, float, void* states,
+VIRTUAL_GPU_API cudnnStatus_t cudnnSetDropoutDescriptor(cudnnDropoutDescriptor_t dropout,
+                                                        cudnnHandle_t handle, float p, void* states,
                                                         std::size_t, unsigned long long) {
+    of(dropout).p = p;
     return states == nullptr ? CUDNN_STATUS_SUCCESS : launch(handle, "cuDNN's states of a dropout");
 }
-VIRTUAL_GPU_API cudnnStatus_t cudnnRestoreDropoutDescriptor(cudnnDropoutDescriptor_t, cudnnHandle_t,
-                                                            float, void*, std::size_t,
-                                                            unsigned long long) {
+VIRTUAL_GPU_API cudnnStatus_t cudnnRestoreDropoutDescriptor(cudnnDropoutDescriptor_t dropout,
+                                                            cudnnHandle_t, float p, void*,
+                                                            std::size_t, unsigned long long) {
+    of(dropout).p = p;
     return CUDNN_STATUS_SUCCESS;
 }
-/// A state of curand (48 B) for each of 2048 threads of a multiprocessor of the largest cards.
+/// A state of curand (48 B) for each of 1024 threads of an H200's multiprocessors.
 VIRTUAL_GPU_API cudnnStatus_t cudnnDropoutGetStatesSize(cudnnHandle_t, std::size_t* size_bytes) {
-    constexpr std::size_t kStateBytes = 48, kThreads = 2048, kMultiprocessors = 132;
+    constexpr std::size_t kStateBytes = 48, kThreads = 1024, kMultiprocessors = 132;
     *size_bytes = kStateBytes * kThreads * kMultiprocessors;
     return CUDNN_STATUS_SUCCESS;
 }
@@ -248,7 +270,7 @@ VIRTUAL_GPU_API cudnnStatus_t cudnnSetRNNDescriptor_v8(
     cudnnRNNDescriptor_t rnn, cudnnRNNAlgo_t, cudnnRNNMode_t cell, cudnnRNNBiasMode_t bias,
     cudnnDirectionMode_t direction, cudnnRNNInputMode_t, cudnnDataType_t type, cudnnDataType_t,
     cudnnMathType_t, int32_t input_size, int32_t hidden_size, int32_t projected_size,
-    int32_t num_layers, cudnnDropoutDescriptor_t, uint32_t) {
+    int32_t num_layers, cudnnDropoutDescriptor_t dropout, uint32_t) {
     const int64_t directions = direction == CUDNN_BIDIRECTIONAL ? 2 : 1;
     of(rnn) = {.cell = cell,
                .input_size = input_size,
@@ -257,7 +279,8 @@ VIRTUAL_GPU_API cudnnStatus_t cudnnSetRNNDescriptor_v8(
                .num_pseudo_layers = directions * num_layers,
                .directions = directions,
                .has_bias = bias != CUDNN_RNN_NO_BIAS,
-               .word_bytes = bytes_of(type)};
+               .word_bytes = size_of(type),
+               .dropout_p = of(dropout).p};
     return CUDNN_STATUS_SUCCESS;
 }
 VIRTUAL_GPU_API cudnnStatus_t cudnnGetRNNWeightSpaceSize(cudnnHandle_t, cudnnRNNDescriptor_t rnn,
@@ -275,7 +298,7 @@ cudnnGetRNNWeightParams(cudnnHandle_t, cudnnRNNDescriptor_t rnn, int32_t pseudo_
                                                           : CUDNN_DATA_FLOAT;
     const auto address = [&](int64_t words) {
         auto* const first = static_cast<std::byte*>(const_cast<void*>(weights));
-        return first + static_cast<std::size_t>(words) * layers.word_bytes;
+        return first + words * layers.word_bytes;
     };
     if (matrix_address != nullptr) {
         describe(matrix, type, layers.matrix(pseudo_layer, index));
@@ -301,23 +324,19 @@ VIRTUAL_GPU_API cudnnStatus_t cudnnSetRNNDataDescriptor(cudnnRNNDataDescriptor_t
                                            .batch_size = batch_size};
     return CUDNN_STATUS_SUCCESS;
 }
-/// Assumed: the workspace holds the gates of one layer; the reserve space, which training keeps for
-/// backward, those of all layers with their states and outputs.
+/// The reserve space, which training keeps for backward, is as recorded on an H200 (cuDNN 9.19).
+/// The workspace depends on the kernels that cuDNN chooses; this is within 60 % of most recordings.
 VIRTUAL_GPU_API cudnnStatus_t cudnnGetRNNTempSpaceSizes(cudnnHandle_t, cudnnRNNDescriptor_t rnn,
                                                         cudnnForwardMode_t mode,
                                                         cudnnRNNDataDescriptor_t data,
                                                         std::size_t* workspace_bytes,
                                                         std::size_t* reserve_bytes) {
     const Recurrent& layers = of(rnn);
-    const int64_t words = of(data).num_steps * layers.hidden_size;
-    const auto bytes = [&](int64_t count) {
-        return static_cast<std::size_t>(count * words) * layers.word_bytes;
-    };
-    *workspace_bytes = bytes(layers.num_gates() * layers.directions);
+    const int64_t steps = of(data).num_steps;
+    *workspace_bytes = static_cast<std::size_t>(layers.workspace_bytes(steps));
     if (reserve_bytes == nullptr) return CUDNN_STATUS_SUCCESS;
-    *reserve_bytes = mode == CUDNN_FWD_MODE_TRAINING
-                         ? bytes((layers.num_gates() + 2) * layers.num_pseudo_layers)
-                         : 0;
+    const bool trains = mode == CUDNN_FWD_MODE_TRAINING;
+    *reserve_bytes = trains ? static_cast<std::size_t>(layers.reserve_bytes(steps)) : 0;
     return CUDNN_STATUS_SUCCESS;
 }
 VIRTUAL_GPU_API cudnnStatus_t

@@ -19,7 +19,6 @@ constexpr uint64_t kFirstBase = uint64_t{0x600000000000};
 constexpr uint64_t round_up(uint64_t value, uint64_t step) {
     return (value + step - 1) / step * step;
 }
-constexpr uint64_t round_down(uint64_t value, uint64_t step) { return value / step * step; }
 
 /// Addresses without pages, which no limit on memory counts.
 uint64_t reserve_addresses(std::size_t device) {
@@ -38,61 +37,10 @@ uint64_t reserve_addresses(std::size_t device) {
 
 }  // namespace
 
-// ---- addresses ----------------------------------------------------------------------------------
-
-AddressSpace::AddressSpace(uint64_t base, uint64_t size, Placement placement)
-    : base_(base), size_(size), placement_(placement), holes_{{base, size}} {}
-
-std::optional<uint64_t> AddressSpace::fit(uint64_t address, uint64_t bytes, uint64_t size,
-                                          uint64_t alignment) const {
-    const uint64_t end = address + bytes;
-    if (size > bytes) return std::nullopt;
-    const uint64_t start = placement_ == Placement::kAscending ? round_up(address, alignment)
-                                                               : round_down(end - size, alignment);
-    if (start < address || start + size > end) return std::nullopt;
-    return start;
-}
-
-std::optional<uint64_t> AddressSpace::take(uint64_t size, uint64_t alignment) {
-    const auto take_from = [&](Holes::iterator hole) -> std::optional<uint64_t> {
-        const auto [address, bytes] = *hole;
-        const auto start = fit(address, bytes, size, alignment);
-        if (!start) return std::nullopt;
-        holes_.erase(hole);
-        if (*start > address) holes_.emplace(address, *start - address);
-        const uint64_t behind = address + bytes - (*start + size);
-        if (behind > 0) holes_.emplace(*start + size, behind);
-        return start;
-    };
-    if (placement_ == Placement::kAscending) {
-        for (auto hole = holes_.begin(); hole != holes_.end(); ++hole) {
-            if (const auto start = take_from(hole)) return start;
-        }
-    } else {
-        for (auto hole = holes_.end(); hole != holes_.begin();) {
-            if (const auto start = take_from(--hole)) return start;
-        }
-    }
-    return std::nullopt;
-}
-
-void AddressSpace::give_back(uint64_t address, uint64_t size) {
-    auto hole = holes_.emplace(address, size).first;
-    const auto next = std::next(hole);
-    if (next != holes_.end() && address + size == next->first) {
-        hole->second += next->second;
-        holes_.erase(next);
-    }
-    if (hole == holes_.begin()) return;
-    const auto before = std::prev(hole);
-    if (before->first + before->second != address) return;
-    before->second += hole->second;
-    holes_.erase(hole);
-}
-
 // ---- one device ---------------------------------------------------------------------------------
 
-DeviceMemory::DeviceMemory(const Card& card, uint64_t base, uint64_t size, Placement placement)
+DeviceMemory::DeviceMemory(const Card& card, uint64_t base, uint64_t size,
+                           SegmentPlacement placement)
     : total_bytes_(static_cast<uint64_t>(card.total_bytes)),
       used_bytes_(static_cast<uint64_t>(card.context_bytes)),
       addresses_(base, size, placement) {}
@@ -108,7 +56,7 @@ std::optional<uint64_t> DeviceMemory::allocate(uint64_t size) {
     if (size > total_bytes_) return std::nullopt;
     const uint64_t bytes = round_up(size, kGranuleBytes);
     if (!charge(bytes)) return std::nullopt;
-    const auto address = addresses_.take(bytes, kGranuleBytes);
+    const auto address = addresses_.take(bytes);
     if (address) {
         allocations_.emplace(*address, bytes);
     } else {
@@ -131,7 +79,7 @@ bool DeviceMemory::free(uint64_t address) {
 
 std::optional<uint64_t> DeviceMemory::reserve(uint64_t size, uint64_t alignment) {
     const std::lock_guard lock(mutex_);
-    return addresses_.take(size, std::max(alignment, kGranuleBytes));
+    return addresses_.take_aligned(size, std::max(alignment, kGranuleBytes));
 }
 
 void DeviceMemory::release(uint64_t address, uint64_t size) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "profiler/addresses/driver_addresses.h"
 #include "profiler/virtual_gpu/card.h"
 #include "profiler/virtual_gpu/contents.h"
 
@@ -20,29 +21,6 @@ inline constexpr uint64_t kGranuleBytes = uint64_t{2} << 20;
 /// The address as the number that the functions here take.
 inline uint64_t number_of(const void* address) { return reinterpret_cast<uint64_t>(address); }
 
-/// The free address ranges of one device.
-class AddressSpace {
-public:
-    AddressSpace(uint64_t base, uint64_t size, Placement placement);
-
-    /// None when no hole fits.
-    std::optional<uint64_t> take(uint64_t size, uint64_t alignment);
-    void give_back(uint64_t address, uint64_t size);
-    bool contains(uint64_t address) const { return address - base_ < size_; }
-
-private:
-    using Holes = std::map<uint64_t, uint64_t>;  // address -> bytes
-
-    /// Where `size` bytes fit into a hole; none if they do not.
-    std::optional<uint64_t> fit(uint64_t address, uint64_t bytes, uint64_t size,
-                                uint64_t alignment) const;
-
-    uint64_t base_;
-    uint64_t size_;
-    Placement placement_;
-    Holes holes_;
-};
-
 /// Physical memory of cuMemCreate.
 struct MemoryHandle {
     int device = 0;
@@ -53,7 +31,7 @@ struct MemoryHandle {
 /// Thread-safe, except for contents(), which need lock().
 class DeviceMemory {
 public:
-    DeviceMemory(const Card& card, uint64_t base, uint64_t size, Placement placement);
+    DeviceMemory(const Card& card, uint64_t base, uint64_t size, SegmentPlacement placement);
 
     /// cudaMalloc. None when the device is full.
     std::optional<uint64_t> allocate(uint64_t size);
@@ -87,7 +65,7 @@ private:
     mutable std::mutex mutex_;
     uint64_t total_bytes_;
     uint64_t used_bytes_;  // with the context
-    AddressSpace addresses_;
+    DriverAddresses addresses_;
     std::map<uint64_t, uint64_t> allocations_;  // address -> bytes
     struct Mapping {
         uint64_t size_bytes = 0;

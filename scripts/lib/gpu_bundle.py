@@ -16,19 +16,22 @@ FILES = {
     "libtempo_ops.so": "libtempo_ops.so",
     "libtempo_ops_cuda.so": "libtempo_ops_cuda.so",
     "libtemposcope_cuda.so": "libtemposcope_cuda.so",
+    "libtemposcope_python.so": "libtemposcope_python.so",
     "tests/cuda_kernels_test": "cuda_kernels_test",
     "step_bench": "step_bench",
 }
+PACKAGE = "python"  # the folder of the Python package temposcope, at both places
 # Path relative to scripts/ -> name in the bundle.
 SCRIPTS = {
     "gpu-check": "gpu-check",
     **{
         f"lib/{name}.py": f"lib/{name}.py"
         for name in (
-            "device_clock", "goals", "gpu_archive", "gpu_background", "gpu_bundle", "gpu_checks",
-            "gpu_diagnosis", "gpu_figures", "gpu_limits", "gpu_predictions", "gpu_recordings",
-            "gpu_run", "gpu_streams", "gpu_workloads", "kernel_speed", "nvml", "record_allocator",
-            "torch_limit", "torch_memory", "torch_speed", "trace_checks", "worker_link",
+            "cudnn_memory", "device_clock", "goals", "gpu_archive", "gpu_background", "gpu_bundle",
+            "gpu_checks", "gpu_diagnosis", "gpu_figures", "gpu_limits", "gpu_predictions",
+            "gpu_recordings", "gpu_programs", "gpu_run", "gpu_streams", "gpu_workloads",
+            "kernel_speed", "nvml", "program_steps", "record_allocator", "torch_limit",
+            "torch_memory", "torch_speed", "trace_checks", "worker_link",
         )
     },
     "../tests/models/ops/ops_test.py": "lib/ops_test.py",
@@ -101,6 +104,7 @@ def pack(build: pathlib.Path, scripts: pathlib.Path, target: pathlib.Path) -> in
             shutil.copy2(find_library(name, path), target / name)
     for source, name in SCRIPTS.items():
         shutil.copy2(scripts / source, target / name)
+    shutil.copytree(build / "bin" / PACKAGE, target / PACKAGE, dirs_exist_ok=True)
     program = build / "bin" / "temposcope"
     if not program.exists():
         raise SystemExit(f"gpu-check: {program}, which predicts, is not built; run scripts/build")

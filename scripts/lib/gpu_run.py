@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import trace_checks
 import worker_link
@@ -134,6 +135,12 @@ class Run:
 
     def rounds(self, count: int) -> int:
         return 1 if self.few else count
+
+    def side_by_side(self, measure, items) -> dict:
+        """What `measure` returns of each item, (name, row), in the items' order. Several run at a
+        time where there are processors for it: for memory and values, never for times."""
+        with ThreadPoolExecutor(max(1, min(6, (os.cpu_count() or 1) // 2))) as pool:
+            return dict(pool.map(measure, items))
 
     def ask(self, timeout_s: float = 120.0, **fields) -> dict:
         """What the worker answers. Raises WorkerError, or TimeUp if it does not answer."""

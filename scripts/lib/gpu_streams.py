@@ -20,12 +20,17 @@ def request_streams(run: Run):
     """Traces of one- and two-layer steps: recipes, precisions, attention kernels, both families.
     The result also has the shapes of what fused attention writes."""
     streams = run.some(gpu_workloads.request_streams().items(), few=8)
-    run.detail |= {"steps": {}, "left_out": [], "planned": len(streams)}
-    for name, described in streams:
-        if not gpu_workloads.runs_on(described, run.card["compute_capability"]):
-            run.detail["left_out"].append(name)
-            continue
-        run.detail["steps"][name] = small_step(run, name, gpu_workloads.workload(described))
+    runnable = [stream for stream in streams
+                if gpu_workloads.runs_on(stream[1], run.card["compute_capability"])]
+    left_out = sorted({name for name, _ in streams} - {name for name, _ in runnable})
+    run.detail |= {"steps": {}, "left_out": left_out, "planned": len(streams)}
+
+    def measure(stream) -> tuple:
+        name, described = stream
+        row = run.detail["steps"][name] = small_step(run, name, gpu_workloads.workload(described))
+        return name, row
+
+    run.side_by_side(measure, runnable)
     run.judge([f"{name}: {sentence}" for name, row in run.detail["steps"].items()
                for sentence in row["problems"]])
 
@@ -65,6 +70,21 @@ def allocator(run: Run):
         rows = gpu_recordings.record_allocator(run, folder, settings)
         run.detail |= {settings or "eager": rows} if "problem" in rows else rows
     run.judge(gpu_recordings.problems(folder, run.detail, gpu_recordings.snapshots()))
+
+
+def cudnn(run: Run):
+    """What cuDNN requests in attention, convolutions and recurrent layers, by shape."""
+    options = ["--few"] if run.few else []
+
+    def measure(part: str) -> tuple:
+        text = run.python("cudnn_memory.py", part, *options)
+        (run.folder / f"cudnn-{part}.jsonl").write_text(text)
+        rows = [json.loads(line) for line in text.splitlines()]
+        refused = sum("problem" in row for row in rows)
+        return part, {"measured": len(rows) - refused, "refused": refused}
+
+    run.detail |= run.side_by_side(measure, ("attention", "convolutions", "recurrent"))
+    run.judge([f"{part}: nothing ran" for part, row in run.detail.items() if not row["measured"]])
 
 
 def workspaces(run: Run):

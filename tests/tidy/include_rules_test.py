@@ -25,7 +25,8 @@ MAY_USE = {
         "models/ops",
     ],
     "profiler/trace": ["models/config"],
-    "profiler/allocator": PLAIN,
+    "profiler/addresses": [],
+    "profiler/allocator": [*PLAIN, "profiler/addresses"],
     "profiler/analysis": PLAIN,
     "profiler/layouts": PLAIN,
     "profiler/planner/data": PLAIN,
@@ -67,7 +68,7 @@ MAY_USE = {
     ],
     "profiler/charts": [*PLAIN, "profiler/view"],
     "profiler/protocol": PLAIN,
-    "profiler/virtual_gpu": [],
+    "profiler/virtual_gpu": ["profiler/addresses"],
     "profiler/capture": [
         *PLAIN,
         "models/observer",

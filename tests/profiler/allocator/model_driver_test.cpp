@@ -6,18 +6,6 @@
 namespace profiler {
 namespace {
 
-TEST(ModelDriver, GivesTheLowestHoleThatFits) {
-    ModelDriver driver;
-    const int64_t a = *driver.allocate_segment(20 * kMiB);
-    const int64_t b = *driver.allocate_segment(2 * kMiB);
-    const int64_t c = *driver.allocate_segment(20 * kMiB);
-    EXPECT_EQ(b, a + 20 * kMiB);
-    EXPECT_EQ(c, b + 2 * kMiB);
-    driver.free_segment(a, 20 * kMiB);
-    driver.free_segment(b, 2 * kMiB);
-    EXPECT_EQ(driver.allocate_segment(22 * kMiB), a) << "neighbouring holes are one";
-}
-
 TEST(ModelDriver, IsFullWhenItsMemoryIsTaken) {
     ModelDriver driver(22 * kMiB);
     const int64_t a = *driver.allocate_segment(20 * kMiB);

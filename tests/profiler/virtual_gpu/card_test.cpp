@@ -53,7 +53,7 @@ TEST(VirtualCard, IsReadFromJson) {
     EXPECT_EQ(machine.cards[0].major, 8);
     EXPECT_EQ(machine.cards[0].minor, 6);
     EXPECT_EQ(machine.cards[0].context_bytes, 100);
-    EXPECT_EQ(machine.placement, Placement::kAscending);
+    EXPECT_EQ(machine.placement, SegmentPlacement::kChunks);
 }
 
 TEST(VirtualCard, WrongFieldsAreNamed) {

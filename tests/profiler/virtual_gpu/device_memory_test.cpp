@@ -12,23 +12,8 @@ Card card_of(int64_t total_bytes, int64_t context_bytes = 0) {
     return {.name = "card", .total_bytes = total_bytes, .context_bytes = context_bytes};
 }
 
-DeviceMemory memory_of(const Card& card, Placement placement = Placement::kAscending) {
-    return DeviceMemory(card, kBase, 1024 * kMiB, placement);
-}
-
-TEST(VirtualDeviceMemory, TakesTheLowestHoleThatFits) {
-    DeviceMemory memory = memory_of(card_of(100 * kMiB));
-    EXPECT_EQ(memory.allocate(4 * kMiB), kBase);
-    EXPECT_EQ(memory.allocate(2 * kMiB), kBase + 4 * kMiB);
-    EXPECT_TRUE(memory.free(kBase));
-    EXPECT_EQ(memory.allocate(6 * kMiB), kBase + 6 * kMiB);
-    EXPECT_EQ(memory.allocate(2 * kMiB), kBase);
-}
-
-TEST(VirtualDeviceMemory, OrTheHighestWherePlacementDescends) {
-    DeviceMemory memory = memory_of(card_of(100 * kMiB), Placement::kDescending);
-    EXPECT_EQ(memory.allocate(4 * kMiB), kBase + 1020 * kMiB);
-    EXPECT_EQ(memory.allocate(4 * kMiB), kBase + 1016 * kMiB);
+DeviceMemory memory_of(const Card& card) {
+    return DeviceMemory(card, kBase, 1024 * kMiB, SegmentPlacement::kChunks);
 }
 
 TEST(VirtualDeviceMemory, IsFullWithoutTheContext) {

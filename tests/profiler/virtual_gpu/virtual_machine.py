@@ -30,6 +30,13 @@ def machine_of(card, count=2):
     return {"devices": [device] * count}
 
 
+def h200():
+    """A machine whose card torch takes for an H200."""
+    machine = machine_of("h100", 1)
+    machine["devices"][0] |= {"sm_count": 132, "l2_bytes": 60 << 20, "total_bytes": 139 * GIB}
+    return machine
+
+
 def run(folder, machine, *command, **variables):
     """`folder` has the virtual GPU's libraries; `machine` is a dict, or text in its place."""
     environment = {
