@@ -372,8 +372,7 @@ TYPED_TEST(CudaVariants, SoftmaxWithoutDropoutAndWithProbability1EqualsTheCpu) {
 
 template <typename T>
 class CudaFusedVariants : public test::CudaKernels<T> {};
-using FusedTypes = testing::Types<float, Half, BFloat16>;
-TYPED_TEST_SUITE(CudaFusedVariants, FusedTypes);
+TYPED_TEST_SUITE(CudaFusedVariants, test::CudaTypes);
 
 /// With gamma and beta, from x̂, without the sum's gradient.
 TYPED_TEST(CudaFusedVariants, ResidualLayerNormOfEveryProbabilityEqualsTheCpu) {
