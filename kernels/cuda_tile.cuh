@@ -105,8 +105,8 @@ __device__ __forceinline__ void load_tile(const Source<T>& from, const Tile& til
     for (int k = 0; k < kPacks<T>; ++k) load_pack(from, tile, k, fill, out + k * kPackSize<T>);
 }
 
-/// The eight elements as they lie in memory, for kernels that send other loads before they use them:
-/// a conversion of 16-bit elements waits for them, and nvcc puts it before the next branch.
+/// The eight elements as they lie in memory, for kernels that send other loads before they use
+/// them: a conversion of 16-bit elements waits for them, and nvcc puts it before the next branch.
 template <typename T, int V>
 struct StoredTile {
     using Pack = std::conditional_t<V == 1, T, PackWords>;

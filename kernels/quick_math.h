@@ -67,8 +67,8 @@ KERNELS_HOST_DEVICE float min_or_nan(float v, float bound) {
 #endif
 }
 
-/// `if_set` where `which` is not 0, else `otherwise`, both computed: from `?:` nvcc makes a branch as
-/// soon as one of them is long, and a warp whose lanes differ then runs both sides and the branch.
+/// `if_set` where `which` is not 0, else `otherwise`, both computed: from `?:` nvcc makes a branch
+/// as soon as one of them is long, and a warp whose lanes differ then runs both sides.
 KERNELS_HOST_DEVICE float select(uint32_t which, float if_set, float otherwise) {
 #ifdef __CUDA_ARCH__
     float result;
