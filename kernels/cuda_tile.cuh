@@ -105,6 +105,36 @@ __device__ __forceinline__ void load_tile(const Source<T>& from, const Tile& til
     for (int k = 0; k < kPacks<T>; ++k) load_pack(from, tile, k, fill, out + k * kPackSize<T>);
 }
 
+/// The eight elements as they lie in memory, for kernels that send other loads before they use
+/// them: a conversion of 16-bit elements waits for them, and nvcc puts it before the next branch.
+template <typename T, int V>
+struct StoredTile {
+    using Pack = std::conditional_t<V == 1, T, PackWords>;
+    Pack packs[8 / V] = {};
+
+    __device__ __forceinline__ StoredTile(const T* from, const Tile& tile) {
+#pragma unroll
+        for (int k = 0; k < 8 / V; ++k) {
+            if (!tile.holds<T, V>(k)) continue;
+            if constexpr (V == 1) {
+                packs[k] = from[tile.pack_begin<T, V>(k)];
+            } else {
+                packs[k] = load_words(from + tile.pack_begin<T, V>(k));
+            }
+        }
+    }
+    __device__ __forceinline__ void convert(StatOf<T> (&out)[8]) const {
+#pragma unroll
+        for (int k = 0; k < 8 / V; ++k) {
+            if constexpr (V == 1) {
+                out[k] = to_compute(packs[k]);
+            } else {
+                unpack<T>(packs[k], out + k * V);
+            }
+        }
+    }
+};
+
 template <typename T, int V = kPackSize<T>>
 __device__ __forceinline__ void store_tile(T* to, const Tile& tile, const StatOf<T> (&values)[8]) {
 #pragma unroll
@@ -189,24 +219,32 @@ __device__ __forceinline__ uint32_t draw_bits(const Drawing<StatOf<T>>& drawing,
     return own_bits<T, V>(keep_bits_8(philox4x32_10(drawing.key, unit), drawing.threshold), tile);
 }
 
+/// All packs are read before one is waited for: the kind of mask is the outer branch.
 template <typename T, int V = kPackSize<T>>
 __device__ __forceinline__ uint32_t load_bits(MaskKind kind, const uint8_t* mask,
                                               const Tile& tile) {
     uint32_t bits = 0;
+    const auto for_each_pack = [&](const auto& load) {
 #pragma unroll
-    for (int k = 0; k < 8 / V; ++k) {
-        if (!tile.holds<T, V>(k)) continue;
-        const int64_t i = tile.pack_begin<T, V>(k);
-        if (kind == MaskKind::kBit) {
-            bits |= (mask[i / 8] >> (V * tile.lane % 8) & ((1u << V) - 1)) << (V * k);
-        } else if (kind == MaskKind::kElement) {
+        for (int k = 0; k < 8 / V; ++k) {
+            if (!tile.holds<T, V>(k)) continue;
+            const uint32_t field = load(tile.pack_begin<T, V>(k));
+            bits |= (field & ((1u << V) - 1)) << (V * k);
+        }
+    };
+    if (kind == MaskKind::kBit) {
+        for_each_pack([&](int64_t i) { return uint32_t{mask[i / 8]} >> (V * tile.lane % 8); });
+    } else if (kind == MaskKind::kElement) {
+        for_each_pack([&](int64_t i) {
             StatOf<T> kept[V];
             load_elements<V>(reinterpret_cast<const T*>(mask) + i, kept);
+            uint32_t field = 0;
 #pragma unroll
-            for (int j = 0; j < V; ++j) bits |= (kept[j] != 0 ? 1u : 0u) << (V * k + j);
-        } else {
-            bits |= load_mask_bytes<V>(mask + i) << (V * k);
-        }
+            for (int j = 0; j < V; ++j) field |= (kept[j] != 0 ? 1u : 0u) << j;
+            return field;
+        });
+    } else {
+        for_each_pack([&](int64_t i) { return load_mask_bytes<V>(mask + i); });
     }
     return bits;
 }
@@ -344,10 +382,11 @@ __device__ __forceinline__ Tile flat_tile(int64_t count) {
     return {warp * kTile, room, static_cast<int>(threadIdx.x % 32)};
 }
 
-/// True if all of the tile is read and written in packs of V.
+/// True if the tile is read and written in packs of V, all of it: for V = 1 any tile that is not
+/// past the end.
 template <int V>
 __device__ __forceinline__ bool takes_packs(const Tile& tile) {
-    return V == 1 || tile.room == kTile;
+    return tile.room == kTile || (V == 1 && tile.room > 0);
 }
 
 }  // namespace kernels::cuda

@@ -71,9 +71,11 @@ __global__ void __launch_bounds__(kBlockThreads)
         const uint32_t bits = kept_bits<T, 1>(kind, mask, drawing, tile);
         return scale_kept_elements(dy, dx, tile, bits, drawing.scale);
     }
+    const StoredTile<T, V> stored(dy, tile);
+    const uint32_t bits = kept_bits<T, V>(kind, mask, drawing, tile);
     StatOf<T> values[8];
-    load_tile<T, V>(dy, tile, StatOf<T>{0}, values);
-    scale_kept<T>(values, kept_bits<T, V>(kind, mask, drawing, tile), drawing.scale);
+    stored.convert(values);
+    scale_kept<T>(values, bits, drawing.scale);
     store_tile<T, V>(dx, tile, values);
 }
 

@@ -49,10 +49,12 @@ inline constexpr double kTanhCubic = 0.044715;
 inline constexpr double kInvSqrtTwoPi = 0.39894228040143267794;
 inline constexpr double kLn2 = 0.69314718055994530942;
 
-/// s = 2.5 is o = 6.08, from where gelu' differs from 1 by less than 3e-8.
+/// s from where the right branch and the neighbourhood of x* have other polynomials, and from where
+/// gelu' is 1: s = 2.5 is o = 6.08, where it differs by less than 3e-8.
+inline constexpr float kNearLeft = 0.125f;
+inline constexpr float kNearRight = 1.5f;
 inline constexpr float kRightEnd = 2.5f;
-inline constexpr float kRightSplit = 1.5f;
-inline constexpr float kLeftEnd = 4.6f;  // v of o = -1e-10
+inline constexpr float kLeftEnd = 5.5f;  // v of o = -1.3e-10
 
 // --- float -------------------------------------------------------------------------------------
 
@@ -114,23 +116,23 @@ KERNELS_HOST_DEVICE float gelu_derivative(float x) {
     }
 }
 
-/// gelu'(x) from o = gelu(x) and the branch, for float.
+/// gelu'(x) from o = gelu(x) and the branch (not 0: right), for float. A warp nearly always holds
+/// numbers of every piece, so all three are computed.
 template <class Fit>
-KERNELS_HOST_DEVICE float gelu_derivative_from_output(float o, bool right) {
-    const float t = (o - Fit::kOMinHigh) - Fit::kOMinLow;
-    const float above = t < 0.0f ? 0.0f : t;  // a stored o may be rounded below o_min; NaN stays
-    if (right) {
-        constexpr auto near = Fit::kRightNear;
-        constexpr auto far = Fit::kRightFar;
-        const float s = sqrtf(above);
-        if (s >= kRightEnd) return 1.0f;
-        return s < kRightSplit ? evaluate(near, s) : evaluate(far, s);
-    }
-    // v = sqrt(log(o_min / o)) = sqrt(-log1p(-above / |o_min|)): precise near x*, clamped in the
-    // far tail, where the factor o makes any finite value right.
-    constexpr auto left = Fit::kLeft;
-    const float v = sqrtf(-log1pf(above * (1.0f / Fit::kOMinHigh)));
-    return o * evaluate(left, v > kLeftEnd ? kLeftEnd : v);
+KERNELS_HOST_DEVICE float gelu_derivative_from_output(float o, uint32_t right) {
+    constexpr auto near = Fit::kNear;
+    constexpr auto right_far = Fit::kRightFar;
+    constexpr auto left_far = Fit::kLeftFar;
+    // A stored o may be rounded below o_min.
+    const float above = max_or_nan((o - Fit::kOMinHigh) - Fit::kOMinLow, 0.0f);
+    const float size = quick_sqrt(above);
+    const float s = select(right, size, -size);
+    const float beyond = select(s >= kRightEnd, 1.0f, evaluate(right_far, s));
+    const float value = select(s >= kNearRight, beyond, evaluate(near, s));
+    // In the far tail the factor o makes any finite value right.
+    const float v = quick_sqrt(-quick_log2(o * (1.0f / Fit::kOMinHigh)));
+    const float tail = o * evaluate(left_far, min_or_nan(v, kLeftEnd));
+    return select(s < -kNearLeft, tail, value);
 }
 
 // --- 16-bit types: float arithmetic without branches --------------------------------------------
@@ -148,44 +150,20 @@ KERNELS_HOST_DEVICE float gelu_value_16bit(float x) {
     }
 }
 
-/// Of a warp's lanes, some may be right and some not: one polynomial, whose last coefficients each
-/// lane selects.
-template <int kRightDegree, int kLeftDegree>
-KERNELS_HOST_DEVICE float evaluate_either(const gelu_fit::Poly<kRightDegree>& if_right,
-                                          const gelu_fit::Poly<kLeftDegree>& if_left, bool right,
-                                          float t) {
-    static_assert(kRightDegree > kLeftDegree);
-    const float d = t - if_right.centre;  // both have the same
-    float value = if_right.c[kRightDegree];
-#ifdef __CUDA_ARCH__
-#pragma unroll
-#endif
-    for (int k = kRightDegree - 1; k > kLeftDegree; --k) value = fmaf(value, d, if_right.c[k]);
-    value = right ? value : 0.0f;
-#ifdef __CUDA_ARCH__
-#pragma unroll
-#endif
-    for (int k = kLeftDegree; k >= 0; --k) {
-        value = fmaf(value, d, right ? if_right.c[k] : if_left.c[k]);
-    }
-    return value;
-}
-
-/// gelu'(x) from o = gelu(x) and the branch, to 2e-4.
+/// gelu'(x) from o = gelu(x) and the branch (not 0: right), to 2e-4.
 template <class Fit>
-KERNELS_HOST_DEVICE float gelu_derivative_from_output_16bit(float o, bool right) {
+KERNELS_HOST_DEVICE float gelu_derivative_from_output_16bit(float o, uint32_t right) {
     constexpr auto right_fit = Fit::kRightHalf;
     constexpr auto left_fit = Fit::kLeftHalf;
-    // log(o_min / o) in the unit in which both branches end at kHalfEnd, as log2 and a product.
+    // log2(o_min / o) in the unit in which both branches end at kHalfEnd.
     constexpr float kUnit = Fit::kHalfEnd / kLeftEnd * (Fit::kHalfEnd / kLeftEnd);
-    constexpr auto kSlope = static_cast<float>(-kUnit * kLn2);
-    constexpr float kStart = kUnit * Fit::kLogOMin;
-    const float fall = fmaf(kSlope, quick_log2(fabsf(o)), kStart);
+    constexpr float kStart = kUnit * Fit::kLog2OMin;
+    const float fall = fmaf(-kUnit, quick_log2(fabsf(o)), kStart);
     const float rise = o - Fit::kOMinHigh;
     // A stored o may be rounded below o_min.
-    const float t = quick_sqrt(max_or_nan(right ? rise : fall, 0.0f));
-    const float value = evaluate_either(right_fit, left_fit, right, min_or_nan(t, Fit::kHalfEnd));
-    return right ? value : o * value;
+    const float square = max_or_nan(select(right, rise, fall), 0.0f);
+    const float t = min_or_nan(quick_sqrt(square), Fit::kHalfEnd);
+    return select(right, evaluate(right_fit, t), o * evaluate(left_fit, t));
 }
 
 // --- double ------------------------------------------------------------------------------------
@@ -240,7 +218,7 @@ KERNELS_HOST_DEVICE double invert_gelu(double o, bool right) {
 /// gelu'(x) from o and the branch, for double. Close to x*, where Newton loses half of the digits,
 /// it uses the expansion in signed s.
 template <class Fit>
-KERNELS_HOST_DEVICE double gelu_derivative_from_output(double o, bool right) {
+KERNELS_HOST_DEVICE double gelu_derivative_from_output(double o, uint32_t right) {
     if (o != o) return o;
     const double above = (o - Fit::kOMin) - Fit::kOMinRest;
     if (above <= 0.0) return 0.0;
@@ -251,7 +229,7 @@ KERNELS_HOST_DEVICE double gelu_derivative_from_output(double o, bool right) {
         constexpr auto series = Fit::kBackwardDouble;
         return evaluate(series, s);
     }
-    return gelu_derivative<Fit>(invert_gelu<Fit>(o, right));
+    return gelu_derivative<Fit>(invert_gelu<Fit>(o, right != 0));
 }
 
 }  // namespace kernels

@@ -99,13 +99,13 @@ HWY_INLINE hn::Vec<D> gelu_vector(D d, hn::Vec<D> x) {
     return hn::Sub(hn::Max(x, hn::Zero(d)), g);
 }
 
-/// gelu'(x) / o as a function of v = sqrt(log(o_min / o)), for lanes of the left branch near 0.
+/// gelu'(x) / o as a function of v = sqrt(log2(o_min / o)), for lanes of the left branch near 0.
 template <class Fit, class D>
 HWY_INLINE hn::Vec<D> far_left_derivative(D d, hn::Vec<D> o) {
     const auto size = hn::Max(hn::Abs(o), hn::Set(d, 1e-30f));
     const auto ratio = hn::Mul(size, hn::Set(d, 1.0f / -Fit::kOMinHigh));
-    const auto v = hn::Sqrt(hn::Neg(hn::Log(d, hn::Min(ratio, hn::Set(d, 1.0f)))));
-    return hn::Mul(o, evaluate_poly(d, Fit::kLeft, hn::Min(v, hn::Set(d, kLeftEnd))));
+    const auto v = hn::Sqrt(hn::Neg(hn::Log2(d, hn::Min(ratio, hn::Set(d, 1.0f)))));
+    return hn::Mul(o, evaluate_poly(d, Fit::kLeftFar, hn::Min(v, hn::Set(d, kLeftEnd))));
 }
 
 /// gelu'(x) on the left branch where |o| < 1/32: a polynomial for each binade, down to 2^-13.

@@ -21,7 +21,7 @@ __device__ __forceinline__ StatOf<T> value_of(StatOf<T> x) {
 }
 
 template <class Fit, typename T>
-__device__ __forceinline__ StatOf<T> derivative(StatOf<T> o, bool right) {
+__device__ __forceinline__ StatOf<T> derivative(StatOf<T> o, uint32_t right) {
     if constexpr (sizeof(T) == 2) return gelu_derivative_from_output_16bit<Fit>(o, right);
     return gelu_derivative_from_output<Fit>(o, right);
 }
@@ -97,7 +97,6 @@ template <class Fit, typename T, int V>
 __global__ void __launch_bounds__(kBlockThreads)
     inplace_gelu_forward_kernel(InplaceGeluForwardArgs<T> a, Divisor packs_of_bias, int64_t count) {
     const Tile tile = flat_tile(count);
-    if (tile.room == 0) return;
     if constexpr (sizeof(T) < 8) {
         if (takes_packs<V>(tile)) {
             StatOf<T> values[8];
@@ -109,7 +108,7 @@ __global__ void __launch_bounds__(kBlockThreads)
             return store_tile<T, V>(a.y, tile, values);
         }
     }
-    gelu_elements<Fit>(a, tile);
+    if (tile.room > 0) gelu_elements<Fit>(a, tile);
 }
 
 template <class Fit, typename T>
@@ -120,7 +119,7 @@ __device__ __forceinline__ void gelu_gradient_elements(const InplaceGeluBackward
     for (int k = 0; k < 8; ++k) {
         if (!tile.holds<T, 1>(k)) continue;
         const int64_t i = tile.pack_begin<T, 1>(k);
-        const StatOf<T> slope = derivative<Fit, T>(to_compute(a.y[i]), bits >> k & 1);
+        const StatOf<T> slope = derivative<Fit, T>(to_compute(a.y[i]), bits & 1u << k);
         a.dx[i] = from_compute<T>(to_compute(a.dy[i]) * slope);
     }
 }
@@ -129,21 +128,21 @@ template <class Fit, typename T, int V>
 __global__ void __launch_bounds__(kBlockThreads)
     inplace_gelu_backward_kernel(InplaceGeluBackwardArgs<T> a, int64_t count) {
     const Tile tile = flat_tile(count);
-    if (tile.room == 0) return;
     if constexpr (sizeof(T) < 8) {
         if (takes_packs<V>(tile)) {
-            StatOf<T> gradients[8], outputs[8];
-            load_tile<T, V>(a.dy, tile, StatOf<T>{0}, gradients);
-            load_tile<T, V>(a.y, tile, StatOf<T>{0}, outputs);
+            const StoredTile<T, V> dy(a.dy, tile), y(a.y, tile);
             const uint32_t bits = load_bits<T, V>(a.mask_kind, a.mask, tile);
+            StatOf<T> gradients[8], outputs[8];
+            dy.convert(gradients);
+            y.convert(outputs);
 #pragma unroll
             for (int j = 0; j < 8; ++j) {
-                gradients[j] *= derivative<Fit, T>(outputs[j], bits >> j & 1);
+                gradients[j] *= derivative<Fit, T>(outputs[j], bits & 1u << j);
             }
             return store_tile<T, V>(a.dx, tile, gradients);
         }
     }
-    gelu_gradient_elements<Fit>(a, tile);
+    if (tile.room > 0) gelu_gradient_elements<Fit>(a, tile);
 }
 
 /// Calls `launch` with the fit and with the size of packs, as constants.

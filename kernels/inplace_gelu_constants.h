@@ -37,8 +37,8 @@ struct ErfFit {
     static constexpr float kXMinLow = 1.21144495e-08f;
     static constexpr float kOMinHigh = -0.169971213f;
     static constexpr float kOMinLow = 5.26480917e-09f;
-    // log |o_min|
-    static constexpr float kLogOMin = -1.77212622f;
+    // log2 |o_min|
+    static constexpr float kLog2OMin = -2.55663772f;
     // Smallest float >= x*: the branch is right from here on.
     static constexpr float kBranch = -0.751791477f;
     // -gelu(-a) in a - centre, lane int(2 a), a < 4: error 2.8e-9
@@ -115,26 +115,26 @@ struct ErfFit {
         -0.00798821077f, -0.00838257745f, -0.00883852039f, -0.00937165786f, -0.0100022871f,
         -0.00706814649f, -0.00734501239f, -0.00764967501f, -0.00798821077f, -0.00838257745f,
         -0.00883852039f}}};
-    // gelu' in s, right of x*, s < 1.5: error 6.5e-7
-    static constexpr Poly<11> kRightNear = {0.75f, {0.899184108f, 0.967658579f, -0.848705292f,
-        -0.55211556f, 0.284277141f, 0.169377223f, 0.155340835f, 0.0741407201f, -0.000745886995f,
-        -0.0827250481f, -0.0518626161f, -0.00739372894f}};
+    // gelu' in signed s, -1/8 < s < 1.5: error 8.9e-7
+    static constexpr Poly<11> kNear = {0.6875f, {0.835528374f, 1.06701028f, -0.738820732f,
+        -0.617326975f, 0.238522768f, 0.118093461f, 0.131732941f, 0.0576039031f, 0.0199623071f,
+        -0.0349910185f, -0.0330689289f, -0.0217904579f}};
     // gelu' in s, right of x*, 1.5 <= s < 2.5: error 6.3e-7
     static constexpr Poly<11> kRightFar = {2.0f, {1.00093293f, -0.0131700849f, 0.081315726f,
         -0.278589487f, 0.522800446f, -0.229771063f, -1.32931828f, 2.56898522f, 0.669873059f,
         -4.96172333f, 0.619214237f, 3.7328198f}};
-    // gelu' / o in v, left of x* (error times o): error 1.2e-7
-    static constexpr Poly<9> kLeft = {2.29999995f, {3.45058346f, 1.36603248f, 0.00136761169f,
-        -0.00565267121f, -0.00278230198f, 0.015310484f, 0.0194199104f, 0.012470684f, 0.00382758747f,
-        0.000526128744f}};
+    // gelu' / o in v, left of x* from s = 1/8 on (error times o): error 7.0e-8
+    static constexpr Poly<8> kLeftFar = {2.93649411f, {3.6486001f, 1.14019251f, 0.00636834837f,
+        -0.00011809959f, -0.00709369592f, -0.0077734394f, -0.00488705188f, -0.00142619945f,
+        -0.000195230634f}};
     static constexpr float kHalfEnd = 2.12988281f;
     // gelu' in t = s, right of x*, 16-bit: error 6.8e-5
     static constexpr Poly<12> kRightHalf = {1.06494141f, {1.10605133f, 0.316400081f, -1.12543571f,
         0.0727085099f, 0.863924801f, 0.614749312f, -0.175402567f, -1.03051913f, -0.476256788f,
         0.650368631f, 0.477248371f, -0.156021476f, -0.1374681f}};
     // gelu' / o in t = v kHalfEnd / kLeftEnd, left of x*, 16-bit (error times o): error 0.00011
-    static constexpr Poly<4> kLeftHalf = {1.06494141f, {3.31674719f, 1.75028837f, -3.63831663f,
-        -4.70515299f, -2.33900094f}};
+    static constexpr Poly<4> kLeftHalf = {1.06494141f, {3.30757618f, 1.77280724f, -3.54859185f,
+        -4.6076622f, -2.30079961f}};
     // (gelu - o_min) / d^2 in d = x - x*, |d| < 1/4 (error times d^2): error 1.1e-10
     static constexpr Poly<6> kNearMinimum = {0.0f, {0.215746999f, 0.129428312f, -0.00455011101f,
         -0.0228000954f, -0.00245708902f, 0.00273988745f, 0.000524582167f}};
@@ -170,8 +170,8 @@ struct TanhFit {
     static constexpr float kXMinLow = 1.13396283e-08f;
     static constexpr float kOMinHigh = -0.170040756f;
     static constexpr float kOMinLow = 5.89275047e-09f;
-    // log |o_min|
-    static constexpr float kLogOMin = -1.77171716f;
+    // log2 |o_min|
+    static constexpr float kLog2OMin = -2.55604756f;
     // Smallest float >= x*: the branch is right from here on.
     static constexpr float kBranch = -0.752461374f;
     // -gelu(-a) in a - centre, lane int(2 a), a < 4: error 1.0e-9
@@ -248,26 +248,26 @@ struct TanhFit {
         -0.0113346744f, -0.0115718357f, -0.011830817f, -0.0121161947f, -0.0124404589f,
         -0.0127855837f, -0.0131830396f, -0.0111230211f, -0.0113346744f, -0.0115718357f,
         -0.011830817f, -0.0121161947f, -0.0124404589f}}};
-    // gelu' in s, right of x*, s < 1.5: error 4.6e-7
-    static constexpr Poly<11> kRightNear = {0.75f, {0.898996532f, 0.966828942f, -0.849775553f,
-        -0.546631813f, 0.295559794f, 0.17103067f, 0.143086791f, 0.0530910976f, -0.00893501006f,
-        -0.0674094036f, -0.0402380191f, -0.00715187658f}};
+    // gelu' in signed s, -1/8 < s < 1.5: error 7.0e-7
+    static constexpr Poly<11> kNear = {0.6875f, {0.835387409f, 1.06636906f, -0.740672171f,
+        -0.614576399f, 0.248946652f, 0.122843333f, 0.126234397f, 0.0428045206f, 0.00834113825f,
+        -0.0288062971f, -0.0242775753f, -0.0193931703f}};
     // gelu' in s, right of x*, 1.5 <= s < 2.5: error 4.5e-7
     static constexpr Poly<11> kRightFar = {2.0f, {1.00068963f, -0.0112691848f, 0.079520762f,
         -0.3048563f, 0.607998073f, -0.187459439f, -1.84128201f, 2.87515974f, 1.96324706f,
         -6.29122543f, -0.662519813f, 5.33291578f}};
-    // gelu' / o in v, left of x* (error times o): error 1.1e-7
-    static constexpr Poly<9> kLeft = {2.29999995f, {3.79768753f, 1.87851346f, 0.208130792f,
-        -0.0115866624f, -0.005030951f, 0.0201037973f, 0.0112275984f, 0.00509991869f, 0.00175403245f,
-        0.000324020919f}};
+    // gelu' / o in v, left of x* from s = 1/8 on (error times o): error 4.5e-8
+    static constexpr Poly<8> kLeftFar = {2.93645406f, {4.07410812f, 1.61536992f, 0.144901767f,
+        -0.00570692169f, -0.00424612081f, -0.00265455479f, -0.00484058727f, -0.00192133675f,
+        -0.000271682889f}};
     static constexpr float kHalfEnd = 2.12988281f;
     // gelu' in t = s, right of x*, 16-bit: error 4.5e-5
     static constexpr Poly<12> kRightHalf = {1.06494141f, {1.10574079f, 0.317709416f, -1.11534858f,
         0.0783294067f, 0.81505388f, 0.56098938f, -0.0866301358f, -0.916057765f, -0.55059588f,
         0.553740501f, 0.505357563f, -0.127060115f, -0.141015783f}};
     // gelu' / o in t = v kHalfEnd / kLeftEnd, left of x*, 16-bit (error times o): error 9.9e-5
-    static constexpr Poly<4> kLeftHalf = {1.06494141f, {3.6822567f, 3.06894422f, -1.91590452f,
-        -3.74568105f, -2.14919043f}};
+    static constexpr Poly<4> kLeftHalf = {1.06494141f, {3.66676021f, 3.06945133f, -1.85378182f,
+        -3.66270566f, -2.11358786f}};
     // (gelu - o_min) / d^2 in d = x - x*, |d| < 1/4 (error times d^2): error 3.7e-10
     static constexpr Poly<6> kNearMinimum = {0.0f, {0.215200052f, 0.129172787f, -0.00394576229f,
         -0.0227870997f, -0.00276834052f, 0.00277319644f, 0.000637484482f}};

@@ -85,7 +85,7 @@ __global__ void __launch_bounds__(kAnyRowThreads)
 /// Block p takes rows p R + y, (p + P) R + y, ... (R = blockDim.y rows at once, P partials), keeps
 /// the sums of its columns in registers and writes partial p.
 template <typename T, LayerNormSave kSave, bool kLongRow, bool kBesideFloat>
-__global__ void __launch_bounds__(kBackwardThreads<kLongRow>, kBackwardBlocks<kLongRow>)
+__global__ void __launch_bounds__(kBackwardThreads<kLongRow>, kBackwardBlocks<T, kLongRow>)
     layer_norm_backward_kernel(LayerNormBackwardArgs<T> a, StatOf<T> inverse_size, int num_rows) {
     if constexpr (!kBesideFloat) take_as_narrow(a.gamma, a.beta, a.dx);
     using S = StatOf<T>;
@@ -183,7 +183,7 @@ void launch_backward(const LayerNormBackwardArgs<T>& a, int64_t num_rows, CudaSt
         if (fits_registers<T>(a.hidden_size, a.dy, a.saved, a.gamma, a.beta, a.dx)) {
             const bool has_float = any_is_float(a.gamma, a.beta, a.dx);
             return with_float_tensors<T>(has_float, [&](auto beside_float) {
-                with_row_length(a.hidden_size, [&](auto long_row) {
+                with_row_length<T>(a.hidden_size, [&](auto long_row) {
                     launch("layer_norm_backward",
                            layer_norm_backward_kernel<T, kSave, decltype(long_row)::value,
                                                       decltype(beside_float)::value>,
@@ -207,10 +207,10 @@ void launch_layer_norm_forward(const LayerNormForwardArgs<T>& a, int64_t num_row
     const auto factors = row_factors<StatOf<T>>(a.hidden_size, a.eps);
     if constexpr (sizeof(T) < 8) {
         if (fits_registers<T>(a.hidden_size, a.x, a.gamma, a.beta, a.y, a.normalized)) {
-            const RowShape shape(a.hidden_size, kForwardTiles);
+            const RowShape shape(a.hidden_size, kMaxForwardTiles<T>);
             const bool has_float = any_is_float(a.x, a.gamma, a.beta);
             return with_float_tensors<T>(has_float, [&](auto beside_float) {
-                shape.with_tiles([&](auto tiles) {
+                shape.with_tiles<kMaxForwardTiles<T>>([&](auto tiles) {
                     launch("layer_norm_forward",
                            layer_norm_forward_kernel<T, decltype(tiles)::value,
                                                      decltype(beside_float)::value>,

@@ -17,10 +17,10 @@ inline constexpr int kForwardTiles = 4;  // of a warp, at most
 inline constexpr int kBackwardTiles = 1;
 inline constexpr int kBlockTiles = 16;   // of a block with several rows
 inline constexpr int kMaxRowTiles = 32;  // of a row, which then has a block to itself
-inline constexpr int64_t kMaxRegisterRow = int64_t{kMaxRowTiles} * kTile;
 
 /// The largest block, whose threads have 128 registers in forward and 64 in backward. Rows of more
-/// than kBlockTiles have kForwardTiles in a warp.
+/// than kBlockTiles have kForwardTiles in a warp. double serves tests: 128 registers in backward
+/// too, one tile a warp, and no longer rows.
 template <int kTiles>
 inline constexpr int kForwardThreads =
     (kTiles == kForwardTiles ? kMaxRowTiles : kBlockTiles) / kTiles * 32;
@@ -29,15 +29,18 @@ inline constexpr int kForwardBlocks = kTiles == kForwardTiles ? 2 : 1;  // of an
 template <bool kLongRow>                                                // more than kBlockTiles
 inline constexpr int kBackwardThreads =
     (kLongRow ? kMaxRowTiles : kBlockTiles) / kBackwardTiles * 32;
-template <bool kLongRow>
-inline constexpr int kBackwardBlocks = kLongRow ? 1 : 2;
+template <typename T, bool kLongRow>
+inline constexpr int kBackwardBlocks = kLongRow || sizeof(T) == 8 ? 1 : 2;
+template <typename T>
+inline constexpr int kMaxForwardTiles = sizeof(T) == 8 ? 1 : kForwardTiles;
+template <typename T>
+inline constexpr int64_t kMaxRegisterRow =
+    int64_t{sizeof(T) == 8 ? kBlockTiles : kMaxRowTiles} * kTile;
 
-/// True if rows are held in registers: whole units at aligned addresses. double, which only tests
-/// use, takes the kernels for rows of any length.
+/// True if rows are held in registers: whole units at aligned addresses.
 template <typename T, typename... Tensors>
 bool fits_registers(int64_t size, const Tensors&... tensors) {
-    return sizeof(T) < 8 && size % 8 == 0 && size <= kMaxRegisterRow &&
-           aligned_to_packs(tensors...);
+    return size % 8 == 0 && size <= kMaxRegisterRow<T> && aligned_to_packs(tensors...);
 }
 
 inline void check_row_size(int64_t hidden_size) {
@@ -59,19 +62,13 @@ struct RowShape {
     int warps;  // of a row
     int tiles;  // of a warp
 
-    /// Calls `launch` with the number of tiles as a constant.
-    template <class Launch>
+    /// Calls `launch` with the number of tiles, 1 to kMaxTiles, as a constant.
+    template <int kMaxTiles, class Launch>
     void with_tiles(const Launch& launch) const {
-        switch (tiles) {
-            case 1:
-                return launch(std::integral_constant<int, 1>());
-            case 2:
-                return launch(std::integral_constant<int, 2>());
-            case 3:
-                return launch(std::integral_constant<int, 3>());
-            default:
-                return launch(std::integral_constant<int, kForwardTiles>());
+        if constexpr (kMaxTiles > 1) {
+            if (tiles < kMaxTiles) return with_tiles<kMaxTiles - 1>(launch);
         }
+        launch(std::integral_constant<int, kMaxTiles>());
     }
 };
 
@@ -86,9 +83,11 @@ void with_float_tensors(bool has_float, const Launch& launch) {
 }
 
 /// Calls `launch` with a constant: whether a row has a block of the largest size to itself.
-template <class Launch>
+template <typename T, class Launch>
 void with_row_length(int64_t size, const Launch& launch) {
-    if (size > int64_t{kBlockTiles} * kTile) return launch(std::true_type());
+    if constexpr (sizeof(T) < 8) {
+        if (size > int64_t{kBlockTiles} * kTile) return launch(std::true_type());
+    }
     launch(std::false_type());
 }
 

@@ -67,4 +67,18 @@ KERNELS_HOST_DEVICE float min_or_nan(float v, float bound) {
 #endif
 }
 
+/// `if_set` where `which` is not 0, else `otherwise`, both computed: from `?:` nvcc makes a branch
+/// as soon as one of them is long, and a warp whose lanes differ then runs both sides.
+KERNELS_HOST_DEVICE float select(uint32_t which, float if_set, float otherwise) {
+#ifdef __CUDA_ARCH__
+    float result;
+    asm("{ .reg .pred set; setp.ne.u32 set, %1, 0; selp.f32 %0, %2, %3, set; }"
+        : "=f"(result)
+        : "r"(which), "f"(if_set), "f"(otherwise));
+    return result;
+#else
+    return which != 0 ? if_set : otherwise;
+#endif
+}
+
 }  // namespace kernels

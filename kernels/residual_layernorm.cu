@@ -88,7 +88,7 @@ __device__ __forceinline__ uint32_t kept_bits(const ResidualLayerNormBackwardArg
 }
 
 template <typename T, LayerNormSave kSave, bool kLongRow, bool kBesideFloat>
-__global__ void __launch_bounds__(kBackwardThreads<kLongRow>, kBackwardBlocks<kLongRow>)
+__global__ void __launch_bounds__(kBackwardThreads<kLongRow>, kBackwardBlocks<T, kLongRow>)
     residual_layer_norm_backward_kernel(ResidualLayerNormBackwardArgs<T> a,
                                         Drawing<StatOf<T>> drawing, StatOf<T> inverse_size,
                                         int num_rows) {
@@ -143,14 +143,14 @@ void check_arguments(int64_t hidden_size, const Tensors&... tensors) {
     if (fits_registers<T>(hidden_size, tensors...)) return;
     throw std::invalid_argument("residual_layer_norm on CUDA: hidden_size " +
                                 std::to_string(hidden_size) + " is no multiple of 8 up to " +
-                                std::to_string(kMaxFusedHiddenSize) +
+                                std::to_string(kMaxRegisterRow<T>) +
                                 ", or a tensor does not start at a multiple of 16 bytes; call "
                                 "dropout, addition and layer_norm one after another");
 }
 
 }  // namespace
 
-static_assert(kMaxFusedHiddenSize == kMaxRegisterRow);
+static_assert(kMaxFusedHiddenSize == kMaxRegisterRow<float>);
 
 template <typename T>
 void launch_residual_layer_norm_forward(const ResidualLayerNormForwardArgs<T>& a, int64_t num_rows,
@@ -158,10 +158,10 @@ void launch_residual_layer_norm_forward(const ResidualLayerNormForwardArgs<T>& a
     check_arguments<T>(a.hidden_size, a.x, a.bias, a.residual, a.gamma, a.beta, a.y, a.sum,
                        a.biased, a.normalized, a.centered, a.mask);
     if (num_rows == 0) return;
-    const RowShape shape(a.hidden_size, kForwardTiles);
+    const RowShape shape(a.hidden_size, kMaxForwardTiles<T>);
     const bool has_float = any_is_float(a.residual, a.gamma, a.beta, a.sum);
     with_float_tensors<T>(has_float, [&](auto beside_float) {
-        shape.with_tiles([&](auto tiles) {
+        shape.with_tiles<kMaxForwardTiles<T>>([&](auto tiles) {
             launch("residual_layer_norm_forward",
                    residual_layer_norm_forward_kernel<T, decltype(tiles)::value,
                                                       decltype(beside_float)::value>,
@@ -179,7 +179,7 @@ void launch_residual_layer_norm_backward(const ResidualLayerNormBackwardArgs<T>&
                        a.dresidual);
     const bool has_float = any_is_float(a.dsum, a.gamma, a.beta, a.dresidual);
     with_float_tensors<T>(has_float, [&](auto beside_float) {
-        with_row_length(a.hidden_size, [&](auto long_row) {
+        with_row_length<T>(a.hidden_size, [&](auto long_row) {
             launch("residual_layer_norm_backward",
                    backward_kernel<T, decltype(long_row)::value, decltype(beside_float)::value>(
                        a.save),
@@ -197,6 +197,7 @@ void launch_residual_layer_norm_backward(const ResidualLayerNormBackwardArgs<T>&
     template void launch_residual_layer_norm_backward<T>(const ResidualLayerNormBackwardArgs<T>&, \
                                                          int64_t, CudaStream);
 KERNELS_INSTANTIATE(float)
+KERNELS_INSTANTIATE(double)
 KERNELS_INSTANTIATE(Half)
 KERNELS_INSTANTIATE(BFloat16)
 #undef KERNELS_INSTANTIATE

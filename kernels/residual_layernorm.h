@@ -82,9 +82,9 @@ void residual_layer_norm_backward(const ResidualLayerNormBackwardArgs<T>& args, 
                                   int64_t partial_begin, int64_t partial_end);
 
 /// The same on CUDA for all rows, partials [layer_norm_cuda_num_partials(num_rows), 2, H].
-/// Types     T is float, Half or BFloat16.
-/// Requires  hidden_size a multiple of 8, at most kMaxFusedHiddenSize; tensors that start at
-///           multiples of 16 bytes.
+/// Types     T is float, double, Half or BFloat16.
+/// Requires  hidden_size a multiple of 8, at most kMaxFusedHiddenSize, half of it for double, which
+///           serves tests; tensors that start at multiples of 16 bytes.
 /// Errors    std::invalid_argument otherwise, std::runtime_error when the launch fails.
 template <typename T>
 void launch_residual_layer_norm_forward(const ResidualLayerNormForwardArgs<T>& args,

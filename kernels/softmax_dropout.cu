@@ -47,20 +47,15 @@ __device__ __forceinline__ S lowest() {
     return -static_cast<S>(INFINITY);
 }
 
-/// exp(v - maximum) = 2^(slope v - slope maximum): one rounding of the difference, and that of
-/// slope maximum, which the sum of the row has too. The maximum leaves out NaN, which then comes
-/// from the difference, as for a row of -inf.
+/// exp(v - maximum) = 2^(slope (v - maximum)). The difference comes first: a mask of -1e9 leaves
+/// nothing of a small difference in slope v - slope maximum, and the lowest float overflows there.
+/// The maximum leaves out NaN, which then comes from the difference, as for a row of -inf.
 template <typename S>
 struct Exponential {
-    S slope, shift;
+    S slope, maximum;
 
-    __device__ __forceinline__ S of(S v) const { return exp2_of(std::fma(v, slope, shift)); }
+    __device__ __forceinline__ S of(S v) const { return exp2_of(slope * (v - maximum)); }
 };
-
-template <typename S>
-__device__ __forceinline__ Exponential<S> exponential_to(S slope, S maximum) {
-    return {slope, -slope * maximum};
-}
 
 /// What the host computes once for all rows.
 template <typename S>
@@ -240,7 +235,7 @@ __global__ void __launch_bounds__(kWarpsPerBlock * 32)
 #pragma unroll
         for (int j = 0; j < 8; ++j) maximum = larger(maximum, v[t][j]);
     }
-    const auto exponential = exponential_to<S>(slope, max_over_lanes<kLanes>(maximum));
+    const Exponential<S> exponential = {slope, max_over_lanes<kLanes>(maximum)};
     S sum = 0;
 #pragma unroll
     for (int t = 0; t < kTiles; ++t) {
@@ -334,7 +329,7 @@ __global__ void __launch_bounds__(kBlockThreads)
         maximum = larger(maximum, logit(key));
     }
     maximum = block_reduce(maximum, lowest<S>(), [](S v) { return max_over_lanes(v); });
-    const auto exponential = exponential_to<S>(factors.log2_e, maximum);
+    const Exponential<S> exponential = {factors.log2_e, maximum};
     S sum = 0;
     for (int64_t key = threadIdx.x; key < visible; key += kBlockThreads) {
         sum += exponential.of(logit(key));

@@ -11,9 +11,9 @@ GELU has a minimum o_min at x*. The variables in which things are smooth, so tha
 
   g(a) = -gelu(-a) = max(a, 0) - gelu(a)   in a = |x|          forward, both signs of x
   gelu'(x)                                 in s = sqrt(o - o_min), right of x*
-  gelu'(x)                                 in s, left of x*, but singular where o -> 0
-  gelu'(x) / o                             in v = sqrt(log(o_min / o)), all of the left branch:
-                                           v ~ s near x* and v ~ |x| / sqrt(2) in the tail
+  gelu'(x)                                 in s, negative left of x*, but singular where o -> 0
+  gelu'(x) / o                             in v = sqrt(log2(o_min / o)), all of the left branch:
+                                           v ~ s near x* and v ~ |x| in the tail
 """
 import struct
 import sys
@@ -28,6 +28,9 @@ BACKWARD_END = mp.mpf("2.4990234375")
 LEFT_DEGREE = 5
 # The same for 16-bit types: from o = 4.37 on, gelu' differs from 1 by less than 1.3e-4.
 HALF_END = mp.mpf("2.1298828125")
+# s of x*'s neighbourhood, for which one polynomial serves both branches, and v of o = -1.3e-10.
+NEAR_LEFT, NEAR_RIGHT = mp.mpf(1) / 8, mp.mpf(3) / 2
+LEFT_END = mp.mpf(11) / 2
 
 
 class Erf:
@@ -238,8 +241,11 @@ def wide_pieces(gelu):
     def right(s):
         return gelu.df(invert_right(gelu, s))
 
+    def either(s):
+        return right(s) if s > 0 else gelu.df(invert_left(gelu, gelu.o_min + s * s))
+
     def left_o(v):
-        return gelu.o_min * mp.exp(-v * v)
+        return gelu.o_min * mp.mpf(2)**(-v * v)
 
     def left(v):
         return gelu.df(invert_left(gelu, left_o(v))) / left_o(v)
@@ -247,23 +253,24 @@ def wide_pieces(gelu):
     def size(v):
         return abs(left_o(v))
 
-    zero, split, end, tail = mp.mpf(0), mp.mpf(3) / 2, mp.mpf(5) / 2, mp.mpf("4.6")
-    what = "gelu' in s, right of x*"
-    text = emit_poly(gelu, "kRightNear", what + ", s < 1.5", right, zero, split, 11)
-    text += emit_poly(gelu, "kRightFar", what + ", 1.5 <= s < 2.5", right, split, end, 11)
-    what = "gelu' / o in v, left of x*"
-    text += emit_poly(gelu, "kLeft", what + " (error times o)", left, zero, tail, 9, size)
-    return text + pieces_16bit(gelu, right, left, size, tail)
+    far_left = mp.sqrt(mp.log(gelu.o_min / (gelu.o_min + NEAR_LEFT**2), 2))
+    text = emit_poly(gelu, "kNear", "gelu' in signed s, -1/8 < s < 1.5", either, -NEAR_LEFT,
+                     NEAR_RIGHT, 11)
+    text += emit_poly(gelu, "kRightFar", "gelu' in s, right of x*, 1.5 <= s < 2.5", right,
+                      NEAR_RIGHT, mp.mpf(5) / 2, 11)
+    what = "gelu' / o in v, left of x* from s = 1/8 on (error times o)"
+    text += emit_poly(gelu, "kLeftFar", what, left, far_left, LEFT_END, 8, size)
+    return text + pieces_16bit(gelu, right, left, size)
 
 
-def pieces_16bit(gelu, right, left, size, tail):
-    """Both branches in one variable t on [0, HALF_END], where it is held, so that one polynomial
-    serves a warp: a lane selects only its coefficients. Where t is held on the right, the result is
-    1 within a third of fp16's half ulp, so a product with it rounds as the product with 1."""
+def pieces_16bit(gelu, right, left, size):
+    """Both branches in one variable t on [0, HALF_END], where it is held. Where it is held on the
+    right, the result is 1 within a third of fp16's half ulp, so a product with it rounds as the
+    product with 1."""
     what = "gelu' in t = s, right of x*, 16-bit"
     text = declare("float", "kHalfEnd", number(HALF_END))
     text += emit_poly(gelu, "kRightHalf", what, right, mp.mpf(0), HALF_END, 12, rounds=14)
-    stretch = tail / HALF_END
+    stretch = LEFT_END / HALF_END
     what = "gelu' / o in t = v kHalfEnd / kLeftEnd, left of x*, 16-bit (error times o)"
     return text + emit_poly(gelu, "kLeftHalf", what, lambda t: left(t * stretch), mp.mpf(0),
                             HALF_END, 4, lambda t: size(t * stretch))
@@ -346,8 +353,8 @@ def emit_kind(gelu):
     text += declare("float", "kXMinLow", number(gelu.x_min - x_hi))
     text += declare("float", "kOMinHigh", number(o_hi))
     text += declare("float", "kOMinLow", number(gelu.o_min - o_hi))
-    text += "    // log |o_min|\n"
-    text += declare("float", "kLogOMin", number(mp.log(-gelu.o_min)))
+    text += "    // log2 |o_min|\n"
+    text += declare("float", "kLog2OMin", number(mp.log(-gelu.o_min, 2)))
     text += "    // Smallest float >= x*: the branch is right from here on.\n"
     text += declare("float", "kBranch", number(float_at_least(gelu.x_min)))
     text += forward_lanes(gelu) + backward_lanes(gelu) + left_binades(gelu) + wide_pieces(gelu)

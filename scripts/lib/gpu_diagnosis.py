@@ -97,9 +97,20 @@ def ops(run: Run):
     try:
         judge_unit_tests(done.returncode, done.stderr, run.detail)
     except Failed:
-        if run.virtual and run.detail["tests"] > run.detail["skipped"]:
-            raise NotJudged("not judged: virtual GPU") from None
-        raise
+        if not run.virtual or run.detail["tests"] == run.detail["skipped"]:
+            raise
+        if refused := refusals(done.stderr):
+            raise Failed(f"{len(refused)} tests are refused; the first: {refused[0]}") from None
+        raise NotJudged("not judged: virtual GPU") from None
+
+
+def refusals(log: str) -> list:
+    """From unittest's log, the tests that ended with an exception of ours, `tempo: ...` of an op or
+    `... on CUDA: ...` of a kernel. On a virtual GPU values are wrong, but refusals are real."""
+    ours = re.compile(r"^\w+: (tempo: |\w+ on CUDA: ).*", re.MULTILINE)
+    reports = re.split(r"^=+\n", log, flags=re.MULTILINE)
+    return [f"{report.splitlines()[0]}: {said[0]}" for report in reports
+            if report.startswith("ERROR:") and (said := ours.search(report))]
 
 
 def judge_unit_tests(returncode: int, log: str, found: dict):

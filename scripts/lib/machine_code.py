@@ -298,7 +298,8 @@ def branches_on_data(visited, uniform):
 
 def with_other_sides(path, uniform, instructions):
     """The path, and what the other sides of its branches on data run until they are back on it. A
-    side that calls a subroutine, leaves the kernel or loads is a rare case, not a side."""
+    side that leaves the kernel or loads is a rare case, not a side; so is what calls a subroutine
+    on a side, whose other instructions count."""
     index_at = {one.address: i for i, one in enumerate(instructions)}
     times = dict(path.times)
     for branch in branches_on_data(path.visited, uniform):
@@ -306,7 +307,7 @@ def with_other_sides(path, uniform, instructions):
         ways = next_addresses(instructions, index_at[branch.address])
         while ways:
             one = instructions[index_at[ways.pop()]]
-            if one in times or one in side:
+            if one in times or one in side or one.base == "CALL":
                 continue
             side[one] = path.times[branch]
             ways += next_addresses(instructions, index_at[one.address])
@@ -315,7 +316,7 @@ def with_other_sides(path, uniform, instructions):
     return Path(times, path.visited)
 
 
-RARE = {"CALL", "EXIT", "RET"}
+RARE = {"EXIT", "RET"}
 
 
 def loops_of(times):

@@ -161,8 +161,7 @@ TYPED_TEST(CudaColumnPasses, EqualTheReferenceAtEveryAddress) {
 
 template <typename T>
 class CudaSubstationNorm : public test::CudaKernels<T> {};
-using NormTypes = testing::Types<float, Half, BFloat16>;
-TYPED_TEST_SUITE(CudaSubstationNorm, NormTypes);
+TYPED_TEST_SUITE(CudaSubstationNorm, test::CudaTypes);
 
 /// Bias, dropout, residual and LayerNorm with all that Substation keeps, and backward from that.
 TYPED_TEST(CudaSubstationNorm, EqualsTheCpu) {

@@ -243,17 +243,13 @@ TYPED_TEST(CudaKernels, LayerNormEqualsTheCpu) {
     }
 }
 
-template <typename T>
-class CudaFusedKernels : public CudaKernels<T> {};
-using FusedTypes = testing::Types<float, Half, BFloat16>;
-TYPED_TEST_SUITE(CudaFusedKernels, FusedTypes);
-
 /// The mask has the same bits, and so has the sum, since both round after each step.
-TYPED_TEST(CudaFusedKernels, ResidualLayerNormEqualsTheCpu) {
+TYPED_TEST(CudaKernels, ResidualLayerNormEqualsTheCpu) {
     using T = TypeParam;
     using S = StatOf<T>;
     for (const auto& [num_rows, size] : std::vector<std::pair<int64_t, int64_t>>{
              {1, 8}, {70, 264}, {230, 768}, {9, 1600}, {3, 4096}, {3, 8192}}) {
+        if (sizeof(T) == 8 && size > kMaxFusedHiddenSize / 2) continue;
         const auto count = static_cast<size_t>(num_rows * size);
         const auto rows = static_cast<size_t>(num_rows), h = static_cast<size_t>(size);
         const auto x = test::normal<T>(num_rows * size, 1),

@@ -23,6 +23,13 @@ class CudaVariants : public test::CudaKernels<T> {};
 TYPED_TEST_SUITE(CudaVariants, test::CudaTypes);
 
 template <typename T>
+constexpr double kLowest = std::numeric_limits<StatOf<T>>::lowest();
+template <>
+constexpr double kLowest<Half> = -65504;
+template <>
+constexpr double kLowest<BFloat16> = -0x1.FEp127;
+
+template <typename T>
 size_t size_of_mask(MaskKind kind, const std::vector<T>& x) {
     return static_cast<size_t>(mask_bytes<T>(kind, static_cast<int64_t>(x.size())));
 }
@@ -238,50 +245,72 @@ TYPED_TEST(CudaVariants, RmsNormEqualsTheCpu) {
     }
 }
 
+/// Six rows of causal softmax, three for each row of the mask (none if empty).
+template <typename T>
+void expect_softmax_of_the_cpu(const std::vector<T>& scores, const std::vector<T>& additive,
+                               double scale, CudaStream stream) {
+    constexpr int64_t kNumRows = 6;
+    const auto row = scores.size() / kNumRows;
+    std::vector<T> probs(scores.size());
+    SoftmaxDropoutForwardArgs<T> args = {
+        .scores = scores.data(),
+        .additive_mask = additive.empty() ? nullptr : additive.data(),
+        .probs = probs.data(),
+        .scale = scale,
+        .num_keys = static_cast<int64_t>(row),
+        .num_queries = 3,
+        .rows_per_mask = 3,
+        .causal = true};
+    softmax_dropout_forward(args, 0, kNumRows);
+    DeviceTensor<T> device_scores(scores), device_additive(additive), device_probs(scores.size());
+    args.scores = device_scores.data();
+    args.additive_mask = additive.empty() ? nullptr : device_additive.data();
+    args.probs = device_probs.data();
+    cudaDeviceSynchronize();
+    launch_softmax_dropout_forward(args, kNumRows, stream);
+    cudaStreamSynchronize(stream);
+    const auto got = device_probs.read();
+    const double relative = 100 * test::kComputeRoundoff<T> + 2 * test::kRoundoff<T>;
+    for (size_t i = 0; i < scores.size(); ++i) {
+        const double p = to_double(probs[i]);
+        ASSERT_EQ(std::isnan(to_double(got[i])), std::isnan(p)) << i << " " << scale;
+        if (std::isnan(p)) continue;
+        ASSERT_NEAR(to_double(got[i]), p, p * relative + test::kTiny<T>)
+            << "row " << i / row << ", scale " << scale << ", masked " << !additive.empty();
+    }
+}
+
 /// NaN, infinities and scales that turn the order of the keys, with and without an additive mask.
 TYPED_TEST(CudaVariants, SoftmaxOfSpecialScoresAndScalesEqualsTheCpu) {
     using T = TypeParam;
     const double inf = std::numeric_limits<double>::infinity();
-    const int64_t num_rows = 6;
     for (const int64_t size : {64, 65, 264}) {
-        const auto n = static_cast<size_t>(num_rows * size), row = static_cast<size_t>(size);
-        auto scores = test::normal<T>(num_rows * size, 1, 0, 3);
+        const auto row = static_cast<size_t>(size);
+        auto scores = test::normal<T>(6 * size, 1, 0, 3);
         scores[row] = from_double<T>(std::nan(""));
         std::fill_n(scores.begin() + 2 * size, size, from_double<T>(-inf));
         scores[3 * row + 5] = from_double<T>(inf);
         scores[4 * row + 7] = from_double<T>(-inf);
-        const auto additive = test::normal<T>(2 * size, 2);
         for (const double scale : {0.5, 0.0, -0.5}) {
-            for (const bool masked : {false, true}) {
-                std::vector<T> probs(n);
-                SoftmaxDropoutForwardArgs<T> args = {
-                    .scores = scores.data(),
-                    .additive_mask = masked ? additive.data() : nullptr,
-                    .probs = probs.data(),
-                    .scale = scale,
-                    .num_keys = size,
-                    .num_queries = 3,
-                    .rows_per_mask = 3,
-                    .causal = true};
-                softmax_dropout_forward(args, 0, num_rows);
-                DeviceTensor<T> device_scores(scores), device_additive(additive), device_probs(n);
-                args.scores = device_scores.data();
-                args.additive_mask = masked ? device_additive.data() : nullptr;
-                args.probs = device_probs.data();
-                cudaDeviceSynchronize();
-                launch_softmax_dropout_forward(args, num_rows, this->stream());
-                this->wait();
-                const auto got = device_probs.read();
-                for (size_t i = 0; i < n; ++i) {
-                    const double p = to_double(probs[i]);
-                    ASSERT_EQ(std::isnan(to_double(got[i])), std::isnan(p)) << i << " " << scale;
-                    if (std::isnan(p)) continue;
-                    ASSERT_NEAR(to_double(got[i]), p,
-                                p * (100 * test::kComputeRoundoff<T> +
-                                     2 * test::kRoundoff<T>)+test::kTiny<T>)
-                        << "row " << i / row << ", scale " << scale << ", masked " << masked;
-                }
-            }
+            expect_softmax_of_the_cpu<T>(scores, {}, scale, this->stream());
+            expect_softmax_of_the_cpu(scores, test::normal<T>(2 * size, 2), scale, this->stream());
+        }
+    }
+}
+
+/// Rows of which some or all keys are masked with the lowest number of the type, or almost: their
+/// exponentials are those of differences, not of the numbers.
+TYPED_TEST(CudaVariants, SoftmaxOfTheLowestNumbersEqualsTheCpu) {
+    using T = TypeParam;
+    for (const int64_t size : {64, 65, 264}) {
+        auto scores = test::normal<T>(6 * size, 1, 0, 3);
+        // Multiples of 1/2, so that also their sums with the mask are exact, in any order.
+        for (T& score : scores) score = from_double<T>(std::round(to_double(score)));
+        for (const double share : {1.0, 0.5, 1e-3}) {
+            std::vector<T> additive(2 * static_cast<size_t>(size));
+            const T masked = from_double<T>(share * kLowest<T>);
+            std::fill(additive.begin() + 3, additive.end(), masked);
+            expect_softmax_of_the_cpu(scores, additive, 0.5, this->stream());
         }
     }
 }
@@ -343,8 +372,7 @@ TYPED_TEST(CudaVariants, SoftmaxWithoutDropoutAndWithProbability1EqualsTheCpu) {
 
 template <typename T>
 class CudaFusedVariants : public test::CudaKernels<T> {};
-using FusedTypes = testing::Types<float, Half, BFloat16>;
-TYPED_TEST_SUITE(CudaFusedVariants, FusedTypes);
+TYPED_TEST_SUITE(CudaFusedVariants, test::CudaTypes);
 
 /// With gamma and beta, from x̂, without the sum's gradient.
 TYPED_TEST(CudaFusedVariants, ResidualLayerNormOfEveryProbabilityEqualsTheCpu) {

@@ -436,6 +436,16 @@ class Judging(WithRun):
             with self.assertRaisesRegex(gpu_run.Failed, sentence):
                 gpu_diagnosis.judge_unit_tests(returncode, log, {})
 
+    def test_refusals_count_on_a_virtual_gpu(self):
+        report = "=" * 70 + "\n{}: test_{} (x.OpsOnCuda)\n" + "-" * 70 + "\nTraceback ...\n{}\n\n"
+        wrong = report.format("FAIL", "a", "AssertionError: tempo: values differ")
+        wrong += report.format("ERROR", "b", "RuntimeError: CUDA error: out of memory")
+        self.assertEqual(gpu_diagnosis.refusals(wrong), [])
+        refused = ("RuntimeError: tempo: x has dtype Double", "ValueError: layer_norm on CUDA: no")
+        log = wrong + "".join(report.format("ERROR", "c", said) for said in refused)
+        self.assertEqual(gpu_diagnosis.refusals(log),
+                         [f"ERROR: test_c (x.OpsOnCuda): {said}" for said in refused])
+
     def test_the_kernels_tests_must_have_run(self):
         tests = [{"name": "A", "result": "COMPLETED"}, {"name": "B", "result": "SKIPPED"}]
         report = {"time": "1.5s", "testsuites": [{"name": "S", "testsuite": tests}]}

@@ -63,19 +63,11 @@ struct Cuda {
     }
     template <typename T>
     static void run(const kernels::ResidualLayerNormForwardArgs<T>& args, int64_t num_rows) {
-        if constexpr (sizeof(T) < 8) {
-            kernels::launch_residual_layer_norm_forward(args, num_rows, stream_of(args));
-        } else {
-            TORCH_CHECK(false, "tempo: x has dtype Double, which this CUDA kernel does not take");
-        }
+        kernels::launch_residual_layer_norm_forward(args, num_rows, stream_of(args));
     }
     template <typename T>
     static void run(const kernels::ResidualLayerNormBackwardArgs<T>& args, int64_t num_rows) {
-        if constexpr (sizeof(T) < 8) {
-            kernels::launch_residual_layer_norm_backward(args, num_rows, stream_of(args));
-        } else {
-            TORCH_CHECK(false, "tempo: x has dtype Double, which this CUDA kernel does not take");
-        }
+        kernels::launch_residual_layer_norm_backward(args, num_rows, stream_of(args));
     }
     template <typename T>
     static void run(const kernels::SoftmaxDropoutForwardArgs<T>& args, int64_t num_rows) {
