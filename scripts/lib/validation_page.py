@@ -114,6 +114,10 @@ def is_checkpointing_ratio(row):
 def goal_lines(book):
     """(name, goal, result, verdict) of every goal."""
     yield from memory_lines(book)
+    yield error_line(book, "h200_memory", "Peaks and largest batches on an H200, judged",
+                     book.standing("h200_memory", "judged"))
+    yield error_line(book, "h200_time", "Step times on an H200, judged",
+                     book.standing("h200_time", "judged"))
     for name, title in (("rate", "Throughput, judged"),
                         ("ratio16", "16-bit / 32-bit throughput on the same machine, judged")):
         yield error_line(book, name, title, book.standing(name, "judged"))
@@ -175,6 +179,7 @@ def summary(published, predicted):
     gpus = {gpu for row in rows for gpu in re.findall(r"--gpu (\S+)", row["command"])}
     near = sum(abs(error) <= 0.1 for error in errors)
     return (
+        h200_sentence(book) +
         "Compared with published figures that no constant was fitted on:\n"
         f"the times of {len(rows)} BERT runs on {len(gpus)} kinds of GPUs are off by "
         f"{magnitude(mean)} on average and {magnitude(worst)} at worst, and {near} of them are "
@@ -184,6 +189,24 @@ def summary(published, predicted):
         "with Tempo's batches in view,\nDeepSpeed's batches are not exact limits, and the "
         "published peaks include a counter of CPU memory.\n[All rows]({page}) shows which goals "
         "are met and which are missed."
+    )
+
+
+def h200_sentence(book):
+    """What the rows of our own measurement say, for the headline."""
+    rows = book.standing("h200_memory", "judged")
+    exact = {what: [row["id"] for row in rows if row["value"] == f"plan.{what}"
+                    and abs(book.predicted_of(row) - row["published"]) < 1e-6]
+             for what in ("peak_allocated_bytes", "peak_reserved_bytes", "max_batch_size")}
+    counts = {what: sum(row["value"] == f"plan.{what}" for row in rows) for what in exact}
+    mean, worst = mean_and_worst(book.errors(book.standing("h200_time", "judged")))
+    return (
+        f"On an H200 we measured {counts['peak_allocated_bytes']} steps of BERT-large: the "
+        f"allocated peak of {len(exact['peak_allocated_bytes'])} and the reserved one of "
+        f"{len(exact['peak_reserved_bytes'])} are\npredicted to the byte, and "
+        f"{len(exact['max_batch_size'])} of {counts['max_batch_size']} largest batches. The times "
+        f"of steps that the GPU bounds are off by {magnitude(mean)} on average and\n"
+        f"{magnitude(worst)} at worst.\n"
     )
 
 

@@ -9,6 +9,7 @@ import pathlib
 import shlex
 import subprocess
 import tempfile
+import threading
 
 import validation_data as data
 
@@ -49,13 +50,17 @@ class Runner:
         self.jobs = jobs
         self.scratch = tempfile.TemporaryDirectory(prefix="temposcope-validate-")
         self.answers = {}
+        self.writing = threading.Lock()
 
     def settings(self, name, **files):
         """A settings folder with these user files. Without files it hides the user's real ones."""
         folder = pathlib.Path(self.scratch.name) / "settings" / name
-        (folder / "temposcope").mkdir(parents=True, exist_ok=True)
-        for file, content in files.items():
-            (folder / "temposcope" / f"{file}.json").write_text(json.dumps(content))
+        with self.writing:  # rows that run side by side share a folder
+            (folder / "temposcope").mkdir(parents=True, exist_ok=True)
+            for file, content in files.items():
+                path = folder / "temposcope" / f"{file}.json"
+                if not path.exists():
+                    path.write_text(json.dumps(content))
         return folder
 
     def answer(self, commands, settings):

@@ -1,5 +1,5 @@
 // The CUDA kernels of torch.ops.tempo, in a library of their own (tempo_ops_cuda). It is opened
-// after libtorch_cuda, if CUDA is there. It has not run on a GPU yet.
+// after libtorch_cuda, if CUDA is there.
 
 #include "models/ops/attention_core_kernels.h"
 #include "models/ops/column_pass_kernels.h"
