@@ -12,7 +12,7 @@ constexpr uint64_t round_up(uint64_t value, uint64_t step) {
     return (value + step - 1) / step * step;
 }
 
-using Ranges = std::map<uint64_t, uint64_t>;  // address -> bytes
+using Ranges = std::map<uint64_t, uint64_t>;  // as DriverAddresses has them
 
 uint64_t end_of(Ranges::const_iterator range) { return range->first + range->second; }
 
@@ -40,10 +40,11 @@ DriverAddresses::DriverAddresses(uint64_t begin, uint64_t size, SegmentPlacement
     : begin_(begin), size_(size) {
     if (placement == SegmentPlacement::kChunks) {
         free_.emplace(begin, size);
-    } else {  // one chunk that is never full, and whose half is left for take_aligned
-        chunks_.emplace(begin, size / 2);
-        holes_.emplace(begin, size / 2);
-        free_.emplace(begin + size / 2, size - size / 2);
+    } else {  // one chunk; what lies behind it is for take_aligned
+        const uint64_t chunk_bytes = size / 4;
+        chunks_.emplace(begin, 0);  // no hole has this size, so the chunk is never given back
+        holes_.emplace(begin, chunk_bytes);
+        free_.emplace(begin + chunk_bytes, size - chunk_bytes);
     }
 }
 

@@ -6,7 +6,7 @@
 namespace profiler {
 namespace {
 
-/// Larger devices count as 1 PiB, so that sums fit into 64 bits.
+/// Larger devices count as 32 TiB: the model has addresses for two of them (driver.h).
 constexpr int64_t kMaxDeviceBytes = int64_t{1} << 45;
 constexpr std::size_t kRequestsPerReport = 1 << 15;  // a few milliseconds
 

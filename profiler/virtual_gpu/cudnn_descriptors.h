@@ -46,6 +46,7 @@ struct Descriptor {
     }
 };
 
+/// Bytes of an element.
 int64_t size_of(cudnnDataType_t type);
 
 /// The workspace of a plan for this graph of operations. Recorded on an H200 with cuDNN 9.19

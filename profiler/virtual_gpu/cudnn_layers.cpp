@@ -29,10 +29,10 @@ const Sequences& of(cudnnRNNDataDescriptor_t handle) {
     return *reinterpret_cast<Sequences*>(handle);
 }
 
-/// A stack of recurrent layers. Each direction of a layer is a "pseudo layer" with `num_gates`
-/// matrices for its input and as many for its hidden state, and with a projection one more.
 constexpr int64_t round_up(int64_t value, int64_t step) { return (value + step - 1) / step * step; }
 
+/// A stack of recurrent layers. Each direction of a layer is a "pseudo layer" with `num_gates`
+/// matrices for its input and as many for its hidden state, and with a projection one more.
 struct Recurrent {
     cudnnRNNMode_t cell = CUDNN_LSTM;
     int64_t input_size = 0;
@@ -280,7 +280,7 @@ VIRTUAL_GPU_API cudnnStatus_t cudnnSetRNNDescriptor_v8(
                .directions = directions,
                .has_bias = bias != CUDNN_RNN_NO_BIAS,
                .word_bytes = size_of(type),
-               .dropout_p = of(dropout).p};
+               .dropout_p = dropout == nullptr ? 0 : of(dropout).p};
     return CUDNN_STATUS_SUCCESS;
 }
 VIRTUAL_GPU_API cudnnStatus_t cudnnGetRNNWeightSpaceSize(cudnnHandle_t, cudnnRNNDescriptor_t rnn,

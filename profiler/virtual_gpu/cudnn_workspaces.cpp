@@ -79,7 +79,7 @@ int64_t convolution_bytes(const Descriptor& operation) {
     const auto strides = x->values<int64_t>(CUDNN_ATTR_TENSOR_STRIDES);
     const auto steps = shape->values<int64_t>(CUDNN_ATTR_CONVOLUTION_FILTER_STRIDES);
     const auto sizes = dims_of(x), window = dims_of(w);
-    if (strides.size() < 3 || window.size() < 3 || steps.empty()) return 0;
+    if (strides.size() < 3 || sizes.size() < 3 || window.size() < 3 || steps.empty()) return 0;
     const bool channels_last = strides[1] == 1;
     const bool has_groups = sizes[1] != window[1];
     if (channels_last || has_groups) return 0;

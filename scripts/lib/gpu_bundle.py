@@ -104,7 +104,10 @@ def pack(build: pathlib.Path, scripts: pathlib.Path, target: pathlib.Path) -> in
             shutil.copy2(find_library(name, path), target / name)
     for source, name in SCRIPTS.items():
         shutil.copy2(scripts / source, target / name)
-    shutil.copytree(build / "bin" / PACKAGE, target / PACKAGE, dirs_exist_ok=True)
+    shutil.copytree(
+        build / "bin" / PACKAGE, target / PACKAGE, dirs_exist_ok=True,
+        ignore=shutil.ignore_patterns("__pycache__"),
+    )
     program = build / "bin" / "temposcope"
     if not program.exists():
         raise SystemExit(f"gpu-check: {program}, which predicts, is not built; run scripts/build")

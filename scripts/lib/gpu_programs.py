@@ -22,11 +22,10 @@ def programs(run: Run):
     """Memory snapshots and traces of plain PyTorch programs, and of some with a recipe."""
     folder = run.folder / FOLDER
     folder.mkdir(exist_ok=True)
-    rows = run.side_by_side(
-        lambda program: steps_of(run, folder, *program), run.some(PROGRAMS, few=2)
+    run.side_by_side(
+        lambda program: steps_of(run, folder, *program), run.some(PROGRAMS, few=2), run.detail
     )
-    run.detail |= rows
-    run.judge([f"{' '.join(name)}: {row['problem']}" for name, row in zip(PROGRAMS, rows.values())
+    run.judge([f"{name}: {row['problem']}" for name, row in run.detail.items()
                if "problem" in row])
 
 

@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import time
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, as_completed
 
 import trace_checks
 import worker_link
@@ -136,11 +136,19 @@ class Run:
     def rounds(self, count: int) -> int:
         return 1 if self.few else count
 
-    def side_by_side(self, measure, items) -> dict:
-        """What `measure` returns of each item, (name, row), in the items' order. Several run at a
-        time where there are processors for it: for memory and values, never for times."""
+    def side_by_side(self, measure, items, into: dict):
+        """Puts what `measure` returns of each item, (name, row), into `into` as it comes. Several
+        run at a time where there are processors for it: only for memory and values. What is timed
+        there needs a lock of its own."""
         with ThreadPoolExecutor(max(1, min(6, (os.cpu_count() or 1) // 2))) as pool:
-            return dict(pool.map(measure, items))
+            waiting = [pool.submit(measure, item) for item in items]
+            try:
+                for done in as_completed(waiting):
+                    name, row = done.result()
+                    into[name] = row
+            finally:  # after an error the others do not begin
+                for one in waiting:
+                    one.cancel()
 
     def ask(self, timeout_s: float = 120.0, **fields) -> dict:
         """What the worker answers. Raises WorkerError, or TimeUp if it does not answer."""

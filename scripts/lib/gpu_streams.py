@@ -27,10 +27,9 @@ def request_streams(run: Run):
 
     def measure(stream) -> tuple:
         name, described = stream
-        row = run.detail["steps"][name] = small_step(run, name, gpu_workloads.workload(described))
-        return name, row
+        return name, small_step(run, name, gpu_workloads.workload(described))
 
-    run.side_by_side(measure, runnable)
+    run.side_by_side(measure, runnable, run.detail["steps"])
     run.judge([f"{name}: {sentence}" for name, row in run.detail["steps"].items()
                for sentence in row["problems"]])
 
@@ -77,14 +76,18 @@ def cudnn(run: Run):
     options = ["--few"] if run.few else []
 
     def measure(part: str) -> tuple:
-        text = run.python("cudnn_memory.py", part, *options)
+        try:
+            text = run.python("cudnn_memory.py", part, *options)
+        except Failed as failed:
+            return part, {"measured": 0, "problem": str(failed)}
         (run.folder / f"cudnn-{part}.jsonl").write_text(text)
         rows = [json.loads(line) for line in text.splitlines()]
         refused = sum("problem" in row for row in rows)
         return part, {"measured": len(rows) - refused, "refused": refused}
 
-    run.detail |= run.side_by_side(measure, ("attention", "convolutions", "recurrent"))
-    run.judge([f"{part}: nothing ran" for part, row in run.detail.items() if not row["measured"]])
+    run.side_by_side(measure, ("attention", "convolutions", "recurrent"), run.detail)
+    run.judge([f"{part}: {row.get('problem', 'nothing ran')}" for part, row in run.detail.items()
+               if not row["measured"]])
 
 
 def workspaces(run: Run):

@@ -270,8 +270,8 @@ def main():
     path = f"{folder}/{program}-{recipe}" if recipe else f"{folder}/{program}"
     torch.cuda.init()
     torch.cuda.memory._record_memory_history("all", context=None)
-    training = Training(program, recipe)
     with turn(folder, alone=False):
+        training = Training(program, recipe)
         found = plain_steps(training, pathlib.Path(f"{path}.pickle"))
     if "TEMPOSCOPE_VIRTUAL_GPU" not in os.environ:
         with turn(folder, alone=True):

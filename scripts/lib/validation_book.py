@@ -83,7 +83,7 @@ class Book:
         """One row for each batch that others ran: a published step of that size on that GPU."""
         by_command = {row["command"]: row for row in self.rows.values()
                       if row["value"].startswith("plan.") and "--batch" in row["command"]
-                      and "ran_elsewhere" not in row}
+                      and "ran_elsewhere" not in row and row["source"] != data.OURS}
         return list(by_command.values())
 
     def left_out(self, one):

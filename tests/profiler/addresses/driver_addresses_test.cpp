@@ -54,6 +54,24 @@ TEST(DriverAddresses, AscendWithoutChunks) {
     space.give_back(kBegin, 4 * kMiB);
     EXPECT_EQ(space.take(6 * kMiB), kBegin + 6 * kMiB);
     EXPECT_EQ(space.take(2 * kMiB), kBegin);
+    space.give_back(kBegin, 2 * kMiB);
+    space.give_back(kBegin + 4 * kMiB, 2 * kMiB);
+    space.give_back(kBegin + 6 * kMiB, 6 * kMiB);
+    EXPECT_EQ(space.take(8 * kMiB), kBegin) << "also after all was given back";
+}
+
+/// Two full chunks side by side: a hole at the border stays within its own.
+TEST(DriverAddresses, HolesDoNotCrossTheBorderOfAChunk) {
+    DriverAddresses space = addresses();
+    const uint64_t upper = space.take(20 * kMiB).value();
+    space.take(12 * kMiB);
+    space.take(20 * kMiB);
+    const uint64_t end_of_lower = space.take(12 * kMiB).value();
+    ASSERT_EQ(end_of_lower + 12 * kMiB, upper);
+    space.give_back(end_of_lower, 12 * kMiB);
+    space.give_back(upper, 20 * kMiB);
+    EXPECT_EQ(space.take(22 * kMiB), kEnd - 96 * kMiB);
+    EXPECT_EQ(space.take(20 * kMiB), upper);
 }
 
 TEST(DriverAddresses, AreNotEndless) {
@@ -67,7 +85,10 @@ TEST(DriverAddresses, AreNotEndless) {
 TEST(DriverAddresses, AlignWhatIsReserved) {
     DriverAddresses space = addresses();
     space.take(2 * kMiB);
-    EXPECT_EQ(space.take_aligned(100 * kMiB, 256 * kMiB).value() % (256 * kMiB), 0U);
+    const uint64_t reserved = space.take_aligned(100 * kMiB, 256 * kMiB).value();
+    EXPECT_EQ(reserved % (256 * kMiB), 0U);
+    space.give_back(reserved, 100 * kMiB);
+    EXPECT_EQ(space.take_aligned(100 * kMiB, 256 * kMiB), reserved);
 }
 
 }  // namespace
