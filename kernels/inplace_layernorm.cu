@@ -96,6 +96,7 @@ __global__ void __launch_bounds__(kBackwardThreads<kLongRow>, kBackwardBlocks<T,
         const int row = first + static_cast<int>(threadIdx.y);
         const Tile tile = backward_tile(row, num_rows, a.hidden_size);
         BackwardRow<T> work(a, row, num_rows, tile);
+        prefetch_next_row(a, row, num_rows);
         work.template differentiate<kSave>(a, channels, inverse_size, sums, shared,
                                            a.subtract_mean);
         if (a.dx) store_tile(a.dx, tile, work.dy);

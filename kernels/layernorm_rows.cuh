@@ -298,6 +298,29 @@ __device__ __forceinline__ Tile backward_channels(int64_t size) {
     return backward_tile(0, 1, size);
 }
 
+/// Asks for this thread's part of a row to be brought into L2.
+template <typename T>
+__device__ __forceinline__ void prefetch_tile([[maybe_unused]] const T* from,
+                                              [[maybe_unused]] const Tile& tile) {
+#ifdef __CUDA_ARCH__
+#pragma unroll
+    for (int k = 0; k < kPacks<T>; ++k) {
+        if (!tile.holds<T>(k)) continue;
+        asm volatile("prefetch.global.L2 [%0];" ::"l"(
+            __cvta_generic_to_global(from + tile.pack_begin<T>(k))));
+    }
+#endif
+}
+
+/// Asks for what the block's next round reads, while this round computes: a block has one row a
+/// thread on its way, which is less than the memory's latency needs.
+template <class Args>
+__device__ __forceinline__ void prefetch_next_row(const Args& args, int row, int num_rows) {
+    const Tile next = backward_tile(row + rows_of_grid(), num_rows, args.hidden_size);
+    prefetch_tile(args.saved, next);
+    prefetch_tile(args.dy, next);
+}
+
 /// What backward reads of a row; all of it is read before anything is computed.
 template <typename T>
 struct BackwardRow {

@@ -101,6 +101,7 @@ __global__ void __launch_bounds__(kBackwardThreads<kLongRow>, kBackwardBlocks<T,
         const int row = first + static_cast<int>(threadIdx.y);
         const Tile tile = backward_tile(row, num_rows, a.hidden_size);
         BackwardRow<T> work(a, row, num_rows, tile);
+        if constexpr (sizeof(T) == 2) prefetch_next_row(a, row, num_rows);  // fp32 did not gain
         const uint32_t bits = kept_bits(a, drawing, tile);
         work.template differentiate<kSave>(a, channels, inverse_size, sums, shared);
         S(&gradient)[8] = work.dy;

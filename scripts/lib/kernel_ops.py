@@ -103,7 +103,8 @@ def gelu(dtype, capability, name):
     e, packs = DTYPES[dtype], packs_of(dtype)
     ours = f"inplace_gelu_{{}}_kernel<kernels::gelu_fit::ErfFit, {flat_kernel(dtype)}>"
     forward = {"LDG.128": packs, "STG.128": packs, "STG.8": packs}
-    backward = {"LDG.128": 2 * packs, "STG.128": packs, "LDG.8": packs}
+    tiles = 2 if e == 2 else 1  # of a warp in backward (inplace_gelu.cu)
+    backward = {"LDG.128": 2 * packs * tiles, "STG.128": packs * tiles, "LDG.8": packs * tiles}
     torch = torch_elementwise(dtype, capability, MLP_ELEMENTS)
     return [
         Op(name, "forward",
@@ -111,7 +112,7 @@ def gelu(dtype, capability, name):
            (torch(r"GeluCUDAKernelImpl.*operator.*lambda\({type}\)", 1),),
            (triton("gelu_forward", dtype, 2 * e, MLP_ELEMENTS),)),
         Op(name, "backward",
-           (Code(ours.format("backward"), backward, 8, 3 * e + BIT, MLP_ELEMENTS),),
+           (Code(ours.format("backward"), backward, 8 * tiles, 3 * e + BIT, MLP_ELEMENTS),),
            (torch(r"GeluBackwardCUDAKernelImpl.*operator.*lambda\({type}, ", 2),),
            (triton("gelu_backward", dtype, 3 * e, MLP_ELEMENTS),)),
     ]

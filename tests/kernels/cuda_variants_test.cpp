@@ -36,7 +36,7 @@ size_t size_of_mask(MaskKind kind, const std::vector<T>& x) {
 
 TYPED_TEST(CudaVariants, GeluBackwardOfOddLengthsAndShiftsEqualsTheCpu) {
     using T = TypeParam;
-    for (const int64_t count : {1, 7, 255, 256, 257, 2049}) {
+    for (const int64_t count : {1, 7, 255, 256, 257, 2049, 2304}) {
         for (const size_t shift : {size_t{0}, size_t{1}}) {
             for (const GeluKind kind : {GeluKind::kErf, GeluKind::kTanh}) {
                 const auto x = test::normal<T>(count, 1, 0, 2), dy = test::normal<T>(count, 2);

@@ -102,17 +102,21 @@ class HotPath(unittest.TestCase):
                 path = machine_code.hot_path(code, {"LDG.128": 1, "STG.128": 1})
                 self.assertEqual(path.count, count - 1 if loaded == "R8" else count)
 
-    def test_a_side_that_calls_a_subroutine_is_a_rare_case(self):
+    def test_a_call_on_a_side_is_a_rare_case_and_the_rest_of_the_side_counts(self):
         code = listing(
             "LDG.E.128 R4, [R2.64]",
             "FSETP.GT.AND P0, PT, R4, RZ, PT",
-            "@!P0 BRA 0x40",
-            "CALL.REL.NOINC 0x60",
+            "@P0 BRA 0x70",
+            "FADD R4, R4, R4",
+            "@!P1 BRA 0x60",
+            "CALL.REL.NOINC 0x90",
+            "FADD R4, R4, R4",
             "STG.E.128 [R2.64], R4",
             "EXIT",
             "RET.REL.NODEC R2",
         )
-        self.assertEqual(machine_code.hot_path(code, {"LDG.128": 1, "STG.128": 1}).count, 5)
+        path = machine_code.hot_path(code, {"LDG.128": 1, "STG.128": 1})
+        self.assertEqual(path.count, 8)
 
     def test_a_value_that_all_lanes_load_is_no_data(self):
         code = listing(

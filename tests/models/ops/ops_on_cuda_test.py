@@ -47,11 +47,11 @@ class OnCuda(unittest.TestCase):
             self.assertEqual(self.launches(op, "forward"), forward)
             self.assertEqual(self.launches(op, "backward"), backward)
 
-    def test_flat_kernels_take_eight_elements_a_thread(self):
-        def flat(name, elements=ROWS * HIDDEN):
-            return name, elements // (8 * 256), (256, 1, 1)
+    def test_flat_kernels_take_eight_elements_a_thread_and_gelu_backward_sixteen(self):
+        def flat(name, elements_of_thread=8):
+            return name, ROWS * HIDDEN // (elements_of_thread * 256), (256, 1, 1)
 
-        gelu = [flat("inplace_gelu_forward")], [flat("inplace_gelu_backward")]
+        gelu = [flat("inplace_gelu_forward")], [flat("inplace_gelu_backward", 16)]
         self.assert_launches("gelu", *gelu)
         self.assert_launches("bias_gelu", *gelu)
         self.assert_launches("dropout", [flat("dropout_forward")], [flat("dropout_backward")])
