@@ -26,6 +26,13 @@ int64_t bytes_of(const Descriptor* tensor) {
 
 // ---- attention ----------------------------------------------------------------------------------
 
+/// torch asks cuDNN for no other products.
+bool is_part_of_attention(cudnnBackendDescriptorType_t operation) {
+    return operation == CUDNN_BACKEND_OPERATION_MATMUL_DESCRIPTOR ||
+           operation == CUDNN_BACKEND_OPERATION_SDPA_FWD_DESCRIPTOR ||
+           operation == CUDNN_BACKEND_OPERATION_SDPA_BWD_DESCRIPTOR;
+}
+
 /// Backward of attention whose queries share heads of keys and values computes dK and dV of each
 /// query's head, [B, A, S, D], and then sums those of one head of keys.
 int64_t unsummed_heads(const Descriptor& operation) {
@@ -114,9 +121,8 @@ int64_t size_of(cudnnDataType_t type) {
 int64_t workspace_of(const Descriptor& graph) {
     const auto& operations = graph.parts_of(CUDNN_ATTR_OPERATIONGRAPH_OPS);
     const bool is_attention =
-        std::any_of(operations.begin(), operations.end(), [](const auto& operation) {
-            return operation->type == CUDNN_BACKEND_OPERATION_MATMUL_DESCRIPTOR;
-        });
+        std::any_of(operations.begin(), operations.end(),
+                    [](const auto& operation) { return is_part_of_attention(operation->type); });
     int64_t bytes = is_attention ? kAttentionBytes : 0;
     for (const auto& operation : operations) {
         bytes += is_attention ? unsummed_heads(*operation) : convolution_bytes(*operation);
