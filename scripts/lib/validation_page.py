@@ -10,9 +10,10 @@ from validation_book import Book, magnitude, mean_and_worst, number, percent, ta
 INTRO = """# Validation
 
 This page compares the predictions of `temposcope` with figures that others have published for the
-same training steps, and with what we measured on an H200. Each row shows the published value, the predicted value and the error, which is
-predicted / published − 1. Means and worst cases are of absolute errors. The project set its goals
-itself. In the names of rows, B is the batch size and S the sequence length. Names such as
+same training steps, and with what we measured on an H200. Each row shows the published value, the
+predicted value and the error, which is predicted / published − 1. Means and worst cases are of
+absolute errors. The project set its goals itself. In the names of rows, B is the batch size and S
+the sequence length. Names such as
 `tempo-published` are recipes of `temposcope`. The section "Sources" says who published the figures
 and how they were measured.
 
