@@ -12,7 +12,7 @@ import sys
 import tempfile
 import unittest
 
-from virtual_machine import machine_of, run
+from virtual_machine import h200, run
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 BUILD = pathlib.Path(sys.argv.pop(1)).resolve() if len(sys.argv) > 1 else None
@@ -21,14 +21,9 @@ GROUPS = ("diagnosis", "streams", "figures", "limits")
 # What depends on values or times, which a virtual GPU does not have.
 NOT_JUDGED = {"kernels", "ops", "launches", "products", "attention", "predicted-steps",
               "kernel-speed", "predicted-batches", "overhead"}
-JUDGED = {"environment", "doctor", "first-captures", "request-streams", "allocator", "workspaces",
-          "outside-memory", "step-times", "sweeps", "cupti-buffers", "leaks"}
-
-
-def h200() -> dict:
-    machine = machine_of("h100", 1)
-    machine["devices"][0] |= {"name": "NVIDIA H200", "total_bytes": 150 * 10**9, "sm_count": 132}
-    return machine
+JUDGED = {"environment", "doctor", "first-captures", "request-streams", "allocator", "programs",
+          "cudnn", "workspaces", "outside-memory", "step-times", "sweeps", "cupti-buffers",
+          "leaks"}
 
 
 class GpuCheck(unittest.TestCase):

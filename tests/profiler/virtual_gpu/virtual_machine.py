@@ -33,7 +33,9 @@ def machine_of(card, count=2):
 def h200():
     """A machine whose card torch takes for an H200."""
     machine = machine_of("h100", 1)
-    machine["devices"][0] |= {"sm_count": 132, "l2_bytes": 60 << 20, "total_bytes": 139 * GIB}
+    machine["devices"][0] |= {
+        "name": "NVIDIA H200", "total_bytes": 150 * 10**9, "sm_count": 132, "l2_bytes": 60 << 20,
+    }
     return machine
 
 
