@@ -8,18 +8,13 @@ namespace {
 
 constexpr uint64_t kChunkBytes = uint64_t{32} << 20;
 
-constexpr uint64_t round_up(uint64_t value, uint64_t step) {
-    return (value + step - 1) / step * step;
-}
-
-using Ranges = std::map<uint64_t, uint64_t>;  // as DriverAddresses has them
-
-uint64_t end_of(Ranges::const_iterator range) { return range->first + range->second; }
+uint64_t end_of(AddressRanges::const_iterator range) { return range->first + range->second; }
 
 /// Adds a range, and makes one of it and the neighbours for which `joins` is true of the address
 /// between them.
 template <typename Joins>
-Ranges::iterator add_range(Ranges& ranges, uint64_t address, uint64_t size, Joins joins) {
+AddressRanges::iterator add_range(AddressRanges& ranges, uint64_t address, uint64_t size,
+                                  Joins joins) {
     auto range = ranges.emplace(address, size).first;
     const auto next = std::next(range);
     if (next != ranges.end() && end_of(range) == next->first && joins(next->first)) {
@@ -88,7 +83,7 @@ void DriverAddresses::give_back(uint64_t address, uint64_t size) {
     give_back_chunk_of(add_range(holes_, address, size, begins_no_chunk));
 }
 
-void DriverAddresses::give_back_chunk_of(Ranges::iterator hole) {
+void DriverAddresses::give_back_chunk_of(AddressRanges::iterator hole) {
     const auto [address, size] = *hole;
     const auto chunk = chunks_.find(address);
     if (chunk == chunks_.end() || chunk->second != size) return;

@@ -17,6 +17,12 @@ enum class SegmentPlacement : uint8_t {
     kChunks
 };
 
+using AddressRanges = std::map<uint64_t, uint64_t>;  // address -> bytes
+
+constexpr uint64_t round_up(uint64_t value, uint64_t step) {
+    return (value + step - 1) / step * step;
+}
+
 /// The addresses of one device, and which of them are taken.
 class DriverAddresses {
 public:
@@ -32,15 +38,13 @@ public:
     bool contains(uint64_t address) const { return address - begin_ < size_; }
 
 private:
-    using Ranges = std::map<uint64_t, uint64_t>;  // address -> bytes
-
     std::optional<uint64_t> take_hole(uint64_t size);
-    void give_back_chunk_of(Ranges::iterator hole);
+    void give_back_chunk_of(AddressRanges::iterator hole);
 
     uint64_t begin_, size_;
-    Ranges free_;  // in no chunk
-    Ranges chunks_;
-    Ranges holes_;  // in chunks; no hole crosses a chunk's border
+    AddressRanges free_;  // in no chunk
+    AddressRanges chunks_;
+    AddressRanges holes_;  // in chunks; no hole crosses a chunk's border
 };
 
 }  // namespace profiler

@@ -29,8 +29,6 @@ const Sequences& of(cudnnRNNDataDescriptor_t handle) {
     return *reinterpret_cast<Sequences*>(handle);
 }
 
-constexpr int64_t round_up(int64_t value, int64_t step) { return (value + step - 1) / step * step; }
-
 /// A stack of recurrent layers. Each direction of a layer is a "pseudo layer" with `num_gates`
 /// matrices for its input and as many for its hidden state, and with a projection one more.
 struct Recurrent {
@@ -102,7 +100,7 @@ struct Recurrent {
     int64_t reserve_bytes(int64_t num_steps) const {
         const int64_t layers = num_pseudo_layers / directions;
         const int64_t words = num_steps * hidden_size * directions;
-        const int64_t masks = dropout_p > 0 ? (layers - 1) * round_up(words / 8, 32) : 0;
+        const int64_t masks = dropout_p > 0 ? (layers - 1) * ((words / 8 + 31) / 32 * 32) : 0;
         const int64_t rows = (num_kept() + 1) * layers - 1;
         return rows * words * word_bytes + masks + 256;
     }

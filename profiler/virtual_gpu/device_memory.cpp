@@ -16,10 +16,6 @@ constexpr uint64_t kSpaceBytes = uint64_t{2} << 40;  // of a device: holes never
 /// Far below where the kernel puts libraries and stacks.
 constexpr uint64_t kFirstBase = uint64_t{0x600000000000};
 
-constexpr uint64_t round_up(uint64_t value, uint64_t step) {
-    return (value + step - 1) / step * step;
-}
-
 /// Addresses without pages, which no limit on memory counts.
 uint64_t reserve_addresses(std::size_t device) {
     auto* const wanted = reinterpret_cast<void*>(kFirstBase + device * kSpaceBytes);

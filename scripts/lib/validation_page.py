@@ -196,21 +196,23 @@ def summary(published, predicted):
 def h200_sentence(book):
     """What the rows of our own measurement say, for the headline."""
     rows = book.standing("h200_memory", "judged")
-    exact = {what: [row["id"] for row in rows if row["value"] == f"plan.{what}"
-                    and abs(book.predicted_of(row) - row["published"]) < 1e-6]
-             for what in ("peak_allocated_bytes", "peak_reserved_bytes", "max_batch_size")}
-    counts = {what: sum(row["value"] == f"plan.{what}" for row in rows) for what in exact}
+
+    def exact_and_all(figure):
+        found = [row for row in rows if row["value"] == f"plan.{figure}"]
+        return sum(book.predicted_of(row) == row["published"] for row in found), len(found)
+
+    allocated, steps = exact_and_all("peak_allocated_bytes")
+    reserved, _ = exact_and_all("peak_reserved_bytes")
+    batches, limits = exact_and_all("max_batch_size")
     _, off = mean_and_worst(book.errors(rows))
     timed = book.standing("h200_time", "judged")
     mean, worst = mean_and_worst(book.errors(timed))
     return (
-        f"On an H200 we measured {counts['peak_allocated_bytes']} steps of two layers of "
-        f"BERT-large: the allocated peak of {len(exact['peak_allocated_bytes'])} and the reserved "
-        f"one of {len(exact['peak_reserved_bytes'])} are\npredicted to the byte (at worst "
-        f"{magnitude(off)} off), and {len(exact['max_batch_size'])} of "
-        f"{counts['max_batch_size']} largest batches. The times of the {len(timed)} steps in which "
-        f"kernels take\nat least 93 % are off by {magnitude(mean)} on average and "
-        f"{magnitude(worst)} at worst.\n"
+        f"On an H200 we measured {steps} steps of two layers of BERT-large: the allocated peak "
+        f"of {allocated} and the reserved one of {reserved} are\npredicted to the byte (at worst "
+        f"{magnitude(off)} off), and {batches} of {limits} largest batches. The times of the "
+        f"{len(timed)} steps in which kernels take\nat least 93 % are off by {magnitude(mean)} on "
+        f"average and {magnitude(worst)} at worst.\n"
     )
 
 

@@ -298,8 +298,8 @@ TYPED_TEST(CudaVariants, SoftmaxOfSpecialScoresAndScalesEqualsTheCpu) {
     }
 }
 
-/// Rows of which some or all keys are masked with the lowest number of the type, or almost: their
-/// exponentials are those of differences, not of the numbers.
+/// A mask of the lowest number hides some keys of a row, or all. Softmax must take exponentials of
+/// differences: those of the numbers themselves are not finite.
 TYPED_TEST(CudaVariants, SoftmaxOfTheLowestNumbersEqualsTheCpu) {
     using T = TypeParam;
     for (const int64_t size : {64, 65, 264}) {
