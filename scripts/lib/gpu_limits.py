@@ -20,7 +20,7 @@ REFUSED = re.compile("Unable to|not supported|Internal Sanitizer Error|before fi
 
 def sweeps(run: Run):
     """The largest batch under two limits of the allocator: found by one process, and confirmed by
-    fresh ones within one, because where segments lie depends on the batches before."""
+    fresh ones."""
     outside_bytes = memory_before_tensors(run)
     run.detail |= {"outside_bytes": outside_bytes, "limits": {}}
     wrong = []
@@ -34,7 +34,7 @@ def sweeps(run: Run):
             continue
         found["max_batch_size"] = max(fits)
         found["fresh"] = {
-            batch: fits_alone(run, batch, limit) for batch in (max(fits) - 1, max(fits) + 2)
+            batch: fits_alone(run, batch, limit) for batch in (max(fits), max(fits) + 1)
         }
         found["trusted"] = list(found["fresh"].values()) == ["fits", "out of memory"]
         if not found["trusted"]:

@@ -5,14 +5,34 @@
 
 #include <ATen/Context.h>
 #include <ATen/cuda/CUDAContextLight.h>
+#include <ATen/ops/empty.h>
 #include <ATen/ops/from_blob.h>
+#include <c10/cuda/CUDAFunctions.h>
+#include <torch/csrc/autograd/autograd.h>
 
 #include <cuda_runtime_api.h>
 
 #include <mutex>
 #include <shared_mutex>
+#include <thread>
 
 namespace profiler {
+namespace {
+
+/// After a backward that failed, autograd's thread still frees what it held, while the caller goes
+/// on. That thread runs the node with the highest number first, and the nodes of a new thread count
+/// from 0: once it has run such a node, it has nothing else left. The node has no elements, so
+/// nothing is allocated or launched.
+void wait_for_autograd() {
+    const c10::DeviceIndex device = c10::cuda::current_device();
+    std::thread([device] {
+        const at::Tensor nothing = at::empty({0}, at::device(at::Device(at::kCUDA, device)));
+        const at::Tensor leaf = nothing.detach().requires_grad_();
+        torch::autograd::backward({leaf.view_as(leaf)}, {nothing});
+    }).join();
+}
+
+}  // namespace
 
 /// Each thread has its own handle: this thread runs forward, autograd's thread runs backward.
 void describe_workspaces(Recorder& recorder, c10::DeviceIndex device) {
@@ -45,6 +65,7 @@ void set_up_torch(const models::Workload& workload, c10::DeviceIndex device) {
 }
 
 void forget_earlier_training() {
+    wait_for_autograd();
     (void)cudaGetLastError();  // clears a library's error before the next launch
     at::cuda::clearCublasWorkspaces();
     CudaAllocations::release_cache();
