@@ -1,6 +1,7 @@
 """Compares predicted with measured figures. The packing machine predicts gpu-check's steps for
 every GPU that may run them; the machine with the GPU then compares its measurements."""
 
+import collections
 import json
 import pathlib
 import re
@@ -95,16 +96,17 @@ def predict_steps(program, predictions: dict):
 
 def predict_batches(program, predictions: dict):
     """Adds the largest batches under limits on the allocator. The planner's budget includes the
-    context that it assumes."""
-    rows = planned_rows(program, predictions, gpu_workloads.SWEEP, "--batch", "1")
-    context_bytes = {row["gpu"]: row["terms"]["context_bytes"] for row in rows}
-    (context,) = set(context_bytes.values())  # one for all GPUs that torch supports
-    for row in predictions.values():
-        row["max_batch_sizes"] = {}
-    for name, limit in gpu_workloads.SWEEP_LIMITS.items():
-        budget = f"{(limit + context) // gpu_workloads.MIB}MiB"
-        for row in planned_rows(program, predictions, gpu_workloads.SWEEP, "--budget", budget):
-            predictions[row["gpu"]]["max_batch_sizes"][name] = row["max_batch_size"]
+    context that it assumes, and GPUs have contexts of several sizes."""
+    by_context = collections.defaultdict(dict)
+    for row in planned_rows(program, predictions, gpu_workloads.SWEEP, "--batch", "1"):
+        gpu = predictions[row["gpu"]]
+        gpu["max_batch_sizes"] = {}
+        by_context[row["terms"]["context_bytes"]][row["gpu"]] = gpu
+    for context, gpus in by_context.items():
+        for name, limit in gpu_workloads.SWEEP_LIMITS.items():
+            budget = f"{(limit + context) // gpu_workloads.MIB}MiB"
+            for row in planned_rows(program, gpus, gpu_workloads.SWEEP, "--budget", budget):
+                gpus[row["gpu"]]["max_batch_sizes"][name] = row["max_batch_size"]
 
 
 def predict(program, catalogue: dict) -> dict:

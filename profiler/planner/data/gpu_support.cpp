@@ -44,8 +44,7 @@ models::Result<void> check_gpu_support(const models::Workload& workload, const G
 std::string why_not_comparable(models::Attention attention, const Gpu& gpu,
                                const Calibration& calibration) {
     if (attention == models::Attention::kCudnn) {
-        return "cuDNN's attention was never measured: it gets flash attention's time, and its "
-               "workspace is missing";
+        return "cuDNN's attention gets flash attention's time, because its own is not calibrated";
     }
     if (attention != models::Attention::kEfficient) return {};
     const auto row_of = [&](KernelKind kernel) {

@@ -105,7 +105,7 @@ TEST(PlanLimits, AttentionsWithoutComparableTimesSaySo) {
         return why_not_comparable(attention, *gpu_named(gpu), data().calibration);
     };
     using models::Attention;
-    EXPECT_THAT(why(Attention::kCudnn, "a10"), HasSubstr("its workspace is missing"));
+    EXPECT_THAT(why(Attention::kCudnn, "a10"), HasSubstr("is not calibrated"));
     EXPECT_THAT(why(Attention::kEfficient, "h100-sxm"), HasSubstr("do not compare their times"));
     for (const char* gpu : {"v100-16gb", "t4", "a10", "a100-80gb", "rtx3090"}) {
         EXPECT_THAT(why(Attention::kEfficient, gpu), IsEmpty()) << gpu;
