@@ -1,13 +1,15 @@
 """Recordings that are killed at random instants: the program, what it started, or both.
 
-    kill_test.py [--kills N] [--seed S] [--only KIND | --slow]
+    kill_test.py [--kills N] [--seed S] [--only KIND | --slow] [--verbose]
 
 Whatever was killed: a trace under its final name is complete, a partial one that opens says what it
 holds, another is refused in one sentence, and nothing runs on 2 s later. N is 6 in the suite, 300
-for a long run by hand, with --slow for the search of `sweep --auto`, which takes minutes.
+for a long run by hand, with --slow for what takes minutes: the search of `sweep --auto`, and the
+window, in which a test clicks through captures of every kind.
 """
 
 import argparse
+import contextlib
 import os
 import pathlib
 import random
@@ -23,6 +25,12 @@ import processes
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 BUILD = pathlib.Path(os.environ.get("TEMPOSCOPE_BUILD_DIR", ROOT / "build"))
 PROGRAM = BUILD / "bin" / "temposcope"
+WINDOW = BUILD / "tests" / "gui_test"
+NEEDS = {  # of the window, which does not lie beside them
+    "TEMPOSCOPE_WORKER": str(BUILD / "bin" / "temposcope-worker"),
+    "TEMPOSCOPE_VIRTUAL_GPU_FOLDER": str(BUILD / "bin" / "virtual_gpu"),
+    "LIBGL_ALWAYS_SOFTWARE": "1",
+}
 PYTHON = os.environ["TEMPOSCOPE_TORCH_PYTHON"]  # one with torch
 MODEL = "--model bert-base --layers 2 --hidden 64 --heads 2 --seq 16"
 TRAIN = """
@@ -41,8 +49,11 @@ KINDS = {
     "sweep": f"sweep {MODEL} --device cpu --memory-limit 16MiB -o out",
     "auto": f"sweep --auto fast {MODEL} --memory-limit 8MiB --steps 1 -o out.json",
     "run": f"run --skip 0 --steps 60 -o out.tscope -- {PYTHON} train.py",
+    "window": "--filter trains --pictures pictures",
 }
-SLOW = {"auto"}
+SLOW = {"auto", "window"}
+# Without its parent the program that `run` runs goes on, as does the window without its worker.
+VICTIMS = {"run": ["worker", "both"], "window": ["program", "both"]}
 SECONDS_TO_END = 2
 
 
@@ -51,11 +62,31 @@ def patience() -> float:
     return max(1.0, 2 * os.getloadavg()[0] / (os.cpu_count() or 1))
 
 
+@contextlib.contextmanager
+def display():
+    """A virtual one for what is started meanwhile."""
+    reads, writes = os.pipe()
+    server = subprocess.Popen(
+        ["Xvfb", "-displayfd", str(writes), "-screen", "0", "2560x1600x24", "+extension", "GLX"],
+        pass_fds=[writes],
+        stderr=subprocess.DEVNULL,
+    )
+    os.close(writes)
+    try:
+        with os.fdopen(reads) as number:
+            os.environ["DISPLAY"] = f":{number.readline().strip()}"
+        yield
+    finally:
+        server.terminate()
+        server.wait()
+
+
 def start(kind: str, folder: pathlib.Path) -> subprocess.Popen:
     (folder / "train.py").write_text(TRAIN)
     return subprocess.Popen(
-        [PROGRAM, *KINDS[kind].split()],
+        [WINDOW if kind == "window" else PROGRAM, *KINDS[kind].split()],
         cwd=folder,
+        env=os.environ | NEEDS | {"TMPDIR": str(folder)},
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
@@ -104,6 +135,40 @@ def seconds_of(kind: str) -> float:
         return time.monotonic() - begin
 
 
+def problem_of_kill(kind: str, victim: str, after: float) -> tuple[str | None, float]:
+    """Of a recording that is killed `after` so many seconds. Returns also how long its end took."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = pathlib.Path(name)
+        process = start(kind, folder)
+        time.sleep(after)  # any instant will do
+        if not kill(process, victim):
+            process.wait()  # before it started another process, or after its end
+        problem, took = problem_of_processes(process)
+        for left in processes.processes_of(process.pid):
+            os.kill(left, signal.SIGKILL)
+        process.wait()
+        return problem or processes.problem_of_traces(PROGRAM, folder, steps_of(kind)), took
+
+
+def kill_at_random(chance: random.Random, kinds: list[str], kills: int, verbose: bool) -> int:
+    """Returns the number of problems."""
+    seconds, wrong, longest = {}, 0, 0.0
+    for number in range(kills):
+        kind = chance.choice(kinds)
+        victim = chance.choice(VICTIMS.get(kind, ["program", "worker", "both"]))
+        seconds[kind] = seconds.get(kind) or seconds_of(kind)
+        after = chance.uniform(0, seconds[kind])
+        problem, took = problem_of_kill(kind, victim, after)
+        if verbose:
+            print(f"{number}: {kind}, {victim} after {after:.2f} s: {took:.2f} s", flush=True)
+        longest = max(longest, took)
+        if problem:
+            wrong += 1
+            print(f"{number}: {kind}, {victim} killed after {after:.3f} s: {problem}", flush=True)
+    print(f"{kills} kills, {wrong} problems; all had ended after {longest:.2f} s")
+    return wrong
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--kills", type=int, default=6)
@@ -112,33 +177,11 @@ def main() -> int:
     parser.add_argument("--slow", action="store_true")
     parser.add_argument("--verbose", action="store_true")
     options = parser.parse_args()
-    chance = random.Random(options.seed)
-    seconds, wrong, longest = {}, [], 0.0
-    for number in range(options.kills):
-        kind = options.only or chance.choice([k for k in KINDS if options.slow or k not in SLOW])
-        # The program that `run` runs is the user's: without its recorder's parent it goes on.
-        victims = ["worker", "both"] if kind == "run" else ["program", "worker", "both"]
-        victim = chance.choice(victims)
-        seconds[kind] = seconds.get(kind) or seconds_of(kind)
-        after = chance.uniform(0, seconds[kind])
-        with tempfile.TemporaryDirectory() as name:
-            folder = pathlib.Path(name)
-            process = start(kind, folder)
-            time.sleep(after)  # any instant will do
-            if not kill(process, victim):
-                process.wait()  # before it started another process, or after its end
-            problem, took = problem_of_processes(process)
-            for left in processes.processes_of(process.pid):
-                os.kill(left, signal.SIGKILL)
-            process.wait()
-            problem = problem or processes.problem_of_traces(PROGRAM, folder, steps_of(kind))
-        if options.verbose:
-            print(f"{number}: {kind}, {victim} after {after:.2f} s: {took:.2f} s", flush=True)
-        longest = max(longest, took)
-        if problem:
-            wrong.append(f"{number}: {kind}, {victim} killed after {after:.3f} s: {problem}")
-            print(wrong[-1], flush=True)
-    print(f"{options.kills} kills, {len(wrong)} problems; all had ended after {longest:.2f} s")
+    kinds = [k for k in KINDS if options.slow or k not in SLOW]
+    if options.only:
+        kinds = [options.only]
+    with display() if "window" in kinds else contextlib.nullcontext():
+        wrong = kill_at_random(random.Random(options.seed), kinds, options.kills, options.verbose)
     return 1 if wrong else 0
 
 
