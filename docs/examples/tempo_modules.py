@@ -51,6 +51,8 @@ class Masks:
 
 
 class Dropout(nn.Module):
+    """Calls of one module in one step draw the same mask, unless they give other sites."""
+
     def __init__(self, p, masks, index):
         super().__init__()
         self.p, self.masks, self.index = p, masks, index
@@ -66,7 +68,7 @@ class LayerNorm(nn.Module):
 
     If some |weight| is small (or bias / weight is large), it saves x̂ instead of its output. This
     costs more if the next layer saves the output too, as a linear layer does. `refresh` decides;
-    call it once per optimizer step.
+    call it once per optimizer step. Loading a state dict calls it, too.
     """
 
     def __init__(self, norm):
@@ -84,6 +86,10 @@ class LayerNorm(nn.Module):
         bias = 0 if self.bias is None else self.bias.float().abs()
         exact = bool(((weight >= 1 / 64) & (bias <= 16 * weight)).all())
         self.save = "output" if exact else "normalized"
+
+    def _load_from_state_dict(self, *arguments):
+        super()._load_from_state_dict(*arguments)
+        self.refresh()
 
     def forward(self, x):
         return tempo.layer_norm(x, self.weight, self.bias, self.eps, self.save)
@@ -206,16 +212,20 @@ def _replacement(module, masks, index):
 
 
 def swap(model, masks=None):
-    """Replaces every supported module of `model`, in place. Returns the Masks; the training loop
-    increases their `step`."""
+    """Replaces every supported module in `model`, in place, but not `model` itself. Returns the
+    Masks; the training loop increases their `step`. An error leaves the model as it was."""
     masks = masks or Masks()
     indices = itertools.count()
-    for parent in list(model.modules()):
-        for name, child in list(parent.named_children()):
-            new = _replacement(child, masks, next(indices))
-            if new is not None:
-                new.train(child.training)
-                setattr(parent, name, new)
+    replaced = [
+        (parent, name, child, _replacement(child, masks, next(indices)))
+        for parent in model.modules()
+        for name, child in parent.named_children()
+    ]
+    for parent, name, child, new in replaced:
+        if new is not None:
+            new.train(child.training)
+            setattr(parent, name, new)
+    for parent in model.modules():
         if isinstance(parent, nn.TransformerEncoder):
             parent.use_nested_tensor = False  # in inference its layers would get nested tensors
     return masks
@@ -265,6 +275,8 @@ def _compare(name, model, run):
 
 
 def main():
+    if len(sys.argv) != 2:
+        sys.exit("usage: python3 tempo_modules.py build/bin/libtempo_ops.so")
     torch.ops.load_library(sys.argv[1])
     torch.manual_seed(0)
     layer = nn.TransformerEncoderLayer(256, 8, 1024, activation="gelu", batch_first=True)

@@ -26,9 +26,21 @@ bool is_same_or_float(at::ScalarType type, at::ScalarType like) {
     return type == like || (type == at::kFloat && c10::elementSize(like) == 2);
 }
 
+/// A machine without a GPU needs no CUDA kernels, so they are in a library of their own.
+void check_has_kernels(const Tensor& tensor, const char* argument) {
+    if (!tensor.is_cuda()) return;
+    static const auto op =
+        c10::Dispatcher::singleton().findSchemaOrThrow("tempo::gelu_forward", "");
+    TORCH_CHECK(op.hasKernelForDispatchKey(c10::DispatchKey::CUDA), "tempo: ", argument, " is on ",
+                tensor.device(),
+                "; load libtempo_ops_cuda.so too, which has the kernels for it");
+}
+
 }  // namespace
 
 void check_floating(const Tensor& tensor, const char* argument) {
+    TORCH_CHECK(tensor.defined(), "tempo: ", argument, " is None; expected a tensor");
+    check_has_kernels(tensor, argument);
     const at::ScalarType type = tensor.scalar_type();
     TORCH_CHECK(
         type == at::kFloat || type == at::kDouble || type == at::kHalf || type == at::kBFloat16,
@@ -62,6 +74,27 @@ void check_rows(const Tensor& x, const char* argument) {
     check_floating(x, argument);
     TORCH_CHECK(x.dim() >= 1 && x.sym_size(-1) > 0, "tempo: ", argument, " has shape ",
                 x.sym_sizes(), "; expected a last dimension of at least 1");
+}
+
+void check_weight(const Tensor& weight, const char* argument, const c10::SymInt& inputs,
+                  const Tensor& x) {
+    check_floating(weight, argument);
+    TORCH_CHECK(weight.dim() == 2 && weight.sym_size(1) == inputs, "tempo: ", argument,
+                " has shape ", weight.sym_sizes(), "; expected [out, ", inputs,
+                "] for x of shape ", x.sym_sizes());
+    TORCH_CHECK(weight.scalar_type() == x.scalar_type(), "tempo: ", argument, " has dtype ",
+                weight.scalar_type(), "; expected that of x, ", x.scalar_type());
+    check_device(weight, argument, x);
+}
+
+void check_bias(const Tensor& bias, const char* argument, const Tensor& weight) {
+    check_floating(bias, argument);
+    TORCH_CHECK(bias.dim() == 1 && bias.sym_size(0) == weight.sym_size(0) &&
+                    bias.scalar_type() == weight.scalar_type(),
+                "tempo: ", argument, " has shape ", bias.sym_sizes(), " and dtype ",
+                bias.scalar_type(), "; expected [", weight.sym_size(0), "] of ",
+                weight.scalar_type());
+    check_device(bias, argument, weight);
 }
 
 Tensor checked_parameter(const MaybeTensor& parameter, const char* argument, const Tensor& x) {

@@ -93,7 +93,7 @@ inline at::ScalarType stat_type(const Tensor& tensor) {
     return tensor.scalar_type() == at::kDouble ? at::kDouble : at::kFloat;
 }
 
-/// float, double, half or bfloat16.
+/// float, double, half or bfloat16, on a device whose kernels are loaded.
 void check_floating(const Tensor& tensor, const char* argument);
 void check_device(const Tensor& tensor, const char* argument, const Tensor& like);
 /// `tensor` has the shape, dtype and device of `like`.
@@ -104,6 +104,11 @@ void check_like_or_float(const Tensor& tensor, const char* argument, const Tenso
                          const char* like_argument);
 /// Checks: floating-point, at least one dimension.
 void check_rows(const Tensor& x, const char* argument);
+/// The weight of a linear layer, [out, inputs], with the dtype and device of x.
+void check_weight(const Tensor& weight, const char* argument, const c10::SymInt& inputs,
+                  const Tensor& x);
+/// The bias of a linear layer, [out], with the dtype and device of its weight.
+void check_bias(const Tensor& bias, const char* argument, const Tensor& weight);
 /// Checks gamma, beta or bias: [H], the last dimension of x, with x's dtype and device, or none.
 /// Returns it contiguous, or undefined.
 Tensor checked_parameter(const MaybeTensor& parameter, const char* argument, const Tensor& x);

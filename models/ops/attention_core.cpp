@@ -93,6 +93,7 @@ Tensor attention_core_op(const Tensor& scores, const Tensor& value,
                          c10::SymIntArrayRef key, bool recompute) {
     check_scores(scores, "scores");
     check_floating(value, "value");
+    check_is_constant(additive_mask);
     TORCH_CHECK(value.dim() == 3 && value.sym_size(0) == scores.sym_size(0) &&
                     value.sym_size(1) == scores.sym_size(2) && value.device() == scores.device(),
                 "tempo: value has shape ", value.sym_sizes(), " on ", value.device(),

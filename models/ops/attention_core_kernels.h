@@ -11,14 +11,27 @@
 /// Softmax and dropout of attention and the ops of its backward, on tensors, without autograd.
 namespace models::ops {
 
-/// The lowest number of a wider type would be -inf here, and a row of nothing else NaN: it becomes
-/// the lowest number of this type.
+inline double lowest_of(at::ScalarType type) {
+    if (type == at::kHalf) return std::numeric_limits<c10::Half>::lowest();
+    if (type == at::kBFloat16) return std::numeric_limits<c10::BFloat16>::lowest();
+    if (type == at::kFloat) return std::numeric_limits<float>::lowest();
+    return std::numeric_limits<double>::lowest();
+}
+
+/// The lowest number of a type of wider range would be -inf here, and a row of nothing else NaN: it
+/// becomes the lowest number of this type. bfloat16 cannot hold that of half.
 inline Tensor in_type_of_scores(const Tensor& mask, at::ScalarType type) {
-    if (mask.scalar_type() == type || type == at::kDouble) return mask.to(type);
-    double lowest = std::numeric_limits<float>::lowest();
-    if (type == at::kHalf) lowest = std::numeric_limits<c10::Half>::lowest();
-    if (type == at::kBFloat16) lowest = std::numeric_limits<c10::BFloat16>::lowest();
-    return mask.clamp_min(lowest).to(type);
+    const double lowest = lowest_of(type);
+    if (lowest_of(mask.scalar_type()) >= lowest) return mask.to(type);
+    const Tensor exact = mask.scalar_type() == at::kBFloat16 ? mask.to(at::kFloat) : mask;
+    return exact.clamp_min(lowest).to(type);
+}
+
+/// Backward gives the mask no gradient: an error is better than a missing one.
+inline void check_is_constant(const MaybeTensor& mask) {
+    TORCH_CHECK(!mask || !mask->defined() || !mask->requires_grad() || !at::GradMode::is_enabled(),
+                "tempo: additive_mask requires a gradient, which this op does not compute; add the "
+                "mask to the scores instead");
 }
 
 /// Checks the mask: [B, S] of any floating-point dtype, for B sequences of `num_heads` heads each.

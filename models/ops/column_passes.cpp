@@ -139,18 +139,23 @@ struct BiasHeadsFunction : torch::autograd::Function<BiasHeadsFunction> {
 };
 
 Tensor bias_activation_op(const Tensor& x, const Tensor& bias, std::string_view activation) {
+    check_rows(x, "x");
     return BiasActivationFunction::apply(x, bias, activation);
 }
 Tensor bias_activation_linear_op(const Tensor& x, const Tensor& bias, const Tensor& weight,
                                  std::string_view activation) {
+    check_rows(x, "x");
+    check_weight(weight, "weight", x.sym_size(-1), x);
     return BiasActivationLinearFunction::apply(x, bias, weight, activation);
 }
 Tensor bias_dropout_residual_op(const Tensor& x, const Tensor& bias, const Tensor& residual,
                                 double p, std::string_view masks, c10::SymIntArrayRef key) {
+    check_rows(x, "x");
     return BiasDropoutResidualFunction::apply(x, bias, residual,
                                               residual_dropout_call(p, masks, key));
 }
 ThreeTensors bias_heads_op(const Tensor& x, const Tensor& bias, int64_t num_heads) {
+    check_rows(x, "x");
     const variable_list heads = BiasHeadsFunction::apply(x, bias, num_heads);
     return {heads[0], heads[1], heads[2]};
 }

@@ -34,6 +34,7 @@ struct DropoutFunction : torch::autograd::Function<DropoutFunction> {
 };
 
 Tensor dropout_op(const Tensor& x, double p, std::string_view masks, c10::SymIntArrayRef key) {
+    check_floating(x, "x");
     return DropoutFunction::apply(x, dropout_call(p, masks, key));
 }
 

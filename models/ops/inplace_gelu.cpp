@@ -99,25 +99,20 @@ struct GeluLinearFunction : torch::autograd::Function<GeluLinearFunction> {
 };
 
 Tensor gelu_op(const Tensor& x, bool tanh, std::string_view masks) {
+    check_floating(x, "x");
     return InplaceGeluFunction::apply(x, tanh, masks);
 }
 
 Tensor bias_gelu_op(const Tensor& x, const Tensor& bias, bool tanh, std::string_view masks) {
+    check_rows(x, "x");
+    (void)checked_parameter(bias, "bias", x);
     return BiasGeluFunction::apply(x, bias, tanh, masks);
 }
 
 Tensor gelu_linear_op(const Tensor& x, const Tensor& weight, const Tensor& bias, bool tanh) {
-    check_floating(x, "x");
-    TORCH_CHECK(weight.dim() == 2 && x.dim() >= 1 && x.sym_size(-1) == weight.sym_size(1),
-                "tempo: weight has shape ", weight.sym_sizes(), "; expected [out, ",
-                x.dim() >= 1 ? x.sym_size(-1) : c10::SymInt(0), "] for x of shape ", x.sym_sizes());
-    TORCH_CHECK(weight.scalar_type() == x.scalar_type() && bias.scalar_type() == x.scalar_type(),
-                "tempo: weight and bias have dtypes ", weight.scalar_type(), " and ",
-                bias.scalar_type(), "; expected that of x, ", x.scalar_type());
-    TORCH_CHECK(bias.dim() == 1 && bias.sym_size(0) == weight.sym_size(0), "tempo: bias has shape ",
-                bias.sym_sizes(), "; expected [", weight.sym_size(0), "]");
-    check_device(weight, "weight", x);
-    check_device(bias, "bias", x);
+    check_rows(x, "x");
+    check_weight(weight, "weight", x.sym_size(-1), x);
+    check_bias(bias, "bias", weight);
     return GeluLinearFunction::apply(x, weight, bias, tanh);
 }
 

@@ -47,6 +47,7 @@ struct InplaceLayerNormFunction : torch::autograd::Function<InplaceLayerNormFunc
 
 Tensor layer_norm_op(const Tensor& x, const MaybeTensor& gamma, const MaybeTensor& beta, double eps,
                      std::string_view save, MaybeType dtype) {
+    check_rows(x, "x");
     return InplaceLayerNormFunction::apply(x, gamma, beta, eps, save, dtype);
 }
 

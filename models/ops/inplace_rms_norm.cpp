@@ -43,6 +43,7 @@ struct InplaceRmsNormFunction : torch::autograd::Function<InplaceRmsNormFunction
 
 Tensor rms_norm_op(const Tensor& x, const MaybeTensor& gamma, double eps, std::string_view save,
                    MaybeType dtype) {
+    check_rows(x, "x");
     return InplaceRmsNormFunction::apply(x, gamma, eps, save, dtype);
 }
 

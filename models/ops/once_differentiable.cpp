@@ -27,7 +27,7 @@ variable_list once_differentiable(const char* op, const variable_list& upstream,
     const edge_list& inputs = torch::autograd::get_current_node()->next_edges();
     dependencies.insert(dependencies.end(), inputs.begin(), inputs.end());
     const auto error = std::make_shared<torch::autograd::Error>(
-        std::string("tempo: ") + op +
+        std::string(op) +
             " has no second derivative; use torch's own op where gradients are differentiated",
         std::move(dependencies));
     for (at::Tensor& gradient : gradients) {

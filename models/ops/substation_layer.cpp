@@ -81,6 +81,25 @@ struct SubstationLayerFunction : torch::autograd::Function<SubstationLayerFuncti
     }
 };
 
+/// Weights are [3H, H], [H, H], [I, H] and [H, I].
+void check_layer(const Tensor& x, at::TensorList weights, at::TensorList biases,
+                 int64_t num_heads) {
+    const c10::SymInt size = x.sym_size(2);
+    TORCH_CHECK(num_heads > 0 && size % num_heads == 0, "tempo: num_heads is ", num_heads,
+                "; expected a divisor of the last dimension of x, ", size);
+    static constexpr const char* kWeights[] = {"weights[0]", "weights[1]", "weights[2]",
+                                               "weights[3]"};
+    static constexpr const char* kBiases[] = {"biases[0]", "biases[1]", "biases[2]", "biases[3]"};
+    for (std::size_t i = 0; i < 4; ++i) {
+        check_weight(weights[i], kWeights[i], i == 3 ? weights[2].sym_size(0) : size, x);
+        const c10::SymInt outputs = i == 0 ? 3 * size : i == 2 ? weights[2].sym_size(0) : size;
+        TORCH_CHECK(weights[i].sym_size(0) == outputs, "tempo: ", kWeights[i], " has shape ",
+                    weights[i].sym_sizes(), "; expected [", outputs, ", ", weights[i].sym_size(1),
+                    "]");
+        check_bias(biases[i], kBiases[i], weights[i]);
+    }
+}
+
 Tensor substation_layer_op(const Tensor& x, at::TensorList weights, at::TensorList biases,
                            at::TensorList gammas, at::TensorList betas,
                            const MaybeTensor& additive_mask, std::string_view activation,
@@ -92,6 +111,8 @@ Tensor substation_layer_op(const Tensor& x, at::TensorList weights, at::TensorLi
     TORCH_CHECK(
         weights.size() == 4 && biases.size() == 4 && gammas.size() == 2 && betas.size() == 2,
         "tempo: substation_layer takes four weights and biases, two gammas and betas");
+    check_layer(x, weights, biases, num_heads);
+    check_is_constant(additive_mask);
     const DropoutCall drop = dropout_call(attention_p, kMasks, key);
     return SubstationLayerFunction::apply(x, weights[0], biases[0], weights[1], biases[1],
                                           gammas[0], betas[0], weights[2], biases[2], weights[3],

@@ -1,7 +1,7 @@
 """What replaces norms, GELU, dropout and the layers of torch.nn, on torch.ops.tempo.
 
 Each runs the module's own forward where an op would gain nothing or cannot run: without gradients,
-inside torch.compile and torch.func, and for tensors that the ops do not take.
+inside torch.compile, torch.jit.trace and torch.func, and for tensors that the ops do not take.
 """
 
 import dataclasses
@@ -19,7 +19,9 @@ _DEVICES = ("cpu", "cuda", "meta")
 
 def takes(x: torch.Tensor, *parameters: torch.Tensor | None) -> bool:
     """Whether the ops take x and these parameters of the module."""
-    if torch.compiler.is_compiling() or type(x) not in (torch.Tensor, nn.Parameter):
+    if torch.compiler.is_compiling() or torch.jit.is_tracing():
+        return False
+    if type(x) not in (torch.Tensor, nn.Parameter):
         return False
     if torch._C._are_functorch_transforms_active():  # torch.func.grad takes no autograd.Function
         return False
@@ -61,7 +63,8 @@ class SaveChoice:
 
     The same bounds as kernels/inplace_layernorm.h. Weights change once a step, so this looks again
     after a change that torch counts, and every 16 calls for optimizers that write to `.data`. On a
-    GPU the values come with a copy that nobody waits for; until then the last answer holds. A CUDA
+    GPU the values come with a copy that nobody waits for; until then the last answer holds. A state
+    dict that is loaded is waited for, because its weights may be far from those before. A CUDA
     graph, whose replays ask nobody, gets x̂, which is right for all weights.
     """
 
@@ -122,7 +125,15 @@ class SaveChoice:
         return "output" if bool(fits.all()) else "normalized"  # NaN fits nowhere
 
 
-class LayerNorm(Swapped):
+class Norm(Swapped):
+    """What norms share; their plan is a SaveChoice."""
+
+    def _load_from_state_dict(self, *arguments):
+        super()._load_from_state_dict(*arguments)
+        self._temposcope = SaveChoice()
+
+
+class LayerNorm(Norm):
     """nn.LayerNorm over the last dimension, from its output."""
 
     def forward(self, input):
@@ -132,7 +143,7 @@ class LayerNorm(Swapped):
         return torch.ops.tempo.layer_norm(input, self.weight, self.bias, self.eps, save)
 
 
-class RmsNorm(Swapped):
+class RmsNorm(Norm):
     """nn.RMSNorm, from its output."""
 
     def forward(self, x):
@@ -143,7 +154,7 @@ class RmsNorm(Swapped):
         return torch.ops.tempo.rms_norm(x, self.weight, eps, save)
 
 
-class HuggingFaceRmsNorm(Swapped):
+class HuggingFaceRmsNorm(Norm):
     """LlamaRMSNorm and the classes with its code, from their output."""
 
     def forward(self, hidden_states):

@@ -21,6 +21,17 @@ class Errors(unittest.TestCase):
         def residual(x, r, gamma=None, beta=None, p=0.1, masks="bit", key=KEY, save="output"):
             return tempo.residual_layer_norm(x, r, gamma, beta, p, masks, key, 1e-5, save)
 
+        def ones(*shape):
+            return torch.ones(*shape).double()
+
+        def layer(up=ones(32, 8), num_heads=2, mask=None):
+            weights = [ones(24, 8), ones(8, 8), up, ones(8, 32)]
+            biases = [ones(24), ones(8), ones(len(up)), ones(8)]
+            norms = [ones(8)] * 2
+            tokens = randn(2, 5, 8, grad=False)
+            call = mask, "gelu", num_heads, 1e-5, 0.0, 0.0, 0.0, KEY
+            return tempo.substation_layer(tokens, weights, biases, norms, norms, *call)
+
         def residual_backward(dsum=None, rstd=torch.ones(4).double(), keep=keep):
             return tempo.residual_layer_norm_backward(
                 x, dsum, x, None, None, rstd, keep, 0.5, "byte", KEY, "output"
@@ -114,14 +125,35 @@ class Errors(unittest.TestCase):
             "weight has shape": lambda: tempo.gelu_linear(
                 x, torch.ones(3, 4).double(), torch.ones(3).double()
             ),
-            r"bias has shape \[2\]; expected \[3\]": lambda: tempo.gelu_linear(
-                x, torch.ones(3, 16).double(), torch.ones(2).double()
+            r"bias has shape \[2\] and dtype Double; expected \[3\] of Double": lambda: (
+                tempo.gelu_linear(x, ones(3, 16), ones(2))
             ),
             "weight is on meta": lambda: tempo.gelu_linear(
                 x, torch.ones(3, 16, device="meta").double(), torch.ones(3).double()
             ),
-            "weight and bias have dtypes": lambda: tempo.gelu_linear(
+            "weight has dtype Float": lambda: tempo.gelu_linear(
                 x, torch.ones(3, 16), torch.ones(3)
+            ),
+            "bias is None": lambda: tempo.gelu_linear(x, torch.ones(3, 16).double(), None),
+            "x is None; expected a tensor": lambda: tempo.layer_norm(None, None, None),
+            "p is nan": lambda: tempo.dropout(x, float("nan"), "bit", KEY),
+            r"weight has shape \[3, 4\]; expected \[out, 16\]": lambda: (
+                tempo.bias_activation_linear(x, x[0], torch.ones(3, 4).double(), "gelu")
+            ),
+            "additive_mask requires a gradient": lambda: attention(
+                scores, value, mask=torch.zeros(2, 5, requires_grad=True)
+            ),
+            r"weights\[2\] has dtype Float; expected that of x, Double": lambda: layer(
+                up=torch.ones(32, 8)
+            ),
+            r"weights\[3\] has shape \[8, 32\]; expected \[out, 31\]": lambda: layer(
+                up=ones(31, 8)
+            ),
+            "num_heads is 3; expected a divisor of the last dimension of x, 8": lambda: layer(
+                num_heads=3
+            ),
+            "additive_mask requires a gradient, which": lambda: layer(
+                mask=torch.zeros(2, 5, requires_grad=True).double()
             ),
         }
         for message, call in wrong.items():

@@ -68,6 +68,21 @@ def in_torch(layer, masks, index, x, mask=0.0):
     return layer.norm2(x + feed_forward(x))
 
 
+class Swap(unittest.TestCase):
+    def test_weights_that_are_loaded_decide_what_a_norm_saves(self):
+        model = nn.Sequential(nn.LayerNorm(H))
+        tempo_modules.swap(model)
+        model.load_state_dict({"0.weight": torch.zeros(H), "0.bias": torch.zeros(H)})
+        model(torch.randn(B, H)).sum().backward()
+        self.assertTrue(model[0].weight.grad.isfinite().all())
+
+    def test_an_error_leaves_the_model_as_it_was(self):
+        model = nn.Sequential(nn.GELU(), nn.LayerNorm((2, H)))
+        with self.assertRaisesRegex(ValueError, "only the last dimension"):
+            tempo_modules.swap(model)
+        self.assertIs(type(model[0]), nn.GELU)
+
+
 class Ranks(unittest.TestCase):
     def test_processes_with_one_seed_draw_masks_of_their_own(self):
         keeps, masks = [], tempo_modules.Masks(seed=3)  # made before the processes join

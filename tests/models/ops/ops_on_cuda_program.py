@@ -11,9 +11,21 @@ import tempfile
 import torch
 from torch.profiler import ProfilerActivity, profile
 
-for library in sys.argv[1:]:
-    torch.ops.load_library(library)
+LIBRARY, CUDA_LIBRARY = sys.argv[1:]
+torch.ops.load_library(LIBRARY)
 tempo = torch.ops.tempo
+
+
+def error_without_cuda_library() -> str:
+    try:
+        tempo.gelu(torch.zeros(8, device="cuda"))
+    except RuntimeError as error:
+        return str(error).splitlines()[0]
+    return "no error"
+
+
+UNLOADED = error_without_cuda_library()
+torch.ops.load_library(CUDA_LIBRARY)
 KEY = [7, 0, 1, 2, 3]
 P = 0.1
 
@@ -105,4 +117,4 @@ def captures():
     return {"before": before, "refused": refused, "allowed": allowed}
 
 
-print(json.dumps({"launches": launches(), "captures": captures()}))
+print(json.dumps({"unloaded": UNLOADED, "launches": launches(), "captures": captures()}))

@@ -34,6 +34,9 @@ class OnCuda(unittest.TestCase):
     def setUpClass(cls):
         cls.found = run_program()
 
+    def test_tensors_on_cuda_need_the_library_of_its_kernels(self):
+        self.assertIn("x is on cuda:0; load libtempo_ops_cuda.so too", self.found["unloaded"])
+
     def launches(self, op, direction):
         """(name, blocks, threads of a block) of our own kernels, without torch's."""
         return [

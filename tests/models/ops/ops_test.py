@@ -7,6 +7,7 @@ dynamic shapes), by gradcheck in float64, under autocast, without gradients, and
 are not contiguous or empty. compile_test.py has torch.compile, errors_test.py wrong arguments.
 """
 
+import itertools
 import sys
 import unittest
 import warnings
@@ -411,15 +412,19 @@ class OpsOnDevice:
             y.float(), F.linear(F.gelu(x), weight, bias), rtol=0.05, atol=0.1
         )
 
-    def test_scores_of_16_bits_take_a_mask_of_float(self):
-        scores, value = randn(4, 5, 5, dtype=torch.bfloat16), randn(4, 5, 3, dtype=torch.bfloat16)
-        mask = torch.zeros(2, 5)
-        mask[0, 3:] = torch.finfo(torch.float32).min  # no number of bfloat16
-        mask[1] = torch.finfo(torch.float32).min
-        out = attention(scores, value, mask=mask, p=0.0)
-        seen = attention(scores[:2, :, :3], value[:2, :3], p=0.0)
-        torch.testing.assert_close(out[:2], seen)
-        self.assertFalse(out.isnan().any())
+    def test_a_mask_may_have_any_dtype(self):
+        types = torch.float16, torch.bfloat16, torch.float32, torch.float64
+        for dtype, mask_type in itertools.product(types, types):
+            with self.subTest(scores=dtype, mask=mask_type):
+                scores, value = randn(4, 5, 5, dtype=dtype), randn(4, 5, 3, dtype=dtype)
+                mask = torch.zeros(2, 5, dtype=mask_type)
+                mask[0, 3:] = torch.finfo(mask_type).min  # may be no number of the scores' dtype
+                mask[1] = torch.finfo(mask_type).min
+                out = attention(scores, value, mask=mask, p=0.0)
+                seen = attention(scores[:2, :, :3], value[:2, :3], p=0.0)
+                torch.testing.assert_close(out[:2], seen)
+                self.assertFalse(out.isnan().any())
+
     def test_norms_of_float_beside_16_bits(self):
         """As torch's in float on the same numbers, rounded once; gradients have their input's
         dtype."""

@@ -38,6 +38,10 @@ class Cuda(unittest.TestCase):
                 self.assertLess(row["checkpoint"], row["original-stock"])
                 self.assertEqual(row["later"], row["tempo"])  # swapped before or after .to("cuda")
 
+    def test_a_state_dict_decides_at_once_what_norms_save(self):
+        saves = json.loads(self.run_program("a100", "load_on_cuda.py"))
+        self.assertEqual(saves, ["output", "output", "normalized"])
+
     def test_a_graph_is_captured_unless_it_draws_a_mask(self):
         found = json.loads(self.run_program("a100", "graph_on_cuda.py"))
         self.assertEqual(found["without dropout"], "captured")

@@ -1,0 +1,21 @@
+"""Prints, as JSON, what a swapped norm saves on "cuda" before and right after its weights become 0."""
+
+import json
+
+import torch
+
+import temposcope
+
+norm = torch.nn.LayerNorm(8).cuda()
+temposcope.swap(norm, "tempo")
+x = torch.ones(4, 8, device="cuda")
+
+
+def save_of_forward() -> str:
+    norm(x)
+    return norm._temposcope._save
+
+
+saves = [save_of_forward(), save_of_forward()]
+norm.load_state_dict({"weight": torch.zeros(8), "bias": torch.zeros(8)})
+print(json.dumps([*saves, save_of_forward()]))
