@@ -59,12 +59,6 @@ void with_activation(Activation activation, const Run& run) {
 
 // ---- bias, activation, dropout, residual -------------------------------------------------------
 
-/// Rounded to the type in memory, as separate steps would store it.
-template <typename T>
-__device__ __forceinline__ StatOf<T> rounded(StatOf<T> value) {
-    return to_compute(from_compute<T>(value));
-}
-
 template <typename T, Activation kActivation>
 struct BiasDropoutForward {
     using S = StatOf<T>;
@@ -138,9 +132,7 @@ struct BiasDropoutBackward {
         S g[8];
         load_tile(a.dy, at, S{0}, g);
         if (a.dropout_p > 0) {
-            const uint32_t bits = a.mask_kind == MaskKind::kNone
-                                      ? draw_bits<T>(drawing, at)
-                                      : load_bits<T>(a.mask_kind, a.mask, at);
+            const uint32_t bits = kept_bits<T>(a.mask_kind, a.mask, drawing, at);
 #pragma unroll
             for (int j = 0; j < 8; ++j) g[j] = bits >> j & 1 ? g[j] * drawing.scale : S{0};
         }

@@ -97,7 +97,7 @@ void launch_column_pass(const char* name, const Pass& pass, int64_t num_rows, in
     const auto shares = static_cast<unsigned>(std::max<int64_t>(1, num_shares));
     const auto blocks = [&](int columns) {
         const int64_t count = (size + columns - 1) / columns * int64_t{shares};
-        if (count > 0x7FFFFFFF) throw std::runtime_error("tensor too large for one CUDA launch");
+        if (count > kMaxBlocks) throw std::runtime_error("tensor too large for one CUDA launch");
         return static_cast<unsigned>(count);
     };
     if constexpr (sizeof(T) < 8) {

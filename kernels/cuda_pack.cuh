@@ -39,6 +39,12 @@ __device__ __forceinline__ T from_compute(StatOf<T> v) {
     }
 }
 
+/// Rounded to the type in memory, as separate steps would store it.
+template <typename T>
+__device__ __forceinline__ StatOf<T> rounded(StatOf<T> value) {
+    return to_compute(from_compute<T>(value));
+}
+
 // --- packs of 16 bytes ---------------------------------------------------------------------------
 
 /// std::bit_cast; CUDA's 16-bit types are not trivially copyable for it.

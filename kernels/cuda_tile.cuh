@@ -249,6 +249,14 @@ __device__ __forceinline__ uint32_t load_bits(MaskKind kind, const uint8_t* mask
     return bits;
 }
 
+/// The bits that forward drew: stored, or drawn again.
+template <typename T, int V = kPackSize<T>>
+__device__ __forceinline__ uint32_t kept_bits(MaskKind kind, const uint8_t* mask,
+                                              const Drawing<StatOf<T>>& drawing, const Tile& tile) {
+    if (kind == MaskKind::kNone) return draw_bits<T, V>(drawing, tile);
+    return load_bits<T, V>(kind, mask, tile);
+}
+
 /// Must be called by all lanes of the warp. Bits beyond the end are written as 0.
 template <typename T, int V = kPackSize<T>>
 __device__ __forceinline__ void store_bits(MaskKind kind, uint8_t* mask, const Tile& tile,
@@ -354,17 +362,20 @@ void launch(const char* name, void (*kernel)(Params...), dim3 grid, dim3 block, 
 }
 #endif
 
+/// CUDA's limit for the first dimension of a grid.
+constexpr int64_t kMaxBlocks = 0x7FFFFFFF;
+
 /// Number of blocks that give every tile of `count` elements a warp.
 inline unsigned blocks_for(int64_t count) {
     constexpr int64_t kPerBlock = int64_t{kTile} * (kBlockThreads / 32);
     const int64_t blocks = (count + kPerBlock - 1) / kPerBlock;
-    if (blocks > 0x7FFFFFFF) throw std::runtime_error("tensor too large for one CUDA launch");
+    if (blocks > kMaxBlocks) throw std::runtime_error("tensor too large for one CUDA launch");
     return static_cast<unsigned>(blocks);
 }
 
 inline unsigned blocks_of_rows(int64_t num_rows, int64_t rows_per_block) {
     const int64_t blocks = (num_rows + rows_per_block - 1) / rows_per_block;
-    if (blocks > 0x7FFFFFFF) throw std::runtime_error("too many rows for one CUDA launch");
+    if (blocks > kMaxBlocks) throw std::runtime_error("too many rows for one CUDA launch");
     return static_cast<unsigned>(blocks);
 }
 

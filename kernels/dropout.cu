@@ -1,5 +1,5 @@
 // Dropout on CUDA. Bytes per element: forward e read, e + m written; backward e + m read, e written
-// (e = size of T; m = 1, 1/8 or 0). Elements per second at most, the lower of:
+// (e = size of T; m = 1, e, 1/8 or 0). Elements per second at most, the lower of:
 //     bytes    bandwidth / (2e + m)
 //     Philox   multiprocessors * clock * lanes / 2.5: 10 rounds of 2 wide multiplications and 2
 //              three-way xors per eight elements are 2.5 integer operations an element in each of
@@ -52,13 +52,6 @@ __global__ void __launch_bounds__(kBlockThreads)
     if (kind != MaskKind::kNone) store_bits<T, V>(kind, mask, tile, bits);
     scale_kept<T>(values, bits, drawing.scale);
     store_tile<T, V>(y, tile, values);
-}
-
-template <typename T, int V>
-__device__ __forceinline__ uint32_t kept_bits(MaskKind kind, const uint8_t* mask,
-                                              const Drawing<StatOf<T>>& drawing, const Tile& tile) {
-    if (kind == MaskKind::kNone) return draw_bits<T, V>(drawing, tile);
-    return load_bits<T, V>(kind, mask, tile);
 }
 
 template <typename T, int V>

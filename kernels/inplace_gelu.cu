@@ -49,12 +49,15 @@ __device__ __forceinline__ uint32_t branch_bits(const float (&x)[8]) {
 
 // --- bias: [size], repeated along the tensor -----------------------------------------------------
 
+/// Packs are counted by an int.
+constexpr int64_t kMaxPacks = 0x7FFFFFFF;
+
 /// A bias of whole packs is read in packs. Others make packs of one element.
 template <typename T>
 bool takes_bias_packs(const InplaceGeluForwardArgs<T>& a, int64_t count) {
     if (a.bias == nullptr) return true;
     return a.bias_size % kPackSize<T> == 0 && aligned_to_packs(a.bias) &&
-           count / kPackSize<T> <= 0x7FFFFFFF;
+           count / kPackSize<T> <= kMaxPacks;
 }
 
 template <typename T, int V>

@@ -21,7 +21,7 @@
 // y too. needs_normalized() is the rule.
 // Source   Tempo (Andoorveedu et al., NeurIPS 2022, arXiv 2210.10246), In-place LayerNorm.
 //
-// Bytes moved per element (e = sizeof(T)): forward e read (twice, the second from cache), e
+// Bytes moved per element (e = sizeof(T)): forward e read (again from cache on the CPU), e
 // written; backward 2e read, e written. Saved: the output and 4 bytes of rstd per row (8 for
 // double).
 

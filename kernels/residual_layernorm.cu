@@ -13,12 +13,6 @@ namespace {
 
 using namespace cuda;
 
-/// Rounded to the type in memory, as separate steps would store it.
-template <typename T>
-__device__ __forceinline__ StatOf<T> rounded(StatOf<T> value) {
-    return to_compute(from_compute<T>(value));
-}
-
 /// residual + dropout(x + bias) of one tile, in place of x.
 template <typename T>
 __device__ __forceinline__ void add_tile(const ResidualLayerNormForwardArgs<T>& a,
@@ -79,14 +73,6 @@ __global__ void __launch_bounds__(kForwardThreads<kTiles>, kForwardBlocks<kTiles
     affine.store(x, tiles, a.y);
 }
 
-template <typename T>
-__device__ __forceinline__ uint32_t kept_bits(const ResidualLayerNormBackwardArgs<T>& a,
-                                              const Drawing<StatOf<T>>& drawing, const Tile& tile) {
-    if (a.dropout_p == 0) return 0xFF;
-    if (a.mask_kind == MaskKind::kNone) return draw_bits<T>(drawing, tile);
-    return load_bits<T>(a.mask_kind, a.mask, tile);
-}
-
 template <typename T, LayerNormSave kSave, bool kLongRow, bool kBesideFloat>
 __global__ void __launch_bounds__(kBackwardThreads<kLongRow>, kBackwardBlocks<T, kLongRow>)
     residual_layer_norm_backward_kernel(ResidualLayerNormBackwardArgs<T> a,
@@ -102,7 +88,8 @@ __global__ void __launch_bounds__(kBackwardThreads<kLongRow>, kBackwardBlocks<T,
         const Tile tile = backward_tile(row, num_rows, a.hidden_size);
         BackwardRow<T> work(a, row, num_rows, tile);
         if constexpr (sizeof(T) == 2) prefetch_next_row(a, row, num_rows);  // fp32 did not gain
-        const uint32_t bits = kept_bits(a, drawing, tile);
+        const uint32_t bits =
+            a.dropout_p == 0 ? 0xFF : kept_bits<T>(a.mask_kind, a.mask, drawing, tile);
         work.template differentiate<kSave>(a, channels, inverse_size, sums, shared);
         S(&gradient)[8] = work.dy;
         if (a.dsum) {

@@ -43,7 +43,7 @@ __device__ __forceinline__ S max_over_lanes(S value) {
 }
 
 template <typename S>
-__device__ __forceinline__ S lowest() {
+__device__ __forceinline__ S minus_infinity() {
     return -static_cast<S>(INFINITY);
 }
 
@@ -157,16 +157,10 @@ __device__ __forceinline__ void hide_keys(const Row<kLanes>& row, int visible,
 #pragma unroll
         for (int j = 0; j < 8; ++j) {
             if (row.tile(t).template offset<T>(j / V) + j % V >= rest) {
-                v[t][j] = lowest<StatOf<T>>();
+                v[t][j] = minus_infinity<StatOf<T>>();
             }
         }
     }
-}
-
-/// Probability as it is stored, so that D is made from what backward will read.
-template <typename T>
-__device__ __forceinline__ StatOf<T> as_stored(StatOf<T> p) {
-    return to_compute(from_compute<T>(p));
 }
 
 /// Draws the row's keep bits and stores them where they are kept.
@@ -195,10 +189,7 @@ __device__ __forceinline__ uint64_t kept_in_row(const SoftmaxDropoutBackwardArgs
 #pragma unroll 1
     for (int t = 0; t * row.kTileSize < a.num_keys; ++t) {
         const Tile tile = row.tile(t);
-        const uint32_t kept = a.mask_kind == MaskKind::kNone
-                                  ? draw_bits<T>(drawing, tile)
-                                  : load_bits<T>(a.mask_kind, a.mask, tile);
-        bits |= uint64_t{kept} << (8 * t);
+        bits |= uint64_t{kept_bits<T>(a.mask_kind, a.mask, drawing, tile)} << (8 * t);
     }
     return bits;
 }
@@ -214,7 +205,7 @@ __global__ void __launch_bounds__(kWarpsPerBlock * 32)
     S v[kTiles][8];
 #pragma unroll
     for (int t = 0; t < kTiles; ++t) {  // all of a row is on its way before anything is computed
-        load_tile(a.scores, row.tile(t), lowest<S>(), v[t]);
+        load_tile(a.scores, row.tile(t), minus_infinity<S>(), v[t]);
     }
     S slope = factors.log2_e;
     if (a.additive_mask) {
@@ -229,7 +220,7 @@ __global__ void __launch_bounds__(kWarpsPerBlock * 32)
         }
     }
     hide_keys<T>(row, static_cast<int>(visible_keys(a, factors, index)), v);
-    S maximum = lowest<S>();
+    S maximum = minus_infinity<S>();
 #pragma unroll
     for (int t = 0; t < kTiles; ++t) {
 #pragma unroll
@@ -247,7 +238,7 @@ __global__ void __launch_bounds__(kWarpsPerBlock * 32)
 #pragma unroll
     for (int t = 0; t < kTiles; ++t) {
 #pragma unroll
-        for (int j = 0; j < 8; ++j) v[t][j] = as_stored<T>(v[t][j] * inverse);
+        for (int j = 0; j < 8; ++j) v[t][j] = rounded<T>(v[t][j] * inverse);
         store_tile(a.probs, row.tile(t), v[t]);
     }
     if (a.dropped == nullptr) return;
@@ -324,11 +315,11 @@ __global__ void __launch_bounds__(kBlockThreads)
         const S v = to_compute(scores[key]) * factors.scale;
         return added ? v + to_compute(added[key]) : v;
     };
-    S maximum = lowest<S>();
+    S maximum = minus_infinity<S>();
     for (int64_t key = threadIdx.x; key < visible; key += kBlockThreads) {
         maximum = larger(maximum, logit(key));
     }
-    maximum = block_reduce(maximum, lowest<S>(), [](S v) { return max_over_lanes(v); });
+    maximum = block_reduce(maximum, minus_infinity<S>(), [](S v) { return max_over_lanes(v); });
     const Exponential<S> exponential = {factors.log2_e, maximum};
     S sum = 0;
     for (int64_t key = threadIdx.x; key < visible; key += kBlockThreads) {

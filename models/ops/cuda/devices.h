@@ -16,7 +16,8 @@ template <class Args>
 bool draws_mask(const Args& args) {
     if constexpr (requires { args.key; }) {
         constexpr bool writes_mask = std::is_same_v<decltype(args.mask), uint8_t*>;
-        return args.dropout_p > 0 && (writes_mask || args.mask_kind == kernels::MaskKind::kNone);
+        const bool draws = args.dropout_p > 0 && args.dropout_p < 1;  // 1 drops all
+        return draws && (writes_mask || args.mask_kind == kernels::MaskKind::kNone);
     } else {
         return false;
     }

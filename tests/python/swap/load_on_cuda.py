@@ -1,4 +1,4 @@
-"""Prints, as JSON, what a swapped norm saves on "cuda" before and right after its weights become 0."""
+"""Prints, as JSON, what a swapped norm saves on "cuda" before its weights become 0, and after."""
 
 import json
 
