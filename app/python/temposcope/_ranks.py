@@ -41,11 +41,16 @@ def from_environment() -> Rank:
     return Rank()
 
 
-def current() -> Rank:
-    """What torch.distributed says, once it is initialized; before, what the launcher said."""
+def in_torch() -> Rank | None:
+    """What torch.distributed says; None: it is not initialized."""
     if dist.is_available() and dist.is_initialized():
         return Rank(dist.get_rank(), dist.get_world_size())
-    return from_environment()
+    return None
+
+
+def current() -> Rank:
+    """What torch.distributed says, or until it is initialized what the launcher said."""
+    return in_torch() or from_environment()
 
 
 def launch_id() -> str:
