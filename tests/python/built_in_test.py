@@ -216,22 +216,34 @@ class ManyGpus(Commands):
         self.assertEqual(row["collectives"], 4 * LAYERS)  # Megatron's f and g, twice a layer
         self.assertEqual(row["collective_bytes"], 4 * LAYERS * HIDDEN)
 
-    def test_a_split_layer_keeps_what_its_closed_form_says(self):
-        """Korthikanti et al.: sbh (10 + 24/t + 5 a s / (h t)) in 16 bits, and the statistics. Of
-        them torch saves the inputs of the split linear layers as DTensors, which no hook sees."""
+    def layer_of_rank(self, *options: str) -> tuple[int, dict]:
+        """The bytes that the middle one of three layers keeps in rank 0 of tp:4, and its closed
+        form."""
         decoder = list(DECODER)
         decoder[decoder.index("--layers") + 1] = "3"
         spread = ("--parallel", "tp:4", "--world-size", "4", "-o", self.folder / "ranks")
-        self.run_command("capture", *decoder, "--precision", "pure-bf16", *spread)
+        self.run_command("capture", *decoder, *options, *spread, "--overwrite")
         trace = self.folder / "ranks" / "rank-0000.tscope"
         told = json.loads(self.run_command("info", trace, "--ledger", "--json"))
-        n, scores, rows = BATCH * POSITIONS * WIDTH, BATCH * 8 * POSITIONS**2, BATCH * POSITIONS
-        whole = 10 * n + 24 * n // 4 + 5 * scores // 4 + 16 * rows
-        inputs = 2 * 2 * n + (2 + 8) * n // 4  # of c_attn and c_fc, of both c_proj
         in_layer = [row for row in told["rows"] if f"{row['scope']}.".startswith("h.1.")]
-        kept = sum(row["size_bytes"] for row in in_layer)
-        self.assertEqual(kept, whole - inputs)
-        self.assertIsNone(told["closed_form"])
+        return sum(row["size_bytes"] for row in in_layer), told["closed_form"]
+
+    def test_a_split_layer_keeps_what_its_closed_form_says(self):
+        """Korthikanti et al.: sbh (10 + 24/t + 5 a s / (h t)) in 16 bits, and the statistics. The
+        inputs of the split linear layers are DTensors."""
+        kept, form = self.layer_of_rank("--precision", "pure-bf16")
+        n, scores, rows = BATCH * POSITIONS * WIDTH, BATCH * 8 * POSITIONS**2, BATCH * POSITIONS
+        self.assertEqual(kept, 10 * n + 24 * n // 4 + 5 * scores // 4 + 16 * rows)
+        self.assertEqual(form["formula"], "n(4e+2)+4Rs+(12en+T(2e+1))/4")
+        self.assertEqual(form["closed_form_bytes"], kept)
+
+    def test_split_layers_of_recipes_keep_what_their_closed_forms_say(self):
+        selective = ("--recipe", "checkpoint-attention", "--precision", "pure-bf16")
+        tempo = ("--recipe", "gelu=in_place,layer_norm=from_output")
+        for options in (("--precision", "amp-bf16"), tempo, selective):
+            with self.subTest(options=options):
+                kept, form = self.layer_of_rank(*options)
+                self.assertEqual(form["closed_form_bytes"], kept)
 
     def test_a_pipeline_splits_layers_and_copies_the_decoder(self):
         rows = self.ranks("pp:2", 2, "--recipe", "flash", "--precision", "pure-bf16")

@@ -1,4 +1,5 @@
 #include "profiler/capture/python/program_recording.h"
+#include "profiler/capture/torch_hooks.h"
 
 #include "models/observer/observer.h"
 
@@ -50,6 +51,17 @@ at::Tensor tensor_at(void* address) {
     auto* const impl = static_cast<c10::TensorImpl*>(address);
     using Pointer = c10::intrusive_ptr<c10::TensorImpl, c10::UndefinedTensorImpl>;
     return at::Tensor(Pointer::reclaim_copy(impl));
+}
+
+/// Python's: calls temposcope_add_inner_tensor(found, ...) for each tensor in a wrapper.
+using FindInnerTensors = void (*)(PyObject* wrapper, void* found);
+FindInnerTensors find_inner_tensors = nullptr;
+
+std::vector<at::Tensor> inner_tensors_of(const at::Tensor& wrapper) {
+    std::vector<at::Tensor> found;
+    PyObject* const object = wrapper.unsafeGetTensorImpl()->pyobj_slot()->load_pyobj();
+    if (object != nullptr) find_inner_tensors(object, &found);
+    return found;
 }
 
 profiler::ProgramDescription description_from(const char* text) {
@@ -170,6 +182,16 @@ TEMPOSCOPE_EXPORT int temposcope_describe(void* tensor, const char* name, int ca
 }
 
 TEMPOSCOPE_EXPORT int temposcope_note(const char* code, int severity, const char* explanation) {
+/// Called once, before anything is recorded.
+TEMPOSCOPE_EXPORT void temposcope_set_inner_tensors(FindInnerTensors find) {
+    find_inner_tensors = find;
+    profiler::set_inner_tensors(&inner_tensors_of);
+}
+
+TEMPOSCOPE_EXPORT void temposcope_add_inner_tensor(void* found, void* tensor) {
+    static_cast<std::vector<at::Tensor>*>(found)->push_back(tensor_at(tensor));
+}
+
     return guarded(
         [&] { active().add_note(code, static_cast<profiler::Severity>(severity), explanation); });
 }
