@@ -2,6 +2,7 @@
 
 #include "app/commands/console/terminal.h"
 #include "profiler/formats/trace_formats.h"
+#include "profiler/trace/trace_file.h"
 
 #include <algorithm>
 #include <filesystem>
@@ -39,7 +40,15 @@ Result<void> make_folder(const RankFolder& wanted) {
     if (!wanted.overwrites) {
         return models::fail("{} has traces already: give another folder, or --overwrite.", folder);
     }
-    for (const fs::path& trace : *traces) fs::remove(trace, error);
+    for (const fs::path& trace : *traces) {
+        if (trace.extension() != ".partial") {
+            fs::remove(trace, error);
+            continue;
+        }
+        profiler::remove_partial(trace);
+        if (!fs::exists(trace, error)) continue;
+        return models::fail("Another launch records into {}: give another folder.", folder);
+    }
     return {};
 }
 

@@ -76,6 +76,7 @@ profiler::ProgramDescription description_from(const char* text) {
                                          .rank = json.value("rank", int64_t{0}),
                                          .world_size = json.value("world_size", int64_t{1}),
                                          .run_id = json.value("run_id", ""),
+                                         .launch_id = json.value("launch_id", ""),
                                          .workload = {},
                                          .parallel = json.value("parallel", "")};
     if (const auto found = json.find("workload"); found != json.end()) {
@@ -181,7 +182,6 @@ TEMPOSCOPE_EXPORT int temposcope_describe(void* tensor, const char* name, int ca
         [&] { active().describe(tensor_at(tensor), name, static_cast<Category>(category)); });
 }
 
-TEMPOSCOPE_EXPORT int temposcope_note(const char* code, int severity, const char* explanation) {
 /// Called once, before anything is recorded.
 TEMPOSCOPE_EXPORT void temposcope_set_inner_tensors(FindInnerTensors find) {
     find_inner_tensors = find;
@@ -192,6 +192,7 @@ TEMPOSCOPE_EXPORT void temposcope_add_inner_tensor(void* found, void* tensor) {
     static_cast<std::vector<at::Tensor>*>(found)->push_back(tensor_at(tensor));
 }
 
+TEMPOSCOPE_EXPORT int temposcope_note(const char* code, int severity, const char* explanation) {
     return guarded(
         [&] { active().add_note(code, static_cast<profiler::Severity>(severity), explanation); });
 }
