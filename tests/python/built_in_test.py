@@ -189,6 +189,25 @@ class ManyGpus(Commands):
         self.assertIn("mine.tscope, which is no rank's trace", ran.stderr)
         self.assertEqual((folder / "mine.tscope").read_text(), "not to be lost")
 
+    def test_a_step_with_master_weights_has_all_micro_batches(self):
+        """From the first step on, whose masters are made in its update."""
+        for parallel in ("ddp", "tp:2"):
+            with self.subTest(parallel=parallel):
+                options = ("--precision", "bf16", "--accumulate", "3", "--overwrite")
+                row = self.ranks(parallel, 2, *options)[0]
+                with sqlite3.connect(row["file"]) as trace:
+                    forwards = trace.execute(
+                        "SELECT count(*) FROM v_phase WHERE kind = 'forward' GROUP BY step"
+                    ).fetchall()
+                self.assertEqual(forwards, 3 * [(3,)])
+
+    def test_masters_are_of_a_rank_s_share(self):
+        """Weights in bfloat16, their masters and both states of AdamW in fp32."""
+        row = self.ranks("tp:4", 4, "--precision", "bf16")[0]
+        share = (PARAMETERS - LAYERS * bytes_of(SPLIT_SHAPES) * 3 // 4) // 4  # elements
+        weights = row["by_class"]["parameter_bytes"] + row["by_class"]["optimizer_state_bytes"]
+        self.assertEqual(weights, (2 + 4 + 8) * share)
+
     def test_zero1_shards_the_states(self):
         rows = self.ranks("zero1", 4)
         for row in rows.values():
