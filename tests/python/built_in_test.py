@@ -145,6 +145,16 @@ class ManyGpus(Commands):
         self.assert_peak(row, self.one_card() + PARAMETERS)
         self.assertEqual(row["collective_bytes"], PARAMETERS)
 
+    def test_a_link_carries_what_it_is_told(self):
+        """Two ranks send each byte of the gradients once: 1 GB a second is a byte a nanosecond."""
+        row = self.ranks("ddp", 2, "--link", "1GB")[0]
+        self.assertLess(abs(row["communication_ns"] / PARAMETERS - 1), 0.01)
+        spread = ("--parallel", "ddp", "--world-size", "2", "--link", "0GB", "-o")
+        ran = self.start("capture", *DECODER, *spread, self.folder / "none")
+        self.assertEqual(ran.returncode, 2)
+        self.assertIn("--link is 0", ran.stderr)
+        self.assertFalse((self.folder / "none").exists())
+
     def test_traces_say_what_is_trained_and_how(self):
         """In a folder with a file that Python would take for one of its own."""
         (self.folder / "random.py").write_text("raise SystemExit('not mine')")
