@@ -52,6 +52,7 @@ models::Result<void> check_bench_options(const Command& command, const BenchOpti
                                   Use{"--heads", kLayers},
                                   Use{"--intermediate", kLayers},
                                   Use{"--vocab", {"model"}},
+                                  Use{"--positions", {"model"}},
                                   Use{"--dropout", kLayers},
                                   Use{"--attention-dropout", kLayers},
                                   Use{"--head", {"model"}},

@@ -26,6 +26,7 @@ struct CaptureOptions {
     WorkloadOptions workload;
     std::string parallel;
     int64_t world_size = 0;
+    std::string link;
 };
 
 /// The one recipe that runs on many ranks, checked as a capture on one GPU is.
@@ -66,7 +67,8 @@ Outcome capture_ranks(const CaptureOptions& options, Output& output) {
     if (!temporary.exists()) return failed({kNoTemporaryFolder});
     run->log = (temporary / "log").string();
     const std::string& folder = options.workload.output;
-    const auto result = record_ranks(*run, {folder, options.workload.overwrites}, list->gpu);
+    const auto result =
+        record_ranks(*run, {folder, options.workload.overwrites}, {list->gpu, options.link});
     if (!result) return tl::unexpected(result.error());
     const bool ran_out = result->exception == "OutOfMemoryError";
     const bool has_all_steps = result->recorded_steps >= run->steps;
@@ -103,6 +105,12 @@ void add_capture_command(CommandLine& line) {
                  .group = "Many GPUs",
                  .needs = "--parallel"},
                 &options->world_size);
+    command.add({.names = "--link",
+                 .help = "bandwidth between the GPUs of a node per second, such as 44GB",
+                 .value_name = "SIZE",
+                 .group = "Many GPUs",
+                 .needs = "--parallel"},
+                &options->link);
     command.footer(
         list_recipes() +
         "\n"

@@ -107,26 +107,12 @@ Result<void> write_files(const PlanOptions& options, const std::vector<FitRow>& 
 }  // namespace
 
 Result<void> check_fits_options(const Command& command) {
-    constexpr std::array<std::string_view, 20> kMeaningful{"--model",
-                                                           "--head",
-                                                           "--recipe",
-                                                           "--precision",
-                                                           "--seq",
-                                                           "--padding",
-                                                           "--layers",
-                                                           "--hidden",
-                                                           "--heads",
-                                                           "--vocab",
-                                                           "--dropout",
-                                                           "--intermediate",
-                                                           "--gpu",
-                                                           "--parallel",
-                                                           "--chart",
-                                                           "--output",
-                                                           "--json",
-                                                           "--world-size",
-                                                           "--attention-dropout",
-                                                           "--accumulate"};
+    constexpr std::array<std::string_view, 21> kMeaningful{
+        "--model",     "--positions", "--head",         "--recipe",     "--precision",
+        "--seq",       "--padding",   "--layers",       "--hidden",     "--heads",
+        "--vocab",     "--dropout",   "--intermediate", "--gpu",        "--parallel",
+        "--chart",     "--output",    "--json",         "--world-size", "--attention-dropout",
+        "--accumulate"};
     for (const std::string& name : command.given_options()) {
         if (std::find(kMeaningful.begin(), kMeaningful.end(), name) != kMeaningful.end()) continue;
         return models::fail("--parallel runs the largest batches on whole GPUs: leave {} out.",

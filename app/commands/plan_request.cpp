@@ -3,6 +3,7 @@
 #include "app/commands/options/help.h"
 #include "app/commands/options/list_option.h"
 #include "app/commands/options/number_option.h"
+#include "app/commands/size_option.h"
 #include "models/config/parallel.h"
 #include "models/config/validity.h"
 #include "profiler/trace/units.h"
@@ -78,12 +79,6 @@ Result<std::vector<const Gpu*>> find_gpus(const std::vector<Gpu>& catalogue,
         gpus.push_back(*gpu);
     }
     return gpus;
-}
-
-Result<int64_t> parse_size(const std::string& option, const std::string& text) {
-    const auto bytes = parse_bytes(text);
-    if (bytes && *bytes == 0) return models::fail("{} is 0: give a size, such as 14GiB.", option);
-    return bytes;
 }
 
 /// Batch, memory budget, data parallelism and allocator settings.

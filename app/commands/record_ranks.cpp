@@ -1,7 +1,9 @@
 #include "app/commands/record_ranks.h"
 
 #include "app/commands/console/terminal.h"
+#include "app/commands/size_option.h"
 #include "profiler/formats/trace_formats.h"
+#include "profiler/trace/trace_file.h"
 
 #include <algorithm>
 #include <filesystem>
@@ -39,7 +41,15 @@ Result<void> make_folder(const RankFolder& wanted) {
     if (!wanted.overwrites) {
         return models::fail("{} has traces already: give another folder, or --overwrite.", folder);
     }
-    for (const fs::path& trace : *traces) fs::remove(trace, error);
+    for (const fs::path& trace : *traces) {
+        if (trace.extension() != ".partial") {
+            fs::remove(trace, error);
+            continue;
+        }
+        profiler::remove_partial(trace);
+        if (!fs::exists(trace, error)) continue;
+        return models::fail("Another launch records into {}: give another folder.", folder);
+    }
     return {};
 }
 
@@ -73,14 +83,17 @@ void add_times(const ProgramTarget& target, const std::string& file, std::string
 }
 
 tl::expected<ProgramResult, Failure> record_ranks(ProgramRun& run, const RankFolder& folder,
-                                                  const std::string& gpu) {
+                                                  const RankGpu& gpu) {
     // A GPU that does not exist must not cost the traces of the run before.
-    if (const auto known = target_of(gpu); !known) return failed(known.error());
+    if (const auto known = target_of(gpu.id); !known) return failed(known.error());
+    const auto link = gpu.link.empty() ? Result<int64_t>(0) : parse_size("--link", gpu.link);
+    if (!link) return wrong_usage(link.error());
     if (const auto ok = make_folder(folder); !ok) return wrong_usage(ok.error());
     run.folder = fs::absolute(folder.path).string();
-    auto recorded = run_on(gpu, run);
+    auto recorded = run_on(gpu.id, run);
     if (!recorded) return failed(recorded.error());
     auto& [result, target] = *recorded;
+    if (target && *link > 0) target->set_link(static_cast<double>(*link));
     for (RankResult& rank : result.ranks) {
         if (target && rank.file.ends_with(".tscope")) add_times(*target, rank.file, rank.sentence);
         if (!rank.is_complete) print_error(fmt::format("rank {}: {}", rank.rank, rank.sentence));

@@ -29,8 +29,14 @@ struct RankFolder {
     bool overwrites = false;  // traces that are there already
 };
 
+/// The virtual GPU of each rank.
+struct RankGpu {
+    std::string id;    // empty: the devices of this machine
+    std::string link;  // "44GB": a second between the GPUs of a node; empty: the calibration's
+};
+
 /// A trace of each rank that runs, into a folder. Prints what became of them.
 tl::expected<ProgramResult, Failure> record_ranks(ProgramRun& run, const RankFolder& folder,
-                                                  const std::string& gpu);
+                                                  const RankGpu& gpu);
 
 }  // namespace app

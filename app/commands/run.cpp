@@ -29,6 +29,7 @@ struct RunOptions {
     std::vector<std::string> values;
     std::string output;
     std::string ranks;
+    std::string link;
     std::string layers;
     bool overwrites = false;
 };
@@ -166,7 +167,8 @@ Outcome record(RunOptions& options, const std::string& gpu, Output& output) {
     run.output_is_ours = output.json();
     if (run.world_size > 0 || names_folder(options.output)) {
         if (options.output.empty()) options.output = name_of_program(run.words) + ".ranks";
-        const auto result = record_ranks(run, {options.output, options.overwrites}, gpu);
+        const auto result =
+            record_ranks(run, {options.output, options.overwrites}, {gpu, options.link});
         if (!result) return tl::unexpected(result.error());
         if (output.json()) output.document(document_of_ranks(*result));
         return static_cast<ExitCode>(result->exit_code);
@@ -251,6 +253,11 @@ void add_run_command(CommandLine& line) {
                          "or a list",
                  .value_name = "RANKS"},
                 &options->ranks);
+    command.add({.names = "--link",
+                 .help = "bandwidth between the GPUs of a node per second, such as 44GB",
+                 .value_name = "SIZE",
+                 .needs = "--world-size"},
+                &options->link);
     command.add({"--overwrite", "replace a trace that is there already"}, &options->overwrites);
     command.add({.names = "--max",
                  .help = "find the largest batch: {NAME} in the arguments is the batch size",
@@ -275,7 +282,8 @@ void add_run_command(CommandLine& line) {
         "  temposcope run --gpu a100-40gb,h100-sxm --max BATCH --values SEQ=128,512 -- \\\n"
         "      python train.py --batch {BATCH} --seq {SEQ}\n");
     command.on_run([options, &command](Output& output) -> Outcome {
-        for (const char* name : {"--steps", "--skip", "--stop", "--stacks", "--cpp-stacks"}) {
+        for (const char* name :
+             {"--steps", "--skip", "--stop", "--stacks", "--cpp-stacks", "--link"}) {
             if (!command.is_given("--max") || !command.is_given(name)) continue;
             return wrong_usage({fmt::format(
                 "{} says how a trace is recorded, and --max writes none: leave one out.", name)});

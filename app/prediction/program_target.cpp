@@ -32,6 +32,11 @@ profiler::VirtualCard ProgramTarget::endless_card() const {
     return card;
 }
 
+void ProgramTarget::set_link(double bus_bytes_per_s) {
+    data_.calibration.links.push_back(
+        {.name = "given", .gpus = {gpu_}, .bus_bytes_per_s = {bus_bytes_per_s, "the user"}});
+}
+
 models::Result<void> ProgramTarget::model_times(profiler::Trace& trace) const {
     const auto target = find_target(data_, gpu_, kSetup);
     if (!target) return tl::unexpected(target.error());

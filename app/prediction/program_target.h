@@ -18,6 +18,8 @@ public:
     const profiler::VirtualCard& card() const { return card_; }
     /// It never runs out of memory.
     profiler::VirtualCard endless_card() const;
+    /// The bandwidth between the GPUs of a node, in place of the calibration's.
+    void set_link(double bus_bytes_per_s);
     /// What it leaves for tensors.
     int64_t capacity_bytes() const { return card_.total_bytes - card_.context_bytes; }
 

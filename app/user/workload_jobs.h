@@ -15,7 +15,7 @@ namespace app {
 
 struct WorkloadOptions {
     std::string model;
-    std::optional<int64_t> layers, hidden, heads, intermediate, vocab;
+    std::optional<int64_t> layers, hidden, heads, intermediate, vocab, positions;
     std::string head = "layers";
     std::string recipes = "original";  // a list, or "all"
     int64_t batch_size = 8;

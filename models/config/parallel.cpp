@@ -80,9 +80,12 @@ Result<void> check_precision(const Workload& w, const Parallel& parallel) {
         return fail("fp64 is the reference of one GPU: choose another precision for many.");
     }
     if (!has_master_weights(w.precision)) return {};
-    if (parallel.strategy == Strategy::kNone || parallel.strategy == Strategy::kDdp) return {};
+    const bool keeps_them = parallel.strategy == Strategy::kNone ||
+                            parallel.strategy == Strategy::kDdp ||
+                            parallel.strategy == Strategy::kTensor;
+    if (keeps_them) return {};
     return fail(
-        "{} has fp32 master weights, which only one GPU and ddp keep: choose amp-{} or "
+        "{} has fp32 master weights, which only one GPU, ddp and tp keep: choose amp-{} or "
         "pure-{} for {}.",
         name_of(w.precision), name_of(w.precision), name_of(w.precision), to_text(parallel));
 }

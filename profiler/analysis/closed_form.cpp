@@ -26,8 +26,8 @@ int64_t round_up(int64_t value, int64_t multiple) {
 
 /// Sizes of one layer in elements, and the bytes of an element and of a LayerNorm statistic.
 struct LayerSizes {
-    LayerSizes(const Workload& w, bool on_cpu, int64_t shares)
-        : num_shares(shares),
+    LayerSizes(const Workload& w, bool on_cpu, int64_t num_gpus)
+        : num_shares(num_gpus),
           rows(w.batch_size * w.seq_len),
           hidden(w.model.hidden_size),
           intermediate(w.model.intermediate_size),
@@ -120,9 +120,10 @@ constexpr LayerNames kPreNormNames{"ln_1_output", "ln_2_output", "hidden_states"
 /// LayerNorm saves it first, and this layer's own output takes its place in the sum.
 class LayerRows {
 public:
-    LayerRows(const Workload& workload, bool on_cpu)
+    LayerRows(const Workload& workload, bool on_cpu, bool splits_positions)
         : w_(workload),
           on_cpu_(on_cpu),
+          splits_positions_(splits_positions),
           pre_norm_(workload.model.family == Family::kGpt2),
           names_(pre_norm_ ? kPreNormNames : kPostNormNames) {}
 
@@ -202,7 +203,9 @@ public:
 
 private:
     void add(std::string_view tensor, Term term) {
-        rows_.push_back({tensor, term, shares_ && is_divided(term.unit)});
+        const bool is_shared = splits_positions_ ? !is_checkpointed() && term.unit != Unit::kLayer
+                                                 : shares_ && is_divided(term.unit);
+        rows_.push_back({tensor, term, is_shared});
     }
     /// What `add_rows` adds are tensors of heads, or of the MLP's width.
     template <typename AddRows>
@@ -339,6 +342,7 @@ private:
 
     const Workload& w_;
     bool on_cpu_;
+    bool splits_positions_;
     bool pre_norm_;
     const LayerNames& names_;
     bool shares_ = false;
@@ -369,12 +373,12 @@ std::string_view missing_reason(const Workload& w) {
 }  // namespace
 
 models::Result<ClosedForm> closed_form_of_layer(const Workload& workload, bool on_cpu,
-                                                int64_t num_shares) {
+                                                const LayerSplit& split) {
     if (const auto missing = missing_reason(workload); !missing.empty()) {
         return models::fail("There is no closed form to compare with: {}.", missing);
     }
-    const LayerSizes sizes(workload, on_cpu, num_shares);
-    LayerRows layer(workload, on_cpu);
+    const LayerSizes sizes(workload, on_cpu, split.num_gpus);
+    LayerRows layer(workload, on_cpu, split.by_positions);
     const bool autocast = models::is_autocast(workload.precision);
     const std::vector<NamedTerm> rows = autocast                 ? layer.autocast()
                                         : workload.model.is_t5() ? layer.t5()
@@ -383,18 +387,19 @@ models::Result<ClosedForm> closed_form_of_layer(const Workload& workload, bool o
     ClosedForm form;
     std::vector<Term> whole, shared;
     for (const NamedTerm& row : rows) {
-        const bool is_shared = row.is_shared && num_shares > 1;
+        const bool is_shared = row.is_shared && split.num_gpus > 1;
         const std::string text = to_text(row.term, sizes.intermediate_per_hidden());
         form.rows.push_back({std::string(row.tensor),
-                             is_shared ? fmt::format("{}/{}", text, num_shares) : text,
+                             is_shared ? fmt::format("{}/{}", text, split.num_gpus) : text,
                              sizes.bytes(row.term, is_shared)});
         form.total_bytes += form.rows.back().size_bytes;
         (is_shared ? shared : whole).push_back(row.term);
     }
     form.formula = sum_to_text(whole, sizes.intermediate_per_hidden());
     if (!shared.empty()) {
-        form.formula += fmt::format(
-            "+({})/{}", sum_to_text(shared, sizes.intermediate_per_hidden()), num_shares);
+        form.formula +=
+            fmt::format("{}({})/{}", whole.empty() ? "" : "+",
+                        sum_to_text(shared, sizes.intermediate_per_hidden()), split.num_gpus);
     }
     return form;
 }

@@ -25,13 +25,19 @@ struct ClosedForm {
     int64_t total_bytes = 0;
 };
 
+/// How tensor parallelism splits a layer among GPUs: heads and the MLP's width, and with Megatron's
+/// sequence parallelism (Korthikanti et al. 2022, section 4.2.2) all else by positions.
+struct LayerSplit {
+    int64_t num_gpus = 1;
+    bool by_positions = false;
+};
+
 /// `on_cpu`: the CPU stores LayerNorm statistics of uniform 16-bit types in 2 bytes, other devices
-/// in 4. `num_shares`: GPUs among which tensor parallelism splits the heads and the MLP's width;
-/// the form is of one of them.
+/// in 4. `split`: the form is of one of its GPUs. What a checkpoint of whole layers keeps is whole.
 /// Errors: the reason why no closed form is known. Requires a workload that `models::validate`
 /// accepts, as `workload_of(trace)` is.
 models::Result<ClosedForm> closed_form_of_layer(const models::Workload& workload, bool on_cpu,
-                                                int64_t num_shares = 1);
+                                                const LayerSplit& split = {});
 
 struct ClosedFormCheck {
     int64_t layer = -1;  // the middle layer that was compared

@@ -46,9 +46,14 @@ std::optional<int64_t> middle_layer(const models::Workload& workload) {
     return layer < num_layers - 1 ? std::optional(layer) : std::nullopt;
 }
 
-/// What a whole layer of the trace trains. Errors: why there is none to compare.
-models::Result<models::Workload> step_of(const Trace& trace) {
-    if (auto workload = workload_of(trace)) return std::move(*workload);
+struct LayerOfStep {
+    models::Workload workload;
+    LayerSplit split;
+};
+
+/// What a layer of the trace trains. Errors: why there is none to compare.
+models::Result<LayerOfStep> step_of(const Trace& trace) {
+    if (auto workload = workload_of(trace)) return LayerOfStep{std::move(*workload)};
     const auto program = program_of(trace);
     if (!program || !program->spread) {
         return models::fail("the trace does not say which model ran");
@@ -57,11 +62,8 @@ models::Result<models::Workload> step_of(const Trace& trace) {
     if (parallel.strategy == models::Strategy::kPipeline) {
         return models::fail("a stage of a pipeline has some of the layers");
     }
-    if (parallel.strategy == models::Strategy::kTensor) {
-        return models::fail(
-            "torch saves the inputs of split linear layers as DTensors, which are not recorded");
-    }
-    return workload;
+    const bool is_split = parallel.strategy == models::Strategy::kTensor;
+    return LayerOfStep{workload, {.num_gpus = is_split ? parallel.group_size : 1}};
 }
 
 /// "saves 452,984,832 B for backward, equal to the closed form n(16e+2)+T(2e+1)+4Rs."
@@ -84,7 +86,7 @@ models::Result<ClosedFormCheck> check_against_closed_form(const Trace& trace,
     };
     auto step = step_of(trace);
     if (!step) return nothing(step.error().message);
-    models::Workload& workload = *step;
+    models::Workload& workload = step->workload;
     if (ledger.rows.empty()) return nothing("nothing is saved for backward");
     if (workload.model.num_layers < 3) {
         return nothing(fmt::format(
@@ -102,7 +104,8 @@ models::Result<ClosedFormCheck> check_against_closed_form(const Trace& trace,
     }
     workload.recipe = *recipe;
     workload.layer_recipes.clear();
-    auto form = closed_form_of_layer(workload, trace.run().source == Source::kMeasuredCpu);
+    auto form =
+        closed_form_of_layer(workload, trace.run().source == Source::kMeasuredCpu, step->split);
     if (!form) return tl::unexpected(form.error());
 
     ClosedFormCheck check{.layer = *layer, .form = std::move(*form)};

@@ -125,6 +125,17 @@ models::Result<void> check_are_of_one_run(std::span<const NamedTrace> traces) {
         }
         if (last == nullptr || time.end_ns > last->end_ns) last = &time;
     }
+    const NamedTrace* launched = nullptr;
+    for (const NamedTrace& named : traces) {
+        const std::string id = launch_id_of(*named.trace);
+        if (id.empty()) continue;
+        if (launched == nullptr) launched = &named;
+        if (id == launch_id_of(*launched->trace)) continue;
+        return models::fail(
+            "{} and {} are of two launches at the same time: give the traces of one, and each "
+            "launch a folder of its own.",
+            launched->file, named.file);
+    }
     return {};
 }
 

@@ -37,6 +37,12 @@ nlohmann::json software_of(const Trace& trace) {
     return software.is_object() ? software : nlohmann::json::object();
 }
 
+std::string text_in_software(const Trace& trace, const char* key) {
+    const auto software = software_of(trace);
+    const auto text = software.find(key);
+    return text != software.end() && text->is_string() ? text->get<std::string>() : std::string();
+}
+
 }  // namespace
 
 std::optional<models::Workload> workload_of(const Trace& trace) {
@@ -96,11 +102,9 @@ std::string describe_recipe(const Trace& trace) {
     return strategy.empty() ? text : fmt::format("{} · {}", text, strategy);
 }
 
-std::string run_id_of(const Trace& trace) {
-    const auto software = software_of(trace);
-    const auto id = software.find("run_id");
-    return id != software.end() && id->is_string() ? id->get<std::string>() : std::string();
-}
+std::string run_id_of(const Trace& trace) { return text_in_software(trace, "run_id"); }
+
+std::string launch_id_of(const Trace& trace) { return text_in_software(trace, "launch_id"); }
 
 std::string turns_run_of(const Trace& trace) {
     const auto software = software_of(trace);

@@ -33,6 +33,8 @@ std::string describe_recipe(const Trace& trace);
 
 /// What the traces of all ranks of one `temposcope run` have in common; empty: not known.
 std::string run_id_of(const Trace& trace);
+/// What those of all nodes of a launch have in common, and of no launch at the same time.
+std::string launch_id_of(const Trace& trace);
 
 /// What identifies the captures that were measured in turn with this one, step by step; empty: it
 /// was measured alone.

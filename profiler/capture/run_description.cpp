@@ -96,6 +96,7 @@ void describe_program(const ProgramDescription& program, const RunEnvironment& e
     trace.runs.set<&Run::rank>(kRun, program.rank);
     trace.runs.set<&Run::world_size>(kRun, program.world_size);
     if (!program.run_id.empty()) add_software({{"run_id", program.run_id}}, trace);
+    if (!program.launch_id.empty()) add_software({{"launch_id", program.launch_id}}, trace);
 }
 
 void add_software(const nlohmann::json& entries, Trace& trace) {

@@ -39,7 +39,8 @@ struct ProgramDescription {
     int64_t micro_batches = 0;  // of a step
     int64_t rank = 0;
     int64_t world_size = 1;
-    std::string run_id;  // the same in all ranks of a run
+    std::string run_id;     // the same in all ranks of a run
+    std::string launch_id;  // the same on all its nodes; another one in a run at the same time
     /// The program trains this built-in model. The fields above that name the model are not used.
     std::optional<models::Workload> workload;
     std::string parallel;  // and spreads it so: models::to_text(Parallel)

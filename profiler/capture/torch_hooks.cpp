@@ -8,14 +8,18 @@
 #include <torch/csrc/autograd/engine.h>
 #include <torch/csrc/autograd/saved_variable_hooks.h>
 
+#include <atomic>
 #include <cstring>
 #include <memory>
 #include <optional>
+#include <span>
+#include <vector>
 
 namespace profiler {
 namespace {
 
 models::CallbackTarget<Recorder> active_recorder;
+std::atomic<InnerTensors> inner_tensors = nullptr;
 
 // ---- ops -------------------------------------------------------------------------------------
 
@@ -111,12 +115,13 @@ public:
     void call_pack_hook(const at::Tensor& tensor) override {
         check_.emplace(tensor);
         // Without the tensor's autograd history, which would keep the graph alive in a cycle.
-        if (!is_plain(tensor)) {
+        if (is_plain(tensor)) {
+            tensor_ = tensor.tensor_data();
+            save({&tensor, 1});
+        } else {
             tensor_ = tensor.detach();  // tensor_data() would lose the wrapper
-            return;
+            if (const InnerTensors of = inner_tensors) save(of(tensor));
         }
-        tensor_ = tensor.tensor_data();
-        with_own_recorder([&](Recorder& recorder) { save_ = recorder.save(tensor); });
     }
     at::Tensor call_unpack_hook() override {
         check_->require_unchanged(tensor_);
@@ -124,11 +129,22 @@ public:
     }
 
     ~SavedTensorHooks() override {
-        if (!save_.valid()) return;
-        with_own_recorder([&](Recorder& recorder) { recorder.release(save_); });
+        if (saves_.empty()) return;
+        with_own_recorder([&](Recorder& recorder) {
+            for (const Id<Save> save : saves_) recorder.release(save);
+        });
     }
 
 private:
+    void save(std::span<const at::Tensor> tensors) {
+        with_own_recorder([&](Recorder& recorder) {
+            for (const at::Tensor& tensor : tensors) {
+                const Id<Save> save = recorder.save(tensor);
+                if (save.valid()) saves_.push_back(save);
+            }
+        });
+    }
+
     template <typename Use>
     void with_own_recorder(const Use& use) {
         active_recorder.with([&](Recorder& recorder) {
@@ -139,7 +155,7 @@ private:
     uint64_t generation_;
     at::Tensor tensor_;
     std::optional<ChangeCheck> check_;
-    Id<Save> save_;
+    c10::SmallVector<Id<Save>, 1> saves_;
 };
 
 /// Autograd asks torch's engine for the default hooks of each tensor that it saves. All else stays
@@ -191,6 +207,8 @@ private:
 }  // namespace
 
 void install_hook_engine() { HookingEngine::install(); }
+
+void set_inner_tensors(InnerTensors of) { inner_tensors = of; }
 
 void install_torch_hooks(Recorder* recorder) {
     install_hook_engine();

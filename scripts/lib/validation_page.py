@@ -60,6 +60,8 @@ HOW = """## What the commands assume
   optimizer update. So is the predicted one (`plan --accumulate`).
 - mli's layers, products and passes over a vector are benchmarks of single calls, and so are the
   predicted ones (`bench`): a layer's input needs no gradient, and gradients add up.
+- Steps of several GPUs run torch's own DDP and tensor parallelism on virtual cards
+  (`capture --parallel`), and their trace says peak and throughput (`info RANK.tscope`).
 - Times of other layers, of modules and of op classes are the times of ops in a predicted trace
   (`capture --device predict:GPU`, `export --table ops`). When one op runs inside another one, their
   common time counts once.
@@ -310,6 +312,7 @@ def render(published, predicted):
         leave_out_section(book),
         "## Closed forms\n", sections(book, ("kept", "counts")),
         "## Reported, not judged\n",
-        sections(book, ("unfair", "t5", "qkv", "fused", "old_batch", "peak")),
+        sections(book, ("unfair", "two_gpus", "two_gpus_peak", "t5", "qkv", "fused", "old_batch",
+                        "peak")),
         replay_section(book), virtual_gpu_section(book), HOW, sources_section(book),
         "## Not covered\n", not_covered])

@@ -28,6 +28,7 @@ OTHER_ENVIRONMENTS = {
     "copies of the gradients": {"ddp_buckets": "copy"},
 }
 PLAN_FILE = "plan.json"
+OUT_OF_MEMORY = 3  # app/commands/console/outcome.h
 
 
 class RunError(Exception):
@@ -40,6 +41,14 @@ class DoesNotFit(RunError):
     def __init__(self, reason):
         super().__init__(reason)
         self.reason = reason
+
+
+def environment(settings):
+    """Built-in models over many GPUs run in the Python that scripts/setup installed."""
+    cache = os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache"
+    folder = os.environ.get("TEMPOSCOPE_DEPS") or pathlib.Path(cache) / "temposcope"
+    python = pathlib.Path(folder) / "venv" / "bin" / "python3"
+    return {"TEMPOSCOPE_PYTHON": str(python), **os.environ, "XDG_CONFIG_HOME": str(settings)}
 
 
 class Runner:
@@ -79,7 +88,7 @@ class Runner:
                 arguments += ["-o", PLAN_FILE]
             done = subprocess.run(
                 [self.program, *arguments], cwd=folder, capture_output=True, text=True,
-                env={**os.environ, "XDG_CONFIG_HOME": str(settings)}, check=False)
+                env=environment(settings), check=False)
             if done.returncode != 0:
                 raise failure(command, done, folder / PLAN_FILE)
         table = folder / "ops.csv"
@@ -143,7 +152,10 @@ class Runner:
 
 
 def failure(command, done, plan_file):
-    """The exception for a failed command: DoesNotFit if the plan's only row does not fit."""
+    """The exception for a failed command: DoesNotFit if the plan's only row does not fit, or the
+    captured step ran out of memory."""
+    if command.startswith("capture") and done.returncode == OUT_OF_MEMORY:
+        return DoesNotFit("the step needs more memory than the GPU has")
     if plan_file.exists():
         row = data.read(plan_file)["rows"][0]
         if row["status"] == "does_not_fit":
@@ -177,6 +189,11 @@ def calibration_without(leave_out):
 def from_plan(row, answer):
     """A figure of the plan's only row."""
     return round(answer["rows"][0][row["value"].partition(".")[2]] * row.get("scale", 1), 4)
+
+
+def from_rank(row, answer):
+    """A figure of a rank's trace; its throughput is of all ranks."""
+    return round(answer[row["value"].partition(".")[2]] * row.get("scale", 1), 4)
 
 
 def from_bench(row, answer):
@@ -242,7 +259,8 @@ def from_ledger(_, answer):
     return round(answer["closed_form"]["ledger_bytes"] / 1e6, 2)
 
 
-READERS = {"plan": from_plan, "bench": from_bench, "ops": from_ops, "ledger": from_ledger}
+READERS = {"plan": from_plan, "rank": from_rank, "bench": from_bench, "ops": from_ops,
+           "ledger": from_ledger}
 
 
 def replays(program, samples):

@@ -145,6 +145,16 @@ class ManyGpus(Commands):
         self.assert_peak(row, self.one_card() + PARAMETERS)
         self.assertEqual(row["collective_bytes"], PARAMETERS)
 
+    def test_a_link_carries_what_it_is_told(self):
+        """Two ranks send each byte of the gradients once: 1 GB a second is a byte a nanosecond."""
+        row = self.ranks("ddp", 2, "--link", "1GB")[0]
+        self.assertLess(abs(row["communication_ns"] / PARAMETERS - 1), 0.01)
+        spread = ("--parallel", "ddp", "--world-size", "2", "--link", "0GB", "-o")
+        ran = self.start("capture", *DECODER, *spread, self.folder / "none")
+        self.assertEqual(ran.returncode, 2)
+        self.assertIn("--link is 0", ran.stderr)
+        self.assertFalse((self.folder / "none").exists())
+
     def test_traces_say_what_is_trained_and_how(self):
         """In a folder with a file that Python would take for one of its own."""
         (self.folder / "random.py").write_text("raise SystemExit('not mine')")
@@ -189,6 +199,25 @@ class ManyGpus(Commands):
         self.assertIn("mine.tscope, which is no rank's trace", ran.stderr)
         self.assertEqual((folder / "mine.tscope").read_text(), "not to be lost")
 
+    def test_a_step_with_master_weights_has_all_micro_batches(self):
+        """From the first step on, whose masters are made in its update."""
+        for parallel in ("ddp", "tp:2"):
+            with self.subTest(parallel=parallel):
+                options = ("--precision", "bf16", "--accumulate", "3", "--overwrite")
+                row = self.ranks(parallel, 2, *options)[0]
+                with sqlite3.connect(row["file"]) as trace:
+                    forwards = trace.execute(
+                        "SELECT count(*) FROM v_phase WHERE kind = 'forward' GROUP BY step"
+                    ).fetchall()
+                self.assertEqual(forwards, 3 * [(3,)])
+
+    def test_masters_are_of_a_rank_s_share(self):
+        """Weights in bfloat16, their masters and both states of AdamW in fp32."""
+        row = self.ranks("tp:4", 4, "--precision", "bf16")[0]
+        share = (PARAMETERS - LAYERS * bytes_of(SPLIT_SHAPES) * 3 // 4) // 4  # elements
+        weights = row["by_class"]["parameter_bytes"] + row["by_class"]["optimizer_state_bytes"]
+        self.assertEqual(weights, (2 + 4 + 8) * share)
+
     def test_zero1_shards_the_states(self):
         rows = self.ranks("zero1", 4)
         for row in rows.values():
@@ -216,22 +245,34 @@ class ManyGpus(Commands):
         self.assertEqual(row["collectives"], 4 * LAYERS)  # Megatron's f and g, twice a layer
         self.assertEqual(row["collective_bytes"], 4 * LAYERS * HIDDEN)
 
-    def test_a_split_layer_keeps_what_its_closed_form_says(self):
-        """Korthikanti et al.: sbh (10 + 24/t + 5 a s / (h t)) in 16 bits, and the statistics. Of
-        them torch saves the inputs of the split linear layers as DTensors, which no hook sees."""
+    def layer_of_rank(self, *options: str) -> tuple[int, dict]:
+        """The bytes that the middle one of three layers keeps in rank 0 of tp:4, and its closed
+        form."""
         decoder = list(DECODER)
         decoder[decoder.index("--layers") + 1] = "3"
         spread = ("--parallel", "tp:4", "--world-size", "4", "-o", self.folder / "ranks")
-        self.run_command("capture", *decoder, "--precision", "pure-bf16", *spread)
+        self.run_command("capture", *decoder, *options, *spread, "--overwrite")
         trace = self.folder / "ranks" / "rank-0000.tscope"
         told = json.loads(self.run_command("info", trace, "--ledger", "--json"))
-        n, scores, rows = BATCH * POSITIONS * WIDTH, BATCH * 8 * POSITIONS**2, BATCH * POSITIONS
-        whole = 10 * n + 24 * n // 4 + 5 * scores // 4 + 16 * rows
-        inputs = 2 * 2 * n + (2 + 8) * n // 4  # of c_attn and c_fc, of both c_proj
         in_layer = [row for row in told["rows"] if f"{row['scope']}.".startswith("h.1.")]
-        kept = sum(row["size_bytes"] for row in in_layer)
-        self.assertEqual(kept, whole - inputs)
-        self.assertIsNone(told["closed_form"])
+        return sum(row["size_bytes"] for row in in_layer), told["closed_form"]
+
+    def test_a_split_layer_keeps_what_its_closed_form_says(self):
+        """Korthikanti et al.: sbh (10 + 24/t + 5 a s / (h t)) in 16 bits, and the statistics. The
+        inputs of the split linear layers are DTensors."""
+        kept, form = self.layer_of_rank("--precision", "pure-bf16")
+        n, scores, rows = BATCH * POSITIONS * WIDTH, BATCH * 8 * POSITIONS**2, BATCH * POSITIONS
+        self.assertEqual(kept, 10 * n + 24 * n // 4 + 5 * scores // 4 + 16 * rows)
+        self.assertEqual(form["formula"], "n(4e+2)+4Rs+(12en+T(2e+1))/4")
+        self.assertEqual(form["closed_form_bytes"], kept)
+
+    def test_split_layers_of_recipes_keep_what_their_closed_forms_say(self):
+        selective = ("--recipe", "checkpoint-attention", "--precision", "pure-bf16")
+        tempo = ("--recipe", "gelu=in_place,layer_norm=from_output")
+        for options in (("--precision", "amp-bf16"), tempo, selective):
+            with self.subTest(options=options):
+                kept, form = self.layer_of_rank(*options)
+                self.assertEqual(form["closed_form_bytes"], kept)
 
     def test_a_pipeline_splits_layers_and_copies_the_decoder(self):
         rows = self.ranks("pp:2", 2, "--recipe", "flash", "--precision", "pure-bf16")

@@ -3,13 +3,15 @@
     torchrun [...] ranks_program.py MODE [--layers 4] [--width 1024] [--vocab 32000] [--device cuda]
 
 MODE is single, ddp, fsdp2, fsdp2-no-reshard, hsdp, zero or pp; gloo talks and trains alone, asks
-waits for another rank, in dies the last rank fails, in slow it is late in the last step, and in
-stays all wait after two recorded steps. The largest memory lies in the loss, where no layer has a
+waits for another rank, in dies the last rank fails, in slow it comes last to each collective of the
+last step, and in stays all wait after two recorded steps. With --after FILE it says "waits" and
+trains once the file is there. The largest memory lies in the loss, where no layer has a
 gradient yet.
 """
 
 import argparse
 import os
+import threading
 import time
 
 import torch
@@ -109,31 +111,59 @@ def train_pipeline(options, device, rank: int, world_size: int) -> None:
         optimizer.zero_grad()
 
 
+class LastRankIsLate:
+    """A hook of DDP. In the last step the last rank gives its gradients only after rank 0 has given
+    its own, and by so much later as the step before took: more than clocks are off."""
+
+    def __init__(self):
+        self.step_s = 0.0
+        self.is_last_step = False
+
+    def reduce(self, bucket):
+        store = dist.distributed_c10d._get_default_store()
+        given = f"rank 0 gave bucket {bucket.index()}"
+        if self.is_last_step and dist.get_rank() == dist.get_world_size() - 1:
+            store.wait([given])
+            time.sleep(self.step_s)
+        work = dist.all_reduce(bucket.buffer(), async_op=True)
+        if self.is_last_step and dist.get_rank() == 0:
+            store.set(given, "")
+        return work.get_future().then(lambda done: done.value()[0])
+
+
 def train(options, device, world_size: int) -> None:
     with device:
         model = Decoder(options.layers, options.width, options.vocab)
     model, optimizer = parallel(options.mode, model, world_size)
+    late = LastRankIsLate()
+    if options.mode == "slow":
+        model.register_comm_hook(late, LastRankIsLate.reduce)
     for step in range(options.steps):
-        is_last_step = step == options.steps - 1
-        if options.mode == "slow" and is_last_step and dist.get_rank() == world_size - 1:
-            time.sleep(2)
+        late.is_last_step = step == options.steps - 1
+        began_s = time.monotonic()
         if options.mode == "stays" and step == 3:
             print("stays", flush=True)
-            time.sleep(60)
+            threading.Event().wait()
         tokens = torch.randint(options.vocab, (options.batch, options.positions), device=device)
         loss_of(model(tokens), tokens).backward()
         optimizer.step()
         optimizer.zero_grad()
+        late.step_s = time.monotonic() - began_s
 
 
 def main() -> None:
     arguments = argparse.ArgumentParser()
     arguments.add_argument("mode")
     arguments.add_argument("--device", default="cuda")
+    arguments.add_argument("--after")
     for name, value in (("layers", 4), ("width", 1024), ("vocab", 128000), ("batch", 4),
                         ("positions", 1024), ("steps", 4)):
         arguments.add_argument(f"--{name}", type=int, default=value)
     options = arguments.parse_args()
+    if options.after:
+        print("waits", flush=True)
+        while not os.path.exists(options.after):
+            time.sleep(0.05)
     torch.set_default_dtype(torch.bfloat16 if options.device == "cuda" else torch.float32)
     rank, world_size = 0, 1
     device = torch.device("cpu")

@@ -282,21 +282,30 @@ class Reading(unittest.TestCase):
 class Running(unittest.TestCase):
     """Runs a program that always fails."""
 
-    def predict(self, status):
+    def predict(self, status, exit_code=1, **changes):
         """The prediction when the program fails and its plan file has this status."""
         plan = '{"rows": [{"status": "%s", "reason": "Batch 28 needs 2 GiB; batch 27 fits."}]}'
         with tempfile.TemporaryDirectory() as folder:
             program = pathlib.Path(folder) / "program"
             written = f"echo '{plan % status}' > plan.json\n" if status else ""
-            program.write_text(f"#!/bin/sh\n{written}echo 'it needs more than fits' >&2\nexit 1\n")
+            program.write_text(f"#!/bin/sh\n{written}echo 'it needs more than fits' >&2\n"
+                               f"exit {exit_code}\n")
             program.chmod(0o755)
-            row = {"id": "x", "value": "plan.max_batch_size", "command": "plan"}
+            row = {"id": "x", "value": "plan.max_batch_size", "command": "plan", **changes}
             return run.Runner(str(program), 1).predict([row])["x"]
 
     def test_a_batch_that_does_not_fit_is_a_result(self):
         answer = self.predict("does_not_fit")
         self.assertIsNone(answer["value"])
         self.assertEqual(answer["note"], "Batch 28 needs 2 GiB; batch 27 fits.")
+
+    def test_a_captured_step_that_runs_out_of_memory_is_a_result(self):
+        rank = {"value": "rank.peak_allocated_bytes", "command": ["capture", "info"]}
+        answer = self.predict(None, exit_code=3, **rank)
+        self.assertIsNone(answer["value"])
+        self.assertEqual(answer["note"], "the step needs more memory than the GPU has")
+        with self.assertRaisesRegex(run.RunError, "it needs more than fits"):
+            self.predict(None, exit_code=1, **rank)
 
     def test_any_other_failure_is_an_error_whatever_its_text(self):
         for status in ("not_supported", None):

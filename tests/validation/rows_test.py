@@ -13,6 +13,7 @@ ROWS = [
     "mli.bert.128.2.both",
     "ivanov.contraction",
     "ds.kept.512.all",
+    "mli.two.dp.rate",
 ]
 
 

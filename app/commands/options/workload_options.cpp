@@ -77,6 +77,8 @@ void add_model_size_options(Command& command, WorkloadOptions& options) {
     add("--intermediate", "width of the MLP (default: the model's, or 4 x hidden with --hidden)",
         &options.intermediate);
     add("--vocab", "size of the vocabulary (default: the model's)", &options.vocab);
+    add("--positions", "tokens for which the model has positions (default: the model's)",
+        &options.positions);
     command.add({"--dropout",
                  "dropout of hidden states, and of attention unless --attention-dropout is given "
                  "(default: the model's, 0.1)",

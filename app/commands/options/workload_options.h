@@ -7,7 +7,8 @@
 /// the command has run.
 namespace app {
 
-/// --layers, --hidden, --heads, --intermediate, --vocab, --dropout, --attention-dropout.
+/// --layers, --hidden, --heads, --intermediate, --vocab, --positions, --dropout and
+/// --attention-dropout.
 void add_model_size_options(Command& command, WorkloadOptions& options);
 
 /// --accumulate.

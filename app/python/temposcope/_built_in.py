@@ -14,7 +14,7 @@ import torch
 import torch.nn as nn
 import torch.nn.functional as F
 
-from ._built_in_layer import NAMES, Layer, gelu, layer_norm, put
+from ._built_in_layer import LAYER_NAMES, Layer, add_at, gelu, layer_norm
 from ._recipes import switches_of
 from ._swap import swap
 
@@ -58,7 +58,7 @@ class Model(nn.Module):
             if self.has_embeddings:
                 self._add_embeddings()
             layers = {str(i): Layer(workload, switches) for i in range(first, last)}
-            self.layers = put(self, NAMES[model.family].layers, nn.ModuleDict(layers))
+            self.layers = add_at(self, LAYER_NAMES[model.family].layers, nn.ModuleDict(layers))
             self._add_head()
         swap(self, _swapped_switches(switches), (Layer,))
 
@@ -67,22 +67,23 @@ class Model(nn.Module):
         is_gpt2 = model.family == "gpt2"
         word = nn.Embedding(model.vocab_size, width)
         position = nn.Embedding(model.max_position_embeddings, width)
-        put(self, "wte" if is_gpt2 else "embeddings.word_embeddings", word)
-        put(self, "wpe" if is_gpt2 else "embeddings.position_embeddings", position)
+        add_at(self, "wte" if is_gpt2 else "embeddings.word_embeddings", word)
+        add_at(self, "wpe" if is_gpt2 else "embeddings.position_embeddings", position)
         if not is_gpt2:
             types = nn.Embedding(model.type_vocab_size, width)
-            put(self, "embeddings.token_type_embeddings", types)
-            put(self, "embeddings.LayerNorm", layer_norm(model))
-        put(self, "drop" if is_gpt2 else "embeddings.dropout", nn.Dropout(model.hidden_dropout_p))
+            add_at(self, "embeddings.token_type_embeddings", types)
+            add_at(self, "embeddings.LayerNorm", layer_norm(model))
+        dropout = nn.Dropout(model.hidden_dropout_p)
+        add_at(self, "drop" if is_gpt2 else "embeddings.dropout", dropout)
 
     def _add_head(self) -> None:
         model, width = self.workload.model, self.workload.model.hidden_size
         if self.head == "lm":
             self.ln_f = layer_norm(model)
         if self.head == "mlm":
-            put(self, "cls.predictions.transform.dense", nn.Linear(width, width))
-            put(self, "cls.predictions.transform.activation", gelu(model))
-            put(self, "cls.predictions.transform.LayerNorm", layer_norm(model))
+            add_at(self, "cls.predictions.transform.dense", nn.Linear(width, width))
+            add_at(self, "cls.predictions.transform.activation", gelu(model))
+            add_at(self, "cls.predictions.transform.LayerNorm", layer_norm(model))
             self.cls.predictions.bias = nn.Parameter(torch.empty(model.vocab_size))
         if self.head == "squad":
             self.qa_outputs = nn.Linear(width, 2)

@@ -13,7 +13,7 @@ from ._attention import BACKENDS, pinned
 from ._swapped_modules import checkpointed, draw_key
 
 
-class Names(NamedTuple):
+class LayerNames(NamedTuple):
     """Hugging Face's module names in a model of one family."""
 
     layers: str
@@ -28,8 +28,8 @@ class Names(NamedTuple):
     output_norm: str
 
 
-NAMES = {
-    "bert": Names(
+LAYER_NAMES = {
+    "bert": LayerNames(
         layers="encoder.layer",
         attention="attention.self",
         attention_output="attention.output.dense",
@@ -41,7 +41,7 @@ NAMES = {
         output_dropout="output.dropout",
         output_norm="output.LayerNorm",
     ),
-    "gpt2": Names(
+    "gpt2": LayerNames(
         layers="h",
         attention="attn",
         attention_output="attn.c_proj",
@@ -56,7 +56,7 @@ NAMES = {
 }
 
 
-def put(model: nn.Module, path: str, module: nn.Module) -> nn.Module:
+def add_at(model: nn.Module, path: str, module: nn.Module) -> nn.Module:
     """Adds a module under a path, with plain modules on the way."""
     *parents, name = path.split(".")
     for parent in parents:
@@ -95,7 +95,7 @@ class Attention(nn.Module):
             is_c_attn = self.is_causal and len(group) == 3
             self.projections.append("c_attn" if is_c_attn else "_".join(group))
             width = len(group) * model.hidden_size
-            put(self, self.projections[-1], nn.Linear(model.hidden_size, width))
+            add_at(self, self.projections[-1], nn.Linear(model.hidden_size, width))
         self.dropout = nn.Dropout(model.attention_dropout_p)
 
     def forward(self, x, additive_mask=None, causal_mask=None):
@@ -186,19 +186,19 @@ class Layer(nn.Module):
     def __init__(self, workload, switches: dict[str, str]):
         super().__init__()
         model = workload.model
-        self.names = names = NAMES[model.family]
+        self.names = names = LAYER_NAMES[model.family]
         self.is_pre_norm = model.family == "gpt2"
         self.recomputes_gelu = switches["gelu"] == "recompute"
         hidden, inner = model.hidden_size, model.intermediate_size
-        put(self, names.attention, Attention(workload, switches))
-        put(self, names.attention_output, nn.Linear(hidden, hidden))
-        put(self, names.attention_dropout, nn.Dropout(model.hidden_dropout_p))
-        put(self, names.attention_norm, layer_norm(model))
-        put(self, names.up, nn.Linear(hidden, inner))
-        put(self, names.activation, gelu(model))
-        put(self, names.down, nn.Linear(inner, hidden))
-        put(self, names.output_dropout, nn.Dropout(model.hidden_dropout_p))
-        put(self, names.output_norm, layer_norm(model))
+        add_at(self, names.attention, Attention(workload, switches))
+        add_at(self, names.attention_output, nn.Linear(hidden, hidden))
+        add_at(self, names.attention_dropout, nn.Dropout(model.hidden_dropout_p))
+        add_at(self, names.attention_norm, layer_norm(model))
+        add_at(self, names.up, nn.Linear(hidden, inner))
+        add_at(self, names.activation, gelu(model))
+        add_at(self, names.down, nn.Linear(inner, hidden))
+        add_at(self, names.output_dropout, nn.Dropout(model.hidden_dropout_p))
+        add_at(self, names.output_norm, layer_norm(model))
 
     def forward(self, x, additive_mask=None, causal_mask=None):
         part = self.get_submodule

@@ -38,18 +38,26 @@ def tensors_in(value: object, name: str, depth: int = 0):
             yield from tensors_in(item, named, depth + 1)
 
 
-def describe(tensor: object, name: str, category: Category) -> None:
-    """A tensor of a wrapper class (DTensor, quantized) is described by the tensors in it."""
+def plain_tensors_in(tensor: object):
+    """The tensor, or of one of a wrapper class (DTensor, quantized) the tensors in it."""
     if not isinstance(tensor, torch.Tensor):
         return
     if is_traceable_wrapper_subclass(tensor):
         parts, _ = tensor.__tensor_flatten__()
         for part in parts:
-            describe(getattr(tensor, part), name, category)
+            yield from plain_tensors_in(getattr(tensor, part))
     elif tensor.layout == torch.strided and not torch._C._functorch.is_functorch_wrapped_tensor(
         tensor
     ):
-        _recorder.describe(tensor, name, category)
+        yield tensor
+
+
+_recorder.set_inner_tensors(plain_tensors_in)
+
+
+def describe(tensor: object, name: str, category: Category) -> None:
+    for plain in plain_tensors_in(tensor):
+        _recorder.describe(plain, name, category)
 
 
 def describe_model(names: Names, model: torch.nn.Module, prefix: str) -> None:

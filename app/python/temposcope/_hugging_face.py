@@ -153,7 +153,7 @@ def _wants_weights(others) -> bool:
     return bool(others.get("output_attentions")) or "attentions" in (collector or ())
 
 
-def layers_of(model: PreTrainedModel) -> list[str]:
+def checkpointed_layers(model: PreTrainedModel) -> list[str]:
     """The paths of the layers that transformers checkpoints."""
     layers = model.named_modules()
     return [path for path, one in layers if isinstance(one, GradientCheckpointingLayer)]

@@ -233,30 +233,37 @@ def _make_optimizer(workload, parameters: list[nn.Parameter], is_sharded: bool):
 
 
 class _MasterWeights:
-    """Updates fp32 copies of 16-bit parameters, which are made in the first step."""
+    """Updates fp32 copies of 16-bit parameters, which are made in the first step; of parameters
+    that are split, of this rank's share."""
 
     def __init__(self, parameters: list[nn.Parameter], make: Callable):
-        self._parameters, self._make = parameters, make
-        self._masters: list[torch.Tensor] = []
-        self._optimizer: torch.optim.Optimizer | None = None
+        self._parameters = parameters
+        # Without memory until then. The recorder goes by the optimizer from the first forward on.
+        self._masters = [torch.empty(0, dtype=torch.float32, device=p.device) for p in parameters]
+        self._optimizer: torch.optim.Optimizer = make(self._masters)
 
     @torch.no_grad()
     def step(self) -> None:
-        if self._optimizer is None:
-            self._masters = [parameter.float() for parameter in self._parameters]
-            self._optimizer = self._make(self._masters)
         for master, parameter in zip(self._masters, self._parameters):
-            master.grad = parameter.grad.float()
+            if master.numel() == 0:
+                master.data = _local(parameter).float()
+        for master, parameter in zip(self._masters, self._parameters):
+            master.grad = _local(parameter.grad).float()
         self._optimizer.step()
-        torch._foreach_copy_(self._parameters, self._masters)
+        torch._foreach_copy_([_local(one) for one in self._parameters], self._masters)
         for master in self._masters:
             master.grad = None
+
+
+def _local(tensor: torch.Tensor) -> torch.Tensor:
+    """This rank's share of a tensor that is split."""
+    return tensor.to_local() if isinstance(tensor, DTensor) else tensor
 
 
 @torch.no_grad()
 def _unscale(gradients: list[torch.Tensor]) -> bool:
     """Whether all gradients are finite. torch.amp.GradScaler takes none of 16 bits."""
-    local = [one.to_local() if isinstance(one, DTensor) else one for one in gradients]
+    local = [_local(one) for one in gradients]
     found_inf = torch.zeros(1, dtype=torch.float32, device=local[0].device)
     inverse = torch.full_like(found_inf, 1 / _LOSS_SCALE)
     torch._amp_foreach_non_finite_check_and_unscale_(local, found_inf, inverse)

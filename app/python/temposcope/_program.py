@@ -23,6 +23,7 @@ import torch
 from . import _ranks, _recorder
 from ._apply import Applied
 from ._function_calls import calls_left
+from ._recorder import RecordingError
 from ._representatives import representatives
 from ._session import Session
 from ._swap import SwapReport
@@ -91,7 +92,7 @@ class Program:
             skip=options["skip"],
             steps=options["steps"],
             recipe=self._recipe or "",
-            run_id=_ranks.launch_id() or options["run_id"],
+            run_id=_ranks.run_id(options["run_id"]),
             stacks=options["stacks"],
             gpu=options["gpu"] or "",
             finds_optimizers=True,
@@ -141,8 +142,14 @@ class Program:
         if self._folder is None:
             return self._status.claim(None)
         rank = _ranks.current().rank
-        self._session.file = _ranks.file_in(self._folder, rank)
-        return self._status.claim(rank)
+        file = self._session.file = _ranks.file_in(self._folder, rank)
+        if not self._status.claim(rank):
+            return False
+        if os.path.exists(file):  # the folder had no trace when this launch began
+            raise RecordingError(
+                f"another launch has written {file} meanwhile: give each launch its own folder"
+            )
+        return True
 
     def _started(self) -> None:
         for applied in self._applied:

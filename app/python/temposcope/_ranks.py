@@ -41,21 +41,33 @@ def from_environment() -> Rank:
     return Rank()
 
 
-def current() -> Rank:
-    """What torch.distributed says, once it is initialized; before, what the launcher said."""
+def in_torch() -> Rank | None:
+    """What torch.distributed says; None: it is not initialized."""
     if dist.is_available() and dist.is_initialized():
         return Rank(dist.get_rank(), dist.get_world_size())
-    return from_environment()
+    return None
+
+
+def current() -> Rank:
+    """What torch.distributed says, or until it is initialized what the launcher said."""
+    return in_torch() or from_environment()
 
 
 def launch_id() -> str:
-    """The same on all nodes of a launch by torchrun; empty: it has none. Without --rdzv-id torchrun
-    calls every launch on fixed nodes "none"."""
+    """The same on all nodes of a launch, and not that of a launch at the same time, which needs
+    another port; empty: not known."""
     names = ("TORCHELASTIC_RUN_ID", "MASTER_ADDR", "MASTER_PORT")
     launch = [os.environ.get(name, "") for name in names]
-    if launch[0] in ("", "none"):
+    if not all(launch[1:]):
         return ""
     return hashlib.sha256("\n".join(launch).encode()).hexdigest()[:16]
+
+
+def run_id(own: str) -> str:
+    """Of no other run, the same on all nodes where that can be known; else `own`. Without --rdzv-id
+    torchrun calls every launch on fixed nodes "none"."""
+    is_named = os.environ.get("TORCHELASTIC_RUN_ID", "") not in ("", "none")
+    return (is_named and launch_id()) or own
 
 
 def file_in(folder: str, rank: int) -> str:

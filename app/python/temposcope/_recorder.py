@@ -3,10 +3,12 @@
 They see a tensor by `tensor._cdata`, the address of its TensorImpl, so that no Python.h is needed.
 """
 
+import contextlib
 import ctypes
 import enum
 import json
 import os
+from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 import torch
@@ -48,6 +50,10 @@ _short.temposcope_enter_module.restype = None
 _short.temposcope_leave_module.restype = None
 _short.temposcope_enter_module.argtypes = [ctypes.c_char_p]
 _short.temposcope_describe.argtypes = [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_int]
+_short.temposcope_add_inner_tensor.restype = None
+_short.temposcope_add_inner_tensor.argtypes = [ctypes.c_void_p, ctypes.c_void_p]
+_short.temposcope_set_inner_tensors.restype = None
+_FindInnerTensors = ctypes.CFUNCTYPE(None, ctypes.py_object, ctypes.c_void_p)
 _long.temposcope_end_step.argtypes = [ctypes.c_double]
 
 enter_module = _short.temposcope_enter_module
@@ -136,6 +142,19 @@ def end_phase(phase: Phase) -> None:
 def describe(tensor: torch.Tensor, name: str, category: Category) -> None:
     """Says what the storage of `tensor` is. One that is not on the recorded device is left out."""
     _check(_short.temposcope_describe(tensor._cdata, name.encode(), int(category)))
+
+
+def set_inner_tensors(of: Callable[[torch.Tensor], Iterable[torch.Tensor]]) -> None:
+    """What autograd saves of a wrapper class counts as the tensors that `of` finds in it."""
+
+    @_FindInnerTensors
+    def find(tensor, found):
+        with contextlib.suppress(Exception):  # of a class that cannot say what is in it
+            for inner in of(tensor):
+                _short.temposcope_add_inner_tensor(found, inner._cdata)
+
+    set_inner_tensors.find = find  # ctypes keeps no reference
+    _short.temposcope_set_inner_tensors(find)
 
 
 def add_note(code: str, severity: Severity, explanation: str) -> None:

@@ -156,6 +156,7 @@ class Session:
             "program": pathlib.Path(sys.argv[0] or "python").name,
             "recipe": self._recipe,
             "run_id": self._run_id,
+            "launch_id": _ranks.launch_id(),
             **self._built_in,
             **_ranks.current()._asdict(),
         }

@@ -319,7 +319,7 @@ class _Swap:
                 if not model.is_gradient_checkpointing:
                     model.gradient_checkpointing_enable({"use_reentrant": False})
                     model._temposcope_checkpoints = True
-                for name in self.hugging_face.layers_of(model):
+                for name in self.hugging_face.checkpointed_layers(model):
                     self._done("checkpointed layers", f"{path}.{name}" if path else name)
         if not self.replaced.get("checkpointed layers"):
             self._leave(

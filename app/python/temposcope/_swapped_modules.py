@@ -11,6 +11,7 @@ import torch.nn as nn
 import torch.nn.functional as F
 from torch.utils.checkpoint import checkpoint
 
+from ._ranks import Rank, in_torch
 from ._swapped_class import Swapped
 
 _FLOATING = (torch.float32, torch.float64, torch.float16, torch.bfloat16)
@@ -40,14 +41,7 @@ def draw_key() -> list[int]:
     draws the same mask again. Processes of torch.distributed with one seed draw masks of their own.
     Reading the seed does not wait for a GPU."""
     seed = torch.empty((), dtype=torch.int64, device="cpu").random_().item()
-    return [seed, process_rank(), 0, 0, 0]
-
-
-def process_rank() -> int:
-    """The rank of this process in torch.distributed; 0 without it."""
-    distributed = torch.distributed
-    joined = distributed.is_available() and distributed.is_initialized()
-    return distributed.get_rank() if joined else 0
+    return [seed, (in_torch() or Rank()).rank, 0, 0, 0]
 
 
 def branch_masks(masks: str) -> str:

@@ -1,4 +1,5 @@
 #include "profiler/capture/python/program_recording.h"
+#include "profiler/capture/torch_hooks.h"
 
 #include "models/observer/observer.h"
 
@@ -52,6 +53,17 @@ at::Tensor tensor_at(void* address) {
     return at::Tensor(Pointer::reclaim_copy(impl));
 }
 
+/// Python's: calls temposcope_add_inner_tensor(found, ...) for each tensor in a wrapper.
+using FindInnerTensors = void (*)(PyObject* wrapper, void* found);
+FindInnerTensors find_inner_tensors = nullptr;
+
+std::vector<at::Tensor> inner_tensors_of(const at::Tensor& wrapper) {
+    std::vector<at::Tensor> found;
+    PyObject* const object = wrapper.unsafeGetTensorImpl()->pyobj_slot()->load_pyobj();
+    if (object != nullptr) find_inner_tensors(object, &found);
+    return found;
+}
+
 profiler::ProgramDescription description_from(const char* text) {
     const auto json = nlohmann::json::parse(text);
     profiler::ProgramDescription program{.program = json.value("program", ""),
@@ -64,6 +76,7 @@ profiler::ProgramDescription description_from(const char* text) {
                                          .rank = json.value("rank", int64_t{0}),
                                          .world_size = json.value("world_size", int64_t{1}),
                                          .run_id = json.value("run_id", ""),
+                                         .launch_id = json.value("launch_id", ""),
                                          .workload = {},
                                          .parallel = json.value("parallel", "")};
     if (const auto found = json.find("workload"); found != json.end()) {
@@ -167,6 +180,16 @@ TEMPOSCOPE_EXPORT int temposcope_end_phase(int phase) {
 TEMPOSCOPE_EXPORT int temposcope_describe(void* tensor, const char* name, int category) {
     return guarded(
         [&] { active().describe(tensor_at(tensor), name, static_cast<Category>(category)); });
+}
+
+/// Called once, before anything is recorded.
+TEMPOSCOPE_EXPORT void temposcope_set_inner_tensors(FindInnerTensors find) {
+    find_inner_tensors = find;
+    profiler::set_inner_tensors(&inner_tensors_of);
+}
+
+TEMPOSCOPE_EXPORT void temposcope_add_inner_tensor(void* found, void* tensor) {
+    static_cast<std::vector<at::Tensor>*>(found)->push_back(tensor_at(tensor));
 }
 
 TEMPOSCOPE_EXPORT int temposcope_note(const char* code, int severity, const char* explanation) {

@@ -123,7 +123,7 @@ TEST(ClosedForm, EqualsMegatronsFormulasOfTensorParallelism) {
                   statistics = 16 * 4 * 2048;
     const auto form = [&](const char* recipe, int64_t num_shares) {
         return closed_form_of_layer(make_workload(recipe, shape, Precision::kFp16, "gpt2"),
-                                    /*on_cpu=*/false, num_shares)
+                                    /*on_cpu=*/false, {.num_gpus = num_shares})
             .value();
     };
     for (const int64_t shares : {2, 4, 8}) {
@@ -138,6 +138,28 @@ TEST(ClosedForm, EqualsMegatronsFormulasOfTensorParallelism) {
     // Where kernels keep their random numbers is of no head.
     EXPECT_EQ(form("flash", 4).total_bytes - form("flash", 2).total_bytes,
               -(24 * n + 4 * 4 * 2048 * 64) / 4);
+}
+
+/// The same paper's sequence parallelism: sbh(34/t + 5as/(ht)), with selective recomputation
+/// 34sbh/t. Its 22B model on 8 GPUs, B = 4: 885.0 MB a layer, and 213.9 MB.
+TEST(ClosedForm, EqualsMegatronsFormulasOfSequenceParallelism) {
+    constexpr Shape shape{4, 2048, 6144, 64};
+    const int64_t n = 4 * 2048 * 6144, t = int64_t{4} * 64 * 2048 * 2048,
+                  statistics = 16 * 4 * 2048;
+    const auto form = [&](const char* recipe, int64_t num_gpus) {
+        return closed_form_of_layer(make_workload(recipe, shape, Precision::kFp16, "gpt2"),
+                                    /*on_cpu=*/false, {.num_gpus = num_gpus, .by_positions = true})
+            .value();
+    };
+    for (const int64_t gpus : {1, 2, 8}) {
+        EXPECT_EQ(form("original", gpus).total_bytes, (34 * n + 5 * t + statistics) / gpus);
+        EXPECT_EQ(form("original,checkpoint=attention_core", gpus).total_bytes,
+                  (34 * n + statistics) / gpus);
+        EXPECT_EQ(form("original,checkpoint=per_layer", gpus).total_bytes, 2 * n);
+    }
+    EXPECT_EQ(form("original", 8).total_bytes, 885'014'528);
+    EXPECT_EQ(form("original,checkpoint=attention_core", 8).total_bytes, 213'925'888);
+    EXPECT_EQ(form("original", 8).formula, "(n(16e+2)+T(2e+1)+4Rs)/8");
 }
 
 /// Ivanov et al. 2021, "Data Movement Is All You Need": 34 n + 4 T elements, from the tensors that

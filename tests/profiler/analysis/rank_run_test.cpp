@@ -82,6 +82,27 @@ TEST(RankRun, TakesNodesThatRecordAtTheSameTime) {
                                             rank_of_run(1, "b", 101), rank_of_run(2, "c", 115)}));
 }
 
+NamedTrace rank_of_launch(int64_t number, const std::string& run, const std::string& launch) {
+    NamedTrace named = rank_of_run(number, run, 100);
+    Trace trace = *named.trace;
+    const std::string software =
+        R"({"run_id": ")" + run + R"(", "launch_id": ")" + launch + R"("})";
+    trace.runs.set<&Run::software>(Id<Run>(0), trace.strings.intern(software));
+    return {named.file, std::make_shared<const Trace>(std::move(trace))};
+}
+
+TEST(RankRun, RefusesTwoLaunchesAtTheSameTime) {
+    const auto nodes = std::vector{rank_of_launch(0, "a", "x"), rank_of_launch(1, "b", "x"),
+                                   rank_of_run(2, "c", 100)};
+    EXPECT_TRUE(summarize_ranks(nodes));
+    const auto two = summarize_ranks(std::vector{
+        rank_of_run(2, "c", 100), rank_of_launch(0, "a", "x"), rank_of_launch(1, "b", "y")});
+    ASSERT_FALSE(two);
+    EXPECT_EQ(two.error().message,
+              "rank-0 and rank-1 are of two launches at the same time: give the traces of one, "
+              "and each launch a folder of its own.");
+}
+
 TEST(RankRun, DoesNotTellRunsApartByModelledTimes) {
     std::vector<NamedTrace> ranks{rank_of_run(0, "a", 100), rank_of_run(1, "b", 200)};
     for (NamedTrace& named : ranks) {
