@@ -1,7 +1,7 @@
 // Dropout on the CPU. Per 64 elements: 8 Philox counters, one 64-bit word of keep bits, one
 // multiplication per element. Bytes per element: forward e read, e + m written; backward e + m
-// read, e written (e = size of T, m = 1, e, 1/8 or 0). Bound: about one cycle per element of Philox on
-// AVX2 against e / bandwidth.
+// read, e written (e = size of T, m = 1, e, 1/8 or 0). Bound: about one cycle per element of Philox
+// on AVX2 against e / bandwidth.
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/dropout.cpp"
