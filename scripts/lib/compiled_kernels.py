@@ -1,7 +1,9 @@
 """What torch.compile would run for an op: Triton kernels as Inductor writes them, compiled by
 Triton for an architecture without a GPU of it. Inductor fuses an op's steps into one kernel a pass,
 walks tensors in blocks of 1024 elements with four warps, and a row of a norm or of softmax as one
-block. Its dropout draws one Philox number for each element, in forward and again in backward."""
+block. Backward of a norm walks SPLIT_ROWS rows in a block, which adds up their part of the
+gradients of gamma and beta. Dropout draws one Philox number for each element and keeps a mask of
+bytes."""
 
 import pathlib
 import tempfile
@@ -11,8 +13,10 @@ import triton.language as tl
 from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
 
+import kernel_ops
+
 BLOCK, WARPS = 1024, 4
-THREADS = 32 * WARPS
+SPLIT_ROWS = tl.constexpr(kernel_ops.SPLIT_ROWS)
 TRITON_TYPE = {"fp32": "fp32", "fp16": "fp16", "bf16": "bf16"}
 
 
@@ -22,8 +26,16 @@ def phi(x):
 
 
 @triton.jit
-def kept(seed, i, p):
-    return tl.rand(seed, i) > p
+def drop(v, y, keep, i, seed, p):
+    """Stores the dropped values, and the mask."""
+    kept = tl.rand(seed, i) > p
+    tl.store(keep + i, kept)
+    tl.store(y + i, tl.where(kept, v * (1 / (1 - p)), 0.0))
+
+
+@triton.jit
+def dropped_gradient(dy, keep, i, p):
+    return tl.where(tl.load(keep + i), tl.load(dy + i).to(tl.float32) * (1 / (1 - p)), 0.0)
 
 
 @triton.jit
@@ -49,10 +61,15 @@ def gelu_backward(dy, x, dx, BLOCK: tl.constexpr):
 
 
 @triton.jit
-def dropout_either_way(x, y, seed, p, BLOCK: tl.constexpr):
+def dropout_forward(x, y, keep, seed, p, BLOCK: tl.constexpr):
     i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
-    v = tl.load(x + i).to(tl.float32)
-    tl.store(y + i, tl.where(kept(seed, i, p), v * (1 / (1 - p)), 0.0))
+    drop(tl.load(x + i).to(tl.float32), y, keep, i, seed, p)
+
+
+@triton.jit
+def dropout_backward(dy, keep, dx, p, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(dx + i, dropped_gradient(dy, keep, i, p))
 
 
 @triton.jit
@@ -68,19 +85,23 @@ def layer_norm_forward(x, gamma, beta, y, stats, eps, BLOCK: tl.constexpr):
 
 
 @triton.jit
-def layer_norm_backward(dy, x, gamma, stats, dx, BLOCK: tl.constexpr):
-    row, h = tl.program_id(0), tl.arange(0, BLOCK)
-    mean, rstd = tl.load(stats + 2 * row), tl.load(stats + 2 * row + 1)
-    n = (tl.load(x + row * BLOCK + h).to(tl.float32) - mean) * rstd
-    g = tl.load(dy + row * BLOCK + h).to(tl.float32) * tl.load(gamma + h).to(tl.float32)
-    slope = tl.sum(g * n, 0) / BLOCK
-    tl.store(dx + row * BLOCK + h, rstd * (g - tl.sum(g, 0) / BLOCK - n * slope))
-
-
-@triton.jit
-def softmax(v):
-    e = tl.exp(v - tl.max(v, 0))
-    return e / tl.sum(e, 0)
+def layer_norm_backward(dy, x, gamma, stats, dx, sums, rows, BLOCK: tl.constexpr):
+    """`sums` are the partial sums of dgamma, then those of dbeta."""
+    block, h = tl.program_id(0), tl.arange(0, BLOCK)
+    first = block * SPLIT_ROWS
+    dgamma, dbeta = tl.zeros([BLOCK], tl.float32), tl.zeros([BLOCK], tl.float32)
+    for row in tl.range(first, first + min(SPLIT_ROWS, rows - first)):
+        d = tl.load(dy + row * BLOCK + h).to(tl.float32)
+        g = d * tl.load(gamma + h).to(tl.float32)
+        v = tl.load(x + row * BLOCK + h).to(tl.float32)
+        mean, rstd = tl.load(stats + 2 * row), tl.load(stats + 2 * row + 1)
+        n = (v - mean) * rstd
+        of_row = g * BLOCK - tl.sum(g, 0) - n * tl.sum(g * n, 0)
+        tl.store(dx + row * BLOCK + h, rstd / BLOCK * of_row)
+        dgamma += d * n
+        dbeta += d
+    tl.store(sums + block * BLOCK + h, dgamma)
+    tl.store(sums + (block + tl.num_programs(0)) * BLOCK + h, dbeta)
 
 
 @triton.jit
@@ -97,47 +118,55 @@ def mask_of_row(mask, rows, BLOCK: tl.constexpr):
 
 
 @triton.jit
-def store_dropped(v, y, seed, p, BLOCK: tl.constexpr):
-    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
-    tl.store(y + i, tl.where(kept(seed, i, p), softmax(v) * (1 / (1 - p)), 0.0))
+def drop_softmax(v, y, keep, stats, seed, p, BLOCK: tl.constexpr):
+    """Stores the dropped probabilities, the mask, and a row's maximum and sum."""
+    row = tl.program_id(0)
+    largest = tl.max(v, 0)
+    e = tl.exp(v - largest)
+    total = tl.sum(e, 0)
+    tl.store(stats + 2 * row, largest)
+    tl.store(stats + 2 * row + 1, total)
+    drop(e / total, y, keep, row * BLOCK + tl.arange(0, BLOCK), seed, p)
 
 
 @triton.jit
-def store_gradient(v, dd, dropped, dx, seed, p, scale, BLOCK: tl.constexpr):
-    """Makes the dropped probabilities again, for the gradient of the value."""
-    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
-    probs, keep, factor = softmax(v), kept(seed, i, p), 1 / (1 - p)
-    tl.store(dropped + i, tl.where(keep, probs * factor, 0.0))
-    g = tl.where(keep, tl.load(dd + i).to(tl.float32) * factor, 0.0)
+def store_gradient(v, dd, keep, stats, dx, p, scale, BLOCK: tl.constexpr):
+    row = tl.program_id(0)
+    i = row * BLOCK + tl.arange(0, BLOCK)
+    probs = tl.exp(v - tl.load(stats + 2 * row)) / tl.load(stats + 2 * row + 1)
+    g = dropped_gradient(dd, keep, i, p)
     tl.store(dx + i, scale * probs * (g - tl.sum(g * probs, 0)))
 
 
 @triton.jit
-def softmax_dropout_forward(x, y, seed, p, scale, BLOCK: tl.constexpr):
-    store_dropped(scores_of_row(x, scale, BLOCK), y, seed, p, BLOCK)
+def softmax_dropout_forward(x, y, keep, stats, seed, p, scale, BLOCK: tl.constexpr):
+    drop_softmax(scores_of_row(x, scale, BLOCK), y, keep, stats, seed, p, BLOCK)
 
 
 @triton.jit
-def masked_softmax_dropout_forward(x, mask, y, seed, p, scale, rows, BLOCK: tl.constexpr):
+def masked_softmax_dropout_forward(x, mask, y, keep, stats, seed, p, scale, rows,
+                                   BLOCK: tl.constexpr):
     v = scores_of_row(x, scale, BLOCK) + mask_of_row(mask, rows, BLOCK)
-    store_dropped(v, y, seed, p, BLOCK)
+    drop_softmax(v, y, keep, stats, seed, p, BLOCK)
 
 
 @triton.jit
-def softmax_dropout_backward(dd, x, dropped, dx, seed, p, scale, BLOCK: tl.constexpr):
-    store_gradient(scores_of_row(x, scale, BLOCK), dd, dropped, dx, seed, p, scale, BLOCK)
+def softmax_dropout_backward(dd, x, keep, stats, dx, p, scale, BLOCK: tl.constexpr):
+    store_gradient(scores_of_row(x, scale, BLOCK), dd, keep, stats, dx, p, scale, BLOCK)
 
 
 @triton.jit
-def masked_softmax_dropout_backward(dd, x, mask, dropped, dx, seed, p, scale, rows,
+def masked_softmax_dropout_backward(dd, x, mask, keep, stats, dx, p, scale, rows,
                                     BLOCK: tl.constexpr):
     v = scores_of_row(x, scale, BLOCK) + mask_of_row(mask, rows, BLOCK)
-    store_gradient(v, dd, dropped, dx, seed, p, scale, BLOCK)
+    store_gradient(v, dd, keep, stats, dx, p, scale, BLOCK)
 
 
-KERNELS = [gelu_forward, bias_gelu_forward, gelu_backward, dropout_either_way, layer_norm_forward,
-           layer_norm_backward, softmax_dropout_forward, softmax_dropout_backward,
-           masked_softmax_dropout_forward, masked_softmax_dropout_backward]
+KERNELS = [gelu_forward, bias_gelu_forward, gelu_backward, dropout_forward, dropout_backward,
+           layer_norm_forward, layer_norm_backward, softmax_dropout_forward,
+           softmax_dropout_backward, masked_softmax_dropout_forward,
+           masked_softmax_dropout_backward]
+TENSORS = {"stats": "*fp32", "sums": "*fp32", "keep": "*i1"}  # the others are of the op's type
 NUMBERS = (dict.fromkeys(("seed", "width", "rows"), "i32")
            | dict.fromkeys(("p", "scale", "eps"), "fp32"))
 
@@ -145,8 +174,7 @@ NUMBERS = (dict.fromkeys(("seed", "width", "rows"), "i32")
 def compile_kernel(kernel, dtype, capability, block):
     """The machine code for an architecture ("9.0"), as a cubin."""
     names = kernel.arg_names
-    kinds = {name: NUMBERS.get(name, f"*{TRITON_TYPE[dtype]}") for name in names}
-    kinds |= {"stats": "*fp32"} if "stats" in names else {}
+    kinds = {name: (NUMBERS | TENSORS).get(name, f"*{TRITON_TYPE[dtype]}") for name in names}
     kinds["BLOCK"] = "constexpr"
     aligned = {(i,): [["tt.divisibility", 16]] for i, name in enumerate(names)
                if kinds[name].startswith("*") or name == "width"}

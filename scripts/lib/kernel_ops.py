@@ -3,6 +3,7 @@ op by op, with the path that a thread takes through each, at BERT-large's shapes
 masks."""
 
 import dataclasses
+import pathlib
 import re
 
 BATCH, TOKENS, HIDDEN, HEADS = 32, 512, 1024, 16
@@ -19,8 +20,14 @@ TORCH_TYPE = {"fp32": "float", "fp16": "c10::Half", "bf16": "c10::BFloat16"}
 BIT = 1 / 8
 TILE = 256  # elements of a warp (cuda_tile.cuh)
 ROW_TILES = HIDDEN // TILE  # of a row of LayerNorm: of one warp in forward, a warp each in backward
-PARTIALS = 216  # blocks of LayerNorm's backward (inplace_layernorm.cpp)
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+PARTIALS = int(re.search(r"kMaxCudaPartials = (\d+);", (  # blocks of LayerNorm's backward
+    ROOT / "kernels" / "inplace_layernorm.cpp").read_text(encoding="utf-8"))[1])
 PARTIAL = 8 * PARTIALS / ROWS  # bytes an element of the sums of dgamma and dbeta
+# Rows of a partial sum of torch.compile's, on cards of more than 64 multiprocessors
+# (_codegen_mix_order_reduction of torch/_inductor/codegen/simd.py); on smaller ones 32 or more.
+SPLIT_ROWS = 16
+BYTE = 1  # a mask of PyTorch's and torch.compile's
 
 
 @dataclasses.dataclass(frozen=True)
@@ -81,9 +88,9 @@ def only_bytes(count, total):
     return Code("", {}, 1, count, total)
 
 
-def triton(kernel, dtype, count, total, block=1024):
+def triton(kernel, dtype, count, total, block=1024, **loops):
     """A kernel of compiled_kernels.py; four warps to a block."""
-    return Code(f"^{kernel}, {dtype}$", {}, block // 128, count, total, threads=128)
+    return Code(f"^{kernel}, {dtype}$", {}, block // 128, count, total, threads=128, **loops)
 
 
 def packs_of(dtype):
@@ -153,12 +160,13 @@ def dropout(dtype, capability):
     e, packs = DTYPES[dtype], packs_of(dtype)
     ours = f"::dropout_forward_kernel<{flat_kernel(dtype)}>"
     forward = {"LDG.128": packs, "STG.128": packs, "STG.8": packs}
-    compiled = (triton("dropout_either_way", dtype, 2 * e, HIDDEN_ELEMENTS),)
     return [
         Op("dropout", "forward", (Code(ours, forward, 8, 2 * e + BIT, HIDDEN_ELEMENTS),),
-           (torch_dropout(dtype, HIDDEN_ELEMENTS),), compiled),
+           (torch_dropout(dtype, HIDDEN_ELEMENTS),),
+           (triton("dropout_forward", dtype, 2 * e + BYTE, HIDDEN_ELEMENTS),)),
         Op("dropout", "backward", (our_dropout_backward(dtype, HIDDEN_ELEMENTS),),
-           (torch_masked_scale(dtype, capability, HIDDEN_ELEMENTS),), compiled),
+           (torch_masked_scale(dtype, capability, HIDDEN_ELEMENTS),),
+           (triton("dropout_backward", dtype, 2 * e + BYTE, HIDDEN_ELEMENTS),)),
     ]
 
 
@@ -209,25 +217,42 @@ def layer_norm(dtype):
            (norm_backward(norm_kernel("layer_norm_backward", dtype, SAVE_OUTPUT), backward,
                           3 * e + ROW + PARTIAL), reduction()),
            (only_bytes(3 * e + 2 * ROW, HIDDEN_ELEMENTS), only_bytes(2 * e, HIDDEN_ELEMENTS)),
-           (triton("layer_norm_backward", dtype, 3 * e + 2 * ROW, HIDDEN_ELEMENTS),
-            only_bytes(2 * e, HIDDEN_ELEMENTS))),
+           (triton("layer_norm_backward", dtype, 3 * e + 2 * ROW + compiled_sums(2),
+                   HIDDEN_ELEMENTS, loop="STG.128", blocks=ROWS // SPLIT_ROWS),
+            compiled_reduction(2))),
     ]
 
 
+def compiled_sums(count):
+    """Bytes an element of the partial sums that torch.compile's kernel of dx also writes, 4 of each
+    column and sum: `count` is 2 for dgamma and dbeta. Inductor fuses them where a tensor has 5 Mi
+    elements, 4096 rows and twice as many rows as columns (MixOrderReduction of scheduler.py)."""
+    return 4 * count / SPLIT_ROWS
+
+
+def compiled_reduction(count):
+    return only_bytes(compiled_sums(count), HIDDEN_ELEMENTS)
+
+
+def compiled_backward(count, sums=2):
+    """A norm's fused backward, counted by its bytes, of which `count` are not partial sums."""
+    return only_bytes(count + compiled_sums(sums), HIDDEN_ELEMENTS), compiled_reduction(sums)
+
+
 def rms_norm(dtype):
-    """LayerNorm's kernels without mean and beta. PyTorch's is that of nn.RMSNorm, one fused kernel,
-    and torch.compile's moves the same bytes."""
-    packs = packs_of(dtype)
+    """LayerNorm's kernels without mean and beta. PyTorch's is that of nn.RMSNorm, one fused kernel;
+    torch.compile's is counted by its bytes."""
+    e, packs = DTYPES[dtype], packs_of(dtype)
     forward, backward = layer_norm(dtype)
 
-    def without_beta(op, accesses):
+    def without_beta(op, accesses, compiled):
         code = dataclasses.replace(op.ours[0], accesses=op.ours[0].accesses | accesses)
-        compiled = tuple(only_bytes(one.bytes, HIDDEN_ELEMENTS) for one in op.compiled)
         return dataclasses.replace(op, name="RMSNorm", ours=(code, *op.ours[1:]),
                                    compiled=compiled)
 
-    return [without_beta(forward, {"LDG.128": ROW_TILES * 2 * packs, "SHFL": TWO_SUMS // 2}),
-            without_beta(backward, {"LDG.128": 3 * packs})]
+    return [without_beta(forward, {"LDG.128": ROW_TILES * 2 * packs, "SHFL": TWO_SUMS // 2},
+                         (only_bytes(2 * e + ROW, HIDDEN_ELEMENTS),)),
+            without_beta(backward, {"LDG.128": 3 * packs}, compiled_backward(3 * e + ROW, sums=1))]
 
 
 def norm_forward(pattern, accesses, count, streams, shuffles=0):
@@ -254,7 +279,7 @@ def reduction():
 def residual_layer_norm(dtype, capability, with_sum=False):
     """LayerNorm(residual + dropout(x)) beside the three ops. GPT-2 uses the sum again: it is one
     more tensor written in forward, and its gradient one more read in backward, which PyTorch adds
-    in a kernel of its own."""
+    in a kernel of its own. torch.compile keeps the sum and the mask in any case."""
     e, packs, more = DTYPES[dtype], packs_of(dtype), 1 if with_sum else 0
     forward = {"LDG.128": 4 * packs, "STG.128": (1 + more) * packs, "STG.8": packs}
     backward = {"LDG.128": (4 + more) * packs, "STG.128": 2 * packs, "LDG.32": 1, "LDG.8": packs}
@@ -266,14 +291,13 @@ def residual_layer_norm(dtype, capability, with_sum=False):
            (norm_forward(norm_kernel("residual_layer_norm_forward", dtype, ROW_TILES), forward,
                          (3 + more) * e + BIT + ROW, 2 * packs),),
            (torch_dropout(dtype, HIDDEN_ELEMENTS), addition, *norm[0].pytorch),
-           (only_bytes((3 + more) * e + 2 * ROW, HIDDEN_ELEMENTS),)),
+           (only_bytes(4 * e + BYTE + 2 * ROW, HIDDEN_ELEMENTS),)),
         Op(name, "backward",
            (norm_backward(norm_kernel("residual_layer_norm_backward", dtype, SAVE_OUTPUT), backward,
                           (4 + more) * e + BIT + ROW + PARTIAL), reduction()),
            (*norm[1].pytorch, *([addition] if with_sum else []),
             torch_masked_scale(dtype, capability, HIDDEN_ELEMENTS)),
-           (only_bytes((4 + more) * e + 2 * ROW, HIDDEN_ELEMENTS),
-            only_bytes(2 * e, HIDDEN_ELEMENTS))),
+           compiled_backward((4 + more) * e + BYTE + 2 * ROW)),
     ]
 
 
@@ -315,8 +339,8 @@ def torch_softmax(direction, types, keys, total):
 
 def softmax_dropout(dtype, capability, masked=False):
     """PyTorch's attention scales the scores and adds the mask in kernels of their own, which our op
-    replaces: 2e bytes each, and the scale once more in backward. torch.compile keeps the scores;
-    backward makes the dropped probabilities again, for the gradient of the value."""
+    replaces: 2e bytes each, and the scale once more in backward. torch.compile keeps the scores, a
+    row's maximum and sum, the mask and the dropped probabilities."""
     e, types = DTYPES[dtype], (dtype, dtype)
     name = "mask + softmax + dropout" if masked else "softmax + dropout"
     kernel = "masked_softmax_dropout" if masked else "softmax_dropout"
@@ -326,14 +350,22 @@ def softmax_dropout(dtype, capability, masked=False):
            (our_softmax("forward", dtype, KEYS, SCORES, masked),),
            (pass_over, *([pass_over] if masked else []),
             torch_softmax("forward", types, KEYS, SCORES), torch_dropout(dtype, SCORES)),
-           (triton(f"{kernel}_forward", dtype, 2 * e, SCORES, KEYS),)),
+           (triton(f"{kernel}_forward", dtype, compiled_softmax("forward", e, KEYS), SCORES,
+                   KEYS),)),
         Op(name, "backward",
            (our_dropout_backward(dtype, SCORES),  # makes the dropped probabilities again
             our_softmax("backward", dtype, KEYS, SCORES)),
            (torch_masked_scale(dtype, capability, SCORES),
             torch_softmax("backward", types, KEYS, SCORES), pass_over),
-           (triton(f"{kernel}_backward", dtype, 4 * e, SCORES, KEYS),)),
+           (triton(f"{kernel}_backward", dtype, compiled_softmax("backward", e, KEYS), SCORES,
+                   KEYS),)),
     ]
+
+
+def compiled_softmax(direction, e, keys):
+    """Bytes an element of torch.compile's kernel: scores, mask and dropped probabilities in
+    forward, in backward two gradients, scores and mask; and two floats a row."""
+    return {"forward": 2, "backward": 3}[direction] * e + BYTE + 8 / keys
 
 
 def softmax_dropout_of_few_keys(dtype, capability):
@@ -346,12 +378,12 @@ def softmax_dropout_of_few_keys(dtype, capability):
            (our_softmax("forward", dtype, FEW_KEYS, scores),),
            (pass_over, torch_softmax("forward", types, FEW_KEYS, scores),
             torch_dropout(dtype, scores)),
-           (only_bytes(2 * e, scores),)),
+           (only_bytes(compiled_softmax("forward", e, FEW_KEYS), scores),)),
         Op(name, "backward",
            (our_dropout_backward(dtype, scores), our_softmax("backward", dtype, FEW_KEYS, scores)),
            (torch_masked_scale(dtype, capability, scores),
             torch_softmax("backward", types, FEW_KEYS, scores), pass_over),
-           (only_bytes(4 * e, scores),)),
+           (only_bytes(compiled_softmax("backward", e, FEW_KEYS), scores),)),
     ]
 
 
@@ -374,12 +406,12 @@ def autocast(dtype, capability):
            (our_softmax("forward", dtype, KEYS, SCORES),),
            (scale, torch_softmax("forward", (dtype, "fp32"), KEYS, SCORES),
             torch_dropout("fp32", SCORES), cast[SCORES]),
-           (only_bytes(2 * e, SCORES),)),
+           (only_bytes(compiled_softmax("forward", e, KEYS), SCORES),)),
         Op("autocast: softmax + dropout", "backward",
            (our_dropout_backward(dtype, SCORES), our_softmax("backward", dtype, KEYS, SCORES)),
            (cast[SCORES], torch_masked_scale("fp32", capability, SCORES),
             torch_softmax("backward", ("fp32", dtype), KEYS, SCORES), scale),
-           (only_bytes(4 * e, SCORES),)),
+           (only_bytes(compiled_softmax("backward", e, KEYS), SCORES),)),
         Op("autocast: LayerNorm", "forward",
            (norm_forward(norm_kernel("layer_norm_forward", dtype, ROW_TILES, True), forward,
                          wide + e + ROW, 2, TWO_SUMS),),
@@ -389,6 +421,5 @@ def autocast(dtype, capability):
            (norm_backward(norm_kernel("layer_norm_backward", dtype, SAVE_OUTPUT, True), backward,
                           2 * e + wide + ROW + PARTIAL), reduction()),
            (cast[HIDDEN_ELEMENTS], *norm[1].pytorch),
-           (only_bytes(e + 2 * wide + 2 * ROW, HIDDEN_ELEMENTS),
-            only_bytes(e + wide, HIDDEN_ELEMENTS))),
+           compiled_backward(e + 2 * wide + 2 * ROW)),
     ]

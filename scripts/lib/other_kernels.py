@@ -17,9 +17,12 @@ from triton.compiler import ASTSource
 import machine_code
 from kernel_ops import HIDDEN, KEYS
 
-# Folders, and the repositories that are cloned into them; docs/kernels.md names the commits.
-SOURCES = {"Liger-Kernel": "linkedin/Liger-Kernel", "flash-attention": "Dao-AILab/flash-attention",
-           "apex": "NVIDIA/apex"}
+# Repositories, and a file of each where it is cloned; docs/kernels.md names the commits.
+SOURCES = {
+    "linkedin/Liger-Kernel": "Liger-Kernel/src/liger_kernel/ops/layer_norm.py",
+    "Dao-AILab/flash-attention": "flash-attention/flash_attn/ops/triton/layer_norm.py",
+    "NVIDIA/apex": "apex/apex/contrib/csrc/layer_norm/ln_fwd_kernels.cuh",
+}
 WARPS = 4  # of a block: what Liger takes for these rows, and one of flash-attention's choices
 DTYPES = {  # torch's and CUDA's names; apex' softmax has no fp32
     "fp16": ("c10::Half", "half"),

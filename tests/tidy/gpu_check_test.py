@@ -1,8 +1,6 @@
 """Tests of scripts/gpu-check: the libraries of its files, its judgements, its worker client."""
 
 import copy
-import importlib.machinery
-import importlib.util
 import json
 import os
 import pathlib
@@ -18,16 +16,6 @@ import repository
 BUILD = pathlib.Path(os.environ.get("TEMPOSCOPE_BUILD_DIR", repository.ROOT / "build"))
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(repository.ROOT / "scripts" / "lib"))
-
-
-def load_gpu_check():
-    """Imports the command, whose file name is no module name."""
-    path = str(repository.ROOT / "scripts" / "gpu-check")
-    loader = importlib.machinery.SourceFileLoader("gpu_check", path)
-    module = importlib.util.module_from_spec(importlib.util.spec_from_loader("gpu_check", loader))
-    loader.exec_module(module)
-    return module
-
 
 import goals  # noqa: E402
 import gpu_archive  # noqa: E402
@@ -414,7 +402,7 @@ class Judging(WithRun):
     """The logic of single checks, without a worker."""
 
     def test_the_card_is_read_from_doctors_line(self):
-        gpu_check = load_gpu_check()
+        gpu_check = repository.load_script("gpu-check")
         detail = "NVIDIA GeForce RTX 4090, 23.6 GiB, compute capability 8.9"
         self.assertEqual(gpu_check.gpu_of(detail), {
             "name": "NVIDIA GeForce RTX 4090", "compute_capability": "8.9", "memory_gib": 23.6,

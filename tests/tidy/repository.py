@@ -1,7 +1,10 @@
 """Lists and reads the files of the repository, for the tidy tests."""
 
+import importlib.machinery
+import importlib.util
 import pathlib
 import subprocess
+import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 CPP_SUFFIXES = {".h", ".cpp", ".cu", ".cuh"}
@@ -38,3 +41,13 @@ def read_text(path: str) -> str | None:
     if path.startswith("tests/fuzz/corpus/") or b"\0" in data[:4096]:
         return None
     return data.decode("utf-8")
+
+
+def load_script(name: str):
+    """Imports a command of scripts/ in Python, whose file name is no module name."""
+    sys.dont_write_bytecode = True
+    path = str(ROOT / "scripts" / name)
+    loader = importlib.machinery.SourceFileLoader(name.replace("-", "_"), path)
+    module = importlib.util.module_from_spec(importlib.util.spec_from_loader(loader.name, loader))
+    loader.exec_module(module)
+    return module
