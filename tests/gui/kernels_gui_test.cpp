@@ -16,11 +16,11 @@ void open_two(ImGuiTestContext* c) {
     window().settle(c);
 }
 
-/// A point on the first row of calls of A, below the names of the trace and its thread.
+/// A point on the first row of calls of A, below the phases, the modules and the name of its thread.
 ImVec2 on_first_row(ImGuiTestContext* c, float share) {
     const ImVec2 top = window().point_in(c, kKernels, share, 0);
     const float line = ImGui::GetTextLineHeightWithSpacing();
-    return {top.x, top.y + line * 5.2F};
+    return {top.x, top.y + line * 7.9F};
 }
 
 void zoom_in(ImGuiTestContext* c, ImVec2 at) {
