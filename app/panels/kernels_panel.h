@@ -4,8 +4,9 @@
 #include "app/panels/time_input.h"
 
 /// What ran when, on the time axis of the Memory timeline: phases, layers and their modules above,
-/// then calls on their threads, kernels and copies on their streams, coloured by class. A click selects an op and highlights its kernels,
-/// its forward or backward op, and its time in the Memory timeline.
+/// then calls on their threads, kernels and copies on their streams, coloured by class. A click
+/// selects an op and highlights its kernels, its forward or backward op, and its time in the Memory
+/// timeline.
 namespace app {
 
 struct KernelsState {

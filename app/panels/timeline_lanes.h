@@ -17,8 +17,8 @@ struct TimelineLanes {
     const profiler::ActivityViewTrace* kernels = nullptr;
 };
 
-/// A row of layers or of the modules in them, ribbon_height() high from `top` downwards. Returns the
-/// module under the mouse.
+/// A row of layers or of the modules in them, ribbon_height() high from `top` downwards. Returns
+/// the module under the mouse.
 const profiler::RibbonBlock* draw_ribbon(ImDrawList* draw, const PlotMap& map,
                                          const Selection& selection,
                                          const profiler::RibbonTrace& ribbon,
