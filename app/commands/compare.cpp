@@ -197,7 +197,7 @@ Outcome run_compare(const CompareOptions& options, Output& output) {
 
 void add_compare_command(CommandLine& line) {
     Command& command =
-        line.add_command("compare", "Recipes side by side: memory, maximum batch, throughput");
+        line.add_command("compare", "Recipes side by side: memory, largest batch, throughput");
     auto options = std::make_shared<CompareOptions>();
     command.add({.names = "FILE", .help = "traces, or folders of traces", .is_required = true},
                 &options->files);

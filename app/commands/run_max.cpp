@@ -22,7 +22,7 @@ TextTable table_of(const std::vector<LargestBatch>& rows) {
     for (const auto& [name, value] : rows.front().of.values) {
         table.columns.push_back({name, Align::kRight, {}});
     }
-    for (const char* title : {"max batch", "peak", "reserved"}) {
+    for (const char* title : {"largest batch", "peak", "reserved"}) {
         table.columns.push_back({title, Align::kRight, {}});
     }
     for (const LargestBatch& row : rows) {

@@ -147,20 +147,32 @@ public:
     const std::vector<const BlockPiece*>& siblings() const { return siblings_; }
 
 private:
+    /// Paler than that of single blocks; opaque, because neighbours overlap by a pixel.
+    ImU32 color_of(const profiler::MergedPart& part, float density) const {
+        const profiler::BlockGroup& group = view_.groups[part.group];
+        const bool pale = marks_.category && group.look == profiler::BlockGroup::Look::kCategory &&
+                          group.category != *marks_.category;
+        const double strength = pale ? 0.12 : group.gone ? 0.16 : 0.70;
+        return between(palette().plot, colors_[part.group], strength * std::sqrt(density));
+    }
+
     void paint(const MergedBlocks& merged) {
         if (merged.end_ns <= map_.x_min || merged.start_ns >= map_.x_max) return;
         Box box = box_of(map_, merged.start_ns, merged.end_ns, merged.low_bytes, merged.high_bytes);
         box.lower.x = std::max(box.lower.x, box.upper.x + 1);
         box.lower.y += 1;  // closes the joint with what lies below, which is rounded by itself
         if (box.height() < 1.5F) return;
-        const profiler::BlockGroup& group = view_.groups[merged.group];
-        const bool pale = marks_.category && group.look == profiler::BlockGroup::Look::kCategory &&
-                          group.category != *marks_.category;
-        const double strength = pale ? 0.12 : group.gone ? 0.16 : 0.70;
-        // Opaque, because neighbours overlap by a pixel.
-        draw_->AddRectFilled(
-            box.upper, box.lower,
-            between(palette().plot, colors_[merged.group], strength * std::sqrt(merged.density)));
+        float share = 0;  // of the parts below
+        for (const profiler::MergedPart& part : merged.parts) {
+            const float low = std::round(box.lower.y - share * box.height());
+            share += part.share;
+            const bool is_last = &part == &merged.parts.back();
+            const float high =
+                is_last ? box.upper.y : std::round(box.lower.y - share * box.height());
+            if (high >= low) continue;
+            draw_->AddRectFilled({box.upper.x, high}, {box.lower.x, low},
+                                 color_of(part, merged.density));
+        }
         if (mouse_ && box.holds(*mouse_)) hovered_ = {nullptr, &merged};
     }
 

@@ -146,19 +146,33 @@ void handle_mouse(Frame& frame) {
     }
 }
 
+/// Which groups the merged blocks belong to, the largest first.
+void draw_merged(const profiler::BlocksView& view, const profiler::MergedBlocks& merged) {
+    if (!ImGui::BeginTooltip()) return;
+    const double bytes = merged.high_bytes - merged.low_bytes;
+    const bool is_counted = merged.count > 0;
+    bold_text(is_counted ? fmt::format("{} merged blocks, {}", profiler::format_count(merged.count),
+                                       profiler::format_bytes(std::llround(bytes)))
+                         : std::string("Merged blocks below a pixel"));
+    std::vector<profiler::MergedPart> parts = merged.parts;
+    std::ranges::sort(parts, std::greater(), &profiler::MergedPart::share);
+    for (const profiler::MergedPart& part : parts) {
+        const profiler::BlockGroup& group = view.groups[part.group];
+        swatch(group_color(group));
+        text(fmt::format("{}  {}{}",
+                         is_counted ? profiler::format_bytes(std::llround(part.share * bytes))
+                                    : profiler::format_percent(part.share),
+                         group.label, group.gone ? ", not in B" : ""));
+    }
+    dim_text("Zoom in to see them one by one: wheel for time, Ctrl + wheel for bytes");
+    ImGui::EndTooltip();
+}
+
 void draw_hovered(const Frame& frame) {
     if (frame.hovered.allocation().valid()) {
         return draw_block_readout(frame.context, frame.hovered.allocation());
     }
-    const profiler::MergedBlocks* merged = frame.hovered.merged;
-    if (!merged || !ImGui::BeginTooltip()) return;
-    bold_text(merged->count > 0
-                  ? fmt::format("{} blocks, {}", profiler::format_count(merged->count),
-                                profiler::format_bytes(
-                                    std::llround(merged->high_bytes - merged->low_bytes)))
-                  : std::string("Blocks below a pixel"));
-    dim_text("Zoom in to see them one by one: wheel for time, Ctrl + wheel for bytes");
-    ImGui::EndTooltip();
+    if (frame.hovered.merged) draw_merged(frame.view, *frame.hovered.merged);
 }
 
 /// Left and right go to the change of memory before and after the moment.

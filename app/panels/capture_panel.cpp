@@ -24,7 +24,7 @@
 namespace app {
 namespace {
 
-constexpr float kFormWidth_em = 19;
+constexpr float kFormWidth_em = 21;
 
 template <typename Names>
 void choice(const char* label, const char* id, std::string& value, const Names& names) {
@@ -77,10 +77,10 @@ void measurement(CaptureForm& form) {
     form_row("Memory limit");
     ImGui::InputTextWithHint("##limit", "none, or 16GiB", &form.memory_limit);
     form_row("Sweep");
-    ImGui::Checkbox("find the maximum batch", &form.sweeps);
+    ImGui::Checkbox("find the largest batch", &form.sweeps);
     ImGui::SetItemTooltip(
         "After the recorded steps, trains batches of 1, 2, 4, ... until one runs out of memory.\n"
-        "The Planner predicts the maximum batch of a GPU.");
+        "The Planner predicts the largest batch of a GPU.");
 }
 
 std::vector<std::string> model_names() {
@@ -131,7 +131,8 @@ void draw_form(CaptureForm& form, const std::vector<profiler::Gpu>& gpus) {
     ImGui::SameLine(0, px(12));
     ImGui::Checkbox("elsewhere", &form.hidden_dropout);
     form_row("Padding");
-    ImGui::Checkbox("sequences of random lengths", &form.random_lengths);
+    ImGui::Checkbox("random lengths", &form.random_lengths);
+    ImGui::SetItemTooltip("Sequences of random lengths, padded to the longest");
     measurement(form);
     form_row("Folder");
     ImGui::InputText("##folder", &form.folder);

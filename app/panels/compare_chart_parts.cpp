@@ -39,7 +39,9 @@ void chart_title(std::string_view title, std::string_view subtitle, float width)
     bold_text(fit_to(title, width));
     if (subtitle.empty()) return;
     ImGui::SameLine(0, px(8));
-    dim_text(fit_to(subtitle, left + width - ImGui::GetCursorPosX()));
+    const std::string shown = fit_to(subtitle, left + width - ImGui::GetCursorPosX());
+    dim_text(shown);
+    if (shown != subtitle) ImGui::SetItemTooltip("%s", std::string(subtitle).c_str());
 }
 
 ImVec2 below_title(ImVec2 size) { return {size.x, size.y - ImGui::GetTextLineHeightWithSpacing()}; }
@@ -59,14 +61,15 @@ std::string memory_subtitle(const profiler::CompareView& view) {
     const bool has_predicted =
         std::any_of(view.columns.begin(), view.columns.end(),
                     [](const auto& column) { return column.memory_is_predicted; });
-    return has_predicted ? "allocated, by category, pale: predicted" : "allocated, by category";
+    return has_predicted ? "by category, pale: predicted" : "by category";
 }
 
 std::string max_batch_subtitle(const profiler::CompareView& view) {
     std::string text = view.has_max_batch && !view.memory_limit_text.empty()
-                           ? "sequences within " + view.memory_limit_text
-                           : "sequences";
-    if (!view.planned_on.empty()) text += ", hatched: predicted for " + view.planned_on;
+                           ? "within " + view.memory_limit_text
+                           : "";
+    if (!view.planned_on.empty())
+        text += (text.empty() ? "" : ", ") + std::string("hatched: predicted");
     return text;
 }
 

@@ -9,6 +9,7 @@
 #include "app/widgets/text.h"
 #include "app/widgets/theme.h"
 #include "profiler/trace/units.h"
+#include "profiler/view/quantity_names.h"
 
 #include <fmt/format.h>
 
@@ -107,7 +108,7 @@ void draw_memory_bar(ImDrawList* draw, const CompareColumn& column, const Select
 void draw_memory_chart(const CompareView& view, const Selection& selection, ImVec2 size,
                        PanelEvents& events) {
     ImGui::BeginGroup();
-    chart_title("Memory at the peak", memory_subtitle(view), size.x);
+    chart_title(profiler::kPeakAllocated, memory_subtitle(view), size.x);
     if (!view.has_peak) {
         chart_note(
             "##no_memory",
@@ -172,7 +173,7 @@ void draw_batch_bars(ImDrawList* draw, const CompareColumn& column, PanelEvents&
 void draw_max_batch_chart(const CompareView& view, ImVec2 size, PanelEvents& events) {
     ImGui::BeginGroup();
     const auto most = static_cast<double>(largest_batch(view));
-    chart_title("Maximum batch", most > 0 ? max_batch_subtitle(view) : "", size.x);
+    chart_title(profiler::kLargestBatch, most > 0 ? max_batch_subtitle(view) : "", size.x);
     if (most == 0) {
         chart_note("##no_batch", why_empty(view, view.no_max_batch_text), below_title(size));
     } else if (begin_bar_plot("##batch", view, below_title(size), profiler::AxisUnit::kCount, most,

@@ -7,6 +7,7 @@
 #include "app/widgets/text.h"
 #include "app/widgets/theme.h"
 #include "profiler/view/axis.h"
+#include "profiler/view/quantity_names.h"
 
 #include <algorithm>
 #include <cmath>
@@ -240,12 +241,13 @@ void draw_batch_bar(const CompareColumn& column, const Row& row, const Lane& lan
 void draw_titles(const CompareView& view, const RowsLayout& layout) {
     const float left = ImGui::GetCursorPosX();
     ImGui::SetCursorPosX(left + layout.memory.left);
-    chart_title("Memory at the peak", memory_subtitle(view), layout.memory.width);
+    chart_title(profiler::kPeakAllocated, memory_subtitle(view), layout.memory.width);
     ImGui::SameLine(0, 0);
     ImGui::SetCursorPosX(left + layout.batch.left);
     const bool empty = largest_batch(view) == 0;
     const std::string why = why_empty(view, view.no_max_batch_text);
-    chart_title("Maximum batch", empty ? why : max_batch_subtitle(view), layout.batch.width);
+    chart_title(profiler::kLargestBatch, empty ? why : max_batch_subtitle(view),
+                layout.batch.width);
     if (empty) ImGui::SetItemTooltip("%s", why.c_str());
 }
 

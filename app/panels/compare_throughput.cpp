@@ -91,6 +91,16 @@ void draw_planned_curve(ImDrawList* draw, const CompareColumn& column) {
     }
 }
 
+/// A ring: the step that was captured by itself, beside the points of a sweep.
+void draw_captured(ImDrawList* draw, const CompareColumn& column) {
+    const profiler::CurvePoint& point = *column.captured;
+    const ImVec2 center =
+        ImPlot::PlotToPixels(static_cast<double>(point.batch_size), point.sequences_per_s);
+    draw->AddCircle(center, px(6), recipe_color(column.color), 0, px(2));
+    const ImVec2 reach{px(8), px(8)};
+    if (mouse_in(center - reach, center + reach)) point_tooltip(column, point);
+}
+
 /// Marks the batch that ran out of memory, at the height of the last batch that trained.
 void draw_out_of_memory(ImDrawList* draw, const CompareColumn& column) {
     if (!column.out_of_memory_batch || column.curve.empty()) return;
@@ -104,13 +114,15 @@ void draw_out_of_memory(ImDrawList* draw, const CompareColumn& column) {
     }
 }
 
-bool has_curve(const CompareColumn& column) { return !column.curve.empty() || column.planned; }
+bool has_curve(const CompareColumn& column) {
+    return !column.curve.empty() || column.planned || column.captured;
+}
 
 /// Marker and name of each curve above the plot, in as many lines as they need.
 void curve_legend(const CompareView& view, float width) {
     const float left = ImGui::GetCursorPosX(), mark = em(1.2F), gap = px(14);
     ImDrawList* draw = ImGui::GetWindowDrawList();
-    bool out_of_memory = false;
+    bool out_of_memory = false, has_sweep = false, has_captured = false;
     bool is_first = true;
     const auto item = [&](const std::string& name, const auto& draw_mark) {
         const std::string shown = fit_to(name, std::min(width, em(14)) - mark);
@@ -129,7 +141,19 @@ void curve_legend(const CompareView& view, float width) {
     for (const CompareColumn& column : view.columns) {
         if (!has_curve(column)) continue;
         out_of_memory |= column.out_of_memory_batch.has_value();
+        has_sweep |= !column.curve.empty();
+        has_captured |= column.captured.has_value();
         item(column.recipe, [&](ImVec2 at) { draw_recipe_marker(draw, at, px(4), column.color); });
+    }
+    if (has_sweep) {
+        item("sweep", [&](ImVec2 at) {
+            draw->AddLine({at.x - px(6), at.y}, {at.x + px(6), at.y}, palette().dim, px(2));
+            draw->AddCircleFilled(at, px(3), palette().dim);
+        });
+    }
+    if (has_captured) {
+        item("captured step",
+             [&](ImVec2 at) { draw->AddCircle(at, px(5), palette().dim, 0, px(2)); });
     }
     if (out_of_memory) {
         item("out of memory", [&](ImVec2 at) { draw_cross(draw, at, px(4), palette().dim); });
@@ -148,11 +172,12 @@ CurveEnds ends_of(const CompareView& view) {
     for (const CompareColumn& column : view.columns) {
         ends.batch =
             std::max(ends.batch, static_cast<double>(column.out_of_memory_batch.value_or(0)));
-        if (!column.planned) continue;
-        for (const profiler::CurvePoint& point : column.planned->curve) {
+        const auto reach = [&](const profiler::CurvePoint& point) {
             ends.batch = std::max(ends.batch, static_cast<double>(point.batch_size));
             ends.sequences_per_s = std::max(ends.sequences_per_s, point.sequences_per_s);
-        }
+        };
+        if (column.captured) reach(*column.captured);
+        if (column.planned) std::ranges::for_each(column.planned->curve, reach);
     }
     return ends;
 }
@@ -187,9 +212,11 @@ void draw_throughput_chart(const CompareView& view, ImVec2 size, bool with_legen
         ImPlot::PushPlotClipRect();
         for (const CompareColumn& column : view.columns) {
             if (column.planned) draw_planned_curve(draw, column);
-            if (column.curve.empty()) continue;
-            draw_curve(draw, column);
-            draw_out_of_memory(draw, column);
+            if (!column.curve.empty()) {
+                draw_curve(draw, column);
+                draw_out_of_memory(draw, column);
+            }
+            if (column.captured) draw_captured(draw, column);
         }
         draw_axis_name(draw, "batch");
         ImPlot::PopPlotClipRect();

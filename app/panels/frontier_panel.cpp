@@ -10,6 +10,7 @@
 #include "app/widgets/theme.h"
 #include "profiler/trace/units.h"
 #include "profiler/view/planner_view.h"
+#include "profiler/view/quantity_names.h"
 
 #include <fmt/format.h>
 
@@ -42,7 +43,7 @@ struct Frame {
 
 void draw_axis(Frame& frame) {
     FrontierAxis& axis = frame.query.axis;
-    if (toggle_button("Peak memory###by_memory", axis == FrontierAxis::kPeakMemory)) {
+    if (toggle_button("Peak on the GPU###by_memory", axis == FrontierAxis::kPeakMemory)) {
         axis = FrontierAxis::kPeakMemory;
     }
     ImGui::SetItemTooltip("Memory and throughput of a step at one batch");

@@ -8,6 +8,7 @@
 #include "app/widgets/text.h"
 #include "app/widgets/theme.h"
 #include "profiler/trace/units.h"
+#include "profiler/view/quantity_names.h"
 
 #include <fmt/format.h>
 
@@ -100,8 +101,9 @@ void draw_titles(const Plot& plot) {
     const std::string y =
         plot.by_memory() ? fmt::format("Sequences per second at batch {}", plot.view.batch_size)
                          : "Sequences per second at each recipe's best batch";
-    const std::string x =
-        plot.by_memory() ? "Peak memory of the step" : "Largest batch on " + plot.view.gpu;
+    const std::string x = plot.by_memory()
+                              ? profiler::kPeakOnGpu
+                              : fmt::format("{} on {}", profiler::kLargestBatch, plot.view.gpu);
     plot.draw->AddText({plot.corner.x + px(7), plot.corner.y + px(4)}, palette().dim, y.c_str());
     plot.draw->AddText(
         {plot.right() - text_width(x) - px(7), plot.bottom() - ImGui::GetTextLineHeight() - px(4)},

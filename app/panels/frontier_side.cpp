@@ -5,6 +5,7 @@
 #include "app/widgets/scoped.h"
 #include "app/widgets/text.h"
 #include "app/widgets/theme.h"
+#include "profiler/view/quantity_names.h"
 
 #include <fmt/format.h>
 
@@ -23,11 +24,11 @@ using Rows = std::vector<std::pair<std::string, std::string>>;
 
 Rows figures_of(const RecipeFrontierView& view, const RecipeDot& dot) {
     const std::string at = fmt::format(" at batch {}", view.batch_size);
-    Rows rows{{"Peak memory" + at, dot.memory_text},
+    Rows rows{{profiler::kPeakOnGpu + at, dot.memory_text},
               {"Step" + at, dot.step_text},
               {"Sequences/s" + at, dot.rate_text},
-              {"Largest batch", dot.max_batch_text},
-              {"Fastest", dot.best_text}};
+              {profiler::kLargestBatch, dot.max_batch_text},
+              {profiler::kBestRate, dot.best_text}};
     return rows;
 }
 
@@ -159,7 +160,7 @@ void draw_measured(const RecipeFrontierView& view) {
         ImGui::SameLine(0, px(6));
         text(fit_to(dot.name, ImGui::GetContentRegionAvail().x));
         const ScopedFont regular(fonts().text);
-        note_text("Peak " + dot.memory_text);
+        note_text(fmt::format("{} {}", profiler::kPeakOnGpu, dot.memory_text));
         if (!dot.rate_text.empty()) note_text("Sequences/s " + dot.rate_text);
     }
 }
@@ -186,7 +187,7 @@ void draw_dot_tooltip(const RecipeFrontierView& view, size_t index) {
     readout_table(figures_of(view, dot));
     for (const profiler::MeasuredDot& measured : view.measured) {
         if (measured.dot != index) continue;
-        colored_text(palette().warn, "Measured peak " + measured.memory_text);
+        colored_text(palette().warn, "Measured peak on the GPU " + measured.memory_text);
         if (!measured.rate_text.empty()) {
             colored_text(palette().warn, "Measured sequences/s " + measured.rate_text);
         }

@@ -151,35 +151,85 @@ void draw_title(const Selection& selection, std::optional<bool> in_b, std::strin
     ImGui::EndTooltip();
 }
 
-/// Labels at the left and values that wrap; paths are shortened at their start.
+/// A value that wraps, or a path that is shortened at its start.
+void draw_value(const std::string& value) {
+    const float width = ImGui::GetContentRegionAvail().x;
+    const bool is_one_word = value.find(' ') == value.npos;
+    if (!is_one_word) {
+        ImGui::PushTextWrapPos(0);
+        text(value);
+        ImGui::PopTextWrapPos();
+        return;
+    }
+    text(fit_path_to(value, width));
+    if (text_width(value) > width) {
+        ImGui::SetItemTooltip("%.*s", static_cast<int>(std::min<size_t>(value.size(), 300)),
+                              value.c_str());
+    }
+}
+
+/// Labels at the left and one or two columns of values. Returns whether there is a table to fill.
+bool begin_rows(const char* id, int num_values, float label_width) {
+    if (!ImGui::BeginTable(id, num_values + 1)) return false;
+    ImGui::TableSetupColumn("label", ImGuiTableColumnFlags_WidthFixed, label_width);
+    for (int i = 0; i < num_values; ++i) {
+        ImGui::TableSetupColumn(i == 0 ? "value" : "value of B",
+                                ImGuiTableColumnFlags_WidthStretch);
+    }
+    return true;
+}
+
+void draw_label(std::string_view label) {
+    ImGui::TableNextRow();
+    ImGui::TableNextColumn();
+    dim_text(label);
+}
+
 void draw_rows(const profiler::InspectorRows& rows) {
     const ScopedFont small(fonts().text, kSmallSize);
     const ScopedStyle padding(ImGuiStyleVar_CellPadding, {px(3), px(2)});
-    if (!ImGui::BeginTable("##rows", 2)) return;
-    float labels = 0;
-    for (const auto& row : rows) labels = std::max(labels, text_width(row.first));
-    ImGui::TableSetupColumn("label", ImGuiTableColumnFlags_WidthFixed, labels);
-    ImGui::TableSetupColumn("value", ImGuiTableColumnFlags_WidthStretch);
+    float label_width = 0;
+    for (const auto& row : rows) label_width = std::max(label_width, text_width(row.first));
+    if (!begin_rows("##rows", 1, label_width)) return;
     for (const auto& [label, value] : rows) {
-        ImGui::TableNextRow();
+        draw_label(label);
         ImGui::TableNextColumn();
-        dim_text(label);
+        draw_value(value);
+    }
+    ImGui::EndTable();
+}
+
+/// When A and B hold a tensor, side by side under their letters; or its only trace.
+void draw_life(const Selection& selection, const std::vector<profiler::LifeRow>& rows) {
+    if (rows.empty()) return;
+    const ScopedFont small(fonts().text, kSmallSize);
+    const ScopedStyle padding(ImGuiStyleVar_CellPadding, {px(3), px(2)});
+    float label_width = 0;
+    for (const auto& row : rows) label_width = std::max(label_width, text_width(row.label));
+    const auto num_values = static_cast<int>(rows.front().values.size());
+    if (!begin_rows("##life", num_values, label_width)) return;
+    if (num_values > 1) {
+        draw_label("");
         ImGui::TableNextColumn();
-        const float width = ImGui::GetContentRegionAvail().x;
-        const bool is_one_word = value.find(' ') == value.npos;
-        if (!is_one_word) {
-            ImGui::PushTextWrapPos(0);
-            text(value);
-            ImGui::PopTextWrapPos();
-            continue;
-        }
-        text(fit_path_to(value, width));
-        if (text_width(value) > width) {
-            ImGui::SetItemTooltip("%.*s", static_cast<int>(std::min<size_t>(value.size(), 300)),
-                                  value.c_str());
+        letter_badge("A", recipe_color(selection.look_a.color));
+        ImGui::TableNextColumn();
+        letter_badge("B", recipe_color(selection.look_b.color));
+    }
+    for (const auto& row : rows) {
+        draw_label(row.label);
+        for (const std::string& value : row.values) {
+            ImGui::TableNextColumn();
+            draw_value(value);
         }
     }
     ImGui::EndTable();
+}
+
+ImU32 color_of(profiler::Fate fate) {
+    using profiler::Fate;
+    const bool is_less = fate == Fate::kGone || fate == Fate::kSmaller || fate == Fate::kShorter;
+    const bool is_more = fate == Fate::kAdded || fate == Fate::kLarger || fate == Fate::kLonger;
+    return is_less ? palette().good : is_more ? palette().bad : palette().dim;
 }
 
 void draw_category(const Selection& selection, const std::vector<profiler::CategoryCard>& cards) {
@@ -201,17 +251,13 @@ void draw_tensor(const Selection& selection, const profiler::TensorCard& card) {
     const ScopedId id("tensor");
     draw_title(selection, selection.tensor->in_b, card.title);
     draw_rows(card.rows);
-    if (card.fate_text.empty()) return;
-    const bool is_less =
-        card.fate == profiler::Fate::kGone || card.fate == profiler::Fate::kSmaller;
-    const bool is_more = card.fate == profiler::Fate::kLarger;
-    const ScopedFont small(fonts().text, kSmallSize);
-    ImGui::PushTextWrapPos(0);
-    colored_text(is_less   ? palette().good
-                 : is_more ? palette().bad
-                           : palette().dim,
-                 card.fate_text);
-    ImGui::PopTextWrapPos();
+    if (!card.fate.text.empty()) {
+        const ScopedFont small(fonts().text, kSmallSize);
+        ImGui::PushTextWrapPos(0);
+        colored_text(color_of(card.fate.fate), card.fate.text);
+        ImGui::PopTextWrapPos();
+    }
+    draw_life(selection, card.life);
 }
 
 void draw_call(const Selection& selection, const profiler::CallCard& card, PanelEvents& events) {

@@ -1,8 +1,8 @@
 #include "app/panels/kernels_panel.h"
 
-#include "app/panels/activity_drawing.h"
 #include "app/panels/time_input.h"
 #include "app/panels/timeline_drawing.h"
+#include "app/panels/timeline_lanes.h"
 #include "app/panels/unfilled.h"
 #include "app/widgets/fonts.h"
 #include "app/widgets/icons.h"
@@ -20,16 +20,18 @@
 namespace app {
 namespace {
 
-using profiler::ActivityBlock;
 using profiler::ActivityView;
 using profiler::ActivityViewLane;
 
-/// A horizontal strip of the panel: the name of a trace, the name of a lane, or a row of blocks.
+/// A horizontal strip of the panel.
 struct Strip {
+    enum class Kind : uint8_t { kTraceName, kPhases, kModules, kLaneName, kBlocks };
+    Kind kind = Kind::kTraceName;
     size_t trace = 0;
-    const ActivityViewLane* lane = nullptr;              // null: the strip names the trace
-    const profiler::ActivityBlockRow* blocks = nullptr;  // null: the strip names the lane
-    float top = 0;                                       // pixels below the first strip's top
+    profiler::ModuleLevel level = profiler::ModuleLevel::kOuter;  // of kModules
+    const ActivityViewLane* lane = nullptr;                       // of kLaneName and kBlocks
+    const profiler::ActivityBlockRow* blocks = nullptr;
+    float top = 0;  // pixels below the first strip's top
     float height = 0;
 };
 
@@ -43,7 +45,20 @@ struct Frame {
     PanelEvents& events;
     std::vector<Strip> strips;
     float height = 0;  // of all strips
-    HoveredActivity hovered;
+    LaneHit hovered;
+    size_t hovered_trace = 0;
+
+    /// Phases and modules of a trace, which the Memory timeline shows too; null: not known.
+    const profiler::TimelineTrace* phases(size_t trace) const {
+        const auto* view_of_memory = context.workspace.slots().timeline.view();
+        if (!view_of_memory || trace >= view_of_memory->traces.size()) return nullptr;
+        return &view_of_memory->traces[trace];
+    }
+    const profiler::RibbonTrace* ribbon(size_t trace) const {
+        const auto* modules = context.workspace.slots().ribbon.view();
+        if (!modules || trace >= modules->traces.size()) return nullptr;
+        return &modules->traces[trace];
+    }
 };
 
 void lay_out_strips(Frame& frame) {
@@ -54,13 +69,24 @@ void lay_out_strips(Frame& frame) {
         frame.height += height;
     };
     for (size_t t = 0; t < frame.view.traces.size(); ++t) {
-        if (frame.view.traces.size() > 1) add({.trace = t}, px(24));
+        if (frame.view.traces.size() > 1)
+            add({.kind = Strip::Kind::kTraceName, .trace = t}, px(24));
+        if (const auto* phases = frame.phases(t); phases && !phases->phases.empty()) {
+            add({.kind = Strip::Kind::kPhases, .trace = t}, phase_strip_height());
+        }
+        if (const auto* ribbon = frame.ribbon(t); ribbon && !ribbon->empty()) {
+            for (const auto level :
+                 {profiler::ModuleLevel::kOuter, profiler::ModuleLevel::kInner}) {
+                add({.kind = Strip::Kind::kModules, .trace = t, .level = level}, ribbon_height());
+            }
+        }
         for (const ActivityViewLane& lane : frame.view.traces[t].lanes) {
-            add({.trace = t, .lane = &lane}, px(18));
+            add({.kind = Strip::Kind::kLaneName, .trace = t, .lane = &lane}, px(18));
             for (const auto& row : lane.rows) {
                 // What a GPU runs is what the panel is for.
                 const bool is_of_gpu = lane.is_stream && &row == &lane.rows.front();
-                add({.trace = t, .lane = &lane, .blocks = &row}, px(is_of_gpu ? 34.0F : 19.0F));
+                add({.kind = Strip::Kind::kBlocks, .trace = t, .lane = &lane, .blocks = &row},
+                    px(is_of_gpu ? 34.0F : 19.0F));
             }
             frame.height += px(5);
         }
@@ -100,7 +126,7 @@ void draw_name(const Frame& frame, ImDrawList* draw, const PlotMap& map, const S
                float top) {
     const Selection& selection = frame.selection;
     const float x = map.corner.x + px(6);
-    if (strip.lane) {
+    if (strip.kind == Strip::Kind::kLaneName) {
         const float y = std::round(top + (strip.height - ImGui::GetTextLineHeight()) / 2);
         std::string name = strip.lane->name;
         if (strip.lane->left_out > 0) {
@@ -129,19 +155,38 @@ void draw_name(const Frame& frame, ImDrawList* draw, const PlotMap& map, const S
         "stretched so that its phases align with those of A; durations read as on A's clock");
 }
 
+void draw_strip(Frame& frame, ImDrawList* draw, const PlotMap& map, const Strip& strip, float top) {
+    using Kind = Strip::Kind;
+    const Selection& selection = frame.selection;
+    LaneHit hit;
+    switch (strip.kind) {
+        case Kind::kPhases:
+            return draw_phase_strip(draw, map, *frame.phases(strip.trace), top);
+        case Kind::kModules:
+            hit.level = strip.level;
+            hit.module =
+                draw_ribbon(draw, map, selection, *frame.ribbon(strip.trace), strip.level, top);
+            break;
+        case Kind::kBlocks:
+            hit.activity = draw_activity_strip(draw, map, selection,
+                                               {strip.blocks, strip.trace, top, strip.height},
+                                               ImPlot::IsPlotHovered());
+            break;
+        case Kind::kTraceName:
+        case Kind::kLaneName:
+            return draw_name(frame, draw, map, strip, top);
+    }
+    if (!hit.span()) return;
+    frame.hovered = hit;
+    frame.hovered_trace = strip.trace;
+}
+
 void draw_strips(Frame& frame, ImDrawList* draw, const PlotMap& map) {
     const ScopedFont font(fonts().text, kSmallSize);
     for (const Strip& strip : frame.strips) {
         const float top = std::round(map.corner.y + strip.top);
         if (!ImGui::IsRectVisible({map.corner.x, top}, {map.right(), top + strip.height})) continue;
-        if (strip.blocks) {
-            const HoveredActivity found = draw_activity_strip(
-                draw, map, frame.selection, {strip.blocks, strip.trace, top, strip.height},
-                ImPlot::IsPlotHovered());
-            if (found.block) frame.hovered = found;
-        } else {
-            draw_name(frame, draw, map, strip, top);
-        }
+        draw_strip(frame, draw, map, strip, top);
     }
 }
 
@@ -196,17 +241,35 @@ void handle_mouse(Frame& frame) {
     const bool was_dragging = frame.state.range.anchor_ns.has_value();
     drag_range(frame.state.range, frame.events);
     if (!ImPlot::IsPlotHovered() || was_dragging) return;
-    const ActivityBlock* block = frame.hovered.block;
     if (ImGui::IsMouseDoubleClicked(ImGuiMouseButton_Left)) {
-        frame.events.fit_time = !block;
+        const std::optional<profiler::TimeRange> span = frame.hovered.span();
+        frame.events.fit_time = !span;
         // Not into the state: EndPlot overwrites its window with the range of the axis.
-        if (block) zoom_to_span(block->start_ns, block->end_ns, frame.time.window, frame.events);
+        if (span) zoom_to_span(span->start_ns, span->end_ns, frame.time.window, frame.events);
         return;
     }
-    if (is_plain_click()) click_activity(frame.hovered, frame.events);
+    if (is_plain_click()) {
+        click_lane(frame.context.workspace, frame.hovered_trace, frame.hovered, frame.events);
+    }
 }
 
 // ---- the plot -------------------------------------------------------------------------------
+
+/// The names of the rows of modules, left of the plot.
+void draw_ribbon_names(const Frame& frame, const PlotMap& map) {
+    const ScopedFont font(fonts().text, kSmallSize);
+    ImDrawList* draw = ImGui::GetWindowDrawList();
+    const ImVec2 corner = ImGui::GetItemRectMin(), end = ImGui::GetItemRectMax();  // of the lanes
+    draw->PushClipRect({ImGui::GetWindowPos().x, corner.y}, end);
+    for (const Strip& strip : frame.strips) {
+        if (strip.kind != Strip::Kind::kModules) continue;
+        const char* name = name_of_ribbon(strip.level);
+        const float y = std::round(map.corner.y + strip.top +
+                                   (strip.height - px(1) - ImGui::GetTextLineHeight()) / 2);
+        draw->AddText({map.corner.x - px(6) - text_width(name), y}, palette().dim, name);
+    }
+    draw->PopClipRect();
+}
 
 /// All lanes at full height, `width` wide; the child window around them scrolls.
 PlotMap draw_lanes(Frame& frame, float width) {
@@ -254,6 +317,7 @@ int draw_plot(Frame& frame) {
         if (lanes) map = draw_lanes(frame, std::max(width, em(4)));
     }
     if (map.size.x > 0) {
+        draw_ribbon_names(frame, map);
         draw_time_labels(map, frame.state.start_ns, frame.state.end_ns);
         frame.state.plot_left_px = map.corner.x;
         frame.state.plot_right_px = map.right();
@@ -293,14 +357,15 @@ PanelEvents draw_kernels_panel(const PanelContext& context, KernelsState& state)
                     "too.");
         return events;
     }
-    Frame frame{context, workspace.selection(), workspace.time(), *view, state, events, {}, 0, {}};
+    Frame frame{context, workspace.selection(), workspace.time(), *view, state, events, {}, 0, {},
+                0};
     state.start_ns = window.start_ns;
     state.end_ns = std::max(window.end_ns, state.start_ns + 1);
     const double start_ns = state.start_ns, end_ns = state.end_ns;
     lay_out_strips(frame);
     draw_legend(frame);
     if (const int width_px = draw_plot(frame); width_px > 0) events.kernels_width_px = width_px;
-    if (!state.range.anchor_ns) draw_activity_readout(workspace, frame.hovered);
+    if (!state.range.anchor_ns) draw_lane_readout(workspace, frame.hovered_trace, frame.hovered);
     handle_time_keys(context, events);
     if (state.start_ns != start_ns || state.end_ns != end_ns) {
         set_range(state.start_ns, state.end_ns, window, events);

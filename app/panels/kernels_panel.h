@@ -3,9 +3,10 @@
 #include "app/panels/panel_context.h"
 #include "app/panels/time_input.h"
 
-/// What ran when, on the time axis of the Memory timeline: calls on their threads, kernels and
-/// copies on their streams, coloured by class. A click selects an op and highlights its kernels,
-/// its forward or backward op, and its time in the Memory timeline.
+/// What ran when, on the time axis of the Memory timeline: phases, layers and their modules above,
+/// then calls on their threads, kernels and copies on their streams, coloured by class. A click
+/// selects an op and highlights its kernels, its forward or backward op, and its time in the Memory
+/// timeline.
 namespace app {
 
 struct KernelsState {

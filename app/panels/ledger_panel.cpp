@@ -400,6 +400,30 @@ void update_lines(Frame& frame, const std::shared_ptr<const LedgerView>& view) {
         *view, {document->trace.get(), activity->in_b, activity->op, activity->forward});
 }
 
+/// Why no tensor is listed, and a button that lists them all again.
+void draw_empty(Frame& frame) {
+    if (frame.view.row_count_total == 0) {
+        return empty_state(ICON_TABLE, "Nothing is saved for backward",
+                           "This trace records no saved tensors.");
+    }
+    const bool has_range = !frame.view.span_text.empty(), has_filter = !frame.state.filter.empty();
+    if (!has_range) {
+        return empty_state(ICON_TABLE, "No tensor matches",
+                           "Clear the filter to see every tensor.");
+    }
+    empty_state(ICON_TABLE,
+                has_filter ? "No tensor matches in the selected range"
+                           : "Nothing is saved in the selected range",
+                "The ledger lists what the last step keeps from forward to backward. The selected "
+                "range lies where nothing of it is kept: in another step, or in the optimizer.");
+    ImGui::Spacing();
+    const char* const label = ICON_XMARK "  Clear the range###clear_range";
+    const float width = ImGui::CalcTextSize(label, nullptr, true).x + em(2);
+    ImGui::SetCursorPosX(ImGui::GetCursorPosX() +
+                         std::max(0.0F, (ImGui::GetContentRegionAvail().x - width) / 2));
+    if (ImGui::Button(label, {width, 0})) frame.events.range = std::optional<profiler::TimeRange>();
+}
+
 constexpr UnfilledTexts kUnfilled{
     .icon = ICON_TABLE,
     .purpose =
@@ -423,13 +447,7 @@ PanelEvents draw_ledger_panel(const PanelContext& context, LedgerState& state) {
     draw_toolbar(frame);
     draw_summary(frame);
     if (view->rows.empty()) {
-        const bool filtered = view->row_count_total > 0;
-        empty_state(ICON_TABLE, filtered ? "No tensor matches" : "Nothing is saved for backward",
-                    filtered && !view->span_text.empty()
-                        ? "The ledger is that of the last step. Clear the filter and the selected "
-                          "time range to see every tensor."
-                    : filtered ? "Clear the filter to see every tensor."
-                               : "This trace records no saved tensors.");
+        draw_empty(frame);
         return events;
     }
     draw_table(frame);

@@ -50,6 +50,7 @@ struct PanelRow {
     const char* icon;
     DockPlace place;
     ImGuiKeyChord shortcut;
+    const char* mouse;  // for the status bar: what click, drag and wheel do in it; empty: nothing
     PanelEvents (*draw)(const PanelContext&, PanelStates&);
     ImGuiWindowFlags flags = 0;
     bool can_repeat = false;  // the user may open further windows, each with its own WindowViews
@@ -63,58 +64,80 @@ inline constexpr bool kCanRepeat = true;
 
 inline constexpr std::array kPanels{
     PanelRow{"Traces", "traces", ICON_LAYERS, DockPlace::kLeftTop, ImGuiMod_Ctrl | ImGuiKey_1,
+             "click the letters to choose A and B  ·  right click for more",
              [](const PanelContext& c, PanelStates&) { return draw_traces_panel(c); }},
     PanelRow{
         "Compare", "compare", ICON_CHART_COLUMN, DockPlace::kTop, ImGuiMod_Ctrl | ImGuiKey_2,
+        "click a recipe to make it B  ·  click a category to pick it out  ·  right click the "
+        "table's titles to choose columns",
         [](const PanelContext& c, PanelStates& s) { return draw_compare_panel(c, s.compare); }},
     PanelRow{"Kernels", "kernels", ICON_CHART_GANTT, DockPlace::kTop, ImGuiMod_Ctrl | ImGuiKey_7,
+             "click selects a call or a module  ·  wheel zooms time  ·  drag moves  ·  Shift + "
+             "drag selects a range  ·  double click zooms to what is under it",
              [](const PanelContext& c, PanelStates& s) { return draw_kernels_panel(c, s.kernels); },
              kNoScroll},
-    PanelRow{"Layer explorer", "layer", ICON_LAYERS, DockPlace::kTop, ImGuiMod_Ctrl | ImGuiKey_L,
-             [](const PanelContext& c, PanelStates& s) { return draw_layer_panel(c, s.layer); },
-             kNoScroll},
+    PanelRow{
+        "Layer explorer", "layer", ICON_LAYERS, DockPlace::kTop, ImGuiMod_Ctrl | ImGuiKey_L,
+        "click selects a tensor or a call  ·  the switches predict another recipe and show it as B",
+        [](const PanelContext& c, PanelStates& s) { return draw_layer_panel(c, s.layer); },
+        kNoScroll},
     PanelRow{"Flame graph", "flame", ICON_FIRE, DockPlace::kTop, ImGuiMod_Ctrl | ImGuiKey_9,
+             "click zooms to a module or selects a tensor  ·  Backspace zooms out  ·  right click "
+             "for more",
              [](const PanelContext& c, PanelStates& s) { return draw_flame_panel(c, s.flame); },
              kNoScroll, kCanRepeat},
     PanelRow{"Blocks", "blocks", ICON_MEMORY, DockPlace::kTop, ImGuiMod_Ctrl | ImGuiKey_8,
+             "click selects a block and its moment  ·  wheel zooms time, Ctrl + wheel bytes  ·  "
+             "drag moves  ·  double click shows all",
              [](const PanelContext& c, PanelStates& s) { return draw_blocks_panel(c, s.blocks); },
              kNoScroll, kCanRepeat},
     PanelRow{
         "Movement", "movement", ICON_BOLT, DockPlace::kTop, ImGuiMod_Ctrl | ImGuiKey_M,
+        "click selects the longest call of an op  ·  drag a rectangle to mark its ops",
         [](const PanelContext& c, PanelStates& s) { return draw_movement_panel(c, s.movement); },
         kNoScroll},
     PanelRow{"Ranks", "ranks", ICON_SERVER, DockPlace::kTop, ImGuiMod_Ctrl | ImGuiKey_G,
+             "click sets the moment  ·  wheel zooms time  ·  drag moves  ·  Shift + drag selects a "
+             "range  ·  double click shows all",
              [](const PanelContext& c, PanelStates& s) { return draw_ranks_panel(c, s.ranks); },
              kNoScroll},
     PanelRow{"Planner", "planner", ICON_SLIDERS, DockPlace::kTop, ImGuiMod_Ctrl | ImGuiKey_P,
+             "drag in a plot to another batch  ·  click a recipe for its figures",
              [](const PanelContext& c, PanelStates& s) { return draw_planner_panel(c, s.planner); },
              kNoScroll},
     PanelRow{
         "Recipe frontier", "frontier", ICON_CHART_LINE, DockPlace::kTop,
         ImGuiMod_Ctrl | ImGuiMod_Shift | ImGuiKey_P,
+        "click a dot, and another one for the way between  ·  double click shows it as B  ·  drag "
+        "the green limit",
         [](const PanelContext& c, PanelStates& s) { return draw_frontier_panel(c, s.frontier); },
         kNoScroll},
     PanelRow{
         "Memory timeline", "timeline", ICON_CHART_AREA, DockPlace::kBottomLeft,
         ImGuiMod_Ctrl | ImGuiKey_3,
+        "click sets the moment  ·  wheel zooms time  ·  drag moves  ·  Shift + drag selects a "
+        "range  ·  right drag zooms  ·  double click shows all",
         [](const PanelContext& c, PanelStates& s) { return draw_timeline_panel(c, s.timeline); },
         kNoScroll},
     PanelRow{"Ledger", "ledger", ICON_TABLE, DockPlace::kBottomRight, ImGuiMod_Ctrl | ImGuiKey_4,
+             "click selects a tensor  ·  click a title to sort  ·  right click for more",
              [](const PanelContext& c, PanelStates& s) { return draw_ledger_panel(c, s.ledger); },
              kNoScroll, kCanRepeat},
     PanelRow{
-        "Capture", "capture", ICON_RECORD, DockPlace::kBottomRight, ImGuiMod_Ctrl | ImGuiKey_5,
+        "Capture", "capture", ICON_RECORD, DockPlace::kBottomRight, ImGuiMod_Ctrl | ImGuiKey_5, "",
         [](const PanelContext& c, PanelStates& s) { return draw_capture_panel(c, s.capture); }},
-    PanelRow{"Log", "log", ICON_TERMINAL, DockPlace::kBottomRight, ImGuiMod_Ctrl | ImGuiKey_J,
+    PanelRow{"Log", "log", ICON_TERMINAL, DockPlace::kBottomRight, ImGuiMod_Ctrl | ImGuiKey_J, "",
              [](const PanelContext& c, PanelStates& s) { return draw_log_panel(c, s.log); },
              kNoScroll},
     PanelRow{"Inspector", "inspector", ICON_CIRCLE_INFO, DockPlace::kLeftBottom,
              ImGuiMod_Ctrl | ImGuiKey_I,
+             "x takes from the selection  ·  Alt + arrows go back and forth  ·  the pin keeps what "
+             "is described",
              [](const PanelContext& c, PanelStates&) { return draw_inspector_panel(c); }, 0,
              kCanRepeat},
     // Its id is from when the panel was called Health; saved layouts still use it.
     PanelRow{"Diagnostics", "health", ICON_HEART_PULSE, DockPlace::kLeftBottom,
-             ImGuiMod_Ctrl | ImGuiKey_6,
+             ImGuiMod_Ctrl | ImGuiKey_6, "",
              [](const PanelContext& c, PanelStates&) { return draw_diagnostics_panel(c); }},
 };
 

@@ -11,6 +11,7 @@
 #include "app/widgets/text.h"
 #include "app/widgets/theme.h"
 #include "profiler/trace/units.h"
+#include "profiler/view/quantity_names.h"
 #include "profiler/view/recipe_frontier_view.h"
 
 #include <fmt/format.h>
@@ -90,12 +91,11 @@ void draw_table(Frame& frame, const PlannerView& view) {
     const ImGuiTableFlags flags =
         ImGuiTableFlags_SizingStretchProp | ImGuiTableFlags_RowBg | ImGuiTableFlags_BordersInnerH;
     if (!ImGui::BeginTable("##recipes", 5, flags)) return;
-    const std::string memory = fmt::format("At {}", frame.query.workload.batch_size);
-    ImGui::TableSetupColumn("Recipe", 0, 2.3F);
-    ImGui::TableSetupColumn("Max batch", 0, 1.25F);
-    ImGui::TableSetupColumn(memory.c_str(), 0, 1.2F);
-    ImGui::TableSetupColumn("Step", 0, 1.1F);
-    ImGui::TableSetupColumn("Seq/s", 0, 0.9F);
+    ImGui::TableSetupColumn("Recipe", 0, 1.7F);
+    ImGui::TableSetupColumn(profiler::kLargestBatch, 0, 1.6F);
+    ImGui::TableSetupColumn(profiler::kPeakOnGpu, 0, 1.95F);
+    ImGui::TableSetupColumn("Step", 0, 1.05F);
+    ImGui::TableSetupColumn("Seq/s", 0, 0.85F);
     ImGui::TableHeadersRow();
     for (size_t i = 0; i < view.recipes.size(); ++i) draw_row(frame, view, i);
     ImGui::EndTable();

@@ -6,6 +6,7 @@
 #include "app/widgets/text.h"
 #include "app/widgets/theme.h"
 #include "profiler/trace/units.h"
+#include "profiler/view/quantity_names.h"
 
 #include <fmt/format.h>
 
@@ -211,7 +212,7 @@ void draw_plot(const char* id, const PlannerView& view, const PlannerMarks& mark
     const std::string rates = view.band_text.empty()
                                   ? "Sequences per second"
                                   : fmt::format("Sequences per second, {}", view.band_text);
-    draw_title(shows_memory ? "Peak memory against the batch" : rates);
+    draw_title(shows_memory ? fmt::format("{} against the batch", profiler::kPeakOnGpu) : rates);
     draw_batch_cursor(marks.batch_size, shows_memory);
     if (shows_memory) draw_crossings(view);
     ImPlot::PopPlotClipRect();

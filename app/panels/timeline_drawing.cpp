@@ -154,28 +154,40 @@ void draw_difference(ImDrawList* draw, const PlotMap& map, const std::vector<dou
     draw->AddRectFilled({map.corner.x, y}, {map.right(), y + 1}, with_alpha(palette().dim, 0.7F));
 }
 
-void draw_phases(ImDrawList* draw, const PlotMap& map, const profiler::TimelineTrace& trace,
-                 bool with_names) {
+namespace {
+
+/// Every second phase is a little lighter, so that neighbours differ.
+bool is_lit(const profiler::PhaseBand& phase) { return static_cast<int>(phase.kind) % 2 == 0; }
+
+}  // namespace
+
+void draw_phase_strip(ImDrawList* draw, const PlotMap& map, const profiler::TimelineTrace& trace,
+                      float top) {
     const ScopedFont font(fonts().text, kSmallSize);
-    const float strip = with_names ? phase_strip_height() : 0;
-    const float top = map.corner.y;
+    const float height = phase_strip_height();
     for (const profiler::PhaseBand& phase : trace.phases) {
         const float left = std::round(map.x(phase.start_ns)),
                     right = std::round(map.x(phase.end_ns));
-        // Every second phase is a little lighter, so that neighbours differ.
-        const bool lit = static_cast<int>(phase.kind) % 2 == 0;
-        if (lit) {
-            draw->AddRectFilled({left, top + strip}, {right, map.bottom()},
-                                with_alpha(palette().text, 0.035F));
-        }
-        if (!with_names || right - left < 1) continue;
-        draw->AddRectFilled({left, top}, {std::max(left + 1, right - 1), top + strip},
-                            with_alpha(palette().text, lit ? 0.14F : 0.09F));
+        if (right - left < 1) continue;
+        draw->AddRectFilled({left, top}, {std::max(left + 1, right - 1), top + height},
+                            with_alpha(palette().text, is_lit(phase) ? 0.14F : 0.09F));
         const std::string name(profiler::name_of(phase.kind));
         const bool whole = ImGui::CalcTextSize(phase.text.c_str()).x + px(10) < right - left;
-        label_in(draw, map, left, right, top, strip, with_alpha(palette().text, 0.85F),
+        label_in(draw, map, left, right, top, height, with_alpha(palette().text, 0.85F),
                  whole ? phase.text : name);
     }
+}
+
+void draw_phases(ImDrawList* draw, const PlotMap& map, const profiler::TimelineTrace& trace,
+                 bool with_names) {
+    const float top = map.corner.y, strip = with_names ? phase_strip_height() : 0;
+    for (const profiler::PhaseBand& phase : trace.phases) {
+        if (!is_lit(phase)) continue;
+        draw->AddRectFilled({std::round(map.x(phase.start_ns)), top + strip},
+                            {std::round(map.x(phase.end_ns)), map.bottom()},
+                            with_alpha(palette().text, 0.035F));
+    }
+    if (with_names) draw_phase_strip(draw, map, trace, top);
     for (const profiler::StepBand& step : trace.steps) {
         const float left = std::round(map.x(step.start_ns));
         draw->AddRectFilled({left, top}, {left + 1, map.bottom()},

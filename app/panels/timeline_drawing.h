@@ -35,6 +35,9 @@ void draw_stack(ImDrawList* draw, const PlotMap& map, const profiler::TimelineTr
 void draw_reserved_line(ImDrawList* draw, const PlotMap& map, const profiler::TimelineTrace& trace);
 void draw_difference(ImDrawList* draw, const PlotMap& map, const std::vector<double>& edge_ns,
                      const std::vector<double>& difference_bytes);
+/// The names of the phases in a strip of phase_strip_height() from `top` downwards.
+void draw_phase_strip(ImDrawList* draw, const PlotMap& map, const profiler::TimelineTrace& trace,
+                      float top);
 /// Shades the phases and writes their names along the upper edge.
 void draw_phases(ImDrawList* draw, const PlotMap& map, const profiler::TimelineTrace& trace,
                  bool with_names);

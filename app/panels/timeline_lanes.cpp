@@ -25,7 +25,6 @@ using profiler::RibbonBlock;
 constexpr size_t kMostStrips = 2;
 
 float gap_above() { return px(3); }
-float ribbon_height() { return px(17); }
 float strip_height() { return px(17); }
 
 /// A row of blocks with its name.
@@ -122,9 +121,17 @@ void draw_module_name(ImDrawList* draw, const PlotMap& map, const RibbonBlock& b
     draw->AddText({std::round((left + right - width) / 2), y}, palette().text, label.c_str());
 }
 
-const RibbonBlock* draw_modules(ImDrawList* draw, const PlotMap& map, const Selection& selection,
-                                const std::vector<RibbonBlock>& blocks, ModuleLevel level,
-                                float top) {
+}  // namespace
+
+float ribbon_height() { return px(17); }
+
+const char* name_of_ribbon(ModuleLevel level) {
+    return level == ModuleLevel::kOuter ? "layers" : "parts";
+}
+
+const RibbonBlock* draw_ribbon(ImDrawList* draw, const PlotMap& map, const Selection& selection,
+                               const profiler::RibbonTrace& ribbon, ModuleLevel level, float top) {
+    const std::vector<RibbonBlock>& blocks = ribbon.levels[static_cast<size_t>(level)];
     const ImVec2 mouse = ImGui::GetMousePos();
     const bool in_row =
         ImPlot::IsPlotHovered() && mouse.y >= top && mouse.y < top + ribbon_height();
@@ -143,8 +150,6 @@ const RibbonBlock* draw_modules(ImDrawList* draw, const PlotMap& map, const Sele
     }
     return found;
 }
-
-}  // namespace
 
 float lanes_height(const TimelineLanes& lanes) {
     const float ribbon = has_ribbon(lanes) ? 2 * ribbon_height() : 0;
@@ -166,8 +171,7 @@ LaneHit draw_timeline_lanes(ImDrawList* draw, const PlotMap& map, const Selectio
     float top = hit.top + gap_above();
     if (has_ribbon(lanes)) {
         for (const ModuleLevel level : {ModuleLevel::kOuter, ModuleLevel::kInner}) {
-            const auto& blocks = lanes.ribbon->levels[static_cast<size_t>(level)];
-            const RibbonBlock* found = draw_modules(draw, map, selection, blocks, level, top);
+            const RibbonBlock* found = draw_ribbon(draw, map, selection, *lanes.ribbon, level, top);
             if (found) {
                 hit.module = found;
                 hit.level = level;
@@ -193,8 +197,8 @@ void draw_lane_names(ImDrawList* draw, const PlotMap& map, const TimelineLanes& 
         top += height;
     };
     if (has_ribbon(lanes)) {
-        name("layers", ribbon_height());
-        name("parts", ribbon_height());
+        name(name_of_ribbon(ModuleLevel::kOuter), ribbon_height());
+        name(name_of_ribbon(ModuleLevel::kInner), ribbon_height());
     }
     for (const KernelStrip& strip : kernel_strips(lanes)) name(strip.name, strip_height());
 }

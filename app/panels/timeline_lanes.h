@@ -7,7 +7,8 @@
 #include <optional>
 
 /// What stands below the memory of a trace in the Memory timeline, in the same plot and so on the
-/// same pixels: the ribbon of layers and modules, and a lane of kernels.
+/// same pixels: the ribbon of layers and modules, and a lane of kernels. The Kernels panel has the
+/// ribbon above its lanes.
 namespace app {
 
 /// Null: not shown.
@@ -15,6 +16,16 @@ struct TimelineLanes {
     const profiler::RibbonTrace* ribbon = nullptr;
     const profiler::ActivityViewTrace* kernels = nullptr;
 };
+
+/// A row of layers or of the modules in them, ribbon_height() high from `top` downwards. Returns
+/// the module under the mouse.
+const profiler::RibbonBlock* draw_ribbon(ImDrawList* draw, const PlotMap& map,
+                                         const Selection& selection,
+                                         const profiler::RibbonTrace& ribbon,
+                                         profiler::ModuleLevel level, float top);
+float ribbon_height();
+/// "layers", "parts"
+const char* name_of_ribbon(profiler::ModuleLevel level);
 
 /// Height of all lanes, with the gap above them.
 float lanes_height(const TimelineLanes& lanes);

@@ -7,6 +7,7 @@
 #include "app/widgets/theme.h"
 #include "app/window/layout.h"
 #include "app/window/ui.h"
+#include "app/window/windows.h"
 #include "profiler/trace/units.h"
 
 #include <fmt/format.h>
@@ -302,6 +303,12 @@ float draw_work(Ui& ui) {
     return width;
 }
 
+std::string hints_of(const Ui& ui) {
+    const auto window = find_window(ui.hovered_panel);
+    const std::string_view mouse = window ? window->panel->mouse : "";
+    return fmt::format("F1 lists the keys{}{}", mouse.empty() ? "" : "  ·  ", mouse);
+}
+
 void draw_status_bar(Ui& ui) {
     const ScopedStyle padding(ImGuiStyleVar_WindowPadding, {px(10), px(3)});
     const ScopedStyle border(ImGuiStyleVar_WindowBorderSize, 0.0F);
@@ -318,13 +325,10 @@ void draw_status_bar(Ui& ui) {
         }
         if (!selected.empty()) {
             text(fit_to(selected, room));
-        } else {
-            dim_text(
-                fit_to("F1 lists the keys  ·  wheel zooms time  ·  drag moves  ·  right drag "
-                       "zooms to a range  ·  Shift + drag selects one  ·  double click shows "
-                       "all",
-                       room));
+            ImGui::SameLine(0, px(24));
         }
+        const float left = room - (ImGui::GetCursorPosX() - x);
+        if (left > em(8)) dim_text(fit_to(hints_of(ui), left));
     }
     ImGui::End();
 }

@@ -11,6 +11,9 @@ struct Ui;
 /// The selected range and tensor in one line; empty if nothing is selected.
 std::string describe_selection(const Selection& selection);
 
+/// What the mouse does in the panel that it was last over.
+std::string hints_of(const Ui& ui);
+
 void draw_menu_bar(Ui& ui);
 void draw_tool_bar(Ui& ui);
 void draw_status_bar(Ui& ui);

@@ -16,16 +16,16 @@ using Nodes = std::array<ImGuiID, 5>;  // by DockPlace
 
 ImGuiID& node_of(Nodes& nodes, DockPlace place) { return nodes[static_cast<size_t>(place)]; }
 
-/// Splits in the proportions of a 16:10 window: column of traces, comparison above, the two
-/// detailed panels below.
+/// Splits in the proportions of a 16:10 window: at the left the few open traces above what is
+/// selected, comparison above, the two detailed panels below.
 Nodes split(ImGuiID root) {
     Nodes nodes{};
     ImGuiID rest = root;
-    ImGuiID left = ImGui::DockBuilderSplitNode(rest, ImGuiDir_Left, 0.155F, nullptr, &rest);
+    ImGuiID left = ImGui::DockBuilderSplitNode(rest, ImGuiDir_Left, 0.18F, nullptr, &rest);
     node_of(nodes, DockPlace::kLeftBottom) =
-        ImGui::DockBuilderSplitNode(left, ImGuiDir_Down, 0.42F, nullptr, &left);
+        ImGui::DockBuilderSplitNode(left, ImGuiDir_Down, 0.66F, nullptr, &left);
     node_of(nodes, DockPlace::kLeftTop) = left;
-    ImGuiID bottom = ImGui::DockBuilderSplitNode(rest, ImGuiDir_Down, 0.54F, nullptr, &rest);
+    ImGuiID bottom = ImGui::DockBuilderSplitNode(rest, ImGuiDir_Down, 0.525F, nullptr, &rest);
     node_of(nodes, DockPlace::kTop) = rest;
     node_of(nodes, DockPlace::kBottomRight) =
         ImGui::DockBuilderSplitNode(bottom, ImGuiDir_Right, 0.47F, nullptr, &bottom);

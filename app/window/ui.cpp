@@ -95,6 +95,7 @@ std::optional<PanelEvents> draw_window(Ui& ui, const PanelWindow& window) {
     place_further_window(ui, window);
     if (const ScopedWindow drawn(name.c_str(), &open, window.panel->flags); drawn) {
         if (ImGui::IsWindowFocused(ImGuiFocusedFlags_RootAndChildWindows)) ui.focused_panel = id;
+        if (ImGui::IsWindowHovered(ImGuiHoveredFlags_RootAndChildWindows)) ui.hovered_panel = id;
         events = window.panel->draw(context, states_of(ui, window.number));
         events->window = window.number;
         ui.panel_rects[id] = {ImGui::GetWindowPos(), ImGui::GetWindowSize()};

@@ -17,7 +17,7 @@ namespace {
 FigureText describe(const CompareView& view, const ChartOptions& options) {
     FigureText text;
     text.title =
-        options.title.empty() ? "Memory, maximum batch and throughput by recipe" : options.title;
+        options.title.empty() ? "Memory, largest batch and throughput by recipe" : options.title;
     text.subtitle = view.workload;
     text.sentence = view.sentence;
     if (!view.source.empty()) {
@@ -28,7 +28,8 @@ FigureText describe(const CompareView& view, const ChartOptions& options) {
     }
     for (const std::string& note : view.notes) text.footer.push_back("Note: " + note);
     text.footer.emplace_back(
-        "Peak: the most bytes allocated at one time in the recorded steps. Saved: bytes that "
+        "Peak allocated: the most bytes in tensors at one time in the recorded steps. Saved: bytes "
+        "that "
         "autograd holds from forward to backward. Drawn by Temposcope.");
     return text;
 }

@@ -1,6 +1,7 @@
 #include "profiler/charts/comparison_panels.h"
 
 #include "profiler/charts/figure.h"
+#include "profiler/view/quantity_names.h"
 
 #include <algorithm>
 
@@ -89,7 +90,7 @@ void draw_recipe_names(Canvas& canvas, const Theme& theme, const CompareView& vi
 void draw_memory_panel(Canvas& canvas, const Theme& theme, const CompareView& view,
                        const ComparisonLayout& layout) {
     const Rect& plot = layout.memory;
-    draw_panel_title(canvas, theme, {plot.x, layout.panel_title_y}, plot.width, "Peak memory",
+    draw_panel_title(canvas, theme, {plot.x, layout.panel_title_y}, plot.width, kPeakAllocated,
                      {"by category, each recipe at its own peak; thin: saved for backward",
                       "by category; thin: saved for backward", "by category; thin: saved"});
     if (!view.has_peak) {
@@ -117,7 +118,7 @@ void draw_batch_panel(Canvas& canvas, const Theme& theme, const CompareView& vie
     const Rect& plot = layout.batch;
     const std::string remark =
         view.memory_limit_text.empty() ? "sequences per step" : "within " + view.memory_limit_text;
-    draw_panel_title(canvas, theme, {plot.x, layout.panel_title_y}, plot.width, "Maximum batch",
+    draw_panel_title(canvas, theme, {plot.x, layout.panel_title_y}, plot.width, kLargestBatch,
                      {remark});
     if (!view.has_max_batch) {
         draw_empty_panel(canvas, theme, plot, view.no_max_batch_text);

@@ -26,9 +26,9 @@ struct ActivityBlock {
     double start_ns = 0;  // on the shared axis
     double end_ns = 0;
     ActivityId id;      // of the first span in the block
-    int64_t count = 1;  // number of merged spans; class and op are those of the first span
+    int64_t count = 1;  // number of merged spans; the op is that of the first one
     double busy = 1;    // share of the block's time in which one of its spans ran
-    ActivityClass activity_class = ActivityClass::kOther;
+    ActivityClass activity_class = ActivityClass::kOther;  // of merged spans: with the most time
     Id<Op> op;              // the op that the span belongs to; invalid if unknown
     Id<Op> forward;         // the forward op of `op`; invalid if `op` is not a backward op
     bool is_marked = true;  // one of its spans is, or nothing is marked in its trace

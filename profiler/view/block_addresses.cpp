@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <numeric>
 #include <vector>
 
 /// The address layout: a rectangle for each block that is large enough. The others are added up in
@@ -28,11 +29,12 @@ public:
         line[last + 1] -= weight;
     }
 
-    /// Calls visit(row, first, end, slot, level) for each run of equal cells.
+    /// Calls visit(row, first, end, weights, level) for each run of cells that are equally full and
+    /// have the same largest slot; `weights` are the sums of its slots.
     template <typename Visit>
     void for_each_run(Visit&& visit) const {
         for (std::size_t row = 0; row < rows_; ++row) {
-            std::array<int64_t, kSlots> weight{};
+            std::array<int64_t, kSlots> weight{}, of_run{};
             std::size_t first = 0, slot = 0;
             int level = 0;
             for (std::size_t column = 0; column < columns_; ++column) {
@@ -46,8 +48,11 @@ public:
                 const int now = static_cast<int>(
                     std::clamp<int64_t>((total * kLevels + kFull - 1) / kFull, 0, kLevels));
                 const bool ends = column + 1 == columns_;  // beyond the last cell
-                if (!ends && now == level && (now == 0 || largest == slot)) continue;
-                if (level > 0) visit(row, first, column, slot, level);
+                const bool goes_on = !ends && now == level && (now == 0 || largest == slot);
+                if (!goes_on && level > 0) visit(row, first, column, of_run, level);
+                if (!goes_on) of_run = {};
+                for (std::size_t s = 0; s < kSlots; ++s) of_run[s] += weight[s];
+                if (goes_on) continue;
                 first = column;
                 level = now;
                 slot = largest;
@@ -168,22 +173,38 @@ private:
         for (std::size_t y = y0; y <= y1; ++y) grid_.add(slot, y, x0, x1, weight);
     }
 
+    std::vector<MergedPart> parts_of(const std::array<int64_t, kSlots>& weights) const {
+        const int64_t total = std::accumulate(weights.begin(), weights.end(), int64_t{0});
+        std::vector<MergedPart> parts;
+        for (std::size_t slot = 0; slot < kSlots; ++slot) {
+            if (weights[slot] <= 0) continue;
+            parts.push_back(
+                {.group = slots_.group[slot],
+                 .share = static_cast<float>(weights[slot]) / static_cast<float>(total)});
+        }
+        std::ranges::sort(parts, {}, &MergedPart::group);
+        return parts;
+    }
+
     void add_runs() {
         const double cell_bytes = cell_px_ * canvas_.pixel_bytes();
         const auto edge_ns = [&](std::size_t cell) {
             return canvas_.edge_ns(0) + static_cast<double>(cell) * cell_px_ * canvas_.column_ns();
         };
-        grid_.for_each_run(
-            [&](std::size_t row, std::size_t first, std::size_t end, std::size_t slot, int level) {
-                if (layout_.rectangles() > limit_) return;
-                const double low = canvas_.low_bytes() + static_cast<double>(row) * cell_bytes;
-                layout_.merged.push_back({.start_ns = edge_ns(first),
-                                          .end_ns = edge_ns(end),
-                                          .low_bytes = low,
-                                          .high_bytes = low + cell_bytes,
-                                          .group = slots_.group[slot],
-                                          .density = static_cast<float>(level) / kLevels});
-            });
+        grid_.for_each_run([&](std::size_t row, std::size_t first, std::size_t end,
+                               const std::array<int64_t, kSlots>& weights, int level) {
+            if (layout_.rectangles() > limit_) return;
+            const auto largest = std::max_element(weights.begin(), weights.end());
+            const double low = canvas_.low_bytes() + static_cast<double>(row) * cell_bytes;
+            layout_.merged.push_back(
+                {.start_ns = edge_ns(first),
+                 .end_ns = edge_ns(end),
+                 .low_bytes = low,
+                 .high_bytes = low + cell_bytes,
+                 .group = slots_.group[static_cast<std::size_t>(largest - weights.begin())],
+                 .parts = parts_of(weights),
+                 .density = static_cast<float>(level) / kLevels});
+        });
     }
 
     void find_most_merged(uint32_t first, uint32_t end) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <vector>
 
 /// The stack layout walks the changes of the window once and keeps the stack as a list:
@@ -26,6 +27,15 @@ constexpr int kMostPixels = 3;        // height of a gap after which the next on
 constexpr double kTolerancePx = 0.5;  // smaller falls are not drawn
 constexpr double kLeastGapPx = 0.15;  // nor are smaller gaps
 
+/// Whether two divisions of a rectangle of this height look alike.
+bool look_alike(const std::vector<MergedPart>& a, const std::vector<MergedPart>& b,
+                double high_px) {
+    const auto differs = [&](const MergedPart& x, const MergedPart& y) {
+        return x.group != y.group || std::abs(x.share - y.share) * high_px > kTolerancePx;
+    };
+    return a.size() == b.size() && std::equal(a.begin(), a.end(), b.begin(), std::not_fn(differs));
+}
+
 /// A rectangle of merged blocks that is still growing to the right.
 struct GrowingRun {
     bool open = false;
@@ -45,6 +55,7 @@ struct StackNode {
     uint8_t gap_color = kNoGroup;  // of the first block in it that stays
     bool gap_changed = false;
     uint8_t gap_group = 0;
+    std::vector<MergedPart> gap_parts;
     GrowingRun run;
     // the piece that is being drawn
     bool seen = false;
@@ -250,12 +261,14 @@ private:
         StackNode& node = nodes_[index];
         const double tolerance = kTolerancePx * canvas_.pixel_bytes();
         const double high_bytes = low_bytes + static_cast<double>(node.gap_bytes);
-        if (node.gap_changed) node.gap_group = largest_group(index);
+        if (node.gap_changed) divide_gap(index);
         const Id<Allocation> single =
             node.gap_count == 1 ? history_.allocation(node.gap_blocks) : Id<Allocation>();
         MergedBlocks& drawn = node.run.blocks;
         const bool same = node.run.open && drawn.group == node.gap_group &&
                           drawn.allocation == single &&
+                          look_alike(drawn.parts, node.gap_parts,
+                                     (high_bytes - low_bytes) / canvas_.pixel_bytes()) &&
                           std::abs(drawn.low_bytes - low_bytes) <= tolerance &&
                           std::abs(drawn.high_bytes - high_bytes) <= tolerance;
         if (same) {
@@ -269,17 +282,24 @@ private:
                  .low_bytes = low_bytes,
                  .high_bytes = high_bytes,
                  .group = node.gap_group,
+                 .parts = node.gap_parts,
                  .count = node.gap_count,
                  .allocation = single};
     }
 
-    uint8_t largest_group(uint32_t index) {
-        nodes_[index].gap_changed = false;
-        const auto first =
-            gap_bytes_of_group_.begin() + static_cast<std::ptrdiff_t>(index * num_groups_);
-        const auto largest =
-            std::max_element(first, first + static_cast<std::ptrdiff_t>(num_groups_));
-        return static_cast<uint8_t>(largest - first);
+    /// Among its groups, by their bytes.
+    void divide_gap(uint32_t index) {
+        StackNode& node = nodes_[index];
+        node.gap_changed = false;
+        node.gap_parts.clear();
+        const int64_t* const bytes = &gap_bytes_of_group_[index * num_groups_];
+        node.gap_group = static_cast<uint8_t>(std::max_element(bytes, bytes + num_groups_) - bytes);
+        for (std::size_t g = 0; g < num_groups_; ++g) {
+            if (bytes[g] <= 0) continue;
+            node.gap_parts.push_back(
+                {.group = static_cast<uint8_t>(g),
+                 .share = static_cast<float>(bytes[g]) / static_cast<float>(node.gap_bytes)});
+        }
     }
 
     void end_run(StackNode& node) {

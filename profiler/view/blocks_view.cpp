@@ -175,7 +175,7 @@ void find_used_groups(BlocksView& view) {
     std::vector<char> used(num_colors, 0);
     for (const BlockShape& shape : view.shapes) used[shape.group] = 1;
     for (const MergedBlocks& merged : view.merged) {
-        used[merged.group % num_colors] = 1;
+        for (const MergedPart& part : merged.parts) used[part.group % num_colors] = 1;
     }
     for (std::size_t i = 0; i < used.size(); ++i) {
         if (used[i]) view.used_groups.push_back(static_cast<uint8_t>(i));
@@ -187,8 +187,8 @@ std::string describe_merged(const BlockLayout& layout, double pixel_bytes) {
     const double least_px = layout.least_bytes / pixel_bytes;
     const std::string below = least_px < 1.5 ? "a pixel" : fmt::format("{:.0f} pixels", least_px);
     return fmt::format(
-        "below {}: {} {}, at most {} at a time", below, format_count(layout.merged_count),
-        layout.merged_count == 1 ? "block" : "blocks", format_bytes(layout.merged_bytes));
+        "merged: {} {} below {}, at most {} at a time", format_count(layout.merged_count),
+        layout.merged_count == 1 ? "block" : "blocks", below, format_bytes(layout.merged_bytes));
 }
 
 /// The same for A and B, so that a switch between them shows which one is higher.

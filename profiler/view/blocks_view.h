@@ -70,16 +70,24 @@ struct BlockPiece {
     uint32_t shape = 0;
 };
 
-/// Blocks that are too small or too short to be seen, drawn as one rectangle.
+/// What the blocks of one group fill of a rectangle of merged ones.
+struct MergedPart {
+    uint8_t group = 0;
+    float share = 0;
+};
+
+/// Blocks that are too small or too short to be seen, drawn as one rectangle that is divided among
+/// their groups.
 struct MergedBlocks {
     double start_ns = 0;
     double end_ns = 0;
     double low_bytes = 0;
     double high_bytes = 0;
-    uint8_t group = 0;          // the one with the most bytes
-    float density = 1;          // share of the rectangle that they fill
-    int64_t count = 0;          // blocks at one moment; 0: not counted
-    Id<Allocation> allocation;  // if it is a single block
+    uint8_t group = 0;              // the one with the most bytes
+    std::vector<MergedPart> parts;  // from the bottom; their shares add up to 1
+    float density = 1;              // share of the rectangle that they fill
+    int64_t count = 0;              // blocks at one moment; 0: not counted
+    Id<Allocation> allocation;      // if it is a single block
 };
 
 struct BlocksView {
@@ -95,7 +103,7 @@ struct BlocksView {
     double pixel_bytes = 1;            // height of a pixel
     std::vector<float> minimap;        // highest bytes of each of its pixels
     double minimap_max_bytes = 0;
-    /// "below a pixel: 1,234 blocks, at most 12.0 MiB at a time"; empty if all blocks are drawn.
+    /// "merged: 1,234 blocks below a pixel, at most 12.0 MiB at a time"; empty if there are none.
     std::string merged_text;
     bool difference = false;
     bool has_layers = false;

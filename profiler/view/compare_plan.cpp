@@ -3,6 +3,7 @@
 #include "profiler/trace/units.h"
 #include "profiler/view/compare_figures.h"
 #include "profiler/view/no_value.h"
+#include "profiler/view/quantity_names.h"
 
 #include <fmt/format.h>
 
@@ -91,8 +92,9 @@ void add_to_table(CompareView& view) {
     };
     for (const CompareColumn& column : view.columns) {
         if (!column.planned) continue;
-        put(column, "Max batch", column.planned->max_batch_text, column.planned->max_batch_change);
-        put(column, "Best", column.planned->best_text, column.planned->best_change);
+        put(column, kLargestBatch, column.planned->max_batch_text,
+            column.planned->max_batch_change);
+        put(column, kBestRate, column.planned->best_text, column.planned->best_change);
     }
 }
 

@@ -1,6 +1,7 @@
 #include "profiler/view/compare_table.h"
 
 #include "profiler/view/no_value.h"
+#include "profiler/view/quantity_names.h"
 
 #include <fmt/format.h>
 
@@ -22,7 +23,7 @@ TextTable empty_table() {
         {"Recipe", Align::kLeft,
          "The techniques that are switched on. Changes compare with the first recipe of the same "
          "step."},
-        number("Peak", "The most bytes allocated at one time during the recorded steps."),
+        number(kPeakAllocated, "The most bytes in tensors at one time during the recorded steps."),
         number("Change", "Change of the peak from the first recipe of the same step."),
         number("Saved for backward",
                "Bytes that autograd holds from forward to backward: the ledger's "
@@ -31,9 +32,10 @@ TextTable empty_table() {
         number("Step", "Median duration of the recorded steps."),
         number("Sequences/s", "Batch size divided by the median duration of the recorded steps."),
         number("Change", "Change of the throughput from the first recipe of the same step."),
-        number("Max batch", "The largest batch that trained under the sweep's memory limit."),
-        number("Change", "Change of the maximum batch from the first recipe of the same step."),
-        number("Best", "The highest throughput in the sweep, and the batch size that reached it."),
+        number(kLargestBatch, "The largest batch that trained under the sweep's memory limit."),
+        number("Change", "Change of the largest batch from the first recipe of the same step."),
+        number(kBestRate,
+               "The highest throughput in the sweep, and the batch size that reached it."),
         number("Change", "Change of the best throughput from the first recipe of the same step."),
         number(kLossTitle,
                "Loss of the last recorded step. Recipes that compute the same function have the "

@@ -34,9 +34,10 @@ CurvePoint build_point(const ThroughputPoint& measured) {
     const double high = rate_of_step(measured.step_time_min_ns);
     point.sequences_per_s_min = low > 0 ? low : point.sequences_per_s;
     point.sequences_per_s_max = high > 0 ? high : point.sequences_per_s;
-    point.text = fmt::format("B={}: {} sequences/s ({} to {}), peak {}", point.batch_size,
-                             rate_text(point.sequences_per_s), rate_text(point.sequences_per_s_min),
-                             rate_text(point.sequences_per_s_max), format_bytes(point.peak_bytes));
+    point.text =
+        fmt::format("B={}: {} sequences/s ({} to {}) in the sweep, peak {}", point.batch_size,
+                    rate_text(point.sequences_per_s), rate_text(point.sequences_per_s_min),
+                    rate_text(point.sequences_per_s_max), format_bytes(point.peak_bytes));
     return point;
 }
 
@@ -90,6 +91,15 @@ void add_times(const ComparisonColumn& column, CompareColumn& view) {
     }
     view.sequences_per_s = column.sequences_per_s;
     view.throughput_text = view.sequences_per_s > 0 ? rate_text(view.sequences_per_s) : "–";
+    if (view.sequences_per_s > 0 && column.batch_size > 0 && !column.is_planned) {
+        view.captured = {.batch_size = column.batch_size,
+                         .sequences_per_s = view.sequences_per_s,
+                         .sequences_per_s_min = view.sequences_per_s,
+                         .sequences_per_s_max = view.sequences_per_s,
+                         .peak_bytes = column.peak_allocated_bytes,
+                         .text = fmt::format("B={}: {} sequences/s, captured step",
+                                             column.batch_size, rate_text(view.sequences_per_s))};
+    }
     view.step_time_text = column.step_time_ns > 0 ? format_duration(column.step_time_ns) : "–";
 }
 

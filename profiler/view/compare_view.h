@@ -97,7 +97,8 @@ struct CompareColumn {
     std::string step_ratio_text;  // "0.92 (0.89 to 0.96), 6 pairs"; empty: too few pairs, or none
     Tone step_ratio_tone = Tone::kNeutral;
 
-    std::vector<CurvePoint> curve;               // batches that trained, ascending
+    std::vector<CurvePoint> curve;               // of a sweep: batches that trained, ascending
+    std::optional<CurvePoint> captured;          // the captured step, which no sweep ran
     std::optional<std::size_t> best_point;       // index into `curve`: the fastest
     std::optional<int64_t> out_of_memory_batch;  // the smallest batch that did not fit
     std::string best_text;                       // "14.1 at B=16", "(busy)"

@@ -60,6 +60,21 @@ std::string what_replaces(const LayerFlow& a, const LayerFlow& b, Id<Storage> st
     return fmt::format(" Backward of {} uses {}.", a.columns[tensor->consumer].title, from);
 }
 
+/// The row of the ledger that holds a storage or its block.
+std::size_t row_of(const InspectorSource& source, Id<Storage> storage, Id<Allocation> allocation) {
+    if (!source.ledger) return kNoRow;
+    const auto& rows = source.ledger->rows;
+    const auto found = std::ranges::find_if(rows, [&](const LedgerRow& row) {
+        return (storage.valid() && row.storage == storage) ||
+               (allocation.valid() && row.allocation == allocation);
+    });
+    return found == rows.end() ? kNoRow : static_cast<std::size_t>(found - rows.begin());
+}
+
+std::string name_of_op(const Trace& trace, Id<Op> op) {
+    return std::string(trace.text(trace.ops.get<&Op::name>(op)));
+}
+
 class TensorReader {
 public:
     TensorReader(const InspectorRequest& request, const InspectedTensor& tensor)
@@ -77,20 +92,19 @@ public:
             origin_of(trace_, *source().blocks.storage_names, tensor_.storage, tensor_.allocation);
         card_.title = origin.name.empty() ? "(no name)" : std::string(origin.name);
         card_.category = origin.category;
-        const std::size_t row = row_in_ledger();
+        const std::size_t row = row_of(source(), tensor_.storage, tensor_.allocation);
         add("bytes", format_exact_bytes(origin.size_bytes));
         add_shape(row);
         add("category", std::string(label_of(origin.category)));
         add("module", row == kNoRow ? std::string(origin.module_path)
                                     : std::string(source().ledger->rows[row].module_path));
-        add("made by", name_of(origin.maker));
-        if (row != kNoRow) add_keepers(source().ledger->rows[row]);
-        add_life();
+        add("made by", origin.maker.valid() ? name_of_op(trace_, origin.maker) : "");
         if (row != kNoRow) {
+            add_keepers(source().ledger->rows[row]);
             add_closed_form(row);
             add_siblings(source().ledger->rows[row]);
         }
-        if (tensor_.source == 0 && request_.sources.size() > 1) tell_fate(row);
+        add_life(row);
         return std::move(card_);
     }
 
@@ -99,26 +113,11 @@ private:
     void add(const char* label, std::string value) {
         if (!value.empty()) card_.rows.emplace_back(label, std::move(value));
     }
-    std::string name_of(Id<Op> op) const {
-        return op.valid() ? std::string(trace_.text(trace_.ops.get<&Op::name>(op))) : "";
-    }
-
-    std::size_t row_in_ledger() const {
-        if (!source().ledger) return kNoRow;
-        const auto& rows = source().ledger->rows;
-        for (std::size_t i = 0; i < rows.size(); ++i) {
-            const bool same_storage = tensor_.storage.valid() && rows[i].storage == tensor_.storage;
-            const bool same_block =
-                tensor_.allocation.valid() && rows[i].allocation == tensor_.allocation;
-            if (same_storage || same_block) return i;
-        }
-        return kNoRow;
-    }
 
     void add_shape(std::size_t row) {
         if (row != kNoRow) {
             const LedgerRow& saved = source().ledger->rows[row];
-            return add("shape", fmt::format("{} {}", saved.shape, profiler::name_of(saved.dtype)));
+            return add("shape", fmt::format("{} {}", saved.shape, name_of(saved.dtype)));
         }
         if (!tensor_.storage.valid()) return;
         const auto storages = trace_.tensors.column<&Tensor::storage>();
@@ -126,24 +125,13 @@ private:
         if (found == storages.end()) return;
         const Tensor seen =
             trace_.tensors[Id<Tensor>(static_cast<std::size_t>(found - storages.begin()))];
-        add("shape", fmt::format("{} {}", trace_.text(seen.shape), profiler::name_of(seen.dtype)));
+        add("shape", fmt::format("{} {}", trace_.text(seen.shape), name_of(seen.dtype)));
     }
 
     void add_keepers(const LedgerRow& row) {
         std::vector<std::string_view> keepers = row.saved_by;
         keepers.erase(std::unique(keepers.begin(), keepers.end()), keepers.end());
         add("kept by", fmt::format("{}", fmt::join(keepers, ", ")));
-    }
-
-    void add_life() {
-        if (!tensor_.allocation.valid()) return;
-        const Allocation block = trace_.allocations[tensor_.allocation];
-        const bool is_freed = block.free_requested_event >= 0 && block.free_requested_ns >= 0;
-        add("made in", phase_text_at(trace_, block.alloc_ns));
-        if (!is_freed) return add("lives", "to the end");
-        add("lives", format_duration(block.free_requested_ns - block.alloc_ns));
-        add("freed in", phase_text_at(trace_, block.free_requested_ns));
-        add("freed by", name_of(block.freeing_op));
     }
 
     void add_closed_form(std::size_t row) {
@@ -172,24 +160,84 @@ private:
         add("in all layers", fmt::format("{} of it, {}", count, format_bytes(bytes)));
     }
 
-    void tell_fate(std::size_t row) {
-        const InspectorSource& b = request_.sources[1];
-        if (row != kNoRow && b.ledger) {
-            const Ledger& own = *source().ledger;
-            const std::size_t other = match_ledgers(own, *b.ledger)[row];
-            if (other == kNoRow) {
-                tell_fate(own.rows[row].size_bytes, 0, "keep");
-                return tell_what_replaces(own.rows[row]);
+    TensorLife life_in(const InspectorSource& of, Id<Allocation> allocation,
+                       std::size_t row) const {
+        TensorLife life = life_of(*of.blocks.trace, *of.blocks.history, allocation, row != kNoRow);
+        if (row != kNoRow) life.size_bytes = of.ledger->rows[row].size_bytes;
+        return life;
+    }
+
+    /// In the other trace: as the same saved tensor, or else as the block that stands for its own.
+    std::optional<TensorLife> other_life(std::size_t row) const {
+        const InspectorSource& other = request_.sources[1 - tensor_.source];
+        if (row != kNoRow && other.ledger) {
+            const std::size_t found = match_ledgers(*source().ledger, *other.ledger)[row];
+            if (found != kNoRow && other.ledger->rows[found].allocation.valid()) {
+                return life_in(other, other.ledger->rows[found].allocation, found);
             }
-            return tell_fate(own.rows[row].size_bytes, b.ledger->rows[other].size_bytes, "keep");
         }
-        const BlockSource& a = source().blocks;
-        const uint32_t block = tensor_.allocation.valid() ? a.history->block_of(tensor_.allocation)
-                                                          : BlockHistory::kNone;
-        if (block == BlockHistory::kNone) return;
-        const uint32_t found = b.blocks.details->labels().counterpart(a.details->labels(), block);
-        tell_fate(a.history->size_bytes(block),
-                  found == BlockHistory::kNone ? 0 : b.blocks.history->size_bytes(found), "hold");
+        const BlockSource& own = source().blocks;
+        const uint32_t block = own.history->block_of(tensor_.allocation);
+        if (block == BlockHistory::kNone) return std::nullopt;
+        const uint32_t found =
+            other.blocks.details->labels().counterpart(own.details->labels(), block);
+        if (found == BlockHistory::kNone) return std::nullopt;
+        const Id<Allocation> allocation = other.blocks.history->allocation(found);
+        const std::size_t other_row = row_of(other, {}, allocation);
+        // Saved under another name: an op in place has overwritten it.
+        if (row != kNoRow && other_row != kNoRow) return std::nullopt;
+        return life_in(other, allocation, other_row);
+    }
+
+    void add_life(std::size_t row) {
+        if (!tensor_.allocation.valid()) return;
+        const TensorLife own = life_in(source(), tensor_.allocation, row);
+        if (request_.sources.size() < 2) return add_life_rows({{&source(), &own}});
+        const std::optional<TensorLife> other = other_life(row);
+        const TensorLife* const found = other ? &*other : nullptr;
+        const bool is_of_a = tensor_.source == 0;
+        const TensorLife* const a = is_of_a ? &own : found;
+        const TensorLife* const b = is_of_a ? found : &own;
+        card_.fate = compare_lives(a, b);
+        if (is_of_a && row != kNoRow && !(b && b->is_saved)) {
+            tell_what_replaces(source().ledger->rows[row]);
+        }
+        Lives lives;
+        if (a) lives.emplace_back(&request_.sources[0], a);
+        if (b) lives.emplace_back(&request_.sources[1], b);
+        add_life_rows(lives);
+    }
+
+    using Lives = std::vector<std::pair<const InspectorSource*, const TensorLife*>>;
+
+    void add_life_rows(const Lives& lives) {
+        const auto add_row = [&](const char* label, const auto& text_of_life) {
+            LifeRow row{.label = label, .values = {}};
+            for (const auto& [of, life] : lives) {
+                row.values.push_back(text_of_life(*of->blocks.trace, *life));
+            }
+            const auto is_empty = [](const std::string& value) { return value.empty(); };
+            if (!std::ranges::all_of(row.values, is_empty)) card_.life.push_back(std::move(row));
+        };
+        using Of = const Trace&;
+        using Life = const TensorLife&;
+        if (lives.size() > 1) {
+            add_row("bytes", [](Of, Life life) { return format_bytes(life.size_bytes); });
+        }
+        // The ledger leaves out parameters and what belongs to them.
+        if (card_.category == Category::kActivation || card_.category == Category::kTemporary) {
+            add_row("for backward", [](Of of, Life life) {
+                return !records_saves(of) ? "" : life.is_saved ? "kept" : "not kept";
+            });
+        }
+        add_row("made in", [](Of, Life life) { return text_of(life.made); });
+        add_row("freed in",
+                [](Of, Life life) { return life.freed ? text_of(*life.freed) : "never"; });
+        add_row("freed by", [](Of of, Life life) {
+            return life.freeing_op.valid() ? short_call_name(name_of_op(of, life.freeing_op)) : "";
+        });
+        add_row("lives", [](Of, Life life) { return length_text(life); });
+        add_row("at the peak", [](Of, Life life) { return life.is_at_peak ? "held" : "not held"; });
     }
 
     void tell_what_replaces(const LedgerRow& row) {
@@ -198,22 +246,8 @@ private:
         const auto flow_of = [&](const InspectorSource& of) {
             return build_layer_flow(*of.blocks.trace, *of.ledger, layer);
         };
-        card_.fate_text +=
+        card_.fate.text +=
             what_replaces(flow_of(source()), flow_of(request_.sources[1]), row.storage);
-    }
-
-    void tell_fate(int64_t bytes, int64_t other_bytes, const char* verb) {
-        if (other_bytes == 0) {
-            card_.fate = Fate::kGone;
-            card_.fate_text = fmt::format("B does not {} it.", verb);
-        } else if (other_bytes == bytes) {
-            card_.fate = Fate::kSame;
-            card_.fate_text = fmt::format("B {}s the same.", verb);
-        } else {
-            card_.fate = other_bytes < bytes ? Fate::kSmaller : Fate::kLarger;
-            card_.fate_text = fmt::format("B {}s it in {} instead of {}.", verb,
-                                          format_bytes(other_bytes), format_bytes(bytes));
-        }
     }
 
     const InspectorRequest& request_;

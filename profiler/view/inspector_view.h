@@ -6,6 +6,7 @@
 #include "profiler/analysis/peak.h"
 #include "profiler/view/block_groups.h"
 #include "profiler/view/call_group.h"
+#include "profiler/view/tensor_life.h"
 
 #include <cstddef>
 #include <cstdint>
@@ -54,17 +55,20 @@ struct InspectorRequest {
     friend bool operator==(const InspectorRequest&, const InspectorRequest&) = default;
 };
 
-/// What becomes of a tensor of A in B.
-enum class Fate : uint8_t { kUnknown, kSame, kSmaller, kLarger, kGone };
-
 using InspectorRows = std::vector<std::pair<std::string, std::string>>;  // "made by", "aten::bmm"
+
+/// When a tensor is held: "freed in", with a value for A and one for B, or for its only trace.
+struct LifeRow {
+    std::string label;
+    std::vector<std::string> values;
+};
 
 struct TensorCard {
     std::string title;
     Category category = Category::kUnknown;
     InspectorRows rows;
-    Fate fate = Fate::kUnknown;
-    std::string fate_text;  // "B keeps it in 32.0 MiB instead of 64.0 MiB."; empty if unknown
+    std::vector<LifeRow> life;
+    TensorFate fate;  // unknown without B
 };
 
 struct CallCard {

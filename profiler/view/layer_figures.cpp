@@ -57,7 +57,7 @@ std::string text_of(const BatchBounds& bounds) {
 }
 
 std::optional<LayerFigure> batch_figure(const Sources& sources) {
-    LayerFigure figure{.label = "maximum batch", .more_is_good = true};
+    LayerFigure figure{.label = "largest batch", .more_is_good = true};
     std::array<std::optional<int64_t>, 2> batch;
     for (std::size_t i = 0; i < sources.size(); ++i) {
         const BatchBounds bounds = bounds_of(sweep_curve(*sources[i]->trace));

@@ -27,7 +27,7 @@ std::string_view short_name_of(std::string_view gpu) {
 }
 
 std::optional<LayerFigure> batch_figure(const CompareView& view, const Columns& columns) {
-    LayerFigure figure{.label = fmt::format("batch on {}", short_name_of(view.planned_on)),
+    LayerFigure figure{.label = fmt::format("largest batch on {}", short_name_of(view.planned_on)),
                        .more_is_good = true};
     std::array<int64_t, 2> batch{};
     for (std::size_t i = 0; i < columns.size(); ++i) {

@@ -79,9 +79,9 @@ void add_columns(std::vector<Definition>& all) {
     add({"status", "status"}, [](Row r) { return text(name_of(r.status)); });
     add({"reason", "reason"}, [](Row r) { return r.reason; });
     add({"batch_size", "at batch", kCount}, [](Row r) { return or_nothing(r.batch_size); });
-    add({"max_batch_size", "max batch", kCount},
+    add({"max_batch_size", "largest batch", kCount},
         [](Row r) { return or_nothing(r.max_batch_size); });
-    add({"max_batch_limited_by", "max batch limited by"},
+    add({"max_batch_limited_by", "largest batch limited by"},
         [](Row r) { return r.max_batch_size ? text(name_of(r.max_batch_end)) : PlanCell(); });
     add({"best_batch_size", "fastest batch", kCount},
         [](Row r) { return or_nothing(r.best_batch_size); });

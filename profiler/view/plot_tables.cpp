@@ -144,9 +144,16 @@ DataTable inspector_data(const InspectorView& view) {
         add(of + ", largest at the peak", view.category[i].largest);
     }
     if (view.tensor) {
-        add(view.tensor->title, view.tensor->rows);
-        if (!view.tensor->fate_text.empty())
-            add(view.tensor->title, {{"in B", view.tensor->fate_text}});
+        const TensorCard& card = *view.tensor;
+        add(card.title, card.rows);
+        for (const LifeRow& row : card.life) {
+            const bool are_two = row.values.size() > 1;
+            for (std::size_t i = 0; i < row.values.size(); ++i) {
+                add(!are_two ? card.title : card.title + (i == 0 ? " in A" : " in B"),
+                    {{row.label, row.values[i]}});
+            }
+        }
+        if (!card.fate.text.empty()) add(card.title, {{"A and B", card.fate.text}});
     }
     if (view.call) add(view.call->title, view.call->rows);
     return table;

@@ -76,7 +76,7 @@ RecipeDot make_dot(const PlannedStep& step, const FrontierRequest& request) {
     dot.step_text = format_duration(dot.step_time_ns);
     dot.rate_text = rate_text(rate_at(figures, batch));
     dot.max_batch_text = figures.max_batch_text;
-    dot.best_text = fmt::format("{} /s at batch {}", rate_text(step.best_rate), step.best_batch);
+    dot.best_text = fmt::format("{} at batch {}", rate_text(step.best_rate), step.best_batch);
     const bool by_batch = request.axis == FrontierAxis::kMaxBatch;
     dot.x = by_batch ? static_cast<double>(figures.max_batch.value_or(0))
                      : static_cast<double>(dot.needed_bytes);

@@ -4,6 +4,7 @@
 #include "profiler/analysis/block_origin.h"
 #include "profiler/analysis/event_order.h"
 #include "profiler/trace/units.h"
+#include "profiler/view/quantity_names.h"
 #include "profiler/view/segment_cause.h"
 
 #include <fmt/format.h>
@@ -77,9 +78,9 @@ int64_t unused_bytes(const SettingsRun& run) {
 }
 
 void add_figures(const SettingsRun& recorded, const SettingsRun& chosen, WhatIfView& view) {
-    add_bytes(view, "Peak reserved", recorded.peak.reserved_bytes, chosen.peak.reserved_bytes,
+    add_bytes(view, kPeakReserved, recorded.peak.reserved_bytes, chosen.peak.reserved_bytes,
               "The most that the allocator held of the device");
-    add_bytes(view, "Peak allocated", recorded.peak.allocated_bytes, chosen.peak.allocated_bytes,
+    add_bytes(view, kPeakAllocated, recorded.peak.allocated_bytes, chosen.peak.allocated_bytes,
               "The most that blocks of tensors took, as rounded by the allocator");
     add_bytes(view, "Fragmentation", unused_bytes(recorded), unused_bytes(chosen),
               "Reserved but not allocated, when most was reserved");

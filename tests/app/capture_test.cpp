@@ -39,7 +39,7 @@ TEST(Capture, WritesOneFilePerRecipeIntoANewFolder) {
     EXPECT_TRUE(
         std::filesystem::exists(folder / "new/out/tempo-packed,gelu=in_place,masks=bit.tscope"));
     EXPECT_THAT(ran.out, HasSubstr("wrote "));
-    EXPECT_THAT(ran.out, HasSubstr("peak memory"));
+    EXPECT_THAT(ran.out, HasSubstr("peak allocated"));
     EXPECT_THAT(ran.err, HasSubstr("original (1 of 2): warm-up 1 of 1"));
 }
 
@@ -250,7 +250,7 @@ TEST(Sweep, ReportsTheLargestBatchThatTrained) {
     auto arguments = small("sweep", folder / "sweep", "original,tempo");
     const Ran ran = run(arguments, with_worker("ok"));
     EXPECT_EQ(ran.exit_code, 0) << ran.err;
-    EXPECT_THAT(ran.out, HasSubstr("maximum batch"));
+    EXPECT_THAT(ran.out, HasSubstr("largest batch"));
     // Nothing that was measured is lost unasked.
     const Ran again = run(arguments, with_worker("ok"));
     EXPECT_EQ(again.exit_code, 2);

@@ -20,7 +20,7 @@ TEST(CompareCommand, PutsRecipesSideBySide) {
     write_sample(folder, "tempo.tscope", {.recipe = "tempo"});
     const Ran ran = run({"compare", folder.path().string()});
     EXPECT_EQ(ran.exit_code, 0) << ran.err;
-    EXPECT_THAT(ran.out, HasSubstr("peak memory"));
+    EXPECT_THAT(ran.out, HasSubstr("peak allocated"));
     EXPECT_THAT(ran.out, HasSubstr("tempo trains the same step in "));
     const auto rows = run({"compare", folder.path().string(), "--json"}).json()["rows"];
     ASSERT_EQ(rows.size(), 2u);

@@ -23,7 +23,7 @@ TEST(Info, OverviewShowsTheMainFigures) {
     EXPECT_EQ(ran.exit_code, 0) << ran.err;
     EXPECT_THAT(ran.out,
                 HasSubstr("bert-base, 3 layers, layers head, B=2 S=16, fp32, recipe original"));
-    EXPECT_THAT(ran.out, HasSubstr("peak memory"));
+    EXPECT_THAT(ran.out, HasSubstr("peak allocated"));
     EXPECT_THAT(ran.out, HasSubstr("equal to the closed form n(16e+2)+T(2e+1)+4Rs."));
     EXPECT_THAT(ran.out, HasSubstr("Diagnostics: nothing to report."));
     EXPECT_THAT(ran.out, Not(HasSubstr("\x1b"))) << "no colours in a file";
@@ -169,7 +169,7 @@ TEST(Info, OfASnapshotCountsItsBlocksSegmentsAndEvents) {
     const Ran ran = run({"info", file});
     EXPECT_EQ(ran.exit_code, 0) << ran.err;
     EXPECT_THAT(ran.out, HasSubstr("unknown workload\n"));
-    EXPECT_THAT(ran.out, HasSubstr("peak memory"));
+    EXPECT_THAT(ran.out, HasSubstr("peak allocated"));
     EXPECT_THAT(ran.out, Not(HasSubstr("saved for backward"))) << "a snapshot knows none";
     const std::size_t num_segments = recording.segments.size();
     EXPECT_THAT(ran.out, HasSubstr(fmt::format("Allocator: {} events, ", recording.events.size())));
@@ -301,7 +301,7 @@ TEST(Info, ASweepWithoutAStepShowsItsBatches) {
         write_sample(folder, "s.tscope", {.sweep = {{1, {1'000'000}}, {2, {}}}, .steps = 0});
     const Ran ran = run({"info", path});
     EXPECT_EQ(ran.exit_code, 0) << ran.err;
-    EXPECT_THAT(ran.out, Not(HasSubstr("peak memory")));
+    EXPECT_THAT(ran.out, Not(HasSubstr("peak allocated")));
     EXPECT_THAT(ran.out, HasSubstr("The largest batch that trained is 1."));
     EXPECT_EQ(run({"info", path, "--json"}).json()["max_batch_size"], 1);
 }

@@ -79,7 +79,7 @@ TEST_F(PlanCommand, OfAllRecipesHasARowForEachPreset) {
 TEST_F(PlanCommand, PrintsATableAndWhatWasAssumed) {
     const Ran ran = plan({"--gpu", "t4,a100-80gb", "--batch", "8"});
     EXPECT_EQ(ran.exit_code, 0) << ran.err;
-    EXPECT_THAT(ran.out, AllOf(HasSubstr("max batch"), HasSubstr("a100-80gb"),
+    EXPECT_THAT(ran.out, AllOf(HasSubstr("largest batch"), HasSubstr("a100-80gb"),
                                HasSubstr("Assumptions"), HasSubstr("CUDA context of 500"),
                                HasSubstr("are at batch 8."), HasSubstr("best TFLOPS")));
     EXPECT_THAT(ran.out, HasSubstr("\n  no embeddings and no head: --head mlm adds them\n"));

@@ -66,7 +66,7 @@ void a_tensor_is_described(ImGuiTestContext* c) {
     IM_CHECK(selection().tensor.has_value());
     const profiler::InspectorView* view = window().workspace().views().inspector.view();
     IM_CHECK(view != nullptr && view->tensor.has_value());
-    IM_CHECK(!view->tensor->fate_text.empty());
+    IM_CHECK(!view->tensor->fate.text.empty());
     IM_CHECK_GT(static_cast<int>(view->tensor->rows.size()), 4);
     window().take_picture(c, "inspector_tensor");
     c->ItemClick("//###inspector/tensor/###remove");

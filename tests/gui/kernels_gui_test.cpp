@@ -1,3 +1,5 @@
+#include "app/window/bars.h"
+#include "app/window/windows.h"
 #include "tests/gui/test_window.h"
 
 #include <cmath>
@@ -16,11 +18,11 @@ void open_two(ImGuiTestContext* c) {
     window().settle(c);
 }
 
-/// A point on the first row of calls of A, below the names of the trace and its thread.
+/// A point on the first row of calls of A, below phases, modules and the name of the thread.
 ImVec2 on_first_row(ImGuiTestContext* c, float share) {
     const ImVec2 top = window().point_in(c, kKernels, share, 0);
     const float line = ImGui::GetTextLineHeightWithSpacing();
-    return {top.x, top.y + line * 5.2F};
+    return {top.x, top.y + line * 7.9F};
 }
 
 void zoom_in(ImGuiTestContext* c, ImVec2 at) {
@@ -44,6 +46,31 @@ void shows_threads_and_streams_of_both(ImGuiTestContext* c) {
     }
     IM_CHECK(view().has_kernels);
     window().take_picture(c, "kernels");
+}
+
+/// The modules above the lanes answer as in the Memory timeline.
+void a_layer_above_the_kernels_can_be_clicked(ImGuiTestContext* c) {
+    open_two(c);
+    const ImVec2 row = on_first_row(c, 0.4F);
+    const float above = ImGui::GetTextLineHeightWithSpacing() * 2.6F;  // lane's name and modules
+    c->MouseMoveToPos({row.x, row.y - above});
+    c->MouseClick(0);
+    window().settle(c);
+    const app::Selection& selection = window().workspace().selection();
+    IM_CHECK(selection.range.has_value());
+    IM_CHECK(!selection.activity.has_value());
+    window().take_picture(c, "kernels_layer", true);
+}
+
+/// The status bar says what the mouse does in the panel below it.
+void the_status_bar_knows_the_panel_under_the_mouse(ImGuiTestContext* c) {
+    open_two(c);
+    for (const char* panel : {"kernels", "timeline", "ledger"}) {
+        c->MouseMoveToPos(window().point_in(c, (std::string("//###") + panel).c_str(), 0.5F, 0.6F));
+        c->Yield(2);
+        const std::string hints = app::hints_of(window().ui());
+        IM_CHECK(hints.find(app::find_window(panel)->panel->mouse) != std::string::npos);
+    }
 }
 
 void time_is_shared_with_the_memory_panel(ImGuiTestContext* c) {
@@ -132,6 +159,9 @@ void register_kernels_tests(ImGuiTestEngine* engine) {
         IM_REGISTER_TEST(engine, "kernels", name)->TestFunc = run;
     };
     add("shows_threads_and_streams_of_both", shows_threads_and_streams_of_both);
+    add("a_layer_above_the_kernels_can_be_clicked", a_layer_above_the_kernels_can_be_clicked);
+    add("the_status_bar_knows_the_panel_under_the_mouse",
+        the_status_bar_knows_the_panel_under_the_mouse);
     add("time_is_shared_with_the_memory_panel", time_is_shared_with_the_memory_panel);
     add("a_click_picks_an_op_and_another_lets_go", a_click_picks_an_op_and_another_lets_go);
     add("a_tensor_of_the_ledger_shows_its_life_and_what_ran",

@@ -49,7 +49,7 @@ void says_what_b_does_without_a_tensor(ImGuiTestContext* c) {
     window().settle(c);
     const profiler::InspectorView* view = window().workspace().views().inspector.view();
     IM_CHECK_SILENT(view != nullptr && view->tensor.has_value());
-    const std::string& fate = view->tensor->fate_text;
+    const std::string& fate = view->tensor->fate.text;
     IM_CHECK(fate.find("B does not keep it. Backward of gelu uses ") == 0);
     IM_CHECK(fate.find("mask") != std::string::npos);
     window().take_picture(c, "inspector_replaced");

@@ -32,7 +32,7 @@ std::string duration_or_dash(const std::optional<int64_t>& value) {
 
 TextTable search_table(const AutoSearchReport& report) {
     TextTable table{.columns = {{"mode", Align::kLeft},
-                                {"max batch", Align::kRight},
+                                {"largest batch", Align::kRight},
                                 {"fastest batch", Align::kRight},
                                 {"step", Align::kRight},
                                 {"seq/s", Align::kRight},

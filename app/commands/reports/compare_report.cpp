@@ -62,7 +62,8 @@ TextTable metric_table(const CompareView& view) {
     MetricTable metrics(view);
     metrics.add("batch of the step", [](auto& c) { return c.batch_text; }, no_change);
     metrics.add(
-        "peak memory", [](auto& c) { return c.peak_text; }, [](auto& c) { return c.peak_change; });
+        "peak allocated", [](auto& c) { return c.peak_text; },
+        [](auto& c) { return c.peak_change; });
     metrics.add("peak lies in", [](auto& c) { return c.peak_phase_text; }, no_change);
     metrics.add(
         "saved for backward", [](auto& c) { return c.saved_text; },
@@ -75,10 +76,10 @@ TextTable metric_table(const CompareView& view) {
         "sequences/s", [](auto& c) { return c.throughput_text; },
         [](auto& c) { return c.was_in_turn ? Change{} : c.throughput_change; });
     metrics.add(
-        "maximum batch", [](auto& c) { return c.max_batch_text; },
+        "largest batch", [](auto& c) { return c.max_batch_text; },
         [](auto& c) { return c.max_batch_change; });
     metrics.add(
-        "best throughput", [](auto& c) { return c.best_text; },
+        "best sequences/s", [](auto& c) { return c.best_text; },
         [](auto& c) { return c.best_change; });
     return std::move(metrics.table);
 }

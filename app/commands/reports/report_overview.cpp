@@ -73,9 +73,9 @@ void print_step(Output& output, const Trace& trace, const StepReport& report,
         detail += counts_block_bytes(trace) ? "bytes of blocks" : "requested bytes";
     }
     if (has_memory) {
-        add("peak memory", format_bytes(peak.allocated_bytes), detail);
+        add("peak allocated", format_bytes(peak.allocated_bytes), detail);
     } else {
-        add("peak memory", "–", "the trace has no memory events: --health");
+        add("peak allocated", "–", "the trace has no memory events: --health");
     }
     if (has_blocks) {
         add("reserved", format_bytes(peak.reserved_bytes), "held by the allocator");
@@ -186,7 +186,7 @@ void print_sweep(Output& output, const ComparisonColumn& column) {
         output.line(fmt::format("The largest batch that trained is {}{}.", *exact, limit));
     } else {
         output.line(fmt::format(
-            "The maximum batch{} is not known: at least {}, below {}; sweep again to find it.",
+            "The largest batch{} is not known: at least {}, below {}; sweep again to find it.",
             limit, bounds.at_least.value_or(0), *bounds.below));
     }
 }

@@ -130,7 +130,7 @@ TEST(ComparisonChart, KeepsEveryWordOfTheSvgAsText) {
         EXPECT_THAT(svg, HasSubstr(">" + column.peak_text + "</text>"));
         EXPECT_THAT(svg, HasSubstr(">" + column.max_batch_text + "</text>"));
     }
-    for (const char* words : {"Peak memory", "Maximum batch", "Throughput", "Optimizer state"}) {
+    for (const char* words : {"Peak allocated", "Largest batch", "Throughput", "Optimizer state"}) {
         EXPECT_THAT(svg, HasSubstr(std::string(">") + words + "</text>"));
     }
     EXPECT_THAT(svg, Not(HasSubstr("<use"))) << "no letters as outlines";

@@ -92,6 +92,21 @@ TEST(ActivityView, NarrowSpansOfAPixelBecomeOneBlockThatSaysHowBusyItWas) {
     EXPECT_NEAR(blocks[7].busy, 0.5, 0.01);
 }
 
+TEST(ActivityView, MergedSpansHaveTheClassThatTakesTheMostTime) {
+    Trace trace;
+    const auto mul = trace.ops.append({.op_class = OpClass::kElementWise});
+    const auto addmm = trace.ops.append({.op_class = OpClass::kContraction});
+    trace.kernels.append({.op = mul, .start_ns = 0, .end_ns = 2});
+    trace.kernels.append({.op = addmm, .start_ns = 2, .end_ns = 8});
+    trace.kernels.append({.op = mul, .start_ns = 8, .end_ns = 10});
+    const Loaded loaded(std::move(trace));
+    const auto view = view_of(loaded, 0, 1000, 100);
+    const auto& blocks = view.traces[0].lanes.back().rows[0].blocks;
+    ASSERT_EQ(blocks.size(), 1U);
+    EXPECT_EQ(blocks[0].count, 3);
+    EXPECT_EQ(blocks[0].activity_class, ActivityClass::kContraction);
+}
+
 TEST(ActivityView, AWideSpanIsNeverMergedWithItsNarrowNeighbours) {
     Trace trace;
     trace.kernels.append({.start_ns = 0, .end_ns = 1});

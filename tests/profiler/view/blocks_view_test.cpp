@@ -108,7 +108,8 @@ TEST(BlocksView, MergesWhatIsBelowAPixel) {
     const LoadedBlocks loaded(b.finish());
     const BlocksView view = build_blocks_view(loaded.request(200, 400));  // 4 bytes a pixel
     EXPECT_EQ(view.shapes.size(), 2U);
-    EXPECT_THAT(view.merged_text, HasSubstr("below a pixel: 11 blocks, at most 11 B at a time"));
+    EXPECT_THAT(view.merged_text,
+                HasSubstr("merged: 11 blocks below a pixel, at most 11 B at a time"));
     const auto gap = std::find_if(view.merged.begin(), view.merged.end(),
                                   [](const MergedBlocks& m) { return m.count == 10; });
     ASSERT_NE(gap, view.merged.end());
@@ -118,6 +119,48 @@ TEST(BlocksView, MergesWhatIsBelowAPixel) {
     const auto last = pieces_of(view, Id<Allocation>(std::size_t{11}));
     ASSERT_FALSE(last.empty());
     EXPECT_EQ(last.back().low_bytes, 1010) << "it lies on the merged ones";
+}
+
+std::string parts_text(const BlocksView& view, const MergedBlocks& merged) {
+    std::string text;
+    for (const MergedPart& part : merged.parts) {
+        text += fmt::format("{} {:.2f} ", view.groups[part.group].label, part.share);
+    }
+    return text;
+}
+
+TEST(BlocksView, MergedBlocksAreDividedAmongTheirGroups) {
+    TraceBuilder b;
+    b.allocate({.bytes = 4000});
+    for (int i = 0; i < 3; ++i) b.allocate({.bytes = 1, .category = Category::kParameter});
+    const auto freed = b.allocate({.bytes = 3, .category = Category::kActivation});
+    b.allocate({.bytes = 1000});
+    b.wait(1'000'000);
+    b.free(freed);
+    b.allocate({.bytes = 1, .category = Category::kActivation});
+    b.wait(1'000'000);
+    b.allocate({.bytes = 1});
+    const LoadedBlocks loaded(b.finish());
+    BlocksRequest request = loaded.request(200, 400);  // 13 bytes a pixel
+    const auto gaps_of = [&](const BlocksView& view) {
+        std::vector<std::string> texts;
+        for (const MergedBlocks& merged : view.merged) {
+            if (merged.low_bytes == 4000) texts.push_back(parts_text(view, merged));
+        }
+        return texts;
+    };
+    BlocksView view = build_blocks_view(request);
+    ASSERT_FALSE(gaps_of(view).empty());
+    EXPECT_EQ(gaps_of(view).front(), "Parameters 0.50 Saved activations 0.50 ");
+    EXPECT_EQ(view.used_groups.size(), 3U) << "temporaries, and both that are merged";
+    request.coloring = BlockColoring::kSize;
+    view = build_blocks_view(request);
+    EXPECT_EQ(gaps_of(view).front(), "below 1 MiB 1.00 ");
+    request.coloring = BlockColoring::kCategory;
+    request.low_bytes = 3990;
+    request.high_bytes = 4010;
+    view = build_blocks_view(request);  // 20 pixels a byte
+    EXPECT_TRUE(gaps_of(view).empty()) << "each is drawn by itself";
 }
 
 TEST(BlocksView, AShortBlockIsMergedAndStillKnown) {

@@ -198,6 +198,21 @@ TEST(BuildCompareView, TurnsStepTimesIntoRatesWithTheirSpread) {
     EXPECT_EQ(view.memory_limit_text, "16.0 GiB");
 }
 
+/// A sweep and a captured step of one batch need not be equally fast.
+TEST(BuildCompareView, TellsACapturedStepFromThePointsOfASweep) {
+    Comparison comparison = make_comparison();
+    CompareView view = build_compare_view(comparison);
+    const CompareColumn& original = view.columns[0];
+    ASSERT_TRUE(original.captured);
+    EXPECT_EQ(original.captured->batch_size, 8);
+    EXPECT_EQ(original.captured->text, "B=8: 20.0 sequences/s, captured step");
+    EXPECT_THAT(original.curve[1].text, HasSubstr("B=8: 25.0 sequences/s (23.5 to 26.7) in the "
+                                                  "sweep"));
+    comparison.columns[0].sequences_per_s = 0;  // a file that holds a sweep only
+    view = build_compare_view(comparison);
+    EXPECT_FALSE(view.columns[0].captured);
+}
+
 TEST(BuildCompareView, SaysThatThereIsNoSweep) {
     Comparison comparison = make_comparison();
     for (ComparisonColumn& column : comparison.columns) {

@@ -4,6 +4,7 @@
 #include "tests/profiler/view/block_traces.h"
 #include "tests/support/trace_builder.h"
 
+#include <fmt/ranges.h>
 #include <gtest/gtest.h>
 
 namespace {
@@ -68,6 +69,14 @@ std::string value(const InspectorRows& rows, std::string_view label) {
     return "";
 }
 
+/// The values of a row of a tensor's life: "kept | not kept".
+std::string life(const TensorCard& card, std::string_view label) {
+    for (const LifeRow& row : card.life) {
+        if (row.label == label) return fmt::format("{}", fmt::join(row.values, " | "));
+    }
+    return "";
+}
+
 TEST(InspectorView, ACategoryIsSummedUpAtThePeak) {
     const Inspected a(make_step(64));
     const PeakReport peak = find_peak(a.blocks.trace);
@@ -96,10 +105,12 @@ TEST(InspectorView, TellsAllAboutASavedTensor) {
     EXPECT_EQ(value(rows, "module"), "encoder.layer.0");
     EXPECT_EQ(value(rows, "made by"), "aten::softmax");
     EXPECT_EQ(value(rows, "kept by"), "aten::softmax");
-    EXPECT_EQ(value(rows, "made in"), "forward of step 1");
-    EXPECT_EQ(value(rows, "freed in"), "backward of step 1");
     EXPECT_EQ(value(rows, "in all layers"), "2 of it, 128 B");
-    EXPECT_TRUE(view.tensor->fate_text.empty()) << "there is no B";
+    EXPECT_EQ(life(*view.tensor, "for backward"), "kept");
+    EXPECT_EQ(life(*view.tensor, "made in"), "forward of layer 0");
+    EXPECT_EQ(life(*view.tensor, "freed in"), "backward");
+    EXPECT_EQ(life(*view.tensor, "bytes"), "") << "they stand above";
+    EXPECT_TRUE(view.tensor->fate.text.empty()) << "there is no B";
 }
 
 /// Panels that know only the storage say as much about it as those that know its block.
@@ -121,11 +132,54 @@ TEST(InspectorView, TellsWhatBecomesOfATensorInB) {
         return *build_inspector_view({.sources = {a.source(), b.source()}, .tensor = a.tensor(64)})
                     .tensor;
     };
-    EXPECT_EQ(fate(same).fate, Fate::kSame);
-    EXPECT_EQ(fate(smaller).fate, Fate::kSmaller);
-    EXPECT_EQ(fate(smaller).fate_text, "B keeps it in 32 B instead of 64 B.");
-    EXPECT_EQ(fate(gone).fate, Fate::kGone);
-    EXPECT_EQ(fate(gone).fate_text, "B does not keep it.");
+    EXPECT_EQ(fate(same).fate.fate, Fate::kSame);
+    EXPECT_EQ(fate(same).fate.text, "B keeps the same, also until backward.");
+    EXPECT_EQ(fate(smaller).fate.fate, Fate::kSmaller);
+    EXPECT_EQ(fate(smaller).fate.text, "B keeps it in 32 B instead of 64 B.");
+    EXPECT_EQ(life(fate(smaller), "bytes"), "64 B | 32 B");
+    EXPECT_EQ(fate(gone).fate.fate, Fate::kGone);
+    EXPECT_EQ(fate(gone).fate.text, "B does not keep it.");
+    EXPECT_EQ(life(fate(gone), "freed in"), "backward") << "of A alone";
+}
+
+/// B makes as many bytes, but frees them in forward.
+TEST(InspectorView, AFateIsAboutTimeToo) {
+    TraceBuilder builder;
+    builder.begin_step();
+    builder.begin_phase(PhaseKind::kForward);
+    const auto module = builder.module_path("encoder.layer.0", 0);
+    const auto softmax = builder.op("aten::softmax", module);
+    const auto probs = builder.allocate({.bytes = 64,
+                                         .category = Category::kActivation,
+                                         .op = softmax,
+                                         .name = "probs",
+                                         .shape = "[8, 8]"});
+    builder.trace().allocations.set<&Allocation::freeing_op>(probs, softmax);
+    builder.free(probs);
+    builder.end_phase();
+    builder.begin_phase(PhaseKind::kBackward);
+    builder.free(builder.allocate({.bytes = 256}));
+    builder.end_phase();
+    builder.end_step();
+    const Inspected a(make_step(64)), b(builder.finish());
+    const auto card = [&](std::size_t source) {
+        InspectedTensor tensor = (source == 0 ? a : b).tensor(64);
+        tensor.source = source;
+        return *build_inspector_view({.sources = {a.source(), b.source()}, .tensor = tensor})
+                    .tensor;
+    };
+    const TensorCard of_a = card(0);
+    EXPECT_EQ(of_a.fate.fate, Fate::kShorter);
+    EXPECT_EQ(of_a.fate.text,
+              "B frees it in forward of layer 0; A keeps it for backward, until backward. It is "
+              "there at the peak of A, not at that of B.");
+    EXPECT_EQ(life(of_a, "bytes"), "64 B | 64 B");
+    EXPECT_EQ(life(of_a, "for backward"), "kept | not kept");
+    EXPECT_EQ(life(of_a, "freed in"), "backward | forward of layer 0");
+    EXPECT_EQ(life(of_a, "lives"), "4.00 µs, 50.0 % of the step | 1.00 µs, 25.0 % of the step");
+    EXPECT_EQ(life(of_a, "at the peak"), "held | not held");
+    EXPECT_EQ(card(1).life.size(), of_a.life.size()) << "the same, picked in B";
+    EXPECT_EQ(card(1).fate.text, of_a.fate.text);
 }
 
 TEST(InspectorView, TellsWhatACallAllocates) {
@@ -145,7 +199,8 @@ TEST(InspectorView, SurvivesWhatATraceDoesNotKnow) {
     auto view = build_inspector_view({.sources = {a.source()}, .tensor = a.tensor(7)});
     ASSERT_TRUE(view.tensor);
     EXPECT_EQ(view.tensor->title, "(no name)");
-    EXPECT_EQ(value(view.tensor->rows, "lives"), "to the end");
+    EXPECT_EQ(life(*view.tensor, "lives").substr(0, 10), "to the end");
+    EXPECT_EQ(life(*view.tensor, "freed in"), "never");
     view = build_inspector_view({.sources = {a.source()}, .tensor = InspectedTensor{}});
     EXPECT_TRUE(view.tensor) << "neither storage nor block is known";
     view = build_inspector_view(

@@ -96,7 +96,7 @@ TEST_F(PlanViewOf, TheTableLeavesOutWhatOnlyRepeats) {
         for (const auto& column : view().table.columns) all.push_back(column.title);
         return all;
     };
-    EXPECT_THAT(titles(), ElementsAre("max batch", "fastest batch", "at batch", "allocated",
+    EXPECT_THAT(titles(), ElementsAre("largest batch", "fastest batch", "at batch", "allocated",
                                       "reserved", "step", "seq/s", "TFLOPS"));
     plan_.rows.front().best_batch_size = 4;
     EXPECT_THAT(titles(), testing::IsSupersetOf({"best seq/s", "best TFLOPS"}));
