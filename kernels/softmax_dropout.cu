@@ -237,6 +237,7 @@ __global__ void __launch_bounds__(kWarpsPerBlock * 32)
     const S inverse = quick_reciprocal(sum_over_lanes<kLanes>(sum));
 #pragma unroll
     for (int t = 0; t < kTiles; ++t) {
+        // Rounded, so that D is made from what backward will read.
 #pragma unroll
         for (int j = 0; j < 8; ++j) v[t][j] = rounded<T>(v[t][j] * inverse);
         store_tile(a.probs, row.tile(t), v[t]);

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <ranges>
 #include <system_error>
 
 namespace app {
@@ -41,15 +42,14 @@ Result<void> make_folder(const RankFolder& wanted) {
     if (!wanted.overwrites) {
         return models::fail("{} has traces already: give another folder, or --overwrite.", folder);
     }
-    for (const fs::path& trace : *traces) {
-        if (trace.extension() != ".partial") {
-            fs::remove(trace, error);
-            continue;
-        }
+    // First the partial ones: where one is being written, the others are of the same launch.
+    const auto is_partial = [](const fs::path& trace) { return trace.extension() == ".partial"; };
+    for (const fs::path& trace : *traces | std::views::filter(is_partial)) {
         profiler::remove_partial(trace);
         if (!fs::exists(trace, error)) continue;
         return models::fail("Another launch records into {}: give another folder.", folder);
     }
+    for (const fs::path& trace : *traces) fs::remove(trace, error);
     return {};
 }
 

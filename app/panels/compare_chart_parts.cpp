@@ -8,6 +8,7 @@
 #include "profiler/trace/units.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <implot.h>
 
 #include <algorithm>
@@ -65,12 +66,12 @@ std::string memory_subtitle(const profiler::CompareView& view) {
 }
 
 std::string max_batch_subtitle(const profiler::CompareView& view) {
-    std::string text = view.has_max_batch && !view.memory_limit_text.empty()
-                           ? "within " + view.memory_limit_text
-                           : "";
-    if (!view.planned_on.empty())
-        text += (text.empty() ? "" : ", ") + std::string("hatched: predicted");
-    return text;
+    std::vector<std::string> parts;
+    if (view.has_max_batch && !view.memory_limit_text.empty()) {
+        parts.push_back("within " + view.memory_limit_text);
+    }
+    if (!view.planned_on.empty()) parts.emplace_back("hatched: predicted");
+    return fmt::to_string(fmt::join(parts, ", "));
 }
 
 int64_t largest_batch(const profiler::CompareView& view) {

@@ -43,7 +43,8 @@ struct Frame {
 
 void draw_axis(Frame& frame) {
     FrontierAxis& axis = frame.query.axis;
-    if (toggle_button("Peak on the GPU###by_memory", axis == FrontierAxis::kPeakMemory)) {
+    const std::string by_memory = std::string(profiler::kPeakOnGpu) + "###by_memory";
+    if (toggle_button(by_memory.c_str(), axis == FrontierAxis::kPeakMemory)) {
         axis = FrontierAxis::kPeakMemory;
     }
     ImGui::SetItemTooltip("Memory and throughput of a step at one batch");

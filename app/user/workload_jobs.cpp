@@ -26,7 +26,7 @@ Result<models::ModelConfig> make_model(const WorkloadOptions& options) {
     model->num_heads = options.heads.value_or(model->num_heads);
     model->vocab_size = options.vocab.value_or(model->vocab_size);
     if (options.positions) {
-        const int64_t most = int64_t{1} << 32;  // refused later, and adding to it cannot overflow
+        const int64_t most = int64_t{1} << 32;  // validate() refuses it; sums stay below 2^63
         model->max_position_embeddings = std::min(*options.positions, most) + model->first_position;
     }
     if (options.hidden) {

@@ -48,7 +48,7 @@ struct Ui {
     std::optional<LayoutSnapshot> layout_to_restore;  // before the next frame
     int layout_settles_in = 0;  // number of frames until a new default layout has settled
     std::string focused_panel;  // id of the window that last had the focus
-    std::string hovered_panel;  // the same for the mouse
+    std::string hovered_panel;  // the window that the mouse was over last
     KeyboardState keyboard;
     bool show_metrics = false;
     bool quit = false;

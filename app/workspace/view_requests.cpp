@@ -232,20 +232,28 @@ profiler::TimelineRequest timeline_request(const Selection& selection, const Tim
     return request;
 }
 
+/// The Memory timeline and the Kernels panel share phases and modules; the wider one decides.
+TimeWindow window_of_phases(const TimeAxis& time) {
+    TimeWindow window = time.window;
+    window.width_px = std::max(window.width_px, time.kernels_width_px);
+    return with_margins(window);
+}
+
 std::optional<Wanted<profiler::TimelineRequest>> wanted_timeline(const SlotInputs& inputs) {
     const Selection& selection = inputs.selection;
     const TimeAxis& time = inputs.time;
-    if (!has_step(selection) || time.window.width_px <= 0) return std::nullopt;
+    const TimeWindow window = window_of_phases(time);
+    if (!has_step(selection) || window.width_px <= 0) return std::nullopt;
     return Wanted<profiler::TimelineRequest>{
-        .request = timeline_request(selection, time, with_margins(time.window)),
+        .request = timeline_request(selection, time, window),
         .documents = {selection.a, selection.b}};
 }
 
 std::optional<Wanted<profiler::RibbonRequest>> wanted_ribbon(const SlotInputs& inputs) {
     const Selection& selection = inputs.selection;
     const TimeAxis& time = inputs.time;
-    if (!has_step(selection) || time.window.width_px <= 0) return std::nullopt;
-    const TimeWindow window = with_margins(time.window);
+    const TimeWindow window = window_of_phases(time);
+    if (!has_step(selection) || window.width_px <= 0) return std::nullopt;
     profiler::RibbonRequest request{.start_ns = window.start_ns,
                                     .end_ns = window.end_ns,
                                     .width_px = window.width_px,

@@ -87,16 +87,17 @@ void check_layer(const Tensor& x, at::TensorList weights, at::TensorList biases,
     const c10::SymInt size = x.sym_size(2);
     TORCH_CHECK(num_heads > 0 && size % num_heads == 0, "tempo: num_heads is ", num_heads,
                 "; expected a divisor of the last dimension of x, ", size);
-    static constexpr const char* kWeights[] = {"weights[0]", "weights[1]", "weights[2]",
-                                               "weights[3]"};
-    static constexpr const char* kBiases[] = {"biases[0]", "biases[1]", "biases[2]", "biases[3]"};
+    check_weight(weights[2], "weights[2]", size, x);
+    const c10::SymInt inner = weights[2].sym_size(0);
+    const c10::SymInt inputs[] = {size, size, size, inner};
+    const c10::SymInt outputs[] = {3 * size, size, inner, size};
     for (std::size_t i = 0; i < 4; ++i) {
-        check_weight(weights[i], kWeights[i], i == 3 ? weights[2].sym_size(0) : size, x);
-        const c10::SymInt outputs = i == 0 ? 3 * size : i == 2 ? weights[2].sym_size(0) : size;
-        TORCH_CHECK(weights[i].sym_size(0) == outputs, "tempo: ", kWeights[i], " has shape ",
-                    weights[i].sym_sizes(), "; expected [", outputs, ", ", weights[i].sym_size(1),
-                    "]");
-        check_bias(biases[i], kBiases[i], weights[i]);
+        const std::string index = "[" + std::to_string(i) + "]";
+        const std::string name = "weights" + index;
+        check_weight(weights[i], name.c_str(), inputs[i], x);
+        TORCH_CHECK(weights[i].sym_size(0) == outputs[i], "tempo: ", name, " has shape ",
+                    weights[i].sym_sizes(), "; expected [", outputs[i], ", ", inputs[i], "]");
+        check_bias(biases[i], ("biases" + index).c_str(), weights[i]);
     }
 }
 

@@ -132,7 +132,7 @@ models::Result<void> check_are_of_one_run(std::span<const NamedTrace> traces) {
         if (launched == nullptr) launched = &named;
         if (id == launch_id_of(*launched->trace)) continue;
         return models::fail(
-            "{} and {} are of two launches at the same time: give the traces of one, and each "
+            "{} and {} are of two launches: give the traces of one, and each "
             "launch a folder of its own.",
             launched->file, named.file);
     }

@@ -29,8 +29,7 @@ FigureText describe(const CompareView& view, const ChartOptions& options) {
     for (const std::string& note : view.notes) text.footer.push_back("Note: " + note);
     text.footer.emplace_back(
         "Peak allocated: the most bytes in tensors at one time in the recorded steps. Saved: bytes "
-        "that "
-        "autograd holds from forward to backward. Drawn by Temposcope.");
+        "that autograd holds from forward to backward. Drawn by Temposcope.");
     return text;
 }
 

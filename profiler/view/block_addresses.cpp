@@ -194,14 +194,12 @@ private:
         grid_.for_each_run([&](std::size_t row, std::size_t first, std::size_t end,
                                const std::array<int64_t, kSlots>& weights, int level) {
             if (layout_.rectangles() > limit_) return;
-            const auto largest = std::max_element(weights.begin(), weights.end());
             const double low = canvas_.low_bytes() + static_cast<double>(row) * cell_bytes;
             layout_.merged.push_back(
                 {.start_ns = edge_ns(first),
                  .end_ns = edge_ns(end),
                  .low_bytes = low,
                  .high_bytes = low + cell_bytes,
-                 .group = slots_.group[static_cast<std::size_t>(largest - weights.begin())],
                  .parts = parts_of(weights),
                  .density = static_cast<float>(level) / kLevels});
         });

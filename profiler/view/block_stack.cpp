@@ -54,7 +54,6 @@ struct StackNode {
     uint32_t gap_blocks = 0;  // all of them combined by xor: the block itself if there is only one
     uint8_t gap_color = kNoGroup;  // of the first block in it that stays
     bool gap_changed = false;
-    uint8_t gap_group = 0;
     std::vector<MergedPart> gap_parts;
     GrowingRun run;
     // the piece that is being drawn
@@ -265,8 +264,7 @@ private:
         const Id<Allocation> single =
             node.gap_count == 1 ? history_.allocation(node.gap_blocks) : Id<Allocation>();
         MergedBlocks& drawn = node.run.blocks;
-        const bool same = node.run.open && drawn.group == node.gap_group &&
-                          drawn.allocation == single &&
+        const bool same = node.run.open && drawn.allocation == single &&
                           look_alike(drawn.parts, node.gap_parts,
                                      (high_bytes - low_bytes) / canvas_.pixel_bytes()) &&
                           std::abs(drawn.low_bytes - low_bytes) <= tolerance &&
@@ -281,7 +279,6 @@ private:
         drawn = {.start_ns = canvas_.edge_ns(next_record_),
                  .low_bytes = low_bytes,
                  .high_bytes = high_bytes,
-                 .group = node.gap_group,
                  .parts = node.gap_parts,
                  .count = node.gap_count,
                  .allocation = single};
@@ -293,7 +290,6 @@ private:
         node.gap_changed = false;
         node.gap_parts.clear();
         const int64_t* const bytes = &gap_bytes_of_group_[index * num_groups_];
-        node.gap_group = static_cast<uint8_t>(std::max_element(bytes, bytes + num_groups_) - bytes);
         for (std::size_t g = 0; g < num_groups_; ++g) {
             if (bytes[g] <= 0) continue;
             node.gap_parts.push_back(

@@ -83,7 +83,6 @@ struct MergedBlocks {
     double end_ns = 0;
     double low_bytes = 0;
     double high_bytes = 0;
-    uint8_t group = 0;              // the one with the most bytes
     std::vector<MergedPart> parts;  // from the bottom; their shares add up to 1
     float density = 1;              // share of the rectangle that they fill
     int64_t count = 0;              // blocks at one moment; 0: not counted

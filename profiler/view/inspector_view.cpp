@@ -241,7 +241,7 @@ private:
     }
 
     void tell_what_replaces(const LedgerRow& row) {
-        if (row.layer < 0) return;
+        if (row.layer < 0 || !request_.sources[1].ledger) return;
         const LayerRange layer{row.layer, row.layer};
         const auto flow_of = [&](const InspectorSource& of) {
             return build_layer_flow(*of.blocks.trace, *of.ledger, layer);

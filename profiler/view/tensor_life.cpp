@@ -7,12 +7,11 @@
 
 #include <algorithm>
 #include <string_view>
-#include <tuple>
 
 namespace profiler {
 namespace {
 
-/// The step of an event; as many as there are after the last one, none before the first one.
+/// The last step that began before an event; none before the first one.
 std::optional<std::size_t> step_of(const Trace& trace, int64_t event) {
     const auto first = trace.steps.column<&Step::first_event>();
     const auto after = std::upper_bound(first.begin(), first.end(), event);
@@ -65,10 +64,19 @@ uint32_t rank_of_peak(const BlockHistory& history, const std::optional<Step>& st
     return highest;
 }
 
-/// Later in a step is more; what is never freed comes last.
-auto order_of(const TensorLife& life) {
-    const StepPlace freed = life.freed.value_or(StepPlace());
-    return std::tuple(!life.freed, freed.steps_later, freed.phase, life.share_of_step);
+/// Whether b is freed before a. Backward runs the last layer first. Where phases and layers do not
+/// tell, the share of the step does.
+bool is_freed_earlier(const TensorLife& b, const TensorLife& a) {
+    if (!a.freed || !b.freed) return b.freed.has_value() && !a.freed;
+    const StepPlace &of_b = *b.freed, &of_a = *a.freed;
+    if (of_b.steps_later != of_a.steps_later) return of_b.steps_later < of_a.steps_later;
+    if (of_b.phase && of_a.phase) {
+        if (of_b.phase != of_a.phase) return of_b.phase < of_a.phase;
+        if (of_b.layer >= 0 && of_a.layer >= 0 && of_b.layer != of_a.layer) {
+            return (of_b.layer < of_a.layer) == (of_b.phase != PhaseKind::kBackward);
+        }
+    }
+    return b.share_of_step < a.share_of_step;
 }
 
 /// What a tensor is alive across, whatever the time it takes.
@@ -93,7 +101,7 @@ std::string keeps_text(const TensorLife& life) {
 
 std::string frees_text(const TensorLife& life) {
     const std::string place = life.freed ? text_of(*life.freed) : "";
-    return place.empty() ? keeps_text(life) : " frees it in " + place;
+    return place.empty() ? " frees it earlier" : " frees it in " + place;
 }
 
 /// In one sentence each: how many bytes, when it is freed, and whether it is there at the peak.
@@ -109,9 +117,8 @@ std::string difference_text(const TensorLife& a, const TensorLife& b) {
     if (a.made != b.made && !text_of(a.made).empty() && !text_of(b.made).empty()) {
         add(fmt::format("B makes it in {}, A in {}.", text_of(b.made), text_of(a.made)));
     }
-    const bool is_shorter = order_of(b) < order_of(a);
     if (a.freed != b.freed) {
-        add(is_shorter ? fmt::format("B{}; A{}.", frees_text(b), keeps_text(a))
+        add(is_freed_earlier(b, a) ? fmt::format("B{}; A{}.", frees_text(b), keeps_text(a))
                        : fmt::format("A{}; B{}.", frees_text(a), keeps_text(b)));
     } else if (a.is_saved != b.is_saved) {
         add(fmt::format("{} keeps it for backward, {} does not.", a.is_saved ? "A" : "B",
@@ -180,10 +187,10 @@ TensorFate compare_lives(const TensorLife* a, const TensorLife* b) {
         return {Fate::kSame, fmt::format("B {} the same{}.", b->is_saved ? "keeps" : "holds",
                                          until.empty() ? "" : ", also " + until)};
     }
-    const bool is_less = order_of(*b) < order_of(*a);
     return {.fate = b->size_bytes < a->size_bytes   ? Fate::kSmaller
                     : b->size_bytes > a->size_bytes ? Fate::kLarger
-                    : is_less                       ? Fate::kShorter
+                    : a->freed == b->freed          ? Fate::kOther
+                    : is_freed_earlier(*b, *a)      ? Fate::kShorter
                                                     : Fate::kLonger,
             .text = difference_text(*a, *b)};
 }

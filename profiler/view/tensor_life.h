@@ -47,8 +47,9 @@ enum class Fate : uint8_t {
     kSame,     // as many bytes, alive across the same
     kSmaller,  // fewer bytes
     kLarger,
-    kShorter,  // as many bytes, for less of the step
+    kShorter,  // as many bytes, freed earlier
     kLonger,
+    kOther,  // as many bytes, freed in the same place, and yet not the same
     kGone,   // only A holds it
     kAdded,  // only B holds it
 };

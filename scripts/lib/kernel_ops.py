@@ -21,8 +21,11 @@ BIT = 1 / 8
 TILE = 256  # elements of a warp (cuda_tile.cuh)
 ROW_TILES = HIDDEN // TILE  # of a row of LayerNorm: of one warp in forward, a warp each in backward
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-PARTIALS = int(re.search(r"kMaxCudaPartials = (\d+);", (  # blocks of LayerNorm's backward
-    ROOT / "kernels" / "inplace_layernorm.cpp").read_text(encoding="utf-8"))[1])
+LAYER_NORM = ROOT / "kernels" / "inplace_layernorm.cpp"
+FOUND = re.search(r"kMaxCudaPartials = (\d+);", LAYER_NORM.read_text(encoding="utf-8"))
+if FOUND is None:
+    raise SystemExit(f"{LAYER_NORM} has no kMaxCudaPartials, the blocks of LayerNorm's backward.")
+PARTIALS = int(FOUND[1])
 PARTIAL = 8 * PARTIALS / ROWS  # bytes an element of the sums of dgamma and dbeta
 # Rows of a partial sum of torch.compile's, on cards of more than 64 multiprocessors
 # (_codegen_mix_order_reduction of torch/_inductor/codegen/simd.py); on smaller ones 32 or more.

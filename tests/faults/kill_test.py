@@ -26,7 +26,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 BUILD = pathlib.Path(os.environ.get("TEMPOSCOPE_BUILD_DIR", ROOT / "build"))
 PROGRAM = BUILD / "bin" / "temposcope"
 WINDOW = BUILD / "tests" / "gui_test"
-NEEDS = {  # of the window, which does not lie beside them
+NEEDS_OF_WINDOW = {  # its test does not lie beside them
     "TEMPOSCOPE_WORKER": str(BUILD / "bin" / "temposcope-worker"),
     "TEMPOSCOPE_VIRTUAL_GPU_FOLDER": str(BUILD / "bin" / "virtual_gpu"),
     "LIBGL_ALWAYS_SOFTWARE": "1",
@@ -64,7 +64,7 @@ def patience() -> float:
 
 @contextlib.contextmanager
 def display():
-    """A virtual one for what is started meanwhile."""
+    """A virtual X display for the window's test."""
     reads, writes = os.pipe()
     server = subprocess.Popen(
         ["Xvfb", "-displayfd", str(writes), "-screen", "0", "2560x1600x24", "+extension", "GLX"],
@@ -74,7 +74,7 @@ def display():
     os.close(writes)
     try:
         with os.fdopen(reads) as number:
-            os.environ["DISPLAY"] = f":{number.readline().strip()}"
+            NEEDS_OF_WINDOW["DISPLAY"] = f":{number.readline().strip()}"
         yield
     finally:
         server.terminate()
@@ -86,7 +86,7 @@ def start(kind: str, folder: pathlib.Path) -> subprocess.Popen:
     return subprocess.Popen(
         [WINDOW if kind == "window" else PROGRAM, *KINDS[kind].split()],
         cwd=folder,
-        env=os.environ | NEEDS | {"TMPDIR": str(folder)},
+        env=os.environ | {"TMPDIR": str(folder)} | (NEEDS_OF_WINDOW if kind == "window" else {}),
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,

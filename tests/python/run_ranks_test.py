@@ -377,10 +377,14 @@ class RealRanks(Ranks):
         ))  # fmt: skip
         self.addCleanup(kill_group, process.pid)
         self.assertEqual(process.stdout.readline(), "stays\n")
+        finished = folder / "rank-0000.tscope"  # sorts before the partial one
+        finished.touch()
         again = self.start(
             folder, sys.executable, PROGRAM, "single", "--device", "cpu", *self.SMALL,
             options=("--overwrite",),
         )  # fmt: skip
+        self.assertTrue(finished.exists())
+        finished.unlink()
         self.assertEqual(again.returncode, 2)
         self.assertIn(f"Another launch records into {folder}: give another folder.", again.stderr)
         os.killpg(process.pid, signal.SIGINT)  # as a terminal does

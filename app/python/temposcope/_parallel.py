@@ -238,7 +238,8 @@ class _MasterWeights:
 
     def __init__(self, parameters: list[nn.Parameter], make: Callable):
         self._parameters = parameters
-        # Without memory until then. The recorder goes by the optimizer from the first forward on.
+        # Empty until the first step. The optimizer must exist before the first forward: by it the
+        # recorder tells micro-batches from steps.
         self._masters = [torch.empty(0, dtype=torch.float32, device=p.device) for p in parameters]
         self._optimizer: torch.optim.Optimizer = make(self._masters)
 

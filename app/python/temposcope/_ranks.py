@@ -54,8 +54,8 @@ def current() -> Rank:
 
 
 def launch_id() -> str:
-    """The same on all nodes of a launch, and not that of a launch at the same time, which needs
-    another port; empty: not known."""
+    """The same on all nodes of a launch; of launches on one machine at one time different, because
+    each needs a port of its own, unless they are virtual. Empty: not known."""
     names = ("TORCHELASTIC_RUN_ID", "MASTER_ADDR", "MASTER_PORT")
     launch = [os.environ.get(name, "") for name in names]
     if not all(launch[1:]):

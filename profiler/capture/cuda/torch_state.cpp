@@ -12,9 +12,9 @@
 
 #include <cuda_runtime_api.h>
 
+#include <future>
 #include <mutex>
 #include <shared_mutex>
-#include <thread>
 
 namespace profiler {
 namespace {
@@ -25,11 +25,11 @@ namespace {
 /// nothing is allocated or launched.
 void wait_for_autograd() {
     const c10::DeviceIndex device = c10::cuda::current_device();
-    std::thread([device] {
+    std::async(std::launch::async, [device] {
         const at::Tensor nothing = at::empty({0}, at::device(at::Device(at::kCUDA, device)));
         const at::Tensor leaf = nothing.detach().requires_grad_();
         torch::autograd::backward({leaf.view_as(leaf)}, {nothing});
-    }).join();
+    }).get();
 }
 
 }  // namespace

@@ -300,6 +300,19 @@ TEST_F(WorkspaceTest, KeepsTheChosenLayersWhenAAndBChange) {
     EXPECT_EQ(workspace_.slots().layers.view()->layers, (profiler::LayerRange{2, 2}));
 }
 
+/// The Kernels panel draws phases and modules, also where the Memory timeline was never drawn.
+TEST(Workspace, HasPhasesAndModulesForTheKernelsPanelAlone) {
+    app::Workspace workspace;
+    workspace.apply({.kernels_width_px = 400});
+    workspace.add(make_document("original.tscope", "original"));
+    for (workspace.update(); !workspace.settled(); workspace.update()) {
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    ASSERT_TRUE(workspace.slots().timeline.view());
+    ASSERT_TRUE(workspace.slots().ribbon.view());
+    EXPECT_FALSE(workspace.slots().timeline.view()->traces[0].phases.empty());
+}
+
 TEST_F(WorkspaceTest, BuildsTheFlameGraphOnceItsPanelIsDrawn) {
     workspace_.add(make_document("/t/original.tscope", "original"));
     workspace_.add(make_document("/t/tempo.tscope", "tempo"));

@@ -99,7 +99,7 @@ TEST(RankRun, RefusesTwoLaunchesAtTheSameTime) {
         rank_of_run(2, "c", 100), rank_of_launch(0, "a", "x"), rank_of_launch(1, "b", "y")});
     ASSERT_FALSE(two);
     EXPECT_EQ(two.error().message,
-              "rank-0 and rank-1 are of two launches at the same time: give the traces of one, "
+              "rank-0 and rank-1 are of two launches: give the traces of one, "
               "and each launch a folder of its own.");
 }
 

@@ -36,7 +36,7 @@ TEST(TensorLife, TheSameHasTheSameBytesAcrossTheSame) {
     EXPECT_EQ(compare_lives(&a, &b).fate, Fate::kSame);
     EXPECT_EQ(compare_lives(&a, &b).text, "B keeps the same, also until backward of layer 3.");
     b.is_at_peak = false;
-    EXPECT_NE(compare_lives(&a, &b).fate, Fate::kSame);
+    EXPECT_EQ(compare_lives(&a, &b).fate, Fate::kOther);
     EXPECT_EQ(compare_lives(&a, &b).text, "It is there at the peak of A, not at that of B.");
     b = a;
     b.is_saved = false;
@@ -62,6 +62,27 @@ TEST(TensorLife, WhatIsFreedEarlierIsShorter) {
     b.size_bytes = 32;
     EXPECT_EQ(compare_lives(&a, &b).fate, Fate::kSmaller);
     EXPECT_EQ(compare_lives(&a, &b).text.find("B holds it in 32 B instead of 64 B. A frees"), 0U);
+}
+
+TEST(TensorLife, BackwardFreesTheLastLayerFirst) {
+    const TensorLife third = saved_until(kBackward);
+    TensorLife second = saved_until({.phase = PhaseKind::kBackward, .layer = 2});
+    second.share_of_step = 0.1;  // a faster step
+    EXPECT_EQ(compare_lives(&second, &third).fate, Fate::kShorter);
+    const TensorLife forward = saved_until(kForward);
+    const TensorLife later = saved_until({.phase = PhaseKind::kForward, .layer = 4});
+    EXPECT_EQ(compare_lives(&later, &forward).fate, Fate::kShorter);
+}
+
+TEST(TensorLife, OutsideOfPhasesTheTimeDecides) {
+    TensorLife a = saved_until({});
+    TensorLife b = saved_until({.steps_later = 1});
+    EXPECT_EQ(compare_lives(&a, &b).text, "A frees it earlier; B keeps it for backward.");
+    b.freed.reset();
+    EXPECT_EQ(compare_lives(&a, &b).text, "A frees it earlier; B keeps it for backward, to the end.");
+    a.share_of_step = 0.9;  // after the optimizer
+    const TensorLife in_backward = saved_until(kBackward);
+    EXPECT_EQ(compare_lives(&a, &in_backward).fate, Fate::kShorter);
 }
 
 TEST(TensorLife, OneTraceMayNotHoldIt) {
