@@ -39,7 +39,7 @@ void run_form(ImGuiTestContext* c) {
     IM_CHECK_STR_EQ(status().error.c_str(), "");
 }
 
-/// In-place GELU keeps its output and the branch instead of its input.
+/// In-place GELU keeps its output and the branch instead of its input, which is freed in forward.
 void says_what_b_does_without_a_tensor(ImGuiTestContext* c) {
     const app::DocumentPtr a = window().workspace().selection().a;
     for (const profiler::LedgerRow& row : a->report->ledger.rows) {
@@ -50,7 +50,8 @@ void says_what_b_does_without_a_tensor(ImGuiTestContext* c) {
     const profiler::InspectorView* view = window().workspace().views().inspector.view();
     IM_CHECK_SILENT(view != nullptr && view->tensor.has_value());
     const std::string& fate = view->tensor->fate.text;
-    IM_CHECK(fate.find("B does not keep it. Backward of gelu uses ") == 0);
+    IM_CHECK(fate.find("B frees it in forward; A keeps it for backward, until backward") == 0);
+    IM_CHECK(fate.find(" Backward of gelu uses ") != std::string::npos);
     IM_CHECK(fate.find("mask") != std::string::npos);
     window().take_picture(c, "inspector_replaced");
 }
@@ -83,7 +84,7 @@ void calls_are_drawn_once_in_the_colour_of_their_work(ImGuiTestContext* c) {
     IM_CHECK_LT(grey, backward / 2);
 }
 
-/// Of predicted traces alone: memory, maximum batch and throughput of these and of other recipes.
+/// Of predicted traces alone: memory, largest batch and throughput of these and of other recipes.
 void compare_is_never_empty(ImGuiTestContext* c) {
     c->WindowFocus("//###compare");
     window().settle(c);
