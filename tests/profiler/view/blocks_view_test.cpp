@@ -115,7 +115,8 @@ TEST(BlocksView, MergesWhatIsBelowAPixel) {
     ASSERT_NE(gap, view.merged.end());
     EXPECT_EQ(gap->low_bytes, 1000);
     EXPECT_EQ(gap->high_bytes, 1010);
-    EXPECT_EQ(view.groups[gap->group].category, Category::kGradient);
+    ASSERT_EQ(gap->parts.size(), 1U);
+    EXPECT_EQ(view.groups[gap->parts[0].group].category, Category::kGradient);
     const auto last = pieces_of(view, Id<Allocation>(std::size_t{11}));
     ASSERT_FALSE(last.empty());
     EXPECT_EQ(last.back().low_bytes, 1010) << "it lies on the merged ones";
