@@ -24,11 +24,7 @@ void click_timeline(ImGuiTestContext* c, float x) {
 }
 
 void pick_row(ImGuiTestContext* c, int index) {
-    // Near the left end: the border of a column may lie in the middle and would take the click.
-    const std::string name = "//###ledger/**/$$" + std::to_string(index) + "/##row";
-    const ImRect row = c->ItemInfo(name.c_str()).RectFull;
-    c->MouseMoveToPos({row.Min.x + row.GetHeight(), row.GetCenter().y});
-    c->MouseClick();
+    window().click_ledger_row(c, index);
     window().settle(c);
 }
 

@@ -119,9 +119,7 @@ void a_click_picks_an_op_and_another_lets_go(ImGuiTestContext* c) {
 
 void a_tensor_of_the_ledger_shows_its_life_and_what_ran(ImGuiTestContext* c) {
     open_two(c);
-    const ImRect row = c->ItemInfo("//###ledger/**/$$3/##row").RectFull;
-    c->MouseMoveToPos({row.Min.x + row.GetHeight(), row.GetCenter().y});
-    c->MouseClick();
+    window().click_ledger_row(c, 3);
     window().settle(c);
     const auto& tensor = window().workspace().selection().tensor;
     IM_CHECK(tensor.has_value());

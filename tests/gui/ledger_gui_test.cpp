@@ -13,14 +13,6 @@ void open_two(ImGuiTestContext* c) {
     window().open(c, {"original", "tempo"});
 }
 
-/// Near the left end: the border of a column may lie in the middle and would take the click.
-void click_row(ImGuiTestContext* c, int index) {
-    const std::string name = "//###ledger/**/$$" + std::to_string(index) + "/##row";
-    const ImRect row = c->ItemInfo(name.c_str()).RectFull;
-    c->MouseMoveToPos({row.Min.x + row.GetHeight() * 2, row.GetCenter().y});
-    c->MouseClick();
-}
-
 void lists_saved_tensors_largest_first(ImGuiTestContext* c) {
     open_two(c);
     IM_CHECK(window().workspace().views().ledger.view() != nullptr);
@@ -69,7 +61,7 @@ void typing_filters(ImGuiTestContext* c) {
 
 void a_click_on_a_row_selects_its_tensor(ImGuiTestContext* c) {
     open_two(c);
-    click_row(c, 1);
+    window().click_ledger_row(c, 1);
     c->Yield(2);
     const auto& tensor = window().workspace().selection().tensor;
     IM_CHECK(tensor.has_value());
@@ -83,13 +75,13 @@ void a_click_on_a_row_selects_its_tensor(ImGuiTestContext* c) {
 void the_mark_stays_with_its_tensor(ImGuiTestContext* c) {
     open_two(c);
     const auto storage = view().rows[1].storage;
-    click_row(c, 1);
+    window().click_ledger_row(c, 1);
     c->TableClickHeader("//###ledger/##ledger", "Tensor");
     window().settle(c);
     IM_CHECK(window().workspace().selection().tensor->storage == storage);
     // Another row is second now. A click on it selects it, and does not clear the selection.
     IM_CHECK(view().rows[1].storage != storage);
-    click_row(c, 1);
+    window().click_ledger_row(c, 1);
     c->Yield(2);
     IM_CHECK(window().workspace().selection().tensor.has_value());
     IM_CHECK(window().workspace().selection().tensor->storage == view().rows[1].storage);
@@ -129,11 +121,11 @@ void groups_by_layers_and_kinds(ImGuiTestContext* c) {
     IM_CHECK(!view().groups.empty());
     const size_t closed = state().lines.size();
     IM_CHECK_LT(static_cast<int>(closed), static_cast<int>(view().rows.size()));
-    click_row(c, 1);
+    window().click_ledger_row(c, 1);
     c->Yield(2);
     IM_CHECK_GT(static_cast<int>(state().lines.size()), static_cast<int>(closed));
     window().take_picture(c, "ledger_layers");
-    click_row(c, 1);
+    window().click_ledger_row(c, 1);
     c->Yield(2);
     IM_CHECK_EQ(state().lines.size(), closed);
 

@@ -44,10 +44,7 @@ void one_trace_alone(ImGuiTestContext* c) {
 void zoomed_with_a_tensor_selected(ImGuiTestContext* c) {
     window().reset(c);
     window().open(c, {"original", "tempo"});
-    // Near the left end: the border of a column may lie in the middle and would take the click.
-    const ImRect row = c->ItemInfo("//###ledger/**/$$3/##row").RectFull;
-    c->MouseMoveToPos({row.Min.x + row.GetHeight(), row.GetCenter().y});
-    c->MouseClick();
+    window().click_ledger_row(c, 3);
     c->MouseMoveToPos(window().point_in(c, "//###timeline", 0.8F, 0.35F));
     for (int i = 0; i < 12; ++i) {
         c->MouseWheelY(1);

@@ -95,6 +95,13 @@ void TestWindow::select_range(ImGuiTestContext* context) {
     settle(context);
 }
 
+void TestWindow::click_ledger_row(ImGuiTestContext* context, int index) {
+    const std::string name = "//###ledger/**/$$" + std::to_string(index) + "/##row";
+    const ImRect row = context->ItemInfo(name.c_str()).RectFull;
+    context->MouseMoveToPos({row.Min.x + row.GetHeight(), row.GetCenter().y});
+    context->MouseClick();
+}
+
 double TestWindow::shown_ns() const {
     const app::TimeWindow& shown = shell_.ui().workspace.time().window;
     return shown.end_ns - shown.start_ns;

@@ -44,6 +44,9 @@ public:
     /// Selects a fifth of the Memory timeline, from 40 % of its width, as a user does.
     void select_range(ImGuiTestContext* context);
 
+    /// Clicks near the left end: the border of a column may lie in the middle and take the click.
+    void click_ledger_row(ImGuiTestContext* context, int index);
+
     /// Whether a tooltip is shown.
     bool has_tooltip() const;
     /// Length of the visible part of the time axis.

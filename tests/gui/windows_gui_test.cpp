@@ -215,11 +215,11 @@ void a_flame_graph_stands_beside_the_difference(ImGuiTestContext* c) {
 
 void a_pinned_inspector_stays(ImGuiTestContext* c) {
     open_two(c);
-    c->ItemClick("//###ledger/**/$$1/##row");
+    window().click_ledger_row(c, 1);
     window().settle(c);
     const std::string first = views(1).inspector.view()->tensor->title;
     open_another(c, "Inspector");
-    c->ItemClick("//###ledger/**/$$6/##row");
+    window().click_ledger_row(c, 6);
     window().settle(c);
     const std::string title = window().workspace().selection().tensor->name;
     IM_CHECK_STR_NE(title.c_str(), first.c_str());
