@@ -411,6 +411,13 @@ class Norms(unittest.TestCase):
                 if not 20 <= step < 20 + SaveChoice.CALLS:
                     self.assertEqual(norm._temposcope.of(norm.weight, None), expected, step)
 
+    def test_a_swapped_model_can_be_traced(self):
+        model = nn.Sequential(nn.Linear(8, 8), nn.LayerNorm(8), nn.GELU(), nn.Dropout(0.5)).eval()
+        x = torch.randn(4, 8)
+        expected = model(x)
+        temposcope.swap(model, "tempo")
+        torch.testing.assert_close(torch.jit.trace(model, x)(x), expected)
+
     def test_nan_in_a_weight_does_not_hide(self):
         weight = torch.tensor([1.0, float("nan")])
         self.assertEqual(SaveChoice().of(weight, None), "normalized")
