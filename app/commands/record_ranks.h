@@ -31,8 +31,9 @@ struct RankFolder {
 
 /// The virtual GPU of each rank.
 struct RankGpu {
-    std::string id;    // empty: the devices of this machine
-    std::string link;  // bytes a second between the GPUs of a node, as "44GB"; empty: the calibration's
+    std::string id;  // empty: the devices of this machine
+    // Bytes a second between the GPUs of a node, as "44GB"; empty: the calibration's.
+    std::string link;
 };
 
 /// A trace of each rank that runs, into a folder. Prints what became of them.

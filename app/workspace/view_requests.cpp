@@ -244,9 +244,8 @@ std::optional<Wanted<profiler::TimelineRequest>> wanted_timeline(const SlotInput
     const TimeAxis& time = inputs.time;
     const TimeWindow window = window_of_phases(time);
     if (!has_step(selection) || window.width_px <= 0) return std::nullopt;
-    return Wanted<profiler::TimelineRequest>{
-        .request = timeline_request(selection, time, window),
-        .documents = {selection.a, selection.b}};
+    return Wanted<profiler::TimelineRequest>{.request = timeline_request(selection, time, window),
+                                             .documents = {selection.a, selection.b}};
 }
 
 std::optional<Wanted<profiler::RibbonRequest>> wanted_ribbon(const SlotInputs& inputs) {

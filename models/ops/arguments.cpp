@@ -33,8 +33,7 @@ void check_has_kernels(const Tensor& tensor, const char* argument) {
     static const auto op =
         c10::Dispatcher::singleton().findSchemaOrThrow("tempo::gelu_forward", "");
     TORCH_CHECK(op.hasKernelForDispatchKey(c10::DispatchKey::CUDA), "tempo: ", argument, " is on ",
-                tensor.device(),
-                "; load libtempo_ops_cuda.so too, which has the kernels for it");
+                tensor.device(), "; load libtempo_ops_cuda.so too, which has the kernels for it");
 }
 
 }  // namespace
@@ -81,8 +80,8 @@ void check_weight(const Tensor& weight, const char* argument, const c10::SymInt&
                   const Tensor& x) {
     check_floating(weight, argument);
     TORCH_CHECK(weight.dim() == 2 && weight.sym_size(1) == inputs, "tempo: ", argument,
-                " has shape ", weight.sym_sizes(), "; expected [out, ", inputs,
-                "] for x of shape ", x.sym_sizes());
+                " has shape ", weight.sym_sizes(), "; expected [out, ", inputs, "] for x of shape ",
+                x.sym_sizes());
     TORCH_CHECK(weight.scalar_type() == x.scalar_type(), "tempo: ", argument, " has dtype ",
                 weight.scalar_type(), "; expected that of x, ", x.scalar_type());
     check_device(weight, argument, x);

@@ -195,13 +195,12 @@ private:
                                const std::array<int64_t, kSlots>& weights, int level) {
             if (layout_.rectangles() > limit_) return;
             const double low = canvas_.low_bytes() + static_cast<double>(row) * cell_bytes;
-            layout_.merged.push_back(
-                {.start_ns = edge_ns(first),
-                 .end_ns = edge_ns(end),
-                 .low_bytes = low,
-                 .high_bytes = low + cell_bytes,
-                 .parts = parts_of(weights),
-                 .density = static_cast<float>(level) / kLevels});
+            layout_.merged.push_back({.start_ns = edge_ns(first),
+                                      .end_ns = edge_ns(end),
+                                      .low_bytes = low,
+                                      .high_bytes = low + cell_bytes,
+                                      .parts = parts_of(weights),
+                                      .density = static_cast<float>(level) / kLevels});
         });
     }
 

@@ -119,7 +119,7 @@ std::string difference_text(const TensorLife& a, const TensorLife& b) {
     }
     if (a.freed != b.freed) {
         add(is_freed_earlier(b, a) ? fmt::format("B{}; A{}.", frees_text(b), keeps_text(a))
-                       : fmt::format("A{}; B{}.", frees_text(a), keeps_text(b)));
+                                   : fmt::format("A{}; B{}.", frees_text(a), keeps_text(b)));
     } else if (a.is_saved != b.is_saved) {
         add(fmt::format("{} keeps it for backward, {} does not.", a.is_saved ? "A" : "B",
                         a.is_saved ? "B" : "A"));

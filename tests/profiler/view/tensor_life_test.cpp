@@ -79,7 +79,8 @@ TEST(TensorLife, OutsideOfPhasesTheTimeDecides) {
     TensorLife b = saved_until({.steps_later = 1});
     EXPECT_EQ(compare_lives(&a, &b).text, "A frees it earlier; B keeps it for backward.");
     b.freed.reset();
-    EXPECT_EQ(compare_lives(&a, &b).text, "A frees it earlier; B keeps it for backward, to the end.");
+    EXPECT_EQ(compare_lives(&a, &b).text,
+              "A frees it earlier; B keeps it for backward, to the end.");
     a.share_of_step = 0.9;  // after the optimizer
     const TensorLife in_backward = saved_until(kBackward);
     EXPECT_EQ(compare_lives(&a, &in_backward).fate, Fate::kShorter);
