@@ -75,6 +75,9 @@ class KernelReport(unittest.TestCase):
             python.parent.mkdir(parents=True)
             python.write_text('#!/bin/sh\necho "$@"\n')
             python.chmod(0o755)
+            broken = report("--model", "h100-sxm", TEMPOSCOPE_DEPS=folder)
+            self.assert_refused(broken, 1, f"missing in {folder}/venv: run scripts/setup first.")
+            (python.parents[1] / "pyvenv.cfg").touch()
             ran = report("--model", "h100-sxm", TEMPOSCOPE_DEPS=folder)
             self.assertEqual((ran.returncode, ran.stdout), (0, f"{SCRIPT} --model h100-sxm\n"))
 
