@@ -19,7 +19,8 @@ inline double lowest_of(at::ScalarType type) {
 }
 
 /// The lowest number of a type of wider range would be -inf here, and a row of nothing else NaN: it
-/// becomes the lowest number of this type. bfloat16 cannot hold that of half.
+/// becomes the lowest number of this type. A bfloat16 mask is clamped in float, because bfloat16
+/// rounds the lowest half to a number that half cannot hold.
 inline Tensor in_type_of_scores(const Tensor& mask, at::ScalarType type) {
     const double lowest = lowest_of(type);
     if (lowest_of(mask.scalar_type()) >= lowest) return mask.to(type);

@@ -115,16 +115,26 @@ TEST(ClosedForm, EqualsMegatronsFormulasBesideTheStatistics) {
     EXPECT_EQ(bytes("original,checkpoint=per_layer"), 2 * n);
 }
 
+/// A layer of the same paper's 22B model, B = 4, in 16 bits, on one of the GPUs that share it.
+struct LayerOf22B {
+    static constexpr int64_t n = int64_t{4} * 2048 * 6144;
+    static constexpr int64_t t = int64_t{4} * 64 * 2048 * 2048;
+    static constexpr int64_t statistics = 16 * 4 * 2048;
+
+    static ClosedForm form(const char* recipe, const LayerSplit& split) {
+        return closed_form_of_layer(
+                   make_workload(recipe, {4, 2048, 6144, 64}, Precision::kFp16, "gpt2"),
+                   /*on_cpu=*/false, split)
+            .value();
+    }
+};
+
 /// The same paper's tensor parallelism among t: sbh(10 + 24/t + 5as/(ht)), with selective
 /// recomputation sbh(10 + 24/t).
 TEST(ClosedForm, EqualsMegatronsFormulasOfTensorParallelism) {
-    constexpr Shape shape{4, 2048, 6144, 64};  // of the 22B model
-    const int64_t n = 4 * 2048 * 6144, t = int64_t{4} * 64 * 2048 * 2048,
-                  statistics = 16 * 4 * 2048;
-    const auto form = [&](const char* recipe, int64_t num_shares) {
-        return closed_form_of_layer(make_workload(recipe, shape, Precision::kFp16, "gpt2"),
-                                    /*on_cpu=*/false, {.num_gpus = num_shares})
-            .value();
+    constexpr auto n = LayerOf22B::n, t = LayerOf22B::t, statistics = LayerOf22B::statistics;
+    const auto form = [](const char* recipe, int64_t num_shares) {
+        return LayerOf22B::form(recipe, {.num_gpus = num_shares});
     };
     for (const int64_t shares : {2, 4, 8}) {
         EXPECT_EQ(form("original", shares).total_bytes,
@@ -143,13 +153,9 @@ TEST(ClosedForm, EqualsMegatronsFormulasOfTensorParallelism) {
 /// The same paper's sequence parallelism: sbh(34/t + 5as/(ht)), with selective recomputation
 /// 34sbh/t. Its 22B model on 8 GPUs, B = 4: 885.0 MB a layer, and 213.9 MB.
 TEST(ClosedForm, EqualsMegatronsFormulasOfSequenceParallelism) {
-    constexpr Shape shape{4, 2048, 6144, 64};
-    const int64_t n = 4 * 2048 * 6144, t = int64_t{4} * 64 * 2048 * 2048,
-                  statistics = 16 * 4 * 2048;
-    const auto form = [&](const char* recipe, int64_t num_gpus) {
-        return closed_form_of_layer(make_workload(recipe, shape, Precision::kFp16, "gpt2"),
-                                    /*on_cpu=*/false, {.num_gpus = num_gpus, .by_positions = true})
-            .value();
+    constexpr auto n = LayerOf22B::n, t = LayerOf22B::t, statistics = LayerOf22B::statistics;
+    const auto form = [](const char* recipe, int64_t num_gpus) {
+        return LayerOf22B::form(recipe, {.num_gpus = num_gpus, .by_positions = true});
     };
     for (const int64_t gpus : {1, 2, 8}) {
         EXPECT_EQ(form("original", gpus).total_bytes, (34 * n + 5 * t + statistics) / gpus);
