@@ -176,9 +176,11 @@ void max_batch_tooltip(const profiler::CompareColumn& column) {
     bold_text(column.recipe);
     if (is_swept(column)) labelled_value("measured", column.max_batch_text);
     if (column.planned) labelled_value("predicted", column.planned->max_batch_text);
-    if (column.planned && !column.planned->why.empty()) {
+    if (column.planned) {
         ImGui::PushTextWrapPos(em(26));
-        note_text(column.planned->why);
+        for (const std::string* note : {&column.planned->why, &column.planned->other_limit}) {
+            if (!note->empty()) note_text(*note);
+        }
         ImGui::PopTextWrapPos();
     }
     ImGui::EndTooltip();

@@ -59,7 +59,7 @@ void draw_gpu(Frame& frame) {
     const Workspace& workspace = frame.workspace();
     ImGui::SetNextItemWidth(em(13));
     if (const auto* gpu = gpu_list("##gpu", workspace.gpus(), workspace.plan_choice().gpu)) {
-        frame.events.plan_choice = PlanChoice{gpu->id};
+        frame.events.plan_gpu = gpu->id;
         frame.state.limit_bytes.reset();
     }
 }

@@ -28,14 +28,31 @@ float chip_width(const SwitchOption& option, const ChipLook& look) {
     return text_width(option.name) + px(14) + letters * letter_width();
 }
 
+void draw_tooltip(const SwitchOption& option, bool is_shown, const SwitchEffect& effect) {
+    if (!ImGui::BeginItemTooltip()) return;
+    bold_text(option.phrase);
+    if (is_shown || !effect) return ImGui::EndTooltip();
+    const auto rows = effect(option);
+    if (!rows) {
+        dim_text("A click predicts what it changes.");
+    } else if (rows->empty()) {
+        dim_text("It changes neither memory nor time.");
+    } else {
+        dim_text("It alone changes");
+        readout_table(*rows);
+    }
+    ImGui::EndTooltip();
+}
+
 /// Returns true when it was clicked.
-bool draw_chip(const SwitchOption& option, const ChipLook& look, const SwitchColors& colors) {
+bool draw_chip(const SwitchOption& option, const ChipLook& look, const SwitchColors& colors,
+               const SwitchEffect& effect) {
     const ImVec2 corner = ImGui::GetCursorScreenPos();
     const ImVec2 size{chip_width(option, look), ImGui::GetTextLineHeight() + px(7)};
     const bool clicked = ImGui::InvisibleButton(option.name.c_str(), size);
     const bool hovered = ImGui::IsItemHovered();
     if (hovered) ImGui::SetMouseCursor(ImGuiMouseCursor_Hand);
-    ImGui::SetItemTooltip("%s", option.phrase.c_str());
+    draw_tooltip(option, colors.b ? look.in_b : look.in_a, effect);
     ImDrawList* draw = ImGui::GetWindowDrawList();
     const bool lit = look.in_b || (look.in_a && !colors.b);
     const ImU32 color = look.in_b ? colors.b.value_or(colors.a) : colors.a;
@@ -63,7 +80,7 @@ bool draw_chip(const SwitchOption& option, const ChipLook& look, const SwitchCol
 
 /// The values side by side, on several lines where the column is narrow.
 const SwitchOption* draw_row(const RecipeSwitchRow& row, const SwitchColors& colors,
-                             const std::string& asked) {
+                             const std::string& asked, const SwitchEffect& effect) {
     const ScopedId id(row.name.c_str());
     const ScopedFont font(fonts().text, kSmallSize);
     const float start = ImGui::GetCursorPosX();
@@ -81,7 +98,7 @@ const SwitchOption* draw_row(const RecipeSwitchRow& row, const SwitchColors& col
                 ImGui::SetCursorPosX(start);
             }
         }
-        if (draw_chip(option, look, colors)) clicked = &option;
+        if (draw_chip(option, look, colors, effect)) clicked = &option;
     }
     return clicked;
 }
@@ -89,11 +106,13 @@ const SwitchOption* draw_row(const RecipeSwitchRow& row, const SwitchColors& col
 }  // namespace
 
 const SwitchOption* draw_recipe_switches(const std::vector<RecipeSwitchRow>& rows,
-                                         const SwitchColors& colors, const std::string& asked) {
+                                         const SwitchColors& colors, const std::string& asked,
+                                         const SwitchEffect& effect) {
     const ScopedStyle spacing(ImGuiStyleVar_ItemSpacing, {px(4), px(3)});
     const SwitchOption* clicked = nullptr;
     for (const RecipeSwitchRow& row : rows) {
-        if (const SwitchOption* option = draw_row(row, colors, asked)) clicked = option;
+        const SwitchOption* const option = draw_row(row, colors, asked, effect);
+        if (option != nullptr) clicked = option;
         ImGui::Dummy({0, px(3)});
     }
     return clicked;

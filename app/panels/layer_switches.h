@@ -4,8 +4,10 @@
 
 #include <imgui.h>
 
+#include <functional>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace app {
@@ -16,11 +18,15 @@ struct SwitchColors {
     bool with_letters = true;  // the chosen values carry an A and a B
 };
 
+/// What a click on a value changes, as rows for its tooltip; nullopt: not known yet.
+using SwitchEffect = std::function<std::optional<std::vector<std::pair<std::string, std::string>>>(
+    const profiler::SwitchOption&)>;
+
 /// One row per switch with its values as buttons. The value of B, or of A where there is no B, is
 /// lit. `asked` is the recipe asked for last: its button shows that until B has it. Returns the
 /// value that was clicked; its recipe is the one to show. Null: none was.
 const profiler::SwitchOption* draw_recipe_switches(
     const std::vector<profiler::RecipeSwitchRow>& rows, const SwitchColors& colors,
-    const std::string& asked);
+    const std::string& asked, const SwitchEffect& effect = {});
 
 }  // namespace app

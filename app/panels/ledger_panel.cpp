@@ -117,6 +117,23 @@ void draw_toolbar(Frame& frame) {
     if (query != frame.query) frame.events.ledger_query = query;
 }
 
+void draw_closed_forms(const Frame& frame) {
+    const Selection& selection = frame.selection;
+    for (size_t i = 0; i < frame.view.closed_forms.size(); ++i) {
+        const auto& line = frame.view.closed_forms[i];
+        if (!line) continue;
+        if (frame.view.has_other) {
+            const auto& look = i == 0 ? selection.look_a : selection.look_b;
+            letter_badge(i == 0 ? "A" : "B", recipe_color(look.color));
+            ImGui::SameLine(0, px(6));
+        }
+        colored_text(line->is_equal ? palette().good : palette().warn,
+                     line->is_equal ? ICON_CHECK : ICON_TRIANGLE_EXCLAMATION);
+        ImGui::SameLine(0, px(6));
+        note_text(line->text);
+    }
+}
+
 void draw_summary(Frame& frame) {
     const LedgerView& view = frame.view;
     bold_text(view.total_text);
@@ -138,11 +155,7 @@ void draw_summary(Frame& frame) {
     if (!frame.state.marks.text.empty()) {
         colored_text(palette().accent, frame.state.marks.text);
     }
-    if (view.closed_form_text.empty()) return;
-    colored_text(view.closed_form_equal ? palette().good : palette().warn,
-                 view.closed_form_equal ? ICON_CHECK : ICON_TRIANGLE_EXCLAMATION);
-    ImGui::SameLine(0, px(6));
-    note_text(view.closed_form_text);
+    draw_closed_forms(frame);
 }
 
 bool applies(const Frame& frame, const ColumnSetup& column) {

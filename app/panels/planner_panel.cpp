@@ -101,6 +101,11 @@ void draw_table(Frame& frame, const PlannerView& view) {
     ImGui::EndTable();
 }
 
+/// Of a part without tensors: gaps are paler than the context.
+ImU32 other_color(const profiler::PlannerPart& part) {
+    return with_alpha(palette().dim, part.is_gap ? 0.35F : 0.75F);
+}
+
 /// The bar spans the GPU's memory, or what the step needs if that is more.
 void draw_gauge_bar(const PlannerView& view, const PlannerReading& reading) {
     const ImVec2 corner = ImGui::GetCursorScreenPos();
@@ -116,7 +121,7 @@ void draw_gauge_bar(const PlannerView& view, const PlannerReading& reading) {
         if (part.category) {
             fill_category(draw, {left, corner.y}, lower_right, *part.category, 0.95F, px(6));
         } else {
-            draw->AddRectFilled({left, corner.y}, lower_right, with_alpha(palette().dim, 0.75F));
+            draw->AddRectFilled({left, corner.y}, lower_right, other_color(part));
         }
         left = right;
     }
@@ -135,8 +140,7 @@ void draw_gauge_parts(const PlannerReading& reading) {
     for (auto part = reading.parts.rbegin(); part != reading.parts.rend(); ++part) {
         ImGui::TableNextRow();
         ImGui::TableNextColumn();
-        part->category ? category_swatch(*part->category)
-                       : swatch(with_alpha(palette().dim, 0.75F));
+        part->category ? category_swatch(*part->category) : swatch(other_color(*part));
         text(part->label);
         ImGui::TableNextColumn();
         const ScopedFont mono(fonts().mono);

@@ -20,9 +20,6 @@ namespace {
 using profiler::PlannerRecipe;
 using profiler::PlannerView;
 
-/// Memory at the largest batch, as a share of the GPU's, from which on memory limits the batch.
-constexpr double kNearCeiling = 0.85;
-
 struct Label {
     std::string text;
     ImU32 color = 0;
@@ -103,37 +100,15 @@ void draw_title(const std::string& title) {
                                        title.c_str());
 }
 
-/// Where the memory of each recipe meets the ceiling: the largest batch, with its name. Labels that
-/// would overlap stand above each other.
-void draw_crossings(const PlannerView& view) {
-    const ScopedFont small(fonts().bold, kSmallSize);
+/// Labels above a height. Those that would overlap stand above each other.
+void draw_labels(std::vector<Label> labels, float bottom) {
+    std::sort(labels.begin(), labels.end(),
+              [](const Label& a, const Label& b) { return a.x < b.x; });
     ImDrawList* draw = ImPlot::GetPlotDrawList();
     const ImVec2 corner = ImPlot::GetPlotPos();
     const float right = corner.x + ImPlot::GetPlotSize().x;
-    const auto usable = static_cast<double>(view.usable_bytes);
-    std::vector<Label> labels;
-    for (const PlannerRecipe& recipe : view.recipes) {
-        if (!recipe.max_batch || recipe.memory_x.empty()) continue;
-        const auto batch = static_cast<double>(*recipe.max_batch);
-        const ImU32 color = recipe_color(recipe.color);
-        const ImVec2 at = ImPlot::PlotToPixels(batch, static_cast<double>(recipe.bytes_at_max));
-        draw->AddCircleFilled(at, px(4.5F), color);
-        draw->AddCircle(at, px(4.5F), palette().plot, 0, px(1.25F));
-        // Something other than memory limits it: its label stands at the point.
-        if (static_cast<double>(recipe.bytes_at_max) < kNearCeiling * usable) {
-            const std::string name = fmt::format("{} {}", recipe.name, recipe.max_batch_text);
-            const float left =
-                std::min(at.x - text_width(name) / 2, right - text_width(name) - px(4));
-            draw->AddText({std::round(left), std::round(at.y - em(1.5F))}, color, name.c_str());
-            continue;
-        }
-        labels.push_back({fmt::format("{} {}", recipe.name, recipe.max_batch_text), color, at.x});
-    }
-    std::sort(labels.begin(), labels.end(),
-              [](const Label& a, const Label& b) { return a.x < b.x; });
-    const float ceiling = ImPlot::PlotToPixels(0.0, usable).y;
     const float step = ImGui::GetTextLineHeight() + px(1);
-    std::vector<float> ends;  // of the rows of labels, from the ceiling up
+    std::vector<float> ends;  // of the rows of labels, from the bottom up
     for (const Label& label : labels) {
         const float width = text_width(label.text);
         const float x = std::clamp(label.x - width / 2, corner.x + px(4),
@@ -142,12 +117,36 @@ void draw_crossings(const PlannerView& view) {
         while (row < ends.size() && ends[row] > x) ++row;
         if (row == ends.size()) ends.push_back(0);
         ends[row] = x + width + px(10);
-        const float y = ceiling - px(6) - step * static_cast<float>(row + 1);
+        const float y = bottom - px(6) - step * static_cast<float>(row + 1);
         if (y < corner.y) continue;  // the table has it too
         draw->AddRectFilled({x - px(3), y}, {x + width + px(3), y + step},
                             with_alpha(palette().plot, 0.85F), px(2));
         draw->AddText({std::round(x), std::round(y)}, label.color, label.text.c_str());
     }
+}
+
+/// The largest batch of each recipe, with its name: where its memory meets the ceiling, or below
+/// that where something else limits it.
+void draw_crossings(const PlannerView& view) {
+    const ScopedFont small(fonts().bold, kSmallSize);
+    ImDrawList* draw = ImPlot::GetPlotDrawList();
+    const float ceiling = ImPlot::PlotToPixels(0.0, static_cast<double>(view.usable_bytes)).y;
+    float highest = ImPlot::GetPlotPos().y + ImPlot::GetPlotSize().y;  // of the others
+    std::vector<Label> labels, others;
+    for (const PlannerRecipe& recipe : view.recipes) {
+        if (!recipe.max_batch || recipe.memory_x.empty()) continue;
+        const auto batch = static_cast<double>(*recipe.max_batch);
+        const ImU32 color = recipe_color(recipe.color);
+        const ImVec2 at = ImPlot::PlotToPixels(batch, static_cast<double>(recipe.bytes_at_max));
+        draw->AddCircleFilled(at, px(4.5F), color);
+        draw->AddCircle(at, px(4.5F), palette().plot, 0, px(1.25F));
+        const bool is_memory = recipe.other_limit.empty();
+        Label label{fmt::format("{} {}", recipe.name, recipe.max_batch_text), color, at.x};
+        (is_memory ? labels : others).push_back(std::move(label));
+        if (!is_memory) highest = std::min(highest, at.y);
+    }
+    draw_labels(std::move(labels), ceiling);
+    draw_labels(std::move(others), highest);
 }
 
 void draw_ceiling(const PlannerView& view, const profiler::PlannerAxes& axes) {

@@ -110,7 +110,9 @@ void draw_trace_header(const Frame& frame, size_t source, std::string_view note)
     ImGui::SameLine(0, px(7));
     bold_text(fit_to(look.name, em(18)));
     ImGui::SameLine(0, px(10));
-    dim_text(trace.summary);
+    const bool is_stretched =
+        source == 1 && frame.view.alignment == profiler::TimeAlignment::kPhases;
+    dim_text(trace.summary + (is_stretched ? "  ·  stretched to the phases of A" : ""));
     if (source == 1 && !frame.view.alignment_note.empty()) {
         ImGui::SameLine();
         help_marker(frame.view.alignment_note);

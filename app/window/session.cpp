@@ -50,7 +50,7 @@ std::optional<PlannerQuery> planner_query_of(const std::map<std::string, std::st
 Session session_of(const Workspace& workspace) {
     Session session{.a = file_of(workspace.selection().a),
                     .b = file_of(workspace.selection().b),
-                    .gpu = workspace.plan_choice().gpu,
+                    .gpu = workspace.plan_choice().is_chosen ? workspace.plan_choice().gpu : "",
                     .planner = to_fields(workspace.planner_query())};
     for (const DocumentPtr& document : workspace.documents()) {
         if (fs::path file = file_of(document); !file.empty()) {
@@ -70,7 +70,7 @@ void restore_choices(Workspace& workspace, const Session& session) {
     const auto& gpus = workspace.gpus();
     const bool is_known = std::any_of(
         gpus.begin(), gpus.end(), [&](const profiler::Gpu& gpu) { return gpu.id == session.gpu; });
-    if (is_known) events.plan_choice = PlanChoice{.gpu = session.gpu};
+    if (is_known) events.plan_gpu = session.gpu;
     events.planner_query = planner_query_of(session.planner);
     workspace.apply(events);
 }

@@ -41,14 +41,13 @@ std::vector<StepToPredict> steps_one_switch_away(const Inputs& inputs,
     return steps;
 }
 
-/// Whether both were measured on one device, or predicted for one GPU: only then do they compare.
+}  // namespace
+
 bool ran_alike(const Document& a, const Document& b) {
     const profiler::Trace &one = *a.trace, &other = *b.trace;
     return one.run().source == other.run().source &&
            one.text(one.run().device_name) == other.text(other.run().device_name);
 }
-
-}  // namespace
 
 DocumentPtr document_of_recipe(const std::vector<DocumentPtr>& documents,
                                const Selection& selection, const std::string& recipe) {
@@ -73,7 +72,6 @@ std::vector<std::string> RecipeTrials::update() {
     return sentences;
 }
 
-/// The pair that shows a recipe of the same step, if it is open or was predicted.
 std::optional<Pair> RecipeTrials::find_pair(const Inputs& inputs, const std::string& recipe) const {
     const DocumentPtr& now = inputs.selection.a;
     if (DocumentPtr open = document_of_recipe(inputs.documents, inputs.selection, recipe)) {

@@ -10,6 +10,9 @@
 
 namespace app {
 
+/// Whether both were measured on one device, or predicted for one GPU: only then do they compare.
+bool ran_alike(const Document& a, const Document& b);
+
 /// The open step that is A's with this recipe, from A's device: measured as A is, or predicted for
 /// the same GPU. Null: none is open.
 DocumentPtr document_of_recipe(const std::vector<DocumentPtr>& documents,
@@ -49,6 +52,9 @@ public:
     /// it ran.
     models::Result<std::optional<Pair>> take_wanted(const Inputs& inputs);
 
+    /// The pair that would show a recipe, if it is open or was predicted; else nullopt.
+    std::optional<Pair> find_pair(const Inputs& inputs, const std::string& recipe) const;
+
     /// Predicts in idle time, one step after the other, the recipes that are one switch away: the
     /// next switch is then answered at once. `view` lists the switches; null: they are not known
     /// yet.
@@ -74,7 +80,6 @@ public:
     bool is_idle() const { return predictions_.is_idle(); }
 
 private:
-    std::optional<Pair> find_pair(const Inputs& inputs, const std::string& recipe) const;
     void plan(const Inputs& inputs);
 
     Predictor& predictor_;

@@ -315,14 +315,18 @@ std::optional<Wanted<profiler::LedgerRequest>> wanted_ledger(const WindowInputs&
                                            .documents = {selection.a, selection.b}};
 }
 
+profiler::LayerRequest layer_request(const DocumentPtr& a, const DocumentPtr& b,
+                                     const profiler::LayerRange& layers) {
+    return {.first = layer_source(a), .second = layer_source(b), .layers = layers};
+}
+
 std::optional<Wanted<profiler::LayerRequest>> wanted_layers(const SlotInputs& inputs) {
     const Selection& selection = inputs.selection;
     if (!has_step(selection)) return std::nullopt;
     const int64_t middle = selection.a->trace->run().num_layers / 2;
     return Wanted<profiler::LayerRequest>{
-        .request = {.first = layer_source(selection.a),
-                    .second = layer_source(selection.b),
-                    .layers = selection.layers.value_or(profiler::LayerRange{middle, middle})},
+        .request = layer_request(selection.a, selection.b,
+                                 selection.layers.value_or(profiler::LayerRange{middle, middle})),
         .documents = {selection.a, selection.b}};
 }
 

@@ -27,9 +27,10 @@
 /// From the state of the workspace to the requests of its slots (slots.h).
 namespace app {
 
-/// The GPU for which recipes are planned; the user chooses it.
+/// The GPU for which recipes are planned.
 struct PlanChoice {
     std::string gpu = "a100-80gb";  // its id
+    bool is_chosen = false;         // by the user; before that it is the GPU of A, if that has one
 
     friend bool operator==(const PlanChoice&, const PlanChoice&) = default;
 };
@@ -117,6 +118,9 @@ std::optional<Wanted<profiler::ActivityRequest>> wanted_kernels(const SlotInputs
 std::optional<Wanted<profiler::MarksRequest>> wanted_marks(const SlotInputs& inputs);
 std::optional<Wanted<profiler::LedgerRequest>> wanted_ledger(const WindowInputs& inputs);
 std::optional<Wanted<profiler::LayerRequest>> wanted_layers(const SlotInputs& inputs);
+/// What it takes to compare the layers of two documents; `b` may be null.
+profiler::LayerRequest layer_request(const DocumentPtr& a, const DocumentPtr& b,
+                                     const profiler::LayerRange& layers);
 std::optional<Wanted<profiler::FlameRequest>> wanted_flame(const WindowInputs& inputs);
 std::optional<Wanted<profiler::RangeRequest>> wanted_range(const WindowInputs& inputs);
 /// What the Inspector of a window describes: what it has pinned, or what is selected.

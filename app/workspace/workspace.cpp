@@ -1,6 +1,7 @@
 #include "app/workspace/workspace.h"
 
 #include "app/user/examples.h"
+#include "profiler/view/layer_figures.h"
 #include "profiler/view/pair_figures.h"
 
 #include <fmt/format.h>
@@ -211,6 +212,7 @@ void Workspace::pair_changed() {
     std::array pair{selection_.a, selection_.b};
     if (pair != shown_pair_) forget_all_places();
     shown_pair_ = std::move(pair);
+    plan_choice_ = plan_choice_beside(selection_.a);
     changed_ = true;
     check_ahead();
     update_looks();
@@ -364,7 +366,14 @@ void Workspace::update() {
     make_ahead();
 }
 
-/// Beside a prediction B is predicted for the same GPU, whatever Compare plans for by now.
+/// What recipes are planned for beside this A: the GPU that the user chose, or else A's own.
+PlanChoice Workspace::plan_choice_beside(const DocumentPtr& a) const {
+    if (plan_choice_.is_chosen || !a) return plan_choice_;
+    const profiler::Gpu* const own = profiler::gpu_of_trace(*a->trace, gpus());
+    return own != nullptr ? PlanChoice{.gpu = own->id} : PlanChoice();
+}
+
+/// Beside a prediction B is predicted for the same GPU, whatever the user plans for.
 RecipeTrials::Inputs Workspace::trial_inputs() const {
     const DocumentPtr& a = selection_.a;
     const bool a_is_predicted = a && a->trace->run().source == profiler::Source::kPredicted;
@@ -379,6 +388,16 @@ void Workspace::show_wanted_recipe() {
     if (!*pair) return;
     selection_.chosen = true;
     show(std::move(**pair));
+}
+
+std::optional<Workspace::Rows> Workspace::effect_of(const std::string& recipe) const {
+    const auto pair = trials_.find_pair(trial_inputs(), recipe);
+    const profiler::LayerView* const view = slots_.layers.view();
+    if (!pair || !view) return std::nullopt;
+    DocumentPtr shown = selection_.b ? selection_.b : selection_.a;
+    const DocumentPtr& other = pair->b ? pair->b : pair->a;
+    if (!ran_alike(*shown, *other)) shown = pair->a;  // it is predicted where A was measured
+    return profiler::switch_effect(layer_request(shown, other, view->layers), view->num_layers);
 }
 
 std::optional<Workspace::Work> Workspace::work() const {

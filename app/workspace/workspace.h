@@ -90,6 +90,10 @@ public:
     DocumentPtr document_of_recipe(const std::string& recipe) const {
         return app::document_of_recipe(documents(), selection_, recipe);
     }
+    /// What another recipe changes beside what is shown as B, or as A where there is no B: rows of
+    /// profiler::switch_effect. nullopt: it was not predicted yet.
+    using Rows = std::vector<std::pair<std::string, std::string>>;
+    std::optional<Rows> effect_of(const std::string& recipe) const;
     /// Trace 0 is A, trace 1 is B.
     profiler::TimelineReadout read_timeline(size_t trace, double time_ns) const;
     profiler::ActivityReadout read_activity(size_t trace, profiler::ActivityId id) const;
@@ -174,6 +178,7 @@ private:
                 slots_.usual_plan.shared(),
                 trials_.being_planned()};
     }
+    PlanChoice plan_choice_beside(const DocumentPtr& a) const;
     RecipeTrials::Inputs trial_inputs() const;
     DocumentLook look_of(const DocumentPtr& document) const;
     // What the window shows next: workspace_scenes.cpp.
@@ -204,6 +209,7 @@ private:
     void apply_to_captures(const PanelEvents& events);
     void apply_to_selection(const PanelEvents& events);
     void apply_to_views(const PanelEvents& events);
+    void choose_gpu(const std::string& id);
     void show_wanted_recipe();
     void plan_usual_recipes();
     void plan_frontier();

@@ -18,16 +18,21 @@ void Workspace::apply(const PanelEvents& events) {
     apply_to_time(events);
     if (widths() != widths_before) check_ahead();
     apply_to_views(events);
-    if (events.plan_choice) {
-        plan_choice_ = *events.plan_choice;
-        check_ahead();
-    }
+    if (events.plan_gpu) choose_gpu(*events.plan_gpu);
     predicts_ahead_ |= events.predicts_ahead;
     if (events.planner_query) planner_query_ = *events.planner_query;
     if (events.movement_query) movement_query_ = *events.movement_query;
     if (events.ranks_query) ranks_query_ = *events.ranks_query;
     if (events.frontier_query) frontier_query_ = *events.frontier_query;
     grows_frontier_ |= events.grows_frontier;
+}
+
+/// A's own GPU, or the usual one where A has none, is not a choice: another A then brings its own.
+void Workspace::choose_gpu(const std::string& id) {
+    plan_choice_ = {};
+    plan_choice_ = plan_choice_beside(selection_.a);
+    if (id != plan_choice_.gpu) plan_choice_ = {id, /*is_chosen=*/true};
+    check_ahead();
 }
 
 void Workspace::apply_to_views(const PanelEvents& events) {

@@ -80,10 +80,11 @@ std::vector<SceneMaker::Make> Workspace::missing_of(const std::shared_ptr<Scene>
     };
     static const SearchQuery kNoSearch;
     static const std::string kNoRecipe;
+    const PlanChoice choice = plan_choice_beside(scene->pair.a);
     const SlotInputs shared{scene->documents,
                             scene->selection,
                             scene->time,
-                            plan_choice_,
+                            choice,
                             planner_query_,
                             frontier_query_,
                             frontier_plans_,

@@ -171,9 +171,10 @@ function buildNotes() {
   const comparison = document.getElementById('ledger-comparison');
   comparison.textContent = ledger.comparison;
   comparison.className = ledger.comparison_is_good ? 'good' : 'bad';
-  const form = document.getElementById('ledger-form');
-  form.textContent = ledger.closed_form && `${ledger.closed_form_equal ? '✓' : '≠'} ${ledger.closed_form}`;
-  form.className = ledger.closed_form_equal ? 'good' : 'warning';
+  for (const form of ledger.closed_forms) {
+    const text = `${form.is_equal ? '✓' : '≠'} ${form.text}`;
+    document.getElementById('ledger-forms').append(makeCell('p', text, form.is_equal ? 'good' : 'warning'));
+  }
 }
 
 function applyLedgerFragment(parameters) {

@@ -26,16 +26,15 @@ void take_step(ComparisonColumn& column, const NamedTrace& named) {
     column.knows_saved = records_saves(trace);
     column.saved_bytes = column.is_cut_off ? 0 : report->ledger.total_bytes;
     column.steps = static_cast<int64_t>(trace.steps.size()) - (column.is_cut_off ? 1 : 0);
-    std::vector<int64_t>& times_ns = column.step_times_ns;
-    times_ns.clear();  // and stays empty for a trace that knows only the order of events
-    const bool has_times =
-        trace.run().time_basis != TimeBasis::kEventOrder && !has_note(trace, kInferredStep);
-    for (std::size_t i = 0; i < static_cast<std::size_t>(std::max<int64_t>(column.steps, 0)); ++i) {
-        const Step step = trace.steps[Id<Step>(i)];
-        if (has_times) times_ns.push_back(step.end_ns - step.start_ns);
-        const bool has_loss = trace.run().source != Source::kPredicted && !std::isnan(step.loss);
-        if (has_loss) column.loss = step.loss;
+    if (trace.run().source != Source::kPredicted) {
+        for (std::size_t i = 0; i < static_cast<std::size_t>(std::max<int64_t>(column.steps, 0));
+             ++i) {
+            const double loss = trace.steps.get<&Step::loss>(Id<Step>(i));
+            if (!std::isnan(loss)) column.loss = loss;
+        }
     }
+    column.step_times_ns = step_times_ns(trace);
+    const std::vector<int64_t>& times_ns = column.step_times_ns;
     if (!times_ns.empty()) {
         const auto [fastest, slowest] = std::minmax_element(times_ns.begin(), times_ns.end());
         column.fastest_step_ns = *fastest;

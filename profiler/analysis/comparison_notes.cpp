@@ -138,9 +138,11 @@ std::string change_in_speed(const ComparisonColumn& column, const ComparisonColu
     if (column.step_time_ns <= 0 || baseline.step_time_ns <= 0) return {};
     if (column.source == Source::kPredicted) {
         if (lacks_communication(column, baseline)) return {};
-        return more_or_less_time(
+        std::string change = more_or_less_time(
             static_cast<double>(column.step_time_ns) / static_cast<double>(baseline.step_time_ns),
             column.batch_size);
+        if (!column.times_are_calibrated) change += " (times are not calibrated on this GPU)";
+        return change;
     }
     if (column.was_busy || baseline.was_busy) {
         return fmt::format(

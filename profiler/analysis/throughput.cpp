@@ -1,5 +1,6 @@
 #include "profiler/analysis/throughput.h"
 
+#include "profiler/analysis/diagnostics.h"
 #include "profiler/analysis/run_text.h"
 #include "profiler/trace/units.h"
 
@@ -71,6 +72,20 @@ std::optional<PairedRatio> paired_ratio(const std::vector<int64_t>& times_ns,
                        .low = ratios[low],
                        .high = ratios[count - 1 - low],
                        .pairs = static_cast<int64_t>(count)};
+}
+
+std::vector<int64_t> step_times_ns(const Trace& trace) {
+    std::vector<int64_t> times_ns;
+    if (trace.run().time_basis == TimeBasis::kEventOrder || has_note(trace, kInferredStep)) {
+        return times_ns;
+    }
+    const auto start_ns = trace.steps.column<&Step::start_ns>();
+    const auto end_ns = trace.steps.column<&Step::end_ns>();
+    const std::size_t cut_off = has_note(trace, kRanOutOfMemory) ? 1 : 0;
+    for (std::size_t i = 0; i + cut_off < trace.steps.size(); ++i) {
+        times_ns.push_back(end_ns[i] - start_ns[i]);
+    }
+    return times_ns;
 }
 
 double sequences_per_s(int64_t sequences, int64_t step_time_ns) {

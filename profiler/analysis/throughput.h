@@ -39,6 +39,9 @@ struct PairedRatio {
 std::optional<PairedRatio> paired_ratio(const std::vector<int64_t>& times_ns,
                                         const std::vector<int64_t>& baseline_times_ns);
 
+/// Of the steps that ended. Empty for a trace that knows only the order of events.
+std::vector<int64_t> step_times_ns(const Trace& trace);
+
 /// 0 if the step took no time.
 double sequences_per_s(int64_t sequences, int64_t step_time_ns);
 

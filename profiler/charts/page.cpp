@@ -210,6 +210,17 @@ json ledger_row_json(const LedgerViewRow& row) {
             {"changed", row.presence != Presence::kSame}};
 }
 
+json closed_forms_json(const LedgerView& view) {
+    json forms = json::array();
+    for (std::size_t i = 0; i < view.closed_forms.size(); ++i) {
+        const auto& form = view.closed_forms[i];
+        if (!form) continue;
+        const std::string of = !view.has_other ? "" : i == 0 ? "A: " : "B: ";
+        forms.push_back({{"text", of + form->text}, {"is_equal", form->is_equal}});
+    }
+    return forms;
+}
+
 json ledger_json(const LedgerView& view) {
     json rows = json::array();
     for (const LedgerViewRow& row : view.rows) rows.push_back(ledger_row_json(row));
@@ -217,8 +228,7 @@ json ledger_json(const LedgerView& view) {
             {"has_closed_form", view.has_closed_form},
             {"comparison", view.comparison_text},
             {"comparison_is_good", view.other_total_bytes <= view.total_bytes},
-            {"closed_form", view.closed_form_text},
-            {"closed_form_equal", view.closed_form_equal},
+            {"closed_forms", closed_forms_json(view)},
             {"rows", rows}};
 }
 

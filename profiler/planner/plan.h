@@ -57,10 +57,11 @@ struct PlanPoint {
     double sequences_per_s = 0;  // of all GPUs together
 };
 
-/// A point of the memory curve: what the GPU must hold at the allocated peak.
+/// A point of the memory curve: what the GPU must have, and what lives at the allocated peak.
 struct MemoryPoint {
     int64_t batch_size = 0;
-    int64_t needed_bytes = 0;  // with the CUDA context, without cached memory
+    int64_t needed_bytes = 0;  // the least with which the step runs, CUDA context included
+    int64_t gap_bytes = 0;     // of these, what lies unused between blocks
     CategoryBytes by_category{};
 };
 
@@ -91,6 +92,9 @@ struct PlanRow {
     std::optional<int64_t> batch_size;  // of the figures
     std::optional<int64_t> max_batch_size;
     MaxBatchEnd max_batch_end = MaxBatchEnd::kMemory;
+    /// Where something other than memory does: "Memory does not limit the batch to 41. At 42: The
+    /// logits [B, S, V] would have ...". Else empty. It is among the notes, too.
+    std::string other_limit;
     std::optional<int64_t> best_batch_size;  // of the highest throughput
     std::optional<PlanMemory> memory;
     std::optional<StepTime> time;

@@ -84,17 +84,20 @@ private:
         if (max_batch < interpolation_.largest_valid_batch()) return;
         if (max_batch == BatchInterpolation::kLargestBatch) {
             row_.max_batch_end = MaxBatchEnd::kSearch;
-            row_.notes.push_back(fmt::format("batches above {} were not tried", max_batch));
-            return;
+            return add_other_limit(max_batch, "Larger ones were not tried");
         }
         row_.max_batch_end = MaxBatchEnd::kElements;
         models::Workload larger = row_.workload;
         larger.batch_size = max_batch + 1;
         const auto valid = models::validate(larger);
         const std::string why = valid ? "" : valid.error().message;
-        row_.notes.push_back(fmt::format("memory does not limit the batch to {}. At {}: {}",
-                                         max_batch, max_batch + 1,
-                                         why.substr(0, why.find(": choose"))));
+        add_other_limit(max_batch, fmt::format("At {}: {}", max_batch + 1,
+                                               why.substr(0, why.find(": choose"))));
+    }
+
+    void add_other_limit(int64_t max_batch, std::string_view why) {
+        row_.other_limit = fmt::format("Memory does not limit the batch to {}. {}", max_batch, why);
+        row_.notes.push_back(row_.other_limit);
     }
 
     void add_notes(const StepWork& step) {
@@ -280,10 +283,20 @@ private:
             const auto step = interpolation_.requests_at(batch_size);
             if (!step) return row_.refuse(step.error());
             const PeakContents contents = peak_contents(*step, options_, std::nullopt);
-            row_.memory_curve.push_back({batch_size,
-                                         other_bytes + contents.peaks.peak_allocated_bytes,
+            const auto least = least_capacity(batch_size, max_batch);
+            if (!least) return row_.refuse(least.error());
+            row_.memory_curve.push_back({batch_size, other_bytes + *least,
+                                         *least - contents.peaks.peak_allocated_bytes,
                                          contents.by_category});
         }
+    }
+
+    /// A batch that fits needs no more than there is. The bisection may end above that, because
+    /// more memory can mean larger gaps.
+    models::Result<int64_t> least_capacity(int64_t batch_size, int64_t max_batch) {
+        auto least = least_capacity_bytes(interpolation_, options_, batch_size, 0);
+        if (least && batch_size <= max_batch) *least = std::min(*least, capacity_bytes_);
+        return least;
     }
 
     void add_times(const TimeModel& model, int64_t batch_size) {

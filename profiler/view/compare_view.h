@@ -52,6 +52,7 @@ struct PlannedRecipe {
     std::string max_batch_text;             // "46", "none" (is_too_large), "–" (not known)
     Change max_batch_change;
     std::string why;                // there is no maximum batch: why; else empty
+    std::string other_limit;        // what limits the batch, if not memory; else empty
     bool is_too_large = false;      // because not even batch 1 fits
     std::vector<CurvePoint> curve;  // without a spread
     std::string best_text;          // "11.6 at B=27"

@@ -56,8 +56,9 @@ std::string what_replaces(const LayerFlow& a, const LayerFlow& b, Id<Storage> st
     if (recomputes(producer) || recomputes(consumer)) {
         return " It is computed again in backward" + (kept.empty() ? "." : ", from " + from + ".");
     }
-    if (kept.empty()) return {};
-    return fmt::format(" Backward of {} uses {}.", a.columns[tensor->consumer].title, from);
+    const std::string& title = a.columns[tensor->consumer].title;
+    if (consumer == b.columns.size()) return fmt::format(" B does not run {} there.", title);
+    return kept.empty() ? std::string() : fmt::format(" Backward of {} uses {}.", title, from);
 }
 
 /// The row of the ledger that holds a storage or its block.

@@ -116,4 +116,24 @@ std::vector<LayerFigure> layer_figures(const LayerRequest& request, const LayerR
     return figures;
 }
 
+std::vector<std::pair<std::string, std::string>> switch_effect(const LayerRequest& request,
+                                                               int64_t num_layers) {
+    std::vector<std::pair<std::string, std::string>> rows;
+    for (LayerFigure& figure : layer_figures(request, request.layers, num_layers)) {
+        if (figure.difference.empty()) continue;
+        rows.emplace_back(std::move(figure.label), std::move(figure.difference));
+    }
+    const Trace &first = *request.first.trace, &second = *request.second.trace;
+    const int64_t before_ns = median(step_times_ns(first));
+    const int64_t after_ns = median(step_times_ns(second));
+    const bool has_times = before_ns > 0 && after_ns > 0 && before_ns != after_ns &&
+                           first.run().source == Source::kPredicted &&
+                           second.run().source == Source::kPredicted;
+    if (has_times) {
+        const double ratio = static_cast<double>(after_ns) / static_cast<double>(before_ns);
+        rows.emplace_back("step time", format_percent(ratio - 1, /*with_sign=*/true));
+    }
+    return rows;
+}
+
 }  // namespace profiler

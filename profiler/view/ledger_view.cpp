@@ -263,9 +263,10 @@ LedgerView build_ledger_view(const LedgerRequest& request) {
     view.has_closed_form = request.first.check != nullptr;
     view.row_count_total = rows.size();
     view.total_bytes = request.first.ledger->total_bytes;
-    if (view.has_closed_form) {
-        view.closed_form_equal = request.first.check->equal();
-        view.closed_form_text = to_sentence(*request.first.check);
+    const std::array checks{request.first.check, request.second.check};
+    for (std::size_t i = 0; i < checks.size(); ++i) {
+        if (checks[i] == nullptr) continue;
+        view.closed_forms[i] = {to_sentence(*checks[i]), checks[i]->equal()};
     }
     const std::vector<std::string> words = search_words(request.filter);
     std::erase_if(

@@ -132,6 +132,12 @@ struct LedgerGroup {
     std::vector<std::size_t> rows;    // in LedgerView::rows
 };
 
+/// What a middle layer saves, beside its closed form.
+struct ClosedFormLine {
+    std::string text;  // "Layer 1 saves 140 B for backward; the closed form en+eT says 150 B."
+    bool is_equal = false;
+};
+
 struct LedgerView {
     std::vector<LedgerViewRow> rows;
     bool has_other = false;
@@ -146,11 +152,10 @@ struct LedgerView {
     int64_t shown_difference_bytes = 0;  // B minus A, over the rows that the filter leaves
     int64_t disappeared_bytes = 0;       // the same
     int64_t added_bytes = 0;
-    std::string total_text;        // "412 tensors, 14.2 GiB"; filtered: "12 of 412 tensors, ..."
-    std::string comparison_text;   // "B saves 5.10 GiB less for backward: 48 tensors ..."
-    std::string span_text;         // "Only what is saved in the selected range, ..."; or empty
-    std::string closed_form_text;  // "Layer 1: 452,984,832 B, equal to n(16e+2)+T(2e+1)+4Rs"
-    bool closed_form_equal = false;
+    std::string total_text;       // "412 tensors, 14.2 GiB"; filtered: "12 of 412 tensors, ..."
+    std::string comparison_text;  // "B saves 5.10 GiB less for backward: 48 tensors ..."
+    std::string span_text;        // "Only what is saved in the selected range, ..."; or empty
+    std::array<std::optional<ClosedFormLine>, 2> closed_forms;  // of both ledgers
 };
 
 LedgerView build_ledger_view(const LedgerRequest& request);

@@ -17,8 +17,6 @@ namespace {
 constexpr double kBytesHeadroom = 1.25;  // above the ceiling, for the labels of the crossings
 constexpr double kBatchHeadroom = 1.12;
 constexpr int kSpeedPoints = 64;
-/// A batch that needs less of the GPU's memory than this was not refused for memory.
-constexpr double kRoomLeft = 0.85;
 
 /// The points around a batch. Beyond the last point, the line of the last two goes on.
 struct Between {
@@ -69,6 +67,7 @@ PlannerRecipe make_planner_recipe(const PlanRow& row) {
     }
     if (row.status == PlanStatus::kOk && row.max_batch_size.value_or(0) > 0) {
         recipe.max_batch = row.max_batch_size;
+        recipe.other_limit = row.other_limit;
     } else {
         recipe.why = row.reason;
     }
@@ -132,18 +131,23 @@ void add_speed_line(PlannerRecipe& recipe, PlannerView& view) {
 
 std::vector<PlannerPart> parts_at(const PlannerRecipe& recipe, double batch, int64_t needed_bytes) {
     const Between b = around(recipe.memory, batch);
+    const auto mixed = [&](int64_t at_low, int64_t at_high) {
+        return std::max<int64_t>(
+            0, std::llround(b.mix(static_cast<double>(at_low), static_cast<double>(at_high))));
+    };
+    const MemoryPoint &low = recipe.memory[b.low], &high = recipe.memory[b.high];
+    const int64_t gaps = mixed(low.gap_bytes, high.gap_bytes);
     std::vector<PlannerPart> parts{{.label = "CUDA context, rounding"}};
-    int64_t others = needed_bytes;
+    int64_t others = needed_bytes - gaps;
     for (const Category category : kCategoryStackOrder) {
         const auto i = static_cast<std::size_t>(category);
-        const int64_t bytes = std::max<int64_t>(
-            0, std::llround(b.mix(static_cast<double>(recipe.memory[b.low].by_category[i]),
-                                  static_cast<double>(recipe.memory[b.high].by_category[i]))));
+        const int64_t bytes = mixed(low.by_category[i], high.by_category[i]);
         if (bytes == 0) continue;
         others -= bytes;
         parts.push_back({category, std::string(label_of(category)), bytes});
     }
     parts.front().bytes = std::max<int64_t>(0, others);
+    if (gaps > 0) parts.push_back({.label = "Gaps between blocks", .bytes = gaps, .is_gap = true});
     return parts;
 }
 
@@ -159,18 +163,16 @@ std::string gauge_text(int64_t needed_bytes, int64_t usable_bytes) {
 /// "Batch 48 needs 17.1 GiB, 2.5 GiB more than NVIDIA T4 has."
 std::string why_not(const PlannerView& view, const PlannerRecipe& recipe, int64_t batch_size,
                     int64_t needed_bytes) {
-    if (static_cast<double>(needed_bytes) < kRoomLeft * static_cast<double>(view.usable_bytes)) {
-        return fmt::format("Batch {} is the largest that the model's tensors allow.",
-                           recipe.max_batch_text);
-    }
-    std::string text =
-        fmt::format("Batch {} needs {}", format_count(batch_size), format_bytes(needed_bytes));
-    // Just above the largest batch the tensors fit, but not the gaps between them.
+    if (!recipe.other_limit.empty()) return recipe.other_limit;
+    const std::string needed = format_bytes(needed_bytes);
     const int64_t missing_bytes = needed_bytes - view.usable_bytes;
-    text += missing_bytes > 0
-                ? fmt::format(", {} more than {} has.", format_bytes(missing_bytes), view.gpu)
-                : fmt::format(" and room for the gaps between blocks, more than {} has.", view.gpu);
-    return text;
+    // Just above the largest batch, the line between planned batches may lie below the ceiling.
+    if (missing_bytes <= 0) {
+        return fmt::format("Batch {} needs a little more than the {} of {}.",
+                           format_count(batch_size), format_bytes(view.usable_bytes), view.gpu);
+    }
+    return fmt::format("Batch {} needs {}, {} more than {} has.", format_count(batch_size), needed,
+                       format_bytes(missing_bytes), view.gpu);
 }
 
 std::string with_rate(std::string text, const PlannerRecipe& recipe, double batch) {

@@ -22,6 +22,7 @@ struct PlannerRecipe {
     std::optional<int64_t> max_batch;  // empty: none fits, or there is no plan
     std::string max_batch_text;        // "38", "at least 1,048,576", "none"
     std::string why;                   // why no batch fits; else empty
+    std::string other_limit;           // what limits the batch, if not memory; else empty
     int64_t bytes_at_max = 0;
     std::vector<MemoryPoint> memory;  // by rising batch
     std::vector<PlanPoint> speed;     // by rising batch
@@ -62,9 +63,10 @@ PlannerView build_planner_view(const Plan& plan);
 
 /// A part of what the GPU holds at the peak.
 struct PlannerPart {
-    std::optional<Category> category;  // empty: the CUDA context, and what rounding adds
+    std::optional<Category> category;  // empty: no tensors
     std::string label;
     int64_t bytes = 0;
+    bool is_gap = false;  // unused between blocks
 };
 
 /// A change after which a step fits.

@@ -8,7 +8,7 @@ namespace profiler {
 inline constexpr const char* kPeakAllocated = "Peak allocated";
 /// The most bytes in the allocator's segments at one time.
 inline constexpr const char* kPeakReserved = "Peak reserved";
-/// What the card must have free: the peak reserved, and the CUDA context.
+/// The least that the card must have free for the step: tensors, gaps between them, CUDA context.
 inline constexpr const char* kPeakOnGpu = "Peak on the GPU";
 /// The largest batch that fits, or that trained.
 inline constexpr const char* kLargestBatch = "Largest batch";

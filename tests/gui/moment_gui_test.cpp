@@ -39,8 +39,8 @@ void watch_frame(ImGuiTestContext* /*c*/) {
     watch.traces_asked = workspace().traces_asked();
 }
 
-/// A small step of the recipe `original`, predicted for the GPU.
-app::DocumentPtr predicted_step() {
+/// A small step of the recipe `original`, predicted for a GPU.
+app::DocumentPtr predicted_step(const char* gpu = kGpu) {
     models::Workload workload{.model = *models::find_model("bert-base"),
                               .head = models::Head::kMlm};
     workload.model.num_layers = 1;
@@ -48,7 +48,7 @@ app::DocumentPtr predicted_step() {
     workload.batch_size = 8;
     workload.seq_len = 128;
     app::Predictor predictor;
-    auto trace = predictor.predict(workload, kGpu, app::PlanQuestion().setup);
+    auto trace = predictor.predict(workload, gpu, app::PlanQuestion().setup);
     if (!trace) return nullptr;
     return app::make_document("original",
                               std::make_shared<const profiler::Trace>(std::move(*trace)));
@@ -57,7 +57,7 @@ app::DocumentPtr predicted_step() {
 void show(ImGuiTestContext* c) {
     window().reset(c);
     window().ui().panels.layer = {};
-    workspace().apply({.plan_choice = app::PlanChoice{kGpu},
+    workspace().apply({.plan_gpu = kGpu,
                        .planner_query = app::PlannerQuery(),
                        .frontier_query = app::FrontierQuery()});
     const app::DocumentPtr original = predicted_step();
@@ -82,6 +82,31 @@ std::string recipe_of_b() {
 
 bool headline_says(const char* text) {
     return workspace().headline().find(text) != std::string::npos;
+}
+
+/// Until the user chooses a GPU, plans are for that of A.
+void plans_are_for_the_gpu_of_a(ImGuiTestContext* c) {
+    window().reset(c);
+    workspace().apply({.plan_gpu = app::PlanChoice().gpu});
+    workspace().add(predicted_step("h100-sxm"));
+    window().settle(c);
+    IM_CHECK_STR_EQ(workspace().plan_choice().gpu.c_str(), "h100-sxm");
+    IM_CHECK_STR_EQ(workspace().comparison()->view.planned_on.c_str(), "NVIDIA H100 SXM");
+    workspace().apply({.plan_gpu = "t4"});
+    IM_CHECK(workspace().plan_choice().is_chosen);
+    workspace().apply({.plan_gpu = "h100-sxm"});
+    IM_CHECK(!workspace().plan_choice().is_chosen);
+}
+
+void a_value_says_what_it_alone_changes(ImGuiTestContext* c) {
+    show(c);
+    wait_until_made_ahead(c);
+    const auto effect = workspace().effect_of("gelu=in_place");
+    IM_CHECK_SILENT(effect.has_value());
+    IM_CHECK(!effect->empty());
+    IM_CHECK_STR_EQ(effect->back().first.c_str(), "step time");
+    IM_CHECK(workspace().effect_of("original")->empty());
+    IM_CHECK(!workspace().effect_of("gelu=in_place,layer_norm=from_output").has_value());
 }
 
 void a_switch_is_answered_in_the_next_frame(ImGuiTestContext* c) {
@@ -180,6 +205,8 @@ void register_moment_tests(ImGuiTestEngine* engine) {
         test->TestFunc = run;
         test->GuiFunc = watch_frame;
     };
+    add("plans_are_for_the_gpu_of_a", plans_are_for_the_gpu_of_a);
+    add("a_value_says_what_it_alone_changes", a_value_says_what_it_alone_changes);
     add("a_switch_is_answered_in_the_next_frame", a_switch_is_answered_in_the_next_frame);
     add("nothing_is_empty_while_it_is_predicted", nothing_is_empty_while_it_is_predicted);
     add("a_trial_takes_the_place_of_the_one_before", a_trial_takes_the_place_of_the_one_before);

@@ -26,13 +26,15 @@ using testing::Not;
 TEST(PlanLimits, SaysWhereAModelEndsTheBatchesAndNotMemory) {
     PlanRequest request = request_for({"original"}, {"t4"});
     EXPECT_EQ(plan(request).rows.front().max_batch_end, MaxBatchEnd::kMemory);
+    EXPECT_THAT(plan(request).rows.front().other_limit, IsEmpty());
     Gpu gpu = *gpu_named("b200");
     gpu.usable_memory_bytes.value = 1e15;
     request.gpus = {&gpu};
     const PlanRow row = plan(request).rows.front();
     EXPECT_EQ(row.max_batch_end, MaxBatchEnd::kElements);
-    EXPECT_THAT(row.notes, Contains(testing::AllOf(HasSubstr("memory does not limit the batch"),
-                                                   HasSubstr("more than 2^31"))));
+    EXPECT_THAT(row.other_limit, testing::AllOf(HasSubstr("Memory does not limit the batch"),
+                                                HasSubstr("more than 2^31")));
+    EXPECT_THAT(row.notes, Contains(row.other_limit));
 }
 
 TEST(PlanLimits, LooksAtEveryBatchAroundTheBestAndAtTheOneAskedFor) {

@@ -128,7 +128,9 @@ TEST(Plan, SaysWhereTheSearchForABatchEnds) {
     request.workloads[0].model.intermediate_size = 64;
     const PlanRow row = plan(request).rows.front();
     EXPECT_EQ(row.max_batch_size, BatchInterpolation::kLargestBatch);
-    EXPECT_THAT(row.notes, Contains(HasSubstr("batches above 1048576 were not tried")));
+    EXPECT_THAT(
+        row.notes,
+        Contains(HasSubstr("does not limit the batch to 1048576. Larger ones were not tried")));
 }
 
 TEST(Plan, FillsEveryRow) {
@@ -367,11 +369,13 @@ TEST(StepTime, TheSetupChoosesTheOptimizer) {
 }
 
 TEST(Plan, TracesTheOptimizerOfTheSetup) {
-    std::vector<std::string> traced;
+    std::mutex mutex;
+    std::set<std::string> traced;
     const StepSource source =
         [&](const StepToTrace& step) -> models::Result<std::shared_ptr<const Trace>> {
         const models::Workload& w = step.workload;
-        traced.push_back(models::to_text(w.recipe));
+        const std::lock_guard lock(mutex);
+        traced.insert(models::to_text(w.recipe));
         return std::make_shared<const Trace>(tests::make_toy_step(w));
     };
     PlanRequest request = request_for({"original"}, {"t4", "v100-16gb", "a100-80gb"});
@@ -382,8 +386,7 @@ TEST(Plan, TracesTheOptimizerOfTheSetup) {
         request, data(), source,
         [&](std::size_t, std::size_t total, const models::Workload&) { totals.push_back(total); });
     // foreach AdamW for two of the GPUs, BertAdam, a loop over tensors, for the older one.
-    EXPECT_THAT(std::set(traced.begin(), traced.end()),
-                testing::ElementsAre("optimizer=adamw_loop", "original"));
+    EXPECT_THAT(traced, testing::ElementsAre("optimizer=adamw_loop", "original"));
     EXPECT_THAT(totals, testing::ElementsAre(2, 2));
     for (const PlanRow& row : result.rows) EXPECT_EQ(row.workload.recipe, models::Recipe());
 }
@@ -437,6 +440,22 @@ TEST(Plan, HasAMemoryCurveWhereItIsWanted) {
     EXPECT_EQ(curve.back().batch_size, planned.rows[0].max_batch_size);
     EXPECT_LT(curve.front().needed_bytes, curve.back().needed_bytes);
     EXPECT_LE(curve.back().needed_bytes, planned.rows[0].memory->usable_bytes);
+    EXPECT_GE(curve.back().gap_bytes, 0);
+}
+
+TEST(Plan, TheMemoryCurveHoldsTheGapsToo) {
+    const Gpu gpu = small_gpu(256 << 20);
+    PlanRequest request = request_for({"original"}, {});
+    request.gpus = {&gpu};
+    request.wants_memory_curve = true;
+    const MemoryPoint point = plan(request).rows[0].memory_curve[1];
+    request.wants_memory_curve = false;
+    request.batch_size = point.batch_size;
+    // The step fits in what the curve says, and not in 2 MiB less.
+    request.budget_bytes = point.needed_bytes;
+    EXPECT_EQ(plan(request).rows[0].status, PlanStatus::kOk);
+    request.budget_bytes = point.needed_bytes - (2 << 20);
+    EXPECT_EQ(plan(request).rows[0].status, PlanStatus::kDoesNotFit);
 }
 
 }  // namespace

@@ -13,15 +13,19 @@ using namespace profiler;
 using tests::LoadedBlocks;
 using tests::TraceBuilder;
 
-/// Two layers. Each keeps "probs" from its softmax to its backward, and softmax has scratch.
-Trace make_step(int64_t probs_bytes) {
+/// Two layers. Each keeps "probs" from its softmax to its backward, and softmax has scratch. The
+/// softmax runs in this part of the layer.
+Trace make_step(int64_t probs_bytes, const std::string& part = "") {
     TraceBuilder b;
     std::vector<Id<Allocation>> kept;
     b.begin_step();
     b.begin_phase(PhaseKind::kForward);
     for (int layer = 0; layer < 2; ++layer) {
-        const auto module = b.module_path("encoder.layer." + std::to_string(layer), layer);
+        const std::string path = "encoder.layer." + std::to_string(layer);
+        auto module = b.module_path(path, layer);
+        if (!part.empty()) module = b.module_path(path + "." + part, layer, module);
         const auto softmax = b.op("aten::softmax", module);
+        b.trace().ops.set<&Op::elements_written>(softmax, 1);
         const auto scratch = b.allocate({.bytes = 16, .op = softmax, .name = "scratch"});
         b.free(scratch);
         if (probs_bytes == 0) continue;
@@ -140,6 +144,13 @@ TEST(InspectorView, TellsWhatBecomesOfATensorInB) {
     EXPECT_EQ(fate(gone).fate.fate, Fate::kGone);
     EXPECT_EQ(fate(gone).fate.text, "B does not keep it.");
     EXPECT_EQ(life(fate(gone), "freed in"), "backward") << "of A alone";
+}
+
+TEST(InspectorView, ATensorOfACallThatBDoesNotRunHasThatAsItsCause) {
+    const Inspected a(make_step(64, "scores")), b(make_step(0, "fused"));
+    const InspectorView view =
+        build_inspector_view({.sources = {a.source(), b.source()}, .tensor = a.tensor(64)});
+    EXPECT_EQ(view.tensor->fate.text, "B does not keep it. B does not run scores there.");
 }
 
 /// B makes as many bytes, but frees them in forward.

@@ -3,8 +3,10 @@
 #include "profiler/view/layer_view.h"
 
 #include "profiler/analysis/step_report.h"
+#include "profiler/view/layer_figures.h"
 #include "tests/support/trace_builder.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -122,6 +124,9 @@ struct Subject {
     LayerView beside(const Subject& other, LayerRange layers = {12, 12}) const {
         return build_layer_view({.first = source(), .second = other.source(), .layers = layers});
     }
+    std::vector<std::pair<std::string, std::string>> effect_of(const Subject& other) const {
+        return switch_effect({.first = source(), .second = other.source(), .layers = {12, 12}}, 24);
+    }
 
     Trace trace;
     StepReport report;
@@ -200,6 +205,13 @@ TEST(LayerView, MarksWhatOnlyOneTraceSaves) {
     EXPECT_EQ(view.figures[0].value[1], "40.0 MiB");
     EXPECT_EQ(view.figures[0].difference, "-24.0 MiB");
     EXPECT_EQ(view.figures[0].sign, -1);
+}
+
+TEST(LayerView, SaysWhatOneSwitchAloneChanges) {
+    const Subject original(half_layer(false)), in_place(half_layer(true));
+    using Row = std::pair<std::string, std::string>;
+    EXPECT_THAT(original.effect_of(in_place), testing::Contains(Row("layer 12", "-24.0 MiB")));
+    EXPECT_THAT(original.effect_of(original), testing::IsEmpty());
 }
 
 TEST(LayerView, SumsSeveralLayers) {

@@ -228,17 +228,21 @@ TEST(BuildLedgerView, PutsTheClosedFormBesideMiddleLayersOnly) {
     EXPECT_FALSE(view.rows[1].differs_from_closed_form);
     EXPECT_TRUE(view.rows[2].differs_from_closed_form);
     EXPECT_FALSE(view.rows[3].closed_form_bytes);
-    EXPECT_FALSE(view.closed_form_equal);
-    EXPECT_EQ(view.closed_form_text,
+    ASSERT_TRUE(view.closed_forms[0]);
+    EXPECT_FALSE(view.closed_forms[0]->is_equal);
+    EXPECT_EQ(view.closed_forms[0]->text,
               "Layer 1 saves 140 B for backward; the closed form en+eT says 150 B.");
 }
 
 TEST(BuildLedgerView, SaysThatTheMiddleLayerEqualsTheClosedForm) {
     const Ledger ledger = make_ledger({make_row("layer.1", "probs", 100, 1)});
     const ClosedFormCheck check{1, 100, {{{"probs", "eT", 100}}, "eT", 100}};
-    const LedgerView view = build_ledger_view({.first = {&ledger, &check, 3}});
-    EXPECT_TRUE(view.closed_form_equal);
-    EXPECT_EQ(view.closed_form_text,
+    const LedgerView view =
+        build_ledger_view({.first = {&ledger, nullptr, 3}, .second = {&ledger, &check, 3}});
+    EXPECT_FALSE(view.closed_forms[0]);
+    ASSERT_TRUE(view.closed_forms[1]);
+    EXPECT_TRUE(view.closed_forms[1]->is_equal);
+    EXPECT_EQ(view.closed_forms[1]->text,
               "Layer 1 saves 100 B for backward, equal to the closed form eT.");
 }
 

@@ -81,6 +81,30 @@ TEST(PlannerView, SaysBeyondTheLimitWhatFits) {
     EXPECT_TRUE(read_planner(view, 1, 20).fixes.empty());
 }
 
+TEST(PlannerView, CountsTheGapsThatDecideWhetherABatchFits) {
+    const Gpu gpu = gpu_of(16 * kGiB);
+    PlanRow row = planned(gpu, "original", 14, kGiB);
+    for (MemoryPoint& point : row.memory_curve) {
+        point.needed_bytes += kGiB / 2;
+        point.gap_bytes = kGiB / 2;
+    }
+    const PlannerReading reading = read_planner(build_planner_view({{row}}), 0, 10);
+    EXPECT_EQ(reading.needed_bytes, 12 * kGiB + kGiB / 2);
+    ASSERT_EQ(reading.parts.size(), 4U);
+    EXPECT_EQ(reading.parts[0].bytes, kGiB) << "the context holds no gaps";
+    EXPECT_EQ(reading.parts[3].label, "Gaps between blocks");
+    EXPECT_EQ(reading.parts[3].bytes, kGiB / 2);
+}
+
+TEST(PlannerView, SaysWhatElseThanMemoryLimitsTheBatch) {
+    const Gpu gpu = gpu_of(80 * kGiB);
+    PlanRow row = planned(gpu, "original", 14, kGiB);
+    row.other_limit = "Memory does not limit the batch to 14. At 15: the logits are too large";
+    const PlannerView view = build_planner_view({{row}});
+    EXPECT_TRUE(read_planner(view, 0, 14).why.empty());
+    EXPECT_EQ(read_planner(view, 0, 20).why, row.other_limit);
+}
+
 TEST(PlannerView, DrawsABandOnlyWhereThePlanStatesAnError) {
     const Gpu gpu = gpu_of(16 * kGiB);
     PlanRow row = planned(gpu, "original", 14, kGiB);
