@@ -291,10 +291,11 @@ private:
         }
     }
 
-    /// A batch that fits needs no more than there is. The bisection may end above that, because
-    /// more memory can mean larger gaps.
+    /// To a thousandth of the GPU, as curves show no more. A batch that fits needs no more than
+    /// there is; the bisection may end above that, because more memory can mean larger gaps.
     models::Result<int64_t> least_capacity(int64_t batch_size, int64_t max_batch) {
-        auto least = least_capacity_bytes(interpolation_, options_, batch_size, 0);
+        const int64_t precision = std::max(kSmallSegmentBytes, memory_.usable_bytes / 1024);
+        auto least = least_capacity_bytes(interpolation_, options_, batch_size, 0, precision);
         if (least && batch_size <= max_batch) *least = std::min(*least, capacity_bytes_);
         return least;
     }

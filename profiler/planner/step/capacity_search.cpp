@@ -66,11 +66,11 @@ models::Result<bool> fits_at(BatchInterpolation& interpolation, const MemoryOpti
 
 models::Result<int64_t> least_capacity_bytes(
     const StepMemory& unlimited, int64_t too_small_bytes,
-    const std::function<models::Result<StepMemory>(int64_t limit_bytes)>& limited) {
-    constexpr int64_t kStepBytes = int64_t{2} << 20;  // the size of the allocator's small segments
+    const std::function<models::Result<StepMemory>(int64_t limit_bytes)>& limited,
+    int64_t precision_bytes) {
     int64_t bad = std::max(too_small_bytes, unlimited.peak_allocated_bytes - 1);
     int64_t good = std::max(unlimited.peak_reserved_bytes, bad + 1);
-    while (good - bad > kStepBytes) {
+    while (good - bad > precision_bytes) {
         const int64_t middle = bad + (good - bad) / 2;
         const auto memory = limited(middle);
         if (!memory) return tl::unexpected(memory.error());
@@ -81,12 +81,13 @@ models::Result<int64_t> least_capacity_bytes(
 
 models::Result<int64_t> least_capacity_bytes(BatchInterpolation& interpolation,
                                              const MemoryOptions& options, int64_t batch_size,
-                                             int64_t too_small_bytes) {
+                                             int64_t too_small_bytes, int64_t precision_bytes) {
     const auto unlimited = interpolation.unlimited_memory(batch_size, options);
     if (!unlimited) return tl::unexpected(unlimited.error());
-    return least_capacity_bytes(*unlimited, too_small_bytes, [&](int64_t limit_bytes) {
+    const auto limited = [&](int64_t limit_bytes) {
         return interpolation.limited_memory(batch_size, options, limit_bytes);
-    });
+    };
+    return least_capacity_bytes(*unlimited, too_small_bytes, limited, precision_bytes);
 }
 
 models::Result<int64_t> find_max_batch(BatchInterpolation& interpolation,

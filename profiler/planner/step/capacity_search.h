@@ -1,6 +1,7 @@
 #pragma once
 
 #include "models/config/result.h"
+#include "profiler/allocator/sizes.h"
 #include "profiler/planner/step/batch_interpolation.h"
 #include "profiler/planner/step/step_memory.h"
 
@@ -31,14 +32,16 @@ models::Result<int64_t> find_max_batch(BatchInterpolation& interpolation,
 models::Result<int64_t> find_traced_max_batch(BatchInterpolation& interpolation,
                                               const MemoryOptions& options, int64_t capacity_bytes);
 
-/// The smallest capacity, to 2 MiB, in which a step runs that does not run in `too_small_bytes`.
-/// `limited` simulates the step with a limit.
+/// The smallest capacity, to `precision_bytes`, in which a step runs that does not run in
+/// `too_small_bytes`. `limited` simulates the step with a limit.
 models::Result<int64_t> least_capacity_bytes(
     const StepMemory& unlimited, int64_t too_small_bytes,
-    const std::function<models::Result<StepMemory>(int64_t limit_bytes)>& limited);
+    const std::function<models::Result<StepMemory>(int64_t limit_bytes)>& limited,
+    int64_t precision_bytes = kSmallSegmentBytes);
 models::Result<int64_t> least_capacity_bytes(BatchInterpolation& interpolation,
                                              const MemoryOptions& options, int64_t batch_size,
-                                             int64_t too_small_bytes);
+                                             int64_t too_small_bytes,
+                                             int64_t precision_bytes = kSmallSegmentBytes);
 
 /// What a step needs that does not fit: "23.2 GiB for tensors", or "23.2 GiB for tensors and
 /// fragmentation (22.6 GiB for tensors alone)" where the tensors alone are within the capacity.
