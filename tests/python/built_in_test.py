@@ -321,6 +321,29 @@ class ManyGpus(Commands):
         # Two micro-batches in bfloat16: hidden states on, their gradients back.
         self.assertEqual([row["collective_bytes"] for row in rows.values()], 2 * [2 * HIDDEN])
 
+    def test_stages_wait_for_each_other(self):
+        """With 1F1B the last of two stages idles while the first one runs the first forward and the
+        last backward: M micro-batches take M + 1 times as long as one, and not M times."""
+        decoder = list(DECODER)
+        decoder[decoder.index("--head") + 1] = "layers"
+        of_first, bubbles = [], []
+        for micro_batches in (4, 8):
+            spread = ("--parallel", "pp:2", "--world-size", "2", "--json", "--accumulate")
+            into = (str(micro_batches), "-o", self.folder / str(micro_batches))
+            told = json.loads(self.run_command("capture", *decoder, *spread, *into))
+            first, last = told["rows"]
+            self.assertEqual(first["step_time_ns"], last["step_time_ns"])
+            of_first.append(first["compute_ns"])
+            self.assertEqual(
+                last["step_time_ns"],
+                last["compute_ns"] + last["exposed_communication_ns"] + last["idle_ns"],
+            )
+            bubbles.append(last["idle_ns"])
+        of_micro_batch = (of_first[1] - of_first[0]) / 4
+        self.assertLess(abs(bubbles[1] / bubbles[0] - 1), 0.05)
+        # The first micro-batch adds to no gradient yet, and there are transfers.
+        self.assertLess(abs(bubbles[0] / of_micro_batch - 1), 0.1)
+
     def test_a_stage_counts_its_own_layers(self):
         decoder = list(DECODER)
         decoder[decoder.index("--layers") + 1] = "4"
