@@ -102,9 +102,6 @@ models::Result<ClosedFormCheck> check_against_closed_form(const Trace& trace,
     if (recipe->checkpoint == models::Checkpoint::kSqrt && differs_by_layer(trace)) {
         return nothing("where recipes differ by layer, checkpoints begin at other layers");
     }
-    if (step->split.num_gpus > 1 && recipe->masks != models::Masks::kByte) {
-        return nothing("where layers are split torch's own dropout runs, whose masks are bytes");
-    }
     workload.recipe = *recipe;
     workload.layer_recipes.clear();
     auto form =

@@ -182,17 +182,23 @@ std::string_view name_of(RankClocks::Basis basis) {
 
 std::vector<JoinedCollective> join_collectives(std::span<const Trace* const> traces) {
     std::vector<JoinedCollective> joined;
-    std::map<std::pair<Line, int64_t>, std::size_t> known;  // the n-th call
+    std::map<std::pair<Line, int64_t>, std::size_t> known;  // the n-th call, or the -n-th
     Groups groups;
     for (std::size_t t = 0; t < traces.size(); ++t) {
         const Trace& trace = *traces[t];
         const std::vector<Group> own = groups.of(trace);
+        std::vector<Line> lines;
         std::map<Line, int64_t> count;
         for (std::size_t i = 0; i < trace.collectives.size(); ++i) {
             const Collective row = trace.collectives[Id<Collective>(i)];
-            const Line line =
-                line_of(row, row.communicator.valid() ? own[row.communicator.index()] : own.back());
-            const auto [at, is_new] = known.try_emplace({line, count[line]++}, joined.size());
+            lines.push_back(line_of(
+                row, row.communicator.valid() ? own[row.communicator.index()] : own.back()));
+            if (lines.back().kind == CollectiveKind::kSend) --count[lines.back()];
+        }
+        for (std::size_t i = 0; i < trace.collectives.size(); ++i) {
+            const Collective row = trace.collectives[Id<Collective>(i)];
+            const auto [at, is_new] =
+                known.try_emplace({lines[i], count[lines[i]]++}, joined.size());
             std::size_t index = at->second;
             if (!is_new) {
                 const JoinedCollective::Part& first = joined[index].parts.front();

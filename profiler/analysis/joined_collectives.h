@@ -22,9 +22,9 @@ struct JoinedCollective {
     std::vector<Part> parts;  // in the order of the traces
 };
 
-/// The n-th call of a kind in a communicator is the same collective on all of its ranks. A send is
-/// the n-th from its rank to that peer. Calls whose types or sizes contradict each other are not
-/// joined. In the order of the calls of the first trace that has each.
+/// The n-th call of a kind in a communicator is the same collective on all of its ranks. Sends to a
+/// peer count from the end: a trace lacks what a stage received for its first forward. Calls that
+/// contradict each other in type or size stay apart. In the order of the first trace with each.
 std::vector<JoinedCollective> join_collectives(std::span<const Trace* const> traces);
 
 /// How far the clock of each trace is ahead of the first one's.

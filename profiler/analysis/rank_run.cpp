@@ -2,6 +2,7 @@
 
 #include "profiler/analysis/collectives.h"
 #include "profiler/analysis/diagnostics.h"
+#include "profiler/analysis/pipeline_time.h"
 #include "profiler/analysis/run_text.h"
 #include "profiler/analysis/throughput.h"
 #include "profiler/trace/imported.h"
@@ -56,6 +57,14 @@ RankSummary summarize(const NamedTrace& named) {
     }
     if (trace.collectives.empty()) rank.num_collectives = count_kernels_of_nccl(trace);
     return rank;
+}
+
+/// Modelled alone, the rank's step ends before that of the pipeline does.
+void wait_for_other_stages(RankSummary& rank, int64_t pipeline_step_ns) {
+    rank.step_ns = pipeline_step_ns;
+    if (!rank.gpu_time) return;
+    rank.gpu_time->idle_ns += pipeline_step_ns - rank.gpu_time->step_ns;
+    rank.gpu_time->step_ns = pipeline_step_ns;
 }
 
 models::Result<void> check_is_of_rank(const NamedTrace& named) {
@@ -190,6 +199,10 @@ models::Result<RankRun> summarize_ranks(std::span<const NamedTrace> traces) {
     run.clocks = compare_clocks(of_ranks, run.joined);
     const auto waits = waits_in_last_step(of_ranks, run.joined, run.clocks);
     for (std::size_t i = 0; i < waits.size(); ++i) run.ranks[i].waits = waits[i];
+    run.pipeline_step_ns = pipeline_step_ns(of_ranks, run.joined);
+    if (run.pipeline_step_ns) {
+        for (RankSummary& rank : run.ranks) wait_for_other_stages(rank, *run.pipeline_step_ns);
+    }
     return run;
 }
 

@@ -25,7 +25,7 @@ struct RankSummary {
     int64_t num_collectives = 0;  // in the last recorded step
     int64_t collective_bytes = 0;
     std::optional<int64_t> step_ns;   // the last recorded step: on the GPU, or else on the host
-    std::optional<GpuTime> gpu_time;  // in it
+    std::optional<GpuTime> gpu_time;  // in it; a stage is idle while it waits for another one
     std::optional<RankWaits> waits;   // of its collectives in it
     bool is_complete = false;
 };
@@ -37,6 +37,7 @@ struct RankRun {
     int64_t median_bytes = 0;        // of the peaks
     std::vector<JoinedCollective> joined;
     RankClocks clocks;
+    std::optional<int64_t> pipeline_step_ns;  // of all ranks, if stages of a pipeline are modelled
 
     /// The rank with the most memory at its peak; the first of them.
     const RankSummary& largest() const;

@@ -17,6 +17,7 @@ import unittest
 
 BIN = pathlib.Path(sys.argv.pop(1)).resolve() if len(sys.argv) > 1 else None
 PROGRAM = BIN / "python/temposcope/programs/train_built_in.py" if BIN else None
+COMPARED = pathlib.Path(__file__).with_name("tensor_parallel_program.py")
 SMALL = ("--layers", "2", "--hidden", "256", "--heads", "4", "--batch", "4", "--seq", "128")
 GPU = "a100-80gb"
 
@@ -110,6 +111,13 @@ def bytes_of(shapes) -> int:
 def shard_bytes(world_size: int) -> int:
     """FSDP2 splits the first dimension of each parameter; rank 0 has a full share of each."""
     return bytes_of((math.ceil(shape[0] / world_size), *shape[1:]) for shape in ALL_SHAPES)
+
+
+def split_bytes(num_ranks: int) -> int:
+    """Parameters of rank 0 of tensor parallelism: the vocabulary may not be a multiple."""
+    whole = PARAMETERS - LAYERS * bytes_of(SPLIT_SHAPES) - bytes_of([(VOCAB, WIDTH)])
+    split = LAYERS * bytes_of(SPLIT_SHAPES) // num_ranks
+    return whole + split + bytes_of([(math.ceil(VOCAB / num_ranks), WIDTH)])
 
 
 PARAMETERS = bytes_of(ALL_SHAPES)
@@ -214,7 +222,7 @@ class ManyGpus(Commands):
     def test_masters_are_of_a_rank_s_share(self):
         """Weights in bfloat16, their masters and both states of AdamW in fp32."""
         row = self.ranks("tp:4", 4, "--precision", "bf16")[0]
-        share = (PARAMETERS - LAYERS * bytes_of(SPLIT_SHAPES) * 3 // 4) // 4  # elements
+        share = split_bytes(4) // 4  # elements
         weights = row["by_class"]["parameter_bytes"] + row["by_class"]["optimizer_state_bytes"]
         self.assertEqual(weights, (2 + 4 + 8) * share)
 
@@ -238,12 +246,41 @@ class ManyGpus(Commands):
         row = self.ranks("hsdp:4", 8)[0]
         self.assert_peak(row, self.one_card() - 3 * PARAMETERS + 3 * shard_bytes(4))
 
-    def test_tensor_parallelism_splits_layers(self):
+    def test_tensor_parallelism_splits_layers_and_vocabulary(self):
         row = self.ranks("tp:4", 4)[0]
-        split = LAYERS * bytes_of(SPLIT_SHAPES)
-        self.assertEqual(row["by_class"]["parameter_bytes"], PARAMETERS - split * 3 // 4)
-        self.assertEqual(row["collectives"], 4 * LAYERS)  # Megatron's f and g, twice a layer
-        self.assertEqual(row["collective_bytes"], 4 * LAYERS * HIDDEN)
+        self.assertEqual(row["by_class"]["parameter_bytes"], split_bytes(4))
+        # Megatron's f and g, twice a layer and around the vocabulary. Of each token the loss needs
+        # the largest logit, the sum of the exponentials and the logit of its label.
+        self.assertEqual(row["collectives"], 4 * LAYERS + 2 + 3)
+        of_loss = 3 * 4 * BATCH * POSITIONS
+        self.assertEqual(row["collective_bytes"], (4 * LAYERS + 2) * HIDDEN + of_loss)
+        trace = self.folder / "ranks" / "rank-0000.tscope"
+        told = json.loads(self.run_command("info", trace, "--ledger", "--json"))
+        share = BATCH * POSITIONS * math.ceil(VOCAB / 4)
+        of_vocabulary = [row for row in told["rows"] if row["size_bytes"] >= 4 * share]
+        self.assertEqual([row["size_bytes"] for row in of_vocabulary], [4 * share])
+        self.assertEqual(of_vocabulary[0]["scope"], "Loss")
+
+    def test_a_split_model_computes_what_the_whole_one_does(self):
+        """On two real ranks, of which the first holds 51 of 101 rows of the vocabulary. In fp32,
+        with sums in another order."""
+        words = [51, 32]
+        for family, head, shapes in (
+            ("gpt2", "lm", [words, [3, 16, 51]]),
+            ("bert", "mlm", [words, [51], [3, 16, 51]]),
+            ("bert", "squad", [words]),
+        ):
+            with self.subTest(family=family, head=head):
+                ran = subprocess.run(
+                    [sys.executable, "-m", "torch.distributed.run", "--standalone",
+                     "--nproc-per-node", "2", COMPARED, family, head],
+                    capture_output=True, text=True,
+                )  # fmt: skip
+                self.assertEqual(ran.returncode, 0, ran.stderr)
+                told = json.loads(ran.stdout)
+                self.assertAlmostEqual(*told["losses"], places=4)
+                self.assertLess(max(told["differences"].values()), 1e-4)
+                self.assertEqual(told["shapes"], shapes)
 
     def layer_of_rank(self, *options: str) -> tuple[int, dict]:
         """The bytes that the middle one of three layers keeps in rank 0 of tp:4, and its closed
@@ -268,8 +305,8 @@ class ManyGpus(Commands):
 
     def test_split_layers_of_recipes_keep_what_their_closed_forms_say(self):
         selective = ("--recipe", "checkpoint-attention", "--precision", "pure-bf16")
-        tempo = ("--recipe", "gelu=in_place,layer_norm=from_output")
-        for options in (("--precision", "amp-bf16"), tempo, selective):
+        packed = ("--recipe", "tempo-packed")
+        for options in (("--precision", "amp-bf16"), packed, selective):
             with self.subTest(options=options):
                 kept, form = self.layer_of_rank(*options)
                 self.assertEqual(form["closed_form_bytes"], kept)
@@ -283,6 +320,29 @@ class ManyGpus(Commands):
         self.assertEqual(sum(parameters), (PARAMETERS + bytes_of([(VOCAB, WIDTH)])) // 2)
         # Two micro-batches in bfloat16: hidden states on, their gradients back.
         self.assertEqual([row["collective_bytes"] for row in rows.values()], 2 * [2 * HIDDEN])
+
+    def test_stages_wait_for_each_other(self):
+        """With 1F1B the last of two stages idles while the first one runs the first forward and the
+        last backward: M micro-batches take M + 1 times as long as one, and not M times."""
+        decoder = list(DECODER)
+        decoder[decoder.index("--head") + 1] = "layers"
+        of_first, bubbles = [], []
+        for micro_batches in (4, 8):
+            spread = ("--parallel", "pp:2", "--world-size", "2", "--json", "--accumulate")
+            into = (str(micro_batches), "-o", self.folder / str(micro_batches))
+            told = json.loads(self.run_command("capture", *decoder, *spread, *into))
+            first, last = told["rows"]
+            self.assertEqual(first["step_time_ns"], last["step_time_ns"])
+            of_first.append(first["compute_ns"])
+            self.assertEqual(
+                last["step_time_ns"],
+                last["compute_ns"] + last["exposed_communication_ns"] + last["idle_ns"],
+            )
+            bubbles.append(last["idle_ns"])
+        of_micro_batch = (of_first[1] - of_first[0]) / 4
+        self.assertLess(abs(bubbles[1] / bubbles[0] - 1), 0.05)
+        # The first micro-batch adds to no gradient yet, and there are transfers.
+        self.assertLess(abs(bubbles[0] / of_micro_batch - 1), 0.1)
 
     def test_a_stage_counts_its_own_layers(self):
         decoder = list(DECODER)

@@ -212,6 +212,24 @@ class VirtualRanks(Ranks):
         self.assertEqual(first["nccl_bytes"], 205 << 20)  # assets/setups.json
         self.assertEqual(first["device"], "cuda:3")
 
+    def test_two_launches_are_told_apart(self):
+        """By their ids alone: all that happens in them is the same."""
+        small = ("--width", "64", "--vocab", "512", "--positions", "16")
+        first, second = (self.virtual("ddp", 2, *small, ranks=ranks) for ranks in ("0,1", "1"))
+        blocks, others = (self.query(
+            row,
+            "SELECT address, block_bytes, alloc_event, free_completed_event, op FROM allocation",
+        ) for row in (first[1], second[1]))  # fmt: skip
+        self.assertGreater(len(blocks), 0)
+        self.assertEqual(blocks, others)
+        pathlib.Path(second[1]["file"]).rename(first[1]["file"])
+        told = subprocess.run(
+            [BIN / "temposcope", "info", self.folder / "ddp-2-0,1"], capture_output=True, text=True
+        )
+        self.assertEqual(told.returncode, 1)
+        files = f"{first[0]['file']} and {first[1]['file']}"
+        self.assertIn(f"{files} are of two launches: ", told.stderr)
+
     def test_gloo_runs_without_the_others(self):
         small = ("--width", "64", "--vocab", "512", "--positions", "16")
         rows = self.virtual("gloo", 4, *small, ranks="2")

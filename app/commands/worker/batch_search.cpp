@@ -3,6 +3,7 @@
 #include "app/commands/worker/temporary_folder.h"
 #include "app/prediction/program_target.h"
 #include "profiler/analysis/collectives.h"
+#include "profiler/analysis/pipeline_time.h"
 #include "profiler/analysis/rank_run.h"
 #include "profiler/planner/step/batch_interpolation.h"
 #include "profiler/planner/step/capacity_search.h"
@@ -101,10 +102,10 @@ void read_peak(const Trace& trace, BatchTry& one) {
     one.largest = largest_tensors(trace, peak);
 }
 
-/// A run with its files, and the trace that it left.
+/// A run with its files, and the traces that it left.
 struct Attempt {
     BatchTry outcome;
-    std::optional<Trace> trace = {};  // of the rank with the largest peak
+    std::vector<Trace> traces = {};  // of its ranks; the one with the largest peak first
     int64_t resident_bytes = 0;
     bool was_asked_to_end = false;  // by a signal: nothing else is known
 };
@@ -118,17 +119,31 @@ Result<void> add_trace(const std::string& file, Attempt& made) {
     if (!trace) return tl::unexpected(trace.error());
     BatchTry& outcome = made.outcome;
     if (outcome.requested_bytes < 0) read_failed_request(*trace, outcome);
-    if (made.trace && find_peak(*trace).allocated_bytes <= outcome.peak_allocated_bytes) return {};
-    read_peak(*trace, outcome);
-    made.trace = std::move(*trace);
+    made.traces.push_back(std::move(*trace));
+    const Trace& added = made.traces.back();
+    if (made.traces.size() > 1 &&
+        find_peak(added).allocated_bytes <= outcome.peak_allocated_bytes) {
+        return {};
+    }
+    read_peak(added, outcome);
+    std::swap(made.traces.front(), made.traces.back());
     return {};
 }
 
 /// Of the last recorded step. -1: its times cannot be modelled, or leave out communication.
-int64_t modelled_step_ns(const ProgramTarget& target, Trace& trace) {
-    if (trace.steps.empty() || !target.model_times(trace) || !knows_communication(trace)) return -1;
-    const Step step = trace.steps[Id<Step>(trace.steps.size() - 1)];
-    return step.end_ns - step.start_ns;
+int64_t modelled_step_ns(const ProgramTarget& target, std::vector<Trace>& ranks) {
+    Trace& largest = ranks.front();
+    if (largest.steps.empty() || !target.model_times(largest)) return -1;
+    if (knows_communication(largest)) {
+        const Step step = largest.steps[Id<Step>(largest.steps.size() - 1)];
+        return step.end_ns - step.start_ns;
+    }
+    std::vector<const Trace*> stages;
+    for (Trace& trace : ranks) {
+        if (&trace != &largest && !target.model_times(trace)) return -1;
+        stages.push_back(&trace);
+    }
+    return pipeline_step_ns(stages, join_collectives(stages)).value_or(-1);
 }
 
 std::string reason(const ProgramResult& result, const std::filesystem::path& log) {
@@ -328,7 +343,7 @@ private:
         Bracket& bracket = brackets_[index];
         auto made = run_case(bracket.found.of, bracket.target.card(), batch_size);
         if (made && made->outcome.fits) {
-            made->outcome.step_time_ns = modelled_step_ns(bracket.target, *made->trace);
+            made->outcome.step_time_ns = modelled_step_ns(bracket.target, made->traces);
         }
         const std::lock_guard lock(mutex_);
         if (!made) {
@@ -385,10 +400,10 @@ private:
             auto made = run_case(bracket.found.of, bracket.target.endless_card(), batch_size);
             if (!made) return tl::unexpected(made.error());
             line.resident_bytes = made->resident_bytes;
-            if (!made->trace) return {};
+            if (made->traces.empty()) return {};
             line.peaks.push_back(made->outcome.peak_reserved_bytes);
-            line.nccl_bytes = nccl_bytes_of(*made->trace);
-            auto step = step_work_of(*made->trace);
+            line.nccl_bytes = nccl_bytes_of(made->traces.front());
+            auto step = step_work_of(made->traces.front());
             if (!step) continue;
             step->batch_size = batch_size;
             steps.push_back(std::move(*step));

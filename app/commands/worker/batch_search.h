@@ -32,8 +32,9 @@ struct BatchTry {
     bool fits = false;
     int64_t peak_allocated_bytes = -1;  // -1: not known, the program failed before its first step
     int64_t peak_reserved_bytes = -1;
-    int64_t step_time_ns = -1;  // modelled, of the rank with the largest peak; -1: not known
-    std::string place;          // of the peak: "backward, encoder.layer.3.attention.self"
+    // Modelled, of the rank with the largest peak or of all stages of a pipeline; -1: not known.
+    int64_t step_time_ns = -1;
+    std::string place;  // of the peak: "backward, encoder.layer.3.attention.self"
     profiler::CategoryBytes by_category{};
     std::vector<LiveTensor> largest;  // at the peak, of one name together; the largest first
     int64_t requested_bytes = -1;     // by the request that failed

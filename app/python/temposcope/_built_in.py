@@ -53,12 +53,13 @@ class Model(nn.Module):
         last = model.num_layers if last is None else last
         self.has_embeddings = first == 0 and head != "layers"
         self.head = head if last == model.num_layers else "layers"
+        self.names = LAYER_NAMES[model.family]
         switches = switches_of(workload.recipe)
         with torch.device("meta"):
             if self.has_embeddings:
                 self._add_embeddings()
             layers = {str(i): Layer(workload, switches) for i in range(first, last)}
-            self.layers = add_at(self, LAYER_NAMES[model.family].layers, nn.ModuleDict(layers))
+            self.layers = add_at(self, self.names.layers, nn.ModuleDict(layers))
             self._add_head()
         swap(self, _swapped_switches(switches), (Layer,))
 
@@ -67,7 +68,7 @@ class Model(nn.Module):
         is_gpt2 = model.family == "gpt2"
         word = nn.Embedding(model.vocab_size, width)
         position = nn.Embedding(model.max_position_embeddings, width)
-        add_at(self, "wte" if is_gpt2 else "embeddings.word_embeddings", word)
+        add_at(self, self.names.word_embeddings, word)
         add_at(self, "wpe" if is_gpt2 else "embeddings.position_embeddings", position)
         if not is_gpt2:
             types = nn.Embedding(model.type_vocab_size, width)
@@ -126,8 +127,7 @@ class Model(nn.Module):
     def _decoder_weight(self):
         if not self.has_embeddings:
             return self.decoder_weight
-        is_gpt2 = self.workload.model.family == "gpt2"
-        return (self.wte if is_gpt2 else self.embeddings.word_embeddings).weight
+        return self.get_submodule(self.names.word_embeddings).weight
 
 
 class Loss(nn.modules.loss._Loss):

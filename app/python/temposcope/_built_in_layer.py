@@ -16,6 +16,7 @@ from ._swapped_modules import checkpointed, draw_key
 class LayerNames(NamedTuple):
     """Hugging Face's module names in a model of one family."""
 
+    word_embeddings: str
     layers: str
     attention: str
     attention_output: str
@@ -30,6 +31,7 @@ class LayerNames(NamedTuple):
 
 LAYER_NAMES = {
     "bert": LayerNames(
+        word_embeddings="embeddings.word_embeddings",
         layers="encoder.layer",
         attention="attention.self",
         attention_output="attention.output.dense",
@@ -42,6 +44,7 @@ LAYER_NAMES = {
         output_norm="output.LayerNorm",
     ),
     "gpt2": LayerNames(
+        word_embeddings="wte",
         layers="h",
         attention="attn",
         attention_output="attn.c_proj",

@@ -11,7 +11,15 @@ import torch
 import torch.distributed as dist
 import torch.nn as nn
 from torch.distributed.device_mesh import init_device_mesh
-from torch.distributed.tensor import DTensor
+from torch.distributed.tensor import DTensor, Replicate, Shard, distribute_tensor
+from torch.distributed.tensor.parallel import (
+    ColwiseParallel,
+    ParallelStyle,
+    PrepareModuleOutput,
+    RowwiseParallel,
+    loss_parallel,
+    parallelize_module,
+)
 from torch.nn.parallel import DistributedDataParallel
 
 from ._built_in import AUTOCAST_TYPES, WEIGHT_TYPES, Loss, Model, make_batch
@@ -25,7 +33,7 @@ def make_step(workload, strategy: str, degree: int, device: torch.device) -> Cal
     if strategy == "pp":
         model, run_backward = _pipeline(workload, degree, device)
     else:
-        model = _wrapped(workload, strategy, degree, device)
+        model = make_model(workload, strategy, degree, device)
         run_backward = _micro_batches(workload, model, device)
     parameters = list(model.parameters())
     optimizer = _make_optimizer(workload, parameters, is_sharded=strategy == "zero1")
@@ -45,7 +53,7 @@ def make_step(workload, strategy: str, degree: int, device: torch.device) -> Cal
 # ---- the model on this rank --------------------------------------------------------------------
 
 
-def _wrapped(workload, strategy: str, degree: int, device: torch.device) -> nn.Module:
+def make_model(workload, strategy: str, degree: int, device: torch.device) -> nn.Module:
     """Sharded before it has memory, as a model is that is too large for one card."""
     model = Model(workload)
     world_size = dist.get_world_size() if dist.is_initialized() else 1
@@ -64,6 +72,8 @@ def _wrapped(workload, strategy: str, degree: int, device: torch.device) -> nn.M
             if world_size > degree:
                 _shard(model, mesh["replicate"], reshards=True)
     model.materialize(device)
+    if strategy == "tp" and model.has_embeddings:
+        _keep_share_of_gradient(model.get_submodule(model.names.word_embeddings).weight)
     return DistributedDataParallel(model) if strategy in ("ddp", "zero1") else model
 
 
@@ -76,20 +86,43 @@ def _shard(model: Model, mesh, reshards: bool) -> None:
 
 
 def _split_tensors(model: Model, mesh) -> None:
-    """Shoeybi et al. 2019 (Megatron-LM, arXiv 1909.08053), section 3: heads and the inner width are
-    split; embeddings, norms and the head are whole on each rank."""
-    from torch.distributed.tensor.parallel import (
-        ColwiseParallel,
-        RowwiseParallel,
-        parallelize_module,
-    )
-
+    """Shoeybi et al. 2019 (Megatron-LM, arXiv 1909.08053), section 3: heads, the inner width and
+    the vocabulary are split; positions, norms and the rest of a head are whole on each rank."""
+    whole = Replicate()
     for layer in model.layers.values():
         names = layer.names
         inputs = [f"{names.attention}.{name}" for name in layer.projections()] + [names.up]
-        plan = {path: ColwiseParallel() for path in inputs}
+        plan: dict[str, ParallelStyle] = {path: ColwiseParallel() for path in inputs}
         plan |= {path: RowwiseParallel() for path in (names.attention_output, names.down)}
-        parallelize_module(layer, mesh, plan)
+        _parallelize(layer, mesh, plan)
+    if model.has_embeddings:
+        rows = RowwiseParallel(input_layouts=whole)
+        _parallelize(model, mesh, {model.names.word_embeddings: rows})
+    norms = {"lm": "ln_f", "mlm": "cls.predictions.transform.LayerNorm"}
+    if model.head in norms:  # the decoder is a function of a split weight: it takes a DTensor
+        into_decoder = PrepareModuleOutput(
+            output_layouts=whole, desired_output_layouts=whole, use_local_output=False
+        )
+        _parallelize(model, mesh, {norms[model.head]: into_decoder})
+    if model.head == "mlm":
+        predictions = model.cls.predictions
+        predictions.bias = nn.Parameter(distribute_tensor(predictions.bias, mesh, [Shard(0)]))
+
+
+def _parallelize(module: nn.Module, mesh, plan: dict[str, ParallelStyle]) -> None:
+    """By torch. What a collective returns is a subclass of Tensor and a view that must not be
+    changed in place: Tempo's ops take no such tensor, and a residual is added in place."""
+    parallelize_module(module, mesh, plan)
+    for path, style in plan.items():
+        if isinstance(style, RowwiseParallel):
+            module.get_submodule(path).register_forward_hook(
+                lambda _module, _inputs, output: torch.ops.aten._unsafe_view(output, output.shape)
+            )
+
+
+def _keep_share_of_gradient(parameter: nn.Parameter) -> None:
+    """Torch computes the gradient of a split embedding whole on each rank."""
+    parameter.register_hook(lambda gradient: gradient.redistribute(placements=parameter.placements))
 
 
 # ---- forward and backward ----------------------------------------------------------------------
@@ -111,10 +144,11 @@ def _micro_batches(workload, model: nn.Module, device: torch.device):
     count = workload.gradient_accumulation_steps
 
     def micro_batch() -> torch.Tensor:
-        with _autocast(workload, device):
-            loss = loss_of(model(batch.input, **batch.others), batch.target)
-            loss = loss / count if count > 1 else loss
-        _scaled(workload, loss).backward()
+        with loss_parallel():  # where the logits are split
+            with _autocast(workload, device):
+                loss = loss_of(model(batch.input, **batch.others), batch.target)
+                loss = loss / count if count > 1 else loss
+            _scaled(workload, loss).backward()
         return loss
 
     def run() -> torch.Tensor:

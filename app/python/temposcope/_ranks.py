@@ -55,7 +55,7 @@ def current() -> Rank:
 
 def launch_id() -> str:
     """The same on all nodes of a launch; of launches on one machine at one time different, because
-    each needs a port of its own, unless they are virtual. Empty: not known."""
+    each needs a port of its own. Virtual ones need none: see _virtual_launch. Empty: not known."""
     names = ("TORCHELASTIC_RUN_ID", "MASTER_ADDR", "MASTER_PORT")
     launch = [os.environ.get(name, "") for name in names]
     if not all(launch[1:]):

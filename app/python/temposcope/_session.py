@@ -48,9 +48,10 @@ class _SeeInputs:
 class Session:
     """Follows a program, skips `skip` steps, and records `steps` (None: until `end`) into `file`.
     `recipe` is what was applied to its models; empty: nothing. `run_id` is the same in all ranks of
-    a run; empty: not known. `gpu` is the virtual GPU that the program shall use; empty: it may use
-    any device. With `finds_optimizers` all that live when the first of them runs belong to the
-    program: a step lasts until the others have run, too.
+    a run; empty: not known. `launch_id` is the same in all ranks of a launch; empty: its variables
+    say it. `gpu` is the virtual GPU that the program shall use; empty: it may use any device. With
+    `finds_optimizers` all that live when the first of them runs belong to the program: a step lasts
+    until the others have run, too.
 
     A step ends when each optimizer that the program uses has run once. Without an optimizer it ends
     before the first forward after a backward. Without either it is one forward. Once the program
@@ -65,6 +66,7 @@ class Session:
         steps: int | None = None,
         recipe: str = "",
         run_id: str = "",
+        launch_id: str = "",
         stacks: str = "",  # or "python", or "all": those of C++, too
         gpu: str = "",
         finds_optimizers: bool = False,
@@ -84,6 +86,7 @@ class Session:
         self._steps = steps
         self._recipe = recipe
         self._run_id = run_id
+        self._launch_id = launch_id
         self._stacks = stacks
         self._gpu = gpu
         self._lock = threading.RLock()
@@ -156,7 +159,7 @@ class Session:
             "program": pathlib.Path(sys.argv[0] or "python").name,
             "recipe": self._recipe,
             "run_id": self._run_id,
-            "launch_id": _ranks.launch_id(),
+            "launch_id": self._launch_id or _ranks.launch_id(),
             **self._built_in,
             **_ranks.current()._asdict(),
         }

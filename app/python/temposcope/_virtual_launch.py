@@ -9,6 +9,7 @@ import collections
 import contextlib
 import json
 import os
+import secrets
 import signal
 import subprocess
 import sys
@@ -43,6 +44,7 @@ class _Launch:
     def __init__(self, options: dict, processes_of_node: int):
         self._options = options
         self._world_size: int = options["world_size"]
+        self._id = secrets.token_hex(8)  # instead of that of _ranks: no port is its own
         self._of_node = processes_of_node
         if processes_of_node == 1:
             self._of_node = min(_CARDS_OF_A_NODE, self._world_size)
@@ -114,7 +116,7 @@ class _Launch:
 
     def _environment(self, rank: int) -> dict[str, str]:
         node, local_rank = divmod(rank, self._of_node)
-        run = self._options | {"rank": rank}
+        run = self._options | {"rank": rank, "launch_id": self._id}
         return os.environ | {
             "RANK": str(rank),
             "WORLD_SIZE": str(self._world_size),
