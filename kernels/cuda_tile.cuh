@@ -349,16 +349,20 @@ bool aligned_to_packs(const Tensors&... tensors) {
     return (starts_at_pack(tensors) && ...);
 }
 
+/// Throws if the launch of kernel `name` failed, or what comes before it.
+inline void check_launch(const char* name, cudaError_t error) {
+    if (error == cudaSuccess) return;
+    throw std::runtime_error(std::string("CUDA kernel ") + name +
+                             " could not be launched: " + cudaGetErrorString(error));
+}
+
 #ifdef __CUDACC__  // tests/kernels/cuda_on_cpu.h has another one, for machines without a GPU
 /// Launches `kernel` on `stream`; `name` stands in error messages.
 template <typename... Params, typename... Args>
 void launch(const char* name, void (*kernel)(Params...), dim3 grid, dim3 block, CudaStream stream,
             const Args&... args) {
     kernel<<<grid, block, 0, stream>>>(args...);
-    const cudaError_t error = cudaGetLastError();
-    if (error == cudaSuccess) return;
-    throw std::runtime_error(std::string("CUDA kernel ") + name +
-                             " could not be launched: " + cudaGetErrorString(error));
+    check_launch(name, cudaGetLastError());
 }
 #endif
 

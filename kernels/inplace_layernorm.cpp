@@ -39,7 +39,8 @@ namespace {
 
 constexpr int64_t kMaxPartials = 64;
 /// Two blocks for each SM of an A100 (108), so that all blocks run at once on it and on larger
-/// GPUs. A constant, because the size of the partial sums must not depend on the GPU.
+/// GPUs. A constant, because the size of the partial sums must not depend on the GPU; where more
+/// blocks run, two add to one partial (layernorm_rows.cuh).
 constexpr int64_t kMaxCudaPartials = 216;
 
 /// A multiple of 64, so that the rows of a partial also have whole blocks of a dropout mask to

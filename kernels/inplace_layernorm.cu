@@ -82,11 +82,12 @@ __global__ void __launch_bounds__(kAnyRowThreads)
 
 // --- backward ----------------------------------------------------------------------------------
 
-/// Block p takes rows p R + y, (p + P) R + y, ... (R = blockDim.y rows at once, P partials), keeps
-/// the sums of its columns in registers and writes partial p.
+/// Block b of B takes rows b R + y, (b + B) R + y, ... (R = blockDim.y rows at once), keeps the
+/// sums of its columns in registers and writes its partial.
 template <typename T, LayerNormSave kSave, bool kLongRow, bool kBesideFloat>
 __global__ void __launch_bounds__(kBackwardThreads<kLongRow>, kBackwardBlocks<T, kLongRow>)
-    layer_norm_backward_kernel(LayerNormBackwardArgs<T> a, StatOf<T> inverse_size, int num_rows) {
+    layer_norm_backward_kernel(LayerNormBackwardArgs<T> a, BackwardGrid grid,
+                               StatOf<T> inverse_size, int num_rows) {
     if constexpr (!kBesideFloat) take_as_narrow(a.gamma, a.beta, a.dx);
     using S = StatOf<T>;
     __shared__ S shared[kSumEntries];
@@ -101,7 +102,7 @@ __global__ void __launch_bounds__(kBackwardThreads<kLongRow>, kBackwardBlocks<T,
                                            a.subtract_mean);
         if (a.dx) store_tile(a.dx, tile, work.dy);
     }
-    if (a.partials) store_partial<T>(a.partials, a.hidden_size, sums);
+    if (a.partials) store_partial<T>(a.partials, grid, a.hidden_size, sums);
 }
 
 /// Rows of any length: block p takes rows p, p + P, ..., first a column a thread for its partial,
@@ -178,23 +179,27 @@ unsigned threads_of_any_row(int64_t size) {
 
 template <typename T, LayerNormSave kSave>
 void launch_backward(const LayerNormBackwardArgs<T>& a, int64_t num_rows, CudaStream stream) {
-    const auto partials = static_cast<unsigned>(layer_norm_cuda_num_partials(num_rows));
     const StatOf<T> inverse_size = row_factors<StatOf<T>>(a.hidden_size).inverse_size;
     if constexpr (sizeof(T) < 8) {
         if (fits_registers<T>(a.hidden_size, a.dy, a.saved, a.gamma, a.beta, a.dx)) {
+            const char* const name = "layer_norm_backward";
             const bool has_float = any_is_float(a.gamma, a.beta, a.dx);
+            const int rows = counted_rows(num_rows);
+            const RowShape shape(a.hidden_size, kBackwardTiles);
+            const BackwardGrid grid = backward_grid<T>(name, num_rows, shape);
+            clear_shared_partials(name, grid, a.partials, a.hidden_size, stream);
             return with_float_tensors<T>(has_float, [&](auto beside_float) {
                 with_row_length<T>(a.hidden_size, [&](auto long_row) {
-                    launch("layer_norm_backward",
+                    launch(name,
                            layer_norm_backward_kernel<T, kSave, decltype(long_row)::value,
                                                       decltype(beside_float)::value>,
-                           partials, RowShape(a.hidden_size, kBackwardTiles).block(), stream, a,
-                           inverse_size, counted_rows(num_rows));
+                           grid.blocks, shape.block(), stream, a, grid, inverse_size, rows);
                 });
             });
         }
     }
-    launch("layer_norm_backward_any", layer_norm_backward_any_kernel<T, kSave>, partials,
+    launch("layer_norm_backward_any", layer_norm_backward_any_kernel<T, kSave>,
+           static_cast<unsigned>(layer_norm_cuda_num_partials(num_rows)),
            threads_of_any_row(a.hidden_size), stream, a, inverse_size, num_rows);
 }
 

@@ -91,6 +91,53 @@ void with_row_length(int64_t size, const Launch& launch) {
     launch(std::false_type());
 }
 
+/// The blocks of a backward kernel, and the partials that they write. Each has one of its own, but
+/// where there are more blocks, block P + p also adds to partial p of P. Both add to zeros, and
+/// a + b = b + a: the sum does not depend on who comes first.
+struct BackwardGrid {
+    unsigned blocks;
+    unsigned partials;
+
+    __device__ __forceinline__ unsigned partial() const {
+        unsigned block = blockIdx.x;
+#ifdef __CUDA_ARCH__  // read again: nvcc would compute with it early, and spill registers for that
+        asm volatile("mov.u32 %0, %%ctaid.x;" : "=r"(block));
+#endif
+        return block < partials ? block : block - partials;
+    }
+    __device__ __forceinline__ bool is_shared() const { return partial() + partials < blocks; }
+};
+
+/// In 16 bits two blocks for each multiprocessor, as many as run at once (kBackwardBlocks), where
+/// that is more than there are partials and all of them get rows. On an H200, 264 blocks in place
+/// of 216 brought LayerNorm from 0.51 to 0.61 of a copy's speed and residual LayerNorm from 0.64 to
+/// 0.73, but fp32 residual LayerNorm from 0.84 to 0.77 (docs/kernels.md).
+template <typename T>
+BackwardGrid backward_grid(const char* name, int64_t num_rows, const RowShape& shape) {
+    const int64_t partials = layer_norm_cuda_num_partials(num_rows);
+    int64_t blocks = partials;
+    if constexpr (sizeof(T) == 2) {
+        int device = 0, multiprocessors = 0;
+        check_launch(name, cudaGetDevice(&device));
+        check_launch(
+            name, cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device));
+        const int64_t with_rows = blocks_of_rows(num_rows, shape.block().y);
+        blocks =
+            std::clamp(std::min<int64_t>(2 * multiprocessors, with_rows), partials, 2 * partials);
+    }
+    return {static_cast<unsigned>(blocks), static_cast<unsigned>(partials)};
+}
+
+/// Zeros in the partials [P, 2, size] that two blocks share; `partials` may be null.
+template <typename S>
+void clear_shared_partials(const char* name, const BackwardGrid& grid, S* partials, int64_t size,
+                           CudaStream stream) {
+    const size_t shared = grid.blocks - grid.partials;
+    if (partials == nullptr || shared == 0) return;
+    check_launch(name, cudaMemsetAsync(partials, 0,
+                                       shared * 2 * static_cast<size_t>(size) * sizeof(S), stream));
+}
+
 // Backward counts rows in 32 bits: its 64 registers have no room for 64-bit counters.
 
 __device__ __forceinline__ int first_row_of_block() {
@@ -374,6 +421,12 @@ struct BackwardRow {
     }
 };
 
+/// The channel of register j.
+template <typename T>
+__device__ __forceinline__ int64_t channel(const Tile& channels, int j) {
+    return channels.pack_begin<T>(j / kPackSize<T>) + j % kPackSize<T>;
+}
+
 /// Writes float sums of this thread's channels.
 template <typename T>
 __device__ __forceinline__ void store_sums(StatOf<T>* to, const Tile& channels,
@@ -385,22 +438,37 @@ __device__ __forceinline__ void store_sums(StatOf<T>* to, const Tile& channels,
     }
 }
 
-/// Writes this block's partial: the sums of its rows, added in a fixed order. All threads of the
-/// block must call it.
+/// Adds them to what is there, and maybe to another block's at the same time.
 template <typename T>
-__device__ __forceinline__ void store_partial(StatOf<T>* partials, int64_t size,
-                                              const ChannelSums<StatOf<T>>& sums) {
+__device__ __forceinline__ void add_sums(StatOf<T>* to, const Tile& channels,
+                                         const StatOf<T> (&values)[8]) {
+#pragma unroll
+    for (int j = 0; j < 8; ++j) {
+        if (inside<T>(channels, j)) atomicAdd(to + channel<T>(channels, j), values[j]);
+    }
+}
+
+/// Writes this block's partial, or adds to it: the sums of its rows, added in a fixed order. All
+/// threads of the block must call it.
+template <typename T>
+__device__ __forceinline__ void store_partial(StatOf<T>* partials, const BackwardGrid& grid,
+                                              int64_t size, const ChannelSums<StatOf<T>>& sums) {
     __shared__ StatOf<T> handed[kBlockTiles / kBackwardTiles][8][32];
     const int rows = static_cast<int>(blockDim.y), y = static_cast<int>(threadIdx.y);
     const int row_warps = static_cast<int>(blockDim.x / 32);
     const int warp = static_cast<int>(threadIdx.x / 32), lane = static_cast<int>(threadIdx.x % 32);
     const Tile channels = backward_channels(size);
-    StatOf<T>* to = partials + int64_t{blockIdx.x} * 2 * size;
+    const bool is_shared = sizeof(T) == 2 && grid.is_shared();  // backward_grid
+    StatOf<T>* to = partials + int64_t{grid.partial()} * 2 * size;
 #pragma unroll
     for (int which = 0; which < 2; ++which) {
         const auto& values = which == 0 ? sums.dgamma : sums.dbeta;
         if (rows == 1) {
-            store_sums<T>(to + which * size, channels, values);
+            if (is_shared) {
+                add_sums<T>(to + which * size, channels, values);
+            } else {
+                store_sums<T>(to + which * size, channels, values);
+            }
             continue;
         }
         __syncthreads();  // the previous values have been read
@@ -412,8 +480,14 @@ __device__ __forceinline__ void store_partial(StatOf<T>* partials, int64_t size,
             for (int row = 0; row < rows; ++row) {
                 total += handed[row * row_warps + warp][j][lane];
             }
-            const int64_t h = channels.pack_begin<T>(j / kPackSize<T>) + j % kPackSize<T>;
-            if (h < size) to[which * size + h] = total;
+            const int64_t h = channel<T>(channels, j);
+            if (h >= size) continue;
+            StatOf<T>* const entry = to + which * size + h;
+            if (is_shared) {
+                atomicAdd(entry, total);
+            } else {
+                *entry = total;
+            }
         }
     }
 }

@@ -75,7 +75,7 @@ __global__ void __launch_bounds__(kForwardThreads<kTiles>, kForwardBlocks<kTiles
 
 template <typename T, LayerNormSave kSave, bool kLongRow, bool kBesideFloat>
 __global__ void __launch_bounds__(kBackwardThreads<kLongRow>, kBackwardBlocks<T, kLongRow>)
-    residual_layer_norm_backward_kernel(ResidualLayerNormBackwardArgs<T> a,
+    residual_layer_norm_backward_kernel(ResidualLayerNormBackwardArgs<T> a, BackwardGrid grid,
                                         Drawing<StatOf<T>> drawing, StatOf<T> inverse_size,
                                         int num_rows) {
     if constexpr (!kBesideFloat) take_as_narrow(a.dsum, a.gamma, a.beta, a.dresidual);
@@ -108,7 +108,7 @@ __global__ void __launch_bounds__(kBackwardThreads<kLongRow>, kBackwardBlocks<T,
         }
         store_tile(a.dx, tile, gradient);
     }
-    if (a.partials) store_partial<T>(a.partials, a.hidden_size, sums);
+    if (a.partials) store_partial<T>(a.partials, grid, a.hidden_size, sums);
 }
 
 template <typename T, bool kLongRow, bool kBesideFloat>
@@ -165,16 +165,20 @@ void launch_residual_layer_norm_backward(const ResidualLayerNormBackwardArgs<T>&
                                          int64_t num_rows, CudaStream stream) {
     check_arguments<T>(a.hidden_size, a.dy, a.dsum, a.saved, a.gamma, a.beta, a.mask, a.dx,
                        a.dresidual);
+    const char* const name = "residual_layer_norm_backward";
     const bool has_float = any_is_float(a.dsum, a.gamma, a.beta, a.dresidual);
+    const int rows = counted_rows(num_rows);
+    const RowShape shape(a.hidden_size, kBackwardTiles);
+    const BackwardGrid grid = backward_grid<T>(name, num_rows, shape);
+    clear_shared_partials(name, grid, a.partials, a.hidden_size, stream);
     with_float_tensors<T>(has_float, [&](auto beside_float) {
         with_row_length<T>(a.hidden_size, [&](auto long_row) {
-            launch("residual_layer_norm_backward",
+            launch(name,
                    backward_kernel<T, decltype(long_row)::value, decltype(beside_float)::value>(
                        a.save),
-                   static_cast<unsigned>(layer_norm_cuda_num_partials(num_rows)),
-                   RowShape(a.hidden_size, kBackwardTiles).block(), stream, a,
+                   grid.blocks, shape.block(), stream, a, grid,
                    make_drawing<StatOf<T>>(a.key, a.dropout_p),
-                   row_factors<StatOf<T>>(a.hidden_size).inverse_size, counted_rows(num_rows));
+                   row_factors<StatOf<T>>(a.hidden_size).inverse_size, rows);
         });
     });
 }

@@ -8,16 +8,18 @@ namespace models {
 
 /// What is counted.
 enum class Unit : uint8_t {
-    kHidden,             // n = B*S*H
-    kIntermediate,       // f = B*S*I
-    kScores,             // T = B*A*S^2
-    kRows,               // R = B*S
-    kHeadRows,           // B*A*S
-    kHeadRowsBy32,       // B*A*r32(S), S rounded up to a multiple of 32
-    kRowsBy16,           // B*r16(S)
-    kLayer,              // 1
-    kHiddenSquared,      // H^2, weights
-    kHiddenIntermediate  // H*I, weights
+    kHidden,               // n = B*S*H
+    kIntermediate,         // f = B*S*I
+    kScores,               // T = B*A*S^2
+    kRows,                 // R = B*S
+    kHeadRows,             // B*A*S
+    kHeadRowsBy32,         // B*A*r32(S), S rounded up to a multiple of 32
+    kRowsBy16,             // B*r16(S)
+    kLayer,                // 1
+    kHiddenSquared,        // H^2, weights
+    kHiddenIntermediate,   // H*I, weights
+    kHiddenChannels,       // H, of LayerNorm's weights
+    kIntermediateChannels  // I, of a bias
 };
 
 /// How many bytes the count takes.
@@ -45,7 +47,7 @@ enum class SavedWhen : uint8_t {
     kGelu,           // the activation is a GELU
     kRelu,           // it is ReLU (Substation)
     kOffCpu,         // the layer runs on another device than the CPU
-    kPaddedRows      // sequences have a padding mask whose rows are no multiple of 16 elements
+    kPaddedRows      // a padding mask has rows of no multiple of 16, or autocast copies it
 };
 
 struct SavedTensor {

@@ -14,26 +14,34 @@
 namespace models::ops {
 namespace {
 
-/// The dtype to which tensor argument `index` of dtype `own` is cast.
-using TypeOfArgument = at::ScalarType (*)(std::size_t index, at::ScalarType own,
-                                          at::ScalarType autocast);
+/// A tensor argument of an op.
+struct Argument {
+    const c10::IValue* all;  // the op's arguments; those from this one on are not cast yet
+    std::size_t index;
+    at::ScalarType own;
+    at::ScalarType autocast;
+};
+/// The dtype to which an argument is cast.
+using TypeOfArgument = at::ScalarType (*)(const Argument&);
 
-at::ScalarType in_float(std::size_t, at::ScalarType, at::ScalarType) { return at::kFloat; }
-at::ScalarType in_autocast_type(std::size_t, at::ScalarType, at::ScalarType autocast) {
-    return autocast;
-}
+at::ScalarType in_autocast_type(const Argument& argument) { return argument.autocast; }
 /// Float or autocast's dtype, whichever it is: parameters, residual streams and masks.
-at::ScalarType float_or_autocast_type(std::size_t, at::ScalarType own, at::ScalarType autocast) {
-    return own == at::kFloat ? own : autocast;
+at::ScalarType float_or_autocast_type(const Argument& argument) {
+    return argument.own == at::kFloat ? at::kFloat : argument.autocast;
 }
 /// scores, value, additive_mask: `value` is an input of a matrix multiplication.
-at::ScalarType of_attention_core(std::size_t index, at::ScalarType own, at::ScalarType autocast) {
-    return index == 1 ? autocast : float_or_autocast_type(index, own, autocast);
+at::ScalarType of_attention_core(const Argument& argument) {
+    return argument.index == 1 ? argument.autocast : float_or_autocast_type(argument);
 }
 /// x, residual, gamma, beta: the output has the dtype of x.
-at::ScalarType of_residual_layer_norm(std::size_t index, at::ScalarType own,
-                                      at::ScalarType autocast) {
-    return index == 0 ? autocast : float_or_autocast_type(index, own, autocast);
+at::ScalarType of_residual_layer_norm(const Argument& argument) {
+    return argument.index == 0 ? argument.autocast : float_or_autocast_type(argument);
+}
+/// x, bias, residual: all have the dtype of the residual, as torch's sum of a linear layer's 16-bit
+/// output and the residual has. A float stream stays float, one of 16 bits keeps to 16 bits.
+at::ScalarType of_bias_dropout_residual(const Argument& argument) {
+    const at::ScalarType stream = argument.all[2].toTensor().scalar_type();
+    return stream == at::kFloat ? stream : argument.autocast;
 }
 
 /// Argument `dtype` of an op that has one, unless the caller gave it or x is double.
@@ -52,17 +60,17 @@ void call_with_casts(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
     const c10::impl::ExcludeDispatchKeyGuard no_autocast(
         at::autocast::get_autocast_dispatch_key_from_device_type(device));
     const at::ScalarType autocast = at::autocast::get_autocast_dtype(device);
-    const std::size_t first = stack->size() - op.schema().arguments().size();
-    for (std::size_t i = first; i < stack->size(); ++i) {
-        c10::IValue& value = (*stack)[i];
-        if (value.isTensor()) {
-            const at::Tensor tensor = value.toTensor();
-            const at::ScalarType type = type_of(i - first, tensor.scalar_type(), autocast);
-            value = at::autocast::cached_cast(type, tensor, device);
-        } else if (value.isTensorList()) {
-            const std::vector<at::Tensor> tensors = value.toTensorVector();
-            const at::ScalarType type = type_of(i - first, at::kFloat, autocast);
-            value = at::autocast::cached_cast(type, at::TensorList(tensors), device);
+    const std::size_t count = op.schema().arguments().size();
+    c10::IValue* const all = stack->data() + (stack->size() - count);
+    for (std::size_t i = 0; i < count; ++i) {
+        const auto type_for = [&](at::ScalarType own) { return type_of({all, i, own, autocast}); };
+        if (all[i].isTensor()) {
+            const at::Tensor tensor = all[i].toTensor();
+            all[i] = at::autocast::cached_cast(type_for(tensor.scalar_type()), tensor, device);
+        } else if (all[i].isTensorList()) {
+            const std::vector<at::Tensor> tensors = all[i].toTensorVector();
+            all[i] =
+                at::autocast::cached_cast(type_for(at::kFloat), at::TensorList(tensors), device);
         }
     }
     choose_output_type(op.schema(), autocast, stack);
@@ -80,7 +88,7 @@ void add_kernels(torch::Library& library) {
     library.impl("rms_norm", casting<device, float_or_autocast_type>());
     library.impl("residual_layer_norm", casting<device, of_residual_layer_norm>());
     library.impl("residual_layer_norm_sum", casting<device, of_residual_layer_norm>());
-    library.impl("bias_dropout_residual", casting<device, in_float>());
+    library.impl("bias_dropout_residual", casting<device, of_bias_dropout_residual>());
     library.impl("bias_activation", casting<device, in_autocast_type>());
     library.impl("bias_activation_linear", casting<device, in_autocast_type>());
     library.impl("bias_heads", casting<device, in_autocast_type>());

@@ -98,7 +98,8 @@ Tensor bias_activation(const Tensor& x, const Tensor& bias, std::string_view act
 Tensor bias_activation_linear(const Tensor& x, const Tensor& bias, const Tensor& weight,
                               std::string_view activation);
 
-/// residual + dropout(x + bias) in one pass. Saves the mask.
+/// residual + dropout(x + bias) in one pass. Saves the mask. Under autocast all three take the type
+/// of the residual, float or autocast's, which torch's own sum would have.
 Tensor bias_dropout_residual(const Tensor& x, const Tensor& bias, const Tensor& residual,
                              const DropoutSpec& dropout);
 

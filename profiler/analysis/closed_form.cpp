@@ -59,6 +59,10 @@ struct LayerSizes {
                 return hidden * hidden;
             case Unit::kHiddenIntermediate:
                 return hidden * intermediate;
+            case Unit::kHiddenChannels:
+                return hidden;
+            case Unit::kIntermediateChannels:
+                return intermediate;
         }
         return 0;
     }
@@ -176,9 +180,15 @@ public:
     /// of that. torch's softmax and LayerNorm save and return fp32; Tempo's ops keep to 16 bits, so
     /// the output of a norm is what the next linear layer saves.
     std::vector<NamedTerm> autocast() {
-        const bool norms_in_fp32 = w_.recipe.layer_norm == models::LayerNorm::kOriginal;
+        if (is_checkpointed()) return checkpointed(stream_bytes());
+        if (const auto whole_layer = saves_of(models::kFusionSwitch); !whole_layer.empty()) {
+            add_all(whole_layer, 2);
+            add_copies_of_weights();
+            add("LayerNorm weights", bytes_of(2 * 2, Unit::kHiddenChannels));
+            return std::move(rows_);
+        }
         if (pre_norm_) autocast_norm(names_.first_norm_input);
-        for (int copy = 0; copy < (norms_in_fp32 ? num_projections() : 1); ++copy) {
+        for (int copy = 0; copy < (norms_in_fp32() ? num_projections() : 1); ++copy) {
             add(names_.attention_input, bytes_of(2, Unit::kHidden));
         }
         share([this] {
@@ -191,13 +201,14 @@ public:
         add_dropout_mask(Unit::kHidden, w_.model.hidden_dropout_p);
         autocast_norm(pre_norm_ ? names_.second_norm_input : names_.first_norm_input);
         add(names_.mlp_input, bytes_of(2, Unit::kHidden));
-        share([this] { add_all(saves_of(models::kGeluSwitch), 2); });
+        share([this] {
+            add_all(saves_of(models::kGeluSwitch), 2);
+            // The op of the activation adds the bias, in backward once more.
+            if (is_deepspeed()) add("MLP bias", bytes_of(2, Unit::kIntermediateChannels));
+        });
         add_dropout_mask(Unit::kHidden, w_.model.hidden_dropout_p);
         if (!pre_norm_) autocast_norm(names_.second_norm_input);
-        share([this] {
-            add("attention weights", bytes_of(2 * 4, Unit::kHiddenSquared));
-            add("MLP weights", bytes_of(2 * 2, Unit::kHiddenIntermediate));
-        });
+        share([this] { add_copies_of_weights(); });
         return std::move(rows_);
     }
 
@@ -221,11 +232,24 @@ private:
 
     bool is_checkpointed() const { return !saves_of(models::kCheckpointSwitch).empty(); }
     /// A checkpointed layer saves nothing else.
-    std::vector<NamedTerm> checkpointed() {
-        for (const SavedTensor& saved : saves_of(models::kCheckpointSwitch)) {
-            add(saved.tensor, saved.term);
-        }
+    std::vector<NamedTerm> checkpointed(std::optional<int64_t> element_bytes = std::nullopt) {
+        add_all(saves_of(models::kCheckpointSwitch), element_bytes);
         return std::move(rows_);
+    }
+
+    bool is_deepspeed() const { return w_.recipe.fusion == models::Fusion::kDeepSpeed; }
+    /// Whether norms return fp32 under autocast.
+    bool norms_in_fp32() const { return w_.recipe.layer_norm == models::LayerNorm::kOriginal; }
+    /// Bytes of an element of a layer's input and output under autocast: a norm's output in
+    /// post-LN, the fp32 residual stream in pre-LN.
+    int64_t stream_bytes() const {
+        const bool in_fp32 =
+            w_.recipe.fusion != models::Fusion::kSubstation && (pre_norm_ || norms_in_fp32());
+        return in_fp32 ? 4 : 2;
+    }
+    void add_copies_of_weights() {
+        add("attention weights", bytes_of(2 * 4, Unit::kHiddenSquared));
+        add("MLP weights", bytes_of(2 * 2, Unit::kHiddenIntermediate));
     }
 
     bool has_relu() const { return w_.model.family == Family::kSubstation || w_.model.is_t5(); }
@@ -250,7 +274,8 @@ private:
             case SavedWhen::kOffCpu:
                 return !on_cpu_;
             case SavedWhen::kPaddedRows:
-                return w_.padding != models::Padding::kNone && w_.seq_len % kBiasMultiple != 0;
+                return w_.padding != models::Padding::kNone &&
+                       (w_.seq_len % kBiasMultiple != 0 || models::is_autocast(w_.precision));
         }
         return false;
     }
@@ -310,14 +335,15 @@ private:
         }
     }
     void autocast_norm(std::string_view input) {
-        if (w_.recipe.layer_norm != models::LayerNorm::kOriginal) return layer_norm(input);
+        if (!norms_in_fp32()) return layer_norm(input);
         add(input, bytes_of(4, Unit::kHidden));
         add("mean", {Unit::kRows, Scale::kStatistic});
         add("rstd", {Unit::kRows, Scale::kStatistic});
     }
-    /// torch's softmax returns fp32, and the product after it saves a 16-bit copy.
+    /// torch's softmax returns fp32, and the product after it saves a 16-bit copy. DeepSpeed's
+    /// layer has the op of dropout recomputation also where it recomputes nothing.
     void autocast_attention() {
-        if (w_.recipe.attention != models::Attention::kEager) {
+        if (w_.recipe.attention != models::Attention::kEager || is_deepspeed()) {
             return add_all(saves_of(models::kAttentionSwitch), 2);
         }
         add("attention_probs", bytes_of(4, Unit::kScores));
@@ -328,7 +354,7 @@ private:
     int num_projections() const {
         switch (w_.recipe.qkv) {
             case models::Qkv::kModel:
-                return pre_norm_ ? 1 : 3;
+                return pre_norm_ || is_deepspeed() ? 1 : 3;
             case models::Qkv::kSeparate:
                 return 3;
             case models::Qkv::kQueryKey:
@@ -355,17 +381,6 @@ std::string_view missing_reason(const Workload& w) {
     if (w.model.is_t5()) return "none is known for T5 under autocast";
     if (w.recipe.gelu == models::Gelu::kPython) {
         return "none is known for gelu=python under autocast";
-    }
-    if (models::kAttentionSwitch.chosen(w.recipe).is_fused_attention) {
-        return "none is known for fused attention under autocast";
-    }
-    if (w.recipe.fusion == models::Fusion::kSubstation ||
-        w.recipe.fusion == models::Fusion::kDeepSpeed) {
-        return "none is known for fused layers under autocast";
-    }
-    if (w.recipe.checkpoint == models::Checkpoint::kPerLayer ||
-        w.recipe.checkpoint == models::Checkpoint::kSqrt) {
-        return "none is known for checkpoints of layers under autocast";
     }
     return {};
 }

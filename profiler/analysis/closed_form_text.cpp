@@ -9,8 +9,8 @@
 namespace profiler {
 namespace {
 
-constexpr std::array<std::string_view, 10> kUnitNames{
-    "n", "f", "T", "R", "BAS", "BAr32(S)", "Br16(S)", "" /* a layer */, "H²", "HI"};
+constexpr std::array<std::string_view, 12> kUnitNames{
+    "n", "f", "T", "R", "BAS", "BAr32(S)", "Br16(S)", "" /* a layer */, "H²", "HI", "H", "I"};
 
 /// A unit and its factor: f is 4n if I = 4H.
 struct Multiple {
@@ -23,6 +23,8 @@ Multiple in_hidden_units(Unit unit, int64_t intermediate_per_hidden) {
         if (unit == Unit::kIntermediate) return {Unit::kHidden, intermediate_per_hidden};
         if (unit == Unit::kHiddenIntermediate)
             return {Unit::kHiddenSquared, intermediate_per_hidden};
+        if (unit == Unit::kIntermediateChannels)
+            return {Unit::kHiddenChannels, intermediate_per_hidden};
     }
     return {unit, 1};
 }

@@ -157,7 +157,7 @@ def blocks_per_sm(one, gpu):
 
 def resident_warps(one, gpu):
     """Warps of a kernel that run on a multiprocessor at once, on average."""
-    blocks = min(one.code.grid / gpu.sm_count, blocks_per_sm(one, gpu))
+    blocks = min(one.code.grid(gpu.sm_count) / gpu.sm_count, blocks_per_sm(one, gpu))
     return blocks * one.code.threads / WARP
 
 
@@ -174,9 +174,9 @@ def seconds_of_arithmetic(one, gpu):
         return 0.0
     lanes = {**LANES, "float": gpu.float_lanes}
     clocks = max(one.instructions / ISSUE, *(one.pipes[pipe] / n for pipe, n in lanes.items()))
-    share = one.code.grid / gpu.sm_count  # blocks of a multiprocessor
+    share = one.code.grid(gpu.sm_count) / gpu.sm_count  # blocks of a multiprocessor
     at_once = share <= blocks_per_sm(one, gpu)
-    uneven = -(-one.code.grid // gpu.sm_count) / share if at_once else 1
+    uneven = -(-one.code.grid(gpu.sm_count) // gpu.sm_count) / share if at_once else 1
     return clocks / gpu.clocks_per_s * uneven
 
 
@@ -193,7 +193,7 @@ def waves(one, gpu):
     """The time of the last wave of blocks, which may be partial, counts as that of a full one."""
     if one.code is None:
         return 1.0
-    full = one.code.grid / (gpu.sm_count * blocks_per_sm(one, gpu))
+    full = one.code.grid(gpu.sm_count) / (gpu.sm_count * blocks_per_sm(one, gpu))
     return max(1.0, -(-full // 1) / full) if full > 1 else 1.0
 
 

@@ -24,7 +24,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 LAYER_NORM = ROOT / "kernels" / "inplace_layernorm.cpp"
 FOUND = re.search(r"kMaxCudaPartials = (\d+);", LAYER_NORM.read_text(encoding="utf-8"))
 if FOUND is None:
-    raise SystemExit(f"{LAYER_NORM} has no kMaxCudaPartials, the blocks of LayerNorm's backward.")
+    raise SystemExit(f"{LAYER_NORM} has no kMaxCudaPartials, the sums of LayerNorm's backward.")
 PARTIALS = int(FOUND[1])
 PARTIAL = 8 * PARTIALS / ROWS  # bytes an element of the sums of dgamma and dbeta
 # Rows of a partial sum of torch.compile's, on cards of more than 64 multiprocessors
@@ -44,14 +44,16 @@ class Code:
     total: int  # elements of the op's tensor
     threads: int = 256  # of a block
     blocks: int = 0  # of the grid; 0: as many as the elements need
+    launched_per_sm: int = 0  # where that makes more blocks, up to twice as many
     repeats: tuple = ()
     loop: str = ""  # count only the loop that makes this access
     streams: int = 0  # loads of 128 bits from memory; those after them find a cache; 0: all
     uniform: tuple = ()  # accesses that load one value for all lanes
 
-    @property
-    def grid(self):
-        return self.blocks or -(-self.total // (self.elements * self.threads))
+    def grid(self, sm_count):
+        if not self.blocks:
+            return -(-self.total // (self.elements * self.threads))
+        return max(self.blocks, min(self.launched_per_sm * sm_count, 2 * self.blocks))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -217,7 +219,7 @@ def layer_norm(dtype):
            (only_bytes(2 * e + 2 * ROW, HIDDEN_ELEMENTS),),
            (triton("layer_norm_forward", dtype, 2 * e + 2 * ROW, HIDDEN_ELEMENTS),)),
         Op("LayerNorm", "backward",
-           (norm_backward(norm_kernel("layer_norm_backward", dtype, SAVE_OUTPUT), backward,
+           (norm_backward(norm_kernel("layer_norm_backward", dtype, SAVE_OUTPUT), dtype, backward,
                           3 * e + ROW + PARTIAL), reduction()),
            (only_bytes(3 * e + 2 * ROW, HIDDEN_ELEMENTS), only_bytes(2 * e, HIDDEN_ELEMENTS)),
            (triton("layer_norm_backward", dtype, 3 * e + 2 * ROW + compiled_sums(2),
@@ -267,11 +269,12 @@ def norm_forward(pattern, accesses, count, streams, shuffles=0):
                 streams=ROW_TILES * streams)
 
 
-def norm_backward(pattern, accesses, count):
-    """A loop over the rows of a block, whose sums of dgamma and dbeta wait in registers."""
+def norm_backward(pattern, dtype, accesses, count):
+    """A loop over the rows of a block, whose sums of dgamma and dbeta wait in registers. Its grid
+    is that of backward_grid (layernorm_rows.cuh)."""
     barriers = {"BAR": 2, "LDS": 2 * ROW_TILES}
     return Code(pattern, accesses | barriers, 8, count, HIDDEN_ELEMENTS, threads=512,
-                blocks=PARTIALS, loop="STG.128")
+                blocks=PARTIALS, launched_per_sm=2 if DTYPES[dtype] == 2 else 0, loop="STG.128")
 
 
 def reduction():
@@ -296,8 +299,8 @@ def residual_layer_norm(dtype, capability, with_sum=False):
            (torch_dropout(dtype, HIDDEN_ELEMENTS), addition, *norm[0].pytorch),
            (only_bytes(4 * e + BYTE + 2 * ROW, HIDDEN_ELEMENTS),)),
         Op(name, "backward",
-           (norm_backward(norm_kernel("residual_layer_norm_backward", dtype, SAVE_OUTPUT), backward,
-                          (4 + more) * e + BIT + ROW + PARTIAL), reduction()),
+           (norm_backward(norm_kernel("residual_layer_norm_backward", dtype, SAVE_OUTPUT), dtype,
+                          backward, (4 + more) * e + BIT + ROW + PARTIAL), reduction()),
            (*norm[1].pytorch, *([addition] if with_sum else []),
             torch_masked_scale(dtype, capability, HIDDEN_ELEMENTS)),
            compiled_backward((4 + more) * e + BYTE + 2 * ROW)),
@@ -421,8 +424,8 @@ def autocast(dtype, capability):
            (*norm[0].pytorch, cast[HIDDEN_ELEMENTS]),
            (only_bytes(wide + e + 2 * ROW, HIDDEN_ELEMENTS),)),
         Op("autocast: LayerNorm", "backward",
-           (norm_backward(norm_kernel("layer_norm_backward", dtype, SAVE_OUTPUT, True), backward,
-                          2 * e + wide + ROW + PARTIAL), reduction()),
+           (norm_backward(norm_kernel("layer_norm_backward", dtype, SAVE_OUTPUT, True), dtype,
+                          backward, 2 * e + wide + ROW + PARTIAL), reduction()),
            (cast[HIDDEN_ELEMENTS], *norm[1].pytorch),
            compiled_backward(e + 2 * wide + 2 * ROW)),
     ]

@@ -158,10 +158,10 @@ TYPED_TEST(CudaKernels, GeluWithBiasEqualsTheCpu) {
 }
 
 /// Rows in registers: several warps to a row, several rows to a block, and more rows than partials.
-/// Also rows of any length.
+/// With 1840 and 240 rows large cards also have more blocks than partials. Then rows of any length.
 const std::vector<std::pair<int64_t, int64_t>> kRowShapes = {
-    {1, 3},    {5, 8},    {7, 65},   {70, 512}, {9, 1024}, {230, 1600},
-    {3, 4096}, {5, 4104}, {3, 8192}, {3, 8200}, {5, 5001}};
+    {1, 3},    {5, 8},    {7, 65},   {70, 512}, {9, 1024}, {230, 1600}, {1840, 264},
+    {3, 4096}, {5, 4104}, {3, 8192}, {3, 8200}, {5, 5001}, {240, 2056}};
 
 TYPED_TEST(CudaKernels, LayerNormEqualsTheCpu) {
     using T = TypeParam;

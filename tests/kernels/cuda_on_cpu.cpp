@@ -41,6 +41,8 @@ struct Block {
 
 Block block;
 unsigned last_blocks = 0;
+bool last_block_first = false;
+int multiprocessor_count = 108;
 
 void leave_as(State state) {
     Fiber* self = block.running;
@@ -124,9 +126,13 @@ void run(const char* kernel, dim3 grid, dim3 size, const std::function<void()>& 
     block.body = &thread;
     if (block.fibers.size() < block.threads) block.fibers = std::vector<Fiber>(block.threads);
     const unsigned first = last_blocks == 0 || grid.x < last_blocks ? 0 : grid.x - last_blocks;
-    for (unsigned x = first; x < grid.x; ++x) run_block(kernel, {x, 0, 0});
+    for (unsigned x = first; x < grid.x; ++x) {
+        run_block(kernel, {last_block_first ? grid.x - 1 - (x - first) : x, 0, 0});
+    }
 }
 
+void set_multiprocessor_count(int count) { multiprocessor_count = count; }
+void run_backwards(bool backwards) { last_block_first = backwards; }
 void run_last_blocks_only(unsigned blocks) { last_blocks = blocks; }
 
 uint3 thread_index() { return block.running->index; }
@@ -165,6 +171,19 @@ cudaError_t cudaMemcpy(void* to, const void* from, size_t size, cudaMemcpyKind /
 }
 cudaError_t cudaGetDeviceCount(int* count) {
     *count = 1;
+    return cudaSuccess;
+}
+cudaError_t cudaGetDevice(int* device) {
+    *device = 0;
+    return cudaSuccess;
+}
+cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int /*device*/) {
+    if (attribute != cudaDevAttrMultiProcessorCount) return cudaErrorInvalidValue;
+    *value = cuda_on_cpu::multiprocessor_count;
+    return cudaSuccess;
+}
+cudaError_t cudaMemsetAsync(void* to, int value, size_t size, cudaStream_t /*stream*/) {
+    std::memset(to, value, size);
     return cudaSuccess;
 }
 const char* cudaGetErrorString(cudaError_t /*error*/) { return "no error: kernels run on the CPU"; }

@@ -19,6 +19,12 @@ namespace cuda_on_cpu {
 /// Errors   std::runtime_error that names the kernel when threads wait for each other for ever.
 void run(const char* kernel, dim3 grid, dim3 block, const std::function<void()>& thread);
 
+/// After this call the card has so many multiprocessors; at first as many as an A100.
+void set_multiprocessor_count(int count);
+
+/// After this call the last block of a grid runs first, or again the first one.
+void run_backwards(bool backwards);
+
 /// After this call only the last `blocks` blocks of a grid run (0: all). For tensors that are too
 /// large to exist: index arithmetic overflows at their end.
 void run_last_blocks_only(unsigned blocks);
@@ -67,6 +73,12 @@ T __shfl_sync(unsigned /*whole warp*/, T value, int source, int width = 32) {
 template <typename T>
 T __shfl_xor_sync(unsigned /*whole warp*/, T value, int distance) {
     return cuda_on_cpu::shuffle(value, cuda_on_cpu::lane() ^ distance);
+}
+
+/// Threads run one after another.
+template <typename T>
+void atomicAdd(T* to, T value) {
+    *to += value;
 }
 
 inline float __fdividef(float a, float b) { return a / b; }

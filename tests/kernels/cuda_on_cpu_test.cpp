@@ -15,6 +15,8 @@
 
 #include <gtest/gtest.h>
 #include <sys/mman.h>
+#include <algorithm>
+#include <limits>
 #include <new>
 
 namespace kernels {
@@ -341,6 +343,101 @@ TEST(LayerNormBeyondTwoToThe31, BackwardRefusesSoManyRows) {
 
 INSTANTIATE_TEST_SUITE_P(Masks, BeyondTwoToThe31,
                          testing::Values(MaskKind::kByte, MaskKind::kBit, MaskKind::kNone));
+
+/// A card with so many multiprocessors during its lifetime.
+struct Card {
+    Card(int multiprocessors, bool runs_backwards) {
+        cuda_on_cpu::set_multiprocessor_count(multiprocessors);
+        cuda_on_cpu::run_backwards(runs_backwards);
+    }
+    ~Card() {
+        cuda_on_cpu::set_multiprocessor_count(108);
+        cuda_on_cpu::run_backwards(false);
+    }
+};
+
+/// Backward of norms in T over the same numbers on any card.
+template <typename T>
+struct NormBackward {
+    NormBackward(int64_t rows, int64_t row_size)
+        : num_rows(rows),
+          size(row_size),
+          dy(test::normal<T>(rows * row_size, 1)),
+          normalized(test::normal<T>(rows * row_size, 2)),
+          gamma(test::normal<T>(row_size, 3, 1, 0.1)),
+          dx(dy.size()),
+          dresidual(dy.size()),
+          rstd(static_cast<size_t>(rows), 0.7f),
+          partials(static_cast<size_t>(2 * row_size * layer_norm_cuda_num_partials(rows))) {}
+
+    template <typename Args>
+    Args args() {
+        std::ranges::fill(partials, std::numeric_limits<float>::quiet_NaN());
+        Args a;
+        a.dy = dy.data();
+        a.saved = normalized.data();
+        a.gamma = gamma.data();
+        a.rstd = rstd.data();
+        a.dx = dx.data();
+        a.partials = partials.data();
+        a.save = LayerNormSave::kNormalized;
+        a.hidden_size = size;
+        if constexpr (requires { a.dresidual; }) a.dresidual = dresidual.data();
+        return a;
+    }
+    /// dgamma and dbeta [2, H] from the partials.
+    std::vector<float> sums(int64_t num_partials) const {
+        std::vector<float> sums(static_cast<size_t>(2 * size));
+        layer_norm_reduce_partials<float>(partials.data(), num_partials, size, sums.data(),
+                                          sums.data() + size, 0, size);
+        return sums;
+    }
+    std::vector<float> on_cpu() {
+        layer_norm_backward(args<LayerNormBackwardArgs<T>>(), num_rows, 0,
+                            layer_norm_num_partials(num_rows));
+        return sums(layer_norm_num_partials(num_rows));
+    }
+    std::vector<float> sums_on(const Card&, bool of_residual, unsigned expected_blocks) {
+        if (of_residual) {
+            launch_residual_layer_norm_backward(args<ResidualLayerNormBackwardArgs<T>>(), num_rows,
+                                                nullptr);
+        } else {
+            launch_layer_norm_backward(args<LayerNormBackwardArgs<T>>(), num_rows, nullptr);
+        }
+        EXPECT_EQ(cuda_on_cpu::grid_size().x, expected_blocks);
+        return sums(layer_norm_cuda_num_partials(num_rows));
+    }
+
+    int64_t num_rows, size;
+    std::vector<T> dy, normalized, gamma, dx, dresidual;
+    std::vector<float> rstd, partials;
+};
+
+/// In 16 bits larger cards run more blocks, two of which then share a partial, up to all of them.
+/// Rows of 264 are eight at once, those of 2056 one.
+TEST(NormBackwardOnCards, SumsAreRightAndDoNotDependOnTheOrderOfBlocks) {
+    for (const bool of_residual : {false, true}) {
+        const int64_t num_rows = of_residual ? 440 : 8 * 440, size = of_residual ? 2056 : 264;
+        NormBackward<BFloat16> norm(num_rows, size);
+        const std::vector<float> expected = norm.on_cpu();
+        for (const auto& [multiprocessors, blocks] : {std::pair{132, 264u}, std::pair{400, 432u}}) {
+            SCOPED_TRACE(std::to_string(multiprocessors) + (of_residual ? " residual" : ""));
+            const auto sums = norm.sums_on(Card(multiprocessors, false), of_residual, blocks);
+            for (size_t i = 0; i < sums.size(); ++i) ASSERT_NEAR(sums[i], expected[i], 1e-3);
+            EXPECT_TRUE(test::same_bits(
+                sums, norm.sums_on(Card(multiprocessors, true), of_residual, blocks)));
+        }
+    }
+}
+
+TEST(NormBackwardOnCards, FloatsFewRowsAndSmallCardsHaveABlockForEachPartial) {
+    for (const bool of_residual : {false, true}) {
+        NormBackward<float>(8 * 264, 264).sums_on(Card(132, false), of_residual, 216);
+        NormBackward<BFloat16>(8 * 230, 264).sums_on(Card(132, false), of_residual, 230);
+        NormBackward<BFloat16>(100, 264).sums_on(Card(132, false), of_residual, 100);
+        NormBackward<BFloat16>(8 * 264, 264).sums_on(Card(20, false), of_residual, 216);
+    }
+}
 
 TEST(CudaOnCpu, RefusesABarrierThatSomeThreadsDoNotReach) {
     const auto run = [](const std::function<void()>& thread) {

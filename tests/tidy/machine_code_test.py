@@ -208,6 +208,11 @@ class Model(unittest.TestCase):
                      for n in (109, 216))
         self.assertAlmostEqual(one / even, 216 / 109)
 
+    def test_a_grid_of_so_many_blocks_for_each_multiprocessor_has_its_bounds(self):
+        code = kernel_ops.Code("", {}, 8, 8.0, 1 << 30, blocks=216, launched_per_sm=2)
+        self.assertEqual([code.grid(n) for n in (40, 108, 132, 300)], [216, 216, 264, 432])
+        self.assertEqual(dataclasses.replace(code, launched_per_sm=0).grid(132), 216)
+
     def test_elements_that_are_stored_one_by_one_are_named(self):
         name = "void kernels::dropout_forward_kernel<kernels::Half, 8>(int)"
         wide, narrow = "STG.E.128 [R2.64], R4", "STG.E.U16 [R2.64], R4"

@@ -38,9 +38,9 @@ def randn(*shape, dtype=torch.bfloat16):
 
 
 def ops():
-    """{op: (function, inputs)} at small shapes: 300 rows of 1024, 192 rows of 512 keys."""
-    x, gamma, beta = randn(300, 1024), randn(1024), randn(1024)
-    residual, scores, value = randn(300, 1024), randn(4, 48, 512), randn(4, 512, 64)
+    """{op: (function, inputs)} at small shapes: 1200 rows of 1024, 192 rows of 512 keys."""
+    x, gamma, beta = randn(1200, 1024), randn(1024), randn(1024)
+    residual, scores, value = randn(1200, 1024), randn(4, 48, 512), randn(4, 512, 64)
     key = (P, "bit", KEY)
     return {
         "gelu": (lambda x: tempo.gelu(x), [x]),

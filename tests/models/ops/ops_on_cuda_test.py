@@ -14,14 +14,15 @@ HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parents[1] / "profiler" / "virtual_gpu"))
 import virtual_machine  # noqa: E402
 
-ROWS, HIDDEN = 300, 1024  # of the program's tensors
+ROWS, HIDDEN = 1200, 1024  # of the program's tensors
 FORWARD_GRID = ROWS // 4, (32, 4, 1)  # four rows a block, a warp each
-BACKWARD_GRID = 216, (HIDDEN // 8, 4, 1)  # four rows at once, eight elements a thread
+# Two blocks for each of the H200's multiprocessors; four rows at once, eight elements a thread.
+BACKWARD_GRID = 2 * 132, (HIDDEN // 8, 4, 1)
 
 
 def run_program():
     folder, *libraries = sys.argv[1:]
-    machine = virtual_machine.machine_of("h100", 1)
+    machine = virtual_machine.h200()
     program = str(HERE / "ops_on_cuda_program.py")
     done = virtual_machine.run(pathlib.Path(folder), machine, program, *libraries)
     if done.returncode != 0:

@@ -398,6 +398,7 @@ class OpsOnDevice:
             self.assertEqual((normed.dtype, total.dtype), (torch.bfloat16, torch.float32))
             alone = tempo.residual_layer_norm(x, x, gamma, beta, 0.1, "bit", KEY)
             self.assertTrue(torch.equal(alone, normed))
+            self.assert_sums_have_the_type_of_their_residual(hidden.detach())
             scores = randn(4, 5, 5, dtype=torch.float32)
             value = randn(4, 5, 3, dtype=torch.float32)
             out, kept_bytes = saved(lambda: attention(scores.bfloat16(), value, masks="philox"))
@@ -411,6 +412,17 @@ class OpsOnDevice:
         torch.testing.assert_close(
             y.float(), F.linear(F.gelu(x), weight, bias), rtol=0.05, atol=0.1
         )
+
+    def assert_sums_have_the_type_of_their_residual(self, hidden):
+        """As torch's own sums of a linear layer's output, under autocast to bfloat16."""
+        for dtype in (torch.float32, torch.bfloat16):
+            residual, bias = randn(*hidden.shape, dtype=dtype), randn(8, dtype=torch.float32)
+            ours = tempo.bias_dropout_residual(hidden, bias, residual, 0.0, "bit", KEY)
+            stock = hidden + bias.bfloat16() + residual
+            self.assertEqual(ours.dtype, stock.dtype)
+            torch.testing.assert_close(ours, stock, rtol=0.01, atol=0.02)
+            gradients = torch.autograd.grad(ours.sum(), (bias, residual))
+            self.assertEqual([g.dtype for g in gradients], [torch.float32, dtype])
 
     def test_a_mask_may_have_any_dtype(self):
         types = torch.float16, torch.bfloat16, torch.float32, torch.float64

@@ -264,6 +264,10 @@ TEST(ClosedForm, UnderAutocastTempoSavesWhatItSavesInSixteenBits) {
     EXPECT_EQ(formula("layer_norm=from_output"), "30n+7T+8R+24H²");
     EXPECT_EQ(formula("attention=recompute_dropout"), "42n+3T+4Rs+24H²");
     EXPECT_EQ(formula("qkv=fused"), "38n+7T+4Rs+24H²");
+    EXPECT_EQ(formula("fusion=deepspeed"), "38n+5T+4Rs+24H²+8H");
+    EXPECT_EQ(formula("deepspeed-fused"), "22n+3T+8R+24H²+8H");
+    EXPECT_EQ(formula("substation"), "60n+8T+8R+24H²+4H");
+    EXPECT_EQ(formula("checkpoint"), "4n");
 }
 
 TEST(ClosedForm, RowsSumToTheTotal) {
@@ -318,16 +322,20 @@ TEST(ClosedForm, SaysWhyThereIsNone) {
         EXPECT_FALSE(form);
         return form ? std::string() : form.error().message;
     };
-    EXPECT_EQ(reason_of(make_workload("substation", kShapes[0], Precision::kAmpBf16)),
-              "There is no closed form to compare with: none is known for fused layers under "
+    EXPECT_EQ(reason_of(make_workload("gelu=python", kShapes[0], Precision::kAmpBf16)),
+              "There is no closed form to compare with: none is known for gelu=python under "
               "autocast.");
+    EXPECT_EQ(
+        reason_of(make_workload("original", kShapes[0], Precision::kAmpBf16, "t5-base-encoder")),
+        "There is no closed form to compare with: none is known for T5 under autocast.");
 }
 
 /// Flash attention and cuDNN keep 24 and 16 bytes about their random numbers on a GPU, efficient
 /// attention rounds its rows to 32 and keeps a padded mask.
 TEST(ClosedForm, OfFusedAttentionOnAGpuHasWhatItsKernelsKeep) {
-    const auto formula = [](const char* recipe, Padding padding = Padding::kNone) {
-        Workload w = make_workload(recipe, kShapes[1], Precision::kBf16);
+    const auto formula = [](const char* recipe, Padding padding = Padding::kNone,
+                            Precision precision = Precision::kBf16) {
+        Workload w = make_workload(recipe, kShapes[1], precision);
         w.padding = padding;
         return form_of(w, /*on_cpu=*/false).formula;
     };
@@ -337,6 +345,9 @@ TEST(ClosedForm, OfFusedAttentionOnAGpuHasWhatItsKernelsKeep) {
     EXPECT_EQ(formula("attention=cudnn"), "n(16e+2)+4Rs+4BAS+16");
     EXPECT_EQ(formula("attention=efficient"), "n(16e+2)+4Rs+4BAr32(S)");
     EXPECT_EQ(formula("attention=efficient", Padding::kRandom), "n(16e+2)+4Rs+4BAr32(S)+eBr16(S)");
+    EXPECT_EQ(formula("best", Padding::kNone, Precision::kAmpBf16), "20n+8R+4BAS+24+24H²+c8(4n)");
+    EXPECT_EQ(formula("attention=efficient", Padding::kRandom, Precision::kAmpBf16),
+              "42n+4Rs+4BAr32(S)+2Br16(S)+24H²");
 }
 
 /// A trace whose layer 1 saves `bytes`.

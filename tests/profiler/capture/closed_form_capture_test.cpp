@@ -200,31 +200,94 @@ TEST(ClosedForms, AutocastKeepsWhatWasMeasuredWithTorch) {
     EXPECT_EQ(ledger.total_bytes, 42 * n + 7 * t + 16 * r + 24 * h * h) << rows_of(ledger);
 }
 
+int64_t kept_under_autocast(const std::string& model, const std::string& recipe, const Shape& s,
+                            Precision precision = Precision::kAmpBf16, int64_t num_layers = 3) {
+    const Trace trace = capture(model, recipe, s, precision, num_layers);
+    const auto check = check_against_closed_form(trace);
+    EXPECT_TRUE(check && check->equal())
+        << model << " " << recipe << " " << (check ? to_sentence(*check) : check.error().message);
+    return check ? check->ledger_bytes : 0;
+}
+
 /// Softmax and norms of Tempo keep 16 bits: its sums with e = 2, and the copies of weights. Beside
 /// them the original's other parts keep fp32 copies.
 TEST(ClosedForms, UnderAutocastTempoKeepsSixteenBits) {
     const Shape s{2, 64, 128, 4};
     const int64_t n = 2 * 64 * 128, t = 2 * 4 * 64 * 64, r = 2 * 64, weights = 24 * 128 * 128;
-    const auto kept = [&](const std::string& model, const std::string& recipe, Precision p) {
-        const Trace trace = capture(model, recipe, s, p);
-        const auto check = check_against_closed_form(trace);
-        EXPECT_TRUE(check && check->equal()) << model << " " << recipe;
-        return check ? check->ledger_bytes : 0;
-    };
     for (const char* model : {"bert-base", "gpt2"}) {
         for (const char* recipe : {"tempo", "tempo-packed", "tempo-philox", "tempo-fused"}) {
-            EXPECT_EQ(kept(model, recipe, Precision::kAmpBf16),
+            EXPECT_EQ(kept_under_autocast(model, recipe, s),
                       expected_bytes(model, recipe, s, 2) + weights)
                 << model << " " << recipe;
         }
     }
-    EXPECT_EQ(kept("bert-base", "tempo", Precision::kAmpFp16), 26 * n + 3 * t + 8 * r + weights);
-    EXPECT_EQ(kept("bert-base", "attention=recompute_dropout", Precision::kAmpBf16),
+    EXPECT_EQ(kept_under_autocast("bert-base", "tempo", s, Precision::kAmpFp16),
+              26 * n + 3 * t + 8 * r + weights);
+    EXPECT_EQ(kept_under_autocast("bert-base", "attention=recompute_dropout", s),
               42 * n + 3 * t + 16 * r + weights);
-    EXPECT_EQ(kept("bert-base", "layer_norm=from_output", Precision::kAmpBf16),
+    EXPECT_EQ(kept_under_autocast("bert-base", "layer_norm=from_output", s),
               30 * n + 7 * t + 8 * r + weights);
-    EXPECT_EQ(kept("bert-base", "checkpoint-attention", Precision::kAmpBf16),
+    EXPECT_EQ(kept_under_autocast("bert-base", "checkpoint-attention", s),
               42 * n + 16 * r + weights);
+}
+
+TEST(ClosedForms, UnderAutocastFlashAttentionKeepsItsLogarithms) {
+    for (const Shape& s : {Shape{2, 64, 128, 4}, Shape{3, 37, 96, 3}}) {
+        const int64_t n = s.batch_size * s.seq_len * s.hidden_size, r = s.batch_size * s.seq_len;
+        const int64_t lse = 4 * r * s.num_heads, weights = 24 * s.hidden_size * s.hidden_size;
+        for (const auto& [model, original] : {std::pair{"bert-base", 42}, std::pair{"gpt2", 38}}) {
+            EXPECT_EQ(kept_under_autocast(model, "flash", s),
+                      original * n + 16 * r + lse + weights);
+            EXPECT_EQ(kept_under_autocast(model, "flash-tempo", s), 26 * n + 8 * r + lse + weights);
+            EXPECT_EQ(kept_under_autocast(model, "best", s),
+                      20 * n + c8(4 * n) + 8 * r + lse + weights);
+        }
+    }
+}
+
+/// DeepSpeed's activation also keeps its bias, in a copy of 16 bits. Substation's layer runs whole
+/// in 16 bits and keeps copies of both gammas.
+TEST(ClosedForms, UnderAutocastFusedLayersKeepWhatTheirOpsRead) {
+    const Shape s{3, 37, 96, 3};
+    const int64_t n = 3 * 37 * 96, t = 3 * 3 * 37 * 37, r = 3 * 37, h = 96, weights = 24 * h * h;
+    const auto kept = [&](const char* recipe, const char* model = "bert-base") {
+        return kept_under_autocast(model, recipe, s) - weights;
+    };
+    EXPECT_EQ(kept("fusion=deepspeed"), 38 * n + 5 * t + 16 * r + 8 * h);
+    EXPECT_EQ(kept("fusion=deepspeed,gelu=recompute"), 30 * n + 5 * t + 16 * r + 8 * h);
+    EXPECT_EQ(kept("fusion=deepspeed,layer_norm=from_output"), 30 * n + 5 * t + 8 * r + 8 * h);
+    EXPECT_EQ(kept("fusion=deepspeed,attention=flash"),
+              38 * n + 16 * r + 4 * s.num_heads * r + 8 * h);
+    EXPECT_EQ(kept("deepspeed-fused"), 22 * n + 3 * t + 8 * r + 8 * h);
+    EXPECT_EQ(kept("substation"), 60 * n + 8 * t + 8 * r + 4 * h);
+    EXPECT_EQ(kept("substation", "substation-encoder"), 68 * n + 8 * t + 8 * r + 4 * h);
+}
+
+TEST(ClosedForms, UnderAutocastEachPresetHasOne) {
+    using models::Fusion;
+    for (const models::RecipePreset& preset : models::recipe_presets()) {
+        const models::Recipe& recipe = preset.recipe;
+        if (recipe.implementation == models::Implementation::kPublished) continue;  // never runs
+        const bool is_post_norm =
+            recipe.fusion == Fusion::kSubstation || recipe.fusion == Fusion::kDeepSpeed;
+        for (const char* model : {"bert-base", "gpt2"}) {
+            if (is_post_norm && std::string_view(model) == "gpt2") continue;
+            // Of four layers, checkpoint-sqrt has two checkpoints.
+            kept_under_autocast(model, std::string(preset.name), {1, 50, 64, 4},
+                                Precision::kAmpBf16, 4);
+        }
+    }
+}
+
+/// A layer's input has 16 bits where the norm before it, or Substation's layer, returns them.
+TEST(ClosedForms, UnderAutocastACheckpointKeepsItsInputAsItIs) {
+    const Shape s{2, 64, 128, 4};
+    const int64_t n = 2 * 64 * 128;
+    EXPECT_EQ(kept_under_autocast("bert-base", "checkpoint", s), 4 * n);
+    EXPECT_EQ(kept_under_autocast("bert-base", "tempo,checkpoint=per_layer", s), 2 * n);
+    EXPECT_EQ(kept_under_autocast("bert-base", "substation,checkpoint=per_layer", s), 2 * n);
+    EXPECT_EQ(kept_under_autocast("gpt2", "checkpoint", s), 4 * n);
+    EXPECT_EQ(kept_under_autocast("gpt2", "tempo,checkpoint=per_layer", s), 4 * n);
 }
 
 }  // namespace
