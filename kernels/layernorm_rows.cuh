@@ -109,9 +109,10 @@ struct BackwardGrid {
 };
 
 /// In 16 bits two blocks for each multiprocessor, as many as run at once (kBackwardBlocks), where
-/// that is more than there are partials and all of them get rows. On an H200, 264 blocks in place
-/// of 216 brought LayerNorm from 0.51 to 0.61 of a copy's speed and residual LayerNorm from 0.64 to
-/// 0.73, but fp32 residual LayerNorm from 0.84 to 0.77 (docs/kernels.md).
+/// that is more than there are partials and all of them get rows. On an H200 a build with 264
+/// blocks and as many partials brought LayerNorm from 0.51 to 0.61 of a copy's speed and residual
+/// LayerNorm from 0.64 to 0.73, but fp32 residual LayerNorm from 0.84 to 0.77. The additions to
+/// shared partials are not timed (docs/kernels.md).
 template <typename T>
 BackwardGrid backward_grid(const char* name, int64_t num_rows, const RowShape& shape) {
     const int64_t partials = layer_norm_cuda_num_partials(num_rows);

@@ -3,6 +3,7 @@
 #include "app/commands/console/csv_writer.h"
 #include "app/commands/console/json_values.h"
 #include "app/commands/reports/reports.h"
+#include "profiler/planner/plan.h"
 #include "profiler/trace/units.h"
 
 #include <nlohmann/json.hpp>
@@ -83,8 +84,8 @@ std::string why_not(const LargestBatch& found, std::string_view subject) {
     if (!found.first_above) {
         const int64_t batch_size = found.largest->batch_size;
         if (!found.of.why_most.empty()) {
-            return fmt::format("{}: memory does not limit the batch to {}. {}", subject, batch_size,
-                               found.of.why_most);
+            return fmt::format("{}: {}", subject,
+                               not_limited_by_memory(batch_size, found.of.why_most));
         }
         return fmt::format("{}: the search ended at {}; larger batches fit, too.", subject,
                            batch_size);

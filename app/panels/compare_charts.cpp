@@ -122,11 +122,11 @@ void draw_memory_chart(const CompareView& view, const Selection& selection, ImVe
             view.columns[0].batch_text.empty()) {
             baseline_mark(draw, static_cast<double>(view.columns[0].peak_bytes));
         }
-        if (view.step_limit_bytes > 0) limit_mark(draw, view.step_limit_bytes);
         for (const CompareColumn& column : view.columns) {
             if (column.peak_bytes <= 0 && !column.out_of_memory) continue;
             draw_memory_bar(draw, column, selection, events);
         }
+        if (view.step_limit_bytes > 0) limit_mark(draw, view.step_limit_bytes);
         ImPlot::PopPlotClipRect();
         ImPlot::EndPlot();
     }

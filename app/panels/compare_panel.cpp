@@ -28,7 +28,7 @@ using profiler::TextTable;
 void draw_gpu_choice(const Workspace& workspace, PanelEvents& events) {
     ImGui::SetNextItemWidth(em(13));
     if (const auto* gpu = gpu_list("##gpu", workspace.gpus(), workspace.plan_choice().gpu)) {
-        events.plan_gpu = gpu->id;
+        events.plan_choice = PlanChoice{gpu->id, /*is_chosen=*/true};
     }
 }
 

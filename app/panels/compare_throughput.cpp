@@ -123,6 +123,7 @@ void curve_legend(const CompareView& view, float width) {
     const float left = ImGui::GetCursorPosX(), mark = em(1.2F), gap = px(14);
     ImDrawList* draw = ImGui::GetWindowDrawList();
     bool out_of_memory = false, has_sweep = false, has_captured = false;
+    bool all_predicted = true;
     bool is_first = true;
     const auto item = [&](const std::string& name, const auto& draw_mark) {
         const std::string shown = fit_to(name, std::min(width, em(14)) - mark);
@@ -143,6 +144,7 @@ void curve_legend(const CompareView& view, float width) {
         out_of_memory |= column.out_of_memory_batch.has_value();
         has_sweep |= !column.curve.empty();
         has_captured |= column.captured.has_value();
+        if (column.captured) all_predicted &= column.memory_is_predicted;
         item(column.recipe, [&](ImVec2 at) { draw_recipe_marker(draw, at, px(4), column.color); });
     }
     if (has_sweep) {
@@ -152,7 +154,7 @@ void curve_legend(const CompareView& view, float width) {
         });
     }
     if (has_captured) {
-        item("captured step",
+        item(all_predicted ? "predicted step" : "captured step",
              [&](ImVec2 at) { draw->AddCircle(at, px(5), palette().dim, 0, px(2)); });
     }
     if (out_of_memory) {

@@ -57,10 +57,11 @@ void draw_axis(Frame& frame) {
 
 void draw_gpu(Frame& frame) {
     const Workspace& workspace = frame.workspace();
+    if (frame.state.gpu != workspace.plan_choice().gpu) frame.state.limit_bytes.reset();
+    frame.state.gpu = workspace.plan_choice().gpu;
     ImGui::SetNextItemWidth(em(13));
     if (const auto* gpu = gpu_list("##gpu", workspace.gpus(), workspace.plan_choice().gpu)) {
-        frame.events.plan_gpu = gpu->id;
-        frame.state.limit_bytes.reset();
+        frame.events.plan_choice = PlanChoice{gpu->id, /*is_chosen=*/true};
     }
 }
 

@@ -9,6 +9,7 @@ namespace app {
 
 struct FrontierState {
     std::optional<double> limit_bytes;   // empty: the memory of the GPU
+    std::string gpu;                     // that it was set beside; another one forgets it
     std::optional<double> wanted_batch;  // empty: the batch of the step
     FrontierPicture picture;
 };

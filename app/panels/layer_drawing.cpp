@@ -139,7 +139,15 @@ void draw_box(ImDrawList* draw, const LayerPicture& picture, const LayerColumn& 
     centered_text(draw, box, text_y, with_alpha(title, std::max(strength, 0.45F)), look.title_size,
                   column.title, is_ghost ? fonts().text : fonts().bold);
     const bool recomputes = !node.recomputed_text.empty();
-    const std::string time = recomputes ? ICON_CLOCK " " + node.recomputed_text : node.time_text;
+    // The whole time, as in all boxes; of it what recomputes a forward, where there is room.
+    std::string time = node.time_text;
+    if (recomputes) {
+        const std::string whole = fmt::format("{}{}" ICON_CLOCK " {}", time,
+                                              time.empty() ? "" : ", ", node.recomputed_text);
+        const ScopedFont small(fonts().text, 11.5F);
+        const bool fits = text_width(whole) <= box.lower.x - box.upper.x - px(4);
+        time = fits ? whole : ICON_CLOCK " " + time;
+    }
     centered_text(draw, box, text_y + line + px(2),
                   with_alpha(recomputes ? palette().warn : palette().dim, strength), 11.5F, time,
                   fonts().text);

@@ -36,7 +36,7 @@ void draw_tooltip(const SwitchOption& option, bool is_shown, const SwitchEffect&
     if (!rows) {
         dim_text("A click predicts what it changes.");
     } else if (rows->empty()) {
-        dim_text("It changes neither memory nor time.");
+        dim_text("It does not change the memory of the step.");
     } else {
         dim_text("It alone changes");
         readout_table(*rows);

@@ -122,7 +122,7 @@ void draw_recipes(std::vector<std::string>& chosen) {
 void draw_gpu(const Workspace& workspace, PanelEvents& events) {
     form_row("GPU");
     if (const auto* gpu = gpu_list("##gpu", workspace.gpus(), workspace.plan_choice().gpu)) {
-        events.plan_gpu = gpu->id;
+        events.plan_choice = PlanChoice{gpu->id, /*is_chosen=*/true};
     }
 }
 

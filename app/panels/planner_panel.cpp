@@ -27,7 +27,7 @@ using profiler::PlannerRecipe;
 using profiler::PlannerView;
 
 constexpr float kControlsWidth_em = 17;
-constexpr float kFiguresWidth_em = 25;
+constexpr float kFiguresWidth_em = 28;
 
 /// One frame's drawing: what the helpers below share.
 struct Frame {
@@ -91,7 +91,7 @@ void draw_table(Frame& frame, const PlannerView& view) {
     const ImGuiTableFlags flags =
         ImGuiTableFlags_SizingStretchProp | ImGuiTableFlags_RowBg | ImGuiTableFlags_BordersInnerH;
     if (!ImGui::BeginTable("##recipes", 5, flags)) return;
-    ImGui::TableSetupColumn("Recipe", 0, 1.7F);
+    ImGui::TableSetupColumn("Recipe", 0, 2.4F);
     ImGui::TableSetupColumn(profiler::kLargestBatch, 0, 1.6F);
     ImGui::TableSetupColumn(profiler::kPeakOnGpu, 0, 1.95F);
     ImGui::TableSetupColumn("Step", 0, 1.05F);
@@ -186,6 +186,8 @@ void draw_gauge(Frame& frame, const PlannerView& view) {
         colored_text(palette().bad, ICON_TRIANGLE_EXCLAMATION);
         ImGui::SameLine(0, px(6));
         note_text(reading.why);
+    } else if (!view.recipes[focus].other_limit.empty()) {
+        note_text(view.recipes[focus].other_limit);
     }
     draw_fixes(frame, view, reading);
     if (reading.has_memory) draw_gauge_parts(reading);

@@ -23,7 +23,7 @@ using profiler::PlannerView;
 struct Label {
     std::string text;
     ImU32 color = 0;
-    float x = 0;
+    ImVec2 at;  // the point that it is about
 };
 
 void set_up_axes(int64_t last_batch, profiler::AxisUnit unit, double most, ImVec2 size,
@@ -100,28 +100,37 @@ void draw_title(const std::string& title) {
                                        title.c_str());
 }
 
-/// Labels above a height. Those that would overlap stand above each other.
-void draw_labels(std::vector<Label> labels, float bottom) {
+/// Each stands above its point, or above those before it that it would overlap.
+void draw_labels(std::vector<Label> labels) {
     std::sort(labels.begin(), labels.end(),
-              [](const Label& a, const Label& b) { return a.x < b.x; });
+              [](const Label& a, const Label& b) { return a.at.x < b.at.x; });
     ImDrawList* draw = ImPlot::GetPlotDrawList();
     const ImVec2 corner = ImPlot::GetPlotPos();
     const float right = corner.x + ImPlot::GetPlotSize().x;
     const float step = ImGui::GetTextLineHeight() + px(1);
-    std::vector<float> ends;  // of the rows of labels, from the bottom up
+    struct Place {
+        float left = 0, right = 0, top = 0;
+    };
+    std::vector<Place> taken;
     for (const Label& label : labels) {
         const float width = text_width(label.text);
-        const float x = std::clamp(label.x - width / 2, corner.x + px(4),
+        const float x = std::clamp(label.at.x - width / 2, corner.x + px(4),
                                    std::max(corner.x + px(4), right - width - px(4)));
-        size_t row = 0;
-        while (row < ends.size() && ends[row] > x) ++row;
-        if (row == ends.size()) ends.push_back(0);
-        ends[row] = x + width + px(10);
-        const float y = bottom - px(6) - step * static_cast<float>(row + 1);
-        if (y < corner.y) continue;  // the table has it too
-        draw->AddRectFilled({x - px(3), y}, {x + width + px(3), y + step},
+        Place place{x - px(5), x + width + px(5), label.at.y - px(6) - step};
+        const auto overlaps = [&](const Place& one) {
+            return one.left < place.right && place.left < one.right &&
+                   std::abs(one.top - place.top) < step;
+        };
+        for (auto one = taken.begin(); one != taken.end();) {
+            const bool is_free = !overlaps(*one);
+            if (!is_free) place.top = one->top - step;
+            one = is_free ? one + 1 : taken.begin();
+        }
+        taken.push_back(place);
+        if (place.top < corner.y) continue;  // the table has it too
+        draw->AddRectFilled({x - px(3), place.top}, {x + width + px(3), place.top + step},
                             with_alpha(palette().plot, 0.85F), px(2));
-        draw->AddText({std::round(x), std::round(y)}, label.color, label.text.c_str());
+        draw->AddText({std::round(x), std::round(place.top)}, label.color, label.text.c_str());
     }
 }
 
@@ -131,8 +140,7 @@ void draw_crossings(const PlannerView& view) {
     const ScopedFont small(fonts().bold, kSmallSize);
     ImDrawList* draw = ImPlot::GetPlotDrawList();
     const float ceiling = ImPlot::PlotToPixels(0.0, static_cast<double>(view.usable_bytes)).y;
-    float highest = ImPlot::GetPlotPos().y + ImPlot::GetPlotSize().y;  // of the others
-    std::vector<Label> labels, others;
+    std::vector<Label> labels;
     for (const PlannerRecipe& recipe : view.recipes) {
         if (!recipe.max_batch || recipe.memory_x.empty()) continue;
         const auto batch = static_cast<double>(*recipe.max_batch);
@@ -140,13 +148,10 @@ void draw_crossings(const PlannerView& view) {
         const ImVec2 at = ImPlot::PlotToPixels(batch, static_cast<double>(recipe.bytes_at_max));
         draw->AddCircleFilled(at, px(4.5F), color);
         draw->AddCircle(at, px(4.5F), palette().plot, 0, px(1.25F));
-        const bool is_memory = recipe.other_limit.empty();
-        Label label{fmt::format("{} {}", recipe.name, recipe.max_batch_text), color, at.x};
-        (is_memory ? labels : others).push_back(std::move(label));
-        if (!is_memory) highest = std::min(highest, at.y);
+        const ImVec2 foot{at.x, recipe.other_limit.empty() ? ceiling : at.y};
+        labels.push_back({fmt::format("{} {}", recipe.name, recipe.max_batch_text), color, foot});
     }
-    draw_labels(std::move(labels), ceiling);
-    draw_labels(std::move(others), highest);
+    draw_labels(std::move(labels));
 }
 
 void draw_ceiling(const PlannerView& view, const profiler::PlannerAxes& axes) {

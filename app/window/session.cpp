@@ -70,7 +70,7 @@ void restore_choices(Workspace& workspace, const Session& session) {
     const auto& gpus = workspace.gpus();
     const bool is_known = std::any_of(
         gpus.begin(), gpus.end(), [&](const profiler::Gpu& gpu) { return gpu.id == session.gpu; });
-    if (is_known) events.plan_gpu = session.gpu;
+    if (is_known) events.plan_choice = PlanChoice{session.gpu, /*is_chosen=*/true};
     events.planner_query = planner_query_of(session.planner);
     workspace.apply(events);
 }

@@ -47,7 +47,7 @@ struct PanelEvents {
     std::optional<FlameQuery> flame_query;
     std::optional<BlocksQuery> blocks_query;
     std::optional<InspectorQuery> inspector_query;
-    std::optional<std::string> plan_gpu;  // its id
+    std::optional<PlanChoice> plan_choice;
     std::optional<PlannerQuery> planner_query;
     std::optional<FrontierQuery> frontier_query;
     bool grows_frontier = false;  // the panel is in sight: plan more of its recipes

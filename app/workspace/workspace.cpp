@@ -368,8 +368,8 @@ void Workspace::update() {
 
 /// What recipes are planned for beside this A: the GPU that the user chose, or else A's own.
 PlanChoice Workspace::plan_choice_beside(const DocumentPtr& a) const {
-    if (plan_choice_.is_chosen || !a) return plan_choice_;
-    const profiler::Gpu* const own = profiler::gpu_of_trace(*a->trace, gpus());
+    if (plan_choice_.is_chosen) return plan_choice_;
+    const profiler::Gpu* const own = a ? profiler::gpu_of_trace(*a->trace, gpus()) : nullptr;
     return own != nullptr ? PlanChoice{.gpu = own->id} : PlanChoice();
 }
 
@@ -396,7 +396,11 @@ std::optional<Workspace::Rows> Workspace::effect_of(const std::string& recipe) c
     if (!pair || !view) return std::nullopt;
     DocumentPtr shown = selection_.b ? selection_.b : selection_.a;
     const DocumentPtr& other = pair->b ? pair->b : pair->a;
-    if (!ran_alike(*shown, *other)) shown = pair->a;  // it is predicted where A was measured
+    if (!shown->step || !models::comparable(*shown->step, *other->step)) return std::nullopt;
+    if (!ran_alike(*shown, *other)) {
+        if (selection_.b) return std::nullopt;  // B was measured, or is of another GPU
+        shown = pair->a;                        // A as predicted
+    }
     return profiler::switch_effect(layer_request(shown, other, view->layers), view->num_layers);
 }
 

@@ -209,7 +209,7 @@ private:
     void apply_to_captures(const PanelEvents& events);
     void apply_to_selection(const PanelEvents& events);
     void apply_to_views(const PanelEvents& events);
-    void choose_gpu(const std::string& id);
+    void choose_gpu(const PlanChoice& choice);
     void show_wanted_recipe();
     void plan_usual_recipes();
     void plan_frontier();

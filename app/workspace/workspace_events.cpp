@@ -18,7 +18,7 @@ void Workspace::apply(const PanelEvents& events) {
     apply_to_time(events);
     if (widths() != widths_before) check_ahead();
     apply_to_views(events);
-    if (events.plan_gpu) choose_gpu(*events.plan_gpu);
+    if (events.plan_choice) choose_gpu(*events.plan_choice);
     predicts_ahead_ |= events.predicts_ahead;
     if (events.planner_query) planner_query_ = *events.planner_query;
     if (events.movement_query) movement_query_ = *events.movement_query;
@@ -27,11 +27,13 @@ void Workspace::apply(const PanelEvents& events) {
     grows_frontier_ |= events.grows_frontier;
 }
 
-/// A's own GPU, or the usual one where A has none, is not a choice: another A then brings its own.
-void Workspace::choose_gpu(const std::string& id) {
-    plan_choice_ = {};
-    plan_choice_ = plan_choice_beside(selection_.a);
-    if (id != plan_choice_.gpu) plan_choice_ = {id, /*is_chosen=*/true};
+/// The GPU that A has is no choice: another A then brings its own.
+void Workspace::choose_gpu(const PlanChoice& choice) {
+    const DocumentPtr& a = selection_.a;
+    const profiler::Gpu* const own = a ? profiler::gpu_of_trace(*a->trace, gpus()) : nullptr;
+    plan_choice_ = choice;
+    if (own != nullptr && own->id == choice.gpu) plan_choice_.is_chosen = false;
+    plan_choice_ = plan_choice_beside(a);
     check_ahead();
 }
 

@@ -27,16 +27,25 @@ std::vector<Id<Step>> steps_of_ops(const Trace& trace, const OpsOfRank& of_rank)
 
 }  // namespace
 
+std::vector<Id<Step>> steps_of_collectives(const Trace& trace) {
+    const std::vector<Id<Step>> steps = steps_of_ops(trace, OpsOfRank(trace));
+    std::vector<Id<Step>> of_collectives;
+    for (const Id<Op> op : trace.collectives.column<&Collective::op>()) {
+        of_collectives.push_back(op.valid() ? steps[op.index()] : Id<Step>());
+    }
+    return of_collectives;
+}
+
 std::vector<bool> are_in_last_step(const Trace& trace) {
     const bool takes_all = trace.steps.empty() || trace.phases.empty();
     const Id<Step> last(trace.steps.size() - 1);
     const OpsOfRank of_rank(trace);
-    const std::vector<Id<Step>> steps = steps_of_ops(trace, of_rank);
+    const std::vector<Id<Step>> steps = steps_of_collectives(trace);
     std::vector<bool> are_in(trace.collectives.size());
     for (std::size_t i = 0; i < are_in.size(); ++i) {
         const Id<Op> op = trace.collectives.get<&Collective::op>(Id<Collective>(i));
         const bool is_of_rank = !op.valid() || of_rank.contain(op);
-        are_in[i] = is_of_rank && (takes_all || (op.valid() && steps[op.index()] == last));
+        are_in[i] = is_of_rank && (takes_all || steps[i] == last);
     }
     return are_in;
 }

@@ -19,12 +19,17 @@ struct CollectiveTotal {
     int64_t time_ns = 0;     // the sum of all, also of those side by side; 0: not known
 };
 
+/// The step of each collective of the rank that figures are of. Invalid: it is outside of them, or
+/// the trace has no phases.
+std::vector<Id<Step>> steps_of_collectives(const Trace& trace);
+
 /// Of each collective, whether it is one of the last recorded step (of the trace, if it has no
 /// steps or phases), and of the rank that figures are of.
 std::vector<bool> are_in_last_step(const Trace& trace);
 
 /// Whether the times of the trace say what communication costs. Modelled ones do where all ranks do
-/// the same: the wait of a pipeline's stage for the one before is not modelled.
+/// the same. What a stage of a pipeline waits for the one before takes the traces of all stages
+/// (pipeline_time.h).
 bool knows_communication(const Trace& trace);
 
 /// The largest first, of the last recorded step; of the whole trace if it has no steps or phases.

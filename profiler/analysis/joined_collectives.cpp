@@ -17,20 +17,6 @@
 namespace profiler {
 namespace {
 
-/// Whether no rank is done before the last one has begun.
-bool waits_for_all(CollectiveKind kind) {
-    switch (kind) {
-        case CollectiveKind::kAllReduce:
-        case CollectiveKind::kAllGather:
-        case CollectiveKind::kReduceScatter:
-        case CollectiveKind::kAllToAll:
-        case CollectiveKind::kBarrier:
-            return true;
-        default:
-            return false;
-    }
-}
-
 /// A communicator: its number among all that any rank has, and which of its ranks this one is.
 struct Group {
     std::size_t number = 0;
@@ -70,15 +56,16 @@ struct Line {
     std::size_t group = 0;
     CollectiveKind kind = CollectiveKind::kOther;  // a receive counts as its send
     int64_t from = -1, to = -1;                    // of a send
+    Id<Step> step;                                 // of a send
 
     friend auto operator<=>(const Line&, const Line&) = default;
 };
 
-Line line_of(const Collective& row, const Group& group) {
+Line line_of(const Collective& row, const Group& group, Id<Step> step) {
     const auto kind = row.kind;
-    if (kind == CollectiveKind::kSend) return {group.number, kind, group.own, row.peer};
+    if (kind == CollectiveKind::kSend) return {group.number, kind, group.own, row.peer, step};
     if (kind == CollectiveKind::kRecv) {
-        return {group.number, CollectiveKind::kSend, row.peer, group.own};
+        return {group.number, CollectiveKind::kSend, row.peer, group.own, step};
     }
     return {.group = group.number, .kind = kind};
 }
@@ -175,6 +162,19 @@ struct Arrival {
 
 }  // namespace
 
+bool waits_for_all(CollectiveKind kind) {
+    switch (kind) {
+        case CollectiveKind::kAllReduce:
+        case CollectiveKind::kAllGather:
+        case CollectiveKind::kReduceScatter:
+        case CollectiveKind::kAllToAll:
+        case CollectiveKind::kBarrier:
+            return true;
+        default:
+            return false;
+    }
+}
+
 std::string_view name_of(RankClocks::Basis basis) {
     constexpr std::array<std::string_view, 3> kNames{"collectives", "wall_clock", "first_step"};
     return kNames.at(static_cast<std::size_t>(basis));
@@ -187,12 +187,14 @@ std::vector<JoinedCollective> join_collectives(std::span<const Trace* const> tra
     for (std::size_t t = 0; t < traces.size(); ++t) {
         const Trace& trace = *traces[t];
         const std::vector<Group> own = groups.of(trace);
+        const std::vector<Id<Step>> steps = steps_of_collectives(trace);
         std::vector<Line> lines;
         std::map<Line, int64_t> count;
         for (std::size_t i = 0; i < trace.collectives.size(); ++i) {
             const Collective row = trace.collectives[Id<Collective>(i)];
-            lines.push_back(line_of(
-                row, row.communicator.valid() ? own[row.communicator.index()] : own.back()));
+            const Group& group =
+                row.communicator.valid() ? own[row.communicator.index()] : own.back();
+            lines.push_back(line_of(row, group, steps[i]));
             if (lines.back().kind == CollectiveKind::kSend) --count[lines.back()];
         }
         for (std::size_t i = 0; i < trace.collectives.size(); ++i) {

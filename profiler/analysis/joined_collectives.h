@@ -22,9 +22,13 @@ struct JoinedCollective {
     std::vector<Part> parts;  // in the order of the traces
 };
 
+/// Whether no rank is done with such a collective before the last one has begun.
+bool waits_for_all(CollectiveKind kind);
+
 /// The n-th call of a kind in a communicator is the same collective on all of its ranks. Sends to a
-/// peer count from the end: a trace lacks what a stage received for its first forward. Calls that
-/// contradict each other in type or size stay apart. In the order of the first trace with each.
+/// peer count within a step, and from its end: a trace lacks what a stage received for its first
+/// forward. Calls that contradict each other in type or size stay apart. In the order of the first
+/// trace with each.
 std::vector<JoinedCollective> join_collectives(std::span<const Trace* const> traces);
 
 /// How far the clock of each trace is ahead of the first one's.

@@ -1,6 +1,7 @@
 #include "profiler/analysis/pipeline_time.h"
 
 #include "profiler/analysis/collectives.h"
+#include "profiler/trace/collective_rows.h"
 
 #include <algorithm>
 #include <tuple>
@@ -16,17 +17,15 @@ struct Piece {
     int64_t modelled_start_ns = 0, duration_ns = 0;  // of the rank alone
     Id<Stream> stream;
     int64_t correlation = 0;  // in the order of the launches
-    int64_t key = 0;
+    Id<Kernel> kernel;        // or else
+    Id<Memcpy> memcpy;
     std::vector<std::size_t> awaited;                        // of the same rank, all before it
     std::vector<std::pair<std::size_t, std::size_t>> peers;  // rank, piece
     int64_t gap_ns = 0;
     int64_t start_ns = 0, end_ns = 0;
 };
 
-int64_t key_of(Id<Kernel> kernel) { return 2 * int64_t{kernel.value}; }
-int64_t key_of(Id<Memcpy> memcpy) { return 2 * int64_t{memcpy.value} + 1; }
-
-template <typename Row, typename Rows>
+template <auto Member, typename Row, typename Rows>
 void add_pieces(const Rows& rows, std::vector<Piece>& pieces) {
     for (std::size_t i = 0; i < rows.size(); ++i) {
         const Row row = rows[Id<Row>(i)];
@@ -34,8 +33,8 @@ void add_pieces(const Rows& rows, std::vector<Piece>& pieces) {
         pieces.push_back({.modelled_start_ns = row.start_ns,
                           .duration_ns = row.end_ns - row.start_ns,
                           .stream = row.stream,
-                          .correlation = row.correlation,
-                          .key = key_of(Id<Row>(i))});
+                          .correlation = row.correlation});
+        pieces.back().*Member = Id<Row>(i);
     }
 }
 
@@ -43,13 +42,17 @@ void add_pieces(const Rows& rows, std::vector<Piece>& pieces) {
 class RankPieces {
 public:
     explicit RankPieces(const Trace& trace) {
-        add_pieces<Kernel>(trace.kernels, pieces_);
-        add_pieces<Memcpy>(trace.memcpys, pieces_);
+        add_pieces<&Piece::kernel, Kernel>(trace.kernels, pieces_);
+        add_pieces<&Piece::memcpy, Memcpy>(trace.memcpys, pieces_);
         std::ranges::sort(pieces_, {}, [](const Piece& piece) {
             return std::tuple(piece.modelled_start_ns, piece.modelled_start_ns + piece.duration_ns,
                               piece.correlation);
         });
-        for (std::size_t i = 0; i < pieces_.size(); ++i) by_key_[pieces_[i].key] = i;
+        for (std::size_t i = 0; i < pieces_.size(); ++i) {
+            const Piece& piece = pieces_[i];
+            piece.kernel.valid() ? of_kernel_[piece.kernel.value] = i
+                                 : of_memcpy_[piece.memcpy.value] = i;
+        }
         await_the_last_of_each_stream();
         for (std::size_t i = 0; i < trace.stream_waits.size(); ++i) {
             const StreamWait row = trace.stream_waits[Id<StreamWait>(i)];
@@ -63,8 +66,9 @@ public:
 
     std::vector<Piece>& pieces() { return pieces_; }
     std::optional<std::size_t> find(Id<Kernel> kernel, Id<Memcpy> memcpy = {}) const {
-        const auto found = by_key_.find(kernel.valid() ? key_of(kernel) : key_of(memcpy));
-        return found != by_key_.end() ? std::optional(found->second) : std::nullopt;
+        const auto& places = kernel.valid() ? of_kernel_ : of_memcpy_;
+        const auto found = places.find(kernel.valid() ? kernel.value : memcpy.value);
+        return found != places.end() ? std::optional(found->second) : std::nullopt;
     }
 
     int64_t end_before_last_step_ns() const { return latest_end_ns(false); }
@@ -100,51 +104,50 @@ private:
     }
 
     std::vector<Piece> pieces_;
-    std::unordered_map<int64_t, std::size_t> by_key_;
+    std::unordered_map<int32_t, std::size_t> of_kernel_, of_memcpy_;
     int64_t last_step_ns_ = 0;
 };
 
-/// By collective: the kernel of a send or receive. Of several that torch batches the first has it.
-std::vector<Id<Kernel>> kernels_of_sends(const Trace& trace) {
-    std::vector<Id<Kernel>> kernels(trace.collectives.size());
-    Id<Kernel> last;
-    for (std::size_t i = 0; i < kernels.size(); ++i) {
-        const Collective row = trace.collectives[Id<Collective>(i)];
-        if (row.kind != CollectiveKind::kSend && row.kind != CollectiveKind::kRecv) continue;
-        if (row.kernel.valid()) last = row.kernel;
-        kernels[i] = last;
-    }
-    return kernels;
+bool is_send(std::span<const Trace* const> traces, const JoinedCollective& joined) {
+    const auto& part = joined.parts.front();
+    const auto kind = traces[part.trace]->collectives.get<&Collective::kind>(part.collective);
+    return kind == CollectiveKind::kSend || kind == CollectiveKind::kRecv;
 }
 
-/// Whether there is a send, and each of the last step has both sides.
+bool waits_for_all(std::span<const Trace* const> traces, const JoinedCollective& joined) {
+    const auto& part = joined.parts.front();
+    return waits_for_all(traces[part.trace]->collectives.get<&Collective::kind>(part.collective));
+}
+
+/// Makes the kernels of a send and its receive, and those of a collective that waits for all of its
+/// ranks, peers of each other. False: a send of the last step has no other side.
 bool join_peers(std::span<const Trace* const> traces, std::span<const JoinedCollective> joined,
                 std::vector<RankPieces>& ranks) {
     std::vector<std::vector<Id<Kernel>>> kernels;
     std::vector<std::vector<bool>> are_in_last;
     for (const Trace* trace : traces) {
-        kernels.push_back(kernels_of_sends(*trace));
+        kernels.push_back(kernels_of_collectives(*trace));
         are_in_last.push_back(are_in_last_step(*trace));
     }
-    const auto piece_of = [&](const JoinedCollective::Part& part) {
-        return ranks[part.trace].find(kernels[part.trace][part.collective.index()]);
-    };
-    bool is_any = false;
     for (const JoinedCollective& one : joined) {
+        if (!is_send(traces, one) && !waits_for_all(traces, one)) continue;
+        std::vector<std::pair<std::size_t, std::size_t>> peers;
+        for (const auto& [trace, collective] : one.parts) {
+            const auto piece = ranks[trace].find(kernels[trace][collective.index()]);
+            if (piece) peers.emplace_back(trace, *piece);
+        }
         const auto& first = one.parts.front();
-        const auto kind = traces[first.trace]->collectives.get<&Collective::kind>(first.collective);
-        if (kind != CollectiveKind::kSend && kind != CollectiveKind::kRecv) continue;
-        const auto& second = one.parts.back();
-        const auto a = piece_of(first), b = piece_of(second);
-        if (one.parts.size() == 2 && a && b) {
-            ranks[first.trace].pieces()[*a].peers.emplace_back(second.trace, *b);
-            ranks[second.trace].pieces()[*b].peers.emplace_back(first.trace, *a);
-            is_any = true;
-        } else if (are_in_last[first.trace][first.collective.index()]) {
-            return false;
+        const bool is_alone = is_send(traces, one) && peers.size() != 2;
+        if (is_alone && are_in_last[first.trace][first.collective.index()]) return false;
+        if (is_alone) continue;
+        for (const auto& own : peers) {
+            for (const auto& other : peers) {
+                if (own == other) continue;
+                ranks[own.first].pieces()[own.second].peers.push_back(other);
+            }
         }
     }
-    return is_any;
+    return true;
 }
 
 /// A round: whether it moved anything.
@@ -174,10 +177,15 @@ bool move(std::vector<RankPieces>& ranks) {
 
 std::optional<int64_t> pipeline_step_ns(std::span<const Trace* const> traces,
                                         std::span<const JoinedCollective> joined) {
+    const bool is_pipeline = std::ranges::any_of(
+        joined, [&](const JoinedCollective& one) { return is_send(traces, one); });
+    if (!is_pipeline) return std::nullopt;
     std::vector<RankPieces> ranks;
     for (const Trace* trace : traces) {
-        const bool is_modelled = trace->run().time_basis == TimeBasis::kModelled;
-        if (!is_modelled || trace->steps.empty()) return std::nullopt;
+        const Run& run = trace->run();
+        const bool is_whole = run.state == RunState::kComplete && !trace->steps.empty() &&
+                              trace->steps.size() == traces.front()->steps.size();
+        if (run.time_basis != TimeBasis::kModelled || !is_whole) return std::nullopt;
         ranks.emplace_back(*trace);
     }
     if (!join_peers(traces, joined, ranks)) return std::nullopt;

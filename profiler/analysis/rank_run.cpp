@@ -63,7 +63,8 @@ RankSummary summarize(const NamedTrace& named) {
 void wait_for_other_stages(RankSummary& rank, int64_t pipeline_step_ns) {
     rank.step_ns = pipeline_step_ns;
     if (!rank.gpu_time) return;
-    rank.gpu_time->idle_ns += pipeline_step_ns - rank.gpu_time->step_ns;
+    const int64_t longer_ns = pipeline_step_ns - rank.gpu_time->step_ns;
+    rank.gpu_time->idle_ns = std::max<int64_t>(rank.gpu_time->idle_ns + longer_ns, 0);
     rank.gpu_time->step_ns = pipeline_step_ns;
 }
 

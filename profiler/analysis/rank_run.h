@@ -24,7 +24,8 @@ struct RankSummary {
     int64_t num_steps = 0;        // recorded
     int64_t num_collectives = 0;  // in the last recorded step
     int64_t collective_bytes = 0;
-    std::optional<int64_t> step_ns;   // the last recorded step: on the GPU, or else on the host
+    std::optional<int64_t>
+        step_ns;  // the last recorded step: of a pipeline, on the GPU, or on the host
     std::optional<GpuTime> gpu_time;  // in it; a stage is idle while it waits for another one
     std::optional<RankWaits> waits;   // of its collectives in it
     bool is_complete = false;

@@ -4,6 +4,8 @@
 #include "profiler/planner/plan_advice.h"
 #include "profiler/planner/plan_row.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <atomic>
 #include <future>
@@ -119,6 +121,10 @@ void PlanRow::refuse(const models::Error& error) {
 bool Plan::has_ok_row() const {
     return std::any_of(rows.begin(), rows.end(),
                        [](const PlanRow& row) { return row.status == PlanStatus::kOk; });
+}
+
+std::string not_limited_by_memory(int64_t max_batch, std::string_view why) {
+    return fmt::format("memory does not limit the batch to {}. {}", max_batch, why);
 }
 
 Plan make_plan(const PlanRequest& request, const PlannerData& data, const StepSource& source,

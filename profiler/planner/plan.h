@@ -60,8 +60,9 @@ struct PlanPoint {
 /// A point of the memory curve: what the GPU must have, and what lives at the allocated peak.
 struct MemoryPoint {
     int64_t batch_size = 0;
-    int64_t needed_bytes = 0;  // the least with which the step runs, CUDA context included
-    int64_t gap_bytes = 0;     // of these, what lies unused between blocks
+    /// The least with which the step runs, CUDA context included; to a thousandth of the GPU.
+    int64_t needed_bytes = 0;
+    int64_t gap_bytes = 0;  // of these, what lies unused between blocks
     CategoryBytes by_category{};
 };
 
@@ -92,8 +93,8 @@ struct PlanRow {
     std::optional<int64_t> batch_size;  // of the figures
     std::optional<int64_t> max_batch_size;
     MaxBatchEnd max_batch_end = MaxBatchEnd::kMemory;
-    /// Where something other than memory does: "Memory does not limit the batch to 41. At 42: The
-    /// logits [B, S, V] would have ...". Else empty. It is among the notes, too.
+    /// Where something other than memory does: not_limited_by_memory. Else empty. It is among the
+    /// notes, too.
     std::string other_limit;
     std::optional<int64_t> best_batch_size;  // of the highest throughput
     std::optional<PlanMemory> memory;
@@ -119,6 +120,9 @@ struct Plan {
     std::vector<PlanRow> rows;  // by workload, then by GPU, in the order of the request
     bool has_ok_row() const;
 };
+
+/// "memory does not limit the batch to 41. At 42: The logits [B, S, V] would have ..."
+std::string not_limited_by_memory(int64_t max_batch, std::string_view why);
 
 /// Called before each traced workload, `done` of `total`, by one thread at a time.
 using PlanProgress =

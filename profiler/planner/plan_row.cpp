@@ -96,7 +96,7 @@ private:
     }
 
     void add_other_limit(int64_t max_batch, std::string_view why) {
-        row_.other_limit = fmt::format("Memory does not limit the batch to {}. {}", max_batch, why);
+        row_.other_limit = not_limited_by_memory(max_batch, why);
         row_.notes.push_back(row_.other_limit);
     }
 
@@ -283,7 +283,7 @@ private:
             const auto step = interpolation_.requests_at(batch_size);
             if (!step) return row_.refuse(step.error());
             const PeakContents contents = peak_contents(*step, options_, std::nullopt);
-            const auto least = least_capacity(batch_size, max_batch);
+            const auto least = least_capacity(batch_size, max_batch, contents.peaks);
             if (!least) return row_.refuse(least.error());
             row_.memory_curve.push_back({batch_size, other_bytes + *least,
                                          *least - contents.peaks.peak_allocated_bytes,
@@ -291,13 +291,17 @@ private:
         }
     }
 
-    /// To a thousandth of the GPU, as curves show no more. A batch that fits needs no more than
-    /// there is; the bisection may end above that, because more memory can mean larger gaps.
-    models::Result<int64_t> least_capacity(int64_t batch_size, int64_t max_batch) {
+    /// To a thousandth of the GPU, as curves show no more; smaller gaps count as none. A batch that
+    /// fits needs no more than there is; the bisection may end above that, because more memory can
+    /// mean larger gaps.
+    models::Result<int64_t> least_capacity(int64_t batch_size, int64_t max_batch,
+                                           const StepMemory& unlimited) {
         const int64_t precision = std::max(kSmallSegmentBytes, memory_.usable_bytes / 1024);
         auto least = least_capacity_bytes(interpolation_, options_, batch_size, 0, precision);
-        if (least && batch_size <= max_batch) *least = std::min(*least, capacity_bytes_);
-        return least;
+        if (!least) return least;
+        const int64_t allocated = unlimited.peak_allocated_bytes;
+        if (*least - allocated <= precision) *least = allocated;
+        return batch_size <= max_batch ? std::min(*least, capacity_bytes_) : *least;
     }
 
     void add_times(const TimeModel& model, int64_t batch_size) {

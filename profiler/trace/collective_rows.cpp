@@ -4,6 +4,7 @@
 #include <array>
 #include <charconv>
 #include <string>
+#include <unordered_map>
 #include <utility>
 
 namespace profiler {
@@ -46,6 +47,18 @@ std::vector<int64_t> ranks_in(std::string_view text) {
         at = error == std::errc::invalid_argument ? at + 1 : after;
     }
     return numbers;
+}
+
+std::vector<Id<Kernel>> kernels_of_collectives(const Trace& trace) {
+    std::vector<Id<Kernel>> kernels;
+    std::unordered_map<int32_t, Id<Kernel>> running;  // by communicator
+    for (std::size_t i = 0; i < trace.collectives.size(); ++i) {
+        const Collective row = trace.collectives[Id<Collective>(i)];
+        Id<Kernel>& kernel = running[row.communicator.value];
+        if (row.kernel.valid()) kernel = row.kernel;
+        kernels.push_back(kernel);
+    }
+    return kernels;
 }
 
 void link_collective(Trace& trace, Id<Kernel> id) {

@@ -1,5 +1,6 @@
 #include "profiler/view/compare_plan.h"
 
+#include "profiler/trace/text.h"
 #include "profiler/trace/units.h"
 #include "profiler/view/compare_figures.h"
 #include "profiler/view/no_value.h"
@@ -53,7 +54,7 @@ ComparisonColumn planned_column(const PlanRow& row) {
 PlannedRecipe planned_recipe(const PlanRow& row) {
     PlannedRecipe planned{.max_batch_size = row.max_batch_size,
                           .why = row.reason,
-                          .other_limit = row.other_limit,
+                          .other_limit = capitalized(row.other_limit),
                           .is_too_large = row.status == PlanStatus::kDoesNotFit,
                           .best_sequences_per_s = row.best_sequences_per_s};
     if (planned.max_batch_size == 0) planned.max_batch_size.reset();

@@ -57,7 +57,13 @@ std::string what_replaces(const LayerFlow& a, const LayerFlow& b, Id<Storage> st
         return " It is computed again in backward" + (kept.empty() ? "." : ", from " + from + ".");
     }
     const std::string& title = a.columns[tensor->consumer].title;
-    if (consumer == b.columns.size()) return fmt::format(" B does not run {} there.", title);
+    const auto is_there = [&](const FlowColumn& one) {
+        return one.path == a.columns[tensor->consumer].path;
+    };
+    const bool knows_all = !b.columns.empty() && b.columns_left_out == 0;
+    if (knows_all && std::ranges::none_of(b.columns, is_there)) {
+        return fmt::format(" B does not run {} there.", title);
+    }
     return kept.empty() ? std::string() : fmt::format(" Backward of {} uses {}.", title, from);
 }
 

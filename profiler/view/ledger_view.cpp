@@ -278,7 +278,7 @@ LedgerView build_ledger_view(const LedgerRequest& request) {
     }
     if (view.has_other) {
         view.other_total_bytes = request.second.ledger->total_bytes;
-        describe_difference(view, rows, rows.size() < view.row_count_total);
+        if (!rows.empty()) describe_difference(view, rows, rows.size() < view.row_count_total);
     }
     if (request.only_differences) {
         std::erase_if(rows, [](const auto& row) { return row.presence == Presence::kSame; });

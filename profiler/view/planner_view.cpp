@@ -1,6 +1,7 @@
 #include "profiler/view/planner_view.h"
 
 #include "profiler/planner/step/kernel_model.h"
+#include "profiler/trace/text.h"
 #include "profiler/trace/units.h"
 #include "profiler/view/compare_figures.h"
 #include "profiler/view/no_value.h"
@@ -67,7 +68,7 @@ PlannerRecipe make_planner_recipe(const PlanRow& row) {
     }
     if (row.status == PlanStatus::kOk && row.max_batch_size.value_or(0) > 0) {
         recipe.max_batch = row.max_batch_size;
-        recipe.other_limit = row.other_limit;
+        recipe.other_limit = capitalized(row.other_limit);
     } else {
         recipe.why = row.reason;
     }

@@ -29,8 +29,9 @@ std::optional<int64_t> of_waits(const RankSummary& rank) {
 }
 
 constexpr RankTimeColumn kTimeColumns[] = {
-    {"step", "the last recorded one: on the GPU, or without kernels on the host", "step_time_ns",
-     [](const RankSummary& rank) { return rank.step_ns; }},
+    {"step",
+     "the last recorded one: of a modelled pipeline, on the GPU, or without kernels on the host",
+     "step_time_ns", [](const RankSummary& rank) { return rank.step_ns; }},
     {"compute", "kernels that are not NCCL's, and copies", "compute_ns",
      of_gpu<&GpuTime::compute_ns>},
     {"communication", "NCCL's kernels; in modelled steps from when all of their ranks are there",

@@ -74,7 +74,8 @@ std::string gain_text(const PathStep& step) {
     const double bytes_per_ms =
         static_cast<double>(step.saved_bytes) / (static_cast<double>(step.lost_ns) / kNsPerMs);
     if (bytes_per_ms > 0x1p62) return "free";
-    return format_bytes(std::llround(bytes_per_ms)) + "/ms";
+    const std::string rate = format_bytes(std::llround(bytes_per_ms)) + "/ms";
+    return step.saved_bytes > 0 ? rate : "costs " + rate;  // less time is paid with memory
 }
 
 /// Figures from one dot to the next.

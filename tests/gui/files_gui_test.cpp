@@ -112,7 +112,7 @@ void a_session_comes_back(ImGuiTestContext* c) {
     query.is_chosen = true;
     app::PanelEvents events;
     events.set_a = window().workspace().documents()[1];
-    events.plan_gpu = "t4";
+    events.plan_choice = app::PlanChoice{"a100-80gb", /*is_chosen=*/true};
     events.planner_query = query;
     window().workspace().apply(events);
     events = {};
@@ -126,7 +126,7 @@ void a_session_comes_back(ImGuiTestContext* c) {
 
     window().reset(c);
     events = {};
-    events.plan_gpu = app::PlanChoice().gpu;
+    events.plan_choice = app::PlanChoice();
     events.planner_query = app::PlannerQuery();
     window().workspace().apply(events);
     app::restore_choices(window().workspace(), session);
@@ -135,10 +135,11 @@ void a_session_comes_back(ImGuiTestContext* c) {
     IM_CHECK_EQ(window().workspace().documents().size(), size_t{3});
     IM_CHECK_STR_EQ(window().workspace().selection().a->recipe.c_str(), "tempo");
     IM_CHECK_STR_EQ(window().workspace().selection().b->recipe.c_str(), "tempo-packed");
-    IM_CHECK_STR_EQ(window().workspace().plan_choice().gpu.c_str(), "t4");
+    IM_CHECK_STR_EQ(window().workspace().plan_choice().gpu.c_str(), "a100-80gb");
+    IM_CHECK(window().workspace().plan_choice().is_chosen);  // though it is the usual one
     IM_CHECK(window().workspace().planner_query() == query);
     events = {};
-    events.plan_gpu = app::PlanChoice().gpu;
+    events.plan_choice = app::PlanChoice();
     events.planner_query = app::PlannerQuery();
     window().workspace().apply(events);
 }

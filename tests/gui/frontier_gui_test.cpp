@@ -38,7 +38,7 @@ app::PlannerQuery small_step() {
 void show(ImGuiTestContext* c) {
     window().reset(c);
     state() = {};
-    workspace().apply({.plan_gpu = "a100-80gb",
+    workspace().apply({.plan_choice = app::PlanChoice{"a100-80gb", true},
                        .planner_query = small_step(),
                        .frontier_query = app::FrontierQuery()});
     c->WindowFocus("//###frontier");
@@ -91,10 +91,10 @@ void plans_every_recipe(ImGuiTestContext* c) {
     IM_CHECK_GE(view()->dots.size(), size_t{100});
     window().take_picture(c, "frontier");
     // Leaving the step and coming back plans nothing again.
-    workspace().apply({.plan_gpu = "t4"});
+    workspace().apply({.plan_choice = app::PlanChoice{"t4", true}});
     c->Yield(3);
     IM_CHECK(!plans().is_complete());
-    workspace().apply({.plan_gpu = "a100-80gb"});
+    workspace().apply({.plan_choice = app::PlanChoice{"a100-80gb", true}});
     c->Yield(3);
     IM_CHECK(plans().is_complete());
 }

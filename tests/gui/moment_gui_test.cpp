@@ -57,7 +57,7 @@ app::DocumentPtr predicted_step(const char* gpu = kGpu) {
 void show(ImGuiTestContext* c) {
     window().reset(c);
     window().ui().panels.layer = {};
-    workspace().apply({.plan_gpu = kGpu,
+    workspace().apply({.plan_choice = app::PlanChoice(),
                        .planner_query = app::PlannerQuery(),
                        .frontier_query = app::FrontierQuery()});
     const app::DocumentPtr original = predicted_step();
@@ -87,14 +87,14 @@ bool headline_says(const char* text) {
 /// Until the user chooses a GPU, plans are for that of A.
 void plans_are_for_the_gpu_of_a(ImGuiTestContext* c) {
     window().reset(c);
-    workspace().apply({.plan_gpu = app::PlanChoice().gpu});
+    workspace().apply({.plan_choice = app::PlanChoice()});
     workspace().add(predicted_step("h100-sxm"));
     window().settle(c);
     IM_CHECK_STR_EQ(workspace().plan_choice().gpu.c_str(), "h100-sxm");
     IM_CHECK_STR_EQ(workspace().comparison()->view.planned_on.c_str(), "NVIDIA H100 SXM");
-    workspace().apply({.plan_gpu = "t4"});
+    workspace().apply({.plan_choice = app::PlanChoice{"t4", true}});
     IM_CHECK(workspace().plan_choice().is_chosen);
-    workspace().apply({.plan_gpu = "h100-sxm"});
+    workspace().apply({.plan_choice = app::PlanChoice{"h100-sxm", true}});
     IM_CHECK(!workspace().plan_choice().is_chosen);
 }
 

@@ -112,6 +112,15 @@ struct Attempt {
 
 constexpr const char* kCancelled = "The search was cancelled.";
 
+/// Only a pipeline's time takes the traces of all stages (pipeline_time.h).
+void drop_unless_it_sends(Attempt& made) {
+    const auto kinds = made.traces.back().collectives.column<&Collective::kind>();
+    const bool sends = std::ranges::any_of(kinds, [](CollectiveKind kind) {
+        return kind == CollectiveKind::kSend || kind == CollectiveKind::kRecv;
+    });
+    if (made.traces.size() > 1 && !sends) made.traces.pop_back();
+}
+
 /// Reads what a rank left. A failed request of any rank is one of the run.
 Result<void> add_trace(const std::string& file, Attempt& made) {
     if (file.empty()) return {};
@@ -123,10 +132,12 @@ Result<void> add_trace(const std::string& file, Attempt& made) {
     const Trace& added = made.traces.back();
     if (made.traces.size() > 1 &&
         find_peak(added).allocated_bytes <= outcome.peak_allocated_bytes) {
+        drop_unless_it_sends(made);
         return {};
     }
     read_peak(added, outcome);
     std::swap(made.traces.front(), made.traces.back());
+    drop_unless_it_sends(made);
     return {};
 }
 
@@ -138,6 +149,7 @@ int64_t modelled_step_ns(const ProgramTarget& target, std::vector<Trace>& ranks)
         const Step step = largest.steps[Id<Step>(largest.steps.size() - 1)];
         return step.end_ns - step.start_ns;
     }
+    if (ranks.size() < 2) return -1;
     std::vector<const Trace*> stages;
     for (Trace& trace : ranks) {
         if (&trace != &largest && !target.model_times(trace)) return -1;

@@ -72,7 +72,7 @@ def make_model(workload, strategy: str, degree: int, device: torch.device) -> nn
             if world_size > degree:
                 _shard(model, mesh["replicate"], reshards=True)
     model.materialize(device)
-    if strategy == "tp" and model.has_embeddings:
+    if strategy == "tp" and model.has_embeddings and world_size == degree:
         _keep_share_of_gradient(model.get_submodule(model.names.word_embeddings).weight)
     return DistributedDataParallel(model) if strategy in ("ddp", "zero1") else model
 
@@ -121,7 +121,8 @@ def _parallelize(module: nn.Module, mesh, plan: dict[str, ParallelStyle]) -> Non
 
 
 def _keep_share_of_gradient(parameter: nn.Parameter) -> None:
-    """Torch computes the gradient of a split embedding whole on each rank."""
+    """Torch computes the gradient of a split embedding whole on each rank. Of a weight that FSDP2
+    shards, too, FSDP2 takes the gradient, and its reduction keeps a share."""
     parameter.register_hook(lambda gradient: gradient.redistribute(placements=parameter.placements))
 
 

@@ -40,11 +40,10 @@ struct Parts {
 std::unordered_map<int64_t, Transfer> transfers_of(const Trace& trace,
                                                    const CommunicationModel& model) {
     std::unordered_map<int64_t, Parts> parts;
-    std::unordered_map<int64_t, Id<Kernel>> running;  // by communicator
-    for (std::size_t i = 0; i < trace.collectives.size(); ++i) {
+    const std::vector<Id<Kernel>> kernels = kernels_of_collectives(trace);
+    for (std::size_t i = 0; i < kernels.size(); ++i) {
         const Collective row = trace.collectives[Id<Collective>(i)];
-        Id<Kernel>& kernel = running[row.communicator.value];
-        if (row.kernel.valid()) kernel = row.kernel;
+        const Id<Kernel> kernel = kernels[i];
         if (!kernel.valid()) continue;
         const RankPlaces places = places_of(ranks_of(trace, row), model.gpus_per_node());
         Parts& of_kernel = parts[kernel.value];
