@@ -285,7 +285,7 @@ void draw_trace_plot(Frame& frame, size_t source, const TimelineLanes& lanes,
     if (tensor && tensor->in_b == (source == 1)) draw_tensor_lifetime(draw, map, *tensor);
     const auto& activity = frame.selection.activity;
     if (activity && activity->in_b == (source == 1)) draw_activity(draw, map, *activity);
-    draw_markers(draw, map, trace, /*with_texts=*/map.size.y > px(80));
+    draw_markers(draw, map, trace, /*with_texts=*/size.memory > px(80));
     handle_mouse(frame, map, source, hit);
     if (source == 0 || ImPlot::IsPlotHovered()) drag_range(frame.state.range, frame.events);
     draw_overlays(frame, draw, map);

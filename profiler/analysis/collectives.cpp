@@ -50,12 +50,18 @@ std::vector<bool> are_in_last_step(const Trace& trace) {
     return are_in;
 }
 
+bool is_stage(const Trace& trace) {
+    return std::ranges::any_of(trace.collectives.column<&Collective::kind>(), [](auto kind) {
+        return kind == CollectiveKind::kSend || kind == CollectiveKind::kRecv;
+    });
+}
+
 bool knows_communication(const Trace& trace) {
     if (trace.run().time_basis == TimeBasis::kMeasured) return true;
+    if (is_stage(trace)) return false;
     bool has_times = trace.collectives.empty();
     for (std::size_t i = 0; i < trace.collectives.size(); ++i) {
         const Collective row = trace.collectives[Id<Collective>(i)];
-        if (row.kind == CollectiveKind::kSend || row.kind == CollectiveKind::kRecv) return false;
         has_times |= row.end_ns > row.start_ns;
     }
     return has_times;

@@ -32,6 +32,9 @@ std::vector<bool> are_in_last_step(const Trace& trace);
 /// (pipeline_time.h).
 bool knows_communication(const Trace& trace);
 
+/// Whether the rank sends to another one, or receives from it, as stages of a pipeline do.
+bool is_stage(const Trace& trace);
+
 /// The largest first, of the last recorded step; of the whole trace if it has no steps or phases.
 std::vector<CollectiveTotal> collectives_of_step(const Trace& trace);
 

@@ -132,6 +132,15 @@ bool lacks_communication(const ComparisonColumn& column, const ComparisonColumn&
     return !knows(column) || !knows(baseline);
 }
 
+/// Whether one of them is one stage of a pipeline, and the other is not the same one.
+bool is_stage_beside_other(const ComparisonColumn& column, const ComparisonColumn& baseline) {
+    if (strategy_of(column) == strategy_of(baseline)) return false;
+    const auto is_one = [](const ComparisonColumn& one) {
+        return one.step_trace && is_stage(*one.step_trace);
+    };
+    return is_one(column) || is_one(baseline);
+}
+
 /// What a recipe costs, or gains, in time. A single measured step has no spread, so it says
 /// nothing.
 std::string change_in_speed(const ComparisonColumn& column, const ComparisonColumn& baseline) {
@@ -176,6 +185,12 @@ std::string quote_against_too_large(const ComparisonColumn& best,
 std::string about_communication(const ComparisonColumn& column, const ComparisonColumn& baseline) {
     if (column.source != Source::kPredicted || strategy_of(column) == strategy_of(baseline)) {
         return {};
+    }
+    if (is_stage_beside_other(column, baseline)) {
+        return fmt::format(
+            "Of {} and {} one is a single stage of a pipeline: neither its peak nor its time is "
+            "that of all stages, which temposcope info shows of the folder.",
+            baseline.recipe, column.recipe);
     }
     if (lacks_communication(column, baseline)) {
         return fmt::format(
@@ -237,7 +252,7 @@ std::string quote(const std::vector<ComparisonColumn>& columns) {
 
 std::string quote_pair(ComparisonColumn column, const ComparisonColumn& baseline) {
     if (column.peak_allocated_bytes == 0 || baseline.peak_allocated_bytes == 0) return {};
-    if (!ran_alike(column, baseline)) return {};
+    if (!ran_alike(column, baseline) || is_stage_beside_other(column, baseline)) return {};
     if (!column.out_of_memory.empty()) {
         return baseline.out_of_memory.empty() ? quote_against_too_large(baseline, column)
                                               : "Neither recipe fits.";

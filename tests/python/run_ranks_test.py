@@ -161,6 +161,8 @@ class VirtualRanks(Ranks):
 
     def test_fsdp2_without_reshard_holds_all_layers(self):
         row = self.virtual("fsdp2-no-reshard", 64, ranks="0")[0]
+        # fully_shard gives the model another class: FSDPDecoder.
+        self.assertEqual(self.query(row, "SELECT model FROM v_run"), [("Decoder",)])
         shards = 3 * shard_bytes(ALL_SHAPES, 64)
         self.assert_peak(row, shards + self.activations() + PARAMETERS)
 
@@ -229,6 +231,35 @@ class VirtualRanks(Ranks):
         self.assertEqual(told.returncode, 1)
         files = f"{first[0]['file']} and {first[1]['file']}"
         self.assertIn(f"{files} are of two launches: ", told.stderr)
+
+    def test_a_node_has_as_many_ranks_as_the_launcher_says(self):
+        program = self.folder / "nodes.py"
+        program.write_text(
+            "import os\nnames = ('RANK', 'LOCAL_RANK', 'LOCAL_WORLD_SIZE', 'GROUP_WORLD_SIZE')\n"
+            "print(*(os.environ[name] for name in names))\n"
+        )
+        for words, said in (
+            ((), "7 7 8 1"),
+            (("--nproc-per-node", "2"), "7 1 2 4"),
+            (("--nnodes", "8", "--nproc-per-node", "1", "--node-rank", "0"), "7 0 1 8"),
+        ):
+            options = ("--gpu", "a100-80gb", "--world-size", "8", "--ranks", "7")
+            ran = self.start(
+                self.folder / said, *TORCHRUN, *words, str(program), options=options
+            )
+            self.assertIn(said, ran.stdout, ran.stderr)
+
+    def test_ranks_without_a_launcher_are_an_error_with_a_sentence(self):
+        program = self.folder / "alone.py"
+        program.write_text(
+            "import torch\nmodel = torch.nn.Linear(4, 4)\n"
+            "optimizer = torch.optim.SGD(model.parameters())\n"
+            "for _ in range(2):\n    model(torch.ones(2, 4)).sum().backward()\n"
+            "    optimizer.step()\n"
+        )
+        options = ("--gpu", "a100-80gb", "--world-size", "8")
+        ran = self.start(self.folder / "alone", sys.executable, str(program), options=options)
+        self.assertIn("put torchrun in front of the program", ran.stderr)
 
     def test_gloo_runs_without_the_others(self):
         small = ("--width", "64", "--vocab", "512", "--positions", "16")

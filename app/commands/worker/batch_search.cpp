@@ -114,11 +114,7 @@ constexpr const char* kCancelled = "The search was cancelled.";
 
 /// Only a pipeline's time takes the traces of all stages (pipeline_time.h).
 void drop_unless_it_sends(Attempt& made) {
-    const auto kinds = made.traces.back().collectives.column<&Collective::kind>();
-    const bool sends = std::ranges::any_of(kinds, [](CollectiveKind kind) {
-        return kind == CollectiveKind::kSend || kind == CollectiveKind::kRecv;
-    });
-    if (made.traces.size() > 1 && !sends) made.traces.pop_back();
+    if (made.traces.size() > 1 && !is_stage(made.traces.back())) made.traces.pop_back();
 }
 
 /// Reads what a rank left. A failed request of any rank is one of the run.

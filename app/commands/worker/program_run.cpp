@@ -369,6 +369,12 @@ ProgramResult describe_ranks(const ProgramRun& run, const std::map<int64_t, nloh
         result.recorded_steps = is_first ? of_rank.recorded_steps
                                          : std::min(result.recorded_steps, of_rank.recorded_steps);
     }
+    if (result.ranks.empty() && run.world_size > 0) {
+        result.sentence =
+            "Nothing was recorded: no rank came to a training step. With --world-size a launcher "
+            "starts the ranks: put torchrun in front of the program.";
+        return result;
+    }
     if (result.ranks.empty()) {
         const auto found = status.find(kNoRank);
         result.sentence =

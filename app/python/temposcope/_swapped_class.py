@@ -32,9 +32,15 @@ def _rebuild(kind: type[Swapped], base: type[nn.Module]) -> nn.Module:
 
 
 def name_of_class(module: nn.Module) -> str:
-    """The name of a module's class, as it is without `put`."""
+    """The name of a module's class, as it is without `put` and without FSDP2's fully_shard."""
     kind = type(module)
-    return (kind.__bases__[1] if issubclass(kind.__bases__[0], Swapped) else kind).__name__
+    while len(kind.__bases__) == 2 and _is_put_over(kind.__bases__[0]):
+        kind = kind.__bases__[1]
+    return kind.__name__
+
+
+def _is_put_over(kind: type) -> bool:
+    return issubclass(kind, Swapped) or kind.__module__.startswith("torch.distributed.fsdp")
 
 
 def put(module: nn.Module, kind: type[Swapped], plan) -> None:

@@ -26,9 +26,11 @@ def replace_launcher(options: dict) -> None:
     """From here on torch's launcher starts representative ranks of `options["world_size"]`."""
 
     def launch(elastic, *arguments):
-        raise SystemExit(_Launch(options, elastic._config.nproc_per_node).run(
-            [elastic._entrypoint, *arguments]
-        ))
+        config = elastic._config
+        # One process is torchrun's default, but not where several nodes are named.
+        names_one = config.nproc_per_node > 1 or config.min_nodes > 1
+        of_node = config.nproc_per_node if names_one else _CARDS_OF_A_NODE
+        raise SystemExit(_Launch(options, of_node).run([elastic._entrypoint, *arguments]))
 
     def needs_launcher(_url, **_options):
         raise RuntimeError(
@@ -45,9 +47,7 @@ class _Launch:
         self._options = options
         self._world_size: int = options["world_size"]
         self._id = secrets.token_hex(8)  # instead of that of _ranks: no port is its own
-        self._of_node = processes_of_node
-        if processes_of_node == 1:
-            self._of_node = min(_CARDS_OF_A_NODE, self._world_size)
+        self._of_node = min(processes_of_node, self._world_size)
         self._running: dict[int, subprocess.Popen] = {}
 
     def run(self, command: list) -> int:
