@@ -10,8 +10,9 @@
 /// When the stages of a pipeline run, if each of them was modelled alone.
 ///
 /// Alone, what a stage receives is there at once. Together, a send and its receive begin when both
-/// ranks have come to them, and so does a collective that waits for all of its ranks. Every kernel and copy keeps how long it lasts, and how long after the
-/// last of those that it waits for it begins:
+/// ranks have come to them, and so does a collective that waits for all of its ranks. Every kernel
+/// and copy keeps how long it lasts, and how long after the last of those that it waits for it
+/// begins:
 ///
 ///     start = gap + max(end of the stream's last one, ends of those that it waits for)
 ///     end   = duration + max(own start, starts of its peers on the other ranks)
@@ -22,8 +23,8 @@
 namespace profiler {
 
 /// How long the last recorded step of all ranks takes: from the end of the last kernel of the step
-/// before, on any rank, to that of its own. None: times are not modelled, nothing is sent, the other
-/// side of a send has no trace, or the ranks did not record the same steps to their end.
+/// before, on any rank, to that of its own. None: times are not modelled, nothing is sent, the
+/// other side of a send has no trace, or the ranks did not record the same steps to their end.
 std::optional<int64_t> pipeline_step_ns(std::span<const Trace* const> traces,
                                         std::span<const JoinedCollective> joined);
 

@@ -4,7 +4,8 @@ TEMPOSCOPE_RUN is JSON: {"file": trace, "folder": for a trace of each rank, in p
 "status": file for what happened, "run_id": the same in all ranks that it started, "steps": 3,
 "skip": 1, "stop": false, "gpu": "NVIDIA H100" or null, "apply": recipe or null, "layers": classes
 that count as layers for it, "stacks": "", "python" or "all", "world_size": of a virtual run or
-null, "ranks": which of them run, "rank": this one of them, "launch_id": of virtual ranks, the same in all ranks of a launch}.
+null, "ranks": which of them run, "rank": this one of them, "launch_id": of virtual ranks, the same
+in all ranks of a launch}.
 Each line of the status file is a JSON object: of each rank the last one holds.
 app/commands/worker/program_run.cpp starts the program and reads them.
 """
