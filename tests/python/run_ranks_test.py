@@ -459,6 +459,19 @@ class RealRanks(Ranks):
             self.assertGreater(exposed, 0)  # no layer hides that the first one is gathered
             self.assertIsNone(row["wait_ns"])
 
+    def test_a_rank_that_dies_is_not_said_to_end_as_the_launcher(self):
+        program = self.folder / "dies.py"
+        program.write_text(
+            "import os, torch\nimport torch.distributed as dist\n"
+            "dist.init_process_group('gloo')\nmodel = torch.nn.Linear(8, 8)\n"
+            "optimizer = torch.optim.SGD(model.parameters())\n"
+            "for _ in range(4):\n    model(torch.ones(2, 8)).sum().backward()\n"
+            "    optimizer.step()\n    if dist.get_rank() == 1:\n        os._exit(9)\n"
+        )
+        words = (*TORCHRUN, "--nproc-per-node", "2", str(program))
+        ran = self.start(self.folder / "dies", *words)
+        self.assertIn("rank 1: Nothing was recorded: it was killed, or ended,", ran.stderr)
+
     def test_variables_of_other_launchers(self):
         for number, (rank, size) in enumerate((
             ("SLURM_PROCID", "SLURM_NTASKS"),

@@ -276,7 +276,7 @@ std::string about_no_step(const ProgramRun& run, const nlohmann::json& status, i
     if (state == "ended") {
         const std::string exception = status.value("exception", "");
         const std::string with = exception.empty() ? "" : " with " + exception;
-        if (run.skip == 0) {
+        if (run.skip == 0 || status.value("seen_steps", int64_t{0}) == 0) {
             return fmt::format("Nothing was recorded: the program ended{} before its first step.",
                                with);
         }
@@ -356,9 +356,17 @@ ProgramResult describe_ranks(const ProgramRun& run, const std::map<int64_t, nloh
     ProgramResult result{.exit_code = end.exit_code, .resident_bytes = end.resident_bytes};
     for (const auto& [rank, last] : status) {
         if (rank == kNoRank) continue;
+        ProgramEnd own_end = end;
+        own_end.exit_code = 0;  // that of the launcher says nothing of this rank
         ProgramRun alone = run;
         alone.file = (fs::path(run.folder) / fmt::format("rank-{:04}.tscope", rank)).string();
-        const ProgramResult of_rank = describe_end(alone, last, end);
+        ProgramResult of_rank = describe_end(alone, last, own_end);
+        const std::string state = last.value("state", "");
+        const bool said_its_end = state != "torch" && state != "started";
+        if (end.exit_code != 0 && of_rank.file.empty() && !said_its_end) {
+            of_rank.sentence =
+                "Nothing was recorded: it was killed, or ended, before a step was recorded.";
+        }
         result.ranks.push_back({.rank = rank,
                                 .recorded_steps = of_rank.recorded_steps,
                                 .is_complete = of_rank.is_complete,
