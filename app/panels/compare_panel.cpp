@@ -213,8 +213,11 @@ void draw_recipe_cell(const Workspace& workspace, const CompareView& view, size_
     const DocumentPtr document = workspace.document_of_column(row);
     const bool a = document && document == workspace.selection().a;
     const bool b = document && document == workspace.selection().b;
-    const char* const mark = a ? "A" : b ? "B" : view.columns[row].is_planned ? "predicted" : "";
-    const float letter = *mark ? px(8) + text_width(mark) : 0;
+    const std::string mark = a                              ? "A"
+                             : b                            ? "B"
+                             : view.columns[row].is_planned ? view.planned_mark
+                                                            : "";
+    const float letter = !mark.empty() ? px(8) + text_width(mark) : 0;
     std::string shown;
     {
         const ScopedFont bold(fonts().bold);
@@ -224,7 +227,7 @@ void draw_recipe_cell(const Workspace& workspace, const CompareView& view, size_
     if (shown != name && ImGui::IsItemHovered(ImGuiHoveredFlags_ForTooltip)) {
         ImGui::SetTooltip("%s", name.c_str());
     }
-    if (!*mark) return;
+    if (mark.empty()) return;
     ImGui::SameLine(0, px(8));
     dim_text(mark);
 }
@@ -261,7 +264,7 @@ float column_width(const CompareView& view, const CellPair& pair) {
     if (pair.value == 0) {  // swatch, bold letters, A or B
         const bool has_planned = std::any_of(view.columns.begin(), view.columns.end(),
                                              [](const auto& side) { return side.is_planned; });
-        width += em(2.8F) + (has_planned ? text_width("predicted") : 0);
+        width += em(2.8F) + (has_planned ? text_width(view.planned_mark) : 0);
     }
     return std::ceil(width + (pair.change ? change_width() : 0));
 }

@@ -151,11 +151,11 @@ void draw_range_tables(const PanelContext& context, const RangeView& view, Panel
             draw_row(columns, rows[i], rows[i].name != "freed");
         }
     };
-    const auto tensors = [&](const std::vector<RangeRow>& rows) {
+    const auto tensors = [&](const char* title, std::string_view help,
+                             const std::vector<RangeRow>& rows) {
         if (rows.empty()) return;
-        const ScopedId id("tensors");
-        draw_titles(columns, "Tensors by bytes",
-                    "Bytes allocated in the range, summed by module and tensor over all layers.");
+        const ScopedId id(title);
+        draw_titles(columns, title, help);
         for (size_t i = 0; i < rows.size(); ++i) {
             const ScopedId row_id(static_cast<int>(i));
             const RangeRow* clicked = draw_tensor_row(columns, rows[i]);
@@ -164,7 +164,14 @@ void draw_range_tables(const PanelContext& context, const RangeView& view, Panel
         }
     };
     table("In this range", "", view.figures);
-    tensors(view.tensors);
+    tensors("Held at its end",
+            view.has_other ? "What differs between A and B. Summed by module and tensor over all "
+                             "layers."
+                           : "Summed by module and tensor over all layers.",
+            view.held);
+    tensors("Allocated in it",
+            "Bytes allocated in the range, summed by module and tensor over all layers.",
+            view.tensors);
     table("Ops by time",
           view.counts_kernels ? "Time of the kernels and copies that the op itself launched."
                               : "Time of the calls without that of the calls in them.",

@@ -152,6 +152,7 @@ std::vector<PanelTable> range_tables(const WindowViews& views) {
     };
     return {
         {"Figures of the range", "range", [view] { return profiler::range_figures_data(*view); }},
+        list("Tensors at the end of the range", "range_held", &profiler::RangeView::held, "bytes"),
         list("Tensors of the range", "range_tensors", &profiler::RangeView::tensors, "bytes"),
         list("Longest ops of the range", "range_ops_by_time", &profiler::RangeView::ops_by_time,
              "ns"),

@@ -28,6 +28,11 @@ std::string rate_text(double sequences_per_s) {
     return fmt::format("{:.{}f}", sequences_per_s, std::clamp(2 - static_cast<int>(digits), 0, 9));
 }
 
+std::string_view short_gpu_name(std::string_view gpu) {
+    constexpr std::string_view kMaker = "NVIDIA ";
+    return gpu.starts_with(kMaker) ? gpu.substr(kMaker.size()) : gpu;
+}
+
 std::vector<StackSegment> build_stack(const CategoryBytes& by_category) {
     std::vector<StackSegment> stack;
     int64_t start_bytes = 0;

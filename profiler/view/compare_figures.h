@@ -4,6 +4,7 @@
 #include "profiler/view/compare_view.h"
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace profiler {
@@ -15,6 +16,9 @@ Change change_of(double value, double baseline, Better better);
 
 /// Sequences per second with at least three significant digits: "8.23", "0.000052", "1,250".
 std::string rate_text(double sequences_per_s);
+
+/// "NVIDIA A100 80 GB SXM" without its maker.
+std::string_view short_gpu_name(std::string_view gpu);
 
 /// A bar in kCategoryStackOrder, without empty categories.
 std::vector<StackSegment> build_stack(const CategoryBytes& by_category);

@@ -132,6 +132,11 @@ void add_planned_columns(Comparison& comparison, const Plan& plan) {
 void add_plan(CompareView& view, const Comparison& comparison, const Plan& plan) {
     if (plan.rows.empty() || view.columns.empty()) return;
     view.planned_on = plan.rows.front().gpu->name;
+    view.planned_mark = "predicted";
+    const std::string& device = comparison.columns.front().device;
+    if (device != view.planned_on && !device.starts_with(view.planned_on + " with ")) {
+        view.planned_mark += fmt::format(", {}", short_gpu_name(view.planned_on));
+    }
     for (CompareColumn& column : view.columns) {
         const ComparisonColumn& own = comparison.columns[column.index];
         if (own.baseline != 0) continue;

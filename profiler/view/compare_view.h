@@ -154,6 +154,9 @@ struct CompareView {
 
     std::string planned_on;    // "NVIDIA A100 80 GB SXM"; empty: no plan was made
     std::string no_plan_text;  // why none could be made
+    /// Beside a recipe that no file holds: "predicted"; "predicted, T4" if the files are of another
+    /// device.
+    std::string planned_mark;
 };
 
 /// Up to this many recipes stand beside each other as columns; more are rows with their names at

@@ -1,6 +1,7 @@
 #include "profiler/view/pair_figures.h"
 
 #include "profiler/trace/units.h"
+#include "profiler/view/compare_figures.h"
 
 #include <fmt/format.h>
 
@@ -20,14 +21,8 @@ bool knows_batch(const PlannedRecipe& planned) {
     return planned.max_batch_size || planned.is_too_large;
 }
 
-/// "NVIDIA A100 80 GB SXM" without its maker.
-std::string_view short_name_of(std::string_view gpu) {
-    constexpr std::string_view kMaker = "NVIDIA ";
-    return gpu.starts_with(kMaker) ? gpu.substr(kMaker.size()) : gpu;
-}
-
 std::optional<LayerFigure> batch_figure(const CompareView& view, const Columns& columns) {
-    LayerFigure figure{.label = fmt::format("largest batch on {}", short_name_of(view.planned_on)),
+    LayerFigure figure{.label = fmt::format("largest batch on {}", short_gpu_name(view.planned_on)),
                        .more_is_good = true};
     std::array<int64_t, 2> batch{};
     for (std::size_t i = 0; i < columns.size(); ++i) {

@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <map>
 #include <string_view>
 #include <unordered_map>
@@ -74,7 +75,8 @@ public:
                          figure("peak inside", &Figures::peak_bytes, format_bytes),
                          figure("allocated", &Figures::allocated_bytes, format_bytes),
                          figure("freed", &Figures::freed_bytes, format_bytes)};
-        view_.tensors = top_tensors();
+        view_.held = top_tensors(held_, view_.has_other ? difference : higher);
+        view_.tensors = top_tensors(allocated_, higher);
         view_.ops_by_time = top(op_times_, format_duration);
         view_.ops_by_bytes = top(op_bytes_, format_bytes);
         return std::move(view_);
@@ -145,17 +147,22 @@ private:
         const auto bytes = t.allocations.column<&Allocation::requested_bytes>();
         for (std::size_t i = 0; i < t.allocations.size(); ++i) {
             if (!is_on(profiled, devices[i])) continue;
+            const Id<Allocation> id(i);
             if (events[i] >= 0 && range_.holds(free_ns[i])) figures.freed_bytes += bytes[i];
+            const bool is_freed = events[i] >= 0 && free_ns[i] < range_.end_ns;
+            if (alloc_ns[i] < range_.end_ns && !is_freed) add_tensor(held_, id, bytes[i]);
             if (!range_.holds(alloc_ns[i])) continue;
             figures.allocated_bytes += bytes[i];
-            add_allocation(Id<Allocation>(i), bytes[i]);
+            const Id<Op> maker = add_tensor(allocated_, id, bytes[i]);
+            if (maker.valid()) op_bytes_[{{}, name_of(maker)}].values[side_] += bytes[i];
         }
     }
 
-    void add_allocation(Id<Allocation> id, int64_t size_bytes) {
+    /// Returns the op that made it.
+    Id<Op> add_tensor(std::map<Place, Sum>& sums, Id<Allocation> id, int64_t size_bytes) {
         const BlockOrigin origin =
             origin_of(trace(), *request_.sources[side_].storage_names, {}, id);
-        Sum& sum = tensors_[{origin.module_path, origin.name}];
+        Sum& sum = sums[{origin.module_path, origin.name}];
         sum.values[side_] += size_bytes;
         if (size_bytes > sum.largest_bytes && (side_ == 0 || !sum.largest.valid())) {
             sum.largest = id;
@@ -163,8 +170,7 @@ private:
             sum.category = origin.category;
             sum.in_b = side_ == 1;
         }
-        if (origin.maker.valid())
-            op_bytes_[{{}, name_of(origin.maker)}].values[side_] += size_bytes;
+        return origin.maker;
     }
 
     std::string_view name_of(Id<Op> op) const {
@@ -227,13 +233,15 @@ private:
         return row;
     }
 
+    using Size = int64_t (*)(const RangeRow&);
     static int64_t higher(const RangeRow& row) { return std::max(row.values[0], row.values[1]); }
+    static int64_t difference(const RangeRow& row) {
+        return std::abs(row.values[1] - row.values[0]);
+    }
 
     /// Largest first; of equal ones, the first stay first.
-    static void keep_largest(std::vector<RangeRow>& rows, std::size_t most) {
-        std::stable_sort(rows.begin(), rows.end(), [](const RangeRow& a, const RangeRow& b) {
-            return higher(a) > higher(b);
-        });
+    static void keep_largest(std::vector<RangeRow>& rows, std::size_t most, Size size_of) {
+        std::ranges::stable_sort(rows, std::greater(), size_of);
         if (rows.size() > most) rows.resize(most);
     }
 
@@ -251,16 +259,16 @@ private:
         for (const auto& [place, sum] : sums) {
             if (sum.values != std::array<int64_t, 2>{}) rows.push_back(row_of(place, sum));
         }
-        keep_largest(rows, RangeView::kMostRows);
+        keep_largest(rows, RangeView::kMostRows, higher);
         for (RangeRow& row : rows) set_texts(row, format, false);
         return rows;
     }
 
     /// One row for the tensor of this name in the same module of all layers.
-    std::vector<RangeRow> top_tensors() const {
+    std::vector<RangeRow> top_tensors(const std::map<Place, Sum>& sums, Size size_of) const {
         using Part = std::pair<int64_t, RangeRow>;  // layer
         std::map<std::pair<std::string, std::string_view>, std::vector<Part>> groups;
-        for (const auto& [place, sum] : tensors_) {
+        for (const auto& [place, sum] : sums) {
             if (sum.values == std::array<int64_t, 2>{}) continue;
             const Layer layer = layer_of(place.first);
             groups[{any_layer_path(place.first, layer.path), place.second}].emplace_back(
@@ -272,10 +280,11 @@ private:
                       [](const Part& a, const Part& b) { return a.first < b.first; });
             rows.push_back(sum_of(key.first, parts));
         }
-        keep_largest(rows, RangeView::kMostRows);
+        std::erase_if(rows, [&](const RangeRow& row) { return size_of(row) == 0; });
+        keep_largest(rows, RangeView::kMostRows, size_of);
         for (RangeRow& row : rows) {
             set_texts(row, format_bytes, false);
-            keep_largest(row.parts, RangeView::kMostParts);
+            keep_largest(row.parts, RangeView::kMostParts, size_of);
             for (RangeRow& part : row.parts) set_texts(part, format_bytes, false);
         }
         return rows;
@@ -301,7 +310,7 @@ private:
     std::size_t side_ = 0;  // the trace that is read
     OwnRange range_;
     std::array<Figures, 2> figures_;
-    std::map<Place, Sum> tensors_;
+    std::map<Place, Sum> held_, allocated_;
     std::unordered_map<std::string_view, Layer> layers_;  // by module path, of A and B
     std::map<Place, Sum> op_times_;
     std::map<Place, Sum> op_bytes_;

@@ -55,7 +55,9 @@ struct RangeView {
     bool has_other = false;
     bool counts_kernels = false;        // times of ops are those of their kernels and copies
     std::vector<RangeRow> figures;      // duration and memory
-    std::vector<RangeRow> tensors;      // summed over layers, most bytes allocated first
+    std::vector<RangeRow> held;         // tensors at its end, summed over layers: those that differ
+                                        // between A and B, or of one trace the largest
+    std::vector<RangeRow> tensors;      // the same of what is allocated, most bytes first
     std::vector<RangeRow> ops_by_time;  // longest first
     std::vector<RangeRow> ops_by_bytes;
 };

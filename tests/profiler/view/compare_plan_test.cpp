@@ -45,6 +45,10 @@ TEST(ComparePlan, StandsBesideWhatWasMeasured) {
     CompareView view = build_compare_view(comparison);
     add_plan(view, comparison, plan);
     EXPECT_EQ(view.planned_on, "NVIDIA T4");
+    EXPECT_EQ(view.planned_mark, "predicted, T4") << "the files are of no T4";
+    comparison.columns[0].device = "NVIDIA T4 with torch-2.11";
+    add_plan(view, comparison, plan);
+    EXPECT_EQ(view.planned_mark, "predicted");
     ASSERT_TRUE(view.columns[1].planned);
     EXPECT_EQ(view.columns[1].planned->max_batch_size, 12);
     EXPECT_EQ(view.columns[1].planned->max_batch_change.text, "+50.0 %");

@@ -66,6 +66,22 @@ RangeRequest between(const Loaded& a, double first, double last) {
             .end_ns = start_ns + last * 1000};
 }
 
+TEST(RangeView, SaysWhatIsHeldAtItsEndAndWhatDiffersFirst) {
+    const Loaded a(make_step(50)), b(make_step(20));
+    RangeRequest request = between(a, 0.5, 3.5);
+    const RangeView alone = build_range_view(request);
+    ASSERT_EQ(alone.held.size(), 2U);
+    EXPECT_EQ(alone.held[0].values[0], 100) << "the weight, from before the range";
+    EXPECT_EQ(row(alone.held, "probs").values[0], 50);
+    EXPECT_EQ(row(alone.held, "scratch").values[0], -1) << "it is freed inside";
+    request.sources.push_back(b.source());
+    request.alignment = std::make_shared<Alignment>();
+    const RangeView pair = build_range_view(request);
+    ASSERT_EQ(pair.held.size(), 1U) << "the weight is the same";
+    EXPECT_EQ(pair.held[0].name, "probs");
+    EXPECT_EQ(pair.held[0].difference, -30);
+}
+
 TEST(RangeView, CountsOnlyWhatHappensInside) {
     const Loaded a(make_step(50));
     const RangeView view = build_range_view(between(a, 0.5, 3.5));
