@@ -25,10 +25,10 @@ void chart_note(const char* id, std::string_view note, ImVec2 size);
 /// Why nothing is drawn of a maximum batch or of throughput.
 std::string why_empty(const profiler::CompareView& view, const std::string& not_measured);
 
-/// "allocated, by category, pale: predicted"
+/// "by category, pale: predicted"
 std::string memory_subtitle(const profiler::CompareView& view);
 
-/// "sequences, hatched: predicted for NVIDIA A100 80 GB SXM"
+/// "measured within 8.00 GiB, hatched: predicted for A100 80 GB SXM"
 std::string max_batch_subtitle(const profiler::CompareView& view);
 
 /// The largest batch of all columns, measured or predicted; 0: none is known.

@@ -96,19 +96,14 @@ void draw_roof(const RoofPlot& plot) {
     const ImU32 color = with_alpha(palette().text, 0.72F);
     plot.draw->AddLine(low, high, color, px(2));
     const ScopedFont small(fonts().text, kSmallSize);
-    const float height = ImGui::GetTextLineHeight();
+    std::string label = profiler::format_amount(peaks.bytes_per_s, "B/s");
     if (knee < last && peaks.flop_per_s > 0) {
         plot.draw->AddLine(high, {plot.right(), high.y}, color, px(2));
         plot.draw->AddLine(high, {high.x, plot.bottom()}, with_alpha(palette().text, 0.16F), px(1));
-        const std::string label = profiler::format_amount(peaks.flop_per_s, "flop/s");
-        plot.draw->AddText({plot.right() - text_width(label) - px(6), plot.corner.y + px(4)},
-                           palette().dim, label.c_str());
+        label += ", " + profiler::format_amount(peaks.flop_per_s, "flop/s");
     }
-    const std::string label = profiler::format_amount(peaks.bytes_per_s, "B/s");
-    const ImVec2 middle =
-        at(std::sqrt(std::max(first, plot.view.first_y / peaks.bytes_per_s) * knee));
-    plot.draw->AddText({middle.x - text_width(label) - px(12), middle.y - height}, palette().dim,
-                       label.c_str());
+    plot.draw->AddText({plot.right() - text_width(label) - px(6), plot.corner.y + px(4)},
+                       palette().dim, label.c_str());
 }
 
 bool is_pale(const RoofPlot& plot, const MovementDot& dot) {

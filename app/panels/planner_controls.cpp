@@ -7,6 +7,7 @@
 #include "app/widgets/text.h"
 #include "app/widgets/theme.h"
 #include "models/config/switches.h"
+#include "profiler/trace/units.h"
 #include "profiler/view/planner_view.h"
 
 #include <fmt/format.h>
@@ -61,6 +62,21 @@ void draw_step_kind(PlannerQuery& query) {
     }
 }
 
+/// A slider with its value at its right, where the handle does not cover it.
+bool value_slider(const char* label, const char* id, int& value, int first, int last,
+                  const std::string& shown, ImGuiSliderFlags flags) {
+    form_row(label);
+    ImGui::BeginGroup();
+    ImGui::SetNextItemWidth(-em(3.4F));
+    const bool is_moved =
+        ImGui::SliderInt(id, &value, first, last, "", ImGuiSliderFlags_AlwaysClamp | flags);
+    ImGui::SameLine(0, px(6));
+    ImGui::AlignTextToFramePadding();
+    right_text(shown);
+    ImGui::EndGroup();
+    return is_moved;
+}
+
 /// A slider over the usual lengths that the model's positions allow.
 void draw_seq_len(models::Workload& workload) {
     int last = 0;
@@ -70,44 +86,39 @@ void draw_seq_len(models::Workload& workload) {
         if (length <= workload.model.max_position_embeddings) last = i;
         if (length <= workload.seq_len) nearest = i;
     }
-    form_row("Sequence");
-    const std::string shown = fmt::format("{} tokens", workload.seq_len);
-    if (ImGui::SliderInt("##seq", &nearest, 0, last, shown.c_str(),
-                         ImGuiSliderFlags_NoInput | ImGuiSliderFlags_AlwaysClamp)) {
+    if (value_slider("Sequence", "##seq", nearest, 0, last,
+                     profiler::format_count(workload.seq_len), ImGuiSliderFlags_NoInput)) {
         workload.seq_len = kSeqLens[static_cast<size_t>(nearest)];
     }
 }
 
 void draw_sliders(models::Workload& workload, int64_t last_batch) {
-    const ImGuiSliderFlags clamped = ImGuiSliderFlags_AlwaysClamp;
-    form_row("Batch");
     int batch =
         static_cast<int>(std::min<int64_t>(workload.batch_size, profiler::kLargestPlannedBatch));
     const int most =
         static_cast<int>(std::min<int64_t>(last_batch, profiler::kLargestPlannedBatch));
     const ImGuiSliderFlags spread = most > 256 ? ImGuiSliderFlags_Logarithmic : 0;
-    if (ImGui::SliderInt("##batch", &batch, 1, most, "%d", clamped | spread)) {
+    if (value_slider("Batch", "##batch", batch, 1, most,
+                     profiler::format_count(workload.batch_size), spread)) {
         workload.batch_size = batch;
     }
     draw_seq_len(workload);
-    form_row("Layers");
     int layers = static_cast<int>(workload.model.num_layers);
-    if (ImGui::SliderInt("##layers", &layers, 1, std::max(48, layers), "%d", clamped)) {
+    if (value_slider("Layers", "##layers", layers, 1, std::max(48, layers),
+                     profiler::format_count(workload.model.num_layers), 0)) {
         workload.model.num_layers = layers;
     }
-    form_row("Hidden");
     int heads = static_cast<int>(std::min<int64_t>(workload.model.num_heads, 1 << 10));
-    const std::string hidden = std::to_string(workload.model.hidden_size);
-    if (ImGui::SliderInt("##hidden", &heads, 2, std::max(40, heads), hidden.c_str(),
-                         clamped | ImGuiSliderFlags_NoInput)) {
+    if (value_slider("Hidden", "##hidden", heads, 2, std::max(40, heads),
+                     profiler::format_count(workload.model.hidden_size),
+                     ImGuiSliderFlags_NoInput)) {
         set_hidden_size(workload.model, heads);
     }
     ImGui::SetItemTooltip("Hidden size, in steps of one head; the MLP is four times as wide");
-    form_row("Dropout");
     int steps = static_cast<int>(std::lround(workload.model.hidden_dropout_p / kDropoutStep));
-    const std::string shown = fmt::format("{:.2f}", workload.model.hidden_dropout_p);
-    if (ImGui::SliderInt("##dropout", &steps, 0, 10, shown.c_str(),
-                         clamped | ImGuiSliderFlags_NoInput)) {
+    if (value_slider("Dropout", "##dropout", steps, 0, 10,
+                     fmt::format("{:.2f}", workload.model.hidden_dropout_p),
+                     ImGuiSliderFlags_NoInput)) {
         workload.model.hidden_dropout_p = steps / 20.0;
         workload.model.attention_dropout_p = steps / 20.0;
     }

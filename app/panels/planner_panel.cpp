@@ -17,6 +17,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <utility>
 
 namespace app {
@@ -70,13 +71,15 @@ void draw_row(Frame& frame, const PlannerView& view, size_t index) {
                           ImGuiSelectableFlags_SpanAllColumns)) {
         frame.state.focus = recipe.name;
     }
-    if (!reading.why.empty() && ImGui::IsItemHovered()) {
-        ImGui::SetTooltip("%s", reading.why.c_str());
-    }
+    const bool is_hovered = ImGui::IsItemHovered();
     ImGui::SameLine(0, 0);
     swatch(recipe_color(recipe.color));
     const float mark = reading.fits ? 0 : em(1.3F);
-    text(fit_to(recipe.name, ImGui::GetContentRegionAvail().x - mark));
+    const std::string shown = fit_to(recipe.name, ImGui::GetContentRegionAvail().x - mark);
+    text(shown);
+    std::string details = shown == recipe.name ? "" : recipe.name;
+    if (!reading.why.empty()) details += (details.empty() ? "" : "\n") + reading.why;
+    if (is_hovered && !details.empty()) ImGui::SetTooltip("%s", details.c_str());
     if (!reading.fits) {
         ImGui::SameLine(0, px(5));
         colored_text(palette().bad, ICON_XMARK);
@@ -91,12 +94,20 @@ void draw_table(Frame& frame, const PlannerView& view) {
     const ImGuiTableFlags flags =
         ImGuiTableFlags_SizingStretchProp | ImGuiTableFlags_RowBg | ImGuiTableFlags_BordersInnerH;
     if (!ImGui::BeginTable("##recipes", 5, flags)) return;
-    ImGui::TableSetupColumn("Recipe", 0, 2.4F);
-    ImGui::TableSetupColumn(profiler::kLargestBatch, 0, 1.6F);
-    ImGui::TableSetupColumn(profiler::kPeakOnGpu, 0, 1.95F);
-    ImGui::TableSetupColumn("Step", 0, 1.05F);
-    ImGui::TableSetupColumn("Seq/s", 0, 0.85F);
-    ImGui::TableHeadersRow();
+    constexpr std::array<std::pair<const char*, float>, 4> kNumbers{
+        {{profiler::kLargestBatch, 1.65F},
+         {profiler::kPeakOnGpu, 1.95F},
+         {"Step", 1.05F},
+         {"Seq/s", 0.85F}}};
+    ImGui::TableSetupColumn("Recipe", 0, 2.35F);
+    for (const auto& [title, share] : kNumbers) ImGui::TableSetupColumn(title, 0, share);
+    ImGui::TableNextRow(ImGuiTableRowFlags_Headers);
+    ImGui::TableNextColumn();
+    ImGui::TableHeader("Recipe");
+    for (const auto& [title, share] : kNumbers) {
+        ImGui::TableNextColumn();
+        right_text(title);
+    }
     for (size_t i = 0; i < view.recipes.size(); ++i) draw_row(frame, view, i);
     ImGui::EndTable();
 }

@@ -92,12 +92,12 @@ void draw_pins(std::span<const profiler::PlannerPin> pins, bool shows_memory) {
     }
 }
 
-/// What the plot shows, at its upper left.
-void draw_title(const std::string& title) {
+/// What the plot shows, above it. Returns the height that it takes.
+float draw_title(const std::string& title, float width) {
     const ScopedFont small(fonts().text, kSmallSize);
-    const ImVec2 corner = ImPlot::GetPlotPos();
-    ImPlot::GetPlotDrawList()->AddText({corner.x + px(7), corner.y + px(4)}, palette().dim,
-                                       title.c_str());
+    const ScopedStyle close(ImGuiStyleVar_ItemSpacing, ImVec2{0, px(2)});
+    dim_text(fit_to(title, width));
+    return ImGui::GetTextLineHeightWithSpacing();
 }
 
 /// Each stands above its point, or above those before it that it would overlap.
@@ -154,6 +154,7 @@ void draw_crossings(const PlannerView& view) {
     draw_labels(std::move(labels));
 }
 
+/// The memory of the GPU. Its name is drawn later, over the curves.
 void draw_ceiling(const PlannerView& view, const profiler::PlannerAxes& axes) {
     const auto usable = static_cast<double>(view.usable_bytes);
     const double above[2] = {usable, usable};
@@ -168,11 +169,20 @@ void draw_ceiling(const PlannerView& view, const profiler::PlannerAxes& axes) {
     line.LineWeight = px(1.5F);
     line.Flags = ImPlotInfLinesFlags_Horizontal;
     ImPlot::PlotInfLines("##ceiling", &usable, 1, line);
+}
+
+void draw_name_of_ceiling(const PlannerView& view) {
+    const auto usable = static_cast<double>(view.usable_bytes);
     const ScopedFont small(fonts().text, kSmallSize);
     const std::string name =
         fmt::format("{}: {}", view.gpu, profiler::format_bytes(view.usable_bytes));
-    const ImVec2 at = ImPlot::PlotToPixels(0.0, usable);
-    ImPlot::GetPlotDrawList()->AddText({at.x + px(7), at.y + px(3)}, palette().bad, name.c_str());
+    const ImVec2 foot = ImPlot::PlotToPixels(0.0, usable);
+    const ImVec2 at{foot.x + px(7), foot.y + px(3)};
+    ImDrawList* draw = ImPlot::GetPlotDrawList();
+    draw->AddRectFilled({at.x - px(3), at.y},
+                        {at.x + text_width(name) + px(3), at.y + ImGui::GetTextLineHeight()},
+                        palette().plot, px(2));
+    draw->AddText(at, palette().bad, name.c_str());
 }
 
 /// A line at the batch, with its number in the upper plot.
@@ -204,6 +214,11 @@ std::optional<int64_t> dragged_batch(int64_t last_batch) {
 template <typename Draw>
 void draw_plot(const char* id, const PlannerView& view, const PlannerMarks& marks, ImVec2 size,
                bool shows_memory, std::optional<int64_t>& dragged, Draw&& draw) {
+    const std::string rates = view.band_text.empty()
+                                  ? "Sequences per second"
+                                  : fmt::format("Sequences per second, {}", view.band_text);
+    size.y -= draw_title(
+        shows_memory ? fmt::format("{} against the batch", profiler::kPeakOnGpu) : rates, size.x);
     if (!ImPlot::BeginPlot(id, size, kPlainPlot)) return;
     const profiler::PlannerAxes axes = profiler::axes_of(view, marks.pins);
     set_up_axes(axes.last_batch,
@@ -213,12 +228,11 @@ void draw_plot(const char* id, const PlannerView& view, const PlannerMarks& mark
     draw();
     ImPlot::PushPlotClipRect();
     draw_pins(marks.pins, shows_memory);
-    const std::string rates = view.band_text.empty()
-                                  ? "Sequences per second"
-                                  : fmt::format("Sequences per second, {}", view.band_text);
-    draw_title(shows_memory ? fmt::format("{} against the batch", profiler::kPeakOnGpu) : rates);
     draw_batch_cursor(marks.batch_size, shows_memory);
-    if (shows_memory) draw_crossings(view);
+    if (shows_memory) {
+        draw_name_of_ceiling(view);
+        draw_crossings(view);
+    }
     ImPlot::PopPlotClipRect();
     if (const auto batch = dragged_batch(axes.last_batch)) dragged = batch;
     ImPlot::EndPlot();

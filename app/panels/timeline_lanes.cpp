@@ -13,6 +13,8 @@
 #include <array>
 #include <charconv>
 #include <cmath>
+#include <optional>
+#include <span>
 #include <string>
 
 namespace app {
@@ -70,18 +72,6 @@ bool is_picked(const Selection& selection, const RibbonBlock& block) {
            selection.range->end_ns == block.end_ns;
 }
 
-/// Of layers too narrow for their numbers every n-th has its own, over its neighbours.
-bool reaches_over_neighbours(const std::string& number, float width, float block_width) {
-    int layer = 0;
-    const auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), layer);
-    if (error != std::errc() || end != number.data() + number.size()) return false;
-    constexpr std::array kEvery{2, 4, 6, 12, 24};
-    const auto every = std::find_if(kEvery.begin(), kEvery.end(), [&](int n) {
-        return static_cast<float>(n) * block_width >= width + px(8);
-    });
-    return every != kEvery.end() && layer % *every == 0;
-}
-
 /// What the plot shows of a block, at least a pixel.
 struct Edges {
     float left = 0;
@@ -106,19 +96,60 @@ void draw_module(ImDrawList* draw, const PlotMap& map, const Selection& selectio
     }
 }
 
-/// After all blocks, so that none covers the name of another.
-void draw_module_name(ImDrawList* draw, const PlotMap& map, const RibbonBlock& block,
-                      ModuleLevel level, float top) {
-    const auto [left, right] = edges_of(map, block);
-    const float room = right - left - px(6);
-    if (block.label.empty()) return;
-    const std::string& label = text_width(block.label) <= room ? block.label : block.short_label;
-    const float width = text_width(label);
-    const bool is_outer = level == ModuleLevel::kOuter;
-    if (width > room && !(is_outer && reaches_over_neighbours(label, width, right - left))) return;
+using Blocks = std::span<const RibbonBlock>;
+
+/// The number of the layer that a block is, if it is one.
+std::optional<int> layer_of(const RibbonBlock& block) {
+    const std::string& number = block.short_label;
+    int layer = 0;
+    const auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), layer);
+    if (error != std::errc() || end != number.data() + number.size()) return std::nullopt;
+    return layer;
+}
+
+/// Of the layers of a phase every n-th has its number, so many as have room side by side; 0: none.
+int numbered_layers(const PlotMap& map, Blocks blocks, PhaseKind phase) {
+    float room = 0, widest = 0;
+    int count = 0;
+    for (const RibbonBlock& block : blocks) {
+        if (block.phase != phase || !layer_of(block)) continue;
+        const auto [left, right] = edges_of(map, block);
+        room += right - left;
+        widest = std::max(widest, text_width(block.short_label));
+        ++count;
+    }
+    constexpr std::array kEvery{1, 2, 4, 6, 12, 24};
+    const auto every = std::find_if(kEvery.begin(), kEvery.end(), [&](int n) {
+        return static_cast<float>(n) * room >= (widest + px(8)) * static_cast<float>(count);
+    });
+    return every == kEvery.end() ? 0 : *every;
+}
+
+/// After all blocks, so that none covers the name of another. The number of a layer may reach over
+/// its neighbours.
+void draw_module_names(ImDrawList* draw, const PlotMap& map, Blocks blocks, float top) {
+    std::array<int, profiler::kPhaseKindNames.size()> every{};
+    for (size_t i = 0; i < every.size(); ++i) {
+        every[i] = numbered_layers(map, blocks, static_cast<PhaseKind>(i));
+    }
     const float y = std::round(top + (ribbon_height() - px(1) - ImGui::GetTextLineHeight()) / 2);
-    // In the middle of what is visible, as the block may reach beyond the plot.
-    draw->AddText({std::round((left + right - width) / 2), y}, palette().text, label.c_str());
+    float free_from = map.corner.x;
+    for (const RibbonBlock& block : blocks) {
+        if (block.label.empty()) continue;
+        const auto [left, right] = edges_of(map, block);
+        const float room = right - left - px(6);
+        const bool is_whole = text_width(block.label) <= room;
+        const std::string& label = is_whole ? block.label : block.short_label;
+        const float width = text_width(label);
+        const std::optional<int> layer = layer_of(block);
+        const int n = every[static_cast<size_t>(block.phase)];
+        const bool is_named = layer && !is_whole ? n > 0 && *layer % n == 0 : width <= room;
+        // In the middle of what is visible, as the block may reach beyond the plot.
+        const float x = std::round((left + right - width) / 2);
+        if (!is_named || x < free_from || x + width > map.right()) continue;
+        draw->AddText({x, y}, palette().text, label.c_str());
+        free_from = x + width + px(4);
+    }
 }
 
 }  // namespace
@@ -145,9 +176,10 @@ const RibbonBlock* draw_ribbon(ImDrawList* draw, const PlotMap& map, const Selec
         const float right = std::max(map.x(block->end_ns), left + px(2));
         if (in_row && mouse.x >= left && mouse.x < right) found = &*block;
     }
-    for (auto block = first; block != blocks.end() && block->start_ns <= map.x_max; ++block) {
-        draw_module_name(draw, map, *block, level, top);
-    }
+    const auto end = std::upper_bound(
+        first, blocks.end(), map.x_max,
+        [](double time, const RibbonBlock& block) { return time < block.start_ns; });
+    draw_module_names(draw, map, {first, end}, top);
     return found;
 }
 

@@ -58,15 +58,21 @@ struct ChangeLine {
     std::string label;
     std::string text;  // "-30.0 %"; empty when A has none
     ImU32 color = 0;
+    std::string of_both;  // "14.8 GiB in A, 10.3 GiB in B"
 };
 
+std::string text_of_both(std::string_view a, std::string_view b) {
+    return fmt::format("{} in A, {} in B", a, b);
+}
+
 ChangeLine change_line(std::string label, int64_t from_bytes, int64_t to_bytes) {
-    if (from_bytes <= 0) return {std::move(label), "", 0};
+    if (from_bytes <= 0) return {std::move(label), "", 0, ""};
     const double ratio =
         static_cast<double>(to_bytes - from_bytes) / static_cast<double>(from_bytes);
     const bool equal = std::abs(ratio) < 0.0005;  // reads as 0.0 %
     const ImU32 tone = ratio < 0 ? palette().good : palette().bad;
-    return {std::move(label), profiler::format_percent(ratio, true), equal ? palette().text : tone};
+    return {std::move(label), profiler::format_percent(ratio, true), equal ? palette().text : tone,
+            text_of_both(profiler::format_bytes(from_bytes), profiler::format_bytes(to_bytes))};
 }
 
 /// Green where B needs less, or does more.
@@ -75,7 +81,8 @@ ChangeLine change_line(const profiler::LayerFigure& figure) {
     const ImU32 tone = figure.sign == 0 ? palette().text : is_good ? palette().good : palette().bad;
     std::string label = figure.label;
     label.front() = static_cast<char>(std::toupper(static_cast<unsigned char>(label.front())));
-    return {std::move(label), figure.difference.empty() ? "same" : figure.difference, tone};
+    return {std::move(label), figure.difference.empty() ? "same" : figure.difference, tone,
+            text_of_both(figure.value[0], figure.value[1])};
 }
 
 /// The most important one first: where there is too little room, the last ones are left out.
@@ -182,7 +189,10 @@ void draw_a_and_b(Ui& ui, const BarPlan& plan, const std::vector<ChangeLine>& li
     draw_side("B", selection.look_b, selection.b, plan);
     for (size_t i = 0; i < plan.change_count; ++i) {
         ImGui::SameLine(0, px(kChangeGap));
+        ImGui::BeginGroup();
         labelled_value(lines[i].label, lines[i].text, lines[i].color);
+        ImGui::EndGroup();
+        ImGui::SetItemTooltip("%s", lines[i].of_both.c_str());
     }
 }
 

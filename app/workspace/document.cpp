@@ -42,23 +42,25 @@ std::string describe_state(const Trace& trace) {
 DocumentPtr make_document(std::filesystem::path file, std::shared_ptr<const Trace> trace,
                           std::optional<FileStamp> stamp) {
     // The parts depend on the trace alone. For a million ops each takes a tenth of a second.
-    auto modules =
-        std::async(std::launch::async, [&trace] { return profiler::ModuleSpans(*trace); });
-    auto activity = std::async(std::launch::async, [&trace] { return profiler::Activity(*trace); });
+    const auto begin = [](auto make) { return std::async(std::launch::async, std::move(make)); };
+    auto activity = begin([&trace] { return profiler::Activity(*trace); });
+    auto modules = begin([&trace] { return profiler::ModuleSpans(*trace); });
+    auto blocks = begin([&trace] { return profiler::BlockHistory(*trace); });
+    auto curve = begin([&trace] { return profiler::MemoryCurve(*trace); });
     auto report = std::make_shared<const profiler::StepReport>(profiler::report_step(*trace));
     auto diagnostics = profiler::report_diagnostics(*trace, *report);
     auto document = std::make_shared<Document>(Document{
         .file = std::move(file),
         .stamp = stamp,
         .trace = trace,
-        .curve = profiler::MemoryCurve(*trace),
+        .curve = curve.get(),
         .activity = activity.get(),
         .modules = modules.get(),
         .report = std::move(report),
         .storage_names = profiler::names_of_storages(*trace),
         .step = profiler::workload_of(*trace),
         .canonical_recipe = profiler::canonical_recipe(*trace),
-        .blocks = profiler::BlockHistory(*trace),
+        .blocks = blocks.get(),
         .block_details = nullptr,
         .recipe = profiler::describe_recipe(*trace),
         .workload = profiler::describe_workload(*trace),

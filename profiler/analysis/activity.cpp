@@ -195,15 +195,15 @@ Activity::Activity(const Trace& trace)
     const auto add = [&](std::vector<Span>& spans, std::string name, bool is_stream) {
         lay_out(spans, lanes_.emplace_back(ActivityLane{std::move(name), is_stream, {}, 0}));
     };
-    for (auto& [thread, spans] : threads) {
-        Id<Thread> id;
-        id.value = thread;
-        add(spans, name_of_thread(trace, id), false);
-    }
     for (auto& [stream, spans] : streams) {
         Id<Stream> id;
         id.value = stream;
         add(spans, name_of_stream(trace, id), true);
+    }
+    for (auto& [thread, spans] : threads) {
+        Id<Thread> id;
+        id.value = thread;
+        add(spans, name_of_thread(trace, id), false);
     }
 }
 

@@ -64,7 +64,7 @@ class Activity {
 public:
     explicit Activity(const Trace& trace);
 
-    /// Threads in the order of their ids, then streams.
+    /// Streams, then threads, each in the order of their ids.
     const std::vector<ActivityLane>& lanes() const { return lanes_; }
     bool empty() const { return lanes_.empty(); }
 

@@ -4,6 +4,7 @@
 #include "profiler/capture/collective_call.h"
 #include "profiler/capture/torch_hooks.h"
 #include "profiler/capture/tracking_allocator.h"
+#include "profiler/trace/text.h"
 
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -290,6 +291,9 @@ Recorder::RunningOp Recorder::record_begin(const at::RecordFunction& function,
     if (kind.op_class) {
         const std::span arguments(function.inputs().data(), function.inputs().size());
         const std::vector<at::Tensor> tensors = tensors_of(arguments);
+        if (tensors.size() == 2 && trace_.text(kind.name) == "aten::copy_") {
+            name_copy(tensors[0], tensors[1]);
+        }
         add_edges(id, tensors, Access::kRead);
         if (std::all_of(tensors.begin(), tensors.end(), has_shape))
             running.inputs = summarize_inputs(function.name(), *kind.op_class, arguments, tensors);
@@ -321,9 +325,11 @@ StringId Recorder::output_name_of(Id<Op> op) {
     const std::string_view name = trace_.text(trace_.ops.get<&Op::name>(op));
     StringId& text = op_kinds_.find(name)->second.output_name;
     if (!text.valid()) {
-        const std::size_t colons = name.rfind(':');
-        text = trace_.strings.intern(
-            std::string(name.substr(colons == name.npos ? 0 : colons + 1)) + "_output");
+        // "aten::_log_softmax" and "aten::mul_" -> "log_softmax_output" and "mul_output"
+        std::string_view op = name.substr(name.rfind(':') + 1);
+        while (op.starts_with('_')) op.remove_prefix(1);
+        while (op.ends_with('_')) op.remove_suffix(1);
+        text = trace_.strings.intern(std::string(op) + "_output");
     }
     return text;
 }
@@ -495,6 +501,11 @@ Id<Storage> Recorder::storage_of(const at::Tensor& tensor) const {
     return trace_.allocations.get<&Allocation::storage>(allocation);
 }
 
+Id<Op> Recorder::maker_of(Id<Storage> storage) const {
+    return trace_.allocations.get<&Allocation::op>(
+        trace_.storages.get<&Storage::allocation>(storage));
+}
+
 Recorder::StorageDetail& Recorder::detail_of(Id<Storage> storage) {
     if (storage.index() >= storage_details_.size()) storage_details_.resize(trace_.storages.size());
     return storage_details_[storage.index()];
@@ -519,11 +530,9 @@ Id<Tensor> Recorder::tensor_of(const at::Tensor& tensor) {
             return known;
         }
     }
-    row.name = detail.name;
+    row.name = detail.name.valid() ? detail.name : detail.copy_name;
     if (!row.name.valid()) {
-        const Id<Op> maker = trace_.allocations.get<&Allocation::op>(
-            trace_.storages.get<&Storage::allocation>(storage));
-        if (maker.valid()) row.name = output_name_of(maker);
+        if (const Id<Op> maker = maker_of(storage); maker.valid()) row.name = output_name_of(maker);
     }
     older_tensors_.push_back(detail.newest);
     return detail.newest = trace_.tensors.append(row);
@@ -537,6 +546,25 @@ void Recorder::name_storage(Id<Storage> storage, StringId name) {
     for (Id<Tensor> own = detail.newest; own.valid(); own = older_tensors_[own.index()]) {
         trace_.tensors.set<&Tensor::name>(own, name);
     }
+}
+
+bool Recorder::is_made_by_copy(Id<Storage> storage) const {
+    const Id<Op> maker = maker_of(storage);
+    if (!maker.valid()) return false;
+    const std::string_view op = trace_.text(trace_.ops.get<&Op::name>(maker));
+    return op == "aten::_to_copy" || op == "aten::clone";
+}
+
+void Recorder::name_copy(const at::Tensor& copy, const at::Tensor& source) {
+    const Id<Storage> storage = storage_of(copy);
+    const Id<Tensor> row = tensor_of(source);
+    if (!storage.valid() || !row.valid() || storage == storage_of(source)) return;
+    StorageDetail& detail = detail_of(storage);
+    if (detail.copy_name.valid() || !is_made_by_copy(storage)) return;
+    const std::string_view kind = copy.scalar_type() == source.scalar_type() ? "copy" : "cast";
+    std::string_view name = trace_.text(trace_.tensors.get<&Tensor::name>(row));
+    if (name.ends_with(" copy") || name.ends_with(" cast")) name.remove_suffix(kind.size() + 1);
+    detail.copy_name = trace_.strings.intern(fmt::format("{} {}", short_tensor_name(name), kind));
 }
 
 void Recorder::on_tensor_named(const at::Tensor& tensor, std::string_view name) {

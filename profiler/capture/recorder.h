@@ -159,7 +159,8 @@ private:
     /// What is known about a storage besides its row. Two views of it that look the same are one
     /// row of the tensor table.
     struct StorageDetail {
-        StringId name;  // none: not named yet
+        StringId name;       // none: not named yet
+        StringId copy_name;  // instead, of what a copy made: "query.weight cast"
         Id<Tensor> newest;
     };
 
@@ -173,8 +174,13 @@ private:
     int64_t layer_named(const std::string& path) const;
     Id<ModulePath> module_path_of(const std::string& path);
     Id<Storage> storage_of(const at::Tensor& tensor) const;
+    Id<Op> maker_of(Id<Storage> storage) const;
+    bool is_made_by_copy(Id<Storage> storage) const;
     Id<Tensor> tensor_of(const at::Tensor& tensor);
     void name_storage(Id<Storage> storage, StringId name);
+    /// Names what a cast or clone makes after its source, once copy_ fills it. Nothing else that
+    /// copy_ overwrites.
+    void name_copy(const at::Tensor& copy, const at::Tensor& source);
     void link_to_forward(Op& op, const at::RecordFunction& function, Id<Op> id);
     Id<Collective> add_collective(const CollectiveCall& call, Id<Op> op);
     Id<Communicator> communicator_of(const CollectiveCall& call);

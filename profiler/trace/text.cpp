@@ -29,6 +29,13 @@ std::string join_with_and(const std::vector<std::string>& parts) {
     return text;
 }
 
+std::string_view short_tensor_name(std::string_view name) {
+    const std::size_t dot = name.rfind('.');
+    if (dot == name.npos || dot == 0) return name;
+    const std::size_t before = name.rfind('.', dot - 1);
+    return before == name.npos ? name : name.substr(before + 1);
+}
+
 std::size_t character_bytes(std::string_view text) {
     const auto byte = [&](std::size_t i) {
         return i < text.size() ? static_cast<uint8_t>(text[i]) : uint8_t{0};

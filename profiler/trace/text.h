@@ -19,6 +19,10 @@ std::string capitalized(std::string text);
 /// "a", "a and b", "a, b and c".
 std::string join_with_and(const std::vector<std::string>& parts);
 
+/// The last two parts of a dotted name, without the layer:
+/// "encoder.layer.5.attention.self.query.weight" -> "query.weight".
+std::string_view short_tensor_name(std::string_view name);
+
 /// Bytes of the UTF-8 character that `text` begins with; 0 when it is malformed.
 std::size_t character_bytes(std::string_view text);
 

@@ -81,34 +81,44 @@ PlannedRecipe planned_recipe(const PlanRow& row) {
 void add_to_table(CompareView& view) {
     TextTable& table = view.table;
     const auto put = [&](const CompareColumn& column, std::string_view title,
-                         const std::string& value, const Change& change) {
+                         const std::string& value, const Change& change, std::string_view note) {
         const auto found = std::find_if(table.columns.begin(), table.columns.end(),
                                         [&](const auto& one) { return one.title == title; });
         const auto cell = static_cast<std::size_t>(found - table.columns.begin());
         if (cell + 1 >= table.columns.size() || value.empty() || value == kNoValue) return;
         std::vector<std::string>& cells = table.rows[column.index];
         if (cells[cell] != kNoValue) return;
-        cells[cell] = column.is_planned ? value : value + " predicted";
+        cells[cell] = fmt::format("{}{}{}", value, column.is_planned ? "" : " predicted", note);
         cells[cell + 1] = change.empty() ? kNoValue : change.text;
         table.tones[column.index][cell + 1] = change.tone;
     };
     for (const CompareColumn& column : view.columns) {
         if (!column.planned) continue;
-        put(column, kLargestBatch, column.planned->max_batch_text,
-            column.planned->max_batch_change);
-        put(column, kBestRate, column.planned->best_text, column.planned->best_change);
+        const bool is_memory = column.planned->other_limit.empty();
+        put(column, kLargestBatch, column.planned->max_batch_text, column.planned->max_batch_change,
+            is_memory ? "" : ", not by memory");
+        put(column, kBestRate, column.planned->best_text, column.planned->best_change, "");
     }
 }
 
-void add_changes(CompareView& view, const PlannedRecipe& baseline) {
+/// From the baseline's prediction. There is none where the baseline was measured: that is what is
+/// shown of it, and a prediction for one GPU does not compare with a measurement on another.
+void add_changes(CompareView& view) {
+    const CompareColumn& first = view.columns.front();
+    if (!first.planned) return;
+    const PlannedRecipe& baseline = *first.planned;
     for (CompareColumn& column : view.columns) {
         if (!column.planned || column.is_baseline) continue;
         PlannedRecipe& planned = *column.planned;
-        planned.max_batch_change =
-            change_of(static_cast<double>(planned.max_batch_size.value_or(0)),
-                      static_cast<double>(baseline.max_batch_size.value_or(0)), Better::kMore);
-        planned.best_change =
-            change_of(planned.best_sequences_per_s, baseline.best_sequences_per_s, Better::kMore);
+        if (first.max_batch_text == kNoValue) {
+            planned.max_batch_change =
+                change_of(static_cast<double>(planned.max_batch_size.value_or(0)),
+                          static_cast<double>(baseline.max_batch_size.value_or(0)), Better::kMore);
+        }
+        if (first.best_text.empty()) {
+            planned.best_change = change_of(planned.best_sequences_per_s,
+                                            baseline.best_sequences_per_s, Better::kMore);
+        }
     }
 }
 
@@ -144,7 +154,7 @@ void add_plan(CompareView& view, const Comparison& comparison, const Plan& plan)
             column.planned = planned_recipe(*row);
         }
     }
-    if (const auto& baseline = view.columns.front().planned) add_changes(view, *baseline);
+    add_changes(view);
     add_to_table(view);
 }
 

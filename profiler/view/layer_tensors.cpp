@@ -1,6 +1,7 @@
 #include "profiler/view/layer_tensors.h"
 
 #include "profiler/analysis/layer_path.h"
+#include "profiler/trace/text.h"
 
 #include <algorithm>
 #include <limits>
@@ -30,18 +31,10 @@ struct SavedRow {
     std::size_t consumer = kOutside;
 };
 
-/// Where model code names no tensor, the recorder names it after its op: "_to_copy_output".
+/// Where model code names no tensor, older recorders named it after its op: "_to_copy_output".
 bool is_named_after_copy(std::string_view name) {
     if (!name.ends_with("_output")) return name.empty();
     return name.starts_with("_to_copy") || name.starts_with("clone") || name.starts_with("copy");
-}
-
-/// "encoder.layer.5.attention.self.query.weight" -> "query.weight".
-std::string short_tensor_name(std::string_view name) {
-    const std::size_t dot = name.rfind('.');
-    if (dot == std::string_view::npos || dot == 0) return std::string(name);
-    const std::size_t before = name.rfind('.', dot - 1);
-    return std::string(name.substr(before == std::string_view::npos ? 0 : before + 1));
 }
 
 class Collector {
@@ -122,8 +115,8 @@ private:
             const Tensor source = trace_.tensors[use.tensor];
             const std::string_view name = trace_.text(source.name);
             if (is_named_after_copy(name) || !is_named_after_copy(saved.name)) continue;
-            saved.name =
-                short_tensor_name(name) + (source.dtype == saved.row->dtype ? " copy" : " cast");
+            saved.name = short_tensor_name(name);
+            saved.name += source.dtype == saved.row->dtype ? " copy" : " cast";
         }
     }
     bool is_copy(const SavedRow& saved, Id<Op> writer) const {

@@ -2,6 +2,7 @@
 #include "app/window/windows.h"
 #include "tests/gui/test_window.h"
 
+#include <algorithm>
 #include <cmath>
 
 namespace tests {
@@ -18,7 +19,7 @@ void open_two(ImGuiTestContext* c) {
     window().settle(c);
 }
 
-/// A point on the first row of calls of A, below phases, modules and the name of the thread.
+/// A point on the kernels of A, below phases, modules and the name of the stream.
 ImVec2 on_first_row(ImGuiTestContext* c, float share) {
     const ImVec2 top = window().point_in(c, kKernels, share, 0);
     const float line = ImGui::GetTextLineHeightWithSpacing();
@@ -34,15 +35,26 @@ void zoom_in(ImGuiTestContext* c, ImVec2 at) {
     window().settle(c);
 }
 
+/// A point on a kernel of A in the middle of the step. Between kernels are gaps.
+ImVec2 on_a_kernel(ImGuiTestContext* c) {
+    const app::KernelsState& shown = window().ui().panels.kernels;
+    const auto& kernels = window().workspace().selection().a->trace->kernels;
+    const profiler::Kernel kernel = kernels[profiler::Id<profiler::Kernel>(kernels.size() / 2)];
+    const double at_ns = static_cast<double>(kernel.start_ns + kernel.end_ns) / 2;
+    const double share = (at_ns - shown.start_ns) / (shown.end_ns - shown.start_ns);
+    const float width = shown.plot_right_px - shown.plot_left_px;
+    return {shown.plot_left_px + width * static_cast<float>(share), on_first_row(c, 0).y};
+}
+
 void shows_threads_and_streams_of_both(ImGuiTestContext* c) {
     open_two(c);
     IM_CHECK(window().workspace().slots().kernels.view() != nullptr);
     IM_CHECK_EQ(view().traces.size(), size_t{2});
     for (const auto& trace : view().traces) {
         IM_CHECK_EQ(trace.lanes.size(), size_t{3});
-        IM_CHECK(!trace.lanes[0].is_stream);
+        IM_CHECK(trace.lanes[0].is_stream);
         IM_CHECK(!trace.lanes[1].is_stream);
-        IM_CHECK(trace.lanes[2].is_stream);
+        IM_CHECK(!trace.lanes[2].is_stream);
     }
     IM_CHECK(view().has_kernels);
     window().take_picture(c, "kernels");
@@ -100,10 +112,10 @@ void time_is_shared_with_the_memory_panel(ImGuiTestContext* c) {
     IM_CHECK(!window().ui().cursor_ns.has_value());
 }
 
-void a_click_picks_an_op_and_another_lets_go(ImGuiTestContext* c) {
+void a_click_picks_a_kernel_and_another_lets_go(ImGuiTestContext* c) {
     open_two(c);
-    zoom_in(c, on_first_row(c, 0.4F));
-    c->MouseMoveToPos(on_first_row(c, 0.4F));
+    zoom_in(c, on_a_kernel(c));
+    c->MouseMoveToPos(on_a_kernel(c));
     c->MouseClick(0);
     c->Yield(2);
     const auto& picked = window().workspace().selection().activity;
@@ -161,7 +173,7 @@ void register_kernels_tests(ImGuiTestEngine* engine) {
     add("the_status_bar_knows_the_panel_under_the_mouse",
         the_status_bar_knows_the_panel_under_the_mouse);
     add("time_is_shared_with_the_memory_panel", time_is_shared_with_the_memory_panel);
-    add("a_click_picks_an_op_and_another_lets_go", a_click_picks_an_op_and_another_lets_go);
+    add("a_click_picks_a_kernel_and_another_lets_go", a_click_picks_a_kernel_and_another_lets_go);
     add("a_tensor_of_the_ledger_shows_its_life_and_what_ran",
         a_tensor_of_the_ledger_shows_its_life_and_what_ran);
     add("a_double_click_zooms_to_what_is_under_it", a_double_click_zooms_to_what_is_under_it);

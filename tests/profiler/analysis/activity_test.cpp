@@ -57,11 +57,11 @@ TEST(Activity, EachThreadAndStreamHasItsLane) {
                           .end_ns = 35});
     const Activity activity(trace);
     ASSERT_EQ(activity.lanes().size(), 2U);
-    EXPECT_EQ(activity.lanes()[0].name, "main thread");
-    EXPECT_FALSE(activity.lanes()[0].is_stream);
-    EXPECT_EQ(activity.lanes()[1].name, "stream 13");
-    EXPECT_TRUE(activity.lanes()[1].is_stream);
-    EXPECT_EQ(activity.lanes()[1].rows.size(), 2U) << "a copy beside a kernel has a row of its own";
+    EXPECT_EQ(activity.lanes()[0].name, "stream 13");
+    EXPECT_TRUE(activity.lanes()[0].is_stream);
+    EXPECT_EQ(activity.lanes()[0].rows.size(), 2U) << "a copy beside a kernel has a row of its own";
+    EXPECT_EQ(activity.lanes()[1].name, "main thread");
+    EXPECT_FALSE(activity.lanes()[1].is_stream);
 }
 
 TEST(Activity, FindsKernelsAndAllocationsOfAnOp) {

@@ -49,7 +49,7 @@ Trace kernels_every(int64_t period_ns, int64_t length_ns, int64_t count) {
 TEST(ActivityView, WideSpansStandAlone) {
     const Loaded loaded(kernels_every(100, 60, 5));
     const ActivityView view = view_of(loaded, 0, 500, 500);
-    const auto& blocks = view.traces[0].lanes[1].rows[0].blocks;
+    const auto& blocks = first_row(view);
     ASSERT_EQ(blocks.size(), 5U);
     EXPECT_EQ(blocks[2].start_ns, 200);
     EXPECT_EQ(blocks[2].end_ns, 260);
@@ -76,7 +76,7 @@ TEST(ActivityView, ABlockHoldsItsOpTheForwardOpAndAShortName) {
          .end_ns = 80});
     const Loaded loaded(std::move(trace));
     const ActivityView view = view_of(loaded, 0, 100, 100);
-    const ActivityBlock& kernel = view.traces[0].lanes[1].rows[0].blocks.at(0);
+    const ActivityBlock& kernel = first_row(view).at(0);
     EXPECT_EQ(kernel.label, "MulFunctor");
     EXPECT_EQ(kernel.op, op);
     EXPECT_EQ(kernel.forward, forward);
@@ -85,7 +85,7 @@ TEST(ActivityView, ABlockHoldsItsOpTheForwardOpAndAShortName) {
 TEST(ActivityView, NarrowSpansOfAPixelBecomeOneBlockThatSaysHowBusyItWas) {
     const Loaded loaded(kernels_every(10, 5, 10'000));
     const ActivityView view = view_of(loaded, 0, 100'000, 100);  // 100 kernels a pixel
-    const auto& blocks = view.traces[0].lanes[1].rows[0].blocks;
+    const auto& blocks = first_row(view);
     ASSERT_EQ(blocks.size(), 100U);
     EXPECT_EQ(blocks[7].count, 100);
     EXPECT_EQ(blocks[7].label, "");
@@ -101,7 +101,7 @@ TEST(ActivityView, MergedSpansHaveTheClassThatTakesTheMostTime) {
     trace.kernels.append({.op = mul, .start_ns = 8, .end_ns = 10});
     const Loaded loaded(std::move(trace));
     const auto view = view_of(loaded, 0, 1000, 100);
-    const auto& blocks = view.traces[0].lanes.back().rows[0].blocks;
+    const auto& blocks = first_row(view);
     ASSERT_EQ(blocks.size(), 1U);
     EXPECT_EQ(blocks[0].count, 3);
     EXPECT_EQ(blocks[0].activity_class, ActivityClass::kContraction);
@@ -159,7 +159,7 @@ TEST(ActivityView, TheSecondTraceIsStretchedOntoTheFirst) {
                                            .end_ns = 500,
                                            .width_px = 500,
                                            .alignment = alignment});
-    const auto& blocks = view.traces.at(1).lanes.at(1).rows.at(0).blocks;
+    const auto& blocks = view.traces.at(1).lanes.at(0).rows.at(0).blocks;
     ASSERT_EQ(blocks.size(), 5U);
     EXPECT_EQ(blocks[1].start_ns, 100);
     EXPECT_EQ(blocks[1].end_ns, 150);

@@ -65,6 +65,31 @@ TEST(ComparePlan, StandsBesideWhatWasMeasured) {
     EXPECT_THAT(view.table.rows[2], Contains("none predicted"));
 }
 
+TEST(ComparePlan, IsNotComparedWithAMeasuredBaseline) {
+    const Gpu gpu{.id = "t4", .name = "NVIDIA T4"};
+    Comparison comparison;
+    comparison.columns = {captured("original"), captured("tempo")};
+    comparison.columns[0].max_batch = {.at_least = 4, .below = 5};
+    Plan plan;
+    plan.rows = {planned(gpu, "original", 8, 20), planned(gpu, "tempo", 12, 18)};
+    CompareView view = build_compare_view(comparison);
+    add_plan(view, comparison, plan);
+    EXPECT_TRUE(view.columns[1].planned->max_batch_change.empty()) << "4 was measured, not 8";
+    EXPECT_EQ(view.columns[1].planned->best_change.text, "-10.0 %") << "no curve was measured";
+}
+
+TEST(ComparePlan, TheTableSaysThatMemoryIsNotTheLimit) {
+    const Gpu gpu{.id = "t4", .name = "NVIDIA T4"};
+    Comparison comparison;
+    comparison.columns = {captured("original")};
+    Plan plan;
+    plan.rows = {planned(gpu, "original", 8, 20)};
+    plan.rows[0].other_limit = not_limited_by_memory(8, "Larger ones were not tried");
+    CompareView view = build_compare_view(comparison);
+    add_plan(view, comparison, plan);
+    EXPECT_THAT(view.table.rows[0], Contains("8 predicted, not by memory"));
+}
+
 /// A plan of `recipe` for a batch of 8 that needs `peak_bytes`.
 PlanRow planned_step(const Gpu& gpu, const SoftwareEnvironment& environment,
                      const std::string& recipe, int64_t peak_bytes) {
