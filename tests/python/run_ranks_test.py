@@ -8,6 +8,7 @@ import json
 import math
 import os
 import pathlib
+import re
 import signal
 import sqlite3
 import subprocess
@@ -248,6 +249,7 @@ class VirtualRanks(Ranks):
                 self.folder / said, *TORCHRUN, *words, str(program), options=options
             )
             self.assertIn(said, ran.stdout, ran.stderr)
+            self.assertIn("none of them imported torch", ran.stderr)
 
     def test_ranks_without_a_launcher_are_an_error_with_a_sentence(self):
         program = self.folder / "alone.py"
@@ -259,7 +261,11 @@ class VirtualRanks(Ranks):
         )
         options = ("--gpu", "a100-80gb", "--world-size", "8")
         ran = self.start(self.folder / "alone", sys.executable, str(program), options=options)
+        self.assertIn("no launcher of torch started ranks", ran.stderr)
         self.assertIn("put torchrun in front of the program", ran.stderr)
+        ran = self.start(self.folder / "no-torch", sys.executable, "-c", "", options=options)
+        self.assertIn("saw no Python process import torch", ran.stderr)
+        self.assertNotIn("torchrun", ran.stderr)
 
     def test_gloo_runs_without_the_others(self):
         small = ("--width", "64", "--vocab", "512", "--positions", "16")
@@ -279,6 +285,32 @@ class VirtualRanks(Ranks):
         ran = self.start(folder, *TORCHRUN, PROGRAM, "dies", options=options)
         self.assertEqual(ran.returncode, 1)
         self.assertEqual(sorted(self.ranks_in(folder)), [0])
+        self.assertIn("rank 3: Nothing was recorded: the program ended with ValueError", ran.stderr)
+        self.assertTrue(
+            ran.stderr.endswith(
+                f"Recorded 1 rank in {folder}, of 4. Rank 3 failed with ValueError: this rank is "
+                "unlucky.\n"
+            ),
+            ran.stderr,
+        )
+
+    def test_the_first_rank_that_failed_is_named(self):
+        program = self.folder / "killed.py"
+        program.write_text(
+            "import json, os, pathlib, signal, time\n"
+            "if os.environ['RANK'] == '0':\n    os.kill(os.getpid(), signal.SIGKILL)\n"
+            "status = pathlib.Path(json.loads(os.environ['TEMPOSCOPE_RUN'])['status'])\n"
+            "while 'exit_code' not in status.read_text():\n    time.sleep(0.01)\n"
+            "import torch\nraise ValueError\n"
+        )
+        options = ("--gpu", "a100-80gb", "--world-size", "4")
+        ran = self.start(self.folder / "killed", *TORCHRUN, str(program), options=options)
+        self.assertEqual(ran.returncode, 128 + signal.SIGKILL)
+        self.assertIn(
+            "Nothing was recorded. Rank 0 failed first with exit code 137. Rank 3 failed after "
+            "it.\n",
+            ran.stderr,
+        )
 
     def test_wrong_ranks_are_refused(self):
         for options, part in (
@@ -471,6 +503,25 @@ class RealRanks(Ranks):
         words = (*TORCHRUN, "--nproc-per-node", "2", str(program))
         ran = self.start(self.folder / "dies", *words)
         self.assertIn("rank 1: Nothing was recorded: it was killed, or ended,", ran.stderr)
+
+    def test_two_processes_of_one_rank_are_not_taken_for_ranks(self):
+        program = self.folder / "same.py"
+        program.write_text(
+            "import torch\nimport torch.distributed as dist\n"
+            "dist.init_process_group('gloo', store=dist.HashStore(), rank=0, world_size=1)\n"
+            "model = torch.nn.Linear(8, 8)\noptimizer = torch.optim.SGD(model.parameters())\n"
+            "for _ in range(4):\n    model(torch.ones(2, 8)).sum().backward()\n"
+            "    optimizer.step()\n"
+        )
+        words = (*TORCHRUN, "--standalone", "--nproc-per-node", "2", str(program))
+        ran = self.start(self.folder / "same", *words)
+        self.assertEqual(ran.returncode, 0, ran.stderr)
+        self.assertEqual(
+            len(re.findall(
+                "torch.distributed calls this process rank 0 of 1, as it does another one, and its "
+                "launcher calls it rank [01] of 2: it is not recorded", ran.stderr,
+            )), 1, ran.stderr,
+        )  # fmt: skip
 
     def test_variables_of_other_launchers(self):
         for number, (rank, size) in enumerate((
