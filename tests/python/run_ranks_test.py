@@ -267,6 +267,68 @@ class VirtualRanks(Ranks):
         self.assertIn("saw no Python process import torch", ran.stderr)
         self.assertNotIn("torchrun", ran.stderr)
 
+    def start_rank(self, program: str, *, rank=2, code=1):
+        """A program's rank of 4, which ends with this code."""
+        file = self.folder / "program.py"
+        file.write_text(program)
+        options = ("--gpu", "a100-80gb", "--world-size", "4", "--ranks", str(rank))
+        ran = self.start(self.folder / "ranks", *TORCHRUN, str(file), options=options)
+        self.assertEqual(ran.returncode, code, ran.stderr)
+        return ran
+
+    def test_another_rank_or_world_size_than_the_run_has_is_refused(self):
+        ran = self.start_rank(
+            "import os, torch.distributed as dist\n"
+            "for options in ({'rank': 0, 'world_size': 2},\n"
+            "                {'init_method': 'tcp://node0:29400', 'rank': 0, 'world_size': 2},\n"
+            "                {'init_method': 'tcp://node0:29400?rank=0&world_size=2'}):\n"
+            "    try:\n        dist.init_process_group('nccl', **options)\n"
+            "    except RuntimeError as error:\n        print(error)\n"
+            "os.environ['WORLD_SIZE'] = '2'\ndist.init_process_group('nccl')\n"
+        )
+        refused = "program.py:6 calls this process rank 0 of 2, and it is rank 2 of 4: leave both "
+        self.assertEqual(ran.stdout.count(refused), 3, ran.stdout)
+        self.assertIn(
+            "Nothing was recorded. Rank 2 failed: program.py:10 calls this process rank 2 of 2, "
+            "and it is rank 2 of 4: leave both numbers to the launcher (RANK, WORLD_SIZE), or give "
+            "the program's to --world-size.\n",
+            ran.stderr,
+        )
+
+    def test_a_mesh_of_another_size_than_the_world_ends_with_torchs_sentence(self):
+        ran = self.start_rank(
+            "from torch.distributed.device_mesh import init_device_mesh\n"
+            "init_device_mesh('cuda', (3, 3))\n"
+        )
+        self.assertRegex(ran.stderr, "Rank 2 failed with RuntimeError: .* 4, but found 9 ranks!\n")
+
+    def test_objects_of_absent_ranks(self):
+        """Where each gives one they are this rank's own. What one other rank gives is not known."""
+        ran = self.start_rank(
+            "import torch\nimport torch.distributed as dist\ndist.init_process_group()\n"
+            "own, all_ranks = {'rank': 2}, [None] * 4\ndist.all_gather_object(all_ranks, own)\n"
+            "assert all_ranks == [own] * 4 and all_ranks[0] is not own\n"
+            "gathered = [None] * 4\ndist.gather_object(own, gathered, dst=2)\n"
+            "assert gathered == [own] * 4\ndist.gather_object(own, dst=0)\n"
+            "mine = [None]\ndist.scatter_object_list(mine, ['a', 'b', 'c', 'd'], src=2)\n"
+            "assert mine == ['c']\n"
+            "things = ['here', None]\ndist.broadcast_object_list(things, src=0)\n"
+            "assert things == ['here', None]\n"
+            "dist.broadcast_object_list([None], src=2)\n"
+            "pair = dist.new_group([2, 3])\n"
+            "for wait in (lambda: dist.scatter_object_list(mine, src=0),\n"
+            "             lambda: dist.recv_object_list(mine, src=1),\n"
+            "             lambda: dist.broadcast_object_list([None], group=pair, group_src=1)):\n"
+            "    try:\n        wait()\n    except RuntimeError as error:\n        print(error)\n"
+            "linear = torch.nn.Linear(8, 8).cuda()\n"
+            "gloo = dist.new_group(backend='gloo')\n"
+            "torch.nn.parallel.DistributedDataParallel(linear, process_group=gloo)\n"
+        )
+        end = ", which does not run with it: run all ranks (without --world-size)."
+        waits = [f"temposcope: rank 2 waits for objects of rank {rank}{end}" for rank in (0, 1, 3)]
+        self.assertEqual(ran.stdout.splitlines(), waits)
+        self.assertIn("Rank 2 failed: DDP on gloo gets no result from ranks that do", ran.stderr)
+
     def test_gloo_runs_without_the_others(self):
         small = ("--width", "64", "--vocab", "512", "--positions", "16")
         rows = self.virtual("gloo", 4, *small, ranks="2")
