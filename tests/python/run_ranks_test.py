@@ -566,6 +566,26 @@ class RealRanks(Ranks):
         ran = self.start(self.folder / "dies", *words)
         self.assertIn("rank 1: Nothing was recorded: it was killed, or ended,", ran.stderr)
 
+    def test_times_are_of_the_last_step_that_all_ranks_have_whole(self):
+        """Rank 1 ends in its third recorded step, and rank 0, which waits for it, with an error."""
+        program = self.folder / "torn.py"
+        program.write_text(
+            "import os, torch\nimport torch.distributed as dist\n"
+            "dist.init_process_group('gloo')\n"
+            "model = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(8, 8))\n"
+            "optimizer = torch.optim.SGD(model.parameters())\n"
+            "for step in range(5):\n    loss = model(torch.ones(2, 8)).sum()\n"
+            "    if step == 3 and dist.get_rank() == 1:\n        os._exit(9)\n"
+            "    loss.backward()\n    optimizer.step()\n"
+        )
+        folder = self.folder / "torn"
+        words = (*TORCHRUN, "--standalone", "--nproc-per-node", "2", str(program))
+        self.start(folder, *words, options=("--steps", "4"))
+        rows = self.ranks_in(folder)
+        self.assertEqual(self.run_document["shared_step"], 2)
+        self.assert_each_waits_for_the_other(rows)
+        self.assertEqual([row["collectives"] for row in rows.values()], [1, 1])
+
     def test_two_processes_of_one_rank_are_not_taken_for_ranks(self):
         program = self.folder / "same.py"
         program.write_text(
