@@ -227,7 +227,12 @@ Result<void> check_program_options(const Command& command) {
         "--trace", "--gpu", "--setup", "--batch", "--budget", "--alloc-conf", "--output", "--json"};
     for (const std::string& name : command.given_options()) {
         if (std::find(kMeaningful.begin(), kMeaningful.end(), name) != kMeaningful.end()) continue;
-        return models::fail("--trace plans the program as it was recorded: leave {} out.", name);
+        const bool means_many = name == "--parallel" || name == "--world-size";
+        return models::fail(
+            "--trace plans the program as it was recorded: leave {} out{}.", name,
+            means_many
+                ? ", and run it on many GPUs by temposcope run --gpu GPU --world-size N --max"
+                : "");
     }
     return {};
 }

@@ -57,7 +57,8 @@ void draw_switches(Frame& frame) {
            "What a rank holds more or less than the median rank at that time");
     choice("Peaks###peaks", RanksShown::kPeaks, "A table of the ranks at their peaks");
     choice("Times###times", RanksShown::kTimes,
-           "A table of the last step: compute, exposed communication, idle, waits");
+           "A table of the last step that all ranks have whole: compute, exposed communication, "
+           "idle, waits");
     ImGui::SameLine(0, px(8));
     if (ImGui::Button(ICON_EXPAND "###fit")) frame.events.fit_time = true;
     ImGui::SetItemTooltip("Show the whole capture (F)");

@@ -91,7 +91,8 @@ Result<ModelConfig> find_model(std::string_view name) {
         names.push_back(preset.name);
     }
     return fail_fields({"hidden_size", "num_heads", "num_layers"},
-                       "'{}' is not a model: did you mean {}? For another size, start from one of "
+                       "'{}' is no model that is built in: did you mean {}? A program with a model "
+                       "of its own runs with temposcope run. For another size, start from one of "
                        "these models and set its hidden size, heads and layers.",
                        name, fmt::join(nearest_names(name, names), ", "));
 }

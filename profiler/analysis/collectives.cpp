@@ -36,18 +36,17 @@ std::vector<Id<Step>> steps_of_collectives(const Trace& trace) {
     return of_collectives;
 }
 
-std::vector<bool> are_in_last_step(const Trace& trace) {
+std::vector<bool> are_in(const Trace& trace, Id<Step> step) {
     const bool takes_all = trace.steps.empty() || trace.phases.empty();
-    const Id<Step> last(trace.steps.size() - 1);
     const OpsOfRank of_rank(trace);
     const std::vector<Id<Step>> steps = steps_of_collectives(trace);
-    std::vector<bool> are_in(trace.collectives.size());
-    for (std::size_t i = 0; i < are_in.size(); ++i) {
+    std::vector<bool> are(trace.collectives.size());
+    for (std::size_t i = 0; i < are.size(); ++i) {
         const Id<Op> op = trace.collectives.get<&Collective::op>(Id<Collective>(i));
         const bool is_of_rank = !op.valid() || of_rank.contain(op);
-        are_in[i] = is_of_rank && (takes_all || steps[i] == last);
+        are[i] = is_of_rank && (takes_all || (step.valid() && steps[i] == step));
     }
-    return are_in;
+    return are;
 }
 
 bool is_stage(const Trace& trace) {
@@ -67,12 +66,12 @@ bool knows_communication(const Trace& trace) {
     return has_times;
 }
 
-std::vector<CollectiveTotal> collectives_of_step(const Trace& trace) {
-    const std::vector<bool> are_in = are_in_last_step(trace);
+std::vector<CollectiveTotal> collectives_of(const Trace& trace, Id<Step> step) {
+    const std::vector<bool> are_of_step = are_in(trace, step);
     const bool has_times = trace.run().time_basis != TimeBasis::kEventOrder;
     std::map<std::pair<CollectiveKind, Id<Communicator>>, CollectiveTotal> groups;
     for (std::size_t i = 0; i < trace.collectives.size(); ++i) {
-        if (!are_in[i]) continue;
+        if (!are_of_step[i]) continue;
         const Collective row = trace.collectives[Id<Collective>(i)];
         CollectiveTotal& total = groups[{row.kind, row.communicator}];
         total.kind = row.kind;

@@ -23,9 +23,9 @@ struct CollectiveTotal {
 /// the trace has no phases.
 std::vector<Id<Step>> steps_of_collectives(const Trace& trace);
 
-/// Of each collective, whether it is one of the last recorded step (of the trace, if it has no
-/// steps or phases), and of the rank that figures are of.
-std::vector<bool> are_in_last_step(const Trace& trace);
+/// Of each collective, whether it is one of the step (of the trace, if it has no steps or phases),
+/// and of the rank that figures are of.
+std::vector<bool> are_in(const Trace& trace, Id<Step> step);
 
 /// Whether the times of the trace say what communication costs. Modelled ones do where all ranks do
 /// the same. What a stage of a pipeline waits for the one before takes the traces of all stages
@@ -35,7 +35,7 @@ bool knows_communication(const Trace& trace);
 /// Whether the rank sends to another one, or receives from it, as stages of a pipeline do.
 bool is_stage(const Trace& trace);
 
-/// The largest first, of the last recorded step; of the whole trace if it has no steps or phases.
-std::vector<CollectiveTotal> collectives_of_step(const Trace& trace);
+/// The largest first, of the step; of the whole trace if it has no steps or phases.
+std::vector<CollectiveTotal> collectives_of(const Trace& trace, Id<Step> step);
 
 }  // namespace profiler

@@ -15,17 +15,17 @@ Id<Step> step_of(const Trace& trace, Id<Op> op) {
     return phase.valid() ? trace.phases.get<&Phase::step>(phase) : Id<Step>();
 }
 
-/// The last step on the GPU. The host marks its end when the optimizer has been launched, while the
+/// The step on the GPU. The host marks its end when the optimizer has been launched, while the
 /// GPU is still at work, so what the step launched decides.
-TimeSpan last_step_on_gpu(const Trace& trace) {
-    const Id<Step> last(trace.steps.size() - 1);
+TimeSpan on_gpu(const Trace& trace, Id<Step> wanted) {
     TimeSpan span{.start_ns = INT64_MAX, .end_ns = INT64_MIN};
     int64_t end_before_ns = INT64_MIN;
     for (std::size_t i = 0; i < trace.kernels.size(); ++i) {
         const Kernel kernel = trace.kernels[Id<Kernel>(i)];
         const Id<Step> step = step_of(trace, kernel.op);
         if (!step.valid()) continue;
-        if (step != last) {
+        if (step.index() > wanted.index()) continue;
+        if (step != wanted) {
             end_before_ns = std::max(end_before_ns, kernel.end_ns);
             continue;
         }
@@ -42,9 +42,9 @@ bool is_nccl_kernel(std::string_view name) {
     return name.starts_with("ncclDevKernel_") || name.starts_with("ncclKernel_");
 }
 
-std::optional<GpuTime> gpu_time_of_last_step(const Trace& trace) {
-    if (trace.steps.empty()) return std::nullopt;
-    const TimeSpan step = last_step_on_gpu(trace);
+std::optional<GpuTime> gpu_time_of(const Trace& trace, Id<Step> wanted) {
+    if (!wanted.valid()) return std::nullopt;
+    const TimeSpan step = on_gpu(trace, wanted);
     if (step.start_ns >= step.end_ns) return std::nullopt;
     const Id<Device> device = profiled_device(trace);
     std::vector<TimeSpan> compute, communication;

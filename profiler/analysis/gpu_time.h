@@ -21,9 +21,8 @@ struct GpuTime {
     std::optional<int64_t> exposed_communication_ns;
 };
 
-/// Of the last recorded step, on the profiled device. None: no step, or none of its kernels is
-/// known.
-std::optional<GpuTime> gpu_time_of_last_step(const Trace& trace);
+/// On the profiled device. None: no step, or none of its kernels is known.
+std::optional<GpuTime> gpu_time_of(const Trace& trace, Id<Step> step);
 
 /// The kernel of a collective: NCCL's names begin with "ncclDevKernel_" or "ncclKernel_".
 bool is_nccl_kernel(std::string_view name);

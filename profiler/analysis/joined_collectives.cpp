@@ -237,11 +237,11 @@ RankClocks compare_clocks(std::span<const Trace* const> traces,
     return clocks;
 }
 
-std::vector<std::optional<RankWaits>> waits_in_last_step(std::span<const Trace* const> traces,
-                                                         std::span<const JoinedCollective> joined,
-                                                         const RankClocks& clocks) {
-    std::vector<std::vector<bool>> is_in_last;
-    for (const Trace* trace : traces) is_in_last.push_back(are_in_last_step(*trace));
+std::vector<std::optional<RankWaits>> waits_in(Id<Step> step, std::span<const Trace* const> traces,
+                                               std::span<const JoinedCollective> joined,
+                                               const RankClocks& clocks) {
+    std::vector<std::vector<bool>> is_in_step;
+    for (const Trace* trace : traces) is_in_step.push_back(are_in(*trace, step));
     std::vector<std::vector<TimeSpan>> waits(traces.size()), waits_of_others(traces.size());
     for (const JoinedCollective& one : joined) {
         if (one.parts.size() < 2 || !waits_for_all(kind_of(traces, one))) continue;
@@ -253,7 +253,7 @@ std::vector<std::optional<RankWaits>> waits_in_last_step(std::span<const Trace* 
         if (arrivals.size() < 2) continue;
         const auto [first, last] = std::ranges::minmax(arrivals, {}, &Arrival::time_ns);
         for (const auto& [part, time_ns] : arrivals) {
-            if (!is_in_last[part.trace][part.collective.index()]) continue;
+            if (!is_in_step[part.trace][part.collective.index()]) continue;
             waits[part.trace].push_back({time_ns, last.time_ns});
             if (part.trace == last.part.trace) {
                 waits_of_others[part.trace].push_back({first.time_ns, last.time_ns});

@@ -53,7 +53,7 @@ std::string_view name_of(RankClocks::Basis basis);
 RankClocks compare_clocks(std::span<const Trace* const> traces,
                           std::span<const JoinedCollective> joined);
 
-/// Of a rank's last step.
+/// Of a step of a rank.
 struct RankWaits {
     int64_t wait_ns = 0;        // of its collectives for the rank that comes last
     int64_t waited_for_ns = 0;  // of other ranks, where it comes last itself
@@ -63,8 +63,8 @@ struct RankWaits {
 /// own start is the latest, [first start, own start]. Of collectives that wait for all of their
 /// ranks and that two or more traces hold. None: there is no such collective, or times are not
 /// measured.
-std::vector<std::optional<RankWaits>> waits_in_last_step(std::span<const Trace* const> traces,
-                                                         std::span<const JoinedCollective> joined,
-                                                         const RankClocks& clocks);
+std::vector<std::optional<RankWaits>> waits_in(Id<Step> step, std::span<const Trace* const> traces,
+                                               std::span<const JoinedCollective> joined,
+                                               const RankClocks& clocks);
 
 }  // namespace profiler

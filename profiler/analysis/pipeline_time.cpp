@@ -1,6 +1,7 @@
 #include "profiler/analysis/pipeline_time.h"
 
 #include "profiler/analysis/collectives.h"
+#include "profiler/analysis/recorded_step.h"
 #include "profiler/trace/collective_rows.h"
 
 #include <algorithm>
@@ -127,7 +128,7 @@ bool join_peers(std::span<const Trace* const> traces, std::span<const JoinedColl
     std::vector<std::vector<bool>> are_in_last;
     for (const Trace* trace : traces) {
         kernels.push_back(kernels_of_collectives(*trace));
-        are_in_last.push_back(are_in_last_step(*trace));
+        are_in_last.push_back(are_in(*trace, last_whole_step(*trace)));
     }
     for (const JoinedCollective& one : joined) {
         if (!is_send(traces, one) && !waits_for_all(traces, one)) continue;

@@ -3,6 +3,7 @@
 #include "profiler/analysis/collectives.h"
 #include "profiler/analysis/diagnostics.h"
 #include "profiler/analysis/pipeline_time.h"
+#include "profiler/analysis/recorded_step.h"
 #include "profiler/analysis/run_text.h"
 #include "profiler/analysis/throughput.h"
 #include "profiler/trace/imported.h"
@@ -17,22 +18,27 @@
 namespace profiler {
 namespace {
 
-/// In the last step. Traces of version 1 have no other sign of collectives.
-int64_t count_kernels_of_nccl(const Trace& trace) {
-    const int64_t start_ns = trace.steps.empty() ? 0 : trace.steps.column<&Step::start_ns>().back();
+/// From the step's start to that of the next one; of the whole trace without steps. Traces of
+/// version 1 have no other sign of collectives.
+int64_t count_kernels_of_nccl(const Trace& trace, Id<Step> step) {
+    const auto starts_ns = trace.steps.column<&Step::start_ns>();
+    const int64_t start_ns = step.valid() ? starts_ns[step.index()] : INT64_MIN;
+    const bool is_last = !step.valid() || step.index() + 1 == starts_ns.size();
+    const int64_t next_ns = is_last ? INT64_MAX : starts_ns[step.index() + 1];
     int64_t count = 0;
     for (std::size_t i = 0; i < trace.kernels.size(); ++i) {
         const Kernel kernel = trace.kernels[Id<Kernel>(i)];
         const bool is_nccl = is_nccl_kernel(trace.text(kernel.name));
-        count += is_nccl && kernel.start_ns >= start_ns ? 1 : 0;
+        count += is_nccl && kernel.start_ns >= start_ns && kernel.start_ns < next_ns ? 1 : 0;
     }
     return count;
 }
 
 int64_t rank_of(const NamedTrace& named) { return named.trace->run().rank; }
 
-RankSummary summarize(const NamedTrace& named) {
+RankSummary summarize(const NamedTrace& named, Id<Step> shared_step) {
     const Trace& trace = *named.trace;
+    const Id<Step> step = last_whole_step(trace).valid() ? shared_step : Id<Step>();
     const Run& run = trace.run();
     const Id<Device> device = profiled_device(trace);
     RankSummary rank{
@@ -43,19 +49,19 @@ RankSummary summarize(const NamedTrace& named) {
         .peak = named.report ? named.report->peak : find_peak(trace),
         .nccl_bytes = nccl_bytes_of(trace),
         .num_steps = static_cast<int64_t>(trace.steps.size()),
-        .gpu_time = gpu_time_of_last_step(trace),
+        .gpu_time = gpu_time_of(trace, step),
         .is_complete = run.state == RunState::kComplete};
     if (rank.gpu_time) {
         rank.step_ns = rank.gpu_time->step_ns;
-    } else if (!trace.steps.empty()) {
-        const Step last = trace.steps[Id<Step>(trace.steps.size() - 1)];
-        rank.step_ns = std::max<int64_t>(last.end_ns - last.start_ns, 0);
+    } else if (step.valid()) {
+        const Step row = trace.steps[step];
+        rank.step_ns = std::max<int64_t>(row.end_ns - row.start_ns, 0);
     }
-    for (const CollectiveTotal& total : collectives_of_step(trace)) {
+    for (const CollectiveTotal& total : collectives_of(trace, step)) {
         rank.num_collectives += total.count;
         rank.collective_bytes += total.size_bytes;
     }
-    if (trace.collectives.empty()) rank.num_collectives = count_kernels_of_nccl(trace);
+    if (trace.collectives.empty()) rank.num_collectives = count_kernels_of_nccl(trace, step);
     return rank;
 }
 
@@ -189,16 +195,17 @@ models::Result<RankRun> summarize_ranks(std::span<const NamedTrace> traces) {
     }
     run.step = describe_run(*in_order.front().trace);
     std::vector<const Trace*> of_ranks;
+    for (const NamedTrace& named : in_order) of_ranks.push_back(named.trace.get());
+    run.shared_step = last_shared_step(of_ranks);
     std::vector<int64_t> peaks;
     for (const NamedTrace& named : in_order) {
-        run.ranks.push_back(summarize(named));
-        of_ranks.push_back(named.trace.get());
+        run.ranks.push_back(summarize(named, run.shared_step));
         peaks.push_back(run.ranks.back().peak.allocated_bytes);
     }
     run.median_bytes = median(std::move(peaks));
     run.joined = join_collectives(of_ranks);
     run.clocks = compare_clocks(of_ranks, run.joined);
-    const auto waits = waits_in_last_step(of_ranks, run.joined, run.clocks);
+    const auto waits = waits_in(run.shared_step, of_ranks, run.joined, run.clocks);
     for (std::size_t i = 0; i < waits.size(); ++i) run.ranks[i].waits = waits[i];
     run.pipeline_step_ns = pipeline_step_ns(of_ranks, run.joined);
     if (run.pipeline_step_ns) {

@@ -22,12 +22,11 @@ struct RankSummary {
     PeakReport peak;
     int64_t nccl_bytes = 0;       // that NCCL took beside the allocator
     int64_t num_steps = 0;        // recorded
-    int64_t num_collectives = 0;  // in the last recorded step
+    int64_t num_collectives = 0;  // in RankRun::shared_step, as all below
     int64_t collective_bytes = 0;
-    std::optional<int64_t>
-        step_ns;  // the last recorded step: of a pipeline, on the GPU, or on the host
-    std::optional<GpuTime> gpu_time;  // in it; a stage is idle while it waits for another one
-    std::optional<RankWaits> waits;   // of its collectives in it
+    std::optional<int64_t> step_ns;   // of a pipeline, on the GPU, or on the host
+    std::optional<GpuTime> gpu_time;  // a stage is idle while it waits for another one
+    std::optional<RankWaits> waits;   // of its collectives
     bool is_complete = false;
 };
 
@@ -35,6 +34,7 @@ struct RankRun {
     std::string step;  // describe_run of the first rank
     int64_t world_size = 1;
     std::vector<RankSummary> ranks;  // in their order
+    Id<Step> shared_step;            // the last one that all ranks have whole; none: no step is
     int64_t median_bytes = 0;        // of the peaks
     std::vector<JoinedCollective> joined;
     RankClocks clocks;

@@ -1,10 +1,18 @@
 #pragma once
 
+#include "profiler/trace/imported.h"
 #include "profiler/trace/trace.h"
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
+#include <span>
+#include <string_view>
 
 namespace profiler {
+
+/// Code of a diagnostic: the program ended in the last step.
+inline constexpr std::string_view kCutOffStep = "cut_off_step";
 
 /// Whether the trace has memory over time to show: recorded steps, or the allocations of an
 /// imported file without steps. A file with only a sweep has none, nor has a capture that ended
@@ -13,6 +21,29 @@ inline bool has_recorded_step(const Trace& trace) {
     if (!trace.steps.empty()) return true;
     return !trace.allocations.empty() && !trace.runs.empty() &&
            trace.run().source == Source::kImported;
+}
+
+/// Steps that came to their end. Only the last one may not have.
+inline std::size_t num_whole_steps(const Trace& trace) {
+    const bool is_cut_off = has_note(trace, kRanOutOfMemory) || has_note(trace, kCutOffStep);
+    return trace.steps.size() - (is_cut_off && !trace.steps.empty() ? 1 : 0);
+}
+
+/// None: no step came to its end.
+inline Id<Step> last_whole_step(const Trace& trace) {
+    const std::size_t count = num_whole_steps(trace);
+    return count > 0 ? Id<Step>(count - 1) : Id<Step>();
+}
+
+/// The last step that the traces of a run have whole, but for those that have none. All ranks count
+/// their steps alike. None: there is none.
+inline Id<Step> last_shared_step(std::span<const Trace* const> traces) {
+    Id<Step> shared;
+    for (const Trace* trace : traces) {
+        const Id<Step> last = last_whole_step(*trace);
+        if (last.valid() && (!shared.valid() || last.index() < shared.index())) shared = last;
+    }
+    return shared;
 }
 
 /// The memory that the recorded step had; -1: not known. The limit of a sweep is that of its

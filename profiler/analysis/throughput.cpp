@@ -1,6 +1,7 @@
 #include "profiler/analysis/throughput.h"
 
 #include "profiler/analysis/diagnostics.h"
+#include "profiler/analysis/recorded_step.h"
 #include "profiler/analysis/run_text.h"
 #include "profiler/trace/units.h"
 
@@ -81,8 +82,7 @@ std::vector<int64_t> step_times_ns(const Trace& trace) {
     }
     const auto start_ns = trace.steps.column<&Step::start_ns>();
     const auto end_ns = trace.steps.column<&Step::end_ns>();
-    const std::size_t cut_off = has_note(trace, kRanOutOfMemory) ? 1 : 0;
-    for (std::size_t i = 0; i + cut_off < trace.steps.size(); ++i) {
+    for (std::size_t i = 0; i < num_whole_steps(trace); ++i) {
         times_ns.push_back(end_ns[i] - start_ns[i]);
     }
     return times_ns;

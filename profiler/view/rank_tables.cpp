@@ -30,7 +30,8 @@ std::optional<int64_t> of_waits(const RankSummary& rank) {
 
 constexpr RankTimeColumn kTimeColumns[] = {
     {"step",
-     "the last recorded one: of a modelled pipeline, on the GPU, or without kernels on the host",
+     "the last one that all ranks have whole: of a modelled pipeline, on the GPU, or without "
+     "kernels on the host",
      "step_time_ns", [](const RankSummary& rank) { return rank.step_ns; }},
     {"compute", "kernels that are not NCCL's, and copies", "compute_ns",
      of_gpu<&GpuTime::compute_ns>},
@@ -79,8 +80,8 @@ std::string about_waits(const RankRun& run) {
     const RankSummary& patient = std::ranges::max(run.ranks, {}, wait_of);
     if (waited_for_of(last).value_or(0) == 0) return {};
     return fmt::format(
-        " In the last step, the others wait the most for rank {}: {}. Rank {} waits the most, {}.",
-        last.rank, format_duration(*waited_for_of(last)), patient.rank,
+        " In {}, the others wait the most for rank {}: {}. Rank {} waits the most, {}.",
+        name_of_shared_step(run), last.rank, format_duration(*waited_for_of(last)), patient.rank,
         format_duration(wait_of(patient).value_or(0)));
 }
 
@@ -102,6 +103,15 @@ std::string text_unless_0(int64_t value, std::string (*format)(int64_t)) {
 }
 
 }  // namespace
+
+std::string name_of_shared_step(const RankRun& run) {
+    const auto count =
+        run.shared_step.valid() ? static_cast<int64_t>(run.shared_step.index()) + 1 : 0;
+    const bool is_last = std::ranges::all_of(
+        run.ranks, [&](const RankSummary& rank) { return rank.num_steps == count; });
+    return is_last ? "the last step"
+                   : fmt::format("step {}, the last one that all ranks have whole", count);
+}
 
 std::string rank_headline(const RankRun& run) {
     if (run.ranks.size() < 2) return {};
@@ -132,7 +142,7 @@ TextTable rank_memory_table(const RankRun& run) {
                      {"other", Align::kRight, "temporaries, workspaces, inputs"},
                      {"unknown", Align::kRight, {}},
                      {"NCCL beside", Align::kRight, "what NCCL takes beside the allocator"},
-                     {"collectives", Align::kRight, "in the last step"},
+                     {"collectives", Align::kRight, "in the last step that all ranks have whole"},
                      {"their bytes", Align::kRight, "of each the larger of what goes in and out"},
                      {"", Align::kLeft, {}}};
     for (const RankSummary& rank : run.ranks) {

@@ -261,6 +261,23 @@ class ManyGpus(Commands):
         self.assertEqual([row["size_bytes"] for row in of_vocabulary], [4 * share])
         self.assertEqual(of_vocabulary[0]["scope"], "Loss")
 
+    def test_two_groups_split_a_model_and_shard_each_part(self):
+        """tp:2 of four GPUs: tensors are split in pairs, and each part is sharded across them."""
+        rows = self.ranks("tp:2", 4)
+        for rank, split, sharded in ((0, "[0, 1]", "[0, 2]"), (3, "[2, 3]", "[1, 3]")):
+            with sqlite3.connect(rows[rank]["file"]) as trace:
+                groups = trace.execute(
+                    "SELECT DISTINCT kind, ranks FROM v_collective c "
+                    "JOIN v_communicator g ON g.id = c.communicator ORDER BY kind"
+                ).fetchall()
+            self.assertEqual(groups, [
+                ("all_gather", sharded), ("all_reduce", split), ("reduce_scatter", sharded)
+            ])  # fmt: skip
+        vocabulary = math.ceil(math.ceil(VOCAB / 2) / 2)
+        rest = split_bytes(2) - bytes_of([(math.ceil(VOCAB / 2), WIDTH)])
+        share = rest // 2 + bytes_of([(vocabulary, WIDTH)])
+        self.assertEqual(rows[0]["by_class"]["parameter_bytes"], share)
+
     def test_a_split_model_computes_what_the_whole_one_does(self):
         """On two real ranks, of which the first holds 51 of 101 rows of the vocabulary. In fp32,
         with sums in another order."""

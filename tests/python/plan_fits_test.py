@@ -82,6 +82,18 @@ class Fits(unittest.TestCase):
             self.assertEqual(ran.returncode, 2, ran.stderr)
             self.assertIn(part, ran.stderr)
 
+    def test_other_models_are_pointed_to_run(self):
+        many = ("--gpu", "t4", "--parallel", "ddp", "--world-size", "8")
+        for options, part in (
+            (("--model", "llama", *many), "A program with a model of its own runs with temposcope"),
+            (("--trace", "mine.tscope", *many),
+             "leave --parallel out, and run it on many GPUs by temposcope run --gpu GPU "
+             "--world-size N --max."),
+        ):  # fmt: skip
+            ran = self.plan(*options)
+            self.assertEqual(ran.returncode, 2, ran.stderr)
+            self.assertIn(part, ran.stderr)
+
 
 class SweptRanks(unittest.TestCase):
     def setUp(self):

@@ -8,6 +8,7 @@ import json
 import math
 import os
 import pathlib
+import re
 import signal
 import sqlite3
 import subprocess
@@ -248,6 +249,7 @@ class VirtualRanks(Ranks):
                 self.folder / said, *TORCHRUN, *words, str(program), options=options
             )
             self.assertIn(said, ran.stdout, ran.stderr)
+            self.assertIn("none of them imported torch", ran.stderr)
 
     def test_ranks_without_a_launcher_are_an_error_with_a_sentence(self):
         program = self.folder / "alone.py"
@@ -259,7 +261,73 @@ class VirtualRanks(Ranks):
         )
         options = ("--gpu", "a100-80gb", "--world-size", "8")
         ran = self.start(self.folder / "alone", sys.executable, str(program), options=options)
+        self.assertIn("no launcher of torch started ranks", ran.stderr)
         self.assertIn("put torchrun in front of the program", ran.stderr)
+        ran = self.start(self.folder / "no-torch", sys.executable, "-c", "", options=options)
+        self.assertIn("saw no Python process import torch", ran.stderr)
+        self.assertNotIn("torchrun", ran.stderr)
+
+    def start_rank(self, program: str, *, rank=2, code=1):
+        """A program's rank of 4, which ends with this code."""
+        file = self.folder / "program.py"
+        file.write_text(program)
+        options = ("--gpu", "a100-80gb", "--world-size", "4", "--ranks", str(rank))
+        ran = self.start(self.folder / "ranks", *TORCHRUN, str(file), options=options)
+        self.assertEqual(ran.returncode, code, ran.stderr)
+        return ran
+
+    def test_another_rank_or_world_size_than_the_run_has_is_refused(self):
+        ran = self.start_rank(
+            "import os, torch.distributed as dist\n"
+            "for options in ({'rank': 0, 'world_size': 2},\n"
+            "                {'init_method': 'tcp://node0:29400', 'rank': 0, 'world_size': 2},\n"
+            "                {'init_method': 'tcp://node0:29400?rank=0&world_size=2'}):\n"
+            "    try:\n        dist.init_process_group('nccl', **options)\n"
+            "    except RuntimeError as error:\n        print(error)\n"
+            "os.environ['WORLD_SIZE'] = '2'\ndist.init_process_group('nccl')\n"
+        )
+        refused = "program.py:6 calls this process rank 0 of 2, and it is rank 2 of 4: leave both "
+        self.assertEqual(ran.stdout.count(refused), 3, ran.stdout)
+        self.assertIn(
+            "Nothing was recorded. Rank 2 failed: program.py:10 calls this process rank 2 of 2, "
+            "and it is rank 2 of 4: leave both numbers to the launcher (RANK, WORLD_SIZE), or give "
+            "the program's to --world-size.\n",
+            ran.stderr,
+        )
+
+    def test_a_mesh_of_another_size_than_the_world_ends_with_torchs_sentence(self):
+        ran = self.start_rank(
+            "from torch.distributed.device_mesh import init_device_mesh\n"
+            "init_device_mesh('cuda', (3, 3))\n"
+        )
+        self.assertRegex(ran.stderr, "Rank 2 failed with RuntimeError: .* 4, but found 9 ranks!\n")
+
+    def test_objects_of_absent_ranks(self):
+        """Where each gives one they are this rank's own. What one other rank gives is not known."""
+        ran = self.start_rank(
+            "import torch\nimport torch.distributed as dist\ndist.init_process_group()\n"
+            "own, all_ranks = {'rank': 2}, [None] * 4\ndist.all_gather_object(all_ranks, own)\n"
+            "assert all_ranks == [own] * 4 and all_ranks[0] is not own\n"
+            "gathered = [None] * 4\ndist.gather_object(own, gathered, dst=2)\n"
+            "assert gathered == [own] * 4\ndist.gather_object(own, dst=0)\n"
+            "mine = [None]\ndist.scatter_object_list(mine, ['a', 'b', 'c', 'd'], src=2)\n"
+            "assert mine == ['c']\n"
+            "things = ['here', None]\ndist.broadcast_object_list(things, src=0)\n"
+            "assert things == ['here', None]\n"
+            "dist.broadcast_object_list([None], src=2)\n"
+            "pair = dist.new_group([2, 3])\n"
+            "for wait in (lambda: dist.scatter_object_list(mine, src=0),\n"
+            "             lambda: dist.recv_object_list(mine, src=1),\n"
+            "             lambda: dist.broadcast_object_list([None], group=pair, group_src=1)):\n"
+            "    try:\n        wait()\n    except RuntimeError as error:\n        print(error)\n"
+            "linear = torch.nn.Linear(8, 8).cuda()\n"
+            "gloo = dist.new_group(backend='gloo')\n"
+            "torch.nn.parallel.DistributedDataParallel(linear, process_group=gloo)\n"
+        )
+        end = ", which does not run with it: run all ranks (without --world-size)."
+        waits = [f"temposcope: rank 2 waits for objects of rank {rank}{end}" for rank in (0, 1, 3)]
+        self.assertEqual(ran.stdout.splitlines(), waits)
+        self.assertIn("Rank 2 failed: DDP on gloo gets no result from ranks that do", ran.stderr)
 
     def test_gloo_runs_without_the_others(self):
         small = ("--width", "64", "--vocab", "512", "--positions", "16")
@@ -279,6 +347,32 @@ class VirtualRanks(Ranks):
         ran = self.start(folder, *TORCHRUN, PROGRAM, "dies", options=options)
         self.assertEqual(ran.returncode, 1)
         self.assertEqual(sorted(self.ranks_in(folder)), [0])
+        self.assertIn("rank 3: Nothing was recorded: the program ended with ValueError", ran.stderr)
+        self.assertTrue(
+            ran.stderr.endswith(
+                f"Recorded 1 rank in {folder}, of 4. Rank 3 failed with ValueError: this rank is "
+                "unlucky.\n"
+            ),
+            ran.stderr,
+        )
+
+    def test_the_first_rank_that_failed_is_named(self):
+        program = self.folder / "killed.py"
+        program.write_text(
+            "import json, os, pathlib, signal, time\n"
+            "if os.environ['RANK'] == '0':\n    os.kill(os.getpid(), signal.SIGKILL)\n"
+            "status = pathlib.Path(json.loads(os.environ['TEMPOSCOPE_RUN'])['status'])\n"
+            "while 'exit_code' not in status.read_text():\n    time.sleep(0.01)\n"
+            "import torch\nraise ValueError\n"
+        )
+        options = ("--gpu", "a100-80gb", "--world-size", "4")
+        ran = self.start(self.folder / "killed", *TORCHRUN, str(program), options=options)
+        self.assertEqual(ran.returncode, 128 + signal.SIGKILL)
+        self.assertIn(
+            "Nothing was recorded. Rank 0 failed first with exit code 137. Rank 3 failed after "
+            "it.\n",
+            ran.stderr,
+        )
 
     def test_wrong_ranks_are_refused(self):
         for options, part in (
@@ -471,6 +565,45 @@ class RealRanks(Ranks):
         words = (*TORCHRUN, "--nproc-per-node", "2", str(program))
         ran = self.start(self.folder / "dies", *words)
         self.assertIn("rank 1: Nothing was recorded: it was killed, or ended,", ran.stderr)
+
+    def test_times_are_of_the_last_step_that_all_ranks_have_whole(self):
+        """Rank 1 ends in its third recorded step, and rank 0, which waits for it, with an error."""
+        program = self.folder / "torn.py"
+        program.write_text(
+            "import os, torch\nimport torch.distributed as dist\n"
+            "dist.init_process_group('gloo')\n"
+            "model = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(8, 8))\n"
+            "optimizer = torch.optim.SGD(model.parameters())\n"
+            "for step in range(5):\n    loss = model(torch.ones(2, 8)).sum()\n"
+            "    if step == 3 and dist.get_rank() == 1:\n        os._exit(9)\n"
+            "    loss.backward()\n    optimizer.step()\n"
+        )
+        folder = self.folder / "torn"
+        words = (*TORCHRUN, "--standalone", "--nproc-per-node", "2", str(program))
+        self.start(folder, *words, options=("--steps", "4"))
+        rows = self.ranks_in(folder)
+        self.assertEqual(self.run_document["shared_step"], 2)
+        self.assert_each_waits_for_the_other(rows)
+        self.assertEqual([row["collectives"] for row in rows.values()], [1, 1])
+
+    def test_two_processes_of_one_rank_are_not_taken_for_ranks(self):
+        program = self.folder / "same.py"
+        program.write_text(
+            "import torch\nimport torch.distributed as dist\n"
+            "dist.init_process_group('gloo', store=dist.HashStore(), rank=0, world_size=1)\n"
+            "model = torch.nn.Linear(8, 8)\noptimizer = torch.optim.SGD(model.parameters())\n"
+            "for _ in range(4):\n    model(torch.ones(2, 8)).sum().backward()\n"
+            "    optimizer.step()\n"
+        )
+        words = (*TORCHRUN, "--standalone", "--nproc-per-node", "2", str(program))
+        ran = self.start(self.folder / "same", *words)
+        self.assertEqual(ran.returncode, 0, ran.stderr)
+        self.assertEqual(
+            len(re.findall(
+                "torch.distributed calls this process rank 0 of 1, as it does another one, and its "
+                "launcher calls it rank [01] of 2: it is not recorded", ran.stderr,
+            )), 1, ran.stderr,
+        )  # fmt: skip
 
     def test_variables_of_other_launchers(self):
         for number, (rank, size) in enumerate((

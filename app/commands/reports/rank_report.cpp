@@ -24,7 +24,7 @@ void print_ranks(Output& output, const RankRun& run) {
         output.line(headline);
     const profiler::TextTable times = profiler::rank_time_table(run);
     if (times.rows.empty()) return;
-    output.heading("Time of the last step");
+    output.heading("Time of " + profiler::name_of_shared_step(run));
     output.table(times);
 }
 
@@ -48,11 +48,12 @@ nlohmann::json ranks_json(const RankRun& run, const std::vector<std::string>& le
         }
         rows.push_back(std::move(row));
     }
-    return {{"world_size", run.world_size},
-            {"imbalance", run.imbalance()},
-            {"clocks", profiler::name_of(run.clocks.basis)},
-            {"left_out", left_out},
-            {"rows", std::move(rows)}};
+    const auto step = run.shared_step.valid()
+                          ? nlohmann::json(static_cast<int64_t>(run.shared_step.index()) + 1)
+                          : nlohmann::json();
+    return {{"world_size", run.world_size}, {"shared_step", step},
+            {"imbalance", run.imbalance()}, {"clocks", profiler::name_of(run.clocks.basis)},
+            {"left_out", left_out},         {"rows", std::move(rows)}};
 }
 
 }  // namespace app

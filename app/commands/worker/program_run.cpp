@@ -26,6 +26,7 @@
 #include <map>
 #include <mutex>
 #include <random>
+#include <span>
 #include <system_error>
 
 namespace app {
@@ -37,19 +38,34 @@ using models::Result;
 
 constexpr int64_t kNoRank = -1;
 
-/// The last entry of each recorded process, by its rank. A run into one file has one entry, under
-/// kNoRank. In a run of ranks, kNoRank holds the entry of a process that imported torch, if any.
-std::map<int64_t, nlohmann::json> last_status(const fs::path& file) {
+/// What the processes of a run told.
+struct RunStatus {
+    /// The last entry of each recorded process, by its rank, and "exit_code" where a launcher knows
+    /// it. A run into one file has one entry, under kNoRank. In a run of ranks, kNoRank holds the
+    /// entry of a process that imported torch, if any.
     std::map<int64_t, nlohmann::json> last;
+    std::vector<int64_t> failed;  // ranks, in the order of their ends
+};
+
+RunStatus read_status(const fs::path& file) {
+    RunStatus status;
     std::ifstream lines(file);
     for (std::string line; std::getline(lines, line);) {
         auto entry = nlohmann::json::parse(line, nullptr, false);
         if (!entry.is_object()) continue;
-        nlohmann::json& of_rank = last[entry.value("rank", kNoRank)];
+        const int64_t rank = entry.value("rank", kNoRank);
+        nlohmann::json& of_rank = status.last[rank];
+        const bool has_failed = entry.contains("exit_code") || entry.contains("exception");
+        const bool is_new = std::ranges::find(status.failed, rank) == status.failed.end();
+        if (has_failed && rank != kNoRank && is_new) status.failed.push_back(rank);
         const bool says_less = of_rank.is_object() && entry.value("state", "") == "torch";
-        if (!says_less) of_rank = std::move(entry);
+        if (!of_rank.is_object() || entry.contains("exit_code")) {
+            of_rank.update(entry);
+        } else if (!says_less) {
+            of_rank = std::move(entry);
+        }
     }
-    return last;
+    return status;
 }
 
 /// Ranks know by it which others are of the same run.
@@ -259,14 +275,16 @@ void describe_partial(const ProgramRun& run, fs::file_time_type start, ProgramRe
         result.file);
 }
 
+std::string with_code(int exit_code) {
+    return exit_code == 0 ? "" : fmt::format(" with exit code {}", exit_code);
+}
+
 std::string about_no_step(const ProgramRun& run, const nlohmann::json& status, int exit_code) {
-    const std::string with_code =
-        exit_code == 0 ? "" : fmt::format(" with exit code {}", exit_code);
     if (!status.is_object()) {
         return fmt::format(
             "Nothing was recorded: the program ended{}, and the recorder saw no Python process "
             "import torch (python -I, -E and -S keep the recorder out).",
-            with_code);
+            with_code(exit_code));
     }
     const std::string state = status.value("state", "");
     if (state == "failed") {
@@ -289,12 +307,13 @@ std::string about_no_step(const ProgramRun& run, const nlohmann::json& status, i
     constexpr int kKilled = 128;
     if (exit_code > kKilled) {
         return fmt::format(
-            "Nothing was recorded: the program was ended{} before its recording began.", with_code);
+            "Nothing was recorded: the program was ended{} before its recording began.",
+            with_code(exit_code));
     }
     return fmt::format(
         "Nothing was recorded: the program ended{} before a model ran a training step. A program "
         "without an optimizer of torch marks its steps with temposcope.step().",
-        with_code);
+        with_code(exit_code));
 }
 
 /// What the recipe did, where the program came so far that it says so.
@@ -339,6 +358,7 @@ ProgramResult describe_end(const ProgramRun& run, const nlohmann::json& status,
 std::string about_ranks(const ProgramRun& run, const std::vector<RankResult>& ranks) {
     const auto with_file =
         std::ranges::count_if(ranks, [](const RankResult& rank) { return !rank.file.empty(); });
+    if (with_file == 0) return "Nothing was recorded.";
     const auto complete = std::ranges::count_if(ranks, &RankResult::is_complete);
     std::string text = fmt::format("Recorded {} in {}", plural(with_file, "rank"), run.folder);
     if (run.world_size > 0) text += fmt::format(", of {}", run.world_size);
@@ -350,20 +370,63 @@ std::string about_ranks(const ProgramRun& run, const std::vector<RankResult>& ra
     return text + ".";
 }
 
+/// " with ValueError: it has no data", or ": " and a sentence of our own.
+std::string reason_of_failure(const nlohmann::json& end) {
+    constexpr std::string_view kOurs = "temposcope: ";
+    const std::string exception = end.value("exception", "");
+    const std::string message = end.value("message", "");
+    if (exception.empty()) return with_code(end.value("exit_code", 1));
+    if (message.starts_with(kOurs)) return ": " + message.substr(kOurs.size());
+    return fmt::format(" with {}{}{}", exception, message.empty() ? "" : ": ", message);
+}
+
+/// " Rank 3 failed first with exit code 137. Ranks 0, 1 failed after it."; empty: none failed.
+std::string about_failures(const RunStatus& status) {
+    if (status.failed.empty() || asks_to_end(last_signal)) return {};
+    const int64_t first = status.failed.front();
+    const auto others = std::span(status.failed).subspan(1);
+    std::string text = fmt::format(" Rank {} failed{}{}", first, others.empty() ? "" : " first",
+                                   reason_of_failure(status.last.at(first)));
+    if (std::string_view(".!?").find(text.back()) == std::string_view::npos) text += '.';
+    if (others.empty()) return text;
+    return text + fmt::format(" {} {} failed after it.", others.size() == 1 ? "Rank" : "Ranks",
+                              fmt::join(others, ", "));
+}
+
+/// Why no rank of a run took a step.
+std::string about_no_rank(const ProgramRun& run, const RunStatus& status, const ProgramEnd& end) {
+    const auto found = status.last.find(kNoRank);
+    const nlohmann::json entry = found != status.last.end() ? found->second : nullptr;
+    const std::string state = entry.is_object() ? entry.value("state", "") : "";
+    if (run.world_size > 0 && state == "launched") {
+        return "Nothing was recorded: the launcher started the ranks, and none of them imported "
+               "torch.";
+    }
+    if (run.world_size > 0 && state == "torch") {
+        return fmt::format(
+            "Nothing was recorded: the program ended{}, and no launcher of torch started ranks. "
+            "With --world-size put torchrun in front of the program.",
+            with_code(end.exit_code));
+    }
+    return about_no_step(run, entry, end.exit_code);
+}
+
 /// Each rank as if it had run alone into its file, and one sentence on all.
-ProgramResult describe_ranks(const ProgramRun& run, const std::map<int64_t, nlohmann::json>& status,
+ProgramResult describe_ranks(const ProgramRun& run, const RunStatus& status,
                              const ProgramEnd& end) {
     ProgramResult result{.exit_code = end.exit_code, .resident_bytes = end.resident_bytes};
-    for (const auto& [rank, last] : status) {
+    for (const auto& [rank, last] : status.last) {
         if (rank == kNoRank) continue;
         ProgramEnd own_end = end;
-        own_end.exit_code = 0;  // that of the launcher says nothing of this rank
+        // That of the launcher says nothing of this rank.
+        own_end.exit_code = last.value("exit_code", 0);
         ProgramRun alone = run;
         alone.file = (fs::path(run.folder) / fmt::format("rank-{:04}.tscope", rank)).string();
         ProgramResult of_rank = describe_end(alone, last, own_end);
         const std::string state = last.value("state", "");
         const bool said_its_end = state != "torch" && state != "started";
-        if (end.exit_code != 0 && of_rank.file.empty() && !said_its_end) {
+        const bool is_end_known = said_its_end || last.contains("exit_code");
+        if (end.exit_code != 0 && of_rank.file.empty() && !is_end_known) {
             of_rank.sentence =
                 "Nothing was recorded: it was killed, or ended, before a step was recorded.";
         }
@@ -372,24 +435,16 @@ ProgramResult describe_ranks(const ProgramRun& run, const std::map<int64_t, nloh
                                 .is_complete = of_rank.is_complete,
                                 .file = of_rank.file,
                                 .sentence = of_rank.sentence});
-        if (result.exception.empty()) result.exception = of_rank.exception;
         const bool is_first = result.ranks.size() == 1;
         result.recorded_steps = is_first ? of_rank.recorded_steps
                                          : std::min(result.recorded_steps, of_rank.recorded_steps);
     }
-    if (result.ranks.empty() && run.world_size > 0) {
-        result.sentence =
-            "Nothing was recorded: no rank came to a training step. With --world-size a launcher "
-            "starts the ranks: put torchrun in front of the program.";
-        return result;
+    if (!status.failed.empty()) {
+        result.exception = status.last.at(status.failed.front()).value("exception", "");
     }
-    if (result.ranks.empty()) {
-        const auto found = status.find(kNoRank);
-        result.sentence =
-            about_no_step(run, found != status.end() ? found->second : nullptr, end.exit_code);
-        return result;
-    }
-    result.sentence = about_ranks(run, result.ranks);
+    result.sentence = result.ranks.empty()
+                          ? about_no_rank(run, status, end)
+                          : about_ranks(run, result.ranks) + about_failures(status);
     return result;
 }
 
@@ -417,9 +472,9 @@ Result<ProgramResult> run_program(const ProgramRun& run) {
     if (!pid) return tl::unexpected(pid.error());
     ProgramEnd end = wait_for(*pid);
     end.start = start;
-    auto last = last_status(status);
-    ProgramResult result =
-        run.folder.empty() ? describe_end(run, last[kNoRank], end) : describe_ranks(run, last, end);
+    RunStatus told = read_status(status);
+    ProgramResult result = run.folder.empty() ? describe_end(run, told.last[kNoRank], end)
+                                              : describe_ranks(run, told, end);
     result.was_asked_to_end = asks_to_end(last_signal);
     return result;
 }

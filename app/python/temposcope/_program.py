@@ -6,7 +6,8 @@ TEMPOSCOPE_RUN is JSON: {"file": trace, "folder": for a trace of each rank, in p
 that count as layers for it, "stacks": "", "python" or "all", "world_size": of a virtual run or
 null, "ranks": which of them run, "rank": this one of them, "launch_id": of virtual ranks, the same
 in all ranks of a launch}.
-Each line of the status file is a JSON object: of each rank the last one holds.
+Each line of the status file is a JSON object: of each rank the last one holds. A rank with an
+exception or an exit code has failed, the one of the first such line first.
 app/commands/worker/program_run.cpp starts the program and reads them.
 """
 
@@ -43,11 +44,20 @@ class Status:
         record nothing."""
         self._rank = {} if rank is None else {"rank": rank}
         try:
-            owner = f"{self._path}.owner{'' if rank is None else rank}"
-            os.close(os.open(owner, os.O_CREAT | os.O_EXCL))
+            os.close(os.open(self._owner(rank), os.O_CREAT | os.O_EXCL))
         except FileExistsError:
             return False
         return True
+
+    def add_as(self, rank: int | None, **what) -> None:
+        """What this process tells as a rank, even before it takes a step. Once another process has
+        taken one, that one speaks for the rank."""
+        if rank is not None and not os.path.exists(self._owner(rank)):
+            what["rank"] = rank
+        self.add(**what)
+
+    def _owner(self, rank: int | None) -> str:
+        return f"{self._path}.owner{'' if rank is None else rank}"
 
     def add(self, **what) -> None:
         with open(self._path, "a", encoding="utf-8") as file:
@@ -104,10 +114,10 @@ class Program:
             on_step_recorded=self._find_calls_left,
             on_recorded=self._recorded,
         )
-        self._how_it_ended = ""  # "with ValueError"
+        self._how_it_ended: dict = {}  # {"exception": "ValueError", "message": what it says}
 
     def follow(self) -> None:
-        self._status.add(state="torch", version=torch.__version__)
+        self._add(state="torch", version=torch.__version__)
         self._session.watch()
         atexit.register(self._at_exit)
         self._excepthook, sys.excepthook = sys.excepthook, self._on_exception
@@ -143,9 +153,16 @@ class Program:
     def _may_record(self) -> bool:
         if self._folder is None:
             return self._status.claim(None)
-        rank = _ranks.current().rank
-        file = self._session.file = _ranks.file_in(self._folder, rank)
-        if not self._status.claim(rank):
+        current, launched = _ranks.current(), _ranks.from_environment()
+        file = self._session.file = _ranks.file_in(self._folder, current.rank)
+        if not self._status.claim(current.rank):
+            if current != launched:
+                print(
+                    f"temposcope: torch.distributed calls this process {current}, as it does "
+                    f"another one, and its launcher calls it {launched}: it is not recorded. Leave "
+                    "both numbers of init_process_group to the launcher (RANK, WORLD_SIZE).",
+                    file=sys.stderr,
+                )
             return False
         if os.path.exists(file):  # the folder had no trace when this launch began
             raise RecordingError(
@@ -169,7 +186,10 @@ class Program:
         """Adds to the status what became of the recording, and of the recipe."""
         if self._recipe:
             what["applied"] = [applied.json() for applied in self._applied]
-        self._status.add(**what)
+        self._add(**what)
+
+    def _add(self, **what) -> None:
+        self._status.add_as(None if self._folder is None else _ranks.known(), **what)
 
     def _recorded(self) -> None:
         self._tell(state="complete", steps=self._session.recorded_steps)
@@ -181,7 +201,8 @@ class Program:
         os._exit(0)
 
     def _on_exception(self, kind, value, traceback):
-        self._how_it_ended = kind.__name__
+        first_line = next(iter(str(value).splitlines()), "")
+        self._how_it_ended = {"exception": kind.__name__, "message": first_line}
         try:
             if isinstance(value, torch.OutOfMemoryError) and self._session.is_recording:
                 _recorder.add_note("out_of_memory", _recorder.Severity.ERROR, str(value))
@@ -198,20 +219,16 @@ class Program:
                 _recorder.add_note(
                     "program_ended",
                     _recorder.Severity.WARNING,
-                    f"The program ended with {self._how_it_ended} before the last step that was "
-                    "asked for.",
+                    f"The program ended with {self._how_it_ended['exception']} before the last "
+                    "step that was asked for.",
                 )
             session.end(complete=False)
         if session.error is not None:
             self._tell(state="failed", sentence=str(session.error))
         elif was_recording and session.has_rows:
-            self._tell(
-                state="incomplete", steps=session.recorded_steps, exception=self._how_it_ended
-            )
+            self._tell(state="incomplete", steps=session.recorded_steps, **self._how_it_ended)
         elif session.seen_steps > 0 or self._how_it_ended:
-            self._tell(
-                state="ended", seen_steps=session.seen_steps, exception=self._how_it_ended
-            )
+            self._tell(state="ended", seen_steps=session.seen_steps, **self._how_it_ended)
 
 
 def follow() -> None:
@@ -222,8 +239,9 @@ def follow() -> None:
         if "rank" not in options:
             from . import _virtual_launch
 
-            Status(options["status"]).add(state="torch", version=torch.__version__)
-            _virtual_launch.replace_launcher(options)
+            status = Status(options["status"])
+            status.add(state="torch", version=torch.__version__)
+            _virtual_launch.replace_launcher(options, status.add)
             return
         from . import _virtual_world
 

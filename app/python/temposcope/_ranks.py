@@ -27,6 +27,9 @@ class Rank(NamedTuple):
     rank: int = 0
     world_size: int = 1
 
+    def __str__(self) -> str:
+        return f"rank {self.rank} of {self.world_size}"
+
 
 def _number(variable: str) -> int | None:
     text = os.environ.get(variable, "")
@@ -51,6 +54,13 @@ def in_torch() -> Rank | None:
 def current() -> Rank:
     """What torch.distributed says, or until it is initialized what the launcher said."""
     return in_torch() or from_environment()
+
+
+def known() -> int | None:
+    """The rank that this process surely is. None: it may be what launches ranks, which Slurm gives
+    numbers, too."""
+    rank = in_torch()
+    return _number("RANK") if rank is None else rank.rank
 
 
 def launch_id() -> str:

@@ -195,6 +195,12 @@ class Session:
     def _end(self, complete: bool) -> None:
         if self._in_step and (self._ends_before_forward or not complete):
             is_whole = self._ends_before_forward
+            if self.is_recording and not is_whole:
+                _recorder.add_note(
+                    "cut_off_step",
+                    _recorder.Severity.WARNING,
+                    "The recording ended in the last step: its figures are those up to there.",
+                )
             self._close_step(is_whole)
             self.recorded_steps += int(self.is_recording and is_whole)
         self.stop_watching()

@@ -13,7 +13,7 @@ import secrets
 import signal
 import subprocess
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from torch.distributed.rendezvous import _rendezvous_handlers
 from torch.distributed.launcher import api
@@ -22,15 +22,17 @@ _CARDS_OF_A_NODE = 8  # where the launcher names no number of processes
 _SECONDS_TO_END = 30  # for ranks after Ctrl-C
 
 
-def replace_launcher(options: dict) -> None:
-    """From here on torch's launcher starts representative ranks of `options["world_size"]`."""
+def replace_launcher(options: dict, tell: Callable[..., None]) -> None:
+    """From here on torch's launcher starts representative ranks of `options["world_size"]`, and
+    tells that it did, and with which exit code a rank failed."""
 
     def launch(elastic, *arguments):
         config = elastic._config
         # One process is torchrun's default, but not where several nodes are named.
         names_one = config.nproc_per_node > 1 or config.min_nodes > 1
         of_node = config.nproc_per_node if names_one else _CARDS_OF_A_NODE
-        raise SystemExit(_Launch(options, of_node).run([elastic._entrypoint, *arguments]))
+        tell(state="launched")
+        raise SystemExit(_Launch(options, of_node, tell).run([elastic._entrypoint, *arguments]))
 
     def needs_launcher(_url, **_options):
         raise RuntimeError(
@@ -43,8 +45,9 @@ def replace_launcher(options: dict) -> None:
 
 
 class _Launch:
-    def __init__(self, options: dict, processes_of_node: int):
+    def __init__(self, options: dict, processes_of_node: int, tell: Callable[..., None]):
         self._options = options
+        self._tell = tell
         self._world_size: int = options["world_size"]
         self._id = secrets.token_hex(8)  # instead of that of _ranks: no port is its own
         self._of_node = min(processes_of_node, self._world_size)
@@ -78,6 +81,8 @@ class _Launch:
                 self._running[rank] = subprocess.Popen(command, env=self._environment(rank))
             rank, code = self._wait()
             exit_code = exit_code or code
+            if code != 0:
+                self._tell(rank=rank, exit_code=code)
             for other in self._asked_for() if self._options["ranks"] == "representative" else ():
                 if other not in seen:
                     seen.add(other)
@@ -129,7 +134,9 @@ class _Launch:
             "MASTER_ADDR": "localhost",
             "MASTER_PORT": "29500",  # nobody opens it
             "OMP_NUM_THREADS": os.environ.get("OMP_NUM_THREADS", "1"),  # as torchrun sets it
-            # Its thread outlives the process group, and sometimes crashes while the process ends.
+            # NCCL's monitor outlives the process group, and crashes if it asks the store while the
+            # process ends.
             "TORCH_NCCL_ENABLE_MONITORING": os.environ.get("TORCH_NCCL_ENABLE_MONITORING", "0"),
+            "TORCH_NCCL_DUMP_ON_TIMEOUT": os.environ.get("TORCH_NCCL_DUMP_ON_TIMEOUT", "0"),
             "TEMPOSCOPE_RUN": json.dumps(run),
         }

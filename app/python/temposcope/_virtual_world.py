@@ -2,16 +2,25 @@
 
 The process group is torch's own, on the virtual GPU's NCCL. What it would learn from other ranks,
 it learns from a store that answers for them: NCCL's ids, and that all have arrived. Gloo, which
-connects to each rank, is replaced by torch's process group without peers.
+connects to each rank, is replaced by torch's process group without peers. Of Python's objects each
+absent rank holds those of this one.
 """
 
+import os
+import pickle
 import re
+import traceback
+import urllib.parse
 from datetime import timedelta
 
+import torch
 import torch.distributed as dist
 from torch._C._distributed_c10d import FakeProcessGroup
 from torch.distributed import distributed_c10d as c10d
 from torch.distributed.rendezvous import _rendezvous_handlers
+from torch.nn.parallel import DistributedDataParallel
+
+from ._ranks import Rank
 
 _NCCL_ID_BYTES = 128
 # "default_pg/0//cuda//0": the id of a communicator by its number, by the two ranks that talk, or of
@@ -19,6 +28,7 @@ _NCCL_ID_BYTES = 128
 _NCCL_ID = re.compile(r"/cuda/+(.*/)?(UniqueNCCLID:)?\d+([:_]\d+)*$")
 # What no rank has to wait for: all have arrived, and nobody asks for a dump.
 _ARRIVALS = ("last_worker",)
+_RUN_ALL = "run all ranks (without --world-size)"
 
 
 class AbsentRanks(dist.Store):
@@ -39,7 +49,7 @@ class AbsentRanks(dist.Store):
             return key.encode()[-_NCCL_ID_BYTES:].ljust(_NCCL_ID_BYTES, b"\0")
         raise RuntimeError(
             f"temposcope: rank {self._rank} waits for '{key}', which a rank that does not run "
-            "would set: run all ranks (without --world-size)."
+            f"would set: {_RUN_ALL}."
         )
 
     def add(self, key, amount):
@@ -89,12 +99,112 @@ def _not_as_gloo(method):
     return call
 
 
+def _init_helper_of_ddp():
+    """DDP asks the work of an all_reduce for its result, which work without peers has not."""
+    init_helper = DistributedDataParallel._ddp_init_helper
+
+    def call(ddp, *arguments, **options):
+        backend = ddp.process_group._get_backend(torch.device(ddp.device_type))
+        if isinstance(backend, FakeProcessGroup):
+            raise RuntimeError(
+                "temposcope: DDP on gloo gets no result from ranks that do not run: give "
+                f"init_process_group nccl, or {_RUN_ALL}."
+            )
+        return init_helper(ddp, *arguments, **options)
+
+    return call
+
+
+# ---- objects, which torch sends as bytes: those of other ranks would be zeros
+
+
+def _copy(thing):
+    """As the object that comes back from another process."""
+    return pickle.loads(pickle.dumps(thing))
+
+
+def _all_gather_object(object_list, obj, group=None):
+    if dist.get_rank(group) >= 0:
+        size = dist.get_world_size(group)
+        object_list[:size] = [_copy(obj) for _ in range(size)]
+
+
+def _gather_object(obj, object_gather_list=None, dst=None, group=None, group_dst=None):
+    if object_gather_list is not None:
+        _all_gather_object(object_gather_list, obj, group)
+
+
+def _source(group, src: int | None, group_src: int | None) -> int:
+    if group_src is None:
+        return src or 0
+    return dist.get_global_rank(group or dist.group.WORLD, group_src)
+
+
+def _objects_of_absent_rank(source: int | str) -> RuntimeError:
+    return RuntimeError(
+        f"temposcope: rank {dist.get_rank()} waits for objects of {source}, which does not run "
+        f"with it: {_RUN_ALL}."
+    )
+
+
+def _broadcast_object_list(object_list, src=None, group=None, device=None, group_src=None, **_):
+    """What a rank has in the list counts as what it gets. None is a place for it."""
+    source = _source(group, src, group_src)
+    is_member = dist.get_rank(group) >= 0
+    if is_member and source != dist.get_rank() and all(thing is None for thing in object_list):
+        raise _objects_of_absent_rank(f"rank {source}")
+
+
+def _scatter_object_list(
+    scatter_object_output_list, scatter_object_input_list=None, src=None, group=None, group_src=None
+):
+    rank = dist.get_rank(group)
+    if rank < 0:
+        return
+    source = _source(group, src, group_src)
+    if source != dist.get_rank():
+        raise _objects_of_absent_rank(f"rank {source}")
+    scatter_object_output_list[0] = _copy(scatter_object_input_list[rank])
+
+
+def _recv_object_list(object_list, src=None, *_arguments, **_options):
+    raise _objects_of_absent_rank("another rank" if src is None else f"rank {src}")
+
+
+# ---- the process
+
+
+def _line_of_program() -> str:
+    """The line of the user's program that runs, "train.py:12"."""
+    not_its = (os.path.dirname(torch.__file__), os.path.dirname(__file__))
+    frames = reversed(traceback.extract_stack())
+    line = next(frame for frame in frames if not frame.filename.startswith(not_its))
+    return f"{os.path.basename(line.filename)}:{line.lineno}"
+
+
+def _check(url: str, own: Rank) -> None:
+    """`url` may end in ?rank=3&world_size=64; env:// takes from variables what it does not say."""
+    parts = urllib.parse.urlsplit(url)
+    said = dict(os.environ) if parts.scheme == "env" else {}
+    said |= {name.upper(): value for name, value in urllib.parse.parse_qsl(parts.query)}
+    numbers = {name: said.get(name.upper(), "") for name in own._fields}
+    asked = own._replace(**{name: int(text) for name, text in numbers.items() if text.isdecimal()})
+    if asked != own:
+        raise RuntimeError(
+            f"temposcope: {_line_of_program()} calls this process {asked}, and it is {own}: leave "
+            "both numbers to the launcher (RANK, WORLD_SIZE), or give the program's to "
+            "--world-size."
+        )
+
+
 def enter(rank: int, world_size: int) -> None:
     """From here on this process is rank `rank` of `world_size`."""
+    own = Rank(rank, world_size)
     store = AbsentRanks(rank)
 
-    def answer(_url, **_options):
-        yield store, rank, world_size
+    def answer(url, **_options):
+        _check(url, own)
+        yield store, *own
 
     for scheme in ("env", "tcp", "file"):
         _rendezvous_handlers[scheme] = answer
@@ -103,6 +213,16 @@ def enter(rank: int, world_size: int) -> None:
     FakeProcessGroup._set_sequence_number_for_group = lambda _group: None
     for name in ("_register_backend", "_set_default_backend"):
         setattr(dist.ProcessGroup, name, _not_as_gloo(getattr(dist.ProcessGroup, name)))
+    DistributedDataParallel._ddp_init_helper = _init_helper_of_ddp()
+    for function in (
+        _all_gather_object,
+        _gather_object,
+        _broadcast_object_list,
+        _scatter_object_list,
+        _recv_object_list,
+    ):
+        for module in (c10d, dist):
+            setattr(module, function.__name__[1:], function)
     # A split needs to know what the other ranks choose; torch then makes a new communicator.
     c10d._get_split_source = lambda _group: None
 

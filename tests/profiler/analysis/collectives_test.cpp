@@ -1,5 +1,6 @@
 #include "profiler/analysis/collectives.h"
 
+#include "profiler/analysis/recorded_step.h"
 #include "tests/support/trace_builder.h"
 
 #include <gtest/gtest.h>
@@ -48,7 +49,7 @@ protected:
 
 TEST_F(CollectivesOfAStep, AddUpByKindAndGroupLargestFirst) {
     add_step();
-    const auto totals = collectives_of_step(builder_.trace());
+    const auto totals = collectives_of(builder_.trace(), last_whole_step(builder_.trace()));
     ASSERT_EQ(totals.size(), 4U);
     EXPECT_EQ(totals[0].communicator, pipeline_);
     EXPECT_EQ(totals[0].size_bytes, 4000);
@@ -65,7 +66,7 @@ TEST_F(CollectivesOfAStep, AreThoseOfTheLastOneAlsoBeforeItsForward) {
     add_step();
     add_step();
     add({.communicator = shard_, .kind = CollectiveKind::kBroadcast});  // after the last step
-    const auto totals = collectives_of_step(builder_.trace());
+    const auto totals = collectives_of(builder_.trace(), last_whole_step(builder_.trace()));
     ASSERT_EQ(totals.size(), 4U);
     EXPECT_EQ(totals[1].count, 2);
     EXPECT_EQ(totals[3].count, 1);
@@ -82,7 +83,8 @@ TEST_F(CollectivesOfAStep, AreThereBehindItsLastPhaseToo) {
          .in_bytes = 4,
          .out_bytes = 4});
     builder_.end_step();
-    const auto totals = collectives_of_step(builder_.finish());
+    const Trace trace = builder_.finish();
+    const auto totals = collectives_of(trace, last_whole_step(trace));
     ASSERT_EQ(totals.size(), 1U);
     EXPECT_EQ(totals[0].kind, CollectiveKind::kAllReduce);
 }
@@ -91,7 +93,7 @@ TEST_F(CollectivesOfAStep, HaveNoTimeWhereTimesAreAnOrder) {
     add_step();
     builder_.trace().runs.set<&profiler::Run::time_basis>(Id<profiler::Run>(0),
                                                           TimeBasis::kEventOrder);
-    EXPECT_EQ(collectives_of_step(builder_.trace())[1].time_ns, 0);
+    EXPECT_EQ(collectives_of(builder_.trace(), last_whole_step(builder_.trace()))[1].time_ns, 0);
 }
 
 TEST_F(CollectivesOfAStep, CostNothingKnownInAPipelineThatIsModelled) {
@@ -115,7 +117,7 @@ TEST_F(CollectivesOfAStep, CostNothingKnownWithoutModelledTimes) {
 
 TEST_F(CollectivesOfAStep, AreThoseOfTheTraceWithoutSteps) {
     add({.communicator = shard_, .kind = CollectiveKind::kBroadcast, .in_bytes = 1});
-    const auto totals = collectives_of_step(builder_.trace());
+    const auto totals = collectives_of(builder_.trace(), last_whole_step(builder_.trace()));
     ASSERT_EQ(totals.size(), 1U);
     EXPECT_EQ(totals[0].kind, CollectiveKind::kBroadcast);
 }

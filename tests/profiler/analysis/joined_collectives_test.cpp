@@ -2,6 +2,8 @@
 
 #include "profiler/analysis/gpu_time.h"
 #include "profiler/analysis/rank_run.h"
+#include "profiler/analysis/recorded_step.h"
+#include "profiler/analysis/throughput.h"
 #include "tests/support/trace_builder.h"
 
 #include <gtest/gtest.h>
@@ -225,6 +227,36 @@ TEST(RankRunTimes, CoverTheLastStep) {
     EXPECT_EQ(run->ranks[1].waits->waited_for_ns, 40);
 }
 
+/// The second rank ends in its third step, and the third rank in its first one.
+TEST(RankRunTimes, AreOfTheLastStepThatAllRanksHaveWhole) {
+    RankTrace first(0), second(1), third(2);
+    const auto add_step = [](RankTrace& rank, int64_t start_ns, int64_t late_ns) {
+        rank.builder().begin_step();
+        rank.builder().begin_phase(PhaseKind::kBackward);
+        rank.add(CollectiveKind::kAllReduce, start_ns + late_ns, start_ns + 100);
+        rank.builder().end_phase();
+        rank.builder().end_step();
+    };
+    for (const int64_t step : {0, 1, 2}) {
+        add_step(first, step * 1000, 0);
+        add_step(second, step * 1000, 10 + step * 10);
+    }
+    add_step(third, 0, 5);
+    for (RankTrace* rank : {&second, &third}) {
+        add_diagnostic(rank->trace(), {.code = kCutOffStep, .explanation = "It ended."});
+    }
+    EXPECT_EQ(step_times_ns(second.trace()).size(), 2U);
+    const auto run = summarize_ranks(std::vector{named(first), named(second), named(third)});
+    ASSERT_TRUE(run) << run.error().message;
+    EXPECT_EQ(run->shared_step, Id<Step>(1));
+    EXPECT_EQ(run->ranks[0].waits->wait_ns, 20);
+    EXPECT_EQ(run->ranks[1].waits->waited_for_ns, 20);
+    EXPECT_EQ(run->ranks[0].num_collectives, 1);
+    EXPECT_TRUE(run->ranks[1].step_ns);
+    EXPECT_FALSE(run->ranks[2].step_ns);
+    EXPECT_FALSE(run->ranks[2].waits);
+}
+
 /// Without a kernel the times are those of the call, which returns at once.
 TEST(RankRunTimes, OfCallsAloneAreUnknown) {
     RankTrace first(0), second(1);
@@ -290,7 +322,7 @@ protected:
 };
 
 TEST_F(GpuTimes, AddUpToTheStepOnTheGpu) {
-    const auto time = gpu_time_of_last_step(trace());
+    const auto time = gpu_time_of(trace(), last_whole_step(trace()));
     ASSERT_TRUE(time);
     EXPECT_EQ(time->step_ns, 85);
     EXPECT_EQ(time->compute_ns, 40 + 5 + 10);
@@ -306,7 +338,7 @@ TEST_F(GpuTimes, OfModelledStepsWithoutTransfersHaveNoCommunication) {
         trace().kernels.set<&Kernel::end_ns>(kernel, trace().kernels[kernel].start_ns);
     }
     set_of_run<&profiler::Run::time_basis>(trace(), TimeBasis::kModelled);
-    const auto time = gpu_time_of_last_step(trace());
+    const auto time = gpu_time_of(trace(), last_whole_step(trace()));
     ASSERT_TRUE(time);
     EXPECT_EQ(time->communication_ns, std::nullopt);
     EXPECT_EQ(time->idle_ns, 85 - 55);
@@ -314,7 +346,7 @@ TEST_F(GpuTimes, OfModelledStepsWithoutTransfersHaveNoCommunication) {
 
 TEST_F(GpuTimes, OfModelledTransfersAddUpToo) {
     set_of_run<&profiler::Run::time_basis>(trace(), TimeBasis::kModelled);
-    EXPECT_EQ(gpu_time_of_last_step(trace())->exposed_communication_ns, 20);
+    EXPECT_EQ(gpu_time_of(trace(), last_whole_step(trace()))->exposed_communication_ns, 20);
 }
 
 TEST_F(GpuTimes, LeaveOutWhatOtherDevicesDo) {
@@ -322,11 +354,12 @@ TEST_F(GpuTimes, LeaveOutWhatOtherDevicesDo) {
     const auto other = trace().devices.append({.name = builder_.text("cuda:1")});
     const auto stream = trace().streams.append({.device = other});
     trace().memcpys.append({.stream = stream, .start_ns = 50, .end_ns = 70});
-    EXPECT_EQ(gpu_time_of_last_step(trace())->compute_ns, 40 + 5 + 10);
+    EXPECT_EQ(gpu_time_of(trace(), last_whole_step(trace()))->compute_ns, 40 + 5 + 10);
 }
 
 TEST_F(GpuTimes, AreUnknownWithoutKernels) {
-    EXPECT_FALSE(gpu_time_of_last_step(TraceBuilder().finish()));
+    const Trace trace = TraceBuilder().finish();
+    EXPECT_FALSE(gpu_time_of(trace, last_whole_step(trace)));
 }
 
 }  // namespace

@@ -29,13 +29,16 @@ public:
         stages_ = trace().communicators.append({.name = builder_.text("stages"),
                                                 .num_ranks = num_stages,
                                                 .ranks = builder_.text("[0, 1, 2, 3]")});
-        compute_ = trace().streams.append({});
-        nccl_ = trace().streams.append({});
+        const Id<Device> gpu = trace().devices.append({.name = builder_.text("cuda:0")});
+        compute_ = trace().streams.append({.device = gpu});
+        nccl_ = trace().streams.append({.device = gpu});
     }
 
     void begin_step() {
         now_ns_ = nccl_ns_ = std::max(now_ns_, nccl_ns_);
-        trace().steps.append({.start_ns = now_ns_});
+        const auto step = trace().steps.append({.start_ns = now_ns_});
+        const auto phase = trace().phases.append({.step = step, .start_ns = now_ns_});
+        op_ = trace().ops.append({.phase = phase});
     }
     void compute(int64_t duration_ns) {
         add(compute_, now_ns_, duration_ns, std::exchange(awaited_, {}));
@@ -47,7 +50,8 @@ public:
         add(nccl_, nccl_ns_, 1, computed_);
         for (const auto& [kind, peer] : calls) {
             const bool is_first = kind == calls.front().first && peer == calls.front().second;
-            trace().collectives.append({.kernel = is_first ? last_ : Id<Kernel>(),
+            trace().collectives.append({.op = op_,
+                                        .kernel = is_first ? last_ : Id<Kernel>(),
                                         .communicator = stages_,
                                         .kind = kind,
                                         .peer = peer});
@@ -63,7 +67,10 @@ public:
 
 private:
     void add(Id<Stream> stream, int64_t& free_ns, int64_t duration_ns, Id<Kernel> awaited) {
-        last_ = trace().kernels.append({.stream = stream,
+        const bool is_nccl = stream == nccl_;
+        last_ = trace().kernels.append({.name = builder_.text(is_nccl ? "ncclDevKernel_" : "gemm"),
+                                        .stream = stream,
+                                        .op = op_,
                                         .correlation = static_cast<int64_t>(trace().kernels.size()),
                                         .start_ns = free_ns,
                                         .end_ns = free_ns + duration_ns});
@@ -77,6 +84,7 @@ private:
     Id<Communicator> stages_;
     Id<Stream> compute_, nccl_;
     Id<Kernel> last_, computed_, awaited_;
+    Id<Op> op_;                         // of the step
     int64_t now_ns_ = 0, nccl_ns_ = 0;  // where the streams are free
 };
 
@@ -171,6 +179,14 @@ TEST(PipelineTime, IsTheStepOfAllRanks) {
     ASSERT_EQ(run->pipeline_step_ns, 126);
     EXPECT_EQ(run->ranks[0].step_ns, 126);
     EXPECT_EQ(run->ranks[1].step_ns, 126);
+    for (const RankSummary& stage : run->ranks) {
+        // Kernels hide two of the three sends, and no receive.
+        const std::optional<GpuTime>& time = stage.gpu_time;
+        ASSERT_TRUE(time);
+        EXPECT_EQ(time->compute_ns, 3 * (kForward_ns + kBackward_ns));
+        EXPECT_EQ(time->exposed_communication_ns, 1 + 3);
+        EXPECT_EQ(time->idle_ns, 126 - 90 - 4);
+    }
 }
 
 }  // namespace

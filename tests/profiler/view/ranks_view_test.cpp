@@ -173,6 +173,25 @@ TEST(RankHeadline, NamesTheLargestIfOneNeedsLess) {
     EXPECT_EQ(rank_headline(run), "All ranks need 1000 B.");
 }
 
+TEST(RankHeadline, NamesTheStepThatAllRanksHaveWhole) {
+    RankRun run{.shared_step = Id<Step>(1)};
+    for (const int64_t rank : {0, 1}) {
+        run.ranks.push_back(
+            {.rank = rank,
+             .peak = {.allocated_bytes = 1000},
+             .num_steps = 2,
+             .waits = RankWaits{.wait_ns = 2000 * (1 - rank), .waited_for_ns = 2000 * rank}});
+    }
+    EXPECT_EQ(rank_headline(run),
+              "All ranks need 1000 B. In the last step, the others wait the most for rank 1: 2.00 "
+              "µs. Rank 0 waits the most, 2.00 µs.");
+    run.ranks[0].num_steps = 3;
+    EXPECT_EQ(
+        rank_headline(run),
+        "All ranks need 1000 B. In step 2, the last one that all ranks have whole, the others "
+        "wait the most for rank 1: 2.00 µs. Rank 0 waits the most, 2.00 µs.");
+}
+
 TEST_F(RanksViews, HaveTablesOfPeaksAndTimes) {
     const TextTable times = rank_time_table(*run_);
     ASSERT_EQ(times.rows.size(), 3U);

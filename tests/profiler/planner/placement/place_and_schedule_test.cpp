@@ -6,6 +6,7 @@
 #include "profiler/analysis/ledger.h"
 #include "profiler/analysis/memory_curve.h"
 #include "profiler/analysis/peak.h"
+#include "profiler/analysis/recorded_step.h"
 #include "profiler/planner/data/planner_data.h"
 #include "profiler/planner/placement/kernel_schedule.h"
 #include "profiler/planner/step/step_memory.h"
@@ -300,7 +301,7 @@ TEST(Communicates, BackwardHidesWhatRunsBesideIt) {
         const double step_ns = step.step_ns();
         const double exposed_ns = std::max(0.0, transfer_ns - step.backward_after_ns());
         EXPECT_NEAR(step_ns, step.time.total_ns() + exposed_ns, 5) << part;
-        const std::optional<GpuTime> time = gpu_time_of_last_step(step.trace);
+        const std::optional<GpuTime> time = gpu_time_of(step.trace, last_whole_step(step.trace));
         ASSERT_TRUE(time);
         EXPECT_NEAR(static_cast<double>(*time->communication_ns), transfer_ns, 2) << part;
         EXPECT_NEAR(static_cast<double>(*time->exposed_communication_ns), exposed_ns, 5) << part;
