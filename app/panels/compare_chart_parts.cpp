@@ -6,7 +6,6 @@
 #include "app/widgets/text.h"
 #include "app/widgets/theme.h"
 #include "profiler/trace/units.h"
-#include "profiler/view/compare_figures.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -69,12 +68,9 @@ std::string memory_subtitle(const profiler::CompareView& view) {
 std::string max_batch_subtitle(const profiler::CompareView& view) {
     std::vector<std::string> parts;
     if (view.has_max_batch && !view.memory_limit_text.empty()) {
-        parts.push_back("measured within " + view.memory_limit_text);
+        parts.push_back("solid: in " + view.memory_limit_text);
     }
-    if (!view.planned_on.empty()) {
-        parts.push_back(
-            fmt::format("hatched: predicted for {}", profiler::short_gpu_name(view.planned_on)));
-    }
+    if (!view.planned_on.empty()) parts.emplace_back("hatched: predicted");
     return fmt::to_string(fmt::join(parts, ", "));
 }
 

@@ -282,6 +282,10 @@ struct TableLayout {
     bool scrolls() const { return scrolls_x || scrolls_y; }
 };
 
+bool is_hidden_at_first(const TextTable::Column& column) {
+    return column.title == profiler::kLossTitle;
+}
+
 TableLayout lay_out_table(const CompareView& view) {
     const TextTable& table = view.table;
     const ImGuiStyle& style = ImGui::GetStyle();
@@ -292,6 +296,7 @@ TableLayout lay_out_table(const CompareView& view) {
         float width = column_width(view, pair);
         if (pair.value == 0) width = std::min(width, std::max(em(9), room.x / 4));
         layout.widths.push_back(width);
+        if (is_hidden_at_first(table.columns[pair.value])) continue;
         needed += width + 2 * style.CellPadding.x;
     }
     layout.scrolls_x = needed > room.x;
@@ -322,12 +327,12 @@ void draw_table(const Workspace& workspace, const CompareView& view, const Table
         return;
     }
     for (size_t i = 0; i < layout.pairs.size(); ++i) {
-        const std::string& title = table.columns[layout.pairs[i].value].title;
+        const TextTable::Column& column = table.columns[layout.pairs[i].value];
         ImGuiTableColumnFlags column_flags =
             fixed ? ImGuiTableColumnFlags_WidthFixed : ImGuiTableColumnFlags_WidthStretch;
         if (i == 0) column_flags |= ImGuiTableColumnFlags_NoHide;
-        if (title == profiler::kLossTitle) column_flags |= ImGuiTableColumnFlags_DefaultHide;
-        ImGui::TableSetupColumn(title.c_str(), column_flags, layout.widths[i]);
+        if (is_hidden_at_first(column)) column_flags |= ImGuiTableColumnFlags_DefaultHide;
+        ImGui::TableSetupColumn(column.title.c_str(), column_flags, layout.widths[i]);
     }
     if (layout.scrolls()) ImGui::TableSetupScrollFreeze(1, 1);
     ImGui::TableNextRow(ImGuiTableRowFlags_Headers);

@@ -148,6 +148,8 @@ void draw_box(ImDrawList* draw, const LayerPicture& picture, const LayerColumn& 
         const bool fits = text_width(whole) <= box.lower.x - box.upper.x - px(4);
         time = fits ? whole : ICON_CLOCK " " + time;
     }
+    const ScopedFont least(fonts().text, 11.5F * kSmallestText);
+    if (text_width(time) > box.width() - px(4)) return;  // half a number says nothing
     centered_text(draw, box, text_y + line + px(2),
                   with_alpha(recomputes ? palette().warn : palette().dim, strength), 11.5F, time,
                   fonts().text);

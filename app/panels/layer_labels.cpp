@@ -9,6 +9,8 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <cstdlib>
+#include <functional>
 #include <string>
 
 namespace app {
@@ -229,6 +231,10 @@ void draw_ribbon_labels(ImDrawList* draw, const LayerPicture& picture, const Lay
                               std::max(most[0], most[1]);
         if (ribbon.presence != Presence::kSame && is_large) left.push_back(label);
     }
+    // What changes most, whether it is saved or added.
+    std::ranges::stable_sort(left, std::greater(), [](const Label& label) {
+        return std::abs(label.ribbon->bytes[1] - label.ribbon->bytes[0]);
+    });
     size_t plates = 0;
     for (const Label& label : left) {
         if (plates == kMostPlates) break;

@@ -11,7 +11,6 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cmath>
 #include <optional>
 #include <span>
@@ -51,6 +50,12 @@ std::vector<KernelStrip> kernel_strips(const TimelineLanes& lanes) {
 }
 
 bool has_ribbon(const TimelineLanes& lanes) { return lanes.ribbon && !lanes.ribbon->empty(); }
+
+std::span<const ModuleLevel> levels_of(const TimelineLanes& lanes) {
+    static constexpr std::array kLevels{ModuleLevel::kOuter, ModuleLevel::kInner};
+    const size_t count = !has_ribbon(lanes) ? 0 : lanes.with_parts ? 2 : 1;
+    return std::span(kLevels).first(count);
+}
 
 /// Calm tints that tell the phases apart; the names of the phases stand above the plot.
 ImU32 phase_tint(PhaseKind phase) {
@@ -98,23 +103,13 @@ void draw_module(ImDrawList* draw, const PlotMap& map, const Selection& selectio
 
 using Blocks = std::span<const RibbonBlock>;
 
-/// The number of the layer that a block is, if it is one.
-std::optional<int> layer_of(const RibbonBlock& block) {
-    const std::string& number = block.short_label;
-    int layer = 0;
-    const auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), layer);
-    if (error != std::errc() || end != number.data() + number.size()) return std::nullopt;
-    return layer;
-}
-
 /// Of the layers of a phase every n-th has its number, so many as have room side by side; 0: none.
 int numbered_layers(const PlotMap& map, Blocks blocks, PhaseKind phase) {
     float room = 0, widest = 0;
     int count = 0;
     for (const RibbonBlock& block : blocks) {
-        if (block.phase != phase || !layer_of(block)) continue;
-        const auto [left, right] = edges_of(map, block);
-        room += right - left;
+        if (block.phase != phase || block.layer < 0) continue;
+        room += map.x(block.end_ns) - map.x(block.start_ns);
         widest = std::max(widest, text_width(block.short_label));
         ++count;
     }
@@ -141,9 +136,9 @@ void draw_module_names(ImDrawList* draw, const PlotMap& map, Blocks blocks, floa
         const bool is_whole = text_width(block.label) <= room;
         const std::string& label = is_whole ? block.label : block.short_label;
         const float width = text_width(label);
-        const std::optional<int> layer = layer_of(block);
         const int n = every[static_cast<size_t>(block.phase)];
-        const bool is_named = layer && !is_whole ? n > 0 && *layer % n == 0 : width <= room;
+        const bool is_number = block.layer >= 0 && !is_whole;
+        const bool is_named = is_number ? n > 0 && block.layer % n == 0 : width <= room;
         // In the middle of what is visible, as the block may reach beyond the plot.
         const float x = std::round((left + right - width) / 2);
         if (!is_named || x < free_from || x + width > map.right()) continue;
@@ -184,7 +179,7 @@ const RibbonBlock* draw_ribbon(ImDrawList* draw, const PlotMap& map, const Selec
 }
 
 float lanes_height(const TimelineLanes& lanes) {
-    const float ribbon = has_ribbon(lanes) ? 2 * ribbon_height() : 0;
+    const float ribbon = static_cast<float>(levels_of(lanes).size()) * ribbon_height();
     const float kernels = static_cast<float>(kernel_strips(lanes).size()) * strip_height();
     return ribbon + kernels > 0 ? std::round(gap_above() + ribbon + kernels) : 0;
 }
@@ -201,15 +196,13 @@ LaneHit draw_timeline_lanes(ImDrawList* draw, const PlotMap& map, const Selectio
     LaneHit hit{.top = map.bottom() - lanes_height(lanes), .bottom = map.bottom()};
     draw->AddRectFilled({map.corner.x, hit.top}, {map.right(), hit.bottom}, palette().plot);
     float top = hit.top + gap_above();
-    if (has_ribbon(lanes)) {
-        for (const ModuleLevel level : {ModuleLevel::kOuter, ModuleLevel::kInner}) {
-            const RibbonBlock* found = draw_ribbon(draw, map, selection, *lanes.ribbon, level, top);
-            if (found) {
-                hit.module = found;
-                hit.level = level;
-            }
-            top += ribbon_height();
+    for (const ModuleLevel level : levels_of(lanes)) {
+        const RibbonBlock* found = draw_ribbon(draw, map, selection, *lanes.ribbon, level, top);
+        if (found) {
+            hit.module = found;
+            hit.level = level;
         }
+        top += ribbon_height();
     }
     for (const KernelStrip& strip : kernel_strips(lanes)) {
         const HoveredActivity found = draw_activity_strip(
@@ -228,10 +221,7 @@ void draw_lane_names(ImDrawList* draw, const PlotMap& map, const TimelineLanes& 
         draw->AddText({map.corner.x - px(6) - text_width(text), y}, palette().dim, text);
         top += height;
     };
-    if (has_ribbon(lanes)) {
-        name(name_of_ribbon(ModuleLevel::kOuter), ribbon_height());
-        name(name_of_ribbon(ModuleLevel::kInner), ribbon_height());
-    }
+    for (const ModuleLevel level : levels_of(lanes)) name(name_of_ribbon(level), ribbon_height());
     for (const KernelStrip& strip : kernel_strips(lanes)) name(strip.name, strip_height());
 }
 

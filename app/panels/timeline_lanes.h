@@ -14,6 +14,7 @@ namespace app {
 /// Null: not shown.
 struct TimelineLanes {
     const profiler::RibbonTrace* ribbon = nullptr;
+    bool with_parts = true;  // of the ribbon: the modules in layers, too
     const profiler::ActivityViewTrace* kernels = nullptr;
 };
 

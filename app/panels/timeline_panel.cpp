@@ -319,10 +319,11 @@ void draw_tooltip(const Frame& frame) {
     }
 }
 
-/// What fits into the panel. If there is too little room, the kernels are left out first, then the
-/// difference, the modules and B.
+/// What fits into the panel. Memory comes first: where it would be low, the parts of layers are
+/// left out. If there is too little room, so are the kernels, the layers, the difference, and B.
 struct PlotLayout {
     size_t count = 0;  // number of traces drawn
+    bool parts = false;
     bool kernels = false;
     bool difference = false;
     bool modules = false;
@@ -333,7 +334,7 @@ struct PlotLayout {
 
     /// Leaves out the next part; false: nothing is left to leave out.
     bool drop_one() {
-        for (bool* part : {&kernels, &difference, &modules}) {
+        for (bool* part : {&parts, &kernels, &modules, &difference}) {
             if (std::exchange(*part, false)) return true;
         }
         if (count < 2) return false;
@@ -350,6 +351,7 @@ TimelineLanes lanes_of(const Frame& frame, const PlotLayout& layout, size_t sour
     TimelineLanes lanes;
     if (layout.modules && ribbon && source < ribbon->traces.size()) {
         lanes.ribbon = &ribbon->traces[source];
+        lanes.with_parts = layout.parts;
     }
     if (layout.kernels && kernels && source < kernels->traces.size()) {
         lanes.kernels = &kernels->traces[source];
@@ -358,10 +360,11 @@ TimelineLanes lanes_of(const Frame& frame, const PlotLayout& layout, size_t sour
 }
 
 PlotLayout lay_out_plots(const Frame& frame) {
-    const float least = em(4);
+    const float least = em(4), least_with_parts = em(7);
     const float line = ImGui::GetTextLineHeightWithSpacing();
     const float gap = ImGui::GetStyle().ItemSpacing.y;
     PlotLayout layout{.count = frame.view.traces.size(),
+                      .parts = frame.state.show_modules,
                       .kernels = frame.state.show_kernels,
                       .modules = frame.state.show_modules,
                       .axis = em(1.6F)};
@@ -377,7 +380,7 @@ PlotLayout lay_out_plots(const Frame& frame) {
         layout.difference_height =
             layout.difference ? std::floor(std::max(space * 0.22F, em(3))) : 0;
         layout.height = std::floor((space - layout.difference_height) / std::max(plots, 1.0F));
-        if (layout.height >= least) return layout;
+        if (layout.height >= (layout.parts ? least_with_parts : least)) return layout;
         if (layout.drop_one()) continue;
         layout.height = std::max(layout.height, em(2));
         return layout;

@@ -326,10 +326,10 @@ StringId Recorder::output_name_of(Id<Op> op) {
     StringId& text = op_kinds_.find(name)->second.output_name;
     if (!text.valid()) {
         // "aten::_log_softmax" and "aten::mul_" -> "log_softmax_output" and "mul_output"
-        std::string_view op = name.substr(name.rfind(':') + 1);
-        while (op.starts_with('_')) op.remove_prefix(1);
-        while (op.ends_with('_')) op.remove_suffix(1);
-        text = trace_.strings.intern(std::string(op) + "_output");
+        std::string_view plain = name.substr(name.rfind(':') + 1);
+        while (plain.starts_with('_')) plain.remove_prefix(1);
+        while (plain.ends_with('_')) plain.remove_suffix(1);
+        text = trace_.strings.intern(std::string(plain) + "_output");
     }
     return text;
 }
@@ -551,8 +551,8 @@ void Recorder::name_storage(Id<Storage> storage, StringId name) {
 bool Recorder::is_made_by_copy(Id<Storage> storage) const {
     const Id<Op> maker = maker_of(storage);
     if (!maker.valid()) return false;
-    const std::string_view op = trace_.text(trace_.ops.get<&Op::name>(maker));
-    return op == "aten::_to_copy" || op == "aten::clone";
+    const std::string_view name = trace_.text(trace_.ops.get<&Op::name>(maker));
+    return name == "aten::_to_copy" || name == "aten::clone";
 }
 
 void Recorder::name_copy(const at::Tensor& copy, const at::Tensor& source) {
@@ -564,6 +564,7 @@ void Recorder::name_copy(const at::Tensor& copy, const at::Tensor& source) {
     const std::string_view kind = copy.scalar_type() == source.scalar_type() ? "copy" : "cast";
     std::string_view name = trace_.text(trace_.tensors.get<&Tensor::name>(row));
     if (name.ends_with(" copy") || name.ends_with(" cast")) name.remove_suffix(kind.size() + 1);
+    if (name.empty()) return;
     detail.copy_name = trace_.strings.intern(fmt::format("{} {}", short_tensor_name(name), kind));
 }
 

@@ -25,6 +25,7 @@ TextTable empty_table() {
          "step."},
         number(kPeakAllocated, "The most bytes in tensors at one time during the recorded steps."),
         number("Change", "Change of the peak from the first recipe of the same step."),
+        {"Peak in", Align::kLeft, "The phase of the step in which the peak is reached."},
         number("Saved for backward",
                "Bytes that autograd holds from forward to backward: the ledger's "
                "total."),
@@ -67,6 +68,7 @@ TextTable build_compare_table(const Comparison& comparison,
         add(view.recipe);
         add(view.batch_text.empty() ? view.peak_text : view.peak_text + " at " + view.batch_text);
         add_change(view.peak_change);
+        add(view.peak_phase_text);
         add(view.saved_text);
         add_change(view.saved_change);
         add(view.step_time_text);

@@ -92,8 +92,7 @@ std::vector<LayerFigure> layer_figures(const LayerRequest& request, const LayerR
     figures.push_back(bytes_figure(name_of_range(layers, num_layers), sources, in_layers(layers)));
     if (layers.count() < num_layers) {
         const LayerRange all{0, num_layers - 1};
-        figures.push_back(
-            bytes_figure(fmt::format("\u00d7 {} layers", num_layers), sources, in_layers(all)));
+        figures.push_back(bytes_figure(name_of_range(all, num_layers), sources, in_layers(all)));
     }
     figures.push_back(bytes_figure("saved for backward", sources, [](const LayerSource& source) {
         return source.ledger->total_bytes;

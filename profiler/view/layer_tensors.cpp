@@ -31,10 +31,12 @@ struct SavedRow {
     std::size_t consumer = kOutside;
 };
 
-/// Where model code names no tensor, older recorders named it after its op: "_to_copy_output".
+/// Where nothing better is known, the recorder names a tensor after its op: "to_copy_output". Files
+/// of older versions have "_to_copy_output" for every cast.
 bool is_named_after_copy(std::string_view name) {
     if (!name.ends_with("_output")) return name.empty();
-    return name.starts_with("_to_copy") || name.starts_with("clone") || name.starts_with("copy");
+    if (name.starts_with('_')) name.remove_prefix(1);
+    return name.starts_with("to_copy") || name.starts_with("clone") || name.starts_with("copy");
 }
 
 class Collector {

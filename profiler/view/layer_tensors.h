@@ -17,7 +17,7 @@ struct FlowCalls {
 
 /// The rows of the ledger in these layers, with the columns of their makers and consumers. Tensors
 /// with the same name and place in several layers are summed. A cast that the recorder could only
-/// name after its op ("_to_copy_output") is named after the tensor that it copies.
+/// name after its op ("to_copy_output") is named after the tensor that it copies.
 std::vector<FlowTensor> collect_saved_tensors(const Trace& trace, const Ledger& ledger,
                                               const LayerRange& layers, const FlowCalls& calls);
 

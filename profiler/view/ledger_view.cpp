@@ -182,24 +182,39 @@ void describe_difference(LedgerView& view, const std::vector<LedgerViewRow>& row
                     parts.empty() ? "" : ": ", fmt::join(parts, ", "));
 }
 
-/// "7 of 460 tensors (1 only in B), 12.0 MiB of 14.2 GiB". The sizes are those of A.
-void add_totals(LedgerView& view) {
-    int64_t added = 0;
-    for (const LedgerViewRow& row : view.rows) {
-        view.shown_bytes += row.size_bytes;
-        view.largest_row_bytes = std::max(view.largest_row_bytes, row.size_bytes);
-        added += row.presence == Presence::kAdded ? 1 : 0;
+/// Tensors of one ledger that are shown.
+struct Total {
+    int64_t count = 0;
+    int64_t bytes = 0;
+
+    void add(int64_t size_bytes) {
+        ++count;
+        bytes += size_bytes;
     }
-    const auto shown = static_cast<int64_t>(view.rows.size());
-    const auto all = static_cast<int64_t>(view.row_count_total);
-    const std::string only_in_b = added > 0 ? fmt::format(" ({} only in B)", added) : std::string();
-    const std::string noun = all == 1 ? "tensor" : "tensors";
+};
+
+/// "7 of 460 tensors, 12.0 MiB of 14.2 GiB"; all of them: "460 tensors, 14.2 GiB".
+std::string text_of(const Total& shown, const Ledger& ledger) {
+    const auto all = static_cast<int64_t>(ledger.rows.size());
+    const bool is_all = shown.count == all;
+    const std::string of_count = is_all ? "" : format_count(shown.count) + " of ";
+    const std::string of_bytes = is_all ? "" : format_bytes(shown.bytes) + " of ";
+    return fmt::format("{}{} {}, {}{}", of_count, format_count(all),
+                       all == 1 ? "tensor" : "tensors", of_bytes, format_bytes(ledger.total_bytes));
+}
+
+void add_totals(LedgerView& view, const LedgerRequest& request) {
+    Total a, b;
+    for (const LedgerViewRow& row : view.rows) {
+        view.largest_row_bytes = std::max(view.largest_row_bytes, row.size_bytes);
+        if (row.presence != Presence::kAdded) a.add(row.size_bytes);
+        if (row.presence != Presence::kDisappeared) b.add(row.other_bytes);
+    }
+    view.shown_bytes = a.bytes;
+    view.total_text = text_of(a, *request.first.ledger);
+    if (!view.has_other) return;
     view.total_text =
-        shown == all ? fmt::format("{} {}{}, {}", format_count(all), noun, only_in_b,
-                                   format_bytes(view.total_bytes))
-                     : fmt::format("{} of {} {}{}, {} of {}", format_count(shown),
-                                   format_count(all), noun, only_in_b,
-                                   format_bytes(view.shown_bytes), format_bytes(view.total_bytes));
+        fmt::format("A {}; B {}", view.total_text, text_of(b, *request.second.ledger));
 }
 
 }  // namespace
@@ -289,7 +304,7 @@ LedgerView build_ledger_view(const LedgerRequest& request) {
                          return request.descending ? order > 0 : order < 0;
                      });
     view.rows = std::move(rows);
-    add_totals(view);
+    add_totals(view, request);
     group_rows(view, request);
     return view;
 }

@@ -152,7 +152,8 @@ struct LedgerView {
     int64_t shown_difference_bytes = 0;  // B minus A, over the rows that the filter leaves
     int64_t disappeared_bytes = 0;       // the same
     int64_t added_bytes = 0;
-    std::string total_text;       // "412 tensors, 14.2 GiB"; filtered: "12 of 412 tensors, ..."
+    /// "412 tensors, 14.2 GiB"; filtered: "12 of 412 tensors, ..."; "A 412 tensors, ...; B ..."
+    std::string total_text;
     std::string comparison_text;  // "B saves 5.10 GiB less for backward: 48 tensors ..."
     std::string span_text;        // "Only what is saved in the selected range, ..."; or empty
     std::array<std::optional<ClosedFormLine>, 2> closed_forms;  // of both ledgers

@@ -53,8 +53,10 @@ std::optional<LayerFigure> time_figure(const Comparison& comparison, const Colum
     if (!at_same_batch(a, b) || (!is_predicted && speed_is_uncertain(b, a))) return std::nullopt;
     const double ratio =
         static_cast<double>(time_ns[1] - time_ns[0]) / static_cast<double>(time_ns[0]);
-    if (std::abs(ratio) < 0.0005) return figure;  // reads as 0.0 %
-    figure.difference = format_percent(ratio, true);
+    const bool is_exact = a.times_are_calibrated && b.times_are_calibrated;
+    if (std::abs(ratio) < (is_exact ? 0.0005 : 0.005)) return figure;  // reads as 0
+    figure.difference =
+        is_exact ? format_percent(ratio, true) : fmt::format("≈ {:+.0f} %", 100 * ratio);
     figure.sign = ratio > 0 ? 1 : -1;
     return figure;
 }

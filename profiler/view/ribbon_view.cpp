@@ -74,6 +74,7 @@ private:
         const ModulePath module = trace_.module_paths[span.module];
         const std::string_view path = trace_.text(module.path);
         if (level_ == ModuleLevel::kOuter && module.layer >= 0) {
+            block.layer = module.layer;
             block.short_label = fmt::format("{}", module.layer);
             block.label = "layer " + block.short_label;
             return;

@@ -23,6 +23,7 @@ struct RibbonBlock {
     int64_t count = 1;     // number of merged spans
     PhaseKind phase = PhaseKind::kForward;
     int shade = 0;            // 0 or 1; differs between neighbours that look alike otherwise
+    int64_t layer = -1;       // its number, if it is one
     std::string label;        // "layer 12", "attention"; empty for merged spans
     std::string short_label;  // "12"; else as the label
 };

@@ -2,7 +2,6 @@
 #include "app/window/windows.h"
 #include "tests/gui/test_window.h"
 
-#include <algorithm>
 #include <cmath>
 
 namespace tests {
@@ -35,12 +34,17 @@ void zoom_in(ImGuiTestContext* c, ImVec2 at) {
     window().settle(c);
 }
 
-/// A point on a kernel of A in the middle of the step. Between kernels are gaps.
+/// A point on the longest kernel of A. Between kernels are gaps.
 ImVec2 on_a_kernel(ImGuiTestContext* c) {
     const app::KernelsState& shown = window().ui().panels.kernels;
-    const auto& kernels = window().workspace().selection().a->trace->kernels;
-    const profiler::Kernel kernel = kernels[profiler::Id<profiler::Kernel>(kernels.size() / 2)];
-    const double at_ns = static_cast<double>(kernel.start_ns + kernel.end_ns) / 2;
+    const profiler::Trace& trace = *window().workspace().selection().a->trace;
+    const auto starts = trace.kernels.column<&profiler::Kernel::start_ns>();
+    const auto ends = trace.kernels.column<&profiler::Kernel::end_ns>();
+    size_t longest = 0;
+    for (size_t i = 1; i < starts.size(); ++i) {
+        if (ends[i] - starts[i] > ends[longest] - starts[longest]) longest = i;
+    }
+    const double at_ns = static_cast<double>(starts[longest] + ends[longest]) / 2;
     const double share = (at_ns - shown.start_ns) / (shown.end_ns - shown.start_ns);
     const float width = shown.plot_right_px - shown.plot_left_px;
     return {shown.plot_left_px + width * static_cast<float>(share), on_first_row(c, 0).y};
@@ -114,8 +118,9 @@ void time_is_shared_with_the_memory_panel(ImGuiTestContext* c) {
 
 void a_click_picks_a_kernel_and_another_lets_go(ImGuiTestContext* c) {
     open_two(c);
-    zoom_in(c, on_a_kernel(c));
-    c->MouseMoveToPos(on_a_kernel(c));
+    const ImVec2 kernel = on_a_kernel(c);
+    zoom_in(c, kernel);
+    c->MouseMoveToPos(kernel);
     c->MouseClick(0);
     c->Yield(2);
     const auto& picked = window().workspace().selection().activity;

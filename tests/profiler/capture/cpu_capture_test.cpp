@@ -172,6 +172,21 @@ TEST(CpuCapture, KnowsParametersGradientsAndOptimizerStateByTheirNames) {
     EXPECT_TRUE(names.contains("encoder.layer.1.attention.self.query.weight.exp_avg"));
 }
 
+TEST(CpuCapture, CastsAreNamedAfterTheirSources) {
+    Workload workload = small();
+    workload.precision = models::Precision::kAmpBf16;
+    const Trace trace = capture(workload);
+    std::set<std::string> names;
+    for (const StringId name : trace.tensors.column<&Tensor::name>())
+        names.emplace(trace.text(name));
+    EXPECT_TRUE(names.contains("query.weight cast"));
+    EXPECT_TRUE(names.contains("hidden_states cast"));
+    for (const std::string& name : names) {
+        EXPECT_FALSE(name.starts_with('_')) << name;
+        EXPECT_FALSE(name.ends_with(" cast cast") || name == " cast") << name;
+    }
+}
+
 TEST(CpuCapture, BackwardOpsPointToTheirForwardOpAndItsModule) {
     const Trace trace = capture(small(), {.steps = 1});
     int linked = 0, backward = 0;

@@ -155,10 +155,11 @@ TEST(BuildLedgerView, CountsAndComparesWhatTheFilterShows) {
     const auto view_of = [&](std::string filter) {
         return build_ledger_view({.first = {&a}, .second = {&b}, .filter = std::move(filter)});
     };
-    EXPECT_EQ(view_of("").total_text, "5 tensors (1 only in B), 15.0 KiB");
+    EXPECT_EQ(view_of("").total_text, "A 4 tensors, 15.0 KiB; B 4 tensors, 7.50 KiB");
     const LedgerView gelu = view_of("layer.0");
     EXPECT_EQ(gelu.rows.size(), 3u);
-    EXPECT_EQ(gelu.total_text, "3 of 5 tensors (1 only in B), 5.00 KiB of 15.0 KiB");
+    EXPECT_EQ(gelu.total_text,
+              "A 2 of 4 tensors, 5.00 KiB of 15.0 KiB; B 2 of 4 tensors, 1.50 KiB of 7.50 KiB");
     EXPECT_EQ(gelu.comparison_text,
               "Of what the filter shows, B keeps 3.50 KiB less for backward: 1 tensor (4.00 KiB) "
               "disappears, 1 (512 B) is added.");
