@@ -9,4 +9,11 @@ extern "C" __attribute__((visibility("default"))) const char* __lsan_default_sup
     return "leak:swrast_dri\nleak:libgallium\nleak:libGLX\nleak:libX11\nleak:libEGL\n";
 }
 
+#elif defined(__SANITIZE_THREAD__)
+
+/// Drivers of OpenGL draw on threads of their own, and are not instrumented.
+extern "C" __attribute__((visibility("default"))) const char* __tsan_default_suppressions() {
+    return "race:swrast_dri\nrace:libgallium\n";
+}
+
 #endif
