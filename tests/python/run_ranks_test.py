@@ -645,6 +645,21 @@ class RealRanks(Ranks):
         self.assert_each_waits_for_the_other(rows)
         self.assertEqual([row["collectives"] for row in rows.values()], [1, 1])
 
+    def test_a_step_in_which_the_program_fails_is_cut_off(self):
+        program = self.folder / "cut.py"
+        program.write_text(
+            "import torch\nmodel = torch.nn.Linear(8, 8)\n"
+            "optimizer = torch.optim.SGD(model.parameters())\n"
+            "for step in range(5):\n    loss = model(torch.ones(2, 8)).sum()\n"
+            "    if step == 3:\n        raise ValueError\n"
+            "    loss.backward()\n    optimizer.step()\n"
+        )
+        folder = self.folder / "cut"
+        self.start(folder, sys.executable, str(program), options=("--steps", "4"))
+        row = self.ranks_in(folder)[0]
+        self.assertEqual(row["steps"], 3)
+        self.assertEqual(self.run_document["shared_step"], 2)
+
     def test_two_processes_of_one_rank_are_not_taken_for_ranks(self):
         program = self.folder / "same.py"
         program.write_text(
