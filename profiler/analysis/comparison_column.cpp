@@ -25,10 +25,10 @@ void take_step(ComparisonColumn& column, const NamedTrace& named) {
     column.is_cut_off = has_note(trace, kRanOutOfMemory);
     column.knows_saved = records_saves(trace);
     column.saved_bytes = column.is_cut_off ? 0 : report->ledger.total_bytes;
-    column.steps = static_cast<int64_t>(trace.steps.size()) - (column.is_cut_off ? 1 : 0);
+    const std::size_t num_steps = num_whole_steps(trace);
+    column.steps = static_cast<int64_t>(num_steps);
     if (trace.run().source != Source::kPredicted) {
-        for (std::size_t i = 0; i < static_cast<std::size_t>(std::max<int64_t>(column.steps, 0));
-             ++i) {
+        for (std::size_t i = 0; i < num_steps; ++i) {
             const double loss = trace.steps.get<&Step::loss>(Id<Step>(i));
             if (!std::isnan(loss)) column.loss = loss;
         }

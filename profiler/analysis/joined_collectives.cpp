@@ -237,11 +237,14 @@ RankClocks compare_clocks(std::span<const Trace* const> traces,
     return clocks;
 }
 
-std::vector<std::optional<RankWaits>> waits_in(Id<Step> step, std::span<const Trace* const> traces,
+std::vector<std::optional<RankWaits>> waits_in(std::span<const Id<Step>> steps,
+                                               std::span<const Trace* const> traces,
                                                std::span<const JoinedCollective> joined,
                                                const RankClocks& clocks) {
     std::vector<std::vector<bool>> is_in_step;
-    for (const Trace* trace : traces) is_in_step.push_back(are_in(*trace, step));
+    for (std::size_t i = 0; i < traces.size(); ++i) {
+        is_in_step.push_back(are_in(*traces[i], steps[i]));
+    }
     std::vector<std::vector<TimeSpan>> waits(traces.size()), waits_of_others(traces.size());
     for (const JoinedCollective& one : joined) {
         if (one.parts.size() < 2 || !waits_for_all(kind_of(traces, one))) continue;

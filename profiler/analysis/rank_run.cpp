@@ -18,9 +18,10 @@
 namespace profiler {
 namespace {
 
-/// From the step's start to that of the next one; of the whole trace without steps. Traces of
-/// version 1 have no other sign of collectives.
+/// From the step's start to that of the next one; of the whole trace without steps, 0 if none is
+/// whole. Traces of version 1 have no other sign of collectives.
 int64_t count_kernels_of_nccl(const Trace& trace, Id<Step> step) {
+    if (!step.valid() && !trace.steps.empty()) return 0;
     const auto starts_ns = trace.steps.column<&Step::start_ns>();
     const int64_t start_ns = step.valid() ? starts_ns[step.index()] : INT64_MIN;
     const bool is_last = !step.valid() || step.index() + 1 == starts_ns.size();
@@ -36,9 +37,8 @@ int64_t count_kernels_of_nccl(const Trace& trace, Id<Step> step) {
 
 int64_t rank_of(const NamedTrace& named) { return named.trace->run().rank; }
 
-RankSummary summarize(const NamedTrace& named, Id<Step> shared_step) {
+RankSummary summarize(const NamedTrace& named, Id<Step> step) {
     const Trace& trace = *named.trace;
-    const Id<Step> step = last_whole_step(trace).valid() ? shared_step : Id<Step>();
     const Run& run = trace.run();
     const Id<Device> device = profiled_device(trace);
     RankSummary rank{
@@ -197,15 +197,19 @@ models::Result<RankRun> summarize_ranks(std::span<const NamedTrace> traces) {
     std::vector<const Trace*> of_ranks;
     for (const NamedTrace& named : in_order) of_ranks.push_back(named.trace.get());
     run.shared_step = last_shared_step(of_ranks);
+    std::vector<Id<Step>> steps;  // of each rank the shared one, if it has one whole
     std::vector<int64_t> peaks;
     for (const NamedTrace& named : in_order) {
-        run.ranks.push_back(summarize(named, run.shared_step));
+        const bool has_one = last_whole_step(*named.trace).valid();
+        steps.push_back(has_one ? run.shared_step : Id<Step>());
+        run.ranks.push_back(summarize(named, steps.back()));
+        run.ranks.back().num_whole_steps = static_cast<int64_t>(num_whole_steps(*named.trace));
         peaks.push_back(run.ranks.back().peak.allocated_bytes);
     }
     run.median_bytes = median(std::move(peaks));
     run.joined = join_collectives(of_ranks);
     run.clocks = compare_clocks(of_ranks, run.joined);
-    const auto waits = waits_in(run.shared_step, of_ranks, run.joined, run.clocks);
+    const auto waits = waits_in(steps, of_ranks, run.joined, run.clocks);
     for (std::size_t i = 0; i < waits.size(); ++i) run.ranks[i].waits = waits[i];
     run.pipeline_step_ns = pipeline_step_ns(of_ranks, run.joined);
     if (run.pipeline_step_ns) {

@@ -22,6 +22,7 @@ struct RankSummary {
     PeakReport peak;
     int64_t nccl_bytes = 0;       // that NCCL took beside the allocator
     int64_t num_steps = 0;        // recorded
+    int64_t num_whole_steps = 0;  // of them
     int64_t num_collectives = 0;  // in RankRun::shared_step, as all below
     int64_t collective_bytes = 0;
     std::optional<int64_t> step_ns;   // of a pipeline, on the GPU, or on the host
@@ -40,6 +41,10 @@ struct RankRun {
     RankClocks clocks;
     std::optional<int64_t> pipeline_step_ns;  // of all ranks, if stages of a pipeline are modelled
 
+    /// The number of the shared step, from 1; 0: there is none.
+    int64_t shared_step_number() const {
+        return shared_step.valid() ? static_cast<int64_t>(shared_step.index()) + 1 : 0;
+    }
     /// The rank with the most memory at its peak; the first of them.
     const RankSummary& largest() const;
     /// The largest peak over the median one: 1 when all ranks need the same.

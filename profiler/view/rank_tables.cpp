@@ -105,12 +105,15 @@ std::string text_unless_0(int64_t value, std::string (*format)(int64_t)) {
 }  // namespace
 
 std::string name_of_shared_step(const RankRun& run) {
-    const auto count =
-        run.shared_step.valid() ? static_cast<int64_t>(run.shared_step.index()) + 1 : 0;
-    const bool is_last = std::ranges::all_of(
-        run.ranks, [&](const RankSummary& rank) { return rank.num_steps == count; });
-    return is_last ? "the last step"
-                   : fmt::format("step {}, the last one that all ranks have whole", count);
+    const int64_t number = run.shared_step_number();
+    const bool is_last = std::ranges::all_of(run.ranks, [&](const RankSummary& rank) {
+        return rank.num_steps == number && rank.num_whole_steps == number;
+    });
+    if (is_last || number == 0) return "the last step";
+    const bool all_have_it = std::ranges::all_of(
+        run.ranks, [](const RankSummary& rank) { return rank.num_whole_steps > 0; });
+    return fmt::format("step {}, the last one that all ranks {}have whole", number,
+                       all_have_it ? "" : "with a whole step ");
 }
 
 std::string rank_headline(const RankRun& run) {

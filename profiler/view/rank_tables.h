@@ -19,7 +19,7 @@ std::string rank_headline(const RankRun& run);
 /// Peaks by class, and what the ranks communicate.
 TextTable rank_memory_table(const RankRun& run);
 /// "the last step", or if some rank has other ones after it, or not to its end, "step 2, the last
-/// one that all ranks have whole".
+/// one that all ranks have whole", "all ranks with a whole step" where some have none.
 std::string name_of_shared_step(const RankRun& run);
 /// What the GPUs do in the shared step. Without rows if no rank says it.
 TextTable rank_time_table(const RankRun& run);

@@ -251,27 +251,36 @@ class VirtualRanks(Ranks):
             self.assertIn(said, ran.stdout, ran.stderr)
             self.assertIn("none of them imported torch", ran.stderr)
 
+    def start_alone(self, program: str):
+        """Of a world of 8, without torchrun."""
+        options = ("--gpu", "a100-80gb", "--world-size", "8")
+        return self.start(self.folder / "alone", sys.executable, "-c", program, options=options)
+
     def test_ranks_without_a_launcher_are_an_error_with_a_sentence(self):
-        program = self.folder / "alone.py"
-        program.write_text(
+        ran = self.start_alone(
             "import torch\nmodel = torch.nn.Linear(4, 4)\n"
             "optimizer = torch.optim.SGD(model.parameters())\n"
             "for _ in range(2):\n    model(torch.ones(2, 4)).sum().backward()\n"
             "    optimizer.step()\n"
         )
-        options = ("--gpu", "a100-80gb", "--world-size", "8")
-        ran = self.start(self.folder / "alone", sys.executable, str(program), options=options)
         self.assertIn("no launcher of torch started ranks", ran.stderr)
         self.assertIn("put torchrun in front of the program", ran.stderr)
-        ran = self.start(self.folder / "no-torch", sys.executable, "-c", "", options=options)
+        ran = self.start_alone("")
         self.assertIn("saw no Python process import torch", ran.stderr)
         self.assertNotIn("torchrun", ran.stderr)
 
-    def start_rank(self, program: str, *, rank=2, code=1):
+    STEPS = (
+        "import torch\nmodel = torch.nn.Linear(8, 8).cuda()\n"
+        "optimizer = torch.optim.SGD(model.parameters())\n"
+        "for _ in range(5):\n    model(torch.ones(2, 8).cuda()).sum().backward()\n"
+        "    optimizer.step()\n"
+    )
+
+    def start_rank(self, program: str, *, rank=2, code=1, options=()):
         """A program's rank of 4, which ends with this code."""
         file = self.folder / "program.py"
         file.write_text(program)
-        options = ("--gpu", "a100-80gb", "--world-size", "4", "--ranks", str(rank))
+        options = ("--gpu", "a100-80gb", "--world-size", "4", "--ranks", str(rank), *options)
         ran = self.start(self.folder / "ranks", *TORCHRUN, str(file), options=options)
         self.assertEqual(ran.returncode, code, ran.stderr)
         return ran
@@ -281,19 +290,37 @@ class VirtualRanks(Ranks):
             "import os, torch.distributed as dist\n"
             "for options in ({'rank': 0, 'world_size': 2},\n"
             "                {'init_method': 'tcp://node0:29400', 'rank': 0, 'world_size': 2},\n"
-            "                {'init_method': 'tcp://node0:29400?rank=0&world_size=2'}):\n"
+            "                {'init_method': 'tcp://node0:29400?rank=0&world_size=2'},\n"
+            "                {'store': dist.HashStore(), 'rank': 0, 'world_size': 2}):\n"
             "    try:\n        dist.init_process_group('nccl', **options)\n"
             "    except RuntimeError as error:\n        print(error)\n"
             "os.environ['WORLD_SIZE'] = '2'\ndist.init_process_group('nccl')\n"
         )
-        refused = "program.py:6 calls this process rank 0 of 2, and it is rank 2 of 4: leave both "
-        self.assertEqual(ran.stdout.count(refused), 3, ran.stdout)
+        refused = "program.py:7 calls this process rank 0 of 2, and it is rank 2 of 4: leave both "
+        self.assertEqual(ran.stdout.count(refused), 4, ran.stdout)
         self.assertIn(
-            "Nothing was recorded. Rank 2 failed: program.py:10 calls this process rank 2 of 2, "
+            "Nothing was recorded. Rank 2 failed: program.py:11 calls this process rank 2 of 2, "
             "and it is rank 2 of 4: leave both numbers to the launcher (RANK, WORLD_SIZE), or give "
             "the program's to --world-size.\n",
             ran.stderr,
         )
+
+    def test_a_store_of_the_program_is_not_asked_for_absent_ranks(self):
+        ran = self.start_rank(
+            "import torch, torch.distributed as dist\n"
+            "dist.init_process_group('nccl', store=dist.HashStore(), rank=2, world_size=4)\n"
+            "dist.all_reduce(torch.ones(4).cuda())\nprint('reduced')\n",
+            code=0,
+        )
+        self.assertIn("reduced", ran.stdout, ran.stderr)
+
+    def test_a_launcher_of_a_function_starts_no_ranks(self):
+        ran = self.start_alone(
+            "from torch.distributed.launcher.api import LaunchConfig, elastic_launch\n"
+            "raise SystemExit(elastic_launch(LaunchConfig(1, 1, 2), print)())\n"
+        )
+        self.assertIn("this launcher starts a function: put it into a script.", ran.stderr)
+        self.assertIn("no launcher of torch started ranks", ran.stderr)
 
     def test_a_mesh_of_another_size_than_the_world_ends_with_torchs_sentence(self):
         ran = self.start_rank(
@@ -314,6 +341,12 @@ class VirtualRanks(Ranks):
             "assert mine == ['c']\n"
             "things = ['here', None]\ndist.broadcast_object_list(things, src=0)\n"
             "assert things == ['here', None]\n"
+            "for refused in (lambda: dist.all_gather_object([None] * 3, own),\n"
+            "                lambda: dist.gather_object(own, gathered, dst=0),\n"
+            "                lambda: dist.scatter_object_list(mine, ['a', 'b'], src=2),\n"
+            "                lambda: dist.broadcast_object_list([], src=0)):\n"
+            "    try:\n        refused()\n    except (IndexError, ValueError):\n"
+            "        continue\n    raise AssertionError\n"
             "dist.broadcast_object_list([None], src=2)\n"
             "pair = dist.new_group([2, 3])\n"
             "for wait in (lambda: dist.scatter_object_list(mine, src=0),\n"
@@ -328,6 +361,32 @@ class VirtualRanks(Ranks):
         waits = [f"temposcope: rank 2 waits for objects of rank {rank}{end}" for rank in (0, 1, 3)]
         self.assertEqual(ran.stdout.splitlines(), waits)
         self.assertIn("Rank 2 failed: DDP on gloo gets no result from ranks that do", ran.stderr)
+
+    def test_a_child_of_a_rank_does_not_speak_for_it(self):
+        child = "import torch; raise ValueError('probe')"
+        ran = self.start_rank(
+            "import subprocess, sys, torch\n"
+            f"subprocess.run([sys.executable, '-c', {child!r}])\n" + self.STEPS,
+            code=0,
+        )
+        self.assertIn("ValueError: probe", ran.stderr)
+        said = f"temposcope: Recorded 1 rank in {self.folder / 'ranks'}, of 4.\n"
+        self.assertTrue(ran.stderr.endswith(said), ran.stderr)
+        ran = self.start_rank(
+            "import subprocess, sys, torch\n"
+            f"subprocess.run([sys.executable, '-c', {child!r}])\n"
+            "raise KeyError('own')\n",
+            options=("--overwrite",),
+        )
+        self.assertIn("Rank 2 failed with KeyError: 'own'.", ran.stderr)
+        self.assertNotIn("after it", ran.stderr)
+
+    def test_a_failure_after_the_recording_has_its_reason(self):
+        """However long that is, and whatever is in it."""
+        message = "'late \\ud800' + 10000 * 'x'"
+        ran = self.start_rank(self.STEPS + f"raise ValueError({message})\n")
+        self.assertIn("of 4. Rank 2 failed with ValueError: late ?xxx", ran.stderr)
+        self.assertLess(len(ran.stderr.splitlines()[-1]), 500)
 
     def test_gloo_runs_without_the_others(self):
         small = ("--width", "64", "--vocab", "512", "--positions", "16")
@@ -586,6 +645,21 @@ class RealRanks(Ranks):
         self.assert_each_waits_for_the_other(rows)
         self.assertEqual([row["collectives"] for row in rows.values()], [1, 1])
 
+    def test_a_step_in_which_the_program_fails_is_cut_off(self):
+        program = self.folder / "cut.py"
+        program.write_text(
+            "import torch\nmodel = torch.nn.Linear(8, 8)\n"
+            "optimizer = torch.optim.SGD(model.parameters())\n"
+            "for step in range(5):\n    loss = model(torch.ones(2, 8)).sum()\n"
+            "    if step == 3:\n        raise ValueError\n"
+            "    loss.backward()\n    optimizer.step()\n"
+        )
+        folder = self.folder / "cut"
+        self.start(folder, sys.executable, str(program), options=("--steps", "4"))
+        row = self.ranks_in(folder)[0]
+        self.assertEqual(row["steps"], 3)
+        self.assertEqual(self.run_document["shared_step"], 2)
+
     def test_two_processes_of_one_rank_are_not_taken_for_ranks(self):
         program = self.folder / "same.py"
         program.write_text(
@@ -604,6 +678,25 @@ class RealRanks(Ranks):
                 "launcher calls it rank [01] of 2: it is not recorded", ran.stderr,
             )), 1, ran.stderr,
         )  # fmt: skip
+        self.assertEqual(
+            re.findall("rank 1: (.*)", ran.stderr),
+            ["Nothing was recorded as this rank: torch.distributed calls it rank 0 of 1."],
+        )
+
+    def test_a_rank_that_was_started_again_has_not_failed(self):
+        program = self.folder / "again.py"
+        program.write_text(
+            "import os, torch\nif os.environ['TORCHELASTIC_RESTART_COUNT'] == '0':\n"
+            "    raise ValueError\n"
+            "model = torch.nn.Linear(8, 8)\noptimizer = torch.optim.SGD(model.parameters())\n"
+            "for _ in range(5):\n    model(torch.ones(2, 8)).sum().backward()\n"
+            "    optimizer.step()\n"
+        )
+        words = ("--standalone", "--nproc-per-node", "1", "--max-restarts", "1", str(program))
+        ran = self.start(self.folder / "again", *TORCHRUN, *words)
+        self.assertEqual(ran.returncode, 0, ran.stderr)
+        self.assertIn(f"Recorded 1 rank in {self.folder / 'again'}.\n", ran.stderr)
+        self.assertNotIn("failed with", ran.stderr.splitlines()[-1])
 
     def test_variables_of_other_launchers(self):
         for number, (rank, size) in enumerate((

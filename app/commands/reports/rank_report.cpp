@@ -48,9 +48,8 @@ nlohmann::json ranks_json(const RankRun& run, const std::vector<std::string>& le
         }
         rows.push_back(std::move(row));
     }
-    const auto step = run.shared_step.valid()
-                          ? nlohmann::json(static_cast<int64_t>(run.shared_step.index()) + 1)
-                          : nlohmann::json();
+    const int64_t number = run.shared_step_number();
+    const nlohmann::json step = number > 0 ? nlohmann::json(number) : nlohmann::json();
     return {{"world_size", run.world_size}, {"shared_step", step},
             {"imbalance", run.imbalance()}, {"clocks", profiler::name_of(run.clocks.basis)},
             {"left_out", left_out},         {"rows", std::move(rows)}};

@@ -56,9 +56,13 @@ RunStatus read_status(const fs::path& file) {
         const int64_t rank = entry.value("rank", kNoRank);
         nlohmann::json& of_rank = status.last[rank];
         const bool has_failed = entry.contains("exit_code") || entry.contains("exception");
+        const std::string state = entry.value("state", "");
+        if (!has_failed && (state == "started" || state == "complete")) {
+            std::erase(status.failed, rank);  // its launcher started it again
+        }
         const bool is_new = std::ranges::find(status.failed, rank) == status.failed.end();
         if (has_failed && rank != kNoRank && is_new) status.failed.push_back(rank);
-        const bool says_less = of_rank.is_object() && entry.value("state", "") == "torch";
+        const bool says_less = of_rank.is_object() && state == "torch";
         if (!of_rank.is_object() || entry.contains("exit_code")) {
             of_rank.update(entry);
         } else if (!says_less) {
@@ -380,17 +384,50 @@ std::string reason_of_failure(const nlohmann::json& end) {
     return fmt::format(" with {}{}{}", exception, message.empty() ? "" : ": ", message);
 }
 
+/// Whether the rank ended without a word, as those that are killed do.
+bool is_silent(const nlohmann::json& last) {
+    const std::string state = last.value("state", "");
+    return (state == "torch" || state == "started") && !last.contains("exit_code");
+}
+
+std::vector<int64_t> silent_ranks(const RunStatus& status) {
+    std::vector<int64_t> silent;
+    for (const auto& [rank, last] : status.last) {
+        if (rank != kNoRank && is_silent(last)) silent.push_back(rank);
+    }
+    return silent;
+}
+
+/// "Rank 3", "Ranks 0, 1".
+std::string names_of(std::span<const int64_t> ranks) {
+    return fmt::format("{} {}", ranks.size() == 1 ? "Rank" : "Ranks", fmt::join(ranks, ", "));
+}
+
 /// " Rank 3 failed first with exit code 137. Ranks 0, 1 failed after it."; empty: none failed.
-std::string about_failures(const RunStatus& status) {
-    if (status.failed.empty() || asks_to_end(last_signal)) return {};
+std::string about_failures(const RunStatus& status, int exit_code) {
+    if (status.failed.empty() || exit_code == 0 || asks_to_end(last_signal)) return {};
     const int64_t first = status.failed.front();
     const auto others = std::span(status.failed).subspan(1);
     std::string text = fmt::format(" Rank {} failed{}{}", first, others.empty() ? "" : " first",
                                    reason_of_failure(status.last.at(first)));
     if (std::string_view(".!?").find(text.back()) == std::string_view::npos) text += '.';
-    if (others.empty()) return text;
-    return text + fmt::format(" {} {} failed after it.", others.size() == 1 ? "Rank" : "Ranks",
-                              fmt::join(others, ", "));
+    if (!others.empty()) text += fmt::format(" {} failed after it.", names_of(others));
+    if (const auto silent = silent_ranks(status); !silent.empty()) {
+        text += fmt::format(" {} ended without a word, maybe before it.", names_of(silent));
+    }
+    return text;
+}
+
+/// Of the ranks that failed: out of memory if any was, else that of the first one.
+std::string exception_of_ranks(const RunStatus& status) {
+    const auto exception_of = [&](int64_t rank) {
+        return status.last.at(rank).value("exception", "");
+    };
+    constexpr std::string_view kOutOfMemory = "OutOfMemoryError";
+    const bool ran_out =
+        std::ranges::find(status.failed, kOutOfMemory, exception_of) != status.failed.end();
+    if (ran_out) return std::string(kOutOfMemory);
+    return status.failed.empty() ? "" : exception_of(status.failed.front());
 }
 
 /// Why no rank of a run took a step.
@@ -423,10 +460,7 @@ ProgramResult describe_ranks(const ProgramRun& run, const RunStatus& status,
         ProgramRun alone = run;
         alone.file = (fs::path(run.folder) / fmt::format("rank-{:04}.tscope", rank)).string();
         ProgramResult of_rank = describe_end(alone, last, own_end);
-        const std::string state = last.value("state", "");
-        const bool said_its_end = state != "torch" && state != "started";
-        const bool is_end_known = said_its_end || last.contains("exit_code");
-        if (end.exit_code != 0 && of_rank.file.empty() && !is_end_known) {
+        if (end.exit_code != 0 && of_rank.file.empty() && is_silent(last)) {
             of_rank.sentence =
                 "Nothing was recorded: it was killed, or ended, before a step was recorded.";
         }
@@ -439,12 +473,10 @@ ProgramResult describe_ranks(const ProgramRun& run, const RunStatus& status,
         result.recorded_steps = is_first ? of_rank.recorded_steps
                                          : std::min(result.recorded_steps, of_rank.recorded_steps);
     }
-    if (!status.failed.empty()) {
-        result.exception = status.last.at(status.failed.front()).value("exception", "");
-    }
+    result.exception = exception_of_ranks(status);
     result.sentence = result.ranks.empty()
                           ? about_no_rank(run, status, end)
-                          : about_ranks(run, result.ranks) + about_failures(status);
+                          : about_ranks(run, result.ranks) + about_failures(status, end.exit_code);
     return result;
 }
 

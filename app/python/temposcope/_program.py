@@ -32,6 +32,9 @@ from ._swap import SwapReport
 from ._swapped_class import name_of_class
 
 
+_LONGEST_MESSAGE = 300  # characters
+
+
 class Status:
     """What the process that records tells the one that started it."""
 
@@ -42,11 +45,11 @@ class Status:
     def claim(self, rank: int | None) -> bool:
         """Whether this process is the first that takes a step: of all, or of this rank. The others
         record nothing."""
-        self._rank = {} if rank is None else {"rank": rank}
         try:
             os.close(os.open(self._owner(rank), os.O_CREAT | os.O_EXCL))
         except FileExistsError:
             return False
+        self._rank = {} if rank is None else {"rank": rank}
         return True
 
     def add_as(self, rank: int | None, **what) -> None:
@@ -60,8 +63,19 @@ class Status:
         return f"{self._path}.owner{'' if rank is None else rank}"
 
     def add(self, **what) -> None:
-        with open(self._path, "a", encoding="utf-8") as file:
-            file.write(json.dumps(self._rank | what) + "\n")
+        line = json.dumps(self._rank | what) + "\n"
+        with open(self._path, "ab", buffering=0) as file:  # whole: other processes write, too
+            file.write(line.encode())
+
+
+def _first_line(error: BaseException) -> str:
+    """What it says, as far as the status needs it."""
+    try:
+        text = str(error)
+    except Exception:
+        return ""
+    line = next(iter(text.splitlines()), "")
+    return line[:_LONGEST_MESSAGE].encode(errors="replace").decode()  # no half of a UTF-16 pair
 
 
 @dataclasses.dataclass
@@ -154,6 +168,12 @@ class Program:
         if self._folder is None:
             return self._status.claim(None)
         current, launched = _ranks.current(), _ranks.from_environment()
+        if _ranks.launched() not in (None, current.rank):
+            self._status.add_as(
+                launched.rank,
+                state="failed",
+                sentence=f"Nothing was recorded as this rank: torch.distributed calls it {current}",
+            )
         file = self._session.file = _ranks.file_in(self._folder, current.rank)
         if not self._status.claim(current.rank):
             if current != launched:
@@ -201,8 +221,7 @@ class Program:
         os._exit(0)
 
     def _on_exception(self, kind, value, traceback):
-        first_line = next(iter(str(value).splitlines()), "")
-        self._how_it_ended = {"exception": kind.__name__, "message": first_line}
+        self._how_it_ended = {"exception": kind.__name__, "message": _first_line(value)}
         try:
             if isinstance(value, torch.OutOfMemoryError) and self._session.is_recording:
                 _recorder.add_note("out_of_memory", _recorder.Severity.ERROR, str(value))
@@ -211,7 +230,8 @@ class Program:
 
     def _at_exit(self) -> None:
         session = self._session
-        if os.getpid() != self._owner or session.has_ended and session.error is None:
+        is_complete = session.has_ended and session.error is None
+        if os.getpid() != self._owner or is_complete and not self._how_it_ended:
             return
         was_recording = session.is_recording
         if was_recording:
@@ -224,16 +244,19 @@ class Program:
                 )
             session.end(complete=False)
         if session.error is not None:
-            self._tell(state="failed", sentence=str(session.error))
+            self._tell(state="failed", sentence=str(session.error), **self._how_it_ended)
+        elif is_complete and session.has_rows:  # and failed after that
+            self._tell(state="complete", steps=session.recorded_steps, **self._how_it_ended)
         elif was_recording and session.has_rows:
             self._tell(state="incomplete", steps=session.recorded_steps, **self._how_it_ended)
-        elif session.seen_steps > 0 or self._how_it_ended:
+        elif not is_complete and (session.seen_steps > 0 or self._how_it_ended):
             self._tell(state="ended", seen_steps=session.seen_steps, **self._how_it_ended)
 
 
 def follow() -> None:
     """Called once torch is imported."""
     options = json.loads(os.environ["TEMPOSCOPE_RUN"])
+    _ranks.take_environment()
     _ranks.give_each_process_a_card()
     if options["world_size"] is not None:
         if "rank" not in options:

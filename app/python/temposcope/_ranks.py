@@ -15,6 +15,7 @@ _RANKS = (
     ("PMI_RANK", "PMI_SIZE"),
     ("SLURM_PROCID", "SLURM_NTASKS"),
 )
+_PROCESS = "TEMPOSCOPE_RANK_PROCESS"  # "4711 3 1": its id, RANK and LOCAL_RANK
 _PROCESSES_OF_NODE = (
     "LOCAL_WORLD_SIZE",
     "OMPI_COMM_WORLD_LOCAL_SIZE",
@@ -56,11 +57,31 @@ def current() -> Rank:
     return in_torch() or from_environment()
 
 
+def take_environment() -> None:
+    """The rank that is in the environment is this process: those that it starts inherit it, and are
+    not the rank."""
+    started = _as_started()
+    if os.environ.get(_PROCESS, "").partition(" ")[2] != started:
+        os.environ[_PROCESS] = f"{os.getpid()} {started}"
+
+
+def launched() -> int | None:
+    """The rank as which a launcher started this process. None: it may be what launches ranks, which
+    Slurm gives numbers, too, or what a rank started."""
+    pid, _, started = os.environ.get(_PROCESS, "").partition(" ")
+    is_inherited = started == _as_started() and pid != str(os.getpid())
+    return None if is_inherited else _number("RANK")
+
+
+def _as_started() -> str:
+    """Of two ranks never the same, nor of a launcher and a rank that it starts."""
+    return " ".join(os.environ.get(name, "-") for name in ("RANK", "LOCAL_RANK"))
+
+
 def known() -> int | None:
-    """The rank that this process surely is. None: it may be what launches ranks, which Slurm gives
-    numbers, too."""
+    """The rank that this process surely is."""
     rank = in_torch()
-    return _number("RANK") if rank is None else rank.rank
+    return launched() if rank is None else rank.rank
 
 
 def launch_id() -> str:

@@ -31,7 +31,6 @@ def replace_launcher(options: dict, tell: Callable[..., None]) -> None:
         # One process is torchrun's default, but not where several nodes are named.
         names_one = config.nproc_per_node > 1 or config.min_nodes > 1
         of_node = config.nproc_per_node if names_one else _CARDS_OF_A_NODE
-        tell(state="launched")
         raise SystemExit(_Launch(options, of_node, tell).run([elastic._entrypoint, *arguments]))
 
     def needs_launcher(_url, **_options):
@@ -79,6 +78,7 @@ class _Launch:
             while waiting and len(self._running) < (os.cpu_count() or 1):
                 rank = waiting.popleft()
                 self._running[rank] = subprocess.Popen(command, env=self._environment(rank))
+                self._tell(state="launched")
             rank, code = self._wait()
             exit_code = exit_code or code
             if code != 0:
@@ -105,7 +105,7 @@ class _Launch:
     def _asked_for(self) -> list[int]:
         """The ranks that those which ran found to differ from them: see _representatives."""
         with open(self._options["status"], encoding="utf-8") as lines:
-            entries = [json.loads(line) for line in lines]
+            entries = [json.loads(line) for line in lines if line.endswith("\n")]
         return sorted({rank for entry in entries for rank in entry.get("representatives", ())})
 
     def _wait(self) -> tuple[int, int]:

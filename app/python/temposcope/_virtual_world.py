@@ -6,6 +6,8 @@ connects to each rank, is replaced by torch's process group without peers. Of Py
 absent rank holds those of this one.
 """
 
+import functools
+import inspect
 import os
 import pickle
 import re
@@ -118,26 +120,34 @@ def _init_helper_of_ddp():
 # ---- objects, which torch sends as bytes: those of other ranks would be zeros
 
 
-def _copy(thing):
-    """As the object that comes back from another process."""
-    return pickle.loads(pickle.dumps(thing))
+def _copies(thing, count: int) -> list:
+    """As the objects that come back from other processes."""
+    said = pickle.dumps(thing)
+    return [pickle.loads(said) for _ in range(count)]
 
 
 def _all_gather_object(object_list, obj, group=None):
-    if dist.get_rank(group) >= 0:
-        size = dist.get_world_size(group)
-        object_list[:size] = [_copy(obj) for _ in range(size)]
+    if dist.get_rank(group) < 0:
+        return
+    size = dist.get_world_size(group)
+    if len(object_list) < size:
+        raise IndexError(f"object_list has {len(object_list)} places, and the group {size} ranks")
+    object_list[:size] = _copies(obj, size)
 
 
 def _gather_object(obj, object_gather_list=None, dst=None, group=None, group_dst=None):
+    if dist.get_rank(group) < 0:
+        return
+    destination = _global_rank(group, dst, group_dst)
+    c10d._validate_output_list_for_rank(dist.get_rank(), destination, object_gather_list)
     if object_gather_list is not None:
         _all_gather_object(object_gather_list, obj, group)
 
 
-def _source(group, src: int | None, group_src: int | None) -> int:
-    if group_src is None:
-        return src or 0
-    return dist.get_global_rank(group or dist.group.WORLD, group_src)
+def _global_rank(group, rank: int | None, group_rank: int | None) -> int:
+    if group_rank is None:
+        return rank or 0
+    return dist.get_global_rank(group or dist.group.WORLD, group_rank)
 
 
 def _objects_of_absent_rank(source: int | str) -> RuntimeError:
@@ -149,7 +159,9 @@ def _objects_of_absent_rank(source: int | str) -> RuntimeError:
 
 def _broadcast_object_list(object_list, src=None, group=None, device=None, group_src=None, **_):
     """What a rank has in the list counts as what it gets. None is a place for it."""
-    source = _source(group, src, group_src)
+    if not object_list:
+        raise ValueError("object_list of broadcast_object_list is empty")
+    source = _global_rank(group, src, group_src)
     is_member = dist.get_rank(group) >= 0
     if is_member and source != dist.get_rank() and all(thing is None for thing in object_list):
         raise _objects_of_absent_rank(f"rank {source}")
@@ -161,10 +173,13 @@ def _scatter_object_list(
     rank = dist.get_rank(group)
     if rank < 0:
         return
-    source = _source(group, src, group_src)
+    source = _global_rank(group, src, group_src)
     if source != dist.get_rank():
         raise _objects_of_absent_rank(f"rank {source}")
-    scatter_object_output_list[0] = _copy(scatter_object_input_list[rank])
+    size, given = dist.get_world_size(group), len(scatter_object_input_list or ())
+    if given != size:
+        raise ValueError(f"scatter_object_input_list has {given} objects for {size} ranks")
+    (scatter_object_output_list[0],) = _copies(scatter_object_input_list[rank], 1)
 
 
 def _recv_object_list(object_list, src=None, *_arguments, **_options):
@@ -176,10 +191,12 @@ def _recv_object_list(object_list, src=None, *_arguments, **_options):
 
 def _line_of_program() -> str:
     """The line of the user's program that runs, "train.py:12"."""
-    not_its = (os.path.dirname(torch.__file__), os.path.dirname(__file__))
+    folders = (os.path.dirname(torch.__file__), os.path.dirname(__file__))
+    not_its = (*(folder + os.sep for folder in folders), "<frozen")
     frames = reversed(traceback.extract_stack())
-    line = next(frame for frame in frames if not frame.filename.startswith(not_its))
-    return f"{os.path.basename(line.filename)}:{line.lineno}"
+    lines = (frame for frame in frames if not frame.filename.startswith(not_its))
+    line = next(lines, None)
+    return "the program" if line is None else f"{os.path.basename(line.filename)}:{line.lineno}"
 
 
 def _check(url: str, own: Rank) -> None:
@@ -195,6 +212,20 @@ def _check(url: str, own: Rank) -> None:
             "both numbers to the launcher (RANK, WORLD_SIZE), or give the program's to "
             "--world-size."
         )
+
+
+def _without_store(init_process_group):
+    """A store of the program's own would wait for absent ranks. Without it torch asks for ours,
+    which checks the rank."""
+    signature = inspect.signature(init_process_group)
+
+    @functools.wraps(init_process_group)
+    def call(*arguments, **options):
+        bound = signature.bind(*arguments, **options)
+        bound.arguments["store"] = None
+        return init_process_group(*bound.args, **bound.kwargs)
+
+    return call
 
 
 def enter(rank: int, world_size: int) -> None:
@@ -214,6 +245,7 @@ def enter(rank: int, world_size: int) -> None:
     for name in ("_register_backend", "_set_default_backend"):
         setattr(dist.ProcessGroup, name, _not_as_gloo(getattr(dist.ProcessGroup, name)))
     DistributedDataParallel._ddp_init_helper = _init_helper_of_ddp()
+    replaced = {"init_process_group": _without_store(c10d.init_process_group)}
     for function in (
         _all_gather_object,
         _gather_object,
@@ -221,8 +253,9 @@ def enter(rank: int, world_size: int) -> None:
         _scatter_object_list,
         _recv_object_list,
     ):
-        for module in (c10d, dist):
-            setattr(module, function.__name__[1:], function)
+        replaced[function.__name__[1:]] = function
+    for module in (c10d, dist):
+        vars(module).update(replaced)
     # A split needs to know what the other ranks choose; torch then makes a new communicator.
     c10d._get_split_source = lambda _group: None
 

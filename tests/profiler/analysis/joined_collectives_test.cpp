@@ -257,6 +257,27 @@ TEST(RankRunTimes, AreOfTheLastStepThatAllRanksHaveWhole) {
     EXPECT_FALSE(run->ranks[2].waits);
 }
 
+/// The second rank ends in its first step, which is the shared one.
+TEST(RankRunTimes, AreUnknownOfARankWithoutAWholeStep) {
+    RankTrace ranks[]{RankTrace(0), RankTrace(1), RankTrace(2)};
+    for (RankTrace& rank : ranks) {
+        rank.builder().begin_step();
+        rank.builder().begin_phase(PhaseKind::kBackward);
+        rank.add(CollectiveKind::kAllReduce, &rank == &ranks[1] ? 60 : 0, 100);
+        rank.builder().end_phase();
+        rank.builder().end_step();
+    }
+    add_diagnostic(ranks[1].trace(), {.code = kCutOffStep, .explanation = "It ended."});
+    const auto run =
+        summarize_ranks(std::vector{named(ranks[0]), named(ranks[1]), named(ranks[2])});
+    ASSERT_TRUE(run) << run.error().message;
+    EXPECT_EQ(run->shared_step, Id<Step>(0));
+    EXPECT_TRUE(run->ranks[0].waits);
+    EXPECT_FALSE(run->ranks[1].waits);
+    EXPECT_EQ(run->ranks[1].num_collectives, 0);
+    EXPECT_EQ(run->ranks[1].num_whole_steps, 0);
+}
+
 /// Without a kernel the times are those of the call, which returns at once.
 TEST(RankRunTimes, OfCallsAloneAreUnknown) {
     RankTrace first(0), second(1);

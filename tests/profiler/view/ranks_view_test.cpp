@@ -180,16 +180,22 @@ TEST(RankHeadline, NamesTheStepThatAllRanksHaveWhole) {
             {.rank = rank,
              .peak = {.allocated_bytes = 1000},
              .num_steps = 2,
+             .num_whole_steps = 2,
              .waits = RankWaits{.wait_ns = 2000 * (1 - rank), .waited_for_ns = 2000 * rank}});
     }
     EXPECT_EQ(rank_headline(run),
               "All ranks need 1000 B. In the last step, the others wait the most for rank 1: 2.00 "
               "µs. Rank 0 waits the most, 2.00 µs.");
-    run.ranks[0].num_steps = 3;
+    run.ranks[0].num_steps = run.ranks[0].num_whole_steps = 3;
     EXPECT_EQ(
         rank_headline(run),
         "All ranks need 1000 B. In step 2, the last one that all ranks have whole, the others "
         "wait the most for rank 1: 2.00 µs. Rank 0 waits the most, 2.00 µs.");
+    run.ranks.push_back({.rank = 2, .num_steps = 1});
+    EXPECT_EQ(name_of_shared_step(run),
+              "step 2, the last one that all ranks with a whole step have whole");
+    run.shared_step = {};
+    EXPECT_EQ(name_of_shared_step(run), "the last step");
 }
 
 TEST_F(RanksViews, HaveTablesOfPeaksAndTimes) {
