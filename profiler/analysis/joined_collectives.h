@@ -59,10 +59,10 @@ struct RankWaits {
     int64_t waited_for_ns = 0;  // of other ranks, where it comes last itself
 };
 
-/// In a step of each trace; none: in no step. For each trace the time that [own start, latest start] of any collective covers, and where its
-/// own start is the latest, [first start, own start]. Of collectives that wait for all of their
-/// ranks and that two or more traces hold. None: there is no such collective, or times are not
-/// measured.
+/// In a step of each trace; none: in no step. For each trace the time that [own start, latest
+/// start] of any collective covers, and where its own start is the latest, [first start, own
+/// start]. Of collectives that wait for all of their ranks and that two or more traces hold. None:
+/// there is no such collective, or times are not measured.
 std::vector<std::optional<RankWaits>> waits_in(std::span<const Id<Step>> steps,
                                                std::span<const Trace* const> traces,
                                                std::span<const JoinedCollective> joined,
