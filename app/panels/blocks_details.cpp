@@ -174,14 +174,9 @@ void draw_cause(const PanelContext& context, const SegmentMapView& view, PanelEv
     if (view.cause_text.empty()) return;
     colored_text(palette().accent, view.cause_title + ":");
     ImGui::SameLine(0, px(5));
-    const float width = ImGui::GetContentRegionAvail().x;
-    text(fit_to(view.cause_text, width));
-    if (ImGui::IsItemHovered() && ImGui::BeginTooltip()) {
-        ImGui::PushTextWrapPos(em(38));
-        text(view.cause_text);
-        ImGui::PopTextWrapPos();
-        ImGui::EndTooltip();
-    }
+    ImGui::PushTextWrapPos(0);
+    text(view.cause_text);
+    ImGui::PopTextWrapPos();
     if (view.cause_request.valid() && ImGui::IsItemClicked()) {
         pick_block(context, view.cause_request, events);
     }

@@ -76,7 +76,12 @@ void draw_modes(Frame& frame) {
         {"B - A###difference", "What grows and what shrinks from A to B", FlameMode::kDifference}};
     for (const auto& [label, tooltip, mode] : modes) {
         const ScopedDisabled disabled(mode != FlameMode::kA && !frame.view.has_second);
-        if (toggle_button(label, frame.view.mode == mode)) wanted_query(frame).mode = mode;
+        if (toggle_button(label, frame.view.mode == mode)) {
+            FlameQuery& wanted = wanted_query(frame);
+            // What changes in every layer is read once, and large enough for its name.
+            if (mode == FlameMode::kDifference) wanted.combine_layers = true;
+            wanted.mode = mode;
+        }
         ImGui::SetItemTooltip("%s", tooltip);
         ImGui::SameLine(0, px(2));
     }

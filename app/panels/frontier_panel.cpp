@@ -72,10 +72,12 @@ void draw_batch(Frame& frame) {
     ImGui::SetNextItemWidth(em(9));
     auto batch = static_cast<int>(
         std::min<int64_t>(frame.step.workload.batch_size, profiler::kLargestPlannedBatch));
-    if (!ImGui::SliderInt("##batch", &batch, 1, std::max(batch, kMostBatch), "batch %d",
-                          ImGuiSliderFlags_AlwaysClamp | ImGuiSliderFlags_Logarithmic)) {
-        return;
-    }
+    const bool is_moved =
+        ImGui::SliderInt("##batch", &batch, 1, std::max(batch, kMostBatch), "",
+                         ImGuiSliderFlags_AlwaysClamp | ImGuiSliderFlags_Logarithmic);
+    ImGui::SameLine(0, px(6));
+    text(fmt::format("batch {}", batch));
+    if (!is_moved) return;
     frame.step.workload.batch_size = batch;
     frame.step.is_chosen = true;
     frame.events.planner_query = frame.step;

@@ -152,7 +152,8 @@ void draw_name(const Frame& frame, ImDrawList* draw, const PlotMap& map, const S
     const ScopedFont plain(fonts().text, kSmallSize);
     draw->AddText(
         {note_x, y + px(1)}, palette().dim,
-        "stretched so that its phases align with those of A; durations read as on A's clock");
+        "stretched so that its phases align with those of A: the axis is A's, titles give B's "
+        "times");
 }
 
 void draw_strip(Frame& frame, ImDrawList* draw, const PlotMap& map, const Strip& strip, float top) {

@@ -2,6 +2,7 @@
 
 #include "profiler/analysis/activity.h"
 #include "profiler/analysis/block_origin.h"
+#include "profiler/analysis/recorded_step.h"
 #include "profiler/trace/imported.h"
 
 #include <algorithm>
@@ -15,9 +16,7 @@ namespace {
 
 class UsageBuilder {
 public:
-    explicit UsageBuilder(const Trace& trace)
-        : trace_(trace),
-          last_step_(trace.steps.empty() ? Id<Step>() : Id<Step>(trace.steps.size() - 1)) {}
+    explicit UsageBuilder(const Trace& trace) : trace_(trace), last_step_(last_step(trace)) {}
 
     std::vector<OpUsage> build() {
         if (has_host_times(trace_)) add_host_times();

@@ -35,6 +35,13 @@ inline Id<Step> last_whole_step(const Trace& trace) {
     return count > 0 ? Id<Step>(count - 1) : Id<Step>();
 }
 
+/// The step that stands for all: the last whole one, or else the one that was cut off. None in a
+/// trace without steps.
+inline Id<Step> last_step(const Trace& trace) {
+    const Id<Step> whole = last_whole_step(trace);
+    return whole.valid() || trace.steps.empty() ? whole : Id<Step>(trace.steps.size() - 1);
+}
+
 /// The last step that the traces of a run have whole, but for those that have none. All ranks count
 /// their steps alike. None: there is none.
 inline Id<Step> last_shared_step(std::span<const Trace* const> traces) {

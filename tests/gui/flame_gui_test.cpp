@@ -132,12 +132,13 @@ void shows_b_and_the_difference(ImGuiTestContext* c) {
     c->ItemClick("//###flame/###difference");
     window().settle(c);
     IM_CHECK(view().mode == profiler::FlameMode::kDifference);
-    window().take_picture(c, "flame_difference");
-    c->ItemClick("//###flame/###combine");
-    window().settle(c);
     IM_CHECK(window().workspace().views().queries.flame.combine_layers);
     move_to(c, find_box([](const auto& node) { return node.count[0] > 2 && node.is_tensor; }));
     window().take_picture(c, "flame_difference_combined", true);
+    c->ItemClick("//###flame/###combine");
+    window().settle(c);
+    IM_CHECK(!window().workspace().views().queries.flame.combine_layers);
+    window().take_picture(c, "flame_difference");
 }
 
 void the_search_says_how_much_matches(ImGuiTestContext* c) {

@@ -29,7 +29,7 @@ int64_t num_ranks(const Trace& trace, Id<Communicator> communicator) {
 }  // namespace
 
 void print_collectives(Output& output, const Trace& trace) {
-    const auto totals = collectives_of(trace, last_whole_step(trace));
+    const auto totals = collectives_of(trace, last_step(trace));
     if (totals.empty()) return;
     output.heading(trace.steps.empty() ? "Collectives" : "Collectives of a step");
     TextTable table;
@@ -50,7 +50,7 @@ void print_collectives(Output& output, const Trace& trace) {
 
 nlohmann::json collectives_json(const Trace& trace) {
     nlohmann::json rows = nlohmann::json::array();
-    for (const CollectiveTotal& total : collectives_of(trace, last_whole_step(trace))) {
+    for (const CollectiveTotal& total : collectives_of(trace, last_step(trace))) {
         rows.push_back({{"kind", profiler::name_of(total.kind)},
                         {"group", name_of(trace, total.communicator)},
                         {"num_ranks", num_ranks(trace, total.communicator)},

@@ -5,6 +5,7 @@
 #include "profiler/analysis/collectives.h"
 #include "profiler/analysis/pipeline_time.h"
 #include "profiler/analysis/rank_run.h"
+#include "profiler/analysis/recorded_step.h"
 #include "profiler/planner/step/batch_interpolation.h"
 #include "profiler/planner/step/capacity_search.h"
 #include "profiler/trace/available_memory.h"
@@ -142,7 +143,7 @@ int64_t modelled_step_ns(const ProgramTarget& target, std::vector<Trace>& ranks)
     Trace& largest = ranks.front();
     if (largest.steps.empty() || !target.model_times(largest)) return -1;
     if (knows_communication(largest)) {
-        const Step step = largest.steps[Id<Step>(largest.steps.size() - 1)];
+        const Step step = largest.steps[last_step(largest)];
         return step.end_ns - step.start_ns;
     }
     if (ranks.size() < 2) return -1;

@@ -1,4 +1,5 @@
 #include "profiler/analysis/op_usage.h"
+#include "profiler/analysis/recorded_step.h"
 #include "profiler/trace/imported.h"
 #include "tests/support/trace_builder.h"
 
@@ -96,6 +97,21 @@ TEST_F(OpUsageTest, OnlyTheLastStepCounts) {
     ASSERT_EQ(usage.size(), 1U);
     EXPECT_EQ(usage[0].num_calls, 1);
     EXPECT_TRUE(op_usage(Trace()).empty());
+}
+
+TEST_F(OpUsageTest, AStepThatWasCutOffCountsOnlyIfThereIsNoOther) {
+    const auto step = [&](int64_t device_ns) {
+        b.begin_step();
+        b.begin_phase(PhaseKind::kForward);
+        launch("gemm", b.op("aten::mm"), device_ns);
+        b.end_phase();
+        b.end_step();
+    };
+    step(7);
+    add_diagnostic(b.trace(), {.code = kCutOffStep});
+    EXPECT_EQ(op_usage(b.trace()).at(0).device_ns, 7);
+    step(3);
+    EXPECT_EQ(op_usage(b.trace()).at(0).device_ns, 7);
 }
 
 /// A trace of joined ranks has the ops of all of them; figures are of the one that the run names.
