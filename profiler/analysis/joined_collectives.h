@@ -61,8 +61,8 @@ struct RankWaits {
 
 /// In a step of each trace; none: in no step. For each trace the time that [own start, latest
 /// start] of any collective covers, and where its own start is the latest, [first start, own
-/// start]. Of collectives that wait for all of their ranks and that two or more traces hold. None:
-/// there is no such collective, or times are not measured.
+/// start]. Of collectives that wait for all of their ranks and that two or more traces hold. A
+/// trace without such a collective, or without measured times, gets none.
 std::vector<std::optional<RankWaits>> waits_in(std::span<const Id<Step>> steps,
                                                std::span<const Trace* const> traces,
                                                std::span<const JoinedCollective> joined,

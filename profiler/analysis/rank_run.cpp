@@ -18,8 +18,8 @@
 namespace profiler {
 namespace {
 
-/// From the step's start to that of the next one; of the whole trace without steps, 0 if none is
-/// whole. Traces of version 1 have no other sign of collectives.
+/// Those that start in the step, before the next one starts. A trace without steps counts as one
+/// step; without a whole step there are none. Traces of version 1 show collectives in no other way.
 int64_t count_kernels_of_nccl(const Trace& trace, Id<Step> step) {
     if (!step.valid() && !trace.steps.empty()) return 0;
     const auto starts_ns = trace.steps.column<&Step::start_ns>();

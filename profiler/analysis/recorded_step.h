@@ -42,8 +42,8 @@ inline Id<Step> last_step(const Trace& trace) {
     return whole.valid() || trace.steps.empty() ? whole : Id<Step>(trace.steps.size() - 1);
 }
 
-/// The last step that the traces of a run have whole, but for those that have none. All ranks count
-/// their steps alike. None: there is none.
+/// The last step that all traces of a run have whole. Traces without a whole step do not count. All
+/// ranks number their steps alike. None: no trace has a whole step.
 inline Id<Step> last_shared_step(std::span<const Trace* const> traces) {
     Id<Step> shared;
     for (const Trace* trace : traces) {

@@ -384,7 +384,7 @@ std::string reason_of_failure(const nlohmann::json& end) {
     return fmt::format(" with {}{}{}", exception, message.empty() ? "" : ": ", message);
 }
 
-/// Whether the rank ended without a word, as those that are killed do.
+/// Whether the rank never told how it ended. A process that is killed cannot.
 bool is_silent(const nlohmann::json& last) {
     const std::string state = last.value("state", "");
     return (state == "torch" || state == "started") && !last.contains("exit_code");
@@ -418,7 +418,7 @@ std::string about_failures(const RunStatus& status, int exit_code) {
     return text;
 }
 
-/// Of the ranks that failed: out of memory if any was, else that of the first one.
+/// OutOfMemoryError if any failed rank had it, else the exception of the rank that failed first.
 std::string exception_of_ranks(const RunStatus& status) {
     const auto exception_of = [&](int64_t rank) {
         return status.last.at(rank).value("exception", "");
@@ -455,7 +455,7 @@ ProgramResult describe_ranks(const ProgramRun& run, const RunStatus& status,
     for (const auto& [rank, last] : status.last) {
         if (rank == kNoRank) continue;
         ProgramEnd own_end = end;
-        // That of the launcher says nothing of this rank.
+        // The launcher's exit code says nothing about this rank.
         own_end.exit_code = last.value("exit_code", 0);
         ProgramRun alone = run;
         alone.file = (fs::path(run.folder) / fmt::format("rank-{:04}.tscope", rank)).string();
