@@ -1,8 +1,10 @@
 #pragma once
 
 #include "app/workspace/guarded.h"
+#include "app/workspace/rate_limit.h"
 #include "app/workspace/wake.h"
 
+#include <chrono>
 #include <condition_variable>
 #include <deque>
 #include <functional>
@@ -90,7 +92,7 @@ private:
             running_->share = share;
             go_on = !cancelled_;
         }
-        wake_window();
+        if (wakes_.passes(RateLimit::Clock::now())) wake_window();
         return go_on;
     }
 
@@ -133,6 +135,9 @@ private:
     std::optional<Progress> running_;
     bool cancelled_ = false;  // the running job
     std::vector<models::Result<T>> finished_;
+    /// A frame for each report would take the processors from the job, with software OpenGL above
+    /// all. Only the thread uses it.
+    RateLimit wakes_{std::chrono::milliseconds(100)};
     std::jthread thread_;  // declared last: it stops before the other members are destroyed
 };
 

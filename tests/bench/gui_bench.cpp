@@ -143,7 +143,7 @@ void measure_opening(const std::filesystem::path& file) {
     const double window_s = seconds_since(start);
     const auto wait_until = [&](const std::function<bool()>& holds) {
         while (!holds()) {
-            glfwWaitEventsTimeout(0.01);
+            glfwWaitEventsTimeout(0.1);  // as the program: work that is done or goes on wakes it
             (*shell)->draw_frame();
         }
     };
