@@ -256,24 +256,33 @@ void draw_live_curve(const CaptureStatus& status, float height) {
     ImPlot::EndPlot();
 }
 
+void draw_curve_name(const LiveCurve& curve, ImU32 color, const CaptureStatus& status) {
+    swatch(color);
+    text(curve.recipe);
+    ImGui::SameLine(0, px(6));
+    dim_text("peak " + profiler::text_of_limit(curve.peak_bytes, status.memory_limit_bytes));
+    ImGui::SameLine(0, px(6));
+    if (!curve.out_of_memory.empty()) {
+        colored_text(palette().bad, ICON_TRIANGLE_EXCLAMATION " out of memory");
+        ImGui::SetItemTooltip("%s", curve.out_of_memory.c_str());
+    } else if (curve.finished) {
+        colored_text(palette().good, ICON_CHECK);
+    } else if (status.running) {
+        dim_text(curve.stage);
+    }
+}
+
+/// Each name on a line of its own where all are wider than one.
 void draw_curve_legend(const CaptureStatus& status) {
     const std::vector<size_t> colors = curve_colors(status);
+    const float right = ImGui::GetCursorPosX() + ImGui::GetContentRegionAvail().x;
+    float widest = 0;
     for (size_t i = 0; i < status.curves.size(); ++i) {
-        const LiveCurve& curve = status.curves[i];
-        if (i > 0) ImGui::SameLine(0, px(14));
-        swatch(recipe_color(colors[i]));
-        text(curve.recipe);
-        ImGui::SameLine(0, px(6));
-        dim_text("peak " + profiler::text_of_limit(curve.peak_bytes, status.memory_limit_bytes));
-        ImGui::SameLine(0, px(6));
-        if (!curve.out_of_memory.empty()) {
-            colored_text(palette().bad, ICON_TRIANGLE_EXCLAMATION " out of memory");
-            ImGui::SetItemTooltip("%s", curve.out_of_memory.c_str());
-        } else if (curve.finished) {
-            colored_text(palette().good, ICON_CHECK);
-        } else if (status.running) {
-            dim_text(curve.stage);
-        }
+        const float left = i == 0 ? 0 : ImGui::GetItemRectMax().x - ImGui::GetWindowPos().x;
+        if (i > 0 && left + px(14) + widest <= right) ImGui::SameLine(0, px(14));
+        const float start = ImGui::GetCursorScreenPos().x;
+        draw_curve_name(status.curves[i], recipe_color(colors[i]), status);
+        widest = std::max(widest, ImGui::GetItemRectMax().x - start);
     }
 }
 

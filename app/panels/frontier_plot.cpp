@@ -53,10 +53,12 @@ float radius_of(const RecipeDot& dot) {
     return px(dot.is_on_frontier ? kFrontierRadius : kDotRadius);
 }
 
-/// What stands at the top of the plot: the title of y, and two rows of names of GPUs.
+/// What stands at the top of the plot: the title of y, and why x is one, or two rows of names of
+/// GPUs.
 float height_of_names(const RecipeFrontierView& view) {
     const ScopedFont small(fonts().text, kSmallSize);
-    const float rows = view.ceilings.empty() ? 1.0F : 3.0F;
+    const float rows =
+        1.0F + (view.why_one_x.empty() ? 0.0F : 1.0F) + (view.ceilings.empty() ? 0.0F : 2.0F);
     return rows * (ImGui::GetTextLineHeight() + px(1)) + px(8);
 }
 
@@ -104,7 +106,13 @@ void draw_titles(const Plot& plot) {
     const std::string x = plot.by_memory()
                               ? profiler::kPeakOnGpu
                               : fmt::format("{} on {}", profiler::kLargestBatch, plot.view.gpu);
-    plot.draw->AddText({plot.corner.x + px(7), plot.corner.y + px(4)}, palette().dim, y.c_str());
+    const ImVec2 at = plot.corner + ImVec2(px(7), px(4));
+    plot.draw->AddText(at, palette().dim, y.c_str());
+    if (!plot.view.why_one_x.empty()) {
+        const std::string why = fit_to(plot.view.why_one_x, plot.right() - at.x - px(7));
+        plot.draw->AddText({at.x, at.y + ImGui::GetTextLineHeight() + px(1)}, palette().text,
+                           why.c_str());
+    }
     plot.draw->AddText(
         {plot.right() - text_width(x) - px(7), plot.bottom() - ImGui::GetTextLineHeight() - px(4)},
         palette().dim, x.c_str());
@@ -217,7 +225,7 @@ std::vector<DotLabel> make_labels(const Plot& plot) {
         if (std::find(named.begin(), named.end(), i) != named.end()) return;
         named.push_back(i);
         const RecipeDot& dot = plot.view.dots[i];
-        DotLabel label{plot.at(dot), radius_of(dot), dot.name, color, is_bold, {}, 0};
+        DotLabel label{plot.at(dot), radius_of(dot), dot.label, color, is_bold, {}, 0};
         for (const profiler::MarkedDot& mark : plot.view.marks) {
             if (mark.dot != i) continue;
             label.badge_color = mark.letter == "A" ? plot.look.color_a : plot.look.color_b;

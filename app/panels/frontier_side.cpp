@@ -77,7 +77,7 @@ void draw_best(const RecipeFrontierView& view, const FrontierSide& side, Frontie
     {
         const ScopedColor ink(ImGuiCol_Text, palette().good);
         const ScopedFont bold(fonts().bold);
-        text(fit_to(dot.name, ImGui::GetContentRegionAvail().x));
+        text(fit_to(dot.label, ImGui::GetContentRegionAvail().x));
     }
     note_text("Needs: " + dot.phrase + ".");
     draw_figures(figures_of(view, dot));
@@ -99,14 +99,12 @@ void draw_path_row(const PathStep& step, const std::string& number) {
 
 void draw_path_table(const RecipePath& path) {
     const ImGuiTableFlags flags =
-        ImGuiTableFlags_SizingStretchProp | ImGuiTableFlags_RowBg | ImGuiTableFlags_BordersInnerH;
+        ImGuiTableFlags_SizingFixedFit | ImGuiTableFlags_RowBg | ImGuiTableFlags_BordersInnerH;
     const ScopedFont small(fonts().text, kSmallSize);
     if (!ImGui::BeginTable("##path", 5, flags)) return;
     ImGui::TableSetupColumn("", ImGuiTableColumnFlags_WidthFixed, em(0.8F));
-    ImGui::TableSetupColumn("Switch to", 0, 2.6F);
-    ImGui::TableSetupColumn("Memory", 0, 1.3F);
-    ImGui::TableSetupColumn("Step", 0, 1.1F);
-    ImGui::TableSetupColumn("Gain", 0, 1.4F);
+    ImGui::TableSetupColumn("Switch to", ImGuiTableColumnFlags_WidthStretch);
+    for (const char* figure : {"Memory", "Step", "Gain"}) ImGui::TableSetupColumn(figure);
     ImGui::TableHeadersRow();
     int number = 0;
     for (const PathStep& step : path.steps) draw_path_row(step, std::to_string(++number));
@@ -135,11 +133,11 @@ void draw_path(const RecipeFrontierView& view, const RecipePath& path, const Fro
     }
     const float half = (ImGui::GetContentRegionAvail().x - em(2)) / 2;
     const ScopedFont bold(fonts().bold);
-    text(fit_to(from.name, half));
+    text(fit_to(from.label, half));
     ImGui::SameLine(0, px(5));
     dim_text(ICON_ARROW_RIGHT);
     ImGui::SameLine(0, px(5));
-    text(fit_to(to.name, half));
+    text(fit_to(to.label, half));
     const ScopedFont regular(fonts().text);
     if (!path.why_none.empty()) note_text(path.why_none);
     if (!path.steps.empty()) draw_path_table(path);

@@ -338,9 +338,10 @@ void draw_switches(Frame& frame) {
     SwitchColors colors{.a = recipe_color(frame.selection.look_a.color), .b = {}};
     if (frame.selection.b) colors.b = recipe_color(frame.selection.look_b.color);
     std::string& asked = frame.state.asked;
-    const auto effect = [&](const profiler::SwitchOption& option) {
-        return frame.context.workspace.effect_of(option.recipe);
-    };
+    const Workspace& workspace = frame.context.workspace;
+    const SwitchEffect effect{
+        .peak_bytes = [&](const auto& option) { return workspace.peak_change_of(option.recipe); },
+        .rows = [&](const auto& option) { return workspace.effect_of(option.recipe); }};
     if (const auto* option = draw_recipe_switches(frame.view.switches, colors, asked, effect)) {
         asked = option->recipe;
         frame.events.try_recipe = option->recipe;

@@ -23,16 +23,35 @@ struct ChipLook {
 
 float letter_width() { return text_width("A") + px(5); }
 
-float chip_width(const SwitchOption& option, const ChipLook& look) {
+/// Of an arrow and the gap before it. A button keeps its width when its effect becomes known.
+float arrow_width() { return px(12); }
+
+bool is_shown(const ChipLook& look, const SwitchColors& colors) {
+    return colors.b ? look.in_b : look.in_a;
+}
+
+float chip_width(const SwitchOption& option, const ChipLook& look, bool with_arrow) {
     const auto letters = static_cast<float>(look.with_letters ? look.in_a + look.in_b : 0);
-    return text_width(option.name) + px(14) + letters * letter_width();
+    return text_width(option.name) + px(14) + letters * letter_width() +
+           (with_arrow ? arrow_width() : 0);
+}
+
+/// Down and green: the peak becomes lower. Up and red: higher. `corner` is the upper left one.
+void draw_arrow(ImVec2 corner, float height, int64_t change_bytes) {
+    if (change_bytes == 0) return;
+    const float up = change_bytes > 0 ? -1.0F : 1.0F;
+    const ImVec2 middle{std::round(corner.x + px(3.5F)), std::round(corner.y + height / 2)};
+    const float half = px(3.5F), tip = px(2.5F) * up;
+    ImGui::GetWindowDrawList()->AddTriangleFilled(
+        {middle.x - half, middle.y - tip}, {middle.x + half, middle.y - tip},
+        {middle.x, middle.y + 1.4F * tip}, change_bytes > 0 ? palette().bad : palette().good);
 }
 
 void draw_tooltip(const SwitchOption& option, bool is_shown, const SwitchEffect& effect) {
     if (!ImGui::BeginItemTooltip()) return;
     bold_text(option.phrase);
-    if (is_shown || !effect) return ImGui::EndTooltip();
-    const auto rows = effect(option);
+    if (is_shown || !effect.rows) return ImGui::EndTooltip();
+    const auto rows = effect.rows(option);
     if (!rows) {
         dim_text("A click predicts what it changes.");
     } else if (rows->empty()) {
@@ -48,11 +67,13 @@ void draw_tooltip(const SwitchOption& option, bool is_shown, const SwitchEffect&
 bool draw_chip(const SwitchOption& option, const ChipLook& look, const SwitchColors& colors,
                const SwitchEffect& effect) {
     const ImVec2 corner = ImGui::GetCursorScreenPos();
-    const ImVec2 size{chip_width(option, look), ImGui::GetTextLineHeight() + px(7)};
+    const bool shown = is_shown(look, colors);
+    const bool with_arrow = effect.peak_bytes && !shown;
+    const ImVec2 size{chip_width(option, look, with_arrow), ImGui::GetTextLineHeight() + px(7)};
     const bool clicked = ImGui::InvisibleButton(option.name.c_str(), size);
     const bool hovered = ImGui::IsItemHovered();
     if (hovered) ImGui::SetMouseCursor(ImGuiMouseCursor_Hand);
-    draw_tooltip(option, colors.b ? look.in_b : look.in_a, effect);
+    draw_tooltip(option, shown, effect);
     ImDrawList* draw = ImGui::GetWindowDrawList();
     const bool lit = look.in_b || (look.in_a && !colors.b);
     const ImU32 color = look.in_b ? colors.b.value_or(colors.a) : colors.a;
@@ -75,6 +96,7 @@ bool draw_chip(const SwitchOption& option, const ChipLook& look, const SwitchCol
     };
     if (look.in_a && look.with_letters) letter("A", colors.a);
     if (look.in_b && look.with_letters) letter("B", color);
+    if (with_arrow) draw_arrow({x, corner.y}, size.y, effect.peak_bytes(option).value_or(0));
     return clicked;
 }
 
@@ -93,7 +115,8 @@ const SwitchOption* draw_row(const RecipeSwitchRow& row, const SwitchColors& col
                             !asked.empty() && option.recipe == asked, colors.with_letters};
         if (i > 0) {
             ImGui::SameLine(0, px(4));
-            if (ImGui::GetCursorPosX() + chip_width(option, look) > right) {
+            const bool with_arrow = effect.peak_bytes && !is_shown(look, colors);
+            if (ImGui::GetCursorPosX() + chip_width(option, look, with_arrow) > right) {
                 ImGui::NewLine();
                 ImGui::SetCursorPosX(start);
             }

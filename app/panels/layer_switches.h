@@ -4,6 +4,7 @@
 
 #include <imgui.h>
 
+#include <cstdint>
 #include <functional>
 #include <optional>
 #include <string>
@@ -18,12 +19,16 @@ struct SwitchColors {
     bool with_letters = true;  // the chosen values carry an A and a B
 };
 
-/// What a click on a value changes, as rows for its tooltip; nullopt: not known yet.
-using SwitchEffect = std::function<std::optional<std::vector<std::pair<std::string, std::string>>>(
-    const profiler::SwitchOption&)>;
+/// What a click on a value changes; nullopt: not known yet.
+struct SwitchEffect {
+    using Rows = std::vector<std::pair<std::string, std::string>>;
+
+    std::function<std::optional<int64_t>(const profiler::SwitchOption&)> peak_bytes;
+    std::function<std::optional<Rows>(const profiler::SwitchOption&)> rows;  // of its tooltip
+};
 
 /// One row per switch with its values as buttons. The value of B, or of A where there is no B, is
-/// lit. `asked` is the recipe asked for last: its button shows that until B has it. Returns the
+/// lit; an arrow on the others says whether they lower or raise the peak. `asked` is the recipe asked for last: its button shows that until B has it. Returns the
 /// value that was clicked; its recipe is the one to show. Null: none was.
 const profiler::SwitchOption* draw_recipe_switches(
     const std::vector<profiler::RecipeSwitchRow>& rows, const SwitchColors& colors,

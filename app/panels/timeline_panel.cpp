@@ -43,23 +43,23 @@ struct Frame {
 
 const char* letter(size_t source) { return source == 0 ? "A" : "B"; }
 
-void switch_button(const char* label, const char* tip, bool& on) {
-    if (toggle_button(label, on)) on = !on;
-    ImGui::SetItemTooltip("%s", tip);
+void switch_button(const char* label, const char* tip, bool& on, bool no_room) {
+    if (toggle_button(label, on, !no_room)) on = !on;
+    ImGui::SetItemTooltip("%s%s", tip, no_room ? ".\nMake the panel higher to see it" : "");
     ImGui::SameLine(0, px(4));
 }
 
 /// Buttons right of the legend.
 void draw_switches(Frame& frame) {
     switch_button(ICON_LAYERS "###modules", "Show layers and their modules below the memory",
-                  frame.state.show_modules);
+                  frame.state.show_modules, frame.state.no_room_for_modules);
     switch_button(ICON_CHART_GANTT "###lane", "Show kernels, or calls, below the memory",
-                  frame.state.show_kernels);
+                  frame.state.show_kernels, frame.state.no_room_for_kernels);
     if (frame.view.traces.size() == 2) {
         align_button(frame.time.window, frame.events);
         ImGui::SameLine(0, px(4));
         switch_button("B - A###difference", "Show the difference B - A below",
-                      frame.state.show_difference);
+                      frame.state.show_difference, frame.state.no_room_for_difference);
     }
     if (ImGui::Button(ICON_EXPAND "###fit")) frame.events.fit_time = true;
     ImGui::SetItemTooltip("Show the whole capture (F)");
@@ -398,6 +398,11 @@ std::string note_on_b(const Frame& frame, const PlotLayout& layout) {
 
 void draw_plots(Frame& frame) {
     const PlotLayout layout = lay_out_plots(frame);
+    TimelineState& state = frame.state;
+    state.no_room_for_modules = state.show_modules && !layout.modules;
+    state.no_room_for_kernels = state.show_kernels && !layout.kernels;
+    state.no_room_for_difference =
+        state.show_difference && frame.view.traces.size() == 2 && !layout.difference;
     const float left = ImGui::GetCursorScreenPos().x;
     const float right = left + ImGui::GetContentRegionAvail().x;
     if (!ImPlot::BeginAlignedPlots("##aligned")) return;
@@ -413,8 +418,8 @@ void draw_plots(Frame& frame) {
         draw_difference_plot(frame, {-1, layout.difference_height + layout.axis});
     }
     ImPlot::EndAlignedPlots();
-    frame.state.on_handle = frame.on_handle;
-    const PlotInsets insets{frame.state.plot_left_px - left, right - frame.state.plot_right_px};
+    state.on_handle = frame.on_handle;
+    const PlotInsets insets{state.plot_left_px - left, right - state.plot_right_px};
     if (insets != frame.time.insets) frame.events.insets = insets;
 }
 

@@ -170,11 +170,18 @@ void help_marker(std::string_view explanation) {
     ImGui::EndTooltip();
 }
 
-bool toggle_button(const char* label, bool on) {
+bool toggle_button(const char* label, bool on, bool has_room) {
+    const bool lit = on && has_room;
     const ScopedColor fill(ImGuiCol_Button,
-                           on ? with_alpha(palette().accent, 0.30F) : palette().raised);
-    const ScopedColor color(ImGuiCol_Text, on ? palette().text : palette().dim);
-    return ImGui::Button(label);
+                           lit ? with_alpha(palette().accent, 0.30F) : palette().raised);
+    const ScopedColor color(ImGuiCol_Text, lit ? palette().text : palette().dim);
+    const bool clicked = ImGui::Button(label);
+    if (on && !has_room) {
+        ImGui::GetWindowDrawList()->AddRect(ImGui::GetItemRectMin(), ImGui::GetItemRectMax(),
+                                            with_alpha(palette().accent, 0.6F),
+                                            ImGui::GetStyle().FrameRounding, px(1));
+    }
+    return clicked;
 }
 
 std::optional<profiler::Category> category_legend(std::span<const profiler::Category> categories,

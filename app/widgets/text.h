@@ -55,8 +55,9 @@ std::optional<profiler::Category> category_legend(std::span<const profiler::Cate
                                                   std::optional<profiler::Category> picked,
                                                   float width);
 
-/// A button that is lit while it is on. Returns true when it was clicked.
-bool toggle_button(const char* label, bool on);
+/// A button that is lit while it is on; only its frame is where there is no room for what it shows.
+/// Returns true when it was clicked.
+bool toggle_button(const char* label, bool on, bool has_room = true);
 
 /// Fills an empty panel: what is missing and what to do next.
 void empty_state(const char* icon, std::string_view title, std::string_view advice);

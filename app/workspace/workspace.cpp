@@ -390,10 +390,10 @@ void Workspace::show_wanted_recipe() {
     show(std::move(**pair));
 }
 
-std::optional<Workspace::Rows> Workspace::effect_of(const std::string& recipe) const {
+std::optional<std::pair<DocumentPtr, DocumentPtr>> Workspace::shown_and(
+    const std::string& recipe) const {
     const auto pair = trials_.find_pair(trial_inputs(), recipe);
-    const profiler::LayerView* const view = slots_.layers.view();
-    if (!pair || !view) return std::nullopt;
+    if (!pair) return std::nullopt;
     DocumentPtr shown = selection_.b ? selection_.b : selection_.a;
     const DocumentPtr& other = pair->b ? pair->b : pair->a;
     if (!shown->step || !models::comparable(*shown->step, *other->step)) return std::nullopt;
@@ -401,7 +401,21 @@ std::optional<Workspace::Rows> Workspace::effect_of(const std::string& recipe) c
         if (selection_.b) return std::nullopt;  // B was measured, or is of another GPU
         shown = pair->a;                        // A as predicted
     }
+    return std::pair(std::move(shown), other);
+}
+
+std::optional<Workspace::Rows> Workspace::effect_of(const std::string& recipe) const {
+    const auto pair = shown_and(recipe);
+    const profiler::LayerView* const view = slots_.layers.view();
+    if (!pair || !view) return std::nullopt;
+    const auto& [shown, other] = *pair;
     return profiler::switch_effect(layer_request(shown, other, view->layers), view->num_layers);
+}
+
+std::optional<int64_t> Workspace::peak_change_of(const std::string& recipe) const {
+    const auto pair = shown_and(recipe);
+    if (!pair) return std::nullopt;
+    return pair->second->report->peak.allocated_bytes - pair->first->report->peak.allocated_bytes;
 }
 
 std::optional<Workspace::Work> Workspace::work() const {

@@ -94,6 +94,7 @@ public:
     /// profiler::switch_effect. nullopt: it was not predicted yet.
     using Rows = std::vector<std::pair<std::string, std::string>>;
     std::optional<Rows> effect_of(const std::string& recipe) const;
+    std::optional<int64_t> peak_change_of(const std::string& recipe) const;
     /// Trace 0 is A, trace 1 is B.
     profiler::TimelineReadout read_timeline(size_t trace, double time_ns) const;
     profiler::ActivityReadout read_activity(size_t trace, profiler::ActivityId id) const;
@@ -160,6 +161,9 @@ public:
     std::vector<std::filesystem::path> take_opened() { return std::exchange(opened_, {}); }
 
 private:
+    /// What is shown as B, or as A where there is no B, and the same step with another recipe.
+    /// nullopt: they do not compare, or it was not predicted yet.
+    std::optional<std::pair<DocumentPtr, DocumentPtr>> shown_and(const std::string& recipe) const;
     static size_t index_of(int number) { return static_cast<size_t>(number) - 1; }
     SlotInputs slot_inputs() const {
         return {documents(),

@@ -29,38 +29,49 @@ std::optional<Recipe> uniform_recipe(const std::string& text) {
     return parsed->recipe;
 }
 
-/// The switches of a layer that differ from the baseline, in words.
-std::vector<std::string_view> phrases_of(const Recipe& recipe) {
+/// The values of a layer's switches that differ from the baseline.
+std::vector<const models::SwitchValue*> changed_values(const Recipe& recipe) {
     const Recipe baseline;
-    std::vector<std::string_view> phrases;
+    std::vector<const models::SwitchValue*> values;
     models::for_each_switch([&](const auto& table) {
         if (table.name == models::kOptimizerSwitch.name) return;
         const models::SwitchValue& value = table.chosen(recipe);
-        if (&value != &table.chosen(baseline)) phrases.push_back(value.phrase);
+        if (&value != &table.chosen(baseline)) values.push_back(&value);
     });
-    return phrases;
+    return values;
+}
+
+std::string joined(const std::vector<const models::SwitchValue*>& values,
+                   std::string_view models::SwitchValue::*member, std::string_view between) {
+    std::string text;
+    for (const models::SwitchValue* value : values) {
+        text.append(text.empty() ? "" : between).append(value->*member);
+    }
+    return text;
 }
 
 void describe(RecipeDot& dot) {
     const auto recipe = uniform_recipe(dot.recipe);
     if (!recipe) {
-        dot.name = dot.recipe;
+        dot.name = dot.label = dot.recipe;
         dot.phrase = "a recipe for each layer";
         dot.num_switches = 1;
         return;
     }
     Recipe own = *recipe;
     own.optimizer = Recipe{}.optimizer;
+    const auto values = changed_values(own);
     dot.name = models::to_text(own);
+    dot.label = joined(values, &models::SwitchValue::name, " + ");
     for (const models::RecipePreset& preset : models::recipe_presets()) {
         if (preset.recipe != own) continue;
-        dot.name = preset.name;
+        dot.name = dot.label = preset.name;
         dot.is_preset = true;
         break;
     }
-    const auto phrases = phrases_of(own);
-    dot.num_switches = static_cast<int>(phrases.size());
-    dot.phrase = phrases.empty() ? "the baseline" : fmt::format("{}", fmt::join(phrases, ", "));
+    dot.num_switches = static_cast<int>(values.size());
+    dot.phrase =
+        values.empty() ? "the baseline" : joined(values, &models::SwitchValue::phrase, ", ");
 }
 
 RecipeDot make_dot(const PlannedStep& step, const FrontierRequest& request) {
@@ -151,6 +162,16 @@ void add_line(RecipeFrontierView& view) {
     }
     const RecipeDot& last = dot(view.frontier.size() - 1);
     by_batch ? add(last.x, 0) : add(view.last_x, last.y);
+}
+
+void explain_one_x(RecipeFrontierView& view, const FrontierRequest& request) {
+    if (view.axis != FrontierAxis::kMaxBatch || view.dots.size() < 2) return;
+    for (const RecipeDot& dot : view.dots) {
+        if (dot.x != view.dots[0].x) return;
+    }
+    for (const PlannedStep& step : *request.planned) {
+        if (step.recipe == view.dots[0].recipe) view.why_one_x = step.figures.other_limit;
+    }
 }
 
 /// GPUs with nearly the same memory share a line; the chosen GPU has its own.
@@ -282,6 +303,7 @@ RecipeFrontierView build_recipe_frontier_view(const FrontierRequest& request) {
     add_marks(view, request);
     set_axes(view, request);
     add_line(view);
+    explain_one_x(view, request);
     return view;
 }
 

@@ -47,6 +47,8 @@ void check_panels(ImGuiTestContext* c, bool dark) {
         if (id == "frontier" || id == "log") continue;  // they change while work goes on
         app::show_panel(window().ui(), id.c_str());
         c->Yield(4);
+        // Its buttons show what was predicted in idle time.
+        if (id == "layer") wait_until(c, [] { return window().workspace().is_made_ahead(); });
         check_picture(c, id);
     }
     window().ui().settings.dark = true;

@@ -106,6 +106,10 @@ void a_value_says_what_it_alone_changes(ImGuiTestContext* c) {
     IM_CHECK(!effect->empty());
     IM_CHECK_STR_EQ(effect->back().first.c_str(), "step time");
     IM_CHECK(workspace().effect_of("original")->empty());
+    IM_CHECK_LT(workspace().peak_change_of("gelu=in_place").value_or(0), 0);
+    IM_CHECK_EQ(workspace().peak_change_of("original").value_or(1), 0);
+    IM_CHECK(!workspace().peak_change_of("gelu=in_place,layer_norm=from_output").has_value());
+    window().take_picture(c, "layer_switches");
     IM_CHECK(!workspace().effect_of("gelu=in_place,layer_norm=from_output").has_value());
 }
 

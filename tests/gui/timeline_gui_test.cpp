@@ -136,6 +136,22 @@ void alignment_can_be_switched(ImGuiTestContext* c) {
     c->ItemClick("//###timeline/###difference");
 }
 
+/// What is switched on and has no room stays switched on.
+void a_low_panel_says_what_it_leaves_out(ImGuiTestContext* c) {
+    open_two(c);
+    const app::TimelineState& state = window().ui().panels.timeline;
+    IM_CHECK(!state.no_room_for_modules && !state.no_room_for_kernels);
+    window().resize(c, 1600, 340);  // too low for panels side by side
+    app::show_panel(window().ui(), "timeline");
+    window().settle(c);
+    window().take_picture(c, "timeline_low");
+    IM_CHECK(state.no_room_for_modules && state.no_room_for_kernels);
+    IM_CHECK(state.show_modules && state.show_kernels);
+    window().resize(c, 1600, 1000);
+    window().settle(c);
+    IM_CHECK(!state.no_room_for_modules && !state.no_room_for_kernels);
+}
+
 void a_range_ends_where_the_button_is_released(ImGuiTestContext* c) {
     open_two(c);
     c->MouseTeleportToPos(window().point_in(c, kTimeline, 0.40F, 0.25F));
@@ -189,6 +205,7 @@ void register_timeline_tests(ImGuiTestEngine* engine) {
     add("hovering_reads_both_traces", hovering_reads_both_traces);
     add("alignment_can_be_switched", alignment_can_be_switched);
     add("a_range_ends_where_the_button_is_released", a_range_ends_where_the_button_is_released);
+    add("a_low_panel_says_what_it_leaves_out", a_low_panel_says_what_it_leaves_out);
     add("another_b_is_shown_whole", another_b_is_shown_whole);
 }
 

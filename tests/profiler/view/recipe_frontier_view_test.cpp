@@ -272,11 +272,34 @@ TEST(RecipeFrontier, ReplacesTheOptimizerOfARecipe) {
     EXPECT_EQ(with_optimizer_of("no recipe", models::Optimizer::kSgd), "no recipe");
 }
 
+TEST(RecipeFrontier, ARecipeWithoutAPresetIsLabelledByItsValues) {
+    const RecipeFrontierView view = view_of({planned("gelu=in_place,masks=bit", {})});
+    EXPECT_EQ(view.dots[0].name, "gelu=in_place,masks=bit");
+    EXPECT_EQ(view.dots[0].label, "in_place + bit");
+    EXPECT_EQ(view.dots[0].phrase, "in-place GELU, masks of one bit");
+}
+
+TEST(RecipeFrontier, SaysWhyAllRecipesHaveOneLargestBatch) {
+    const std::string why =
+        "Memory does not limit the batch to 32. At 33: the logits are too large";
+    const auto view_at = [&](int64_t max_batch) {
+        std::vector<PlannedStep> steps{planned("original", {.max_batch = 32}),
+                                       planned("gelu=in_place", {.max_batch = max_batch})};
+        steps[0].figures.other_limit = why;
+        FrontierRequest request = request_of(std::move(steps));
+        request.axis = FrontierAxis::kMaxBatch;
+        return build_recipe_frontier_view(request);
+    };
+    EXPECT_EQ(view_at(32).why_one_x, why);
+    EXPECT_EQ(view_at(30).why_one_x, "");
+}
+
 TEST(RecipeFrontier, NamesARecipeWithoutItsOptimizer) {
     const RecipeFrontierView view =
         view_of({planned(with_optimizer_of("masks=bit", models::Optimizer::kSgd), {}),
                  planned(with_optimizer_of("tempo", models::Optimizer::kSgd), {})});
     EXPECT_EQ(view.dots[0].name, "masks=bit");
+    EXPECT_EQ(view.dots[0].label, "bit");
     EXPECT_FALSE(view.dots[0].is_preset);
     EXPECT_EQ(view.dots[1].name, "tempo");
     EXPECT_TRUE(view.dots[1].is_preset);
