@@ -256,33 +256,46 @@ void draw_live_curve(const CaptureStatus& status, float height) {
     ImPlot::EndPlot();
 }
 
-void draw_curve_name(const LiveCurve& curve, ImU32 color, const CaptureStatus& status) {
+std::string peak_text(const LiveCurve& curve, const CaptureStatus& status) {
+    return "peak " + profiler::text_of_limit(curve.peak_bytes, status.memory_limit_bytes);
+}
+
+std::string state_text(const LiveCurve& curve, const CaptureStatus& status) {
+    if (!curve.out_of_memory.empty()) return ICON_TRIANGLE_EXCLAMATION " out of memory";
+    if (curve.finished) return ICON_CHECK;
+    return status.running ? curve.stage : std::string();
+}
+
+void draw_curve_name(const LiveCurve& curve, ImU32 color, const CaptureStatus& status,
+                     const std::string& state) {
     swatch(color);
     text(curve.recipe);
     ImGui::SameLine(0, px(6));
-    dim_text("peak " + profiler::text_of_limit(curve.peak_bytes, status.memory_limit_bytes));
+    dim_text(peak_text(curve, status));
+    if (state.empty()) return;
     ImGui::SameLine(0, px(6));
     if (!curve.out_of_memory.empty()) {
-        colored_text(palette().bad, ICON_TRIANGLE_EXCLAMATION " out of memory");
+        colored_text(palette().bad, state);
         ImGui::SetItemTooltip("%s", curve.out_of_memory.c_str());
     } else if (curve.finished) {
-        colored_text(palette().good, ICON_CHECK);
-    } else if (status.running) {
-        dim_text(curve.stage);
+        colored_text(palette().good, state);
+    } else {
+        dim_text(state);
     }
 }
 
-/// Each name on a line of its own where all are wider than one.
+/// Starts a new line where the next name has no room.
 void draw_curve_legend(const CaptureStatus& status) {
     const std::vector<size_t> colors = curve_colors(status);
-    const float right = ImGui::GetCursorPosX() + ImGui::GetContentRegionAvail().x;
-    float widest = 0;
+    const float right = ImGui::GetCursorScreenPos().x + ImGui::GetContentRegionAvail().x;
     for (size_t i = 0; i < status.curves.size(); ++i) {
-        const float left = i == 0 ? 0 : ImGui::GetItemRectMax().x - ImGui::GetWindowPos().x;
-        if (i > 0 && left + px(14) + widest <= right) ImGui::SameLine(0, px(14));
-        const float start = ImGui::GetCursorScreenPos().x;
-        draw_curve_name(status.curves[i], recipe_color(colors[i]), status);
-        widest = std::max(widest, ImGui::GetItemRectMax().x - start);
+        const LiveCurve& curve = status.curves[i];
+        const std::string state = state_text(curve, status);
+        const float width = ImGui::GetTextLineHeight() + px(12) + text_width(curve.recipe) +
+                            text_width(peak_text(curve, status)) + px(6) + text_width(state);
+        const bool has_room = ImGui::GetItemRectMax().x + px(14) + width <= right;
+        if (i > 0 && has_room) ImGui::SameLine(0, px(14));
+        draw_curve_name(curve, recipe_color(colors[i]), status, state);
     }
 }
 

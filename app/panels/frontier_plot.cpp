@@ -53,12 +53,12 @@ float radius_of(const RecipeDot& dot) {
     return px(dot.is_on_frontier ? kFrontierRadius : kDotRadius);
 }
 
-/// What stands at the top of the plot: the title of y, and why x is one, or two rows of names of
-/// GPUs.
+/// Of the texts at the top of the plot: the title of y; the reason if all recipes have one largest
+/// batch; two rows of names of GPUs if there are ceilings.
 float height_of_names(const RecipeFrontierView& view) {
     const ScopedFont small(fonts().text, kSmallSize);
-    const float rows =
-        1.0F + (view.why_one_x.empty() ? 0.0F : 1.0F) + (view.ceilings.empty() ? 0.0F : 2.0F);
+    const float rows = 1.0F + (view.same_batch_reason.empty() ? 0.0F : 1.0F) +
+                       (view.ceilings.empty() ? 0.0F : 2.0F);
     return rows * (ImGui::GetTextLineHeight() + px(1)) + px(8);
 }
 
@@ -108,8 +108,8 @@ void draw_titles(const Plot& plot) {
                               : fmt::format("{} on {}", profiler::kLargestBatch, plot.view.gpu);
     const ImVec2 at = plot.corner + ImVec2(px(7), px(4));
     plot.draw->AddText(at, palette().dim, y.c_str());
-    if (!plot.view.why_one_x.empty()) {
-        const std::string why = fit_to(plot.view.why_one_x, plot.right() - at.x - px(7));
+    if (!plot.view.same_batch_reason.empty()) {
+        const std::string why = fit_to(plot.view.same_batch_reason, plot.right() - at.x - px(7));
         plot.draw->AddText({at.x, at.y + ImGui::GetTextLineHeight() + px(1)}, palette().text,
                            why.c_str());
     }
@@ -259,13 +259,19 @@ void draw_labels(const Plot& plot) {
                     {plot.size.x, plot.size.y - top - below});
 }
 
-/// A line with its value in a tag at the bottom, by which it is dragged.
+/// A line with its value in a tag at the bottom, by which it is dragged. A limit outside of the
+/// axis has only the tag, with an arrow to where it is.
 void draw_limit(const Plot& plot) {
     const ScopedFont bold(fonts().bold, kSmallSize);
     const float x = plot.limit_x();
-    plot.draw->AddLine({x, plot.corner.y}, {x, plot.bottom()}, palette().good, px(1.5F));
-    const std::string text =
-        plot.by_memory() ? "limit " + plot.look.limit_text : "at least " + plot.look.limit_text;
+    std::string text = (plot.by_memory() ? "limit " : "at least ") + plot.look.limit_text;
+    if (plot.look.limit < plot.view.first_x) {
+        text = ICON_ARROW_LEFT "  " + text;
+    } else if (plot.look.limit > plot.view.last_x) {
+        text += "  " ICON_ARROW_RIGHT;
+    } else {
+        plot.draw->AddLine({x, plot.corner.y}, {x, plot.bottom()}, palette().good, px(1.5F));
+    }
     const ImVec2 box{text_width(text) + px(10), ImGui::GetTextLineHeight() + px(3)};
     const float left = std::clamp(x - box.x / 2, plot.corner.x, plot.right() - box.x);
     const float top = plot.bottom() - 2 * box.y - px(4);

@@ -77,7 +77,9 @@ void draw_best(const RecipeFrontierView& view, const FrontierSide& side, Frontie
     {
         const ScopedColor ink(ImGuiCol_Text, palette().good);
         const ScopedFont bold(fonts().bold);
-        text(fit_to(dot.label, ImGui::GetContentRegionAvail().x));
+        ImGui::PushTextWrapPos(0);
+        text(dot.name);
+        ImGui::PopTextWrapPos();
     }
     note_text("Needs: " + dot.phrase + ".");
     draw_figures(figures_of(view, dot));

@@ -11,6 +11,7 @@
 #include <cmath>
 #include <cstdlib>
 #include <functional>
+#include <optional>
 #include <string>
 
 namespace app {
@@ -123,22 +124,17 @@ void add_turned_text(const Labels& labels, ImVec2 start, ImVec2 direction, ImU32
 
 /// The texts of a label as lines along a ribbon, and how long the lines are.
 struct Lines {
-    bool two = false;        // name and size beside each other
-    bool with_name = false;  // one line: name and size, or the size alone
+    bool two = false;  // name and size beside each other, else one behind the other
     float length = 0;
 };
 
-/// What of the label fits into a ribbon of this length: all of it, or only the size. A change is
-/// never shown without its name.
-std::vector<Lines> ways_to_write(const Label& label, float room) {
+/// How the label fits into a ribbon of this length; nullopt: not at all. A size without its name
+/// says nothing.
+std::optional<Lines> lines_within(const Label& label, float room) {
     const float both = label.name_width + px(6) + label.size_width;
+    if (both <= room) return Lines{false, both};
     const float longer = std::max(label.name_width, label.size_width);
-    std::vector<Lines> ways;
-    if (both <= room) ways.push_back({false, true, both});
-    if (longer <= room && both > room) ways.push_back({true, true, longer});
-    const bool may_omit = label.ribbon->presence == Presence::kSame && both > room;
-    if (may_omit && label.size_width <= room) ways.push_back({false, false, label.size_width});
-    return ways;
+    return longer <= room ? std::optional(Lines{true, longer}) : std::nullopt;
 }
 
 void write_along(Labels& labels, const Label& label, const Lines& lines, const Course& course) {
@@ -148,14 +144,12 @@ void write_along(Labels& labels, const Label& label, const Lines& lines, const C
         return course.start + along * far + down * beside;
     };
     const float beside = lines.two ? line / 2 : 0;
-    if (lines.with_name) {
-        const float far = lines.two ? (lines.length - label.name_width) / 2 : 0;
-        add_turned_text(labels, point(far, -beside), along, name_color(label), label.ribbon->name);
-    }
-    const float far = lines.two         ? (lines.length - label.size_width) / 2
-                      : lines.with_name ? label.name_width + px(6)
-                                        : 0;
-    add_turned_text(labels, point(far, beside), along, size_color(label), label.ribbon->size_text);
+    const float name_at = lines.two ? (lines.length - label.name_width) / 2 : 0;
+    const float size_at =
+        lines.two ? (lines.length - label.size_width) / 2 : label.name_width + px(6);
+    add_turned_text(labels, point(name_at, -beside), along, name_color(label), label.ribbon->name);
+    add_turned_text(labels, point(size_at, beside), along, size_color(label),
+                    label.ribbon->size_text);
     const ImVec2 end = point(lines.length, 0);
     const float half = lines.two ? line : line / 2;
     labels.taken.push_back(
@@ -167,13 +161,12 @@ void write_along(Labels& labels, const Label& label, const Lines& lines, const C
 bool draw_along(Labels& labels, const Label& label) {
     const float line = ImGui::GetTextLineHeight() - px(3);
     const float room = labels.picture.bottom - labels.picture.top - px(12);
-    for (const Lines& lines : ways_to_write(label, room)) {
-        const Course course = course_of(labels.picture, *label.ribbon, lines.length);
-        if (course.half_width < (lines.two ? line : line / 2)) continue;
-        write_along(labels, label, lines, course);
-        return true;
-    }
-    return false;
+    const auto lines = lines_within(label, room);
+    if (!lines) return false;
+    const Course course = course_of(labels.picture, *label.ribbon, lines->length);
+    if (course.half_width < (lines->two ? line : line / 2)) return false;
+    write_along(labels, label, *lines, course);
+    return true;
 }
 
 // ---- over a ribbon --------------------------------------------------------------------------

@@ -340,7 +340,8 @@ void draw_switches(Frame& frame) {
     std::string& asked = frame.state.asked;
     const Workspace& workspace = frame.context.workspace;
     const SwitchEffect effect{
-        .peak_bytes = [&](const auto& option) { return workspace.peak_change_of(option.recipe); },
+        .peak_change_bytes =
+            [&](const auto& option) { return workspace.peak_change_bytes(option.recipe); },
         .rows = [&](const auto& option) { return workspace.effect_of(option.recipe); }};
     if (const auto* option = draw_recipe_switches(frame.view.switches, colors, asked, effect)) {
         asked = option->recipe;

@@ -23,7 +23,8 @@ struct ChipLook {
 
 float letter_width() { return text_width("A") + px(5); }
 
-/// Of an arrow and the gap before it. A button keeps its width when its effect becomes known.
+/// Width of an arrow and the gap before it. It is reserved before the effect is known, so that
+/// buttons do not move.
 float arrow_width() { return px(12); }
 
 bool is_shown(const ChipLook& look, const SwitchColors& colors) {
@@ -39,12 +40,16 @@ float chip_width(const SwitchOption& option, const ChipLook& look, bool with_arr
 /// Down and green: the peak becomes lower. Up and red: higher. `corner` is the upper left one.
 void draw_arrow(ImVec2 corner, float height, int64_t change_bytes) {
     if (change_bytes == 0) return;
-    const float up = change_bytes > 0 ? -1.0F : 1.0F;
-    const ImVec2 middle{std::round(corner.x + px(3.5F)), std::round(corner.y + height / 2)};
-    const float half = px(3.5F), tip = px(2.5F) * up;
-    ImGui::GetWindowDrawList()->AddTriangleFilled(
-        {middle.x - half, middle.y - tip}, {middle.x + half, middle.y - tip},
-        {middle.x, middle.y + 1.4F * tip}, change_bytes > 0 ? palette().bad : palette().good);
+    const float x = std::round(corner.x + px(3.5F)), y = std::round(corner.y + height / 2);
+    const float half = px(3.5F);
+    ImDrawList* draw = ImGui::GetWindowDrawList();
+    if (change_bytes < 0) {
+        draw->AddTriangleFilled({x - half, y - px(2.5F)}, {x + half, y - px(2.5F)},
+                                {x, y + px(3.5F)}, palette().good);
+    } else {
+        draw->AddTriangleFilled({x - half, y + px(2.5F)}, {x, y - px(3.5F)},
+                                {x + half, y + px(2.5F)}, palette().bad);
+    }
 }
 
 void draw_tooltip(const SwitchOption& option, bool is_shown, const SwitchEffect& effect) {
@@ -68,7 +73,7 @@ bool draw_chip(const SwitchOption& option, const ChipLook& look, const SwitchCol
                const SwitchEffect& effect) {
     const ImVec2 corner = ImGui::GetCursorScreenPos();
     const bool shown = is_shown(look, colors);
-    const bool with_arrow = effect.peak_bytes && !shown;
+    const bool with_arrow = effect.peak_change_bytes && !shown;
     const ImVec2 size{chip_width(option, look, with_arrow), ImGui::GetTextLineHeight() + px(7)};
     const bool clicked = ImGui::InvisibleButton(option.name.c_str(), size);
     const bool hovered = ImGui::IsItemHovered();
@@ -96,7 +101,7 @@ bool draw_chip(const SwitchOption& option, const ChipLook& look, const SwitchCol
     };
     if (look.in_a && look.with_letters) letter("A", colors.a);
     if (look.in_b && look.with_letters) letter("B", color);
-    if (with_arrow) draw_arrow({x, corner.y}, size.y, effect.peak_bytes(option).value_or(0));
+    if (with_arrow) draw_arrow({x, corner.y}, size.y, effect.peak_change_bytes(option).value_or(0));
     return clicked;
 }
 
@@ -115,7 +120,7 @@ const SwitchOption* draw_row(const RecipeSwitchRow& row, const SwitchColors& col
                             !asked.empty() && option.recipe == asked, colors.with_letters};
         if (i > 0) {
             ImGui::SameLine(0, px(4));
-            const bool with_arrow = effect.peak_bytes && !is_shown(look, colors);
+            const bool with_arrow = effect.peak_change_bytes && !is_shown(look, colors);
             if (ImGui::GetCursorPosX() + chip_width(option, look, with_arrow) > right) {
                 ImGui::NewLine();
                 ImGui::SetCursorPosX(start);

@@ -43,23 +43,24 @@ struct Frame {
 
 const char* letter(size_t source) { return source == 0 ? "A" : "B"; }
 
-void switch_button(const char* label, const char* tip, bool& on, bool no_room) {
-    if (toggle_button(label, on, !no_room)) on = !on;
-    ImGui::SetItemTooltip("%s%s", tip, no_room ? ".\nMake the panel higher to see it" : "");
+void switch_button(const char* label, const char* tip, bool& on, bool has_room) {
+    if (toggle_button(label, on, has_room)) on = !on;
+    ImGui::SetItemTooltip("%s%s", tip,
+                          has_room ? "" : ".\nThere is no room now: make the panel higher");
     ImGui::SameLine(0, px(4));
 }
 
 /// Buttons right of the legend.
 void draw_switches(Frame& frame) {
     switch_button(ICON_LAYERS "###modules", "Show layers and their modules below the memory",
-                  frame.state.show_modules, frame.state.no_room_for_modules);
+                  frame.state.show_modules, frame.state.has_room_for_modules);
     switch_button(ICON_CHART_GANTT "###lane", "Show kernels, or calls, below the memory",
-                  frame.state.show_kernels, frame.state.no_room_for_kernels);
+                  frame.state.show_kernels, frame.state.has_room_for_kernels);
     if (frame.view.traces.size() == 2) {
         align_button(frame.time.window, frame.events);
         ImGui::SameLine(0, px(4));
         switch_button("B - A###difference", "Show the difference B - A below",
-                      frame.state.show_difference, frame.state.no_room_for_difference);
+                      frame.state.show_difference, frame.state.has_room_for_difference);
     }
     if (ImGui::Button(ICON_EXPAND "###fit")) frame.events.fit_time = true;
     ImGui::SetItemTooltip("Show the whole capture (F)");
@@ -399,10 +400,10 @@ std::string note_on_b(const Frame& frame, const PlotLayout& layout) {
 void draw_plots(Frame& frame) {
     const PlotLayout layout = lay_out_plots(frame);
     TimelineState& state = frame.state;
-    state.no_room_for_modules = state.show_modules && !layout.modules;
-    state.no_room_for_kernels = state.show_kernels && !layout.kernels;
-    state.no_room_for_difference =
-        state.show_difference && frame.view.traces.size() == 2 && !layout.difference;
+    const bool wants_difference = state.show_difference && frame.view.traces.size() == 2;
+    state.has_room_for_modules = layout.modules || !state.show_modules;
+    state.has_room_for_kernels = layout.kernels || !state.show_kernels;
+    state.has_room_for_difference = layout.difference || !wants_difference;
     const float left = ImGui::GetCursorScreenPos().x;
     const float right = left + ImGui::GetContentRegionAvail().x;
     if (!ImPlot::BeginAlignedPlots("##aligned")) return;

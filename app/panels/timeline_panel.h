@@ -21,10 +21,10 @@ struct TimelineState {
     bool on_handle = false;                        // the mouse was over the handle of the moment
     bool pressed_on_handle = false;                // the last click began there
     bool drags_moment = false;
-    /// What is switched on and had no room in the last frame.
-    bool no_room_for_difference = false;
-    bool no_room_for_modules = false;
-    bool no_room_for_kernels = false;
+    /// False: it is switched on, and the last frame had no room for it.
+    bool has_room_for_difference = true;
+    bool has_room_for_modules = true;
+    bool has_room_for_kernels = true;
     float plot_left_px = 0;  // edges of the plots on the screen, in the last frame
     float plot_right_px = 0;
     float plot_foot_px = 0;  // of the last plot of a trace

@@ -55,7 +55,7 @@ std::optional<profiler::Category> category_legend(std::span<const profiler::Cate
                                                   std::optional<profiler::Category> picked,
                                                   float width);
 
-/// A button that is lit while it is on; only its frame is where there is no room for what it shows.
+/// A button that is lit while it is on. Without room for what it shows only its border is lit.
 /// Returns true when it was clicked.
 bool toggle_button(const char* label, bool on, bool has_room = true);
 

@@ -86,13 +86,16 @@ private:
     };
 
     bool report(double share) {
-        bool go_on = false;
+        bool go_on = false, wakes = false;
         {
             std::scoped_lock lock(mutex_);
+            const bool is_due = wakes_.passes(RateLimit::Clock::now());
+            wakes = is_due || share - drawn_share_ >= kDrawnStep;
+            if (wakes) drawn_share_ = share;
             running_->share = share;
             go_on = !cancelled_;
         }
-        if (wakes_.passes(RateLimit::Clock::now())) wake_window();
+        if (wakes) wake_window();
         return go_on;
     }
 
@@ -117,6 +120,7 @@ private:
         std::optional<Named> next = std::move(waiting_.front());
         waiting_.pop_front();
         running_ = Progress{next->name, 0, 0};
+        drawn_share_ = 0;
         cancelled_ = false;
         return next;
     }
@@ -135,9 +139,12 @@ private:
     std::optional<Progress> running_;
     bool cancelled_ = false;  // the running job
     std::vector<models::Result<T>> finished_;
-    /// A frame for each report would take the processors from the job, with software OpenGL above
-    /// all. Only the thread uses it.
+    /// A frame for each report would take processor time from the job, with software OpenGL above
+    /// all. So a report wakes the window after this time, or if it is so far ahead of the last one
+    /// that did.
+    static constexpr double kDrawnStep = 0.1;
     RateLimit wakes_{std::chrono::milliseconds(100)};
+    double drawn_share_ = 0;
     std::jthread thread_;  // declared last: it stops before the other members are destroyed
 };
 

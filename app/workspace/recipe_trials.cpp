@@ -65,7 +65,7 @@ DocumentPtr document_of_recipe(const std::vector<DocumentPtr>& documents,
 std::vector<std::string> RecipeTrials::update() {
     const size_t answers_before = predictions_.num_answers();
     std::vector<std::string> sentences = predictions_.update();
-    if (predictions_.num_answers() != answers_before) has_news_ = true;
+    if (predictions_.num_answers() != answers_before) note_news();
     if (!sentences.empty()) wanted_.clear();
     plans_.take();
     if (!plans_.busy()) being_planned_.clear();

@@ -65,9 +65,11 @@ public:
     /// Call it when other recipes are one switch away.
     void forget_ahead() {
         ahead_.reset();
-        has_news_ = true;
+        note_news();
     }
 
+    /// Another number when find_pair may answer otherwise than before.
+    size_t num_news() const { return num_news_; }
     /// Whether all that is one switch away was predicted, or cannot be.
     bool knows_ahead() const { return ahead_ && ahead_->empty() && is_idle() && !has_news_; }
 
@@ -80,11 +82,16 @@ public:
     bool is_idle() const { return predictions_.is_idle(); }
 
 private:
+    void note_news() {
+        has_news_ = true;
+        ++num_news_;
+    }
     void plan(const Inputs& inputs);
 
     Predictor& predictor_;
     Predictions predictions_;
     bool has_news_ = true;  // something was predicted, or other recipes are near
+    size_t num_news_ = 0;
     std::string wanted_;
     std::string being_planned_;
     /// What is still to be predicted ahead; empty: it is not known yet.

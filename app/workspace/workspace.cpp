@@ -390,8 +390,7 @@ void Workspace::show_wanted_recipe() {
     show(std::move(**pair));
 }
 
-std::optional<std::pair<DocumentPtr, DocumentPtr>> Workspace::shown_and(
-    const std::string& recipe) const {
+std::optional<Workspace::RecipeChange> Workspace::find_change(const std::string& recipe) const {
     const auto pair = trials_.find_pair(trial_inputs(), recipe);
     if (!pair) return std::nullopt;
     DocumentPtr shown = selection_.b ? selection_.b : selection_.a;
@@ -401,21 +400,30 @@ std::optional<std::pair<DocumentPtr, DocumentPtr>> Workspace::shown_and(
         if (selection_.b) return std::nullopt;  // B was measured, or is of another GPU
         shown = pair->a;                        // A as predicted
     }
-    return std::pair(std::move(shown), other);
+    if (!shown->has_step || !other->has_step) return std::nullopt;
+    return RecipeChange{std::move(shown), other};
 }
 
 std::optional<Workspace::Rows> Workspace::effect_of(const std::string& recipe) const {
-    const auto pair = shown_and(recipe);
+    const auto change = find_change(recipe);
     const profiler::LayerView* const view = slots_.layers.view();
-    if (!pair || !view) return std::nullopt;
-    const auto& [shown, other] = *pair;
-    return profiler::switch_effect(layer_request(shown, other, view->layers), view->num_layers);
+    if (!change || !view) return std::nullopt;
+    return profiler::switch_effect(layer_request(change->before, change->after, view->layers),
+                                   view->num_layers);
 }
 
-std::optional<int64_t> Workspace::peak_change_of(const std::string& recipe) const {
-    const auto pair = shown_and(recipe);
-    if (!pair) return std::nullopt;
-    return pair->second->report->peak.allocated_bytes - pair->first->report->peak.allocated_bytes;
+std::optional<int64_t> Workspace::peak_change_bytes(const std::string& recipe) const {
+    if (peak_changes_.num_news != trials_.num_news()) peak_changes_ = {trials_.num_news(), {}};
+    const auto [known, is_new] = peak_changes_.of_recipe.try_emplace(recipe);
+    if (is_new) known->second = find_peak_change(recipe);
+    return known->second;
+}
+
+std::optional<int64_t> Workspace::find_peak_change(const std::string& recipe) const {
+    const auto change = find_change(recipe);
+    if (!change || change->before->is_cut_off || change->after->is_cut_off) return std::nullopt;
+    return change->after->report->peak.allocated_bytes -
+           change->before->report->peak.allocated_bytes;
 }
 
 std::optional<Workspace::Work> Workspace::work() const {

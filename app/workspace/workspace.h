@@ -15,6 +15,7 @@
 #include <array>
 #include <filesystem>
 #include <list>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -94,7 +95,9 @@ public:
     /// profiler::switch_effect. nullopt: it was not predicted yet.
     using Rows = std::vector<std::pair<std::string, std::string>>;
     std::optional<Rows> effect_of(const std::string& recipe) const;
-    std::optional<int64_t> peak_change_of(const std::string& recipe) const;
+    /// The peak with another recipe minus the peak of what is shown. nullopt: not known yet, or
+    /// memory ran out in one of them.
+    std::optional<int64_t> peak_change_bytes(const std::string& recipe) const;
     /// Trace 0 is A, trace 1 is B.
     profiler::TimelineReadout read_timeline(size_t trace, double time_ns) const;
     profiler::ActivityReadout read_activity(size_t trace, profiler::ActivityId id) const;
@@ -161,9 +164,13 @@ public:
     std::vector<std::filesystem::path> take_opened() { return std::exchange(opened_, {}); }
 
 private:
-    /// What is shown as B, or as A where there is no B, and the same step with another recipe.
-    /// nullopt: they do not compare, or it was not predicted yet.
-    std::optional<std::pair<DocumentPtr, DocumentPtr>> shown_and(const std::string& recipe) const;
+    struct RecipeChange {
+        DocumentPtr before;  // what is shown as B, or as A where there is no B
+        DocumentPtr after;   // the same step with another recipe
+    };
+    /// nullopt: the two do not compare, or the recipe was not predicted yet.
+    std::optional<RecipeChange> find_change(const std::string& recipe) const;
+    std::optional<int64_t> find_peak_change(const std::string& recipe) const;
     static size_t index_of(int number) { return static_cast<size_t>(number) - 1; }
     SlotInputs slot_inputs() const {
         return {documents(),
@@ -239,6 +246,12 @@ private:
     std::optional<PlanQuestion> usual_question_;  // what slots().usual_plan answers
     Predictor predictor_;
     RecipeTrials trials_{predictor_};
+    /// The window asks for each button in each frame, and one answer takes 80 µs.
+    struct PeakChanges {
+        size_t num_news = 0;  // of the trials, at the answers
+        std::map<std::string, std::optional<int64_t>> of_recipe;
+    };
+    mutable PeakChanges peak_changes_;
     FrontierPlans frontier_plans_{predictor_};
     bool grows_frontier_ = false;  // the panel was drawn since the last update
     bool predicts_ahead_ = false;  // a panel was drawn whose switches ask for predictions

@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <ranges>
 
 namespace profiler {
 namespace {
@@ -29,25 +30,35 @@ std::optional<Recipe> uniform_recipe(const std::string& text) {
     return parsed->recipe;
 }
 
+bool is_preset_name(std::string_view name) {
+    return std::ranges::any_of(models::recipe_presets(),
+                               [&](const auto& preset) { return preset.name == name; });
+}
+
+struct ChangedValue {
+    std::string label;  // "in_place"; "fusion=tempo", as there is a preset of that name
+    std::string_view phrase;
+};
+
 /// The values of a layer's switches that differ from the baseline.
-std::vector<const models::SwitchValue*> changed_values(const Recipe& recipe) {
+std::vector<ChangedValue> changed_values(const Recipe& recipe) {
     const Recipe baseline;
-    std::vector<const models::SwitchValue*> values;
+    std::vector<ChangedValue> values;
     models::for_each_switch([&](const auto& table) {
         if (table.name == models::kOptimizerSwitch.name) return;
         const models::SwitchValue& value = table.chosen(recipe);
-        if (&value != &table.chosen(baseline)) values.push_back(&value);
+        if (&value == &table.chosen(baseline)) return;
+        std::string label(value.name);
+        if (is_preset_name(label)) label = fmt::format("{}={}", table.name, label);
+        values.push_back({std::move(label), value.phrase});
     });
     return values;
 }
 
-std::string joined(const std::vector<const models::SwitchValue*>& values,
-                   std::string_view models::SwitchValue::*member, std::string_view between) {
-    std::string text;
-    for (const models::SwitchValue* value : values) {
-        text.append(text.empty() ? "" : between).append(value->*member);
-    }
-    return text;
+template <typename Text>
+std::string joined(const std::vector<ChangedValue>& values, Text ChangedValue::*text,
+                   std::string_view between) {
+    return fmt::format("{}", fmt::join(values | std::views::transform(text), between));
 }
 
 void describe(RecipeDot& dot) {
@@ -62,7 +73,7 @@ void describe(RecipeDot& dot) {
     own.optimizer = Recipe{}.optimizer;
     const auto values = changed_values(own);
     dot.name = models::to_text(own);
-    dot.label = joined(values, &models::SwitchValue::name, " + ");
+    dot.label = joined(values, &ChangedValue::label, " · ");
     for (const models::RecipePreset& preset : models::recipe_presets()) {
         if (preset.recipe != own) continue;
         dot.name = dot.label = preset.name;
@@ -70,8 +81,7 @@ void describe(RecipeDot& dot) {
         break;
     }
     dot.num_switches = static_cast<int>(values.size());
-    dot.phrase =
-        values.empty() ? "the baseline" : joined(values, &models::SwitchValue::phrase, ", ");
+    dot.phrase = values.empty() ? "the baseline" : joined(values, &ChangedValue::phrase, ", ");
 }
 
 RecipeDot make_dot(const PlannedStep& step, const FrontierRequest& request) {
@@ -164,14 +174,19 @@ void add_line(RecipeFrontierView& view) {
     by_batch ? add(last.x, 0) : add(view.last_x, last.y);
 }
 
-void explain_one_x(RecipeFrontierView& view, const FrontierRequest& request) {
+/// Only where the same thing, not memory, limits the batch of all recipes.
+void explain_equal_batches(RecipeFrontierView& view, const FrontierRequest& request) {
     if (view.axis != FrontierAxis::kMaxBatch || view.dots.size() < 2) return;
-    for (const RecipeDot& dot : view.dots) {
-        if (dot.x != view.dots[0].x) return;
-    }
+    const PlannerRecipe* first = nullptr;
     for (const PlannedStep& step : *request.planned) {
-        if (step.recipe == view.dots[0].recipe) view.why_one_x = step.figures.other_limit;
+        if (!find_dot(view, step.recipe)) continue;
+        if (first == nullptr) first = &step.figures;
+        if (step.figures.max_batch != first->max_batch ||
+            step.figures.other_limit != first->other_limit) {
+            return;
+        }
     }
+    view.same_batch_reason = first->other_limit;
 }
 
 /// GPUs with nearly the same memory share a line; the chosen GPU has its own.
@@ -303,7 +318,7 @@ RecipeFrontierView build_recipe_frontier_view(const FrontierRequest& request) {
     add_marks(view, request);
     set_axes(view, request);
     add_line(view);
-    explain_one_x(view, request);
+    explain_equal_batches(view, request);
     return view;
 }
 

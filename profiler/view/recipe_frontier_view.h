@@ -68,7 +68,7 @@ struct FrontierRequest {
 struct RecipeDot {
     std::string recipe;  // canonical text
     std::string name;    // "tempo"; without a preset "gelu=in_place,masks=bit"
-    std::string label;   // the same, shorter: "in_place + bit"
+    std::string label;   // "in_place · bit": the values of such a name
     std::string phrase;  // its switches that differ from the baseline, in words
     bool is_preset = false;
     double x = 0;  // bytes, or the largest batch
@@ -90,7 +90,7 @@ struct RecipeDot {
 /// Memory of one or more GPUs, as a vertical line.
 struct MemoryCeiling {
     double bytes = 0;
-    std::string label;  // "t4", "a10, l4, rtx3090 +2"
+    std::string label;  // "in_place · bit": the values of such a name
     bool is_chosen = false;
 };
 
@@ -128,7 +128,7 @@ struct RecipeFrontierView {
     std::vector<MeasuredDot> measured;
     std::vector<RefusedStep> refused;  // planned, but runs at no batch
     std::vector<std::string> notes;    // assumptions, each once
-    std::string why_one_x;             // what gives all recipes the same largest batch; else empty
+    std::string same_batch_reason;     // what gives all recipes one largest batch; else empty
     double first_x = 0;                // ends of the axes
     double last_x = 1;
     double first_y = 0;

@@ -24,6 +24,9 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
+/// As in the program, work that goes on or is done wakes the window before.
+constexpr double kLongestWait_s = 0.1;
+
 double seconds_since(Clock::time_point start) {
     return std::chrono::duration<double>(Clock::now() - start).count();
 }
@@ -43,7 +46,7 @@ void settle(app::Shell& shell) {
         shell.draw_frame();
     }
     while (!shell.ui().workspace.settled()) {
-        glfwWaitEventsTimeout(0.01);
+        glfwWaitEventsTimeout(kLongestWait_s);
         shell.draw_frame();
     }
     shell.draw_frame();
@@ -143,7 +146,7 @@ void measure_opening(const std::filesystem::path& file) {
     const double window_s = seconds_since(start);
     const auto wait_until = [&](const std::function<bool()>& holds) {
         while (!holds()) {
-            glfwWaitEventsTimeout(0.1);  // as the program: work that is done or goes on wakes it
+            glfwWaitEventsTimeout(kLongestWait_s);
             (*shell)->draw_frame();
         }
     };

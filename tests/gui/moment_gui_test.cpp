@@ -106,9 +106,9 @@ void a_value_says_what_it_alone_changes(ImGuiTestContext* c) {
     IM_CHECK(!effect->empty());
     IM_CHECK_STR_EQ(effect->back().first.c_str(), "step time");
     IM_CHECK(workspace().effect_of("original")->empty());
-    IM_CHECK_LT(workspace().peak_change_of("gelu=in_place").value_or(0), 0);
-    IM_CHECK_EQ(workspace().peak_change_of("original").value_or(1), 0);
-    IM_CHECK(!workspace().peak_change_of("gelu=in_place,layer_norm=from_output").has_value());
+    IM_CHECK_LT(workspace().peak_change_bytes("gelu=in_place").value_or(0), 0);
+    IM_CHECK_EQ(workspace().peak_change_bytes("original").value_or(1), 0);
+    IM_CHECK(!workspace().peak_change_bytes("gelu=in_place,layer_norm=from_output").has_value());
     window().take_picture(c, "layer_switches");
     IM_CHECK(!workspace().effect_of("gelu=in_place,layer_norm=from_output").has_value());
 }
@@ -125,6 +125,7 @@ void a_switch_is_answered_in_the_next_frame(ImGuiTestContext* c) {
     // It came from what was made ahead, with its plan.
     IM_CHECK_EQ(watch.traces_asked, asked_before);
     IM_CHECK_EQ(watch.empty_frames, 0);
+    IM_CHECK_GT(workspace().peak_change_bytes("original").value_or(0), 0);  // against B now
     IM_CHECK(headline_says("less memory"));
     IM_CHECK(headline_says("would fit a batch of"));
     const app::Slots& slots = workspace().slots();

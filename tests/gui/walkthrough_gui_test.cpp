@@ -117,6 +117,7 @@ void a_switch_moves_the_memory(ImGuiTestContext* c) {
     IM_CHECK(workspace.selection().b != nullptr);
     IM_CHECK_STR_EQ(workspace.selection().b->recipe.c_str(), "gelu=in_place");
     IM_CHECK(workspace.headline().find("less memory") != std::string::npos);
+    wait_until(c, [] { return window().workspace().is_made_ahead(); });
     window().take_picture(c, "walkthrough_switch");
 }
 

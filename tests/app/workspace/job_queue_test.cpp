@@ -1,9 +1,11 @@
 #include "app/workspace/job_queue.h"
 
+#include "app/workspace/wake.h"
 #include "tests/app/workspace/waiting.h"
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <chrono>
 #include <memory>
 #include <new>
@@ -137,6 +139,42 @@ TEST(JobQueue, FreesWhatAJobHoldsAndWhatACancelledOneMadeWithoutItsLock) {
     const auto results = queue.take();
     ASSERT_EQ(results.size(), 1U);
     EXPECT_EQ(**results[0], 2);
+}
+
+std::atomic<int> num_wakes = 0;
+
+class Wakes : public testing::Test {
+protected:
+    Wakes() {
+        num_wakes = 0;
+        app::set_wake_window([] { ++num_wakes; });
+    }
+    ~Wakes() override { app::set_wake_window(nullptr); }
+
+    /// Wakes of a job that reports so many times while it gets done, from no time to its end.
+    int of_reports(int count) {
+        app::JobQueue<int> queue(app::Waiting::kKeep);
+        int while_it_ran = 0;
+        queue.start("Counting", [&](const auto& report) -> models::Result<int> {
+            for (int i = 1; i <= count; ++i) report(static_cast<double>(i) / count);
+            while_it_ran = num_wakes;
+            return 0;
+        });
+        tests::wait_for([&] { return !queue.progress(); });
+        return while_it_ran;
+    }
+};
+
+TEST_F(Wakes, AJobThatReportsOftenWakesTheWindowForSomeReportsOnly) {
+    EXPECT_GE(of_reports(100'000), 10);  // for each tenth at least
+    EXPECT_LT(num_wakes, 50'000);
+}
+
+TEST_F(Wakes, AJobThatReportsRarelyWakesItForEach) { EXPECT_GE(of_reports(5), 5); }
+
+TEST_F(Wakes, TheEndOfAJobWakesTheWindow) {
+    const int before_end = of_reports(1);
+    tests::wait_for([&] { return num_wakes > before_end; });
 }
 
 }  // namespace

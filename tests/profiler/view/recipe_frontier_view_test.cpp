@@ -273,25 +273,31 @@ TEST(RecipeFrontier, ReplacesTheOptimizerOfARecipe) {
 }
 
 TEST(RecipeFrontier, ARecipeWithoutAPresetIsLabelledByItsValues) {
-    const RecipeFrontierView view = view_of({planned("gelu=in_place,masks=bit", {})});
+    const RecipeFrontierView view =
+        view_of({planned("gelu=in_place,masks=bit", {}), planned("masks=bit,fusion=tempo", {})});
     EXPECT_EQ(view.dots[0].name, "gelu=in_place,masks=bit");
-    EXPECT_EQ(view.dots[0].label, "in_place + bit");
+    EXPECT_EQ(view.dots[0].label, "in_place · bit");
+    EXPECT_EQ(view.dots[1].label, "bit · fusion=tempo");  // "tempo" is a preset
     EXPECT_EQ(view.dots[0].phrase, "in-place GELU, masks of one bit");
 }
 
-TEST(RecipeFrontier, SaysWhyAllRecipesHaveOneLargestBatch) {
+TEST(RecipeFrontier, SaysWhatGivesAllRecipesOneLargestBatch) {
     const std::string why =
         "Memory does not limit the batch to 32. At 33: the logits are too large";
-    const auto view_at = [&](int64_t max_batch) {
+    const auto reason = [](int64_t second_batch, const std::string& first_limit,
+                           const std::string& second_limit) {
         std::vector<PlannedStep> steps{planned("original", {.max_batch = 32}),
-                                       planned("gelu=in_place", {.max_batch = max_batch})};
-        steps[0].figures.other_limit = why;
+                                       planned("gelu=in_place", {.max_batch = second_batch})};
+        steps[0].figures.other_limit = first_limit;
+        steps[1].figures.other_limit = second_limit;
         FrontierRequest request = request_of(std::move(steps));
         request.axis = FrontierAxis::kMaxBatch;
-        return build_recipe_frontier_view(request);
+        return build_recipe_frontier_view(request).same_batch_reason;
     };
-    EXPECT_EQ(view_at(32).why_one_x, why);
-    EXPECT_EQ(view_at(30).why_one_x, "");
+    EXPECT_EQ(reason(32, why, why), why);
+    EXPECT_EQ(reason(32, why, ""), "");
+    EXPECT_EQ(reason(32, "", why), "");
+    EXPECT_EQ(reason(30, why, why), "");
 }
 
 TEST(RecipeFrontier, NamesARecipeWithoutItsOptimizer) {
