@@ -89,7 +89,9 @@ def listing() -> str:
 def run_check(name: str, run: Run, left_s: float) -> dict:
     """Runs one check in at most `left_s` seconds and returns its row of the result."""
     start = time.monotonic()
-    limit_s = min(CHECKS[name].cap_s, left_s)
+    # A check has its own limit so that a card's minutes last for the others. Without a card the
+    # processors alone decide how long it takes, and they may have other work.
+    limit_s = left_s if run.virtual else min(CHECKS[name].cap_s, left_s)
     run.detail = {}
     run.end = start + limit_s
     status, sentence = "ok", ""

@@ -330,6 +330,16 @@ class Running(WithRun):
         self.assertEqual((row["status"], row["sentence"]), ("failed", "did not finish in 0 s"))
         self.assertEqual(row["detail"], {"before": 1})
 
+    def test_a_check_has_its_own_limit_on_a_card_only(self):
+        def looks(run):
+            run.detail["left_s"] = run.left_s()
+
+        for is_virtual, least, most in ((False, 0, 0.5), (True, 0.5, 100)):
+            with mock.patch.object(self.run_, "virtual", is_virtual):
+                left_s = self.add_check(looks, cap_s=0.5)["detail"]["left_s"]
+            self.assertGreaterEqual(left_s, least)
+            self.assertLessEqual(left_s, most)
+
     def test_a_worker_that_hangs_is_one_too(self):
         def waits(run):
             worker = run.scratch / "temposcope-worker"

@@ -39,7 +39,7 @@ class GpuCheck(unittest.TestCase):
 
     def run_group(self, group, out):
         """One of the four commands of docs/gpu_check.md, as a short trial."""
-        arguments = ["run", "--out", str(out), "--only", group, "--few"]
+        arguments = ["run", "--out", str(out), "--only", group, "--few", "--minutes", "60"]
         libraries = BUILD / "bin" / "virtual_gpu"
         return run(libraries, h200(), str(self.bundle / "gpu-check"), *arguments)
 
