@@ -4,6 +4,7 @@
 #include "app/widgets/hatch.h"
 #include "app/widgets/scoped.h"
 #include "app/widgets/text.h"
+#include "app/widgets/text_plate.h"
 #include "app/widgets/theme.h"
 #include "profiler/trace/units.h"
 
@@ -116,11 +117,8 @@ void draw_segment_text(ImDrawList* draw, ImVec2 upper_left, ImVec2 lower_right,
     const ImVec2 size = lower_right - upper_left;
     if (size.y <= line || size.x <= width + px(8)) return;
     const ImU32 fill = category_color(segment.category);
-    const ImVec2 corner{std::round(upper_left.x + (size.x - width) / 2),
-                        std::round(upper_left.y + (size.y - line) / 2)};
-    draw->AddRectFilled({corner.x - px(3), corner.y}, {corner.x + width + px(3), corner.y + line},
-                        fill, px(3));
-    draw->AddText(corner, ink_on(fill), segment.text.c_str());
+    text_on_plate(draw, {upper_left.x + (size.x - width) / 2, upper_left.y + (size.y - line) / 2},
+                  segment.text, ink_on(fill), fill);
 }
 
 float PlotBar::center() const { return std::round((left + right) / 2); }
@@ -156,12 +154,9 @@ void bar_label(ImDrawList* draw, const PlotBar& bar, double value, float room,
     const ScopedFont bold(fonts().bold);
     const float line = ImGui::GetTextLineHeight();
     const auto draw_line = [&](float y, ImU32 color, std::string_view content) {
-        const float width = text_width(content);
-        const float x = bar.center() - std::round(width / 2);
-        // Covers the baseline's line behind the text.
-        draw->AddRectFilled({x - px(2), y}, {x + width + px(2), y + line},
-                            with_alpha(palette().plot, 0.85F));
-        draw->AddText({x, y}, color, content.data(), content.data() + content.size());
+        // Over the baseline's line.
+        text_on_plate(draw, {bar.center() - text_width(content) / 2, y}, content, color,
+                      with_alpha(palette().plot, 0.85F), {2, 0});
     };
     float y = plot_y(value) - line - px(3);
     if (!change.empty() && text_width(change.text) <= room) {

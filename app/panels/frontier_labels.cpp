@@ -14,7 +14,7 @@
 namespace app {
 namespace {
 
-constexpr float kMostWidth_em = 17;
+constexpr float kMostWidth_em = 22;
 
 /// Where a label may stand, the best places first: shares of its size to the left of and above the
 /// dot.

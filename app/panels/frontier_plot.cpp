@@ -6,6 +6,7 @@
 #include "app/widgets/plot.h"
 #include "app/widgets/scoped.h"
 #include "app/widgets/text.h"
+#include "app/widgets/text_plate.h"
 #include "app/widgets/theme.h"
 #include "profiler/trace/units.h"
 #include "profiler/view/quantity_names.h"
@@ -275,8 +276,8 @@ void draw_limit(const Plot& plot) {
     const ImVec2 box{text_width(text) + px(10), ImGui::GetTextLineHeight() + px(3)};
     const float left = std::clamp(x - box.x / 2, plot.corner.x, plot.right() - box.x);
     const float top = plot.bottom() - 2 * box.y - px(4);
-    plot.draw->AddRectFilled({left, top}, {left + box.x, top + box.y}, palette().good, px(3));
-    plot.draw->AddText({left + px(5), top + px(1)}, ink_on(palette().good), text.c_str());
+    text_on_plate(plot.draw, {left + px(5), top + px(1)}, text, ink_on(palette().good),
+                  palette().good, {5, 1});
 }
 
 std::optional<size_t> dot_under_mouse(const Plot& plot) {

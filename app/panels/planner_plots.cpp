@@ -4,6 +4,7 @@
 #include "app/widgets/plot.h"
 #include "app/widgets/scoped.h"
 #include "app/widgets/text.h"
+#include "app/widgets/text_plate.h"
 #include "app/widgets/theme.h"
 #include "profiler/trace/units.h"
 #include "profiler/view/quantity_names.h"
@@ -128,9 +129,8 @@ void draw_labels(std::vector<Label> labels) {
         }
         taken.push_back(place);
         if (place.top < corner.y) continue;  // the table has it too
-        draw->AddRectFilled({x - px(3), place.top}, {x + width + px(3), place.top + step},
-                            with_alpha(palette().plot, 0.85F), px(2));
-        draw->AddText({std::round(x), std::round(place.top)}, label.color, label.text.c_str());
+        text_on_plate(draw, {x, place.top}, label.text, label.color,
+                      with_alpha(palette().plot, 0.85F));
     }
 }
 
@@ -177,12 +177,8 @@ void draw_name_of_ceiling(const PlannerView& view) {
     const std::string name =
         fmt::format("{}: {}", view.gpu, profiler::format_bytes(view.usable_bytes));
     const ImVec2 foot = ImPlot::PlotToPixels(0.0, usable);
-    const ImVec2 at{foot.x + px(7), foot.y + px(3)};
-    ImDrawList* draw = ImPlot::GetPlotDrawList();
-    draw->AddRectFilled({at.x - px(3), at.y},
-                        {at.x + text_width(name) + px(3), at.y + ImGui::GetTextLineHeight()},
-                        palette().plot, px(2));
-    draw->AddText(at, palette().bad, name.c_str());
+    text_on_plate(ImPlot::GetPlotDrawList(), {foot.x + px(7), foot.y + px(3)}, name, palette().bad,
+                  palette().plot);
 }
 
 /// A line at the batch, with its number in the upper plot.
@@ -198,8 +194,8 @@ void draw_batch_cursor(int64_t batch_size, bool has_number) {
     const ImVec2 box{text_width(number) + px(10), ImGui::GetTextLineHeight() + px(3)};
     const float left = std::clamp(x - box.x / 2, corner.x, corner.x + size.x - box.x);
     const float top = corner.y + size.y - box.y;
-    draw->AddRectFilled({left, top}, {left + box.x, top + box.y}, palette().accent, px(3));
-    draw->AddText({left + px(5), top + px(1)}, ink_on(palette().accent), number.c_str());
+    text_on_plate(draw, {left + px(5), top + px(1)}, number, ink_on(palette().accent),
+                  palette().accent, {5, 1});
 }
 
 /// A press anywhere in the plot takes the cursor along.

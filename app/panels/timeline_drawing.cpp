@@ -6,6 +6,7 @@
 #include "app/widgets/plot.h"
 #include "app/widgets/scoped.h"
 #include "app/widgets/text.h"
+#include "app/widgets/text_plate.h"
 #include "app/widgets/theme.h"
 #include "profiler/trace/units.h"
 
@@ -203,23 +204,18 @@ void draw_marker_text(ImDrawList* draw, const PlotMap& map, ImVec2 point, ImU32 
     const ImVec2 size = ImGui::CalcTextSize(text.c_str());
     const float gap = px(10);
     const bool to_left = point.x + gap + size.x + px(8) > map.right();
-    const ImVec2 corner{
-        std::round(to_left ? point.x - gap - size.x - px(10) : point.x + gap),
-        std::round(std::clamp(point.y - size.y / 2 - px(2), map.corner.y + phase_strip_height(),
-                              map.bottom() - size.y - px(4)))};
-    draw->AddRectFilled(corner, {corner.x + size.x + px(10), corner.y + size.y + px(4)},
-                        with_alpha(palette().popup, 0.92F), px(3));
-    draw->AddText({corner.x + px(5), corner.y + px(2)}, color, text.c_str());
+    const ImVec2 at{to_left ? point.x - gap - size.x - px(5) : point.x + gap + px(5),
+                    std::clamp(point.y - size.y / 2, map.corner.y + phase_strip_height() + px(2),
+                               map.bottom() - size.y - px(2))};
+    text_on_plate(draw, at, text, color, with_alpha(palette().popup, 0.92F), {5, 2});
 }
 
 void draw_limit(ImDrawList* draw, const PlotMap& map, const profiler::TimelineTrace& trace) {
     const float y = std::round(map.y(trace.limit_bytes));
     draw_dashed_line(draw, {map.corner.x, y}, {map.right(), y}, palette().bad, px(1.5F));
     const ImVec2 size = ImGui::CalcTextSize(trace.limit_text.c_str());
-    const ImVec2 corner{map.right() - size.x - px(12), y + px(2)};
-    draw->AddRectFilled(corner, {corner.x + size.x + px(10), corner.y + size.y + px(2)},
-                        with_alpha(palette().popup, 0.92F), px(3));
-    draw->AddText({corner.x + px(5), corner.y + px(1)}, palette().bad, trace.limit_text.c_str());
+    text_on_plate(draw, {map.right() - size.x - px(7), y + px(3)}, trace.limit_text, palette().bad,
+                  with_alpha(palette().popup, 0.92F), {5, 1});
 }
 
 }  // namespace
@@ -278,11 +274,10 @@ void draw_activity(ImDrawList* draw, const PlotMap& map, const SelectedActivity&
                         with_alpha(palette().text, 0.22F));
     const ImVec2 size = ImGui::CalcTextSize(activity.name.c_str());
     const bool to_left = right + size.x + px(12) > map.right();
-    const ImVec2 corner{to_left ? left - size.x - px(12) : right + px(2),
-                        map.corner.y + phase_strip_height() + px(3)};
-    draw->AddRectFilled(corner, {corner.x + size.x + px(10), corner.y + size.y + px(4)},
-                        with_alpha(palette().popup, 0.92F), px(3));
-    draw->AddText({corner.x + px(5), corner.y + px(2)}, palette().text, activity.name.c_str());
+    const ImVec2 at{to_left ? left - size.x - px(7) : right + px(7),
+                    map.corner.y + phase_strip_height() + px(5)};
+    text_on_plate(draw, at, activity.name, palette().text, with_alpha(palette().popup, 0.92F),
+                  {5, 2});
 }
 
 void draw_moment(ImDrawList* draw, const PlotMap& map, double time_ns) {
