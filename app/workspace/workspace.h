@@ -165,7 +165,7 @@ public:
 
 private:
     struct RecipeChange {
-        DocumentPtr before;  // what is shown as B, or as A where there is no B
+        DocumentPtr before;  // B as shown; A without a B
         DocumentPtr after;   // the same step with another recipe
     };
     /// nullopt: the two do not compare, or the recipe was not predicted yet.

@@ -90,7 +90,7 @@ struct RecipeDot {
 /// Memory of one or more GPUs, as a vertical line.
 struct MemoryCeiling {
     double bytes = 0;
-    std::string label;  // "in_place · bit": the values of such a name
+    std::string label;  // "t4", "a10, l4, rtx3090 +2"
     bool is_chosen = false;
 };
 

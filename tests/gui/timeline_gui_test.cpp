@@ -136,7 +136,7 @@ void alignment_can_be_switched(ImGuiTestContext* c) {
     c->ItemClick("//###timeline/###difference");
 }
 
-/// What is switched on and has no room stays switched on, until its button is clicked.
+/// A lane without room stays switched on. A click on its button switches it off.
 void a_low_panel_says_what_it_leaves_out(ImGuiTestContext* c) {
     open_two(c);
     const app::TimelineState& state = window().ui().panels.timeline;
