@@ -23,15 +23,12 @@ void recipes_row(std::vector<std::string>& chosen, const std::string& preview,
     form_row("Recipes");
     ImGui::SetNextWindowSizeConstraints({em(36), 0}, {em(60), em(30)});
     if (!ImGui::BeginCombo("##recipes", preview.c_str(), ImGuiComboFlags_HeightLarge)) return;
-    const auto& presets = models::recipe_presets();
-    std::erase_if(chosen, [&](const std::string& name) {
-        const bool is_own = std::none_of(presets.begin(), presets.end(),
-                                         [&](const auto& preset) { return preset.name == name; });
+    std::erase_if(chosen, [](const std::string& name) {
         bool on = true;
-        if (is_own) ImGui::Checkbox(name.c_str(), &on);
+        if (!models::is_preset(name)) ImGui::Checkbox(name.c_str(), &on);
         return !on;
     });
-    for (const models::RecipePreset& preset : presets) {
+    for (const models::RecipePreset& preset : models::recipe_presets()) {
         if (!is_offered(preset.recipe)) continue;
         const std::string name(preset.name);
         const auto at = std::find(chosen.begin(), chosen.end(), name);

@@ -28,12 +28,6 @@ std::string with_optimizer(const std::string& recipe, models::Optimizer optimize
     return fmt::format("{},optimizer={}", recipe, models::name_of(optimizer));
 }
 
-bool is_preset(const std::string& recipe) {
-    const auto& presets = models::recipe_presets();
-    return std::any_of(presets.begin(), presets.end(),
-                       [&](const auto& preset) { return preset.name == recipe; });
-}
-
 std::string canonical(const std::string& recipe) {
     const auto parsed = models::parse_layer_recipes(recipe);
     return parsed ? models::to_text(*parsed) : recipe;
@@ -58,7 +52,7 @@ size_t index_of_recipe(const PlannerQuery& query, const std::string& text) {
 size_t switch_recipe(std::vector<std::string>& recipes, size_t from, const std::string& to) {
     const auto place = [&](auto at) { return static_cast<size_t>(at - recipes.begin()); };
     const auto old = recipes.begin() + static_cast<std::ptrdiff_t>(from);
-    const bool is_own = !is_preset(*old);
+    const bool is_own = !models::is_preset(*old);
     const auto known = std::find_if(recipes.begin(), recipes.end(), [&](const std::string& one) {
         return canonical(one) == canonical(to);
     });

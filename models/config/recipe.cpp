@@ -5,6 +5,7 @@
 
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <optional>
@@ -74,11 +75,12 @@ private:
 };
 
 Result<Recipe> find_preset(std::string_view name) {
-    std::vector<std::string_view> names;
-    for (const RecipePreset& preset : recipe_presets()) {
-        if (preset.name == name) return preset.recipe;
-        names.push_back(preset.name);
+    const std::vector<RecipePreset>& presets = recipe_presets();
+    if (const std::size_t place = preset_place(name); place < presets.size()) {
+        return presets[place].recipe;
     }
+    std::vector<std::string_view> names;
+    for (const RecipePreset& preset : presets) names.push_back(preset.name);
     return fail("'{}' is not a recipe: did you mean {}?", name,
                 fmt::join(nearest_names(name, names), ", "));
 }
@@ -150,6 +152,14 @@ const std::vector<RecipePreset>& recipe_presets() {
     static const std::vector<RecipePreset> presets = make_presets();
     return presets;
 }
+
+std::size_t preset_place(std::string_view name) {
+    const std::vector<RecipePreset>& presets = recipe_presets();
+    const auto found = std::ranges::find(presets, name, &RecipePreset::name);
+    return static_cast<std::size_t>(found - presets.begin());
+}
+
+bool is_preset(std::string_view name) { return preset_place(name) < recipe_presets().size(); }
 
 Result<void> apply_recipe_items(Recipe& recipe, std::string_view items) {
     SwitchSetter switches(recipe);

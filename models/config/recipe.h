@@ -79,6 +79,10 @@ struct RecipePreset {
 /// All presets, in the order in which they are listed to users.
 const std::vector<RecipePreset>& recipe_presets();
 
+/// The place of the preset with this name among them; their number if there is none.
+std::size_t preset_place(std::string_view name);
+bool is_preset(std::string_view name);
+
 /// A preset's name ("tempo-packed"), or switches on top of `original` or of a preset that stands
 /// first: "gelu=in_place,masks=bit", "tempo,masks=bit".
 /// Errors: an unknown name (with the nearest ones), an unknown switch or value, a switch given

@@ -30,11 +30,6 @@ std::optional<Recipe> uniform_recipe(const std::string& text) {
     return parsed->recipe;
 }
 
-bool is_preset_name(std::string_view name) {
-    return std::ranges::any_of(models::recipe_presets(),
-                               [&](const auto& preset) { return preset.name == name; });
-}
-
 struct ChangedValue {
     std::string label;  // "in_place"; "fusion=tempo", as there is a preset of that name
     std::string_view phrase;
@@ -49,7 +44,7 @@ std::vector<ChangedValue> changed_values(const Recipe& recipe) {
         const models::SwitchValue& value = table.chosen(recipe);
         if (&value == &table.chosen(baseline)) return;
         std::string label(value.name);
-        if (is_preset_name(label)) label = fmt::format("{}={}", table.name, label);
+        if (models::is_preset(label)) label = fmt::format("{}={}", table.name, label);
         values.push_back({std::move(label), value.phrase});
     });
     return values;

@@ -110,15 +110,6 @@ double luminance(Color color) {
     return 0.2126 * linear(color.r) + 0.7152 * linear(color.g) + 0.0722 * linear(color.b);
 }
 
-/// Among models::recipe_presets(); their number for a recipe that is none.
-std::size_t preset_place(std::string_view recipe) {
-    const auto& presets = models::recipe_presets();
-    const auto found =
-        std::find_if(presets.begin(), presets.end(),
-                     [&](const models::RecipePreset& preset) { return preset.name == recipe; });
-    return static_cast<std::size_t>(found - presets.begin());
-}
-
 using ColorUses = std::array<int, kMaxDistinctRecipes>;
 
 /// The index of the least used colour, from the wanted one on; grey last.
@@ -143,12 +134,13 @@ std::vector<std::size_t> recipe_color_indices(const std::vector<std::string>& re
     std::vector<std::size_t> order(recipes.size());
     std::iota(order.begin(), order.end(), 0);
     std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
-        return std::tuple(preset_place(recipes[a]), std::string_view(recipes[a])) <
-               std::tuple(preset_place(recipes[b]), std::string_view(recipes[b]));
+        return std::tuple(models::preset_place(recipes[a]), std::string_view(recipes[a])) <
+               std::tuple(models::preset_place(recipes[b]), std::string_view(recipes[b]));
     });
     std::vector<std::size_t> colors(recipes.size());
     ColorUses uses{};
-    for (const std::size_t i : order) colors[i] = take_color(preset_place(recipes[i]), uses);
+    for (const std::size_t i : order)
+        colors[i] = take_color(models::preset_place(recipes[i]), uses);
     return colors;
 }
 

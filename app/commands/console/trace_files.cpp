@@ -24,15 +24,8 @@ using profiler::NamedTrace;
 /// Files that are named after presets, as `capture` names them, in the order of --help; then the
 /// others, in the order given.
 void order_by_preset(std::vector<fs::path>& files) {
-    const auto& presets = models::recipe_presets();
-    const auto place = [&](const fs::path& file) {
-        const std::string name = file.stem().string();
-        return std::find_if(
-            presets.begin(), presets.end(),
-            [&](const models::RecipePreset& preset) { return preset.name == name; });
-    };
-    std::stable_sort(files.begin(), files.end(),
-                     [&](const fs::path& a, const fs::path& b) { return place(a) < place(b); });
+    std::ranges::stable_sort(
+        files, {}, [](const fs::path& file) { return models::preset_place(file.stem().string()); });
 }
 
 }  // namespace

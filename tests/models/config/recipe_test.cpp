@@ -12,7 +12,9 @@ TEST(ParseRecipe, FindsEveryPresetByItsName) {
         const auto recipe = parse_recipe(preset.name);
         ASSERT_TRUE(recipe) << preset.name;
         EXPECT_EQ(*recipe, preset.recipe) << preset.name;
+        EXPECT_EQ(&recipe_presets()[preset_place(preset.name)], &preset);
     }
+    EXPECT_FALSE(is_preset("gelu=in_place"));
 }
 
 TEST(ParseRecipe, ReadsSwitchesOnTopOfOriginal) {
