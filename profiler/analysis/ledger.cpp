@@ -67,6 +67,7 @@ Id<Op> maker_of(const Trace& trace, const Storage& storage, Id<Tensor> tensor) {
     return tensor.valid() ? trace.tensors.get<&Tensor::producer>(tensor) : Id<Op>();
 }
 
+/// What autograd holds then, without parameters, gradients, optimizer state and inputs.
 int64_t kept_bytes(const Trace& trace, const Moment& moment) {
     std::vector<bool> is_counted(trace.storages.size());
     int64_t bytes = 0;
@@ -131,6 +132,12 @@ LedgerRow make_row(const Trace& trace, const Save& save, const EventClock& clock
 }
 
 }  // namespace
+
+int64_t saved_bytes_of(const Trace& trace) {
+    const bool needs_peak = begins_of_backward(trace).empty();
+    const PeakReport peak = needs_peak ? find_peak(trace) : PeakReport();
+    return kept_bytes(trace, moment_of_ledger(trace, peak));
+}
 
 Ledger build_ledger(const Trace& trace, const LedgerOptions& options) {
     return build_ledger(trace, find_peak(trace), options);

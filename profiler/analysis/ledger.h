@@ -55,4 +55,7 @@ struct LedgerOptions {
 Ledger build_ledger(const Trace& trace, const PeakReport& peak, const LedgerOptions& options = {});
 Ledger build_ledger(const Trace& trace, const LedgerOptions& options = {});
 
+/// The total of build_ledger(trace), without its rows.
+int64_t saved_bytes_of(const Trace& trace);
+
 }  // namespace profiler

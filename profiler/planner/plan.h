@@ -67,8 +67,9 @@ struct MemoryPoint {
 };
 
 struct PlanMemory {
-    PeakContents contents;          // peaks, and what lives at the allocated peak
-    std::vector<MemoryTerm> terms;  // what data parallelism adds
+    PeakContents contents;               // peaks, and what lives at the allocated peak
+    std::vector<MemoryTerm> terms;       // what data parallelism adds
+    std::optional<int64_t> saved_bytes;  // from forward to backward; empty: not known
     int64_t context_bytes = 0;
     int64_t usable_bytes = 0;  // of the GPU, or the budget
 };

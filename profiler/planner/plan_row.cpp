@@ -269,6 +269,7 @@ private:
         const auto step = interpolation_.requests_at(batch_size);
         if (!step) return row_.refuse(step.error());
         memory_.contents = peak_contents(*step, options_, capacity_bytes_);
+        memory_.saved_bytes = step->saved_bytes;
         row_.memory = memory_;
     }
 

@@ -33,10 +33,12 @@ void take_memory(const PlanRow& row, ComparisonColumn& column) {
     column.memory_planned_for = row.device_name();
     column.batch_size = row.batch_size.value_or(0);
     if (row.status != PlanStatus::kOk) column.out_of_memory = row.reason;
+    column.knows_saved = row.memory && row.memory->saved_bytes;
     if (!row.memory) return;
     column.peak_allocated_bytes = row.memory->contents.peaks.peak_allocated_bytes;
     column.peak_reserved_bytes = row.memory->contents.peaks.peak_reserved_bytes;
     column.peak_by_category = row.memory->contents.by_category;
+    column.saved_bytes = row.memory->saved_bytes.value_or(0);
 }
 
 ComparisonColumn planned_column(const PlanRow& row) {
@@ -96,7 +98,7 @@ void add_to_table(CompareView& view) {
         if (!column.planned) continue;
         const bool is_memory = column.planned->other_limit.empty();
         put(column, kLargestBatch, column.planned->max_batch_text, column.planned->max_batch_change,
-            is_memory ? "" : ", not by memory");
+            is_memory ? "" : kNotByMemory);
         put(column, kBestRate, column.planned->best_text, column.planned->best_change, "");
     }
 }

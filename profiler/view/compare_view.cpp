@@ -6,6 +6,7 @@
 #include "profiler/trace/units.h"
 #include "profiler/view/compare_figures.h"
 #include "profiler/view/compare_table.h"
+#include "profiler/view/no_value.h"
 
 #include <fmt/ranges.h>
 
@@ -73,7 +74,7 @@ std::string max_batch_text(const ComparisonColumn& column) {
     std::vector<std::string> parts;
     if (bounds.at_least) parts.push_back("≥ " + format_count(*bounds.at_least));
     if (bounds.below) parts.push_back("< " + format_count(*bounds.below));
-    return parts.empty() ? "–" : fmt::format("{}", fmt::join(parts, ", "));
+    return parts.empty() ? kNoValue : fmt::format("{}", fmt::join(parts, ", "));
 }
 
 /// "0.92 (0.89 to 0.96), 6 pairs"
@@ -90,7 +91,7 @@ void add_times(const ComparisonColumn& column, CompareColumn& view) {
         return;
     }
     view.sequences_per_s = column.sequences_per_s;
-    view.throughput_text = view.sequences_per_s > 0 ? rate_text(view.sequences_per_s) : "–";
+    view.throughput_text = view.sequences_per_s > 0 ? rate_text(view.sequences_per_s) : kNoValue;
     if (view.sequences_per_s > 0 && column.batch_size > 0 && !column.is_planned) {
         view.captured = {.batch_size = column.batch_size,
                          .sequences_per_s = view.sequences_per_s,
@@ -100,7 +101,7 @@ void add_times(const ComparisonColumn& column, CompareColumn& view) {
                          .text = fmt::format("B={}: {} sequences/s, captured step",
                                              column.batch_size, rate_text(view.sequences_per_s))};
     }
-    view.step_time_text = column.step_time_ns > 0 ? format_duration(column.step_time_ns) : "–";
+    view.step_time_text = column.step_time_ns > 0 ? format_duration(column.step_time_ns) : kNoValue;
 }
 
 void add_peak(const ComparisonColumn& column, CompareColumn& view) {
@@ -111,7 +112,7 @@ void add_peak(const ComparisonColumn& column, CompareColumn& view) {
     if (view.out_of_memory) view.why_no_peak = column.is_cut_off ? "out of memory" : "does not fit";
     if (column.peak_phase) view.peak_phase_text = name_of(*column.peak_phase);
     if (view.peak_bytes <= 0) {
-        view.peak_text = view.out_of_memory ? view.why_no_peak : "–";
+        view.peak_text = view.out_of_memory ? view.why_no_peak : kNoValue;
         return;
     }
     const std::string_view least = column.is_cut_off ? "≥ " : "";
@@ -132,9 +133,10 @@ CompareColumn build_column(const ComparisonColumn& column, std::size_t index) {
     view.files = column.files;
     add_peak(column, view);
     view.saved_bytes = column.saved_bytes;
-    // A recorded step may save nothing, as one checkpointed layer does.
-    const bool knows_saved = column.knows_saved && (column.steps > 0 || view.saved_bytes > 0);
-    view.saved_text = knows_saved ? format_bytes(view.saved_bytes) : "–";
+    // A step may save nothing, as one checkpointed layer does.
+    const bool has_step =
+        column.steps > 0 || column.saved_bytes > 0 || !column.memory_planned_for.empty();
+    view.saved_text = column.knows_saved && has_step ? format_bytes(view.saved_bytes) : kNoValue;
     add_times(column, view);
     add_curve(column, view);
     view.max_batch_size = column.max_batch.exact();

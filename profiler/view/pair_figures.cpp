@@ -2,6 +2,7 @@
 
 #include "profiler/trace/units.h"
 #include "profiler/view/compare_figures.h"
+#include "profiler/view/quantity_names.h"
 
 #include <fmt/format.h>
 
@@ -29,7 +30,7 @@ std::optional<LayerFigure> batch_figure(const CompareView& view, const Columns& 
         const auto& planned = view.columns[columns[i]].planned;
         if (!planned || !knows_batch(*planned)) return std::nullopt;
         const bool is_memory = planned->other_limit.empty();
-        figure.value[i] = planned->max_batch_text + (is_memory ? "" : ", not by memory");
+        figure.value[i] = planned->max_batch_text + (is_memory ? "" : kNotByMemory);
         batch[i] = planned->max_batch_size.value_or(0);
     }
     const int64_t more = columns.size() == 2 ? batch[1] - batch[0] : 0;

@@ -1,6 +1,7 @@
 #include "profiler/planner/step/step_work.h"
 
 #include "profiler/analysis/event_order.h"
+#include "profiler/analysis/ledger.h"
 #include "profiler/analysis/run_text.h"
 
 #include <algorithm>
@@ -322,6 +323,7 @@ models::Result<StepWork> step_work_of(const Trace& trace, std::vector<Id<Allocat
     auto read =
         read_requests(trace, defaults->is_program, rows != nullptr ? *rows : own_rows, work);
     if (!read) return tl::unexpected(read.error());
+    if (records_saves(trace)) work.saved_bytes = saved_bytes_of(trace);
     read_parameters(trace, work.parameters);
     read_ops(trace, *defaults, work);
     return work;
@@ -362,6 +364,7 @@ models::Result<AffineRequests> AffineRequests::fit(const StepRequests& small,
     }
     AffineRequests requests(large);
     requests.small_batch_ = small.batch_size;
+    requests.small_saved_bytes_ = small.saved_bytes;
     AllocationKeys large_keys;
     for (const StepAllocation& allocation : large.allocations) {
         const auto same = small_bytes.find(large_keys.next(allocation));
@@ -401,6 +404,10 @@ StepRequests AffineRequests::at(int64_t batch_size) const {
     for (std::size_t i = 0; i < step.allocations.size(); ++i) {
         int64_t& bytes = step.allocations[i].size_bytes;
         bytes = std::max<int64_t>(line.between(small_bytes_[i], bytes), 1);
+    }
+    step.saved_bytes.reset();
+    if (small_saved_bytes_ && large_.saved_bytes) {
+        step.saved_bytes = line.between(*small_saved_bytes_, *large_.saved_bytes);
     }
     return step;
 }

@@ -54,6 +54,8 @@ struct StepRequests {
     std::size_t first_request = 0;  // of the last step; the requests before belong to the warm-up
     bool is_first_step = false;     // it makes what stays: optimizer state, workspaces
     std::vector<StepAllocation> allocations;  // by the requests' numbers
+    /// What autograd keeps from forward to backward: the ledger's total; empty: not recorded.
+    std::optional<int64_t> saved_bytes;
 };
 
 struct StepWork : StepRequests {
@@ -112,6 +114,7 @@ private:
 
     int64_t small_batch_ = 0;
     std::vector<int64_t> small_bytes_;  // by allocation of the larger batch
+    std::optional<int64_t> small_saved_bytes_;
     StepRequests large_;
 };
 

@@ -98,6 +98,7 @@ PlanRow planned_step(const Gpu& gpu, const SoftwareEnvironment& environment,
     row.batch_size = 8;
     row.memory.emplace();
     row.memory->contents.peaks.peak_allocated_bytes = peak_bytes;
+    row.memory->saved_bytes = peak_bytes / 2;
     row.memory->contents.by_category[static_cast<std::size_t>(Category::kActivation)] = peak_bytes;
     row.sequences_per_s = 20;
     return row;
@@ -126,6 +127,7 @@ TEST(ComparePlan, RecipesThatNoFileHasGetColumns) {
     EXPECT_EQ(view.columns[2].recipe, "checkpoint");
     EXPECT_TRUE(view.columns[2].is_planned);
     ASSERT_EQ(view.columns[2].stack.size(), 1U);
+    EXPECT_EQ(view.columns[2].saved_text, "256 KiB");
     EXPECT_EQ(view.columns[2].planned->max_batch_text, "12");
     EXPECT_THAT(view.table.rows[2], Contains("512 KiB"));
     EXPECT_THAT(view.table.rows[2], Contains("12"));
@@ -141,11 +143,13 @@ TEST(ComparePlan, BesideAPredictionPlansAreCompared) {
     comparison.columns[0].device = "NVIDIA T4 with torch-2.11";
     comparison.columns[0].batch_size = 8;
     comparison.columns[0].sequences_per_s = 25;
+    comparison.columns[0].saved_bytes = 1 << 20;
     Plan plan;
     plan.rows = {planned_step(gpu, environment, "tempo", 1 << 19)};
     add_planned_columns(comparison, plan);
     const CompareView view = build_compare_view(comparison);
     EXPECT_EQ(view.columns[1].peak_change.text, "-50.0 %");
+    EXPECT_EQ(view.columns[1].saved_change.text, "-75.0 %");
     EXPECT_EQ(view.columns[1].throughput_change.text, "-20.0 %");
 }
 
@@ -178,6 +182,7 @@ TEST(ComparePlan, ABatchThatDoesNotFitIsAResult) {
     add_planned_columns(comparison, plan);
     const CompareView view = build_compare_view(comparison);
     EXPECT_EQ(view.columns[1].peak_text, "does not fit");
+    EXPECT_EQ(view.columns[1].saved_text, "–");
     EXPECT_TRUE(view.columns[1].out_of_memory);
 }
 

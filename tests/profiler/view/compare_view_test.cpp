@@ -329,6 +329,13 @@ TEST(BuildCompareView, ARecordedStepMaySaveNothing) {
     EXPECT_EQ(build_compare_view(comparison).columns[1].saved_text, "0 B");
 }
 
+TEST(BuildCompareView, AStepThatWasCutOffMayHaveSavedSomething) {
+    Comparison comparison = make_comparison();
+    comparison.columns[1].steps = 0;
+    comparison.columns[1].saved_bytes = 1024;
+    EXPECT_EQ(build_compare_view(comparison).columns[1].saved_text, "1.00 KiB");
+}
+
 TEST(BuildCompareView, HoldsColumnsThatBringOnlyASweep) {
     Comparison comparison = make_comparison();
     ComparisonColumn& column = comparison.columns[1];

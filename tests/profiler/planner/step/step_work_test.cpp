@@ -1,5 +1,6 @@
 #include "profiler/planner/step/step_work.h"
 
+#include "profiler/analysis/ledger.h"
 #include "profiler/planner/step/step_memory.h"
 #include "tests/profiler/planner/toy_step.h"
 #include "tests/support/trace_builder.h"
@@ -96,7 +97,16 @@ TEST(AffineRequests, EqualATraceAtAThirdBatch) {
         const StepMemory b = simulate_step(traced, {}, std::nullopt);
         EXPECT_EQ(a.peak_allocated_bytes, b.peak_allocated_bytes);
         EXPECT_EQ(a.peak_reserved_bytes, b.peak_reserved_bytes);
+        EXPECT_EQ(predicted.saved_bytes, traced.saved_bytes);
     }
+}
+
+TEST(AffineRequests, SavedBytesAreTheLedgersWhereBothBatchesHaveThem) {
+    StepWork small = work_at(2);
+    EXPECT_GT(small.saved_bytes.value(), 0);
+    EXPECT_EQ(small.saved_bytes, build_ledger(make_toy_step(toy_workload(2))).total_bytes);
+    small.saved_bytes.reset();
+    EXPECT_EQ(AffineRequests::fit(small, work_at(8)).value().at(4).saved_bytes, std::nullopt);
 }
 
 TEST(AffineRequests, ScratchThatOnlyTheLargerBatchTakesGrowsWithTheBatch) {
