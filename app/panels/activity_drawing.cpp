@@ -51,8 +51,8 @@ std::string block_label(const std::string& name, float room) {
 
 void draw_block(ImDrawList* draw, const PlotMap& map, const Selection& selection,
                 const ActivityStrip& strip, const ActivityBlock& block) {
-    const float left = std::round(std::max(map.x(block.start_ns), map.corner.x));
-    const float right = std::max(left + 1, std::round(std::min(map.x(block.end_ns), map.right())));
+    const float left = whole_pixel(std::max(map.x(block.start_ns), map.corner.x));
+    const float right = std::max(left + 1, whole_pixel(std::min(map.x(block.end_ns), map.right())));
     const float bottom = strip.top + strip.height - px(1);
     const Kinship kin = kinship(selection, strip.trace, block);
     // The less of its time a merged block was busy, the paler it is.

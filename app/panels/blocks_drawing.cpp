@@ -33,10 +33,10 @@ struct Box {
 /// Whole pixels, cut to the plot. A far off edge would overflow the numbers of the graphics card.
 Box box_of(const PlotMap& map, double start_ns, double end_ns, double low, double high) {
     const auto x = [&](double ns) {
-        return std::round(map.x(std::clamp(ns, map.x_min, map.x_max)));
+        return whole_pixel(map.x(std::clamp(ns, map.x_min, map.x_max)));
     };
     const auto y = [&](double bytes) {
-        return std::round(map.y(std::clamp(bytes, map.y_min, map.y_max)));
+        return whole_pixel(map.y(std::clamp(bytes, map.y_min, map.y_max)));
     };
     return {{x(start_ns), y(high)}, {x(end_ns), y(low)}};
 }

@@ -59,16 +59,16 @@ struct Box {
 
 /// A collective is drawn at least two pixels wide.
 Box box_of(const PlotMap& map, const LanePlace& place, double start_ns, double end_ns, int row) {
-    const float top = std::round(map.corner.y + place.top + place.memory_height + px(2) +
-                                 static_cast<float>(row) * row_height());
-    const float left = std::round(map.x(start_ns));
+    const float top = whole_pixel(map.corner.y + place.top + place.memory_height + px(2) +
+                                  static_cast<float>(row) * row_height());
+    const float left = whole_pixel(map.x(start_ns));
     return {{left, top},
-            {std::max(left + px(2), std::round(map.x(end_ns))), top + row_height() - px(1)}};
+            {std::max(left + px(2), whole_pixel(map.x(end_ns))), top + row_height() - px(1)}};
 }
 
 PlotMap memory_map(const PlotMap& map, const LanePlace& place, double y_min, double y_max) {
     PlotMap lane = map;
-    lane.corner.y = std::round(map.corner.y + place.top);
+    lane.corner.y = whole_pixel(map.corner.y + place.top);
     lane.size.y = std::round(place.memory_height);
     lane.y_min = y_min;
     lane.y_max = y_max;

@@ -41,20 +41,27 @@ Columns visible_columns(const PlotMap& map, const std::vector<double>& edge_ns) 
 /// that a flat layer costs one rectangle instead of a thousand.
 void fill_between(ImDrawList* draw, const PlotMap& map, const std::vector<double>& edge_ns,
                   const std::vector<double>* bottom, const std::vector<double>& top, ImU32 color) {
+    struct Span {
+        float upper = 0, lower = 0;
+        bool operator==(const Span&) const = default;
+    };
+    const auto span_of = [&](size_t i) {
+        return Span{whole_pixel(map.y(top[i])), whole_pixel(map.y(bottom ? (*bottom)[i] : 0.0))};
+    };
     const auto [first, last] = visible_columns(map, edge_ns);
-    const auto low_of = [&](size_t i) { return bottom ? (*bottom)[i] : 0.0; };
-    for (size_t i = first; i < last;) {
-        const float upper = std::round(map.y(top[i])), lower = std::round(map.y(low_of(i)));
-        size_t end = i + 1;
-        while (end < last && std::round(map.y(top[end])) == upper &&
-               std::round(map.y(low_of(end))) == lower) {
-            ++end;
+    if (first == last) return;
+    size_t begin = first;  // the first column of a rectangle
+    Span span = span_of(first);
+    for (size_t end = first + 1; end <= last; ++end) {
+        const Span next = end < last ? span_of(end) : Span{};
+        if (end < last && next == span) continue;
+        const float left = whole_pixel(map.x(edge_ns[begin]));
+        const float right = whole_pixel(map.x(edge_ns[end]));
+        if (span.lower > span.upper && right > left) {
+            draw->AddRectFilled({left, span.upper}, {right, span.lower}, color);
         }
-        const float left = std::round(map.x(edge_ns[i])), right = std::round(map.x(edge_ns[end]));
-        if (lower > upper && right > left) {
-            draw->AddRectFilled({left, upper}, {right, lower}, color);
-        }
-        i = end;
+        begin = end;
+        span = next;
     }
 }
 
@@ -131,11 +138,12 @@ void draw_reserved_line(ImDrawList* draw, const PlotMap& map,
     const ImU32 color = with_alpha(palette().text, 0.75F);
     for (size_t i = first; i < last; ++i) {
         if (!trace.covers(i)) continue;  // nothing is known of it, which is not 0
-        const float y = std::round(map.y(trace.reserved_bytes[i]));
-        const float left = std::round(map.x(trace.edge_ns[i]));
-        draw->AddRectFilled({left, y}, {std::round(map.x(trace.edge_ns[i + 1])), y + px(1)}, color);
+        const float y = whole_pixel(map.y(trace.reserved_bytes[i]));
+        const float left = whole_pixel(map.x(trace.edge_ns[i]));
+        draw->AddRectFilled({left, y}, {whole_pixel(map.x(trace.edge_ns[i + 1])), y + px(1)},
+                            color);
         if (i == first) continue;
-        const float before = std::round(map.y(trace.reserved_bytes[i - 1]));
+        const float before = whole_pixel(map.y(trace.reserved_bytes[i - 1]));
         draw->AddRectFilled({left, std::min(before, y)}, {left + px(1), std::max(before, y)},
                             color);
     }
@@ -151,7 +159,7 @@ void draw_difference(ImDrawList* draw, const PlotMap& map, const std::vector<dou
     const std::vector<double> zero(difference_bytes.size(), 0.0);
     fill_between(draw, map, edge_ns, nullptr, more, with_alpha(palette().bad, 0.85F));
     fill_between(draw, map, edge_ns, &less, zero, with_alpha(palette().good, 0.85F));
-    const float y = std::round(map.y(0));
+    const float y = whole_pixel(map.y(0));
     draw->AddRectFilled({map.corner.x, y}, {map.right(), y + 1}, with_alpha(palette().dim, 0.7F));
 }
 
@@ -167,8 +175,8 @@ void draw_phase_strip(ImDrawList* draw, const PlotMap& map, const profiler::Time
     const ScopedFont font(fonts().text, kSmallSize);
     const float height = phase_strip_height();
     for (const profiler::PhaseBand& phase : trace.phases) {
-        const float left = std::round(map.x(phase.start_ns)),
-                    right = std::round(map.x(phase.end_ns));
+        const float left = whole_pixel(map.x(phase.start_ns)),
+                    right = whole_pixel(map.x(phase.end_ns));
         if (right - left < 1) continue;
         draw->AddRectFilled({left, top}, {std::max(left + 1, right - 1), top + height},
                             with_alpha(palette().text, is_lit(phase) ? 0.14F : 0.09F));
@@ -184,13 +192,13 @@ void draw_phases(ImDrawList* draw, const PlotMap& map, const profiler::TimelineT
     const float top = map.corner.y, strip = with_names ? phase_strip_height() : 0;
     for (const profiler::PhaseBand& phase : trace.phases) {
         if (!is_lit(phase)) continue;
-        draw->AddRectFilled({std::round(map.x(phase.start_ns)), top + strip},
-                            {std::round(map.x(phase.end_ns)), map.bottom()},
+        draw->AddRectFilled({whole_pixel(map.x(phase.start_ns)), top + strip},
+                            {whole_pixel(map.x(phase.end_ns)), map.bottom()},
                             with_alpha(palette().text, 0.035F));
     }
     if (with_names) draw_phase_strip(draw, map, trace, top);
     for (const profiler::StepBand& step : trace.steps) {
-        const float left = std::round(map.x(step.start_ns));
+        const float left = whole_pixel(map.x(step.start_ns));
         draw->AddRectFilled({left, top}, {left + 1, map.bottom()},
                             with_alpha(palette().text, 0.3F));
     }
@@ -211,7 +219,7 @@ void draw_marker_text(ImDrawList* draw, const PlotMap& map, ImVec2 point, ImU32 
 }
 
 void draw_limit(ImDrawList* draw, const PlotMap& map, const profiler::TimelineTrace& trace) {
-    const float y = std::round(map.y(trace.limit_bytes));
+    const float y = whole_pixel(map.y(trace.limit_bytes));
     draw_dashed_line(draw, {map.corner.x, y}, {map.right(), y}, palette().bad, px(1.5F));
     const ImVec2 size = ImGui::CalcTextSize(trace.limit_text.c_str());
     text_on_plate(draw, {map.right() - size.x - px(7), y + px(3)}, trace.limit_text, palette().bad,
@@ -243,7 +251,7 @@ void draw_markers(ImDrawList* draw, const PlotMap& map, const profiler::Timeline
 }
 
 void draw_range(ImDrawList* draw, const PlotMap& map, const profiler::TimeRange& range) {
-    const float left = std::round(map.x(range.start_ns)), right = std::round(map.x(range.end_ns));
+    const float left = whole_pixel(map.x(range.start_ns)), right = whole_pixel(map.x(range.end_ns));
     draw->AddRectFilled({left, map.corner.y}, {right, map.bottom()},
                         with_alpha(palette().accent, 0.16F));
     for (float x : {left, right}) {
@@ -267,8 +275,8 @@ void draw_tensor_lifetime(ImDrawList* draw, const PlotMap& map, const SelectedTe
 
 void draw_activity(ImDrawList* draw, const PlotMap& map, const SelectedActivity& activity) {
     const ScopedFont font(fonts().text, kSmallSize);
-    const float left = std::round(map.x(activity.range.start_ns));
-    const float right = std::max(left + px(2), std::round(map.x(activity.range.end_ns)));
+    const float left = whole_pixel(map.x(activity.range.start_ns));
+    const float right = std::max(left + px(2), whole_pixel(map.x(activity.range.end_ns)));
     if (right < map.corner.x || left > map.right()) return;
     draw->AddRectFilled({left, map.corner.y}, {right, map.bottom()},
                         with_alpha(palette().text, 0.22F));
@@ -282,14 +290,14 @@ void draw_activity(ImDrawList* draw, const PlotMap& map, const SelectedActivity&
 
 void draw_moment(ImDrawList* draw, const PlotMap& map, double time_ns) {
     if (time_ns < map.x_min || time_ns > map.x_max) return;
-    const float x = std::round(map.x(time_ns));
+    const float x = whole_pixel(map.x(time_ns));
     draw->AddRectFilled({x, map.corner.y}, {x + px(1), map.bottom()}, palette().text);
     draw_moment_handle(draw, map, time_ns, palette().text);
 }
 
 void draw_moment_handle(ImDrawList* draw, const PlotMap& map, double time_ns, ImU32 color) {
     if (time_ns < map.x_min || time_ns > map.x_max) return;
-    const float x = std::round(map.x(time_ns));
+    const float x = whole_pixel(map.x(time_ns));
     const float size = px(6), bottom = map.bottom();
     draw->AddTriangleFilled({x - size, bottom}, {x + size + 1, bottom}, {x, bottom - 1.4F * size},
                             color);
@@ -297,7 +305,7 @@ void draw_moment_handle(ImDrawList* draw, const PlotMap& map, double time_ns, Im
 
 void draw_cursor(ImDrawList* draw, const PlotMap& map, double time_ns) {
     if (time_ns < map.x_min || time_ns > map.x_max) return;
-    const float x = std::round(map.x(time_ns));
+    const float x = whole_pixel(map.x(time_ns));
     draw->AddRectFilled({x, map.corner.y}, {x + px(1), map.bottom()},
                         with_alpha(palette().text, 0.5F));
 }

@@ -4,6 +4,7 @@
 
 #include <imgui.h>
 
+#include <algorithm>
 #include <optional>
 
 /// The inside of a timeline plot, drawn directly into ImPlot's draw list: steps of one column per
@@ -26,6 +27,14 @@ struct PlotMap {
     float right() const { return corner.x + size.x; }
     float bottom() const { return corner.y + size.y; }
 };
+
+/// The nearest whole pixel. What is no number lies far outside. Inline, because std::round is a
+/// call, and a frame places ten thousand columns.
+inline float whole_pixel(float position) {
+    constexpr float kFar = 1 << 20;  // farther than any screen reaches
+    const double inside = position > -kFar ? std::min(position, kFar) : -kFar;
+    return static_cast<float>(static_cast<int>(inside + kFar + 0.5) - static_cast<int>(kFar));
+}
 
 /// The map of the current plot. Between SetupFinish and EndPlot.
 PlotMap current_plot_map();

@@ -83,8 +83,8 @@ struct Edges {
     float right = 0;
 };
 Edges edges_of(const PlotMap& map, const RibbonBlock& block) {
-    const float left = std::round(std::max(map.x(block.start_ns), map.corner.x));
-    return {left, std::max(left + 1, std::round(std::min(map.x(block.end_ns), map.right())))};
+    const float left = whole_pixel(std::max(map.x(block.start_ns), map.corner.x));
+    return {left, std::max(left + 1, whole_pixel(std::min(map.x(block.end_ns), map.right())))};
 }
 
 void draw_module(ImDrawList* draw, const PlotMap& map, const Selection& selection,

@@ -65,6 +65,15 @@ public:
         return std::exchange(finished_, {});
     }
 
+    /// Destroys a result on the jobs' thread, before the next job: a large one takes longer than a
+    /// frame may wait. If no job was ever started, on the caller's thread.
+    void discard(T result) {
+        std::scoped_lock lock(mutex_);
+        if (!thread_.joinable()) return;
+        discarded_.push_back(std::move(result));
+        changed_.notify_one();
+    }
+
     /// A job waits or runs, or a result has not been taken yet.
     bool busy() const {
         std::scoped_lock lock(mutex_);
@@ -116,13 +125,22 @@ private:
     /// nullopt after a stop, once no job waits.
     std::optional<Named> take_next(const std::stop_token& stop) {
         std::unique_lock lock(mutex_);
-        if (!changed_.wait(lock, stop, [this] { return !waiting_.empty(); })) return std::nullopt;
+        const auto has_work = [this] { return !waiting_.empty() || !discarded_.empty(); };
+        while (changed_.wait(lock, stop, has_work) && !discarded_.empty()) destroy_discarded(lock);
+        if (waiting_.empty()) return std::nullopt;
         std::optional<Named> next = std::move(waiting_.front());
         waiting_.pop_front();
         running_ = Progress{next->name, 0, 0};
         drawn_share_ = 0;
         cancelled_ = false;
         return next;
+    }
+
+    void destroy_discarded(std::unique_lock<std::mutex>& lock) {
+        std::vector<T> gone = std::exchange(discarded_, {});
+        lock.unlock();
+        gone.clear();
+        lock.lock();
     }
 
     /// Leaves the result of a cancelled job to the caller.
@@ -139,6 +157,7 @@ private:
     std::optional<Progress> running_;
     bool cancelled_ = false;  // the running job
     std::vector<models::Result<T>> finished_;
+    std::vector<T> discarded_;  // to be destroyed
     /// A frame for each report would take processor time from the job, with software OpenGL above
     /// all. So a report wakes the window after this time, or if it is so far ahead of the last one
     /// that did.

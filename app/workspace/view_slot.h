@@ -108,7 +108,7 @@ public:
     void cancel() {
         is_cancelled_ = queue_.busy();
         queue_.cancel();
-        queue_.take();
+        let_go(queue_.take());
     }
     /// What is wanted is not made, because it was cancelled. `restart` makes it after all.
     bool is_cancelled() const { return is_cancelled_; }
@@ -161,23 +161,36 @@ private:
     bool take() {
         auto results = queue_.take();
         if (results.empty()) return false;
-        show(results.back());
+        models::Result<Shown> newest = std::move(results.back());
+        results.pop_back();
+        let_go(std::move(results));
+        show(newest);
         return true;
     }
 
     void show(const models::Result<Shown>& result) {
         error_ = result ? std::string() : result.error().message;
-        shown_ = result ? *result : nullptr;
+        let_go(std::exchange(shown_, result ? *result : nullptr));
     }
 
     /// Drops the view, the error and the work under way. Returns true when something was shown.
     bool clear() {
         queue_.cancel();
-        queue_.take();
+        let_go(queue_.take());
         const bool showed = shown_ || !error_.empty();
-        shown_.reset();
+        let_go(std::exchange(shown_, nullptr));
         error_.clear();
         return showed;
+    }
+
+    /// Views are large: they are not destroyed in a frame.
+    void let_go(Shown shown) {
+        if (shown) queue_.discard(std::move(shown));
+    }
+    void let_go(std::vector<models::Result<Shown>> results) {
+        for (models::Result<Shown>& result : results) {
+            if (result) let_go(std::move(*result));
+        }
     }
 
     const std::string what_;

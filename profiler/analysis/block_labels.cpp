@@ -5,6 +5,7 @@
 #include <functional>
 #include <string>
 #include <string_view>
+#include <utility>
 
 namespace profiler {
 namespace {
@@ -130,12 +131,8 @@ BlockLabels::BlockLabels(const Trace& trace, const BlockHistory& history,
                          const std::vector<StringId>& storage_names, const CallSites& sites) {
     add_keys(trace, history, storage_names, sites);
     add_steps(trace, history);
-    for (std::size_t i = 0; i < history.size(); ++i) {
-        by_own_.add(own_[i], step_[i], i);
-        by_layer_.add(in_layer_[i], step_[i], i);
-    }
-    by_own_.sort();
-    by_layer_.sort();
+    by_own_ = BlockIndex(own_, step_);
+    by_layer_ = BlockIndex(in_layer_, step_);
 }
 
 void BlockLabels::add_steps(const Trace& trace, const BlockHistory& history) {
@@ -201,14 +198,27 @@ uint32_t BlockLabels::counterpart(const BlockLabels& labels, std::size_t block) 
     return by_layer_.find(in_layer, step, labels.by_layer_.number_of(in_layer, step, block));
 }
 
-void BlockIndex::sort() { std::sort(entries_.begin(), entries_.end()); }
+BlockIndex::BlockIndex(std::span<const uint64_t> keys, std::span<const uint32_t> steps) {
+    for (const uint64_t key : keys) {
+        if (key != 0) ++places_[key].count;
+    }
+    std::size_t end = 0;
+    for (auto& [key, place] : places_) {
+        place.first = end;
+        end += std::exchange(place.count, 0);
+    }
+    entries_.resize(end);
+    for (std::size_t i = 0; i < keys.size(); ++i) {
+        if (keys[i] == 0) continue;
+        Place& place = places_[keys[i]];
+        entries_[place.first + place.count++] = {steps[i], static_cast<uint32_t>(i)};
+    }
+}
 
 BlockIndex::Range BlockIndex::with_key(uint64_t key) const {
-    const auto first = std::lower_bound(entries_.begin(), entries_.end(), key,
-                                        [](const Entry& a, uint64_t b) { return a.key < b; });
-    const auto last = std::upper_bound(first, entries_.end(), key,
-                                       [](uint64_t a, const Entry& b) { return a < b.key; });
-    return {first, last};
+    const auto found = places_.find(key);
+    if (found == places_.end()) return {};
+    return Range(entries_).subspan(found->second.first, found->second.count);
 }
 
 BlockIndex::Range BlockIndex::in_step(Range range, uint32_t step) {
@@ -221,14 +231,14 @@ BlockIndex::Range BlockIndex::in_step(Range range, uint32_t step) {
 
 std::size_t BlockIndex::number_of(uint64_t key, uint32_t step, std::size_t block) const {
     const Range range = in_step(with_key(key), step);
-    const Entry wanted{key, step, static_cast<uint32_t>(block)};
+    const Entry wanted{step, static_cast<uint32_t>(block)};
     return static_cast<std::size_t>(std::lower_bound(range.begin(), range.end(), wanted) -
                                     range.begin());
 }
 
 uint32_t BlockIndex::find(uint64_t key, uint32_t step, std::size_t number) const {
     const Range all = with_key(key);
-    if (key == 0 || all.empty()) return BlockHistory::kNone;
+    if (all.empty()) return BlockHistory::kNone;
     const Range range = in_step(all, std::min(step, all.back().step));
     return number < range.size() ? range[number].block : BlockHistory::kNone;
 }

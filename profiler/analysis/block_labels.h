@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <span>
+#include <unordered_map>
 #include <vector>
 
 /// What the blocks of a trace have in common: their layer, their siblings in other layers, and the
@@ -15,10 +16,11 @@ namespace profiler {
 /// Blocks by a key, for finding the n-th one of a key in a step.
 class BlockIndex {
 public:
-    void add(uint64_t key, uint32_t step, std::size_t block) {
-        if (key != 0) entries_.push_back({key, step, static_cast<uint32_t>(block)});
-    }
-    void sort();
+    /// `keys[i]` and `steps[i]` are those of block i. Steps do not decrease: blocks are in the
+    /// order of allocation. Blocks with key 0 are left out.
+    BlockIndex(std::span<const uint64_t> keys, std::span<const uint32_t> steps);
+    BlockIndex() = default;  // of no blocks
+
     /// How many blocks of the key come before this one in its step.
     std::size_t number_of(uint64_t key, uint32_t step, std::size_t block) const;
     /// The n-th block of the key in the step, or in the last step with that key if that is earlier.
@@ -27,19 +29,23 @@ public:
 
 private:
     struct Entry {
-        uint64_t key = 0;
         uint32_t step = 0;
         uint32_t block = 0;
         friend auto operator<=>(const Entry&, const Entry&) = default;
+    };
+    struct Place {
+        std::size_t first = 0;  // in entries_
+        std::size_t count = 0;
     };
     using Range = std::span<const Entry>;
     Range with_key(uint64_t key) const;
     static Range in_step(Range range, uint32_t step);
 
-    std::vector<Entry> entries_;
+    std::vector<Entry> entries_;  // those of a key beside each other, in the order of blocks
+    std::unordered_map<uint64_t, Place> places_;  // by key
 };
 
-/// Built once per trace in O(blocks log blocks), on first use: see BlockDetails. Keys stand for the
+/// Built once per trace in O(blocks), on first use: see BlockDetails. Keys stand for the
 /// names of a block; they are hashes of text, so they can be compared between traces.
 ///
 ///     own key      tensor, module path, phase    "query", "encoder.layer.3.attention.self"

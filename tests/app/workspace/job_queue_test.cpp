@@ -13,6 +13,7 @@
 #include <string>
 #include <thread>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 namespace {
@@ -68,6 +69,34 @@ TEST(JobQueue, RunsOnlyTheNewestWaitingJobWhenTheOthersAreDropped) {
     ASSERT_EQ(results.size(), 2U);
     EXPECT_EQ(results[0].value(), 0);
     EXPECT_EQ(results[1].value(), 2);
+}
+
+/// Says on which thread it was destroyed.
+struct Tracked {
+    explicit Tracked(std::atomic<std::thread::id>& on) : destroyed_on(&on) {}
+    ~Tracked() { destroyed_on->store(std::this_thread::get_id()); }
+    std::atomic<std::thread::id>* destroyed_on;
+};
+using TrackedPtr = std::shared_ptr<const Tracked>;
+
+TEST(JobQueue, DestroysWhatIsDiscardedOnItsThread) {
+    std::atomic<std::thread::id> destroyed_on, jobs_run_on;
+    app::JobQueue<TrackedPtr> queue(app::Waiting::kKeep);
+    queue.start("Making", [&](const auto&) -> models::Result<TrackedPtr> {
+        jobs_run_on = std::this_thread::get_id();
+        return std::make_shared<const Tracked>(destroyed_on);
+    });
+    tests::wait_for([&] { return !queue.progress(); });
+    for (auto& made : queue.take()) queue.discard(std::move(*made));
+    EXPECT_FALSE(queue.busy());
+    tests::wait_for([&] { return destroyed_on.load() == jobs_run_on.load(); });
+}
+
+TEST(JobQueue, WithoutAJobDiscardsAtOnce) {
+    std::atomic<std::thread::id> destroyed_on;
+    app::JobQueue<TrackedPtr> queue(app::Waiting::kKeep);
+    queue.discard(std::make_shared<const Tracked>(destroyed_on));
+    EXPECT_EQ(destroyed_on.load(), std::this_thread::get_id());
 }
 
 TEST(JobQueue, FinishesWaitingJobsBeforeItIsDestroyed) {

@@ -201,6 +201,31 @@ TEST(BlockLabels, TheLastStepStandsForStepsThatAreMissing) {
     EXPECT_EQ(b.details.labels().counterpart(a.details.labels(), 8), 0U);
 }
 
+TEST(BlockLabels, OfEqualBlocksTheNthOfAStepStandsForTheNth) {
+    const auto drops = [](std::array<int, 2> per_step) {
+        TraceBuilder b;
+        const auto module = b.module_path("encoder.layer.0", 0);
+        for (const int count : per_step) {
+            b.begin_step();
+            for (int i = 0; i < count; ++i) {
+                b.allocate({.bytes = 64, .op = b.op("aten::dropout", module), .name = "dropped"});
+                b.allocate({.bytes = 64, .op = b.op("aten::gt", module), .name = "mask"});
+            }
+            b.end_step();
+        }
+        return b.finish();
+    };
+    const Loaded a(drops({3, 3})), b(drops({2, 3}));
+    const auto find = [&](std::size_t block) {
+        return b.details.labels().counterpart(a.details.labels(), block);
+    };
+    EXPECT_EQ(find(0), 0U);
+    EXPECT_EQ(find(3), 3U) << "the second mask of step 1";
+    EXPECT_EQ(find(4), BlockHistory::kNone) << "B has two in step 1";
+    EXPECT_EQ(find(6), 4U) << "the first of step 2";
+    EXPECT_EQ(find(11), 9U) << "the third mask of step 2";
+}
+
 TEST(AddressMap, LeavesOutWhatIsNeverUsed) {
     TraceBuilder builder;
     builder.allocate({.bytes = 100});
