@@ -93,7 +93,7 @@ void draw_peak_line(const Frame& frame, ImDrawList* draw, const PlotMap& map) {
     for (const profiler::PeakMarker& peak : frame.view.bands.peaks) {
         const auto bytes = static_cast<double>(peak.bytes);
         if (bytes < map.y_min || bytes > map.y_max) continue;
-        const float y = std::round(map.y(bytes));
+        const float y = whole_pixel(map.y(bytes));
         const ImU32 color = with_alpha(palette().text, 0.45F);
         for (float x = map.corner.x; x < map.right(); x += px(8)) {
             draw->AddRectFilled({x, y}, {x + px(4), y + px(1)}, color);
@@ -117,7 +117,7 @@ void draw_selected_life(const Frame& frame, ImDrawList* draw, const PlotMap& map
 void draw_moment(const Frame& frame, ImDrawList* draw, const PlotMap& map) {
     const double moment_ns = moment_of(frame.selection);
     if (moment_ns < map.x_min || moment_ns > map.x_max) return;
-    const float x = std::round(map.x(moment_ns));
+    const float x = whole_pixel(map.x(moment_ns));
     draw->AddRectFilled({x, map.corner.y}, {x + px(1), map.bottom()}, palette().text);
     const float size = px(5), bottom = map.bottom();
     draw->AddTriangleFilled({x - size, bottom}, {x + size + 1, bottom}, {x, bottom - 1.4F * size},
@@ -223,6 +223,8 @@ void draw_plot(Frame& frame, ImVec2 size) {
     frame.state.plot_width = map.size.x;
     frame.query().width_px = static_cast<int>(map.size.x);
     frame.query().height_px = static_cast<int>(map.size.y);
+    const bool has_phases = !frame.view.bands.phases.empty();
+    frame.query().phase_strip_px = has_phases ? static_cast<int>(phase_strip_height()) : 0;
     ImDrawList* draw = ImPlot::GetPlotDrawList();
     ImPlot::PushPlotClipRect();
     const std::optional<ImVec2> mouse =
@@ -295,7 +297,8 @@ void draw_left(Frame& frame) {
     const float gap = ImGui::GetStyle().ItemSpacing.y;
     const float space = ImGui::GetContentRegionAvail().y;
     const float below = segment_height(frame, space);
-    draw_plot(frame, {-1, std::max(em(4), space - (below > 0 ? below + gap : 0))});
+    draw_plot(frame, {ImGui::GetContentRegionAvail().x,
+                      std::max(em(4), space - (below > 0 ? below + gap : 0))});
     if (below > 0) draw_segment_area(frame, below);
 }
 

@@ -75,6 +75,12 @@ void baseline_mark(ImDrawList* draw, double value) {
     line_across(draw, value, with_alpha(palette().dim, 0.55F));
 }
 
+/// Whether a line stands for the peak of the first column: all steps compare with it, at one batch.
+bool has_baseline_mark(const CompareView& view) {
+    return view.has_one_baseline && view.columns.size() > 1 && view.columns[0].peak_bytes > 0 &&
+           view.columns[0].batch_text.empty();
+}
+
 /// The memory that the steps had.
 void limit_mark(ImDrawList* draw, int64_t limit_bytes) {
     const auto value = static_cast<double>(limit_bytes);
@@ -108,7 +114,9 @@ void draw_memory_bar(ImDrawList* draw, const CompareColumn& column, const Select
 void draw_memory_chart(const CompareView& view, const Selection& selection, ImVec2 size,
                        PanelEvents& events) {
     ImGui::BeginGroup();
-    chart_title(profiler::kPeakAllocated, memory_subtitle(view), size.x);
+    std::string subtitle = memory_subtitle(view);
+    if (has_baseline_mark(view)) subtitle += ", grey dashes: " + view.columns[0].recipe;
+    chart_title(profiler::kPeakAllocated, subtitle, size.x);
     if (!view.has_peak) {
         chart_note(
             "##no_memory",
@@ -118,8 +126,7 @@ void draw_memory_chart(const CompareView& view, const Selection& selection, ImVe
                               static_cast<double>(view.max_peak_bytes), true)) {
         ImDrawList* draw = ImPlot::GetPlotDrawList();
         ImPlot::PushPlotClipRect();
-        if (view.has_one_baseline && view.columns.size() > 1 && view.columns[0].peak_bytes > 0 &&
-            view.columns[0].batch_text.empty()) {
+        if (has_baseline_mark(view)) {
             baseline_mark(draw, static_cast<double>(view.columns[0].peak_bytes));
         }
         for (const CompareColumn& column : view.columns) {

@@ -71,14 +71,14 @@ ImU32 ink_on_faint(ImU32 fill, float alpha) {
         {blend(front.x, back.x), blend(front.y, back.y), blend(front.z, back.z), 1}));
 }
 
-/// The share of each category, as segments from left to right.
-void draw_mix(ImDrawList* draw, ImVec2 upper, ImVec2 lower, const FlameView& view,
-              const FlameNode& node, float alpha) {
+/// The share of each category, as segments from left to right along the lower edge. Returns where
+/// they begin. Requires has_mix.
+float draw_mix(ImDrawList* draw, ImVec2 upper, ImVec2 lower, const FlameView& view,
+               const FlameNode& node, float alpha) {
     const auto& mix = view.mixes[static_cast<size_t>(node.mix)];
     double whole = 0;
     for (const int64_t bytes : mix) whole += static_cast<double>(bytes);
-    if (whole <= 0) return;
-    const float top = lower.y - px(3);
+    const float top = std::round(lower.y - 0.28F * (lower.y - upper.y));
     const float width = lower.x - upper.x;
     double done = 0;
     for (const profiler::Category category : profiler::kCategoryStackOrder) {
@@ -90,8 +90,7 @@ void draw_mix(ImDrawList* draw, ImVec2 upper, ImVec2 lower, const FlameView& vie
         draw->AddRectFilled({left, top}, {right, lower.y},
                             with_alpha(category_color(category), alpha));
     }
-    draw->AddLine({upper.x, top - px(0.5F)}, {lower.x, top - px(0.5F)},
-                  with_alpha(palette().plot, 0.8F * alpha), px(1));
+    return top;
 }
 
 /// One colour for each Python file. Nodes that are not stack frames are grey.
@@ -114,21 +113,27 @@ bool has_mix(const FlameView& view, const FlameNode& node) {
 
 void draw_flame_box(ImDrawList* draw, ImVec2 upper, ImVec2 lower, const FlameView& view,
                     const FlameNode& node, const FlameBoxLook& look) {
-    const float alpha = look.faded ? 0.22F : node.is_tensor ? 0.95F : 0.78F;
     const bool by_file = profiler::has_no_categories(view);
-    const ImU32 fill = by_file ? file_color(view, node) : category_color(node.category);
-    const float width = lower.x - upper.x;
-    if (by_file || width < px(14)) {  // too narrow for a pattern
+    const bool is_narrow = lower.x - upper.x < px(14);  // for a pattern or shares
+    const bool is_mixed = !by_file && !is_narrow && has_mix(view, node);
+    const float alpha = look.faded ? 0.22F : is_mixed ? 0.30F : node.is_tensor ? 0.95F : 0.78F;
+    const ImU32 fill = by_file    ? file_color(view, node)
+                       : is_mixed ? palette().dim
+                                  : category_color(node.category);
+    if (by_file || is_narrow || is_mixed) {
         draw->AddRectFilled(upper, lower, with_alpha(fill, alpha));
     } else {
         fill_category(draw, upper, lower, node.category, alpha, px(7));
-        if (has_mix(view, node)) draw_mix(draw, upper, lower, view, node, look.faded ? 0.3F : 1.0F);
     }
+    ImVec2 foot = lower;  // of the room for the name
+    if (is_mixed) foot.y = draw_mix(draw, upper, lower, view, node, look.faded ? 0.3F : 1.0F);
     if (has_room_for_label(upper, lower)) {
         const size_t shown = view.mode == profiler::FlameMode::kB ? 1 : 0;
-        draw_label(draw, upper, lower, profiler::label_of(view, node),
+        draw_label(draw, upper, foot, profiler::label_of(view, node),
                    profiler::format_bytes(node.bytes[shown]),
-                   look.faded ? palette().dim : ink_on_faint(fill, alpha),
+                   look.faded ? palette().dim
+                   : is_mixed ? palette().text
+                              : ink_on_faint(fill, alpha),
                    separator_of(view, node));
     }
     draw_outline(draw, upper, lower, look);

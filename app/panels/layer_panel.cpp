@@ -140,7 +140,8 @@ void draw_scope(Frame& frame) {
     if (changed) frame.events.layers = layers;
 }
 
-void draw_class_key(const LayerView& view) {
+/// The kinds of calls by colour, and what a width means.
+void draw_key(const LayerView& view) {
     std::array<bool, profiler::kOpClassNames.size()> seen{};
     for (const auto& column : view.columns) {
         for (const LayerNode* node : {&column.forward, &column.backward}) {
@@ -157,6 +158,10 @@ void draw_class_key(const LayerView& view) {
         swatch(activity_color(activity_class));
         dim_text(label);
     }
+    constexpr std::string_view kWidths = "width of a ribbon: its bytes";
+    ImGui::SameLine(0, px(14));
+    if (ImGui::GetContentRegionAvail().x < text_width(kWidths)) return;
+    dim_text(kWidths);
 }
 
 /// The trial stays open beside the next ones.
@@ -179,7 +184,7 @@ void draw_toolbar(Frame& frame) {
     draw_scope(frame);
     ImGui::SameLine(0, px(6));
     ImGui::AlignTextToFramePadding();
-    draw_class_key(frame.view);
+    draw_key(frame.view);
     for (const std::string& note : frame.view.notes) {
         ImGui::SameLine(0, px(10));
         help_marker(note);

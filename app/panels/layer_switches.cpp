@@ -19,6 +19,7 @@ struct ChipLook {
     bool in_b = false;
     bool is_asked = false;
     bool with_letters = true;
+    bool with_arrow = false;
 };
 
 float letter_width() { return text_width("A") + px(5); }
@@ -31,10 +32,10 @@ bool is_shown(const ChipLook& look, const SwitchColors& colors) {
     return colors.b ? look.in_b : look.in_a;
 }
 
-float chip_width(const SwitchOption& option, const ChipLook& look, bool with_arrow) {
+float chip_width(const SwitchOption& option, const ChipLook& look) {
     const auto letters = static_cast<float>(look.with_letters ? look.in_a + look.in_b : 0);
     return text_width(option.name) + px(14) + letters * letter_width() +
-           (with_arrow ? arrow_width() : 0);
+           (look.with_arrow ? arrow_width() : 0);
 }
 
 /// Down and green: the peak becomes lower. Up and red: higher. `corner` is the upper left one.
@@ -73,8 +74,7 @@ bool draw_chip(const SwitchOption& option, const ChipLook& look, const SwitchCol
                const SwitchEffect& effect) {
     const ImVec2 corner = ImGui::GetCursorScreenPos();
     const bool shown = is_shown(look, colors);
-    const bool with_arrow = effect.peak_change_bytes && !shown;
-    const ImVec2 size{chip_width(option, look, with_arrow), ImGui::GetTextLineHeight() + px(7)};
+    const ImVec2 size{chip_width(option, look), ImGui::GetTextLineHeight() + px(7)};
     const bool clicked = ImGui::InvisibleButton(option.name.c_str(), size);
     const bool hovered = ImGui::IsItemHovered();
     if (hovered) ImGui::SetMouseCursor(ImGuiMouseCursor_Hand);
@@ -101,7 +101,9 @@ bool draw_chip(const SwitchOption& option, const ChipLook& look, const SwitchCol
     };
     if (look.in_a && look.with_letters) letter("A", colors.a);
     if (look.in_b && look.with_letters) letter("B", color);
-    if (with_arrow) draw_arrow({x, corner.y}, size.y, effect.peak_change_bytes(option).value_or(0));
+    if (look.with_arrow) {
+        draw_arrow({x, corner.y}, size.y, effect.peak_change_bytes(option).value_or(0));
+    }
     return clicked;
 }
 
@@ -116,12 +118,12 @@ const SwitchOption* draw_row(const RecipeSwitchRow& row, const SwitchColors& col
     const SwitchOption* clicked = nullptr;
     for (size_t i = 0; i < row.options.size(); ++i) {
         const SwitchOption& option = row.options[i];
-        const ChipLook look{row.chosen[0] == i, row.chosen[1] == i,
-                            !asked.empty() && option.recipe == asked, colors.with_letters};
+        ChipLook look{row.chosen[0] == i, row.chosen[1] == i,
+                      !asked.empty() && option.recipe == asked, colors.with_letters};
+        look.with_arrow = effect.peak_change_bytes && !is_shown(look, colors);
         if (i > 0) {
             ImGui::SameLine(0, px(4));
-            const bool with_arrow = effect.peak_change_bytes && !is_shown(look, colors);
-            if (ImGui::GetCursorPosX() + chip_width(option, look, with_arrow) > right) {
+            if (ImGui::GetCursorPosX() + chip_width(option, look) > right) {
                 ImGui::NewLine();
                 ImGui::SetCursorPosX(start);
             }

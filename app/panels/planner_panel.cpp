@@ -91,6 +91,11 @@ void draw_row(Frame& frame, const PlannerView& view, size_t index) {
 }
 
 void draw_table(Frame& frame, const PlannerView& view) {
+    {
+        const ScopedFont small(fonts().text, kSmallSize);
+        const ScopedColor dim(ImGuiCol_Text, palette().dim);
+        right_text(fmt::format("peak, step and rate at batch {}", frame.query.workload.batch_size));
+    }
     const ImGuiTableFlags flags =
         ImGuiTableFlags_SizingStretchProp | ImGuiTableFlags_RowBg | ImGuiTableFlags_BordersInnerH;
     if (!ImGui::BeginTable("##recipes", 5, flags)) return;

@@ -1,6 +1,7 @@
 #include "app/panels/planner_plots.h"
 
 #include "app/widgets/fonts.h"
+#include "app/widgets/marks.h"
 #include "app/widgets/plot.h"
 #include "app/widgets/scoped.h"
 #include "app/widgets/text.h"
@@ -149,7 +150,9 @@ void draw_crossings(const PlannerView& view) {
         draw->AddCircleFilled(at, px(4.5F), color);
         draw->AddCircle(at, px(4.5F), palette().plot, 0, px(1.25F));
         const ImVec2 foot{at.x, recipe.other_limit.empty() ? ceiling : at.y};
-        labels.push_back({fmt::format("{} {}", recipe.name, recipe.max_batch_text), color, foot});
+        const char* why = recipe.other_limit.empty() ? "" : profiler::kNotByMemory;
+        labels.push_back(
+            {fmt::format("{} {}{}", recipe.name, recipe.max_batch_text, why), color, foot});
     }
     draw_labels(std::move(labels));
 }
@@ -164,11 +167,12 @@ void draw_ceiling(const PlannerView& view, const profiler::PlannerAxes& axes) {
     shade.FillColor = to_vec4(palette().bad);
     shade.FillAlpha = 0.07F;
     ImPlot::PlotShaded("##above", ends, above, top, 2, shade);
-    ImPlotSpec line;
-    line.LineColor = to_vec4(palette().bad);
-    line.LineWeight = px(1.5F);
-    line.Flags = ImPlotInfLinesFlags_Horizontal;
-    ImPlot::PlotInfLines("##ceiling", &usable, 1, line);
+    const ImVec2 corner = ImPlot::GetPlotPos();
+    const float y = ImPlot::PlotToPixels(0.0, usable).y;
+    ImPlot::PushPlotClipRect();
+    draw_dashed_line(ImPlot::GetPlotDrawList(), {corner.x, y},
+                     {corner.x + ImPlot::GetPlotSize().x, y}, palette().bad, px(1.5F));
+    ImPlot::PopPlotClipRect();
 }
 
 void draw_name_of_ceiling(const PlannerView& view) {

@@ -29,6 +29,7 @@ struct BlocksQuery {
     double high_bytes = 0;
     int width_px = 0;  // 0: not drawn yet
     int height_px = 0;
+    int phase_strip_px = 0;  // of the height; 0: there are no phases
     int minimap_px = 0;
     int segment_px = 0;              // width of the largest segment
     std::optional<int64_t> segment;  // address of the one that is explained; empty: the newest

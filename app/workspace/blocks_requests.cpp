@@ -67,6 +67,7 @@ std::optional<Wanted<profiler::BlocksRequest>> wanted_blocks(const WindowInputs&
                     .shown = shown_trace(inputs.selection, query),
                     .difference = is_difference(inputs),
                     .height_px = query.height_px,
+                    .phase_strip_px = query.phase_strip_px,
                     .low_bytes = query.low_bytes,
                     .high_bytes = query.high_bytes,
                     .all = inputs.time.limits,

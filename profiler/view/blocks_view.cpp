@@ -17,7 +17,8 @@ namespace {
 
 constexpr double kLabelColumns = 46;  // columns that a label needs at least
 constexpr double kLabelPx = 10;       // and its height
-constexpr double kHeadroom = 1.08;    // for the names of the phases
+constexpr double kHeadroom = 1.02;    // above the highest block
+constexpr double kMostStrip = 0.5;    // of a very low plot, for the names of phases
 
 const TimeMap& clock_of(const TimelineRequest& time, std::size_t trace) {
     static const TimeMap same;
@@ -194,15 +195,18 @@ std::string describe_merged(const BlockLayout& layout, double pixel_bytes) {
 /// The same for A and B, so that a switch between them shows which one is higher.
 double end_of_axis(const BlocksRequest& request) {
     const BlockSource& source = request.sources[request.shown];
+    const double strip = static_cast<double>(request.phase_strip_px) /
+                         static_cast<double>(std::max(request.height_px, 1));
+    const double headroom = kHeadroom / (1 - std::clamp(strip, 0.0, kMostStrip));
     if (request.order == BlockOrder::kAddress) {
         return std::max(1.0,
-                        kHeadroom * static_cast<double>(source.details->addresses().total_bytes()));
+                        headroom * static_cast<double>(source.details->addresses().total_bytes()));
     }
     double highest = 1;
     for (const TimelineSource& traced : request.time.sources) {
         highest = std::max(highest, highest_allocated(*traced.curve));
     }
-    return kHeadroom * highest;
+    return headroom * highest;
 }
 
 std::string life_text(const BlockSource& source, uint32_t block) {
@@ -225,9 +229,9 @@ std::string counterpart_text(const BlockSource& a, const BlockSource& b, uint32_
 
 bool operator==(const BlocksRequest& a, const BlocksRequest& b) {
     const auto rest = [](const BlocksRequest& r) {
-        return std::tie(r.time, r.sources, r.shown, r.difference, r.height_px, r.low_bytes,
-                        r.high_bytes, r.all.start_ns, r.all.end_ns, r.minimap_px, r.order,
-                        r.coloring);
+        return std::tie(r.time, r.sources, r.shown, r.difference, r.height_px, r.phase_strip_px,
+                        r.low_bytes, r.high_bytes, r.all.start_ns, r.all.end_ns, r.minimap_px,
+                        r.order, r.coloring);
     };
     return rest(a) == rest(b);
 }

@@ -33,6 +33,9 @@ struct BlocksRequest {
     std::size_t shown = 0;             // the trace that is drawn
     bool difference = false;           // compare trace 0, which is shown, with trace 1
     int height_px = 0;
+    /// The upper part of the height, for names of phases. No block reaches it while all of the
+    /// vertical axis is shown.
+    int phase_strip_px = 0;
     /// The visible part of the vertical axis; all of it if high_bytes is not above low_bytes.
     double low_bytes = 0;
     double high_bytes = 0;

@@ -82,7 +82,16 @@ TEST(BlocksView, ABlockFallsWhenOneBelowItIsFreed) {
     EXPECT_EQ(c[0].low_bytes, 300);
     EXPECT_EQ(c[1].low_bytes, 200);
     EXPECT_EQ(view.bands.peaks.size(), 1U);
-    EXPECT_EQ(view.max_bytes, 1.08 * 350);
+    EXPECT_EQ(view.max_bytes, 1.02 * 350);
+}
+
+TEST(BlocksView, TheNamesOfPhasesHaveRoomAboveTheHighestBlock) {
+    const LoadedBlocks loaded(three_blocks());
+    BlocksRequest request = loaded.request(600, 400);
+    request.phase_strip_px = 100;
+    EXPECT_DOUBLE_EQ(build_blocks_view(request).max_bytes, 1.02 * 350 / 0.75);
+    request.phase_strip_px = 4000;  // taller than the plot
+    EXPECT_DOUBLE_EQ(build_blocks_view(request).max_bytes, 1.02 * 350 / 0.5);
 }
 
 TEST(BlocksView, ShapesKnowTheirColourNameAndSize) {
@@ -225,7 +234,7 @@ TEST(BlocksView, AddressOrderShowsOneRectangleABlock) {
     BlocksRequest request = loaded.request(600, 400);
     request.order = BlockOrder::kAddress;
     const BlocksView view = build_blocks_view(request);
-    EXPECT_EQ(view.max_bytes, 1.08 * (256 + 128 + 64));
+    EXPECT_EQ(view.max_bytes, 1.02 * (256 + 128 + 64));
     const auto a = pieces_of(view, kA), b = pieces_of(view, kB), c = pieces_of(view, kC);
     ASSERT_EQ(a.size(), 1U);
     ASSERT_EQ(b.size(), 1U);
