@@ -28,8 +28,8 @@ struct PlotMap {
     float bottom() const { return corner.y + size.y; }
 };
 
-/// The nearest whole pixel. What is no number lies far outside. Inline, because std::round is a
-/// call, and a frame places ten thousand columns.
+/// The nearest whole pixel; of NaN, a pixel left of and above any screen. It is inline because a
+/// frame places ten thousand columns, and std::round would be a call for each.
 inline float whole_pixel(float position) {
     constexpr float kFar = 1 << 20;  // farther than any screen reaches
     const double inside = position > -kFar ? std::min(position, kFar) : -kFar;

@@ -83,11 +83,15 @@ int64_t kept_bytes(const Trace& trace, const Moment& moment) {
 }
 
 /// When the ledger is taken: where that backward of the last step begins for which autograd keeps
-/// the most, the last one of several. In a trace without phases: at the peak.
-Moment moment_of_ledger(const Trace& trace, const PeakReport& peak) {
+/// the most, the last one of several. In a trace without phases: at the peak, which is found if it
+/// is null.
+Moment moment_of_ledger(const Trace& trace, const PeakReport* peak) {
     constexpr std::size_t kMostMoments = 64;  // each costs a pass over the saves
     const std::vector<Moment> moments = begins_of_backward(trace);
-    if (moments.empty()) return {.event = peak.event + 1, .last_phase = {}};
+    if (moments.empty()) {
+        const int64_t event = peak != nullptr ? peak->event : find_peak(trace).event;
+        return {.event = event + 1, .last_phase = {}};
+    }
     if (moments.size() == 1) return moments.front();
     Moment most;
     int64_t most_bytes = -1;
@@ -134,9 +138,7 @@ LedgerRow make_row(const Trace& trace, const Save& save, const EventClock& clock
 }  // namespace
 
 int64_t saved_bytes_of(const Trace& trace) {
-    const bool needs_peak = begins_of_backward(trace).empty();
-    const PeakReport peak = needs_peak ? find_peak(trace) : PeakReport();
-    return kept_bytes(trace, moment_of_ledger(trace, peak));
+    return kept_bytes(trace, moment_of_ledger(trace, nullptr));
 }
 
 Ledger build_ledger(const Trace& trace, const LedgerOptions& options) {
@@ -146,7 +148,7 @@ Ledger build_ledger(const Trace& trace, const LedgerOptions& options) {
 Ledger build_ledger(const Trace& trace, const PeakReport& peak, const LedgerOptions& options) {
     constexpr int32_t kNoRow = -1;
     constexpr int64_t kStillSaved = INT64_MAX;
-    const Moment moment = moment_of_ledger(trace, peak);
+    const Moment moment = moment_of_ledger(trace, &peak);
     const EventClock clock(trace);
     std::vector<int32_t> row_of_storage(trace.storages.size(), kNoRow);
     std::vector<LedgerRow> rows;
