@@ -147,13 +147,15 @@ public:
     const std::vector<const BlockPiece*>& siblings() const { return siblings_; }
 
 private:
-    /// Paler than that of single blocks; opaque, because neighbours overlap by a pixel.
+    /// Paler than that of single blocks, and paler where they are sparse, to the half; opaque,
+    /// because neighbours overlap by a pixel.
     ImU32 color_of(const profiler::MergedPart& part, float density) const {
         const profiler::BlockGroup& group = view_.groups[part.group];
         const bool pale = marks_.category && group.look == profiler::BlockGroup::Look::kCategory &&
                           group.category != *marks_.category;
-        const double strength = pale ? 0.12 : group.gone ? 0.16 : 0.70;
-        return between(palette().plot, colors_[part.group], strength * std::sqrt(density));
+        const double strength = pale ? 0.18 : group.gone ? 0.16 : 0.70;
+        const double thinned = 0.5 + 0.5 * std::sqrt(static_cast<double>(density));
+        return between(palette().plot, colors_[part.group], strength * thinned);
     }
 
     void paint(const MergedBlocks& merged) {

@@ -285,7 +285,7 @@ void draw_segment_area(Frame& frame, float height) {
 }
 
 float segment_height(const Frame& frame, float space) {
-    if (!frame.state.show_segments || space < em(16)) return 0;
+    if (!frame.state.show_segments || !frame.state.has_room_for_segments) return 0;
     const profiler::SegmentMapView* view = frame.context.views.segments.view();
     const float line = ImGui::GetTextLineHeightWithSpacing();
     if (view && !view->has_segments) return line;
@@ -296,6 +296,7 @@ void draw_left(Frame& frame) {
     draw_minimap_row(frame);
     const float gap = ImGui::GetStyle().ItemSpacing.y;
     const float space = ImGui::GetContentRegionAvail().y;
+    frame.state.has_room_for_segments = space >= em(16);
     const float below = segment_height(frame, space);
     draw_plot(frame, {ImGui::GetContentRegionAvail().x,
                       std::max(em(4), space - (below > 0 ? below + gap : 0))});

@@ -20,8 +20,9 @@ struct BlocksState {
     bool show_live = true;    // the list at the right; other settings take its place
     bool is_playing = false;  // the moment moves by itself
     WhatIfState what_if;
-    bool show_segments = true;  // the segments below
-    double start_ns = 0;        // visible part of the axes, which the plot changes
+    bool show_segments = true;          // the segments below
+    bool has_room_for_segments = true;  // in the frame before
+    double start_ns = 0;                // visible part of the axes, which the plot changes
     double end_ns = 1;
     double low_bytes = 0;
     double high_bytes = 1;

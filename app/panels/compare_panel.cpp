@@ -206,17 +206,25 @@ void draw_value_cell(const TextTable& table, size_t row, const CellPair& pair) {
     colored_text(tone_color(table.tones[row][*pair.change]), change);
 }
 
-/// The first cell: swatch, name, and "A" or "B" if the recipe is selected; or that no file has it.
+/// What stands beside the name of a recipe: "A", "B, predicted"; "predicted, T4" if no file has it
+/// and the files are of another GPU. Empty: measured, and not selected.
+std::string mark_of_row(const Workspace& workspace, const CompareView& view, size_t row) {
+    const profiler::CompareColumn& column = view.columns[row];
+    const DocumentPtr document = workspace.document_of_column(row);
+    std::string mark = !document                             ? ""
+                       : document == workspace.selection().a ? "A"
+                       : document == workspace.selection().b ? "B"
+                                                             : "";
+    if (column.is_predicted && !mark.empty()) mark += ", ";
+    if (column.is_predicted) mark += column.is_planned ? view.planned_mark : "predicted";
+    return mark;
+}
+
+/// The first cell: swatch, name and mark.
 void draw_recipe_cell(const Workspace& workspace, const CompareView& view, size_t row) {
     const std::string& name = view.columns[row].recipe;
     recipe_swatch(view.columns[row].color);
-    const DocumentPtr document = workspace.document_of_column(row);
-    const bool a = document && document == workspace.selection().a;
-    const bool b = document && document == workspace.selection().b;
-    const std::string mark = a                              ? "A"
-                             : b                            ? "B"
-                             : view.columns[row].is_planned ? view.planned_mark
-                                                            : "";
+    const std::string mark = mark_of_row(workspace, view, row);
     const float letter = !mark.empty() ? px(8) + text_width(mark) : 0;
     std::string shown;
     {
@@ -255,16 +263,18 @@ void draw_table_row(const Workspace& workspace, const CompareView& view, size_t 
 }
 
 /// The width that a column needs for its cells and its title.
-float column_width(const CompareView& view, const CellPair& pair) {
+float column_width(const Workspace& workspace, const CompareView& view, const CellPair& pair) {
     const TextTable& table = view.table;
     const TextTable::Column& column = table.columns[pair.value];
     float width = text_width(column.title);
     if (!column.explanation.empty()) width += text_width(" " ICON_CIRCLE_QUESTION);
     for (const auto& row : table.rows) width = std::max(width, text_width(row[pair.value]));
-    if (pair.value == 0) {  // swatch, bold letters, A or B
-        const bool has_planned = std::any_of(view.columns.begin(), view.columns.end(),
-                                             [](const auto& side) { return side.is_planned; });
-        width += em(2.8F) + (has_planned ? text_width(view.planned_mark) : 0);
+    if (pair.value == 0) {  // swatch, bold letters, mark
+        float mark = 0;
+        for (size_t row = 0; row < view.columns.size(); ++row) {
+            mark = std::max(mark, text_width(mark_of_row(workspace, view, row)));
+        }
+        width += em(2.8F) + mark;
     }
     return std::ceil(width + (pair.change ? change_width() : 0));
 }
@@ -286,14 +296,14 @@ bool is_hidden_at_first(const TextTable::Column& column) {
     return column.title == profiler::kLossTitle;
 }
 
-TableLayout lay_out_table(const CompareView& view) {
+TableLayout lay_out_table(const Workspace& workspace, const CompareView& view) {
     const TextTable& table = view.table;
     const ImGuiStyle& style = ImGui::GetStyle();
     const ImVec2 room = ImGui::GetContentRegionAvail();
     TableLayout layout{.pairs = pair_cells(table)};
     float needed = 0;
     for (const CellPair& pair : layout.pairs) {
-        float width = column_width(view, pair);
+        float width = column_width(workspace, view, pair);
         if (pair.value == 0) width = std::min(width, std::max(em(9), room.x / 4));
         layout.widths.push_back(width);
         if (is_hidden_at_first(table.columns[pair.value])) continue;
@@ -362,7 +372,7 @@ void draw_filled(const Workspace& workspace, const CompareView& view, CompareSta
     const Frame frame{workspace, view, choose_memory(workspace, state), events};
     draw_category_legend(view, selection, events);
     ImGui::Dummy({0, px(1)});
-    const TableLayout table = lay_out_table(view);
+    const TableLayout table = lay_out_table(workspace, view);
     // The charts take the room that table and notes leave. If it is too little, the panel scrolls.
     const float notes =
         ImGui::GetTextLineHeightWithSpacing() * static_cast<float>(view.notes.size());

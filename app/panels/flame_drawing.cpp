@@ -71,10 +71,15 @@ ImU32 ink_on_faint(ImU32 fill, float alpha) {
         {blend(front.x, back.x), blend(front.y, back.y), blend(front.z, back.z), 1}));
 }
 
+/// Where no strip shows the shares, a node has the category of most of its bytes.
+bool is_of_another_category(const FlameNode& node, const FlameBoxLook& look) {
+    return look.category && *look.category != node.category;
+}
+
 /// The share of each category, as segments from left to right along the lower edge. Returns where
 /// they begin. Requires has_mix.
 float draw_mix(ImDrawList* draw, ImVec2 upper, ImVec2 lower, const FlameView& view,
-               const FlameNode& node, float alpha) {
+               const FlameNode& node, const FlameBoxLook& look) {
     const auto& mix = view.mixes[static_cast<size_t>(node.mix)];
     double whole = 0;
     for (const int64_t bytes : mix) whole += static_cast<double>(bytes);
@@ -87,6 +92,8 @@ float draw_mix(ImDrawList* draw, ImVec2 upper, ImVec2 lower, const FlameView& vi
         const float left = upper.x + static_cast<float>(done / whole) * width;
         done += bytes;
         const float right = upper.x + static_cast<float>(done / whole) * width;
+        const bool is_pale = look.faded || (look.category && *look.category != category);
+        const float alpha = is_pale ? 0.25F : 1.0F;
         draw->AddRectFilled({left, top}, {right, lower.y},
                             with_alpha(category_color(category), alpha));
     }
@@ -116,7 +123,8 @@ void draw_flame_box(ImDrawList* draw, ImVec2 upper, ImVec2 lower, const FlameVie
     const bool by_file = profiler::has_no_categories(view);
     const bool is_narrow = lower.x - upper.x < px(14);  // for a pattern or shares
     const bool is_mixed = !by_file && !is_narrow && has_mix(view, node);
-    const float alpha = look.faded ? 0.22F : is_mixed ? 0.30F : node.is_tensor ? 0.95F : 0.78F;
+    const bool is_faded = look.faded || (!is_mixed && is_of_another_category(node, look));
+    const float alpha = is_faded ? 0.22F : is_mixed ? 0.30F : node.is_tensor ? 0.95F : 0.78F;
     const ImU32 fill = by_file    ? file_color(view, node)
                        : is_mixed ? palette().dim
                                   : category_color(node.category);
@@ -126,12 +134,12 @@ void draw_flame_box(ImDrawList* draw, ImVec2 upper, ImVec2 lower, const FlameVie
         fill_category(draw, upper, lower, node.category, alpha, px(7));
     }
     ImVec2 foot = lower;  // of the room for the name
-    if (is_mixed) foot.y = draw_mix(draw, upper, lower, view, node, look.faded ? 0.3F : 1.0F);
+    if (is_mixed) foot.y = draw_mix(draw, upper, lower, view, node, look);
     if (has_room_for_label(upper, lower)) {
         const size_t shown = view.mode == profiler::FlameMode::kB ? 1 : 0;
         draw_label(draw, upper, foot, profiler::label_of(view, node),
                    profiler::format_bytes(node.bytes[shown]),
-                   look.faded ? palette().dim
+                   is_faded   ? palette().dim
                    : is_mixed ? palette().text
                               : ink_on_faint(fill, alpha),
                    separator_of(view, node));
@@ -141,7 +149,7 @@ void draw_flame_box(ImDrawList* draw, ImVec2 upper, ImVec2 lower, const FlameVie
 
 void draw_flame_change(ImDrawList* draw, ImVec2 upper, ImVec2 lower, const FlameView& view,
                        const FlameNode& node, const FlameBoxLook& look) {
-    const float alpha = look.faded ? 0.25F : 1.0F;
+    const float alpha = look.faded || is_of_another_category(node, look) ? 0.25F : 1.0F;
     draw->AddRectFilled(upper, lower, with_alpha(palette().dim, 0.30F * alpha));
     const int64_t change = node.bytes[1] - node.bytes[0];
     const auto whole = static_cast<double>(std::max<int64_t>(node.width_bytes, 1));

@@ -5,14 +5,17 @@
 
 #include <imgui.h>
 
+#include <optional>
+
 /// The boxes of the Flame graph, drawn directly into a draw list.
 namespace app {
 
 struct FlameBoxLook {
-    bool faded = false;    // of another category than the selected one, or not searched for
+    bool faded = false;    // holds nothing of the selected category, or is not searched for
     bool matches = false;  // the search
     bool picked = false;   // the selected tensor
     bool hovered = false;
+    std::optional<profiler::Category> category;  // the selected one
 };
 
 /// A node of one trace: in colour and pattern of its category; a node of several categories has a

@@ -166,15 +166,22 @@ bool is_picked(const Frame& frame, const FlameNode& node) {
            tensor->allocation == node.allocation;
 }
 
+bool holds(const profiler::FlameView& view, const FlameNode& node, profiler::Category category) {
+    if (node.mix < 0) return node.category == category;
+    return view.mixes[index_of(node.mix)][static_cast<size_t>(category)] > 0;
+}
+
 FlameBoxLook look_of(const Frame& frame, const FlameBox& box) {
     const FlameNode& node = frame.view.nodes[index_of(box.node)];
     const bool searches = !frame.view.search_text.empty();
     const auto& category = frame.selection.category;
     const bool inside_match = node.parent >= 0 && frame.view.nodes[index_of(node.parent)].matches;
-    return {.faded = (searches && !node.matches) || (category && *category != node.category),
+    const bool is_other = category && !holds(frame.view, node, *category);
+    return {.faded = (searches && !node.matches) || is_other,
             .matches = searches && node.matches && !inside_match,
             .picked = is_picked(frame, node),
-            .hovered = frame.hovered == &box};
+            .hovered = frame.hovered == &box,
+            .category = category};
 }
 
 void draw_boxes(const Frame& frame, ImDrawList* draw) {

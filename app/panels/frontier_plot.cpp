@@ -29,6 +29,7 @@ constexpr float kFrontierRadius = 5.5F;
 constexpr float kReach = 12;     // of the mouse to a dot
 constexpr float kSnap = 6;       // of the limit to a ceiling
 constexpr float kGripReach = 7;  // of the mouse to the limit
+constexpr const char* kNotFromZero = ", axis not from 0";
 
 /// One frame's drawing: what the helpers below share.
 struct Plot {
@@ -37,10 +38,18 @@ struct Plot {
     ImDrawList* draw;
     ImVec2 corner;
     ImVec2 size;
+    double first_y;  // where the axis starts
 
     bool by_memory() const { return view.axis == FrontierAxis::kPeakMemory; }
     ImVec2 at(const RecipeDot& dot) const { return ImPlot::PlotToPixels(dot.x, dot.y); }
     ImVec2 at(size_t i) const { return at(view.dots[i]); }
+    /// Of the GPU whose memory is the limit; null: the limit is another.
+    const profiler::MemoryCeiling* ceiling_at_limit() const {
+        for (const profiler::MemoryCeiling& ceiling : view.ceilings) {
+            if (std::abs(ceiling.bytes - look.limit) < 1) return &ceiling;
+        }
+        return nullptr;
+    }
     float bottom() const { return corner.y + size.y; }
     float right() const { return corner.x + size.x; }
     /// At the edge if it lies outside.
@@ -101,12 +110,14 @@ void set_up_axes(const RecipeFrontierView& view, ImVec2 size, FrontierPicture& p
 /// What the axes show, at their ends.
 void draw_titles(const Plot& plot) {
     const ScopedFont small(fonts().text, kSmallSize);
-    const std::string y =
-        plot.by_memory() ? fmt::format("Sequences per second at batch {}", plot.view.batch_size)
-                         : "Sequences per second at each recipe's best batch";
-    const std::string x = plot.by_memory()
-                              ? profiler::kPeakOnGpu
-                              : fmt::format("{} on {}", profiler::kLargestBatch, plot.view.gpu);
+    std::string y = plot.by_memory()
+                        ? fmt::format("Sequences per second at batch {}", plot.view.batch_size)
+                        : "Sequences per second at each recipe's best batch";
+    std::string x = plot.by_memory()
+                        ? profiler::kPeakOnGpu
+                        : fmt::format("{} on {}", profiler::kLargestBatch, plot.view.gpu);
+    if (plot.first_y > 0) y += kNotFromZero;
+    if (plot.view.first_x > 0) x += kNotFromZero;
     const ImVec2 at = plot.corner + ImVec2(px(7), px(4));
     plot.draw->AddText(at, palette().dim, y.c_str());
     if (!plot.view.same_batch_reason.empty()) {
@@ -119,13 +130,15 @@ void draw_titles(const Plot& plot) {
         palette().dim, x.c_str());
 }
 
-/// Memory of GPUs. Their names stand at the top, one below the other where they would overlap.
+/// Memory of GPUs. Their names stand at the top, one below the other where they would overlap. The
+/// limit's tag names one that lies at the limit and outside of the axis.
 void draw_ceilings(const Plot& plot) {
     float free_from = plot.corner.x;
     float row = 0;
     for (const profiler::MemoryCeiling& ceiling : plot.view.ceilings) {
         const float x = std::round(ImPlot::PlotToPixels(ceiling.bytes, 0.0).x);
         const bool is_inside = x <= plot.right() && x >= plot.corner.x;
+        if (!is_inside && &ceiling == plot.ceiling_at_limit()) continue;
         const ImU32 color = ceiling.is_chosen ? palette().bad : palette().dim;
         const ScopedFont font(ceiling.is_chosen ? fonts().bold : fonts().text, kSmallSize);
         if (is_inside) {
@@ -265,7 +278,12 @@ void draw_labels(const Plot& plot) {
 void draw_limit(const Plot& plot) {
     const ScopedFont bold(fonts().bold, kSmallSize);
     const float x = plot.limit_x();
-    std::string text = (plot.by_memory() ? "limit " : "at least ") + plot.look.limit_text;
+    const bool is_outside =
+        plot.look.limit < plot.view.first_x || plot.look.limit > plot.view.last_x;
+    const auto* const ceiling = is_outside ? plot.ceiling_at_limit() : nullptr;
+    std::string text = plot.by_memory() ? "limit " : "at least ";
+    if (ceiling != nullptr) text += ceiling->label + "  ";
+    text += plot.look.limit_text;
     if (plot.look.limit < plot.view.first_x) {
         text = ICON_ARROW_LEFT "  " + text;
     } else if (plot.look.limit > plot.view.last_x) {
@@ -347,8 +365,12 @@ FrontierInput draw_frontier_plot(const RecipeFrontierView& view, const FrontierL
     FrontierInput input;
     if (!ImPlot::BeginPlot("##frontier", size, kPlainPlot)) return input;
     set_up_axes(view, size, picture);
-    const Plot plot{view, look, ImPlot::GetPlotDrawList(), ImPlot::GetPlotPos(),
-                    ImPlot::GetPlotSize()};
+    const Plot plot{view,
+                    look,
+                    ImPlot::GetPlotDrawList(),
+                    ImPlot::GetPlotPos(),
+                    ImPlot::GetPlotSize(),
+                    picture.first_y};
     picture.corner = plot.corner;
     picture.size = plot.size;
     picture.limit_x = plot.limit_x();

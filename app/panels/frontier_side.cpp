@@ -9,6 +9,7 @@
 
 #include <fmt/format.h>
 
+#include <array>
 #include <utility>
 #include <vector>
 
@@ -84,6 +85,11 @@ void draw_best(const RecipeFrontierView& view, const FrontierSide& side, Frontie
     note_text("Needs: " + dot.phrase + ".");
     draw_figures(figures_of(view, dot));
     draw_buttons(side, *side.best, input);
+    if (const auto smaller = profiler::smaller_near_tie(view, *side.best)) {
+        note_text(fmt::format("Almost as fast: {} needs {} and does {} sequences/s.",
+                              view.dots[*smaller].name, view.dots[*smaller].memory_text,
+                              view.dots[*smaller].rate_text));
+    }
 }
 
 void draw_path_row(const PathStep& step, const std::string& number) {
@@ -106,8 +112,16 @@ void draw_path_table(const RecipePath& path) {
     if (!ImGui::BeginTable("##path", 5, flags)) return;
     ImGui::TableSetupColumn("", ImGuiTableColumnFlags_WidthFixed, em(0.8F));
     ImGui::TableSetupColumn("Switch to", ImGuiTableColumnFlags_WidthStretch);
-    for (const char* figure : {"Memory", "Step", "Gain"}) ImGui::TableSetupColumn(figure);
-    ImGui::TableHeadersRow();
+    constexpr std::array<const char*, 3> kFigures{"Memory", "Step", "Gain"};
+    for (const char* figure : kFigures) ImGui::TableSetupColumn(figure);
+    ImGui::TableNextRow(ImGuiTableRowFlags_Headers);
+    ImGui::TableNextColumn();
+    ImGui::TableNextColumn();
+    ImGui::TableHeader("Switch to");
+    for (const char* figure : kFigures) {
+        ImGui::TableNextColumn();
+        right_text(figure);
+    }
     int number = 0;
     for (const PathStep& step : path.steps) draw_path_row(step, std::to_string(++number));
     if (path.steps.size() > 1) {

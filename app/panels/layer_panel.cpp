@@ -140,7 +140,7 @@ void draw_scope(Frame& frame) {
     if (changed) frame.events.layers = layers;
 }
 
-/// The kinds of calls by colour, and what a width means.
+/// The kinds of calls by colour, and what the other marks mean.
 void draw_key(const LayerView& view) {
     std::array<bool, profiler::kOpClassNames.size()> seen{};
     for (const auto& column : view.columns) {
@@ -154,14 +154,22 @@ void draw_key(const LayerView& view) {
         const std::string_view label = profiler::label_of(activity_class);
         const float needed = text_width(label) + px(32);
         ImGui::SameLine(0, px(14));
-        if (ImGui::GetContentRegionAvail().x < needed) return;
+        if (ImGui::GetContentRegionAvail().x < needed + px(32)) break;
         swatch(activity_color(activity_class));
         dim_text(label);
     }
     constexpr std::string_view kWidths = "width of a ribbon: its bytes";
     ImGui::SameLine(0, px(14));
-    if (ImGui::GetContentRegionAvail().x < text_width(kWidths)) return;
-    dim_text(kWidths);
+    if (ImGui::GetContentRegionAvail().x > text_width(kWidths) + px(32)) {
+        dim_text(kWidths);
+        ImGui::SameLine(0, px(6));
+    }
+    help_marker(
+        "A box: a call, in forward above, in backward below.\n"
+        "A ribbon: a tensor kept from forward to backward. Its width: its bytes.\n"
+        "Dashed: A has it, B has not. Bold outline: B has it, A has not.\n"
+        "A triangle at a switch: it raises (up, red) or lowers (down, green) the peak.\n"
+        "A clock: some of this time recomputes forward.");
 }
 
 /// The trial stays open beside the next ones.

@@ -117,6 +117,17 @@ void draw_toolbar(Frame& frame) {
     if (query != frame.query) frame.events.ledger_query = query;
 }
 
+/// docs/notation.md has them all.
+constexpr const char* kLettersOfClosedForms =
+    "A batch of B sequences of S tokens; H wide, I inside the MLP; A heads.\n"
+    "n = BSH  elements of a hidden state\n"
+    "f = BSI  elements inside the MLP\n"
+    "T = BAS²  elements of the attention scores\n"
+    "R = BS  rows of a LayerNorm\n"
+    "e, s  bytes of one element, and of one mean or rstd\n"
+    "c8(k)  the bytes of k bits\n"
+    "r16(S), r32(S)  S rounded up to a multiple of 16 or 32";
+
 void draw_closed_forms(const Frame& frame) {
     const Selection& selection = frame.selection;
     for (size_t i = 0; i < frame.view.closed_forms.size(); ++i) {
@@ -131,14 +142,18 @@ void draw_closed_forms(const Frame& frame) {
                      line->is_equal ? ICON_CHECK : ICON_TRIANGLE_EXCLAMATION);
         ImGui::SameLine(0, px(6));
         note_text(line->text);
+        ImGui::SetItemTooltip("%s", kLettersOfClosedForms);
     }
 }
 
 void draw_summary(Frame& frame) {
+    constexpr float kLeastComparison_em = 20;  // else it stands below the totals
     const LedgerView& view = frame.view;
     bold_text(view.total_text);
     if (!view.comparison_text.empty()) {
         ImGui::SameLine(0, px(12));
+        const float least = std::min(em(kLeastComparison_em), text_width(view.comparison_text));
+        if (ImGui::GetContentRegionAvail().x < least) ImGui::NewLine();
         ImGui::PushTextWrapPos(0);
         colored_text(view.shown_difference_bytes <= 0 ? palette().good : palette().bad,
                      view.comparison_text);

@@ -56,7 +56,19 @@ ImU32 color_of(const MovementRow& row) {
         profiler::activity_class_of(row.op_class.value_or(profiler::OpClass::kOther)));
 }
 
-void set_up_roof_axes(const MovementView& view) {
+/// The tick of ops without arithmetic, which a logarithmic axis has no place for: shorter where it
+/// would cover the next one.
+std::string gutter_label(const MovementView& view, float width) {
+    const std::string label = "no arithmetic";
+    if (view.x_ticks.empty()) return label;
+    const profiler::Tick& next = view.x_ticks.front();
+    const double range = std::log(view.last_x / view.first_x);
+    const auto gap = static_cast<float>(std::log(next.value / view.gutter_x) / range *
+                                        static_cast<double>(width));
+    return (text_width(label) + text_width(next.label)) / 2 + px(8) < gap ? label : "none";
+}
+
+void set_up_roof_axes(const MovementView& view, float width) {
     ImPlot::SetupAxes(nullptr, nullptr, kFixedAxis, kFixedAxis);
     ImPlot::SetupAxisScale(ImAxis_X1, ImPlotScale_Log10);
     ImPlot::SetupAxisScale(ImAxis_Y1, ImPlotScale_Log10);
@@ -72,7 +84,7 @@ void set_up_roof_axes(const MovementView& view) {
         ImPlot::SetupAxisTicks(axis, values.data(), static_cast<int>(values.size()), labels.data());
     };
     std::vector<profiler::Tick> x_ticks = view.x_ticks;
-    if (view.has_gutter) x_ticks.push_back({view.gutter_x, "no arithmetic"});
+    if (view.has_gutter) x_ticks.push_back({view.gutter_x, gutter_label(view, width)});
     ticks(ImAxis_X1, x_ticks);
     ticks(ImAxis_Y1, view.y_ticks);
     ImPlot::SetupFinish();
@@ -189,7 +201,9 @@ void draw_names(const RoofPlot& plot) {
                           .badge_color = 0});
     }
     const ScopedFont small(fonts().text, kSmallSize);
-    draw_dot_labels(plot.draw, labels, dots, plot.corner, plot.size);
+    const float roof = ImGui::GetTextLineHeight() + px(6);  // its figures stand at the top
+    draw_dot_labels(plot.draw, labels, dots, plot.corner + ImVec2(0, roof),
+                    plot.size - ImVec2(0, roof));
 }
 
 /// In the corner above the slope, where no dot can be.
@@ -316,7 +330,7 @@ MovementInput draw_movement_plot(const MovementView& view, const MovementLook& l
                                  MovementPicture& picture) {
     MovementInput input;
     if (view.traces.empty() || !ImPlot::BeginPlot("##roofline", size, kPlainPlot)) return input;
-    set_up_roof_axes(view);
+    set_up_roof_axes(view, picture.size.x > 0 ? picture.size.x : size.x);
     const RoofPlot plot{view, look, ImPlot::GetPlotDrawList(), ImPlot::GetPlotPos(),
                         ImPlot::GetPlotSize()};
     picture.corner = plot.corner;

@@ -78,7 +78,9 @@ void draw_row(Frame& frame, const PlannerView& view, size_t index) {
     const std::string shown = fit_to(recipe.name, ImGui::GetContentRegionAvail().x - mark);
     text(shown);
     std::string details = shown == recipe.name ? "" : recipe.name;
-    if (!reading.why.empty()) details += (details.empty() ? "" : "\n") + reading.why;
+    for (const std::string* why : {&reading.why, &recipe.other_limit}) {
+        if (!why->empty()) details += (details.empty() ? "" : "\n") + *why;
+    }
     if (is_hovered && !details.empty()) ImGui::SetTooltip("%s", details.c_str());
     if (!reading.fits) {
         ImGui::SameLine(0, px(5));

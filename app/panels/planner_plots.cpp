@@ -171,7 +171,7 @@ void draw_ceiling(const PlannerView& view, const profiler::PlannerAxes& axes) {
     const float y = ImPlot::PlotToPixels(0.0, usable).y;
     ImPlot::PushPlotClipRect();
     draw_dashed_line(ImPlot::GetPlotDrawList(), {corner.x, y},
-                     {corner.x + ImPlot::GetPlotSize().x, y}, palette().bad, px(1.5F));
+                     {corner.x + ImPlot::GetPlotSize().x, y}, palette().text, px(1.5F));
     ImPlot::PopPlotClipRect();
 }
 
@@ -181,25 +181,26 @@ void draw_name_of_ceiling(const PlannerView& view) {
     const std::string name =
         fmt::format("{}: {}", view.gpu, profiler::format_bytes(view.usable_bytes));
     const ImVec2 foot = ImPlot::PlotToPixels(0.0, usable);
-    text_on_plate(ImPlot::GetPlotDrawList(), {foot.x + px(7), foot.y + px(3)}, name, palette().bad,
+    text_on_plate(ImPlot::GetPlotDrawList(), {foot.x + px(7), foot.y + px(3)}, name, palette().text,
                   palette().plot);
 }
 
-/// A line at the batch, with its number in the upper plot.
+/// A line at the batch, with its number in the upper plot. It and the ceiling are neutral: every
+/// other colour is a recipe's.
 void draw_batch_cursor(int64_t batch_size, bool has_number) {
     const ScopedFont small(fonts().bold, kSmallSize);
     ImDrawList* draw = ImPlot::GetPlotDrawList();
     const ImVec2 corner = ImPlot::GetPlotPos();
     const ImVec2 size = ImPlot::GetPlotSize();
     const float x = std::round(ImPlot::PlotToPixels(static_cast<double>(batch_size), 0.0).x);
-    draw->AddLine({x, corner.y}, {x, corner.y + size.y}, palette().accent, px(1.5F));
+    draw->AddLine({x, corner.y}, {x, corner.y + size.y}, palette().text, px(1.5F));
     if (!has_number) return;
     const std::string number = fmt::format("batch {}", batch_size);
     const ImVec2 box{text_width(number) + px(10), ImGui::GetTextLineHeight() + px(3)};
     const float left = std::clamp(x - box.x / 2, corner.x, corner.x + size.x - box.x);
     const float top = corner.y + size.y - box.y;
-    text_on_plate(draw, {left + px(5), top + px(1)}, number, ink_on(palette().accent),
-                  palette().accent, {5, 1});
+    text_on_plate(draw, {left + px(5), top + px(1)}, number, ink_on(palette().text), palette().text,
+                  {5, 1});
 }
 
 /// A press anywhere in the plot takes the cursor along.

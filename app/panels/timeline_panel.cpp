@@ -82,7 +82,9 @@ void draw_reserved_key(const TimelineView& view, float right) {
     ImGui::Dummy({line, ImGui::GetTextLineHeight()});
     ImGui::SameLine(0, px(6));
     text(label);
-    ImGui::SetItemTooltip("What the allocator has taken from the GPU");
+    ImGui::SetItemTooltip(
+        "What the allocator has taken from the GPU: the categories and the gaps between them.\n"
+        "With the CUDA context it is the memory on the GPU, which the Planner shows.");
 }
 
 void draw_toolbar(Frame& frame) {
@@ -114,6 +116,10 @@ void draw_trace_header(const Frame& frame, size_t source, std::string_view note)
     const bool is_stretched =
         source == 1 && frame.view.alignment == profiler::TimeAlignment::kPhases;
     dim_text(trace.summary + (is_stretched ? "  ·  stretched to the phases of A" : ""));
+    ImGui::SetItemTooltip(
+        "Peak: the most bytes in tensors at one time.\nWhat it is a part of: what the allocator "
+        "may "
+        "take, on a GPU at most its memory without the CUDA context.");
     if (source == 1 && !frame.view.alignment_note.empty()) {
         ImGui::SameLine();
         help_marker(frame.view.alignment_note);

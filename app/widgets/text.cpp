@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
 
 namespace app {
 
@@ -73,26 +74,46 @@ SwatchBox place_swatch() {
     ImGui::SameLine(0, px(6));
     return {corner, {corner.x + size, corner.y + size}};
 }
+
+enum class LegendLook : uint8_t { kPlain, kPicked, kFaded };
+
+float legend_gap() { return px(14); }  // between items, with room for a cross
+
 float legend_item_width(profiler::Category category) {
     return std::floor(ImGui::GetTextLineHeight() * 0.62F) + px(6) +
            text_width(profiler::label_of(category));
 }
 
-/// Swatch and name of a category. Returns true when it was clicked.
-bool legend_item(profiler::Category category, bool faded) {
+/// Behind the last item, in the gap before the next one, so that a click moves none of them.
+void draw_legend_cross() {
+    const ScopedFont small(fonts().text, kSmallSize * 0.7F);
+    const ImVec2 after{ImGui::GetItemRectMax().x, ImGui::GetItemRectMin().y};
+    const float middle = (ImGui::GetItemRectSize().y - ImGui::GetFontSize()) / 2;
+    ImGui::GetWindowDrawList()->AddText({after.x + px(2), std::round(after.y + middle)},
+                                        palette().text, ICON_XMARK);
+}
+
+/// Swatch and name of a category, with a cross behind it if it is picked: another click ends that.
+/// Returns true when it was clicked.
+bool legend_item(profiler::Category category, LegendLook look) {
     const std::string_view label = profiler::label_of(category);
+    const bool is_picked = look == LegendLook::kPicked;
+    const bool is_faded = look == LegendLook::kFaded;
+    const float cross = is_picked ? legend_gap() : 0;
     const ImVec2 start = ImGui::GetCursorPos();
     const ScopedId id(static_cast<int>(category));
     const bool clicked = ImGui::InvisibleButton(
-        "##category", {legend_item_width(category), ImGui::GetTextLineHeight()});
+        "##category", {legend_item_width(category) + cross, ImGui::GetTextLineHeight()});
     const bool hovered = ImGui::IsItemHovered();
     if (hovered) ImGui::SetMouseCursor(ImGuiMouseCursor_Hand);
-    ImGui::SetItemTooltip("Click to highlight %.*s", static_cast<int>(label.size()), label.data());
+    ImGui::SetItemTooltip("Click to %s %.*s", is_picked ? "stop highlighting" : "highlight",
+                          static_cast<int>(label.size()), label.data());
     ImGui::SetCursorPos(start);
     ImGui::BeginGroup();
-    category_swatch(category, faded);
-    colored_text(hovered || !faded ? palette().text : palette().dim, label);
+    category_swatch(category, is_faded);
+    colored_text(hovered || !is_faded ? palette().text : palette().dim, label);
     ImGui::EndGroup();
+    if (is_picked) draw_legend_cross();
     return clicked;
 }
 
@@ -110,7 +131,7 @@ void recipe_swatch(size_t index) {
 
 void category_swatch(profiler::Category category, bool faded) {
     const SwatchBox box = place_swatch();
-    fill_category(ImGui::GetWindowDrawList(), box.upper, box.lower, category, faded ? 0.3F : 1.0F,
+    fill_category(ImGui::GetWindowDrawList(), box.upper, box.lower, category, faded ? 0.5F : 1.0F,
                   px(4));
 }
 
@@ -190,14 +211,18 @@ std::optional<profiler::Category> category_legend(std::span<const profiler::Cate
     std::optional<profiler::Category> clicked;
     const float start = ImGui::GetCursorPosX();
     for (std::size_t i = 0; i < categories.size(); ++i) {
+        const LegendLook look = !picked                    ? LegendLook::kPlain
+                                : *picked == categories[i] ? LegendLook::kPicked
+                                                           : LegendLook::kFaded;
         if (i > 0) {
-            ImGui::SameLine(0, px(12));
-            if (ImGui::GetCursorPosX() + legend_item_width(categories[i]) > start + width) {
+            ImGui::SameLine(0, legend_gap());
+            const float needed = legend_item_width(categories[i]) + legend_gap();
+            if (ImGui::GetCursorPosX() + needed > start + width) {
                 ImGui::NewLine();
                 ImGui::SetCursorPosX(start);
             }
         }
-        if (legend_item(categories[i], picked && *picked != categories[i])) clicked = categories[i];
+        if (legend_item(categories[i], look)) clicked = categories[i];
     }
     return clicked;
 }

@@ -78,7 +78,7 @@ void draw_recipe_names(Canvas& canvas, const Theme& theme, const CompareView& vi
         auto lines = wrap_label(column.recipe, name.width - 26, column.batch_text.empty() ? 3 : 2,
                                 canvas.measurer(style));
         if (!column.batch_text.empty()) lines.push_back(column.batch_text);
-        if (column.is_planned) lines.emplace_back("predicted");
+        if (column.is_predicted) lines.emplace_back("predicted");
         double y = middle_of(name) - 7.5 * static_cast<double>(lines.size() - 1);
         for (const std::string& line : lines) {
             canvas.text({name.x + 18, y}, line, style);

@@ -79,7 +79,8 @@ PlannedRecipe planned_recipe(const PlanRow& row) {
     return planned;
 }
 
-/// Fills the cells of what no sweep has measured: "55 predicted".
+/// Fills the cells of what no sweep has measured: "55 predicted". A recipe that is predicted as a
+/// whole says so beside its name.
 void add_to_table(CompareView& view) {
     TextTable& table = view.table;
     const auto put = [&](const CompareColumn& column, std::string_view title,
@@ -90,7 +91,7 @@ void add_to_table(CompareView& view) {
         if (cell + 1 >= table.columns.size() || value.empty() || value == kNoValue) return;
         std::vector<std::string>& cells = table.rows[column.index];
         if (cells[cell] != kNoValue) return;
-        cells[cell] = fmt::format("{}{}{}", value, column.is_planned ? "" : " predicted", note);
+        cells[cell] = fmt::format("{}{}{}", value, column.is_predicted ? "" : " predicted", note);
         cells[cell + 1] = change.empty() ? kNoValue : change.text;
         table.tones[column.index][cell + 1] = change.tone;
     };

@@ -128,6 +128,7 @@ CompareColumn build_column(const ComparisonColumn& column, std::size_t index) {
     view.index = index;
     view.is_baseline = column.baseline == index;
     view.is_planned = column.is_planned;
+    view.is_predicted = column.source == Source::kPredicted;
     view.memory_is_predicted = has_predicted_memory(column);
     view.source = describe(column.source);
     view.files = column.files;

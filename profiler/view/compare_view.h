@@ -65,8 +65,9 @@ struct CompareColumn {
     std::size_t index = 0;  // in the order of the comparison
     std::size_t color = 0;  // for recipe_color and recipe_marker
     bool is_baseline = false;
-    bool is_planned = false;  // no file holds it: a plan says what it would be
-    std::string source;       // "measured on the CPU"
+    bool is_planned = false;    // no file holds it: a plan says what it would be
+    bool is_predicted = false;  // planned, or its files hold a predicted step
+    std::string source;         // "measured on the CPU"
 
     std::vector<StackSegment> stack;  // at the peak, in kCategoryStackOrder, without empty ones
     int64_t peak_bytes = 0;           // 0: these files hold no captured step

@@ -77,8 +77,12 @@ std::string fit_path(std::string_view path, double max_width, const MeasureText&
     if (number < ends.size() && number + 1 < ends.size()) {
         const std::string digits = ends[number].substr(0, ends[number].find('.'));
         // After the ends that still say which layer it is, and before those that do not.
-        ends.insert(ends.begin() + static_cast<std::ptrdiff_t>(number) + 1,
-                    digits + std::string(kEllipsis) + ends.back());
+        std::vector<std::string> numbered;
+        for (std::size_t i = number + 2; i < ends.size(); ++i) {
+            numbered.push_back(digits + std::string(kEllipsis) + ends[i]);
+        }
+        ends.insert(ends.begin() + static_cast<std::ptrdiff_t>(number) + 1, numbered.begin(),
+                    numbered.end());
     }
     for (const std::string& end : ends) {
         std::string shown = std::string(kEllipsis) + end;

@@ -287,6 +287,11 @@ void add_marks(RecipeFrontierView& view, const FrontierRequest& request) {
     }
 }
 
+/// Its tensors would fit on the GPU, but not the gaps between them.
+bool is_refused_by_gaps(const RecipeFrontierView& view, const RecipeDot& dot) {
+    return !dot.fits && dot.needed_bytes <= view.usable_bytes;
+}
+
 }  // namespace
 
 PlannedStep make_planned_step(const PlanRow& row) {
@@ -321,9 +326,7 @@ std::optional<std::size_t> best_within(const RecipeFrontierView& view, double li
     std::optional<std::size_t> best;
     const auto is_within = [&](const RecipeDot& dot) {
         if (view.axis == FrontierAxis::kMaxBatch) return dot.x >= limit;
-        // Its tensors would fit on the GPU, but not the gaps between them.
-        if (!dot.fits && dot.needed_bytes <= view.usable_bytes) return false;
-        return dot.x <= limit;
+        return dot.x <= limit && !is_refused_by_gaps(view, dot);
     };
     const auto is_better = [&](const RecipeDot& a, const RecipeDot& b) {
         if (a.y != b.y) return a.y > b.y;
@@ -335,6 +338,24 @@ std::optional<std::size_t> best_within(const RecipeFrontierView& view, double li
         if (!best || is_better(view.dots[i], view.dots[*best])) best = i;
     }
     return best;
+}
+
+std::optional<std::size_t> smaller_near_tie(const RecipeFrontierView& view, std::size_t best) {
+    if (view.axis != FrontierAxis::kPeakMemory) return std::nullopt;
+    constexpr double kShare = 0.99;
+    const RecipeDot& fastest = view.dots[best];
+    const auto order = [&](std::size_t i) {
+        const RecipeDot& dot = view.dots[i];
+        return std::tuple(dot.x, -dot.y, dot.num_switches);
+    };
+    std::optional<std::size_t> smallest;
+    for (std::size_t i = 0; i < view.dots.size(); ++i) {
+        const RecipeDot& dot = view.dots[i];
+        if (dot.x > fastest.x * kShare || dot.y < fastest.y * kShare) continue;
+        if (is_refused_by_gaps(view, dot)) continue;
+        if (!smallest || order(i) < order(*smallest)) smallest = i;
+    }
+    return smallest;
 }
 
 std::optional<std::size_t> find_dot(const RecipeFrontierView& view, const std::string& recipe) {

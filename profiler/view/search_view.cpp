@@ -22,7 +22,7 @@ bool is_letter_or_digit(char c) {
 int word_score(std::string_view text, std::string_view word) {
     if (text == word) return kWhole;
     int best = -1;
-    for (std::size_t at = text.find(word); at != text.npos; at = text.find(word, at + 1)) {
+    for (auto at = find_word(text, word); at != text.npos; at = find_word(text, word, at + 1)) {
         if (at == 0) return kStart;
         best = std::max(best, is_letter_or_digit(text[at - 1]) ? kInside : kWordStart);
         if (best == kWordStart) break;

@@ -6,6 +6,18 @@
 #include <utility>
 
 namespace profiler {
+namespace {
+
+bool is_digit(char c) { return c >= '0' && c <= '9'; }
+
+/// Whether the word's last digits, if it ends with some, are a number.
+bool ends_with_number(std::string_view word) {
+    const auto before = std::find_if_not(word.rbegin(), word.rend(), is_digit);
+    if (before == word.rbegin()) return false;
+    return before == word.rend() || !((*before >= 'a' && *before <= 'z') || (*before & 0x80) != 0);
+}
+
+}  // namespace
 
 std::vector<std::string> search_words(std::string_view query) {
     std::vector<std::string> words;
@@ -20,9 +32,24 @@ std::vector<std::string> search_words(std::string_view query) {
     return words;
 }
 
+std::size_t find_word(std::string_view lower_text, std::string_view word, std::size_t from) {
+    if (word.empty()) return std::string_view::npos;
+    const bool starts_as_number = is_digit(word.front());
+    const bool ends_as_number = ends_with_number(word);
+    std::size_t at = lower_text.find(word, from);
+    for (; at != std::string_view::npos; at = lower_text.find(word, at + 1)) {
+        const std::size_t end = at + word.size();
+        const bool cuts_start = starts_as_number && at > 0 && is_digit(lower_text[at - 1]);
+        const bool cuts_end =
+            ends_as_number && end < lower_text.size() && is_digit(lower_text[end]);
+        if (!cuts_start && !cuts_end) break;
+    }
+    return at;
+}
+
 bool contains_all(std::string_view lower_text, const std::vector<std::string>& words) {
     return std::all_of(words.begin(), words.end(), [&](const std::string& word) {
-        return lower_text.find(word) != std::string_view::npos;
+        return find_word(lower_text, word) != std::string_view::npos;
     });
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -9,6 +10,11 @@ namespace profiler {
 
 /// The words of a query, in lower case.
 std::vector<std::string> search_words(std::string_view query);
+
+/// Where the word occurs next, from `from` on; npos: nowhere. Digits at an end of the word match no
+/// part of a longer row of digits: "layer.1" is not in "layer.12", nor is "6" in "f16". Only digits
+/// that follow a letter in the word may: "f1" is in "f16", and "layer1" in "layer12".
+std::size_t find_word(std::string_view lower_text, std::string_view word, std::size_t from = 0);
 
 /// Whether the text, which is in lower case, contains every word.
 bool contains_all(std::string_view lower_text, const std::vector<std::string>& words);

@@ -140,6 +140,8 @@ TEST(FitLabel, LeavesWhatFitsAndShortensTheMiddle) {
     EXPECT_EQ(fit_path("encoder.layer.10.output.dense", 17, characters), "…10.output.dense");
     EXPECT_EQ(fit_path("encoder.layer.10.output.dense", 15, characters), "…10…dense");
     EXPECT_EQ(fit_path("encoder.layer.10.output.dense", 8, characters), "…dense");
+    EXPECT_EQ(fit_path("encoder.layer.10.attention.self.softmax", 17, characters),
+              "…10…self.softmax");
     EXPECT_EQ(fit_path("encoder.layer.10", 4, characters), "…10");
     EXPECT_EQ(fit_label("encoder", 1, characters), "…");
     EXPECT_EQ(fit_label("encoder", 0.5, characters), "");

@@ -65,6 +65,21 @@ TEST(ComparePlan, StandsBesideWhatWasMeasured) {
     EXPECT_THAT(view.table.rows[2], Contains("none predicted"));
 }
 
+TEST(ComparePlan, APredictedFileSaysSoOnceAndNotInEachCell) {
+    const Gpu gpu{.id = "t4", .name = "NVIDIA T4"};
+    Comparison comparison;
+    comparison.columns = {captured("original")};
+    comparison.columns[0].source = Source::kPredicted;
+    Plan plan;
+    plan.rows = {planned(gpu, "original", 8, 20)};
+    CompareView view = build_compare_view(comparison);
+    add_plan(view, comparison, plan);
+    EXPECT_TRUE(view.columns[0].is_predicted);
+    EXPECT_FALSE(view.columns[0].is_planned);
+    EXPECT_THAT(view.table.rows[0], Contains("8"));
+    EXPECT_THAT(view.table.rows[0], Contains("20.0 at B=8"));
+}
+
 TEST(ComparePlan, IsNotComparedWithAMeasuredBaseline) {
     const Gpu gpu{.id = "t4", .name = "NVIDIA T4"};
     Comparison comparison;

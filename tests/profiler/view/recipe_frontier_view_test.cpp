@@ -130,6 +130,32 @@ TEST(RecipeFrontier, TheBestWithinALimitIsTheFastestThatNeedsNoMore) {
     EXPECT_EQ(best_within(view, 7 * gib), std::nullopt);
 }
 
+TEST(RecipeFrontier, ANearTieIsAtMostOnePercentSlowerAndSmaller) {
+    const RecipeFrontierView view =
+        view_of({planned("original", {.gib = 10, .step_ms = 1000}),
+                 planned("masks=bit", {.gib = 8, .step_ms = 1009}),
+                 planned("gelu=in_place", {.gib = 7, .step_ms = 1020})});
+    EXPECT_EQ(smaller_near_tie(view, 0), 1U);
+    EXPECT_EQ(smaller_near_tie(view, 1), std::nullopt) << "the next one is 1.08 % slower";
+    EXPECT_EQ(smaller_near_tie(view, 2), std::nullopt) << "none is smaller";
+    const RecipeFrontierView close =
+        view_of({planned("original", {.gib = 1000, .step_ms = 100}),
+                 planned("masks=bit", {.gib = 991, .step_ms = 100.5})});
+    EXPECT_EQ(smaller_near_tie(close, 0), std::nullopt) << "it saves less than 1 %";
+    RecipeFrontierView by_batch = view;
+    by_batch.axis = FrontierAxis::kMaxBatch;
+    EXPECT_EQ(smaller_near_tie(by_batch, 0), std::nullopt) << "x is no memory";
+}
+
+TEST(RecipeFrontier, ANearTieIsNoneThatItsGapsRefuse) {
+    RecipeFrontierView view = view_of({planned("original", {.gib = 10, .step_ms = 1000}),
+                                       planned("masks=bit", {.gib = 7, .step_ms = 1000}),
+                                       planned("gelu=in_place", {.gib = 8, .step_ms = 1001})});
+    view.usable_bytes = 9 * kGiB;
+    for (RecipeDot& dot : view.dots) dot.fits = dot.needed_bytes == 8 * kGiB;
+    EXPECT_EQ(smaller_near_tie(view, 0), 2U) << "the smallest would fit but for its gaps";
+}
+
 TEST(RecipeFrontier, TheBestWithinTheGpuIsNoneThatItsGapsRefuse) {
     const std::vector<Gpu> gpus = some_gpus();
     FrontierRequest request =
