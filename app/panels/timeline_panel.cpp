@@ -117,9 +117,9 @@ void draw_trace_header(const Frame& frame, size_t source, std::string_view note)
         source == 1 && frame.view.alignment == profiler::TimeAlignment::kPhases;
     dim_text(trace.summary + (is_stretched ? "  ·  stretched to the phases of A" : ""));
     ImGui::SetItemTooltip(
-        "Peak: the most bytes in tensors at one time.\nWhat it is a part of: what the allocator "
-        "may "
-        "take, on a GPU at most its memory without the CUDA context.");
+        "Peak: the most bytes in tensors at one time.\n"
+        "Behind \"of\": what the allocator may take, on a GPU at most its memory without the CUDA "
+        "context.");
     if (source == 1 && !frame.view.alignment_note.empty()) {
         ImGui::SameLine();
         help_marker(frame.view.alignment_note);
