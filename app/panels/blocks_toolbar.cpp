@@ -108,13 +108,9 @@ void draw_blocks_toolbar(const PanelContext& context, BlocksState& state, PanelE
     }
     ImGui::SetItemTooltip("What other settings of the allocator would do");
     ImGui::SameLine(0, px(4));
-    if (toggle_button(with_words ? ICON_MEMORY " Segments###segments" : ICON_MEMORY "###segments",
-                      state.show_segments, state.has_room_for_segments)) {
-        state.show_segments ^= true;
-    }
-    ImGui::SetItemTooltip(
-        "Show the allocator's segments at the moment%s",
-        state.has_room_for_segments ? "" : ".\nThere is no room now: make the panel higher");
+    switch_button({with_words ? ICON_MEMORY " Segments###segments" : ICON_MEMORY "###segments",
+                   "Show the allocator's segments at the moment", state.has_room_for_segments},
+                  state.show_segments);
     ImGui::SameLine(0, px(4));
     if (ImGui::Button(ICON_EXPAND "###fit")) {
         events.fit_time = true;

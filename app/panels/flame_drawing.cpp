@@ -71,9 +71,9 @@ ImU32 ink_on_faint(ImU32 fill, float alpha) {
         {blend(front.x, back.x), blend(front.y, back.y), blend(front.z, back.z), 1}));
 }
 
-/// Where no strip shows the shares, a node has the category of most of its bytes.
-bool is_of_another_category(const FlameNode& node, const FlameBoxLook& look) {
-    return look.category && *look.category != node.category;
+/// Whether a category is picked, and it is not this one.
+bool is_not_picked(profiler::Category category, const FlameBoxLook& look) {
+    return look.category && *look.category != category;
 }
 
 /// The share of each category, as segments from left to right along the lower edge. Returns where
@@ -92,8 +92,7 @@ float draw_mix(ImDrawList* draw, ImVec2 upper, ImVec2 lower, const FlameView& vi
         const float left = upper.x + static_cast<float>(done / whole) * width;
         done += bytes;
         const float right = upper.x + static_cast<float>(done / whole) * width;
-        const bool is_pale = look.faded || (look.category && *look.category != category);
-        const float alpha = is_pale ? 0.25F : 1.0F;
+        const float alpha = look.faded || is_not_picked(category, look) ? 0.25F : 1.0F;
         draw->AddRectFilled({left, top}, {right, lower.y},
                             with_alpha(category_color(category), alpha));
     }
@@ -123,7 +122,7 @@ void draw_flame_box(ImDrawList* draw, ImVec2 upper, ImVec2 lower, const FlameVie
     const bool by_file = profiler::has_no_categories(view);
     const bool is_narrow = lower.x - upper.x < px(14);  // for a pattern or shares
     const bool is_mixed = !by_file && !is_narrow && has_mix(view, node);
-    const bool is_faded = look.faded || (!is_mixed && is_of_another_category(node, look));
+    const bool is_faded = look.faded || (!is_mixed && is_not_picked(node.category, look));
     const float alpha = is_faded ? 0.22F : is_mixed ? 0.30F : node.is_tensor ? 0.95F : 0.78F;
     const ImU32 fill = by_file    ? file_color(view, node)
                        : is_mixed ? palette().dim
@@ -149,7 +148,7 @@ void draw_flame_box(ImDrawList* draw, ImVec2 upper, ImVec2 lower, const FlameVie
 
 void draw_flame_change(ImDrawList* draw, ImVec2 upper, ImVec2 lower, const FlameView& view,
                        const FlameNode& node, const FlameBoxLook& look) {
-    const float alpha = look.faded || is_of_another_category(node, look) ? 0.25F : 1.0F;
+    const float alpha = look.faded || is_not_picked(node.category, look) ? 0.25F : 1.0F;
     draw->AddRectFilled(upper, lower, with_alpha(palette().dim, 0.30F * alpha));
     const int64_t change = node.bytes[1] - node.bytes[0];
     const auto whole = static_cast<double>(std::max<int64_t>(node.width_bytes, 1));

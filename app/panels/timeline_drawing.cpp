@@ -168,18 +168,34 @@ namespace {
 /// Every second phase is a little lighter, so that neighbours differ.
 bool is_lit(const profiler::PhaseBand& phase) { return static_cast<int>(phase.kind) % 2 == 0; }
 
+/// Whether phases or steps can be told apart. A long capture has thousands of them, which are too
+/// narrow when all of it is shown.
+template <typename Band>
+bool are_wide_enough(const PlotMap& map, const std::vector<Band>& bands) {
+    constexpr float kNarrowest = 3;  // on average, in pixels at 100 %
+    if (bands.empty()) return false;
+    const float width = map.x(bands.back().end_ns) - map.x(bands.front().start_ns);
+    return width >= px(kNarrowest) * static_cast<float>(bands.size());
+}
+
 }  // namespace
 
 void draw_phase_strip(ImDrawList* draw, const PlotMap& map, const profiler::TimelineTrace& trace,
                       float top) {
     const ScopedFont font(fonts().text, kSmallSize);
     const float height = phase_strip_height();
+    const auto draw_band = [&](float left, float right, float alpha) {
+        draw->AddRectFilled({left, top}, {right, top + height}, with_alpha(palette().text, alpha));
+    };
+    if (!trace.phases.empty() && !are_wide_enough(map, trace.phases)) {
+        return draw_band(std::max(map.corner.x, map.x(trace.phases.front().start_ns)),
+                         std::min(map.right(), map.x(trace.phases.back().end_ns)), 0.11F);
+    }
     for (const profiler::PhaseBand& phase : trace.phases) {
         const float left = whole_pixel(map.x(phase.start_ns)),
                     right = whole_pixel(map.x(phase.end_ns));
         if (right - left < 1) continue;
-        draw->AddRectFilled({left, top}, {std::max(left + 1, right - 1), top + height},
-                            with_alpha(palette().text, is_lit(phase) ? 0.14F : 0.09F));
+        draw_band(left, std::max(left + 1, right - 1), is_lit(phase) ? 0.14F : 0.09F);
         const std::string name(profiler::name_of(phase.kind));
         const bool whole = ImGui::CalcTextSize(phase.text.c_str()).x + px(10) < right - left;
         label_in(draw, map, left, right, top, height, with_alpha(palette().text, 0.85F),
@@ -190,13 +206,16 @@ void draw_phase_strip(ImDrawList* draw, const PlotMap& map, const profiler::Time
 void draw_phases(ImDrawList* draw, const PlotMap& map, const profiler::TimelineTrace& trace,
                  bool with_names) {
     const float top = map.corner.y, strip = with_names ? phase_strip_height() : 0;
-    for (const profiler::PhaseBand& phase : trace.phases) {
-        if (!is_lit(phase)) continue;
-        draw->AddRectFilled({whole_pixel(map.x(phase.start_ns)), top + strip},
-                            {whole_pixel(map.x(phase.end_ns)), map.bottom()},
-                            with_alpha(palette().text, 0.035F));
+    if (are_wide_enough(map, trace.phases)) {
+        for (const profiler::PhaseBand& phase : trace.phases) {
+            if (!is_lit(phase)) continue;
+            draw->AddRectFilled({whole_pixel(map.x(phase.start_ns)), top + strip},
+                                {whole_pixel(map.x(phase.end_ns)), map.bottom()},
+                                with_alpha(palette().text, 0.035F));
+        }
     }
     if (with_names) draw_phase_strip(draw, map, trace, top);
+    if (!are_wide_enough(map, trace.steps)) return;
     for (const profiler::StepBand& step : trace.steps) {
         const float left = whole_pixel(map.x(step.start_ns));
         draw->AddRectFilled({left, top}, {left + 1, map.bottom()},

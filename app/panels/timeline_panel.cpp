@@ -43,24 +43,24 @@ struct Frame {
 
 const char* letter(size_t source) { return source == 0 ? "A" : "B"; }
 
-void switch_button(const char* label, const char* tip, bool& on, bool has_room) {
-    if (toggle_button(label, on, has_room)) on = !on;
-    ImGui::SetItemTooltip("%s%s", tip,
-                          has_room ? "" : ".\nThere is no room now: make the panel higher");
-    ImGui::SameLine(0, px(4));
-}
-
 /// Buttons right of the legend.
 void draw_switches(Frame& frame) {
-    switch_button(ICON_LAYERS "###modules", "Show layers and their modules below the memory",
-                  frame.state.show_modules, frame.state.has_room_for_modules);
-    switch_button(ICON_CHART_GANTT "###lane", "Show kernels, or calls, below the memory",
-                  frame.state.show_kernels, frame.state.has_room_for_kernels);
+    const float gap = px(4);
+    switch_button({ICON_LAYERS "###modules", "Show layers and their modules below the memory",
+                   frame.state.has_room_for_modules},
+                  frame.state.show_modules);
+    ImGui::SameLine(0, gap);
+    switch_button({ICON_CHART_GANTT "###lane", "Show kernels, or calls, below the memory",
+                   frame.state.has_room_for_kernels},
+                  frame.state.show_kernels);
+    ImGui::SameLine(0, gap);
     if (frame.view.traces.size() == 2) {
         align_button(frame.time.window, frame.events);
-        ImGui::SameLine(0, px(4));
-        switch_button("B - A###difference", "Show the difference B - A below",
-                      frame.state.show_difference, frame.state.has_room_for_difference);
+        ImGui::SameLine(0, gap);
+        switch_button({"B - A###difference", "Show the difference B - A below",
+                       frame.state.has_room_for_difference},
+                      frame.state.show_difference);
+        ImGui::SameLine(0, gap);
     }
     if (ImGui::Button(ICON_EXPAND "###fit")) frame.events.fit_time = true;
     ImGui::SetItemTooltip("Show the whole capture (F)");

@@ -191,18 +191,22 @@ void help_marker(std::string_view explanation) {
     ImGui::EndTooltip();
 }
 
-bool toggle_button(const char* label, bool on, bool has_room) {
-    const bool lit = on && has_room;
+bool toggle_button(const char* label, bool on) {
     const ScopedColor fill(ImGuiCol_Button,
-                           lit ? with_alpha(palette().accent, 0.30F) : palette().raised);
-    const ScopedColor color(ImGuiCol_Text, lit ? palette().text : palette().dim);
-    const bool clicked = ImGui::Button(label);
-    if (on && !has_room) {
+                           on ? with_alpha(palette().accent, 0.30F) : palette().raised);
+    const ScopedColor color(ImGuiCol_Text, on ? palette().text : palette().dim);
+    return ImGui::Button(label);
+}
+
+void switch_button(const PanelPart& part, bool& on) {
+    if (toggle_button(part.label, on && part.has_room)) on = !on;
+    if (on && !part.has_room) {
         ImGui::GetWindowDrawList()->AddRect(ImGui::GetItemRectMin(), ImGui::GetItemRectMax(),
                                             with_alpha(palette().accent, 0.6F),
                                             ImGui::GetStyle().FrameRounding, px(1));
     }
-    return clicked;
+    ImGui::SetItemTooltip("%s%s", part.tooltip,
+                          part.has_room ? "" : ".\nThere is no room now: make the panel higher");
 }
 
 std::optional<profiler::Category> category_legend(std::span<const profiler::Category> categories,

@@ -55,9 +55,16 @@ std::optional<profiler::Category> category_legend(std::span<const profiler::Cate
                                                   std::optional<profiler::Category> picked,
                                                   float width);
 
-/// A button that is lit while it is on. Without room for what it shows only its border is lit.
-/// Returns true when it was clicked.
-bool toggle_button(const char* label, bool on, bool has_room = true);
+/// A button that is lit while it is on. Returns true when it was clicked.
+bool toggle_button(const char* label, bool on);
+/// A part of a panel that can be shown.
+struct PanelPart {
+    const char* label = "";
+    const char* tooltip = "";
+    bool has_room = true;  // for it, as the panel is now
+};
+/// A button that switches the part. If it is `on` and has no room, only the border is lit.
+void switch_button(const PanelPart& part, bool& on);
 
 /// Fills an empty panel: what is missing and what to do next.
 void empty_state(const char* icon, std::string_view title, std::string_view advice);

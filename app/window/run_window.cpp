@@ -6,14 +6,16 @@
 namespace app {
 
 models::Result<void> run_window(const WindowOptions& options) {
-    const auto shell = Shell::open({.settings_folder = settings_folder()});
+    const auto open_files = [&](Ui& ui) {
+        if (options.files.empty()) {
+            reopen_traces(ui.workspace, ui.settings.session);
+        } else {
+            ui.workspace.open(options.files);
+        }
+    };
+    const auto shell =
+        Shell::open({.settings_folder = settings_folder(), .before_window = open_files});
     if (!shell) return tl::unexpected(shell.error());
-    Ui& ui = (*shell)->ui();
-    if (options.files.empty()) {
-        reopen_traces(ui.workspace, ui.settings.session);
-    } else {
-        ui.workspace.open(options.files);
-    }
     (*shell)->run();
     return {};
 }

@@ -72,30 +72,31 @@ void watch_input(GLFWwindow* window) {
 }  // namespace
 
 models::Result<std::unique_ptr<Shell>> Shell::open(const ShellOptions& options) {
-    Settings settings;
-    std::string problem;
+    std::unique_ptr<Shell> shell(new Shell);
     GlfwWindowOptions window_options = options.window;
+    std::string problem;
     if (!options.settings_folder.empty()) {
         LoadedSettings loaded = load_settings(options.settings_folder / "window.json");
-        settings = std::move(loaded.settings);
         problem = std::move(loaded.problem);
-        window_options.width = settings.window_width;
-        window_options.height = settings.window_height;
+        shell->saved_settings_ = std::move(loaded.settings);
+        shell->folder_ = options.settings_folder;
+        window_options.width = shell->saved_settings_.window_width;
+        window_options.height = shell->saved_settings_.window_height;
     }
-    auto window = open_glfw_window(window_options);
-    if (!window) return tl::unexpected(window.error());
-    std::unique_ptr<Shell> shell(new Shell(std::move(*window)));
-    shell->folder_ = options.settings_folder;
-    shell->saved_settings_ = settings;
-    shell->start_imgui();
-    set_up(shell->ui_, std::move(settings));
+    set_up(shell->ui_, shell->saved_settings_);
+    if (options.before_window) options.before_window(shell->ui_);
     if (!problem.empty()) {
         shell->ui_.workspace.notify(profiler::Severity::kWarning, std::move(problem));
     }
+    auto window = open_glfw_window(window_options);
+    if (!window) return tl::unexpected(window.error());
+    shell->adopt(std::move(*window));
+    shell->start_imgui();
     return shell;
 }
 
-Shell::Shell(GlfwWindow window) : window_(std::move(window)) {
+void Shell::adopt(GlfwWindow window) {
+    window_ = std::move(window);
     glfwSetWindowUserPointer(window_.get(), this);
     glfwSetDropCallback(window_.get(), on_drop);
     glfwSetWindowContentScaleCallback(window_.get(), on_scale);
@@ -125,7 +126,7 @@ void Shell::start_imgui() {
 Shell::~Shell() { close_contexts(); }
 
 void Shell::close_contexts() {
-    if (!ImGui::GetCurrentContext()) return;
+    if (!window_ || !ImGui::GetCurrentContext()) return;  // there is nothing to close
     int width = 0, height = 0;
     glfwGetWindowSize(window_.get(), &width, &height);
     if (!glfwGetWindowAttrib(window_.get(), GLFW_MAXIMIZED) && width > 0) {
@@ -235,10 +236,10 @@ int Shell::frames_still_due() {
     return needs_next_frame(ui_) || has_queued_input() ? 1 : 0;
 }
 
-void Shell::run() {
+void Shell::run(const std::function<bool()>& is_over) {
     int frames_due = kFramesAfterInput;
     double shown_s = 0;
-    while (!glfwWindowShouldClose(window_.get()) && !ui_.quit) {
+    while (!glfwWindowShouldClose(window_.get()) && !ui_.quit && !(is_over && is_over())) {
         if (frames_due > 0) {
             glfwPollEvents();
         } else if (!wait_for_something()) {

@@ -17,6 +17,8 @@ namespace app {
 struct ShellOptions {
     GlfwWindowOptions window;
     std::filesystem::path settings_folder;  // empty: nothing is remembered
+    /// Starts work that goes on while the window is made, such as reading files.
+    std::function<void(Ui&)> before_window;
 };
 
 class Shell {
@@ -26,8 +28,9 @@ public:
     Shell(const Shell&) = delete;
     Shell& operator=(const Shell&) = delete;
 
-    /// Draws frames until the window is closed. Sleeps while nothing happens.
-    void run();
+    /// Draws frames until the window is closed, or `is_over`, which is asked before each frame.
+    /// Sleeps while nothing happens.
+    void run(const std::function<bool()>& is_over = {});
 
     /// One frame without waiting. `before_swap` sees the finished picture in the back buffer. If it
     /// is not shown, the frame only makes its draw lists.
@@ -48,7 +51,8 @@ public:
     int64_t frame_count() const { return frame_count_; }
 
 private:
-    explicit Shell(GlfwWindow window);
+    Shell() = default;
+    void adopt(GlfwWindow window);
     void start_imgui();
     void apply_pending_theme();
     /// Of the screen, times what the user chose.

@@ -132,6 +132,7 @@ private:
         waiting_.pop_front();
         running_ = Progress{next->name, 0, 0};
         drawn_share_ = 0;
+        wakes_.restart(RateLimit::Clock::now());  // whoever started the job draws its start
         cancelled_ = false;
         return next;
     }
@@ -158,11 +159,11 @@ private:
     bool cancelled_ = false;  // the running job
     std::vector<models::Result<T>> finished_;
     std::vector<T> discarded_;  // to be destroyed
-    /// A frame for each report would take processor time from the job, with software OpenGL above
-    /// all. So a report wakes the window after this time, or if it is so far ahead of the last one
-    /// that did.
-    static constexpr double kDrawnStep = 0.1;
-    RateLimit wakes_{std::chrono::milliseconds(100)};
+    /// A frame for each report would take processor time from the job: with software OpenGL on two
+    /// cores, ten frames a second take a third of it. So a report wakes the window 250 ms after the
+    /// last one that did, or when the share has grown by kDrawnStep since.
+    static constexpr double kDrawnStep = 0.5;
+    RateLimit wakes_{std::chrono::milliseconds(250)};
     double drawn_share_ = 0;
     std::jthread thread_;  // declared last: it stops before the other members are destroyed
 };

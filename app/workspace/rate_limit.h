@@ -12,10 +12,13 @@ public:
 
     explicit RateLimit(Clock::duration period) : period_(period) {}
 
+    /// Nothing passes for a period from now on.
+    void restart(Clock::time_point now) { next_ = now + period_; }
+
     /// True for the first call, and then at most once per period.
     bool passes(Clock::time_point now) {
         if (now < next_) return false;
-        next_ = now + period_;
+        restart(now);
         return true;
     }
 

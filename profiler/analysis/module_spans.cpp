@@ -108,30 +108,44 @@ bool is_own_span(const Trace& trace, Id<Phase> phase) {
     return kind == PhaseKind::kOptimizer || kind == PhaseKind::kLoss;
 }
 
-/// Finds the spans of many times. Allocations follow each other in time, so most times lie in the
-/// span of the one before or in the next.
+/// Finds the spans of many times. Allocations follow each other in time, and so do their ends, in
+/// either direction: the search begins at the span found before and doubles its steps.
 class SpanFinder {
 public:
-    explicit SpanFinder(ModuleTrack& track) : track_(track) {}
+    explicit SpanFinder(ModuleTrack& track) : spans_(track.spans) {}
 
     /// Null between spans.
     ModuleSpan* at(int64_t time_ns) {
-        std::vector<ModuleSpan>& spans = track_.spans;
-        if (!is_first_ending_after(time_ns) && !(++last_, is_first_ending_after(time_ns))) {
-            last_ = track_.first_ending_after(time_ns);
-        }
-        const bool inside = last_ < spans.size() && spans[last_].start_ns <= time_ns;
-        return inside ? &spans[last_] : nullptr;
+        last_ = search_from_last(time_ns);
+        const bool inside = last_ < spans_.size() && spans_[last_].start_ns <= time_ns;
+        return inside ? &spans_[last_] : nullptr;
     }
 
 private:
-    bool is_first_ending_after(int64_t time_ns) const {
-        const std::vector<ModuleSpan>& spans = track_.spans;
-        return last_ < spans.size() && spans[last_].end_ns > time_ns &&
-               (last_ == 0 || spans[last_ - 1].end_ns <= time_ns);
+    /// As ModuleTrack::first_ending_after.
+    std::size_t search_from_last(int64_t time_ns) const {
+        const auto ends_after = [&](std::size_t i) { return spans_[i].end_ns > time_ns; };
+        std::size_t low = last_, high = last_;  // the answer lies in [low, high]
+        for (std::size_t step = 1; low > 0 && ends_after(low - 1); step *= 2) {
+            high = low - 1;
+            low -= std::min(step, low);
+        }
+        for (std::size_t step = 1; high < spans_.size() && !ends_after(high); step *= 2) {
+            low = high + 1;
+            high += std::min(step, spans_.size() - high);
+        }
+        while (low < high) {
+            const std::size_t middle = (low + high) / 2;
+            if (ends_after(middle)) {
+                high = middle;
+            } else {
+                low = middle + 1;
+            }
+        }
+        return low;
     }
 
-    ModuleTrack& track_;
+    std::vector<ModuleSpan>& spans_;
     std::size_t last_ = 0;
 };
 

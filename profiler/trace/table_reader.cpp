@@ -9,6 +9,7 @@
 #include <span>
 #include <string_view>
 #include <system_error>
+#include <thread>
 #include <type_traits>
 #include <vector>
 
@@ -43,7 +44,7 @@ void check_no_rings(std::string_view name, const Table<Row>& table) {
 
 /// What is left to do for one table of a trace.
 struct TableTask {
-    std::size_t num_rows = 0;
+    std::size_t num_cells = 0;                    // reading them is what takes time
     std::function<bool(sqlite::PageFile&)> scan;  // on any thread; false: query
     std::function<void()> query;                  // on the thread of the database
     std::function<void()> check;                  // on any thread, after the rows were read
@@ -57,7 +58,7 @@ std::vector<TableTask> tasks_for(Snapshot& file, const RowCounts& counts, Trace&
     Trace::for_each_table(trace, [&]<typename Row>(std::string_view name, Table<Row>& table) {
         auto reader = std::make_shared<TableReader<Row>>(file, name, counts);
         tasks.push_back({
-            .num_rows = reader->num_rows(),
+            .num_cells = reader->num_cells(),
             .scan = [reader, &table, &progress](
                         sqlite::PageFile& pages) { return reader->scan(pages, table, progress); },
             .query = [reader, &table, &progress] { reader->query(table, progress); },
@@ -87,24 +88,28 @@ void scan_tables(const Snapshot& file, std::span<TableTask* const> tasks,
     }
 }
 
-/// Scans the tables side by side, the largest first. Three of a trace's tables have nearly all of
-/// its rows, so more than two or three threads gain nothing.
+/// Scans the tables side by side, the largest first: the small ones then even out what the threads
+/// have to do. Five of a trace's tables have nearly all of its cells, so more threads gain nothing.
 void scan_side_by_side(const Snapshot& file, std::vector<TableTask>& tasks) {
-    constexpr std::size_t kRowsThatPayForAThread = 50'000;
+    constexpr std::size_t kCellsThatPayForAThread = 500'000;
+    constexpr unsigned kMostUseful = 5;
     std::vector<TableTask*> largest_first;
     for (TableTask& task : tasks) largest_first.push_back(&task);
-    std::ranges::stable_sort(largest_first, std::greater{}, &TableTask::num_rows);
+    std::ranges::stable_sort(largest_first, std::greater{}, &TableTask::num_cells);
     std::atomic<std::size_t> next = 0;
-    std::future<void> other;
-    if (largest_first[1]->num_rows >= kRowsThatPayForAThread) {
-        try {
-            other = std::async(std::launch::async, [&] { scan_tables(file, largest_first, next); });
-        } catch (const std::system_error&) {
-            // No thread is to be had: this one does all.
+    const auto scan = [&] { scan_tables(file, largest_first, next); };
+    std::vector<std::future<void>> others;
+    const std::size_t num_threads = std::min(kMostUseful, std::thread::hardware_concurrency());
+    try {
+        for (std::size_t i = 1; i < num_threads; ++i) {
+            if (largest_first[i]->num_cells < kCellsThatPayForAThread) break;
+            others.push_back(std::async(std::launch::async, scan));
         }
+    } catch (const std::system_error&) {
+        // No more threads are to be had: these do all.
     }
-    scan_tables(file, largest_first, next);
-    if (other.valid()) other.get();
+    scan();
+    for (std::future<void>& other : others) other.get();
 }
 
 }  // namespace

@@ -191,7 +191,7 @@ public:
         root_page_ = file_.root_page(name_, columns_);
     }
 
-    std::size_t num_rows() const { return num_rows_; }
+    std::size_t num_cells() const { return num_rows_ * (columns_.size() + 1); }  // with the id
 
     /// Makes room for the rows and reads them. False when the pages hold anything but plain rows of
     /// this table; the rows are then undefined.

@@ -13,6 +13,11 @@ constexpr char to_lower(char c) {
     return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
 }
 std::string to_lower(std::string_view text);
+constexpr bool is_digit(char c) { return c >= '0' && c <= '9'; }
+/// An ASCII letter, or a byte of a character outside ASCII.
+constexpr bool is_letter(char c) {
+    return (to_lower(c) >= 'a' && to_lower(c) <= 'z') || (c & 0x80) != 0;
+}
 /// Makes the first letter a capital.
 std::string capitalized(std::string text);
 

@@ -107,8 +107,7 @@ bool matches(const LedgerViewRow& row, const std::vector<std::string>& words) {
 
 /// Compares text so that layer 2 comes before layer 10: runs of digits count as numbers.
 int compare_natural(std::string_view a, std::string_view b) {
-    const auto is_digit = [](char c) { return c >= '0' && c <= '9'; };
-    const auto number_end = [&](std::string_view text, std::size_t at) {
+    const auto number_end = [](std::string_view text, std::size_t at) {
         while (at < text.size() && is_digit(text[at])) ++at;
         return at;
     };

@@ -1,5 +1,6 @@
 #include "profiler/view/search_view.h"
 
+#include "profiler/trace/text.h"
 #include "profiler/trace/units.h"
 #include "profiler/view/activity_view.h"
 #include "profiler/view/search_words.h"
@@ -14,17 +15,14 @@ namespace {
 
 constexpr int kWhole = 100, kStart = 60, kWordStart = 40, kInside = 20;
 
-bool is_letter_or_digit(char c) {
-    return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || (c & 0x80) != 0;
-}
-
 /// The best place of one word; -1: it does not occur.
 int word_score(std::string_view text, std::string_view word) {
     if (text == word) return kWhole;
     int best = -1;
     for (auto at = find_word(text, word); at != text.npos; at = find_word(text, word, at + 1)) {
         if (at == 0) return kStart;
-        best = std::max(best, is_letter_or_digit(text[at - 1]) ? kInside : kWordStart);
+        const bool is_inside = is_letter(text[at - 1]) || is_digit(text[at - 1]);
+        best = std::max(best, is_inside ? kInside : kWordStart);
         if (best == kWordStart) break;
     }
     return best;

@@ -8,13 +8,11 @@
 namespace profiler {
 namespace {
 
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
-
 /// Whether the word's last digits, if it ends with some, are a number.
 bool ends_with_number(std::string_view word) {
     const auto before = std::find_if_not(word.rbegin(), word.rend(), is_digit);
     if (before == word.rbegin()) return false;
-    return before == word.rend() || !((*before >= 'a' && *before <= 'z') || (*before & 0x80) != 0);
+    return before == word.rend() || !is_letter(*before);
 }
 
 }  // namespace
