@@ -1,4 +1,5 @@
 #include "app/commands/command.h"
+#include "app/commands/console/interrupt.h"
 #include "app/commands/console/terminal.h"
 #include "app/commands/options/command_line.h"
 #include "app/commands/window.h"
@@ -106,6 +107,8 @@ int main(int argc, char** argv) {
     profiler::open_missing_standard_streams();
     std::signal(SIGPIPE, SIG_IGN);  // a write to a closed pipe shall fail, not end the program
     std::signal(SIGXFSZ, SIG_IGN);  // the same for a write over the size limit (ulimit -f)
+    std::signal(SIGCHLD, SIG_DFL);  // ignored, it would hide how a child ended
+    app::clean_up_on_signals();
     std::set_terminate(end_after_exception);
     try {
         return run(argc, argv);

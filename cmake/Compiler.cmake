@@ -45,7 +45,9 @@ target_compile_options(temposcope_options INTERFACE
   $<$<AND:$<BOOL:${TEMPOSCOPE_WARNINGS_AS_ERRORS}>,$<COMPILE_LANGUAGE:CXX>>:-Werror>)
 
 if(TEMPOSCOPE_SANITIZE)
+  # Without the second option, undefined behaviour is printed and the test passes.
   add_compile_options($<$<COMPILE_LANGUAGE:C,CXX>:-fsanitize=${TEMPOSCOPE_SANITIZE}>
+    $<$<COMPILE_LANGUAGE:C,CXX>:-fno-sanitize-recover=undefined>
     $<$<COMPILE_LANGUAGE:C,CXX>:-fno-omit-frame-pointer>)
   add_link_options(-fsanitize=${TEMPOSCOPE_SANITIZE})
 endif()

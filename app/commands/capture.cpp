@@ -8,7 +8,7 @@
 #include "app/commands/worker/built_in_program.h"
 #include "app/commands/worker/job_report.h"
 #include "app/commands/worker/predicted_capture.h"
-#include "app/commands/worker/temporary_folder.h"
+#include "profiler/trace/temporary_paths.h"
 
 #include <nlohmann/json.hpp>
 
@@ -63,8 +63,8 @@ Outcome capture_ranks(const CaptureOptions& options, Output& output) {
     if (!list) return tl::unexpected(list.error());
     auto run = built_in_program(list->jobs.front().workload, *parallel, options.world_size);
     if (!run) return wrong_usage(run.error());
-    const TemporaryFolder temporary;
-    if (!temporary.exists()) return failed({kNoTemporaryFolder});
+    const profiler::TemporaryFolder temporary;
+    if (!temporary.exists()) return failed({profiler::kNoTemporaryFolder});
     run->log = (temporary / "log").string();
     const std::string& folder = options.workload.output;
     const auto result =

@@ -53,7 +53,7 @@ Outcome run_doctor(Output& output) {
         report.can_capture
             ? "Captures on the CPU can run here, and predictions for any GPU (plan, capture "
               "--device predict:GPU)."
-            : "Captures cannot run here until the missing parts are installed.");
+            : "Captures and predictions cannot run here until what is missing above is mended.");
     return ExitCode::kOk;
 }
 

@@ -97,37 +97,60 @@ std::string extension_of(const std::string& format) {
     return format == "hta" ? "raw.json.gz" : format;
 }
 
-Outcome run_export(const ExportOptions& options, Output& output) {
+/// The last extensions of files that the format may replace.
+std::vector<std::string> replaced_extensions(const std::string& format) {
+    if (format == "snapshot") return {".pickle", ".pkl"};
+    return {format == "chrome" || format == "hta" ? ".json" : "." + format};
+}
+
+/// A name in place of one that is refused.
+std::string suggested_name(const ExportOptions& options) {
+    const std::filesystem::path refused(options.output);
+    const std::string ending = "." + extension_of(options.format);
+    const std::string name = refused.stem().string() + ending;
+    return name == refused.filename() ? refused.stem().string() + "_2" + ending : name;
+}
+
+/// What the options say that cannot be; empty: nothing.
+std::string usage_problem(const ExportOptions& options) {
     if (const std::string promised = promised_format(options); !promised.empty()) {
-        return fail_with(ExitCode::kUsage, "--to says {}, but -o {} ends in .{}: make them agree.",
-                         options.format, options.output, promised);
+        return fmt::format("--to says {}, but -o {} ends in .{}: make them agree.", options.format,
+                           options.output, promised);
     }
     const bool can_be_packed = options.format == "chrome" || options.format == "hta";
     if (!can_be_packed && options.output.ends_with(".gz")) {
-        return fail_with(ExitCode::kUsage,
-                         "-o {} ends in .gz, but only --to chrome and --to hta write packed files: "
-                         "leave the ending out.",
-                         options.output);
+        return fmt::format(
+            "-o {} ends in .gz, but only --to chrome and --to hta write packed files: leave the "
+            "ending out.",
+            options.output);
     }
     if (replaces_a_trace(options)) {
-        return fail_with(
-            ExitCode::kUsage,
+        return fmt::format(
             "-o {} names a trace or a part of one, which the export would replace; choose another "
-            "name, "
-            "such as {}.",
-            options.output,
-            std::filesystem::path(options.output).stem().string() + "." +
-                extension_of(options.format));
+            "name, such as {}.",
+            options.output, suggested_name(options));
+    }
+    if (would_replace_another_kind(options.output, replaced_extensions(options.format))) {
+        return fmt::format(
+            "-o {} is there already and does not end as --to {} does; choose another name, such as "
+            "{}.",
+            options.output, options.format, suggested_name(options));
     }
     if (options.format != "csv" && !options.table.empty()) {
-        return fail_with(ExitCode::kUsage,
-                         "--table belongs to --to csv, but --to {} writes no table: leave one of "
-                         "them out.",
-                         options.format);
+        return fmt::format(
+            "--table belongs to --to csv, but --to {} writes no table: leave one of them out.",
+            options.format);
     }
     if (!is_chart(options.format) && options.files.size() > 1) {
-        return fail_with(ExitCode::kUsage, "--to {} takes one trace, not {}.", options.format,
-                         options.files.size());
+        return fmt::format("--to {} takes one trace, not {}.", options.format,
+                           options.files.size());
+    }
+    return {};
+}
+
+Outcome run_export(const ExportOptions& options, Output& output) {
+    if (const std::string problem = usage_problem(options); !problem.empty()) {
+        return wrong_usage(models::Error{problem});
     }
     std::vector<profiler::NamedTrace> traces;
     for (const std::string& file : options.files) {

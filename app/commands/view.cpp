@@ -45,6 +45,11 @@ models::Result<void> check(const ViewOptions& options) {
             "name, such as page.html.",
             options.output);
     }
+    if (would_replace_another_kind(options.output, {".html", ".htm"})) {
+        return models::fail(
+            "-o {} is there already and is no page; choose another name, such as page.html.",
+            options.output);
+    }
     return {};
 }
 

@@ -1,11 +1,11 @@
 #include "app/user/examples.h"
 
+#include "app/user/user_folder.h"
 #include "profiler/trace/write_file.h"
 
 #include <embedded/temposcope_examples.h>
 
 #include <array>
-#include <cstdlib>
 #include <fstream>
 #include <iterator>
 #include <string>
@@ -32,17 +32,16 @@ bool holds(const fs::path& file, std::string_view bytes) {
 }  // namespace
 
 fs::path examples_folder() {
-    if (const char* cache = std::getenv("XDG_CACHE_HOME"); cache && *cache) {
-        return fs::path(cache) / "temposcope" / "examples";
-    }
-    if (const char* home = std::getenv("HOME"); home && *home) {
-        return fs::path(home) / ".cache" / "temposcope" / "examples";
-    }
-    std::error_code ignored;
-    return fs::temp_directory_path(ignored) / "temposcope-examples";
+    const fs::path folder = user_folder("XDG_CACHE_HOME", ".cache");
+    return folder.empty() ? folder : folder / "examples";
 }
 
 models::Result<std::vector<fs::path>> write_examples(const fs::path& folder) {
+    if (folder.empty()) {
+        return models::fail(
+            "The examples have no folder, because neither HOME nor XDG_CACHE_HOME is set; set one "
+            "of them.");
+    }
     const std::array examples{Example{"original.tscope", embedded::original()},
                               Example{"tempo.tscope", embedded::tempo()}};
     std::error_code error;

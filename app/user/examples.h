@@ -9,12 +9,12 @@
 /// with the original ops and with Tempo's. `scripts/examples` makes them.
 namespace app {
 
-/// `$XDG_CACHE_HOME/temposcope/examples`, or `~/.cache/temposcope/examples`; where neither is set,
-/// a folder among the system's temporary files.
+/// `$XDG_CACHE_HOME/temposcope/examples`, or `~/.cache/temposcope/examples`; empty where neither
+/// `XDG_CACHE_HOME` nor `HOME` is set.
 std::filesystem::path examples_folder();
 
 /// Writes the examples into `folder`, unless they are there already, and returns their paths, the
-/// original ops first. Errors: the folder cannot be created or written.
+/// original ops first. Errors: there is no folder, or it cannot be created or written.
 models::Result<std::vector<std::filesystem::path>> write_examples(
     const std::filesystem::path& folder);
 

@@ -1,5 +1,6 @@
 #include "app/user/settings.h"
 
+#include "app/user/user_folder.h"
 #include "profiler/trace/write_file.h"
 
 #include <fmt/format.h>
@@ -8,7 +9,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cstdlib>
 #include <fstream>
 #include <system_error>
 
@@ -85,15 +85,7 @@ void Settings::step_text_scale(int direction) {
     }
 }
 
-std::filesystem::path settings_folder() {
-    if (const char* config = std::getenv("XDG_CONFIG_HOME"); config && *config) {
-        return std::filesystem::path(config) / "temposcope";
-    }
-    if (const char* home = std::getenv("HOME"); home && *home) {
-        return std::filesystem::path(home) / ".config" / "temposcope";
-    }
-    return {};
-}
+std::filesystem::path settings_folder() { return user_folder("XDG_CONFIG_HOME", ".config"); }
 
 LoadedSettings load_settings(const std::filesystem::path& file) {
     LoadedSettings loaded;

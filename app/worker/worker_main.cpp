@@ -5,6 +5,7 @@
 #include "profiler/capture/cpu_capture.h"
 #include "profiler/protocol/standard_streams.h"
 #include "profiler/protocol/worker_server.h"
+#include "profiler/trace/temporary_paths.h"
 
 #include <torch/version.h>
 
@@ -27,6 +28,8 @@ int main(int argc, char** argv) {
         return 2;
     }
     std::signal(SIGXFSZ, SIG_IGN);  // a file over its size limit is an error to report
+    std::signal(SIGCHLD, SIG_DFL);  // ignored, it would hide how a child ended
+    profiler::remove_paths_on_signals();
     profiler::WorkerServer server;
     return server.serve([&server](const profiler::Request& request) {
         return app::answer_request(request, server);

@@ -23,6 +23,7 @@ models::Result<std::string> read_file_bytes(const fs::path& path, std::size_t li
     bytes.reserve(static_cast<std::size_t>(size) + kPadding);
     bytes.resize(static_cast<std::size_t>(size));
     file.read(bytes.data(), static_cast<std::streamsize>(size));
+    if (file.bad()) return cannot_read(path, errno);
     bytes.resize(static_cast<std::size_t>(file.gcount()));
     return bytes;
 }

@@ -2,7 +2,6 @@
 
 #include "profiler/trace/write_file.h"
 
-#include <fcntl.h>
 #include <unistd.h>
 #include <zlib.h>
 #include <cerrno>
@@ -36,14 +35,7 @@ struct OutputFile::Impl {
     }
 
     void write_to_disk(std::string_view bytes) {
-        while (!bytes.empty() && error == 0) {
-            const ssize_t written = ::write(file, bytes.data(), bytes.size());
-            if (written >= 0) {
-                bytes.remove_prefix(static_cast<std::size_t>(written));
-            } else if (errno != EINTR) {
-                error = errno;
-            }
-        }
+        if (error == 0) error = write_all(file, bytes);
     }
 
     void pack(int flush) {
@@ -74,21 +66,19 @@ OutputFile& OutputFile::operator=(OutputFile&&) noexcept = default;
 OutputFile::~OutputFile() = default;
 
 models::Result<OutputFile> OutputFile::create(const fs::path& path) {
-    std::error_code error;
-    if (fs::is_directory(path, error)) return cannot_write(path, EISDIR);
     auto impl = std::make_unique<Impl>();
     impl->path = path;
-    impl->target = fs::is_symlink(path, error) ? fs::weakly_canonical(path, error) : path;
-    if (!fs::exists(path, error) || fs::is_regular_file(path, error)) {
+    if (is_device(path)) {
+        impl->file = open_device(path);
+        if (impl->file < 0) return cannot_write(path, errno);
+    } else {
+        auto target = target_of(path);
+        if (!target) return tl::unexpected(target.error());
+        impl->target = std::move(*target);
         auto unfinished = UnfinishedFile::create(impl->target);
         if (!unfinished) return tl::unexpected(unfinished.error());
         impl->unfinished.emplace(std::move(*unfinished));
         impl->file = impl->unfinished->take_descriptor();
-    } else {
-        // A pipe that nobody reads is an error; it does not wait.
-        impl->file = ::open(path.c_str(), O_WRONLY | O_NONBLOCK | O_CLOEXEC);
-        if (impl->file < 0) return cannot_write(path, errno);
-        ::fcntl(impl->file, F_SETFL, ::fcntl(impl->file, F_GETFL) & ~O_NONBLOCK);
     }
     impl->is_packed = path.extension() == ".gz";
     if (impl->is_packed && ::deflateInit2(&impl->packer, Impl::kPackLevel, Z_DEFLATED,

@@ -21,7 +21,8 @@ Result<void> check_same_step(const NamedTrace& a, const NamedTrace& b) {
     auto first = program_of(*a.trace);
     const auto second = program_of(*b.trace);
     if (!first || !second) {
-        return fail("{} is not of a program that temposcope run recorded.", (first ? b : a).file);
+        return fail("{} is not of a program that temposcope run recorded: name two that are.",
+                    (first ? b : a).file);
     }
     if (first->batch_size == second->batch_size) {
         return fail("{} and {} both have a batch of {}: record two batches.", a.file, b.file,
@@ -116,8 +117,10 @@ Result<ProgramSteps> program_steps_of(std::vector<NamedTrace> traces) {
             if (!ok) return tl::unexpected(ok.error());
         }
         if (trace.run().batch_size < 1) {
-            return fail("{} does not say its batch size: no tensor went into its model.",
-                        traces[i].file);
+            return fail(
+                "{} does not say its batch size, since no tensor went into its model: record a "
+                "program whose model takes one with temposcope run.",
+                traces[i].file);
         }
         auto step = step_work_of(trace, &rows);
         if (!step) return fail("{}: {}", traces[i].file, step.error().message);

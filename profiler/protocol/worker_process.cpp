@@ -275,9 +275,10 @@ std::string WorkerProcess::describe_end(const WorkerLog& log) const {
     if (status == kLoaderFailed) {
         if (const auto folder = closed_folder(TEMPOSCOPE_TORCH_LIBRARY)) {
             return fmt::format(
-                "The worker's libtorch, {}, lies in {}, which this user may not enter: change the "
-                "permissions of that folder, or build with a private folder that all may read "
-                "(TEMPOSCOPE_DEPS).",
+                "The worker's libtorch, {}, lies in {}, which this user may not enter: build with "
+                "a "
+                "private folder that all may read (TEMPOSCOPE_DEPS), or let its owner open that "
+                "folder.",
                 TEMPOSCOPE_TORCH_LIBRARY, folder->string());
         }
     }

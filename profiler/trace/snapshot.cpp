@@ -1,9 +1,11 @@
 #include "profiler/trace/snapshot.h"
 
+#include "profiler/trace/temporary_paths.h"
 #include "profiler/trace/text.h"
 
 #include <fmt/format.h>
 
+#include <array>
 #include <cerrno>
 #include <cstdlib>
 #include <system_error>
@@ -37,20 +39,6 @@ std::string temporary_folder() {
 
 }  // namespace
 
-PrivateFolder::PrivateFolder() {
-    std::string name = (fs::temp_directory_path() / "temposcope-XXXXXX").string();
-    if (mkdtemp(name.data()) == nullptr) {
-        throw fs::filesystem_error("cannot make a folder", name,
-                                   std::error_code(errno, std::generic_category()));
-    }
-    path_ = name;
-}
-
-PrivateFolder::~PrivateFolder() {
-    std::error_code ignored;
-    fs::remove_all(path_, ignored);
-}
-
 fs::path side_file(const fs::path& path, const char* suffix) { return path.string() + suffix; }
 
 Snapshot::Snapshot(const fs::path& path) {
@@ -63,19 +51,25 @@ Snapshot::Snapshot(const fs::path& path) {
     }
     // readonly_shm keeps SQLite from writing the index of the log, which is shared with the writer.
     // A writer that is just opening or closing may leave nothing to attach to. Then copy as well.
-    if (fs::exists(side_file(path, "-shm")) &&
+    std::error_code ignored;
+    if (fs::exists(side_file(path, "-shm"), ignored) &&
         try_open(file_uri(path.string(), "readonly_shm=1"))) {
         return;
     }
     open_copy(path, log);
 }
 
+/// SQLite keeps the files of the copy open, so their names are needed for a moment only.
 void Snapshot::open_copy(const fs::path& path, const fs::path& log) {
+    const TemporaryFolder folder;
+    if (!folder.exists()) cannot_copy(reason_of(folder.error()));
+    const fs::path copy = folder / "trace", copy_of_log = folder / "trace-wal";
+    const std::array removed{RemovedOnSignal(copy), RemovedOnSignal(copy_of_log),
+                             RemovedOnSignal(folder / "trace-shm")};
     try {
-        copy_ = std::make_unique<PrivateFolder>();
-        fs::copy_file(path, copy_->path() / "trace");
-        fs::copy_file(log, copy_->path() / "trace-wal");
-        open(file_uri((copy_->path() / "trace").string(), "cache=private"));
+        fs::copy_file(path, copy);
+        fs::copy_file(log, copy_of_log);
+        open(file_uri(copy.string(), "cache=private"));
         database_->integer("PRAGMA user_version");  // the first read writes the index of the log
     } catch (const fs::filesystem_error& error) {
         cannot_copy(error.code().message());

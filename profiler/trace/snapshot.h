@@ -17,20 +17,6 @@ class FileError : public std::runtime_error {
     using std::runtime_error::runtime_error;
 };
 
-/// A folder for temporary files that nobody else can read. The destructor removes it.
-class PrivateFolder {
-public:
-    PrivateFolder();
-    ~PrivateFolder();
-    PrivateFolder(const PrivateFolder&) = delete;
-    PrivateFolder& operator=(const PrivateFolder&) = delete;
-
-    const std::filesystem::path& path() const { return path_; }
-
-private:
-    std::filesystem::path path_;
-};
-
 /// A consistent state of a trace file, even while it is being written or after its writer died.
 ///
 ///     beside the file          how it is opened
@@ -58,9 +44,7 @@ private:
     bool try_open(const std::string& uri);
     void open_copy(const std::filesystem::path& path, const std::filesystem::path& log);
 
-    std::unique_ptr<PrivateFolder> copy_;  // of the file and its log, if needed
-    std::unique_ptr<Database>
-        database_;                      // after copy_, so that it closes before the copy is removed
+    std::unique_ptr<Database> database_;
     std::filesystem::path plain_file_;  // empty when the file has a log
     int64_t size_bytes_ = 0;
 };

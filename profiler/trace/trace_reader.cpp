@@ -181,7 +181,11 @@ Trace read_tables(Snapshot& file, bool expects_log, const ReadOptions& options) 
 
 /// Refuses a file without a log that is shorter than its own header says.
 Result<void> check_length(const fs::path& path) {
-    if (fs::exists(sqlite::side_file(path, "-wal"))) return {};
+    std::error_code error;
+    const fs::path log = sqlite::side_file(path, "-wal");
+    if (fs::exists(log, error)) return {};
+    // The name of the trace may be as long as names can be; then it has no log.
+    if (error && error != std::errc::filename_too_long) throw fs::filesystem_error("", log, error);
     const FileHeader header(path);
     if (header.is_cut_short()) {
         return fail(
@@ -243,7 +247,7 @@ Result<void> check_path(const fs::path& path) {
                     partial.string());
     }
     if (auto readable = check_readable(path); !readable) return readable;
-    if (fs::file_size(path, error) == 0 && !fs::exists(sqlite::side_file(path, "-wal"))) {
+    if (fs::file_size(path, error) == 0 && !fs::exists(sqlite::side_file(path, "-wal"), error)) {
         return fail("{} is empty; repeat the capture.", path.string());
     }
     return {};

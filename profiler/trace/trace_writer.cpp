@@ -59,8 +59,9 @@ private:
 class FolderLock {
 public:
     explicit FolderLock(const fs::path& folder) : folder_(folder, O_RDONLY | O_DIRECTORY) {
-        // Some network file systems have no such locks. Then the capture goes on without one.
-        for (int attempt = 0; attempt < 100 && folder_.get() >= 0; ++attempt) {
+        // Some network file systems have no such locks. Then the capture goes on without one. To
+        // merge the log of a dead capture takes another one seconds.
+        for (int attempt = 0; attempt < 1000 && folder_.get() >= 0; ++attempt) {
             if (flock(folder_.get(), LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK) break;
             std::this_thread::sleep_for(std::chrono::milliseconds(10));
         }
@@ -160,12 +161,14 @@ Result<void> write_new_file(const Trace& trace, const fs::path& file, const fs::
 }  // namespace
 
 Result<void> write_trace(const Trace& trace, const fs::path& path) {
-    if (auto target = check_target(path); !target) return target;
-    auto unfinished = UnfinishedFile::create(path);
+    if (auto checked = check_target(path); !checked) return checked;
+    const auto target = target_of(path);
+    if (!target) return tl::unexpected(target.error());
+    auto unfinished = UnfinishedFile::create(*target);
     if (!unfinished) return tl::unexpected(unfinished.error());
     if (auto written = write_new_file(trace, unfinished->name(), path); !written) return written;
-    remove_older_log(path);
-    return unfinished->become(path);
+    remove_older_log(*target);
+    return unfinished->become(*target);
 }
 
 struct TraceWriter::Impl {

@@ -1,28 +1,22 @@
 #include "profiler/trace/write_file.h"
 
 #include "profiler/trace/text.h"
+#include "profiler/trace/trace_file.h"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
+#include <array>
 #include <cerrno>
 #include <cstdint>
+#include <fstream>
+#include <optional>
 #include <string>
 #include <system_error>
 
 namespace profiler {
 namespace fs = std::filesystem;
 namespace {
-
-/// 0, or the errno of the call that failed.
-int write_all(int file, std::string_view bytes) {
-    while (!bytes.empty()) {
-        const ssize_t written = ::write(file, bytes.data(), bytes.size());
-        if (written < 0 && errno == EINTR) continue;
-        if (written < 0) return errno;
-        bytes.remove_prefix(static_cast<std::size_t>(written));
-    }
-    return 0;
-}
 
 /// A file that cannot be synced (a device, a folder of some network file systems) needs no sync.
 int sync(int file) { return ::fsync(file) == 0 || errno == EINVAL ? 0 : errno; }
@@ -42,18 +36,19 @@ int write_and_close(int file, std::string_view bytes) {
     return error;
 }
 
-/// Writes to a device or a pipe. A pipe that nobody reads is an error; it does not wait.
-int write_device(const fs::path& path, std::string_view bytes) {
-    const int file = ::open(path.c_str(), O_WRONLY | O_NONBLOCK | O_CLOEXEC);
-    if (file < 0) return errno;
-    ::fcntl(file, F_SETFL, ::fcntl(file, F_GETFL) & ~O_NONBLOCK);
-    return write_and_close(file, bytes);
-}
-
-/// Another user of the folder cannot have put a file or a link of that name there. The descriptor,
-/// or -1 with errno.
+/// Creates the file; fails if a file or a link has that name. Returns the descriptor, or -1 with
+/// errno.
 int open_new(const fs::path& path) {
     return ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
+}
+
+/// 0, or why the file that is there may not be replaced. Sets `permissions` to those it has.
+int examine_replaced(const fs::path& path, std::optional<mode_t>& permissions) {
+    struct stat there {};
+    if (::stat(path.c_str(), &there) != 0) return 0;  // nothing is replaced
+    if (::access(path.c_str(), W_OK) != 0) return errno;
+    permissions = there.st_mode & 0777;
+    return 0;
 }
 
 }  // namespace
@@ -106,53 +101,98 @@ models::Result<void> replace_file(const fs::path& from, const fs::path& to) {
     return {};
 }
 
-models::Result<void> write_file(const fs::path& path, std::string_view bytes) {
+models::Result<fs::path> target_of(const fs::path& path) {
+    constexpr int kMostLinks = 40;  // as the kernel follows
+    fs::path target = path;
+    std::error_code error;
+    for (int i = 0; fs::is_symlink(target, error); ++i) {
+        if (i == kMostLinks) return cannot_write(path, ELOOP);
+        const fs::path behind = fs::read_symlink(target, error);
+        if (error) return cannot_write(path, error.value());
+        target = folder_of(target) / behind;  // an absolute path replaces the folder
+    }
+    return target;
+}
+
+bool is_device(const fs::path& path) {
     std::error_code ignored;
-    if (fs::is_directory(path, ignored)) return cannot_write(path, EISDIR);
-    // A rename cannot replace a device or a pipe, so it is written directly.
-    if (fs::exists(path, ignored) && !fs::is_regular_file(path, ignored)) {
-        const int error = write_device(path, bytes);
+    return fs::exists(path, ignored) && !fs::is_regular_file(path, ignored) &&
+           !fs::is_directory(path, ignored);
+}
+
+int open_device(const fs::path& path) {
+    const int file = ::open(path.c_str(), O_WRONLY | O_NONBLOCK | O_CLOEXEC);
+    if (file >= 0) ::fcntl(file, F_SETFL, ::fcntl(file, F_GETFL) & ~O_NONBLOCK);
+    return file;
+}
+
+int write_all(int descriptor, std::string_view bytes) {
+    while (!bytes.empty()) {
+        const ssize_t written = ::write(descriptor, bytes.data(), bytes.size());
+        if (written < 0 && errno == EINTR) continue;
+        if (written < 0) return errno;
+        bytes.remove_prefix(static_cast<std::size_t>(written));
+    }
+    return 0;
+}
+
+bool holds_trace(const fs::path& path) {
+    std::array<char, 16> first{};
+    std::ifstream file(path, std::ios::binary);
+    file.read(first.data(), first.size());
+    return file.gcount() == first.size() && looks_like_trace({first.data(), first.size()});
+}
+
+models::Result<void> write_file(const fs::path& path, std::string_view bytes) {
+    if (is_device(path)) {
+        const int file = open_device(path);
+        const int error = file < 0 ? errno : write_and_close(file, bytes);
         // EPIPE: the reader closed the pipe because it has seen enough, as `head` does.
         if (error != 0 && error != EPIPE) return cannot_write(path, error);
         return {};
     }
-    // A link stays a link: the file it points to is written.
-    if (fs::is_symlink(path, ignored)) {
-        std::error_code error;
-        const fs::path target = fs::weakly_canonical(path, error);
-        if (error) return cannot_write(path, error.value());
-        if (target != path && !fs::is_symlink(target, ignored)) return write_file(target, bytes);
+    const auto target = target_of(path);
+    if (!target) return tl::unexpected(target.error());
+    if (holds_trace(*target) && !looks_like_trace(bytes)) {
+        return models::fail("Cannot write {}: it is a trace; choose another name.", path.string());
     }
-    auto unfinished = UnfinishedFile::create(path);
+    auto unfinished = UnfinishedFile::create(*target);
     if (!unfinished) return tl::unexpected(unfinished.error());
     const int error = write_and_close(unfinished->take_descriptor(), bytes);
     if (error != 0) return cannot_write(path, error);
-    return unfinished->become(path);
+    return unfinished->become(*target);
 }
 
 models::Result<void> check_can_write(const fs::path& path) {
-    std::error_code ignored;
-    if (path.empty()) return {};
-    if (fs::is_directory(path, ignored)) return cannot_write(path, EISDIR);
-    if (fs::exists(path, ignored) && !fs::is_regular_file(path, ignored)) return {};
-    const fs::path target =
-        fs::is_symlink(path, ignored) ? fs::weakly_canonical(path, ignored) : path;
-    const auto unfinished = UnfinishedFile::create(target);
+    if (path.empty() || is_device(path)) return {};
+    const auto target = target_of(path);
+    if (!target) return tl::unexpected(target.error());
+    const auto unfinished = UnfinishedFile::create(*target);
     if (!unfinished) return tl::unexpected(unfinished.error());
     return {};
 }
 
 models::Result<UnfinishedFile> UnfinishedFile::create(const fs::path& path) {
+    std::error_code ignored;
+    if (fs::is_directory(path, ignored)) return cannot_write(path, EISDIR);
+    std::optional<mode_t> permissions;
+    if (const int error = examine_replaced(path, permissions); error != 0) {
+        return cannot_write(path, error);
+    }
     uint64_t number = 0;  // that nobody can guess
     if (::getentropy(&number, sizeof number) != 0) return cannot_write(path, errno);
     fs::path name = fmt::format("{}.unfinished-{:016x}", path.string(), number);
+    RemovedOnSignal removed(name);  // before there is something to remove
     const int file = open_new(name);
     if (file < 0) return cannot_write(path, errno);
-    return UnfinishedFile(std::move(name), file);
+    if (permissions) ::fchmod(file, *permissions);
+    return UnfinishedFile(std::move(name), std::move(removed), file);
 }
 
 UnfinishedFile::UnfinishedFile(UnfinishedFile&& other) noexcept
-    : name_(std::move(other.name_)), descriptor_(other.take_descriptor()) {
+    : removed_on_signal_(std::move(other.removed_on_signal_)),
+      name_(std::move(other.name_)),
+      descriptor_(other.take_descriptor()) {
     other.name_.clear();
 }
 

@@ -2,17 +2,30 @@
 # shellcheck shell=bash disable=SC2034
 
 ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
-DEPS=$(realpath -m "${TEMPOSCOPE_DEPS:-${XDG_CACHE_HOME:-${HOME:?set HOME or TEMPOSCOPE_DEPS}/.cache}/temposcope}")
-export TEMPOSCOPE_DEPS=$DEPS  # for cmake/deps/Folder.cmake
-VENV=$DEPS/venv
-BUILD=$ROOT/build
-
 say() { printf '%s\n' "$*"; }
 
 # Prints one sentence, which names the remedy, and exits.
 fail() {
     printf '%s: %s\n' "${0##*/}" "$*" >&2
     exit 1
+}
+
+[[ -n ${TEMPOSCOPE_DEPS:-}${XDG_CACHE_HOME:-}${HOME:-} ]] ||
+    fail "neither HOME nor TEMPOSCOPE_DEPS is set, so there is no private folder; set one of them."
+DEPS=$(realpath -m "${TEMPOSCOPE_DEPS:-${XDG_CACHE_HOME:-${HOME:-}/.cache}/temposcope}")
+export TEMPOSCOPE_DEPS=$DEPS  # for cmake/deps/Folder.cmake
+VENV=$DEPS/venv
+BUILD=$ROOT/build
+
+# Ends the script if a folder on the way to the private folder, or that folder, is closed to this user.
+check_folder_is_open() {
+    local folder=$DEPS closed=
+    while [[ $folder != / ]]; do
+        [[ -d $folder && ! -x $folder ]] && closed=$folder
+        folder=$(dirname "$folder")
+    done
+    [[ -z $closed ]] ||
+        fail "$DEPS cannot be read, because this user may not enter $closed; ask its owner to open it, or set TEMPOSCOPE_DEPS to another folder."
 }
 
 # run_step WHAT LOG COMMAND...: runs a command with its output in LOG. On a terminal one line shows the time and the

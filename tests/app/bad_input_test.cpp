@@ -147,6 +147,7 @@ TEST(BadInput, TextOfATraceDoesNotReachTheTerminalAsItIs) {
              {"info", file, "--ledger", "--peak", "--by", "op", "--health"},
              {"compare", file, file, "--by", "op"},
              {"replay", file},
+             {"view", file, "-o", folder / (std::string(kHostile) + ".html")},
              {"export", file, "--to", "csv", "-o", folder / (std::string(kHostile) + ".csv")}}) {
         const Ran ran = run(arguments);
         EXPECT_EQ(ran.exit_code, 0) << ran.err;
@@ -165,6 +166,20 @@ TEST(BadInput, TextOfATraceDoesNotReachATableAsItIs) {
         ASSERT_EQ(run({"export", file, "--to", "csv", "--table", table, "-o", csv}).exit_code, 0);
         expect_harmless(read_file(csv));
     }
+}
+
+TEST(BadInput, ALongNameDoesNotWidenEachRow) {
+    const TemporaryFolder folder;
+    Trace trace = make_sample();
+    const std::string name = "begin" + std::string(1'000'000, 'x') + "end";
+    trace.module_paths.set<&ModulePath::path>(Id<ModulePath>(0), trace.strings.intern(name));
+    const std::string file = folder / "long.tscope";
+    ASSERT_TRUE(write_trace(trace, file));
+    const Ran ran = run({"info", file, "--ledger", "--all"});
+    EXPECT_EQ(ran.exit_code, 0) << ran.err;
+    EXPECT_LT(ran.out.size(), name.size());
+    EXPECT_THAT(ran.out, HasSubstr("begin"));
+    EXPECT_THAT(ran.out, HasSubstr("…"));
 }
 
 TEST(BadInput, AFileThatDoesNotFitTheMemorySaysSoWithItsOwnExitCode) {

@@ -220,7 +220,7 @@ TEST(Capture, EndsOnCtrlCWithNothingUnderTheFinalName) {
     const TemporaryFolder folder;
     const Ran ran =
         run(small("capture", folder / "one.tscope"), with_worker("slow"), [&](pid_t pid) {
-            wait_until_caught(pid, SIGINT);
+            wait_for_worker(pid);
             kill(pid, SIGINT);
         });
     EXPECT_EQ(ran.exit_code, 1);
@@ -235,7 +235,7 @@ TEST(Capture, ASignalThatNohupIgnoresStaysIgnored) {
     nohup.shell_setup = "trap '' HUP";
     for (const char* command : {"capture", "sweep"}) {
         const Ran ran = run(small(command, folder / command), nohup, [&](pid_t pid) {
-            wait_until_caught(pid, SIGINT);
+            wait_for_worker(pid);
             EXPECT_TRUE(is_ignored(pid, SIGHUP)) << command;
             kill(pid, SIGHUP);
             kill(pid, SIGINT);

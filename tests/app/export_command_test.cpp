@@ -204,6 +204,32 @@ TEST(ExportCommand, WritesFilesOfOtherProfilersThatOpenAgain) {
                         "--to hta takes one trace");
 }
 
+TEST(ExportCommand, ReplacesOnlyFilesOfItsOwnKind) {
+    const TemporaryFolder folder;
+    const std::string sample = write_sample(folder, "s.tscope");
+    const std::string program = folder / "train.py", hidden = folder / "trace.svg";
+    std::ofstream(program) << "import torch";
+    std::filesystem::copy_file(sample, hidden);
+    for (const char* format : {"csv", "svg", "chrome", "snapshot"}) {
+        expect_one_sentence(run({"export", sample, "--to", format, "-o", program}), 2,
+                            "is there already and does not end as");
+    }
+    expect_one_sentence(run({"view", sample, "-o", program}), 2, "is there already and is no page");
+    EXPECT_EQ(read_file(program), "import torch");
+    expect_one_sentence(run({"export", sample, "--to", "svg", "-o", hidden}), 2, "trace_2.svg");
+    EXPECT_EQ(run({"info", hidden}).exit_code, 0);
+}
+
+TEST(ExportCommand, ChartsNeverReplaceATrace) {
+    const TemporaryFolder folder;
+    const std::string sample = write_sample(folder, "s.tscope");
+    const std::string chart = folder / "comparison.svg";
+    std::filesystem::copy_file(sample, chart);
+    expect_one_sentence(run({"compare", chart, sample, "--charts", folder.path()}), 1,
+                        "it is a trace; choose another name");
+    EXPECT_EQ(run({"info", chart}).exit_code, 0);
+}
+
 TEST(ImportCommand, WritesATraceFromAnyFormatAndJoinsTwo) {
     const TemporaryFolder folder;
     const std::string sample = write_sample(folder, "s.tscope");

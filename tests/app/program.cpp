@@ -40,6 +40,19 @@ bool has_signal(pid_t pid, const std::string& mask, int number) {
     return false;
 }
 
+bool has_child(pid_t parent) {
+    for (const auto& entry : std::filesystem::directory_iterator("/proc")) {
+        std::string status;
+        std::getline(std::ifstream(entry.path() / "stat"), status);
+        // "PID (NAME) STATE PARENT ..."; the name may hold spaces and brackets
+        std::istringstream behind_name(status.substr(std::min(status.rfind(')'), status.size())));
+        std::string bracket, state;
+        pid_t its_parent = 0;
+        if (behind_name >> bracket >> state >> its_parent && its_parent == parent) return true;
+    }
+    return false;
+}
+
 bool is_program(pid_t pid) {
     std::error_code error;
     const auto file = std::filesystem::read_symlink("/proc/" + std::to_string(pid) + "/exe", error);
@@ -48,11 +61,11 @@ bool is_program(pid_t pid) {
 
 }  // namespace
 
-void wait_until_caught(pid_t pid, int number) {
-    while (!is_program(pid) || !has_signal(pid, "SigCgt", number)) {
+void wait_for_worker(pid_t pid) {
+    while (!is_program(pid) || !has_child(pid)) {
         siginfo_t ended{};
         ASSERT_EQ(waitid(P_PID, static_cast<id_t>(pid), &ended, WEXITED | WNOHANG | WNOWAIT), 0);
-        ASSERT_EQ(ended.si_pid, 0) << "it ended before it caught signal " << number;
+        ASSERT_EQ(ended.si_pid, 0) << "it ended before it started a worker";
         std::this_thread::sleep_for(std::chrono::milliseconds(5));
     }
 }

@@ -33,9 +33,9 @@ struct Surroundings {
 Ran run(const std::vector<std::string>& arguments, const Surroundings& surroundings = {},
         const std::function<void(pid_t)>& started = {});
 
-/// Waits until the process is the program, not the shell that starts it, and has a handler for the
-/// signal.
-void wait_until_caught(pid_t pid, int number);
+/// Waits until the program, a child of this process, has started a worker: from then on a signal
+/// cancels its work.
+void wait_for_worker(pid_t pid);
 bool is_ignored(pid_t pid, int number);
 
 /// Expects a failure with this exit code, an empty standard output and one sentence on standard

@@ -109,6 +109,8 @@ TEST(Usage, UnknownCommandsAndOptionsAreNamed) {
     expect_usage_error({"export", "a", "b", "c", "--to", "svg", "-o", "x"},
                        "FILE takes at most 2 values");
     expect_usage_error({"info", "a", "b"}, "'b' is one argument too many");
+    expect_usage_error({"run", "-o", "a.tscope", "python", "a.py"},
+                       "'python' is one argument too many: write -- before the program");
     expect_usage_error({"compare", "x.tscope", "--by", "colour"}, "colour");
     expect_usage_error({"export", "x.tscope", "--to", "xls", "-o", "y"}, "xls");
 }

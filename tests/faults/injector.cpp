@@ -242,6 +242,14 @@ int posix_spawn(pid_t* child, const char* path, const posix_spawn_file_actions_t
                ? EAGAIN
                : call(child, path, actions, attributes, arguments, environment);
 }
+int posix_spawnp(pid_t* child, const char* file, const posix_spawn_file_actions_t* actions,
+                 const posix_spawnattr_t* attributes, char* const arguments[],
+                 char* const environment[]) {
+    static const auto call = next<decltype(posix_spawnp)>("posix_spawnp");
+    return fails(Kind::kFork, EAGAIN)
+               ? EAGAIN
+               : call(child, file, actions, attributes, arguments, environment);
+}
 int pthread_create(pthread_t* thread, const pthread_attr_t* attributes, void* (*run)(void*),
                    void* argument) {
     static const auto call = next<decltype(pthread_create)>("pthread_create");

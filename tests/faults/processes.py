@@ -1,7 +1,9 @@
 """What a killed or failed command leaves behind: processes of its session, and files."""
 
 import json
+import os
 import pathlib
+import signal
 import subprocess
 
 
@@ -19,6 +21,18 @@ def processes_of(session: int) -> dict[int, str]:
         state, _, _, of_session = text[text.rindex(")") + 2 :].split()[:4]
         if int(of_session) == session and state != "Z":
             found[int(entry.name)] = name
+    return found
+
+
+def kill_session(session: int) -> list[int]:
+    """Returns the ids of the processes that were there to kill."""
+    found = []
+    for number in processes_of(session):
+        try:
+            os.kill(number, signal.SIGKILL)
+            found.append(number)
+        except ProcessLookupError:
+            pass  # it has just ended
     return found
 
 

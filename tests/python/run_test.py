@@ -662,6 +662,13 @@ class ProgramsThatEndEarly(Run):
         self.assertEqual(process.returncode, 0, errors)
         self.assert_recorded(3)
 
+    def test_an_ignored_sigchld_hides_no_exit_code(self):
+        ran = subprocess.run(
+            self.command("sh", "-c", "exit 7"), capture_output=True, text=True, cwd=self.folder,
+            preexec_fn=lambda: signal.signal(signal.SIGCHLD, signal.SIG_IGN),
+        )  # fmt: skip
+        self.assertEqual(ran.returncode, 7, ran.stderr)
+
     def test_a_closed_standard_error_is_no_failure(self):
         closing = ["sh", "-c", 'exec "$0" "$@" 0<&- 2>&-']
         ran = subprocess.run(

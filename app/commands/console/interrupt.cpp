@@ -1,5 +1,7 @@
 #include "app/commands/console/interrupt.h"
 
+#include "profiler/trace/temporary_paths.h"
+
 #include <atomic>
 #include <cerrno>
 #include <cstdint>
@@ -29,6 +31,7 @@ void cancel_work(int number) {
     const int error_before = errno;  // of the call that the signal interrupted
     if (g_first_signal_ms == 0) g_first_signal_ms = now_ms();
     if (now_ms() - g_first_signal_ms > kSecondSignalAfter_ms) {
+        profiler::remove_temporary_paths();
         std::signal(number, SIG_DFL);
         std::raise(number);
     }
@@ -37,6 +40,8 @@ void cancel_work(int number) {
 }
 
 }  // namespace
+
+void clean_up_on_signals() { profiler::remove_paths_on_signals(); }
 
 CancelOnInterrupt::CancelOnInterrupt(void* work, void (*cancel)(void*)) {
     g_cancel = cancel;

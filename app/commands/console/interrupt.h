@@ -5,6 +5,10 @@
 
 namespace app {
 
+/// From now on a SIGINT, SIGTERM or SIGHUP that nothing cancels removes unfinished files before it
+/// ends the program.
+void clean_up_on_signals();
+
 /// While it lives, the first SIGINT, SIGTERM or SIGHUP cancels `work` instead of ending the
 /// program. One that comes a second later ends the program, and the workers with it. A signal that
 /// is ignored stays ignored, as nohup wants it. Only one CancelOnInterrupt may live at a time.

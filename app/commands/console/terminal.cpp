@@ -68,10 +68,24 @@ bool is_style_mark(char c) {
            (c >= kStyleBegin && c <= kStyleBegin + static_cast<char>(Style::kWarning));
 }
 
+/// The beginning and the end of a very long text. A table pads each row to its widest cell, so one
+/// name of a megabyte would make a megabyte of each row.
+std::string shortened(std::string text) {
+    constexpr std::size_t kHalf = 120;  // bytes
+    if (text.size() <= 2 * kHalf) return text;
+    const auto continues = [&](std::size_t at) {
+        return (static_cast<unsigned char>(text[at]) & 0xC0) == 0x80;
+    };
+    std::size_t first_end = kHalf, last_begin = text.size() - kHalf;
+    while (first_end > 0 && continues(first_end)) --first_end;
+    while (last_begin < text.size() && continues(last_begin)) ++last_begin;
+    return text.substr(0, first_end) + "…" + text.substr(last_begin);
+}
+
 TextTable printable_table(TextTable table) {
     for (TextTable::Column& column : table.columns) column.title = printable(column.title);
     for (auto& row : table.rows) {
-        for (std::string& cell : row) cell = printable(cell);
+        for (std::string& cell : row) cell = shortened(printable(cell));
     }
     return table;
 }
@@ -119,6 +133,7 @@ std::string Output::styled(std::string_view text, Style style) const {
 std::string Output::shown(std::string_view text) const {
     if (!colour_) return printable(text);
     std::string result;
+    bool is_open = false;
     while (!text.empty()) {
         const auto mark = std::find_if(text.begin(), text.end(), is_style_mark);
         const auto size = static_cast<std::size_t>(mark - text.begin());
@@ -126,9 +141,11 @@ std::string Output::shown(std::string_view text) const {
         text.remove_prefix(size);
         if (text.empty()) break;
         const auto style = static_cast<Style>(text[0] - kStyleBegin);
-        result += text[0] == kStyleEnd ? "\x1b[0m" : escape_of(style);
+        is_open = text[0] != kStyleEnd;
+        result += is_open ? escape_of(style) : "\x1b[0m";
         text.remove_prefix(1);
     }
+    if (is_open) result += "\x1b[0m";  // a name may hold a mark by chance
     return result;
 }
 
@@ -179,8 +196,9 @@ models::Result<void> Output::flush() { return write_output(std::exchange(text_, 
 models::Result<void> write_output(std::string_view text) {
     const bool written = std::fwrite(text.data(), 1, text.size(), stdout) == text.size();
     if ((written && std::fflush(stdout) == 0) || errno == EPIPE) return {};
-    return models::fail("The output could not be written ({}): free some space or write elsewhere.",
-                        std::strerror(errno));
+    return models::fail(
+        "The output could not be written ({}): {}.", std::strerror(errno),
+        errno == EBADF ? "open standard output" : "free some space or write elsewhere");
 }
 
 void write_error(std::string_view text) {

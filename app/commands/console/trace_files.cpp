@@ -7,6 +7,7 @@
 #include "profiler/analysis/run_text.h"
 #include "profiler/formats/chosen_device.h"
 #include "profiler/formats/trace_formats.h"
+#include "profiler/trace/write_file.h"
 
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
@@ -107,10 +108,20 @@ bool would_replace_a_trace(const std::string& output, const std::vector<std::str
     std::error_code ignored;
     const fs::path target = fs::weakly_canonical(output, ignored);  // of a link
     if (profiler::belongs_to_trace(output) || profiler::belongs_to_trace(target)) return true;
+    if (profiler::holds_trace(target)) return true;
     return std::any_of(files.begin(), files.end(), [&](const std::string& file) {
         std::error_code error;
         return fs::equivalent(file, output, error) && !error;
     });
+}
+
+bool would_replace_another_kind(const std::string& output,
+                                const std::vector<std::string>& extensions) {
+    std::error_code error;
+    if (!fs::is_regular_file(output, error)) return false;
+    fs::path name = output;
+    if (name.extension() == ".gz") name.replace_extension();
+    return std::ranges::find(extensions, name.extension().string()) == extensions.end();
 }
 
 nlohmann::json describe_trace(const NamedTrace& named) {

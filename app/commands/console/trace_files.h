@@ -34,6 +34,11 @@ models::Result<FolderTraces> open_folder(const std::string& folder, const std::s
 /// trace never replaces a trace.
 bool would_replace_a_trace(const std::string& output, const std::vector<std::string>& files);
 
+/// Whether `output` is there already and does not end in one of the extensions (with or without a
+/// ".gz" behind): a file of another kind, such as the user's own program.
+bool would_replace_another_kind(const std::string& output,
+                                const std::vector<std::string>& extensions);
+
 /// The keys that begin every JSON document about one trace: file, model, head, recipe, precision,
 /// batch_size, seq_len, num_layers, source, device, state, steps.
 nlohmann::json describe_trace(const profiler::NamedTrace& named);

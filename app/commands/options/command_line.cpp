@@ -174,7 +174,7 @@ std::vector<std::string> extra_words(const CLI::App& program, const CLI::App* co
 }
 
 /// What is wrong with a word that no option took.
-std::string about_extra_word(const CLI::App& program, const CLI::App* command) {
+std::string about_extra_word(const CLI::App& program, const CLI::App* command, bool takes_program) {
     const std::vector<std::string> words = extra_words(program, command);
     const std::string word = words.empty() ? "" : words.front();
     if (word.starts_with("-")) {
@@ -182,7 +182,10 @@ std::string about_extra_word(const CLI::App& program, const CLI::App* command) {
         return fmt::format("{} is not an option here{}", word,
                            suggestion(word, option_names(owner)));
     }
-    if (command != nullptr) return fmt::format("'{}' is one argument too many", word);
+    if (command != nullptr) {
+        return fmt::format("'{}' is one argument too many{}", word,
+                           takes_program ? ": write -- before the program" : "");
+    }
     std::error_code error;
     if (std::filesystem::exists(word, error)) {
         return fmt::format("'{}' is not a command: to open it, write temposcope open {}", word,
@@ -195,8 +198,9 @@ std::string about_extra_word(const CLI::App& program, const CLI::App* command) {
     return fmt::format("'{}' is not a command{}", word, suggestion(word, names));
 }
 
-/// Errors of the library that are not ours from `refuse`, by their type.
-models::Error explain(const CLI::App& program, const CLI::ParseError& error) {
+/// Errors of the library that are not ours from `refuse`, by their type. `takes_program`: whether
+/// the command takes another program's command line.
+models::Error explain(const CLI::App& program, const CLI::ParseError& error, bool takes_program) {
     const auto commands = program.get_subcommands();
     const CLI::App* command = commands.empty() ? nullptr : commands.front();
     std::string what = error.what();
@@ -204,7 +208,7 @@ models::Error explain(const CLI::App& program, const CLI::ParseError& error) {
     const bool lacks_option = dynamic_cast<const CLI::RequiredError*>(&error) != nullptr &&
                               !extra_words(program, command).empty();
     if (lacks_option || dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr) {
-        what = about_extra_word(program, command);
+        what = about_extra_word(program, command, takes_program);
     } else if (dynamic_cast<const CLI::ArgumentMismatch*>(&error) != nullptr) {
         what = what.substr(0, what.find(':')) + " needs a value";  // "--seed: 1 required ..."
     }
@@ -276,7 +280,10 @@ models::Result<bool> CommandLine::parse(int argc, char** argv) {
         answer_ = std::move(text).str();
         return false;
     } catch (const CLI::ParseError& error) {
-        return tl::unexpected(explain(*parser_, error));
+        const bool takes_program = std::ranges::any_of(commands_, [](const Command& command) {
+            return command.parser_->parsed() && command.program_ != nullptr;
+        });
+        return tl::unexpected(explain(*parser_, error, takes_program));
     }
     for (const Command& command : commands_) {
         if (command.parser_->parsed()) chosen_ = &command;

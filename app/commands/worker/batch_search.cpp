@@ -1,6 +1,5 @@
 #include "app/commands/worker/batch_search.h"
 
-#include "app/commands/worker/temporary_folder.h"
 #include "app/prediction/program_target.h"
 #include "profiler/analysis/collectives.h"
 #include "profiler/analysis/pipeline_time.h"
@@ -9,6 +8,7 @@
 #include "profiler/planner/step/batch_interpolation.h"
 #include "profiler/planner/step/capacity_search.h"
 #include "profiler/trace/available_memory.h"
+#include "profiler/trace/temporary_paths.h"
 #include "profiler/trace/trace_file.h"
 
 #include <algorithm>
@@ -161,13 +161,13 @@ std::string reason(const ProgramResult& result, const std::filesystem::path& log
 }
 
 Result<Attempt> attempt(ProgramRun run, int64_t batch_size) {
-    const TemporaryFolder folder;
-    if (!folder.exists()) return fail(kNoTemporaryFolder);
+    const profiler::TemporaryFolder folder;
+    if (!folder.exists()) return fail(profiler::kNoTemporaryFolder);
     if (run.world_size > 0) {
         run.folder = (folder / "ranks").string();
         std::error_code error;
         std::filesystem::create_directory(run.folder, error);
-        if (error) return fail(kNoTemporaryFolder);
+        if (error) return fail(profiler::kNoTemporaryFolder);
     } else {
         run.file = (folder / "try.tscope").string();
     }

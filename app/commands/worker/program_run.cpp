@@ -1,9 +1,9 @@
 #include "app/commands/worker/program_run.h"
 
 #include "app/commands/worker/program_result.h"
-#include "app/commands/worker/temporary_folder.h"
 #include "profiler/protocol/process_environment.h"
 #include "profiler/protocol/virtual_gpu_process.h"
+#include "profiler/trace/temporary_paths.h"
 #include "profiler/trace/text.h"
 
 #include <fmt/format.h>
@@ -189,8 +189,9 @@ Result<pid_t> spawn(const ProgramRun& run, const std::vector<std::string>& varia
     posix_spawn_file_actions_destroy(&files);
     posix_spawnattr_destroy(&attributes);
     if (error != 0) {
-        return fail("Cannot start {}: {}; give a program and its arguments after --.",
-                    run.words.front(), profiler::reason_of(error));
+        return fail("Cannot start {}: {}; {}.", run.words.front(), profiler::reason_of(error),
+                    error == ENOENT ? "check its name, or give its path"
+                                    : "check that it is a program that you may run");
     }
     return pid;
 }
@@ -225,8 +226,8 @@ Result<fs::path> find_python_package() {
 }
 
 Result<ProgramResult> run_program(const ProgramRun& run) {
-    const TemporaryFolder folder;
-    if (!folder.exists()) return fail(kNoTemporaryFolder);
+    const profiler::TemporaryFolder folder;
+    if (!folder.exists()) return fail(profiler::kNoTemporaryFolder);
     const fs::path status = folder / "status";
     const auto variables = variables_of(run, status);
     if (!variables) return tl::unexpected(variables.error());

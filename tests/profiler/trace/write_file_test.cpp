@@ -6,6 +6,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <unistd.h>
 #include <cerrno>
 #include <fstream>
 #include <iterator>
@@ -52,19 +53,62 @@ TEST(WriteFile, SaysWhatIsInTheWayAndWhatToDo) {
                 HasSubstr("File name too long; choose a shorter name"));
 }
 
+TEST(WriteFile, NeverReplacesATraceByAnythingElse) {
+    const TemporaryFolder folder;
+    const fs::path path = folder / "comparison.svg";
+    const std::string trace("SQLite format 3\0", 16);
+    ASSERT_TRUE(write_file(path, trace));
+    EXPECT_THAT(message(write_file(path, "<svg>")), HasSubstr("it is a trace; choose another"));
+    ASSERT_TRUE(write_file(path, trace + "newer"));
+    EXPECT_EQ(read(path), trace + "newer");
+}
+
+TEST(WriteFile, ALinkStaysALink) {
+    const TemporaryFolder folder;
+    fs::create_directory(folder / "elsewhere");
+    fs::create_symlink("elsewhere/chart.svg", folder / "first");  // there is no file yet
+    fs::create_symlink("first", folder / "second");
+    ASSERT_TRUE(write_file(folder / "second", "x"));
+    EXPECT_TRUE(fs::is_symlink(folder / "first") && fs::is_symlink(folder / "second"));
+    EXPECT_EQ(read(folder / "elsewhere/chart.svg"), "x");
+}
+
+TEST(WriteFile, KeepsThePermissionsOfTheFileThatItReplaces) {
+    const TemporaryFolder folder;
+    const fs::path path = folder / "chart.svg";
+    ASSERT_TRUE(write_file(path, "old"));
+    fs::permissions(path, fs::perms::owner_read | fs::perms::owner_write);
+    ASSERT_TRUE(write_file(path, "new"));
+    EXPECT_EQ(fs::status(path).permissions(), fs::perms::owner_read | fs::perms::owner_write);
+}
+
+TEST(WriteFile, LeavesAFileThatMayOnlyBeRead) {
+    if (geteuid() == 0) GTEST_SKIP() << "root may write every file";
+    const TemporaryFolder folder;
+    const fs::path path = folder / "chart.svg";
+    ASSERT_TRUE(write_file(path, "old"));
+    fs::permissions(path, fs::perms::owner_read);
+    EXPECT_THAT(message(write_file(path, "new")), HasSubstr("Permission denied"));
+    EXPECT_EQ(read(path), "old");
+}
+
 TEST(CheckCanWrite, SaysWhatWritingWouldSayAndLeavesNothing) {
     const TemporaryFolder folder;
     ASSERT_TRUE(write_file(folder / "file", "x"));
     const fs::path dangling = folder / "link";
     fs::create_symlink(folder / "missing/target", dangling);
-    for (const fs::path& path : {folder / "missing/chart.svg", folder.path(), dangling,
+    const fs::path circle = folder / "circle";
+    fs::create_symlink(circle, circle);
+    for (const fs::path& path : {folder / "missing/chart.svg", folder.path(), dangling, circle,
                                  folder / "file/chart.svg", folder / std::string(400, 'x')}) {
         EXPECT_EQ(message(check_can_write(path)), message(write_file(path, "x"))) << path;
     }
+    EXPECT_THAT(message(write_file(circle, "x")),
+                HasSubstr(circle.string() + ": Too many levels of symbolic links; it is a link"));
     for (const fs::path& path :
          {folder / "new", folder / "file", fs::path("/dev/null"), fs::path()})
         EXPECT_TRUE(check_can_write(path)) << path;
-    EXPECT_THAT(folder.names(), testing::UnorderedElementsAre("file", "link"));
+    EXPECT_THAT(folder.names(), testing::UnorderedElementsAre("circle", "file", "link"));
     EXPECT_EQ(read(folder / "file"), "x");
 }
 
