@@ -37,32 +37,47 @@ Columns visible_columns(const PlotMap& map, const std::vector<double>& edge_ns) 
     return {first, std::max(first, last)};
 }
 
-/// Fills between two step functions. Neighbouring columns of equal height become one rectangle, so
-/// that a flat layer costs one rectangle instead of a thousand.
-void fill_between(ImDrawList* draw, const PlotMap& map, const std::vector<double>& edge_ns,
-                  const std::vector<double>* bottom, const std::vector<double>& top, ImU32 color) {
-    struct Span {
-        float upper = 0, lower = 0;
-        bool operator==(const Span&) const = default;
-    };
-    const auto span_of = [&](size_t i) {
-        return Span{whole_pixel(map.y(top[i])), whole_pixel(map.y(bottom ? (*bottom)[i] : 0.0))};
-    };
-    const auto [first, last] = visible_columns(map, edge_ns);
-    if (first == last) return;
-    size_t begin = first;  // the first column of a rectangle
-    Span span = span_of(first);
-    for (size_t end = first + 1; end <= last; ++end) {
-        const Span next = end < last ? span_of(end) : Span{};
-        if (end < last && next == span) continue;
-        const float left = whole_pixel(map.x(edge_ns[begin]));
-        const float right = whole_pixel(map.x(edge_ns[end]));
-        if (span.lower > span.upper && right > left) {
-            draw->AddRectFilled({left, span.upper}, {right, span.lower}, color);
+/// The visible columns of a step function in whole pixels.
+struct ColumnPixels {
+    Columns columns;
+    std::vector<float> edges;  // x, one more than columns
+
+    ColumnPixels(const PlotMap& map, const std::vector<double>& edge_ns)
+        : columns(visible_columns(map, edge_ns)) {
+        if (columns.first == columns.last) return;
+        for (size_t i = columns.first; i <= columns.last; ++i) {
+            edges.push_back(whole_pixel(map.x(edge_ns[i])));
         }
-        begin = end;
-        span = next;
     }
+    size_t count() const { return columns.last - columns.first; }
+    /// y of each column.
+    std::vector<float> heights(const PlotMap& map, const std::vector<double>& values) const {
+        std::vector<float> heights(count());
+        for (size_t i = 0; i < heights.size(); ++i) {
+            heights[i] = whole_pixel(map.y(values[columns.first + i]));
+        }
+        return heights;
+    }
+};
+
+/// Fills between two step functions, given by y of each column. Neighbouring columns of equal
+/// height become one rectangle, so that a flat layer costs one rectangle instead of a thousand.
+void fill_between(ImDrawList* draw, const ColumnPixels& pixels, const std::vector<float>& lower,
+                  const std::vector<float>& upper, ImU32 color) {
+    const size_t count = pixels.count();
+    const auto indices = [](size_t rectangles) { return static_cast<int>(6 * rectangles); };
+    const auto vertices = [](size_t rectangles) { return static_cast<int>(4 * rectangles); };
+    draw->PrimReserve(indices(count), vertices(count));
+    size_t drawn = 0;
+    for (size_t begin = 0, end = 0; begin < count; begin = end) {
+        while (++end < count && upper[end] == upper[begin] && lower[end] == lower[begin]) {
+        }
+        const float left = pixels.edges[begin], right = pixels.edges[end];
+        if (lower[begin] <= upper[begin] || right <= left) continue;
+        draw->PrimRect({left, upper[begin]}, {right, lower[begin]}, color);
+        ++drawn;
+    }
+    draw->PrimUnreserve(indices(count - drawn), vertices(count - drawn));
 }
 
 void label_in(ImDrawList* draw, const PlotMap& map, float left, float right, float top,
@@ -120,30 +135,35 @@ float phase_strip_height() { return px(18); }
 
 void draw_stack(ImDrawList* draw, const PlotMap& map, const profiler::TimelineTrace& trace,
                 std::optional<Category> picked) {
-    const std::vector<double>* below = nullptr;
+    const ColumnPixels pixels(map, trace.edge_ns);
+    std::vector<float> lower(pixels.count(), whole_pixel(map.y(0)));
     for (Category category : profiler::kCategoryStackOrder) {
         const std::vector<double>& top = trace.top_bytes[static_cast<size_t>(category)];
         if (top.size() != trace.column_count()) continue;
+        std::vector<float> upper = pixels.heights(map, top);
         const bool faded = picked && *picked != category;
-        fill_between(draw, map, trace.edge_ns, below, top,
+        fill_between(draw, pixels, lower, upper,
                      with_alpha(category_color(category), faded ? 0.18F : 0.92F));
-        below = &top;
+        lower = std::move(upper);
     }
 }
 
 void draw_reserved_line(ImDrawList* draw, const PlotMap& map,
                         const profiler::TimelineTrace& trace) {
     if (!trace.has_reserved) return;
-    const auto [first, last] = visible_columns(map, trace.edge_ns);
+    const ColumnPixels pixels(map, trace.edge_ns);
+    const std::vector<float> heights = pixels.heights(map, trace.reserved_bytes);
+    const auto covers = [&](size_t i) { return trace.covers(pixels.columns.first + i); };
     const ImU32 color = with_alpha(palette().text, 0.75F);
-    for (size_t i = first; i < last; ++i) {
-        if (!trace.covers(i)) continue;  // nothing is known of it, which is not 0
-        const float y = whole_pixel(map.y(trace.reserved_bytes[i]));
-        const float left = whole_pixel(map.x(trace.edge_ns[i]));
-        draw->AddRectFilled({left, y}, {whole_pixel(map.x(trace.edge_ns[i + 1])), y + px(1)},
-                            color);
-        if (i == first) continue;
-        const float before = whole_pixel(map.y(trace.reserved_bytes[i - 1]));
+    for (size_t begin = 0, end = 0; begin < heights.size(); begin = end) {
+        const float y = heights[begin];
+        end = begin + 1;
+        if (!covers(begin)) continue;  // nothing is known of it, which is not 0
+        while (end < heights.size() && heights[end] == y && covers(end)) ++end;
+        const float left = pixels.edges[begin];
+        draw->AddRectFilled({left, y}, {pixels.edges[end], y + px(1)}, color);
+        if (begin == 0) continue;
+        const float before = heights[begin - 1];
         draw->AddRectFilled({left, std::min(before, y)}, {left + px(1), std::max(before, y)},
                             color);
     }
@@ -151,15 +171,16 @@ void draw_reserved_line(ImDrawList* draw, const PlotMap& map,
 
 void draw_difference(ImDrawList* draw, const PlotMap& map, const std::vector<double>& edge_ns,
                      const std::vector<double>& difference_bytes) {
-    std::vector<double> less(difference_bytes.size()), more(difference_bytes.size());
-    for (size_t i = 0; i < difference_bytes.size(); ++i) {
-        less[i] = std::min(difference_bytes[i], 0.0);
-        more[i] = std::max(difference_bytes[i], 0.0);
-    }
-    const std::vector<double> zero(difference_bytes.size(), 0.0);
-    fill_between(draw, map, edge_ns, nullptr, more, with_alpha(palette().bad, 0.85F));
-    fill_between(draw, map, edge_ns, &less, zero, with_alpha(palette().good, 0.85F));
+    const ColumnPixels pixels(map, edge_ns);
     const float y = whole_pixel(map.y(0));
+    const std::vector<float> zero(pixels.count(), y);
+    std::vector<float> more = pixels.heights(map, difference_bytes), less = more;
+    for (size_t i = 0; i < more.size(); ++i) {
+        more[i] = std::min(more[i], y);
+        less[i] = std::max(less[i], y);
+    }
+    fill_between(draw, pixels, zero, more, with_alpha(palette().bad, 0.85F));
+    fill_between(draw, pixels, less, zero, with_alpha(palette().good, 0.85F));
     draw->AddRectFilled({map.corner.x, y}, {map.right(), y + 1}, with_alpha(palette().dim, 0.7F));
 }
 

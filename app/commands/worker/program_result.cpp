@@ -84,9 +84,8 @@ std::string about_no_step(const ProgramRun& run, const nlohmann::json& status, i
     if (!status.is_object()) {
         return fmt::format(
             "Nothing was recorded: the program ended{}, and the recorder saw no Python process "
-            "import torch{}.",
-            with_code(exit_code),
-            exit_code == 0 ? " (python -I, -E and -S keep the recorder out)" : "");
+            "import torch (python -I, -E and -S keep the recorder out).",
+            with_code(exit_code));
     }
     const std::string state = status.value("state", "");
     if (state == "failed") {
