@@ -38,6 +38,8 @@ void reuse_address(socket_t socket) {
 }  // namespace
 
 struct PageServer::Impl {
+    static constexpr std::size_t kMostConnections = 32;  // at a time; others wait
+
     httplib::Server server;
     std::string page;
     int port = 0;
@@ -54,6 +56,8 @@ struct PageServer::Impl {
         server.set_keep_alive_max_count(1);  // a connection that waits would delay the end
         server.set_keep_alive_timeout(1);
         server.set_read_timeout(std::chrono::seconds(5));
+        // A connection that says nothing holds its thread for that time.
+        server.new_task_queue = [] { return new httplib::ThreadPool(kMostConnections); };
         server.set_default_headers({{"X-Content-Type-Options", "nosniff"},
                                     {"X-Frame-Options", "DENY"},
                                     {"Cross-Origin-Resource-Policy", "same-origin"},

@@ -51,6 +51,10 @@ int examine_replaced(const fs::path& path, std::optional<mode_t>& permissions) {
     return 0;
 }
 
+tl::unexpected<models::Error> cannot_replace_trace(const fs::path& path) {
+    return models::fail("Cannot write {}: it is a trace; choose another name.", path.string());
+}
+
 }  // namespace
 
 fs::path folder_of(const fs::path& path) {
@@ -137,6 +141,8 @@ int write_all(int descriptor, std::string_view bytes) {
 }
 
 bool holds_trace(const fs::path& path) {
+    std::error_code ignored;
+    if (!fs::is_regular_file(path, ignored)) return false;  // to open a pipe would wait
     std::array<char, 16> first{};
     std::ifstream file(path, std::ios::binary);
     file.read(first.data(), first.size());
@@ -153,9 +159,7 @@ models::Result<void> write_file(const fs::path& path, std::string_view bytes) {
     }
     const auto target = target_of(path);
     if (!target) return tl::unexpected(target.error());
-    if (holds_trace(*target) && !looks_like_trace(bytes)) {
-        return models::fail("Cannot write {}: it is a trace; choose another name.", path.string());
-    }
+    if (holds_trace(*target) && !looks_like_trace(bytes)) return cannot_replace_trace(path);
     auto unfinished = UnfinishedFile::create(*target);
     if (!unfinished) return tl::unexpected(unfinished.error());
     const int error = write_and_close(unfinished->take_descriptor(), bytes);
@@ -167,6 +171,8 @@ models::Result<void> check_can_write(const fs::path& path) {
     if (path.empty() || is_device(path)) return {};
     const auto target = target_of(path);
     if (!target) return tl::unexpected(target.error());
+    // Under the name of a trace another trace will be written.
+    if (holds_trace(*target) && target->extension() != ".tscope") return cannot_replace_trace(path);
     const auto unfinished = UnfinishedFile::create(*target);
     if (!unfinished) return tl::unexpected(unfinished.error());
     return {};

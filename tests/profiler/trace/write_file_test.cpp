@@ -59,6 +59,7 @@ TEST(WriteFile, NeverReplacesATraceByAnythingElse) {
     const std::string trace("SQLite format 3\0", 16);
     ASSERT_TRUE(write_file(path, trace));
     EXPECT_THAT(message(write_file(path, "<svg>")), HasSubstr("it is a trace; choose another"));
+    EXPECT_EQ(message(check_can_write(path)), message(write_file(path, "<svg>")));
     ASSERT_TRUE(write_file(path, trace + "newer"));
     EXPECT_EQ(read(path), trace + "newer");
 }
