@@ -162,11 +162,11 @@ private:
         if (merged.end_ns <= map_.x_min || merged.start_ns >= map_.x_max) return;
         Box box = box_of(map_, merged.start_ns, merged.end_ns, merged.low_bytes, merged.high_bytes);
         box.lower.x = std::max(box.lower.x, box.upper.x + 1);
-        box.lower.y += 1;  // closes the joint with what lies below, which is rounded by itself
-        if (box.height() < 1.5F) return;
-        float share = 0;  // of the parts below
+        if (box.height() < 0.5F) return;
+        // The lowest part closes the joint with what lies below, which is rounded by itself. That
+        // pixel is none of the box: of one pixel, the largest part has it.
+        float low = box.lower.y + 1, share = 0;
         for (const profiler::MergedPart& part : merged.parts) {
-            const float low = std::round(box.lower.y - share * box.height());
             share += part.share;
             const bool is_last = &part == &merged.parts.back();
             const float high =
@@ -174,6 +174,7 @@ private:
             if (high >= low) continue;
             draw_->AddRectFilled({box.upper.x, high}, {box.lower.x, low},
                                  color_of(part, merged.density));
+            low = high;
         }
         if (mouse_ && box.holds(*mouse_)) hovered_ = {nullptr, &merged};
     }

@@ -33,7 +33,7 @@ constexpr std::array<Place, 8> kPlaces{{{0, 0.5F, 1, 0},
                                         {0.5F, 1, 0, -1},
                                         {0.5F, 0, 0, 1}}};
 
-/// The best free place; nullopt: none.
+/// The best free place; nullopt: none. Only a bold label may cover dots.
 std::optional<LabelArea> place_label(const DotLabel& label, ImVec2 size,
                                      const std::vector<LabelArea>& taken,
                                      const std::vector<ImVec2>& dots, const LabelArea& frame) {
@@ -57,7 +57,17 @@ std::optional<LabelArea> place_label(const DotLabel& label, ImVec2 size,
         best = box;
         fewest = covered;
     }
-    return best;
+    return fewest > 0 && !label.is_bold ? std::nullopt : best;
+}
+
+/// From the edge of the dot to the label: which of several dots it names.
+void draw_leader(ImDrawList* draw, const DotLabel& label, const LabelArea& box) {
+    const ImVec2 near{std::clamp(label.dot.x, box.low.x, box.high.x),
+                      std::clamp(label.dot.y, box.low.y, box.high.y)};
+    const ImVec2 way = near - label.dot;
+    const float length = std::hypot(way.x, way.y);
+    if (length <= label.radius) return;
+    draw->AddLine(label.dot + way * (label.radius / length), near, label.color, px(1));
 }
 
 }  // namespace
@@ -74,6 +84,7 @@ void draw_dot_labels(ImDrawList* draw, const std::vector<DotLabel>& labels,
         const auto box = place_label(label, whole, taken, dots, frame);
         if (!box) continue;
         taken.push_back(*box);
+        draw_leader(draw, label, *box);
         draw->AddRectFilled(box->low, box->high, with_alpha(palette().plot, 0.82F), px(2));
         ImVec2 at{box->low.x + px(3), box->low.y + px(1)};
         if (badge > 0) {

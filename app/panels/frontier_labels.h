@@ -19,8 +19,8 @@ struct DotLabel {
 };
 
 /// Draws the labels inside [corner, corner + size], the first ones first. Each stands beside its
-/// dot where it covers no other label and the fewest dots. A label without room is left out; the
-/// tooltip of the dot has its name.
+/// dot, with a line to it, where it covers no other label and no dot; a bold one may cover dots. A
+/// label without room is left out; the tooltip of the dot has its name.
 void draw_dot_labels(ImDrawList* draw, const std::vector<DotLabel>& labels,
                      const std::vector<ImVec2>& dots, ImVec2 corner, ImVec2 size);
 

@@ -85,11 +85,16 @@ void draw_best(const RecipeFrontierView& view, const FrontierSide& side, Frontie
     note_text("Needs: " + dot.phrase + ".");
     draw_figures(figures_of(view, dot));
     draw_buttons(side, *side.best, input);
-    if (const auto smaller = profiler::smaller_near_tie(view, *side.best)) {
-        note_text(fmt::format("Almost as fast: {} needs {} and does {} sequences/s.",
-                              view.dots[*smaller].name, view.dots[*smaller].memory_text,
-                              view.dots[*smaller].rate_text));
-    }
+}
+
+void draw_near_tie(const RecipeFrontierView& view, const FrontierSide& side) {
+    const auto smaller = side.best ? profiler::smaller_near_tie(view, *side.best) : std::nullopt;
+    if (!smaller) return;
+    ImGui::Dummy({0, px(8)});
+    dim_text("Almost as fast");
+    const RecipeDot& dot = view.dots[*smaller];
+    note_text(fmt::format("{} needs {} and does {} sequences/s.", dot.name, dot.memory_text,
+                          dot.rate_text));
 }
 
 void draw_path_row(const PathStep& step, const std::string& number) {
@@ -184,9 +189,17 @@ void draw_measured(const RecipeFrontierView& view) {
 FrontierSideInput draw_frontier_side(const RecipeFrontierView& view, const RecipePath& path,
                                      const FrontierSide& side, bool has_selection) {
     FrontierSideInput input;
+    // What was asked for comes first.
+    if (has_selection) {
+        draw_path(view, path, side, has_selection, input);
+        ImGui::Dummy({0, px(8)});
+    }
     draw_best(view, side, input);
-    ImGui::Dummy({0, px(8)});
-    draw_path(view, path, side, has_selection, input);
+    if (!has_selection) {
+        ImGui::Dummy({0, px(8)});
+        draw_path(view, path, side, has_selection, input);
+    }
+    draw_near_tie(view, side);
     ImGui::Dummy({0, px(8)});
     draw_measured(view);
     return input;

@@ -180,9 +180,11 @@ void draw_names(const RoofPlot& plot) {
     const size_t t = plot.view.traces.size() - 1;
     std::vector<DotLabel> labels;
     std::vector<ImVec2> dots;
+    for (const auto& trace : plot.view.traces) {
+        for (const MovementDot& dot : trace.dots) dots.push_back(plot.at(dot));
+    }
     for (size_t i = 0; i < plot.view.traces[t].dots.size(); ++i) {
         const MovementDot& dot = plot.view.traces[t].dots[i];
-        dots.push_back(plot.at(dot));
         if (labels.size() >= kMostLabels || is_pale(plot, dot)) continue;
         const std::string& name = plot.view.traces[t].rows[dot.row].label;
         const ImVec2 at = plot.at(dot);

@@ -83,6 +83,16 @@ std::string more_or_less_time(double step_time_ratio, int64_t batch_size) {
                        step_time_ratio <= 1 ? "less" : "more", batch_size);
 }
 
+/// "takes about 4 % more time a step at a batch of 8": predicted times err by whole percents.
+std::string predicted_more_or_less_time(double step_time_ratio, int64_t batch_size) {
+    const auto percent = std::lround(std::abs(step_time_ratio - 1) * 100);
+    if (percent == 0) {
+        return fmt::format("takes about the same time a step at a batch of {}", batch_size);
+    }
+    return fmt::format("takes about {} % {} time a step at a batch of {}", percent,
+                       step_time_ratio <= 1 ? "less" : "more", batch_size);
+}
+
 std::string change_in_paired_steps(const PairedRatio& ratio, int64_t batch_size) {
     if (!ratio.has_enough_pairs()) {
         const std::string pairs = ratio.pairs == 1
@@ -147,7 +157,7 @@ std::string change_in_speed(const ComparisonColumn& column, const ComparisonColu
     if (column.step_time_ns <= 0 || baseline.step_time_ns <= 0) return {};
     if (column.source == Source::kPredicted) {
         if (lacks_communication(column, baseline)) return {};
-        std::string change = more_or_less_time(
+        std::string change = predicted_more_or_less_time(
             static_cast<double>(column.step_time_ns) / static_cast<double>(baseline.step_time_ns),
             column.batch_size);
         if (!column.times_are_calibrated) change += " (times are not calibrated on this GPU)";

@@ -4,7 +4,7 @@
 #include "profiler/analysis/layer_path.h"
 
 #include <algorithm>
-#include <ranges>
+#include <span>
 
 namespace profiler {
 namespace {
@@ -95,11 +95,13 @@ Moment moment_of_ledger(const Trace& trace, const PeakReport* peak) {
     if (moments.size() == 1) return moments.front();
     Moment most;
     int64_t most_bytes = -1;
-    for (const Moment& moment : std::views::reverse(moments) | std::views::take(kMostMoments)) {
-        const int64_t bytes = kept_bytes(trace, moment);
+    // Without std::views, of which clang 14 builds none with the libstdc++ of GCC 12.
+    const auto last = std::span(moments).last(std::min(moments.size(), kMostMoments));
+    for (auto moment = last.rbegin(); moment != last.rend(); ++moment) {
+        const int64_t bytes = kept_bytes(trace, *moment);
         if (bytes <= most_bytes) continue;
         most_bytes = bytes;
-        most = moment;
+        most = *moment;
     }
     return most;
 }

@@ -10,7 +10,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <ranges>
 
 namespace profiler {
 namespace {
@@ -53,7 +52,9 @@ std::vector<ChangedValue> changed_values(const Recipe& recipe) {
 template <typename Text>
 std::string joined(const std::vector<ChangedValue>& values, Text ChangedValue::*text,
                    std::string_view between) {
-    return fmt::format("{}", fmt::join(values | std::views::transform(text), between));
+    std::vector<std::string> texts;
+    for (const ChangedValue& value : values) texts.emplace_back(value.*text);
+    return fmt::to_string(fmt::join(texts, between));
 }
 
 void describe(RecipeDot& dot) {
