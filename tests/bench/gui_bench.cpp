@@ -17,8 +17,10 @@
 #include <filesystem>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 namespace {
@@ -113,24 +115,29 @@ void measure_hovering(app::Shell& shell) {
 /// after a second.
 void measure_idle(app::Shell& shell) {
     settle(shell);
-    const auto run_for = [&](std::chrono::seconds time) {
-        std::atomic<bool> is_over = false;
-        const std::jthread other([&] {
-            std::this_thread::sleep_for(time);
-            is_over = true;
+    std::atomic<bool> is_settled = false, is_over = false;
+    const std::jthread other([&] {
+        for (const auto& [time, flag] : {std::pair(1, &is_settled), std::pair(10, &is_over)}) {
+            std::this_thread::sleep_for(std::chrono::seconds(time));
+            *flag = true;
             glfwPostEmptyEvent();
-        });
-        shell.run([&] { return is_over.load(); });
-    };
-    run_for(std::chrono::seconds(1));
-    const auto start = Clock::now();
-    const double cpu_before_s = cpu_seconds();
-    const int64_t frames_before = shell.frame_count();
-    run_for(std::chrono::seconds(10));
-    const double wall_s = seconds_since(start);
+        }
+    });
+    std::optional<Clock::time_point> start;
+    double cpu_before_s = 0;
+    int64_t frames_before = 0;
+    shell.run([&] {
+        if (is_settled && !start) {
+            start = Clock::now();
+            cpu_before_s = cpu_seconds();
+            frames_before = shell.frame_count();
+        }
+        return is_over.load();
+    });
+    const double wall_s = seconds_since(*start);
     std::printf("idle for %.1f s: %.2f %% of a core, %lld frames\n", wall_s,
                 (cpu_seconds() - cpu_before_s) / wall_s * 100,
-                static_cast<long long>(shell.frame_count() - frames_before));
+                static_cast<long long>(shell.frame_count() - frames_before - 1));  // one to end
 }
 
 /// From nothing to a window that shows the timeline of the file, and to one that shows all of it.

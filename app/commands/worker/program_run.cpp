@@ -189,9 +189,11 @@ Result<pid_t> spawn(const ProgramRun& run, const std::vector<std::string>& varia
     posix_spawn_file_actions_destroy(&files);
     posix_spawnattr_destroy(&attributes);
     if (error != 0) {
+        const bool is_refused = error == EACCES || error == ENOEXEC;
         return fail("Cannot start {}: {}; {}.", run.words.front(), profiler::reason_of(error),
                     error == ENOENT ? "check its name, or give its path"
-                                    : "check that it is a program that you may run");
+                    : is_refused    ? "check that it is a program that you may run"
+                                    : "close other programs and try again");
     }
     return pid;
 }

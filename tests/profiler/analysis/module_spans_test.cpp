@@ -127,6 +127,22 @@ TEST(ModuleSpans, SpansDoNotOverlapAndAllBytesAreCounted) {
         for (std::size_t i = 1; i < track.spans.size(); ++i) {
             ASSERT_LE(track.spans[i - 1].end_ns, track.spans[i].start_ns);
         }
+        // As SpanFinder, without its memory of the span before.
+        std::vector<int64_t> allocated(track.spans.size()), freed(allocated);
+        const auto add = [&](std::vector<int64_t>& to, int64_t time_ns, int64_t bytes) {
+            const std::size_t at = track.first_ending_after(time_ns);
+            if (at < to.size() && track.spans[at].start_ns <= time_ns) to[at] += bytes;
+        };
+        for (std::size_t i = 0; i < trace.allocations.size(); ++i) {
+            const Allocation row = trace.allocations[Id<Allocation>(i)];
+            add(allocated, row.alloc_ns, row.requested_bytes);
+            if (row.free_requested_event >= 0)
+                add(freed, row.free_requested_ns, row.requested_bytes);
+        }
+        for (std::size_t i = 0; i < track.spans.size(); ++i) {
+            ASSERT_EQ(track.spans[i].allocated_bytes, allocated[i]) << i;
+            ASSERT_EQ(track.spans[i].freed_bytes, freed[i]) << i;
+        }
     }
 }
 
