@@ -214,15 +214,15 @@ def problem_of_files(folder: pathlib.Path, command: Command) -> str | None:
 
 
 def problem_of_run(
-    command: Command, words: list[str], fault: str, expected: Undisturbed
+    command: Command, words: list[str], fault: str, is_there: bool, expected: Undisturbed
 ) -> tuple[str | None, End]:
+    """`is_there`: whether a file lies where the output will."""
     with tempfile.TemporaryDirectory() as temporary:
         folder = pathlib.Path(temporary)
         for name in ("work", "tmp", "home"):
             (folder / name).mkdir()
         output = folder / "work" / command.output if command.output else None
-        is_there = output is not None and len(fault) % 2 == 0
-        if is_there:
+        if is_there and output is not None:
             output.write_bytes(BEFORE)
         end = run_with_fault(command, words, fault, folder)
         problem = end.problem or problem_of_end(end, fault.split(":")[0])
@@ -253,7 +253,7 @@ def check(
     num_faults, wrong = 0, []
     for k in growing(factor, first):
         for fault in [f"{kind}:{k}", f"{kind}:{k}+"] if kind in FAIL_ON else [f"{kind}:{k}"]:
-            problem, end = problem_of_run(command, words, fault, expected)
+            problem, end = problem_of_run(command, words, fault, k % 2 == 0, expected)
             if problem is not None:
                 wrong.append(f"{command.name}, {fault}: {problem}: {end.error.strip()[-400:]}")
             if end.has_failed:
