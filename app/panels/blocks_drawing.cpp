@@ -147,8 +147,8 @@ public:
     const std::vector<const BlockPiece*>& siblings() const { return siblings_; }
 
 private:
-    /// Paler than that of single blocks. Sparse ones are paler still, but keep half the strength.
-    /// Opaque, because neighbours overlap by a pixel.
+    /// Merged blocks are paler than single ones, and paler still where they fill little of their
+    /// rectangle, down to half the strength. Opaque, because neighbours overlap by a pixel.
     ImU32 color_of(const profiler::MergedPart& part, float density) const {
         const profiler::BlockGroup& group = view_.groups[part.group];
         const bool pale = marks_.category && group.look == profiler::BlockGroup::Look::kCategory &&

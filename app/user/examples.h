@@ -14,7 +14,7 @@ namespace app {
 std::filesystem::path examples_folder();
 
 /// Writes the examples into `folder`, unless they are there already, and returns their paths, the
-/// original ops first. Errors: there is no folder, or it cannot be created or written.
+/// original ops first. Errors: `folder` is empty, or cannot be created or written.
 models::Result<std::vector<std::filesystem::path>> write_examples(
     const std::filesystem::path& folder);
 

@@ -95,7 +95,7 @@ Moment moment_of_ledger(const Trace& trace, const PeakReport* peak) {
     if (moments.size() == 1) return moments.front();
     Moment most;
     int64_t most_bytes = -1;
-    // Without std::views, of which clang 14 builds none with the libstdc++ of GCC 12.
+    // clang 14 cannot compile std::views of GCC 12's library.
     const auto last = std::span(moments).last(std::min(moments.size(), kMostMoments));
     for (auto moment = last.rbegin(); moment != last.rend(); ++moment) {
         const int64_t bytes = kept_bytes(trace, *moment);

@@ -38,12 +38,6 @@ int take_slot(const std::string& path) {
     return -1;
 }
 
-void remove_and_end(int number) {
-    remove_temporary_paths();
-    std::signal(number, SIG_DFL);
-    std::raise(number);  // takes effect when the handler returns
-}
-
 }  // namespace
 
 // A relative path would mean another file after a change of the folder.
@@ -72,9 +66,15 @@ void remove_temporary_paths() {
     errno = error_before;
 }
 
+void remove_paths_and_end(int signal) {
+    remove_temporary_paths();
+    std::signal(signal, SIG_DFL);
+    std::raise(signal);  // takes effect when the handler returns
+}
+
 void remove_paths_on_signals() {
     struct sigaction action {};
-    action.sa_handler = remove_and_end;
+    action.sa_handler = remove_paths_and_end;
     for (const int number : {SIGINT, SIGTERM, SIGHUP}) {
         struct sigaction old {};
         sigaction(number, nullptr, &old);

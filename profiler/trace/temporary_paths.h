@@ -24,8 +24,10 @@ private:
 /// that is ignored stays ignored.
 void remove_paths_on_signals();
 
-/// Removes them now. For a signal handler that ends the process.
+/// Removes them now. May be called from a signal handler.
 void remove_temporary_paths();
+/// The handler of these signals: removes the paths, then lets the signal have its usual effect.
+void remove_paths_and_end(int signal);
 
 /// A folder that only this user can read. The destructor removes it with all in it.
 class TemporaryFolder {
@@ -37,7 +39,7 @@ public:
     TemporaryFolder& operator=(const TemporaryFolder&) = delete;
 
     bool exists() const { return error_ == 0; }
-    /// The errno because of which there is no folder; 0 if there is one.
+    /// 0, or the errno that says why the folder was not made.
     int error() const { return error_; }
     std::filesystem::path operator/(const char* name) const { return path_ / name; }
 

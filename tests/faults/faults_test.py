@@ -233,22 +233,35 @@ def problem_of_run(
         return problem or problem_of_files(folder, command), end
 
 
-def run_undisturbed(command: Command, words: list[str]) -> Undisturbed:
+def words_of(command: Command, inputs: dict[str, str]) -> list[str]:
+    return [inputs.get(word, word) for word in command.arguments.split()]
+
+
+def run_undisturbed(command: Command, inputs: dict[str, str]) -> Undisturbed:
     with tempfile.TemporaryDirectory() as name:
         environment = os.environ | command.environment | {"TMPDIR": name}
         run = subprocess.run(
-            [PROGRAM, *words], cwd=name, env=environment, capture_output=True, text=True, check=True
+            [PROGRAM, *words_of(command, inputs)],
+            cwd=name,
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=True,
         )
         output = command.output and pathlib.Path(name) / command.output
         return Undisturbed(run.stdout, content_of(output) if output else None)
 
 
 def check(
-    command: Command, inputs: dict[str, str], kind: str, factor: float, first: int
+    command: Command,
+    inputs: dict[str, str],
+    expected: Undisturbed,
+    kind: str,
+    factor: float,
+    first: int,
 ) -> tuple[int, list[str]]:
     """Returns how many runs had a fault, and what was wrong."""
-    words = [inputs.get(word, word) for word in command.arguments.split()]
-    expected = run_undisturbed(command, words)
+    words = words_of(command, inputs)
     before = {name: pathlib.Path(path).read_bytes() for name, path in inputs.items()}
     num_faults, wrong = 0, []
     for k in growing(factor, first):
@@ -283,8 +296,9 @@ def main() -> int:
             continue
         begin = time.monotonic()
         faults, problems = 0, []
+        expected = run_undisturbed(command, inputs)
         for kind in [options.kind] if options.kind else KINDS:
-            of_kind = check(command, inputs, kind, options.growth, options.first)
+            of_kind = check(command, inputs, expected, kind, options.growth, options.first)
             faults += of_kind[0]
             problems += of_kind[1]
         seconds = time.monotonic() - begin

@@ -31,9 +31,7 @@ void cancel_work(int number) {
     const int error_before = errno;  // of the call that the signal interrupted
     if (g_first_signal_ms == 0) g_first_signal_ms = now_ms();
     if (now_ms() - g_first_signal_ms > kSecondSignalAfter_ms) {
-        profiler::remove_temporary_paths();
-        std::signal(number, SIG_DFL);
-        std::raise(number);
+        profiler::remove_paths_and_end(number);
     }
     if (void* const work = g_work) g_cancel.load()(work);
     errno = error_before;

@@ -12,6 +12,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <functional>
 #include <utility>
 #include <vector>
 
@@ -68,17 +69,17 @@ bool is_style_mark(char c) {
            (c >= kStyleBegin && c <= kStyleBegin + static_cast<char>(Style::kWarning));
 }
 
+/// Bytes 10xxxxxx continue a UTF-8 character.
+bool continues_character(char c) { return (static_cast<unsigned char>(c) & 0xC0) == 0x80; }
+
 /// The beginning and the end of a very long text. A table pads each row to its widest cell, so one
 /// name of a megabyte would make a megabyte of each row.
 std::string shortened(std::string text) {
     constexpr std::size_t kHalf = 120;  // bytes
     if (text.size() <= 2 * kHalf) return text;
-    const auto continues = [&](std::size_t at) {
-        return (static_cast<unsigned char>(text[at]) & 0xC0) == 0x80;
-    };
     std::size_t first_end = kHalf, last_begin = text.size() - kHalf;
-    while (first_end > 0 && continues(first_end)) --first_end;
-    while (last_begin < text.size() && continues(last_begin)) ++last_begin;
+    while (first_end > 0 && continues_character(text[first_end])) --first_end;
+    while (last_begin < text.size() && continues_character(text[last_begin])) ++last_begin;
     return text.substr(0, first_end) + "…" + text.substr(last_begin);
 }
 
@@ -116,10 +117,7 @@ bool wants_colour() {
 }  // namespace
 
 std::size_t display_width(std::string_view text) {
-    // Bytes 10xxxxxx continue a UTF-8 character.
-    return static_cast<std::size_t>(std::count_if(text.begin(), text.end(), [](char c) {
-        return (static_cast<unsigned char>(c) & 0xC0) != 0x80;
-    }));
+    return static_cast<std::size_t>(std::ranges::count_if(text, std::not_fn(continues_character)));
 }
 
 Output::Output(bool json) : json_(json), colour_(!json && wants_colour()) {}

@@ -67,7 +67,7 @@ TEST(WriteFile, NeverReplacesATraceByAnythingElse) {
 TEST(WriteFile, ALinkStaysALink) {
     const TemporaryFolder folder;
     fs::create_directory(folder / "elsewhere");
-    fs::create_symlink("elsewhere/chart.svg", folder / "first");  // there is no file yet
+    fs::create_symlink("elsewhere/chart.svg", folder / "first");  // does not exist yet
     fs::create_symlink("first", folder / "second");
     ASSERT_TRUE(write_file(folder / "second", "x"));
     EXPECT_TRUE(fs::is_symlink(folder / "first") && fs::is_symlink(folder / "second"));
