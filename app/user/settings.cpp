@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <array>
 #include <fstream>
+#include <iterator>
 #include <system_error>
 
 namespace app {
@@ -87,12 +88,10 @@ void Settings::step_text_scale(int direction) {
 
 std::filesystem::path settings_folder() { return user_folder("XDG_CONFIG_HOME", ".config"); }
 
-LoadedSettings load_settings(const std::filesystem::path& file) {
+LoadedSettings parse_settings(std::string_view text, const std::filesystem::path& file) {
     LoadedSettings loaded;
     Settings& settings = loaded.settings;
-    std::ifstream stream(file);
-    if (!stream) return loaded;
-    const Json json = Json::parse(stream, nullptr, false);
+    const Json json = Json::parse(text, nullptr, false);
     if (!json.is_object()) {
         loaded.problem =
             fmt::format("The settings in {} are damaged, so the window starts with its defaults.",
@@ -124,8 +123,7 @@ LoadedSettings load_settings(const std::filesystem::path& file) {
     return loaded;
 }
 
-void save_settings(const Settings& settings, const std::filesystem::path& file) {
-    if (file.empty()) return;
+std::string to_text(const Settings& settings) {
     const Json json{{"dark", settings.dark},
                     {"window_width", settings.window_width},
                     {"window_height", settings.window_height},
@@ -143,11 +141,21 @@ void save_settings(const Settings& settings, const std::filesystem::path& file) 
                     {"b", settings.session.b.string()},
                     {"gpu", settings.session.gpu},
                     {"planner", settings.session.planner}};
+    return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+LoadedSettings load_settings(const std::filesystem::path& file) {
+    std::ifstream stream(file);
+    if (!stream) return {};
+    return parse_settings(std::string(std::istreambuf_iterator(stream), {}), file);
+}
+
+void save_settings(const Settings& settings, const std::filesystem::path& file) {
+    if (file.empty()) return;
     std::error_code error;
     std::filesystem::create_directories(file.parent_path(), error);
     // The window works without saved settings.
-    (void)profiler::write_file(file,
-                               json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
+    (void)profiler::write_file(file, to_text(settings));
 }
 
 }  // namespace app

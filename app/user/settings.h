@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <map>
 #include <string>
+#include <string_view>
 #include <vector>
 
 /// What the window remembers between starts. ImGui itself saves the layout.
@@ -56,7 +57,13 @@ struct LoadedSettings {
     std::string problem;  // a sentence about a damaged file; empty: the file is whole, or missing
 };
 
-/// A missing or damaged file gives the defaults, so that settings never stop the window.
+/// What save_settings wrote into `file`, which only a problem names. Damaged text gives the
+/// defaults, so that settings never stop the window.
+LoadedSettings parse_settings(std::string_view text, const std::filesystem::path& file);
+/// The text that parse_settings reads.
+std::string to_text(const Settings& settings);
+
+/// A missing file gives the defaults.
 LoadedSettings load_settings(const std::filesystem::path& file);
 
 /// If two windows save at the same time, one of the two files stays, complete. If the folder cannot

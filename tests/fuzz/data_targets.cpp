@@ -4,6 +4,7 @@
 #include "app/commands/options/list_option.h"
 #include "app/commands/options/number_option.h"
 #include "app/commands/options/percentage.h"
+#include "app/user/settings.h"
 #include "models/config/layer_recipes.h"
 #include "models/config/workload.h"
 #include "profiler/allocator/settings.h"
@@ -72,6 +73,29 @@ void read_workload(const std::string& bytes) {
     if (!again || *again != *workload) throw std::logic_error("another workload came back");
 }
 
+/// What is understood is written as the text that means the same.
+void read_settings(const std::string& bytes) {
+    const app::LoadedSettings loaded = app::parse_settings(bytes, "window.json");
+    const auto again = app::parse_settings(app::to_text(loaded.settings), "window.json");
+    if (!again.problem.empty() || again.settings != loaded.settings) {
+        throw std::logic_error("other settings came back");
+    }
+}
+
+std::vector<std::string> settings_seeds() {
+    app::Settings settings;
+    settings.recent_files = {"/data/original.tscope"};
+    settings.shown_panels = {{"Ledger", true}};
+    settings.further_windows = {{"Ledger 2", {{"filter", "attention"}}}};
+    settings.capture_form = {{"batch", "8"}};
+    settings.session = {.files = {"/data/original.tscope"},
+                        .a = "/data/original.tscope",
+                        .gpu = "t4",
+                        .planner = {{"batch", "8"}}};
+    settings.keys = {{"open", "Ctrl+O"}};
+    return {app::to_text(app::Settings()), app::to_text(settings)};
+}
+
 /// A program with an option of each kind; each line of the input is one word of the command line.
 void read_command_line(const std::string& bytes) {
     std::vector<std::string> words{"temposcope"};
@@ -127,6 +151,7 @@ const std::array kTargets{
     FuzzTarget{"frames", frame_seeds, read_frames},
     FuzzTarget{"theme", [] { return std::vector{asset("themes/dark.json")}; },
                [](const std::string& bytes) { (void)parse_theme(bytes); }},
+    FuzzTarget{"settings", settings_seeds, read_settings},
     FuzzTarget{"recipe",
                [] {
                    return std::vector<std::string>{
