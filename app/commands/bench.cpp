@@ -3,6 +3,7 @@
 #include "app/commands/console/interrupt.h"
 #include "app/commands/console/json_values.h"
 #include "app/commands/console/progress.h"
+#include "app/commands/console/trace_files.h"
 #include "app/commands/options/help.h"
 #include "app/commands/reports/bench_report.h"
 #include "app/commands/reports/chart_files.h"
@@ -127,7 +128,7 @@ Outcome run_bench(const BenchOptions& options, Output& output) {
     if (!data) return failed(data.error());
     const auto request = make_bench_request(options, *data);
     if (!request) return wrong_usage(request.error());
-    if (const auto ok = check_can_write(options.output); !ok) return failed(ok.error());
+    if (const auto ok = check_result_file(options.output); !ok) return failed(ok.error());
     BenchDocument document;
     if (auto ok = add_measurements(*request, options, document.rows); !ok) {
         return tl::unexpected(ok.error());

@@ -1,5 +1,6 @@
 #include "app/commands/command.h"
 #include "app/commands/console/json_values.h"
+#include "app/commands/console/trace_files.h"
 #include "app/commands/options/workload_options.h"
 #include "app/commands/reports/layouts_report.h"
 #include "app/commands/worker/measured_layouts.h"
@@ -71,7 +72,7 @@ Outcome run_layouts(const LayoutsOptions& options, Output& output) {
     const auto workload = layer_of(options);
     if (!workload) return wrong_usage(workload.error());
     for (const std::string& file : {options.output, options.chart}) {
-        if (const auto ok = check_can_write(file); !ok) return failed(ok.error());
+        if (const auto ok = check_result_file(file); !ok) return failed(ok.error());
     }
     const LayoutWork work{.workload = *workload,
                           .device = measured_device(options.workload.device),

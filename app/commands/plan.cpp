@@ -149,7 +149,7 @@ Outcome run_auto_plan(const PlanOptions& options, Output& output) {
         options.names_recipes ? planned_recipes(options).front() : WorkloadOptions().recipes;
     const auto plan_request = make_plan_request(grid, *data);
     if (!plan_request) return wrong_usage(plan_request.error());
-    if (const auto ok = check_can_write(options.output); !ok) return failed(ok.error());
+    if (const auto ok = check_result_file(options.output); !ok) return failed(ok.error());
     const AutoRequest request{.plan = *plan_request, .candidates = std::move(*candidates)};
     TraceWorkers workers(traced_gpus(*plan_request), TraceDetail::kForPlan);
     AutoPlan plan = [&] {
@@ -180,7 +180,7 @@ Outcome run_plan(const PlanOptions& options, Output& output) {
     if (!data) return failed(data.error());
     const auto request = make_plan_request(options, *data);
     if (!request) return wrong_usage(request.error());
-    if (const auto ok = check_can_write(options.output); !ok) return failed(ok.error());
+    if (const auto ok = check_result_file(options.output); !ok) return failed(ok.error());
     TraceWorkers workers(traced_gpus(*request), TraceDetail::kForPlan);
     StepSource source = workers.source();
     if (!options.traces.empty()) {
@@ -243,7 +243,7 @@ Outcome run_program_plan(const Command& command, const PlanOptions& options, Out
     if (!data) return failed(data.error());
     const auto request = make_program_request(options, *data);
     if (!request) return wrong_usage(request.error());
-    if (const auto ok = check_can_write(options.output); !ok) return failed(ok.error());
+    if (const auto ok = check_result_file(options.output); !ok) return failed(ok.error());
     auto traces = open_traces(options.program_traces);
     if (!traces) return failed(traces.error());
     const auto program = program_steps_of(std::move(*traces));
@@ -319,7 +319,7 @@ void add_plan_command(CommandLine& line) {
             return ok ? run_fits(*options, output) : Outcome(wrong_usage(ok.error()));
         }
         options->names_recipes =
-            command.is_given("--recipe") && options->workload.recipes != kAllRecipes;
+            command.is_given("--recipe") && !names_all_recipes(options->workload.recipes);
         return options->is_auto ? run_auto_plan(*options, output) : run_plan(*options, output);
     });
 }

@@ -3,6 +3,7 @@
 #include "app/commands/console/interrupt.h"
 #include "app/commands/console/json_values.h"
 #include "app/commands/console/terminal.h"
+#include "app/commands/console/trace_files.h"
 #include "app/commands/fits_report.h"
 #include "app/commands/reports/chart_files.h"
 #include "app/prediction/predict_trace.h"
@@ -133,7 +134,7 @@ Outcome run_fits(const PlanOptions& options, Output& output) {
     const auto request = make_plan_request(options, *data);
     if (!request) return wrong_usage(request.error());
     for (const std::string& file : {options.output, options.chart}) {
-        if (const auto ok = check_can_write(file); !ok) return failed(ok.error());
+        if (const auto ok = check_result_file(file); !ok) return failed(ok.error());
     }
     if (!options.chart.empty()) {
         if (const auto ok = check_chart_file(options.chart); !ok) return wrong_usage(ok.error());

@@ -4,6 +4,7 @@
 #include "app/commands/console/json_values.h"
 #include "app/commands/console/progress.h"
 #include "app/commands/console/terminal.h"
+#include "app/commands/console/trace_files.h"
 #include "app/commands/options/list_option.h"
 #include "profiler/trace/units.h"
 #include "profiler/trace/write_file.h"
@@ -97,7 +98,7 @@ Outcome run_max(const RunMaxOptions& options, Output& output) {
             "goes, as in --batch {{{}}}.",
             placeholder, placeholder, placeholder)});
     }
-    if (const auto ok = check_can_write(options.output); !ok) return failed(ok.error());
+    if (const auto ok = check_result_file(options.output); !ok) return failed(ok.error());
     Progress progress;
     const auto tried = [&](const ProgramCase& of, const BatchTry& one) {
         progress.update(-1, about_try(of, one));

@@ -1,5 +1,6 @@
 #include "app/commands/command.h"
 #include "app/commands/console/json_values.h"
+#include "app/commands/console/trace_files.h"
 #include "app/commands/options/help.h"
 #include "app/commands/options/workload_options.h"
 #include "app/commands/reports/auto_search_report.h"
@@ -62,7 +63,7 @@ models::Result<void> check_auto_options(const Command& command, const WorkloadOp
 Outcome run_auto(const WorkloadOptions& options, const std::string& list, Output& output) {
     const auto modes = search_modes(list);
     if (!modes) return wrong_usage(modes.error());
-    if (const auto ok = profiler::check_can_write(options.output); !ok) return failed(ok.error());
+    if (const auto ok = check_result_file(options.output); !ok) return failed(ok.error());
     const auto report = search_recipes(options, *modes);
     if (!report) return tl::unexpected(report.error());
     const nlohmann::json document = auto_search_json(*report);

@@ -3,6 +3,7 @@
 #include "app/commands/batch_report.h"
 #include "app/commands/console/csv_writer.h"
 #include "app/commands/console/json_values.h"
+#include "app/commands/console/trace_files.h"
 #include "app/commands/fits_report.h"
 #include "app/commands/plan_request.h"
 #include "app/commands/reports/chart_files.h"
@@ -174,7 +175,7 @@ Outcome sweep_ranks(const WorkloadOptions& workload, const SweepRanksOptions& op
     const auto request = make_plan_request(plan_options(workload, options), *data);
     if (!request) return wrong_usage(request.error());
     for (const std::string& name : {file, options.chart}) {
-        if (const auto ok = check_can_write(name); !ok) return failed(ok.error());
+        if (const auto ok = check_result_file(name); !ok) return failed(ok.error());
     }
     if (!options.chart.empty()) {
         if (const auto ok = check_chart_file(options.chart); !ok) return wrong_usage(ok.error());

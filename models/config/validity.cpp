@@ -95,9 +95,9 @@ Result<void> validate_elements(const Workload& w) {
     for (const auto& [what, count] : tensors) {
         if (count > d(kMaxElements)) {
             return fail_fields({"batch_size", "seq_len", "hidden_size"},
-                               "The {} would have {:.3g} elements, more than 2^31: choose a "
-                               "smaller batch, sequence length or hidden size.",
-                               what, count);
+                               "The {} would have {:.4g} billion elements, more than 2^31 (2.147 "
+                               "billion): choose a smaller batch, sequence length or hidden size.",
+                               what, count / 1e9);
         }
     }
     return {};

@@ -159,7 +159,10 @@ public:
         write_calls();
         write_kernels();
         write_copies();
-        for (const Id<Device> device : devices_with_memory()) write_memory(device);
+        const ActionsByDevice actions(trace_);
+        for (const Id<Device> device : devices_with_memory()) {
+            write_memory(device, actions.of(device));
+        }
         list_.flush();
         file_.write(fmt::format("\n],\n\"traceName\": {}}}\n", json_text("temposcope")));
     }
@@ -437,10 +440,10 @@ private:
         std::array<int64_t, kCategoryNames.size()> by_category{};
     };
 
-    void write_memory(Id<Device> device) {
+    void write_memory(Id<Device> device, std::span<const MemoryAction> actions) {
         Sums sums;
         int64_t last_ns = INT64_MIN;  // readers order by time
-        for (const MemoryAction& action : memory_actions(trace_, device)) {
+        for (const MemoryAction& action : actions) {
             last_ns = std::max(last_ns, action.time_ns);
             if (action.kind == MemoryAction::kSegment) {
                 write_segment(trace_.allocator_events[Id<AllocatorEvent>(action.row)], sums,

@@ -8,26 +8,47 @@
 
 namespace profiler {
 
-std::vector<MemoryAction> memory_actions(const Trace& trace, Id<Device> device) {
-    std::vector<MemoryAction> actions;
+namespace {
+
+/// Adds each action to the list that `list_of` names for its device; null: to none.
+template <typename ListOf>
+void collect(const Trace& trace, ListOf list_of) {
     for (std::size_t i = 0; i < trace.allocations.size(); ++i) {
         const Allocation a = trace.allocations[Id<Allocation>(i)];
-        if (a.device != device) continue;
+        std::vector<MemoryAction>* const list = list_of(a.device);
+        if (list == nullptr) continue;
         const auto row = static_cast<uint32_t>(i);
-        actions.push_back({a.alloc_event, a.alloc_ns, row, MemoryAction::kAlloc});
+        list->push_back({a.alloc_event, a.alloc_ns, row, MemoryAction::kAlloc});
         if (a.free_requested_event < 0) continue;
-        actions.push_back({a.free_requested_event, a.free_requested_ns, row, MemoryAction::kFree});
+        list->push_back({a.free_requested_event, a.free_requested_ns, row, MemoryAction::kFree});
     }
     for (std::size_t i = 0; i < trace.allocator_events.size(); ++i) {
         const AllocatorEvent event = trace.allocator_events[Id<AllocatorEvent>(i)];
-        if (event.device != device) continue;
-        actions.push_back(
+        std::vector<MemoryAction>* const list = list_of(event.device);
+        if (list == nullptr) continue;
+        list->push_back(
             {event.event, event.time_ns, static_cast<uint32_t>(i), MemoryAction::kSegment});
     }
+}
+
+void sort_actions(std::vector<MemoryAction>& actions) {
     std::sort(actions.begin(), actions.end(), [](const MemoryAction& a, const MemoryAction& b) {
         return std::tuple(a.event, a.kind, a.row) < std::tuple(b.event, b.kind, b.row);
     });
+}
+
+}  // namespace
+
+std::vector<MemoryAction> memory_actions(const Trace& trace, Id<Device> device) {
+    std::vector<MemoryAction> actions;
+    collect(trace, [&](Id<Device> of) { return of == device ? &actions : nullptr; });
+    sort_actions(actions);
     return actions;
+}
+
+ActionsByDevice::ActionsByDevice(const Trace& trace) : lists_(trace.devices.size() + 1) {
+    collect(trace, [&](Id<Device> device) { return &lists_[place_of(device)]; });
+    for (std::vector<MemoryAction>& actions : lists_) sort_actions(actions);
 }
 
 int64_t event_at(std::span<const MemoryAction> actions, int64_t time_ns) {

@@ -20,6 +20,22 @@ struct MemoryAction {
 /// Frees count when they are asked for. O(n log n).
 std::vector<MemoryAction> memory_actions(const Trace& trace, Id<Device> device);
 
+/// The same of every device, in one pass over the trace.
+class ActionsByDevice {
+public:
+    explicit ActionsByDevice(const Trace& trace);
+
+    const std::vector<MemoryAction>& of(Id<Device> device) const {
+        return lists_[place_of(device)];
+    }
+
+private:
+    static std::size_t place_of(Id<Device> device) {
+        return device.valid() ? device.index() + 1 : 0;
+    }
+    std::vector<std::vector<MemoryAction>> lists_;  // the first of no device
+};
+
 /// The number of the first action at a time or later; behind the last action, one more than its.
 int64_t event_at(std::span<const MemoryAction> actions, int64_t time_ns);
 

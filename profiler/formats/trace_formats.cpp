@@ -53,17 +53,7 @@ bool has_extension(const TraceFormat& format, const fs::path& path) {
 bool is_trace(const fs::path& path) {
     if (has_trace_extension(path)) return true;
     const std::string name = path.filename().string();
-    const bool may_be_snapshot = name.ends_with(".pkl");
-    if (!may_be_snapshot && !name.ends_with(".json.gz")) return false;
-    const auto bytes = read_file_bytes(path, kFormatBytes);
-    if (!bytes) return false;
-    if (!may_be_snapshot) {
-        const std::string text = unpacked_beginning(*bytes);
-        const bool has_key = text.find("\"ph\"") != std::string::npos ||
-                             text.find("\"schemaVersion\"") != std::string::npos;
-        return looks_like_profiler_trace(text) && has_key;
-    }
-    return looks_like_snapshot(*bytes) && bytes->find("segments") != std::string::npos;
+    return (name.ends_with(".pkl") || name.ends_with(".json.gz")) && holds_any_trace(path);
 }
 
 /// The row for a file. A file that is empty or cannot be read goes to the reader that its extension
@@ -97,6 +87,23 @@ Result<const TraceFormat*> format_of(const fs::path& path) {
 }  // namespace
 
 std::span<const TraceFormat> trace_formats() { return kFormats; }
+
+bool holds_any_trace(const fs::path& path) {
+    std::error_code ignored;
+    if (!fs::is_regular_file(path, ignored)) return false;  // to open a pipe would wait
+    const auto bytes = read_file_bytes(path, kFormatBytes);
+    if (!bytes) return false;
+    if (looks_like_trace(*bytes)) return true;
+    const auto has = [](std::string_view text, std::string_view key) {
+        return text.find(key) != std::string_view::npos;
+    };
+    if (looks_like_snapshot(*bytes)) {
+        return has(*bytes, "segments") || has(*bytes, "device_traces");
+    }
+    const std::string text = unpacked_beginning(*bytes);
+    return looks_like_profiler_trace(text) &&
+           (has(text, "\"ph\"") || has(text, "\"schemaVersion\""));
+}
 
 Result<Trace> open_trace(const fs::path& path, const ReadOptions& options) try {
     const auto format = format_of(path);

@@ -50,6 +50,10 @@ std::vector<std::string> trace_extensions();
 /// Whether the name ends with one of them.
 bool has_trace_extension(const std::filesystem::path& path);
 
+/// Whether the file holds a trace of any format, by its first bytes. Of JSON and pickles, which may
+/// be anything, a key of the format must be among them.
+bool holds_any_trace(const std::filesystem::path& path);
+
 /// Whether a file of this name is a trace or a part of one: SQLite's files beside it, or a killed
 /// capture that was set aside (".tscope.partial.1").
 bool belongs_to_trace(const std::filesystem::path& path);

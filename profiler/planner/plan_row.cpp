@@ -191,10 +191,11 @@ private:
         const std::string place = request_.budget_bytes ? "the budget" : row_.gpu->id;
         if (capacity_bytes_ <= 0) {
             row_.reason = fmt::format(
-                "Nothing is left for tensors: the CUDA context{} takes {}, and {} has {}.",
+                "Nothing is left for tensors: the CUDA context{} takes {}, and {} has {}; {}.",
                 request_.parallel.num_gpus > 1 ? " with NCCL" : "",
                 format_bytes(memory_.usable_bytes - capacity_bytes_), place,
-                format_bytes(memory_.usable_bytes));
+                format_bytes(memory_.usable_bytes),
+                request_.budget_bytes ? "raise it" : "choose a GPU with more memory");
             return;
         }
         const auto least =

@@ -47,6 +47,12 @@ struct Descriptors {
     int exec_failed = -1;  // write end; closed by a successful exec
 };
 
+/// Tells the parent why there is no worker.
+[[noreturn]] void report_and_end(int exec_failed, int error_number) {
+    [[maybe_unused]] const ssize_t written = write(exec_failed, &error_number, sizeof error_number);
+    _exit(kLoaderFailed);
+}
+
 /// Between fork and exec: async-signal-safe calls only, since other threads held locks.
 [[noreturn]] void become_worker(const char* program, char* const* environment,
                                 const Descriptors& fds, pid_t parent) {
@@ -55,6 +61,9 @@ struct Descriptors {
     const int log = fcntl(fds.log, F_DUPFD_CLOEXEC, 10);
     const int failed = fcntl(fds.exec_failed, F_DUPFD_CLOEXEC, 10);
     const int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    // Where descriptors are few, the reason is that or EINVAL, which says nothing.
+    if (socket < 0 || log < 0 || failed < 0) report_and_end(fds.exec_failed, EMFILE);
+    if (null < 0) report_and_end(fds.exec_failed, errno);
     dup2(null, STDIN_FILENO);
     dup2(log, STDOUT_FILENO);
     dup2(log, STDERR_FILENO);
@@ -71,9 +80,7 @@ struct Descriptors {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     const std::array<char*, 2> arguments{const_cast<char*>(program), nullptr};
     if (getppid() == parent) execve(program, arguments.data(), environment);
-    const int error_number = errno;
-    [[maybe_unused]] const ssize_t written = write(failed, &error_number, sizeof error_number);
-    _exit(kLoaderFailed);
+    report_and_end(failed, errno);
 }
 
 /// The command of the installed Python package names the torch of its environment, which need not

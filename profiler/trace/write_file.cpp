@@ -181,6 +181,10 @@ models::Result<void> check_can_write(const fs::path& path) {
 models::Result<UnfinishedFile> UnfinishedFile::create(const fs::path& path) {
     std::error_code ignored;
     if (fs::is_directory(path, ignored)) return cannot_write(path, EISDIR);
+    if (is_device(path)) {  // a file would take its place
+        return models::fail("Cannot write {}: it is a device or a pipe; name a file.",
+                            path.string());
+    }
     std::optional<mode_t> permissions;
     if (const int error = examine_replaced(path, permissions); error != 0) {
         return cannot_write(path, error);

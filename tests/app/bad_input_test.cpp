@@ -1,12 +1,16 @@
 #include "profiler/trace/trace_file.h"
 #include "tests/app/program.h"
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <fstream>
+#include <thread>
 
 /// A file that cannot be read or written is reported in one sentence with exit code 1. Nothing is
 /// printed on standard output and no partial file remains.
@@ -234,6 +238,83 @@ TEST(BadInput, AnImpossibleWorkloadDoesNotCrash) {
         EXPECT_TRUE(run({"info", file, "--json"}).json()["closed_form"].is_null());
         EXPECT_THAT(run({"compare", file, file}).out, HasSubstr("does not say which workload"));
     }
+}
+
+TEST(BadInput, ATraceNeverTakesThePlaceOfAPipe) {
+    const TemporaryFolder folder;
+    const std::string sample = write_sample(folder, "sample.tscope");
+    const std::string pipe = folder / "pipe.tscope", link = folder / "link.tscope";
+    ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
+    std::filesystem::create_symlink(pipe, link);
+    for (const std::string& output : {pipe, link}) {
+        expect_failure(run({"import", sample, "--overwrite", "-o", output}), "a device or a pipe");
+    }
+    EXPECT_TRUE(std::filesystem::is_fifo(pipe));
+    EXPECT_TRUE(std::filesystem::is_symlink(link));
+}
+
+TEST(BadInput, ResultsNeverReplaceARecordingOfAnyFormat) {
+    const TemporaryFolder folder;
+    const std::string sample = write_sample(folder, "sample.tscope");
+    const std::string profile = folder / "profile.json", snapshot = folder / "snapshot.json";
+    write(profile, R"({"schemaVersion": 1, "traceEvents": [{"ph": "X", "name": "aten::mm"}]})");
+    write(snapshot, R"({"segments": [], "device_traces": []})");
+    for (const std::string& recording : {profile, snapshot}) {
+        const std::string before = read_file(recording);
+        expect_failure(
+            run({"plan", "--model", "bert-base", "--layers", "1", "--gpu", "t4", "-o", recording}),
+            "it is a trace");
+        expect_one_sentence(run({"movement", sample, "-o", recording}), 2, "would replace a trace");
+        EXPECT_EQ(read_file(recording), before);
+    }
+}
+
+/// A pipe that notices whoever opens it to read.
+class WatchedPipe {
+public:
+    explicit WatchedPipe(std::string path) : path_(std::move(path)) {
+        EXPECT_EQ(mkfifo(path_.c_str(), 0600), 0);
+        writer_ = std::thread([this] {
+            const int descriptor = ::open(path_.c_str(), O_WRONLY);  // waits for a reader
+            was_opened_ = true;
+            ::close(descriptor);
+        });
+    }
+    ~WatchedPipe() {
+        const int descriptor = ::open(path_.c_str(), O_RDONLY | O_NONBLOCK);
+        writer_.join();
+        ::close(descriptor);
+    }
+    WatchedPipe(const WatchedPipe&) = delete;
+    WatchedPipe& operator=(const WatchedPipe&) = delete;
+
+    bool was_opened() const { return was_opened_; }
+
+private:
+    const std::string path_;
+    std::atomic<bool> was_opened_ = false;
+    std::thread writer_;
+};
+
+TEST(BadInput, FilesThatATraceNamesAreNeverOpened) {
+    const TemporaryFolder folder;
+    const std::string named = folder / "train.py", trace = folder / "trace.json";
+    WatchedPipe pipe(named);
+    write(trace, R"({"segments": [], "device_traces": [[
+        {"action": "alloc", "addr": 4096, "size": 512, "stream": 0, "time_us": 1,
+         "frames": [{"name": "main", "filename": ")" +
+                     named + R"(", "line": 1}]}]]})");
+    const std::string page = folder / "page.html", table = folder / "table.csv";
+    for (const auto& arguments :
+         std::vector<std::vector<std::string>>{{"info", trace, "--json"},
+                                               {"view", trace, "-o", page},
+                                               {"export", trace, "--to", "csv", "-o", table},
+                                               {"import", trace, "-o", folder / "trace.tscope"}}) {
+        const Ran ran = run(arguments);
+        EXPECT_EQ(ran.exit_code, 0) << arguments[0] << ": " << ran.err;
+    }
+    EXPECT_THAT(read_file(page), HasSubstr("train.py")) << "the name is shown";
+    EXPECT_FALSE(pipe.was_opened());
 }
 
 }  // namespace

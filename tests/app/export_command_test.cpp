@@ -215,6 +215,10 @@ TEST(ExportCommand, ReplacesOnlyFilesOfItsOwnKind) {
                             "is there already and does not end as");
     }
     expect_one_sentence(run({"view", sample, "-o", program}), 2, "is there already and is no page");
+    const std::string link = folder / "chart.svg";
+    std::filesystem::create_symlink(program, link);
+    expect_one_sentence(run({"export", sample, "--to", "svg", "-o", link}), 2,
+                        "is there already and does not end as");
     EXPECT_EQ(read_file(program), "import torch");
     expect_one_sentence(run({"export", sample, "--to", "svg", "-o", hidden}), 2, "trace_2.svg");
     EXPECT_EQ(run({"info", hidden}).exit_code, 0);

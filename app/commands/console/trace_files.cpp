@@ -105,21 +105,28 @@ Result<FolderTraces> open_folder(const std::string& folder, const std::string& d
 }
 
 bool would_replace_a_trace(const std::string& output, const std::vector<std::string>& files) {
-    std::error_code ignored;
-    const fs::path target = fs::weakly_canonical(output, ignored);  // of a link
-    if (profiler::belongs_to_trace(output) || profiler::belongs_to_trace(target)) return true;
-    if (profiler::holds_trace(target)) return true;
+    const auto target = profiler::target_of(output);
+    if (!target) return false;  // nothing can be written there
+    if (profiler::belongs_to_trace(output) || profiler::belongs_to_trace(*target)) return true;
+    if (profiler::holds_any_trace(*target)) return true;
     return std::any_of(files.begin(), files.end(), [&](const std::string& file) {
         std::error_code error;
         return fs::equivalent(file, output, error) && !error;
     });
 }
 
+Result<void> check_result_file(const std::string& output) {
+    if (auto ok = profiler::check_can_write(output); !ok) return ok;
+    if (output.empty() || !would_replace_a_trace(output, {})) return {};
+    return models::fail("Cannot write {}: it is a trace; choose another name.", output);
+}
+
 bool would_replace_another_kind(const std::string& output,
                                 const std::vector<std::string>& extensions) {
+    const auto target = profiler::target_of(output);
     std::error_code error;
-    if (!fs::is_regular_file(output, error)) return false;
-    fs::path name = output;
+    if (!target || !fs::is_regular_file(*target, error)) return false;
+    fs::path name = *target;
     if (name.extension() == ".gz") name.replace_extension();
     return std::ranges::find(extensions, name.extension().string()) == extensions.end();
 }

@@ -34,8 +34,13 @@ models::Result<FolderTraces> open_folder(const std::string& folder, const std::s
 /// trace never replaces a trace.
 bool would_replace_a_trace(const std::string& output, const std::vector<std::string>& files);
 
-/// Whether `output` is there already and does not end in one of the extensions (with or without a
-/// ".gz" behind): a file of another kind, such as the user's own program.
+/// Whether results can be written to `output` (empty: nowhere). Errors: check_can_write, or a trace
+/// of any format is there.
+models::Result<void> check_result_file(const std::string& output);
+
+/// Whether `output`, or the file behind a link, is there already and does not end in one of the
+/// extensions (with or without a ".gz" behind): a file of another kind, such as the user's own
+/// program.
 bool would_replace_another_kind(const std::string& output,
                                 const std::vector<std::string>& extensions);
 

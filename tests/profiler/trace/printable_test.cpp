@@ -29,6 +29,12 @@ TEST(Printable, EscapesWhatActsOnATerminal) {
     EXPECT_EQ(printable("\xe2\x81\xa6\xe2\x80\x8f\xd8\x9c"), "\\u2066\\u200f\\u061c");
 }
 
+TEST(Printable, EscapesWhatNobodySees) {
+    EXPECT_EQ(printable("a\u200bb\ufeff\u00ad"), "a\\u200bb\\ufeff\\u00ad");
+    EXPECT_EQ(printable("a\U000e0041"), "a\\ue0041");
+    EXPECT_EQ(printable("a\u200db"), "a\u200db") << "joins letters of some scripts";
+}
+
 TEST(Printable, EscapesBytesThatAreNoText) {
     EXPECT_EQ(printable("a\xff\x9b"
                         "b"),
@@ -63,6 +69,7 @@ TEST(CsvCell, IsQuotedWhereItHasToBe) {
 TEST(PrintableJson, EscapesWhatActsOnATerminalAndMeansTheSame) {
     EXPECT_EQ(printable_json("{\n  \"a\": \"\x7f\xc2\x9b\xe2\x80\xae\xc3\xa4\"\n}\n"),
               "{\n  \"a\": \"\\u007f\\u009b\\u202e\xc3\xa4\"\n}\n");
+    EXPECT_EQ(printable_json("\"\U000e0041\""), "\"\\udb40\\udc41\"");
 }
 
 }  // namespace

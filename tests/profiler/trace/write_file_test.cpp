@@ -6,6 +6,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <sys/stat.h>
 #include <unistd.h>
 #include <cerrno>
 #include <fstream>
@@ -152,6 +153,17 @@ TEST(UnfinishedFile, HasANameOfItsOwn) {
     ASSERT_TRUE(first && second);
     EXPECT_NE(first->name(), second->name());
     EXPECT_EQ(fs::file_size(first->name()), 0U);
+}
+
+TEST(UnfinishedFile, NeverTakesThePlaceOfAPipe) {
+    const TemporaryFolder folder;
+    const fs::path pipe = folder / "pipe";
+    ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+    const auto created = UnfinishedFile::create(pipe);
+    ASSERT_FALSE(created);
+    EXPECT_EQ(created.error().message,
+              "Cannot write " + pipe.string() + ": it is a device or a pipe; name a file.");
+    EXPECT_TRUE(fs::is_fifo(pipe));
 }
 
 TEST(UnfinishedFile, IsRemovedUnlessItBecomesAnother) {
