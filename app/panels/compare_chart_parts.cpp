@@ -151,19 +151,22 @@ void draw_stacked_bar(ImDrawList* draw, const PlotBar& bar, const StackOwner& ow
 
 void bar_label(ImDrawList* draw, const PlotBar& bar, double value, float room,
                std::string_view text, const profiler::Change& change) {
-    const ScopedFont bold(fonts().bold);
-    const float line = ImGui::GetTextLineHeight();
-    const auto draw_line = [&](float y, ImU32 color, std::string_view content) {
-        // Over the baseline's line.
-        text_on_plate(draw, {bar.center() - text_width(content) / 2, y}, content, color,
-                      with_alpha(palette().plot, 0.85F), {2, 0});
+    float y = plot_y(value) - px(3);
+    // The line above `y`, smaller in a narrow column. What does not fit either is in the table.
+    const auto add_line = [&](ImU32 color, std::string_view content) {
+        for (const float size : {kTextSize, 0.88F * kTextSize, 0.76F * kTextSize}) {
+            const ScopedFont bold(fonts().bold, size);
+            const float width = text_width(content);
+            if (width > room) continue;
+            y -= ImGui::GetTextLineHeight();
+            // Over the baseline's line.
+            text_on_plate(draw, {bar.center() - width / 2, y}, content, color,
+                          with_alpha(palette().plot, 0.85F), {2, 0});
+            return;
+        }
     };
-    float y = plot_y(value) - line - px(3);
-    if (!change.empty() && text_width(change.text) <= room) {
-        draw_line(y, tone_color(change.tone), change.text);
-        y -= line;
-    }
-    if (text_width(text) <= room) draw_line(y, palette().text, text);
+    if (!change.empty()) add_line(tone_color(change.tone), change.text);
+    add_line(palette().text, text);
 }
 
 void max_batch_tooltip(const profiler::CompareColumn& column) {

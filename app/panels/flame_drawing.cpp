@@ -76,14 +76,19 @@ bool is_not_picked(profiler::Category category, const FlameBoxLook& look) {
     return look.category && *look.category != category;
 }
 
-/// The share of each category, as segments from left to right along the lower edge. Returns where
-/// they begin. Requires has_mix.
+/// Where the strip along the lower edge of an inner node begins, which sums up what is inside.
+float strip_top(ImVec2 upper, ImVec2 lower) {
+    return std::round(lower.y - 0.28F * (lower.y - upper.y));
+}
+
+/// The share of each category, as segments from left to right in the strip. Returns where they
+/// begin. Requires has_mix.
 float draw_mix(ImDrawList* draw, ImVec2 upper, ImVec2 lower, const FlameView& view,
                const FlameNode& node, const FlameBoxLook& look) {
     const auto& mix = view.mixes[static_cast<size_t>(node.mix)];
     double whole = 0;
     for (const int64_t bytes : mix) whole += static_cast<double>(bytes);
-    const float top = std::round(lower.y - 0.28F * (lower.y - upper.y));
+    const float top = strip_top(upper, lower);
     const float width = lower.x - upper.x;
     double done = 0;
     for (const profiler::Category category : profiler::kCategoryStackOrder) {
@@ -146,27 +151,66 @@ void draw_flame_box(ImDrawList* draw, ImVec2 upper, ImVec2 lower, const FlameVie
     draw_outline(draw, upper, lower, look);
 }
 
+namespace {
+
+/// Bytes that B does not need are hollow, bytes that it needs more are filled.
+void draw_change_area(ImDrawList* draw, ImVec2 upper, ImVec2 lower, bool is_less, float alpha) {
+    const ImU32 color = is_less ? palette().good : palette().bad;
+    if (is_less) draw->AddRectFilled(upper, lower, palette().panel);
+    draw->AddRectFilled(upper, lower, with_alpha(color, (is_less ? 0.14F : 0.60F) * alpha));
+    if (lower.x - upper.x > px(3)) {
+        draw->AddRect(upper, lower, with_alpha(color, 0.9F * alpha), 0, px(1));
+    } else {
+        draw->AddRectFilled(upper, lower, with_alpha(color, 0.9F * alpha));
+    }
+}
+
+/// At the right end of the tensor.
+void draw_change_of_tensor(ImDrawList* draw, ImVec2 upper, ImVec2 lower, const FlameNode& node,
+                           float alpha) {
+    const int64_t change = node.bytes[1] - node.bytes[0];
+    if (change == 0) return;
+    const auto whole = static_cast<double>(std::max<int64_t>(node.width_bytes, 1));
+    const double share = static_cast<double>(std::abs(change)) / whole;
+    const float width = std::max(px(1), (lower.x - upper.x) * static_cast<float>(share));
+    draw_change_area(draw, {lower.x - width, upper.y}, lower, change < 0, alpha);
+}
+
+/// The tensors inside lie in many places, so their sums are a strip, as categories are: what B does
+/// not need, then what it needs more. The width is the sum of each tensor's larger side, so what a
+/// trace lacks of it is only in the other. Returns where the strip begins.
+float draw_change_inside(ImDrawList* draw, ImVec2 upper, ImVec2 lower, const FlameNode& node,
+                         float alpha) {
+    const auto whole = static_cast<double>(std::max<int64_t>(node.width_bytes, 1));
+    const float top = strip_top(upper, lower);
+    float right = lower.x;
+    for (const bool is_less : {false, true}) {
+        const auto bytes = static_cast<double>(node.width_bytes - node.bytes[is_less ? 1 : 0]);
+        if (bytes <= 0) continue;
+        const float width =
+            std::max(px(1), (lower.x - upper.x) * static_cast<float>(bytes / whole));
+        const float left = std::max(upper.x, right - width);
+        draw_change_area(draw, {left, top}, {right, lower.y}, is_less, alpha);
+        right = left;
+    }
+    return right < lower.x ? top : lower.y;
+}
+
+}  // namespace
+
 void draw_flame_change(ImDrawList* draw, ImVec2 upper, ImVec2 lower, const FlameView& view,
                        const FlameNode& node, const FlameBoxLook& look) {
     const float alpha = look.faded || is_not_picked(node.category, look) ? 0.25F : 1.0F;
     draw->AddRectFilled(upper, lower, with_alpha(palette().dim, 0.30F * alpha));
-    const int64_t change = node.bytes[1] - node.bytes[0];
-    const auto whole = static_cast<double>(std::max<int64_t>(node.width_bytes, 1));
-    const double share = static_cast<double>(std::abs(change)) / whole;
-    if (change != 0) {
-        const ImU32 color = change < 0 ? palette().good : palette().bad;
-        const float width = std::max(px(1), (lower.x - upper.x) * static_cast<float>(share));
-        const ImVec2 left{lower.x - width, upper.y};
-        if (change < 0) draw->AddRectFilled(left, lower, palette().panel);
-        draw->AddRectFilled(left, lower, with_alpha(color, (change < 0 ? 0.14F : 0.60F) * alpha));
-        if (width > px(3)) {
-            draw->AddRect(left, lower, with_alpha(color, 0.9F * alpha), 0, px(1));
-        } else {
-            draw->AddRectFilled(left, lower, with_alpha(color, 0.9F * alpha));
-        }
+    ImVec2 foot = lower;  // of the room for the name
+    if (node.is_tensor) {
+        draw_change_of_tensor(draw, upper, lower, node, alpha);
+    } else {
+        foot.y = draw_change_inside(draw, upper, lower, node, alpha);
     }
+    const int64_t change = node.bytes[1] - node.bytes[0];
     if (has_room_for_label(upper, lower)) {
-        draw_label(draw, upper, lower, profiler::label_of(view, node),
+        draw_label(draw, upper, foot, profiler::label_of(view, node),
                    change == 0 ? std::string() : profiler::change_text(node),
                    look.faded ? palette().dim : palette().text, separator_of(view, node));
     }

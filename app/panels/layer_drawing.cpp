@@ -108,6 +108,18 @@ void draw_class_bar(ImDrawList* draw, const Box& box, ImU32 color, bool in_backw
                         in_backward ? ImDrawFlags_RoundTop : ImDrawFlags_RoundBottom);
 }
 
+/// At the side away from the ribbons. A box's width says nothing of its time: the bar does.
+void draw_time_bar(ImDrawList* draw, const LayerPicture& picture, const Box& box,
+                   const LayerNode& node, bool in_backward, float strength) {
+    if (node.time_width <= 0) return;
+    const float width = std::max(px(1), static_cast<float>(node.time_width) * picture.size.x);
+    const float inset = px(2), height = px(3);
+    const float y = in_backward ? box.lower.y - inset - height : box.upper.y + inset;
+    const float right = std::min(box.upper.x + inset + width, box.lower.x - inset);
+    draw->AddRectFilled({box.upper.x + inset, y}, {right, y + height},
+                        with_alpha(palette().text, 0.6F * strength), px(1));
+}
+
 void draw_box(ImDrawList* draw, const LayerPicture& picture, const LayerColumn& column,
               bool in_backward, const BoxLook& look) {
     const LayerNode& node = in_backward ? column.backward : column.forward;
@@ -131,9 +143,11 @@ void draw_box(ImDrawList* draw, const LayerPicture& picture, const LayerColumn& 
         draw->AddRect(box.upper, box.lower, palette().accent, px(3),
                       px(look.is_picked ? 2.0F : 1.5F));
     }
-    const float inner = picture.box_height - px(4);
+    draw_time_bar(draw, picture, box, node, in_backward, strength);
+    // Between the bar of the time and that of the class.
+    const float inner = picture.box_height - px(10);
     const float line = px(kSmallSize);
-    const float top = box.upper.y + (in_backward ? px(4) : 0);
+    const float top = box.upper.y + (in_backward ? px(4) : px(6));
     const float text_y = top + (inner - 2 * line - px(1)) / 2 - px(1);
     const ImU32 title = is_ghost ? palette().dim : palette().text;
     centered_text(draw, box, text_y, with_alpha(title, std::max(strength, 0.45F)), look.title_size,
@@ -250,7 +264,7 @@ std::vector<RibbonLook> looks_of(const LayerView& view, const LayerMarks& marks)
 
 LayerPicture lay_out_picture(ImVec2 corner, ImVec2 size) {
     LayerPicture picture{.corner = corner, .size = size};
-    picture.box_height = std::round(px(40));
+    picture.box_height = std::round(px(44));
     picture.top = std::round(corner.y + lane_line_height() + px(2) + picture.box_height);
     picture.bottom =
         std::round(corner.y + size.y - lane_line_height() - px(2) - picture.box_height);
@@ -272,7 +286,9 @@ LayerHit hit_at(const LayerView& view, const LayerPicture& picture, ImVec2 point
 
 void draw_layer_picture(ImDrawList* draw, const LayerView& view, const LayerPicture& picture,
                         const LayerMarks& marks) {
-    draw_lane(draw, picture, picture.corner.y, false, "forward", times_of(view.forward_text));
+    std::string forward = times_of(view.forward_text);
+    if (view.has_other && !forward.empty()) forward += "; boxes show B";
+    draw_lane(draw, picture, picture.corner.y, false, "forward", forward);
     std::string backward = times_of(view.backward_text);
     if (!view.recomputed_text.empty()) backward += ", " + view.recomputed_text;
     draw_lane(draw, picture, picture.bottom + picture.box_height + px(2), true, "backward",

@@ -7,6 +7,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <string>
+#include <vector>
 
 namespace app {
 namespace {
@@ -44,8 +46,44 @@ void draw_bar(ImDrawList* draw, const LayerFigure& figure, const Selection& sele
                         color_a);
 }
 
+/// "55  →", in front of the value of B; empty where that is no other.
+std::string value_before(const LayerFigure& figure) {
+    const bool differs = !figure.value[1].empty() && figure.value[0] != figure.value[1];
+    return differs ? figure.value[0] + "  \xe2\x86\x92" : "";
+}
+
+/// A's value counts only where no difference says what changes.
+float wanted_width(const LayerFigure& figure) {
+    const ScopedFont small(fonts().text, kSmallSize);
+    const float label = text_width(figure.label);
+    const ScopedFont bold(fonts().bold, kTextSize);
+    const std::string before = figure.difference.empty() ? value_before(figure) : "";
+    const std::string& last = figure.value[figure.value[1].empty() ? 0 : 1];
+    const float values = text_width(before) + text_width(last) + text_width(figure.difference);
+    return std::max(label, values + px(21)) + px(2);
+}
+
+/// What each figure wants and an equal share of the rest. Where that is too much, those that want
+/// most share what the others leave.
+std::vector<float> cell_widths(const std::vector<LayerFigure>& figures, float width) {
+    std::vector<float> widths;
+    for (const LayerFigure& figure : figures) widths.push_back(wanted_width(figure));
+    std::vector<float> sorted = widths;
+    std::sort(sorted.begin(), sorted.end());
+    float left = width, most = 0;
+    auto open = static_cast<float>(sorted.size());
+    for (const float wanted : sorted) {
+        most = std::max(px(40), left / open);
+        left -= std::min(wanted, most);
+        --open;
+    }
+    const float spare = std::max(0.0F, left) / static_cast<float>(widths.size());
+    for (float& one : widths) one = std::min(one, most) + spare;
+    return widths;
+}
+
 void draw_figure(ImDrawList* draw, const LayerFigure& figure, const Selection& selection,
-                 ImVec2 corner, float width) {
+                 ImVec2 corner, float width, float bar_width) {
     {
         const ScopedFont small(fonts().text, kSmallSize);
         draw->AddText(corner, palette().dim, fit_to(figure.label, width).c_str());
@@ -65,14 +103,14 @@ void draw_figure(ImDrawList* draw, const LayerFigure& figure, const Selection& s
         const ScopedFont bold(fonts().bold, kTextSize);
         needed = text_width(last) + text_width(figure.difference) + px(14);
     }
-    const std::string before = figure.value[0] + "  \xe2\x86\x92";
     // A's value only where there is room for everything.
-    if (two && figure.value[0] != last && needed + text_width(before) + px(7) <= width) {
+    const std::string before = value_before(figure);
+    if (!before.empty() && needed + text_width(before) + px(7) <= width) {
         add(fonts().text, kTextSize, palette().dim, before);
     }
     add(fonts().bold, kTextSize, palette().text, last);
     add(fonts().text, kTextSize, difference_color(figure), figure.difference);
-    draw_bar(draw, figure, selection, {corner.x, y + px(kTextSize) + px(7)}, width);
+    draw_bar(draw, figure, selection, {corner.x, y + px(kTextSize) + px(7)}, bar_width);
 }
 
 /// Says that one figure leads to the next.
@@ -89,17 +127,19 @@ void draw_chevron(ImDrawList* draw, ImVec2 middle) {
 
 void draw_layer_figures(const std::vector<LayerFigure>& figures, const Selection& selection,
                         float width) {
-    const auto count = static_cast<float>(figures.size());
-    if (count == 0) return;
+    if (figures.empty()) return;
     const float gap = px(26), height = px(kSmallSize + kTextSize + 20);
-    const float cell = std::max(px(40), (width - gap * (count - 1)) / count);
+    const std::vector<float> widths =
+        cell_widths(figures, width - gap * static_cast<float>(figures.size() - 1));
+    const float bar = *std::min_element(widths.begin(), widths.end());  // all have one scale
     const ImVec2 corner = ImGui::GetCursorScreenPos();
     ImDrawList* draw = ImGui::GetWindowDrawList();
+    float x = corner.x;
     for (size_t i = 0; i < figures.size(); ++i) {
-        const float x = std::round(corner.x + (cell + gap) * static_cast<float>(i));
-        if (x + cell > corner.x + width + px(1)) break;
-        draw_figure(draw, figures[i], selection, {x, corner.y}, cell);
-        if (i > 0) draw_chevron(draw, {x - gap / 2, corner.y + height / 2});
+        if (x + widths[i] > corner.x + width + px(1)) break;
+        draw_figure(draw, figures[i], selection, {std::round(x), corner.y}, widths[i], bar);
+        if (i > 0) draw_chevron(draw, {std::round(x) - gap / 2, corner.y + height / 2});
+        x += widths[i] + gap;
     }
     ImGui::Dummy({width, height});
 }

@@ -158,7 +158,7 @@ void draw_key(const LayerView& view) {
         swatch(activity_color(activity_class));
         dim_text(label);
     }
-    constexpr std::string_view kWidths = "width of a ribbon: its bytes";
+    constexpr std::string_view kWidths = "width of a ribbon: bytes, bar in a box: time";
     ImGui::SameLine(0, px(14));
     if (ImGui::GetContentRegionAvail().x > text_width(kWidths) + px(32)) {
         dim_text(kWidths);
@@ -166,6 +166,8 @@ void draw_key(const LayerView& view) {
     }
     help_marker(
         "A box: a call, in forward above, in backward below.\n"
+        "The bar at its outer edge: its time. All bars have one scale; the width of a box has "
+        "none.\n"
         "A ribbon: a tensor kept from forward to backward. Its width: its bytes.\n"
         "Dashed: A has it, B has not. Bold outline: B has it, A has not.\n"
         "A triangle at a switch: it raises (up, red) or lowers (down, green) the peak.\n"
@@ -224,7 +226,9 @@ void draw_box_readout(const Frame& frame, size_t index, bool in_backward) {
                            : node.presence == Presence::kAdded     ? "only B"
                                                                    : "";
     std::string time = node.time_text;
-    if (!node.difference_text.empty()) time += "  (" + node.difference_text + " in B)";
+    if (!node.difference_text.empty()) {
+        time = fmt::format("{} in B ({} against A)", time, node.difference_text);
+    }
     readout_table(
         std::array<std::pair<std::string, std::string>, 5>{{{"module", column.path},
                                                             {"calls", node.calls},

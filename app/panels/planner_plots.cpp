@@ -1,6 +1,7 @@
 #include "app/panels/planner_plots.h"
 
 #include "app/widgets/fonts.h"
+#include "app/widgets/label_area.h"
 #include "app/widgets/marks.h"
 #include "app/widgets/plot.h"
 #include "app/widgets/scoped.h"
@@ -8,12 +9,14 @@
 #include "app/widgets/text_plate.h"
 #include "app/widgets/theme.h"
 #include "profiler/trace/units.h"
+#include "profiler/view/compare_figures.h"
 #include "profiler/view/quantity_names.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 #include <vector>
 
 namespace app {
@@ -102,42 +105,44 @@ float draw_title(const std::string& title, float width) {
     return ImGui::GetTextLineHeightWithSpacing();
 }
 
-/// Each stands above its point, or above those before it that it would overlap.
-void draw_labels(std::vector<Label> labels) {
+/// The first place that is inside of the plot and free: above the point, higher up, else below it.
+std::optional<LabelArea> place_of(const Label& label, const std::vector<LabelArea>& taken) {
+    constexpr int kMostSteps = 8;
+    const ImVec2 corner = ImPlot::GetPlotPos(), size = ImPlot::GetPlotSize();
+    const float margin = px(4), line = ImGui::GetTextLineHeight(), step = line + px(1);
+    const float width = text_width(label.text);
+    const float left = corner.x + margin;
+    const float x = std::clamp(label.at.x - width / 2, left,
+                               std::max(left, corner.x + size.x - width - margin));
+    for (int i = 0; i < 2 * kMostSteps; ++i) {
+        const bool is_above = i < kMostSteps;
+        const float steps = step * static_cast<float>(i % kMostSteps);
+        const float y = is_above ? label.at.y - px(6) - step - steps : label.at.y + px(6) + steps;
+        const LabelArea area{{x - px(5), y}, {x + width + px(5), y + line}};
+        const bool is_inside = y >= corner.y && area.high.y <= corner.y + size.y;
+        if (is_inside && std::none_of(taken.begin(), taken.end(),
+                                      [&](const LabelArea& one) { return one.overlaps(area); })) {
+            return area;
+        }
+    }
+    return std::nullopt;
+}
+
+void draw_labels(std::vector<Label> labels, std::vector<LabelArea> taken) {
     std::sort(labels.begin(), labels.end(),
               [](const Label& a, const Label& b) { return a.at.x < b.at.x; });
-    ImDrawList* draw = ImPlot::GetPlotDrawList();
-    const ImVec2 corner = ImPlot::GetPlotPos();
-    const float right = corner.x + ImPlot::GetPlotSize().x;
-    const float step = ImGui::GetTextLineHeight() + px(1);
-    struct Place {
-        float left = 0, right = 0, top = 0;
-    };
-    std::vector<Place> taken;
     for (const Label& label : labels) {
-        const float width = text_width(label.text);
-        const float x = std::clamp(label.at.x - width / 2, corner.x + px(4),
-                                   std::max(corner.x + px(4), right - width - px(4)));
-        Place place{x - px(5), x + width + px(5), label.at.y - px(6) - step};
-        const auto overlaps = [&](const Place& one) {
-            return one.left < place.right && place.left < one.right &&
-                   std::abs(one.top - place.top) < step;
-        };
-        for (auto one = taken.begin(); one != taken.end();) {
-            const bool is_free = !overlaps(*one);
-            if (!is_free) place.top = one->top - step;
-            one = is_free ? one + 1 : taken.begin();
-        }
-        taken.push_back(place);
-        if (place.top < corner.y) continue;  // the table has it too
-        text_on_plate(draw, {x, place.top}, label.text, label.color,
-                      with_alpha(palette().plot, 0.85F));
+        const auto area = place_of(label, taken);
+        if (!area) continue;  // the table has it too
+        taken.push_back(*area);
+        text_on_plate(ImPlot::GetPlotDrawList(), {area->low.x + px(5), area->low.y}, label.text,
+                      label.color, with_alpha(palette().plot, 0.85F));
     }
 }
 
 /// The largest batch of each recipe, with its name: where its memory meets the ceiling, or below
 /// that where something else limits it.
-void draw_crossings(const PlannerView& view) {
+void draw_crossings(const PlannerView& view, const LabelArea& ceiling_name) {
     const ScopedFont small(fonts().bold, kSmallSize);
     ImDrawList* draw = ImPlot::GetPlotDrawList();
     const float ceiling = ImPlot::PlotToPixels(0.0, static_cast<double>(view.usable_bytes)).y;
@@ -150,11 +155,11 @@ void draw_crossings(const PlannerView& view) {
         draw->AddCircleFilled(at, px(4.5F), color);
         draw->AddCircle(at, px(4.5F), palette().plot, 0, px(1.25F));
         const ImVec2 foot{at.x, recipe.other_limit.empty() ? ceiling : at.y};
-        const char* why = recipe.other_limit.empty() ? "" : profiler::kNotByMemory;
         labels.push_back(
-            {fmt::format("{} {}{}", recipe.name, recipe.max_batch_text, why), color, foot});
+            {fmt::format("{} {}{}", recipe.name, recipe.max_batch_text, recipe.limit_mark), color,
+             foot});
     }
-    draw_labels(std::move(labels));
+    draw_labels(std::move(labels), {ceiling_name});
 }
 
 /// The memory of the GPU. Its name is drawn later, over the curves.
@@ -175,14 +180,18 @@ void draw_ceiling(const PlannerView& view, const profiler::PlannerAxes& axes) {
     ImPlot::PopPlotClipRect();
 }
 
-void draw_name_of_ceiling(const PlannerView& view) {
+/// Above the ceiling, where no curve is left of the first crossing; below it without room there.
+LabelArea draw_name_of_ceiling(const PlannerView& view) {
     const auto usable = static_cast<double>(view.usable_bytes);
     const ScopedFont small(fonts().text, kSmallSize);
-    const std::string name =
-        fmt::format("{}: {}", view.gpu, profiler::format_bytes(view.usable_bytes));
+    const std::string name = fmt::format("{}: {}", profiler::short_gpu_name(view.gpu),
+                                         profiler::format_bytes(view.usable_bytes));
     const ImVec2 foot = ImPlot::PlotToPixels(0.0, usable);
-    text_on_plate(ImPlot::GetPlotDrawList(), {foot.x + px(7), foot.y + px(3)}, name, palette().text,
-                  palette().plot);
+    const float line = ImGui::GetTextLineHeight(), gap = px(3);
+    const bool has_room = foot.y - gap - line >= ImPlot::GetPlotPos().y;
+    const ImVec2 at{foot.x + px(7), has_room ? foot.y - gap - line : foot.y + gap};
+    text_on_plate(ImPlot::GetPlotDrawList(), at, name, palette().text, palette().plot);
+    return {at, {at.x + text_width(name), at.y + line}};
 }
 
 /// A line at the batch, with its number in the upper plot. It and the ceiling are neutral: every
@@ -231,8 +240,7 @@ void draw_plot(const char* id, const PlannerView& view, const PlannerMarks& mark
     draw_pins(marks.pins, shows_memory);
     draw_batch_cursor(marks.batch_size, shows_memory);
     if (shows_memory) {
-        draw_name_of_ceiling(view);
-        draw_crossings(view);
+        draw_crossings(view, draw_name_of_ceiling(view));
     }
     ImPlot::PopPlotClipRect();
     if (const auto batch = dragged_batch(axes.last_batch)) dragged = batch;

@@ -77,7 +77,7 @@ SwatchBox place_swatch() {
 
 enum class LegendLook : uint8_t { kPlain, kPicked, kFaded };
 
-float legend_gap() { return px(14); }  // between items, with room for a cross
+float legend_gap() { return px(18); }  // between items, with room for a cross
 
 float legend_item_width(profiler::Category category) {
     return std::floor(ImGui::GetTextLineHeight() * 0.62F) + px(6) +

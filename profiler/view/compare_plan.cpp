@@ -4,6 +4,7 @@
 #include "profiler/trace/units.h"
 #include "profiler/view/compare_figures.h"
 #include "profiler/view/no_value.h"
+#include "profiler/view/plan_view.h"
 #include "profiler/view/quantity_names.h"
 
 #include <fmt/format.h>
@@ -55,14 +56,13 @@ ComparisonColumn planned_column(const PlanRow& row) {
 
 PlannedRecipe planned_recipe(const PlanRow& row) {
     PlannedRecipe planned{.max_batch_size = row.max_batch_size,
+                          .max_batch_text = max_batch_text(row),
                           .why = row.reason,
                           .other_limit = capitalized(row.other_limit),
+                          .limit_mark = limit_mark(row),
                           .is_too_large = row.status == PlanStatus::kDoesNotFit,
                           .best_sequences_per_s = row.best_sequences_per_s};
     if (planned.max_batch_size == 0) planned.max_batch_size.reset();
-    planned.max_batch_text = planned.max_batch_size ? format_count(*planned.max_batch_size)
-                             : planned.is_too_large ? "none"
-                                                    : kNoValue;
     for (const PlanPoint& point : row.curve) {
         const std::string text = fmt::format("B={}: {} sequences/s predicted", point.batch_size,
                                              rate_text(point.sequences_per_s));
@@ -97,9 +97,8 @@ void add_to_table(CompareView& view) {
     };
     for (const CompareColumn& column : view.columns) {
         if (!column.planned) continue;
-        const bool is_memory = column.planned->other_limit.empty();
         put(column, kLargestBatch, column.planned->max_batch_text, column.planned->max_batch_change,
-            is_memory ? "" : kNotByMemory);
+            column.planned->limit_mark);
         put(column, kBestRate, column.planned->best_text, column.planned->best_change, "");
     }
 }

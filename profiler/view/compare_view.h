@@ -49,10 +49,11 @@ struct CurvePoint {
 /// What a plan says of a recipe, drawn under what was measured.
 struct PlannedRecipe {
     std::optional<int64_t> max_batch_size;  // none: not even batch 1 fits, or it cannot run there
-    std::string max_batch_text;             // "46", "none" (is_too_large), "–" (not known)
+    std::string max_batch_text;             // max_batch_text(row)
     Change max_batch_change;
     std::string why;                // there is no maximum batch: why; else empty
     std::string other_limit;        // what limits the batch, if not memory; else empty
+    std::string limit_mark;         // the same in three words, behind the figure; else empty
     bool is_too_large = false;      // because not even batch 1 fits
     std::vector<CurvePoint> curve;  // without a spread
     std::string best_text;          // "11.6 at B=27"

@@ -1,6 +1,7 @@
 #include "profiler/view/layer_layout.h"
 
 #include <algorithm>
+#include <limits>
 #include <vector>
 
 namespace profiler {
@@ -10,6 +11,8 @@ namespace {
 constexpr double kWidthByBytes = 0.3;
 /// Share of a box's width that its ribbons may take.
 constexpr double kFilled = 0.88;
+/// Share of a box's width that the bar of its time may take.
+constexpr double kLongestTimeBar = 0.75;
 constexpr double kWidestGap = 0.003;
 
 /// One end of a ribbon.
@@ -94,6 +97,24 @@ void place_ports(const Zone& zone, const std::vector<Port>& ports, double byte_w
     }
 }
 
+/// One scale for the bars of all boxes: as wide as it may be while each bar fits into its box.
+void size_time_bars(LayerView& view) {
+    double width_per_ns = std::numeric_limits<double>::max();
+    for (const LayerColumn& column : view.columns) {
+        const int64_t longest_ns = std::max(column.forward.time_ns, column.backward.time_ns);
+        if (longest_ns <= 0) continue;
+        width_per_ns = std::min(width_per_ns, kLongestTimeBar * (column.right - column.left) /
+                                                  static_cast<double>(longest_ns));
+    }
+    for (LayerColumn& column : view.columns) {
+        for (LayerNode* node : {&column.forward, &column.backward}) {
+            if (node->time_ns > 0) {
+                node->time_width = width_per_ns * static_cast<double>(node->time_ns);
+            }
+        }
+    }
+}
+
 }  // namespace
 
 void lay_out(LayerView& view) {
@@ -104,6 +125,7 @@ void lay_out(LayerView& view) {
         view.columns[i].left = zones[i + 1].left;
         view.columns[i].right = zones[i + 1].right;
     }
+    size_time_bars(view);
     for (const Zone& zone : zones) {
         place_ports(zone, zone.out, byte_width, [&](std::size_t i, double left, double right) {
             view.ribbons[i].top_left = left;

@@ -84,6 +84,7 @@ void fill_node(LayerNode& node, const Side& side, const FlowNode& from, bool is_
     }
     if (!side.has_times || from.duration_ns == 0) return;
     node.time_text = format_duration(from.duration_ns);
+    node.time_ns = from.duration_ns;
     const int64_t more_ns = from.duration_ns - first_ns;
     if (!is_second || !node.op[0].valid() || std::abs(more_ns) * 50 <= first_ns) return;
     node.difference_text = with_sign(more_ns, format_duration(std::abs(more_ns)));

@@ -20,7 +20,7 @@
 ///
 /// layer_flow.h says how makers and consumers are found. Horizontal positions run from 0 (left) to
 /// 1 (right); the panel chooses the heights. All ribbons have one scale of bytes, chosen so that
-/// the ribbons of each box fit below it.
+/// the ribbons of each box fit below it, and all bars of time have one scale of time.
 namespace profiler {
 
 struct LayerSource {
@@ -47,6 +47,8 @@ struct LayerNode {
     std::array<Id<Op>, 2> op;     // in A and B; invalid where the trace has none
     std::string calls;            // "bmm, mul_"
     std::string time_text;        // "189 µs"; of B where both have it; empty if times mean nothing
+    int64_t time_ns = 0;          // of time_text; 0 without
+    double time_width = 0;        // of a bar for time_ns, not wider than the box
     std::string difference_text;  // "+127 µs", where B takes longer or shorter by over 2 %
     std::string recomputed_text;  // "189 µs" that recompute a forward; empty: nothing does
 };

@@ -2,7 +2,6 @@
 
 #include "profiler/trace/units.h"
 #include "profiler/view/compare_figures.h"
-#include "profiler/view/quantity_names.h"
 
 #include <fmt/format.h>
 
@@ -29,8 +28,7 @@ std::optional<LayerFigure> batch_figure(const CompareView& view, const Columns& 
     for (std::size_t i = 0; i < columns.size(); ++i) {
         const auto& planned = view.columns[columns[i]].planned;
         if (!planned || !knows_batch(*planned)) return std::nullopt;
-        const bool is_memory = planned->other_limit.empty();
-        figure.value[i] = planned->max_batch_text + (is_memory ? "" : kNotByMemory);
+        figure.value[i] = planned->max_batch_text + planned->limit_mark;
         batch[i] = planned->max_batch_size.value_or(0);
     }
     const int64_t more = columns.size() == 2 ? batch[1] - batch[0] : 0;

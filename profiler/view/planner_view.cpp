@@ -4,7 +4,7 @@
 #include "profiler/trace/text.h"
 #include "profiler/trace/units.h"
 #include "profiler/view/compare_figures.h"
-#include "profiler/view/no_value.h"
+#include "profiler/view/plan_view.h"
 #include "profiler/view/theme.h"
 
 #include <fmt/format.h>
@@ -69,17 +69,12 @@ PlannerRecipe make_planner_recipe(const PlanRow& row) {
     if (row.status == PlanStatus::kOk && row.max_batch_size.value_or(0) > 0) {
         recipe.max_batch = row.max_batch_size;
         recipe.other_limit = capitalized(row.other_limit);
+        recipe.limit_mark = limit_mark(row);
     } else {
         recipe.why = row.reason;
     }
     if (row.times_are_calibrated == false) recipe.speed_error = kNotCalibratedError;
-    const bool is_too_large = row.status == PlanStatus::kDoesNotFit;
-    recipe.max_batch_text = recipe.max_batch ? format_count(*recipe.max_batch)
-                            : is_too_large   ? "none"
-                                             : kNoValue;
-    if (recipe.max_batch && row.max_batch_end == MaxBatchEnd::kSearch) {
-        recipe.max_batch_text = "at least " + recipe.max_batch_text;
-    }
+    recipe.max_batch_text = max_batch_text(row);
     if (recipe.max_batch && !recipe.memory.empty()) {
         recipe.bytes_at_max =
             std::llround(memory_bytes_at(recipe, static_cast<double>(*recipe.max_batch)));

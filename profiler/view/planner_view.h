@@ -20,9 +20,10 @@ struct PlannerRecipe {
     std::string name;
     std::size_t color = 0;             // of recipe_color_indices
     std::optional<int64_t> max_batch;  // empty: none fits, or there is no plan
-    std::string max_batch_text;        // "38", "at least 1,048,576", "none"
+    std::string max_batch_text;        // max_batch_text(row)
     std::string why;                   // why no batch fits; else empty
     std::string other_limit;           // what limits the batch, if not memory; else empty
+    std::string limit_mark;            // the same in three words, behind the figure; else empty
     int64_t bytes_at_max = 0;
     std::vector<MemoryPoint> memory;  // by rising batch
     std::vector<PlanPoint> speed;     // by rising batch

@@ -12,8 +12,6 @@ inline constexpr const char* kPeakReserved = "Peak reserved";
 inline constexpr const char* kPeakOnGpu = "Peak on the GPU";
 /// The largest batch that fits, or that trained.
 inline constexpr const char* kLargestBatch = "Largest batch";
-/// Behind a largest batch that something else than memory limits.
-inline constexpr const char* kNotByMemory = ", not by memory";
 /// The highest throughput over all batches.
 inline constexpr const char* kBestRate = "Best sequences/s";
 

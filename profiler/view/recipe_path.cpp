@@ -61,21 +61,21 @@ std::string bytes_with_sign(int64_t bytes) {
     return fmt::format("{}{}", bytes < 0 ? "−" : "+", format_bytes(std::llabs(bytes)));
 }
 
-std::string duration_with_sign(int64_t duration_ns) {
-    return fmt::format("{}{}", duration_ns < 0 ? "−" : "+",
-                       format_duration(std::llabs(duration_ns)));
+/// "−1.00 ms"; "≈ 0" for 0.
+std::string change_of_step(int64_t lost_ns) {
+    if (lost_ns == 0) return "≈ 0";
+    return fmt::format("{}{}", lost_ns < 0 ? "−" : "+", format_duration(std::llabs(lost_ns)));
 }
 
-std::string gain_text(const PathStep& step) {
-    if (step.saved_bytes == 0 && step.lost_ns == 0) return "no change";
-    if (step.saved_bytes >= 0 && step.lost_ns <= 0) return "free";
-    if (step.saved_bytes <= 0 && step.lost_ns >= 0) return "no gain";
+std::string gain_text(int64_t saved_bytes, int64_t lost_ns) {
+    if (saved_bytes == 0 && lost_ns == 0) return "no change";
+    if (saved_bytes >= 0 && lost_ns <= 0) return "free";
+    if (saved_bytes <= 0 && lost_ns >= 0) return "no gain";
     // One of the two is paid with the other.
     const double bytes_per_ms =
-        static_cast<double>(step.saved_bytes) / (static_cast<double>(step.lost_ns) / kNsPerMs);
-    if (bytes_per_ms > 0x1p62) return "free";
+        static_cast<double>(saved_bytes) / (static_cast<double>(lost_ns) / kNsPerMs);
     const std::string rate = format_bytes(std::llround(bytes_per_ms)) + "/ms";
-    return step.saved_bytes > 0 ? rate : "costs " + rate;  // less time is paid with memory
+    return saved_bytes > 0 ? rate : "costs " + rate;  // less time is paid with memory
 }
 
 /// Figures from one dot to the next.
@@ -84,8 +84,11 @@ PathStep step_between(const RecipeDot& from, const RecipeDot& to, std::string ch
     step.saved_bytes = from.needed_bytes - to.needed_bytes;
     step.lost_ns = to.step_time_ns - from.step_time_ns;
     step.memory_text = bytes_with_sign(-step.saved_bytes);
-    step.time_text = duration_with_sign(step.lost_ns);
-    step.gain_text = gain_text(step);
+    // No prediction tells less than a thousandth of the step from nothing.
+    const bool is_as_fast = std::llabs(step.lost_ns) * 1000 < from.step_time_ns;
+    const int64_t shown_ns = is_as_fast ? 0 : step.lost_ns;
+    step.time_text = change_of_step(shown_ns);
+    step.gain_text = gain_text(step.saved_bytes, shown_ns);
     return step;
 }
 

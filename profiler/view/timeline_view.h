@@ -80,7 +80,7 @@ struct TimelineTrace {
     double limit_bytes = 0;     // of the memory; 0: not known, or too far above the peak to draw
     std::string limit_text;     // "limit 16.0 GiB"
     bool has_reserved = false;  // reserved differs from allocated somewhere; never true on the CPU
-    std::string summary;        // "peak 24.5 GiB of 80.0 GiB"; ", out of memory" if it was
+    std::string summary;  // "peak 24.5 GiB of 78.7 GiB for tensors"; ", out of memory" if it was
 
     std::size_t column_count() const { return allocated_bytes.size(); }
     /// Whether the trace was being recorded during all of a column.

@@ -93,16 +93,22 @@ TEST(ComparePlan, IsNotComparedWithAMeasuredBaseline) {
     EXPECT_EQ(view.columns[1].planned->best_change.text, "-10.0 %") << "no curve was measured";
 }
 
-TEST(ComparePlan, TheTableSaysThatMemoryIsNotTheLimit) {
+TEST(ComparePlan, TheTableSaysWhatElseThanMemoryIsTheLimit) {
     const Gpu gpu{.id = "t4", .name = "NVIDIA T4"};
     Comparison comparison;
     comparison.columns = {captured("original")};
     Plan plan;
     plan.rows = {planned(gpu, "original", 8, 20)};
     plan.rows[0].other_limit = not_limited_by_memory(8, "Larger ones were not tried");
+    plan.rows[0].max_batch_end = MaxBatchEnd::kSearch;
     CompareView view = build_compare_view(comparison);
     add_plan(view, comparison, plan);
-    EXPECT_THAT(view.table.rows[0], Contains("8 predicted, not by memory"));
+    EXPECT_THAT(view.table.rows[0], Contains("at least 8 predicted"));
+
+    plan.rows[0].max_batch_end = MaxBatchEnd::kElements;
+    view = build_compare_view(comparison);
+    add_plan(view, comparison, plan);
+    EXPECT_THAT(view.table.rows[0], Contains("8 predicted, by tensor size"));
 }
 
 /// A plan of `recipe` for a batch of 8 that needs `peak_bytes`.

@@ -395,6 +395,25 @@ TEST(LayerView, KernelsGiveTheTimes) {
     EXPECT_EQ(view.forward_text[0], "3.00 ms");
 }
 
+TEST(LayerView, BarsOfTimeHaveOneScaleAndFitIntoTheirBoxes) {
+    Trace trace = half_layer(false);
+    const auto stream = trace.streams.append({});
+    for (const auto& [op, end_ns] : {std::pair(0, 1'000'000), std::pair(1, 3'000'000)}) {
+        trace.kernels.append({.name = trace.strings.intern("kernel"),
+                              .stream = stream,
+                              .op = Id<Op>(op),
+                              .start_ns = 0,
+                              .end_ns = end_ns});
+    }
+    const LayerView view = Subject(std::move(trace)).alone();
+    const auto& brief = view.columns[0];
+    const auto& longest = view.columns[1];
+    EXPECT_NEAR(longest.forward.time_width, 3 * brief.forward.time_width, 1e-12);
+    EXPECT_GT(longest.forward.time_width, 0.7 * (longest.right - longest.left));
+    EXPECT_LT(longest.forward.time_width, longest.right - longest.left);
+    EXPECT_EQ(longest.backward.time_width, 0) << "no kernel ran in backward";
+}
+
 TEST(LayerView, TimesInEventOrderAreNotShown) {
     Trace trace = half_layer(false);
     trace.runs.set<&Run::time_basis>(Id<profiler::Run>(0), TimeBasis::kEventOrder);

@@ -258,6 +258,16 @@ TEST(RecipePath, TakesFirstWhatIsFreeAndThenWhatSavesMostPerMillisecond) {
     EXPECT_EQ(path.total.time_text, "+10.0 ms");
 }
 
+TEST(RecipePath, LessThanAThousandthOfTheStepIsNoTime) {
+    const RecipeFrontierView view =
+        view_of({planned("original", {.gib = 10, .step_ms = 100}),
+                 planned("masks=bit", {.gib = 9.5, .step_ms = 100.01})});
+    const RecipePath path = recipe_path(view, 0, 1);
+    ASSERT_EQ(path.steps.size(), 1U);
+    EXPECT_EQ(path.steps[0].time_text, "≈ 0");
+    EXPECT_EQ(path.steps[0].gain_text, "free");
+}
+
 TEST(RecipePath, BackToTheBaselineItGainsMostTimeForEachByteFirst) {
     const RecipeFrontierView view =
         view_of({planned("gelu=recompute,layer_norm=from_output", {.gib = 7, .step_ms = 111}),

@@ -61,7 +61,7 @@ TEST(TimelineView, ShowsTheLimitAndWhereMemoryRanOut) {
     trace.runs.set<&profiler::Run::memory_limit_bytes>(Id<profiler::Run>(0), 8 * kMiB);
     const Loaded fits(std::move(trace));
     const TimelineTrace shown = build_timeline_view(request_of(fits)).traces[0];
-    EXPECT_EQ(shown.summary, "peak 7.00 MiB of 8.00 MiB");
+    EXPECT_EQ(shown.summary, "peak 7.00 MiB of 8.00 MiB for tensors");
     EXPECT_EQ(shown.limit_bytes, static_cast<double>(8 * kMiB));
     EXPECT_EQ(shown.limit_text, "limit 8.00 MiB");
     EXPECT_FALSE(shown.out_of_memory);
@@ -72,7 +72,7 @@ TEST(TimelineView, ShowsTheLimitAndWhereMemoryRanOut) {
         {.code = kRanOutOfMemory, .severity = Severity::kError, .explanation = "Too large."});
     const Loaded cut_off(std::move(trace));
     const TimelineView view = build_timeline_view(request_of(cut_off));
-    EXPECT_EQ(view.traces[0].summary, "peak 7.00 MiB of 8.00 MiB, out of memory");
+    EXPECT_EQ(view.traces[0].summary, "peak 7.00 MiB of 8.00 MiB for tensors, out of memory");
     ASSERT_TRUE(view.traces[0].out_of_memory);
     EXPECT_EQ(view.traces[0].out_of_memory->bytes, 7 * kMiB);  // at the last allocation
     EXPECT_GE(view.max_bytes, static_cast<double>(8 * kMiB));
