@@ -84,6 +84,10 @@ bool replaces_a_trace(const ExportOptions& options) {
     const bool writes_a_trace = options.format == "snapshot" || options.format == "chrome";
     const bool is_ours = options.output.find(".tscope") != std::string::npos;
     if (!writes_a_trace || is_ours) return would_replace_a_trace(options.output, options.files);
+    if (const auto target = profiler::target_of(options.output);
+        target && profiler::holds_trace(*target)) {
+        return true;
+    }
     return std::any_of(options.files.begin(), options.files.end(), [&](const std::string& file) {
         std::error_code error;
         return std::filesystem::equivalent(file, options.output, error) && !error;
@@ -132,9 +136,9 @@ std::string usage_problem(const ExportOptions& options) {
     }
     if (would_replace_another_kind(options.output, replaced_extensions(options.format))) {
         return fmt::format(
-            "-o {} is there already and does not end as --to {} does; choose another name, such as "
+            "{} is there already and does not end as --to {} does; choose another name, such as "
             "{}.",
-            options.output, options.format, suggested_name(options));
+            replaced_file(options.output), options.format, suggested_name(options));
     }
     if (options.format != "csv" && !options.table.empty()) {
         return fmt::format(

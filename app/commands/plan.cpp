@@ -319,7 +319,7 @@ void add_plan_command(CommandLine& line) {
             return ok ? run_fits(*options, output) : Outcome(wrong_usage(ok.error()));
         }
         options->names_recipes =
-            command.is_given("--recipe") && !names_all_recipes(options->workload.recipes);
+            command.is_given("--recipe") && options->workload.recipes != kAllRecipes;
         return options->is_auto ? run_auto_plan(*options, output) : run_plan(*options, output);
     });
 }

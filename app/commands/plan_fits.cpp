@@ -133,11 +133,11 @@ Outcome run_fits(const PlanOptions& options, Output& output) {
     if (!spreads) return wrong_usage(spreads.error());
     const auto request = make_plan_request(options, *data);
     if (!request) return wrong_usage(request.error());
-    for (const std::string& file : {options.output, options.chart}) {
-        if (const auto ok = check_result_file(file); !ok) return failed(ok.error());
-    }
     if (!options.chart.empty()) {
         if (const auto ok = check_chart_file(options.chart); !ok) return wrong_usage(ok.error());
+    }
+    for (const std::string& file : {options.output, options.chart}) {
+        if (const auto ok = check_result_file(file); !ok) return failed(ok.error());
     }
     std::vector<FitRow> rows = make_fit_rows(*request, *data, *spreads);
     if (const auto ok = search_fits(rows); !ok) return failed(ok.error());

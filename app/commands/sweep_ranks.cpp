@@ -174,11 +174,11 @@ Outcome sweep_ranks(const WorkloadOptions& workload, const SweepRanksOptions& op
     if (!spreads) return wrong_usage(spreads.error());
     const auto request = make_plan_request(plan_options(workload, options), *data);
     if (!request) return wrong_usage(request.error());
-    for (const std::string& name : {file, options.chart}) {
-        if (const auto ok = check_result_file(name); !ok) return failed(ok.error());
-    }
     if (!options.chart.empty()) {
         if (const auto ok = check_chart_file(options.chart); !ok) return wrong_usage(ok.error());
+    }
+    for (const std::string& name : {file, options.chart}) {
+        if (const auto ok = check_result_file(name); !ok) return failed(ok.error());
     }
     std::vector<FitRow> rows = make_fit_rows(*request, *data, *spreads);
     if (const auto ok = search_fits(rows, BatchOrder::kDoubled); !ok) return failed(ok.error());

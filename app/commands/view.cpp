@@ -47,8 +47,8 @@ models::Result<void> check(const ViewOptions& options) {
     }
     if (would_replace_another_kind(options.output, {".html", ".htm"})) {
         return models::fail(
-            "-o {} is there already and is no page; choose another name, such as page.html.",
-            options.output);
+            "{} is there already and is no page; choose another name, such as page.html.",
+            replaced_file(options.output));
     }
     return {};
 }

@@ -287,7 +287,7 @@ LayerHit hit_at(const LayerView& view, const LayerPicture& picture, ImVec2 point
 void draw_layer_picture(ImDrawList* draw, const LayerView& view, const LayerPicture& picture,
                         const LayerMarks& marks) {
     std::string forward = times_of(view.forward_text);
-    if (view.has_other && !forward.empty()) forward += "; boxes show B";
+    if (!view.box_times_text.empty()) forward += "; " + view.box_times_text;
     draw_lane(draw, picture, picture.corner.y, false, "forward", forward);
     std::string backward = times_of(view.backward_text);
     if (!view.recomputed_text.empty()) backward += ", " + view.recomputed_text;

@@ -46,7 +46,7 @@ void draw_bar(ImDrawList* draw, const LayerFigure& figure, const Selection& sele
                         color_a);
 }
 
-/// "55  →", in front of the value of B; empty where that is no other.
+/// "55  →", in front of the value of B; empty if A has the same value.
 std::string value_before(const LayerFigure& figure) {
     const bool differs = !figure.value[1].empty() && figure.value[0] != figure.value[1];
     return differs ? figure.value[0] + "  \xe2\x86\x92" : "";

@@ -156,8 +156,8 @@ void draw_crossings(const PlannerView& view, const LabelArea& ceiling_name) {
         draw->AddCircle(at, px(4.5F), palette().plot, 0, px(1.25F));
         const ImVec2 foot{at.x, recipe.other_limit.empty() ? ceiling : at.y};
         labels.push_back(
-            {fmt::format("{} {}{}", recipe.name, recipe.max_batch_text, recipe.limit_mark), color,
-             foot});
+            {fmt::format("{} {}{}", recipe.name, recipe.max_batch_text, recipe.max_batch_note),
+             color, foot});
     }
     draw_labels(std::move(labels), {ceiling_name});
 }

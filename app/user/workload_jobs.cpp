@@ -218,24 +218,13 @@ std::vector<std::string> split_recipes(std::string_view text) {
     }
 }
 
-namespace {
-constexpr std::string_view kAllRecipes = "all";
-}
-
 std::vector<std::string> recipes_of(std::string_view text) {
-    std::vector<std::string> recipes = split_recipes(text);
-    if (std::erase(recipes, kAllRecipes) == 0) return recipes;
+    if (text != kAllRecipes) return split_recipes(text);
+    std::vector<std::string> recipes;
     for (const models::RecipePreset& preset : models::recipe_presets()) {
-        const bool is_named =
-            std::find(recipes.begin(), recipes.end(), preset.name) != recipes.end();
-        if (!is_named) recipes.emplace_back(preset.name);
+        recipes.emplace_back(preset.name);
     }
     return recipes;
-}
-
-bool names_all_recipes(std::string_view text) {
-    const std::vector<std::string> recipes = split_recipes(text);
-    return std::find(recipes.begin(), recipes.end(), kAllRecipes) != recipes.end();
 }
 
 std::string measured_device(const std::string& device) {
@@ -263,7 +252,7 @@ Result<void> leave_out(JobList& list, const std::function<Result<void>(const Job
 }
 
 Result<JobList> make_jobs(const WorkloadOptions& options) {
-    return make_list(options, recipes_of(options.recipes), names_all_recipes(options.recipes));
+    return make_list(options, recipes_of(options.recipes), options.recipes == kAllRecipes);
 }
 
 Result<JobList> make_jobs(const WorkloadOptions& options, const std::vector<std::string>& recipes) {

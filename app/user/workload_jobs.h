@@ -81,9 +81,8 @@ models::Result<void> leave_out(JobList& list,
 /// "original,tempo" are two recipes; "tempo,masks=bit" and "gelu=in_place,masks=bit" are one:
 /// an item with '=' belongs to the recipe before it.
 std::vector<std::string> split_recipes(std::string_view text);
-/// The same, where "all" among them stands for every preset that is not named.
+/// The same, where "all" stands for every preset.
 std::vector<std::string> recipes_of(std::string_view text);
-/// Whether "all" is among them.
-bool names_all_recipes(std::string_view text);
+inline constexpr std::string_view kAllRecipes = "all";
 
 }  // namespace app

@@ -6,11 +6,16 @@ const kByteUnits = [['B', 1], ['KiB', 2 ** 10], ['MiB', 2 ** 20], ['GiB', 2 ** 3
 const kTimeUnits = [['ns', 1], ['µs', 1e3], ['ms', 1e6], ['s', 1e9]];
 const kNoValue = '–';
 
-// Control characters and marks that turn the direction of writing: a name must not hide behind them.
-const kInvisible = /[\u0000-\u001f\u007f-\u009f\u00ad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]/g;
+// Control characters, marks that turn the direction of writing, and what nobody sees: a name must not hide behind them. The same set
+// as in profiler/trace/printable.cpp.
+const kInvisible = new RegExp('[\\u0000-\\u001f\\u007f-\\u009f\\u00ad\\u061c\\u180e\\u200b\\u200e\\u200f' +
+  '\\u2028-\\u202e\\u2060-\\u206f\\ufeff\\u{e0000}-\\u{e007f}]', 'gu');
 
 function visible(text) {
-  return text.replace(kInvisible, (c) => '\\u' + c.charCodeAt(0).toString(16).padStart(4, '0'));
+  return text.replace(kInvisible, (c) => {
+    const code = c.codePointAt(0).toString(16);
+    return code.length > 4 ? '\\U' + code.padStart(8, '0') : '\\u' + code.padStart(4, '0');
+  });
 }
 
 /** Three digits in the largest unit of which there is at least one. */

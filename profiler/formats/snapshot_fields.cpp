@@ -21,7 +21,8 @@ uint8_t word_of(std::string_view text) {
 
 int64_t Fields::integer(Word key) const {
     const auto value = optional_integer(key);
-    if (!value) stop(fmt::format("'{}' is missing, or no whole number", kWords[key]));
+    if (!value && has(key)) stop(fmt::format("'{}' is no whole number", kWords[key]));
+    if (!value) stop(fmt::format("a number '{}' is missing", kWords[key]));
     return *value;
 }
 

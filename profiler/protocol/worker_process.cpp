@@ -83,6 +83,13 @@ struct Descriptors {
     report_and_end(failed, errno);
 }
 
+tl::unexpected<models::Error> cannot_start(const fs::path& program, int error_number,
+                                           std::string_view remedy) {
+    const bool is_limit = error_number == EMFILE;
+    return fail("Cannot start {}: {}; {}.", program.string(), reason_of(error_number),
+                is_limit ? "raise the limit (ulimit -n)" : remedy);
+}
+
 /// The command of the installed Python package names the torch of its environment, which need not
 /// lie beside the package.
 std::vector<std::string> with_torch(std::vector<std::string> environment) {
@@ -153,8 +160,7 @@ Result<WorkerProcess> WorkerProcess::start(const fs::path& program,
                 if (descriptor >= 0) close(descriptor);
             }
         }
-        return fail("Cannot start {}: {}; close other programs and try again.", program.string(),
-                    reason_of(error_number));
+        return cannot_start(program, error_number, "close other programs and try again");
     }
     WorkerProcess process;
     process.program_ = program;
@@ -177,8 +183,8 @@ Result<WorkerProcess> WorkerProcess::start(const fs::path& program,
         pid > 0 && read(exec_failed[0], &error_number, sizeof error_number) == sizeof error_number;
     close(exec_failed[0]);
     if (pid < 0 || failed) {
-        return fail("Cannot start {}: {}; build it again, or set TEMPOSCOPE_WORKER to where it is.",
-                    program.string(), reason_of(pid < 0 ? fork_error : error_number));
+        return cannot_start(program, pid < 0 ? fork_error : error_number,
+                            "build it again, or set TEMPOSCOPE_WORKER to where it is");
     }
     fcntl(process.log_, F_SETFL, O_NONBLOCK);
     return process;

@@ -16,15 +16,15 @@ namespace {
 
 /// What a terminal takes for a command, a line end or a change of direction (Unicode, UAX 9), or
 /// shows nothing for (soft hyphen, spaces and operators without width, tags). Not the joiners
-/// U+200C and U+200D, which some scripts are written with.
-bool deceives(uint32_t code_point) {
+/// U+200C and U+200D, which some scripts are written with. assets/page/format.js has the same set.
+bool acts_or_hides(uint32_t code_point) {
     const auto lies_in = [&](uint32_t first, uint32_t last) {
         return code_point >= first && code_point <= last;
     };
-    return code_point < 0x20 || lies_in(0x7f, 0x9f) || code_point == 0x061c ||
-           lies_in(0x200e, 0x200f) || lies_in(0x2028, 0x202e) || lies_in(0x2066, 0x2069) ||
-           code_point == 0xad || code_point == 0x180e || code_point == 0x200b ||
-           lies_in(0x2060, 0x2064) || code_point == 0xfeff || lies_in(0xe0000, 0xe007f);
+    return code_point < 0x20 || lies_in(0x7f, 0x9f) || code_point == 0x061c || code_point == 0xad ||
+           code_point == 0x180e || code_point == 0x200b || lies_in(0x200e, 0x200f) ||
+           lies_in(0x2028, 0x202e) || lies_in(0x2060, 0x206f) || code_point == 0xfeff ||
+           lies_in(0xe0000, 0xe007f);
 }
 
 /// Of a well-formed UTF-8 character.
@@ -56,7 +56,7 @@ std::string escaped(std::string_view text, Escape escape) {
         const bool is_text = size != 0;
         const uint32_t code_point =
             is_text ? code_point_of(character) : static_cast<uint8_t>(text[0]);
-        if (is_text && !deceives(code_point)) {
+        if (is_text && !acts_or_hides(code_point)) {
             result += character;
         } else {
             escape(result, character, code_point);
@@ -79,6 +79,7 @@ bool is_number(std::string_view text) {
 std::string printable(std::string_view text) {
     return escaped(text, [](std::string& result, std::string_view character, uint32_t code_point) {
         result += character.size() == 1 ? fmt::format("\\x{:02x}", code_point)
+                  : code_point > 0xffff ? fmt::format("\\U{:08x}", code_point)
                                         : fmt::format("\\u{:04x}", code_point);
     });
 }

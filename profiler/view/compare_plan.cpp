@@ -59,7 +59,7 @@ PlannedRecipe planned_recipe(const PlanRow& row) {
                           .max_batch_text = max_batch_text(row),
                           .why = row.reason,
                           .other_limit = capitalized(row.other_limit),
-                          .limit_mark = limit_mark(row),
+                          .max_batch_note = max_batch_note(row),
                           .is_too_large = row.status == PlanStatus::kDoesNotFit,
                           .best_sequences_per_s = row.best_sequences_per_s};
     if (planned.max_batch_size == 0) planned.max_batch_size.reset();
@@ -98,7 +98,7 @@ void add_to_table(CompareView& view) {
     for (const CompareColumn& column : view.columns) {
         if (!column.planned) continue;
         put(column, kLargestBatch, column.planned->max_batch_text, column.planned->max_batch_change,
-            column.planned->limit_mark);
+            column.planned->max_batch_note);
         put(column, kBestRate, column.planned->best_text, column.planned->best_change, "");
     }
 }

@@ -53,7 +53,7 @@ struct PlannedRecipe {
     Change max_batch_change;
     std::string why;                // there is no maximum batch: why; else empty
     std::string other_limit;        // what limits the batch, if not memory; else empty
-    std::string limit_mark;         // the same in three words, behind the figure; else empty
+    std::string max_batch_note;     // max_batch_note(row)
     bool is_too_large = false;      // because not even batch 1 fits
     std::vector<CurvePoint> curve;  // without a spread
     std::string best_text;          // "11.6 at B=27"

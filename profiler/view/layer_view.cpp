@@ -277,6 +277,8 @@ void add_times(LayerView& view, const std::vector<Side>& sides) {
         view.forward_text[i] = format_duration(side.flow.forward_ns);
         view.backward_text[i] = format_duration(side.flow.backward_ns);
     }
+    const bool both = view.has_other && sides[0].has_times && sides[1].has_times;
+    if (both) view.box_times_text = "boxes show B";
     const Side& last = sides.back();
     if (last.has_times && last.flow.recomputed_ns > 0) {
         view.recomputed_text = format_duration(last.flow.recomputed_ns) + " recomputed";

@@ -48,7 +48,7 @@ struct LayerNode {
     std::string calls;            // "bmm, mul_"
     std::string time_text;        // "189 µs"; of B where both have it; empty if times mean nothing
     int64_t time_ns = 0;          // of time_text; 0 without
-    double time_width = 0;        // of a bar for time_ns, not wider than the box
+    double time_width = 0;        // of a bar for time_ns, in the picture's; not wider than the box
     std::string difference_text;  // "+127 µs", where B takes longer or shorter by over 2 %
     std::string recomputed_text;  // "189 µs" that recompute a forward; empty: nothing does
 };
@@ -101,6 +101,7 @@ struct LayerView {
     int64_t num_layers = 0;
     std::array<std::string, 2> forward_text;       // "1.73 ms" of A and B; empty: not known
     std::array<std::string, 2> backward_text;      //
+    std::string box_times_text;                    // "boxes show B"; empty if not both have times
     std::string recomputed_text;                   // "189 µs recomputed" in B, or in A alone
     std::vector<std::string> notes;                // what is left out
     std::vector<RecipeSwitchRow> switches;         // of the first shown layer

@@ -28,7 +28,7 @@ std::optional<LayerFigure> batch_figure(const CompareView& view, const Columns& 
     for (std::size_t i = 0; i < columns.size(); ++i) {
         const auto& planned = view.columns[columns[i]].planned;
         if (!planned || !knows_batch(*planned)) return std::nullopt;
-        figure.value[i] = planned->max_batch_text + planned->limit_mark;
+        figure.value[i] = planned->max_batch_text + planned->max_batch_note;
         batch[i] = planned->max_batch_size.value_or(0);
     }
     const int64_t more = columns.size() == 2 ? batch[1] - batch[0] : 0;

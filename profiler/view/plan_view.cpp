@@ -470,10 +470,10 @@ std::string max_batch_text(const PlanRow& row) {
     const int64_t max_batch = row.max_batch_size.value_or(0);
     if (max_batch <= 0) return row.status == PlanStatus::kDoesNotFit ? "none" : kNoValue;
     const bool is_search = row.max_batch_end == MaxBatchEnd::kSearch;
-    return fmt::format("{}{}", is_search ? "at least " : "", format_count(max_batch));
+    return fmt::format("{}{}", is_search ? "≥ " : "", format_count(max_batch));
 }
 
-std::string limit_mark(const PlanRow& row) {
+std::string max_batch_note(const PlanRow& row) {
     return row.max_batch_end == MaxBatchEnd::kElements ? ", by tensor size" : "";
 }
 

@@ -77,12 +77,12 @@ PlanView build_plan_view(const Plan& plan, const PlanRequest& request);
 /// "14.0 MiB", "12.9", "–" without a value.
 std::string text_of(PlanUnit unit, const PlanCell& cell);
 
-/// The row's largest batch: "46", "at least 1,048,576" where the search ended, "none" where not
+/// The row's largest batch: "46", "≥ 1,048,576" where the search ended, "none" where not
 /// even batch 1 fits, "–" where it is not known.
 std::string max_batch_text(const PlanRow& row);
 
-/// What goes behind max_batch_text where not memory but the largest tensor limits the batch; else
-/// empty.
-std::string limit_mark(const PlanRow& row);
+/// What goes behind max_batch_text: ", by tensor size" where that limits the batch and not memory,
+/// else empty.
+std::string max_batch_note(const PlanRow& row);
 
 }  // namespace profiler

@@ -66,10 +66,10 @@ PlannerRecipe make_planner_recipe(const PlanRow& row) {
     for (const PlanPoint& point : row.curve) {
         if (point.batch_size > 0 && point.step_time_ns > 0) recipe.speed.push_back(point);
     }
-    if (row.status == PlanStatus::kOk && row.max_batch_size.value_or(0) > 0) {
+    if (row.max_batch_size.value_or(0) > 0) {
         recipe.max_batch = row.max_batch_size;
         recipe.other_limit = capitalized(row.other_limit);
-        recipe.limit_mark = limit_mark(row);
+        recipe.max_batch_note = max_batch_note(row);
     } else {
         recipe.why = row.reason;
     }

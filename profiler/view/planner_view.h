@@ -23,7 +23,7 @@ struct PlannerRecipe {
     std::string max_batch_text;        // max_batch_text(row)
     std::string why;                   // why no batch fits; else empty
     std::string other_limit;           // what limits the batch, if not memory; else empty
-    std::string limit_mark;            // the same in three words, behind the figure; else empty
+    std::string max_batch_note;        // max_batch_note(row)
     int64_t bytes_at_max = 0;
     std::vector<MemoryPoint> memory;  // by rising batch
     std::vector<PlanPoint> speed;     // by rising batch

@@ -84,7 +84,7 @@ PathStep step_between(const RecipeDot& from, const RecipeDot& to, std::string ch
     step.saved_bytes = from.needed_bytes - to.needed_bytes;
     step.lost_ns = to.step_time_ns - from.step_time_ns;
     step.memory_text = bytes_with_sign(-step.saved_bytes);
-    // No prediction tells less than a thousandth of the step from nothing.
+    // A prediction cannot resolve a thousandth of the step.
     const bool is_as_fast = std::llabs(step.lost_ns) * 1000 < from.step_time_ns;
     const int64_t shown_ns = is_as_fast ? 0 : step.lost_ns;
     step.time_text = change_of_step(shown_ns);

@@ -158,7 +158,7 @@ void add_markers(const TimelineSource& source, const TimeMap& map, const Timelin
     const int64_t limit_bytes = step_limit_bytes(trace);
     const std::string peak = "peak " + format_bytes(source.peak->allocated_bytes);
     view.summary = "peak " + text_of_limit(source.peak->allocated_bytes, limit_bytes);
-    // Less than the GPU has: the CUDA context takes some.
+    // What the allocator may take; of a GPU, what the CUDA context leaves.
     if (limit_bytes > 0) view.summary += " for tensors";
     if (is_near_limit(source.peak->allocated_bytes, limit_bytes)) {
         view.limit_bytes = static_cast<double>(limit_bytes);

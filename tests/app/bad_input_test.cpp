@@ -1,16 +1,15 @@
 #include "profiler/trace/trace_file.h"
 #include "tests/app/program.h"
 
-#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/inotify.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <atomic>
+#include <array>
 #include <fstream>
-#include <thread>
 
 /// A file that cannot be read or written is reported in one sentence with exit code 1. Nothing is
 /// printed on standard output and no partial file remains.
@@ -269,37 +268,30 @@ TEST(BadInput, ResultsNeverReplaceARecordingOfAnyFormat) {
     }
 }
 
-/// A pipe that notices whoever opens it to read.
-class WatchedPipe {
+/// Notices whoever opens a file.
+class WatchedFile {
 public:
-    explicit WatchedPipe(std::string path) : path_(std::move(path)) {
-        EXPECT_EQ(mkfifo(path_.c_str(), 0600), 0);
-        writer_ = std::thread([this] {
-            const int descriptor = ::open(path_.c_str(), O_WRONLY);  // waits for a reader
-            was_opened_ = true;
-            ::close(descriptor);
-        });
+    explicit WatchedFile(const std::string& path) : queue_(inotify_init1(IN_NONBLOCK)) {
+        EXPECT_GE(inotify_add_watch(queue_, path.c_str(), IN_OPEN), 0);
     }
-    ~WatchedPipe() {
-        const int descriptor = ::open(path_.c_str(), O_RDONLY | O_NONBLOCK);
-        writer_.join();
-        ::close(descriptor);
-    }
-    WatchedPipe(const WatchedPipe&) = delete;
-    WatchedPipe& operator=(const WatchedPipe&) = delete;
+    ~WatchedFile() { ::close(queue_); }
+    WatchedFile(const WatchedFile&) = delete;
+    WatchedFile& operator=(const WatchedFile&) = delete;
 
-    bool was_opened() const { return was_opened_; }
+    bool was_opened() const {
+        alignas(inotify_event) std::array<char, 4096> events{};
+        return ::read(queue_, events.data(), events.size()) > 0;
+    }
 
 private:
-    const std::string path_;
-    std::atomic<bool> was_opened_ = false;
-    std::thread writer_;
+    const int queue_;
 };
 
 TEST(BadInput, FilesThatATraceNamesAreNeverOpened) {
     const TemporaryFolder folder;
     const std::string named = folder / "train.py", trace = folder / "trace.json";
-    WatchedPipe pipe(named);
+    write(named, "import torch");
+    const WatchedFile watched(named);
     write(trace, R"({"segments": [], "device_traces": [[
         {"action": "alloc", "addr": 4096, "size": 512, "stream": 0, "time_us": 1,
          "frames": [{"name": "main", "filename": ")" +
@@ -314,7 +306,9 @@ TEST(BadInput, FilesThatATraceNamesAreNeverOpened) {
         EXPECT_EQ(ran.exit_code, 0) << arguments[0] << ": " << ran.err;
     }
     EXPECT_THAT(read_file(page), HasSubstr("train.py")) << "the name is shown";
-    EXPECT_FALSE(pipe.was_opened());
+    EXPECT_FALSE(watched.was_opened());
+    EXPECT_EQ(read_file(named), "import torch");
+    EXPECT_TRUE(watched.was_opened()) << "it would have been noticed";
 }
 
 }  // namespace

@@ -115,10 +115,6 @@ TEST(Capture, OfAllLeavesOutWhatTheDeviceCannotRun) {
     EXPECT_THAT(ran.err, HasSubstr("temposcope: tempo-published is left out: "));
     EXPECT_TRUE(std::filesystem::exists(folder / "out/tempo.tscope"));
     EXPECT_FALSE(std::filesystem::exists(folder / "out/flash.tscope"));
-
-    auto twice = small("capture", folder / "twice", "original,all");
-    twice.insert(twice.end(), {"--device", "cpu", "--steps", "1", "--json"});
-    EXPECT_EQ(run(twice, with_worker("ok")).json()["rows"].size(), ran.json()["rows"].size());
 }
 
 TEST(Capture, RefusesAnImpossibleRecipeAsWrongUsageOnEveryDevice) {
@@ -214,17 +210,18 @@ TEST(Capture, ReportsAMissingWorkerInOneSentence) {
     EXPECT_THAT(ran.err, HasSubstr("/nonexistent/worker"));
 }
 
-/// The worker needs a few descriptors of its own before it is the worker.
+/// The worker needs a few descriptors of its own, with numbers above 9, before it is the worker.
 TEST(Capture, SaysThatDescriptorsAreFew) {
     const TemporaryFolder folder;
-    for (int limit = 6; limit <= 13; ++limit) {
+    for (int limit = 6; limit <= 10; ++limit) {
         Surroundings surroundings = with_worker("ok");
         surroundings.shell_setup = fmt::format("ulimit -n {}", limit);
         auto arguments = small("capture", folder / "one.tscope");
         arguments.emplace_back("--overwrite");
         const Ran ran = run(arguments, surroundings);
-        if (ran.exit_code == 0) continue;
-        EXPECT_THAT(ran.err, HasSubstr("Too many open files")) << limit << " descriptors";
+        EXPECT_EQ(ran.exit_code, 1) << limit << " descriptors";
+        EXPECT_THAT(ran.err, HasSubstr("Too many open files; raise the limit (ulimit -n)"))
+            << limit << " descriptors";
     }
 }
 

@@ -218,7 +218,11 @@ TEST(ExportCommand, ReplacesOnlyFilesOfItsOwnKind) {
     const std::string link = folder / "chart.svg";
     std::filesystem::create_symlink(program, link);
     expect_one_sentence(run({"export", sample, "--to", "svg", "-o", link}), 2,
-                        "is there already and does not end as");
+                        "train.py, to which -o " + link + " leads, is there already");
+    const std::string named_json = folder / "trace.json";
+    std::filesystem::copy_file(sample, named_json);
+    expect_one_sentence(run({"export", sample, "--to", "chrome", "-o", named_json}), 2,
+                        "names a trace");
     EXPECT_EQ(read_file(program), "import torch");
     expect_one_sentence(run({"export", sample, "--to", "svg", "-o", hidden}), 2, "trace_2.svg");
     EXPECT_EQ(run({"info", hidden}).exit_code, 0);

@@ -118,7 +118,9 @@ bool would_replace_a_trace(const std::string& output, const std::vector<std::str
 Result<void> check_result_file(const std::string& output) {
     if (auto ok = profiler::check_can_write(output); !ok) return ok;
     if (output.empty() || !would_replace_a_trace(output, {})) return {};
-    return models::fail("Cannot write {}: it is a trace; choose another name.", output);
+    std::error_code ignored;
+    return models::fail("Cannot write {}: {} a trace; choose another name.", output,
+                        fs::exists(output, ignored) ? "it is" : "its name is that of");
 }
 
 bool would_replace_another_kind(const std::string& output,
@@ -129,6 +131,12 @@ bool would_replace_another_kind(const std::string& output,
     fs::path name = *target;
     if (name.extension() == ".gz") name.replace_extension();
     return std::ranges::find(extensions, name.extension().string()) == extensions.end();
+}
+
+std::string replaced_file(const std::string& output) {
+    const auto target = profiler::target_of(output);
+    if (!target || *target == output) return "-o " + output;
+    return fmt::format("{}, to which -o {} leads,", target->string(), output);
 }
 
 nlohmann::json describe_trace(const NamedTrace& named) {

@@ -44,6 +44,10 @@ models::Result<void> check_result_file(const std::string& output);
 bool would_replace_another_kind(const std::string& output,
                                 const std::vector<std::string>& extensions);
 
+/// What `output` replaces, for a sentence: "-o chart.svg"; "train.py, to which -o chart.svg
+/// leads," behind a link.
+std::string replaced_file(const std::string& output);
+
 /// The keys that begin every JSON document about one trace: file, model, head, recipe, precision,
 /// batch_size, seq_len, num_layers, source, device, state, steps.
 nlohmann::json describe_trace(const profiler::NamedTrace& named);

@@ -1,6 +1,7 @@
 #include "profiler/formats/chrome_writer.h"
 
 #include "profiler/formats/json_text.h"
+#include "profiler/formats/memory_actions.h"
 #include "profiler/formats/memory_timeline_writer.h"
 #include "profiler/formats/trace_formats.h"
 #include "tests/profiler/formats/samples.h"
@@ -101,6 +102,27 @@ void expect_same(const Trace& a, const Trace& b) {
     }
     ASSERT_EQ(a.allocations.size(), b.allocations.size());
     EXPECT_EQ(highest_sum(a), highest_sum(b));
+}
+
+TEST(ActionsByDevice, AreThoseOfEachDevice) {
+    Trace trace;
+    const Id<Device> one = trace.devices.append({}), other = trace.devices.append({});
+    int64_t event = 0;
+    for (const Id<Device> device : {other, one, Id<Device>(), other}) {
+        trace.allocations.append({.device = device,
+                                  .alloc_event = event,
+                                  .free_requested_event = event + 10,
+                                  .alloc_ns = event,
+                                  .free_requested_ns = event + 10});
+        trace.allocator_events.append({.event = event++, .device = device});
+    }
+    const ActionsByDevice actions(trace);
+    for (const Id<Device> device : {one, other, Id<Device>()}) {
+        const std::vector<MemoryAction> expected = memory_actions(trace, device);
+        EXPECT_EQ(expected.size(), device == other ? 6U : 3U);
+        EXPECT_TRUE(std::ranges::equal(actions.of(device), expected, {}, &MemoryAction::row,
+                                       &MemoryAction::row));
+    }
 }
 
 TEST(ChromeWriter, GivesACaptureBack) {

@@ -6,6 +6,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include <zlib.h>
@@ -193,6 +194,24 @@ TEST(BelongsToTrace, KnowsTheFilesOfSqliteAndCapturesSetAside) {
     for (const char* name : {"a.svg", "tscope", "a.tscope.svg", "a-wal", "a.partial"}) {
         EXPECT_FALSE(belongs_to_trace(name)) << name;
     }
+}
+
+TEST(HoldsAnyTrace, GoesByTheContent) {
+    const TemporaryFolder folder;
+    const auto holds = [&](std::string_view bytes) {
+        write(folder / "file.txt", bytes);
+        return holds_any_trace(folder / "file.txt");
+    };
+    EXPECT_TRUE(holds(R"({"schemaVersion": 1, "traceEvents": []})"));
+    EXPECT_TRUE(holds(R"([{"ph": "X", "name": "aten::mm"}])"));
+    EXPECT_TRUE(holds(R"({"segments": [], "device_traces": []})"));
+    EXPECT_FALSE(holds(R"({"rows": [{"model": "bert-large"}]})"));
+    EXPECT_FALSE(holds("model,batch\nbert-large,8\n"));
+    EXPECT_FALSE(holds(""));
+    const std::filesystem::path pipe = folder / "pipe";
+    ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+    EXPECT_FALSE(holds_any_trace(pipe)) << "to open it would wait";
+    EXPECT_FALSE(holds_any_trace(folder / "none"));
 }
 
 TEST(OpenTrace, CanBeCancelledInEveryFormat) {

@@ -31,7 +31,7 @@ TEST(Printable, EscapesWhatActsOnATerminal) {
 
 TEST(Printable, EscapesWhatNobodySees) {
     EXPECT_EQ(printable("a\u200bb\ufeff\u00ad"), "a\\u200bb\\ufeff\\u00ad");
-    EXPECT_EQ(printable("a\U000e0041"), "a\\ue0041");
+    EXPECT_EQ(printable("a\U000e0041"), "a\\U000e0041");
     EXPECT_EQ(printable("a\u200db"), "a\u200db") << "joins letters of some scripts";
 }
 

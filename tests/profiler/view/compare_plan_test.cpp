@@ -1,5 +1,7 @@
 #include "profiler/view/compare_plan.h"
 
+#include "profiler/view/plan_view.h"
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -103,12 +105,24 @@ TEST(ComparePlan, TheTableSaysWhatElseThanMemoryIsTheLimit) {
     plan.rows[0].max_batch_end = MaxBatchEnd::kSearch;
     CompareView view = build_compare_view(comparison);
     add_plan(view, comparison, plan);
-    EXPECT_THAT(view.table.rows[0], Contains("at least 8 predicted"));
+    EXPECT_THAT(view.table.rows[0], Contains("≥ 8 predicted"));
 
     plan.rows[0].max_batch_end = MaxBatchEnd::kElements;
     view = build_compare_view(comparison);
     add_plan(view, comparison, plan);
     EXPECT_THAT(view.table.rows[0], Contains("8 predicted, by tensor size"));
+}
+
+TEST(MaxBatchText, SaysWhatIsKnown) {
+    EXPECT_EQ(max_batch_text({.max_batch_size = 1046}), "1,046");
+    EXPECT_EQ(max_batch_text({.max_batch_size = 8, .max_batch_end = MaxBatchEnd::kSearch}), "≥ 8");
+    EXPECT_EQ(max_batch_text({.status = PlanStatus::kDoesNotFit, .max_batch_size = 8}), "8")
+        << "another batch does not fit";
+    EXPECT_EQ(max_batch_text({.status = PlanStatus::kDoesNotFit, .max_batch_size = 0}), "none");
+    EXPECT_EQ(max_batch_text({.status = PlanStatus::kNotSupported}), "–");
+    EXPECT_EQ(max_batch_note({.max_batch_size = 8}), "");
+    EXPECT_EQ(max_batch_note({.max_batch_size = 8, .max_batch_end = MaxBatchEnd::kElements}),
+              ", by tensor size");
 }
 
 /// A plan of `recipe` for a batch of 8 that needs `peak_bytes`.

@@ -189,6 +189,7 @@ TEST(LayerView, WhereTwoOpsSaveATensorTheRibbonEndsAtTheLastRelease) {
 TEST(LayerView, MarksWhatOnlyOneTraceSaves) {
     const Subject original(half_layer(false)), in_place(half_layer(true));
     const LayerView view = original.beside(in_place);
+    EXPECT_EQ(view.box_times_text, "boxes show B");
     ASSERT_EQ(view.ribbons.size(), 3U);
     const LayerRibbon* input = find(view, "gelu_input");
     EXPECT_EQ(input->presence, Presence::kDisappeared);
@@ -223,6 +224,7 @@ TEST(LayerView, SumsSeveralLayers) {
     EXPECT_EQ(input->bytes[0], 64 * kMiB);
     EXPECT_EQ(input->storages[0].size(), 2U);
     EXPECT_EQ(two.columns[0].forward.time_text, "20.0 µs");
+    EXPECT_EQ(two.box_times_text, "") << "there is only A";
     EXPECT_EQ(two.figures[0].label, "layers 4 to 5");
     EXPECT_EQ(subject.alone({0, 23}).figures[0].label, "all 24 layers");
     EXPECT_EQ(find(subject.alone({0, 23}), "gelu_input")->bytes[0], 96 * kMiB);
@@ -420,6 +422,7 @@ TEST(LayerView, TimesInEventOrderAreNotShown) {
     const LayerView view = Subject(std::move(trace)).alone();
     EXPECT_EQ(view.columns[0].forward.time_text, "");
     EXPECT_EQ(view.forward_text[0], "");
+    EXPECT_EQ(view.box_times_text, "");
 }
 
 // ---- positions ----------------------------------------------------------------------------------
