@@ -2,6 +2,7 @@
 
 #include "app/panels/blocks_details.h"
 #include "app/panels/form_rows.h"
+#include "app/widgets/check_box.h"
 #include "app/widgets/fonts.h"
 #include "app/widgets/icons.h"
 #include "app/widgets/scoped.h"
@@ -66,7 +67,7 @@ std::string divisions_name(int64_t divisions) {
 
 void draw_splitting(AllocatorSettings& settings) {
     form_row("Expandable");
-    ImGui::Checkbox("###expandable", &settings.expandable_segments);
+    check_box("###expandable", &settings.expandable_segments);
     ImGui::SetItemTooltip("expandable_segments: segments grow page by page");
     constexpr std::array<int64_t, 7> kSplits{0, 32, 64, 128, 256, 512, 1024};
     const bool limited = settings.max_split_bytes != profiler::kUnlimitedBytes;

@@ -2,6 +2,7 @@
 
 #include "app/panels/form_rows.h"
 #include "app/panels/gpu_list.h"
+#include "app/widgets/check_box.h"
 #include "app/widgets/fonts.h"
 #include "app/widgets/icons.h"
 #include "app/widgets/marks.h"
@@ -77,7 +78,7 @@ void measurement(CaptureForm& form) {
     form_row("Memory limit");
     ImGui::InputTextWithHint("##limit", "none, or 16GiB", &form.memory_limit);
     form_row("Sweep");
-    ImGui::Checkbox("find the largest batch", &form.sweeps);
+    check_box("find the largest batch", &form.sweeps);
     ImGui::SetItemTooltip(
         "After the recorded steps, trains batches of 1, 2, 4, ... until one runs out of memory.\n"
         "The Planner predicts the largest batch of a GPU.");
@@ -125,13 +126,13 @@ void draw_form(CaptureForm& form, const std::vector<profiler::Gpu>& gpus) {
     number("Sequence", "##seq", form.seq_len, 1);
     choice("Precision", "##precision", form.precision, models::kPrecisionNames);
     form_row("Dropout");
-    ImGui::Checkbox("of attention", &form.attention_dropout);
+    check_box("of attention", &form.attention_dropout);
     ImGui::SetItemTooltip(
         "Flash attention on the processor of this computer needs it off; on a GPU it does not.");
     ImGui::SameLine(0, px(12));
-    ImGui::Checkbox("elsewhere", &form.hidden_dropout);
+    check_box("elsewhere", &form.hidden_dropout);
     form_row("Padding");
-    ImGui::Checkbox("random lengths", &form.random_lengths);
+    check_box("random lengths", &form.random_lengths);
     ImGui::SetItemTooltip("Sequences of random lengths, padded to the longest");
     measurement(form);
     form_row("Folder");
@@ -300,7 +301,7 @@ void draw_curve_legend(const CaptureStatus& status) {
 }
 
 void draw_log(const CaptureStatus& status, CaptureState& state) {
-    ImGui::Checkbox("Show the worker's log", &state.show_log);
+    check_box("Show the worker's log", &state.show_log);
     if (!state.show_log) return;
     const ScopedColor ground(ImGuiCol_ChildBg, palette().plot);
     const ScopedChild child("##log", {0, em(8)}, ImGuiChildFlags_Borders);

@@ -1,5 +1,6 @@
 #include "app/panels/form_rows.h"
 
+#include "app/widgets/check_box.h"
 #include "app/widgets/text.h"
 #include "app/widgets/theme.h"
 
@@ -25,7 +26,7 @@ void recipes_row(std::vector<std::string>& chosen, const std::string& preview,
     if (!ImGui::BeginCombo("##recipes", preview.c_str(), ImGuiComboFlags_HeightLarge)) return;
     std::erase_if(chosen, [](const std::string& name) {
         bool on = true;
-        if (!models::is_preset(name)) ImGui::Checkbox(name.c_str(), &on);
+        if (!models::is_preset(name)) check_box(name.c_str(), &on);
         return !on;
     });
     for (const models::RecipePreset& preset : models::recipe_presets()) {
@@ -33,7 +34,7 @@ void recipes_row(std::vector<std::string>& chosen, const std::string& preview,
         const std::string name(preset.name);
         const auto at = std::find(chosen.begin(), chosen.end(), name);
         bool on = at != chosen.end();
-        if (ImGui::Checkbox(name.c_str(), &on)) {
+        if (check_box(name.c_str(), &on)) {
             on ? void(chosen.push_back(name)) : void(chosen.erase(at));
         }
         ImGui::SameLine(em(17));

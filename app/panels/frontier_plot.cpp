@@ -214,6 +214,9 @@ void draw_dots(const Plot& plot, std::optional<size_t> hovered) {
         ring(plot.look.path.front(), palette().text);
         ring(plot.look.path.back(), palette().text);
     }
+    for (const profiler::MarkedDot& mark : plot.view.marks) {
+        ring(mark.dot, mark.letter == "A" ? plot.look.color_a : plot.look.color_b);
+    }
     if (plot.look.best) ring(*plot.look.best, palette().good);
     if (hovered) ring(*hovered, palette().text);
 }

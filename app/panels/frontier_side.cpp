@@ -103,7 +103,7 @@ void draw_path_row(const PathStep& step, const std::string& number) {
     dim_text(number);
     ImGui::TableNextColumn();
     text(fit_to(step.change, ImGui::GetContentRegionAvail().x));
-    ImGui::SetItemTooltip("%s", step.change.c_str());
+    ImGui::SetItemTooltip("%s\n%s", step.change.c_str(), step.recipe.c_str());
     for (const std::string* value : {&step.memory_text, &step.time_text, &step.gain_text}) {
         ImGui::TableNextColumn();
         right_text(*value);

@@ -170,7 +170,7 @@ void draw_key(const LayerView& view) {
         "none.\n"
         "A ribbon: a tensor kept from forward to backward. Its width: its bytes.\n"
         "Dashed: A has it, B has not. Bold outline: B has it, A has not.\n"
-        "A triangle at a switch: it raises (up, red) or lowers (down, green) the peak.\n"
+        "An arrow at a switch: it raises (up, red) or lowers (down, green) the peak.\n"
         "A clock: some of this time recomputes forward.");
 }
 

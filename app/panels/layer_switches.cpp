@@ -42,15 +42,13 @@ float chip_width(const SwitchOption& option, const ChipLook& look) {
 void draw_arrow(ImVec2 corner, float height, int64_t change_bytes) {
     if (change_bytes == 0) return;
     const float x = std::round(corner.x + px(3.5F)), y = std::round(corner.y + height / 2);
-    const float half = px(3.5F);
+    const float half = px(3.5F), down = change_bytes < 0 ? 1.0F : -1.0F;
+    const ImU32 color = change_bytes < 0 ? palette().good : palette().bad;
     ImDrawList* draw = ImGui::GetWindowDrawList();
-    if (change_bytes < 0) {
-        draw->AddTriangleFilled({x - half, y - px(2.5F)}, {x + half, y - px(2.5F)},
-                                {x, y + px(3.5F)}, palette().good);
-    } else {
-        draw->AddTriangleFilled({x - half, y + px(2.5F)}, {x, y - px(3.5F)},
-                                {x + half, y + px(2.5F)}, palette().bad);
-    }
+    // With a shaft: a triangle alone opens a list elsewhere.
+    draw->AddLine({x, y - down * px(5)}, {x, y + down * px(1)}, color, px(1.5F));
+    draw->AddTriangleFilled({x - down * half, y}, {x + down * half, y}, {x, y + down * px(5)},
+                            color);
 }
 
 void draw_tooltip(const SwitchOption& option, bool is_shown, const SwitchEffect& effect) {

@@ -2,6 +2,7 @@
 
 #include "app/panels/ledger_cells.h"
 #include "app/panels/unfilled.h"
+#include "app/widgets/check_box.h"
 #include "app/widgets/fonts.h"
 #include "app/widgets/icons.h"
 #include "app/widgets/scoped.h"
@@ -104,11 +105,11 @@ void draw_toolbar(Frame& frame) {
     }
     if (two) {
         ImGui::SameLine();
-        ImGui::Checkbox("Beside B", &query.compare);
+        check_box("Beside B", &query.compare);
         ImGui::SetItemTooltip("Show the same tensors of B beside those of A");
         ImGui::SameLine();
         const ScopedDisabled disabled(!query.compare);
-        ImGui::Checkbox("Changes", &query.only_differences);
+        check_box("Changes", &query.only_differences);
         ImGui::SetItemTooltip("Hide tensors that have the same size in A and B");
     }
     ImGui::SameLine();

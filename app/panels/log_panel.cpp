@@ -1,5 +1,6 @@
 #include "app/panels/log_panel.h"
 
+#include "app/widgets/check_box.h"
 #include "app/widgets/fonts.h"
 #include "app/widgets/icons.h"
 #include "app/widgets/scoped.h"
@@ -44,7 +45,7 @@ void draw_toolbar(LogState& state, bool is_empty) {
         clear(state.predictions);
     }
     ImGui::SameLine();
-    ImGui::Checkbox("Follow", &state.follows);
+    check_box("Follow", &state.follows);
     ImGui::SetItemTooltip("Stay at the newest line");
 }
 

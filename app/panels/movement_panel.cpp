@@ -3,6 +3,7 @@
 #include "app/panels/gpu_list.h"
 #include "app/panels/movement_side.h"
 #include "app/panels/unfilled.h"
+#include "app/widgets/check_box.h"
 #include "app/widgets/fonts.h"
 #include "app/widgets/icons.h"
 #include "app/widgets/scoped.h"
@@ -55,7 +56,7 @@ void draw_ops_choice(MovementFrame& frame) {
     ImGui::SameLine(0, px(10));
     const ScopedDisabled layers_only(ops == MovementOps::kLogical);
     bool is_all = frame.query.scope == MovementScope::kAll && ops == MovementOps::kRun;
-    if (ImGui::Checkbox("Whole step", &is_all)) {
+    if (check_box("Whole step", &is_all)) {
         frame.query.scope = is_all ? MovementScope::kAll : MovementScope::kLayers;
     }
     ImGui::SetItemTooltip("Loss, head, embeddings and optimizer beside the layers");

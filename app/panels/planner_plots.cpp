@@ -57,7 +57,7 @@ void draw_band(const PlannerRecipe& recipe) {
     if (recipe.speed_low.empty()) return;
     ImPlotSpec shade;
     shade.FillColor = to_vec4(recipe_color(recipe.color));
-    shade.FillAlpha = 0.20F;
+    shade.FillAlpha = 0.30F;
     ImPlot::PlotShaded(("##band" + recipe.name).c_str(), recipe.speed_x.data(),
                        recipe.speed_low.data(), recipe.speed_high.data(),
                        static_cast<int>(recipe.speed_x.size()), shade);

@@ -1,0 +1,9 @@
+#pragma once
+
+namespace app {
+
+/// ImGui's check box with an edge, so that an empty one does not look like a gap. Returns true when
+/// it was clicked.
+bool check_box(const char* label, bool* value);
+
+}  // namespace app
