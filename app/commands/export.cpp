@@ -84,14 +84,8 @@ bool replaces_a_trace(const ExportOptions& options) {
     const bool writes_a_trace = options.format == "snapshot" || options.format == "chrome";
     const bool is_ours = options.output.find(".tscope") != std::string::npos;
     if (!writes_a_trace || is_ours) return would_replace_a_trace(options.output, options.files);
-    if (const auto target = profiler::target_of(options.output);
-        target && profiler::holds_trace(*target)) {
-        return true;
-    }
-    return std::any_of(options.files.begin(), options.files.end(), [&](const std::string& file) {
-        std::error_code error;
-        return std::filesystem::equivalent(file, options.output, error) && !error;
-    });
+    const auto target = profiler::target_of(options.output);
+    return (target && profiler::holds_trace(*target)) || is_one_of(options.output, options.files);
 }
 
 /// What the name of the file should end with.

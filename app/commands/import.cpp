@@ -84,12 +84,7 @@ Outcome run_import(ImportOptions& options, Output& output) {
                          options.output);
     }
     const bool has_folder = fs::exists(profiler::folder_of(options.output), error);
-    if (profiler::is_device(options.output)) {
-        return fail_with(ExitCode::kFailed,
-                         "Cannot write {}: it is a device or a pipe; name a file that ends in "
-                         ".tscope.",
-                         options.output);
-    }
+    if (const auto ok = profiler::check_no_device(options.output); !ok) return failed(ok.error());
     if (has_folder) {
         if (const auto ok = profiler::check_can_write(options.output); !ok)
             return failed(ok.error());

@@ -144,7 +144,7 @@ void draw_box(ImDrawList* draw, const LayerPicture& picture, const LayerColumn& 
                       px(look.is_picked ? 2.0F : 1.5F));
     }
     draw_time_bar(draw, picture, box, node, in_backward, strength);
-    // Between the bar of the time and that of the class.
+    // Title and time stand between the time bar and the class bar.
     const float inner = picture.box_height - px(10);
     const float line = px(kSmallSize);
     const float top = box.upper.y + (in_backward ? px(4) : px(6));

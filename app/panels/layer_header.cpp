@@ -63,8 +63,8 @@ float wanted_width(const LayerFigure& figure) {
     return std::max(label, values + px(21)) + px(2);
 }
 
-/// What each figure wants and an equal share of the rest. Where that is too much, those that want
-/// most share what the others leave.
+/// Each figure gets the width that it wants, and an equal share of what is left over. If they want
+/// too much, the narrow figures keep their width and the wide ones share the rest.
 std::vector<float> cell_widths(const std::vector<LayerFigure>& figures, float width) {
     std::vector<float> widths;
     for (const LayerFigure& figure : figures) widths.push_back(wanted_width(figure));

@@ -47,7 +47,7 @@ struct Descriptors {
     int exec_failed = -1;  // write end; closed by a successful exec
 };
 
-/// Tells the parent why there is no worker.
+/// Sends the error to the parent and ends this child.
 [[noreturn]] void report_and_end(int exec_failed, int error_number) {
     [[maybe_unused]] const ssize_t written = write(exec_failed, &error_number, sizeof error_number);
     _exit(kLoaderFailed);

@@ -79,10 +79,7 @@ Result<void> check_target(const fs::path& path) {
         return fail("Cannot write {}: it is a folder; add a file name that ends in .tscope.",
                     path.string());
     }
-    if (is_device(path)) {  // a file would take its place
-        return fail("Cannot write {}: it is a device or a pipe; name a file that ends in .tscope.",
-                    path.string());
-    }
+    if (auto ok = check_no_device(path); !ok) return ok;
     if (!fs::exists(folder, error)) {
         return fail("Cannot write {}: the folder {} does not exist; create it first.",
                     path.string(), folder.string());

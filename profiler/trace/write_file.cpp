@@ -124,6 +124,11 @@ bool is_device(const fs::path& path) {
            !fs::is_directory(path, ignored);
 }
 
+models::Result<void> check_no_device(const fs::path& path) {
+    if (!is_device(path)) return {};
+    return models::fail("Cannot write {}: it is a device or a pipe; name a file.", path.string());
+}
+
 int open_device(const fs::path& path) {
     const int file = ::open(path.c_str(), O_WRONLY | O_NONBLOCK | O_CLOEXEC);
     if (file >= 0) ::fcntl(file, F_SETFL, ::fcntl(file, F_GETFL) & ~O_NONBLOCK);
@@ -181,10 +186,7 @@ models::Result<void> check_can_write(const fs::path& path) {
 models::Result<UnfinishedFile> UnfinishedFile::create(const fs::path& path) {
     std::error_code ignored;
     if (fs::is_directory(path, ignored)) return cannot_write(path, EISDIR);
-    if (is_device(path)) {  // a file would take its place
-        return models::fail("Cannot write {}: it is a device or a pipe; name a file.",
-                            path.string());
-    }
+    if (const auto ok = check_no_device(path); !ok) return tl::unexpected(ok.error());
     std::optional<mode_t> permissions;
     if (const int error = examine_replaced(path, permissions); error != 0) {
         return cannot_write(path, error);

@@ -55,6 +55,9 @@ models::Result<std::filesystem::path> target_of(const std::filesystem::path& pat
 
 /// Whether `path` is a device or a pipe, which a rename cannot replace.
 bool is_device(const std::filesystem::path& path);
+
+/// Errors: `path` is a device or a pipe, whose place a renamed file would take.
+models::Result<void> check_no_device(const std::filesystem::path& path);
 /// Opens one for writing. A pipe that nobody reads is an error; it does not wait. Returns the
 /// descriptor, or -1 with errno.
 int open_device(const std::filesystem::path& path);

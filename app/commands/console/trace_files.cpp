@@ -104,15 +104,18 @@ Result<FolderTraces> open_folder(const std::string& folder, const std::string& d
     return in_folder;
 }
 
-bool would_replace_a_trace(const std::string& output, const std::vector<std::string>& files) {
-    const auto target = profiler::target_of(output);
-    if (!target) return false;  // nothing can be written there
-    if (profiler::belongs_to_trace(output) || profiler::belongs_to_trace(*target)) return true;
-    if (profiler::holds_any_trace(*target)) return true;
+bool is_one_of(const std::string& output, const std::vector<std::string>& files) {
     return std::any_of(files.begin(), files.end(), [&](const std::string& file) {
         std::error_code error;
         return fs::equivalent(file, output, error) && !error;
     });
+}
+
+bool would_replace_a_trace(const std::string& output, const std::vector<std::string>& files) {
+    const auto target = profiler::target_of(output);
+    if (!target) return false;  // nothing can be written there
+    if (profiler::belongs_to_trace(output) || profiler::belongs_to_trace(*target)) return true;
+    return profiler::holds_any_trace(*target) || is_one_of(output, files);
 }
 
 Result<void> check_result_file(const std::string& output) {

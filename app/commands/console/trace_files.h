@@ -30,6 +30,9 @@ struct FolderTraces {
 /// The traces in a folder. Says on standard error why it leaves some out. Errors: none can be read.
 models::Result<FolderTraces> open_folder(const std::string& folder, const std::string& device = {});
 
+/// Whether `output` is one of the files, under whatever name.
+bool is_one_of(const std::string& output, const std::vector<std::string>& files);
+
 /// Whether `output` is one of the files, or any other trace or part of one. What is drawn from a
 /// trace never replaces a trace.
 bool would_replace_a_trace(const std::string& output, const std::vector<std::string>& files);
