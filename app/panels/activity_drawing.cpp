@@ -1,6 +1,5 @@
 #include "app/panels/activity_drawing.h"
 
-#include "app/widgets/text.h"
 #include "app/widgets/theme.h"
 #include "profiler/trace/units.h"
 
@@ -9,6 +8,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <span>
 #include <string>
 
 namespace app {
@@ -49,31 +49,55 @@ std::string block_label(const std::string& name, float room) {
     return label + "…";
 }
 
-void draw_block(ImDrawList* draw, const PlotMap& map, const Selection& selection,
-                const ActivityStrip& strip, const ActivityBlock& block) {
-    const float left = whole_pixel(std::max(map.x(block.start_ns), map.corner.x));
-    const float right = std::max(left + 1, whole_pixel(std::min(map.x(block.end_ns), map.right())));
-    const float bottom = strip.top + strip.height - px(1);
-    const Kinship kin = kinship(selection, strip.trace, block);
+/// With a gap to the next one, if there is room for it.
+float end_of(const PixelSpan& span) { return span.width() > px(4) ? span.right - 1 : span.right; }
+
+ImU32 fill_of(const ActivityBlock& block) {
     // The less of its time a merged block was busy, the paler it is.
     const auto busy = static_cast<float>(block.busy);
     const float shown = block.count > 1 ? 0.30F + 0.62F * busy : 0.92F;
-    const float alpha = block.is_marked ? shown : kPale * shown;
-    const ImU32 fill = activity_color(block.activity_class);
-    // A gap between neighbours, if there is room for it.
-    const float gap = right - left > px(4) ? 1.0F : 0.0F;
-    draw->AddRectFilled({left, strip.top}, {right - gap, bottom}, with_alpha(fill, alpha),
-                        right - left > px(6) ? px(2) : 0);
-    if (kin != Kinship::kNone) {
-        const ImU32 color = kin == Kinship::kPicked ? palette().text : palette().accent;
-        draw->AddRect({left, strip.top}, {std::max(right - gap, left + px(2)), bottom}, color,
-                      px(2), px(kin == Kinship::kForwardOrBackward ? 1.0F : 2.0F));
+    return with_alpha(activity_color(block.activity_class),
+                      block.is_marked ? shown : kPale * shown);
+}
+
+bool is_rounded(const PixelSpan& span) { return span.width() > px(6); }
+
+using Blocks = std::span<const ActivityBlock>;
+
+/// The many blocks of few pixels: one reservation for all of them, as a rectangle each would cost
+/// more than all else in a frame.
+void draw_narrow(ImDrawList* draw, const PlotMap& map, const ActivityStrip& strip, Blocks blocks) {
+    const auto count = static_cast<int>(blocks.size());
+    const float bottom = strip.top + strip.height - px(1);
+    draw->PrimReserve(6 * count, 4 * count);
+    int drawn = 0;
+    for (const ActivityBlock& block : blocks) {
+        const PixelSpan span = span_in_pixels(map, block.start_ns, block.end_ns);
+        if (is_rounded(span)) continue;
+        draw->PrimRect({span.left, strip.top}, {end_of(span), bottom}, fill_of(block));
+        ++drawn;
     }
-    if (block.count > 1 || right - left < px(34)) return;
-    const std::string label = block_label(block.label, right - left - px(8));
+    draw->PrimUnreserve(6 * (count - drawn), 4 * (count - drawn));
+}
+
+void draw_outline(ImDrawList* draw, const ActivityStrip& strip, const PixelSpan& span,
+                  Kinship kin) {
+    const ImU32 color = kin == Kinship::kPicked ? palette().text : palette().accent;
+    draw->AddRect({span.left, strip.top},
+                  {std::max(end_of(span), span.left + px(2)), strip.top + strip.height - px(1)},
+                  color, px(2), px(kin == Kinship::kForwardOrBackward ? 1.0F : 2.0F));
+}
+
+void draw_wide(ImDrawList* draw, const ActivityStrip& strip, const ActivityBlock& block,
+               const PixelSpan& span) {
+    draw->AddRectFilled({span.left, strip.top}, {end_of(span), strip.top + strip.height - px(1)},
+                        fill_of(block), px(2));
+    if (block.count > 1 || span.width() < px(34)) return;
+    const std::string label = block_label(block.label, span.width() - px(8));
     const float y = strip.top + (strip.height - px(1) - ImGui::GetTextLineHeight()) / 2;
-    draw->AddText({left + px(4), std::round(y)}, block.is_marked ? ink_on(fill) : palette().dim,
-                  label.c_str());
+    const ImU32 ink =
+        block.is_marked ? ink_on(activity_color(block.activity_class)) : palette().dim;
+    draw->AddText({span.left + px(4), std::round(y)}, ink, label.c_str());
 }
 
 }  // namespace
@@ -82,20 +106,30 @@ HoveredActivity draw_activity_strip(ImDrawList* draw, const PlotMap& map,
                                     const Selection& selection, const ActivityStrip& strip,
                                     bool hovered) {
     HoveredActivity found{strip.trace, nullptr};
-    const auto& blocks = strip.row->blocks;
-    const auto ends_before = [](const ActivityBlock& block, double time) {
-        return block.end_ns < time;
-    };
-    const auto first = std::lower_bound(blocks.begin(), blocks.end(), map.x_min, ends_before);
+    const auto& all = strip.row->blocks;
+    const auto first = std::ranges::lower_bound(all, map.x_min, {}, &ActivityBlock::end_ns);
+    const auto last =
+        std::ranges::upper_bound(first, all.end(), map.x_max, {}, &ActivityBlock::start_ns);
+    draw_narrow(draw, map, strip, {first, last});
     const ImVec2 mouse = ImGui::GetMousePos();
     const bool in_row = hovered && mouse.y >= strip.top && mouse.y < strip.top + strip.height;
-    for (auto block = first; block != blocks.end() && block->start_ns <= map.x_max; ++block) {
-        draw_block(draw, map, selection, strip, *block);
-        const float left = map.x(block->start_ns);
-        const float right = std::max(map.x(block->end_ns), left + px(2));
-        if (in_row && mouse.x >= left && mouse.x < right) found.block = &*block;
+    for (const ActivityBlock& block : Blocks{first, last}) {
+        const PixelSpan span = span_in_pixels(map, block.start_ns, block.end_ns);
+        if (is_rounded(span)) draw_wide(draw, strip, block, span);
+        const Kinship kin = kinship(selection, strip.trace, block);
+        if (kin != Kinship::kNone) draw_outline(draw, strip, span, kin);
+        const float right = std::max(span.right, span.left + px(2));
+        if (in_row && mouse.x >= span.left && mouse.x < right) found.block = &block;
     }
     return found;
+}
+
+std::vector<NamedColor> colors_of(std::span<const profiler::ActivityClass> classes) {
+    std::vector<NamedColor> colors;
+    for (const profiler::ActivityClass one : classes) {
+        colors.push_back({activity_color(one), profiler::label_of(one)});
+    }
+    return colors;
 }
 
 void draw_activity_readout(const Workspace& workspace, const HoveredActivity& hovered) {

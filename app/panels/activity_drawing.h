@@ -1,9 +1,12 @@
 #pragma once
 
 #include "app/panels/timeline_drawing.h"
+#include "app/widgets/text.h"
 #include "app/workspace/workspace.h"
 
 #include <cstddef>
+#include <span>
+#include <vector>
 
 /// Calls, kernels and copies as blocks: in the Kernels panel and in the lane of the timeline.
 namespace app {
@@ -27,6 +30,9 @@ struct HoveredActivity {
 HoveredActivity draw_activity_strip(ImDrawList* draw, const PlotMap& map,
                                     const Selection& selection, const ActivityStrip& strip,
                                     bool hovered);
+
+/// What the colours of blocks mean, for a legend.
+std::vector<NamedColor> colors_of(std::span<const profiler::ActivityClass> classes);
 
 /// The tooltip of a block.
 void draw_activity_readout(const Workspace& workspace, const HoveredActivity& hovered);

@@ -74,7 +74,7 @@ void draw_live_row(const PanelContext& context, const LiveBlocksView::Row& row, 
 // ---- segments -------------------------------------------------------------------------------
 
 constexpr float kSizes_em = 13;  // address and size
-constexpr float kNotes_em = 12;  // what is free
+constexpr float kNotes_em = 14;  // what is free
 
 /// A row of the segment map: its text at the left, its bar, and what is free at the right.
 struct SegmentColumns {

@@ -163,18 +163,20 @@ private:
         Box box = box_of(map_, merged.start_ns, merged.end_ns, merged.low_bytes, merged.high_bytes);
         box.lower.x = std::max(box.lower.x, box.upper.x + 1);
         if (box.height() < 0.5F) return;
-        // The lowest part closes the joint with what lies below, which is rounded by itself. That
-        // pixel is none of the box: of one pixel, the largest part has it.
-        float low = box.lower.y + 1, share = 0;
+        // The lowest part that is drawn closes the joint with what lies below, which is rounded by
+        // itself. A part that has no pixel of the box has none of the joint: else the first of many
+        // boxes of one pixel would cover all others.
+        float low = box.lower.y, joint = 1, share = 0;
         for (const profiler::MergedPart& part : merged.parts) {
             share += part.share;
             const bool is_last = &part == &merged.parts.back();
             const float high =
                 is_last ? box.upper.y : std::round(box.lower.y - share * box.height());
             if (high >= low) continue;
-            draw_->AddRectFilled({box.upper.x, high}, {box.lower.x, low},
+            draw_->AddRectFilled({box.upper.x, high}, {box.lower.x, low + joint},
                                  color_of(part, merged.density));
             low = high;
+            joint = 0;
         }
         if (mouse_ && box.holds(*mouse_)) hovered_ = {nullptr, &merged};
     }

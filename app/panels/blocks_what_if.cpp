@@ -183,12 +183,12 @@ void draw_figures(const WhatIfView& view) {
     const ImGuiTableFlags flags = ImGuiTableFlags_SizingStretchProp | ImGuiTableFlags_BordersInnerH;
     if (!ImGui::BeginTable("##figures", 3, flags)) return;
     ImGui::TableSetupColumn("", 0, 1.25F);
-    ImGui::TableSetupColumn("As recorded", 0, 1.0F);
+    ImGui::TableSetupColumn("Own settings", 0, 1.0F);
     ImGui::TableSetupColumn("With these", 0, 1.15F);
     ImGui::TableNextRow();
     ImGui::TableSetColumnIndex(1);
-    right_text("As recorded");
-    ImGui::SetItemTooltip("The same requests under the trace's own settings: %s",
+    right_text("Own settings");
+    ImGui::SetItemTooltip("The same requests, replayed under the trace's own settings: %s",
                           view.recorded_settings.c_str());
     ImGui::TableNextColumn();
     right_text(view.fits ? "With these" : "Until it ran out");
@@ -264,6 +264,16 @@ void draw_tried(Frame& frame, const WhatIfView& view) {
     ImGui::TableSetupColumn("settings", ImGuiTableColumnFlags_WidthStretch);
     ImGui::TableSetupColumn("reserved", ImGuiTableColumnFlags_WidthFixed, em(5));
     ImGui::TableSetupColumn("change", ImGuiTableColumnFlags_WidthFixed, em(5.5F));
+    ImGui::TableNextRow();
+    ImGui::TableNextColumn();
+    dim_text("Settings");
+    ImGui::TableNextColumn();
+    {
+        const ScopedColor dim(ImGuiCol_Text, palette().dim);
+        right_text("Reserved");
+        ImGui::TableNextColumn();
+        right_text("Change");
+    }
     for (size_t i = 0; i < view.tried.size(); ++i) {
         const ScopedId id(static_cast<int>(i));
         draw_tried_row(frame, view.tried[i]);

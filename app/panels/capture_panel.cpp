@@ -215,12 +215,14 @@ void draw_end_of_memory(const LiveCurve& curve, double limit) {
 }
 
 void draw_live_curve(const CaptureStatus& status, float height) {
-    double end_ns = 1e9, peak = 1;
+    double end_ns = 0, peak = 1;
     const auto limit = static_cast<double>(status.memory_limit_bytes);
     for (const LiveCurve& curve : status.curves) {
         if (!curve.time_ns.empty()) end_ns = std::max(end_ns, curve.time_ns.back());
         peak = std::max(peak, static_cast<double>(curve.peak_bytes));
     }
+    // A second at first, so that the axis does not run. A finished curve has all of it.
+    if (status.running || end_ns <= 0) end_ns = std::max(end_ns, 1e9);
     // The limit is shown as soon as a recipe comes near it.
     const bool near_limit = limit > 0 && peak > 0.5 * limit;
     if (near_limit) peak = std::max(peak, limit);
@@ -229,7 +231,7 @@ void draw_live_curve(const CaptureStatus& status, float height) {
     const float width = ImGui::GetContentRegionAvail().x;
     setup_ticks(ImAxis_X1, profiler::AxisUnit::kTime, 0, end_ns, width);
     setup_ticks(ImAxis_Y1, profiler::AxisUnit::kBytes, 0, peak * 1.1, height);
-    ImPlot::SetupAxisLimits(ImAxis_X1, 0, end_ns, ImPlotCond_Always);
+    ImPlot::SetupAxisLimits(ImAxis_X1, 0, end_ns * 1.05, ImPlotCond_Always);
     ImPlot::SetupAxisLimits(ImAxis_Y1, 0, peak * 1.1, ImPlotCond_Always);
     const std::vector<size_t> colors = curve_colors(status);
     for (size_t i = 0; i < status.curves.size(); ++i) {
@@ -276,6 +278,7 @@ void draw_curve_name(const LiveCurve& curve, ImU32 color, const CaptureStatus& s
     if (state.empty()) return;
     ImGui::SameLine(0, px(6));
     if (!curve.out_of_memory.empty()) {
+        if (ImGui::GetContentRegionAvail().x < text_width(state)) ImGui::NewLine();
         colored_text(palette().bad, state);
         ImGui::SetItemTooltip("%s", curve.out_of_memory.c_str());
     } else if (curve.finished) {

@@ -41,7 +41,13 @@ void chart_title(std::string_view title, std::string_view subtitle, float width)
     bold_text(fit_to(title, width));
     if (subtitle.empty()) return;
     ImGui::SameLine(0, px(8));
-    const std::string shown = fit_to(subtitle, left + width - ImGui::GetCursorPosX());
+    const float room = left + width - ImGui::GetCursorPosX();
+    std::string shown(subtitle);
+    for (size_t comma = 0; text_width(shown) > room && comma != shown.npos;) {
+        comma = shown.rfind(", ");
+        if (comma != shown.npos) shown.resize(comma);
+    }
+    shown = fit_to(shown, room);
     dim_text(shown);
     if (shown != subtitle) ImGui::SetItemTooltip("%s", std::string(subtitle).c_str());
 }
@@ -69,9 +75,9 @@ std::string memory_subtitle(const profiler::CompareView& view) {
 std::string max_batch_subtitle(const profiler::CompareView& view) {
     std::vector<std::string> parts;
     if (view.has_max_batch && !view.memory_limit_text.empty()) {
-        parts.push_back("solid: in " + view.memory_limit_text);
+        parts.push_back("in " + view.memory_limit_text);
     }
-    if (!view.planned_on.empty()) parts.emplace_back("hatched: predicted");
+    if (!view.planned_on.empty()) parts.emplace_back("pale: predicted");
     return fmt::to_string(fmt::join(parts, ", "));
 }
 

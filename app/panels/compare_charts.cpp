@@ -7,6 +7,7 @@
 #include "app/widgets/plot.h"
 #include "app/widgets/scoped.h"
 #include "app/widgets/text.h"
+#include "app/widgets/text_plate.h"
 #include "app/widgets/theme.h"
 #include "profiler/trace/units.h"
 #include "profiler/view/quantity_names.h"
@@ -81,14 +82,14 @@ bool has_baseline_mark(const CompareView& view) {
            view.columns[0].batch_text.empty();
 }
 
-/// The memory that the steps had.
+/// The memory that the steps had. It stands before the bars.
 void limit_mark(ImDrawList* draw, int64_t limit_bytes) {
     const auto value = static_cast<double>(limit_bytes);
     line_across(draw, value, palette().bad);
     const std::string label = "limit " + profiler::format_bytes(limit_bytes);
     const float right = ImPlot::GetPlotPos().x + ImPlot::GetPlotSize().x;
-    draw->AddText({right - text_width(label) - px(5), plot_y(value) + px(2)}, palette().bad,
-                  label.c_str());
+    text_on_plate(draw, {right - text_width(label) - px(5), plot_y(value) + px(2)}, label,
+                  palette().bad, with_alpha(palette().plot, 0.85F), {3, 0});
 }
 
 /// In place of a change: why there is none.
@@ -142,7 +143,7 @@ void draw_memory_chart(const CompareView& view, const Selection& selection, ImVe
 
 namespace {
 
-/// The prediction as a hatched bar; what a sweep measured as a solid, narrower one in front.
+/// The prediction as a pale bar; what a sweep measured as a solid, narrower one in front.
 void draw_batch_bars(ImDrawList* draw, const CompareColumn& column, PanelEvents& events) {
     PlotBar bar = bar_of(column);
     const bool swept = is_swept(column);
@@ -158,9 +159,11 @@ void draw_batch_bars(ImDrawList* draw, const CompareColumn& column, PanelEvents&
     }
     if (swept) {
         const auto value = static_cast<double>(column.largest_batch);
-        // Pale when the sweep ended before it reached the maximum.
-        fill_recipe(draw, {bar.left, plot_y(value)}, {bar.right, plot_y(0)}, column.color,
-                    column.max_batch_size ? 1.0F : 0.35F);
+        const ImVec2 upper{bar.left, plot_y(value)};
+        fill_recipe(draw, upper, {bar.right, plot_y(0)}, column.color);
+        if (!column.max_batch_size) {  // the sweep ended before it reached the maximum
+            draw_torn_edge(draw, upper, {bar.right, upper.y}, {0, px(6)}, palette().plot);
+        }
         highest = std::max(highest, value);
     }
     if (swept) {

@@ -16,8 +16,8 @@ void draw_memory_chart(const profiler::CompareView& view, const Selection& selec
 void draw_pair_chart(const profiler::PairView& view, const Selection& selection, ImVec2 size,
                      PanelEvents& events);
 void draw_max_batch_chart(const profiler::CompareView& view, ImVec2 size, PanelEvents& events);
-/// Names the curves above the plot if `with_legend`.
-void draw_throughput_chart(const profiler::CompareView& view, ImVec2 size, bool with_legend);
+/// Says above the plot what the marks mean; names the curves too if `with_names`.
+void draw_throughput_chart(const profiler::CompareView& view, ImVec2 size, bool with_names);
 
 /// Memory and maximum batch of many recipes: a row each, with the marker of its curve and its whole
 /// name at the left. Scrolls if the rows are higher than the chart. A click selects a recipe.

@@ -60,9 +60,17 @@ void draw_sentence(const Workspace& workspace, const CompareView& view, PanelEve
     }
     ImGui::AlignTextToFramePadding();
     const char* between = view.workload.empty() || view.source.empty() ? "" : "  ·  ";
-    dim_text(view.workload + between + view.source + "  ·  planned for");
+    note_text(view.workload + between + view.source);
+    constexpr float kChoices_em = 26;  // the GPU, the button and what is before them
     ImGui::SameLine(0, px(6));
-    if (ImGui::GetContentRegionAvail().x < em(19)) ImGui::NewLine();  // GPU and button fit there
+    if (ImGui::GetContentRegionAvail().x < em(kChoices_em)) {
+        ImGui::NewLine();
+        ImGui::AlignTextToFramePadding();
+        dim_text("planned for");
+    } else {
+        dim_text("·  planned for");
+    }
+    ImGui::SameLine(0, px(6));
     draw_gpu_choice(workspace, events);
     draw_measure_button(workspace, events);
     const auto& plan = workspace.slots().planned_compare;
@@ -126,7 +134,7 @@ void draw_chart_row(const Frame& frame, size_t first, size_t count, float height
         if (i == 0 && pair) draw_pair_chart(*pair, selection, size, events);
         if (i == 0 && !pair) draw_memory_chart(view, selection, size, events);
         if (i == 1) draw_max_batch_chart(view, size, events);
-        if (i == 2) draw_throughput_chart(view, size, /*with_legend=*/true);
+        if (i == 2) draw_throughput_chart(view, size, /*with_names=*/true);
     }
 }
 
@@ -146,7 +154,7 @@ void draw_many(const Frame& frame, float height, bool beside) {
     }
     if (!beside) return;
     ImGui::SameLine(0, gap);
-    draw_throughput_chart(view, {curves, height}, /*with_legend=*/false);
+    draw_throughput_chart(view, {curves, height}, /*with_names=*/false);
 }
 
 /// A value and its change from the baseline, if the table has one; they share a cell on the screen.
@@ -385,7 +393,7 @@ void draw_filled(const Workspace& workspace, const CompareView& view, CompareSta
         draw_table(workspace, view, table, events);
         if (!beside) {
             const ImVec2 size{ImGui::GetContentRegionAvail().x - px(1), em(16)};
-            draw_throughput_chart(view, size, /*with_legend=*/false);
+            draw_throughput_chart(view, size, /*with_names=*/false);
         }
         return draw_notes(view);
     }

@@ -210,7 +210,7 @@ void draw_memory_bar(const CompareColumn& column, const Row& row, const Lane& la
     draw_bar_text(draw, memory_text(column), {end + px(6), row.text_y});
 }
 
-/// The prediction as a hatched bar; what a sweep measured as a solid, narrower one in front.
+/// The prediction as a pale bar; what a sweep measured as a solid, narrower one in front.
 void draw_batch_bar(const CompareColumn& column, const Row& row, const Lane& lane,
                     PanelEvents& events) {
     ImDrawList* draw = ImGui::GetWindowDrawList();
@@ -224,10 +224,12 @@ void draw_batch_bar(const CompareColumn& column, const Row& row, const Lane& lan
         cut = std::round((row.bottom - row.top) * 0.2F);
     }
     if (swept) {
-        // Pale when the sweep ended before it reached the maximum.
         const float end = x + lane.length_of(static_cast<double>(column.largest_batch));
-        fill_recipe(draw, {x, row.top + cut}, {end, row.bottom - cut}, column.color,
-                    column.max_batch_size ? 1.0F : 0.35F);
+        const float top = row.top + cut, bottom = row.bottom - cut;
+        fill_recipe(draw, {x, top}, {end, bottom}, column.color);
+        if (!column.max_batch_size) {  // the sweep ended before it reached the maximum
+            draw_torn_edge(draw, {end, top}, {end, bottom}, {-px(6), 0}, palette().plot);
+        }
     }
     if (!swept && !column.planned) return;
     const float end = x + lane.length_of(batch_of(column));

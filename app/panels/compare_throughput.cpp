@@ -91,12 +91,25 @@ void draw_planned_curve(ImDrawList* draw, const CompareColumn& column) {
     }
 }
 
-/// A ring: the step that was captured by itself, beside the points of a sweep.
-void draw_captured(ImDrawList* draw, const CompareColumn& column) {
+ImVec2 place_of(const profiler::CurvePoint& point) {
+    return ImPlot::PlotToPixels(static_cast<double>(point.batch_size), point.sequences_per_s);
+}
+
+/// A ring: the step that was captured by itself, beside the points of a sweep. It lies around the
+/// rings of earlier columns in the same place.
+void draw_captured(ImDrawList* draw, const CompareView& view, const CompareColumn& column) {
     const profiler::CurvePoint& point = *column.captured;
-    const ImVec2 center =
-        ImPlot::PlotToPixels(static_cast<double>(point.batch_size), point.sequences_per_s);
-    draw->AddCircle(center, px(6), recipe_color(column.color), 0, px(2));
+    const ImVec2 center = place_of(point);
+    const auto covered = std::count_if(
+        view.columns.begin(), view.columns.begin() + static_cast<std::ptrdiff_t>(column.index),
+        [&](const CompareColumn& earlier) {
+            if (!earlier.captured) return false;
+            const ImVec2 way = place_of(*earlier.captured) - center;
+            return std::hypot(way.x, way.y) < px(3);
+        });
+    constexpr auto kMostAround = 3;
+    const auto around = static_cast<float>(std::min<std::ptrdiff_t>(covered, kMostAround));
+    draw->AddCircle(center, px(6 + 3 * around), recipe_color(column.color), 0, px(2));
     const ImVec2 reach{px(8), px(8)};
     if (mouse_in(center - reach, center + reach)) point_tooltip(column, point);
 }
@@ -118,8 +131,9 @@ bool has_curve(const CompareColumn& column) {
     return !column.curve.empty() || column.planned || column.captured;
 }
 
-/// Marker and name of each curve above the plot, in as many lines as they need.
-void curve_legend(const CompareView& view, float width) {
+/// What the marks mean above the plot, in as many lines as they need; before them marker and name
+/// of each curve if `with_names`.
+void curve_legend(const CompareView& view, float width, bool with_names) {
     const float left = ImGui::GetCursorPosX(), mark = em(1.2F), gap = px(14);
     ImDrawList* draw = ImGui::GetWindowDrawList();
     bool out_of_memory = false, has_sweep = false, has_captured = false;
@@ -145,6 +159,7 @@ void curve_legend(const CompareView& view, float width) {
         has_sweep |= !column.curve.empty();
         has_captured |= column.captured.has_value();
         if (column.captured) all_predicted &= column.memory_is_predicted;
+        if (!with_names) continue;
         item(column.recipe, [&](ImVec2 at) { draw_recipe_marker(draw, at, px(4), column.color); });
     }
     if (has_sweep) {
@@ -186,7 +201,7 @@ CurveEnds ends_of(const CompareView& view) {
 
 }  // namespace
 
-void draw_throughput_chart(const CompareView& view, ImVec2 size, bool with_legend) {
+void draw_throughput_chart(const CompareView& view, ImVec2 size, bool with_names) {
     ImGui::BeginGroup();
     const CurveEnds ends = ends_of(view);
     const bool is_empty = ends.sequences_per_s <= 0;
@@ -196,7 +211,7 @@ void draw_throughput_chart(const CompareView& view, ImVec2 size, bool with_legen
                                           : "sequences/s by batch, dashed: predicted",
                 size.x);
     const float top = ImGui::GetCursorPosY();
-    if (with_legend && !is_empty) curve_legend(view, size.x);
+    if (!is_empty) curve_legend(view, size.x, with_names);
     const float legend = ImGui::GetCursorPosY() - top;
     const ImVec2 plot{size.x, std::max(em(5), below_title(size).y - legend)};
     if (is_empty) {
@@ -218,7 +233,7 @@ void draw_throughput_chart(const CompareView& view, ImVec2 size, bool with_legen
                 draw_curve(draw, column);
                 draw_out_of_memory(draw, column);
             }
-            if (column.captured) draw_captured(draw, column);
+            if (column.captured) draw_captured(draw, view, column);
         }
         draw_axis_name(draw, "batch");
         ImPlot::PopPlotClipRect();

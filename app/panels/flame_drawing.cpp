@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <functional>
 #include <string>
 #include <string_view>
@@ -47,7 +48,11 @@ void draw_label(ImDrawList* draw, ImVec2 upper, ImVec2 lower, const std::string&
     const float x = upper.x + px(4);
     const float width = text_width(name);
     if (width > room) {
-        draw->AddText({x, y}, color, shorter_name(name, room, separator).c_str());
+        constexpr size_t kLeast = 4;  // of letters: fewer say nothing
+        const std::string shown = shorter_name(name, room, separator);
+        const size_t cut = shown.find("…");
+        if (cut != shown.npos && shown.size() - std::strlen("…") < kLeast) return;
+        draw->AddText({x, y}, color, shown.c_str());
         return;
     }
     draw->AddText({x, y}, color, name.c_str());

@@ -1,6 +1,6 @@
 #include "app/panels/frontier_plot.h"
 
-#include "app/panels/frontier_labels.h"
+#include "app/panels/dot_labels.h"
 #include "app/widgets/fonts.h"
 #include "app/widgets/icons.h"
 #include "app/widgets/plot.h"
@@ -242,7 +242,13 @@ std::vector<DotLabel> make_labels(const Plot& plot) {
         if (std::find(named.begin(), named.end(), i) != named.end()) return;
         named.push_back(i);
         const RecipeDot& dot = plot.view.dots[i];
-        DotLabel label{plot.at(dot), radius_of(dot), dot.label, color, is_bold, {}, 0};
+        DotLabel label{.dot = plot.at(dot),
+                       .radius = radius_of(dot),
+                       .text = dot.label,
+                       .color = color,
+                       .is_bold = is_bold,
+                       .badge = {},
+                       .shape = {}};
         for (const profiler::MarkedDot& mark : plot.view.marks) {
             if (mark.dot != i) continue;
             label.badge_color = mark.letter == "A" ? plot.look.color_a : plot.look.color_b;

@@ -79,10 +79,10 @@ void draw_best(const RecipeFrontierView& view, const FrontierSide& side, Frontie
         const ScopedColor ink(ImGuiCol_Text, palette().good);
         const ScopedFont bold(fonts().bold);
         ImGui::PushTextWrapPos(0);
-        text(dot.name);
+        text(dot.title);
         ImGui::PopTextWrapPos();
     }
-    note_text("Needs: " + dot.phrase + ".");
+    note_text(dot.detail);
     draw_figures(figures_of(view, dot));
     draw_buttons(side, *side.best, input);
 }
@@ -93,8 +93,7 @@ void draw_near_tie(const RecipeFrontierView& view, const FrontierSide& side) {
     ImGui::Dummy({0, px(8)});
     dim_text("Almost as fast");
     const RecipeDot& dot = view.dots[*smaller];
-    note_text(fmt::format("{} needs {} and does {} sequences/s.", dot.name, dot.memory_text,
-                          dot.rate_text));
+    note_text(fmt::format("{}: {}, {} sequences/s.", dot.title, dot.memory_text, dot.rate_text));
 }
 
 void draw_path_row(const PathStep& step, const std::string& number) {
@@ -152,14 +151,12 @@ void draw_path(const RecipeFrontierView& view, const RecipePath& path, const Fro
         if (ImGui::SmallButton(ICON_XMARK "###forget")) input.forget_selection = true;
         ImGui::SetItemTooltip("Forget the two dots");
     }
-    const float half = (ImGui::GetContentRegionAvail().x - em(2)) / 2;
-    const ScopedFont bold(fonts().bold);
-    text(fit_to(from.label, half));
-    ImGui::SameLine(0, px(5));
-    dim_text(ICON_ARROW_RIGHT);
-    ImGui::SameLine(0, px(5));
-    text(fit_to(to.label, half));
-    const ScopedFont regular(fonts().text);
+    {
+        const ScopedFont bold(fonts().bold);
+        ImGui::PushTextWrapPos(0);
+        text(from.label + "  " ICON_ARROW_RIGHT "  " + to.label);
+        ImGui::PopTextWrapPos();
+    }
     if (!path.why_none.empty()) note_text(path.why_none);
     if (!path.steps.empty()) draw_path_table(path);
     if (side.to != side.best) draw_buttons(side, *side.to, input);
@@ -209,8 +206,8 @@ void draw_dot_tooltip(const RecipeFrontierView& view, size_t index) {
     const RecipeDot& dot = view.dots[index];
     if (!ImGui::BeginTooltip()) return;
     ImGui::PushTextWrapPos(em(26));
-    bold_text(dot.name);
-    note_text(dot.phrase);
+    bold_text(dot.title);
+    note_text(dot.detail);
     readout_table(figures_of(view, dot));
     for (const profiler::MeasuredDot& measured : view.measured) {
         if (measured.dot != index) continue;
@@ -220,7 +217,7 @@ void draw_dot_tooltip(const RecipeFrontierView& view, size_t index) {
         }
     }
     if (dot.beaten_by) {
-        dim_text(fmt::format("{} is at least as good in both.", view.dots[*dot.beaten_by].name));
+        dim_text(fmt::format("{} is at least as good in both.", view.dots[*dot.beaten_by].title));
     }
     if (!dot.fits) {
         colored_text(palette().bad,

@@ -4,6 +4,7 @@
 #include "app/widgets/theme.h"
 #include "app/workspace/workspace.h"
 #include "profiler/trace/units.h"
+#include "profiler/view/compare_figures.h"
 
 #include <imgui.h>
 
@@ -39,7 +40,9 @@ const profiler::Gpu* gpu_list(const char* id, const std::vector<profiler::Gpu>& 
                               std::string_view chosen_id) {
     const auto known = std::find_if(gpus.begin(), gpus.end(),
                                     [&](const profiler::Gpu& gpu) { return gpu.id == chosen_id; });
-    const std::string shown = known != gpus.end() ? known->name : std::string(chosen_id);
+    const std::string shown = known != gpus.end()
+                                  ? std::string(profiler::short_gpu_name(known->name))
+                                  : std::string(chosen_id);
     if (!ImGui::BeginCombo(id, shown.c_str(), ImGuiComboFlags_HeightLarge)) return nullptr;
     const profiler::Gpu* clicked = gpu_rows(gpus, chosen_id);
     ImGui::EndCombo();

@@ -106,16 +106,12 @@ void draw_legend(Frame& frame) {
     ImGui::SetItemTooltip("Show the whole capture (F)");
     const float below = ImGui::GetCursorPosY();
     ImGui::SetCursorPos({start.x, start.y + ImGui::GetStyle().FramePadding.y});
-    for (const profiler::ActivityClass activity_class : frame.view.classes) {
-        swatch(activity_color(activity_class));
-        text(profiler::label_of(activity_class));
-        ImGui::SameLine(0, px(12));
-    }
+    color_legend(colors_of(frame.view.classes));
     if (!frame.view.has_kernels) {
+        ImGui::SameLine(0, px(12));
         dim_text(fit_to("calls only: on the CPU there are no kernels",
                         start.x + width - ImGui::GetCursorPosX() - px(8)));
     }
-    ImGui::NewLine();  // ends the line of the last swatch
     ImGui::SetCursorPos({start.x, below});
 }
 

@@ -143,6 +143,13 @@ void write_along(Labels& labels, const Label& label, const Lines& lines, const C
     const auto point = [&](float far, float beside) {
         return course.start + along * far + down * beside;
     };
+    // Hatches and ribbons that cross would hide strokes, a minus for one.
+    const ImU32 ground = label.ribbon->presence == Presence::kAdded
+                             ? category_color(label.ribbon->category)
+                             : palette().plot;
+    labels.draw->AddLine(point(-px(2), 0), point(lines.length + px(2), 0),
+                         with_alpha(ground, 0.6F * label.strength),
+                         (lines.two ? 2 : 1) * line - px(3));
     const float beside = lines.two ? line / 2 : 0;
     const float name_at = lines.two ? (lines.length - label.name_width) / 2 : 0;
     const float size_at =

@@ -6,6 +6,7 @@
 #include "app/widgets/fonts.h"
 #include "app/widgets/icons.h"
 #include "app/widgets/scoped.h"
+#include "app/widgets/table_sort.h"
 #include "app/widgets/text.h"
 #include "app/widgets/theme.h"
 #include "profiler/trace/units.h"
@@ -220,9 +221,21 @@ void setup_columns(const Frame& frame) {
     ImGui::TableHeadersRow();
 }
 
+/// The query may come from elsewhere: a restored session, another panel.
+void show_sort_order(const Frame& frame, const ImGuiTableColumnSortSpecs& shown) {
+    const auto column = static_cast<LedgerColumn>(shown.ColumnUserID);
+    const bool falls = shown.SortDirection == ImGuiSortDirection_Descending;
+    if (column == frame.query.sort_by && falls == frame.query.descending) return;
+    for (size_t i = 0; i < kColumns.size(); ++i) {
+        if (kColumns[i].column != frame.query.sort_by) continue;
+        point_sort_arrow(static_cast<int>(i), frame.query.descending);
+    }
+}
+
 void read_sort_order(Frame& frame) {
     ImGuiTableSortSpecs* specs = ImGui::TableGetSortSpecs();
-    if (!specs || !specs->SpecsDirty || specs->SpecsCount == 0) return;
+    if (!specs || specs->SpecsCount == 0) return;
+    if (!specs->SpecsDirty) return show_sort_order(frame, specs->Specs[0]);
     LedgerQuery query = frame.events.ledger_query.value_or(frame.query);
     query.sort_by = static_cast<LedgerColumn>(specs->Specs[0].ColumnUserID);
     query.descending = specs->Specs[0].SortDirection == ImGuiSortDirection_Descending;

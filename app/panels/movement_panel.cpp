@@ -9,6 +9,7 @@
 #include "app/widgets/scoped.h"
 #include "app/widgets/text.h"
 #include "app/widgets/theme.h"
+#include "profiler/view/compare_figures.h"
 
 #include <fmt/format.h>
 
@@ -66,7 +67,9 @@ void draw_card_choice(MovementFrame& frame, const MovementView* view) {
     const auto& gpus = frame.context.workspace.gpus();
     ImGui::SameLine(0, px(10));
     ImGui::SetNextItemWidth(em(13));
-    std::string shown = view && !view->peaks.name.empty() ? view->peaks.name : "no card is known";
+    std::string shown = view && !view->peaks.name.empty()
+                            ? std::string(profiler::short_gpu_name(view->peaks.name))
+                            : "no card is known";
     if (!ImGui::BeginCombo("##card", shown.c_str(), ImGuiComboFlags_HeightLarge)) return;
     if (ImGui::Selectable("The card of the trace", frame.query.gpu.empty())) frame.query.gpu = "";
     ImGui::Separator();

@@ -1,7 +1,8 @@
 #include "app/panels/movement_plot.h"
 
-#include "app/panels/frontier_labels.h"
+#include "app/panels/dot_labels.h"
 #include "app/widgets/fonts.h"
+#include "app/widgets/marks.h"
 #include "app/widgets/plot.h"
 #include "app/widgets/scoped.h"
 #include "app/widgets/text.h"
@@ -194,13 +195,16 @@ void draw_names(const RoofPlot& plot) {
                    std::abs(other.dot.y - at.y) < px(kMoved);
         });
         if (is_named) continue;
-        labels.push_back({.dot = plot.at(dot),
+        const MovementRow& row = plot.row({t, i});
+        labels.push_back({.dot = at,
                           .radius = radius_of(dot),
                           .text = name,
                           .color = palette().text,
                           .is_bold = false,
                           .badge = {},
-                          .badge_color = 0});
+                          .badge_color = 0,
+                          .shape = row.phase.value_or(PhaseKind::kForward),
+                          .shape_color = color_of(row)});
     }
     const ScopedFont small(fonts().text, kSmallSize);
     const float roof = ImGui::GetTextLineHeight() + px(6);  // its figures stand at the top
@@ -236,6 +240,13 @@ void draw_roof_legend(const RoofPlot& plot) {
         const auto phase = static_cast<PhaseKind>(i);
         if (has_phase[i]) add(phase, palette().dim, profiler::name_of(phase));
     }
+    at.y += px(4);
+    const auto note = [&](const char* text) {
+        plot.draw->AddText(at, palette().dim, text);
+        at.y += height + px(2);
+    };
+    note("area: time");
+    if (plot.view.traces.size() > 1) note("pale: A, arrow: to B");
 }
 
 void draw_box(const RoofPlot& plot, const MovementPicture& picture) {
@@ -307,25 +318,6 @@ ImVec2 MovementPicture::at(const MovementView& view, double x, double y) const {
     const double up = std::log(y / view.first_y) / std::log(view.last_y / view.first_y);
     return {corner.x + size.x * static_cast<float>(along),
             corner.y + size.y * static_cast<float>(1 - up)};
-}
-
-void draw_phase_shape(ImDrawList* draw, PhaseKind phase, ImVec2 at, float radius, ImU32 color) {
-    const float r = radius * 0.9F;
-    switch (phase) {
-        case PhaseKind::kForward:
-            draw->AddCircleFilled(at, radius, color);
-            return;
-        case PhaseKind::kBackward:
-            draw->AddRectFilled({at.x - r, at.y - r}, {at.x + r, at.y + r}, color, px(1));
-            return;
-        case PhaseKind::kLoss:
-            draw->AddTriangleFilled({at.x, at.y - radius * 1.1F}, {at.x + radius, at.y + r},
-                                    {at.x - radius, at.y + r}, color);
-            return;
-        case PhaseKind::kOptimizer:
-            draw->AddNgonFilled(at, radius * 1.2F, color, 4);
-            return;
-    }
 }
 
 MovementInput draw_movement_plot(const MovementView& view, const MovementLook& look, ImVec2 size,

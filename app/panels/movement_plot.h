@@ -57,8 +57,4 @@ struct MovementInput {
 MovementInput draw_movement_plot(const profiler::MovementView& view, const MovementLook& look,
                                  ImVec2 size, MovementPicture& picture);
 
-/// Draws a dot in the shape of its phase.
-void draw_phase_shape(ImDrawList* draw, profiler::PhaseKind phase, ImVec2 at, float radius,
-                      ImU32 color);
-
 }  // namespace app

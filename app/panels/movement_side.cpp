@@ -2,6 +2,7 @@
 
 #include "app/widgets/fonts.h"
 #include "app/widgets/icons.h"
+#include "app/widgets/marks.h"
 #include "app/widgets/scoped.h"
 #include "app/widgets/text.h"
 #include "app/widgets/theme.h"
@@ -82,13 +83,13 @@ struct ColumnSetup {
     bool shown = true;
 };
 constexpr std::array<ColumnSetup, profiler::kNumMovementColumns> kMovementColumns{{
-    {MovementColumn::kOp, 8.5F},
-    {MovementColumn::kModule, 6.8F},
-    {MovementColumn::kTime, 4},
-    {MovementColumn::kTimeShare, 3.6F},
-    {MovementColumn::kPeak, 4.4F},
-    {MovementColumn::kMue, 3.6F},
-    {MovementColumn::kFlopPerWord, 4.2F},
+    {MovementColumn::kOp, 8},
+    {MovementColumn::kModule, 6},
+    {MovementColumn::kTime, 3.8F},
+    {MovementColumn::kTimeShare, 3.6F, false},
+    {MovementColumn::kPeak, 4},
+    {MovementColumn::kMue, 3.4F},
+    {MovementColumn::kFlopPerByte, 4.2F},
     {MovementColumn::kFlop, 4},
     {MovementColumn::kRead, 4.6F},
     {MovementColumn::kWritten, 4.9F},

@@ -2,6 +2,7 @@
 
 #include "app/panels/layer_switches.h"
 #include "app/panels/planner_controls.h"
+#include "app/panels/planner_figures.h"
 #include "app/panels/planner_pins.h"
 #include "app/panels/planner_plots.h"
 #include "app/widgets/fonts.h"
@@ -54,12 +55,6 @@ size_t focus_of(const Frame& frame, const PlannerView& view) {
 
 // ---- figures --------------------------------------------------------------------------------
 
-void draw_cell(const std::string& value) {
-    ImGui::TableNextColumn();
-    const ScopedFont mono(fonts().mono);
-    value.empty() ? dim_text("–") : right_text(value);
-}
-
 void draw_row(Frame& frame, const PlannerView& view, size_t index) {
     const PlannerRecipe& recipe = view.recipes[index];
     const PlannerReading reading =
@@ -86,10 +81,7 @@ void draw_row(Frame& frame, const PlannerView& view, size_t index) {
         ImGui::SameLine(0, px(5));
         colored_text(palette().bad, ICON_XMARK);
     }
-    draw_cell(recipe.max_batch_text);
-    draw_cell(reading.memory_text);
-    draw_cell(reading.step_text);
-    draw_cell(reading.rate_text);
+    draw_figure_cells(recipe, reading);
 }
 
 void draw_table(Frame& frame, const PlannerView& view) {
@@ -100,18 +92,12 @@ void draw_table(Frame& frame, const PlannerView& view) {
     }
     const ImGuiTableFlags flags =
         ImGuiTableFlags_SizingStretchProp | ImGuiTableFlags_RowBg | ImGuiTableFlags_BordersInnerH;
-    if (!ImGui::BeginTable("##recipes", 5, flags)) return;
-    constexpr std::array<std::pair<const char*, float>, 4> kNumbers{
-        {{profiler::kLargestBatch, 1.65F},
-         {profiler::kPeakOnGpu, 1.95F},
-         {"Step", 1.05F},
-         {"Seq/s", 0.85F}}};
-    ImGui::TableSetupColumn("Recipe", 0, 2.35F);
-    for (const auto& [title, share] : kNumbers) ImGui::TableSetupColumn(title, 0, share);
+    if (!ImGui::BeginTable("##recipes", kNumFigureColumns, flags)) return;
+    set_up_figure_columns();
     ImGui::TableNextRow(ImGuiTableRowFlags_Headers);
     ImGui::TableNextColumn();
     ImGui::TableHeader("Recipe");
-    for (const auto& [title, share] : kNumbers) {
+    for (const auto& [title, share] : kFigureColumns) {
         ImGui::TableNextColumn();
         right_text(title);
     }

@@ -79,8 +79,9 @@ void draw_memory(ImDrawList* draw, const PlotMap& map, const RanksView& view, co
                  const LanePlace& place, const RanksLook& look) {
     const double most = look.shows_difference ? std::max(view.max_difference_bytes, 1.0)
                                               : std::max(view.max_bytes, 1.0);
-    const PlotMap own =
-        memory_map(map, place, look.shows_difference ? -1.05 * most : 0, 1.05 * most);
+    // The marker of a peak needs room above it.
+    const double top = 1 + px(6) / std::max(place.memory_height - px(6), 1.0F);
+    const PlotMap own = memory_map(map, place, look.shows_difference ? -top * most : 0, top * most);
     draw->AddRectFilled(own.corner, {own.right(), own.bottom()}, palette().plot);
     draw_phases(draw, own, lane.memory, /*with_names=*/false);
     if (look.shows_difference) {

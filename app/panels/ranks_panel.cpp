@@ -65,7 +65,9 @@ void draw_switches(Frame& frame) {
     ImGui::SameLine(0, px(10));
     // Level with the text of the buttons.
     ImGui::SetCursorPosY(ImGui::GetCursorPosY() + ImGui::GetStyle().FramePadding.y);
-    draw_collective_legend(frame.view.kinds);
+    const bool is_picture =
+        frame.state.shown == RanksShown::kMemory || frame.state.shown == RanksShown::kDifference;
+    if (is_picture) draw_collective_legend(frame.view.kinds);
     help_marker(
         "One lane a rank, on the clock of A. Below the memory stand the collectives: point at one "
         "to see it on all ranks. A and B make a rank that of the other panels. The axis ends where "

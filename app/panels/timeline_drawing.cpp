@@ -246,7 +246,8 @@ void draw_phases(ImDrawList* draw, const PlotMap& map, const profiler::TimelineT
 
 namespace {
 
-/// On a plate beside a point: at its right, or at its left where there is no room.
+/// On a plate beside a point: at its right, or at its left where there is no room. The curve shows
+/// through it.
 void draw_marker_text(ImDrawList* draw, const PlotMap& map, ImVec2 point, ImU32 color,
                       const std::string& text) {
     const ImVec2 size = ImGui::CalcTextSize(text.c_str());
@@ -255,7 +256,7 @@ void draw_marker_text(ImDrawList* draw, const PlotMap& map, ImVec2 point, ImU32 
     const ImVec2 at{to_left ? point.x - gap - size.x - px(5) : point.x + gap + px(5),
                     std::clamp(point.y - size.y / 2, map.corner.y + phase_strip_height() + px(2),
                                map.bottom() - size.y - px(2))};
-    text_on_plate(draw, at, text, color, with_alpha(palette().popup, 0.92F), {5, 2});
+    text_on_plate(draw, at, text, color, with_alpha(palette().popup, 0.66F), {5, 2});
 }
 
 void draw_limit(ImDrawList* draw, const PlotMap& map, const profiler::TimelineTrace& trace) {

@@ -36,6 +36,18 @@ inline float whole_pixel(float position) {
     return static_cast<float>(static_cast<int>(inside + kFar + 0.5) - static_cast<int>(kFar));
 }
 
+/// What a plot shows of a time, in whole pixels: at least one.
+struct PixelSpan {
+    float left = 0;
+    float right = 0;
+
+    float width() const { return right - left; }
+};
+inline PixelSpan span_in_pixels(const PlotMap& map, double start_ns, double end_ns) {
+    const float left = whole_pixel(std::max(map.x(start_ns), map.corner.x));
+    return {left, std::max(left + 1, whole_pixel(std::min(map.x(end_ns), map.right())))};
+}
+
 /// The map of the current plot. Between SetupFinish and EndPlot.
 PlotMap current_plot_map();
 

@@ -15,6 +15,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 
 namespace app {
 namespace {
@@ -31,8 +32,15 @@ float strip_height() { return px(17); }
 /// A row of blocks with its name.
 struct KernelStrip {
     const profiler::ActivityBlockRow* row = nullptr;
-    const char* name = "";
+    std::string name;
 };
+
+/// "main" of "main thread": what tells threads apart.
+std::string short_lane_name(std::string_view name) {
+    constexpr std::string_view kThread = " thread";
+    if (name.ends_with(kThread)) name.remove_suffix(kThread.size());
+    return std::string(name);
+}
 
 /// What the GPU runs; without one, the outermost calls of each thread.
 std::vector<KernelStrip> kernel_strips(const TimelineLanes& lanes) {
@@ -42,8 +50,10 @@ std::vector<KernelStrip> kernel_strips(const TimelineLanes& lanes) {
         for (const profiler::ActivityViewLane& lane : lanes.kernels->lanes) {
             if (lane.is_stream != is_stream || lane.rows.empty()) continue;
             if (strips.size() == kMostStrips) return strips;
-            strips.push_back({&lane.rows.front(), is_stream ? "kernels" : "calls"});
+            strips.push_back(
+                {&lane.rows.front(), is_stream ? "kernels" : short_lane_name(lane.name)});
         }
+        if (strips.size() == 1) strips.front().name = is_stream ? "kernels" : "calls";
         if (!strips.empty()) break;
     }
     return strips;
@@ -77,19 +87,9 @@ bool is_picked(const Selection& selection, const RibbonBlock& block) {
            selection.range->end_ns == block.end_ns;
 }
 
-/// What the plot shows of a block, at least a pixel.
-struct Edges {
-    float left = 0;
-    float right = 0;
-};
-Edges edges_of(const PlotMap& map, const RibbonBlock& block) {
-    const float left = whole_pixel(std::max(map.x(block.start_ns), map.corner.x));
-    return {left, std::max(left + 1, whole_pixel(std::min(map.x(block.end_ns), map.right())))};
-}
-
 void draw_module(ImDrawList* draw, const PlotMap& map, const Selection& selection,
                  const RibbonBlock& block, ModuleLevel level, float top) {
-    const auto [left, right] = edges_of(map, block);
+    const auto [left, right] = span_in_pixels(map, block.start_ns, block.end_ns);
     const float gap = right - left > px(4) ? 1.0F : 0.0F;
     const float bottom = top + ribbon_height() - px(1);
     const bool is_outer = level == ModuleLevel::kOuter;
@@ -131,7 +131,7 @@ void draw_module_names(ImDrawList* draw, const PlotMap& map, Blocks blocks, floa
     float free_from = map.corner.x;
     for (const RibbonBlock& block : blocks) {
         if (block.label.empty()) continue;
-        const auto [left, right] = edges_of(map, block);
+        const auto [left, right] = span_in_pixels(map, block.start_ns, block.end_ns);
         const float room = right - left - px(6);
         const bool is_whole = text_width(block.label) <= room;
         const std::string& label = is_whole ? block.label : block.short_label;
@@ -216,9 +216,11 @@ LaneHit draw_timeline_lanes(ImDrawList* draw, const PlotMap& map, const Selectio
 void draw_lane_names(ImDrawList* draw, const PlotMap& map, const TimelineLanes& lanes) {
     const ScopedFont font(fonts().text, kSmallSize);
     float top = map.bottom() - lanes_height(lanes) + gap_above();
-    const auto name = [&](const char* text, float height) {
+    constexpr float kMost_em = 5;  // beside the plot
+    const auto name = [&](std::string_view whole, float height) {
         const float y = std::round(top + (height - px(1) - ImGui::GetTextLineHeight()) / 2);
-        draw->AddText({map.corner.x - px(6) - text_width(text), y}, palette().dim, text);
+        const std::string shown = fit_to(whole, em(kMost_em));
+        draw->AddText({map.corner.x - px(6) - text_width(shown), y}, palette().dim, shown.c_str());
         top += height;
     };
     for (const ModuleLevel level : levels_of(lanes)) name(name_of_ribbon(level), ribbon_height());

@@ -1,5 +1,6 @@
 #include "app/panels/timeline_panel.h"
 
+#include "app/panels/activity_drawing.h"
 #include "app/panels/inferred_mark.h"
 #include "app/panels/timeline_drawing.h"
 #include "app/panels/timeline_lanes.h"
@@ -105,6 +106,22 @@ void draw_toolbar(Frame& frame) {
     ImGui::SetCursorPosY(std::max(ImGui::GetCursorPosY(), below));
 }
 
+/// What the colours of the kernels mean, at the right end of the line.
+void draw_kernel_key(const Frame& frame, float left, float width) {
+    const profiler::ActivityView* kernels = frame.context.workspace.slots().kernels.view();
+    if (!kernels || kernels->classes.empty()) return;
+    const float name_line = ImGui::GetTextLineHeight();
+    const ScopedFont small(fonts().text, kSmallSize);
+    const auto colors = colors_of(kernels->classes);
+    const float needed = color_legend_width(colors);
+    const float line = ImGui::GetTextLineHeight();
+    ImGui::SameLine(0, px(14));
+    if (ImGui::GetCursorPosX() + needed > left + width) return ImGui::NewLine();
+    ImGui::SetCursorPosX(left + width - needed);
+    ImGui::SetCursorPosY(ImGui::GetCursorPosY() + std::round((name_line - line) / 2));
+    color_legend(colors);
+}
+
 void draw_trace_header(const Frame& frame, size_t source, std::string_view note) {
     const TimelineTrace& trace = frame.view.traces[source];
     const Selection& selection = frame.selection;
@@ -115,7 +132,8 @@ void draw_trace_header(const Frame& frame, size_t source, std::string_view note)
     ImGui::SameLine(0, px(10));
     const bool is_stretched =
         source == 1 && frame.view.alignment == profiler::TimeAlignment::kPhases;
-    dim_text(trace.summary + (is_stretched ? "  ·  stretched to the phases of A" : ""));
+    dim_text(trace.summary +
+             (is_stretched ? "  ·  stretched to the phases of A, whose time the axis shows" : ""));
     ImGui::SetItemTooltip(
         "Peak: the most bytes in tensors at one time.\n"
         "Behind \"of\": what the allocator may take, on a GPU at most its memory without the CUDA "
@@ -300,10 +318,10 @@ void draw_trace_plot(Frame& frame, size_t source, const TimelineLanes& lanes,
     ImPlot::EndPlot();
 }
 
-void draw_difference_plot(Frame& frame, ImVec2 size) {
-    if (!ImPlot::BeginPlot("##difference", size, kPlainPlot)) return;
+void draw_difference_plot(Frame& frame, const PlotSize& size) {
+    if (!ImPlot::BeginPlot("##difference", {-1, size.memory + size.axis}, kPlainPlot)) return;
     const double end = std::max(1.0, frame.view.max_difference_bytes * 1.15);
-    setup_axes(frame, {.min = -end, .max = end, .first_tick = -end, .ticks_px = size.y}, true);
+    setup_axes(frame, {.min = -end, .max = end, .first_tick = -end, .ticks_px = size.memory}, true);
     const PlotMap map = current_plot_map();
     ImDrawList* draw = ImPlot::GetPlotDrawList();
     ImPlot::PushPlotClipRect();
@@ -410,19 +428,24 @@ void draw_plots(Frame& frame) {
     state.has_room_for_modules = layout.modules || !state.show_modules;
     state.has_room_for_kernels = layout.kernels || !state.show_kernels;
     state.has_room_for_difference = layout.difference || !wants_difference;
+    const float start = ImGui::GetCursorPosX(), width = ImGui::GetContentRegionAvail().x;
     const float left = ImGui::GetCursorScreenPos().x;
-    const float right = left + ImGui::GetContentRegionAvail().x;
+    const float right = left + width;
     if (!ImPlot::BeginAlignedPlots("##aligned")) return;
     for (size_t i = 0; i < layout.count; ++i) {
         const bool last = i + 1 == layout.count && !layout.difference;
         draw_trace_header(frame, i, i == 0 ? note_on_b(frame, layout) : std::string());
         const TimelineLanes& lanes = layout.lanes[i];
+        if (i == 0 && layout.kernels) draw_kernel_key(frame, start, width);
         draw_trace_plot(frame, i, lanes,
                         {layout.height, lanes_height(lanes), last ? layout.axis : 0});
     }
     if (layout.difference) {
         dim_text("B minus A");
-        draw_difference_plot(frame, {-1, layout.difference_height + layout.axis});
+        ImGui::SameLine(0, px(14));
+        color_legend(
+            std::array<NamedColor, 2>{{{palette().good, "B less"}, {palette().bad, "B more"}}});
+        draw_difference_plot(frame, {.memory = layout.difference_height, .axis = layout.axis});
     }
     ImPlot::EndAlignedPlots();
     state.on_handle = frame.on_handle;

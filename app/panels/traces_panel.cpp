@@ -15,7 +15,8 @@ namespace {
 
 std::string second_line(const Document& document) {
     if (!document.has_step) return document.state;
-    return fmt::format("{}  ·  {}", profiler::format_bytes(document.report->peak.allocated_bytes),
+    return fmt::format("{}{}  ·  {}", document.is_cut_off ? "≥ " : "",
+                       profiler::format_bytes(document.report->peak.allocated_bytes),
                        document.state);
 }
 

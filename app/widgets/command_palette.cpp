@@ -125,13 +125,15 @@ size_t count_entries(const PaletteContent& content) {
     return count;
 }
 
+/// Of a long list so much that half of an entry says that more follow.
 float height_of(const PaletteContent& content) {
     float lines = 0.4F;
     for (const PaletteGroup& group : content.groups) {
         lines += 1.4F + 1.75F * static_cast<float>(group.entries.size());
         if (!group.note.empty()) lines += 1.4F;
     }
-    return std::clamp(em(lines), em(1.8F), em(26));
+    const float room = ImGui::GetMainViewport()->WorkSize.y * 0.72F;
+    return std::clamp(em(lines), em(1.8F), std::max(em(26), room));
 }
 
 /// Where the palette opens: below the bars, in the middle.

@@ -23,6 +23,27 @@ void draw_cross(ImDrawList* draw, ImVec2 center, float radius, ImU32 color) {
     draw->AddLine(center - rising, center + rising, color, px(2));
 }
 
+void draw_phase_shape(ImDrawList* draw, profiler::PhaseKind phase, ImVec2 at, float radius,
+                      ImU32 color) {
+    using profiler::PhaseKind;
+    const float r = radius * 0.9F;
+    switch (phase) {
+        case PhaseKind::kForward:
+            draw->AddCircleFilled(at, radius, color);
+            return;
+        case PhaseKind::kBackward:
+            draw->AddRectFilled({at.x - r, at.y - r}, {at.x + r, at.y + r}, color, px(1));
+            return;
+        case PhaseKind::kLoss:
+            draw->AddTriangleFilled({at.x, at.y - radius * 1.1F}, {at.x + radius, at.y + r},
+                                    {at.x - radius, at.y + r}, color);
+            return;
+        case PhaseKind::kOptimizer:
+            draw->AddNgonFilled(at, radius * 1.2F, color, 4);
+            return;
+    }
+}
+
 void draw_torn_edge(ImDrawList* draw, ImVec2 from, ImVec2 to, ImVec2 depth, ImU32 ground) {
     const ImVec2 whole = to - from;
     const float length = std::hypot(whole.x, whole.y);

@@ -1,5 +1,7 @@
 #pragma once
 
+#include "profiler/trace/trace.h"
+
 #include <imgui.h>
 
 /// Small marks in plots.
@@ -9,6 +11,10 @@ void draw_dashed_line(ImDrawList* draw, ImVec2 from, ImVec2 to, ImU32 color, flo
 
 /// Where memory ran out. `radius` is half of its width.
 void draw_cross(ImDrawList* draw, ImVec2 center, float radius, ImU32 color);
+
+/// A dot in the shape of its phase. `radius` is half of its width.
+void draw_phase_shape(ImDrawList* draw, profiler::PhaseKind phase, ImVec2 center, float radius,
+                      ImU32 color);
 
 /// The edge of a bar whose true length nobody knows: teeth of the ground's colour, from one end of
 /// the edge to the other, that reach `depth` into the bar.

@@ -79,9 +79,8 @@ enum class LegendLook : uint8_t { kPlain, kPicked, kFaded };
 
 float legend_gap() { return px(18); }  // between items, with room for a cross
 
-float legend_item_width(profiler::Category category) {
-    return std::floor(ImGui::GetTextLineHeight() * 0.62F) + px(6) +
-           text_width(profiler::label_of(category));
+float legend_item_width(std::string_view name) {
+    return std::floor(ImGui::GetTextLineHeight() * 0.62F) + px(6) + text_width(name);
 }
 
 /// Behind the last item, in the gap before the next one, so that a click moves none of them.
@@ -103,7 +102,7 @@ bool legend_item(profiler::Category category, LegendLook look) {
     const ImVec2 start = ImGui::GetCursorPos();
     const ScopedId id(static_cast<int>(category));
     const bool clicked = ImGui::InvisibleButton(
-        "##category", {legend_item_width(category) + cross, ImGui::GetTextLineHeight()});
+        "##category", {legend_item_width(label) + cross, ImGui::GetTextLineHeight()});
     const bool hovered = ImGui::IsItemHovered();
     if (hovered) ImGui::SetMouseCursor(ImGuiMouseCursor_Hand);
     ImGui::SetItemTooltip("Click to %s %.*s", is_picked ? "stop highlighting" : "highlight",
@@ -122,6 +121,20 @@ bool legend_item(profiler::Category category, LegendLook look) {
 void swatch(ImU32 color) {
     const SwatchBox box = place_swatch();
     ImGui::GetWindowDrawList()->AddRectFilled(box.upper, box.lower, color, px(2));
+}
+
+void color_legend(std::span<const NamedColor> colors) {
+    for (std::size_t i = 0; i < colors.size(); ++i) {
+        if (i > 0) ImGui::SameLine(0, px(12));
+        swatch(colors[i].color);
+        text(colors[i].name);
+    }
+}
+
+float color_legend_width(std::span<const NamedColor> colors) {
+    float width = 0;
+    for (const NamedColor& one : colors) width += legend_item_width(one.name) + px(12);
+    return width - px(12);
 }
 
 void recipe_swatch(size_t index) {
@@ -220,7 +233,8 @@ std::optional<profiler::Category> category_legend(std::span<const profiler::Cate
                                                            : LegendLook::kFaded;
         if (i > 0) {
             ImGui::SameLine(0, legend_gap());
-            const float needed = legend_item_width(categories[i]) + legend_gap();
+            const float needed =
+                legend_item_width(profiler::label_of(categories[i])) + legend_gap();
             if (ImGui::GetCursorPosX() + needed > start + width) {
                 ImGui::NewLine();
                 ImGui::SetCursorPosX(start);

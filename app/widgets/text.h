@@ -30,6 +30,13 @@ std::string fit_path_to(std::string_view path, float width);
 
 /// A small filled square before a label.
 void swatch(ImU32 color);
+struct NamedColor {
+    ImU32 color = 0;
+    std::string_view name;
+};
+/// Swatches with their names, side by side. The next item is in the next line.
+void color_legend(std::span<const NamedColor> colors);
+float color_legend_width(std::span<const NamedColor> colors);
 /// A swatch in the colour and pattern of a recipe.
 void recipe_swatch(size_t index);
 /// A swatch in the colour and pattern of a category.

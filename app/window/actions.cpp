@@ -122,14 +122,14 @@ void add_edit_actions(std::vector<Action>& actions) {
                            },
                        .global = false});
     actions.push_back({.menu = Menu::kEdit,
-                       .title = "Selection before",
+                       .title = "Previous selection",
                        .icon = ICON_ARROW_LEFT,
                        .shortcut = ImGuiMod_Alt | ImGuiKey_LeftArrow,
                        .run = [](Ui& ui) { ui.workspace.step_selection(-1); },
                        .enabled = [](const Ui& ui) { return ui.workspace.can_step_selection(-1); },
                        .global = false});
     actions.push_back({.menu = Menu::kEdit,
-                       .title = "Selection after",
+                       .title = "Next selection",
                        .icon = ICON_ARROW_RIGHT,
                        .shortcut = ImGuiMod_Alt | ImGuiKey_RightArrow,
                        .run = [](Ui& ui) { ui.workspace.step_selection(1); },

@@ -1,5 +1,6 @@
 #include "app/window/export_dialog.h"
 
+#include "app/widgets/check_box.h"
 #include "app/widgets/icons.h"
 #include "app/widgets/scoped.h"
 #include "app/widgets/text.h"
@@ -74,7 +75,7 @@ void draw_format_choice(ExportState& state, FileDialogState& dialog) {
     for (const std::string& extension : extensions) {
         std::string label = extension.substr(1);
         for (char& c : label) c = static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
-        if (ImGui::RadioButton(label.c_str(), extension == chosen)) {
+        if (radio_button(label.c_str(), extension == chosen)) {
             dialog.name = with_extension(dialog.name, extension, extensions);
         }
         ImGui::SameLine(0, px(14));
@@ -84,7 +85,7 @@ void draw_format_choice(ExportState& state, FileDialogState& dialog) {
         ImGui::SameLine(0, px(28));
         for (const double scale : {1.0, 2.0}) {
             const char* label = scale == 1 ? "1x" : "2x";
-            if (ImGui::RadioButton(label, state.png_scale == scale)) state.png_scale = scale;
+            if (radio_button(label, state.png_scale == scale)) state.png_scale = scale;
             ImGui::SetItemTooltip("Pixels per point");
             ImGui::SameLine(0, px(14));
         }

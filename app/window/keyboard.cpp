@@ -49,13 +49,37 @@ std::optional<std::array<ImGuiKeyChord, 2>> parse_keys(std::string_view text) {
 
 }  // namespace
 
+namespace {
+/// What is printed on the key.
+const char* name_of_key(ImGuiKey key) {
+    static constexpr std::array<std::pair<ImGuiKey, const char*>, 13> kPrinted{
+        {{ImGuiKey_LeftArrow, "Left"},
+         {ImGuiKey_RightArrow, "Right"},
+         {ImGuiKey_UpArrow, "Up"},
+         {ImGuiKey_DownArrow, "Down"},
+         {ImGuiKey_Slash, "/"},
+         {ImGuiKey_Backslash, "\\"},
+         {ImGuiKey_Comma, ","},
+         {ImGuiKey_Period, "."},
+         {ImGuiKey_Semicolon, ";"},
+         {ImGuiKey_Minus, "-"},
+         {ImGuiKey_Equal, "="},
+         {ImGuiKey_LeftBracket, "["},
+         {ImGuiKey_RightBracket, "]"}}};
+    for (const auto& [printed, name] : kPrinted) {
+        if (printed == key) return name;
+    }
+    return ImGui::GetKeyName(key);
+}
+}  // namespace
+
 std::string chord_text(ImGuiKeyChord chord) {
     if (chord == 0) return "";
     std::string text;
     for (const auto& [modifier, name] : kModifiers) {
         if (chord & modifier) text += name;
     }
-    return text + ImGui::GetKeyName(key_of(chord));
+    return text + name_of_key(key_of(chord));
 }
 
 std::optional<ImGuiKeyChord> parse_chord(std::string_view text) {
@@ -67,7 +91,8 @@ std::optional<ImGuiKeyChord> parse_chord(std::string_view text) {
     }
     for (int key = ImGuiKey_NamedKey_BEGIN; key < ImGuiKey_NamedKey_END; ++key) {
         const auto named = static_cast<ImGuiKey>(key);
-        if (is_on_keyboard(named) && text == ImGui::GetKeyName(named)) return chord | named;
+        if (!is_on_keyboard(named)) continue;
+        if (text == name_of_key(named) || text == ImGui::GetKeyName(named)) return chord | named;
     }
     return std::nullopt;
 }

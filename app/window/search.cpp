@@ -75,7 +75,8 @@ PaletteGroup recent_files(Ui& ui, const std::string& query) {
 
 void choose(Ui& ui, std::shared_ptr<const profiler::SearchIndex> index, std::size_t name) {
     const Selection& selection = ui.workspace.selection();
-    ui.found = {std::move(index), name, 0, {selection.a, selection.b}};
+    const std::size_t at = index->names[name].shown_place;
+    ui.found = {std::move(index), name, at, {selection.a, selection.b}};
     step_found(ui, 0);
 }
 

@@ -23,8 +23,8 @@ void take_step(ComparisonColumn& column, const NamedTrace& named) {
     if (peak.phase.valid()) column.peak_phase = trace.phases.get<&Phase::kind>(peak.phase);
     column.out_of_memory = why_out_of_memory(trace);
     column.is_cut_off = has_note(trace, kRanOutOfMemory);
-    column.knows_saved = records_saves(trace);
-    column.saved_bytes = column.is_cut_off ? 0 : report->ledger.total_bytes;
+    column.knows_saved = records_saves(trace) && !column.is_cut_off;
+    column.saved_bytes = column.knows_saved ? report->ledger.total_bytes : 0;
     const std::size_t num_steps = num_whole_steps(trace);
     column.steps = static_cast<int64_t>(num_steps);
     if (trace.run().source != Source::kPredicted) {

@@ -22,12 +22,17 @@ struct WorkloadWords {
     std::string_view precision;
 };
 
+/// "layers" is the head of a model that has none.
+std::string_view words_of_head(std::string_view head) {
+    return head == models::name_of(models::Head::kLayers) ? "no" : head;
+}
+
 std::string describe(const WorkloadWords& w) {
     const std::string micro_batches =
         w.micro_batches == 1 ? "" : fmt::format("{} micro-batches of ", w.micro_batches);
     return fmt::format("{}, {} {}, {} head, {}B={} S={}, {}", w.model, w.num_layers,
-                       w.num_layers == 1 ? "layer" : "layers", w.head, micro_batches, w.batch_size,
-                       w.seq_len, w.precision);
+                       w.num_layers == 1 ? "layer" : "layers", words_of_head(w.head), micro_batches,
+                       w.batch_size, w.seq_len, w.precision);
 }
 
 /// Versions, and what else is known of the run; empty: the trace does not say, or is damaged.

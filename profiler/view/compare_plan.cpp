@@ -38,6 +38,7 @@ void take_memory(const PlanRow& row, ComparisonColumn& column) {
     if (!row.memory) return;
     column.peak_allocated_bytes = row.memory->contents.peaks.peak_allocated_bytes;
     column.peak_reserved_bytes = row.memory->contents.peaks.peak_reserved_bytes;
+    column.peak_phase = row.memory->contents.peak_phase;
     column.peak_by_category = row.memory->contents.by_category;
     column.saved_bytes = row.memory->saved_bytes.value_or(0);
 }
@@ -64,7 +65,7 @@ PlannedRecipe planned_recipe(const PlanRow& row) {
                           .best_sequences_per_s = row.best_sequences_per_s};
     if (planned.max_batch_size == 0) planned.max_batch_size.reset();
     for (const PlanPoint& point : row.curve) {
-        const std::string text = fmt::format("B={}: {} sequences/s predicted", point.batch_size,
+        const std::string text = fmt::format("batch {}: {} sequences/s predicted", point.batch_size,
                                              rate_text(point.sequences_per_s));
         planned.curve.push_back({.batch_size = point.batch_size,
                                  .sequences_per_s = point.sequences_per_s,
@@ -73,8 +74,8 @@ PlannedRecipe planned_recipe(const PlanRow& row) {
                                  .text = text});
     }
     if (row.best_batch_size) {
-        planned.best_text =
-            fmt::format("{} at B={}", rate_text(row.best_sequences_per_s), *row.best_batch_size);
+        planned.best_text = fmt::format("{} at batch {}", rate_text(row.best_sequences_per_s),
+                                        *row.best_batch_size);
     }
     return planned;
 }

@@ -36,7 +36,7 @@ CurvePoint build_point(const ThroughputPoint& measured) {
     point.sequences_per_s_min = low > 0 ? low : point.sequences_per_s;
     point.sequences_per_s_max = high > 0 ? high : point.sequences_per_s;
     point.text =
-        fmt::format("B={}: {} sequences/s ({} to {}) in the sweep, peak {}", point.batch_size,
+        fmt::format("batch {}: {} sequences/s ({} to {}) in the sweep, peak {}", point.batch_size,
                     rate_text(point.sequences_per_s), rate_text(point.sequences_per_s_min),
                     rate_text(point.sequences_per_s_max), format_bytes(point.peak_bytes));
     return point;
@@ -60,7 +60,7 @@ void add_curve(const ComparisonColumn& column, CompareColumn& view) {
     if (view.best_point) {
         const CurvePoint& best = view.curve[*view.best_point];
         view.best_text =
-            fmt::format("{} at B={}", rate_text(best.sequences_per_s), best.batch_size);
+            fmt::format("{} at batch {}", rate_text(best.sequences_per_s), best.batch_size);
     } else if (!view.curve.empty()) {
         view.best_text = kBusy;
     }
@@ -98,7 +98,7 @@ void add_times(const ComparisonColumn& column, CompareColumn& view) {
                          .sequences_per_s_min = view.sequences_per_s,
                          .sequences_per_s_max = view.sequences_per_s,
                          .peak_bytes = column.peak_allocated_bytes,
-                         .text = fmt::format("B={}: {} sequences/s, captured step",
+                         .text = fmt::format("batch {}: {} sequences/s, captured step",
                                              column.batch_size, rate_text(view.sequences_per_s))};
     }
     view.step_time_text = column.step_time_ns > 0 ? format_duration(column.step_time_ns) : kNoValue;
@@ -313,7 +313,7 @@ void add_batches(const Comparison& comparison, CompareView& view) {
     if (batches.size() < 2) return;
     for (CompareColumn& column : view.columns) {
         const ComparisonColumn& own = comparison.columns[column.index];
-        if (has_batch(own)) column.batch_text = fmt::format("B={}", own.batch_size);
+        if (has_batch(own)) column.batch_text = fmt::format("batch {}", own.batch_size);
     }
 }
 

@@ -56,7 +56,7 @@ struct PlannedRecipe {
     std::string max_batch_note;     // max_batch_note(row)
     bool is_too_large = false;      // because not even batch 1 fits
     std::vector<CurvePoint> curve;  // without a spread
-    std::string best_text;          // "11.6 at B=27"
+    std::string best_text;          // "11.6 at batch 27"
     Change best_change;
     double best_sequences_per_s = 0;
 };
@@ -104,7 +104,7 @@ struct CompareColumn {
     std::optional<CurvePoint> captured;          // the captured step, which no sweep ran
     std::optional<std::size_t> best_point;       // index into `curve`: the fastest
     std::optional<int64_t> out_of_memory_batch;  // the smallest batch that did not fit
-    std::string best_text;                       // "14.1 at B=16", "(busy)"
+    std::string best_text;                       // "14.1 at batch 16", "(busy)"
     Change best_change;
 
     std::optional<PlannedRecipe> planned;  // once the plan is made

@@ -234,7 +234,8 @@ private:
         // The ledger leaves out parameters and what belongs to them.
         if (card_.category == Category::kActivation || card_.category == Category::kTemporary) {
             add_row("for backward", [](Of of, Life life) {
-                return !records_saves(of) ? "" : life.is_saved ? "kept" : "not kept";
+                if (!records_saves(of) || !life.is_in_ledger_step) return "";
+                return life.is_saved ? "kept" : "not kept";
             });
         }
         add_row("made in", [](Of, Life life) { return text_of(life.made); });

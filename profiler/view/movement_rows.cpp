@@ -30,7 +30,7 @@ constexpr std::array<ColumnText, kNumMovementColumns> kColumnTexts{{
     {MovementColumn::kFlop, "flop", "In one step"},
     {MovementColumn::kRead, "words in", "Elements of all inputs, each once; in one step"},
     {MovementColumn::kWritten, "words out", "Elements of all outputs, each once; in one step"},
-    {MovementColumn::kFlopPerWord, "flop/word", "For each word in or out"},
+    {MovementColumn::kFlopPerByte, "flop/byte", "For each byte in or out"},
     {MovementColumn::kTime, "time", "Of kernels and copies, or of calls on a CPU; in one step"},
     {MovementColumn::kTimeShare, "of time", "Share of the time of all ops listed"},
     {MovementColumn::kPeak, "% of peak",
@@ -95,7 +95,7 @@ void fill_cells(MovementViewRow& view) {
         work.flop > 0 ? format_amount(static_cast<double>(work.flop)) : kNoValue);
     set(MovementColumn::kRead, format_amount(static_cast<double>(work.words_read)));
     set(MovementColumn::kWritten, format_amount(static_cast<double>(work.words_written)));
-    set(MovementColumn::kFlopPerWord, format_ratio(view.rates.flop_per_word));
+    set(MovementColumn::kFlopPerByte, format_ratio(view.rates.flop_per_byte));
     set(MovementColumn::kTime, work.time_ns > 0 ? format_duration(work.time_ns) : kNoValue);
     set(MovementColumn::kTimeShare,
         work.time_ns > 0 ? fmt::format("{:.1f} %", 100 * view.time_share) : kNoValue);
@@ -112,7 +112,7 @@ std::vector<MovementColumn> columns_by(MovementBy by) {
     if (by == MovementBy::kOp) columns = {kPhase, kModule, kOp, kClass};
     if (by == MovementBy::kClass) columns = {kClass};
     if (by == MovementBy::kLayer) columns = {kOp};
-    for (const MovementColumn column : {kCalls, kFlop, kRead, kWritten, kFlopPerWord, kTime,
+    for (const MovementColumn column : {kCalls, kFlop, kRead, kWritten, kFlopPerByte, kTime,
                                         kTimeShare, kPeak, kBandwidth, kMue, kLeastTime}) {
         columns.push_back(column);
     }
@@ -206,7 +206,7 @@ DataTable movement_data(const MovementTrace& movement) {
                      "name",       "class",
                      "calls",      "flop",
                      "read_words", "written_words",
-                     "bytes",      "flop_per_word",
+                     "bytes",      "flop_per_byte",
                      "time_ns",    "peak_share",
                      "mue",        "bandwidth_bytes_per_s"};
     for (const MovementViewRow& view : movement.rows) {
@@ -216,7 +216,7 @@ DataTable movement_data(const MovementTrace& movement) {
             {row.phase ? std::string(name_of(*row.phase)) : std::string(), row.module, row.name,
              row.op_class ? std::string(name_of(*row.op_class)) : std::string(), work.num_calls,
              work.flop, work.words_read, work.words_written,
-             static_cast<int64_t>(std::llround(work.bytes)), number(view.rates.flop_per_word),
+             static_cast<int64_t>(std::llround(work.bytes)), number(view.rates.flop_per_byte),
              work.time_ns > 0 ? DataTable::Cell(work.time_ns) : DataTable::Cell(),
              number(view.rates.peak_share), number(view.rates.mue),
              number(view.rates.bytes_per_s)});

@@ -37,8 +37,8 @@ double number_in(const MovementViewRow& view, MovementColumn column) {
             return static_cast<double>(work.words_read);
         case MovementColumn::kWritten:
             return static_cast<double>(work.words_written);
-        case MovementColumn::kFlopPerWord:
-            return view.rates.flop_per_word.value_or(0);
+        case MovementColumn::kFlopPerByte:
+            return view.rates.flop_per_byte.value_or(0);
         case MovementColumn::kPeak:
             return view.rates.peak_share.value_or(0);
         case MovementColumn::kBandwidth:
@@ -271,6 +271,9 @@ std::string sum_text(const MovementWork& work) {
     if (work.words() > 0) {
         text += fmt::format(", {:.1f} flop a word",
                             static_cast<double>(work.flop) / static_cast<double>(work.words()));
+    }
+    if (work.bytes > 0) {
+        text += fmt::format(" ({:.1f} a byte)", static_cast<double>(work.flop) / work.bytes);
     }
     if (work.time_ns > 0) text += ", " + format_duration(work.time_ns);
     return text;

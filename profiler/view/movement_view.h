@@ -42,7 +42,7 @@ enum class MovementColumn : uint8_t {
     kFlop,
     kRead,
     kWritten,
-    kFlopPerWord,
+    kFlopPerByte,
     kTime,
     kTimeShare,
     kPeak,
@@ -136,7 +136,7 @@ struct MovementView {
 Marker marker_of(PhaseKind phase);
 /// The colour of a class.
 ActivityClass activity_class_of(OpClass op_class);
-/// "8.0622 Tflop, 42.684 Gwords, 188.9 flop a word, 78.4 ms"
+/// "8.0622 Tflop, 42.684 Gwords, 188.9 flop a word (94.4 a byte), 78.4 ms"
 std::string sum_text(const MovementWork& work);
 
 MovementView build_movement_view(const MovementRequest& request);

@@ -168,13 +168,19 @@ TextTable rank_time_table(const RankRun& run) {
     const auto says_something = [](const RankSummary& rank) { return rank.gpu_time || rank.waits; };
     if (std::ranges::none_of(run.ranks, says_something)) return table;
     table.columns.push_back({"rank", Align::kRight, {}});
+    std::vector<const RankTimeColumn*> known;  // to some rank: on a CPU there is no time of kernels
     for (const RankTimeColumn& column : kTimeColumns) {
+        const auto has_value = [&](const RankSummary& rank) {
+            return column.value_of(rank).has_value();
+        };
+        if (std::ranges::none_of(run.ranks, has_value)) continue;
+        known.push_back(&column);
         table.columns.push_back({column.title, Align::kRight, column.explanation});
     }
     for (const RankSummary& rank : run.ranks) {
         std::vector<std::string> cells{std::to_string(rank.rank)};
-        for (const RankTimeColumn& column : kTimeColumns) {
-            cells.push_back(time_text(column.value_of(rank)));
+        for (const RankTimeColumn* column : known) {
+            cells.push_back(time_text(column->value_of(rank)));
         }
         table.rows.push_back(std::move(cells));
     }

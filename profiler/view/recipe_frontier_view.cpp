@@ -3,6 +3,7 @@
 #include "models/config/layer_recipes.h"
 #include "models/config/switches.h"
 #include "profiler/analysis/throughput.h"
+#include "profiler/trace/text.h"
 #include "profiler/trace/units.h"
 #include "profiler/view/compare_figures.h"
 
@@ -10,6 +11,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <span>
+#include <string_view>
 
 namespace profiler {
 namespace {
@@ -29,55 +32,55 @@ std::optional<Recipe> uniform_recipe(const std::string& text) {
     return parsed->recipe;
 }
 
-struct ChangedValue {
-    std::string label;  // "in_place"; "fusion=tempo", as there is a preset of that name
-    std::string_view phrase;
-};
+constexpr std::size_t kMostPhrases = 2;  // in a label
 
-/// The values of a layer's switches that differ from the baseline.
-std::vector<ChangedValue> changed_values(const Recipe& recipe) {
+/// Of the values of a layer's switches that differ from the baseline, in words.
+std::vector<std::string_view> changed_phrases(const Recipe& recipe) {
     const Recipe baseline;
-    std::vector<ChangedValue> values;
+    std::vector<std::string_view> phrases;
     models::for_each_switch([&](const auto& table) {
         if (table.name == models::kOptimizerSwitch.name) return;
         const models::SwitchValue& value = table.chosen(recipe);
-        if (&value == &table.chosen(baseline)) return;
-        std::string label(value.name);
-        if (models::is_preset(label)) label = fmt::format("{}={}", table.name, label);
-        values.push_back({std::move(label), value.phrase});
+        if (&value != &table.chosen(baseline)) phrases.push_back(value.phrase);
     });
-    return values;
+    return phrases;
 }
 
-template <typename Text>
-std::string joined(const std::vector<ChangedValue>& values, Text ChangedValue::*text,
-                   std::string_view between) {
-    std::vector<std::string> texts;
-    for (const ChangedValue& value : values) texts.emplace_back(value.*text);
-    return fmt::to_string(fmt::join(texts, between));
+/// "in-place GELU, bit masks +2"
+std::string label_of(std::span<const std::string_view> phrases) {
+    const auto named = phrases.first(std::min(phrases.size(), kMostPhrases));
+    std::string label = fmt::to_string(fmt::join(named, ", "));
+    if (named.size() < phrases.size()) {
+        label += fmt::format(" +{}", phrases.size() - named.size());
+    }
+    return label;
 }
 
 void describe(RecipeDot& dot) {
     const auto recipe = uniform_recipe(dot.recipe);
     if (!recipe) {
-        dot.name = dot.label = dot.recipe;
-        dot.phrase = "a recipe for each layer";
+        dot.name = dot.label = dot.title = dot.recipe;
+        dot.detail = "a recipe for each layer";
         dot.num_switches = 1;
         return;
     }
     Recipe own = *recipe;
     own.optimizer = Recipe{}.optimizer;
-    const auto values = changed_values(own);
+    const auto phrases = changed_phrases(own);
     dot.name = models::to_text(own);
-    dot.label = joined(values, &ChangedValue::label, " · ");
+    dot.label = label_of(phrases);
+    const std::string words =
+        phrases.empty() ? "the baseline" : fmt::to_string(fmt::join(phrases, ", "));
+    dot.title = capitalized(words);
+    dot.detail = dot.name;
     for (const models::RecipePreset& preset : models::recipe_presets()) {
         if (preset.recipe != own) continue;
-        dot.name = dot.label = preset.name;
+        dot.name = dot.label = dot.title = preset.name;
+        dot.detail = words;
         dot.is_preset = true;
         break;
     }
-    dot.num_switches = static_cast<int>(values.size());
-    dot.phrase = values.empty() ? "the baseline" : joined(values, &ChangedValue::phrase, ", ");
+    dot.num_switches = static_cast<int>(phrases.size());
 }
 
 RecipeDot make_dot(const PlannedStep& step, const FrontierRequest& request) {

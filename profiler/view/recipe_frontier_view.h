@@ -68,8 +68,9 @@ struct FrontierRequest {
 struct RecipeDot {
     std::string recipe;  // canonical text
     std::string name;    // "tempo"; without a preset "gelu=in_place,masks=bit"
-    std::string label;   // "in_place · bit": the values of such a name
-    std::string phrase;  // its switches that differ from the baseline, in words
+    std::string label;   // the same in a few words: "tempo", "in-place GELU, flash attention +2"
+    std::string title;   // "tempo"; without a preset its switches in words
+    std::string detail;  // what the title does not say: the switches of a preset, else the name
     bool is_preset = false;
     double x = 0;  // bytes, or the largest batch
     double y = 0;  // sequences/s

@@ -1,4 +1,5 @@
 #include "profiler/analysis/call_site.h"
+#include "profiler/analysis/recorded_step.h"
 #include "profiler/trace/imported.h"
 #include "profiler/trace/text.h"
 #include "profiler/view/search_view.h"
@@ -33,7 +34,12 @@ std::string one_line(std::string_view text) {
 struct NamedRows {
     const Trace* trace = nullptr;
     std::span<const StringId> names;
-    std::vector<int64_t> amounts;  // empty: unknown
+    std::vector<int64_t> amounts;   // empty: unknown
+    std::vector<int64_t> times_ns;  // when each happened; empty: at no time
+
+    bool is_shown(std::size_t row) const {
+        return times_ns.empty() || !is_before_last_step(*trace, times_ns[row]);
+    }
 };
 
 /// The name of each row as a number; -1 without a name.
@@ -72,11 +78,12 @@ void add_rows(SearchKind kind, std::span<const NamedRows> sources, SearchIndex& 
             if (names[s][i] < 0) continue;
             SearchName& name = index.names[static_cast<std::size_t>(names[s][i])];
             ++name.counts[s];
-            if (!sources[s].amounts.empty()) name.amount += sources[s].amounts[i];
+            if (!sources[s].amounts.empty()) name.amounts[s] += sources[s].amounts[i];
         }
     }
     std::size_t end = index.rows.size();
     std::vector<std::size_t> next(index.names.size() - first_name);
+    std::vector<bool> has_shown(next.size());
     for (std::size_t n = first_name; n < index.names.size(); ++n) {
         index.names[n].first_place = next[n - first_name] = end;
         end += index.names[n].place_count();
@@ -86,7 +93,13 @@ void add_rows(SearchKind kind, std::span<const NamedRows> sources, SearchIndex& 
         for (std::size_t i = 0; i < names[s].size(); ++i) {
             if (names[s][i] < 0) continue;
             const auto n = static_cast<std::size_t>(names[s][i]) - first_name;
-            index.rows[next[n]++] = static_cast<int32_t>(i);
+            SearchName& name = index.names[first_name + n];
+            const std::size_t place = next[n]++;
+            index.rows[place] = static_cast<int32_t>(i);
+            const bool is_of_first = s == 0 || name.counts[0] == 0;
+            if (has_shown[n] || !is_of_first || !sources[s].is_shown(i)) continue;
+            has_shown[n] = true;
+            name.shown_place = place - name.first_place;
         }
     }
 }
@@ -100,21 +113,35 @@ std::vector<int64_t> durations(std::span<const int64_t> starts_ns,
     return durations_ns;
 }
 
+/// When a storage was allocated.
+int64_t time_of(const Trace& trace, std::size_t storage) {
+    const auto block = trace.storages.get<&Storage::allocation>(Id<Storage>(storage));
+    return block.valid() ? trace.allocations.get<&Allocation::alloc_ns>(block) : 0;
+}
+
 NamedRows tensors_of(const SearchSource& source) {
     const auto sizes = source.trace->storages.column<&Storage::size_bytes>();
-    return {source.trace, *source.storage_names, {sizes.begin(), sizes.end()}};
+    std::vector<int64_t> times_ns;
+    for (std::size_t i = 0; i < sizes.size(); ++i) times_ns.push_back(time_of(*source.trace, i));
+    return {source.trace, *source.storage_names, {sizes.begin(), sizes.end()}, times_ns};
 }
 
 NamedRows ops_of(const SearchSource& source) {
     const auto& ops = source.trace->ops;
-    return {source.trace, ops.column<&Op::name>(),
-            durations(ops.column<&Op::start_ns>(), ops.column<&Op::end_ns>())};
+    const auto starts_ns = ops.column<&Op::start_ns>();
+    return {source.trace,
+            ops.column<&Op::name>(),
+            durations(starts_ns, ops.column<&Op::end_ns>()),
+            {starts_ns.begin(), starts_ns.end()}};
 }
 
 NamedRows kernels_of(const SearchSource& source) {
     const auto& kernels = source.trace->kernels;
-    return {source.trace, kernels.column<&Kernel::name>(),
-            durations(kernels.column<&Kernel::start_ns>(), kernels.column<&Kernel::end_ns>())};
+    const auto starts_ns = kernels.column<&Kernel::start_ns>();
+    return {source.trace,
+            kernels.column<&Kernel::name>(),
+            durations(starts_ns, kernels.column<&Kernel::end_ns>()),
+            {starts_ns.begin(), starts_ns.end()}};
 }
 
 /// A module took the time of the calls that no other call made, in it and in the modules in it.
@@ -140,7 +167,7 @@ NamedRows modules_of(const SearchSource& source) {
             module = parents[module.index()];
         }
     }
-    return {source.trace, trace.module_paths.column<&ModulePath::path>(), std::move(total_ns)};
+    return {source.trace, trace.module_paths.column<&ModulePath::path>(), std::move(total_ns), {}};
 }
 
 void add_layers(std::span<const SearchSource> sources, SearchIndex& index) {
@@ -181,7 +208,7 @@ std::vector<std::string> names_in_stack(const Trace& trace, const CallSites& sit
 
 struct SiteRows {
     std::array<std::vector<int32_t>, 2> storages;  // of each source
-    int64_t size_bytes = 0;
+    std::array<int64_t, 2> sizes_bytes{};
 };
 
 void add_sites(std::span<const SearchSource> sources, SearchIndex& index) {
@@ -204,19 +231,27 @@ void add_sites(std::span<const SearchSource> sources, SearchIndex& index) {
             }
             for (SiteRows* row : *rows) {
                 row->storages[s].push_back(static_cast<int32_t>(i));
-                row->size_bytes += size_bytes;
+                row->sizes_bytes[s] += size_bytes;
             }
         }
     }
     for (const auto& [name, rows] : found) {
         const auto& [in_a, in_b] = rows.storages;
+        const std::size_t first = in_a.empty() ? 1 : 0;
+        const auto& storages = rows.storages[first];
+        const auto shown = std::ranges::find_if(storages, [&](int32_t row) {
+            const Trace& trace = *sources[first].trace;
+            return !is_before_last_step(trace, time_of(trace, static_cast<std::size_t>(row)));
+        });
+        const auto place = shown == storages.end() ? 0 : shown - storages.begin();
         const std::string line = one_line(name);
         index.names.push_back({.kind = SearchKind::kSite,
                                .name = line,
                                .lower = to_lower(line),
                                .counts = {std::ssize(in_a), std::ssize(in_b)},
-                               .amount = rows.size_bytes,
-                               .first_place = index.rows.size()});
+                               .amounts = rows.sizes_bytes,
+                               .first_place = index.rows.size(),
+                               .shown_place = static_cast<std::size_t>(place)});
         index.rows.insert(index.rows.end(), in_a.begin(), in_a.end());
         index.rows.insert(index.rows.end(), in_b.begin(), in_b.end());
     }

@@ -51,20 +51,28 @@ std::string label_text(const SearchName& name) {
     return short_name(name.name);
 }
 
+std::string amount_text(const SearchName& name) {
+    const bool is_bytes = name.kind == SearchKind::kTensor || name.kind == SearchKind::kSite;
+    const auto text = [&](int64_t amount) {
+        return is_bytes ? format_bytes(amount) : format_duration(amount);
+    };
+    const auto [a, b] = std::pair(name.amounts[0], name.amounts[1]);
+    if (a <= 0 && b <= 0) return "";
+    const bool is_one = a == b || name.counts[0] == 0 || name.counts[1] == 0;
+    return is_one ? text(std::max(a, b)) : fmt::format("A {}, B {}", text(a), text(b));
+}
+
 SearchHit make_hit(const SearchIndex& index, std::size_t i) {
     const SearchName& name = index.names[i];
     SearchHit hit{i, label_text(name), count_text(name), ""};
-    if (name.amount > 0) {
-        const bool is_bytes = name.kind == SearchKind::kTensor || name.kind == SearchKind::kSite;
-        hit.amount = is_bytes ? format_bytes(name.amount) : format_duration(name.amount);
-    }
+    hit.amount = amount_text(name);
     return hit;
 }
 
 SearchGroup make_group(const SearchIndex& index, SearchKind kind, std::vector<Match>& matches) {
     const auto is_better = [&](const Match& one, const Match& other) {
-        const int64_t amount = index.names[one.name].amount;
-        const int64_t other_amount = index.names[other.name].amount;
+        const int64_t amount = index.names[one.name].largest_amount();
+        const int64_t other_amount = index.names[other.name].largest_amount();
         return std::tuple(-one.score, -amount, one.name) <
                std::tuple(-other.score, -other_amount, other.name);
     };

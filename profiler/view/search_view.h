@@ -2,6 +2,7 @@
 
 #include "profiler/trace/trace.h"
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -46,10 +47,14 @@ struct SearchName {
     std::string name;                 // one line without control characters
     std::string lower;                // what is searched
     std::array<int64_t, 2> counts{};  // rows in each source
-    int64_t amount = 0;  // bytes of tensors and sites; ns of calls, kernels and modules; 0: unknown
+    /// In each source: bytes of tensors and sites, ns of calls, kernels and modules; 0: unknown.
+    std::array<int64_t, 2> amounts{};
     std::size_t first_place = 0;
+    /// The first of its places in the step that other panels list, of the first source that has it.
+    std::size_t shown_place = 0;
 
     std::size_t place_count() const { return static_cast<std::size_t>(counts[0] + counts[1]); }
+    int64_t largest_amount() const { return std::max(amounts[0], amounts[1]); }
 };
 
 struct SearchIndex {
@@ -66,7 +71,7 @@ struct SearchHit {
     std::size_t name = 0;  // in SearchIndex::names
     std::string label;     // what is drawn: of a long kernel name its short_name
     std::string count;     // "×144", "×144 in A, ×120 in B"
-    std::string amount;    // "1.25 GiB", "12.3 ms"; empty if unknown
+    std::string amount;    // "1.25 GiB", "A 12.3 ms, B 9.81 ms"; empty if unknown
 };
 
 struct SearchGroup {

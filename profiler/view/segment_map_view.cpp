@@ -116,7 +116,7 @@ void add_texts(SegmentRow& row) {
     row.address_text = fmt::format("0x{:x}", static_cast<uint64_t>(row.address));
     row.size_text = format_bytes(row.size_bytes);
     if (row.free_bytes == 0) return;
-    row.free_text = format_bytes(row.free_bytes);
+    row.free_text = format_bytes(row.free_bytes) + " free";
     if (row.free_count > 1) row.free_text += fmt::format(" in {}", format_count(row.free_count));
 }
 

@@ -59,7 +59,7 @@ struct SegmentRow {
     std::size_t newest_event = 0;  // the last one that brought memory to it
     std::string address_text;      // "0x7f2e40000000"
     std::string size_text;         // "20.0 MiB"
-    std::string free_text;         // "8.00 MiB in 2"; empty if nothing is free
+    std::string free_text;         // "8.00 MiB free in 2"; empty if nothing is free
     std::string kind_text;         // "expandable", "private pool 1"; empty for ordinary ones
     std::vector<SegmentPiece> pieces;
 };

@@ -25,7 +25,8 @@ std::string text_of(const StepPlace& place);
 
 struct TensorLife {
     int64_t size_bytes = 0;
-    bool is_saved = false;  // autograd keeps it for backward
+    bool is_saved = false;          // autograd keeps it for backward
+    bool is_in_ledger_step = true;  // false: made in an earlier step, whose saves nobody listed
     StepPlace made;
     std::optional<StepPlace> freed;  // empty: never
     Id<Op> freeing_op;

@@ -22,7 +22,7 @@ TEST(Info, OverviewShowsTheMainFigures) {
     const Ran ran = run({"info", write_sample(folder, "sample.tscope")});
     EXPECT_EQ(ran.exit_code, 0) << ran.err;
     EXPECT_THAT(ran.out,
-                HasSubstr("bert-base, 3 layers, layers head, B=2 S=16, fp32, recipe original"));
+                HasSubstr("bert-base, 3 layers, no head, B=2 S=16, fp32, recipe original"));
     EXPECT_THAT(ran.out, HasSubstr("peak allocated"));
     EXPECT_THAT(ran.out, HasSubstr("equal to the closed form n(16e+2)+T(2e+1)+4Rs."));
     EXPECT_THAT(ran.out, HasSubstr("Diagnostics: nothing to report."));

@@ -155,8 +155,8 @@ void a_sweep_stands_beside_the_captures_of_its_step(ImGuiTestContext* c) {
     const profiler::CompareView& view = window().workspace().comparison()->view;
     IM_CHECK_EQ(view.columns.size(), size_t{2});
     IM_CHECK_STR_EQ(view.columns[0].recipe.c_str(), "original");
-    IM_CHECK_STR_EQ(view.columns[0].batch_text.c_str(), "B=8");
-    IM_CHECK_STR_EQ(view.columns[1].batch_text.c_str(), "B=1");
+    IM_CHECK_STR_EQ(view.columns[0].batch_text.c_str(), "batch 8");
+    IM_CHECK_STR_EQ(view.columns[1].batch_text.c_str(), "batch 1");
     IM_CHECK(view.columns[1].peak_change.empty());
     window().take_picture(c, "sweep_beside_capture");
     std::filesystem::remove_all(folder);

@@ -1,5 +1,7 @@
+#include "profiler/analysis/recorded_step.h"
 #include "tests/gui/test_window.h"
 
+#include <cmath>
 #include <string>
 
 namespace tests {
@@ -47,9 +49,25 @@ void an_op_is_found_and_stepped_through(ImGuiTestContext* c) {
     c->KeyPress(ImGuiMod_Shift | ImGuiKey_F3);
     window().settle(c);
     IM_CHECK(selection().activity->id == first);
-    c->KeyPress(ImGuiMod_Shift | ImGuiKey_F3);  // before the first comes the last, which is in B
+    // It is of the step that the ledger lists, though earlier steps have such calls too.
+    const profiler::Trace& trace = *selection().a->trace;
+    const auto start_ns = [&] { return std::llround(selection().activity->range.start_ns); };
+    IM_CHECK(!profiler::is_before_last_step(trace, start_ns()));
+    c->KeyPress(ImGuiMod_Shift | ImGuiKey_F3);
     window().settle(c);
-    IM_CHECK(selection().activity->in_b);
+    IM_CHECK(profiler::is_before_last_step(trace, start_ns()));
+}
+
+/// A parameter: one place in A and one in B.
+void before_the_first_place_comes_the_last(ImGuiTestContext* c) {
+    open_two(c);
+    search_for(c, "layer.3.intermediate.dense.weight");
+    c->KeyPress(ImGuiKey_Enter);
+    window().settle(c);
+    IM_CHECK(!selection().tensor->in_b);
+    c->KeyPress(ImGuiMod_Shift | ImGuiKey_F3);
+    window().settle(c);
+    IM_CHECK(selection().tensor->in_b);
 }
 
 void a_saved_tensor_is_shown_in_the_ledger(ImGuiTestContext* c) {
@@ -142,6 +160,7 @@ void register_search_tests(ImGuiTestEngine* engine) {
         IM_REGISTER_TEST(engine, "search", name)->TestFunc = run;
     };
     add("an_op_is_found_and_stepped_through", an_op_is_found_and_stepped_through);
+    add("before_the_first_place_comes_the_last", before_the_first_place_comes_the_last);
     add("a_saved_tensor_is_shown_in_the_ledger", a_saved_tensor_is_shown_in_the_ledger);
     add("a_module_filters_the_ledger", a_module_filters_the_ledger);
     add("a_layer_is_shown_in_the_layer_explorer", a_layer_is_shown_in_the_layer_explorer);

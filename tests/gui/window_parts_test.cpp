@@ -103,6 +103,8 @@ TEST(Keyboard, ChordsAreReadAsTheyAreWritten) {
           ImGuiKeyChord{ImGuiKey_Slash}, ImGuiMod_Alt | ImGuiKey_LeftArrow}) {
         EXPECT_EQ(app::parse_chord(app::chord_text(chord)), chord) << app::chord_text(chord);
     }
+    EXPECT_EQ(app::chord_text(ImGuiMod_Alt | ImGuiKey_LeftArrow), "Alt+Left");
+    EXPECT_EQ(app::parse_chord("Alt+LeftArrow"), ImGuiMod_Alt | ImGuiKey_LeftArrow);  // ImGui's
     for (const char* wrong : {"", "Ctrl+", "Hyper+K", "Ctrl+Ctrl+K", "ModCtrl", "K ", "\x01"}) {
         EXPECT_EQ(app::parse_chord(wrong), std::nullopt) << wrong;
     }

@@ -21,7 +21,7 @@ bool DataParallel::is_sharded(const StepAllocation& allocation) const {
             return zero_stage >= 3;
         default:
             // Each GPU updates its share of the parameters, so the temporaries are as small.
-            return allocation.in_optimizer && zero_stage >= 1;
+            return allocation.phase == PhaseKind::kOptimizer && zero_stage >= 1;
     }
 }
 

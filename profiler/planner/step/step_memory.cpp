@@ -13,6 +13,7 @@ struct StepStream {
     std::size_t first_measured = 0;    // begin of the last step
     std::size_t first_update = 0;      // the optimizer's first request; 0: none
     std::vector<Category> categories;  // by allocation
+    std::vector<std::optional<PhaseKind>> phases;
 };
 
 int64_t size_of(const StepAllocation& allocation, const MemoryOptions& options) {
@@ -36,6 +37,7 @@ StepStream make_stream(const StepRequests& traced, const MemoryOptions& options)
     for (const int64_t bytes : options.persistent_bytes) stream.allocate(bytes);
     result.first_measured = stream.requests.size() + step.first_request;
     result.categories.assign(stream.num_allocations, Category::kUnknown);
+    result.phases.resize(stream.num_allocations);
     std::vector<uint32_t> numbers(step.allocations.size());
     for (const StepRequest& request : step.requests) {
         const StepAllocation& allocation = step.allocations[request.allocation];
@@ -44,11 +46,13 @@ StepStream make_stream(const StepRequests& traced, const MemoryOptions& options)
             stream.requests.push_back({request.kind, number});
             continue;
         }
-        if (allocation.in_optimizer && allocation.in_last_step && result.first_update == 0) {
+        const bool is_update = allocation.phase == PhaseKind::kOptimizer;
+        if (is_update && allocation.in_last_step && result.first_update == 0) {
             result.first_update = stream.requests.size();
         }
         number = stream.allocate(size_of(allocation, options), allocation.stream, allocation.pool);
         result.categories.push_back(allocation.category);
+        result.phases.push_back(allocation.phase);
     }
     return result;
 }
@@ -101,6 +105,7 @@ PeakContents peak_contents(const StepRequests& step, const MemoryOptions& option
                                             step_stream.categories[request.allocation])];
         part += change;
     }
+    if (end > 0) contents.peak_phase = step_stream.phases[stream.requests[end - 1].allocation];
     contents.rounding_bytes = simulation.at_peak.allocated_bytes - sum;
     contents.cached_bytes = simulation.at_peak.reserved_bytes - simulation.at_peak.allocated_bytes;
     return contents;

@@ -37,6 +37,7 @@ StepMemory simulate_step(const StepRequests& step, const MemoryOptions& options,
 /// than their tensors.
 struct PeakContents {
     StepMemory peaks;
+    std::optional<PhaseKind> peak_phase;  // empty: outside of all phases
     CategoryBytes by_category{};
     int64_t persistent_bytes = 0;
     int64_t rounding_bytes = 0;

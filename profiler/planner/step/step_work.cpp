@@ -24,14 +24,29 @@ struct EventRange {
     bool contains(int64_t event) const { return event >= first && event < last; }
 };
 
-std::vector<EventRange> optimizer_ranges(const Trace& trace) {
-    std::vector<EventRange> ranges;
+struct PhaseEvents {
+    PhaseKind kind = PhaseKind::kForward;
+    EventRange events;
+};
+
+std::vector<PhaseEvents> events_of_phases(const Trace& trace) {
+    std::vector<PhaseEvents> phases;
     for (std::size_t i = 0; i < trace.phases.size(); ++i) {
         const Phase phase = trace.phases[Id<Phase>(i)];
-        if (phase.kind != PhaseKind::kOptimizer) continue;
-        ranges.push_back({phase.first_event, phase.last_event});
+        phases.push_back({phase.kind, {phase.first_event, phase.last_event}});
     }
-    return ranges;
+    return phases;
+}
+
+/// An update counts first: in some programs it runs inside of backward.
+std::optional<PhaseKind> phase_at(const std::vector<PhaseEvents>& phases, int64_t event) {
+    std::optional<PhaseKind> kind;
+    for (const PhaseEvents& phase : phases) {
+        if (!phase.events.contains(event)) continue;
+        if (phase.kind == PhaseKind::kOptimizer) return phase.kind;
+        kind = phase.kind;
+    }
+    return kind;
 }
 
 /// A number for each op of a trace: from its name, its module, its phase, and how many equal ones
@@ -106,7 +121,7 @@ models::Result<void> read_requests(const Trace& trace, bool is_program,
                                    std::vector<Id<Allocation>>& rows, StepRequests& work) {
     const auto stream = request_stream_of(trace, profiled_device(trace), &rows);
     if (!stream) return tl::unexpected(stream.error());
-    const std::vector<EventRange> updates = optimizer_ranges(trace);
+    const std::vector<PhaseEvents> phases = events_of_phases(trace);
     const std::vector<uint64_t> op_numbers = numbers_of_ops(trace);
     const auto number_of = [&](Id<Op> op) { return op.valid() ? op_numbers[op.index()] : 0; };
     const std::vector<uint64_t> named =
@@ -126,21 +141,21 @@ models::Result<void> read_requests(const Trace& trace, bool is_program,
             is_in_last_step = true;
             work.first_request = work.requests.size() - 1;
         }
-        const auto holds_event = [&](const EventRange& range) { return range.contains(event); };
         work.allocations[request.allocation] = {
             .size_bytes = request.size_bytes,
             .stream = request.stream,
             .pool = request.pool,
             .category = storage.valid() ? trace.storages.get<&Storage::category>(storage)
                                         : Category::kUnknown,
-            .in_optimizer = std::any_of(updates.begin(), updates.end(), holds_event),
+            .phase = phase_at(phases, event),
             .in_last_step = last_step.contains(event),
             .op = number_of(trace.allocations.get<&Allocation::op>(row)) + named[row.index()],
             .freeing_op = number_of(trace.allocations.get<&Allocation::freeing_op>(row))};
     }
     const bool has_earlier_step =
-        std::any_of(updates.begin(), updates.end(),
-                    [&](const EventRange& update) { return update.first < last_step.first; });
+        std::any_of(phases.begin(), phases.end(), [&](const PhaseEvents& phase) {
+            return phase.kind == PhaseKind::kOptimizer && phase.events.first < last_step.first;
+        });
     work.is_first_step = !has_earlier_step && makes_what_stays(work);
     return {};
 }

@@ -21,7 +21,7 @@ struct StepAllocation {
     int64_t stream = 0;
     int64_t pool = 0;
     Category category = Category::kUnknown;
-    bool in_optimizer = false;  // allocated by the parameter update
+    std::optional<PhaseKind> phase;  // in which it is allocated; kOptimizer: the parameter update
     bool in_last_step = false;
     uint64_t op = 0;  // that allocates it: the same number at every batch size; 0: not known
     uint64_t freeing_op = 0;  // likewise

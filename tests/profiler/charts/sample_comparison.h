@@ -57,7 +57,7 @@ inline profiler::Comparison sample_comparison(std::size_t recipes = 2) {
         comparison.columns.push_back(
             sample_column(names[i], 3'000'000'000 - static_cast<int64_t>(i) * 300'000'000));
     }
-    comparison.workload = "bert-large, 3 layers, layers head, B=8 S=512, fp32";
+    comparison.workload = "bert-large, 3 layers, no head, B=8 S=512, fp32";
     comparison.sentence = "tempo trains the same step in 6.7 % less memory & more.";
     return comparison;
 }

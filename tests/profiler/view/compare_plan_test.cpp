@@ -56,12 +56,12 @@ TEST(ComparePlan, StandsBesideWhatWasMeasured) {
     EXPECT_EQ(view.columns[1].planned->max_batch_change.text, "+50.0 %");
     EXPECT_EQ(view.columns[1].planned->best_change.tone, Tone::kBad);
     ASSERT_EQ(view.columns[0].planned->curve.size(), 2U);
-    EXPECT_EQ(view.columns[0].planned->curve[1].text, "B=8: 20.0 sequences/s predicted");
+    EXPECT_EQ(view.columns[0].planned->curve[1].text, "batch 8: 20.0 sequences/s predicted");
     EXPECT_FALSE(view.columns[2].planned->max_batch_size);
     EXPECT_EQ(view.columns[2].planned->why, "Batch 1 needs 20.0 GiB.");
     // The table has predictions only where nothing was measured.
     EXPECT_THAT(view.table.rows[0], Contains("8 predicted"));
-    EXPECT_THAT(view.table.rows[0], Contains("20.0 at B=8 predicted"));
+    EXPECT_THAT(view.table.rows[0], Contains("20.0 at batch 8 predicted"));
     EXPECT_THAT(view.table.rows[1], Contains("10"));
     EXPECT_THAT(view.table.rows[1], testing::Not(Contains("12 predicted")));
     EXPECT_THAT(view.table.rows[2], Contains("none predicted"));
@@ -79,7 +79,7 @@ TEST(ComparePlan, APredictedFileSaysSoOnceAndNotInEachCell) {
     EXPECT_TRUE(view.columns[0].is_predicted);
     EXPECT_FALSE(view.columns[0].is_planned);
     EXPECT_THAT(view.table.rows[0], Contains("8"));
-    EXPECT_THAT(view.table.rows[0], Contains("20.0 at B=8"));
+    EXPECT_THAT(view.table.rows[0], Contains("20.0 at batch 8"));
 }
 
 TEST(ComparePlan, IsNotComparedWithAMeasuredBaseline) {
@@ -133,6 +133,7 @@ PlanRow planned_step(const Gpu& gpu, const SoftwareEnvironment& environment,
     row.batch_size = 8;
     row.memory.emplace();
     row.memory->contents.peaks.peak_allocated_bytes = peak_bytes;
+    row.memory->contents.peak_phase = PhaseKind::kBackward;
     row.memory->saved_bytes = peak_bytes / 2;
     row.memory->contents.by_category[static_cast<std::size_t>(Category::kActivation)] = peak_bytes;
     row.sequences_per_s = 20;
@@ -163,6 +164,7 @@ TEST(ComparePlan, RecipesThatNoFileHasGetColumns) {
     EXPECT_TRUE(view.columns[2].is_planned);
     ASSERT_EQ(view.columns[2].stack.size(), 1U);
     EXPECT_EQ(view.columns[2].saved_text, "256 KiB");
+    EXPECT_EQ(view.columns[2].peak_phase_text, "backward");
     EXPECT_EQ(view.columns[2].planned->max_batch_text, "12");
     EXPECT_THAT(view.table.rows[2], Contains("512 KiB"));
     EXPECT_THAT(view.table.rows[2], Contains("12"));

@@ -192,8 +192,8 @@ TEST(BuildCompareView, TurnsStepTimesIntoRatesWithTheirSpread) {
     EXPECT_EQ(original.out_of_memory_batch, 9);
     ASSERT_TRUE(original.best_point);
     EXPECT_EQ(*original.best_point, 1u);
-    EXPECT_EQ(original.best_text, "25.0 at B=8");
-    EXPECT_EQ(view.columns[1].best_text, "26.7 at B=8");
+    EXPECT_EQ(original.best_text, "25.0 at batch 8");
+    EXPECT_EQ(view.columns[1].best_text, "26.7 at batch 8");
     EXPECT_EQ(view.max_batch_size, 12);
     EXPECT_EQ(view.memory_limit_text, "16.0 GiB");
 }
@@ -205,8 +205,8 @@ TEST(BuildCompareView, TellsACapturedStepFromThePointsOfASweep) {
     const CompareColumn& original = view.columns[0];
     ASSERT_TRUE(original.captured);
     EXPECT_EQ(original.captured->batch_size, 8);
-    EXPECT_EQ(original.captured->text, "B=8: 20.0 sequences/s, captured step");
-    EXPECT_THAT(original.curve[1].text, HasSubstr("B=8: 25.0 sequences/s (23.5 to 26.7) in the "
+    EXPECT_EQ(original.captured->text, "batch 8: 20.0 sequences/s, captured step");
+    EXPECT_THAT(original.curve[1].text, HasSubstr("batch 8: 25.0 sequences/s (23.5 to 26.7) in the "
                                                   "sweep"));
     comparison.columns[0].sequences_per_s = 0;  // a file that holds a sweep only
     view = build_compare_view(comparison);
@@ -356,13 +356,13 @@ TEST(BuildCompareView, NamesTheBatchWhereStepsHadSeveral) {
     EXPECT_EQ(build_compare_view(comparison).columns[0].batch_text, "");
     comparison.columns[1].batch_size = 1;
     const CompareView view = build_compare_view(comparison);
-    EXPECT_EQ(view.columns[0].batch_text, "B=8");
-    EXPECT_EQ(view.columns[1].batch_text, "B=1");
+    EXPECT_EQ(view.columns[0].batch_text, "batch 8");
+    EXPECT_EQ(view.columns[1].batch_text, "batch 1");
     EXPECT_TRUE(view.columns[1].peak_change.empty());
     EXPECT_TRUE(view.columns[1].saved_change.empty());
     EXPECT_TRUE(view.columns[1].throughput_change.empty());
     EXPECT_FALSE(view.columns[1].max_batch_change.empty());
-    EXPECT_THAT(view.table.rows[1][1], testing::EndsWith(" at B=1"));
+    EXPECT_THAT(view.table.rows[1][1], testing::EndsWith(" at batch 1"));
 }
 
 TEST(BuildCompareView, IsEmptyForAnEmptyComparison) {

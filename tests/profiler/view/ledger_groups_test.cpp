@@ -149,4 +149,23 @@ TEST(MarkRows, FindsWhatAnOpMadeAndSaves) {
     EXPECT_THAT(mark_rows(view, {}).rows, IsEmpty());
 }
 
+TEST(MarkRows, SaysThatTheLedgerListsAnotherStep) {
+    tests::TraceBuilder b;
+    b.begin_step();
+    const auto earlier = b.op("aten::addmm");
+    b.wait(1000);
+    b.end_step();
+    b.begin_step();
+    const auto last = b.op("aten::addmm");
+    b.save(b.allocate({.bytes = 8, .op = last, .name = "scores"}), last);
+    b.end_step();
+    const Trace trace = b.finish();
+    const Ledger ledger = build_ledger(trace);
+    const LedgerView view = build_ledger_view({.first = {&ledger}});
+    EXPECT_EQ(mark_rows(view, {&trace, false, earlier, {}}).text,
+              "This aten::addmm ran before step 2, which the ledger lists.");
+    EXPECT_EQ(mark_rows(view, {&trace, false, last, {}}).text,
+              "aten::addmm made 1 and saves 1 of these tensors.");
+}
+
 }  // namespace

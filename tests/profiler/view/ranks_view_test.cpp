@@ -3,6 +3,7 @@
 #include "profiler/view/rank_tables.h"
 #include "tests/support/trace_builder.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 namespace {
@@ -203,6 +204,9 @@ TEST_F(RanksViews, HaveTablesOfPeaksAndTimes) {
     ASSERT_EQ(times.rows.size(), 3U);
     EXPECT_EQ(times.rows[0].end()[-2], "2.00 µs");  // waits for
     EXPECT_EQ(times.rows[2].back(), "2.00 µs");     // the last
+    std::vector<std::string> titles;                // without what only kernels would tell
+    for (const auto& column : times.columns) titles.push_back(column.title);
+    EXPECT_THAT(titles, testing::ElementsAre("rank", "step", "waits", "waited for"));
     const DataTable data = ranks_data(*run_);
     ASSERT_EQ(data.rows.size(), 3U);
     EXPECT_EQ(data.rows[0].size(), data.columns.size());

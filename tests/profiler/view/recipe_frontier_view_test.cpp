@@ -81,8 +81,9 @@ TEST(RecipeFrontier, ADotThatAnotherBeatsInBothIsNotOnTheFrontier) {
     EXPECT_EQ(*view.dots[2].beaten_by, 1U);
     EXPECT_EQ(view.dots[0].rate_text, "80.0");
     EXPECT_EQ(view.dots[0].memory_text, "10.0 GiB");
-    EXPECT_EQ(view.dots[1].phrase, "in-place GELU");
-    EXPECT_EQ(view.dots[0].phrase, "the baseline");
+    EXPECT_EQ(view.dots[1].title, "tempo-gelu");
+    EXPECT_EQ(view.dots[1].detail, "in-place GELU");
+    EXPECT_EQ(view.dots[0].detail, "the baseline");
 }
 
 TEST(RecipeFrontier, OfEqualDotsTheOneWithTheFewestSwitchesIsOnIt) {
@@ -308,13 +309,18 @@ TEST(RecipeFrontier, ReplacesTheOptimizerOfARecipe) {
     EXPECT_EQ(with_optimizer_of("no recipe", models::Optimizer::kSgd), "no recipe");
 }
 
-TEST(RecipeFrontier, ARecipeWithoutAPresetIsLabelledByItsValues) {
+TEST(RecipeFrontier, ARecipeWithoutAPresetIsNamedInWords) {
     const RecipeFrontierView view =
-        view_of({planned("gelu=in_place,masks=bit", {}), planned("masks=bit,fusion=tempo", {})});
+        view_of({planned("gelu=in_place,masks=bit", {}), planned("tempo", {}),
+                 planned("gelu=in_place,layer_norm=from_output,masks=bit", {})});
     EXPECT_EQ(view.dots[0].name, "gelu=in_place,masks=bit");
-    EXPECT_EQ(view.dots[0].label, "in_place · bit");
-    EXPECT_EQ(view.dots[1].label, "bit · fusion=tempo");  // "tempo" is a preset
-    EXPECT_EQ(view.dots[0].phrase, "in-place GELU, masks of one bit");
+    EXPECT_EQ(view.dots[0].label, "in-place GELU, masks of one bit");
+    EXPECT_EQ(view.dots[0].title, "In-place GELU, masks of one bit");
+    EXPECT_EQ(view.dots[0].detail, "gelu=in_place,masks=bit");
+    EXPECT_EQ(view.dots[1].title, "tempo");
+    EXPECT_EQ(view.dots[1].label, "tempo");
+    EXPECT_THAT(view.dots[1].detail, HasSubstr("in-place LayerNorm"));
+    EXPECT_EQ(view.dots[2].label, "in-place GELU, in-place LayerNorm +1");
 }
 
 TEST(RecipeFrontier, SaysWhatGivesAllRecipesOneLargestBatch) {
@@ -341,7 +347,7 @@ TEST(RecipeFrontier, NamesARecipeWithoutItsOptimizer) {
         view_of({planned(with_optimizer_of("masks=bit", models::Optimizer::kSgd), {}),
                  planned(with_optimizer_of("tempo", models::Optimizer::kSgd), {})});
     EXPECT_EQ(view.dots[0].name, "masks=bit");
-    EXPECT_EQ(view.dots[0].label, "bit");
+    EXPECT_EQ(view.dots[0].label, "masks of one bit");
     EXPECT_FALSE(view.dots[0].is_preset);
     EXPECT_EQ(view.dots[1].name, "tempo");
     EXPECT_TRUE(view.dots[1].is_preset);

@@ -113,7 +113,7 @@ TEST(Search, TheRowsOfAComeBeforeThoseOfB) {
     const SearchHit& hit = view.groups[0].hits[0];
     EXPECT_EQ(view.groups[0].kind, SearchKind::kTensor);
     EXPECT_EQ(hit.count, "×1 in A, ×2 in B");
-    EXPECT_EQ(hit.amount, "300 B");
+    EXPECT_EQ(hit.amount, "A 100 B, B 200 B");
     const SearchName& name = view.index->names[hit.name];
     EXPECT_EQ(view.index->place(name, 0).source, 0U);
     EXPECT_EQ(view.index->place(name, 1).source, 1U);

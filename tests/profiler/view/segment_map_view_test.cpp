@@ -73,7 +73,7 @@ TEST(SegmentMapView, ShowsBlocksAndTheRoomBetweenThem) {
     EXPECT_EQ(row.pieces[3].size_bytes, 300);
     EXPECT_EQ(row.address_text, "0x1000");
     EXPECT_EQ(row.size_text, "1000 B");
-    EXPECT_EQ(row.free_text, "500 B in 2");
+    EXPECT_EQ(row.free_text, "500 B free in 2");
     EXPECT_TRUE(row.split);
     EXPECT_FALSE(view.rows[1].split);
     EXPECT_EQ(view.rows[1].free_text, "");

@@ -40,6 +40,7 @@ TEST(PeakContents, AddUpToThePeak) {
     EXPECT_EQ(of(contents, Category::kOptimizerState), 8 * kMatrixBytes);
     EXPECT_EQ(of(contents, Category::kWorkspace), 8519680);
     EXPECT_EQ(contents.persistent_bytes, 1000);
+    EXPECT_EQ(contents.peak_phase, PhaseKind::kBackward);
     EXPECT_GT(of(contents, Category::kActivation), 0);
 }
 

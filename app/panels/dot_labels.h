@@ -1,7 +1,10 @@
 #pragma once
 
+#include "profiler/trace/trace.h"
+
 #include <imgui.h>
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -16,6 +19,9 @@ struct DotLabel {
     bool is_bold = false;
     std::string badge;  // "A"; empty: none
     ImU32 badge_color = 0;
+    /// The dot's shape and color, repeated before the text: which of dots in one place it names.
+    std::optional<profiler::PhaseKind> shape;
+    ImU32 shape_color = 0;
 };
 
 /// Draws the labels inside [corner, corner + size], the first ones first. Each stands beside its

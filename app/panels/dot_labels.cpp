@@ -1,7 +1,8 @@
-#include "app/panels/frontier_labels.h"
+#include "app/panels/dot_labels.h"
 
 #include "app/widgets/fonts.h"
 #include "app/widgets/label_area.h"
+#include "app/widgets/marks.h"
 #include "app/widgets/scoped.h"
 #include "app/widgets/text.h"
 #include "app/widgets/theme.h"
@@ -80,7 +81,9 @@ void draw_dot_labels(ImDrawList* draw, const std::vector<DotLabel>& labels,
         const ScopedFont font(label.is_bold ? fonts().bold : fonts().text, kSmallSize);
         const std::string name = fit_to(label.text, em(kMostWidth_em));
         const float badge = label.badge.empty() ? 0 : letter_badge_size() + px(4);
-        const ImVec2 whole{text_width(name) + badge + px(6), ImGui::GetTextLineHeight() + px(2)};
+        const float shape = label.shape ? px(12) : 0;
+        const ImVec2 whole{text_width(name) + badge + shape + px(6),
+                           ImGui::GetTextLineHeight() + px(2)};
         const auto box = place_label(label, whole, taken, dots, frame);
         if (!box) continue;
         taken.push_back(*box);
@@ -90,6 +93,13 @@ void draw_dot_labels(ImDrawList* draw, const std::vector<DotLabel>& labels,
         if (badge > 0) {
             draw_letter_badge(draw, at, label.badge.c_str(), label.badge_color);
             at.x += badge;
+        }
+        if (label.shape) {
+            // The edge keeps the shape from looking like one more dot.
+            draw->AddRect(box->low, box->high, with_alpha(palette().dim, 0.4F), px(2));
+            const ImVec2 center{at.x + px(4), at.y + ImGui::GetTextLineHeight() / 2};
+            draw_phase_shape(draw, *label.shape, center, px(3.75F), label.shape_color);
+            at.x += shape;
         }
         draw->AddText(at, label.color, name.c_str());
     }
