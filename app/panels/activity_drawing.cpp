@@ -49,8 +49,10 @@ std::string block_label(const std::string& name, float room) {
     return label + "…";
 }
 
-/// With a gap to the next one, if there is room for it.
-float end_of(const PixelSpan& span) { return span.width() > px(4) ? span.right - 1 : span.right; }
+/// Where a block ends in the picture: a wide one leaves a gap before the next.
+float drawn_right(const PixelSpan& span) {
+    return span.width() > px(4) ? span.right - 1 : span.right;
+}
 
 ImU32 fill_of(const ActivityBlock& block) {
     // The less of its time a merged block was busy, the paler it is.
@@ -74,7 +76,7 @@ void draw_narrow(ImDrawList* draw, const PlotMap& map, const ActivityStrip& stri
     for (const ActivityBlock& block : blocks) {
         const PixelSpan span = span_in_pixels(map, block.start_ns, block.end_ns);
         if (is_rounded(span)) continue;
-        draw->PrimRect({span.left, strip.top}, {end_of(span), bottom}, fill_of(block));
+        draw->PrimRect({span.left, strip.top}, {drawn_right(span), bottom}, fill_of(block));
         ++drawn;
     }
     draw->PrimUnreserve(6 * (count - drawn), 4 * (count - drawn));
@@ -83,15 +85,17 @@ void draw_narrow(ImDrawList* draw, const PlotMap& map, const ActivityStrip& stri
 void draw_outline(ImDrawList* draw, const ActivityStrip& strip, const PixelSpan& span,
                   Kinship kin) {
     const ImU32 color = kin == Kinship::kPicked ? palette().text : palette().accent;
-    draw->AddRect({span.left, strip.top},
-                  {std::max(end_of(span), span.left + px(2)), strip.top + strip.height - px(1)},
-                  color, px(2), px(kin == Kinship::kForwardOrBackward ? 1.0F : 2.0F));
+    draw->AddRect(
+        {span.left, strip.top},
+        {std::max(drawn_right(span), span.left + px(2)), strip.top + strip.height - px(1)}, color,
+        px(2), px(kin == Kinship::kForwardOrBackward ? 1.0F : 2.0F));
 }
 
 void draw_wide(ImDrawList* draw, const ActivityStrip& strip, const ActivityBlock& block,
                const PixelSpan& span) {
-    draw->AddRectFilled({span.left, strip.top}, {end_of(span), strip.top + strip.height - px(1)},
-                        fill_of(block), px(2));
+    draw->AddRectFilled({span.left, strip.top},
+                        {drawn_right(span), strip.top + strip.height - px(1)}, fill_of(block),
+                        px(2));
     if (block.count > 1 || span.width() < px(34)) return;
     const std::string label = block_label(block.label, span.width() - px(8));
     const float y = strip.top + (strip.height - px(1) - ImGui::GetTextLineHeight()) / 2;

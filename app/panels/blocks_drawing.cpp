@@ -162,10 +162,21 @@ private:
         if (merged.end_ns <= map_.x_min || merged.start_ns >= map_.x_max) return;
         Box box = box_of(map_, merged.start_ns, merged.end_ns, merged.low_bytes, merged.high_bytes);
         box.lower.x = std::max(box.lower.x, box.upper.x + 1);
-        if (box.height() < 0.5F) return;
-        // The lowest part that is drawn closes the joint with what lies below, which is rounded by
-        // itself. A part that has no pixel of the box has none of the joint: else the first of many
-        // boxes of one pixel would cover all others.
+        if (box.height() < 0.5F || merged.parts.empty()) return;
+        // One more pixel closes the joint with what lies below, which is rounded by itself.
+        if (box.height() <= 1) {
+            const auto largest =
+                std::ranges::max_element(merged.parts, {}, &profiler::MergedPart::share);
+            draw_->AddRectFilled(box.upper, {box.lower.x, box.lower.y + 1},
+                                 color_of(*largest, merged.density));
+        } else {
+            paint_parts(merged, box);
+        }
+        if (mouse_ && box.holds(*mouse_)) hovered_ = {nullptr, &merged};
+    }
+
+    /// The lowest part that has a pixel of the box has the joint too.
+    void paint_parts(const MergedBlocks& merged, const Box& box) {
         float low = box.lower.y, joint = 1, share = 0;
         for (const profiler::MergedPart& part : merged.parts) {
             share += part.share;
@@ -178,7 +189,6 @@ private:
             low = high;
             joint = 0;
         }
-        if (mouse_ && box.holds(*mouse_)) hovered_ = {nullptr, &merged};
     }
 
     void paint(const BlockPiece& piece, size_t index) {

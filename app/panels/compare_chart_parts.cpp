@@ -75,7 +75,7 @@ std::string memory_subtitle(const profiler::CompareView& view) {
 std::string max_batch_subtitle(const profiler::CompareView& view) {
     std::vector<std::string> parts;
     if (view.has_max_batch && !view.memory_limit_text.empty()) {
-        parts.push_back("in " + view.memory_limit_text);
+        parts.push_back("measured in " + view.memory_limit_text);
     }
     if (!view.planned_on.empty()) parts.emplace_back("pale: predicted");
     return fmt::to_string(fmt::join(parts, ", "));

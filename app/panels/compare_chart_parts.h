@@ -28,7 +28,7 @@ std::string why_empty(const profiler::CompareView& view, const std::string& not_
 /// "by category, pale: predicted"
 std::string memory_subtitle(const profiler::CompareView& view);
 
-/// "solid: in 8.00 GiB, hatched: predicted"
+/// "measured in 8.00 GiB, pale: predicted"
 std::string max_batch_subtitle(const profiler::CompareView& view);
 
 /// The largest batch of all columns, measured or predicted; 0: none is known.

@@ -36,7 +36,8 @@ bool begin_bar_plot(const char* id, const CompareView& view, ImVec2 size, profil
     ImPlot::SetupAxes(nullptr, nullptr,
                       kFixedAxis | ImPlotAxisFlags_NoGridLines | ImPlotAxisFlags_NoTickMarks,
                       kFixedAxis);
-    const float column_px = (size.x - em(4)) / static_cast<float>(count) - px(6);
+    const float axis = em(unit == profiler::AxisUnit::kBytes ? 4.0F : 2.5F);
+    const float column_px = (size.x - axis) / static_cast<float>(count) - px(4);
     std::vector<double> positions;
     std::vector<std::string> names;
     std::vector<const char*> labels;

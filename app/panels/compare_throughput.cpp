@@ -109,9 +109,13 @@ void draw_captured(ImDrawList* draw, const CompareView& view, const CompareColum
         });
     constexpr auto kMostAround = 3;
     const auto around = static_cast<float>(std::min<std::ptrdiff_t>(covered, kMostAround));
-    draw->AddCircle(center, px(6 + 3 * around), recipe_color(column.color), 0, px(2));
-    const ImVec2 reach{px(8), px(8)};
-    if (mouse_in(center - reach, center + reach)) point_tooltip(column, point);
+    const float radius = px(6 + 3 * around);
+    draw->AddCircle(center, radius, recipe_color(column.color), 0, px(2));
+    const ImVec2 way = ImGui::GetMousePos() - center;
+    const float distance = std::hypot(way.x, way.y);
+    const float inner = around > 0 ? radius - px(1.5F) : 0;
+    if (!ImGui::IsWindowHovered() || distance < inner || distance > radius + px(1.5F)) return;
+    point_tooltip(column, point);
 }
 
 /// Marks the batch that ran out of memory, at the height of the last batch that trained.

@@ -1,7 +1,6 @@
 #include "app/panels/dot_labels.h"
 
 #include "app/widgets/fonts.h"
-#include "app/widgets/label_area.h"
 #include "app/widgets/marks.h"
 #include "app/widgets/scoped.h"
 #include "app/widgets/text.h"
@@ -74,9 +73,8 @@ void draw_leader(ImDrawList* draw, const DotLabel& label, const LabelArea& box) 
 }  // namespace
 
 void draw_dot_labels(ImDrawList* draw, const std::vector<DotLabel>& labels,
-                     const std::vector<ImVec2>& dots, ImVec2 corner, ImVec2 size) {
-    const LabelArea frame{corner, corner + size};
-    std::vector<LabelArea> taken;
+                     const std::vector<ImVec2>& dots, const LabelArea& frame,
+                     std::vector<LabelArea> taken) {
     for (const DotLabel& label : labels) {
         const ScopedFont font(label.is_bold ? fonts().bold : fonts().text, kSmallSize);
         const std::string name = fit_to(label.text, em(kMostWidth_em));

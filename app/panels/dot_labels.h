@@ -1,5 +1,6 @@
 #pragma once
 
+#include "app/widgets/label_area.h"
 #include "profiler/trace/trace.h"
 
 #include <imgui.h>
@@ -24,10 +25,11 @@ struct DotLabel {
     ImU32 shape_color = 0;
 };
 
-/// Draws the labels inside [corner, corner + size], the first ones first. Each stands beside its
-/// dot, with a line to it, where it covers no other label and no dot; a bold one may cover dots. A
-/// label without room is left out; the tooltip of the dot has its name.
+/// Draws the labels inside `frame` and beside what is `taken`, the first ones first. Each stands
+/// beside its dot, with a line to it, where it covers no other label and no dot; a bold one may
+/// cover dots. A label without room is left out; the tooltip of the dot has its name.
 void draw_dot_labels(ImDrawList* draw, const std::vector<DotLabel>& labels,
-                     const std::vector<ImVec2>& dots, ImVec2 corner, ImVec2 size);
+                     const std::vector<ImVec2>& dots, const LabelArea& frame,
+                     std::vector<LabelArea> taken = {});
 
 }  // namespace app

@@ -86,9 +86,8 @@ void draw_batch(Frame& frame) {
 std::string help_text(const Frame& frame, const RecipeFrontierView* view) {
     std::string help =
         "Hollow: predicted. Solid: measured. Memory is simulated at a few batches and interpolated "
-        "between them, as in the Planner; with the CUDA context, without cached memory.\nDots with "
-        "a "
-        "name of one word are presets; \"best\" is one of them.";
+        "between them, as in the Planner; with the CUDA context, without cached memory.\n"
+        "Names of one word are presets; \"best\" is one of them.";
     if (view) {
         for (const std::string& note : view->notes) help += "\n· " + note;
     }

@@ -69,7 +69,7 @@ float height_of_names(const RecipeFrontierView& view) {
     const ScopedFont small(fonts().text, kSmallSize);
     const float rows = 1.0F + (view.same_batch_reason.empty() ? 0.0F : 1.0F) +
                        (view.ceilings.empty() ? 0.0F : 2.0F);
-    return rows * (ImGui::GetTextLineHeight() + px(1)) + px(8);
+    return rows * (ImGui::GetTextLineHeight() + px(1)) + px(18);  // with room for a ring
 }
 
 /// What stands at the bottom: the tag of the limit and the title of x.
@@ -235,6 +235,12 @@ void draw_measured(const Plot& plot) {
     }
 }
 
+/// The panel says beside the plot which recipe is the fastest; its words would be too long here.
+std::string name_in_plot(const Plot& plot, size_t i) {
+    const RecipeDot& dot = plot.view.dots[i];
+    return plot.look.best == i && !dot.is_preset ? "fastest" : dot.title;
+}
+
 std::vector<DotLabel> make_labels(const Plot& plot) {
     std::vector<DotLabel> labels;
     std::vector<size_t> named;
@@ -244,7 +250,7 @@ std::vector<DotLabel> make_labels(const Plot& plot) {
         const RecipeDot& dot = plot.view.dots[i];
         DotLabel label{.dot = plot.at(dot),
                        .radius = radius_of(dot),
-                       .text = dot.label,
+                       .text = name_in_plot(plot, i),
                        .color = color,
                        .is_bold = is_bold,
                        .badge = {},
@@ -278,8 +284,8 @@ void draw_labels(const Plot& plot) {
     const ScopedFont small(fonts().text, kSmallSize);
     const float top = height_of_names(plot.view);
     const float below = height_of_tags();
-    draw_dot_labels(plot.draw, make_labels(plot), dots, {plot.corner.x, plot.corner.y + top},
-                    {plot.size.x, plot.size.y - top - below});
+    draw_dot_labels(plot.draw, make_labels(plot), dots,
+                    {{plot.corner.x, plot.corner.y + top}, {plot.right(), plot.bottom() - below}});
 }
 
 /// A line with its value in a tag at the bottom, by which it is dragged. A limit outside of the

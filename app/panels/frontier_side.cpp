@@ -154,7 +154,7 @@ void draw_path(const RecipeFrontierView& view, const RecipePath& path, const Fro
     {
         const ScopedFont bold(fonts().bold);
         ImGui::PushTextWrapPos(0);
-        text(from.label + "  " ICON_ARROW_RIGHT "  " + to.label);
+        text(from.title + "  " ICON_ARROW_RIGHT "  " + to.title);
         ImGui::PopTextWrapPos();
     }
     if (!path.why_none.empty()) note_text(path.why_none);

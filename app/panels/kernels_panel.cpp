@@ -146,10 +146,8 @@ void draw_name(const Frame& frame, ImDrawList* draw, const PlotMap& map, const S
     if (!stretched) return;
     const float note_x = name_x + text_width(look.name) + px(12);
     const ScopedFont plain(fonts().text, kSmallSize);
-    draw->AddText(
-        {note_x, y + px(1)}, palette().dim,
-        "stretched so that its phases align with those of A: the axis is A's, titles give B's "
-        "times");
+    draw->AddText({note_x, y + px(1)}, palette().dim,
+                  "stretched to the phases of A: the axis shows A's time, titles give B's times");
 }
 
 void draw_strip(Frame& frame, ImDrawList* draw, const PlotMap& map, const Strip& strip, float top) {

@@ -13,6 +13,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <utility>
 
 namespace app {
 namespace {
@@ -37,16 +38,16 @@ struct Labels {
 ImU32 name_color(const Label& label) {
     const LayerRibbon& ribbon = *label.ribbon;
     if (ribbon.presence == Presence::kDisappeared) {
-        return with_alpha(palette().text, 0.85F * std::max(label.strength, 0.5F));
+        return with_alpha(palette().text, 0.85F * std::max(label.strength, 0.8F));
     }
     const ImU32 fill = category_color(ribbon.category);
     const ImU32 ink = ribbon.presence == Presence::kAdded ? ink_on(fill) : palette().text;
-    return with_alpha(ink, std::max(label.strength, 0.35F));
+    return with_alpha(ink, std::max(label.strength, 0.7F));
 }
 
 ImU32 size_color(const Label& label) {
     if (label.ribbon->presence != Presence::kDisappeared) return name_color(label);
-    return with_alpha(palette().good, std::max(label.strength, 0.5F));
+    return with_alpha(palette().good, std::max(label.strength, 0.8F));
 }
 
 // ---- inside a ribbon ------------------------------------------------------------------------
@@ -178,6 +179,17 @@ bool draw_along(Labels& labels, const Label& label) {
 
 // ---- over a ribbon --------------------------------------------------------------------------
 
+/// Short lines along the ribbon, out of its plate: which of neighbours the plate names.
+void draw_ties(const Labels& labels, const LayerRibbon& ribbon, const LabelArea& plate,
+               ImU32 color) {
+    const auto at = [&](float y) { return ImVec2{span_at(labels.picture, ribbon, y).middle(), y}; };
+    for (const auto& [from, to] : {std::pair(plate.low.y, plate.low.y - px(9)),
+                                   std::pair(plate.high.y, plate.high.y + px(9))}) {
+        labels.draw->AddLine(at(from), at(to), color, px(2));
+        labels.draw->AddCircleFilled(at(to), px(3), color);
+    }
+}
+
 /// Name above size on a plate of its own, at the first height where it meets no other label.
 bool draw_plate(Labels& labels, const Label& label) {
     const LayerPicture& picture = labels.picture;
@@ -196,8 +208,9 @@ bool draw_plate(Labels& labels, const Label& label) {
                         [&](const LabelArea& other) { return area.overlaps(other); })) {
             continue;
         }
-        const float alpha = std::max(label.strength, 0.4F);
+        const float alpha = std::max(label.strength, 0.7F);
         const ImU32 ink = ribbon.presence == Presence::kAdded ? palette().bad : palette().good;
+        draw_ties(labels, ribbon, area, with_alpha(ink, alpha));
         labels.draw->AddRectFilled(area.low, area.high, with_alpha(palette().popup, 0.94F), px(4));
         labels.draw->AddRect(area.low, area.high, with_alpha(ink, 0.55F * alpha), px(4), px(1));
         const auto add = [&](float width, float top, ImU32 color, const std::string& content) {

@@ -221,14 +221,18 @@ void setup_columns(const Frame& frame) {
     ImGui::TableHeadersRow();
 }
 
-/// The query may come from elsewhere: a restored session, another panel.
+/// The query may come from elsewhere: a restored session, or a window whose content this one took.
+/// The arrow cannot stand on a column that is hidden.
 void show_sort_order(const Frame& frame, const ImGuiTableColumnSortSpecs& shown) {
     const auto column = static_cast<LedgerColumn>(shown.ColumnUserID);
     const bool falls = shown.SortDirection == ImGuiSortDirection_Descending;
     if (column == frame.query.sort_by && falls == frame.query.descending) return;
     for (size_t i = 0; i < kColumns.size(); ++i) {
-        if (kColumns[i].column != frame.query.sort_by) continue;
-        point_sort_arrow(static_cast<int>(i), frame.query.descending);
+        const int index = static_cast<int>(i);
+        const bool is_shown =
+            (ImGui::TableGetColumnFlags(index) & ImGuiTableColumnFlags_IsEnabled) != 0;
+        if (kColumns[i].column != frame.query.sort_by || !is_shown) continue;
+        point_sort_arrow(index, frame.query.descending);
     }
 }
 

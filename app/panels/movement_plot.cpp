@@ -177,7 +177,7 @@ void draw_all_dots(const RoofPlot& plot, std::optional<MovementDotId> hovered) {
     if (hovered) draw_dot(plot, *hovered, true);
 }
 
-void draw_names(const RoofPlot& plot) {
+void draw_names(const RoofPlot& plot, const LabelArea& legend) {
     const size_t t = plot.view.traces.size() - 1;
     std::vector<DotLabel> labels;
     std::vector<ImVec2> dots;
@@ -208,15 +208,16 @@ void draw_names(const RoofPlot& plot) {
     }
     const ScopedFont small(fonts().text, kSmallSize);
     const float roof = ImGui::GetTextLineHeight() + px(6);  // its figures stand at the top
-    draw_dot_labels(plot.draw, labels, dots, plot.corner + ImVec2(0, roof),
-                    plot.size - ImVec2(0, roof));
+    draw_dot_labels(plot.draw, labels, dots,
+                    {plot.corner + ImVec2(0, roof), {plot.right(), plot.bottom()}}, {legend});
 }
 
-/// In the corner above the slope, where no dot can be.
-void draw_roof_legend(const RoofPlot& plot) {
+/// In the corner above the slope, where no dot can be. Returns its area.
+LabelArea draw_roof_legend(const RoofPlot& plot) {
     const ScopedFont small(fonts().text, kSmallSize);
     const float height = ImGui::GetTextLineHeight();
     ImVec2 at{plot.corner.x + px(9), plot.corner.y + px(7)};
+    float right = at.x;
     std::array<bool, profiler::kOpClassNames.size()> has_class{};
     std::array<bool, profiler::kPhaseKindNames.size()> has_phase{};
     for (const auto& trace : plot.view.traces) {
@@ -229,6 +230,7 @@ void draw_roof_legend(const RoofPlot& plot) {
         draw_phase_shape(plot.draw, phase, {at.x + px(5), at.y + height / 2}, px(4.5F), color);
         plot.draw->AddText({at.x + px(15), at.y}, palette().text, name.data(),
                            name.data() + name.size());
+        right = std::max(right, at.x + px(15) + text_width(name));
         at.y += height + px(2);
     };
     for (size_t i = 0; i < has_class.size(); ++i) {
@@ -243,10 +245,12 @@ void draw_roof_legend(const RoofPlot& plot) {
     at.y += px(4);
     const auto note = [&](const char* text) {
         plot.draw->AddText(at, palette().dim, text);
+        right = std::max(right, at.x + text_width(text));
         at.y += height + px(2);
     };
     note("area: time");
     if (plot.view.traces.size() > 1) note("pale: A, arrow: to B");
+    return {plot.corner, {right, at.y}};
 }
 
 void draw_box(const RoofPlot& plot, const MovementPicture& picture) {
@@ -336,8 +340,7 @@ MovementInput draw_movement_plot(const MovementView& view, const MovementLook& l
     draw_axis_name(plot.draw, "flop per byte");
     draw_all_dots(plot, input.hovered);
     draw_arrows(plot, input.hovered);
-    draw_names(plot);
-    draw_roof_legend(plot);
+    draw_names(plot, draw_roof_legend(plot));
     draw_box(plot, picture);
     ImPlot::PopPlotClipRect();
     ImPlot::EndPlot();

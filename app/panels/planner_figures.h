@@ -12,14 +12,14 @@ namespace app {
 inline constexpr int kNumFigureColumns = 5;
 /// Title and share of the width; before them stands the recipe.
 inline constexpr std::array<std::pair<const char*, float>, kNumFigureColumns - 1> kFigureColumns{
-    {{profiler::kLargestBatch, 1.65F},
-     {profiler::kPeakOnGpu, 1.95F},
+    {{profiler::kLargestBatch, 1.75F},
+     {profiler::kPeakOnGpu, 2.15F},
      {"Step", 1.05F},
      {"Seq/s", 0.85F}}};
 
-/// Of a table with ImGuiTableFlags_SizingStretchProp.
+/// The table must have ImGuiTableFlags_SizingStretchProp.
 void set_up_figure_columns();
-/// The cells behind the recipe's.
+/// Fills the cells at the right of the recipe.
 void draw_figure_cells(const profiler::PlannerRecipe& recipe,
                        const profiler::PlannerReading& reading);
 

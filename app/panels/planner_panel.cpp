@@ -38,6 +38,7 @@ struct Frame {
     PlannerQuery query;  // as shown; changed by the controls
     PanelEvents& events;
     bool is_planning = false;
+    std::vector<size_t> colors{};  // of the view's recipes, for recipe_color
 };
 
 const PlannerView* view_of(const Frame& frame) {
@@ -68,7 +69,7 @@ void draw_row(Frame& frame, const PlannerView& view, size_t index) {
     }
     const bool is_hovered = ImGui::IsItemHovered();
     ImGui::SameLine(0, 0);
-    swatch(recipe_color(recipe.color));
+    swatch(recipe_color(frame.colors[index]));
     const float mark = reading.fits ? 0 : em(1.3F);
     const std::string shown = fit_to(recipe.name, ImGui::GetContentRegionAvail().x - mark);
     text(shown);
@@ -79,7 +80,7 @@ void draw_row(Frame& frame, const PlannerView& view, size_t index) {
     if (is_hovered && !details.empty()) ImGui::SetTooltip("%s", details.c_str());
     if (!reading.fits) {
         ImGui::SameLine(0, px(5));
-        colored_text(palette().bad, ICON_XMARK);
+        colored_text(palette().bad, ICON_TRIANGLE_EXCLAMATION);
     }
     draw_figure_cells(recipe, reading);
 }
@@ -275,7 +276,7 @@ void draw_switches(Frame& frame) {
     const PlannerView* view = view_of(frame);
     const size_t shown = view && !view->recipes.empty() ? focus_of(frame, *view) : 0;
     const SwitchColors colors{.a = shown < (view ? view->recipes.size() : 0)
-                                       ? recipe_color(view->recipes[shown].color)
+                                       ? recipe_color(frame.colors[shown])
                                        : palette().accent,
                               .b = {},
                               .with_letters = false};
@@ -308,7 +309,8 @@ void draw_controls(Frame& frame) {
 void draw_plots(Frame& frame, const PlannerView& view, ImVec2 size) {
     if (view.recipes.empty()) return;
     const PlannerMarks marks{frame.query.workload.batch_size,
-                             view.recipes[focus_of(frame, view)].name, frame.state.pins};
+                             view.recipes[focus_of(frame, view)].name, frame.state.pins,
+                             frame.colors};
     if (const auto batch = draw_planner_plots(view, marks, size)) {
         if (*batch == frame.query.workload.batch_size) return;
         frame.query.workload.batch_size = *batch;
@@ -356,6 +358,11 @@ PanelEvents draw_planner_panel(const PanelContext& context, PlannerState& state)
     Frame frame{context, state, shown_query(workspace.planner_query(), workspace.selection()),
                 events};
     frame.query.is_drawn = true;
+    if (const PlannerView* view = view_of(frame)) {
+        std::vector<std::string> names;
+        for (const PlannerRecipe& recipe : view->recipes) names.push_back(recipe.name);
+        frame.colors = workspace.colors_of(names);
+    }
     events.predicts_ahead = true;
     const PlannerResult* newest = workspace.slots().planner.view();
     frame.is_planning =

@@ -43,20 +43,20 @@ void set_up_axes(int64_t last_batch, profiler::AxisUnit unit, double most, ImVec
     ImPlot::SetupFinish();
 }
 
-void draw_line(const PlannerRecipe& recipe, const std::vector<double>& x,
+void draw_line(const PlannerRecipe& recipe, ImU32 color, const std::vector<double>& x,
                const std::vector<double>& y, bool is_bold) {
     if (x.empty()) return;
     ImPlotSpec line;
-    line.LineColor = to_vec4(recipe_color(recipe.color));
+    line.LineColor = to_vec4(color);
     line.LineWeight = px(is_bold ? 2.75F : 1.5F);
     ImPlot::PlotLine(recipe.name.c_str(), x.data(), y.data(), static_cast<int>(x.size()), line);
 }
 
 /// Where the times of a plan may be off.
-void draw_band(const PlannerRecipe& recipe) {
+void draw_band(const PlannerRecipe& recipe, ImU32 color) {
     if (recipe.speed_low.empty()) return;
     ImPlotSpec shade;
-    shade.FillColor = to_vec4(recipe_color(recipe.color));
+    shade.FillColor = to_vec4(color);
     shade.FillAlpha = 0.30F;
     ImPlot::PlotShaded(("##band" + recipe.name).c_str(), recipe.speed_x.data(),
                        recipe.speed_low.data(), recipe.speed_high.data(),
@@ -142,15 +142,17 @@ void draw_labels(std::vector<Label> labels, std::vector<LabelArea> taken) {
 
 /// The largest batch of each recipe, with its name: where its memory meets the ceiling, or below
 /// that where something else limits it.
-void draw_crossings(const PlannerView& view, const LabelArea& ceiling_name) {
+void draw_crossings(const PlannerView& view, const PlannerMarks& marks,
+                    const LabelArea& ceiling_name) {
     const ScopedFont small(fonts().bold, kSmallSize);
     ImDrawList* draw = ImPlot::GetPlotDrawList();
     const float ceiling = ImPlot::PlotToPixels(0.0, static_cast<double>(view.usable_bytes)).y;
     std::vector<Label> labels;
-    for (const PlannerRecipe& recipe : view.recipes) {
+    for (size_t i = 0; i < view.recipes.size(); ++i) {
+        const PlannerRecipe& recipe = view.recipes[i];
         if (!recipe.max_batch || recipe.memory_x.empty()) continue;
         const auto batch = static_cast<double>(*recipe.max_batch);
-        const ImU32 color = recipe_color(recipe.color);
+        const ImU32 color = recipe_color(marks.colors[i]);
         const ImVec2 at = ImPlot::PlotToPixels(batch, static_cast<double>(recipe.bytes_at_max));
         draw->AddCircleFilled(at, px(4.5F), color);
         draw->AddCircle(at, px(4.5F), palette().plot, 0, px(1.25F));
@@ -240,7 +242,7 @@ void draw_plot(const char* id, const PlannerView& view, const PlannerMarks& mark
     draw_pins(marks.pins, shows_memory);
     draw_batch_cursor(marks.batch_size, shows_memory);
     if (shows_memory) {
-        draw_crossings(view, draw_name_of_ceiling(view));
+        draw_crossings(view, marks, draw_name_of_ceiling(view));
     }
     ImPlot::PopPlotClipRect();
     if (const auto batch = dragged_batch(axes.last_batch)) dragged = batch;
@@ -257,14 +259,20 @@ std::optional<int64_t> draw_planner_plots(const PlannerView& view, const Planner
     const float gap = ImGui::GetStyle().ItemSpacing.y;
     const float upper = std::round((size.y - gap) * 0.62F);
     draw_plot("##memory", view, marks, {size.x, upper}, true, dragged, [&] {
-        for (const PlannerRecipe& recipe : view.recipes) {
-            draw_line(recipe, recipe.memory_x, recipe.memory_y, recipe.name == marks.focus);
+        for (size_t i = 0; i < view.recipes.size(); ++i) {
+            const PlannerRecipe& recipe = view.recipes[i];
+            draw_line(recipe, recipe_color(marks.colors[i]), recipe.memory_x, recipe.memory_y,
+                      recipe.name == marks.focus);
         }
     });
     draw_plot("##speed", view, marks, {size.x, size.y - gap - upper}, false, dragged, [&] {
-        for (const PlannerRecipe& recipe : view.recipes) draw_band(recipe);
-        for (const PlannerRecipe& recipe : view.recipes) {
-            draw_line(recipe, recipe.speed_x, recipe.speed_y, recipe.name == marks.focus);
+        for (size_t i = 0; i < view.recipes.size(); ++i) {
+            draw_band(view.recipes[i], recipe_color(marks.colors[i]));
+        }
+        for (size_t i = 0; i < view.recipes.size(); ++i) {
+            const PlannerRecipe& recipe = view.recipes[i];
+            draw_line(recipe, recipe_color(marks.colors[i]), recipe.speed_x, recipe.speed_y,
+                      recipe.name == marks.focus);
         }
     });
     ImGui::EndGroup();

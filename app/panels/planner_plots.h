@@ -4,6 +4,7 @@
 
 #include <imgui.h>
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -15,6 +16,7 @@ struct PlannerMarks {
     int64_t batch_size = 1;                      // the cursor
     std::string focus;                           // the recipe that is drawn bold
     std::span<const profiler::PlannerPin> pins;  // their curves are drawn dim
+    std::span<const std::size_t> colors;         // of the recipes, for recipe_color
 };
 
 /// Memory against the batch, and below it throughput on the same axis. Returns the batch to which

@@ -132,12 +132,12 @@ void draw_trace_header(const Frame& frame, size_t source, std::string_view note)
     ImGui::SameLine(0, px(10));
     const bool is_stretched =
         source == 1 && frame.view.alignment == profiler::TimeAlignment::kPhases;
-    dim_text(trace.summary +
-             (is_stretched ? "  ·  stretched to the phases of A, whose time the axis shows" : ""));
+    dim_text(trace.summary + (is_stretched ? "  ·  stretched to the phases of A" : ""));
     ImGui::SetItemTooltip(
         "Peak: the most bytes in tensors at one time.\n"
         "Behind \"of\": what the allocator may take, on a GPU at most its memory without the CUDA "
-        "context.");
+        "context.%s",
+        is_stretched ? "\nStretched: the axis shows A's time; phases say how long B's take." : "");
     if (source == 1 && !frame.view.alignment_note.empty()) {
         ImGui::SameLine();
         help_marker(frame.view.alignment_note);

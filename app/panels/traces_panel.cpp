@@ -15,9 +15,7 @@ namespace {
 
 std::string second_line(const Document& document) {
     if (!document.has_step) return document.state;
-    return fmt::format("{}{}  ·  {}", document.is_cut_off ? "≥ " : "",
-                       profiler::format_bytes(document.report->peak.allocated_bytes),
-                       document.state);
+    return fmt::format("{}  ·  {}", document.peak_text(), document.state);
 }
 
 void draw_tooltip(const Document& document) {

@@ -13,6 +13,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <cfloat>
 #include <utility>
 
 namespace app {
@@ -125,17 +126,6 @@ size_t count_entries(const PaletteContent& content) {
     return count;
 }
 
-/// Of a long list so much that half of an entry says that more follow.
-float height_of(const PaletteContent& content) {
-    float lines = 0.4F;
-    for (const PaletteGroup& group : content.groups) {
-        lines += 1.4F + 1.75F * static_cast<float>(group.entries.size());
-        if (!group.note.empty()) lines += 1.4F;
-    }
-    const float room = ImGui::GetMainViewport()->WorkSize.y * 0.72F;
-    return std::clamp(em(lines), em(1.8F), std::max(em(26), room));
-}
-
 /// Where the palette opens: below the bars, in the middle.
 void place_window() {
     const ImGuiViewport* viewport = ImGui::GetMainViewport();
@@ -221,7 +211,9 @@ void draw_command_palette(PaletteState& state,
         state.enter_pressed = false;
     }
     {
-        const ScopedChild list("##list", {0, height_of(found)});
+        const float most = ImGui::GetMainViewport()->WorkSize.y * 0.72F;
+        ImGui::SetNextWindowSizeConstraints({0, em(1.8F)}, {FLT_MAX, most});
+        const ScopedChild list("##list", {0, 0}, ImGuiChildFlags_AutoResizeY);
         if (const PaletteEntry* clicked = draw_groups(state, found)) chosen = clicked;
     }
     const std::function<void()> run = chosen ? chosen->run : nullptr;

@@ -78,10 +78,9 @@ void fill_category(ImDrawList* draw, ImVec2 upper_left, ImVec2 lower_right,
                  profiler::hatch_of(category), alpha, spacing);
 }
 
-void fill_recipe(ImDrawList* draw, ImVec2 upper_left, ImVec2 lower_right, size_t index,
-                 float alpha) {
+void fill_recipe(ImDrawList* draw, ImVec2 upper_left, ImVec2 lower_right, size_t index) {
     fill_hatched(draw, upper_left, lower_right, recipe_color(index), profiler::recipe_hatch(index),
-                 alpha, px(5));
+                 1, px(5));
 }
 
 void draw_recipe_marker(ImDrawList* draw, ImVec2 center, float radius, size_t index) {

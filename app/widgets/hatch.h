@@ -16,8 +16,7 @@ void fill_predicted_category(ImDrawList* draw, ImVec2 upper_left, ImVec2 lower_r
                              profiler::Category category, float alpha, float spacing);
 
 /// Fills a rectangle with a recipe's colour, and with its pattern where recipes share a colour.
-void fill_recipe(ImDrawList* draw, ImVec2 upper_left, ImVec2 lower_right, size_t index,
-                 float alpha = 1);
+void fill_recipe(ImDrawList* draw, ImVec2 upper_left, ImVec2 lower_right, size_t index);
 
 /// The marker of a recipe's points, in its colour.
 void draw_recipe_marker(ImDrawList* draw, ImVec2 center, float radius, size_t index);

@@ -124,9 +124,12 @@ void swatch(ImU32 color) {
 }
 
 void color_legend(std::span<const NamedColor> colors) {
+    const float y = ImGui::GetCursorPosY();  // SameLine forgets an offset within the line
     for (std::size_t i = 0; i < colors.size(); ++i) {
         if (i > 0) ImGui::SameLine(0, px(12));
+        ImGui::SetCursorPosY(y);
         swatch(colors[i].color);
+        ImGui::SetCursorPosY(y);
         text(colors[i].name);
     }
 }

@@ -112,9 +112,7 @@ void command_tooltip(const Ui& ui, const char* title) {
 constexpr float kSideGap = 14, kChangeGap = 22;
 
 std::string bytes_text(const DocumentPtr& document) {
-    if (!document || !document->has_step) return {};
-    return (document->is_cut_off ? "≥ " : "") +
-           profiler::format_bytes(document->report->peak.allocated_bytes);
+    return document ? document->peak_text() : std::string();
 }
 
 /// What fits into the tool bar. If there is too little room, figures are left out first, and then
@@ -331,7 +329,8 @@ void draw_status_bar(Ui& ui) {
         ImGui::SetCursorPos({x, y});
         std::string selected = describe_selection(ui.workspace.selection());
         if (const std::string found = describe_found(ui); !found.empty()) {
-            selected = found + "  ·  F3 shows the next one  ·  " + selected;
+            selected =
+                found + "  ·  F3 shows the next one" + (selected.empty() ? "" : "  ·  " + selected);
         }
         if (!selected.empty()) {
             text(fit_to(selected, room));

@@ -53,9 +53,7 @@ PaletteGroup open_traces(Ui& ui, const std::string& query) {
         PaletteEntry entry{ui.workspace.looks()[i].name, ICON_LAYERS, "", show};
         entry.detail = document->file.filename().string();
         entry.kind = "trace";
-        if (document->has_step) {
-            entry.value = profiler::format_bytes(document->report->peak.allocated_bytes);
-        }
+        entry.value = document->peak_text();
         entries.push_back(std::move(entry));
     }
     return matching("Open traces", std::move(entries), query);

@@ -26,12 +26,6 @@ void copy_content(Ui& ui, const PanelWindow& from, int to) {
     const std::string_view panel = from.panel->id;
     if (panel == "ledger") {
         events.ledger_query = queries.ledger;
-        // A table that was drawn before keeps its order; only a new one takes that of the query.
-        if (!own.ledger.columns.empty()) {
-            const LedgerQuery& own_query = ui.workspace.views(to).queries.ledger;
-            events.ledger_query->sort_by = own_query.sort_by;
-            events.ledger_query->descending = own_query.descending;
-        }
         own.ledger = old.ledger;
     } else if (panel == "flame") {
         own.flame = old.flame;

@@ -4,6 +4,7 @@
 #include "profiler/analysis/run_text.h"
 #include "profiler/analysis/storage_names.h"
 #include "profiler/formats/trace_formats.h"
+#include "profiler/trace/units.h"
 #include "profiler/view/recipe_switches.h"
 
 #include <fmt/format.h>
@@ -38,6 +39,11 @@ std::string describe_state(const Trace& trace) {
 }
 
 }  // namespace
+
+std::string Document::peak_text() const {
+    if (!has_step) return "";
+    return (is_cut_off ? "≥ " : "") + profiler::format_bytes(report->peak.allocated_bytes);
+}
 
 DocumentPtr make_document(std::filesystem::path file, std::shared_ptr<const Trace> trace,
                           std::optional<FileStamp> stamp) {

@@ -38,8 +38,11 @@ struct Document {
     profiler::BlockHistory blocks;
     std::shared_ptr<const profiler::BlockDetails> block_details;  // borrows from the others
 
+    /// "10.3 GiB", "≥ 14.1 GiB" of a step that ran out of memory; empty without a step.
+    std::string peak_text() const;
+
     std::string recipe;    // "tempo"
-    std::string workload;  // "bert-large, 3 layers, layers head, B=8 S=512, fp32"
+    std::string workload;  // "bert-large, 3 layers, no head, B=8 S=512, fp32"
     std::string source;    // "measured on the CPU"
     std::string state;     // "3 steps + sweep", "incomplete, 2 steps", "6 batches swept"
     /// Whether there is memory over time to show. A file with only a sweep has none, nor has a

@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <unordered_map>
 
 namespace app {
 namespace {
@@ -152,6 +153,20 @@ void Workspace::update_looks() {
         if (document == selection_.b) selection_.look_b = look;
         looks_.push_back(std::move(look));
     }
+}
+
+std::vector<size_t> Workspace::colors_of(const std::vector<std::string>& recipes) const {
+    std::unordered_map<std::string, size_t> known;
+    if (const profiler::Comparison* comparison = comparison_of(slots_)) {
+        const std::vector<size_t> colors = profiler::comparison_colors(*comparison);
+        for (size_t i = 0; i < colors.size(); ++i) {
+            known.emplace(comparison->columns[i].recipe_of_trace, colors[i]);
+        }
+    }
+    for (size_t i = 0; i < looks_.size(); ++i) {
+        known.emplace(documents()[i]->recipe, looks_[i].color);
+    }
+    return profiler::recipe_color_indices(recipes, known);
 }
 
 /// Of a document that is not open: what the comparison will call it if no other has its recipe.

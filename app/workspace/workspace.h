@@ -39,6 +39,9 @@ public:
     const std::vector<DocumentPtr>& documents() const { return documents_.all(); }
     /// Name and colour of each document, in the same order.
     const std::vector<DocumentLook>& looks() const { return looks_; }
+    /// For recipe_color, of recipes that a panel names: those of traces and of the comparison have
+    /// the colours that they have there.
+    std::vector<size_t> colors_of(const std::vector<std::string>& recipes) const;
     std::optional<Documents::Loading> loading() const { return documents_.loading(); }
     const Selection& selection() const { return selection_; }
     const TimeAxis& time() const { return time_; }

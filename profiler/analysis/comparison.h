@@ -35,7 +35,7 @@ struct ComparisonColumn {
     int64_t step_limit_bytes = -1;  // the memory that the captured step had; -1: not known
     std::optional<PhaseKind> peak_phase;  // none: outside a phase, or no captured step
     int64_t saved_bytes = 0;              // the ledger's total: from forward to backward
-    bool knows_saved = true;              // false: of a file that does not say what is saved
+    bool knows_saved = true;  // false: the file does not say, or the step ran out of memory
     CategoryBytes peak_by_category{};
     int64_t step_time_ns = 0;  // median of recorded steps
     int64_t fastest_step_ns = 0;
@@ -85,8 +85,7 @@ std::string quote_pair(ComparisonColumn column, const ComparisonColumn& baseline
 
 struct Comparison {
     std::vector<ComparisonColumn> columns;  // grouped by step, the baseline of each step first
-    std::string
-        workload;  // of the first step: "bert-large, 3 layers, layers head, B=8 S=512, fp32"
+    std::string workload;  // of the first step: "bert-large, 3 layers, no head, B=8 S=512, fp32"
     std::vector<std::string> notes;  // what is not comparable and why; incomplete captures
     std::string sentence;  // what a user would quote: what a recipe saves, and what it costs
 };

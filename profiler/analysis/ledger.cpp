@@ -4,6 +4,7 @@
 #include "profiler/analysis/layer_path.h"
 
 #include <algorithm>
+#include <limits>
 #include <span>
 
 namespace profiler {
@@ -138,6 +139,18 @@ LedgerRow make_row(const Trace& trace, const Save& save, const EventClock& clock
 }
 
 }  // namespace
+
+Id<Step> step_of_ledger(const Trace& trace) {
+    const std::vector<Moment> moments = begins_of_backward(trace);
+    if (moments.empty()) return {};
+    return trace.phases.get<&Phase::step>(moments.back().last_phase);
+}
+
+int64_t start_of_ledger_step(const Trace& trace) {
+    const Id<Step> step = step_of_ledger(trace);
+    return step.valid() ? trace.steps.get<&Step::start_ns>(step)
+                        : std::numeric_limits<int64_t>::min();
+}
 
 int64_t saved_bytes_of(const Trace& trace) {
     return kept_bytes(trace, moment_of_ledger(trace, nullptr));

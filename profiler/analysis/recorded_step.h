@@ -42,12 +42,6 @@ inline Id<Step> last_step(const Trace& trace) {
     return whole.valid() || trace.steps.empty() ? whole : Id<Step>(trace.steps.size() - 1);
 }
 
-/// Whether it happened before the step that stands for all, which ledgers list.
-inline bool is_before_last_step(const Trace& trace, int64_t time_ns) {
-    const Id<Step> last = last_step(trace);
-    return last.valid() && time_ns < trace.steps.get<&Step::start_ns>(last);
-}
-
 /// The last step that all traces of a run have whole. Traces without a whole step do not count. All
 /// ranks number their steps alike. None: no trace has a whole step.
 inline Id<Step> last_shared_step(std::span<const Trace* const> traces) {

@@ -20,7 +20,7 @@ std::optional<int64_t> micro_batches_of(const Trace& trace);
 /// Sequences that a step trains; of a built-in model over many GPUs on all of them. 0: not known.
 int64_t sequences_per_step(const Trace& trace);
 
-/// "bert-large, 3 layers, layers head, 4 micro-batches of B=8 S=512, fp32".
+/// "bert-large, 3 layers, no head, 4 micro-batches of B=8 S=512, fp32".
 std::string describe(const models::Workload& workload);
 /// The same for a trace. A trace without a workload is described by its other columns.
 std::string describe_workload(const Trace& trace);

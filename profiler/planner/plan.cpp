@@ -124,7 +124,7 @@ bool Plan::has_ok_row() const {
 }
 
 std::string not_limited_by_memory(int64_t max_batch, std::string_view why) {
-    return fmt::format("memory does not limit the batch to {}. {}", max_batch, why);
+    return fmt::format("it is not memory that limits the batch to {}. {}", max_batch, why);
 }
 
 Plan make_plan(const PlanRequest& request, const PlannerData& data, const StepSource& source,

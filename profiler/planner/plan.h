@@ -122,7 +122,7 @@ struct Plan {
     bool has_ok_row() const;
 };
 
-/// "memory does not limit the batch to 41. At 42: The logits [B, S, V] would have ..."
+/// "it is not memory that limits the batch to 41. At 42: The logits [B, S, V] would have ..."
 std::string not_limited_by_memory(int64_t max_batch, std::string_view why);
 
 /// Called before each traced workload, `done` of `total`, by one thread at a time.

@@ -3,6 +3,7 @@
 #include "profiler/trace/units.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
@@ -20,6 +21,14 @@ Change change_of(double value, double baseline, Better better) {
         change.tone = is_less == (better == Better::kLess) ? Tone::kGood : Tone::kBad;
     }
     return change;
+}
+
+std::string bounds_text(const BatchBounds& bounds) {
+    if (const auto exact = bounds.exact()) return format_count(*exact);
+    std::vector<std::string> parts;
+    if (bounds.at_least) parts.push_back("≥ " + format_count(*bounds.at_least));
+    if (bounds.below) parts.push_back("< " + format_count(*bounds.below));
+    return fmt::to_string(fmt::join(parts, ", "));
 }
 
 std::string rate_text(double sequences_per_s) {

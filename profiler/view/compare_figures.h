@@ -17,6 +17,10 @@ Change change_of(double value, double baseline, Better better);
 /// Sequences per second with at least three significant digits: "8.23", "0.000052", "1,250".
 std::string rate_text(double sequences_per_s);
 
+/// The maximum batch: "12"; "≥ 8, < 16" for a sweep that ended before it found the maximum; "≥ 64"
+/// for one that reached no limit; empty without a batch.
+std::string bounds_text(const BatchBounds& bounds);
+
 /// "NVIDIA A100 80 GB SXM" without its maker.
 std::string_view short_gpu_name(std::string_view gpu);
 

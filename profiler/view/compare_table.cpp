@@ -12,8 +12,6 @@
 namespace profiler {
 namespace {
 
-std::string or_nothing(const std::string& text) { return text.empty() ? kNoValue : text; }
-
 TextTable empty_table() {
     const auto number = [](const char* title, const char* explanation) {
         return TextTable::Column{title, Align::kRight, explanation};
@@ -61,7 +59,7 @@ TextTable build_compare_table(const Comparison& comparison,
         std::vector<std::string> cells;
         std::vector<Tone> tones;
         const auto add = [&](const std::string& text, Tone tone = Tone::kNeutral) {
-            cells.push_back(or_nothing(text));
+            cells.push_back(or_no_value(text));
             tones.push_back(tone);
         };
         const auto add_change = [&](const Change& change) { add(change.text, change.tone); };

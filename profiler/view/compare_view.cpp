@@ -66,17 +66,6 @@ void add_curve(const ComparisonColumn& column, CompareColumn& view) {
     }
 }
 
-/// "12"; "≥ 8, < 16" for a sweep that ended before it found the maximum; "≥ 64" for a sweep that
-/// reached no limit.
-std::string max_batch_text(const ComparisonColumn& column) {
-    const BatchBounds& bounds = column.max_batch;
-    if (const auto exact = bounds.exact()) return format_count(*exact);
-    std::vector<std::string> parts;
-    if (bounds.at_least) parts.push_back("≥ " + format_count(*bounds.at_least));
-    if (bounds.below) parts.push_back("< " + format_count(*bounds.below));
-    return parts.empty() ? kNoValue : fmt::format("{}", fmt::join(parts, ", "));
-}
-
 /// "0.92 (0.89 to 0.96), 6 pairs"
 std::string ratio_text(const PairedRatio& ratio) {
     constexpr double kNarrow = 0.05;
@@ -142,7 +131,7 @@ CompareColumn build_column(const ComparisonColumn& column, std::size_t index) {
     add_curve(column, view);
     view.max_batch_size = column.max_batch.exact();
     view.largest_batch = view.max_batch_size.value_or(column.max_batch.at_least.value_or(0));
-    view.max_batch_text = max_batch_text(column);
+    view.max_batch_text = or_no_value(bounds_text(column.max_batch));
     return view;
 }
 

@@ -135,7 +135,7 @@ struct CompareView {
     std::vector<Category> categories;    // that occur in any stack, in kCategoryStackOrder
     TextTable table;                     // a row per recipe
 
-    std::string workload;  // "bert-large, 3 layers, layers head, B=8 S=512, fp32"
+    std::string workload;  // "bert-large, 3 layers, no head, B=8 S=512, fp32"
     std::string sentence;  // what a user would quote
     std::string source;    // "Measured on the CPU (AMD EPYC ...), median of 3 steps"
     std::vector<std::string> notes;

@@ -234,8 +234,9 @@ private:
         // The ledger leaves out parameters and what belongs to them.
         if (card_.category == Category::kActivation || card_.category == Category::kTemporary) {
             add_row("for backward", [](Of of, Life life) {
-                if (!records_saves(of) || !life.is_in_ledger_step) return "";
-                return life.is_saved ? "kept" : "not kept";
+                if (!records_saves(of)) return "";
+                if (life.is_saved) return "kept";
+                return life.is_in_ledger_step ? "not kept" : "not known: of an earlier step";
             });
         }
         add_row("made in", [](Of, Life life) { return text_of(life.made); });

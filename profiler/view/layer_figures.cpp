@@ -2,6 +2,7 @@
 
 #include "profiler/analysis/throughput.h"
 #include "profiler/trace/units.h"
+#include "profiler/view/compare_figures.h"
 
 #include <fmt/format.h>
 
@@ -48,21 +49,13 @@ LayerFigure bytes_figure(std::string label, const Sources& sources, BytesOf byte
     return figure;
 }
 
-/// "12", "10 to 11" where the sweep left out batches, or nothing.
-std::string text_of(const BatchBounds& bounds) {
-    if (const auto exact = bounds.exact()) return format_count(*exact);
-    if (!bounds.at_least) return {};
-    if (!bounds.below) return fmt::format("at least {}", *bounds.at_least);
-    return fmt::format("{} to {}", *bounds.at_least, *bounds.below - 1);
-}
-
 std::optional<LayerFigure> batch_figure(const Sources& sources) {
     LayerFigure figure{.label = "largest batch", .more_is_good = true};
     std::array<std::optional<int64_t>, 2> batch;
     for (std::size_t i = 0; i < sources.size(); ++i) {
         const BatchBounds bounds = bounds_of(sweep_curve(*sources[i]->trace));
         batch[i] = bounds.exact();
-        figure.value[i] = text_of(bounds);
+        figure.value[i] = bounds_text(bounds);
     }
     if (figure.value[0].empty() && figure.value[1].empty()) return std::nullopt;
     if (batch[0] && batch[1] && *batch[0] != *batch[1]) {

@@ -2,7 +2,7 @@
 
 #include "profiler/analysis/block_origin.h"
 #include "profiler/analysis/layer_path.h"
-#include "profiler/analysis/recorded_step.h"
+#include "profiler/analysis/ledger.h"
 #include "profiler/trace/units.h"
 #include "profiler/view/no_value.h"
 
@@ -240,9 +240,10 @@ LedgerMarks mark_rows(const LedgerView& view, const LedgerMarkRequest& request) 
     const std::string_view name =
         request.trace->text(request.trace->ops.get<&Op::name>(request.op));
     const char* saves = request.forward.valid() ? "uses" : "saves";
-    if (is_before_last_step(*request.trace, request.trace->ops.get<&Op::start_ns>(request.op))) {
+    const int64_t start_ns = request.trace->ops.get<&Op::start_ns>(request.op);
+    if (made + saved == 0 && start_ns < start_of_ledger_step(*request.trace)) {
         marks.text = fmt::format("This {} ran before step {}, which the ledger lists.", name,
-                                 last_step(*request.trace).index() + 1);
+                                 step_of_ledger(*request.trace).index() + 1);
         return marks;
     }
     marks.text = made + saved == 0

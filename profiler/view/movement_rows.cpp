@@ -202,24 +202,22 @@ DataTable movement_data(const MovementTrace& movement) {
         return value ? DataTable::Cell(*value) : DataTable::Cell();
     };
     DataTable table;
-    table.columns = {"phase",      "module",
-                     "name",       "class",
-                     "calls",      "flop",
-                     "read_words", "written_words",
-                     "bytes",      "flop_per_byte",
-                     "time_ns",    "peak_share",
-                     "mue",        "bandwidth_bytes_per_s"};
+    table.columns = {
+        "phase",         "module",     "name",          "class", "calls",
+        "flop",          "read_words", "written_words", "bytes", "flop_per_word",
+        "flop_per_byte", "time_ns",    "peak_share",    "mue",   "bandwidth_bytes_per_s"};
     for (const MovementViewRow& view : movement.rows) {
         const MovementRow& row = view.row;
         const MovementWork& work = row.work;
-        table.rows.push_back(
-            {row.phase ? std::string(name_of(*row.phase)) : std::string(), row.module, row.name,
-             row.op_class ? std::string(name_of(*row.op_class)) : std::string(), work.num_calls,
-             work.flop, work.words_read, work.words_written,
-             static_cast<int64_t>(std::llround(work.bytes)), number(view.rates.flop_per_byte),
-             work.time_ns > 0 ? DataTable::Cell(work.time_ns) : DataTable::Cell(),
-             number(view.rates.peak_share), number(view.rates.mue),
-             number(view.rates.bytes_per_s)});
+        table.rows.push_back({row.phase ? std::string(name_of(*row.phase)) : std::string(),
+                              row.module, row.name,
+                              row.op_class ? std::string(name_of(*row.op_class)) : std::string(),
+                              work.num_calls, work.flop, work.words_read, work.words_written,
+                              static_cast<int64_t>(std::llround(work.bytes)),
+                              number(view.rates.flop_per_word), number(view.rates.flop_per_byte),
+                              work.time_ns > 0 ? DataTable::Cell(work.time_ns) : DataTable::Cell(),
+                              number(view.rates.peak_share), number(view.rates.mue),
+                              number(view.rates.bytes_per_s)});
     }
     return table;
 }

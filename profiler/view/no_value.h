@@ -10,6 +10,8 @@ namespace profiler {
 
 inline constexpr const char* kNoValue = "–";
 
+inline std::string or_no_value(const std::string& text) { return text.empty() ? kNoValue : text; }
+
 /// "+64.0 MiB", "-64.0 MiB"; no value for 0.
 inline std::string signed_bytes(int64_t bytes) {
     if (bytes == 0) return kNoValue;

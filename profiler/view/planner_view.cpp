@@ -207,24 +207,20 @@ std::vector<PlannerFix> fixes_for(const PlannerView& view, std::size_t index, in
 
 PlannerView build_planner_view(const Plan& plan) {
     PlannerView view;
-    std::vector<std::string> names;
     for (const PlanRow& row : plan.rows) {
         view.gpu = row.gpu->name;
         view.usable_bytes = static_cast<int64_t>(row.gpu->usable_memory_bytes.value);
         view.recipes.push_back(make_planner_recipe(row));
-        names.push_back(view.recipes.back().name);
         for (const std::string& note : row.notes) {
             const auto known = std::find(view.notes.begin(), view.notes.end(), note);
             if (known == view.notes.end()) view.notes.push_back(note);
         }
     }
     set_axes(view);
-    const std::vector<std::size_t> colors = recipe_color_indices(names);
-    for (std::size_t i = 0; i < view.recipes.size(); ++i) {
-        view.recipes[i].color = colors[i];
-        add_memory_line(view.recipes[i], view);
-        add_speed_line(view.recipes[i], view);
-        if (!view.recipes[i].speed_low.empty()) {
+    for (PlannerRecipe& recipe : view.recipes) {
+        add_memory_line(recipe, view);
+        add_speed_line(recipe, view);
+        if (!recipe.speed_low.empty()) {
             view.band_text = fmt::format("±{:.0f} %: times are not calibrated on this GPU",
                                          100 * kNotCalibratedError);
         }

@@ -18,7 +18,6 @@ inline constexpr int64_t kLargestPlannedBatch = BatchInterpolation::kLargestBatc
 
 struct PlannerRecipe {
     std::string name;
-    std::size_t color = 0;             // of recipe_color_indices
     std::optional<int64_t> max_batch;  // empty: none fits, or there is no plan
     std::string max_batch_text;        // max_batch_text(row)
     std::string why;                   // why no batch fits; else empty

@@ -11,7 +11,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <span>
 #include <string_view>
 
 namespace profiler {
@@ -32,9 +31,7 @@ std::optional<Recipe> uniform_recipe(const std::string& text) {
     return parsed->recipe;
 }
 
-constexpr std::size_t kMostPhrases = 2;  // in a label
-
-/// Of the values of a layer's switches that differ from the baseline, in words.
+/// Each switch of a layer that differs from the baseline, in words.
 std::vector<std::string_view> changed_phrases(const Recipe& recipe) {
     const Recipe baseline;
     std::vector<std::string_view> phrases;
@@ -46,20 +43,10 @@ std::vector<std::string_view> changed_phrases(const Recipe& recipe) {
     return phrases;
 }
 
-/// "in-place GELU, bit masks +2"
-std::string label_of(std::span<const std::string_view> phrases) {
-    const auto named = phrases.first(std::min(phrases.size(), kMostPhrases));
-    std::string label = fmt::to_string(fmt::join(named, ", "));
-    if (named.size() < phrases.size()) {
-        label += fmt::format(" +{}", phrases.size() - named.size());
-    }
-    return label;
-}
-
 void describe(RecipeDot& dot) {
     const auto recipe = uniform_recipe(dot.recipe);
     if (!recipe) {
-        dot.name = dot.label = dot.title = dot.recipe;
+        dot.name = dot.title = dot.recipe;
         dot.detail = "a recipe for each layer";
         dot.num_switches = 1;
         return;
@@ -68,14 +55,13 @@ void describe(RecipeDot& dot) {
     own.optimizer = Recipe{}.optimizer;
     const auto phrases = changed_phrases(own);
     dot.name = models::to_text(own);
-    dot.label = label_of(phrases);
     const std::string words =
         phrases.empty() ? "the baseline" : fmt::to_string(fmt::join(phrases, ", "));
     dot.title = capitalized(words);
     dot.detail = dot.name;
     for (const models::RecipePreset& preset : models::recipe_presets()) {
         if (preset.recipe != own) continue;
-        dot.name = dot.label = dot.title = preset.name;
+        dot.name = dot.title = preset.name;
         dot.detail = words;
         dot.is_preset = true;
         break;

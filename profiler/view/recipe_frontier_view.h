@@ -68,7 +68,6 @@ struct FrontierRequest {
 struct RecipeDot {
     std::string recipe;  // canonical text
     std::string name;    // "tempo"; without a preset "gelu=in_place,masks=bit"
-    std::string label;   // the same in a few words: "tempo", "in-place GELU, flash attention +2"
     std::string title;   // "tempo"; without a preset its switches in words
     std::string detail;  // what the title does not say: the switches of a preset, else the name
     bool is_preset = false;

@@ -1,5 +1,5 @@
 #include "profiler/analysis/call_site.h"
-#include "profiler/analysis/recorded_step.h"
+#include "profiler/analysis/ledger.h"
 #include "profiler/trace/imported.h"
 #include "profiler/trace/text.h"
 #include "profiler/view/search_view.h"
@@ -36,9 +36,10 @@ struct NamedRows {
     std::span<const StringId> names;
     std::vector<int64_t> amounts;   // empty: unknown
     std::vector<int64_t> times_ns;  // when each happened; empty: at no time
+    int64_t shown_from_ns = 0;      // start of the step that the ledger lists
 
     bool is_shown(std::size_t row) const {
-        return times_ns.empty() || !is_before_last_step(*trace, times_ns[row]);
+        return times_ns.empty() || times_ns[row] >= shown_from_ns;
     }
 };
 
@@ -213,9 +214,11 @@ struct SiteRows {
 
 void add_sites(std::span<const SearchSource> sources, SearchIndex& index) {
     std::map<std::string, SiteRows> found;
+    std::array<int64_t, 2> shown_from_ns{};
     for (std::size_t s = 0; s < sources.size(); ++s) {
         const Trace& trace = *sources[s].trace;
         const CallSites sites(trace);
+        shown_from_ns[s] = start_of_ledger_step(trace);
         std::vector<std::optional<std::vector<SiteRows*>>> of_stack(trace.stacks.size());
         for (std::size_t i = 0; i < trace.storages.size(); ++i) {
             const auto [allocation, size_bytes, category] = trace.storages[Id<Storage>(i)];
@@ -240,8 +243,8 @@ void add_sites(std::span<const SearchSource> sources, SearchIndex& index) {
         const std::size_t first = in_a.empty() ? 1 : 0;
         const auto& storages = rows.storages[first];
         const auto shown = std::ranges::find_if(storages, [&](int32_t row) {
-            const Trace& trace = *sources[first].trace;
-            return !is_before_last_step(trace, time_of(trace, static_cast<std::size_t>(row)));
+            const auto storage = static_cast<std::size_t>(row);
+            return time_of(*sources[first].trace, storage) >= shown_from_ns[first];
         });
         const auto place = shown == storages.end() ? 0 : shown - storages.begin();
         const std::string line = one_line(name);
@@ -269,7 +272,10 @@ SearchIndex build_search_index(std::span<const SearchSource> sources) {
     SearchIndex index;
     const auto add = [&](SearchKind kind, NamedRows (*rows_of)(const SearchSource&)) {
         std::vector<NamedRows> rows;
-        for (const SearchSource& source : sources) rows.push_back(rows_of(source));
+        for (const SearchSource& source : sources) {
+            rows.push_back(rows_of(source));
+            rows.back().shown_from_ns = start_of_ledger_step(*source.trace);
+        }
         add_rows(kind, rows, index);
     };
     sources = sources.first(std::min<std::size_t>(sources.size(), 2));

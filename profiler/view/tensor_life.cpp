@@ -1,7 +1,7 @@
 #include "profiler/view/tensor_life.h"
 
 #include "profiler/analysis/block_origin.h"
-#include "profiler/analysis/recorded_step.h"
+#include "profiler/analysis/ledger.h"
 #include "profiler/trace/units.h"
 
 #include <fmt/format.h>
@@ -156,7 +156,7 @@ TensorLife life_of(const Trace& trace, const BlockHistory& history, Id<Allocatio
     TensorLife life{
         .size_bytes = block.requested_bytes,
         .is_saved = is_saved,
-        .is_in_ledger_step = !is_before_last_step(trace, block.alloc_ns),
+        .is_in_ledger_step = block.alloc_ns >= start_of_ledger_step(trace),
         .made = {.phase = phase_of(trace, block.alloc_event), .layer = layer_of(trace, block.op)},
         .lifetime_ns = end_ns - block.alloc_ns,
         .share_of_step = share_of_step(step, block.alloc_ns, end_ns)};

@@ -131,6 +131,12 @@ std::size_t take_color(std::size_t place, ColorUses& uses) {
 }  // namespace
 
 std::vector<std::size_t> recipe_color_indices(const std::vector<std::string>& recipes) {
+    return recipe_color_indices(recipes, {});
+}
+
+std::vector<std::size_t> recipe_color_indices(
+    const std::vector<std::string>& recipes,
+    const std::unordered_map<std::string, std::size_t>& known) {
     std::vector<std::size_t> order(recipes.size());
     std::iota(order.begin(), order.end(), 0);
     std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
@@ -139,8 +145,12 @@ std::vector<std::size_t> recipe_color_indices(const std::vector<std::string>& re
     });
     std::vector<std::size_t> colors(recipes.size());
     ColorUses uses{};
-    for (const std::size_t i : order)
-        colors[i] = take_color(models::preset_place(recipes[i]), uses);
+    for (const auto& [recipe, color] : known) ++uses[color % kMaxDistinctRecipes];
+    for (const std::size_t i : order) {
+        const auto found = known.find(recipes[i]);
+        colors[i] = found != known.end() ? found->second
+                                         : take_color(models::preset_place(recipes[i]), uses);
+    }
     return colors;
 }
 

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <vector>
 
 /// Colours of the window and of exported charts. Code asks for a colour by its meaning.
@@ -98,6 +99,10 @@ inline constexpr std::size_t kMaxDistinctRecipes = 8;
 /// recipe gets it only when every other colour is taken. From kMaxDistinctRecipes on, an index
 /// stands for a colour that is used again.
 std::vector<std::size_t> recipe_color_indices(const std::vector<std::string>& recipes);
+/// The same beside recipes that have their colour already, which they keep.
+std::vector<std::size_t> recipe_color_indices(
+    const std::vector<std::string>& recipes,
+    const std::unordered_map<std::string, std::size_t>& known);
 
 /// Black or white, whichever reads better on `fill`.
 Color ink_on(Color fill);

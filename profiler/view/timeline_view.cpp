@@ -197,6 +197,25 @@ double highest_bytes(const MemoryCurve& curve) {
     return static_cast<double>(std::max(bins[0].allocated_bytes, bins[0].reserved_bytes));
 }
 
+/// A step that both traces make may fall into neighbouring columns: one shows the bytes before it,
+/// the other those after it. The difference of one column that this makes is none.
+void drop_shifted_steps(TimelineView& view) {
+    const std::vector<double>& a = view.traces[0].allocated_bytes;
+    const std::vector<double>& b = view.traces[1].allocated_bytes;
+    const std::vector<double> all = view.difference_bytes;
+    for (std::size_t i = 1; i + 1 < all.size(); ++i) {
+        const auto [low, high] = std::minmax(all[i - 1], all[i + 1]);
+        const double around = std::clamp(all[i], low, high);
+        const double spike = std::abs(all[i] - around);
+        const auto is_flat = [&](const std::vector<double>& bytes, std::size_t other) {
+            return std::abs(bytes[i] - bytes[other]) < spike / 4;
+        };
+        const bool a_is_later = is_flat(a, i - 1) && is_flat(b, i + 1);
+        const bool b_is_later = is_flat(b, i - 1) && is_flat(a, i + 1);
+        if (a_is_later || b_is_later) view.difference_bytes[i] = around;
+    }
+}
+
 void add_totals(TimelineView& view) {
     for (const TimelineTrace& trace : view.traces) {
         for (std::size_t i = 0; i < trace.column_count(); ++i) {
@@ -210,9 +229,11 @@ void add_totals(TimelineView& view) {
     for (std::size_t i = 0; i < view.traces[0].column_count(); ++i) {
         // Where only one capture is running, the difference would be all of its memory.
         const bool is_common = view.traces[0].covers(i) && view.traces[1].covers(i);
-        const double difference =
-            is_common ? view.traces[1].allocated_bytes[i] - view.traces[0].allocated_bytes[i] : 0;
-        view.difference_bytes.push_back(difference);
+        view.difference_bytes.push_back(
+            is_common ? view.traces[1].allocated_bytes[i] - view.traces[0].allocated_bytes[i] : 0);
+    }
+    drop_shifted_steps(view);
+    for (const double difference : view.difference_bytes) {
         view.max_difference_bytes = std::max(view.max_difference_bytes, std::abs(difference));
     }
 }

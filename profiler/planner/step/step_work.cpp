@@ -29,25 +29,39 @@ struct PhaseEvents {
     EventRange events;
 };
 
-std::vector<PhaseEvents> events_of_phases(const Trace& trace) {
-    std::vector<PhaseEvents> phases;
-    for (std::size_t i = 0; i < trace.phases.size(); ++i) {
-        const Phase phase = trace.phases[Id<Phase>(i)];
-        phases.push_back({phase.kind, {phase.first_event, phase.last_event}});
+/// The phases of a trace by their events. An update may run inside of backward, and counts first.
+class PhasesByEvent {
+public:
+    explicit PhasesByEvent(const Trace& trace) {
+        for (std::size_t i = 0; i < trace.phases.size(); ++i) {
+            const Phase phase = trace.phases[Id<Phase>(i)];
+            auto& phases = phase.kind == PhaseKind::kOptimizer ? updates_ : others_;
+            phases.push_back({phase.kind, {phase.first_event, phase.last_event}});
+        }
+        for (auto* phases : {&updates_, &others_}) {
+            std::ranges::stable_sort(*phases, {}, &first_event);
+        }
     }
-    return phases;
-}
 
-/// An update counts first: in some programs it runs inside of backward.
-std::optional<PhaseKind> phase_at(const std::vector<PhaseEvents>& phases, int64_t event) {
-    std::optional<PhaseKind> kind;
-    for (const PhaseEvents& phase : phases) {
-        if (!phase.events.contains(event)) continue;
-        if (phase.kind == PhaseKind::kOptimizer) return phase.kind;
-        kind = phase.kind;
+    std::optional<PhaseKind> kind_at(int64_t event) const {
+        const auto update = kind_in(updates_, event);
+        return update ? update : kind_in(others_, event);
     }
-    return kind;
-}
+    bool has_update_before(int64_t event) const {
+        return !updates_.empty() && updates_.front().events.first < event;
+    }
+
+private:
+    static int64_t first_event(const PhaseEvents& phase) { return phase.events.first; }
+    static std::optional<PhaseKind> kind_in(const std::vector<PhaseEvents>& phases, int64_t event) {
+        const auto after = std::ranges::upper_bound(phases, event, {}, &first_event);
+        if (after == phases.begin()) return std::nullopt;
+        const PhaseEvents& phase = *std::prev(after);
+        return phase.events.contains(event) ? std::optional(phase.kind) : std::nullopt;
+    }
+
+    std::vector<PhaseEvents> updates_, others_;  // by their first event
+};
 
 /// A number for each op of a trace: from its name, its module, its phase, and how many equal ones
 /// came before. An op has the same number at every batch size, even if a kernel before it runs more
@@ -121,7 +135,7 @@ models::Result<void> read_requests(const Trace& trace, bool is_program,
                                    std::vector<Id<Allocation>>& rows, StepRequests& work) {
     const auto stream = request_stream_of(trace, profiled_device(trace), &rows);
     if (!stream) return tl::unexpected(stream.error());
-    const std::vector<PhaseEvents> phases = events_of_phases(trace);
+    const PhasesByEvent phases(trace);
     const std::vector<uint64_t> op_numbers = numbers_of_ops(trace);
     const auto number_of = [&](Id<Op> op) { return op.valid() ? op_numbers[op.index()] : 0; };
     const std::vector<uint64_t> named =
@@ -147,15 +161,12 @@ models::Result<void> read_requests(const Trace& trace, bool is_program,
             .pool = request.pool,
             .category = storage.valid() ? trace.storages.get<&Storage::category>(storage)
                                         : Category::kUnknown,
-            .phase = phase_at(phases, event),
+            .phase = phases.kind_at(event),
             .in_last_step = last_step.contains(event),
             .op = number_of(trace.allocations.get<&Allocation::op>(row)) + named[row.index()],
             .freeing_op = number_of(trace.allocations.get<&Allocation::freeing_op>(row))};
     }
-    const bool has_earlier_step =
-        std::any_of(phases.begin(), phases.end(), [&](const PhaseEvents& phase) {
-            return phase.kind == PhaseKind::kOptimizer && phase.events.first < last_step.first;
-        });
+    const bool has_earlier_step = phases.has_update_before(last_step.first);
     work.is_first_step = !has_earlier_step && makes_what_stays(work);
     return {};
 }

@@ -329,6 +329,15 @@ TEST(Compare, SaysWhenCaptureAndSweepDisagreeInSpeed) {
                                       "5.00 ms)")));
 }
 
+TEST(Compare, DoesNotKnowWhatAStepThatRanOutOfMemoryWouldSave) {
+    auto trace = std::make_shared<Trace>(*make_trace({}));
+    add_diagnostic(*trace, {.code = kRanOutOfMemory, .explanation = "Too large."});
+    const ComparisonColumn column = compare({{"a.tscope", trace}}).value().columns[0];
+    EXPECT_TRUE(column.is_cut_off);
+    EXPECT_FALSE(column.knows_saved);
+    EXPECT_EQ(column.saved_bytes, 0);
+}
+
 TEST(Compare, SaysWherePeaksLieThatNoActivationMakes) {
     const auto sentence = [](PhaseKind a, PhaseKind b) {
         return compare({{"a", make_trace({.peak_phase = a})},

@@ -132,6 +132,8 @@ TEST(BuildLedger, IsTakenInTheLastRecordedStep) {
     }
     const Trace trace = b.finish();
     EXPECT_EQ(build_ledger(trace).total_bytes, 30);
+    EXPECT_EQ(step_of_ledger(trace).index(), 1U);
+    EXPECT_EQ(start_of_ledger_step(trace), trace.steps.get<&Step::start_ns>(Id<Step>(1)));
 }
 
 /// A layer that is computed again in backward saves then; that is not kept from forward.
@@ -211,6 +213,8 @@ TEST(BuildLedger, OfATraceWithoutPhasesIsTakenAtThePeak) {
     const Trace trace = b.finish();
     EXPECT_EQ(build_ledger(trace).total_bytes, 10);
     EXPECT_TRUE(build_ledger(Trace{}).rows.empty());
+    EXPECT_FALSE(step_of_ledger(trace).valid());
+    EXPECT_LT(start_of_ledger_step(trace), trace.allocations.get<&Allocation::alloc_ns>(kept));
 }
 
 }  // namespace

@@ -32,7 +32,7 @@ TEST(PlanLimits, SaysWhereAModelEndsTheBatchesAndNotMemory) {
     request.gpus = {&gpu};
     const PlanRow row = plan(request).rows.front();
     EXPECT_EQ(row.max_batch_end, MaxBatchEnd::kElements);
-    EXPECT_THAT(row.other_limit, testing::AllOf(HasSubstr("memory does not limit the batch"),
+    EXPECT_THAT(row.other_limit, testing::AllOf(HasSubstr("it is not memory that limits the batch"),
                                                 HasSubstr("more than 2^31")));
     EXPECT_THAT(row.notes, Contains(row.other_limit));
 }

@@ -128,9 +128,9 @@ TEST(Plan, SaysWhereTheSearchForABatchEnds) {
     request.workloads[0].model.intermediate_size = 64;
     const PlanRow row = plan(request).rows.front();
     EXPECT_EQ(row.max_batch_size, BatchInterpolation::kLargestBatch);
-    EXPECT_THAT(
-        row.notes,
-        Contains(HasSubstr("does not limit the batch to 1048576. Larger ones were not tried")));
+    EXPECT_THAT(row.notes,
+                Contains(HasSubstr(
+                    "not memory that limits the batch to 1048576. Larger ones were not tried")));
 }
 
 TEST(Plan, FillsEveryRow) {

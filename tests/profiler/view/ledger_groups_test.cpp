@@ -151,14 +151,19 @@ TEST(MarkRows, FindsWhatAnOpMadeAndSaves) {
 
 TEST(MarkRows, SaysThatTheLedgerListsAnotherStep) {
     tests::TraceBuilder b;
-    b.begin_step();
-    const auto earlier = b.op("aten::addmm");
-    b.wait(1000);
-    b.end_step();
-    b.begin_step();
-    const auto last = b.op("aten::addmm");
-    b.save(b.allocate({.bytes = 8, .op = last, .name = "scores"}), last);
-    b.end_step();
+    std::vector<Id<Op>> ops;
+    for (int step = 0; step < 2; ++step) {
+        b.begin_step();
+        b.begin_phase(PhaseKind::kForward);
+        ops.push_back(b.op("aten::addmm"));
+        if (step == 1) {
+            b.save(b.allocate({.bytes = 8, .op = ops.back(), .name = "scores"}), ops.back());
+        }
+        b.wait(1000);
+        b.end_phase();
+        b.end_step();
+    }
+    const auto earlier = ops[0], last = ops[1];
     const Trace trace = b.finish();
     const Ledger ledger = build_ledger(trace);
     const LedgerView view = build_ledger_view({.first = {&ledger}});

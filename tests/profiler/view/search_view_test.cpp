@@ -120,6 +120,33 @@ TEST(Search, TheRowsOfAComeBeforeThoseOfB) {
     EXPECT_EQ(view.index->place(name, 2).source, 1U);
 }
 
+TEST(Search, GoesFirstToTheStepThatTheLedgerLists) {
+    TraceBuilder b;
+    for (const int calls : {3, 2}) {
+        b.begin_step();
+        b.begin_phase(PhaseKind::kForward);
+        for (int i = 0; i < calls; ++i) {
+            b.allocate({.bytes = 8, .op = b.op("aten::mm"), .name = "scores"});
+        }
+        b.end_phase();
+        b.end_step();
+        b.wait(1000);
+    }
+    const Loaded two(b.finish());
+    const Loaded none = make_step(0);
+    for (const auto& sources : {std::vector{two.source()}, std::vector{none.source(), two.source()},
+                                std::vector{two.source(), two.source()}}) {
+        const auto index = index_of(sources);
+        for (const char* name : {"aten::mm", "scores"}) {
+            const SearchView view = search(index, name);
+            EXPECT_EQ(index->names[view.groups[0].hits[0].name].shown_place, 3U) << name;
+        }
+    }
+    // Of one step the first place.
+    const auto index = index_of({make_step(2).source()});
+    EXPECT_EQ(index->names[0].shown_place, 0U);
+}
+
 TEST(Search, StartsOfWordsComeBeforeTheirInside) {
     const Loaded step = make_step(1);
     const SearchView view = search(index_of({step.source()}), "MM");

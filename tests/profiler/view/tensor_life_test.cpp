@@ -123,7 +123,7 @@ TEST(TensorLife, IsReadFromATrace) {
     EXPECT_EQ(of_output.lifetime_ns, 2 * TraceBuilder::kTickNs);
     EXPECT_EQ(length_text(of_output), "2.00 µs, 50.0 % of the step");
     EXPECT_TRUE(of_output.is_at_peak);
-    EXPECT_FALSE(of_output.is_in_ledger_step);  // it was made in the first of two
+    EXPECT_TRUE(of_output.is_in_ledger_step);  // the second step has no forward
 
     const TensorLife of_gradient = life_of(trace, history, gradient, false);
     EXPECT_EQ(text_of(of_gradient.freed.value()), "optimizer of the next step");

@@ -232,6 +232,15 @@ TEST(RecipeColorIndices, OtherRecipesTakeFreeColors) {
               (std::vector{colors[2], colors[0], colors[1]}));
 }
 
+TEST(RecipeColorIndices, KnownRecipesKeepTheirColour) {
+    const std::size_t of_flash = recipe_color_indices({"flash"}).front();
+    const auto colors =
+        recipe_color_indices({"original", "flash", "gelu=in_place"}, {{"gelu=in_place", of_flash}});
+    EXPECT_EQ(colors[0], 0U);
+    EXPECT_EQ(colors[2], of_flash);
+    EXPECT_NE(colors[1] % kMaxDistinctRecipes, of_flash);
+}
+
 TEST(RecipeColorIndices, TwoColumnsOfARecipeDiffer) {
     const auto colors = recipe_color_indices({"tempo", "tempo"});
     EXPECT_NE(colors[0], colors[1]);

@@ -217,6 +217,35 @@ TEST(BuildTimelineView, SubtractsTheFirstTraceFromTheSecond) {
     EXPECT_EQ(view.max_difference_bytes, 4.0 * kMiB) << "no spikes where phases begin and end";
 }
 
+/// Holds 8 MiB for `held_ns`, and 1 MiB for an instant in the middle of it if `with_spike`.
+Trace make_holding(int64_t held_ns, bool with_spike = false) {
+    TraceBuilder b;
+    b.begin_step();
+    b.begin_phase(PhaseKind::kForward);
+    const auto held = b.allocate({.bytes = 8 * kMiB});
+    b.wait(held_ns / 2);
+    if (with_spike) b.free(b.allocate({.bytes = kMiB}));
+    b.wait(held_ns / 2);
+    b.free(held);
+    b.wait(2'000'000);
+    b.end_phase();
+    b.end_step();
+    return b.finish();
+}
+
+TEST(BuildTimelineView, AStepInNeighbouringColumnsIsNoDifference) {
+    const Loaded a(make_holding(1'000'000));
+    const auto most = [&](const Trace& trace) {
+        const Loaded b(trace);
+        return build_timeline_view(request_of(a, b, TimeAlignment::kTime)).max_difference_bytes;
+    };
+    constexpr int64_t kColumnNs = 5'200'000 / 500;
+    EXPECT_EQ(most(make_holding(1'000'000 + kColumnNs)), 0);
+    EXPECT_EQ(most(make_holding(1'000'000 - kColumnNs)), 0);
+    EXPECT_EQ(most(make_holding(1'000'000 + 4 * kColumnNs)), 8.0 * kMiB);
+    EXPECT_EQ(most(make_holding(1'000'000, /*with_spike=*/true)), 1.0 * kMiB);
+}
+
 TEST(BuildTimelineView, SubtractsNothingWhereOneTraceHasEnded) {
     const Loaded a(make_trace(8 * kMiB, 4'000'000));
     const Loaded b(make_trace(8 * kMiB, 9'000'000));
