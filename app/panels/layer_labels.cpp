@@ -182,7 +182,11 @@ bool draw_along(Labels& labels, const Label& label) {
 /// Short lines along the ribbon, out of its plate: which of neighbours the plate names.
 void draw_ties(const Labels& labels, const LayerRibbon& ribbon, const LabelArea& plate,
                ImU32 color) {
-    const auto at = [&](float y) { return ImVec2{span_at(labels.picture, ribbon, y).middle(), y}; };
+    const LayerPicture& picture = labels.picture;
+    const auto at = [&](float y) {
+        y = std::clamp(y, picture.top, picture.bottom);
+        return ImVec2{span_at(picture, ribbon, y).middle(), y};
+    };
     for (const auto& [from, to] : {std::pair(plate.low.y, plate.low.y - px(9)),
                                    std::pair(plate.high.y, plate.high.y + px(9))}) {
         labels.draw->AddLine(at(from), at(to), color, px(2));

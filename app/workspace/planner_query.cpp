@@ -28,12 +28,12 @@ std::string with_optimizer(const std::string& recipe, models::Optimizer optimize
     return fmt::format("{},optimizer={}", recipe, models::name_of(optimizer));
 }
 
-std::string canonical(const std::string& recipe) {
+}  // namespace
+
+std::string canonical_recipe(const std::string& recipe) {
     const auto parsed = models::parse_layer_recipes(recipe);
     return parsed ? models::to_text(*parsed) : recipe;
 }
-
-}  // namespace
 
 std::vector<std::string> recipe_texts(const PlannerQuery& query) {
     std::vector<std::string> texts;
@@ -54,7 +54,7 @@ size_t switch_recipe(std::vector<std::string>& recipes, size_t from, const std::
     const auto old = recipes.begin() + static_cast<std::ptrdiff_t>(from);
     const bool is_own = !models::is_preset(*old);
     const auto known = std::find_if(recipes.begin(), recipes.end(), [&](const std::string& one) {
-        return canonical(one) == canonical(to);
+        return canonical_recipe(one) == canonical_recipe(to);
     });
     if (known == recipes.end()) {
         if (!is_own) return place(recipes.insert(old + 1, to));

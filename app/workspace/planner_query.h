@@ -27,6 +27,9 @@ struct PlannerQuery {
     friend bool operator==(const PlannerQuery&, const PlannerQuery&) = default;
 };
 
+/// One text for all spellings of a recipe; what is no recipe stays as it is.
+std::string canonical_recipe(const std::string& recipe);
+
 /// `query`, or until the user changes it, the step of A.
 PlannerQuery shown_query(const PlannerQuery& query, const Selection& selection);
 

@@ -1,6 +1,7 @@
 #include "app/workspace/workspace.h"
 
 #include "app/user/examples.h"
+#include "app/workspace/planner_query.h"
 #include "profiler/view/layer_figures.h"
 #include "profiler/view/pair_figures.h"
 
@@ -160,11 +161,17 @@ std::vector<size_t> Workspace::colors_of(const std::vector<std::string>& recipes
     if (const profiler::Comparison* comparison = comparison_of(slots_)) {
         const std::vector<size_t> colors = profiler::comparison_colors(*comparison);
         for (size_t i = 0; i < colors.size(); ++i) {
-            known.emplace(comparison->columns[i].recipe_of_trace, colors[i]);
+            known.emplace(canonical_recipe(comparison->columns[i].recipe_of_trace), colors[i]);
         }
     }
     for (size_t i = 0; i < looks_.size(); ++i) {
-        known.emplace(documents()[i]->recipe, looks_[i].color);
+        known.emplace(canonical_recipe(documents()[i]->recipe), looks_[i].color);
+    }
+    for (const std::string& recipe : recipes) {
+        const auto found = known.find(canonical_recipe(recipe));
+        if (found == known.end()) continue;
+        const size_t color = found->second;
+        known.emplace(recipe, color);
     }
     return profiler::recipe_color_indices(recipes, known);
 }

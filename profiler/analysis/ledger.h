@@ -55,8 +55,7 @@ struct LedgerOptions {
 Ledger build_ledger(const Trace& trace, const PeakReport& peak, const LedgerOptions& options = {});
 Ledger build_ledger(const Trace& trace, const LedgerOptions& options = {});
 
-/// The step that the ledger lists: the last one with a forward. None: the trace has no phases, and
-/// the ledger is that of the peak.
+/// The step that the ledger lists: the last one with a forward. None: no forward lies in a step.
 Id<Step> step_of_ledger(const Trace& trace);
 /// When it began; the least number if there is none.
 int64_t start_of_ledger_step(const Trace& trace);

@@ -58,9 +58,9 @@ std::string amount_text(const SearchName& name) {
     };
     const auto [a, b] = std::pair(name.amounts[0], name.amounts[1]);
     if (a <= 0 && b <= 0) return "";
-    if (a <= 0 || b <= 0) return text(std::max(a, b));
+    if (name.counts[0] == 0 || name.counts[1] == 0) return text(std::max(a, b));
     const std::string of_a = text(a), of_b = text(b);
-    return of_a == of_b ? of_a + " each" : fmt::format("A {}, B {}", of_a, of_b);
+    return of_a == of_b ? of_a + " in each" : fmt::format("A {}, B {}", of_a, of_b);
 }
 
 SearchHit make_hit(const SearchIndex& index, std::size_t i) {

@@ -71,7 +71,7 @@ struct SearchHit {
     std::size_t name = 0;  // in SearchIndex::names
     std::string label;     // what is drawn: of a long kernel name its short_name
     std::string count;     // "×144", "×144 in A, ×120 in B"
-    std::string amount;    // "1.25 GiB", "16.0 MiB each", "A 12.3 ms, B 9.81 ms"; or empty
+    std::string amount;    // "1.25 GiB", "16.0 MiB in each", "A 12.3 ms, B 9.81 ms"; or empty
 };
 
 struct SearchGroup {

@@ -80,9 +80,17 @@ bool is_freed_earlier(const TensorLife& b, const TensorLife& a) {
     return b.share_of_step < a.share_of_step;
 }
 
+/// Of a tensor of an earlier step nobody knows whether autograd keeps it, unless it still does.
+bool differ_in_saves(const TensorLife& a, const TensorLife& b) {
+    const auto is_known = [](const TensorLife& life) {
+        return life.is_saved || life.is_in_ledger_step;
+    };
+    return a.is_saved != b.is_saved && is_known(a) && is_known(b);
+}
+
 /// What a tensor is alive across, whatever the time it takes.
 bool lives_across_the_same(const TensorLife& a, const TensorLife& b) {
-    return a.is_saved == b.is_saved && a.is_at_peak == b.is_at_peak && a.made == b.made &&
+    return !differ_in_saves(a, b) && a.is_at_peak == b.is_at_peak && a.made == b.made &&
            a.freed == b.freed;
 }
 
@@ -121,7 +129,7 @@ std::string difference_text(const TensorLife& a, const TensorLife& b) {
     if (a.freed != b.freed) {
         add(is_freed_earlier(b, a) ? fmt::format("B{}; A{}.", frees_text(b), keeps_text(a))
                                    : fmt::format("A{}; B{}.", frees_text(a), keeps_text(b)));
-    } else if (a.is_saved != b.is_saved) {
+    } else if (differ_in_saves(a, b)) {
         add(fmt::format("{} keeps it for backward, {} does not.", a.is_saved ? "A" : "B",
                         a.is_saved ? "B" : "A"));
     }

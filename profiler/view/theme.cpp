@@ -148,8 +148,14 @@ std::vector<std::size_t> recipe_color_indices(
     for (const auto& [recipe, color] : known) ++uses[color % kMaxDistinctRecipes];
     for (const std::size_t i : order) {
         const auto found = known.find(recipes[i]);
-        colors[i] = found != known.end() ? found->second
-                                         : take_color(models::preset_place(recipes[i]), uses);
+        if (found != known.end()) {
+            colors[i] = found->second;
+            continue;
+        }
+        const auto is_known = [&](const auto& one) { return one.second == colors[i]; };
+        do {
+            colors[i] = take_color(models::preset_place(recipes[i]), uses);
+        } while (std::ranges::any_of(known, is_known));
     }
     return colors;
 }

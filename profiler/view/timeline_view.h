@@ -95,7 +95,8 @@ struct TimelineView {
     std::vector<std::string>
         origin;                      // "measured on the CPU (AMD EPYC), 2 threads", without repeats
     std::vector<std::string> notes;  // problems: an incomplete capture, a busy machine
-    /// Second minus first for each column, 0 where one of them has ended; empty for one trace.
+    /// Second minus first for each column, 0 where one of them has ended; none for one trace. Steps
+    /// that both make in neighbouring columns make none.
     std::vector<double> difference_bytes;
     std::vector<Category> categories;  // categories in the window, in kCategoryStackOrder
     double max_bytes = 0;  // over all traces and the whole capture, so that the axis stays steady

@@ -29,7 +29,8 @@ struct PhaseEvents {
     EventRange events;
 };
 
-/// The phases of a trace by their events. An update may run inside of backward, and counts first.
+/// The phases of a trace by their events. An update may run inside of backward, and counts first;
+/// other phases do not overlap.
 class PhasesByEvent {
 public:
     explicit PhasesByEvent(const Trace& trace) {

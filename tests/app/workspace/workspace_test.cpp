@@ -141,6 +141,17 @@ TEST_F(WorkspaceTest, HasOneOfAFileHoweverItIsNamed) {
     EXPECT_EQ(notices[0].text, notices[1].text);
 }
 
+TEST_F(WorkspaceTest, ARecipeHasOneColourHoweverItIsSpelled) {
+    workspace_.add(make_document("/t/original.tscope", "original"));
+    workspace_.add(make_document("/t/own.tscope", "masks=bit,gelu=in_place"));
+    settle();
+    const auto colors = workspace_.colors_of({"flash", "gelu=in_place,masks=bit", "original"});
+    EXPECT_EQ(colors[1], workspace_.looks()[1].color);
+    EXPECT_EQ(colors[2], workspace_.looks()[0].color);
+    EXPECT_NE(colors[0], colors[1]);
+    EXPECT_NE(colors[0], colors[2]);
+}
+
 TEST_F(WorkspaceTest, TellsTwoFilesOfOneRecipeApartAsTheComparisonDoes) {
     workspace_.add(make_document("/before/tempo.tscope", "tempo"));
     workspace_.add(make_document("/t/original.tscope", "original"));

@@ -114,6 +114,8 @@ TEST(Search, TheRowsOfAComeBeforeThoseOfB) {
     EXPECT_EQ(view.groups[0].kind, SearchKind::kTensor);
     EXPECT_EQ(hit.count, "×1 in A, ×2 in B");
     EXPECT_EQ(hit.amount, "A 100 B, B 200 B");
+    const SearchView same = search(index_of({a.source(), a.source()}), "scores");
+    EXPECT_EQ(same.groups[0].hits[0].amount, "100 B in each");
     const SearchName& name = view.index->names[hit.name];
     EXPECT_EQ(view.index->place(name, 0).source, 0U);
     EXPECT_EQ(view.index->place(name, 1).source, 1U);

@@ -136,6 +136,15 @@ TEST(TensorLife, IsReadFromATrace) {
     EXPECT_TRUE(of_weight.is_at_peak);
 }
 
+TEST(CompareLives, SayNothingOfSavesThatNobodyListed) {
+    const TensorLife kept{.size_bytes = 8, .is_saved = true};
+    TensorLife other{.size_bytes = 8};
+    EXPECT_EQ(compare_lives(&kept, &other).text, "A keeps it for backward, B does not.");
+    other.is_in_ledger_step = false;
+    EXPECT_EQ(compare_lives(&kept, &other).fate, Fate::kSame);
+    EXPECT_EQ(compare_lives(&kept, &other).text.find("keeps"), std::string::npos);
+}
+
 /// The ledger is that of the last step, and the highest peak may be in another one.
 TEST(TensorLife, ThePeakIsThatOfItsStep) {
     TraceBuilder b;
