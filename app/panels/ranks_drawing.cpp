@@ -173,13 +173,13 @@ void draw_collective_tooltip(const CollectiveSpan& span, const profiler::JoinedS
 }
 
 void draw_collective_legend(std::span<const CollectiveKind> kinds) {
-    const float y = ImGui::GetCursorPosY();
+    if (kinds.empty()) return;
+    std::vector<NamedColor> colors;
     for (const CollectiveKind kind : kinds) {
-        ImGui::SetCursorPosY(y);
-        swatch(color_of(kind));
-        text(profiler::name_of(kind));
-        ImGui::SameLine(0, px(12));
+        colors.push_back({color_of(kind), profiler::name_of(kind)});
     }
+    color_legend(colors);
+    ImGui::SameLine(0, px(12));
 }
 
 }  // namespace app
