@@ -91,6 +91,9 @@ def count_bytes():
             one_pass()
         return moved
 
+    # Autograd's own thread may still free gradients when Python ends. Their Python objects need the
+    # interpreter's lock, and Python 3.11 ends a thread that asks for it then, which aborts torch.
+    torch.autograd.set_multithreading_enabled(False)
     torch._inductor.config.compile_threads = 1
     torch._inductor.config.force_disable_caches = True
     found = {}
