@@ -1,5 +1,6 @@
 #include "app/panels/layer_panel.h"
 
+#include "app/panels/activity_drawing.h"
 #include "app/panels/layer_drawing.h"
 #include "app/panels/layer_header.h"
 #include "app/panels/layer_switches.h"
@@ -148,16 +149,15 @@ void draw_key(const LayerView& view) {
             if (node->exists) seen[static_cast<size_t>(node->op_class)] = true;
         }
     }
+    std::vector<profiler::ActivityClass> classes;
     for (size_t i = 0; i < seen.size(); ++i) {
-        if (!seen[i]) continue;
-        const auto activity_class = static_cast<profiler::ActivityClass>(i);
-        const std::string_view label = profiler::label_of(activity_class);
-        const float needed = text_width(label) + px(32);
-        ImGui::SameLine(0, px(14));
-        if (ImGui::GetContentRegionAvail().x < needed + px(32)) break;
-        swatch(activity_color(activity_class));
-        dim_text(label);
+        if (seen[i]) classes.push_back(static_cast<profiler::ActivityClass>(i));
     }
+    std::vector<NamedColor> colors = colors_of(classes);
+    ImGui::SameLine(0, px(14));
+    const float room = ImGui::GetContentRegionAvail().x - px(64);
+    while (!colors.empty() && color_legend_width(colors) > room) colors.pop_back();
+    color_legend(colors);
     constexpr std::string_view kWidths = "width of a ribbon: bytes, bar in a box: time";
     ImGui::SameLine(0, px(14));
     if (ImGui::GetContentRegionAvail().x > text_width(kWidths) + px(32)) {

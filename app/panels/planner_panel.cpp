@@ -148,7 +148,6 @@ void draw_gauge_parts(const PlannerReading& reading) {
         part->category ? category_swatch(*part->category) : swatch(other_color(*part));
         text(part->label);
         ImGui::TableNextColumn();
-        const ScopedFont mono(fonts().mono);
         right_text(profiler::format_bytes(part->bytes));
     }
     ImGui::EndTable();

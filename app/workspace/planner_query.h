@@ -27,7 +27,7 @@ struct PlannerQuery {
     friend bool operator==(const PlannerQuery&, const PlannerQuery&) = default;
 };
 
-/// One text for all spellings of a recipe; what is no recipe stays as it is.
+/// The recipe in its one canonical spelling. Text that names no recipe stays as it is.
 std::string canonical_recipe(const std::string& recipe);
 
 /// `query`, or until the user changes it, the step of A.

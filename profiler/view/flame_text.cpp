@@ -3,6 +3,7 @@
 #include "profiler/trace/printable.h"
 #include "profiler/trace/units.h"
 #include "profiler/view/data_table.h"
+#include "profiler/view/no_value.h"
 #include "profiler/view/theme.h"
 
 #include <fmt/format.h>
@@ -108,7 +109,7 @@ std::size_t find_node(const FlameView& view, const std::vector<std::string>& nam
 
 std::string change_text(const FlameNode& node) {
     const int64_t change = node.bytes[1] - node.bytes[0];
-    return change == 0 ? "±0 B" : (change > 0 ? "+" : "") + format_bytes(change);
+    return change == 0 ? "±0 B" : change_in_bytes(change);
 }
 
 FlameReadout read_flame(const FlameView& view, std::size_t index) {

@@ -3,6 +3,7 @@
 #include "profiler/analysis/throughput.h"
 #include "profiler/trace/units.h"
 #include "profiler/view/compare_figures.h"
+#include "profiler/view/no_value.h"
 
 #include <fmt/format.h>
 
@@ -18,10 +19,6 @@ namespace profiler {
 namespace {
 
 using Sources = std::vector<const LayerSource*>;
-
-std::string signed_text(int64_t difference, const std::string& magnitude) {
-    return (difference > 0 ? "+" : "-") + magnitude;
-}
 
 int64_t bytes_in_layers(const Ledger& ledger, const LayerRange& layers) {
     int64_t bytes = 0;
@@ -43,7 +40,7 @@ LayerFigure bytes_figure(std::string label, const Sources& sources, BytesOf byte
         const auto difference = static_cast<int64_t>(figure.share[1] - figure.share[0]);
         figure.difference = difference == 0
                                 ? std::string()
-                                : signed_text(difference, format_bytes(std::abs(difference)));
+                                : with_sign(difference, format_bytes(std::abs(difference)));
         figure.sign = (difference > 0) - (difference < 0);
     }
     return figure;
@@ -60,7 +57,7 @@ std::optional<LayerFigure> batch_figure(const Sources& sources) {
     if (figure.value[0].empty() && figure.value[1].empty()) return std::nullopt;
     if (batch[0] && batch[1] && *batch[0] != *batch[1]) {
         const int64_t difference = *batch[1] - *batch[0];
-        figure.difference = signed_text(difference, format_count(std::abs(difference)));
+        figure.difference = with_sign(difference, format_count(std::abs(difference)));
         figure.sign = difference > 0 ? 1 : -1;
     }
     return figure;

@@ -5,6 +5,7 @@
 #include "profiler/view/layer_figures.h"
 #include "profiler/view/layer_layout.h"
 #include "profiler/view/ledger_match.h"
+#include "profiler/view/no_value.h"
 
 #include <fmt/ranges.h>
 
@@ -15,10 +16,6 @@
 
 namespace profiler {
 namespace {
-
-std::string with_sign(int64_t difference, const std::string& magnitude) {
-    return (difference > 0 ? "+" : "-") + magnitude;
-}
 
 /// A name from a file: control characters become spaces, and the middle of a long name is left out.
 std::string shown(std::string_view name) {

@@ -221,9 +221,9 @@ private:
         }
         if (!view_.has_other) return;
         row.difference = row.values[1] - row.values[0];
-        const char* sign = row.difference > 0 ? "+" : "-";
-        row.difference_text =
-            row.difference == 0 ? kNoValue : sign + format(std::abs(row.difference));
+        row.difference_text = row.difference == 0
+                                  ? kNoValue
+                                  : with_sign(row.difference, format(std::abs(row.difference)));
     }
 
     RangeRow figure(const char* name, int64_t Figures::*member, Format format) const {

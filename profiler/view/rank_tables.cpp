@@ -168,7 +168,7 @@ TextTable rank_time_table(const RankRun& run) {
     const auto says_something = [](const RankSummary& rank) { return rank.gpu_time || rank.waits; };
     if (std::ranges::none_of(run.ranks, says_something)) return table;
     table.columns.push_back({"rank", Align::kRight, {}});
-    std::vector<const RankTimeColumn*> known;  // to some rank: on a CPU there is no time of kernels
+    std::vector<const RankTimeColumn*> known;  // of one rank at least; a CPU has no kernels
     for (const RankTimeColumn& column : kTimeColumns) {
         const auto has_value = [&](const RankSummary& rank) {
             return column.value_of(rank).has_value();

@@ -189,10 +189,10 @@ std::vector<MemoryCeiling> all_ceilings(const FrontierRequest& request) {
         const bool joins = !ceilings.empty() && !is_chosen && !ceilings.back().is_chosen &&
                            bytes < ceilings.back().bytes * kSameMemory;
         if (!joins) {
-            ceilings.push_back({bytes, gpu->id, is_chosen});
+            ceilings.push_back({bytes, std::string(short_gpu_name(gpu->name)), is_chosen});
             counts.push_back(1);
         } else if (++counts.back() <= kMostGpuNames) {
-            ceilings.back().label += ", " + gpu->id;
+            ceilings.back().label += fmt::format(", {}", short_gpu_name(gpu->name));
         }
     }
     for (std::size_t i = 0; i < ceilings.size(); ++i) {
@@ -298,7 +298,7 @@ RecipeFrontierView build_recipe_frontier_view(const FrontierRequest& request) {
     if (request.gpus != nullptr) {
         for (const Gpu& gpu : *request.gpus) {
             if (gpu.id != request.gpu) continue;
-            view.gpu = gpu.name;
+            view.gpu = short_gpu_name(gpu.name);
             view.usable_bytes = static_cast<int64_t>(gpu.usable_memory_bytes.value);
         }
     }

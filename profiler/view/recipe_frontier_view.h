@@ -90,7 +90,7 @@ struct RecipeDot {
 /// Memory of one or more GPUs, as a vertical line.
 struct MemoryCeiling {
     double bytes = 0;
-    std::string label;  // "t4", "a10, l4, rtx3090 +2"
+    std::string label;  // "T4", "A10, L4 +2"
     bool is_chosen = false;
 };
 
@@ -117,7 +117,7 @@ struct RefusedStep {
 struct RecipeFrontierView {
     FrontierAxis axis = FrontierAxis::kPeakMemory;
     int64_t batch_size = 1;
-    std::string gpu;  // its name
+    std::string gpu;  // its short name
     int64_t usable_bytes = 0;
     std::vector<RecipeDot> dots;        // in the order of the plan
     std::vector<std::size_t> frontier;  // dots, by rising x

@@ -1,6 +1,7 @@
 #include "models/config/layer_recipes.h"
 #include "models/config/switches.h"
 #include "profiler/trace/units.h"
+#include "profiler/view/no_value.h"
 #include "profiler/view/recipe_frontier_view.h"
 
 #include <fmt/format.h>
@@ -56,15 +57,10 @@ Order order_of(const PathStep& step) {
     return {3, saved};
 }
 
-/// "−1.50 GiB": with a sign, also of what is gained.
-std::string bytes_with_sign(int64_t bytes) {
-    return fmt::format("{}{}", bytes < 0 ? "−" : "+", format_bytes(std::llabs(bytes)));
-}
-
-/// "−1.00 ms"; "≈ 0" for 0.
+/// "-1.00 ms"; "≈ 0" for 0.
 std::string change_of_step(int64_t lost_ns) {
     if (lost_ns == 0) return "≈ 0";
-    return fmt::format("{}{}", lost_ns < 0 ? "−" : "+", format_duration(std::llabs(lost_ns)));
+    return with_sign(lost_ns, format_duration(std::abs(lost_ns)));
 }
 
 std::string gain_text(int64_t saved_bytes, int64_t lost_ns) {
@@ -83,7 +79,7 @@ PathStep step_between(const RecipeDot& from, const RecipeDot& to, std::string ch
     PathStep step{.change = std::move(change), .recipe = to.recipe, .is_planned = true};
     step.saved_bytes = from.needed_bytes - to.needed_bytes;
     step.lost_ns = to.step_time_ns - from.step_time_ns;
-    step.memory_text = bytes_with_sign(-step.saved_bytes);
+    step.memory_text = change_in_bytes(-step.saved_bytes);
     // A prediction cannot resolve a thousandth of the step.
     const bool is_as_fast = std::llabs(step.lost_ns) * 1000 < from.step_time_ns;
     const int64_t shown_ns = is_as_fast ? 0 : step.lost_ns;

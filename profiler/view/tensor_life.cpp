@@ -2,6 +2,7 @@
 
 #include "profiler/analysis/block_origin.h"
 #include "profiler/analysis/ledger.h"
+#include "profiler/analysis/phases_by_event.h"
 #include "profiler/trace/units.h"
 
 #include <fmt/format.h>
@@ -18,14 +19,6 @@ std::optional<std::size_t> step_of(const Trace& trace, int64_t event) {
     const auto after = std::upper_bound(first.begin(), first.end(), event);
     if (after == first.begin()) return std::nullopt;
     return static_cast<std::size_t>(after - first.begin()) - 1;
-}
-
-std::optional<PhaseKind> phase_of(const Trace& trace, int64_t event) {
-    for (std::size_t i = 0; i < trace.phases.size(); ++i) {
-        const Phase phase = trace.phases[Id<Phase>(i)];
-        if (event >= phase.first_event && event < phase.last_event) return phase.kind;
-    }
-    return std::nullopt;
 }
 
 int64_t layer_of(const Trace& trace, Id<Op> op) {
@@ -161,16 +154,17 @@ TensorLife life_of(const Trace& trace, const BlockHistory& history, Id<Allocatio
                                 ? block.alloc_ns
                                 : trace.steps.get<&Step::end_ns>(Id<Step>(trace.steps.size() - 1));
     const int64_t end_ns = is_freed ? block.free_requested_ns : std::max(last_ns, block.alloc_ns);
+    const PhasesByEvent phases(trace);
     TensorLife life{
         .size_bytes = block.requested_bytes,
         .is_saved = is_saved,
         .is_in_ledger_step = block.alloc_ns >= start_of_ledger_step(trace),
-        .made = {.phase = phase_of(trace, block.alloc_event), .layer = layer_of(trace, block.op)},
+        .made = {.phase = phases.kind_at(block.alloc_event), .layer = layer_of(trace, block.op)},
         .lifetime_ns = end_ns - block.alloc_ns,
         .share_of_step = share_of_step(step, block.alloc_ns, end_ns)};
     if (is_freed) {
         const auto made = step_of(trace, block.alloc_event), freed = step_of(trace, freed_event);
-        life.freed = {.phase = phase_of(trace, freed_event),
+        life.freed = {.phase = phases.kind_at(freed_event),
                       .layer = layer_of(trace, block.freeing_op),
                       .steps_later = made && freed ? static_cast<int64_t>(*freed - *made) : 0};
         life.freeing_op = block.freeing_op;

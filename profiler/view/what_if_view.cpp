@@ -4,6 +4,7 @@
 #include "profiler/analysis/block_origin.h"
 #include "profiler/analysis/event_order.h"
 #include "profiler/trace/units.h"
+#include "profiler/view/no_value.h"
 #include "profiler/view/quantity_names.h"
 #include "profiler/view/segment_cause.h"
 
@@ -193,8 +194,7 @@ std::vector<WhatIfView::Tried> try_all(Runner& runner, const WhatIfChoice& choic
         const int64_t more = run.peak.reserved_bytes - recorded.peak.reserved_bytes;
         if (row.fits && more != 0) {
             row.trend = trend_of(0, more);
-            row.change_text =
-                fmt::format("{}{}", more < 0 ? "\xe2\x88\x92" : "+", format_bytes(std::abs(more)));
+            row.change_text = change_in_bytes(more);
         }
         if (!row.fits) row.reserved_text = "out of memory";
         tried.push_back(std::move(row));

@@ -7,6 +7,7 @@
 #include "profiler/analysis/block_match.h"
 #include "profiler/trace/text.h"
 #include "profiler/trace/units.h"
+#include "profiler/view/no_value.h"
 
 #include <algorithm>
 #include <cstdlib>
@@ -191,9 +192,6 @@ TextTable group_table(const Comparison& comparison, GroupBy by) {
         std::ranges::stable_sort(groups.names, std::greater(),
                                  [&](const std::string& name) { return std::abs(change(name)); });
     }
-    const auto change_text = [](int64_t bytes) {
-        return (bytes > 0 ? "+" : "") + format_bytes(bytes);
-    };
     TextTable table;
     table.columns.push_back({std::string(name_of(by)), Align::kLeft, {}});
     for (const ComparisonColumn& column : comparison.columns) {
@@ -206,7 +204,7 @@ TextTable group_table(const Comparison& comparison, GroupBy by) {
     const auto add = [&](std::string name, const std::vector<int64_t>& bytes) {
         auto& row = table.rows.emplace_back(1, std::move(name));
         for (const int64_t of_column : bytes) row.push_back(size_text(of_column));
-        if (is_pair) row.push_back(change_text(bytes[1] - bytes[0]));
+        if (is_pair) row.push_back(change_in_bytes(bytes[1] - bytes[0]));
     };
     std::vector<int64_t> rest(groups.columns.size(), 0), total = rest;
     for (std::size_t i = 0; i < groups.names.size(); ++i) {

@@ -2,6 +2,7 @@
 
 #include "profiler/analysis/prediction_error.h"
 #include "profiler/trace/units.h"
+#include "profiler/view/no_value.h"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -33,10 +34,6 @@ std::vector<Pair> pairs_of(const Comparison& comparison) {
     return pairs;
 }
 
-std::string signed_bytes(int64_t bytes) {
-    return fmt::format("{}{}", bytes < 0 ? "-" : "+", format_bytes(std::abs(bytes)));
-}
-
 TextTable gap_table(const PredictionError& result) {
     TextTable table{.columns = {{"", Align::kLeft, {}},
                                 {"predicted", Align::kRight, {}},
@@ -44,7 +41,7 @@ TextTable gap_table(const PredictionError& result) {
                                 {"difference", Align::kRight, {}}}};
     const auto add = [&](std::string name, int64_t predicted, int64_t measured) {
         table.rows.push_back({std::move(name), format_bytes(predicted), format_bytes(measured),
-                              signed_bytes(predicted - measured)});
+                              change_in_bytes(predicted - measured)});
     };
     add(fmt::format("{} tensors of both", format_count(result.matched_count)), result.matched_bytes,
         result.matched_bytes);

@@ -2,6 +2,7 @@
 
 #include "profiler/analysis/event_order.h"
 #include "profiler/analysis/ledger.h"
+#include "profiler/analysis/phases_by_event.h"
 #include "profiler/analysis/run_text.h"
 
 #include <algorithm>
@@ -17,52 +18,6 @@
 
 namespace profiler {
 namespace {
-
-struct EventRange {
-    int64_t first = 0;
-    int64_t last = 0;
-    bool contains(int64_t event) const { return event >= first && event < last; }
-};
-
-struct PhaseEvents {
-    PhaseKind kind = PhaseKind::kForward;
-    EventRange events;
-};
-
-/// The phases of a trace by their events. An update may run inside of backward, and counts first;
-/// other phases do not overlap.
-class PhasesByEvent {
-public:
-    explicit PhasesByEvent(const Trace& trace) {
-        for (std::size_t i = 0; i < trace.phases.size(); ++i) {
-            const Phase phase = trace.phases[Id<Phase>(i)];
-            auto& phases = phase.kind == PhaseKind::kOptimizer ? updates_ : others_;
-            phases.push_back({phase.kind, {phase.first_event, phase.last_event}});
-        }
-        for (auto* phases : {&updates_, &others_}) {
-            std::ranges::stable_sort(*phases, {}, &first_event);
-        }
-    }
-
-    std::optional<PhaseKind> kind_at(int64_t event) const {
-        const auto update = kind_in(updates_, event);
-        return update ? update : kind_in(others_, event);
-    }
-    bool has_update_before(int64_t event) const {
-        return !updates_.empty() && updates_.front().events.first < event;
-    }
-
-private:
-    static int64_t first_event(const PhaseEvents& phase) { return phase.events.first; }
-    static std::optional<PhaseKind> kind_in(const std::vector<PhaseEvents>& phases, int64_t event) {
-        const auto after = std::ranges::upper_bound(phases, event, {}, &first_event);
-        if (after == phases.begin()) return std::nullopt;
-        const PhaseEvents& phase = *std::prev(after);
-        return phase.events.contains(event) ? std::optional(phase.kind) : std::nullopt;
-    }
-
-    std::vector<PhaseEvents> updates_, others_;  // by their first event
-};
 
 /// A number for each op of a trace: from its name, its module, its phase, and how many equal ones
 /// came before. An op has the same number at every batch size, even if a kernel before it runs more
@@ -142,7 +97,6 @@ models::Result<void> read_requests(const Trace& trace, bool is_program,
     const std::vector<uint64_t> named =
         is_program ? numbers_of_named(trace) : std::vector<uint64_t>(trace.allocations.size(), 0);
     const Step last = trace.steps[Id<Step>(trace.steps.size() - 1)];
-    const EventRange last_step{last.first_event, last.last_event};
     work.requests.reserve(stream->requests.size());
     bool is_in_last_step = false;
     work.allocations.resize(stream->num_allocations);
@@ -152,7 +106,7 @@ models::Result<void> read_requests(const Trace& trace, bool is_program,
         const Id<Allocation> row = rows[request.allocation];
         const Id<Storage> storage = trace.allocations.get<&Allocation::storage>(row);
         const int64_t event = trace.allocations.get<&Allocation::alloc_event>(row);
-        if (!is_in_last_step && event >= last_step.first) {
+        if (!is_in_last_step && event >= last.first_event) {
             is_in_last_step = true;
             work.first_request = work.requests.size() - 1;
         }
@@ -163,11 +117,11 @@ models::Result<void> read_requests(const Trace& trace, bool is_program,
             .category = storage.valid() ? trace.storages.get<&Storage::category>(storage)
                                         : Category::kUnknown,
             .phase = phases.kind_at(event),
-            .in_last_step = last_step.contains(event),
+            .in_last_step = event >= last.first_event && event < last.last_event,
             .op = number_of(trace.allocations.get<&Allocation::op>(row)) + named[row.index()],
             .freeing_op = number_of(trace.allocations.get<&Allocation::freeing_op>(row))};
     }
-    const bool has_earlier_step = phases.has_update_before(last_step.first);
+    const bool has_earlier_step = phases.has_update_before(last.first_event);
     work.is_first_step = !has_earlier_step && makes_what_stays(work);
     return {};
 }

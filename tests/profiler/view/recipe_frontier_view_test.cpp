@@ -47,7 +47,7 @@ std::vector<Gpu> some_gpus() {
     std::vector<Gpu> gpus;
     for (const auto& [id, gib] :
          {std::pair{"t4", 9.0}, {"v100", 9.2}, {"a100", 12.0}, {"b", 90.0}}) {
-        Gpu gpu{.id = id, .name = std::string("NVIDIA ") + id};
+        Gpu gpu{.id = id, .name = std::string("NVIDIA ") + id + " SXM"};
         gpu.usable_memory_bytes.value = gib * static_cast<double>(kGiB);
         gpus.push_back(gpu);
     }
@@ -204,12 +204,12 @@ TEST(RecipeFrontier, GpusOfNearlyTheSameMemoryShareACeiling) {
     request.gpus = &gpus;
     const RecipeFrontierView view = build_recipe_frontier_view(request);
     ASSERT_EQ(view.ceilings.size(), 2U);  // that of 90 GiB is far away
-    EXPECT_EQ(view.ceilings[0].label, "t4, v100");
+    EXPECT_EQ(view.ceilings[0].label, "t4 SXM, v100 SXM");
     EXPECT_FALSE(view.ceilings[0].is_chosen);
-    EXPECT_EQ(view.ceilings[1].label, "a100");
+    EXPECT_EQ(view.ceilings[1].label, "a100 SXM");
     EXPECT_TRUE(view.ceilings[1].is_chosen);
     EXPECT_GT(view.last_x, view.ceilings[1].bytes);  // near enough to be shown
-    EXPECT_EQ(view.gpu, "NVIDIA a100");
+    EXPECT_EQ(view.gpu, "a100 SXM");
 }
 
 TEST(RecipeFrontier, MarksStandAtTheRecipesOfAAndB) {
@@ -249,8 +249,8 @@ TEST(RecipePath, TakesFirstWhatIsFreeAndThenWhatSavesMostPerMillisecond) {
     ASSERT_EQ(path.steps.size(), 3U);
     EXPECT_EQ(path.steps[0].change, "masks of one bit");
     EXPECT_EQ(path.steps[0].gain_text, "free");
-    EXPECT_EQ(path.steps[0].memory_text, "−512 MiB");
-    EXPECT_EQ(path.steps[0].time_text, "−1.00 ms");
+    EXPECT_EQ(path.steps[0].memory_text, "-512 MiB");
+    EXPECT_EQ(path.steps[0].time_text, "-1.00 ms");
     EXPECT_EQ(path.steps[1].change, "in-place LayerNorm");
     EXPECT_EQ(path.steps[1].gain_text, "1.00 GiB/ms");
     EXPECT_EQ(path.steps[2].change, "recomputed GELU");
@@ -278,7 +278,7 @@ TEST(RecipePath, BackToTheBaselineItGainsMostTimeForEachByteFirst) {
     const RecipePath path = recipe_path(view, 0, 3);
     ASSERT_EQ(path.steps.size(), 2U);
     EXPECT_EQ(path.steps[0].change, "GELU as in the original");  // 10 ms for 2 GiB
-    EXPECT_EQ(path.steps[0].time_text, "−10.0 ms");
+    EXPECT_EQ(path.steps[0].time_text, "-10.0 ms");
     EXPECT_EQ(path.steps[1].change, "LayerNorm as in the original");
 }
 

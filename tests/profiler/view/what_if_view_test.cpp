@@ -132,9 +132,7 @@ TEST(WhatIfView, TriesAllSettingsBestFirst) {
     const auto view = build(loaded, {}, true);
     ASSERT_GT(view->tried.size(), 4U);
     EXPECT_TRUE(view->tried[0].settings.expandable_segments);
-    EXPECT_EQ(view->tried[0].change_text,
-              "\xe2\x88\x92"
-              "20.0 MiB");
+    EXPECT_EQ(view->tried[0].change_text, "-20.0 MiB");
     const auto limited = build(loaded, {{}, 65 * kMiB}, true);
     EXPECT_GT(limited->tried.size(), view->tried.size()) << "garbage collection needs a limit";
     EXPECT_FALSE(limited->tried.back().fits);
