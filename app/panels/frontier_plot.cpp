@@ -130,26 +130,41 @@ void draw_titles(const Plot& plot) {
         palette().dim, x.c_str());
 }
 
-/// Memory of GPUs. Their names stand at the top, one below the other where they would overlap. The
-/// limit's tag names one that lies at the limit and outside of the axis.
-void draw_ceilings(const Plot& plot) {
+ImU32 color_of(const profiler::MemoryCeiling& ceiling) {
+    return ceiling.is_chosen ? palette().bad : palette().dim;
+}
+
+float x_of(const profiler::MemoryCeiling& ceiling) {
+    return std::round(ImPlot::PlotToPixels(ceiling.bytes, 0.0).x);
+}
+
+bool is_inside(const Plot& plot, const profiler::MemoryCeiling& ceiling) {
+    return x_of(ceiling) >= plot.corner.x && x_of(ceiling) <= plot.right();
+}
+
+void draw_lines_of_ceilings(const Plot& plot) {
+    for (const profiler::MemoryCeiling& ceiling : plot.view.ceilings) {
+        if (!is_inside(plot, ceiling)) continue;
+        const float x = x_of(ceiling);
+        if (ceiling.is_chosen) {
+            plot.draw->AddRectFilled({x, plot.corner.y}, {plot.right(), plot.bottom()},
+                                     with_alpha(palette().bad, 0.06F));
+        }
+        plot.draw->AddLine({x, plot.corner.y}, {x, plot.bottom()},
+                           with_alpha(color_of(ceiling), ceiling.is_chosen ? 0.9F : 0.45F),
+                           px(ceiling.is_chosen ? 2.0F : 1.0F));
+    }
+}
+
+/// At the top, one below the other where they would overlap. The limit's tag names one that lies at
+/// the limit and outside of the axis.
+void draw_names_of_ceilings(const Plot& plot) {
     float free_from = plot.corner.x;
     float row = 0;
     for (const profiler::MemoryCeiling& ceiling : plot.view.ceilings) {
-        const float x = std::round(ImPlot::PlotToPixels(ceiling.bytes, 0.0).x);
-        const bool is_inside = x <= plot.right() && x >= plot.corner.x;
-        if (!is_inside && &ceiling == plot.ceiling_at_limit()) continue;
-        const ImU32 color = ceiling.is_chosen ? palette().bad : palette().dim;
+        const float x = x_of(ceiling);
+        if (!is_inside(plot, ceiling) && &ceiling == plot.ceiling_at_limit()) continue;
         const ScopedFont font(ceiling.is_chosen ? fonts().bold : fonts().text, kSmallSize);
-        if (is_inside) {
-            if (ceiling.is_chosen) {
-                plot.draw->AddRectFilled({x, plot.corner.y}, {plot.right(), plot.bottom()},
-                                         with_alpha(palette().bad, 0.06F));
-            }
-            plot.draw->AddLine({x, plot.corner.y}, {x, plot.bottom()},
-                               with_alpha(color, ceiling.is_chosen ? 0.9F : 0.45F),
-                               px(ceiling.is_chosen ? 2.0F : 1.0F));
-        }
         std::string name = fmt::format("{}  {}", ceiling.label,
                                        profiler::format_bytes(std::llround(ceiling.bytes)));
         if (x > plot.right()) name += "  " ICON_ARROW_RIGHT;
@@ -161,8 +176,8 @@ void draw_ceilings(const Plot& plot) {
         row = left < free_from ? row + 1 : 0;
         free_from = left + width + px(10);
         const float step = ImGui::GetTextLineHeight() + px(1);
-        plot.draw->AddText({std::round(left), plot.corner.y + px(4) + step * (row + 1)}, color,
-                           name.c_str());
+        text_on_plate(plot.draw, {std::round(left), plot.corner.y + px(4) + step * (row + 1)}, name,
+                      color_of(ceiling), palette().plot, {2, 0});
     }
 }
 
@@ -391,7 +406,8 @@ FrontierInput draw_frontier_plot(const RecipeFrontierView& view, const FrontierL
     picture.limit_x = plot.limit_x();
     input = read_mouse(plot, picture.is_dragging);
     ImPlot::PushPlotClipRect();
-    draw_ceilings(plot);
+    draw_lines_of_ceilings(plot);
+    draw_names_of_ceilings(plot);
     ImPlot::PopPlotClipRect();
     draw_frontier_line(view);
     ImPlot::PushPlotClipRect();

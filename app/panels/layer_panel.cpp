@@ -154,7 +154,6 @@ void draw_key(const LayerView& view) {
         if (seen[i]) classes.push_back(static_cast<profiler::ActivityClass>(i));
     }
     std::vector<NamedColor> colors = colors_of(classes);
-    ImGui::SameLine(0, px(14));
     const float room = ImGui::GetContentRegionAvail().x - px(64);
     while (!colors.empty() && color_legend_width(colors) > room) colors.pop_back();
     color_legend(colors);
@@ -185,6 +184,7 @@ void draw_keep_button(Frame& frame) {
 }
 
 void draw_toolbar(Frame& frame) {
+    const float top = ImGui::GetCursorPosY();
     if (toggle_button("Recipe###switches", frame.state.show_switches)) {
         frame.state.show_switches = !frame.state.show_switches;
     }
@@ -192,14 +192,17 @@ void draw_toolbar(Frame& frame) {
     ImGui::SameLine(0, px(10));
     draw_keep_button(frame);
     draw_scope(frame);
-    ImGui::SameLine(0, px(6));
-    ImGui::AlignTextToFramePadding();
+    ImGui::SameLine(0, px(20));
+    const float right = ImGui::GetCursorPosX();
+    ImGui::NewLine();
+    const float below = ImGui::GetCursorPosY();
+    ImGui::SetCursorPos({right, top + ImGui::GetStyle().FramePadding.y});
     draw_key(frame.view);
     for (const std::string& note : frame.view.notes) {
         ImGui::SameLine(0, px(10));
         help_marker(note);
     }
-    ImGui::Dummy({0, 0});
+    ImGui::SetCursorPosY(below);
 }
 
 // ---- the picture ----------------------------------------------------------------------------

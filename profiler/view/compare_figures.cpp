@@ -38,8 +38,10 @@ std::string rate_text(double sequences_per_s) {
 }
 
 std::string_view short_gpu_name(std::string_view gpu) {
-    constexpr std::string_view kMaker = "NVIDIA ";
-    return gpu.starts_with(kMaker) ? gpu.substr(kMaker.size()) : gpu;
+    for (const std::string_view maker : {"NVIDIA ", "AMD ", "GeForce ", "Tesla ", "Instinct "}) {
+        if (gpu.starts_with(maker)) gpu.remove_prefix(maker.size());
+    }
+    return gpu;
 }
 
 std::vector<StackSegment> build_stack(const CategoryBytes& by_category) {

@@ -21,7 +21,7 @@ std::string rate_text(double sequences_per_s);
 /// for one that reached no limit; empty without a batch.
 std::string bounds_text(const BatchBounds& bounds);
 
-/// "NVIDIA A100 80 GB SXM" without its maker.
+/// "RTX 3090" of "NVIDIA GeForce RTX 3090": without the maker and its brand.
 std::string_view short_gpu_name(std::string_view gpu);
 
 /// A bar in kCategoryStackOrder, without empty categories.
