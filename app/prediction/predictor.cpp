@@ -107,10 +107,12 @@ void Predictor::cancel() {
     for_traces_.cancel();
 }
 
-models::Result<Plan> Predictor::plan(const PlanQuestion& question, const Report& report) {
+models::Result<Plan> Predictor::plan(const PlanQuestion& question, const Report& report,
+                                     unsigned busy_cores) {
     if (data_error_) return tl::unexpected(*data_error_);
     auto request = make_plan_request(question, data_);
     if (!request) return tl::unexpected(request.error());
+    request->busy_cores = busy_cores;
     PlanRequest unknown = *request;
     Plan known = known_rows(question, unknown);
     if (unknown.workloads.empty()) return in_order_of(*request, std::move(known));

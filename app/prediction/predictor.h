@@ -47,9 +47,10 @@ public:
     /// returns false; what lacks traces is then refused.
     using Report = std::function<bool(double share)>;
 
-    /// The plan points into this object.
+    /// The plan points into this object. It leaves `busy_cores` to other work.
     /// Errors: unknown names, a workload that no recipe can run, errors of the workers.
-    models::Result<profiler::Plan> plan(const PlanQuestion& question, const Report& report = {});
+    models::Result<profiler::Plan> plan(const PlanQuestion& question, const Report& report = {},
+                                        unsigned busy_cores = 0);
 
     /// The rows of that plan that are known already, in any number. Does not wait.
     profiler::Plan known_plan(const PlanQuestion& question);

@@ -112,7 +112,8 @@ void RecipeTrials::plan(const Inputs& inputs) {
                           .wants_memory_curve = true};
     being_planned_ = wanted_;
     plans_.start("Planning the recipe", [&predictor = predictor_, question](const auto& report) {
-        return models::Result<bool>(predictor.plan(question, report).has_value());
+        constexpr unsigned kPredicting = 1;  // the trace of the same recipe, which is shown first
+        return models::Result<bool>(predictor.plan(question, report, kPredicting).has_value());
     });
 }
 

@@ -374,15 +374,13 @@ void Workspace::notify_all(std::vector<Notice> notices) {
 void Workspace::update() {
     take_captured();
     take_loaded();
+    take_predicted();
     plan_frontier();
     take_changed_files();
-    update_slots();
+    update_slots();  // after all that its requests are made from: no frame follows to ask again
     plan_usual_recipes();
     notify_all(documents_.take_notices());
     notify_all(exports_.take_notices());
-    for (std::string& sentence : trials_.update()) {
-        notify(profiler::Severity::kError, std::move(sentence));
-    }
     show_wanted_recipe();
     show_next_scene();
     make_ahead();
@@ -402,6 +400,12 @@ RecipeTrials::Inputs Workspace::trial_inputs() const {
     const profiler::Gpu* own = a_is_predicted ? profiler::gpu_of_trace(*a->trace, gpus()) : nullptr;
     return {documents(), selection_, own != nullptr ? own->id : plan_choice_.gpu, plan_choice_.gpu,
             documents_.trial()};
+}
+
+void Workspace::take_predicted() {
+    for (std::string& sentence : trials_.update()) {
+        notify(profiler::Severity::kError, std::move(sentence));
+    }
 }
 
 void Workspace::show_wanted_recipe() {
@@ -470,7 +474,10 @@ void Workspace::cancel_work() {
 void Workspace::plan_usual_recipes() {
     const auto& planned = slots_.planned_compare;
     if (!trials_.is_idle() || !planned.settled(slot_inputs())) return;
-    usual_question_ = planned.view() ? planned.view()->usual : std::nullopt;
+    auto question = planned.view() ? planned.view()->usual : std::nullopt;
+    if (question == usual_question_) return;
+    usual_question_ = std::move(question);
+    changed_ = true;  // its slot asks in the next frame
 }
 
 /// Only while the panel is in sight. Plans more recipes only while nothing else is being predicted:

@@ -211,6 +211,7 @@ private:
     void take_captured();
     void take_loaded();
     void take_changed_files();
+    void take_predicted();
     void update_slots();
     void choose_wanted_pair();
     void documents_changed();

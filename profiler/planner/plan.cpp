@@ -60,16 +60,20 @@ private:
         return groups;
     }
 
-    /// Several threads, this one among them, each trace and fill one group after the other.
+    /// Several threads, this one among them, each trace and fill one group after the other. If
+    /// there are fewer groups than threads, each traces several batches at once.
     void fill_rows() {
         const std::vector<Group> groups = make_groups();
         std::atomic<std::size_t> next = 0;
         const auto fill = [&] {
             for (std::size_t i = next++; i < groups.size(); i = next++) fill_group(groups, i);
         };
-        const std::size_t num_threads =
-            std::min({std::size_t{std::max(1U, std::thread::hardware_concurrency())}, kMostThreads,
-                      groups.size()});
+        const unsigned cores = std::thread::hardware_concurrency();  // 0: not known
+        const std::size_t most_threads =
+            std::clamp(std::size_t{cores - std::min(cores, request_.busy_cores)}, std::size_t{1},
+                       kMostThreads);
+        const std::size_t num_threads = std::clamp(groups.size(), std::size_t{1}, most_threads);
+        threads_per_group_ = most_threads / num_threads;
         std::vector<std::future<void>> others;
         for (std::size_t i = 1; i < num_threads; ++i) {
             others.push_back(std::async(std::launch::async, fill));
@@ -84,7 +88,9 @@ private:
             const std::lock_guard lock(mutex_);
             progress_(index, groups.size(), rows.front()->workload);
         }
-        auto interpolation = BatchInterpolation::trace(traced, interpolations_.source());
+        auto interpolation = BatchInterpolation::trace(
+            traced, interpolations_.source(),
+            {.num_threads = threads_per_group_, .later = batches_needed_later()});
         if (!interpolation) {
             for (PlanRow* row : rows) row->refuse(interpolation.error());
             return;
@@ -99,9 +105,14 @@ private:
         interpolations_.add(traced, std::move(*interpolation));
     }
 
+    std::vector<int64_t> batches_needed_later() const {
+        return request_.wants_memory_curve ? std::vector<int64_t>{1} : std::vector<int64_t>();
+    }
+
     const PlanRequest& request_;
     const PlannerData& data_;
     const PlanProgress& progress_;
+    std::size_t threads_per_group_ = 1;
     std::mutex mutex_;                   // of what follows, and of progress_
     InterpolationCache interpolations_;  // for advice
     Plan plan_;

@@ -48,6 +48,7 @@ struct PlanRequest {
     /// False: GPUs share traces of one GPU, and batches are interpolated.
     bool traces_each_gpu = true;
     bool wants_memory_curve = false;
+    unsigned busy_cores = 0;  // with other work, which comes first
 };
 
 /// A point of the throughput curve.

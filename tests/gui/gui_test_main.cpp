@@ -104,10 +104,11 @@ int run_tests(app::Shell& shell, const std::string& group) {
     return result.CountTested > 0 && result.CountSuccess == result.CountTested ? 0 : 1;
 }
 
-/// Two groups drive the window themselves: the engine would stand between.
+/// Three groups drive the window themselves: the engine would stand between.
 int run_group(app::Shell& shell, std::map<std::string, std::string>& options,
               const fs::path& scratch) {
     if (options["--filter"] == "pacing") return tests::check_pacing(shell);
+    if (options["--filter"] == "arrivals") return tests::check_arrivals(shell);
     if (options["--filter"] != "random") return run_tests(shell, options["--filter"]);
     fs::create_directory(scratch / "written");
     fs::current_path(scratch / "written");

@@ -1,15 +1,12 @@
 // The moment that the window is made for, with temposcope-worker: a switch of the Layer explorer is
 // toggled, and in the next frame every panel shows the other memory, batch and headline.
+#include "tests/gui/test_traces.h"
 #include "tests/gui/test_window.h"
-
-#include "app/prediction/predictor.h"
 
 #include <algorithm>
 
 namespace tests {
 namespace {
-
-constexpr const char* kGpu = "a100-80gb";
 
 app::Workspace& workspace() { return window().workspace(); }
 
@@ -37,21 +34,6 @@ void watch_frame(ImGuiTestContext* /*c*/) {
     if (watch.shown_at > 0 || workspace().selection().b == watch.b_before) return;
     watch.shown_at = ImGui::GetFrameCount();
     watch.traces_asked = workspace().traces_asked();
-}
-
-/// A small step of the recipe `original`, predicted for a GPU.
-app::DocumentPtr predicted_step(const char* gpu = kGpu) {
-    models::Workload workload{.model = *models::find_model("bert-base"),
-                              .head = models::Head::kMlm};
-    workload.model.num_layers = 1;
-    workload.precision = models::Precision::kFp16;
-    workload.batch_size = 8;
-    workload.seq_len = 128;
-    app::Predictor predictor;
-    auto trace = predictor.predict(workload, gpu, app::PlanQuestion().setup);
-    if (!trace) return nullptr;
-    return app::make_document("original",
-                              std::make_shared<const profiler::Trace>(std::move(*trace)));
 }
 
 void show(ImGuiTestContext* c) {

@@ -2,7 +2,9 @@
 
 #include "app/widgets/theme.h"
 #include "app/window/pending_input.h"
+#include "app/window/windows.h"
 #include "app/workspace/wake.h"
+#include "tests/gui/test_traces.h"
 
 #include <imgui_internal.h>
 
@@ -167,6 +169,45 @@ int check_pacing(app::Shell& shell) {
     const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
     good &= is_at_most("a capture", captured, 22 + static_cast<int64_t>(6 * took.count()));
     std::filesystem::remove_all(form.folder);
+    return good ? 0 : 1;
+}
+
+int check_arrivals(app::Shell& shell) {
+    app::Workspace& workspace = shell.ui().workspace;
+    bool good = true;
+    const auto arrives = [&](const std::string& what, const std::function<bool()>& is_there) {
+        // What does not arrive by itself never does; the limit is for loaded machines.
+        const auto end = std::chrono::steady_clock::now() + 60s;
+        const auto has_arrived = [&] { return workspace.settled() && is_there(); };
+        shell.run([&] { return has_arrived() || std::chrono::steady_clock::now() > end; });
+        std::printf("%s: %s\n", what.c_str(), has_arrived() ? "arrived" : "did not arrive");
+        good = good && has_arrived();
+    };
+    const app::DocumentPtr small = predicted_step();
+    const app::DocumentPtr original = predicted_step("a100-80gb", /*num_layers=*/24);
+    if (!small || !original) return 1;
+    workspace.add(original);
+    arrives("A", [&] { return workspace.selection().a == original && workspace.comparison(); });
+    for (const char* panel : {"timeline", "kernels", "ledger", "blocks", "flame", "movement",
+                              "inspector", "planner", "compare"}) {
+        app::show_panel(shell.ui(), panel);
+        arrives(panel, [] { return true; });
+    }
+    for (const char* recipe : {"gelu=in_place", "gelu=in_place,layer_norm=from_output",
+                               "gelu=recompute", "attention=flash", "checkpoint=per_layer"}) {
+        workspace.apply({.try_recipe = recipe});
+        arrives(recipe, [&] {
+            const app::DocumentPtr& b = workspace.selection().b;
+            return b && b->canonical_recipe == recipe &&
+                   workspace.headline().find("would fit") != std::string::npos;
+        });
+    }
+    app::show_panel(shell.ui(), "layer");
+    arrives("what is one switch away", [&] { return workspace.is_made_ahead(); });
+    workspace.add(small);  // the frontier of a large one takes half a minute
+    workspace.set_a(small);
+    app::show_panel(shell.ui(), "frontier");
+    arrives("the whole frontier", [&] { return workspace.frontier_plans().is_complete(); });
     return good ? 0 : 1;
 }
 

@@ -9,4 +9,8 @@ namespace tests {
 /// pass.
 int check_pacing(app::Shell& shell);
 
+/// The same loop: checks that every picture arrives of what was asked for, with no input after
+/// that. Needs temposcope-worker.
+int check_arrivals(app::Shell& shell);
+
 }  // namespace tests

@@ -1,5 +1,6 @@
 #include "tests/gui/test_traces.h"
 
+#include "app/prediction/predictor.h"
 #include "models/config/workload.h"
 #include "profiler/trace/trace_file.h"
 #include "tests/support/synthetic_trace.h"
@@ -162,6 +163,19 @@ void write_test_traces(const std::filesystem::path& folder) {
     describe_program(program);
     std::filesystem::create_directories(folder / "programs");
     write(program, folder / "programs" / "train.tscope");
+}
+
+app::DocumentPtr predicted_step(const char* gpu, int64_t num_layers) {
+    models::Workload workload{.model = *models::find_model("bert-base"),
+                              .head = models::Head::kMlm};
+    workload.model.num_layers = num_layers;
+    workload.precision = models::Precision::kFp16;
+    workload.batch_size = 8;
+    workload.seq_len = 128;
+    app::Predictor predictor;
+    auto trace = predictor.predict(workload, gpu, app::PlanQuestion().setup);
+    if (!trace) return nullptr;
+    return app::make_document("original", std::make_shared<const Trace>(std::move(*trace)));
 }
 
 }  // namespace tests

@@ -1,5 +1,7 @@
 #pragma once
 
+#include "app/workspace/document.h"
+
 #include <cstdint>
 #include <filesystem>
 #include <string>
@@ -22,5 +24,8 @@ struct NamedStep {
     bool with_sweep = false;
 };
 void write_named_step(const std::filesystem::path& file, const NamedStep& step);
+
+/// A small step of the recipe `original`, predicted for a GPU by the worker. Null: it failed.
+app::DocumentPtr predicted_step(const char* gpu = "a100-80gb", int64_t num_layers = 1);
 
 }  // namespace tests

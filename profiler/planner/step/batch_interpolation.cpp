@@ -3,6 +3,7 @@
 #include "models/config/validity.h"
 
 #include <algorithm>
+#include <future>
 
 namespace profiler {
 namespace {
@@ -34,8 +35,10 @@ std::vector<int64_t> anchors_up_to(int64_t largest_batch) {
 }  // namespace
 
 models::Result<BatchInterpolation> BatchInterpolation::trace(const StepToTrace& step,
-                                                             const StepSource& source) {
+                                                             const StepSource& source,
+                                                             TracingOptions options) {
     BatchInterpolation interpolation(step, &source);
+    interpolation.options_ = std::move(options);
     models::Workload& workload = interpolation.step_.workload;
     workload.batch_size = 1;
     if (const auto ok = models::validate(workload); !ok) return tl::unexpected(ok.error());
@@ -67,8 +70,10 @@ models::Result<BatchInterpolation> BatchInterpolation::of_steps(std::vector<Step
 
 /// A step that no GPU could hold is replaced by one of the anchors below.
 models::Result<void> BatchInterpolation::trace_ops(int64_t first) {
+    const int64_t last = anchors_around(first + 1).last;
+    trace_together({first, last});
     const auto small = traced(first);
-    const auto large = traced(anchors_around(first + 1).last);
+    const auto large = traced(last);
     if (small && large) {
         if (auto ops = AffineOps::fit(**small, **large)) ops_line_ = std::move(*ops);
         return {};
@@ -88,6 +93,7 @@ BatchInterpolation::Interval BatchInterpolation::anchors_around(int64_t batch_si
 
 models::Result<const AffineRequests*> BatchInterpolation::line_over(const Interval& interval) {
     if (const auto known = lines_.find(interval.last); known != lines_.end()) return &known->second;
+    trace_together({interval.first, interval.last});
     const auto small = traced(interval.first);
     const auto large = traced(interval.last);
     if (small && large) {
@@ -105,12 +111,34 @@ models::Result<const AffineRequests*> BatchInterpolation::line_over(const Interv
 }
 
 models::Result<const StepWork*> BatchInterpolation::traced(int64_t batch_size) {
-    const auto known = traced_.find(batch_size);
-    auto& step = known != traced_.end()
-                     ? known->second
-                     : traced_.emplace(batch_size, trace_step(batch_size)).first->second;
+    trace_together({batch_size});
+    const auto& step = traced_.at(batch_size);
     if (!step) return tl::unexpected(step.error());
     return &*step;
+}
+
+void BatchInterpolation::trace_together(std::vector<int64_t> batches) {
+    const auto is_known = [&](int64_t batch_size) { return traced_.contains(batch_size); };
+    std::erase_if(batches, is_known);
+    if (batches.empty()) return;
+    for (const int64_t later : options_.later) {
+        const bool is_free = batches.size() < options_.num_threads;
+        if (is_free && !is_known(later) && std::ranges::count(batches, later) == 0) {
+            batches.push_back(later);
+        }
+    }
+    std::vector<std::future<models::Result<StepWork>>> steps;
+    for (std::size_t i = 0; i < batches.size(); ++i) {
+        // The first and those beyond the threads run on this thread, when their step is taken.
+        const bool is_own_thread = i > 0 && i < options_.num_threads;
+        steps.push_back(std::async(is_own_thread ? std::launch::async : std::launch::deferred,
+                                   [this, batch = batches[i]] { return trace_step(batch); }));
+    }
+    for (std::size_t i = 0; i < batches.size(); ++i) {
+        const auto& step = traced_.emplace(batches[i], steps[i].get()).first->second;
+        if (!step) continue;
+        for (Peaks& peaks : peaks_) peaks.by_batch.erase(batches[i]);  // they were interpolated
+    }
 }
 
 models::Result<StepWork> BatchInterpolation::trace_step(int64_t batch_size) const {
@@ -129,11 +157,8 @@ models::Result<StepWork> BatchInterpolation::trace_step(int64_t batch_size) cons
 }
 
 models::Result<void> BatchInterpolation::trace_batch(int64_t batch_size) {
-    const bool is_new = !traced_.contains(batch_size);
     const auto work = traced(batch_size);
     if (!work && !work.error().gpu_out_of_memory()) return tl::unexpected(work.error());
-    if (!work || !is_new) return {};
-    for (Peaks& peaks : peaks_) peaks.by_batch.erase(batch_size);
     return {};
 }
 

@@ -57,6 +57,11 @@ private:
     Batches batches_;
 };
 
+struct TracingOptions {
+    std::size_t num_threads = 1;  // that call the source at once
+    std::vector<int64_t> later;   // batches that will be needed: for threads with nothing to do
+};
+
 /// Not safe for several threads at once. `source` must outlive it.
 ///
 /// Some kernels allocate differently from some batch on: the embedding's backward sorts above 3072
@@ -76,7 +81,8 @@ public:
     /// Traces two anchors: the second and the third, if there are three.
     /// Errors: a workload that is invalid at batch 1; errors of the source.
     static models::Result<BatchInterpolation> trace(const StepToTrace& step,
-                                                    const StepSource& source);
+                                                    const StepSource& source,
+                                                    TracingOptions options = {});
 
     /// A program that is not ours, from its recorded steps, by rising batch. None is traced anew.
     /// Errors: fewer than two steps, or steps that run different ops.
@@ -91,6 +97,8 @@ public:
     /// Traces this batch itself: from now on its requests are exact. A batch that no GPU could hold
     /// stays interpolated.
     models::Result<void> trace_batch(int64_t batch_size);
+    /// The same for several batches, at once if there are threads for it.
+    void trace_together(std::vector<int64_t> batches);
 
     /// The requests of a process that runs two steps.
     models::Result<StepRequests> requests_at(int64_t batch_size);
@@ -126,6 +134,7 @@ private:
 
     StepToTrace step_;
     const StepSource* source_;  // null: only what is in traced_
+    TracingOptions options_;
     int64_t largest_valid_batch_ = 1;
     std::vector<int64_t> anchors_;                        // rising, at least one
     std::map<int64_t, models::Result<StepWork>> traced_;  // by batch size

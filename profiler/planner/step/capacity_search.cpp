@@ -124,6 +124,9 @@ models::Result<int64_t> find_traced_max_batch(BatchInterpolation& interpolation,
         }
         return fits_at(interpolation, options, capacity_bytes, batch_size);
     };
+    if (*guess > 0 && *guess < interpolation.largest_valid_batch()) {
+        interpolation.trace_together({*guess, *guess + 1});
+    }
     int64_t batch_size = *guess;
     while (batch_size > 0) {
         const auto ok = fits_exactly(batch_size);

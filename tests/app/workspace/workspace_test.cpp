@@ -1,6 +1,7 @@
 // The workspace without a window: traces, A and B, and the views built off the frame thread, also
 // while the views belong to an earlier A or B.
 #include "app/workspace/workspace.h"
+#include "app/workspace/wake.h"
 #include "models/config/workload.h"
 #include "tests/support/synthetic_trace.h"
 
@@ -9,6 +10,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <chrono>
 #include <filesystem>
 #include <memory>
@@ -50,10 +52,20 @@ protected:
         window.width_px = 400;
         workspace_.apply({.time_window = window});
     }
+    /// Updates as often as the window draws: after a change, and when something wakes it. What
+    /// does neither is not drawn, and the test does not end.
     void settle() {
-        for (workspace_.update(); !workspace_.settled(); workspace_.update()) {
-            std::this_thread::sleep_for(std::chrono::milliseconds(1));
+        static std::atomic<bool> is_woken;
+        app::set_wake_window([] { is_woken = true; });
+        workspace_.update();
+        while (!workspace_.settled()) {
+            if (workspace_.take_changed() || is_woken.exchange(false)) {
+                workspace_.update();
+            } else {
+                std::this_thread::sleep_for(std::chrono::milliseconds(1));
+            }
         }
+        app::set_wake_window(nullptr);
     }
     app::Workspace workspace_;
 };

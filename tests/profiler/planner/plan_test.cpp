@@ -119,6 +119,28 @@ TEST(BatchInterpolation, TakesTheSequenceOfTheLargerAnchor) {
     EXPECT_TRUE(interpolation->interpolates_ops());
 }
 
+TEST(BatchInterpolation, SeveralThreadsFindTheSame) {
+    int calls = 0;
+    const auto source = tests::toy_source({.extra_from_batch = 13}, &calls);
+    auto alone = BatchInterpolation::trace({tests::toy_workload()}, source);
+    ASSERT_TRUE(alone);
+    EXPECT_EQ(calls, 2);
+    auto together = BatchInterpolation::trace({tests::toy_workload()}, source,
+                                              {.num_threads = 3, .later = {1}});
+    ASSERT_TRUE(together);
+    EXPECT_EQ(calls, 5);  // one thread had nothing to do
+    for (const int64_t mib : {20, 100, 40, 1000, 59}) {
+        EXPECT_EQ(find_traced_max_batch(*together, {}, mib << 20).value(),
+                  find_traced_max_batch(*alone, {}, mib << 20).value())
+            << mib;
+    }
+    for (const int64_t batch_size : {1, 3, 12, 13, 100}) {
+        EXPECT_EQ(together->unlimited_memory(batch_size, {})->peak_reserved_bytes,
+                  alone->unlimited_memory(batch_size, {})->peak_reserved_bytes)
+            << batch_size;
+    }
+}
+
 TEST(Plan, SaysWhereTheSearchForABatchEnds) {
     PlanRequest request = request_for({"original"}, {});
     Gpu gpu = *gpu_named("b200");
