@@ -154,7 +154,7 @@ void draw_key(const LayerView& view) {
         if (seen[i]) classes.push_back(static_cast<profiler::ActivityClass>(i));
     }
     std::vector<NamedColor> colors = colors_of(classes);
-    const float room = ImGui::GetContentRegionAvail().x - px(64);
+    const float room = ImGui::GetContentRegionAvail().x - px(64);  // beside the help
     while (!colors.empty() && color_legend_width(colors) > room) colors.pop_back();
     color_legend(colors);
     constexpr std::string_view kWidths = "width of a ribbon: bytes, bar in a box: time";

@@ -112,8 +112,8 @@ void RecipeTrials::plan(const Inputs& inputs) {
                           .wants_memory_curve = true};
     being_planned_ = wanted_;
     plans_.start("Planning the recipe", [&predictor = predictor_, question](const auto& report) {
-        constexpr unsigned kPredicting = 1;  // the trace of the same recipe, which is shown first
-        return models::Result<bool>(predictor.plan(question, report, kPredicting).has_value());
+        constexpr unsigned kOfTheTrace = 1;  // a core predicts what is shown first
+        return models::Result<bool>(predictor.plan(question, report, kOfTheTrace).has_value());
     });
 }
 

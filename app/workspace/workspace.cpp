@@ -377,7 +377,7 @@ void Workspace::update() {
     take_predicted();
     plan_frontier();
     take_changed_files();
-    update_slots();  // after all that its requests are made from: no frame follows to ask again
+    update_slots();  // what changes its requests further down sets changed_
     plan_usual_recipes();
     notify_all(documents_.take_notices());
     notify_all(exports_.take_notices());

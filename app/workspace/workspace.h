@@ -212,6 +212,8 @@ private:
     void take_loaded();
     void take_changed_files();
     void take_predicted();
+    template <typename Query>
+    bool set_query(Query& query, const std::optional<Query>& wanted);
     void update_slots();
     void choose_wanted_pair();
     void documents_changed();

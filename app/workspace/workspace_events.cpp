@@ -1,6 +1,7 @@
 #include "app/workspace/workspace.h"
 
 #include <algorithm>
+#include <optional>
 #include <tuple>
 #include <utility>
 
@@ -16,15 +17,28 @@ void Workspace::apply(const PanelEvents& events) {
     apply_to_captures(events);
     apply_to_selection(events);
     apply_to_time(events);
-    if (widths() != widths_before) check_ahead();
+    if (widths() != widths_before) {
+        changed_ = true;
+        check_ahead();
+    }
     apply_to_views(events);
     if (events.plan_choice) choose_gpu(*events.plan_choice);
     predicts_ahead_ |= events.predicts_ahead;
-    if (events.planner_query) planner_query_ = *events.planner_query;
-    if (events.movement_query) movement_query_ = *events.movement_query;
-    if (events.ranks_query) ranks_query_ = *events.ranks_query;
-    if (events.frontier_query) frontier_query_ = *events.frontier_query;
+    set_query(planner_query_, events.planner_query);
+    set_query(movement_query_, events.movement_query);
+    set_query(ranks_query_, events.ranks_query);
+    set_query(frontier_query_, events.frontier_query);
     grows_frontier_ |= events.grows_frontier;
+}
+
+/// Its slot asks in the next frame. Panels send their queries in every frame. Returns whether it is
+/// another one.
+template <typename Query>
+bool Workspace::set_query(Query& query, const std::optional<Query>& wanted) {
+    if (!wanted || *wanted == query) return false;
+    query = *wanted;
+    changed_ = true;
+    return true;
 }
 
 /// The GPU that A has is no choice: another A then brings its own.
@@ -39,14 +53,10 @@ void Workspace::choose_gpu(const PlanChoice& choice) {
 
 void Workspace::apply_to_views(const PanelEvents& events) {
     WindowQueries& queries = views_.at(index_of(events.window)).queries;
-    const auto set = [&](auto& query, const auto& wanted) {
-        if (!wanted || *wanted == query) return;
-        query = *wanted;
-        check_ahead();
-    };
-    set(queries.ledger, events.ledger_query);
-    set(queries.flame, events.flame_query);
-    set(queries.blocks, events.blocks_query);
+    const bool has_ledger = set_query(queries.ledger, events.ledger_query);
+    const bool has_flame = set_query(queries.flame, events.flame_query);
+    const bool has_blocks = set_query(queries.blocks, events.blocks_query);
+    if (has_ledger || has_flame || has_blocks) check_ahead();
     if (events.inspector_query) queries.inspector = *events.inspector_query;
 }
 

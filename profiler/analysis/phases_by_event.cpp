@@ -6,11 +6,11 @@
 namespace profiler {
 namespace {
 
-std::optional<PhaseKind> kind_in(const std::vector<Phase>& phases, int64_t event) {
+std::optional<Phase> phase_in(const std::vector<Phase>& phases, int64_t event) {
     const auto after = std::ranges::upper_bound(phases, event, {}, &Phase::first_event);
     if (after == phases.begin()) return std::nullopt;
     const Phase& phase = *std::prev(after);
-    return event < phase.last_event ? std::optional(phase.kind) : std::nullopt;
+    return event < phase.last_event ? std::optional(phase) : std::nullopt;
 }
 
 }  // namespace
@@ -24,9 +24,14 @@ PhasesByEvent::PhasesByEvent(const Trace& trace) {
     std::ranges::stable_sort(others_, {}, &Phase::first_event);
 }
 
+std::optional<Phase> PhasesByEvent::at(int64_t event) const {
+    const auto update = phase_in(updates_, event);
+    return update ? update : phase_in(others_, event);
+}
+
 std::optional<PhaseKind> PhasesByEvent::kind_at(int64_t event) const {
-    const auto update = kind_in(updates_, event);
-    return update ? update : kind_in(others_, event);
+    const auto phase = at(event);
+    return phase ? std::optional(phase->kind) : std::nullopt;
 }
 
 bool PhasesByEvent::has_update_before(int64_t event) const {

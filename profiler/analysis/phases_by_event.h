@@ -15,6 +15,7 @@ public:
     explicit PhasesByEvent(const Trace& trace);
 
     /// Between phases and outside of steps: none.
+    std::optional<Phase> at(int64_t event) const;
     std::optional<PhaseKind> kind_at(int64_t event) const;
     /// Whether an update by the optimizer began before the event.
     bool has_update_before(int64_t event) const;

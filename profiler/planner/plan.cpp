@@ -60,8 +60,8 @@ private:
         return groups;
     }
 
-    /// Several threads, this one among them, each trace and fill one group after the other. If
-    /// there are fewer groups than threads, each traces several batches at once.
+    /// Several threads, this one among them, each trace and fill one group after the other. With
+    /// two threads or more for each group, a group traces several batches at once.
     void fill_rows() {
         const std::vector<Group> groups = make_groups();
         std::atomic<std::size_t> next = 0;

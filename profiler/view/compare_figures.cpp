@@ -38,8 +38,8 @@ std::string rate_text(double sequences_per_s) {
 }
 
 std::string_view short_gpu_name(std::string_view gpu) {
-    for (const std::string_view maker : {"NVIDIA ", "AMD ", "GeForce ", "Tesla ", "Instinct "}) {
-        if (gpu.starts_with(maker)) gpu.remove_prefix(maker.size());
+    for (const std::string_view prefix : {"NVIDIA ", "AMD ", "GeForce ", "Tesla ", "Instinct "}) {
+        if (gpu.starts_with(prefix)) gpu.remove_prefix(prefix.size());
     }
     return gpu;
 }

@@ -13,7 +13,7 @@ inline constexpr const char* kNoValue = "–";
 
 inline std::string or_no_value(const std::string& text) { return text.empty() ? kNoValue : text; }
 
-/// "+2.03 ms", "-2.03 ms": how large a difference is, after its sign. None before 0.
+/// "+2.03 ms", "-2.03 ms": how large a difference is, after its sign. 0 has no sign.
 inline std::string with_sign(int64_t difference, const std::string& magnitude) {
     return (difference > 0 ? "+" : difference < 0 ? "-" : "") + magnitude;
 }

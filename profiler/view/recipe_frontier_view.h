@@ -157,7 +157,7 @@ struct PathStep {
     bool is_planned = false;
     int64_t saved_bytes = 0;
     int64_t lost_ns = 0;
-    std::string memory_text;  // "−1.50 GiB"
+    std::string memory_text;  // "-1.50 GiB"
     std::string time_text;    // "+2.1 ms"; "≈ 0" below a thousandth of the step
     std::string gain_text;    // "714 MiB/ms", "free", "no gain"
 };

@@ -1,6 +1,6 @@
-// Measures the time of a prediction: the first step of BERT-large, which includes starting the
-// worker on its virtual GPU, and each further one, as plans ask for them; then that of whole plans,
-// as the window asks for them when a switch is toggled.
+// Measures the time of a prediction: the first step of BERT-large in amp-bf16, which includes
+// starting the worker on its virtual GPU, and each further one, as plans ask for them; then that of
+// whole plans of one recipe, as the Planner asks for them.
 
 #include "app/prediction/predictor.h"
 #include "app/prediction/trace_workers.h"
@@ -16,8 +16,6 @@ double seconds_since(std::chrono::steady_clock::time_point start) {
     return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
-}  // namespace
-
 models::Workload bert_large(const char* recipe) {
     return {.model = *models::find_model("bert-large"),
             .head = models::Head::kMlm,
@@ -25,6 +23,8 @@ models::Workload bert_large(const char* recipe) {
             .recipe = *models::parse_recipe(recipe),
             .precision = models::Precision::kAmpBf16};
 }
+
+}  // namespace
 
 int main() {
     const auto start = std::chrono::steady_clock::now();

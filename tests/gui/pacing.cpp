@@ -190,8 +190,12 @@ int check_arrivals(app::Shell& shell) {
     arrives("A", [&] { return workspace.selection().a == original && workspace.comparison(); });
     for (const char* panel : {"timeline", "kernels", "ledger", "blocks", "flame", "movement",
                               "inspector", "planner", "compare"}) {
+        const int64_t before = shell.frame_count();
         app::show_panel(shell.ui(), panel);
-        arrives(panel, [] { return true; });
+        arrives(panel, [&] {
+            return shell.frame_count() > before && shell.ui().focus_queue.empty() &&
+                   shell.ui().panel_rects.contains(panel);
+        });
     }
     for (const char* recipe : {"gelu=in_place", "gelu=in_place,layer_norm=from_output",
                                "gelu=recompute", "attention=flash", "checkpoint=per_layer"}) {

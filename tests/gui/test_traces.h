@@ -25,7 +25,8 @@ struct NamedStep {
 };
 void write_named_step(const std::filesystem::path& file, const NamedStep& step);
 
-/// A small step of the recipe `original`, predicted for a GPU by the worker. Null: it failed.
+/// A step of BERT-base with the recipe `original`, predicted for a GPU by the worker. Null: that
+/// failed.
 app::DocumentPtr predicted_step(const char* gpu = "a100-80gb", int64_t num_layers = 1);
 
 }  // namespace tests

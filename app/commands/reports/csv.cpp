@@ -4,6 +4,7 @@
 #include "profiler/analysis/call_site.h"
 #include "profiler/analysis/ledger.h"
 #include "profiler/analysis/memory_curve.h"
+#include "profiler/analysis/phases_by_event.h"
 #include "profiler/analysis/run_text.h"
 #include "profiler/analysis/storage_names.h"
 #include "profiler/analysis/throughput.h"
@@ -42,11 +43,7 @@ std::string_view device_name(const Trace& trace, Id<Device> device) {
 /// The phase in which a block was allocated.
 class PhaseOfBlock {
 public:
-    explicit PhaseOfBlock(const Trace& trace) : trace_(trace) {
-        for (std::size_t i = 0; i < trace.phases.size(); ++i) {
-            starts_.emplace_back(trace.phases.get<&Phase::first_event>(Id<Phase>(i)), i);
-        }
-        std::sort(starts_.begin(), starts_.end());
+    explicit PhaseOfBlock(const Trace& trace) : trace_(trace), phases_(trace) {
         for (std::size_t i = 0; i < trace.devices.size(); ++i) {
             const Id<Device> device(i);
             devices_.push_back(
@@ -69,12 +66,8 @@ public:
 
 private:
     std::pair<std::string, std::string_view> at(int64_t event) const {
-        const auto after = std::upper_bound(starts_.begin(), starts_.end(),
-                                            std::pair(event, trace_.phases.size()));
-        if (after == starts_.begin()) return {};
-        const Phase phase = trace_.phases[Id<Phase>(std::prev(after)->second)];
-        return event < phase.last_event ? text_of(phase)
-                                        : std::pair<std::string, std::string_view>();
+        const auto phase = phases_.at(event);
+        return phase ? text_of(*phase) : std::pair<std::string, std::string_view>();
     }
 
     struct OfDevice {
@@ -93,7 +86,7 @@ private:
     const Trace& trace_;
     std::vector<OfDevice> devices_;
     OfDevice no_device_;  // of blocks that name none
-    std::vector<std::pair<int64_t, std::size_t>> starts_;
+    PhasesByEvent phases_;
 };
 
 std::string allocations_csv(const Trace& trace, Id<Device> device) {

@@ -117,27 +117,28 @@ models::Result<const StepWork*> BatchInterpolation::traced(int64_t batch_size) {
     return &*step;
 }
 
-void BatchInterpolation::trace_together(std::vector<int64_t> batches) {
-    const auto is_known = [&](int64_t batch_size) { return traced_.contains(batch_size); };
-    std::erase_if(batches, is_known);
-    if (batches.empty()) return;
-    for (const int64_t later : options_.later) {
-        const bool is_free = batches.size() < options_.num_threads;
-        if (is_free && !is_known(later) && std::ranges::count(batches, later) == 0) {
-            batches.push_back(later);
-        }
+void BatchInterpolation::trace_together(const std::vector<int64_t>& batches) {
+    std::vector<int64_t> unknown;
+    const auto add = [&](int64_t batch_size) {
+        if (traced_.contains(batch_size) || std::ranges::count(unknown, batch_size) > 0) return;
+        unknown.push_back(batch_size);
+    };
+    for (const int64_t batch_size : batches) add(batch_size);
+    if (unknown.empty()) return;
+    for (const int64_t batch_size : options_.later) {
+        if (unknown.size() < options_.num_threads) add(batch_size);
     }
     std::vector<std::future<models::Result<StepWork>>> steps;
-    for (std::size_t i = 0; i < batches.size(); ++i) {
+    for (std::size_t i = 0; i < unknown.size(); ++i) {
         // The first and those beyond the threads run on this thread, when their step is taken.
-        const bool is_own_thread = i > 0 && i < options_.num_threads;
-        steps.push_back(std::async(is_own_thread ? std::launch::async : std::launch::deferred,
-                                   [this, batch = batches[i]] { return trace_step(batch); }));
+        const bool has_own_thread = i > 0 && i < options_.num_threads;
+        steps.push_back(std::async(has_own_thread ? std::launch::async : std::launch::deferred,
+                                   [this, batch = unknown[i]] { return trace_step(batch); }));
     }
-    for (std::size_t i = 0; i < batches.size(); ++i) {
-        const auto& step = traced_.emplace(batches[i], steps[i].get()).first->second;
+    for (std::size_t i = 0; i < unknown.size(); ++i) {
+        const auto& step = traced_.emplace(unknown[i], steps[i].get()).first->second;
         if (!step) continue;
-        for (Peaks& peaks : peaks_) peaks.by_batch.erase(batches[i]);  // they were interpolated
+        for (Peaks& peaks : peaks_) peaks.by_batch.erase(unknown[i]);  // they were interpolated
     }
 }
 

@@ -97,8 +97,9 @@ public:
     /// Traces this batch itself: from now on its requests are exact. A batch that no GPU could hold
     /// stays interpolated.
     models::Result<void> trace_batch(int64_t batch_size);
-    /// The same for several batches, at once if there are threads for it.
-    void trace_together(std::vector<int64_t> batches);
+    /// Traces those that are not yet traced, at once if there are threads. An error is returned to
+    /// whoever uses that batch.
+    void trace_together(const std::vector<int64_t>& batches);
 
     /// The requests of a process that runs two steps.
     models::Result<StepRequests> requests_at(int64_t batch_size);

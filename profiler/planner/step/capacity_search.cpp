@@ -124,6 +124,7 @@ models::Result<int64_t> find_traced_max_batch(BatchInterpolation& interpolation,
         }
         return fits_at(interpolation, options, capacity_bytes, batch_size);
     };
+    // Nearly always both are needed. On any number of threads, so that plans do not depend on it.
     if (*guess > 0 && *guess < interpolation.largest_valid_batch()) {
         interpolation.trace_together({*guess, *guess + 1});
     }

@@ -52,13 +52,17 @@ protected:
         window.width_px = 400;
         workspace_.apply({.time_window = window});
     }
-    /// Updates as often as the window draws: after a change, and when something wakes it. What
-    /// does neither is not drawn, and the test does not end.
+    /// Updates no more often than the window draws: after a change, and when something wakes it.
     void settle() {
         static std::atomic<bool> is_woken;
         app::set_wake_window([] { is_woken = true; });
         workspace_.update();
+        const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(60);
         while (!workspace_.settled()) {
+            if (std::chrono::steady_clock::now() > end) {
+                ADD_FAILURE() << "Nothing asks for the next frame.";
+                break;
+            }
             if (workspace_.take_changed() || is_woken.exchange(false)) {
                 workspace_.update();
             } else {

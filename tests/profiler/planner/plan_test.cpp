@@ -8,9 +8,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <chrono>
 #include <mutex>
 #include <set>
 #include <string>
+#include <thread>
 #include <utility>
 
 namespace {
@@ -128,7 +131,7 @@ TEST(BatchInterpolation, SeveralThreadsFindTheSame) {
     auto together = BatchInterpolation::trace({tests::toy_workload()}, source,
                                               {.num_threads = 3, .later = {1}});
     ASSERT_TRUE(together);
-    EXPECT_EQ(calls, 5);  // one thread had nothing to do
+    EXPECT_EQ(calls, 5);  // the third thread traced batch 1
     for (const int64_t mib : {20, 100, 40, 1000, 59}) {
         EXPECT_EQ(find_traced_max_batch(*together, {}, mib << 20).value(),
                   find_traced_max_batch(*alone, {}, mib << 20).value())
@@ -139,6 +142,33 @@ TEST(BatchInterpolation, SeveralThreadsFindTheSame) {
                   alone->unlimited_memory(batch_size, {})->peak_reserved_bytes)
             << batch_size;
     }
+}
+
+TEST(BatchInterpolation, TracesItsOnlyBatchOnce) {
+    int calls = 0;
+    const StepSource toy = tests::toy_source({}, &calls);
+    const StepSource source([&](const StepToTrace& step) { return toy(step); },
+                            [](const models::Workload&) { return std::vector<int64_t>{4}; });
+    EXPECT_TRUE(BatchInterpolation::trace({tests::toy_workload()}, source));
+    EXPECT_EQ(calls, 1);
+}
+
+TEST(Plan, LeavesBusyCoresAlone) {
+    std::atomic<int> now = 0, most = 0;
+    const StepSource toy = tests::toy_source();
+    const StepSource source = [&](const StepToTrace& step) {
+        const int running = ++now;
+        if (running > most) most = running;
+        std::this_thread::sleep_for(std::chrono::milliseconds(2));
+        auto trace = toy(step);
+        --now;
+        return trace;
+    };
+    PlanRequest request = request_for({"original", "tempo"}, {"t4"});
+    request.wants_memory_curve = true;
+    request.busy_cores = 1000;
+    EXPECT_TRUE(make_plan(request, data(), source).has_ok_row());
+    EXPECT_EQ(most, 1);
 }
 
 TEST(Plan, SaysWhereTheSearchForABatchEnds) {
