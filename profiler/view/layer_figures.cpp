@@ -38,9 +38,7 @@ LayerFigure bytes_figure(std::string label, const Sources& sources, BytesOf byte
     }
     if (sources.size() == 2) {
         const auto difference = static_cast<int64_t>(figure.share[1] - figure.share[0]);
-        figure.difference = difference == 0
-                                ? std::string()
-                                : with_sign(difference, format_bytes(std::abs(difference)));
+        figure.difference = difference == 0 ? std::string() : change_in_bytes(difference);
         figure.sign = (difference > 0) - (difference < 0);
     }
     return figure;

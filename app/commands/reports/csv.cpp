@@ -13,9 +13,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <algorithm>
 #include <cmath>
-#include <iterator>
 #include <utility>
 #include <vector>
 

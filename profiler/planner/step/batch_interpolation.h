@@ -97,8 +97,8 @@ public:
     /// Traces this batch itself: from now on its requests are exact. A batch that no GPU could hold
     /// stays interpolated.
     models::Result<void> trace_batch(int64_t batch_size);
-    /// Traces those that are not yet traced, at once if there are threads. An error is returned to
-    /// whoever uses that batch.
+    /// Traces those that are not yet traced, at once if there are threads. The error of a batch is
+    /// kept for its next use.
     void trace_together(const std::vector<int64_t>& batches);
 
     /// The requests of a process that runs two steps.

@@ -45,6 +45,26 @@ app::DocumentPtr make_sweep(const std::string& file, const std::string& recipe) 
     return app::make_document(file, std::make_shared<Trace>(std::move(trace)));
 }
 
+/// Updates no more often than the window draws: after a change, and when something wakes it.
+void settle(app::Workspace& workspace) {
+    static std::atomic<bool> is_woken;
+    app::set_wake_window([] { is_woken = true; });
+    workspace.update();
+    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+    while (!workspace.settled()) {
+        if (std::chrono::steady_clock::now() > end) {
+            ADD_FAILURE() << "Nothing asks for the next frame.";
+            break;
+        }
+        if (workspace.take_changed() || is_woken.exchange(false)) {
+            workspace.update();
+        } else {
+            std::this_thread::sleep_for(std::chrono::milliseconds(1));
+        }
+    }
+    app::set_wake_window(nullptr);
+}
+
 class WorkspaceTest : public testing::Test {
 protected:
     WorkspaceTest() {
@@ -52,25 +72,7 @@ protected:
         window.width_px = 400;
         workspace_.apply({.time_window = window});
     }
-    /// Updates no more often than the window draws: after a change, and when something wakes it.
-    void settle() {
-        static std::atomic<bool> is_woken;
-        app::set_wake_window([] { is_woken = true; });
-        workspace_.update();
-        const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(60);
-        while (!workspace_.settled()) {
-            if (std::chrono::steady_clock::now() > end) {
-                ADD_FAILURE() << "Nothing asks for the next frame.";
-                break;
-            }
-            if (workspace_.take_changed() || is_woken.exchange(false)) {
-                workspace_.update();
-            } else {
-                std::this_thread::sleep_for(std::chrono::milliseconds(1));
-            }
-        }
-        app::set_wake_window(nullptr);
-    }
+    void settle() { ::settle(workspace_); }
     app::Workspace workspace_;
 };
 
@@ -332,9 +334,7 @@ TEST(Workspace, HasPhasesAndModulesForTheKernelsPanelAlone) {
     app::Workspace workspace;
     workspace.apply({.kernels_width_px = 400});
     workspace.add(make_document("original.tscope", "original"));
-    for (workspace.update(); !workspace.settled(); workspace.update()) {
-        std::this_thread::sleep_for(std::chrono::milliseconds(1));
-    }
+    settle(workspace);
     ASSERT_TRUE(workspace.slots().timeline.view());
     ASSERT_TRUE(workspace.slots().ribbon.view());
     EXPECT_FALSE(workspace.slots().timeline.view()->traces[0].phases.empty());
