@@ -2,7 +2,6 @@
 #include "app/commands/console/interrupt.h"
 #include "app/commands/console/terminal.h"
 #include "app/commands/options/command_line.h"
-#include "app/commands/window.h"
 #include "profiler/protocol/messages.h"
 #include "profiler/protocol/standard_streams.h"
 

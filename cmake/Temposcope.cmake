@@ -1,12 +1,8 @@
-# The functions with which a folder declares its libraries, programs and tests.
+# The functions with which a folder declares its libraries and programs. Tests: cmake/Tests.cmake.
 #
 #   temposcope_add_library(NAME temposcope_trace SOURCES trace.cpp trace.h PUBLIC fmt::fmt PRIVATE SQLite::SQLite3)
 #       A static library. TYPE SHARED or MODULE makes a library that is opened at run time. SOURCES may hold .cu files.
 #   temposcope_add_executable(NAME temposcope SOURCES main.cpp PRIVATE temposcope_view)
-#   temposcope_add_test(NAME trace_test SOURCES trace_test.cpp LIBRARIES temposcope_trace
-#                       [PRECOMPILED none] [LABELS gpu slow] [TIMEOUT 120] [ENVIRONMENT A=1 B=2] [PROPERTIES RUN_SERIAL TRUE])
-#       A GoogleTest program; ctest runs each of its tests on its own. It has two macros: TEMPOSCOPE_SOURCE_DIR is the
-#       repository's root, TEMPOSCOPE_BINARY_DIR the folder of the programs and modules (build/bin).
 #   temposcope_embed_assets(NAME temposcope_fonts ASSETS ui_font=assets/fonts/Roboto-Regular.ttf ...)
 #       A static library that holds files, and a header "embedded/temposcope_fonts.h" with one function per file:
 #       std::string_view embedded::ui_font(). With HASHED there is one more per file, its SHA-256 in hexadecimal digits:
@@ -23,8 +19,6 @@
 #   set_source_files_properties(FILE PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
 option(TEMPOSCOPE_UNITY "compile the files of a target in batches: faster from nothing, slower after a change of one file" OFF)
 set(_temposcope_batch 8)  # the most files in a batch: a change of one file compiles its whole batch again
-
-include(GoogleTest)
 
 function(_temposcope_set_up target public private)
   target_include_directories(${target} PUBLIC "${PROJECT_SOURCE_DIR}")
@@ -95,32 +89,6 @@ function(temposcope_add_executable)
   _temposcope_set_up(${arg_NAME} "${arg_PUBLIC}" "${arg_PRIVATE}")
   _temposcope_precompile(${arg_NAME} "${arg_PRECOMPILED}" "${arg_SEPARATE}")
   _temposcope_add_to_product(${arg_NAME})
-endfunction()
-
-function(temposcope_add_test)
-  cmake_parse_arguments(PARSE_ARGV 0 arg "SEPARATE" "NAME;TIMEOUT;PRECOMPILED;FILTER" "SOURCES;LIBRARIES;LABELS;ENVIRONMENT;PROPERTIES")
-  _temposcope_check_arguments(temposcope_add_test)
-  if(NOT arg_TIMEOUT)
-    set(arg_TIMEOUT 120)
-  endif()
-  add_executable(${arg_NAME} ${arg_SOURCES})
-  _temposcope_set_up(${arg_NAME} "" "${arg_LIBRARIES};GTest::gmock;GTest::gtest_main")
-  if(NOT arg_PRECOMPILED)
-    set(arg_PRECOMPILED tests)
-  endif()
-  _temposcope_precompile(${arg_NAME} "${arg_PRECOMPILED}" "${arg_SEPARATE}")
-  target_compile_definitions(${arg_NAME} PRIVATE
-    TEMPOSCOPE_SOURCE_DIR="${PROJECT_SOURCE_DIR}" TEMPOSCOPE_BINARY_DIR="${CMAKE_RUNTIME_OUTPUT_DIRECTORY}")
-  set_target_properties(${arg_NAME} PROPERTIES RUNTIME_OUTPUT_DIRECTORY "${CMAKE_RUNTIME_OUTPUT_DIRECTORY}/tests")
-  foreach(property LABELS ENVIRONMENT)  # lists inside a list: CMake expands it twice, so their semicolons are escaped twice
-    if(arg_${property})
-      string(REPLACE ";" "\\\\;" value "${arg_${property}}")
-      list(APPEND arg_PROPERTIES ${property} "${value}")
-    endif()
-  endforeach()
-  # PRE_TEST lists the tests when ctest starts, so that a build does not run what it has just linked.
-  gtest_discover_tests(${arg_NAME} TEST_PREFIX "${arg_NAME}." TEST_FILTER "${arg_FILTER}" DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 60
-    PROPERTIES TIMEOUT ${arg_TIMEOUT} ${arg_PROPERTIES})
 endfunction()
 
 function(temposcope_embed_assets)

@@ -114,7 +114,7 @@ __device__ __forceinline__ PackWords pack_of(const StatOf<T>* values) {
 }
 
 /// One load and one store of 128 bits. Where the words are used one by one, nvcc splits a copy of
-/// the struct into four instructions; scripts/kernel-report --check holds the
+/// the struct into four instructions; tools/kernel_report/kernel-report --check holds the
 /// machine code.
 __device__ __forceinline__ PackWords load_words(const void* from) {
 #ifdef __CUDA_ARCH__

@@ -6,7 +6,7 @@
 //              two pipes, `lanes` 32-bit results a clock wide (64 for compute capability 7 to 9)
 // so 6.7e12 by Philox and, in half with bits, 1.2e12 by bytes on 132 multiprocessors at 1.98 GHz
 // with 4.8 TB/s. Comparing, packing and scaling come on top; the bound leaves them out.
-// scripts/lib/goals.py computes both.
+// tools/gpu_check/goals.py computes both.
 // One warp per tile of 256 elements, one Philox counter per lane (cuda_tile.cuh).
 
 #include "kernels/cuda_tile.cuh"

@@ -1,31 +1,127 @@
 #include "app/commands/bench_request.h"
 #include "app/commands/command.h"
 #include "app/commands/console/interrupt.h"
-#include "app/commands/console/json_values.h"
 #include "app/commands/console/progress.h"
+#include "app/commands/console/report.h"
 #include "app/commands/console/trace_files.h"
 #include "app/commands/options/help.h"
+#include "app/commands/options/values.h"
 #include "app/commands/reports/bench_report.h"
 #include "app/commands/reports/chart_files.h"
-#include "app/commands/worker/measure_benchmarks.h"
 #include "app/prediction/trace_workers.h"
 #include "app/user/settings.h"
 #include "profiler/planner/benchmark_prediction.h"
 #include "profiler/planner/data/published_benchmarks.h"
-#include "profiler/trace/write_file.h"
+#include "profiler/protocol/worker_client.h"
 
+#include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <memory>
+#include <optional>
 #include <utility>
 
 namespace app {
 namespace {
 
 using namespace profiler;
+using models::Benchmark;
 using models::Result;
+
+// ---- the options -------------------------------------------------------------------------------
+
+constexpr std::array<std::string_view, 5> kWhats{"matmul", "vector", "layer", "model", "charts"};
+
+/// The modes of the command: a bit for each of kWhats, and one for charts that measure nothing.
+enum BenchMode : Modes {
+    kBenchMatmul = 1,
+    kBenchVector = 2,
+    kBenchLayer = 4,
+    kBenchModel = 8,
+    kBenchCharts = 16,
+    kBenchPublished = 32,
+    kBenchArrays = kBenchMatmul | kBenchVector,
+    kBenchLayers = kBenchLayer | kBenchModel | kBenchCharts,
+    kBenchTimed = kBenchArrays | kBenchLayers
+};
+
+void add_bench_options(Command& command, BenchOptions& options) {
+    command.add({.names = "WHAT",
+                 .help = "matmul, vector, layer, model, or charts: layers and models beside what "
+                         "was published",
+                 .is_required = true,
+                 .choices = {kWhats.begin(), kWhats.end()}},
+                &options.what);
+    command.add({"--device",
+                 "devices with commas between: cpu, cuda or auto (measured), predict:GPU (with a "
+                 "GPU of temposcope plan)",
+                 "LIST"},
+                &options.device);
+    command.add({"--setup", "the software environment of predictions", "NAME"}, &options.setup);
+    command.add({"--size", "of matrices (n x n) and vectors (elements)", "LIST"}, &options.sizes,
+                kBenchArrays);
+    command.add({"--model", "models, with commas between", "LIST"}, &options.models, kBenchLayers);
+    command.add({"--head", "of whole models: mlm, squad, lm or layers", "NAME"},
+                &options.workload.head, kBenchModel);
+    command.add({"--recipe", "recipes, " + about_recipe_list(), "LIST"}, &options.recipes,
+                kBenchLayer | kBenchModel);
+    command.add({"--precision", list_precisions() + ", with commas between", "LIST"},
+                &options.precisions, kBenchTimed);
+    command.add({"--seq", "tokens per sequence", "LIST"}, &options.lengths, kBenchLayers);
+    command.add({"--batch", "sequences per step, or per micro-batch", "LIST"}, &options.batches,
+                kBenchLayers);
+    command.add({"--accumulate", "micro-batches of a step", "LIST"}, &options.micro_batches,
+                kBenchModel);
+    command.add({"--padding", "none, or random lengths with a mask", "NAME"},
+                &options.workload.padding, kBenchModel);
+    add_model_size_options(command, options.workload, kBenchLayers, kBenchModel);
+    command.add({"--seconds", "how long each figure is measured (default: 3)", "S"},
+                &options.seconds, kBenchTimed & ~kBenchModel);
+    command.add({"--steps", "of a model, after a warm-up step", "N"}, &options.steps, kBenchModel);
+    command.add({"--charts", "write bar charts into this folder", "DIR"}, &options.charts);
+    command.add({.names = "--format",
+                 .help = "of the charts: svg, png, pdf, html",
+                 .value_name = "LIST",
+                 .choices = {"svg", "png", "pdf", "html"}},
+                &options.formats);
+    command.add({"-o,--output", "a file that ends in .csv or .json", "FILE"}, &options.output);
+}
+
+bool measures(const BenchOptions& options) {
+    const auto devices = split_list("--device", options.device);
+    return !devices || std::ranges::any_of(*devices, [](const std::string& one) {
+        return !one.starts_with(kPredict);
+    });
+}
+
+/// Errors: an option that has no effect on `options.what`.
+Result<void> check_bench_options(const Command& command, const BenchOptions& options) {
+    const auto place = std::ranges::find(kWhats, options.what) - kWhats.begin();
+    if (const auto* option = command.misplaced(1U << place)) {
+        std::vector<std::string_view> of;
+        for (std::size_t i = 0; i < kWhats.size(); ++i) {
+            if ((option->modes >> i & 1U) != 0) of.push_back(kWhats[i]);
+        }
+        return models::fail("{} has no effect on 'bench {}', only on {}: leave it out.",
+                            option->name, options.what, fmt::join(of, ", "));
+    }
+    if (command.is_given("--format") && options.charts.empty()) {
+        return models::fail("{}", kFormatWithoutCharts);
+    }
+    if (options.what != "charts" || measures(options)) return {};
+    if (const auto* option = command.misplaced(kBenchPublished)) {
+        return models::fail(
+            "'bench charts' predicts what was published: leave {} out, or name a device of this "
+            "machine.",
+            option->name);
+    }
+    return {};
+}
+
+// ---- predicted ---------------------------------------------------------------------------------
 
 /// The published figure that stands beside a prediction, if there is one.
 std::optional<BenchRow> published_row(const PredictedTask& task) {
@@ -68,7 +164,7 @@ tl::expected<void, Failure> add_predictions(const BenchRequest& request, const P
     }
     TraceWorkers workers(gpus, TraceDetail::kForPlan);
     const CancelOnInterrupt cancel(workers);
-    Progress progress;
+    app::Progress progress;
     constexpr std::chrono::seconds kDelay{2};  // most predictions take less
     const auto start = std::chrono::steady_clock::now();
     const auto count = static_cast<double>(request.predicted.size());
@@ -90,38 +186,76 @@ tl::expected<void, Failure> add_predictions(const BenchRequest& request, const P
     return {};
 }
 
-tl::expected<void, Failure> add_measurements(const BenchRequest& request,
-                                             const BenchOptions& options,
-                                             std::vector<BenchRow>& rows) {
-    if (request.measured.empty()) return {};
-    auto measured = measure_benchmarks(
-        request.measured,
-        {.device = request.device, .seconds = request.seconds, .steps = options.steps});
-    if (!measured) return tl::unexpected(measured.error());
-    for (std::size_t i = 0; i < request.measured.size(); ++i) {
-        rows.push_back({.benchmark = request.measured[i],
-                        .device = measured->device,
-                        .source = BenchSource::kMeasured,
-                        .time = measured->rows[i].time,
-                        .reason = std::move(measured->rows[i].reason),
-                        .notes = {}});
-        std::string& note = measured->rows[i].note;
-        if (!note.empty()) rows.back().notes.push_back(std::move(note));
-    }
-    return {};
-}
+// ---- measured ----------------------------------------------------------------------------------
 
-Result<void> write_files(const BenchOptions& options, BenchDocument& document) {
-    if (!options.charts.empty()) {
-        auto written = write_bench_charts(document.rows, options.charts, options.formats);
-        if (!written) return tl::unexpected(written.error());
-        document.charts = std::move(*written);
+/// Times each benchmark on a device of this machine, one after the other in `temposcope-worker`,
+/// and shows the progress. A benchmark that cannot run does not stop the others.
+class Measurements {
+public:
+    explicit Measurements(const BenchRequest& request) : request_(request) {}
+
+    /// Errors: cancelled; the worker is missing; no benchmark could run.
+    tl::expected<std::vector<BenchRow>, Failure> run() {
+        const auto count = static_cast<double>(request_.measured.size());
+        for (const Benchmark& benchmark : request_.measured) {
+            auto row = measure(benchmark, static_cast<double>(rows_.size()) / count);
+            if (!row) return tl::unexpected(row.error());
+            rows_.push_back(std::move(*row));
+        }
+        if (device_.empty() && !rows_.empty()) {
+            return fail_with(ExitCode::kFailed, "{}", rows_.front().reason);
+        }
+        for (BenchRow& row : rows_) row.device = device_;
+        return std::move(rows_);
     }
-    if (options.output.empty()) return {};
-    return write_file(options.output, options.output.ends_with(".csv")
-                                          ? bench_csv(document)
-                                          : json_text(bench_json(document)));
-}
+
+private:
+    /// A worker that answered with an error is not used again.
+    tl::expected<void, Failure> start_worker() {
+        if (worker_) return {};
+        auto worker = WorkerClient::start();
+        if (!worker) return failed(worker.error());
+        worker_.emplace(std::move(*worker));
+        return {};
+    }
+
+    tl::expected<BenchRow, Failure> measure(const Benchmark& benchmark, double done) {
+        if (auto ok = start_worker(); !ok) return tl::unexpected(ok.error());
+        const CancelOnInterrupt cancel(*worker_);
+        progress_.update(done, "bench: " + describe(benchmark));
+        const auto outcome = worker_->run({.kind = RequestKind::kBenchmark,
+                                           .device = request_.device,
+                                           .steps = request_.steps,
+                                           .benchmark = to_json(benchmark),
+                                           .seconds = request_.seconds});
+        BenchRow row{.benchmark = benchmark, .source = BenchSource::kMeasured};
+        if (!outcome) {
+            const ErrorFrame& error = outcome.error();
+            if (error.cancelled) {
+                return fail_with(ExitCode::kFailed, "The benchmark was cancelled.");
+            }
+            worker_.reset();
+            row.reason = with_options(error.message, to_error(error).fields);
+            return row;
+        }
+        const auto time = models::benchmark_time_from_json(outcome->summary);
+        if (!time) return failed(time.error());
+        row.time = *time;
+        device_ = outcome->summary.value("device", request_.device);
+        if (auto note = outcome->summary.value("note", ""); !note.empty()) {
+            row.notes.push_back(std::move(note));
+        }
+        return row;
+    }
+
+    const BenchRequest& request_;
+    app::Progress progress_;
+    std::optional<WorkerClient> worker_;
+    std::vector<BenchRow> rows_;
+    std::string device_;  // its name; empty: nothing has run
+};
+
+// ---- the command -------------------------------------------------------------------------------
 
 Outcome run_bench(const BenchOptions& options, Output& output) {
     const auto data = load_planner_data(settings_folder());
@@ -129,23 +263,25 @@ Outcome run_bench(const BenchOptions& options, Output& output) {
     const auto request = make_bench_request(options, *data);
     if (!request) return wrong_usage(request.error());
     if (const auto ok = check_result_file(options.output); !ok) return failed(ok.error());
-    BenchDocument document;
-    if (auto ok = add_measurements(*request, options, document.rows); !ok) {
-        return tl::unexpected(ok.error());
-    }
+    auto rows = Measurements(*request).run();
+    if (!rows) return tl::unexpected(rows.error());
+    BenchDocument document{.rows = std::move(*rows)};
     if (auto ok = add_predictions(*request, *data, document.rows); !ok) {
         return tl::unexpected(ok.error());
     }
-    const bool has_figure = std::any_of(document.rows.begin(), document.rows.end(),
-                                        [](const BenchRow& row) { return row.reason.empty(); });
+    const bool has_figure =
+        std::ranges::any_of(document.rows, [](const BenchRow& row) { return row.reason.empty(); });
     if (!has_figure) return fail_with(ExitCode::kFailed, "{}", document.rows.front().reason);
-    if (auto ok = write_files(options, document); !ok) return failed(ok.error());
-    if (output.json()) {
-        output.document(bench_json(document));
-    } else {
-        print_bench(output, document);
+    if (!options.charts.empty()) {
+        auto written = write_bench_charts(document.rows, options.charts, options.formats);
+        if (!written) return failed(written.error());
+        document.charts = std::move(*written);
     }
-    return ExitCode::kOk;
+    return emit(output,
+                {.json = [&] { return bench_json(document); },
+                 .text = [&](Output& text) { print_bench(text, document); },
+                 .csv = [&] { return bench_csv(document); }},
+                options.output);
 }
 
 }  // namespace

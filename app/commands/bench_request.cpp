@@ -1,7 +1,7 @@
 #include "app/commands/bench_request.h"
 
-#include "app/commands/options/list_option.h"
-#include "app/commands/options/number_option.h"
+#include "app/commands/console/report.h"
+#include "app/commands/options/values.h"
 #include "models/config/validity.h"
 #include "profiler/planner/data/published_benchmarks.h"
 
@@ -18,9 +18,6 @@ using models::BenchmarkKind;
 using models::Result;
 using models::Workload;
 using namespace profiler;
-
-constexpr std::string_view kPredict = "predict:";
-constexpr std::string_view kCharts = "charts";
 
 /// What is timed where the options do not say: the cells of the notebook on a GPU, and on a
 /// processor what takes seconds.
@@ -99,14 +96,8 @@ const std::string& given_or(const std::string& given, const std::string& otherwi
 
 /// The head that trains a model as a whole.
 std::string_view head_of(const models::ModelConfig& model) {
-    switch (model.family) {
-        case models::Family::kBert:
-            return "mlm";
-        case models::Family::kGpt2:
-            return "lm";
-        default:
-            return "layers";
-    }
+    const auto heads = model.traits().heads;
+    return name_of(heads.empty() ? models::Head::kLayers : heads.front());
 }
 
 /// The benchmarks of one kind, in the order of a table. A workload that cannot be is a row, which
@@ -157,8 +148,9 @@ private:
     Result<void> add_models(models::Precision precision) {
         const auto names = split_list("--model", given_or(options_.models, defaults_.models));
         if (!names) return tl::unexpected(names.error());
+        const RecipeList recipes = recipes_of(given_or(options_.recipes, "original"));
         for (const std::string& name : *names) {
-            for (const std::string& recipe : recipes_of(given_or(options_.recipes, "original"))) {
+            for (const std::string& recipe : recipes.names) {
                 if (auto ok = add_model(name, recipe, precision); !ok) return ok;
             }
         }
@@ -173,7 +165,7 @@ private:
         if (!batches) return tl::unexpected(batches.error());
         const auto counts = numbers_of("--accumulate", given_or(options_.micro_batches, "1"));
         if (!counts) return tl::unexpected(counts.error());
-        WorkloadOptions one = options_.workload;
+        StepForm one = options_.workload;
         one.model = name;
         const auto model = models::find_model(name);
         if (!model) return tl::unexpected(model.error());
@@ -316,20 +308,11 @@ private:
     BenchRequest request_;
 };
 
-Result<void> check_output(const BenchOptions& options) {
-    if (options.output.empty() || options.output.ends_with(".csv") ||
-        options.output.ends_with(".json")) {
-        return {};
-    }
-    return models::fail("-o {} ends neither in .csv nor in .json: name such a file.",
-                        options.output);
-}
-
 Result<BenchRequest> make_tasks(const BenchOptions& options, const PlannerData& data) {
     const auto devices = devices_of(options, data);
     if (!devices) return tl::unexpected(devices.error());
     BenchRequest request;
-    if (options.what == kCharts) {
+    if (options.what == "charts") {
         if (options.charts.empty()) {
             return models::fail("Charts need a folder: name one with --charts DIR.");
         }
@@ -360,7 +343,7 @@ Result<BenchRequest> make_tasks(const BenchOptions& options, const PlannerData& 
 }  // namespace
 
 Result<BenchRequest> make_bench_request(const BenchOptions& options, const PlannerData& data) {
-    if (const auto ok = check_output(options); !ok) return tl::unexpected(ok.error());
+    if (const auto ok = check_ending(options.output); !ok) return tl::unexpected(ok.error());
     if (options.steps < 1) {
         return models::fail_fields({"steps"}, "The number of steps is {}: time at least 1 step.",
                                    options.steps);
@@ -370,7 +353,9 @@ Result<BenchRequest> make_bench_request(const BenchOptions& options, const Plann
         return models::fail("--seconds is {}: it must be more than 0 and at most 3600.", seconds);
     }
     auto request = make_tasks(options, data);
-    if (request) request->seconds = seconds;
+    if (!request) return request;
+    request->seconds = seconds;
+    request->steps = options.steps;
     return request;
 }
 

@@ -17,7 +17,7 @@ struct BenchOptions {
     std::string device = "auto";  // a list of devices
     std::string setup = "torch-2.11";
     std::string models, recipes, precisions, sizes, lengths, batches, micro_batches;  // lists
-    WorkloadOptions workload;  // head, padding, sizes of the model, dropout, seed
+    StepForm workload;  // head, padding, sizes of the model, dropout, seed
     std::optional<double> seconds;
     int64_t steps = 3;
     std::string charts;  // folder
@@ -25,12 +25,6 @@ struct BenchOptions {
     std::string output;
     bool names_setup = false;  // --setup was given
 };
-
-/// `options` must live until the command has run.
-void add_bench_options(Command& command, BenchOptions& options);
-
-/// Errors: an option that has no effect on `options.what`.
-models::Result<void> check_bench_options(const Command& command, const BenchOptions& options);
 
 /// One benchmark on one GPU that is predicted.
 struct PredictedTask {
@@ -44,7 +38,8 @@ struct BenchRequest {
     std::vector<models::Benchmark> measured;  // on `device`
     std::string device;                       // "cpu", "cuda" or "auto"; empty: nothing is measured
     std::vector<PredictedTask> predicted;     // point into the planner's data
-    double seconds = 3;
+    double seconds = 3;                       // how long the calls of one figure are repeated
+    int64_t steps = 3;                        // of a model, after a warm-up step
 };
 
 /// Errors: wrong usage. What a device cannot run is none: its row says so.

@@ -1,14 +1,12 @@
 #include "app/commands/command.h"
-#include "app/commands/console/terminal.h"
+#include "app/commands/console/report.h"
 #include "app/commands/console/trace_files.h"
+#include "app/commands/jobs.h"
 #include "app/commands/options/help.h"
 #include "app/commands/options/workload_options.h"
 #include "app/commands/record_ranks.h"
 #include "app/commands/reports/rank_report.h"
-#include "app/commands/worker/built_in_program.h"
-#include "app/commands/worker/job_report.h"
-#include "app/commands/worker/predicted_capture.h"
-#include "profiler/trace/temporary_paths.h"
+#include "profiler/trace/file/temporary_paths.h"
 
 #include <nlohmann/json.hpp>
 
@@ -23,14 +21,14 @@ namespace {
 namespace fs = std::filesystem;
 
 struct CaptureOptions {
-    WorkloadOptions workload;
+    StepForm workload;
     std::string parallel;
     int64_t world_size = 0;
     std::string link;
 };
 
 /// The one recipe that runs on many ranks, checked as a capture on one GPU is.
-tl::expected<JobList, Failure> job_of_ranks(const WorkloadOptions& options) {
+tl::expected<JobList, Failure> job_of_ranks(const StepForm& options) {
     auto list = make_jobs(options);
     if (!list) return wrong_usage(list.error());
     if (list->gpu.empty()) {
@@ -68,7 +66,7 @@ Outcome capture_ranks(const CaptureOptions& options, Output& output) {
     run->log = (temporary / "log").string();
     const std::string& folder = options.workload.output;
     const auto result =
-        record_ranks(*run, {folder, options.workload.overwrites}, {list->gpu, options.link});
+        record_ranks(*run, {folder, options.workload.overwrites, list->gpu, options.link});
     if (!result) return tl::unexpected(result.error());
     const bool ran_out = result->exception == "OutOfMemoryError";
     const bool has_all_steps = result->recorded_steps >= run->steps;
@@ -80,12 +78,9 @@ Outcome capture_ranks(const CaptureOptions& options, Output& output) {
     if (!traces) return ran_out ? Outcome(ExitCode::kOutOfMemory) : failed(traces.error());
     const auto ranks = profiler::summarize_ranks(*traces);
     if (!ranks) return failed(ranks.error());
-    if (output.json()) {
-        output.document(ranks_json(*ranks));
-    } else {
-        print_ranks(output, *ranks);
-    }
-    return ran_out ? ExitCode::kOutOfMemory : ExitCode::kOk;
+    auto shown = emit(output, {.json = [&] { return ranks_json(*ranks); },
+                               .text = [&](Output& text) { print_ranks(text, *ranks); }});
+    return ran_out ? ExitCode::kOutOfMemory : shown;
 }
 
 }  // namespace
@@ -93,7 +88,7 @@ Outcome capture_ranks(const CaptureOptions& options, Output& output) {
 void add_capture_command(CommandLine& line) {
     Command& command = line.add_command("capture", "Train a few steps and record every allocation");
     auto options = std::make_shared<CaptureOptions>();
-    add_capture_options(command, options->workload);
+    add_training_options(command, options->workload, /*is_capture=*/true);
     command.add({"--parallel",
                  fmt::format("with predict:GPU: spread the step over many GPUs by {}",
                              models::kStrategyList),
@@ -135,7 +130,7 @@ void add_capture_command(CommandLine& line) {
             return wrong_usage(
                 {"--parallel runs the setup of the virtual GPU: leave --setup out."});
         }
-        return run_and_report(options->workload, MeasureKind::kCapture, output);
+        return run_jobs(options->workload, MeasureKind::kCapture, output);
     });
 }
 

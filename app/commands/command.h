@@ -2,6 +2,9 @@
 
 #include "app/commands/options/command_line.h"
 
+#include <string>
+#include <vector>
+
 /// The commands of `temposcope`, one file each. `add_NAME_command` describes the options and says
 /// what to run.
 namespace app {
@@ -21,5 +24,8 @@ void add_import_command(CommandLine& line);
 void add_view_command(CommandLine& line);
 void add_open_command(CommandLine& line);
 void add_doctor_command(CommandLine& line);
+
+/// Opens the window with these files and returns when the user closes it.
+Outcome open_window(const std::vector<std::string>& files);
 
 }  // namespace app

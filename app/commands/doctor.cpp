@@ -1,13 +1,145 @@
 #include "app/commands/command.h"
-#include "app/commands/console/terminal.h"
-#include "app/commands/worker/machine.h"
+#include "app/commands/console/report.h"
+#include "app/prediction/virtual_cards.h"
+#include "models/config/names.h"
+#include "profiler/planner/data/planner_data.h"
+#include "profiler/protocol/worker_client.h"
+#include "profiler/trace/file/trace_file.h"
+#include "profiler/trace/units.h"
 
+#include <unistd.h>
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <array>
+#include <cstdlib>
+#include <fstream>
 
 namespace app {
 namespace {
+
+using profiler::format_bytes;
+
+enum class CheckStatus : uint8_t { kOk, kWarning, kMissing };
+inline constexpr std::array<std::string_view, 3> kCheckStatusNames{"ok", "warning", "missing"};
+constexpr std::string_view name_of(CheckStatus s) {
+    return kCheckStatusNames[static_cast<size_t>(s)];
+}
+
+struct MachineCheck {
+    std::string name;  // "worker", "torch", "driver", "display"
+    CheckStatus status = CheckStatus::kOk;
+    std::string detail;  // "2.11.0"
+    std::string remedy;  // one sentence on what to do; empty if nothing
+};
+
+struct MachineReport {
+    std::vector<MachineCheck> checks;
+    bool can_capture = false;  // at least on the CPU
+};
+
+/// The value of the first line "key : value" of a file under /proc.
+std::string proc_value(const char* path, std::string_view key) {
+    std::ifstream file(path);
+    for (std::string line; std::getline(file, line);) {
+        const std::size_t colon = line.find(':');
+        if (!line.starts_with(key) || colon == std::string::npos) continue;
+        const std::size_t start = line.find_first_not_of(" \t", colon + 1);
+        return start == std::string::npos ? std::string() : line.substr(start);
+    }
+    return {};
+}
+
+MachineCheck check_program() {
+    return {.name = "temposcope",
+            .detail = fmt::format("{}, trace format {}", TEMPOSCOPE_VERSION,
+                                  profiler::kTraceFormatVersion)};
+}
+
+MachineCheck check_processor() {
+    const std::string model = proc_value("/proc/cpuinfo", "model name");
+    const long processors = sysconf(_SC_NPROCESSORS_ONLN);
+    return {.name = "processor",
+            .detail = fmt::format("{}, {} logical {}", model.empty() ? "unknown" : model,
+                                  processors, processors == 1 ? "processor" : "processors")};
+}
+
+MachineCheck check_memory() {
+    const auto bytes = [](std::string_view key) {
+        return 1024 * std::strtoll(proc_value("/proc/meminfo", key).c_str(), nullptr, 10);
+    };
+    return {.name = "memory",
+            .detail = fmt::format("{}, {} available", format_bytes(bytes("MemTotal")),
+                                  format_bytes(bytes("MemAvailable")))};
+}
+
+MachineCheck check_display() {
+    const char* display = std::getenv("DISPLAY");
+    if (display != nullptr && *display != '\0') return {.name = "display", .detail = display};
+    return {.name = "display",
+            .status = CheckStatus::kMissing,
+            .detail = "DISPLAY is not set, the window cannot open",
+            .remedy = "Commands and exported charts need none; ssh -X or xvfb-run give one."};
+}
+
+/// The checks that need libtorch (PyTorch, CUDA, driver, CUPTI) come from the worker, under
+/// "checks".
+void check_worker(MachineReport& report) {
+    const auto missing = [&](std::string remedy) {
+        report.checks.push_back({.name = "worker",
+                                 .status = CheckStatus::kMissing,
+                                 .detail = "captures cannot run",
+                                 .remedy = std::move(remedy)});
+    };
+    auto worker = profiler::WorkerClient::start();
+    if (!worker) return missing(worker.error().message);
+    const auto outcome = worker->run({.kind = profiler::RequestKind::kDoctor});
+    if (!outcome) return missing(outcome.error().message);
+    report.can_capture = true;
+    report.checks.push_back({.name = "worker", .detail = std::string(profiler::build_version())});
+    for (const auto& check : outcome->summary.value("checks", nlohmann::json::array())) {
+        const auto status =
+            models::find_name<CheckStatus>(kCheckStatusNames, check.value("status", ""));
+        report.checks.push_back({.name = check.value("name", ""),
+                                 .status = status.value_or(CheckStatus::kWarning),
+                                 .detail = check.value("detail", ""),
+                                 .remedy = check.value("remedy", "")});
+    }
+}
+
+/// Errors: the first check that fails in a worker on a virtual GPU.
+models::Result<void> try_virtual_gpu() {
+    auto worker = start_worker_on({virtual_card(profiler::built_in_planner_data().gpus.front())});
+    if (!worker) return tl::unexpected(worker.error());
+    const auto outcome = worker->run({.kind = profiler::RequestKind::kDoctor});
+    if (!outcome) return models::fail("{}", outcome.error().message);
+    for (const auto& check : outcome->summary.value("checks", nlohmann::json::array())) {
+        if (check.value("status", "") == "ok") continue;
+        return models::fail("{}: {}", check.value("name", ""), check.value("detail", ""));
+    }
+    return {};
+}
+
+MachineCheck check_virtual_gpu() {
+    if (const auto tried = try_virtual_gpu(); !tried) {
+        return {.name = "virtual GPU",
+                .status = CheckStatus::kMissing,
+                .detail = tried.error().message,
+                .remedy = "Without it no step is predicted for a GPU; run scripts/build again."};
+    }
+    return {.name = "virtual GPU",
+            .detail = "PyTorch's CUDA code runs on it; cuSOLVER, cuFFT and cuSPARSE refuse"};
+}
+
+MachineReport examine_machine() {
+    MachineReport report;
+    report.checks.push_back(check_program());
+    check_worker(report);
+    if (report.can_capture) report.checks.push_back(check_virtual_gpu());
+    for (auto* check : {check_processor, check_memory, check_display})
+        report.checks.push_back(check());
+    return report;
+}
 
 Style style_of(CheckStatus status) {
     switch (status) {
@@ -21,10 +153,11 @@ Style style_of(CheckStatus status) {
     return Style::kPlain;
 }
 
-void print_checks(Output& output, const std::vector<MachineCheck>& checks) {
+void print_checks(Output& output, const MachineReport& report) {
     std::size_t name_width = 0;
-    for (const MachineCheck& check : checks) name_width = std::max(name_width, check.name.size());
-    for (const MachineCheck& check : checks) {
+    for (const MachineCheck& check : report.checks)
+        name_width = std::max(name_width, check.name.size());
+    for (const MachineCheck& check : report.checks) {
         const std::string status(name_of(check.status));
         output.line(fmt::format("{:<{}}  {}{}  {}", check.name, name_width,
                                 output.styled(status, style_of(check.status)),
@@ -34,10 +167,15 @@ void print_checks(Output& output, const std::vector<MachineCheck>& checks) {
                                     output.styled(check.remedy, Style::kDim)));
         }
     }
+    output.line();
+    output.line(
+        report.can_capture
+            ? "Captures on the CPU can run here, and predictions for any GPU (plan, capture "
+              "--device predict:GPU)."
+            : "Captures and predictions cannot run here until what is missing above is mended.");
 }
 
-Outcome run_doctor(Output& output) {
-    const MachineReport report = examine_machine();
+nlohmann::json json_of(const MachineReport& report) {
     nlohmann::json rows = nlohmann::json::array();
     for (const MachineCheck& check : report.checks) {
         rows.push_back({{"name", check.name},
@@ -45,16 +183,13 @@ Outcome run_doctor(Output& output) {
                         {"detail", check.detail},
                         {"remedy", check.remedy}});
     }
-    output.document(
-        {{"version", TEMPOSCOPE_VERSION}, {"can_capture", report.can_capture}, {"rows", rows}});
-    print_checks(output, report.checks);
-    output.line();
-    output.line(
-        report.can_capture
-            ? "Captures on the CPU can run here, and predictions for any GPU (plan, capture "
-              "--device predict:GPU)."
-            : "Captures and predictions cannot run here until what is missing above is mended.");
-    return ExitCode::kOk;
+    return {{"version", TEMPOSCOPE_VERSION}, {"can_capture", report.can_capture}, {"rows", rows}};
+}
+
+Outcome run_doctor(Output& output) {
+    const MachineReport report = examine_machine();
+    return emit(output, {.json = [&] { return json_of(report); },
+                         .text = [&](Output& text) { print_checks(text, report); }});
 }
 
 }  // namespace

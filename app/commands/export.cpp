@@ -1,14 +1,14 @@
 #include "app/commands/command.h"
 #include "app/commands/console/terminal.h"
 #include "app/commands/console/trace_files.h"
-#include "app/commands/options/device_option.h"
+#include "app/commands/options/help.h"
 #include "app/commands/reports/chart_files.h"
 #include "app/commands/reports/csv.h"
 #include "models/config/names.h"
-#include "profiler/formats/chrome_writer.h"
-#include "profiler/formats/memory_timeline_writer.h"
-#include "profiler/formats/snapshot_writer.h"
-#include "profiler/trace/write_file.h"
+#include "profiler/formats/chrome/chrome_writer.h"
+#include "profiler/formats/snapshot/memory_timeline_writer.h"
+#include "profiler/formats/snapshot/snapshot_writer.h"
+#include "profiler/trace/file/write_file.h"
 
 #include <nlohmann/json.hpp>
 

@@ -1,13 +1,14 @@
 #include "app/commands/command.h"
 #include "app/commands/console/terminal.h"
 #include "app/commands/console/trace_files.h"
-#include "app/commands/options/device_option.h"
-#include "profiler/formats/joined_ranks.h"
-#include "profiler/formats/joined_trace.h"
-#include "profiler/trace/imported.h"
-#include "profiler/trace/trace_file.h"
+#include "app/commands/options/help.h"
+#include "profiler/formats/join/joined_ranks.h"
+#include "profiler/formats/join/joined_trace.h"
+#include "profiler/formats/parts/import_notes.h"
+#include "profiler/trace/file/trace_file.h"
+#include "profiler/trace/file/write_file.h"
+#include "profiler/trace/trace_notes.h"
 #include "profiler/trace/units.h"
-#include "profiler/trace/write_file.h"
 
 #include <nlohmann/json.hpp>
 

@@ -1,6 +1,7 @@
 #include "app/commands/command.h"
+#include "app/commands/console/report.h"
 #include "app/commands/console/trace_files.h"
-#include "app/commands/options/device_option.h"
+#include "app/commands/options/help.h"
 #include "app/commands/reports/rank_report.h"
 #include "app/commands/reports/reports.h"
 #include "models/config/names.h"
@@ -8,8 +9,8 @@
 #include <nlohmann/json.hpp>
 
 #include <filesystem>
-#include <functional>
 #include <memory>
+#include <utility>
 #include <vector>
 
 namespace app {
@@ -27,6 +28,10 @@ struct InfoOptions {
     std::string device;
 };
 
+profiler::LedgerOptions ledger_options(const InfoOptions& options) {
+    return {.include_all = options.all, .module_path = options.module_path};
+}
+
 /// CLI11 has already checked the name.
 profiler::GroupBy group_by(const InfoOptions& options, const profiler::NamedTrace& named) {
     const auto chosen = profiler::find_group_by(options.by);
@@ -34,40 +39,28 @@ profiler::GroupBy group_by(const InfoOptions& options, const profiler::NamedTrac
 }
 
 /// A single report is the whole document. Several are members of it, by their names.
-void write_json(const InfoOptions& options, const profiler::NamedTrace& named, Output& output) {
+nlohmann::json reports_json(const InfoOptions& options, const profiler::NamedTrace& named) {
     nlohmann::json reports = nlohmann::json::object();
-    if (options.ledger) {
-        reports["ledger"] =
-            ledger_json(named, {.include_all = options.all, .module_path = options.module_path});
-    }
+    if (options.ledger) reports["ledger"] = ledger_json(named, ledger_options(options));
     if (options.peak) reports["peak"] = peak_json(named, group_by(options, named));
     if (options.ops) reports["ops"] = ops_json(named);
     if (options.diagnostics) reports["health"] = diagnostics_json(named);
-    if (reports.empty()) {
-        output.document(overview_json(named));
-    } else {
-        output.document(reports.size() == 1 ? reports.begin().value() : reports);
-    }
+    if (reports.empty()) return overview_json(named);
+    return reports.size() == 1 ? reports.begin().value() : reports;
 }
 
-void write_text(const InfoOptions& options, const profiler::NamedTrace& named, Output& output) {
-    std::vector<std::function<void()>> reports;
-    if (options.ledger) {
-        reports.emplace_back([&] {
-            print_ledger(output, named,
-                         {.include_all = options.all, .module_path = options.module_path});
-        });
-    }
-    if (options.peak) {
-        reports.emplace_back([&] { print_peak(output, named, group_by(options, named)); });
-    }
-    if (options.ops) reports.emplace_back([&] { print_ops(output, named); });
-    if (options.diagnostics) reports.emplace_back([&] { print_diagnostics(output, named); });
-    if (reports.empty()) print_overview(output, named);
-    for (std::size_t i = 0; i < reports.size(); ++i) {
-        if (i > 0) output.line();
-        reports[i]();
-    }
+void print_reports(const InfoOptions& options, const profiler::NamedTrace& named, Output& output) {
+    bool is_first = true;
+    const auto print = [&](bool is_asked_for, const auto& report) {
+        if (!is_asked_for) return;
+        if (!std::exchange(is_first, false)) output.line();
+        report();
+    };
+    print(options.ledger, [&] { print_ledger(output, named, ledger_options(options)); });
+    print(options.peak, [&] { print_peak(output, named, group_by(options, named)); });
+    print(options.ops, [&] { print_ops(output, named); });
+    print(options.diagnostics, [&] { print_diagnostics(output, named); });
+    if (is_first) print_overview(output, named);
 }
 
 /// Errors: the trace has no such module.
@@ -91,12 +84,8 @@ Outcome show_trace(const InfoOptions& options, profiler::NamedTrace named, Outpu
     if (!options.module_path.empty()) {
         if (auto ok = check_module_path(named, options.module_path); !ok) return failed(ok.error());
     }
-    if (output.json()) {
-        write_json(options, named, output);
-    } else {
-        write_text(options, named, output);
-    }
-    return ExitCode::kOk;
+    return emit(output, {.json = [&] { return reports_json(options, named); },
+                         .text = [&](Output& text) { print_reports(options, named, text); }});
 }
 
 /// A folder with the traces of several ranks.
@@ -115,12 +104,8 @@ Outcome show_ranks(const InfoOptions& options, Output& output) {
     }
     const auto run = profiler::summarize_ranks(traces);
     if (!run) return failed(run.error());
-    if (output.json()) {
-        output.document(ranks_json(*run, ranks->left_out));
-    } else {
-        print_ranks(output, *run);
-    }
-    return ExitCode::kOk;
+    return emit(output, {.json = [&] { return ranks_json(*run, ranks->left_out); },
+                         .text = [&](Output& text) { print_ranks(text, *run); }});
 }
 
 Outcome run_info(const InfoOptions& options, Output& output) {

@@ -1,16 +1,19 @@
 #include "app/commands/command.h"
-#include "app/commands/console/json_values.h"
+#include "app/commands/console/interrupt.h"
+#include "app/commands/console/progress.h"
+#include "app/commands/console/report.h"
 #include "app/commands/console/trace_files.h"
 #include "app/commands/options/workload_options.h"
 #include "app/commands/reports/layouts_report.h"
-#include "app/commands/worker/measured_layouts.h"
 #include "models/config/validity.h"
 #include "profiler/layouts/encoder_ops.h"
 #include "profiler/layouts/layout_plan.h"
-#include "profiler/trace/write_file.h"
+#include "profiler/layouts/layout_run.h"
+#include "profiler/protocol/worker_client.h"
 
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
 #include <memory>
 #include <vector>
 
@@ -19,8 +22,86 @@ namespace {
 
 using namespace profiler;
 
+// ---- measured in the worker --------------------------------------------------------------------
+
+struct LayoutWork {
+    models::Workload workload;  // its sizes
+    std::string device = "cpu";
+    int64_t num_rounds = 5;
+};
+
+/// Whether the graph is of the layer that this program knows: the search names its tensors.
+bool is_encoder_layer(const LayoutGraph& graph) {
+    const EncoderLayer& layer = encoder_layer();
+    return std::equal(graph.tensors.begin(), graph.tensors.end(), layer.tensors.begin(),
+                      layer.tensors.end(),
+                      [](const auto& a, const auto& b) { return a.name == b.name; }) &&
+           std::equal(graph.ops.begin(), graph.ops.end(), layer.ops.begin(), layer.ops.end(),
+                      [](const auto& a, const auto& b) { return a.name == b.name; });
+}
+
+tl::expected<nlohmann::json, Failure> ask(const Request& request) {
+    auto worker = WorkerClient::start();
+    if (!worker) return failed(worker.error());
+    const CancelOnInterrupt cancel(*worker);
+    app::Progress progress;
+    const auto outcome = worker->run(
+        request, {.progress = [&](const profiler::Progress& stage) {
+            progress.update(static_cast<double>(stage.done) / static_cast<double>(stage.total),
+                            fmt::format("measuring: {}", stage.stage));
+        }});
+    if (!outcome) return failed(to_error(outcome.error()));
+    return outcome->summary;
+}
+
+Request request_of(RequestKind kind, const LayoutWork& work) {
+    return {.kind = kind,
+            .workload = models::to_json(work.workload),
+            .device = work.device,
+            .steps = work.num_rounds};
+}
+
+/// The time of each op in every dimension order.
+tl::expected<LayoutGraph, Failure> measure_layouts(const LayoutWork& work) {
+    const auto answer = ask(request_of(RequestKind::kMeasureLayouts, work));
+    if (!answer) return tl::unexpected(answer.error());
+    auto graph = layout_graph_from_json(*answer);
+    if (!graph) return failed(graph.error());
+    if (!is_encoder_layer(*graph)) {
+        return fail_with(ExitCode::kFailed,
+                         "The worker measured another layer: it is of another build.");
+    }
+    return std::move(*graph);
+}
+
+struct LayoutTimes {
+    std::vector<double> whole_ns;  // medians, by run
+    std::string note;              // that the machine was busy; else empty
+};
+
+/// The times of whole layers that run in turn.
+tl::expected<LayoutTimes, Failure> time_layout_runs(const LayoutWork& work,
+                                                    const std::vector<LayoutRun>& runs) {
+    Request request = request_of(RequestKind::kTimeLayoutRuns, work);
+    for (const LayoutRun& run : runs) request.layout_runs.push_back(to_json(run));
+    const auto answer = ask(request);
+    if (!answer) return tl::unexpected(answer.error());
+    const auto times = answer->find("times_ns");
+    const bool is_right =
+        times != answer->end() && times->is_array() && times->size() == runs.size() &&
+        std::all_of(times->begin(), times->end(), [](const auto& ns) { return ns.is_number(); });
+    if (!is_right) {
+        return fail_with(ExitCode::kFailed,
+                         "The worker answered without times: it is of another build.");
+    }
+    return LayoutTimes{.whole_ns = times->get<std::vector<double>>(),
+                       .note = answer->value("note", "")};
+}
+
+// ---- the command -----------------------------------------------------------------------------
+
 struct LayoutsOptions {
-    WorkloadOptions workload;
+    StepForm workload;
     int64_t num_rounds = 5;
     std::string chart;
     std::string output;
@@ -48,23 +129,8 @@ models::Result<void> check(const LayoutsOptions& options) {
             "cpu or cuda (--device).",
             device);
     }
-    if (!options.output.empty() && !options.output.ends_with(".csv") &&
-        !options.output.ends_with(".json")) {
-        return models::fail("-o {} ends neither in .csv nor in .json: name such a file.",
-                            options.output);
-    }
+    if (auto ok = check_ending(options.output); !ok) return ok;
     return check_layouts_chart(options.chart);
-}
-
-models::Result<void> write_files(const LayoutsOptions& options, const LayoutsDocument& document) {
-    if (!options.output.empty()) {
-        const bool is_csv = options.output.ends_with(".csv");
-        const auto written = write_file(
-            options.output, is_csv ? layouts_csv(document) : json_text(layouts_json(document)));
-        if (!written) return written;
-    }
-    if (options.chart.empty()) return {};
-    return write_layouts_chart(document);
 }
 
 Outcome run_layouts(const LayoutsOptions& options, Output& output) {
@@ -102,9 +168,13 @@ Outcome run_layouts(const LayoutsOptions& options, Output& output) {
                                             .torch = torch ? &*torch : nullptr,
                                             .whole_ns = times->whole_ns,
                                             .was_busy = !times->note.empty()})};
-    if (const auto ok = write_files(options, document); !ok) return failed(ok.error());
-    output.document(layouts_json(document));
-    print_layouts(output, document);
+    const Report report{.json = [&] { return layouts_json(document); },
+                        .text = [&](Output& text) { print_layouts(text, document); },
+                        .csv = [&] { return layouts_csv(document); }};
+    if (const auto ok = emit(output, report, options.output); !ok || options.chart.empty()) {
+        return ok;
+    }
+    if (const auto ok = write_layouts_chart(document); !ok) return failed(ok.error());
     return ExitCode::kOk;
 }
 
@@ -117,7 +187,7 @@ void add_layouts_command(CommandLine& line) {
     options->workload.model = "bert-base";
     options->workload.batch_size = 2;
     options->workload.seq_len = 64;
-    WorkloadOptions& workload = options->workload;
+    StepForm& workload = options->workload;
     command.add({"--model", "whose sizes the layer has", "NAME"}, &workload.model);
     command.add({"--hidden", "hidden size (default: the model's)", "N"}, &workload.hidden);
     command.add({"--heads", "attention heads (default: the model's)", "N"}, &workload.heads);

@@ -1,14 +1,13 @@
 #include "app/commands/command.h"
-#include "app/commands/console/json_values.h"
+#include "app/commands/console/report.h"
 #include "app/commands/console/trace_files.h"
 #include "app/commands/reports/chart_files.h"
 #include "app/commands/reports/movement_report.h"
 #include "app/user/settings.h"
 #include "models/config/names.h"
-#include "profiler/analysis/logical_ops.h"
-#include "profiler/analysis/run_text.h"
+#include "profiler/analysis/ops/logical_ops.h"
+#include "profiler/analysis/step/describe_run.h"
 #include "profiler/planner/plan.h"
-#include "profiler/trace/write_file.h"
 
 #include <nlohmann/json.hpp>
 
@@ -49,8 +48,8 @@ models::Result<PeaksOfTrace> find_peaks(const Trace& trace, const std::string& g
 bool counts_movement(const Trace& trace) {
     const auto is_counted = [](int64_t count) { return count > 0; };
     return std::ranges::any_of(trace.ops.column<&Op::flop>(), is_counted) ||
-           std::ranges::any_of(trace.ops.column<&Op::elements_read>(), is_counted) ||
-           std::ranges::any_of(trace.ops.column<&Op::elements_written>(), is_counted);
+           std::ranges::any_of(trace.ops.column<&Op::read_words>(), is_counted) ||
+           std::ranges::any_of(trace.ops.column<&Op::written_words>(), is_counted);
 }
 
 std::string why_empty(const MovementDocument& document) {
@@ -82,34 +81,25 @@ models::Result<void> fill_report(MovementDocument& document) {
             "or a predicted step, or leave out --ops logical.",
             document.named.file);
     }
-    if (document.workload->model.is_t5()) {
+    document.report = logical_movement(*document.workload);
+    if (document.report.rows.empty()) {
         return models::fail("The logical ops of {} are not known: leave out --ops logical.",
                             document.workload->model.name);
     }
-    document.report = logical_movement(*document.workload);
     return {};
 }
 
-models::Result<void> write_files(const MovementCommandOptions& options,
-                                 MovementDocument& document) {
-    if (!options.output.empty()) {
-        const std::string text = options.output.ends_with(".csv")
-                                     ? movement_csv(document)
-                                     : json_text(movement_json(document));
-        if (auto ok = write_file(options.output, text); !ok) return ok;
-        document.files.push_back(options.output);
-    }
+/// Charts are named in what is printed, but not in the file of -o.
+models::Result<void> write_charts(const MovementCommandOptions& options,
+                                  MovementDocument& document) {
     if (options.charts.empty()) return {};
-    const MovementChartsRequest request{
-        .view = {.sources = {{.trace = document.named.trace.get(),
-                              .workload = document.workload ? &*document.workload : nullptr,
-                              .peaks = document.peaks.peaks,
-                              .peaks_fit_times = document.peaks.fit_its_times,
-                              .notes = document.peaks.notes}},
-                 .ops = document.ops,
-                 .scope = document.scope},
-        .folder = options.charts,
-        .formats = formats_or_svg(options.formats)};
+    const StepIndex step(*document.named.trace);
+    const MovementChartsRequest request{.view = {.steps = {&step},
+                                                 .peaks = {document.peaks},
+                                                 .ops = document.ops,
+                                                 .scope = document.scope},
+                                        .folder = options.charts,
+                                        .formats = formats_or_svg(options.formats)};
     auto written = write_movement_charts(request);
     if (!written) return tl::unexpected(written.error());
     document.charts = std::move(*written);
@@ -122,13 +112,10 @@ std::string usage_problem(const MovementCommandOptions& options) {
     if (options.ops == "logical" && options.scope == "all") {
         return "--ops logical counts the layers only: leave out --scope all.";
     }
-    if (!options.formats.empty() && options.charts.empty())
+    if (!options.formats.empty() && options.charts.empty()) {
         return std::string(kFormatWithoutCharts);
-    if (!options.output.empty() && !options.output.ends_with(".csv") &&
-        !options.output.ends_with(".json")) {
-        return fmt::format("-o {} ends neither in .csv nor in .json: name such a file.",
-                           options.output);
     }
+    if (const auto ok = check_ending(options.output); !ok) return ok.error().message;
     if (!options.output.empty() && would_replace_a_trace(options.output, {options.file})) {
         return fmt::format("-o {} would replace a trace: name another file.", options.output);
     }
@@ -155,13 +142,13 @@ Outcome run_movement(const MovementCommandOptions& options, Output& output) {
     if (!peaks) return options.gpu.empty() ? failed(peaks.error()) : wrong_usage(peaks.error());
     document.peaks = std::move(*peaks);
     if (auto ok = fill_report(document); !ok) return failed(ok.error());
-    if (auto ok = write_files(options, document); !ok) return failed(ok.error());
-    if (output.json()) {
-        output.document(movement_json(document));
-    } else {
-        print_movement(output, document);
-    }
-    return ExitCode::kOk;
+    const Report report{.json = [&] { return movement_json(document); },
+                        .text = [&](Output& text) { print_movement(text, document); },
+                        .csv = [&] { return movement_csv(document); }};
+    if (auto ok = write_report(report, options.output); !ok) return failed(ok.error());
+    if (!options.output.empty()) document.files.push_back(options.output);
+    if (auto ok = write_charts(options, document); !ok) return failed(ok.error());
+    return emit(output, report);
 }
 
 }  // namespace

@@ -1,12 +1,29 @@
 #include "app/commands/command.h"
 #include "app/commands/console/terminal.h"
-#include "app/commands/window.h"
+#include "app/window/run_window.h"
+#include "profiler/trace/file/readable_file.h"
 
 #include <nlohmann/json.hpp>
 
+#include <filesystem>
 #include <memory>
 
 namespace app {
+
+Outcome open_window(const std::vector<std::string>& files) {
+    WindowOptions options;
+    for (const std::string& file : files) {
+        std::error_code error;
+        if (!std::filesystem::is_directory(file, error)) {
+            const auto readable = profiler::check_readable(file);
+            if (!readable) return failed(readable.error());
+        }
+        options.files.emplace_back(file);
+    }
+    const auto closed = run_window(options);
+    if (!closed) return failed(closed.error());
+    return ExitCode::kOk;
+}
 
 void add_open_command(CommandLine& line) {
     Command& command = line.add_command("open", "Open traces in the window");

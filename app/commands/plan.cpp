@@ -1,31 +1,29 @@
 #include "app/commands/command.h"
 #include "app/commands/console/interrupt.h"
-#include "app/commands/console/json_values.h"
 #include "app/commands/console/progress.h"
+#include "app/commands/console/report.h"
 #include "app/commands/console/trace_files.h"
 #include "app/commands/options/help.h"
-#include "app/commands/plan_fits.h"
 #include "app/commands/plan_request.h"
 #include "app/commands/reports/auto_plan_report.h"
 #include "app/commands/reports/plan_report.h"
 #include "app/commands/reports/reports.h"
-#include "app/commands/worker/trace_folder.h"
 #include "app/prediction/predict_trace.h"
 #include "app/prediction/trace_workers.h"
 #include "app/prediction/virtual_cards.h"
 #include "app/user/settings.h"
-#include "profiler/planner/program_plan.h"
-#include "profiler/trace/write_file.h"
-#include "profiler/view/auto_plan_view.h"
+#include "profiler/analysis/step/describe_run.h"
+#include "profiler/view/plan/auto_plan_view.h"
 
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
-#include <algorithm>
-#include <array>
 #include <chrono>
 #include <memory>
 #include <optional>
+#include <set>
+#include <type_traits>
+#include <utility>
 
 namespace app {
 namespace {
@@ -40,16 +38,15 @@ std::vector<const Gpu*> traced_gpus(const PlanRequest& request) {
 /// What a plan of the layers alone leaves out, and the head that adds it; empty: the model has
 /// no other head.
 std::string about_layers_only(const models::Workload& workload) {
-    if (workload.head != models::Head::kLayers) return {};
-    if (workload.model.family == models::Family::kSubstation || workload.model.is_t5()) return {};
-    const bool is_decoder = workload.model.family == models::Family::kGpt2;
-    return fmt::format("no embeddings and no head: --head {} adds them",
-                       name_of(is_decoder ? models::Head::kLm : models::Head::kMlm));
+    const auto heads = workload.model.traits().heads;
+    if (workload.head != models::Head::kLayers || heads.empty()) return {};
+    return fmt::format("no embeddings and no head: --head {} adds them", name_of(heads.front()));
 }
 
-/// Adds what names options of this command.
-void add_option_names(PlanRow& row, const PlanRequest& request, const PlanOptions& options) {
-    if (!request.traces_each_gpu && options.traces.empty()) {
+/// Adds what names options of this command. `interpolates`: the steps of some batches were traced,
+/// on one GPU.
+void add_option_names(PlanRow& row, bool interpolates) {
+    if (interpolates) {
         row.notes.push_back(fmt::format(
             "traced on an A100 at some batches and interpolated: reserved memory within 4 %, which "
             "can move the largest batch; plans of up to {} rows trace each GPU and batch",
@@ -59,15 +56,6 @@ void add_option_names(PlanRow& row, const PlanRequest& request, const PlanOption
     if (std::string note = about_layers_only(row.workload); !note.empty()) {
         row.notes.insert(row.notes.begin(), std::move(note));
     }
-}
-
-/// For a plan without a possible row: every reason, with the rows that have it.
-std::string no_row_sentence(const PlanView& view) {
-    std::string text = "No row of the plan is possible.";
-    for (const PlanSentence& reason : view.reasons) {
-        text += fmt::format(" {}{}{}", reason.rows, reason.rows.empty() ? "" : ": ", reason.text);
-    }
-    return text;
 }
 
 /// The exit code of a plan without a possible row.
@@ -87,13 +75,6 @@ PlanProgress delayed_progress(Progress& progress) {
                                     total, next.model.name, next.recipe_name,
                                     models::name_of(next.precision), next.seq_len));
     };
-}
-
-/// Writes the file of -o, if there is one. `to_json` and `to_csv` are called only when needed.
-template <typename ToJson, typename ToCsv>
-Result<void> write_rows(const std::string& path, const ToJson& to_json, const ToCsv& to_csv) {
-    if (path.empty()) return {};
-    return write_file(path, path.ends_with(".csv") ? to_csv() : json_text(to_json()));
 }
 
 /// The step behind a row, with its kernels. Without a trace: the row is not possible, or its GPU
@@ -131,48 +112,102 @@ void print_row_ops(Output& output, const Plan& plan, const RowSteps& steps) {
     }
 }
 
-Outcome run_auto_plan(const PlanOptions& options, Output& output) {
+// ---- a folder of captures in place of traced steps ---------------------------------------------
+
+using TracePointer = std::shared_ptr<const Trace>;
+
+/// Whether a trace of `b` can be used for `a`. The name of the recipe, the seed and the learning
+/// rate do not matter. The optimizer of `a` may come from the software environment, so it may
+/// differ.
+bool is_same_step(models::Workload a, const models::Workload& b, bool with_optimizer) {
+    if (!with_optimizer) a.recipe.optimizer = b.recipe.optimizer;
+    a.recipe_name = b.recipe_name;
+    a.seed = b.seed;
+    a.learning_rate = b.learning_rate;
+    return a == b;
+}
+
+/// The traces in a folder, as `temposcope capture` writes them, by workload and batch size.
+/// Errors: the folder cannot be read. If a workload is missing, only its row gets an error.
+Result<StepSource> trace_folder_source(const std::string& folder) {
+    const auto paths = expand_paths({folder});
+    if (!paths) return tl::unexpected(paths.error());
+    const auto named = open_traces(*paths);
+    if (!named) return tl::unexpected(named.error());
+    std::vector<std::pair<models::Workload, TracePointer>> traces;
+    std::set<int64_t> batches;
+    for (const NamedTrace& one : *named) {
+        const auto workload = workload_of(*one.trace);
+        if (!workload || one.trace->steps.empty()) continue;
+        traces.emplace_back(*workload, one.trace);
+        batches.insert(workload->batch_size);
+    }
+    const auto find = [traces = std::move(traces)](const models::Workload& workload) {
+        for (const bool with_optimizer : {true, false}) {
+            for (const auto& [traced, trace] : traces) {
+                if (is_same_step(workload, traced, with_optimizer)) return trace;
+            }
+        }
+        return TracePointer();
+    };
+    const auto trace = [folder, find](const StepToTrace& step) -> Result<TracePointer> {
+        if (TracePointer found = find(step.workload)) return found;
+        return models::fail(
+            "{} holds no step of {}, {}, {}: capture one into it with temposcope capture.", folder,
+            step.workload.recipe_name, describe(step.workload),
+            models::name_of(step.workload.head));
+    };
+    const auto batches_of = [batches = std::move(batches), find](models::Workload workload) {
+        std::vector<int64_t> found;
+        for (const int64_t batch_size : batches) {
+            workload.batch_size = batch_size;
+            if (find(workload)) found.push_back(batch_size);
+        }
+        return found;
+    };
+    return StepSource(trace, batches_of);
+}
+
+// ---- the modes -------------------------------------------------------------------------------
+
+/// The plan that `make` makes. It shows its progress and can be cancelled.
+template <typename Make>
+Result<std::invoke_result_t<Make, PlanProgress>> make_with_progress(TraceWorkers& workers,
+                                                                    const Make& make) {
+    const CancelOnInterrupt cancel(workers);
+    Progress progress;
+    auto plan = make(delayed_progress(progress));
+    if (workers.is_cancelled()) return models::fail("The plan was cancelled.");
+    return plan;
+}
+
+Outcome run_auto_plan(PlanOptions options, Output& output) {
     const auto data = load_planner_data(settings_folder());
     if (!data) return failed(data.error());
-    if (!options.traces.empty()) {
-        return wrong_usage(
-            {"--auto has to trace recipes that it chooses itself, so it cannot use a folder of "
-             "traces: leave out --traces."});
-    }
-    if (options.lists_ops) {
-        return wrong_usage({"--ops lists the ops of recipes that are named: leave out --auto."});
-    }
     auto candidates = auto_candidates(options);
     if (!candidates) return wrong_usage(candidates.error());
-    PlanOptions grid = options;  // the result is compared with the first recipe
-    grid.workload.recipes =
-        options.names_recipes ? planned_recipes(options).front() : WorkloadOptions().recipes;
-    const auto plan_request = make_plan_request(grid, *data);
-    if (!plan_request) return wrong_usage(plan_request.error());
+    // The result is compared with the first recipe.
+    RecipeList compared;
+    if (options.names_recipes) compared.names = {planned_recipes(options).front()};
+    options.workload.recipes = compared;
+    auto grid = make_plan_request(options, *data);
+    if (!grid) return wrong_usage(grid.error());
     if (const auto ok = check_result_file(options.output); !ok) return failed(ok.error());
-    const AutoRequest request{.plan = *plan_request, .candidates = std::move(*candidates)};
-    TraceWorkers workers(traced_gpus(*plan_request), TraceDetail::kForPlan);
-    AutoPlan plan = [&] {
-        const CancelOnInterrupt cancel(workers);
-        Progress progress;
-        return make_auto_plan(request, *data, workers.source(), delayed_progress(progress));
-    }();
-    if (workers.is_cancelled()) return fail_with(ExitCode::kFailed, "The plan was cancelled.");
-    for (AutoRow& row : plan.rows) add_option_names(row.row, *plan_request, options);
-    const PlanView view = build_plan_view(plan, request.plan);
-    const auto to_json = [&] { return auto_plan_json(plan, view); };
-    const auto written =
-        write_rows(options.output, to_json, [&] { return auto_plan_csv(plan, view); });
-    if (!written) return failed(written.error());
-    if (!plan.has_ok_row()) {
-        return fail_with(no_row_code(plan.rows.front().row), "{}", plan.rows.front().row.reason);
-    }
-    if (output.json()) {
-        output.document(to_json());
-    } else {
-        print_auto_plan(output, plan, request.plan);
-    }
-    return ExitCode::kOk;
+    const AutoRequest request{.plan = std::move(*grid), .candidates = std::move(*candidates)};
+    TraceWorkers workers(traced_gpus(request.plan), TraceDetail::kForPlan);
+    auto plan = make_with_progress(workers, [&](const PlanProgress& progress) {
+        return make_auto_plan(request, *data, workers.source(), progress);
+    });
+    if (!plan) return failed(plan.error());
+    for (AutoRow& row : plan->rows) add_option_names(row.row, !request.plan.traces_each_gpu);
+    const PlanView view = build_plan_view(*plan, request.plan);
+    const Report report{.json = [&] { return auto_plan_json(*plan, view); },
+                        .text = [&](Output& text) { print_auto_plan(text, *plan, request.plan); },
+                        .csv = [&] { return auto_plan_csv(*plan, view); }};
+    const auto done = emit(output, report, options.output);
+    const PlanRow& row = plan->rows.front().row;
+    if (!done || plan->has_ok_row()) return done;
+    return fail_with(no_row_code(row), "{}", row.reason);
 }
 
 Outcome run_plan(const PlanOptions& options, Output& output) {
@@ -182,24 +217,21 @@ Outcome run_plan(const PlanOptions& options, Output& output) {
     if (!request) return wrong_usage(request.error());
     if (const auto ok = check_result_file(options.output); !ok) return failed(ok.error());
     TraceWorkers workers(traced_gpus(*request), TraceDetail::kForPlan);
-    StepSource source = workers.source();
-    if (!options.traces.empty()) {
-        auto folder = trace_folder_source(options.traces);
-        if (!folder) return failed(folder.error());
-        source = std::move(*folder);
+    const bool reads_traces = !options.traces.empty();
+    const auto source = reads_traces ? trace_folder_source(options.traces) : workers.source();
+    if (!source) return failed(source.error());
+    auto plan = make_with_progress(workers, [&](const PlanProgress& progress) {
+        return make_plan(*request, *data, *source, progress);
+    });
+    if (!plan) return failed(plan.error());
+    for (PlanRow& row : plan->rows) {
+        add_option_names(row, !request->traces_each_gpu && !reads_traces);
     }
-    Plan plan = [&] {
-        const CancelOnInterrupt cancel(workers);
-        Progress progress;
-        return make_plan(*request, *data, source, delayed_progress(progress));
-    }();
-    if (workers.is_cancelled()) return fail_with(ExitCode::kFailed, "The plan was cancelled.");
-    for (PlanRow& row : plan.rows) add_option_names(row, *request, options);
-    const PlanView view = build_plan_view(plan, *request);
+    const PlanView view = build_plan_view(*plan, *request);
     const auto steps =
-        options.lists_ops ? trace_rows(plan, *request, *data) : Result<RowSteps>(RowSteps());
+        options.lists_ops ? trace_rows(*plan, *request, *data) : Result<RowSteps>(RowSteps());
     if (!steps) return failed(steps.error());
-    const auto to_json = [&] {
+    const auto with_ops = [&] {
         nlohmann::json json = plan_json(view);
         for (std::size_t i = 0; i < steps->size(); ++i) {
             json["rows"][i]["ops"] =
@@ -207,59 +239,15 @@ Outcome run_plan(const PlanOptions& options, Output& output) {
         }
         return json;
     };
-    const auto written = write_rows(options.output, to_json, [&] { return plan_csv(view); });
-    if (!written) return failed(written.error());
-    if (!plan.has_ok_row()) {
-        return fail_with(no_row_code(plan.rows.front()), "{}", no_row_sentence(view));
-    }
-    if (output.json()) {
-        output.document(to_json());
-    } else {
-        print_plan(output, view);
-        print_row_ops(output, plan, *steps);
-    }
-    return ExitCode::kOk;
-}
-
-/// What a program's traces decide by themselves.
-Result<void> check_program_options(const Command& command) {
-    constexpr std::array<std::string_view, 8> kMeaningful{
-        "--trace", "--gpu", "--setup", "--batch", "--budget", "--alloc-conf", "--output", "--json"};
-    for (const std::string& name : command.given_options()) {
-        if (std::find(kMeaningful.begin(), kMeaningful.end(), name) != kMeaningful.end()) continue;
-        const bool means_many = name == "--parallel" || name == "--world-size";
-        return models::fail(
-            "--trace plans the program as it was recorded: leave {} out{}.", name,
-            means_many
-                ? ", and run it on many GPUs by temposcope run --gpu GPU --world-size N --max"
-                : "");
-    }
-    return {};
-}
-
-Outcome run_program_plan(const Command& command, const PlanOptions& options, Output& output) {
-    if (const auto ok = check_program_options(command); !ok) return wrong_usage(ok.error());
-    const auto data = load_planner_data(settings_folder());
-    if (!data) return failed(data.error());
-    const auto request = make_program_request(options, *data);
-    if (!request) return wrong_usage(request.error());
-    if (const auto ok = check_result_file(options.output); !ok) return failed(ok.error());
-    auto traces = open_traces(options.program_traces);
-    if (!traces) return failed(traces.error());
-    const auto program = program_steps_of(std::move(*traces));
-    if (!program) return failed(program.error());
-    const Plan plan = make_program_plan(*request, *data, *program);
-    const PlanView view = build_plan_view(plan, *request);
-    const auto to_json = [&] { return plan_json(view); };
-    const auto written = write_rows(options.output, to_json, [&] { return plan_csv(view); });
-    if (!written) return failed(written.error());
-    if (!plan.has_ok_row()) return fail_with(ExitCode::kFailed, "{}", no_row_sentence(view));
-    if (output.json()) {
-        output.document(to_json());
-    } else {
-        print_plan(output, view);
-    }
-    return ExitCode::kOk;
+    const auto print = [&](Output& text) {
+        print_plan(text, view);
+        print_row_ops(text, *plan, *steps);
+    };
+    const auto done =
+        emit(output, {.json = with_ops, .text = print, .csv = [&] { return plan_csv(view); }},
+             options.output);
+    if (!done || plan->has_ok_row()) return done;
+    return fail_with(no_row_code(plan->rows.front()), "{}", no_row_sentence(view));
 }
 
 /// ". Optimizer: bert_adam; fp16 and bf16: apex_o2_adam"; empty where the recipe names it.
@@ -291,6 +279,14 @@ std::string list_planner_data() {
 
 }  // namespace
 
+std::string no_row_sentence(const PlanView& view) {
+    std::string text = "No row of the plan is possible.";
+    for (const PlanSentence& reason : view.reasons) {
+        text += fmt::format(" {}{}{}", reason.rows, reason.rows.empty() ? "" : ": ", reason.text);
+    }
+    return text;
+}
+
 void add_plan_command(CommandLine& line) {
     Command& command = line.add_command(
         "plan", "Predict which batch fits on which GPU and how fast a step is, without the GPU");
@@ -310,18 +306,22 @@ void add_plan_command(CommandLine& line) {
         "  temposcope plan --model bert-large --head mlm --gpu rtx4090,a100-80gb \\\n"
         "      --parallel none,ddp,fsdp2 --world-size 1,8 -o fits.csv --chart fits.svg\n"
         "  temposcope plan --trace batch8.tscope --trace batch16.tscope --gpu a100-40gb,t4\n");
-    command.on_run([options, &command](Output& output) {
-        if (!options->program_traces.empty()) {
-            return run_program_plan(command, *options, output);
+    const auto refuse = [](const std::string& option) -> std::string {
+        if (option == "--ops") {
+            return "--ops lists the ops of recipes that are named: leave out --auto.";
         }
-        if (command.is_given("--parallel")) {
-            const auto ok = check_fits_options(command);
-            return ok ? run_fits(*options, output) : Outcome(wrong_usage(ok.error()));
-        }
-        options->names_recipes =
-            command.is_given("--recipe") && options->workload.recipes != kAllRecipes;
-        return options->is_auto ? run_auto_plan(*options, output) : run_plan(*options, output);
-    });
+        return "--auto has to trace recipes that it chooses itself, so it cannot use a folder of "
+               "traces: leave out --traces.";
+    };
+    const auto run_auto = [options, &command](Output& output) {
+        options->names_recipes = command.is_given("--recipe") && !options->workload.recipes.is_all;
+        return run_auto_plan(*options, output);
+    };
+    command.on_run({program_plan_mode(*options),
+                    parallel_plan_mode(*options),
+                    {.bit = kPlanAuto, .chosen_by = "--auto", .refuse = refuse, .run = run_auto},
+                    {.bit = kPlanGrid,
+                     .run = [options](Output& output) { return run_plan(*options, output); }}});
 }
 
 }  // namespace app

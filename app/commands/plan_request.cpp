@@ -1,9 +1,8 @@
 #include "app/commands/plan_request.h"
 
+#include "app/commands/console/report.h"
 #include "app/commands/options/help.h"
-#include "app/commands/options/list_option.h"
-#include "app/commands/options/number_option.h"
-#include "app/commands/size_option.h"
+#include "app/commands/options/values.h"
 #include "models/config/parallel.h"
 #include "models/config/validity.h"
 #include "profiler/trace/units.h"
@@ -35,7 +34,7 @@ Result<std::vector<models::Workload>> make_workloads(const PlanOptions& options)
                         "'{}' is not a sequence length: write whole numbers, as 128,512.", length);
                 }
                 for (const std::string& recipe : planned_recipes(options)) {
-                    WorkloadOptions one = options.workload;
+                    StepForm one = options.workload;
                     one.model = model;
                     one.precision = precision;
                     one.seq_len = *seq_len;
@@ -62,23 +61,6 @@ Result<void> check_workloads(const std::vector<models::Workload>& workloads) {
         if (!first) first = ok.error();
     }
     return tl::unexpected(*first);
-}
-
-Result<std::vector<const Gpu*>> find_gpus(const std::vector<Gpu>& catalogue,
-                                          const std::string& list) {
-    std::vector<const Gpu*> gpus;
-    if (list == "all") {
-        for (const Gpu& gpu : catalogue) gpus.push_back(&gpu);
-        return gpus;
-    }
-    const auto ids = split_list("--gpu", list);
-    if (!ids) return tl::unexpected(ids.error());
-    for (const std::string& id : *ids) {
-        const auto gpu = find_gpu(catalogue, id);
-        if (!gpu) return tl::unexpected(gpu.error());
-        gpus.push_back(*gpu);
-    }
-    return gpus;
 }
 
 /// Batch, memory budget, data parallelism and allocator settings.
@@ -125,64 +107,73 @@ Result<void> add_limits(const PlanOptions& options, PlanRequest& request) {
     return {};
 }
 
+constexpr Modes kPlanModels = kPlanGrid | kPlanAuto | kPlanParallel;
+constexpr Modes kPlanClosedTerms = kPlanGrid | kPlanAuto;
+constexpr Modes kPlanMemory = kPlanClosedTerms | kPlanProgram;
+
 void add_grid_options(Command& command, PlanOptions& options) {
-    command.add({"--model", "models, with commas between", "LIST"}, &options.workload.model);
+    command.add({"--model", "models, with commas between", "LIST"}, &options.workload.model,
+                kPlanModels);
     command.add({.names = "--trace",
                  .help = "in place of a model: a trace of a program of your own; give two batches, "
                          "as --trace A --trace B",
                  .value_name = "FILE.tscope"},
-                &options.program_traces);
+                &options.program_traces, kPlanProgram);
     command.add({"--head", "layers (only the layers), mlm, squad or lm", "NAME"},
-                &options.workload.head);
-    command.add({"--recipe", "recipes, " + about_recipe_list(), "LIST"}, &options.workload.recipes);
+                &options.workload.head, kPlanModels);
+    command.add({"--recipe", "recipes, " + about_recipe_list(), "LIST"}, &options.workload.recipes,
+                kPlanModels);
     command.add({"--gpu", "GPUs, with commas between, or all", "LIST"}, &options.gpu);
     command.add({"--precision",
                  list_precisions() + ", with commas between; there is no plan for fp64", "LIST"},
-                &options.workload.precision);
-    command.add({"--seq", "tokens per sequence, with commas between", "LIST"}, &options.seq);
+                &options.workload.precision, kPlanModels);
+    command.add({"--seq", "tokens per sequence, with commas between", "LIST"}, &options.seq,
+                kPlanModels);
     command.add({"--padding", "none, or random lengths with a mask", "NAME"},
-                &options.workload.padding);
+                &options.workload.padding, kPlanModels);
 }
 
 void add_limit_options(Command& command, PlanOptions& options) {
     command.add(
         {"--setup", "the software environment to assume: PyTorch, host and optimizer", "NAME"},
-        &options.environment);
+        &options.environment, kPlanMemory);
     command.add({"--auto",
                  "search for the fastest recipe that fits, layer by layer, among the recipes of "
                  "--recipe if it is given"},
-                &options.is_auto);
+                &options.is_auto, kPlanAuto);
     command.add(
         {"--batch", "sequences per micro-batch on each GPU; default: the largest that fits", "N"},
-        &options.batch_size);
-    add_accumulation_option(command, options.workload);
-    command.add({"--budget", "memory to use of each GPU, such as 14GiB", "SIZE"}, &options.budget);
-    command.add({"--gpus", "data-parallel GPUs", "N"}, &options.num_gpus);
-    command.add({"--zero", "ZeRO stage, 0 to 3", "N"}, &options.zero_stage);
+        &options.batch_size, kPlanMemory);
+    add_accumulation_option(command, options.workload, "Options", kPlanModels);
+    command.add({"--budget", "memory to use of each GPU, such as 14GiB", "SIZE"}, &options.budget,
+                kPlanMemory);
+    command.add({"--gpus", "data-parallel GPUs", "N"}, &options.num_gpus, kPlanClosedTerms);
+    command.add({"--zero", "ZeRO stage, 0 to 3", "N"}, &options.zero_stage, kPlanClosedTerms);
     command.add({"--parallel",
                  fmt::format("in place of closed terms, run the largest batches by torch's own "
                              "code: strategies with commas between, {}",
                              models::kStrategyList),
                  "LIST"},
-                &options.parallel);
+                &options.parallel, kPlanParallel);
     command.add({.names = "--world-size",
                  .help = "with --parallel: numbers of GPUs, as 1,8",
                  .value_name = "LIST",
                  .needs = "--parallel"},
-                &options.world_sizes);
+                &options.world_sizes, kPlanParallel);
     command.add({.names = "--chart",
                  .help = "with --parallel: a file that ends in .svg, .pdf, .png or .html",
                  .value_name = "FILE",
                  .needs = "--parallel"},
-                &options.chart);
+                &options.chart, kPlanParallel);
     command.add({"--link", "bandwidth between the GPUs per second, such as 44GB", "SIZE"},
-                &options.link);
+                &options.link, kPlanClosedTerms);
     command.add(
         {"--alloc-conf", "allocator settings, as PYTORCH_CUDA_ALLOC_CONF takes them", "SETTINGS"},
-        &options.alloc_conf);
+        &options.alloc_conf, kPlanMemory);
     command.add({"--ops", "also what each op of a row runs: calls, time, kernels and scratch"},
-                &options.lists_ops);
-    command.add({"--traces", "plan from the captures in this folder", "DIR"}, &options.traces);
+                &options.lists_ops, kPlanGrid);
+    command.add({"--traces", "plan from the captures in this folder", "DIR"}, &options.traces,
+                kPlanGrid);
     command.add({"-o,--output", "a file that ends in .csv or .json", "FILE"}, &options.output);
 }
 
@@ -190,26 +181,18 @@ void add_limit_options(Command& command, PlanOptions& options) {
 
 std::vector<std::string> planned_recipes(const PlanOptions& options) {
     std::vector<std::string> recipes;
-    for (std::string& recipe : recipes_of(options.workload.recipes)) {
-        append_once(recipes, std::move(recipe));
-    }
+    for (const std::string& recipe : options.workload.recipes.names) append_once(recipes, recipe);
     return recipes;
 }
 
 Result<PlanRequest> make_program_request(const PlanOptions& options, const PlannerData& data) {
-    PlanRequest request{.traces_each_gpu = false};
-    auto gpus = find_gpus(data.gpus, options.gpu);
+    const auto gpus = split_list("--gpu", options.gpu);
     if (!gpus) return tl::unexpected(gpus.error());
-    request.gpus = std::move(*gpus);
-    const auto environment = find_environment(data.environments, options.environment);
-    if (!environment) return tl::unexpected(environment.error());
-    request.environment = *environment;
-    if (const auto ok = add_limits(options, request); !ok) return tl::unexpected(ok.error());
-    if (!options.output.empty() && !options.output.ends_with(".csv") &&
-        !options.output.ends_with(".json")) {
-        return models::fail("-o {} ends neither in .csv nor in .json: name such a file.",
-                            options.output);
-    }
+    auto request = profiler::make_plan_request({}, *gpus, options.environment, data);
+    if (!request) return request;
+    request->traces_each_gpu = false;
+    if (const auto ok = add_limits(options, *request); !ok) return tl::unexpected(ok.error());
+    if (const auto ok = check_ending(options.output); !ok) return tl::unexpected(ok.error());
     return request;
 }
 
@@ -271,7 +254,7 @@ Result<std::vector<models::Recipe>> auto_candidates(const PlanOptions& options) 
 
 void add_plan_options(Command& command, PlanOptions& options) {
     add_grid_options(command, options);
-    add_model_size_options(command, options.workload);
+    add_model_size_options(command, options.workload, kPlanModels, kPlanModels);
     add_limit_options(command, options);
 }
 

@@ -2,6 +2,7 @@
 
 #include "app/commands/options/command_line.h"
 #include "app/commands/options/workload_options.h"
+#include "app/commands/worker/batch_search.h"
 #include "profiler/planner/plan.h"
 
 #include <cstddef>
@@ -10,14 +11,21 @@
 #include <string>
 #include <vector>
 
-/// The options of `temposcope plan`, and the request that they make.
+namespace profiler {
+struct PlanView;
+}
+
+/// The options of `temposcope plan`, the request that they make, and its modes in other files.
 namespace app {
+
+/// The modes of the command.
+enum PlanMode : Modes { kPlanGrid = 1, kPlanAuto = 2, kPlanParallel = 4, kPlanProgram = 8 };
 
 /// Larger plans share traces and interpolate batches: each row would take about five traces.
 inline constexpr std::size_t kMostTracedRows = 24;
 
 struct PlanOptions {
-    WorkloadOptions workload;  // recipes and precision are lists here
+    StepForm workload;  // recipes and precision are lists here
     std::string seq = "512";
     std::string gpu = "all";
     std::string environment = "torch-2.11";
@@ -54,5 +62,16 @@ std::vector<std::string> planned_recipes(const PlanOptions& options);
 
 /// The recipes of --recipe, from which --auto may choose; empty: it may choose any.
 models::Result<std::vector<models::Recipe>> auto_candidates(const PlanOptions& options);
+
+/// For a plan without a possible row: every reason, with the rows that have it.
+std::string no_row_sentence(const profiler::PlanView& view);
+
+/// The modes of other files. `options` must live until the command has run.
+Mode program_plan_mode(const PlanOptions& options);
+Mode parallel_plan_mode(const PlanOptions& options);
+
+/// `plan --parallel`, if batches are guessed: the largest ones. `sweep --parallel`, if they are
+/// doubled: all that were tried.
+Outcome run_parallel(const PlanOptions& options, BatchOrder order, Output& output);
 
 }  // namespace app

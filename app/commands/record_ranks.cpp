@@ -1,9 +1,9 @@
 #include "app/commands/record_ranks.h"
 
 #include "app/commands/console/terminal.h"
-#include "app/commands/size_option.h"
+#include "app/commands/options/values.h"
 #include "profiler/formats/trace_formats.h"
-#include "profiler/trace/trace_file.h"
+#include "profiler/trace/file/trace_file.h"
 
 #include <algorithm>
 #include <filesystem>
@@ -16,15 +16,14 @@ namespace {
 namespace fs = std::filesystem;
 using models::Result;
 
-/// "rank-0003.tscope", or what is left of one that was killed.
+/// "rank-0003.tscope", or the remains of a killed rank: "rank-0003.tscope.partial".
 bool is_of_rank(const fs::path& trace) {
     const std::string name = trace.filename().string();
     return name.starts_with("rank-") && name.find(".tscope") != std::string::npos;
 }
 
 /// Makes the folder for the traces of a run's ranks.
-Result<void> make_folder(const RankFolder& wanted) {
-    const std::string& folder = wanted.path;
+Result<void> make_folder(const std::string& folder, bool overwrites) {
     std::error_code error;
     fs::create_directory(folder, error);
     if (!fs::is_directory(folder, error)) {
@@ -39,7 +38,7 @@ Result<void> make_folder(const RankFolder& wanted) {
         return models::fail("{} has {}, which is no rank's trace: give another folder.", folder,
                             other->filename().string());
     }
-    if (!wanted.overwrites) {
+    if (!overwrites) {
         return models::fail("{} has traces already: give another folder, or --overwrite.", folder);
     }
     // First the partial ones: where one is being written, the others are of the same launch.
@@ -82,15 +81,17 @@ void add_times(const ProgramTarget& target, const std::string& file, std::string
     if (!ok) sentence += " It has no times: " + ok.error().message;
 }
 
-tl::expected<ProgramResult, Failure> record_ranks(ProgramRun& run, const RankFolder& folder,
-                                                  const RankGpu& gpu) {
+tl::expected<ProgramResult, Failure> record_ranks(ProgramRun& run, const RecordRequest& request) {
     // A GPU that does not exist must not cost the traces of the run before.
-    if (const auto known = target_of(gpu.id); !known) return failed(known.error());
-    const auto link = gpu.link.empty() ? Result<int64_t>(0) : parse_size("--link", gpu.link);
+    if (const auto known = target_of(request.gpu); !known) return failed(known.error());
+    const auto link =
+        request.link.empty() ? Result<int64_t>(0) : parse_size("--link", request.link);
     if (!link) return wrong_usage(link.error());
-    if (const auto ok = make_folder(folder); !ok) return wrong_usage(ok.error());
-    run.folder = fs::absolute(folder.path).string();
-    auto recorded = run_on(gpu.id, run);
+    if (const auto ok = make_folder(request.output, request.overwrites); !ok) {
+        return wrong_usage(ok.error());
+    }
+    run.folder = fs::absolute(request.output).string();
+    auto recorded = run_on(request.gpu, run);
     if (!recorded) return failed(recorded.error());
     auto& [result, target] = *recorded;
     if (target && *link > 0) target->set_link(static_cast<double>(*link));

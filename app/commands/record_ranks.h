@@ -24,20 +24,14 @@ void add_times(const ProgramTarget& target, const std::string& file, std::string
 /// Whether an output is a folder for the traces of ranks: it is one, or could be one by its name.
 bool names_folder(const std::string& output);
 
-struct RankFolder {
-    std::string path;
+struct RecordRequest {
+    std::string output;
     bool overwrites = false;  // traces that are there already
-};
-
-/// The virtual GPU of each rank.
-struct RankGpu {
-    std::string id;  // empty: the devices of this machine
-    // Bytes a second between the GPUs of a node, as "44GB"; empty: the calibration's.
-    std::string link;
+    std::string gpu;          // a virtual one; empty: the devices of this machine
+    std::string link;         // bytes a second between the GPUs of a node; empty: the calibration's
 };
 
 /// A trace of each rank that runs, into a folder. Prints what became of them.
-tl::expected<ProgramResult, Failure> record_ranks(ProgramRun& run, const RankFolder& folder,
-                                                  const RankGpu& gpu);
+tl::expected<ProgramResult, Failure> record_ranks(ProgramRun& run, const RecordRequest& request);
 
 }  // namespace app

@@ -1,9 +1,10 @@
 #include "app/commands/command.h"
+#include "app/commands/console/report.h"
 #include "app/commands/console/trace_files.h"
-#include "app/commands/options/device_option.h"
+#include "app/commands/options/help.h"
 #include "app/commands/reports/replay_report.h"
-#include "profiler/analysis/event_order.h"
-#include "profiler/formats/recorded_trace.h"
+#include "profiler/analysis/step/event_order.h"
+#include "profiler/formats/snapshot/recorded_trace.h"
 #include "profiler/formats/trace_formats.h"
 #include "profiler/trace/units.h"
 
@@ -155,12 +156,8 @@ Outcome run_replay(const ReplayOptions& options, Output& output) {
                               ? replay_trace(options.file, *asked)
                               : replay_recordings(options.file, *recordings, *asked);
     if (!document) return failed(document.error());
-    if (output.json()) {
-        output.document(replay_json(*document));
-    } else {
-        print_replay(output, *document);
-    }
-    return ExitCode::kOk;
+    return emit(output, {.json = [&] { return replay_json(*document); },
+                         .text = [&](Output& text) { print_replay(text, *document); }});
 }
 
 }  // namespace

@@ -1,6 +1,6 @@
 #include "app/commands/command.h"
 #include "app/commands/console/terminal.h"
-#include "app/commands/options/list_option.h"
+#include "app/commands/options/values.h"
 #include "app/commands/record_ranks.h"
 #include "app/commands/run_max.h"
 #include "app/commands/worker/program_run.h"
@@ -21,6 +21,8 @@ namespace {
 
 namespace fs = std::filesystem;
 using models::Result;
+
+enum RunMode : Modes { kRunRecord = 1, kRunMax = 2 };
 
 struct RunOptions {
     ProgramRun run;
@@ -88,35 +90,34 @@ Result<std::vector<int64_t>> parse_ranks(const std::string& text, int64_t world_
     return ranks;
 }
 
-Result<void> check_world(RunOptions& options) {
-    ProgramRun& run = options.run;
-    if (run.world_size == 0) {
-        if (options.ranks.empty()) return {};
-        return models::fail("--ranks chooses ranks of a virtual run: give its --world-size, too.");
-    }
-    if (run.world_size < 2 || run.world_size > models::kMostRanks) {
-        return models::fail("--world-size is {}: give 2 to {}.", run.world_size,
-                            models::kMostRanks);
-    }
-    auto ranks = parse_ranks(options.ranks, run.world_size);
-    if (!ranks) return tl::unexpected(ranks.error());
-    run.ranks = std::move(*ranks);
-    return {};
-}
-
-Result<void> check_program(const RunOptions& options) {
-    const ProgramRun& run = options.run;
+/// Errors: what cannot be run or recorded.
+Result<ProgramRun> make_run(const RunOptions& options) {
+    ProgramRun run = options.run;
     if (run.words.empty()) {
         return models::fail(
             "No program to run: give it after --, as in temposcope run -- python train.py.");
     }
     if (run.steps < 1) return models::fail("--steps is {}: record at least 1 step.", run.steps);
     if (run.skip < 0) return models::fail("--skip is {}: give 0 or more.", run.skip);
-    if (run.recipe.empty()) return {};
-    if (const auto recipe = models::parse_recipe(run.recipe); !recipe) {
-        return models::fail("--apply: {}", recipe.error().message);
+    if (!run.recipe.empty()) {
+        const auto recipe = models::parse_recipe(run.recipe);
+        if (!recipe) return models::fail("--apply: {}", recipe.error().message);
     }
-    return {};
+    if (run.world_size == 0 && !options.ranks.empty()) {
+        return models::fail("--ranks chooses ranks of a virtual run: give its --world-size, too.");
+    }
+    if (run.world_size != 0 && (run.world_size < 2 || run.world_size > models::kMostRanks)) {
+        return models::fail("--world-size is {}: give 2 to {}.", run.world_size,
+                            models::kMostRanks);
+    }
+    auto ranks = parse_ranks(options.ranks, run.world_size);
+    if (!ranks) return tl::unexpected(ranks.error());
+    run.ranks = std::move(*ranks);
+    if (options.layers.empty()) return run;
+    auto layers = split_list("--layers", options.layers);
+    if (!layers) return tl::unexpected(layers.error());
+    run.layers = std::move(*layers);
+    return run;
 }
 
 Result<std::vector<std::string>> gpus_of(const RunOptions& options) {
@@ -135,77 +136,72 @@ Result<std::vector<std::string>> gpus_of(const RunOptions& options) {
     return gpus;
 }
 
+/// Of a trace that was written; `file` is empty if none was.
+nlohmann::json file_json(const std::string& file, bool is_complete) {
+    if (file.empty()) return {{"file", nullptr}, {"state", nullptr}};
+    return {{"file", file}, {"state", is_complete ? "complete" : "incomplete"}};
+}
+
 nlohmann::json document_of(const ProgramResult& result) {
-    const bool has_file = !result.file.empty();
-    return {{"file", has_file ? nlohmann::json(result.file) : nlohmann::json()},
-            {"state", !has_file            ? nlohmann::json()
-                      : result.is_complete ? nlohmann::json("complete")
-                                           : nlohmann::json("incomplete")},
-            {"steps", result.recorded_steps},
-            {"exit_code", result.exit_code},
-            {"applied", result.applied},
-            {"sentence", result.sentence}};
+    nlohmann::json document = file_json(result.file, result.is_complete);
+    document.update({{"steps", result.recorded_steps},
+                     {"exit_code", result.exit_code},
+                     {"applied", result.applied},
+                     {"sentence", result.sentence}});
+    return document;
 }
 
 nlohmann::json document_of_ranks(const ProgramResult& result) {
     nlohmann::json rows = nlohmann::json::array();
     for (const RankResult& rank : result.ranks) {
-        rows.push_back({{"rank", rank.rank},
-                        {"file", rank.file.empty() ? nlohmann::json() : nlohmann::json(rank.file)},
-                        {"state", rank.file.empty()  ? nlohmann::json()
-                                  : rank.is_complete ? nlohmann::json("complete")
-                                                     : nlohmann::json("incomplete")},
-                        {"steps", rank.recorded_steps},
-                        {"sentence", rank.sentence}});
+        rows.push_back(file_json(rank.file, rank.is_complete));
+        rows.back().update(
+            {{"rank", rank.rank}, {"steps", rank.recorded_steps}, {"sentence", rank.sentence}});
     }
     return {
         {"rows", std::move(rows)}, {"exit_code", result.exit_code}, {"sentence", result.sentence}};
 }
 
-Outcome record(RunOptions& options, const std::string& gpu, Output& output) {
-    ProgramRun& run = options.run;
+Outcome record(ProgramRun run, RecordRequest request, Output& output) {
     run.output_is_ours = output.json();
-    if (run.world_size > 0 || names_folder(options.output)) {
-        if (options.output.empty()) options.output = name_of_program(run.words) + ".ranks";
-        const auto result =
-            record_ranks(run, {options.output, options.overwrites}, {gpu, options.link});
+    const bool has_ranks = run.world_size > 0 || names_folder(request.output);
+    if (request.output.empty()) {
+        request.output = name_of_program(run.words) + (has_ranks ? ".ranks" : ".tscope");
+    }
+    if (has_ranks) {
+        const auto result = record_ranks(run, request);
         if (!result) return tl::unexpected(result.error());
-        if (output.json()) output.document(document_of_ranks(*result));
+        output.document(document_of_ranks(*result));
         return static_cast<ExitCode>(result->exit_code);
     }
-    if (options.output.empty()) options.output = name_of_program(run.words) + ".tscope";
-    if (const auto ok = check_file(options.output, ".tscope ", options.overwrites); !ok) {
+    if (const auto ok = check_file(request.output, ".tscope ", request.overwrites); !ok) {
         return wrong_usage(ok.error());
     }
-    run.file = fs::absolute(options.output).string();
-    auto recorded = run_on(gpu, run);
+    run.file = fs::absolute(request.output).string();
+    auto recorded = run_on(request.gpu, run);
     if (!recorded) return failed(recorded.error());
     auto& [result, target] = *recorded;
     if (target && result.file == run.file) add_times(*target, run.file, result.sentence);
     for (const std::string& sentence : result.applied_sentences) print_error(sentence);
     print_error(result.sentence);
-    if (output.json()) output.document(document_of(result));
+    output.document(document_of(result));
     return static_cast<ExitCode>(result.exit_code);
 }
 
-Outcome run_command(RunOptions& options, Output& output) {
-    if (const auto ok = check_program(options); !ok) return wrong_usage(ok.error());
-    if (const auto ok = check_world(options); !ok) return wrong_usage(ok.error());
-    if (!options.layers.empty()) {
-        auto layers = split_list("--layers", options.layers);
-        if (!layers) return wrong_usage(layers.error());
-        options.run.layers = std::move(*layers);
-    }
+Outcome run_command(const RunOptions& options, Output& output) {
+    const auto run = make_run(options);
+    if (!run) return wrong_usage(run.error());
     const auto gpus = gpus_of(options);
     if (!gpus) return wrong_usage(gpus.error());
     if (options.placeholder.empty()) {
-        return record(options, gpus->empty() ? "" : gpus->front(), output);
+        const std::string gpu = gpus->empty() ? "" : gpus->front();
+        return record(*run, {options.output, options.overwrites, gpu, options.link}, output);
     }
     if (!options.output.empty()) {
         const auto ok = check_file(options.output, ".csv .json ", options.overwrites);
         if (!ok) return wrong_usage(ok.error());
     }
-    return run_max({.run = options.run,
+    return run_max({.run = *run,
                     .gpus = *gpus,
                     .placeholder = options.placeholder,
                     .values = options.values,
@@ -230,13 +226,15 @@ void add_run_command(CommandLine& line) {
                  .value_name = "LIST",
                  .needs = "--apply"},
                 &options->layers);
-    command.add({"--steps", "how many steps to record", "N"}, &options->run.steps);
-    command.add({"--skip", "how many steps come first, unrecorded", "N"}, &options->run.skip);
+    command.add({"--steps", "how many steps to record", "N"}, &options->run.steps, kRunRecord);
+    command.add({"--skip", "how many steps come first, unrecorded", "N"}, &options->run.skip,
+                kRunRecord);
     command.add({"--stacks", "record the lines of Python that led to each allocation, too"},
-                &options->run.with_stacks);
+                &options->run.with_stacks, kRunRecord);
     command.add({"--cpp-stacks", "the same, and the C++ functions below them"},
-                &options->run.with_cpp_stacks);
-    command.add({"--stop", "end the program after the recorded steps"}, &options->run.stops);
+                &options->run.with_cpp_stacks, kRunRecord);
+    command.add({"--stop", "end the program after the recorded steps"}, &options->run.stops,
+                kRunRecord);
     command.add(
         {"-o,--output",
          "trace to write (without it NAME.tscope of the program's NAME.py), or a folder for "
@@ -257,18 +255,18 @@ void add_run_command(CommandLine& line) {
                  .help = "bandwidth between the GPUs of a node per second, such as 44GB",
                  .value_name = "SIZE",
                  .needs = "--world-size"},
-                &options->link);
+                &options->link, kRunRecord);
     command.add({"--overwrite", "replace a trace that is there already"}, &options->overwrites);
     command.add({.names = "--max",
                  .help = "find the largest batch: {NAME} in the arguments is the batch size",
                  .value_name = "NAME",
                  .needs = "--gpu"},
-                &options->placeholder);
+                &options->placeholder, kRunMax);
     command.add({.names = "--values",
                  .help = "with --max: other placeholders and the values to try, as SEQ=128,512",
                  .value_name = "NAME=LIST",
                  .needs = "--max"},
-                &options->values);
+                &options->values, kRunMax);
     command.add_program(&options->run.words);
     command.footer(
         "What stands after -- is the program and its arguments, unchanged. Its output and its "
@@ -281,15 +279,11 @@ void add_run_command(CommandLine& line) {
         "  temposcope run --gpu h100-sxm --world-size 64 -- torchrun train.py\n"
         "  temposcope run --gpu a100-40gb,h100-sxm --max BATCH --values SEQ=128,512 -- \\\n"
         "      python train.py --batch {BATCH} --seq {SEQ}\n");
-    command.on_run([options, &command](Output& output) -> Outcome {
-        for (const char* name :
-             {"--steps", "--skip", "--stop", "--stacks", "--cpp-stacks", "--link"}) {
-            if (!command.is_given("--max") || !command.is_given(name)) continue;
-            return wrong_usage({fmt::format(
-                "{} says how a trace is recorded, and --max writes none: leave one out.", name)});
-        }
-        return run_command(*options, output);
-    });
+    const auto refuse =
+        sentence("{} says how a trace is recorded, and --max writes none: leave one out.");
+    const auto run = [options](Output& output) { return run_command(*options, output); };
+    command.on_run({{.bit = kRunMax, .chosen_by = "--max", .refuse = refuse, .run = run},
+                    {.bit = kRunRecord, .run = run}});
 }
 
 }  // namespace app

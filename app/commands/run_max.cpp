@@ -1,41 +1,12 @@
 #include "app/commands/run_max.h"
 
-#include "app/commands/batch_report.h"
-#include "app/commands/console/json_values.h"
 #include "app/commands/console/progress.h"
-#include "app/commands/console/terminal.h"
 #include "app/commands/console/trace_files.h"
-#include "app/commands/options/list_option.h"
-#include "profiler/trace/units.h"
-#include "profiler/trace/write_file.h"
-
-#include <nlohmann/json.hpp>
+#include "app/commands/options/values.h"
+#include "app/commands/reports/batch_report.h"
 
 namespace app {
 namespace {
-
-using namespace profiler;
-using Json = nlohmann::json;
-
-TextTable table_of(const std::vector<LargestBatch>& rows) {
-    TextTable table;
-    table.columns = {{"gpu", Align::kLeft, {}}};
-    for (const auto& [name, value] : rows.front().of.values) {
-        table.columns.push_back({name, Align::kRight, {}});
-    }
-    for (const char* title : {"largest batch", "peak", "reserved"}) {
-        table.columns.push_back({title, Align::kRight, {}});
-    }
-    for (const LargestBatch& row : rows) {
-        std::vector<std::string>& cells = table.rows.emplace_back(1, row.of.gpu);
-        for (const auto& [name, value] : row.of.values) cells.push_back(value);
-        const BatchTry largest = row.largest.value_or(BatchTry{});
-        cells.push_back(row.largest ? format_count(largest.batch_size) : "none");
-        cells.push_back(size_text(largest.peak_allocated_bytes));
-        cells.push_back(size_text(largest.peak_reserved_bytes));
-    }
-    return table;
-}
 
 /// "BATCH", also of "{BATCH}".
 std::string name_of_placeholder(std::string_view text) {
@@ -44,10 +15,10 @@ std::string name_of_placeholder(std::string_view text) {
 }
 
 /// All combinations of GPUs and values. "512" after "SEQ=128" is another value of SEQ.
-models::Result<std::vector<ProgramCase>> cases_of(const RunMaxOptions& options,
+models::Result<std::vector<ProgramCase>> cases_of(const RunMaxRequest& request,
                                                   const std::string& placeholder) {
     std::vector<std::pair<std::string, std::vector<std::string>>> lists;
-    for (const std::string& word : options.values) {
+    for (const std::string& word : request.values) {
         const std::size_t equals = word.find('=');
         const std::string name =
             name_of_placeholder(word.substr(0, equals == word.npos ? 0 : equals));
@@ -64,8 +35,8 @@ models::Result<std::vector<ProgramCase>> cases_of(const RunMaxOptions& options,
         append_once(lists.back().second, word.substr(equals == word.npos ? 0 : equals + 1));
     }
     std::vector<ProgramCase> cases;
-    for (const std::string& gpu : options.gpus) {
-        cases.push_back({.gpu = gpu, .values = {}, .run = options.run});
+    for (const std::string& gpu : request.gpus) {
+        cases.push_back({.gpu = gpu, .values = {}, .run = request.run});
     }
     for (const auto& [name, values] : lists) {
         std::vector<ProgramCase> longer;
@@ -87,9 +58,9 @@ models::Result<std::vector<ProgramCase>> cases_of(const RunMaxOptions& options,
 
 }  // namespace
 
-Outcome run_max(const RunMaxOptions& options, Output& output) {
-    const std::string placeholder = name_of_placeholder(options.placeholder);
-    const auto cases = cases_of(options, placeholder);
+Outcome run_max(const RunMaxRequest& request, Output& output) {
+    const std::string placeholder = name_of_placeholder(request.placeholder);
+    const auto cases = cases_of(request, placeholder);
     if (!cases) return wrong_usage(cases.error());
     std::vector<std::string> words = cases->front().run.words;
     if (!fill_in(words, placeholder, "1")) {
@@ -98,9 +69,9 @@ Outcome run_max(const RunMaxOptions& options, Output& output) {
             "goes, as in --batch {{{}}}.",
             placeholder, placeholder, placeholder)});
     }
-    if (const auto ok = check_result_file(options.output); !ok) return failed(ok.error());
+    if (const auto ok = check_result_file(request.output); !ok) return failed(ok.error());
     Progress progress;
-    const auto tried = [&](const ProgramCase& of, const BatchTry& one) {
+    const auto tried = [&](const ProgramCase& of, const BatchRun& one) {
         progress.update(-1, about_try(of, one));
     };
     const auto rows = find_largest_batches(placeholder, *cases, tried);
@@ -108,23 +79,7 @@ Outcome run_max(const RunMaxOptions& options, Output& output) {
     for (const LargestBatch& row : *rows) {
         if (!row.error.empty()) return failed({row.error});
     }
-    Json json{{"rows", Json::array()}};
-    for (const LargestBatch& row : *rows) json["rows"].push_back(batch_json(row));
-    if (!options.output.empty()) {
-        const bool is_csv = options.output.ends_with(".csv");
-        std::vector<std::string> names;
-        for (const auto& [name, value] : cases->front().values) names.push_back(name);
-        const std::string text = is_csv ? batches_csv(json["rows"], names) : json_text(json);
-        if (const auto ok = write_file(options.output, text); !ok) return failed(ok.error());
-    }
-    if (output.json()) {
-        output.document(json);
-        return ExitCode::kOk;
-    }
-    output.table(table_of(*rows));
-    output.line();
-    for (const LargestBatch& row : *rows) output.line(why_not(row, name_of(row.of)));
-    return ExitCode::kOk;
+    return emit(output, program_report(*rows), request.output);
 }
 
 }  // namespace app

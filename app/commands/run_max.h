@@ -10,7 +10,7 @@ namespace app {
 
 class Output;
 
-struct RunMaxOptions {
+struct RunMaxRequest {
     ProgramRun run;                   // with the words of the program
     std::vector<std::string> gpus;    // ids, each once
     std::string placeholder;          // "BATCH", or with its braces: the batch size in the words
@@ -20,6 +20,6 @@ struct RunMaxOptions {
 
 /// `temposcope run --max`: the largest batch of a program on each of the GPUs with each of the
 /// values, as a table.
-Outcome run_max(const RunMaxOptions& options, Output& output);
+Outcome run_max(const RunMaxRequest& request, Output& output);
 
 }  // namespace app

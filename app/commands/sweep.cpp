@@ -1,81 +1,82 @@
+#include "app/commands/sweep.h"
 #include "app/commands/command.h"
-#include "app/commands/console/json_values.h"
-#include "app/commands/console/trace_files.h"
+#include "app/commands/console/report.h"
+#include "app/commands/jobs.h"
 #include "app/commands/options/help.h"
-#include "app/commands/options/workload_options.h"
-#include "app/commands/reports/auto_search_report.h"
-#include "app/commands/sweep_ranks.h"
-#include "app/commands/worker/auto_search.h"
-#include "app/commands/worker/calibrate.h"
-#include "app/commands/worker/job_report.h"
+#include "app/commands/plan_request.h"
 #include "models/config/parallel.h"
-#include "profiler/trace/write_file.h"
-
-#include <nlohmann/json.hpp>
 
 #include <memory>
 #include <string>
-#include <utility>
 
 namespace app {
-
 namespace {
 
-models::Result<void> check_calibrate_options(const Command& command) {
-    for (const std::string& name : command.given_options()) {
-        if (name == "--calibrate" || name == "--device" || name == "--json") continue;
-        return models::fail("--calibrate trains nothing: leave {} out.", name);
-    }
-    return {};
-}
-
-Outcome run_sweep(const Command& command, const WorkloadOptions& options, Output& output) {
-    if (options.model.empty()) {
-        return fail_with(ExitCode::kUsage, "A sweep trains a model: say which with --model.");
-    }
-    if (options.output.empty()) {
-        return fail_with(ExitCode::kUsage, "A sweep writes traces: name a file or folder with -o.");
-    }
-    if (!options.device.starts_with("predict:")) {  // that is refused later
+Outcome run_sweep(const Command& command, const StepForm& options, Output& output) {
+    if (!options.predicts()) {  // that is refused later
         const auto ok = check_prediction_options(command, options);
         if (!ok) return wrong_usage(ok.error());
     }
-    return run_and_report(options, MeasureKind::kSweep, output);
+    return run_jobs(options, MeasureKind::kSweep, output);
 }
 
-models::Result<void> check_auto_options(const Command& command, const WorkloadOptions& options) {
-    for (const char* name : {"--batch", "--overwrite", "--calibrate"}) {
-        if (!command.is_given(name)) continue;
-        return models::fail("--auto finds the batch itself and writes no traces: leave {} out.",
-                            name);
+/// The same rows as `plan --parallel` has on one card.
+Outcome run_parallel_sweep(const SweepOptions& options, Output& output) {
+    const StepForm& workload = options.workload;
+    if (!workload.predicts()) {
+        return wrong_usage(
+            {"--parallel runs ranks on virtual GPUs: add --device predict:GPU, such as "
+             "predict:a100-80gb."});
     }
-    if (options.model.empty()) {
-        return models::fail("A search trains a model: say which with --model.");
-    }
-    const std::string& file = options.output;
-    if (!file.empty() && !file.ends_with(".csv") && !file.ends_with(".json")) {
-        return models::fail("With --auto, -o names a file that ends in .csv or .json, not {}.",
-                            file);
-    }
-    return check_prediction_options(command, options);
+    if (auto ok = check_ending(workload.output, "--parallel"); !ok) return wrong_usage(ok.error());
+    return run_parallel({.workload = workload,
+                         .seq = std::to_string(workload.seq_len),
+                         .gpu = workload.device.substr(kPredict.size()),
+                         .parallel = options.parallel,
+                         .world_sizes = options.world_sizes,
+                         .chart = options.chart,
+                         .output = workload.output},
+                        BatchOrder::kDoubled, output);
 }
 
-Outcome run_auto(const WorkloadOptions& options, const std::string& list, Output& output) {
-    const auto modes = search_modes(list);
-    if (!modes) return wrong_usage(modes.error());
-    if (const auto ok = check_result_file(options.output); !ok) return failed(ok.error());
-    const auto report = search_recipes(options, *modes);
-    if (!report) return tl::unexpected(report.error());
-    const nlohmann::json document = auto_search_json(*report);
-    if (!options.output.empty()) {
-        const bool is_csv = options.output.ends_with(".csv");
-        const auto written = profiler::write_file(
-            options.output, is_csv ? auto_search_csv(*report) : json_text(document));
-        if (!written) return failed(written.error());
-    }
-    output.document(document);
-    print_auto_search(output, *report);
-    return ExitCode::kOk;
+Mode parallel_sweep_mode(const SweepOptions& options) {
+    const auto lacks = sentence("--parallel trains a model on many GPUs: add {}.");
+    const auto refuse =
+        sentence("With --parallel a sweep runs every batch on whole virtual GPUs: leave {} out.");
+    return {.bit = kMeasureParallel,
+            .chosen_by = "--parallel",
+            .refuse = refuse,
+            .needs = {{"--model", lacks}, {"--world-size", lacks}},
+            .run = [&](Output& output) { return run_parallel_sweep(options, output); }};
+}
+
+void add_mode_options(Command& command, SweepOptions& options) {
+    command.add({"--calibrate",
+                 "measure the device itself (--device), in about a minute, for better plans"},
+                &options.calibrates, kCalibrate);
+    command.add({"--auto",
+                 "search, layer by layer, for the fastest recipe between the two of --recipe "
+                 "(original,tempo): fast, smart or predicted, with commas between, or all",
+                 "LIST"},
+                &options.searches, kMeasureAuto);
+    const auto add_parallel = [&](std::string names, std::string help, std::string value_name,
+                                  std::string needs, std::string* value) {
+        command.add({.names = std::move(names),
+                     .help = std::move(help),
+                     .value_name = std::move(value_name),
+                     .group = "Many GPUs",
+                     .needs = std::move(needs)},
+                    value, kMeasureParallel);
+    };
+    add_parallel("--parallel",
+                 fmt::format("with predict:GPU: batches of a model that is spread over many "
+                             "GPUs by {}, with commas between",
+                             models::kStrategyList),
+                 "LIST", "", &options.parallel);
+    add_parallel("--world-size", "how many GPUs: numbers with commas between", "LIST", "--parallel",
+                 &options.world_sizes);
+    add_parallel("--chart", "what fits, as SVG, PNG, PDF or HTML", "FILE", "--parallel",
+                 &options.chart);
 }
 
 }  // namespace
@@ -83,37 +84,9 @@ Outcome run_auto(const WorkloadOptions& options, const std::string& list, Output
 void add_sweep_command(CommandLine& line) {
     Command& command = line.add_command(
         "sweep", "Measure the largest batch that trains, and the throughput at each batch");
-    auto options = std::make_shared<WorkloadOptions>();
-    add_sweep_options(command, *options);
-    auto calibrate = std::make_shared<bool>(false);
-    command.add({"--calibrate",
-                 "measure the device itself (--device), in about a minute, for better plans"},
-                calibrate.get());
-    auto modes = std::make_shared<std::string>();
-    command.add({"--auto",
-                 "search, layer by layer, for the fastest recipe between the two of --recipe "
-                 "(original,tempo): fast, smart or predicted, with commas between, or all",
-                 "LIST"},
-                modes.get());
-    auto ranks = std::make_shared<SweepRanksOptions>();
-    const auto add_ranks_option = [&](std::string names, std::string help, std::string value_name,
-                                      std::string needs, std::string* value) {
-        command.add({.names = std::move(names),
-                     .help = std::move(help),
-                     .value_name = std::move(value_name),
-                     .group = "Many GPUs",
-                     .needs = std::move(needs)},
-                    value);
-    };
-    add_ranks_option("--parallel",
-                     fmt::format("with predict:GPU: batches of a model that is spread over many "
-                                 "GPUs by {}, with commas between",
-                                 models::kStrategyList),
-                     "LIST", "", &ranks->parallel);
-    add_ranks_option("--world-size", "how many GPUs: numbers with commas between", "LIST",
-                     "--parallel", &ranks->world_sizes);
-    add_ranks_option("--chart", "what fits, as SVG, PNG, PDF or HTML", "FILE", "--parallel",
-                     &ranks->chart);
+    auto options = std::make_shared<SweepOptions>();
+    add_training_options(command, options->workload, /*is_capture=*/false);
+    add_mode_options(command, *options);
     command.footer(
         list_recipes() +
         "\n"
@@ -141,22 +114,18 @@ void add_sweep_command(CommandLine& line) {
         "  temposcope sweep --model gpt2 --head lm --seq 1024 --recipe flash,flash-tempo \\\n"
         "      --precision amp-bf16 --device predict:a100-80gb --parallel ddp,fsdp2 \\\n"
         "      --world-size 8 -o sweep.csv --chart sweep.svg\n");
-    command.on_run([options, calibrate, modes, ranks, &command](Output& output) -> Outcome {
-        if (command.is_given("--parallel")) {
-            const auto ok = check_sweep_ranks_options(command);
-            if (!ok) return wrong_usage(ok.error());
-            return sweep_ranks(*options, *ranks, output);
-        }
-        if (!modes->empty()) {
-            const auto ok = check_auto_options(command, *options);
-            if (!ok) return wrong_usage(ok.error());
-            if (!command.is_given("--recipe")) options->recipes = "original,tempo";
-            return run_auto(*options, *modes, output);
-        }
-        if (!*calibrate) return run_sweep(command, *options, output);
-        if (auto ok = check_calibrate_options(command); !ok) return wrong_usage(ok.error());
-        return run_calibration(options->device, output);
-    });
+    const auto run = [options, &command](Output& output) {
+        return run_sweep(command, options->workload, output);
+    };
+    command.on_run(
+        {parallel_sweep_mode(*options),
+         auto_sweep_mode(*options, command),
+         calibration_mode(*options),
+         {.bit = kMeasure,
+          .needs = {{"--model", sentence("A sweep trains a model: say which with --model.")},
+                    {"--output",
+                     sentence("A sweep writes traces: name a file or folder with -o.")}},
+          .run = run}});
 }
 
 }  // namespace app

@@ -1,8 +1,22 @@
 #include "app/panels/panel_tables.h"
 
-#include "profiler/view/plot_tables.h"
-#include "profiler/view/rank_tables.h"
-#include "profiler/view/view_tables.h"
+#include "profiler/view/allocator/segment_map_view.h"
+#include "profiler/view/allocator/what_if_view.h"
+#include "profiler/view/kernels/kernels_view.h"
+#include "profiler/view/kernels/movement_view.h"
+#include "profiler/view/layers/layer_view.h"
+#include "profiler/view/memory/timeline_view.h"
+#include "profiler/view/peak/flame_view.h"
+#include "profiler/view/peak/ledger_view.h"
+#include "profiler/view/peak/live_blocks_view.h"
+#include "profiler/view/plan/planner_view.h"
+#include "profiler/view/plan/recipe_frontier_view.h"
+#include "profiler/view/programs/compare_view.h"
+#include "profiler/view/programs/diagnostics_table.h"
+#include "profiler/view/programs/pair_view.h"
+#include "profiler/view/ranks/rank_tables.h"
+#include "profiler/view/selected/inspector_view.h"
+#include "profiler/view/selected/range_view.h"
 
 #include <fmt/format.h>
 
@@ -48,12 +62,12 @@ std::vector<PanelTable> traces_tables(const Workspace& workspace) {
     for (size_t i = 0; i < workspace.documents().size(); ++i) {
         const Document& document = *workspace.documents()[i];
         const auto bytes = [&](int64_t size) {
-            return document.has_step ? DataTable::Cell(size) : DataTable::Cell();
+            return document.has_step ? profiler::Cell(size) : profiler::Cell();
         };
         table.rows.push_back({document.file.string(), workspace.looks()[i].name, document.recipe,
                               document.workload, document.source, document.state,
-                              bytes(document.report->peak.allocated_bytes),
-                              bytes(document.report->ledger.total_bytes)});
+                              bytes(document.index->peak().allocated_bytes),
+                              bytes(document.index->ledger().total_bytes)});
     }
     return {{"Open traces", "traces", [table] { return table; }}};
 }
@@ -90,7 +104,7 @@ std::vector<PanelTable> frontier_tables(const Workspace& workspace) {
     const auto view = workspace.slots().frontier.shared();
     add_table(tables, "Recipes of the frontier", "frontier", view, profiler::frontier_data);
     if (!view) return tables;
-    const FrontierQuery& query = workspace.frontier_query();
+    const FrontierQuery& query = workspace.queries().frontier;
     const auto from = profiler::find_dot(*view, query.from),
                to = profiler::find_dot(*view, query.to);
     if (!from || !to) return tables;
@@ -183,11 +197,10 @@ std::vector<PanelTable> kernel_tables(const Workspace& workspace) {
     std::vector<PanelTable> tables;
     const auto add = [&](const char* title, const char* file_name, const DocumentPtr& document,
                          double start_ns, double end_ns) {
-        if (!document || document->activity.empty()) return;
+        if (!document || document->index->activity().empty()) return;
         tables.push_back({title, file_name, [document, start_ns, end_ns] {
-                              return profiler::activity_data(
-                                  {document->trace.get(), &document->activity}, to_clock(start_ns),
-                                  to_clock(end_ns), kMostCalls);
+                              return profiler::kernels_data(*document->index, to_clock(start_ns),
+                                                            to_clock(end_ns), kMostCalls);
                           }});
     };
     const TimeWindow& window = time.window;

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "app/panels/panel_windows.h"
-#include "profiler/view/data_table.h"
+#include "profiler/tables/data_table.h"
 
 #include <functional>
 #include <string>

@@ -1,22 +1,22 @@
 #pragma once
 
-#include "app/panels/blocks_panel.h"
-#include "app/panels/capture_panel.h"
-#include "app/panels/compare_panel.h"
-#include "app/panels/diagnostics_panel.h"
 #include "app/panels/dock_place.h"
-#include "app/panels/flame_panel.h"
-#include "app/panels/frontier_panel.h"
-#include "app/panels/inspector_panel.h"
-#include "app/panels/kernels_panel.h"
-#include "app/panels/layer_panel.h"
-#include "app/panels/ledger_panel.h"
-#include "app/panels/log_panel.h"
-#include "app/panels/movement_panel.h"
-#include "app/panels/planner_panel.h"
-#include "app/panels/ranks_panel.h"
-#include "app/panels/timeline_panel.h"
-#include "app/panels/traces_panel.h"
+#include "app/panels/kernels/kernels_panel.h"
+#include "app/panels/kernels/movement_panel.h"
+#include "app/panels/layers/layer_panel.h"
+#include "app/panels/memory/blocks_panel.h"
+#include "app/panels/memory/timeline_panel.h"
+#include "app/panels/peak/flame_panel.h"
+#include "app/panels/peak/ledger_panel.h"
+#include "app/panels/plan/frontier_panel.h"
+#include "app/panels/plan/planner_panel.h"
+#include "app/panels/programs/compare_panel.h"
+#include "app/panels/programs/diagnostics_panel.h"
+#include "app/panels/programs/traces_panel.h"
+#include "app/panels/ranks/ranks_panel.h"
+#include "app/panels/run/capture_panel.h"
+#include "app/panels/run/log_panel.h"
+#include "app/panels/selected/inspector_panel.h"
 #include "app/widgets/icons.h"
 
 #include <imgui.h>
@@ -65,7 +65,12 @@ inline constexpr bool kCanRepeat = true;
 inline constexpr std::array kPanels{
     PanelRow{"Traces", "traces", ICON_LAYERS, DockPlace::kLeftTop, ImGuiMod_Ctrl | ImGuiKey_1,
              "click the letters to choose A and B  ·  right click for more",
-             [](const PanelContext& c, PanelStates&) { return draw_traces_panel(c); }},
+             [](const PanelContext& c, PanelStates&) {
+                 const Workspace& w = c.workspace;
+                 return PanelEvents{
+                     .traces = draw_traces_panel({w.documents(), w.looks(), w.selection().a,
+                                                  w.selection().b, w.trial(), w.loading()})};
+             }},
     PanelRow{
         "Compare", "compare", ICON_CHART_COLUMN, DockPlace::kTop, ImGuiMod_Ctrl | ImGuiKey_2,
         "click a recipe to make it B  ·  click a category to pick it out  ·  right click the "
@@ -127,7 +132,13 @@ inline constexpr std::array kPanels{
         "Capture", "capture", ICON_RECORD, DockPlace::kBottomRight, ImGuiMod_Ctrl | ImGuiKey_5, "",
         [](const PanelContext& c, PanelStates& s) { return draw_capture_panel(c, s.capture); }},
     PanelRow{"Log", "log", ICON_TERMINAL, DockPlace::kBottomRight, ImGuiMod_Ctrl | ImGuiKey_J, "",
-             [](const PanelContext& c, PanelStates& s) { return draw_log_panel(c, s.log); },
+             [](const PanelContext& c, PanelStates& s) {
+                 const CaptureSession& capture = c.workspace.capture();
+                 draw_log_panel(
+                     {capture.status()->log, c.workspace.prediction_log(), capture.running()},
+                     s.log);
+                 return PanelEvents();
+             },
              kNoScroll},
     PanelRow{"Inspector", "inspector", ICON_CIRCLE_INFO, DockPlace::kLeftBottom,
              ImGuiMod_Ctrl | ImGuiKey_I,

@@ -11,6 +11,9 @@
 
 namespace app {
 
+/// The software environment that is assumed where the user names none: Temposcope is built with it.
+inline constexpr const char* kUsualSetup = "torch-2.11";
+
 /// A GPU and what is assumed around it.
 struct PredictionTarget {
     const profiler::Gpu* gpu = nullptr;
@@ -18,8 +21,8 @@ struct PredictionTarget {
     profiler::AllocatorSettings allocator = {};
 };
 
-/// The GPU of this id with the software environment of this id, or the one that stands in for it
-/// on a GPU that its PyTorch does not run on. It points into `data`. Errors: unknown ids.
+/// The GPU and the software environment of these ids. If the environment's PyTorch does not run on
+/// the GPU, another environment stands in. The result points into `data`. Errors: unknown ids.
 models::Result<PredictionTarget> find_target(const profiler::PlannerData& data,
                                              const std::string& gpu_id,
                                              const std::string& setup_id);

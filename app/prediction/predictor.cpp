@@ -13,11 +13,6 @@ namespace {
 
 using namespace profiler;
 
-/// A trace of a large model takes some megabytes.
-constexpr std::size_t kMostTraces = 64;
-/// A row takes some kilobytes. A step has a few hundred recipes.
-constexpr std::size_t kMostRows = 1024;
-
 /// Each worker sees every GPU of the catalogue as a device of its own.
 std::vector<const Gpu*> all_gpus(const PlannerData& data) {
     std::vector<const Gpu*> gpus;
@@ -32,8 +27,9 @@ PlannerData load_data(std::optional<models::Error>& error) {
     return built_in_planner_data();
 }
 
-/// Adds a workload for each recipe that can run. Errors: none can.
-models::Result<void> add_workloads(const PlanQuestion& question, PlanRequest& request) {
+/// A workload for each recipe that can run. Errors: none can.
+models::Result<std::vector<models::Workload>> possible_workloads(const PlanQuestion& question) {
+    std::vector<models::Workload> workloads;
     std::optional<models::Error> first;
     for (const std::string& recipe : question.recipes) {
         auto workload = models::with_recipe(question.workload, recipe);
@@ -41,7 +37,7 @@ models::Result<void> add_workloads(const PlanQuestion& question, PlanRequest& re
             workload->batch_size = 1;  // the plan finds the largest batch
             const auto valid = models::validate(*workload);
             if (valid) {
-                request.workloads.push_back(std::move(*workload));
+                workloads.push_back(std::move(*workload));
                 continue;
             }
             if (!first) first = valid.error();
@@ -49,14 +45,14 @@ models::Result<void> add_workloads(const PlanQuestion& question, PlanRequest& re
             first = workload.error();
         }
     }
-    if (!request.workloads.empty()) return {};
+    if (!workloads.empty()) return workloads;
     return tl::unexpected(first.value_or(models::Error{"There is no recipe to plan."}));
 }
 
-/// What all rows of a plan have in common.
-PlanQuestion without_recipes(PlanQuestion question) {
+/// What the row of one workload depends on.
+PlanQuestion key_of(PlanQuestion question, const models::Workload& workload) {
     question.recipes.clear();
-    question.workload = {};  // each row has its own
+    question.workload = workload;
     question.keeps_traces = true;
     return question;
 }
@@ -66,36 +62,30 @@ bool any_does_not_fit(const Plan& plan) {
                        [](const PlanRow& row) { return row.status == PlanStatus::kDoesNotFit; });
 }
 
-/// The rows by the order of the workloads; `plan` has one GPU.
+/// The rows by the order of the workloads.
 Plan in_order_of(const PlanRequest& request, Plan plan) {
     const auto place_of = [&](const PlanRow& row) {
         return std::find(request.workloads.begin(), request.workloads.end(), row.workload);
     };
-    if (request.gpus.size() > 1) return plan;
     std::stable_sort(plan.rows.begin(), plan.rows.end(),
                      [&](const PlanRow& x, const PlanRow& y) { return place_of(x) < place_of(y); });
     return plan;
 }
 
-}  // namespace
-
+/// Impossible recipes are left out as long as one is possible.
 models::Result<PlanRequest> make_plan_request(const PlanQuestion& question,
                                               const PlannerData& data) {
-    PlanRequest request{.batch_size = question.batch_size,
-                        .budget_bytes = question.budget_bytes,
-                        .wants_memory_curve = question.wants_memory_curve};
-    if (auto ok = add_workloads(question, request); !ok) return tl::unexpected(ok.error());
-    for (const std::string& id : question.gpus) {
-        const auto gpu = find_gpu(data.gpus, id);
-        if (!gpu) return tl::unexpected(gpu.error());
-        request.gpus.push_back(*gpu);
-    }
-    const auto environment = find_environment(data.environments, question.setup);
-    if (!environment) return tl::unexpected(environment.error());
-    request.environment = *environment;
-    request.parallel.num_gpus = request.environment->num_gpus;
+    auto workloads = possible_workloads(question);
+    if (!workloads) return tl::unexpected(workloads.error());
+    auto request =
+        profiler::make_plan_request(std::move(*workloads), {question.gpu}, kUsualSetup, data);
+    if (!request) return request;
+    request->batch_size = question.batch_size;
+    request->wants_memory_curve = question.wants_memory_curve;
     return request;
 }
+
+}  // namespace
 
 Predictor::Predictor()
     : data_(load_data(data_error_)),
@@ -120,7 +110,14 @@ models::Result<Plan> Predictor::plan(const PlanQuestion& question, const Report&
     const PlanProgress progress = [&](std::size_t done, std::size_t total, const auto&) {
         share = static_cast<double>(done) / static_cast<double>(total);
     };
-    const StepSource traced = question.keeps_traces ? cached_source() : for_plans_.source();
+    const StepSource fresh = for_plans_.source();
+    const auto traced = [&](const StepToTrace& step) -> models::Result<TracePointer> {
+        if (!question.keeps_traces) return fresh(step);
+        if (auto kept = traces_.find(step)) return *kept;
+        auto trace = fresh(step);
+        if (trace) traces_.add(step, *trace);
+        return trace;
+    };
     const StepSource source = [&](const StepToTrace& step) -> models::Result<TracePointer> {
         if (report && !report(share)) return models::fail("The plan was cancelled.");
         return traced(step);
@@ -140,30 +137,21 @@ Plan Predictor::known_plan(const PlanQuestion& question) {
     return request ? known_rows(question, *request) : Plan();
 }
 
-/// Takes the workloads of the known rows off the request. With several GPUs no row is known.
+/// Takes the workloads of the known rows off the request.
 Plan Predictor::known_rows(const PlanQuestion& question, PlanRequest& request) {
     Plan plan;
-    const PlanQuestion key = without_recipes(question);
-    const std::lock_guard lock(mutex_);
     std::erase_if(request.workloads, [&](const models::Workload& workload) {
-        const auto found = std::find_if(rows_.begin(), rows_.end(), [&](const KnownRow& known) {
-            return known.question == key && known.row.workload == workload;
-        });
-        if (found == rows_.end()) return false;
-        rows_.splice(rows_.begin(), rows_, found);
-        plan.rows.push_back(found->row);
-        return true;
+        auto row = rows_.find(key_of(question, workload));
+        if (row) plan.rows.push_back(std::move(*row));
+        return row.has_value();
     });
     return plan;
 }
 
 void Predictor::keep_rows(const PlanQuestion& question, const Plan& plan) {
-    if (question.gpus.size() != 1) return;
-    const std::lock_guard lock(mutex_);
     for (const PlanRow& row : plan.rows) {
-        if (row.status == PlanStatus::kOk) rows_.push_front({without_recipes(question), row});
+        if (row.status == PlanStatus::kOk) rows_.add(key_of(question, row.workload), row);
     }
-    while (rows_.size() > kMostRows) rows_.pop_back();
 }
 
 models::Result<void> Predictor::check(const models::Workload& workload,
@@ -174,35 +162,11 @@ models::Result<void> Predictor::check(const models::Workload& workload,
     return check_gpu_support(workload, **found);
 }
 
-models::Result<Trace> Predictor::predict(const models::Workload& workload, const std::string& gpu,
-                                         const std::string& setup) {
+models::Result<Trace> Predictor::predict(const models::Workload& workload, const std::string& gpu) {
     if (data_error_) return tl::unexpected(*data_error_);
-    const auto target = find_target(data_, gpu, setup);
+    const auto target = find_target(data_, gpu, kUsualSetup);
     if (!target) return tl::unexpected(target.error());
     return predict_trace(workload, *target, data_, for_traces_.source());
-}
-
-StepSource Predictor::cached_source() {
-    return [this](const StepToTrace& step) { return trace(step); };
-}
-
-Predictor::TracePointer Predictor::find(const StepToTrace& step) {
-    const std::lock_guard lock(mutex_);
-    const auto found = std::find_if(traces_.begin(), traces_.end(),
-                                    [&](const auto& one) { return one.first == step; });
-    if (found == traces_.end()) return nullptr;
-    traces_.splice(traces_.begin(), traces_, found);
-    return found->second;
-}
-
-models::Result<Predictor::TracePointer> Predictor::trace(const StepToTrace& step) {
-    if (TracePointer known = find(step)) return known;
-    auto traced = for_plans_.source()(step);
-    if (!traced) return traced;
-    const std::lock_guard lock(mutex_);
-    traces_.emplace_front(step, *traced);
-    if (traces_.size() > kMostTraces) traces_.pop_back();
-    return traced;
 }
 
 }  // namespace app

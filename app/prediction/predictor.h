@@ -1,5 +1,6 @@
 #pragma once
 
+#include "app/prediction/recent.h"
 #include "app/prediction/trace_workers.h"
 #include "profiler/planner/data/planner_data.h"
 #include "profiler/planner/plan.h"
@@ -7,9 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
-#include <list>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <utility>
@@ -18,14 +17,12 @@
 /// Questions about GPUs that are not here, asked again and again while the user tries things out.
 namespace app {
 
-/// One step with several recipes on several GPUs.
+/// One step with several recipes on a GPU.
 struct PlanQuestion {
     models::Workload workload;         // its recipe and batch are ignored
     std::vector<std::string> recipes;  // as text
-    std::vector<std::string> gpus;     // ids
-    std::string setup = "torch-2.11";  // the software environment
+    std::string gpu;                   // its id
     std::optional<int64_t> batch_size = {};
-    std::optional<int64_t> budget_bytes = {};
     bool wants_memory_curve = false;
     bool keeps_traces = true;  // for the next plan; false: it is one of many of a search
 
@@ -60,7 +57,7 @@ public:
 
     /// The step as `gpu` would record it, with its kernels. Errors: as `plan`.
     models::Result<profiler::Trace> predict(const models::Workload& workload,
-                                            const std::string& gpu, const std::string& setup);
+                                            const std::string& gpu);
 
     /// By the order of the catalogue.
     const std::vector<profiler::Gpu>& gpus() const { return data_.gpus; }
@@ -79,30 +76,17 @@ public:
 
 private:
     using TracePointer = std::shared_ptr<const profiler::Trace>;
-    /// A row that fits its GPU. It depends on nothing but this; the advice in other rows depends on
-    /// the whole plan.
-    struct KnownRow {
-        PlanQuestion question;  // without recipes
-        profiler::PlanRow row;
-    };
     profiler::Plan known_rows(const PlanQuestion& question, profiler::PlanRequest& request);
     void keep_rows(const PlanQuestion& question, const profiler::Plan& plan);
-    profiler::StepSource cached_source();
-    models::Result<TracePointer> trace(const profiler::StepToTrace& step);
-    TracePointer find(const profiler::StepToTrace& step);
 
     profiler::PlannerData data_;
     std::optional<models::Error> data_error_;
     TraceWorkers for_plans_;
     TraceWorkers for_traces_;
-    std::mutex mutex_;
-    std::list<std::pair<profiler::StepToTrace, TracePointer>> traces_;  // the newest first
-    std::list<KnownRow> rows_;                                          // likewise
+    Recent<profiler::StepToTrace, TracePointer> traces_{64};  // some megabytes each
+    /// Rows that fit their GPU, by a question without recipes. They depend on nothing else; the
+    /// advice in other rows depends on the whole plan. A step has a few hundred recipes.
+    Recent<PlanQuestion, profiler::PlanRow> rows_{1024};  // some kilobytes each
 };
-
-/// The request behind a question; it points into `data`. Impossible recipes are left out as long as
-/// one is possible. Errors: unknown names, no possible recipe.
-models::Result<profiler::PlanRequest> make_plan_request(const PlanQuestion& question,
-                                                        const profiler::PlannerData& data);
 
 }  // namespace app

@@ -3,19 +3,14 @@
 #include "app/prediction/virtual_cards.h"
 #include "app/user/settings.h"
 #include "profiler/planner/placement/program_times.h"
-#include "profiler/trace/trace_file.h"
+#include "profiler/trace/file/trace_file.h"
 
 namespace app {
-namespace {
-
-constexpr const char* kSetup = "torch-2.11";  // the one that Temposcope is built with
-
-}  // namespace
 
 models::Result<ProgramTarget> ProgramTarget::find(const std::string& gpu) {
     auto data = profiler::load_planner_data(settings_folder());
     if (!data) return tl::unexpected(data.error());
-    const auto target = find_target(*data, gpu, kSetup);
+    const auto target = find_target(*data, gpu, kUsualSetup);
     if (!target) return tl::unexpected(target.error());
     auto card = real_size_card(*target);
     if (!card) return tl::unexpected(card.error());
@@ -38,7 +33,7 @@ void ProgramTarget::set_link(double bus_bytes_per_s) {
 }
 
 models::Result<void> ProgramTarget::model_times(profiler::Trace& trace) const {
-    const auto target = find_target(data_, gpu_, kSetup);
+    const auto target = find_target(data_, gpu_, kUsualSetup);
     if (!target) return tl::unexpected(target.error());
     return profiler::model_times(trace, *target->gpu, data_.calibration, *target->environment);
 }

@@ -133,7 +133,7 @@ models::Result<TracePointer> TraceWorkers::trace(const StepToTrace& step) {
         const bool was_idle = (*worker)->client.has_begun();
         auto trace = trace_with(**worker, step);
         if (trace) return trace;
-        // A worker that lay idle may have been killed since. One that is new says what is wrong.
+        // An idle worker may have been killed meanwhile. A new worker says what is wrong.
         if (was_idle && is_of_a_dead_worker(trace.error())) continue;
         return tl::unexpected(std::move(trace.error()));
     }

@@ -1,7 +1,7 @@
 #include "app/user/examples.h"
 
 #include "app/user/user_folder.h"
-#include "profiler/trace/write_file.h"
+#include "profiler/trace/file/write_file.h"
 
 #include <embedded/temposcope_examples.h>
 

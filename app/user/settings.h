@@ -1,5 +1,7 @@
 #pragma once
 
+#include "app/user/fields.h"
+
 #include <nlohmann/json_fwd.hpp>
 
 #include <filesystem>
@@ -16,8 +18,8 @@ struct Session {
     std::vector<std::filesystem::path> files;  // of the open traces
     std::filesystem::path a;                   // of these; empty: none
     std::filesystem::path b;
-    std::string gpu;                             // for which recipes are planned; its id
-    std::map<std::string, std::string> planner;  // the Planner's step; empty: that of A
+    std::string gpu;  // for which recipes are planned; its id
+    Fields planner;   // the Planner's step; empty: that of A
 
     friend bool operator==(const Session&, const Session&) = default;
 };
@@ -31,8 +33,8 @@ struct Settings {
     std::vector<std::filesystem::path> recent_files;  // newest first
     std::map<std::string, bool> shown_panels;  // by window id; absent = shown, if it is first
     /// What further windows show, by window id: the fields of their queries.
-    std::map<std::string, std::map<std::string, std::string>> further_windows;
-    std::map<std::string, std::string> capture_form;  // by field name
+    std::map<std::string, Fields> further_windows;
+    Fields capture_form;
     Session session;
     std::string layout_placement;       // of the last default layout
     bool layout_is_compact = false;     // whether that layout was for a small window

@@ -19,37 +19,39 @@ using models::fail_fields;
 using models::Result;
 using models::Workload;
 
-Result<models::ModelConfig> make_model(const WorkloadOptions& options) {
-    auto model = models::find_model(options.model);
+Result<models::ModelConfig> make_model(const StepForm& form) {
+    auto model = models::find_model(form.model);
     if (!model) return model;
-    model->num_layers = options.layers.value_or(model->num_layers);
-    model->num_heads = options.heads.value_or(model->num_heads);
-    model->vocab_size = options.vocab.value_or(model->vocab_size);
-    if (options.positions) {
+    model->num_layers = form.layers.value_or(model->num_layers);
+    model->num_heads = form.heads.value_or(model->num_heads);
+    model->vocab_size = form.vocab.value_or(model->vocab_size);
+    if (form.positions) {
         const int64_t most = int64_t{1} << 32;  // validate() refuses it; sums stay below 2^63
-        model->max_position_embeddings = std::min(*options.positions, most) + model->first_position;
+        model->max_position_embeddings = std::min(*form.positions, most) + model->first_position;
     }
-    if (options.hidden) {
-        model->hidden_size = *options.hidden;
+    if (form.hidden) {
+        model->hidden_size = *form.hidden;
         // Sizes that are too large are refused later; avoid an overflow before that.
-        model->intermediate_size = 4 * std::min(*options.hidden, int64_t{1} << 32);
+        model->intermediate_size = 4 * std::min(*form.hidden, int64_t{1} << 32);
     }
-    model->intermediate_size = options.intermediate.value_or(model->intermediate_size);
-    model->hidden_dropout_p = options.dropout_p.value_or(model->hidden_dropout_p);
-    model->attention_dropout_p = options.attention_dropout_p.value_or(
-        options.dropout_p.value_or(model->attention_dropout_p));
+    model->intermediate_size = form.intermediate.value_or(model->intermediate_size);
+    model->hidden_dropout_p = form.dropout_p.value_or(model->hidden_dropout_p);
+    model->attention_dropout_p =
+        form.attention_dropout_p.value_or(form.dropout_p.value_or(model->attention_dropout_p));
+    if (!form.hidden_dropout) model->hidden_dropout_p = 0;
+    if (!form.attention_dropout) model->attention_dropout_p = 0;
     return model;
 }
 
 /// The GPU of "predict:GPU"; empty for a measurement.
-Result<std::string> predicted_gpu(const WorkloadOptions& options) {
+Result<std::string> predicted_gpu(const StepForm& form) {
     constexpr std::string_view kPredict = "predict:";
-    const std::string& device = options.device;
+    const std::string& device = form.device;
     if (device == "auto" || device == "cpu" || device == "cuda") return std::string();
     if (!device.starts_with(kPredict)) {
         return fail("'{}' is not a device: choose auto, cpu, cuda or predict:GPU.", device);
     }
-    if (!options.memory_limit.empty()) {
+    if (!form.memory_limit.empty()) {
         return fail_fields({"memory_limit_bytes"},
                            "A memory limit is for measurements, and a predicted GPU has its own "
                            "memory: leave the limit out.");
@@ -62,28 +64,28 @@ Result<std::string> predicted_gpu(const WorkloadOptions& options) {
     return device.substr(kPredict.size());
 }
 
-Result<void> check_counts(const WorkloadOptions& options) {
-    if (options.steps < 1) {
+Result<void> check_counts(const StepForm& form) {
+    if (form.steps < 1) {
         return fail_fields({"steps"}, "The number of steps is {}: record at least 1 step.",
-                           options.steps);
+                           form.steps);
     }
-    if (options.warmup_steps < 0) {
+    if (form.warmup_steps < 0) {
         return fail_fields({"warmup_steps"},
                            "The number of warm-up steps is {}: it must not be negative.",
-                           options.warmup_steps);
+                           form.warmup_steps);
     }
     return {};
 }
 
 /// The name of a recipe is a valid file name.
-std::string path_of(const WorkloadOptions& options, const std::string& recipe) {
-    if (options.output.ends_with(".tscope")) return options.output;
-    return (std::filesystem::path(options.output) / (recipe + ".tscope")).string();
+std::string path_of(const StepForm& form, const std::string& recipe) {
+    if (form.output.ends_with(".tscope")) return form.output;
+    return (std::filesystem::path(form.output) / (recipe + ".tscope")).string();
 }
 
 /// A capture takes long, so nothing that an earlier one has written is lost unasked.
-Result<void> check_overwriting(const WorkloadOptions& options, const JobList& list) {
-    if (options.overwrites) return {};
+Result<void> check_overwriting(const StepForm& form, const JobList& list) {
+    if (form.overwrites) return {};
     for (const Job& job : list.jobs) {
         std::error_code error;
         for (const std::string& path : {job.path, job.path + ".partial"}) {
@@ -97,24 +99,24 @@ Result<void> check_overwriting(const WorkloadOptions& options, const JobList& li
     return {};
 }
 
-Result<void> check_output(const WorkloadOptions& options, std::size_t recipe_count) {
+Result<void> check_output(const StepForm& form, std::size_t recipe_count) {
     std::error_code error;
-    if (options.output.empty()) {
+    if (form.output.empty()) {
         return fail_fields({"output_path"},
                            "There is no name for the traces: name a folder, or a file that ends in "
                            ".tscope.");
     }
-    if (!options.output.ends_with(".tscope")) return {};
+    if (!form.output.ends_with(".tscope")) return {};
     if (recipe_count > 1) {
         return fail_fields({"output_path", "recipe"},
                            "{} recipes cannot be written into the one file {}: name a folder, or "
                            "one recipe.",
-                           recipe_count, options.output);
+                           recipe_count, form.output);
     }
-    if (std::filesystem::is_directory(options.output, error)) {
+    if (std::filesystem::is_directory(form.output, error)) {
         return fail(
             "{} is a folder, but its name ends in .tscope like a file: choose another name.",
-            options.output);
+            form.output);
     }
     return {};
 }
@@ -131,15 +133,14 @@ Result<void> check_device(const Workload& workload, const JobList& list) {
 }
 
 /// Adds a job for each recipe, possible or not.
-Result<void> add_jobs(const WorkloadOptions& options, const std::vector<std::string>& recipes,
-                      JobList& list) {
-    const auto base = make_workload(options);
+Result<void> add_jobs(const StepForm& form, JobList& list) {
+    const auto base = make_workload(form);
     if (!base) return tl::unexpected(base.error());
-    if (auto ok = check_output(options, recipes.size()); !ok) return ok;
-    for (const std::string& name : recipes) {
+    if (auto ok = check_output(form, form.recipes.names.size()); !ok) return ok;
+    for (const std::string& name : form.recipes.names) {
         auto workload = models::with_recipe(*base, name);
         if (!workload) return tl::unexpected(workload.error());
-        Job job{std::move(*workload), path_of(options, name)};
+        Job job{std::move(*workload), path_of(form, name)};
         const bool repeats = std::any_of(list.jobs.begin(), list.jobs.end(),
                                          [&](const Job& other) { return other.path == job.path; });
         if (repeats) return fail("The recipe '{}' is named twice: name each once.", name);
@@ -148,54 +149,27 @@ Result<void> add_jobs(const WorkloadOptions& options, const std::vector<std::str
     return {};
 }
 
-Result<JobList> make_list(const WorkloadOptions& options, const std::vector<std::string>& recipes,
-                          bool is_all) {
-    if (recipes.empty()) return fail("There is no recipe to run: choose at least one.");
-    const auto gpu = predicted_gpu(options);
-    if (!gpu) return tl::unexpected(gpu.error());
-    if (auto ok = check_counts(options); !ok) return tl::unexpected(ok.error());
-    JobList list{.is_all = is_all, .gpu = *gpu, .device = measured_device(options.device)};
-    if (auto ok = add_jobs(options, recipes, list); !ok) return tl::unexpected(ok.error());
-    const auto ok =
-        leave_out(list, [&](const Job& job) { return check_device(job.workload, list); });
-    if (!ok) return tl::unexpected(ok.error());
-    if (!options.memory_limit.empty()) {
-        const auto limit = profiler::parse_bytes(options.memory_limit);
-        if (!limit) return tl::unexpected(limit.error());
-        if (*limit == 0) {
-            return fail_fields({"memory_limit_bytes"},
-                               "The memory limit is 0: give the memory to use, such as 16GiB.");
-        }
-        list.memory_limit_bytes = *limit;
-    }
-    if (!options.output.ends_with(".tscope")) list.folder = options.output;
-    if (const auto free = check_overwriting(options, list); !free) {
-        return tl::unexpected(free.error());
-    }
-    return list;
-}
-
 }  // namespace
 
-Result<Workload> make_workload(const WorkloadOptions& options) {
+Result<Workload> make_workload(const StepForm& form) {
     Workload workload;
-    auto model = make_model(options);
+    auto model = make_model(form);
     if (!model) return tl::unexpected(model.error());
     workload.model = std::move(*model);
-    const auto head = models::parse_head(options.head);
+    const auto head = models::parse_head(form.head);
     if (!head) return tl::unexpected(head.error());
     workload.head = *head;
-    const auto precision = models::parse_precision(options.precision);
+    const auto precision = models::parse_precision(form.precision);
     if (!precision) return tl::unexpected(precision.error());
     workload.precision = *precision;
     const auto padding =
-        models::parse_name<models::Padding>(models::kPaddingNames, options.padding, "padding");
+        models::parse_name<models::Padding>(models::kPaddingNames, form.padding, "padding");
     if (!padding) return tl::unexpected(padding.error());
     workload.padding = *padding;
-    workload.batch_size = options.batch_size;
-    workload.seq_len = options.seq_len;
-    workload.gradient_accumulation_steps = options.gradient_accumulation_steps;
-    workload.seed = options.seed;
+    workload.batch_size = form.batch_size;
+    workload.seq_len = form.seq_len;
+    workload.gradient_accumulation_steps = form.gradient_accumulation_steps;
+    workload.seed = form.seed;
     return workload;
 }
 
@@ -218,13 +192,13 @@ std::vector<std::string> split_recipes(std::string_view text) {
     }
 }
 
-std::vector<std::string> recipes_of(std::string_view text) {
-    if (text != kAllRecipes) return split_recipes(text);
-    std::vector<std::string> recipes;
+RecipeList recipes_of(std::string_view text) {
+    if (text != "all") return {split_recipes(text)};
+    RecipeList all{.names = {}, .is_all = true};
     for (const models::RecipePreset& preset : models::recipe_presets()) {
-        recipes.emplace_back(preset.name);
+        all.names.emplace_back(preset.name);
     }
-    return recipes;
+    return all;
 }
 
 std::string measured_device(const std::string& device) {
@@ -251,12 +225,31 @@ Result<void> leave_out(JobList& list, const std::function<Result<void>(const Job
     return {};
 }
 
-Result<JobList> make_jobs(const WorkloadOptions& options) {
-    return make_list(options, recipes_of(options.recipes), options.recipes == kAllRecipes);
-}
-
-Result<JobList> make_jobs(const WorkloadOptions& options, const std::vector<std::string>& recipes) {
-    return make_list(options, recipes, /*is_all=*/false);
+Result<JobList> make_jobs(const StepForm& form) {
+    if (form.recipes.names.empty()) return fail("There is no recipe to run: choose at least one.");
+    const auto gpu = predicted_gpu(form);
+    if (!gpu) return tl::unexpected(gpu.error());
+    if (auto ok = check_counts(form); !ok) return tl::unexpected(ok.error());
+    JobList list{
+        .is_all = form.recipes.is_all, .gpu = *gpu, .device = measured_device(form.device)};
+    if (auto ok = add_jobs(form, list); !ok) return tl::unexpected(ok.error());
+    const auto ok =
+        leave_out(list, [&](const Job& job) { return check_device(job.workload, list); });
+    if (!ok) return tl::unexpected(ok.error());
+    if (!form.memory_limit.empty()) {
+        const auto limit = profiler::parse_bytes(form.memory_limit);
+        if (!limit) return tl::unexpected(limit.error());
+        if (*limit == 0) {
+            return fail_fields({"memory_limit_bytes"},
+                               "The memory limit is 0: give the memory to use, such as 16GiB.");
+        }
+        list.memory_limit_bytes = *limit;
+    }
+    if (!form.output.ends_with(".tscope")) list.folder = form.output;
+    if (const auto free = check_overwriting(form, list); !free) {
+        return tl::unexpected(free.error());
+    }
+    return list;
 }
 
 }  // namespace app

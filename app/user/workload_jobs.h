@@ -9,29 +9,42 @@
 #include <string_view>
 #include <vector>
 
-/// Which steps to train, how, and where to write. `capture`, `sweep` and the window's form fill
-/// WorkloadOptions; the jobs for the worker are made from it.
+/// Which steps to train, how, and where to write. Options of commands and the window's Capture
+/// panel fill a StepForm; the jobs for the worker are made from it.
 namespace app {
 
-struct WorkloadOptions {
+struct RecipeList {
+    std::vector<std::string> names{"original"};
+    bool is_all = false;  // "all" was written: the names are those of every preset
+
+    friend bool operator==(const RecipeList&, const RecipeList&) = default;
+};
+
+struct StepForm {
+    std::string device = "auto";       // auto, cpu, cuda or predict:GPU
+    std::string setup = "torch-2.11";  // the software environment of a prediction
+    bool sweeps = false;               // also finds the largest batch that trains
     std::string model;
-    std::optional<int64_t> layers, hidden, heads, intermediate, vocab, positions;
+    std::optional<int64_t> layers, hidden, heads, intermediate, vocab, positions;  // empty: its own
     std::string head = "layers";
-    std::string recipes = "original";  // a list, or "all"
+    RecipeList recipes;
     int64_t batch_size = 8;
     int64_t seq_len = 512;
     int64_t gradient_accumulation_steps = 1;
     std::optional<double> dropout_p, attention_dropout_p;
+    bool hidden_dropout = true, attention_dropout = true;  // false: none of this kind
     std::string padding = "none";
     std::string precision = "fp32";
-    std::string device = "auto";       // auto, cpu, cuda or predict:GPU
-    std::string setup = "torch-2.11";  // the software environment of a prediction
     int64_t seed = 0;
     int64_t warmup_steps = 1;
     int64_t steps = 3;
     std::string memory_limit;  // "16GiB"; empty = none
-    std::string output;
-    bool overwrites = false;  // files that are there already
+    std::string output;        // a folder, or a file that ends in .tscope
+    bool overwrites = false;   // files that are there already
+
+    bool predicts() const { return device.starts_with("predict:"); }
+
+    friend bool operator==(const StepForm&, const StepForm&) = default;
 };
 
 /// One recipe to run and the file that it writes.
@@ -58,7 +71,7 @@ struct JobList {
 
 /// The step that the options describe, with the recipe `original`; not yet validated.
 /// Errors: unknown names.
-models::Result<models::Workload> make_workload(const WorkloadOptions& options);
+models::Result<models::Workload> make_workload(const StepForm& options);
 
 /// The device to request from the worker for "auto", "cpu" or "cuda". "auto" becomes "cpu" if no
 /// driver has created a device file (/dev/nvidiactl, or /dev/dxg in the Windows Subsystem for
@@ -66,12 +79,9 @@ models::Result<models::Workload> make_workload(const WorkloadOptions& options);
 std::string measured_device(const std::string& device);
 
 /// Makes a job for each recipe. Checks all of them before the first one runs: unknown names,
-/// impossible shapes, several recipes for one file.
-models::Result<JobList> make_jobs(const WorkloadOptions& options,
-                                  const std::vector<std::string>& recipes);
-/// The same for the recipes in `options.recipes`. Those of "all" that are impossible are left out,
-/// as long as one is possible.
-models::Result<JobList> make_jobs(const WorkloadOptions& options);
+/// impossible shapes, several recipes for one file. Recipes of "all" that are impossible are left
+/// out, as long as one is possible.
+models::Result<JobList> make_jobs(const StepForm& form);
 
 /// Takes out the jobs that `check` refuses. Errors: the first refusal, if the recipes were named or
 /// no job is left.
@@ -82,7 +92,6 @@ models::Result<void> leave_out(JobList& list,
 /// an item with '=' belongs to the recipe before it.
 std::vector<std::string> split_recipes(std::string_view text);
 /// The same, where "all" stands for every preset.
-std::vector<std::string> recipes_of(std::string_view text);
-inline constexpr std::string_view kAllRecipes = "all";
+RecipeList recipes_of(std::string_view text);
 
 }  // namespace app

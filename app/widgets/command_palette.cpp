@@ -6,8 +6,8 @@
 #include "app/widgets/text.h"
 #include "app/widgets/theme.h"
 #include "profiler/trace/text.h"
-#include "profiler/view/search_view.h"
 #include "profiler/view/search_words.h"
+#include "profiler/view/selected/search_view.h"
 
 #include <misc/cpp/imgui_stdlib.h>
 

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "profiler/view/compare_view.h"
+#include "profiler/tables/text_table.h"
 #include "profiler/view/theme.h"
 
 #include <imgui.h>

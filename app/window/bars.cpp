@@ -76,7 +76,7 @@ ChangeLine change_line(std::string label, int64_t from_bytes, int64_t to_bytes) 
 }
 
 /// Green where B needs less, or does more.
-ChangeLine change_line(const profiler::LayerFigure& figure) {
+ChangeLine change_line(const profiler::PairFigure& figure) {
     const bool is_good = (figure.sign > 0) == figure.more_is_good;
     const ImU32 tone = figure.sign == 0 ? palette().text : is_good ? palette().good : palette().bad;
     std::string label = figure.label;
@@ -93,12 +93,12 @@ std::vector<ChangeLine> changes(const Workspace& workspace) {
     if (a.workload != b.workload) return {};      // the steps differ, so a change means nothing
     if (a.is_cut_off || b.is_cut_off) return {};  // nobody knows what it would have needed
     std::vector<ChangeLine> lines{
-        change_line("Peak", a.report->peak.allocated_bytes, b.report->peak.allocated_bytes)};
-    for (const profiler::LayerFigure& figure : workspace.pair_figures()) {
+        change_line("Peak", a.index->peak().allocated_bytes, b.index->peak().allocated_bytes)};
+    for (const profiler::PairFigure& figure : workspace.pair_figures()) {
         lines.push_back(change_line(figure));
     }
-    lines.push_back(change_line("Saved for backward", a.report->ledger.total_bytes,
-                                b.report->ledger.total_bytes));
+    lines.push_back(change_line("Saved for backward", a.index->ledger().total_bytes,
+                                b.index->ledger().total_bytes));
     std::erase_if(lines, [](const ChangeLine& line) { return line.text.empty(); });
     return lines;
 }
@@ -155,7 +155,7 @@ BarPlan plan_bar(const Selection& selection, const std::vector<ChangeLine>& line
     return plan;
 }
 
-void draw_side(const char* letter, const DocumentLook& look, const DocumentPtr& document,
+void draw_side(const char* letter, const DocumentLabel& look, const DocumentPtr& document,
                const BarPlan& plan) {
     ImGui::SetCursorPosY(ImGui::GetCursorPosY() + ImGui::GetStyle().FramePadding.y);
     letter_badge(letter, recipe_color(look.color));
@@ -305,7 +305,7 @@ float draw_work(Ui& ui) {
     const ScopedColor quiet(ImGuiCol_Button, 0);
     const ScopedStyle no_padding(ImGuiStyleVar_FramePadding, {0, 0});
     if (ImGui::Button(ICON_XMARK "###cancel_work", {cross, cross})) {
-        ui.workspace.apply({.cancel_work = true});
+        ui.workspace.apply({.recipes = {.cancel_work = true}});
     }
     ImGui::SetItemTooltip("Stop");
     return width;

@@ -110,14 +110,14 @@ void draw_note(const ExportTarget& target) {
 }
 
 void run_export(Ui& ui, const ExportTarget& target, const fs::path& file) {
-    const ChartLook look{.dark = ui.settings.dark, .png_scale = ui.exporting.png_scale};
+    const ChartStyle look{.dark = ui.settings.dark, .png_scale = ui.exporting.png_scale};
     switch (target.kind) {
         case Kind::kComparison:
             return ui.workspace.export_comparison(file, look);
         case Kind::kTimeline:
             return ui.workspace.export_timeline(file, look);
         case Kind::kTable:
-            return ui.workspace.export_table(target.table.make, file);
+            return ui.workspace.exports().table(target.table.make, file);
         case Kind::kPanel:
         case Kind::kWindow:
             ui.picture = file;
@@ -127,7 +127,7 @@ void run_export(Ui& ui, const ExportTarget& target, const fs::path& file) {
 }
 
 void copy(Ui& ui, const PanelTable& table, std::string (*to_text)(const profiler::DataTable&)) {
-    ui.workspace.copy_table(table.make, to_text, table.title);
+    ui.workspace.exports().copy(table.make, to_text, table.title);
 }
 
 void draw_table_items(Ui& ui, const PanelTable& table) {

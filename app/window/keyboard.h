@@ -40,7 +40,7 @@ struct KeySlot {
 std::optional<KeySlot> slot_with(const std::vector<Action>& actions, ImGuiKeyChord chord);
 /// Why no action may have this chord; empty if one may.
 std::string reason_against(ImGuiKeyChord chord);
-/// Gives the chord to the slot and takes it from the one that has it.
+/// Gives the chord to the slot and takes it from its former slot.
 void set_key(std::vector<Action>& actions, const KeySlot& slot, ImGuiKeyChord chord);
 
 struct KeyboardState {

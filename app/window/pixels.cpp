@@ -1,6 +1,6 @@
 #include "app/window/pixels.h"
 
-#include "profiler/trace/write_file.h"
+#include "profiler/trace/file/write_file.h"
 
 #include <GL/gl.h>
 

@@ -47,7 +47,8 @@ PaletteGroup open_traces(Ui& ui, const std::string& query) {
     for (size_t i = 0; i < documents.size(); ++i) {
         const DocumentPtr& document = documents[i];
         const auto show = [&ui, document] {
-            if (document != ui.workspace.selection().a) ui.workspace.apply({.set_b = document});
+            if (document != ui.workspace.selection().a)
+                ui.workspace.apply({.traces = {.set_b = document}});
             show_panel(ui, "compare");
         };
         PaletteEntry entry{ui.workspace.looks()[i].name, ICON_LAYERS, "", show};
@@ -101,7 +102,7 @@ PaletteGroup found_names(Ui& ui, const profiler::SearchView& view,
 /// A tensor that is saved for backward stands in the ledger; every tensor is a block.
 const char* panel_of_tensor(const Ui& ui, const Document& document,
                             profiler::Id<profiler::Storage> storage) {
-    const auto& rows = document.report->ledger.rows;
+    const auto& rows = document.index->ledger().rows;
     const bool is_saved = std::any_of(rows.begin(), rows.end(),
                                       [&](const auto& row) { return row.storage == storage; });
     const PanelWindow ledger = meant_window(ui, "ledger");
@@ -112,7 +113,7 @@ const char* panel_of_tensor(const Ui& ui, const Document& document,
 void show_tensor(Ui& ui, const DocumentPtr& document, int32_t row) {
     const profiler::Id<profiler::Storage> storage(static_cast<size_t>(row));
     const auto allocation = document->trace->storages.get<&profiler::Storage::allocation>(storage);
-    ui.workspace.apply({.tensor = PickedTensor{document, storage, allocation}});
+    ui.workspace.apply({.selection = {.tensor = PickedTensor{document, storage, allocation}}});
     const PanelWindow window = meant_window(ui, panel_of_tensor(ui, *document, storage));
     states_of(ui, meant_window(ui, "ledger").number).ledger.scroll_to_tensor = true;
     show_panel(ui, id_of(window));
@@ -124,7 +125,7 @@ void show_activity(Ui& ui, bool in_b, profiler::ActivityKind kind, int32_t row) 
 }
 
 void show_layer(Ui& ui, int64_t layer) {
-    ui.workspace.apply({.layers = profiler::LayerRange{layer, layer}});
+    ui.workspace.apply({.selection = {.layers = profiler::LayerRange{layer, layer}}});
     show_panel(ui, "layer");
 }
 
@@ -134,23 +135,23 @@ void show_module(Ui& ui, const Document& document, int32_t row) {
     const profiler::Id<profiler::ModulePath> id(static_cast<size_t>(row));
     const std::string path(trace.text(trace.module_paths.get<&profiler::ModulePath::path>(id)));
     const int64_t layer = trace.module_paths.get<&profiler::ModulePath::layer>(id);
-    const auto& rows = document.report->ledger.rows;
+    const auto& rows = document.index->ledger().rows;
     const bool saves = std::any_of(rows.begin(), rows.end(), [&](const auto& saved) {
         return saved.module_path.find(path) != std::string_view::npos;
     });
     const PanelWindow window = meant_window(ui, saves ? "ledger" : "flame");
     const WindowQueries& queries = ui.workspace.views(window.number).queries;
-    PanelEvents events{.window = window.number};
-    if (layer >= 0) events.layers = profiler::LayerRange{layer, layer};
+    PanelEvents events;
+    if (layer >= 0) events.selection.layers = profiler::LayerRange{layer, layer};
     if (saves) {
-        events.ledger_query = queries.ledger;
-        events.ledger_query->filter = path;
+        events.window.ledger = queries.ledger;
+        events.window.ledger->filter = path;
         states_of(ui, window.number).ledger.filter = path;
     } else {
-        events.flame_query = queries.flame;
-        events.flame_query->search = path;
+        events.window.flame = queries.flame;
+        events.window.flame->search = path;
     }
-    ui.workspace.apply(events);
+    ui.workspace.apply(events, window.number);
     show_panel(ui, id_of(window));
 }
 

@@ -1,15 +1,13 @@
 #include "app/window/session.h"
 
+#include "app/user/fields.h"
 #include "app/workspace/workspace.h"
 #include "models/config/switches.h"
 #include "models/config/validity.h"
 
-#include <fmt/format.h>
-#include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
-#include <sstream>
 
 namespace app {
 namespace {
@@ -20,28 +18,28 @@ fs::path file_of(const DocumentPtr& document) {
     return document && document->stamp ? document->file : fs::path();
 }
 
-std::map<std::string, std::string> to_fields(const PlannerQuery& query) {
+/// Its workload is written as JSON beside them.
+void visit_fields(PlannerQuery& query, const auto& visit) {
+    visit("recipes", query.recipes);
+    visit("optimizer", query.optimizer, models::kOptimizerSwitch.names());
+}
+
+Fields to_fields(PlannerQuery query) {
     if (!query.is_chosen) return {};
-    return {{"workload", models::to_json(query.workload).dump()},
-            {"recipes", fmt::format("{}", fmt::join(query.recipes, " "))},
-            {"optimizer", std::string(models::name_of(query.optimizer))}};
+    Fields fields{{"workload", models::to_json(query.workload).dump()}};
+    visit_fields(query, FieldWriter(fields));
+    return fields;
 }
 
 /// nullopt: the fields are missing, or of another version.
-std::optional<PlannerQuery> planner_query_of(const std::map<std::string, std::string>& fields) {
+std::optional<PlannerQuery> planner_query_of(const Fields& fields) {
     if (!fields.contains("workload") || !fields.contains("recipes")) return std::nullopt;
     const auto json = nlohmann::json::parse(fields.at("workload"), nullptr, false);
     const auto workload = models::workload_from_json(json);
     if (!workload || !models::validate(*workload)) return std::nullopt;
     PlannerQuery query{.workload = *workload, .recipes = {}, .is_chosen = true};
-    std::istringstream words(fields.at("recipes"));
-    for (std::string recipe; words >> recipe;) {
-        if (models::parse_recipe(recipe)) query.recipes.push_back(recipe);
-    }
-    if (const auto optimizer = fields.find("optimizer"); optimizer != fields.end()) {
-        const auto recipe = models::parse_recipe("original,optimizer=" + optimizer->second);
-        if (recipe) query.optimizer = recipe->optimizer;
-    }
+    visit_fields(query, FieldReader(fields));
+    std::erase_if(query.recipes, [](const auto& one) { return !models::parse_recipe(one); });
     return query;
 }
 
@@ -50,8 +48,8 @@ std::optional<PlannerQuery> planner_query_of(const std::map<std::string, std::st
 Session session_of(const Workspace& workspace) {
     Session session{.a = file_of(workspace.selection().a),
                     .b = file_of(workspace.selection().b),
-                    .gpu = workspace.plan_choice().is_chosen ? workspace.plan_choice().gpu : "",
-                    .planner = to_fields(workspace.planner_query())};
+                    .gpu = workspace.queries().plan.is_chosen ? workspace.queries().plan.gpu : "",
+                    .planner = to_fields(workspace.queries().planner)};
     for (const DocumentPtr& document : workspace.documents()) {
         if (fs::path file = file_of(document); !file.empty()) {
             session.files.push_back(std::move(file));
@@ -70,8 +68,8 @@ void restore_choices(Workspace& workspace, const Session& session) {
     const auto& gpus = workspace.gpus();
     const bool is_known = std::any_of(
         gpus.begin(), gpus.end(), [&](const profiler::Gpu& gpu) { return gpu.id == session.gpu; });
-    if (is_known) events.plan_choice = PlanChoice{session.gpu, /*is_chosen=*/true};
-    events.planner_query = planner_query_of(session.planner);
+    if (is_known) events.queries.plan = PlanChoice{session.gpu, /*is_chosen=*/true};
+    events.queries.planner = planner_query_of(session.planner);
     workspace.apply(events);
 }
 

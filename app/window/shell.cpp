@@ -4,7 +4,7 @@
 #include "app/widgets/theme.h"
 #include "app/window/pending_input.h"
 #include "app/window/pixels.h"
-#include "app/workspace/wake.h"
+#include "app/workspace/jobs/wake.h"
 
 #include <GL/gl.h>
 #include <GLFW/glfw3.h>

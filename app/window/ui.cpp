@@ -17,7 +17,7 @@
 namespace app {
 namespace {
 
-/// Also those that are closed, so that a window that comes back has its place.
+/// Also the closed windows, so that a window has its place when it comes back.
 std::vector<DockedWindow> docked_windows() {
     std::vector<DockedWindow> windows;
     for (const PanelWindow& window : all_windows()) {
@@ -97,7 +97,6 @@ std::optional<PanelEvents> draw_window(Ui& ui, const PanelWindow& window) {
         if (ImGui::IsWindowFocused(ImGuiFocusedFlags_RootAndChildWindows)) ui.focused_panel = id;
         if (ImGui::IsWindowHovered(ImGuiHoveredFlags_RootAndChildWindows)) ui.hovered_panel = id;
         events = window.panel->draw(context, states_of(ui, window.number));
-        events->window = window.number;
         ui.panel_rects[id] = {ImGui::GetWindowPos(), ImGui::GetWindowSize()};
         if (wants_panel_menu()) open_panel_menu(ui, id);
     }
@@ -119,25 +118,26 @@ void draw_panels(Ui& ui) {
         ui.focus_queue.erase(ui.focus_queue.begin());
     }
     ui.panel_rects.clear();
-    std::vector<PanelEvents> events;
+    std::vector<std::pair<int, PanelEvents>> events;  // with the number of the window
     for (const PanelWindow& window : all_windows()) {
         if (!is_open(ui, window)) continue;
         const bool comes_to_front = id_of(window) == front;
         if (comes_to_front) ImGui::SetNextWindowFocus();
-        if (auto asked = draw_window(ui, window)) events.push_back(std::move(*asked));
+        if (auto asked = draw_window(ui, window)) {
+            events.emplace_back(window.number, std::move(*asked));
+        }
         if (comes_to_front) reveal_tab(window_name(window));
     }
     ui.cursor_ns.reset();
-    for (const PanelEvents& event : events) {
-        if (event.cursor_ns) ui.cursor_ns = event.cursor_ns;
-        if (event.ask_for_files) ui.open_dialog.request_open = true;
-        if (event.show_capture) show_panel(ui, "capture");
-        if (event.fill_capture) {
-            CaptureForm& form = ui.panels.capture.form;
-            form = capture_form_of(*event.fill_capture, std::move(form));
-            show_panel(ui, "capture");
+    for (const auto& [number, event] : events) {
+        if (event.time.cursor_ns) ui.cursor_ns = event.time.cursor_ns;
+        if (event.traces.ask_for_files) ui.open_dialog.request_open = true;
+        if (event.capture.fill) {
+            StepForm& form = ui.panels.capture.form;
+            form = capture_form_of(*event.capture.fill, std::move(form));
         }
-        ui.workspace.apply(event);
+        if (event.capture.show || event.capture.fill) show_panel(ui, "capture");
+        ui.workspace.apply(event, number);
     }
 }
 
@@ -156,7 +156,8 @@ void take_news(Ui& ui) {
         ui.settings.remember_file(file);
         drop_reload(ui.toasts, file);
     }
-    if (const auto text = ui.workspace.take_copied()) ImGui::SetClipboardText(text->c_str());
+    if (const auto text = ui.workspace.exports().take_copied())
+        ImGui::SetClipboardText(text->c_str());
     for (Notice& notice : ui.workspace.take_notices()) add_toast(ui.toasts, std::move(notice));
 }
 

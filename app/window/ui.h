@@ -69,7 +69,7 @@ void set_up(Ui& ui, Settings settings);
 /// Between ImGui::NewFrame and ImGui::Render.
 void draw_ui(Ui& ui);
 
-/// The settings as they are now, to be written when they differ from those on disk.
+/// The current settings. The caller writes them when they differ from the file.
 Settings current_settings(const Ui& ui);
 
 /// Restores an earlier layout; only between frames.

@@ -1,5 +1,6 @@
 #include "app/window/windows.h"
 
+#include "app/user/fields.h"
 #include "app/window/ui.h"
 
 #include <array>
@@ -8,6 +9,32 @@
 
 namespace app {
 namespace {
+
+constexpr Names<3> kGroupings{"tensors", "layers", "kinds"};
+constexpr Names<3> kTraces{"a", "b", "difference"};
+constexpr Names<2> kOrders{"stack", "addresses"};
+constexpr Names<4> kColorings{"category", "layer", "op", "size"};
+
+/// Without the order of rows, which ImGui saves with the columns of a table.
+void visit_fields(LedgerQuery& query, const auto& visit) {
+    visit("filter", query.filter);
+    visit("grouping", query.grouping, kGroupings);
+    visit("beside_b", query.compare, kNoYes);
+    visit("changes", query.only_differences, kNoYes);
+}
+
+void visit_fields(FlameQuery& query, const auto& visit) {
+    visit("search", query.search);
+    visit("show", query.mode, kTraces);
+    visit("combine_layers", query.combine_layers, kNoYes);
+    visit("by_stack", query.by_stack, kNoYes);
+}
+
+void visit_fields(BlocksQuery& query, const auto& visit) {
+    visit("show", query.show, kTraces);
+    visit("order", query.order, kOrders);
+    visit("coloring", query.coloring, kColorings);
+}
 
 /// The lowest number that no open window of the panel has; nullopt: all are open.
 std::optional<int> free_number(const Ui& ui, const PanelRow& row) {
@@ -22,25 +49,25 @@ void copy_content(Ui& ui, const PanelWindow& from, int to) {
     const WindowQueries& queries = ui.workspace.views(from.number).queries;
     const PanelStates& old = states_of(ui, from.number);
     PanelStates& own = states_of(ui, to);
-    PanelEvents events{.window = to};
+    PanelEvents events;
     const std::string_view panel = from.panel->id;
     if (panel == "ledger") {
-        events.ledger_query = queries.ledger;
+        events.window.ledger = queries.ledger;
         own.ledger = old.ledger;
     } else if (panel == "flame") {
         own.flame = old.flame;
-        events.flame_query = queries.flame;
+        events.window.flame = queries.flame;
     } else if (panel == "blocks") {
         own.blocks = old.blocks;
         own.blocks.is_playing = false;
-        events.blocks_query = queries.blocks;
+        events.window.blocks = queries.blocks;
     } else if (panel == "inspector") {
         // Two that follow the selection would show the same, so the new one is pinned.
         const Selection& shown = inspected(queries.inspector, ui.workspace.selection());
-        events.inspector_query.emplace();
-        if (selects_something(shown)) events.inspector_query->pinned = shown;
+        events.window.inspector.emplace();
+        if (selects_something(shown)) events.window.inspector->pinned = shown;
     }
-    ui.workspace.apply(events);
+    ui.workspace.apply(events, to);
 }
 
 }  // namespace
@@ -114,12 +141,12 @@ void remember_windows(const Ui& ui, Settings& settings) {
     settings.further_windows.clear();
     for (const PanelWindow& window : all_windows()) {
         if (window.number == 1 || !is_open(ui, window)) continue;
-        const WindowQueries& queries = ui.workspace.views(window.number).queries;
+        WindowQueries queries = ui.workspace.views(window.number).queries;
         const std::string_view panel = window.panel->id;
-        QueryFields& fields = settings.further_windows[id_of(window)];
-        if (panel == "ledger") fields = to_fields(queries.ledger);
-        if (panel == "flame") fields = to_fields(queries.flame);
-        if (panel == "blocks") fields = to_fields(queries.blocks);
+        const FieldWriter write(settings.further_windows[id_of(window)]);
+        if (panel == "ledger") visit_fields(queries.ledger, write);
+        if (panel == "flame") visit_fields(queries.flame, write);
+        if (panel == "blocks") visit_fields(queries.blocks, write);
     }
 }
 
@@ -129,17 +156,18 @@ void restore_windows(Ui& ui) {
         if (!window || window->number == 1) continue;
         const std::string_view panel = window->panel->id;
         PanelStates& states = states_of(ui, window->number);
-        PanelEvents events{.window = window->number};
+        PanelEvents events;
+        const FieldReader read(fields);
         if (panel == "ledger") {
-            read_fields(fields, events.ledger_query.emplace());
-            states.ledger.filter = events.ledger_query->filter;
+            visit_fields(events.window.ledger.emplace(), read);
+            states.ledger.filter = events.window.ledger->filter;
         } else if (panel == "flame") {
-            read_fields(fields, events.flame_query.emplace());
-            states.flame.search = events.flame_query->search;
+            visit_fields(events.window.flame.emplace(), read);
+            states.flame.search = events.window.flame->search;
         } else if (panel == "blocks") {
-            read_fields(fields, events.blocks_query.emplace());
+            visit_fields(events.window.blocks.emplace(), read);
         }
-        ui.workspace.apply(events);
+        ui.workspace.apply(events, window->number);
     }
 }
 

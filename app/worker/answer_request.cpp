@@ -10,9 +10,9 @@
 #include "app/worker/training_device.h"
 #include "app/worker/try_batches.h"
 #include "models/config/workload.h"
-#include "profiler/capture/out_of_memory.h"
+#include "profiler/capture/torch_adapter/out_of_memory.h"
 #include "profiler/trace/available_memory.h"
-#include "profiler/trace/trace_file.h"
+#include "profiler/trace/file/trace_file.h"
 #include "profiler/trace/units.h"
 
 #include <fmt/format.h>

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "models/config/result.h"
-#include "profiler/capture/capture_callbacks.h"
+#include "profiler/capture/capture_options.h"
 #include "profiler/capture/processor_share.h"
 #include "profiler/protocol/exit_code.h"
 #include "profiler/protocol/worker_server.h"

@@ -3,8 +3,8 @@
 #include "app/worker/answers.h"
 #include "app/worker/training_device.h"
 #include "models/config/benchmark.h"
-#include "profiler/capture/out_of_memory.h"
 #include "profiler/capture/processor_share.h"
+#include "profiler/capture/torch_adapter/out_of_memory.h"
 
 #include <algorithm>
 #include <string>

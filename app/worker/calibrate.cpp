@@ -2,7 +2,7 @@
 
 #include "app/worker/answers.h"
 #include "app/worker/training_device.h"
-#include "profiler/capture/out_of_memory.h"
+#include "profiler/capture/torch_adapter/out_of_memory.h"
 
 namespace app {
 namespace {

@@ -4,8 +4,8 @@
 #include "app/worker/training_device.h"
 #include "models/config/workload.h"
 #include "profiler/capture/measure_layouts.h"
-#include "profiler/capture/out_of_memory.h"
 #include "profiler/capture/processor_share.h"
+#include "profiler/capture/torch_adapter/out_of_memory.h"
 
 namespace app {
 namespace {

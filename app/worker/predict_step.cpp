@@ -5,7 +5,7 @@
 #include "models/config/validity.h"
 #include "models/config/workload.h"
 #include "profiler/protocol/virtual_gpu_process.h"
-#include "profiler/trace/trace_bytes.h"
+#include "profiler/trace/file/trace_bytes.h"
 
 #include <cstdlib>
 #include <new>

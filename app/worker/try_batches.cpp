@@ -3,7 +3,7 @@
 #include "app/worker/answers.h"
 #include "app/worker/training_device.h"
 #include "models/config/workload.h"
-#include "profiler/protocol/tried_batches.h"
+#include "profiler/protocol/measured_batches.h"
 #include "profiler/trace/available_memory.h"
 
 #include <algorithm>
@@ -12,15 +12,15 @@ namespace app {
 namespace {
 
 using profiler::Id;
+using profiler::MeasuredBatches;
 using profiler::ResultFrame;
 using profiler::SweepOutcome;
 using profiler::SweepPoint;
 using profiler::Trace;
-using profiler::TriedBatches;
 using profiler::WorkerOutcome;
 
-TriedBatches batches_of(const Trace& trace) {
-    TriedBatches tried{.device_name = std::string(trace.text(trace.run().device_name))};
+MeasuredBatches batches_of(const Trace& trace) {
+    MeasuredBatches tried{.device_name = std::string(trace.text(trace.run().device_name))};
     for (std::size_t i = 0; i < trace.devices.size(); ++i) {
         tried.memory_bytes =
             std::max<int64_t>(0, trace.devices[Id<profiler::Device>(i)].total_bytes);
@@ -69,7 +69,7 @@ WorkerOutcome try_batches(const profiler::Request& request, const models::Worklo
         return failure("A step of the search failed: " + first_line(error) + ".");
     }
     // Not even the model fits.
-    TriedBatches tried;
+    MeasuredBatches tried;
     for (const int64_t batch_size : request.batch_sizes) {
         tried.batches.push_back({.batch_size = batch_size});
     }

@@ -5,7 +5,7 @@
 namespace app {
 
 /// Trains the steps of a workload at the batches of the request, and answers with their times
-/// (TriedBatches). A batch that does not fit is a result. Writes no file.
+/// (MeasuredBatches). A batch that does not fit is a result. Writes no file.
 profiler::WorkerOutcome run_try_batches(const profiler::Request& request,
                                         profiler::WorkerServer& server);
 

@@ -5,7 +5,7 @@
 #include "profiler/capture/cpu_capture.h"
 #include "profiler/protocol/standard_streams.h"
 #include "profiler/protocol/worker_server.h"
-#include "profiler/trace/temporary_paths.h"
+#include "profiler/trace/file/temporary_paths.h"
 
 #include <torch/version.h>
 

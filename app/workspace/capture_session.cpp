@@ -2,15 +2,15 @@
 
 #include "app/prediction/predictor.h"
 #include "app/user/workload_jobs.h"
-#include "app/workspace/guarded.h"
-#include "app/workspace/wake.h"
-#include "profiler/analysis/diagnostics.h"
-#include "profiler/analysis/memory_curve.h"
+#include "app/workspace/jobs/guarded.h"
+#include "app/workspace/jobs/wake.h"
+#include "profiler/analysis/step/diagnostics.h"
+#include "profiler/analysis/step/memory_curve.h"
 #include "profiler/protocol/messages.h"
 #include "profiler/protocol/turn_taking.h"
+#include "profiler/trace/file/trace_file.h"
+#include "profiler/trace/file/write_file.h"
 #include "profiler/trace/text.h"
-#include "profiler/trace/trace_file.h"
-#include "profiler/trace/write_file.h"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -63,13 +63,13 @@ void LiveCurve::halve() {
 
 CaptureSession::~CaptureSession() { cancel(); }
 
-models::Result<void> CaptureSession::start(const CaptureForm& form) {
+models::Result<void> CaptureSession::start(const StepForm& form) {
     if (running())
         return models::fail(
             "A capture is running; wait for it or cancel it before you start another one.");
     std::error_code error;
     const fs::path folder = fs::absolute(new_capture_folder(form, std::time(nullptr)), error);
-    if (error) return profiler::cannot_write(form.folder, error.value());
+    if (error) return profiler::cannot_write(form.output, error.value());
     auto list = make_jobs(form, folder, predictor_);
     if (!list) return tl::unexpected(list.error());
     if (const auto made = make_folder(folder); !made) return made;
@@ -191,7 +191,7 @@ void CaptureSession::predict(const JobList& list) {
 models::Result<profiler::WorkerOutcome> CaptureSession::predict_job(size_t index,
                                                                     const JobList& list) {
     const Job& job = list.jobs[index];
-    const auto trace = predictor_.predict(job.workload, list.gpu, PlanQuestion().setup);
+    const auto trace = predictor_.predict(job.workload, list.gpu);
     if (!trace) return tl::unexpected(trace.error());
     if (is_cancelled()) return models::fail("The capture was cancelled.");
     if (const auto written = profiler::write_trace(*trace, job.path); !written) {

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "app/workspace/capture_form.h"
-#include "app/workspace/rate_limit.h"
+#include "app/workspace/jobs/rate_limit.h"
 #include "models/config/result.h"
 #include "profiler/trace/trace.h"
 
@@ -74,7 +74,7 @@ public:
     ~CaptureSession();
 
     /// Errors: those of make_jobs; a capture is running already.
-    models::Result<void> start(const CaptureForm& form);
+    models::Result<void> start(const StepForm& form);
     void cancel();
 
     bool running() const;

@@ -1,15 +1,14 @@
 #include "app/workspace/document.h"
 
-#include "profiler/analysis/recorded_step.h"
-#include "profiler/analysis/run_text.h"
-#include "profiler/analysis/storage_names.h"
+#include "profiler/analysis/step/describe_run.h"
+#include "profiler/analysis/step/recorded_step.h"
+#include "profiler/analysis/step_index.h"
 #include "profiler/formats/trace_formats.h"
 #include "profiler/trace/units.h"
-#include "profiler/view/recipe_switches.h"
+#include "profiler/view/layers/recipe_switches.h"
 
 #include <fmt/format.h>
 
-#include <future>
 #include <string_view>
 #include <utility>
 
@@ -42,42 +41,32 @@ std::string describe_state(const Trace& trace) {
 
 std::string Document::peak_text() const {
     if (!has_step) return "";
-    return (is_cut_off ? "≥ " : "") + profiler::format_bytes(report->peak.allocated_bytes);
+    return (is_cut_off ? "≥ " : "") + profiler::format_bytes(index->peak().allocated_bytes);
+}
+
+profiler::NamedTrace Document::named(std::string name) const {
+    return {std::move(name), trace, {index, &index->report()}};
 }
 
 DocumentPtr make_document(std::filesystem::path file, std::shared_ptr<const Trace> trace,
                           std::optional<FileStamp> stamp) {
-    // The parts depend on the trace alone. For a million ops each takes a tenth of a second.
-    const auto begin = [](auto make) { return std::async(std::launch::async, std::move(make)); };
-    auto activity = begin([&trace] { return profiler::Activity(*trace); });
-    auto modules = begin([&trace] { return profiler::ModuleSpans(*trace); });
-    auto blocks = begin([&trace] { return profiler::BlockHistory(*trace); });
-    auto curve = begin([&trace] { return profiler::MemoryCurve(*trace); });
-    auto report = std::make_shared<const profiler::StepReport>(profiler::report_step(*trace));
-    auto diagnostics = profiler::report_diagnostics(*trace, *report);
+    const auto index = std::make_shared<const profiler::StepIndex>(*trace);
+    index->compute();
     auto document = std::make_shared<Document>(Document{
         .file = std::move(file),
         .stamp = stamp,
         .trace = trace,
-        .curve = curve.get(),
-        .activity = activity.get(),
-        .modules = modules.get(),
-        .report = std::move(report),
-        .storage_names = profiler::names_of_storages(*trace),
+        .index = index,
         .step = profiler::workload_of(*trace),
         .canonical_recipe = profiler::canonical_recipe(*trace),
-        .blocks = blocks.get(),
-        .block_details = nullptr,
         .recipe = profiler::describe_recipe(*trace),
         .workload = profiler::describe_workload(*trace),
         .source = std::string(profiler::describe(trace->run().source)),
         .state = describe_state(*trace),
         .has_step = profiler::has_recorded_step(*trace),
         .is_cut_off = profiler::has_note(*trace, profiler::kRanOutOfMemory),
-        .diagnostics = std::move(diagnostics),
+        .diagnostics = profiler::report_diagnostics(*trace, index->report()),
     });
-    document->block_details = std::make_shared<const profiler::BlockDetails>(
-        *trace, document->blocks, document->storage_names);
     if (document->recipe.empty()) document->recipe = document->file.stem().string();
     return document;
 }

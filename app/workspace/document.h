@@ -1,23 +1,23 @@
 #pragma once
 
-#include "app/workspace/file_watch.h"
+#include "app/workspace/jobs/file_watch.h"
 #include "models/config/result.h"
 #include "models/config/workload.h"
-#include "profiler/analysis/activity.h"
-#include "profiler/analysis/block_details.h"
-#include "profiler/analysis/block_history.h"
-#include "profiler/analysis/diagnostics.h"
-#include "profiler/analysis/memory_curve.h"
-#include "profiler/analysis/module_spans.h"
-#include "profiler/analysis/step_report.h"
+#include "profiler/analysis/step/diagnostics.h"
+#include "profiler/trace/file/trace_file.h"
 #include "profiler/trace/trace.h"
-#include "profiler/trace/trace_file.h"
 
+#include <cstddef>
 #include <filesystem>
 #include <memory>
 #include <optional>
 #include <string>
 #include <vector>
+
+namespace profiler {
+struct NamedTrace;
+class StepIndex;
+}  // namespace profiler
 
 /// An open trace with everything that panels need of it in each frame, computed once off the frame
 /// thread. It never changes afterwards, so panels and view builders share it without locks.
@@ -27,17 +27,12 @@ struct Document {
     std::filesystem::path file;
     std::optional<FileStamp> stamp;  // of the version that was read; empty: made in memory
     std::shared_ptr<const profiler::Trace> trace;
-    profiler::MemoryCurve curve;
-    profiler::Activity activity;
-    profiler::ModuleSpans modules;
-    std::shared_ptr<const profiler::StepReport> report;  // borrows text from `trace`
+    std::shared_ptr<const profiler::StepIndex> index;  // of `trace`
+    std::optional<models::Workload> step;              // empty: the trace does not say
+    std::optional<std::string> canonical_recipe;       // of `step`
 
-    std::vector<profiler::StringId> storage_names;  // names_of_storages(*trace)
-    std::optional<models::Workload> step;           // empty: the trace does not say
-    std::optional<std::string> canonical_recipe;    // of `step`
-    profiler::BlockHistory blocks;
-    std::shared_ptr<const profiler::BlockDetails> block_details;  // borrows from the others
-
+    /// For analyses that keep it longer than the document.
+    profiler::NamedTrace named(std::string name) const;
     /// "10.3 GiB", "≥ 14.1 GiB" of a step that ran out of memory; empty without a step.
     std::string peak_text() const;
 
@@ -53,6 +48,12 @@ struct Document {
 };
 
 using DocumentPtr = std::shared_ptr<const Document>;
+
+/// How every panel labels a trace: the name and colour of its column in the comparison.
+struct DocumentLabel {
+    std::string name;  // "tempo"; with two files of one recipe "tempo (before)"
+    size_t color = 0;  // for recipe_color
+};
 
 /// Reads a file of any format (profiler::open_trace) and computes the rest. The progress function
 /// of `options` can cancel it.

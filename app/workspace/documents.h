@@ -1,7 +1,7 @@
 #pragma once
 
 #include "app/workspace/document.h"
-#include "app/workspace/job_queue.h"
+#include "app/workspace/jobs/job_queue.h"
 #include "app/workspace/notice.h"
 
 #include <algorithm>

@@ -1,7 +1,8 @@
 #include "app/workspace/exports.h"
 
-#include "app/workspace/view_requests.h"
-#include "profiler/trace/write_file.h"
+#include "app/workspace/jobs/wake.h"
+#include "app/workspace/view_orders.h"
+#include "profiler/trace/file/write_file.h"
 
 #include <fmt/format.h>
 
@@ -13,9 +14,9 @@ namespace app {
 
 namespace fs = std::filesystem;
 
-models::Result<void> Exports::start(const fs::path& file, const ChartLook& look, Write write) {
+void Exports::start(const fs::path& file, const ChartStyle& look, Write write) {
     const auto format = profiler::chart_format_of(file);
-    if (!format) return tl::unexpected(format.error());
+    if (!format) return refuse(format.error().message);
     queue_.start("Exporting",
                  [file, look, format = *format,
                   write = std::move(write)](const auto&) -> models::Result<Done> {
@@ -25,21 +26,19 @@ models::Result<void> Exports::start(const fs::path& file, const ChartLook& look,
                      if (!written) return tl::unexpected(written.error());
                      return Done{fmt::format("Wrote {}.", file.string())};
                  });
-    return {};
 }
 
-models::Result<void> Exports::comparison(std::shared_ptr<const profiler::CompareView> view,
-                                         const fs::path& file, const ChartLook& look) {
-    return start(file, look,
-                 [view = std::move(view), file](const auto& theme, const auto& options) {
-                     return profiler::write_comparison_chart(*view, theme, options, file);
-                 });
+void Exports::comparison(std::shared_ptr<const profiler::CompareView> view, const fs::path& file,
+                         const ChartStyle& look) {
+    start(file, look, [view = std::move(view), file](const auto& theme, const auto& options) {
+        return profiler::write_comparison_chart(*view, theme, options, file);
+    });
 }
 
-models::Result<void> Exports::timeline(const Selection& selection, const TimeAxis& time,
-                                       const fs::path& file, const ChartLook& look) {
+void Exports::timeline(const Selection& selection, const TimeAxis& time, const fs::path& file,
+                       const ChartStyle& look) {
     // The copies keep the documents alive from which the request borrows.
-    return start(file, look, [selection, time, file](const auto& theme, const auto& options) {
+    start(file, look, [selection, time, file](const auto& theme, const auto& options) {
         TimeWindow shown = time.window;
         shown.width_px = static_cast<int>(options.width);
         const auto view = profiler::build_timeline_view(timeline_request(selection, time, shown));
@@ -47,14 +46,14 @@ models::Result<void> Exports::timeline(const Selection& selection, const TimeAxi
     });
 }
 
-models::Result<void> Exports::table(std::function<profiler::DataTable()> make,
-                                    const fs::path& file) {
+void Exports::table(std::function<profiler::DataTable()> make, const fs::path& file) {
     std::string extension = file.extension().string();
     std::transform(extension.begin(), extension.end(), extension.begin(),
                    [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
     if (extension != ".csv" && extension != ".tsv" && extension != ".json") {
-        return models::fail("{} ends neither in .csv nor in .tsv nor in .json: name such a file.",
-                            file.filename().string());
+        return refuse(
+            fmt::format("{} ends neither in .csv nor in .tsv nor in .json: name such a file.",
+                        file.filename().string()));
     }
     queue_.start("Exporting",
                  [file, extension, make = std::move(make)](const auto&) -> models::Result<Done> {
@@ -66,7 +65,6 @@ models::Result<void> Exports::table(std::function<profiler::DataTable()> make,
                      if (!written) return tl::unexpected(written.error());
                      return Done{fmt::format("Wrote {}.", file.string())};
                  });
-    return {};
 }
 
 void Exports::copy(std::function<profiler::DataTable()> make,
@@ -77,8 +75,13 @@ void Exports::copy(std::function<profiler::DataTable()> make,
                  });
 }
 
+void Exports::refuse(std::string why) {
+    notices_.push_back({profiler::Severity::kError, std::move(why)});
+    wake_window();
+}
+
 std::vector<Notice> Exports::take_notices() {
-    std::vector<Notice> notices;
+    std::vector<Notice> notices = std::exchange(notices_, {});
     for (auto& ended : queue_.take()) {
         if (ended && ended->copied) copied_ = std::move(ended->copied);
         notices.push_back(ended ? Notice{profiler::Severity::kInfo, ended->sentence}

@@ -1,11 +1,11 @@
 #pragma once
 
-#include "app/workspace/job_queue.h"
+#include "app/workspace/jobs/job_queue.h"
 #include "app/workspace/notice.h"
 #include "app/workspace/time_axis.h"
 #include "profiler/charts/charts.h"
-#include "profiler/view/compare_view.h"
-#include "profiler/view/data_table.h"
+#include "profiler/tables/data_table.h"
+#include "profiler/view/programs/compare_view.h"
 
 #include <filesystem>
 #include <functional>
@@ -18,7 +18,7 @@
 namespace app {
 
 /// How a chart looks in its file.
-struct ChartLook {
+struct ChartStyle {
     bool dark = false;
     double png_scale = 2;  // pixels per point
 };
@@ -28,15 +28,13 @@ struct ChartLook {
 /// when the window closes is still written.
 class Exports {
 public:
-    /// Errors: the extension is not a chart format.
-    models::Result<void> comparison(std::shared_ptr<const profiler::CompareView> view,
-                                    const std::filesystem::path& file, const ChartLook& look);
+    void comparison(std::shared_ptr<const profiler::CompareView> view,
+                    const std::filesystem::path& file, const ChartStyle& look);
     /// The visible part of the time axis.
-    models::Result<void> timeline(const Selection& selection, const TimeAxis& time,
-                                  const std::filesystem::path& file, const ChartLook& look);
+    void timeline(const Selection& selection, const TimeAxis& time,
+                  const std::filesystem::path& file, const ChartStyle& look);
     /// `make` runs off the frame thread and keeps alive what it reads.
-    models::Result<void> table(std::function<profiler::DataTable()> make,
-                               const std::filesystem::path& file);
+    void table(std::function<profiler::DataTable()> make, const std::filesystem::path& file);
 
     /// The table as a text for the clipboard, which only the frame thread may fill.
     void copy(std::function<profiler::DataTable()> make,
@@ -44,15 +42,16 @@ public:
 
     /// What was copied since the last call; empty: nothing.
     std::optional<std::string> take_copied() { return std::exchange(copied_, std::nullopt); }
-    /// How the exports ended that have finished since the last call.
+    /// How the exports ended that have finished since the last call. An export to a file whose
+    /// extension is unknown is refused at once.
     std::vector<Notice> take_notices();
     bool busy() const { return queue_.busy(); }
 
 private:
     using Write =
         std::function<models::Result<void>(const profiler::Theme&, const profiler::ChartOptions&)>;
-    models::Result<void> start(const std::filesystem::path& file, const ChartLook& look,
-                               Write write);
+    void start(const std::filesystem::path& file, const ChartStyle& look, Write write);
+    void refuse(std::string why);
 
     struct Done {
         std::string sentence;
@@ -60,6 +59,7 @@ private:
     };
     JobQueue<Done> queue_{Waiting::kKeep};
     std::optional<std::string> copied_;
+    std::vector<Notice> notices_;  // of exports that were refused
 };
 
 }  // namespace app

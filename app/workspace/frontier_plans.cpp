@@ -14,7 +14,6 @@
 namespace app {
 namespace {
 
-constexpr std::size_t kMostSets = 8;
 /// Planned at once: as many threads as a plan uses. More would only delay the first dots.
 constexpr std::size_t kChunk = 4;
 /// If so many recipes are refused and none is planned, the rest would be refused too.
@@ -65,15 +64,15 @@ void sort_by_distance(std::vector<std::string>& texts, const std::vector<std::st
 }
 
 /// Recipes that no other one beats at some batch, in peak and in throughput.
-std::vector<models::Recipe> best_of(const profiler::FrontierRequest::Steps& steps) {
+std::vector<models::Recipe> best_of(const std::shared_ptr<const profiler::Plan>& plan) {
     int64_t last = 0;
-    for (const profiler::PlannedStep& step : *steps) {
-        last = std::max(last, step.figures.max_batch.value_or(0));
+    for (const profiler::PlanRow& row : plan->rows) {
+        last = std::max(last, row.max_batch_size.value_or(0));
     }
     std::vector<models::Recipe> best;
     for (int64_t batch_size = 1; batch_size <= last; batch_size *= 4) {
         const auto view =
-            profiler::build_recipe_frontier_view({.planned = steps, .batch_size = batch_size});
+            profiler::build_recipe_frontier_view({.planned = plan, .batch_size = batch_size});
         for (const std::size_t dot : view.frontier) {
             const auto recipe = recipe_of(view.dots[dot].recipe);
             if (recipe && std::find(best.begin(), best.end(), *recipe) == best.end()) {
@@ -84,64 +83,64 @@ std::vector<models::Recipe> best_of(const profiler::FrontierRequest::Steps& step
     return best;
 }
 
-bool any_runs(const std::vector<profiler::PlannedStep>& steps) {
-    return std::any_of(steps.begin(), steps.end(), [](const auto& step) {
-        return step.figures.max_batch && !step.figures.speed.empty();
+PlanQuestion without_recipes(PlanQuestion question) {
+    question.recipes.clear();
+    return question;
+}
+
+bool any_runs(const profiler::Plan& plan) {
+    return std::any_of(plan.rows.begin(), plan.rows.end(), [](const profiler::PlanRow& row) {
+        return row.max_batch_size.value_or(0) > 0 && profiler::has_times(row);
     });
 }
 
 }  // namespace
 
-bool FrontierPlans::update(const FrontierWish& wish, bool may_start) {
+bool FrontierPlans::update(const PlanQuestion& wish, bool may_start) {
     const bool taken = take();
-    const Set* const before = current_;
+    const auto before = current_;
     choose(wish);
     if (may_start && !queue_.busy()) start_next(wish);
     return taken || current_ != before;
 }
 
 /// The set of this step: a kept one, or a new one.
-void FrontierPlans::choose(const FrontierWish& wish) {
-    const auto is_same = [&](const Set& set) {
-        return set.step == wish.step && set.optimizer == wish.optimizer;
-    };
-    if (current_ && is_same(*current_)) return add_first(wish);
+void FrontierPlans::choose(const PlanQuestion& wish) {
+    const PlanQuestion step = without_recipes(wish);
+    if (current_ && current_->step == step) return add_first(wish);
     queue_.cancel();
-    auto found = std::find_if(sets_.begin(), sets_.end(), is_same);
-    if (found != sets_.end()) {
-        sets_.splice(sets_.begin(), sets_, found);
-    } else {
-        sets_.push_front({.step = wish.step, .optimizer = wish.optimizer});
-        if (sets_.size() > kMostSets) sets_.pop_back();
-        Set& set = sets_.front();
-        set.steps = std::make_shared<const std::vector<profiler::PlannedStep>>();
-        const auto gpu = profiler::find_gpu(gpus(), wish.step.gpus.front());
+    current_ = sets_.find(step).value_or(nullptr);
+    if (!current_) {
+        current_ = std::make_shared<Set>(Set{.step = step});
+        sets_.add(step, current_);
+        Set& set = *current_;
+        set.plan = std::make_shared<const profiler::Plan>();
+        const auto gpu = profiler::find_gpu(gpus(), step.gpu);
         if (!gpu) {
             set.error = gpu.error().message;
         } else if (!(*gpu)->no_kernel_model.empty()) {
             set.error = fmt::format("Times on {} are not predicted: {}.", (*gpu)->name,
                                     (*gpu)->no_kernel_model);
         } else {
-            models::Workload workload = wish.step.workload;
-            workload.recipe.optimizer = wish.optimizer;
-            auto all = profiler::recipes_of_a_step(workload, **gpu, predictor_.data().calibration);
+            auto all =
+                profiler::recipes_of_a_step(step.workload, **gpu, predictor_.data().calibration);
             set.num_presets = all.num_presets;
             for (const auto& recipe : all.recipes) set.recipes.push_back(models::to_text(recipe));
             set.refused = std::move(all.refused);
         }
     }
-    current_ = &sets_.front();
     // What was on its way when the set was left comes again.
-    std::vector<std::string> known;
-    for (const profiler::PlannedStep& step : *current_->steps) known.push_back(step.recipe);
-    current_->asked = std::move(known);
+    current_->asked.clear();
+    for (const profiler::PlanRow& row : current_->plan->rows) {
+        current_->asked.push_back(profiler::recipe_text(row));
+    }
     add_first(wish);
 }
 
 /// Adds recipes of open traces that the list lacks, such as a recipe that differs by layer.
-void FrontierPlans::add_first(const FrontierWish& wish) {
-    for (const std::string& recipe : wish.first) {
-        if (contains(current_->recipes, recipe) || !is_valid(wish.step.workload, recipe)) continue;
+void FrontierPlans::add_first(const PlanQuestion& wish) {
+    for (const std::string& recipe : wish.recipes) {
+        if (contains(current_->recipes, recipe) || !is_valid(wish.workload, recipe)) continue;
         current_->recipes.push_back(recipe);
         current_->is_complete = false;
     }
@@ -149,15 +148,15 @@ void FrontierPlans::add_first(const FrontierWish& wish) {
 
 /// The recipes that have no plan yet: first those that the wish names, then the presets, then the
 /// nearest neighbours of the named ones.
-std::vector<std::string> FrontierPlans::open_recipes(const FrontierWish& wish) const {
+std::vector<std::string> FrontierPlans::open_recipes(const PlanQuestion& wish) const {
     std::vector<std::string> named, presets, others;
     for (std::size_t i = 0; i < current_->recipes.size(); ++i) {
         const std::string& recipe = current_->recipes[i];
         if (contains(current_->asked, recipe)) continue;
-        const bool is_named = contains(wish.first, recipe);
+        const bool is_named = contains(wish.recipes, recipe);
         (is_named ? named : i < current_->num_presets ? presets : others).push_back(recipe);
     }
-    sort_by_distance(others, wish.first);
+    sort_by_distance(others, wish.recipes);
     named.insert(named.end(), presets.begin(), presets.end());
     named.insert(named.end(), others.begin(), others.end());
     return named;
@@ -166,18 +165,17 @@ std::vector<std::string> FrontierPlans::open_recipes(const FrontierWish& wish) c
 /// Once, when all recipes of the set are planned.
 void FrontierPlans::add_on_top_of_best() {
     if (std::exchange(current_->has_more_on_top, true)) return;
-    const auto gpu = profiler::find_gpu(gpus(), current_->step.gpus.front());
+    const auto gpu = profiler::find_gpu(gpus(), current_->step.gpu);
     if (!gpu) return;
-    models::Workload workload = current_->step.workload;
-    workload.recipe.optimizer = current_->optimizer;
-    const auto more = profiler::recipes_on_top_of(best_of(current_->steps), workload, **gpu);
+    const auto more =
+        profiler::recipes_on_top_of(best_of(current_->plan), current_->step.workload, **gpu);
     for (const models::Recipe& recipe : more) {
         std::string text = models::to_text(recipe);
         if (!contains(current_->recipes, text)) current_->recipes.push_back(std::move(text));
     }
 }
 
-void FrontierPlans::start_next(const FrontierWish& wish) {
+void FrontierPlans::start_next(const PlanQuestion& wish) {
     if (current_->is_complete || !current_->error.empty()) return;
     std::vector<std::string> next = open_recipes(wish);
     if (next.empty()) {
@@ -186,21 +184,11 @@ void FrontierPlans::start_next(const FrontierWish& wish) {
     }
     next.resize(std::min(next.size(), kChunk));
     current_->asked.insert(current_->asked.end(), next.begin(), next.end());
-    PlanQuestion question = wish.step;
+    PlanQuestion question = current_->step;
     question.recipes = std::move(next);
-    queue_.start("Planning the recipes",
-                 [&predictor = predictor_, question, optimizer = wish.optimizer](const auto&) {
-                     Chunk chunk{question, optimizer, std::vector<profiler::PlannedStep>()};
-                     const auto plan = predictor.plan(question);
-                     if (!plan) {
-                         chunk.steps = tl::unexpected(plan.error());
-                         return models::Result<Chunk>(std::move(chunk));
-                     }
-                     for (const profiler::PlanRow& row : plan->rows) {
-                         chunk.steps->push_back(profiler::make_planned_step(row));
-                     }
-                     return models::Result<Chunk>(std::move(chunk));
-                 });
+    queue_.start("Planning the recipes", [&predictor = predictor_, question](const auto&) {
+        return models::Result<Chunk>({question, predictor.plan(question)});
+    });
 }
 
 bool FrontierPlans::take() {
@@ -211,24 +199,21 @@ bool FrontierPlans::take() {
             current_->error = result.error().message;
             continue;
         }
-        PlanQuestion step = result->question;
-        step.recipes.clear();
-        if (step != current_->step || result->optimizer != current_->optimizer) continue;
-        if (!result->steps) {
-            current_->error = result->steps.error().message;
+        if (without_recipes(result->question) != current_->step) continue;
+        if (!result->plan) {
+            current_->error = result->plan.error().message;
             continue;
         }
-        std::vector<profiler::PlannedStep> all = *current_->steps;
-        for (profiler::PlannedStep& planned : *result->steps) all.push_back(std::move(planned));
-        if (all.size() >= kMostRefused && !any_runs(all)) {
-            const std::string& why = all.front().figures.why;
+        profiler::Plan all = *current_->plan;
+        for (profiler::PlanRow& row : result->plan->rows) all.rows.push_back(std::move(row));
+        if (all.rows.size() >= kMostRefused && !any_runs(all)) {
+            const std::string& why = all.rows.front().reason;
             current_->error = why.empty() ? "There is no model of the times of this step." : why;
         }
-        current_->steps =
-            std::make_shared<const std::vector<profiler::PlannedStep>>(std::move(all));
-        if (current_->steps->size() < current_->recipes.size()) continue;
+        current_->plan = std::make_shared<const profiler::Plan>(std::move(all));
+        if (num_planned() < num_recipes()) continue;
         add_on_top_of_best();
-        current_->is_complete = current_->steps->size() >= current_->recipes.size();
+        current_->is_complete = num_planned() >= num_recipes();
     }
     return !results.empty();
 }

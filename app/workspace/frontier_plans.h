@@ -1,27 +1,17 @@
 #pragma once
 
 #include "app/prediction/predictor.h"
-#include "app/workspace/job_queue.h"
+#include "app/workspace/jobs/job_queue.h"
 #include "profiler/planner/search/step_recipes.h"
-#include "profiler/view/recipe_frontier_view.h"
+#include "profiler/view/plan/recipe_frontier_view.h"
 
 #include <cstddef>
-#include <list>
 #include <memory>
 #include <span>
 #include <string>
 #include <vector>
 
 namespace app {
-
-/// The step and the GPU whose recipes are planned, and which of them come first.
-struct FrontierWish {
-    PlanQuestion step;  // without recipes and batch
-    models::Optimizer optimizer = models::Optimizer::kAdamW;
-    std::vector<std::string> first;  // canonical; then come the presets, then what is near these
-
-    friend bool operator==(const FrontierWish&, const FrontierWish&) = default;
-};
 
 /// Plans every recipe of a step, a few at a time on a background thread, and then what the search
 /// tries on top of the best ones. Keeps the plans of the last steps. Planning all of them takes
@@ -31,14 +21,16 @@ public:
     explicit FrontierPlans(Predictor& predictor) : predictor_(predictor) {}
     ~FrontierPlans() { queue_.cancel(); }
 
-    /// Once a frame: takes what was planned. Plans more of the wish only if `may_start`. Returns
-    /// true when one of the following has changed.
-    bool update(const FrontierWish& wish, bool may_start);
+    /// Once a frame: takes what was planned. Plans more recipes of the step, with its optimizer,
+    /// only if `may_start`: first those that the question names, then the presets, then what is
+    /// near the named ones. Returns true when one of the following has changed.
+    bool update(const PlanQuestion& wish, bool may_start);
 
-    using Steps = profiler::FrontierRequest::Steps;
-    /// The plans of the wish so far; null before the first wish.
-    Steps steps() const { return current_ ? current_->steps : nullptr; }
-    std::size_t num_planned() const { return steps() ? steps()->size() : 0; }
+    /// The plans so far; null before the first question.
+    std::shared_ptr<const profiler::Plan> plan() const {
+        return current_ ? current_->plan : nullptr;
+    }
+    std::size_t num_planned() const { return current_ ? current_->plan->rows.size() : 0; }
     std::size_t num_recipes() const { return current_ ? current_->recipes.size() : 0; }
     bool is_complete() const { return current_ && current_->is_complete; }
     /// Presets that cannot be planned on the GPU.
@@ -52,33 +44,31 @@ public:
 
 private:
     struct Set {
-        PlanQuestion step;
-        models::Optimizer optimizer;
+        PlanQuestion step;                 // without recipes
         std::vector<std::string> recipes;  // canonical, each once
         std::size_t num_presets = 0;       // they stand first
-        std::vector<std::string> asked;    // those of them that were or are being planned
+        std::vector<std::string> asked;    // of `recipes`: planned, or being planned
         std::vector<profiler::RefusedRecipe> refused;
-        Steps steps;
+        std::shared_ptr<const profiler::Plan> plan;  // of those that are planned
         std::string error;
         bool has_more_on_top = false;  // `recipes` has what comes on top of the best ones
         bool is_complete = false;
     };
     struct Chunk {
         PlanQuestion question;  // with its recipes
-        models::Optimizer optimizer;
-        models::Result<std::vector<profiler::PlannedStep>> steps;
+        models::Result<profiler::Plan> plan;
     };
 
-    void choose(const FrontierWish& wish);
-    void add_first(const FrontierWish& wish);
+    void choose(const PlanQuestion& wish);
+    void add_first(const PlanQuestion& wish);
     void add_on_top_of_best();
-    std::vector<std::string> open_recipes(const FrontierWish& wish) const;
+    std::vector<std::string> open_recipes(const PlanQuestion& wish) const;
     bool take();
-    void start_next(const FrontierWish& wish);
+    void start_next(const PlanQuestion& wish);
 
     Predictor& predictor_;
-    std::list<Set> sets_;     // the newest first
-    Set* current_ = nullptr;  // of sets_
+    Recent<PlanQuestion, std::shared_ptr<Set>> sets_{8};  // by their steps
+    std::shared_ptr<Set> current_;
     JobQueue<Chunk> queue_{Waiting::kKeep};
 };
 

@@ -1,7 +1,6 @@
 #pragma once
 
-#include "app/workspace/frontier_plans.h"
-#include "app/workspace/view_requests.h"
+#include "app/workspace/view_orders.h"
 
 #include <optional>
 
@@ -10,8 +9,8 @@ namespace app {
 
 /// The step of the Planner with every recipe. First those of A, B and open traces of the step, and
 /// those between the two selected dots.
-FrontierWish frontier_wish(const SlotInputs& inputs);
+PlanQuestion frontier_wish(const WorkspaceState& state);
 
-std::optional<Wanted<profiler::FrontierRequest>> wanted_frontier(const SlotInputs& inputs);
+std::optional<ViewOrder<profiler::FrontierRequest>> order_frontier(const WorkspaceState& state);
 
 }  // namespace app

@@ -10,22 +10,14 @@
 namespace app {
 namespace {
 
-using models::Family;
 using models::Head;
 using models::ModelConfig;
 
-Head head_for(Family family, Head head) {
-    const bool has_layers_only = family == Family::kSubstation || family == Family::kT5Encoder ||
-                                 family == Family::kT5Decoder;
-    if (head == Head::kLayers || has_layers_only) return Head::kLayers;
-    if (family == Family::kGpt2) return Head::kLm;
-    return head == Head::kLm ? Head::kMlm : head;
-}
-
-/// The text of a recipe with the query's optimizer.
-std::string with_optimizer(const std::string& recipe, models::Optimizer optimizer) {
-    if (optimizer == models::Recipe{}.optimizer) return recipe;
-    return fmt::format("{},optimizer={}", recipe, models::name_of(optimizer));
+/// The head, or the model's usual one if it does not have that.
+Head head_for(const ModelConfig& model, Head head) {
+    const auto heads = model.traits().heads;
+    if (head == Head::kLayers || heads.empty()) return Head::kLayers;
+    return std::find(heads.begin(), heads.end(), head) != heads.end() ? head : heads.front();
 }
 
 }  // namespace
@@ -36,9 +28,10 @@ std::string canonical_recipe(const std::string& recipe) {
 }
 
 std::vector<std::string> recipe_texts(const PlannerQuery& query) {
-    std::vector<std::string> texts;
-    for (const std::string& recipe : query.recipes) {
-        texts.push_back(with_optimizer(recipe, query.optimizer));
+    std::vector<std::string> texts = query.recipes;
+    if (query.optimizer == models::Recipe{}.optimizer) return texts;
+    for (std::string& text : texts) {  // a preset keeps its name
+        text += fmt::format(",optimizer={}", models::name_of(query.optimizer));
     }
     return texts;
 }
@@ -105,7 +98,7 @@ PlannerQuery shown_query(const PlannerQuery& query, const Selection& selection) 
 void set_model(PlannerQuery& query, const ModelConfig& model) {
     models::Workload& workload = query.workload;
     workload.model = model;
-    workload.head = head_for(model.family, workload.head);
+    workload.head = head_for(model, workload.head);
     if (workload.seq_len > model.max_position_embeddings) {
         workload.seq_len = model.max_position_embeddings;
     }
@@ -137,35 +130,34 @@ void set_hidden_size(ModelConfig& model, int64_t num_heads) {
 PlanQuestion planner_question(const PlannerQuery& query, const std::string& gpu) {
     PlanQuestion question{.workload = query.workload,
                           .recipes = recipe_texts(query),
-                          .gpus = {gpu},
+                          .gpu = gpu,
                           .wants_memory_curve = true};
     question.workload.batch_size = 1;
     return question;
 }
 
-CaptureForm capture_form_of(const PlannerQuery& query, CaptureForm form) {
+StepForm capture_form_of(const PlannerQuery& query, StepForm form) {
     const models::Workload& workload = query.workload;
     const ModelConfig& model = workload.model;
     const ModelConfig& preset = preset_of(model);
     const auto other_than = [](int64_t preset_size, int64_t size) {
-        return size == preset_size ? 0 : size;
+        return size == preset_size ? std::nullopt : std::optional(size);
     };
-    form.device = CaptureForm().device;
+    form.device = StepForm().device;
     form.model = preset.name;
-    form.num_layers = other_than(preset.num_layers, model.num_layers);
-    form.sizes = {
-        .hidden_size = other_than(preset.hidden_size, model.hidden_size),
-        .num_heads = other_than(preset.num_heads, model.num_heads),
-        .intermediate_size = other_than(preset.intermediate_size, model.intermediate_size),
-        .vocab_size = other_than(preset.vocab_size, model.vocab_size)};
+    form.layers = other_than(preset.num_layers, model.num_layers);
+    form.hidden = other_than(preset.hidden_size, model.hidden_size);
+    form.heads = other_than(preset.num_heads, model.num_heads);
+    form.intermediate = other_than(preset.intermediate_size, model.intermediate_size);
+    form.vocab = other_than(preset.vocab_size, model.vocab_size);
     form.attention_dropout = model.attention_dropout_p > 0;
     form.hidden_dropout = model.hidden_dropout_p > 0;
-    form.random_lengths = workload.padding == models::Padding::kRandom;
+    set_random_lengths(form, workload.padding == models::Padding::kRandom);
     form.head = models::name_of(workload.head);
     form.precision = models::name_of(workload.precision);
     form.batch_size = workload.batch_size;
     form.seq_len = workload.seq_len;
-    form.recipes = recipe_texts(query);
+    form.recipes.names = recipe_texts(query);
     return form;
 }
 

@@ -4,7 +4,7 @@
 #include "app/workspace/capture_form.h"
 #include "app/workspace/selection.h"
 #include "models/config/workload.h"
-#include "profiler/view/planner_view.h"
+#include "profiler/view/plan/planner_view.h"
 
 #include <cstddef>
 #include <string>
@@ -65,7 +65,7 @@ void set_hidden_size(models::ModelConfig& model, int64_t num_heads);
 std::string plan_command(const PlannerQuery& query, const std::string& gpu);
 
 /// `form` with this step, to be measured; its other fields stay.
-CaptureForm capture_form_of(const PlannerQuery& query, CaptureForm form);
+StepForm capture_form_of(const PlannerQuery& query, StepForm form);
 
 struct PlannerResult {
     PlanQuestion question;

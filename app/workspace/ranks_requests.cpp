@@ -1,6 +1,6 @@
 #include "app/workspace/ranks_requests.h"
 
-#include "app/workspace/view_requests.h"
+#include "app/workspace/view_orders.h"
 
 #include <algorithm>
 #include <filesystem>
@@ -27,17 +27,17 @@ std::vector<DocumentPtr> ranks_beside(const DocumentPtr& a,
     return ranks;
 }
 
-std::optional<Wanted<std::vector<DocumentPtr>>> wanted_rank_run(const SlotInputs& inputs) {
-    if (inputs.ranks.width_px <= 0) return std::nullopt;
-    std::vector<DocumentPtr> ranks = ranks_beside(inputs.selection.a, inputs.documents);
+std::optional<ViewOrder<std::vector<DocumentPtr>>> order_rank_run(const WorkspaceState& state) {
+    if (state.queries.ranks.width_px <= 0) return std::nullopt;
+    std::vector<DocumentPtr> ranks = ranks_beside(state.selection.a, state.documents);
     if (ranks.empty()) return std::nullopt;
-    return Wanted<std::vector<DocumentPtr>>{.request = ranks, .documents = ranks};
+    return ViewOrder<std::vector<DocumentPtr>>{.request = ranks, .documents = ranks};
 }
 
 models::Result<RanksOfRun> build_rank_run(const std::vector<DocumentPtr>& documents) {
     std::vector<profiler::NamedTrace> traces;
     for (const DocumentPtr& document : documents) {
-        traces.push_back({document->file.filename().string(), document->trace, document->report});
+        traces.push_back(document->named(document->file.filename().string()));
     }
     auto run = profiler::summarize_ranks(traces);
     if (!run) return tl::unexpected(run.error());
@@ -49,12 +49,12 @@ models::Result<RanksOfRun> build_rank_run(const std::vector<DocumentPtr>& docume
                       .times = std::move(times)};
 }
 
-std::optional<Wanted<profiler::RanksRequest>> wanted_ranks(const SlotInputs& inputs) {
-    const auto& ranks = inputs.rank_run;
-    const DocumentPtr& a = inputs.selection.a;
-    if (!ranks || ranks->documents != ranks_beside(a, inputs.documents)) return std::nullopt;
-    TimeWindow window = inputs.time.window;
-    window.width_px = inputs.ranks.width_px;
+std::optional<ViewOrder<profiler::RanksRequest>> order_ranks(const WorkspaceState& state) {
+    const auto& ranks = state.rank_run;
+    const DocumentPtr& a = state.selection.a;
+    if (!ranks || ranks->documents != ranks_beside(a, state.documents)) return std::nullopt;
+    TimeWindow window = state.time.window;
+    window.width_px = state.queries.ranks.width_px;
     window = with_margins(window);
     profiler::RanksRequest request{
         .run = std::shared_ptr<const profiler::RankRun>(ranks, &ranks->run),
@@ -65,13 +65,10 @@ std::optional<Wanted<profiler::RanksRequest>> wanted_ranks(const SlotInputs& inp
         .width_px = window.width_px};
     for (const DocumentPtr& document : ranks->documents) {
         if (document == a) request.axis_rank = request.ranks.size();
-        request.ranks.push_back({.trace = document->trace.get(),
-                                 .curve = &document->curve,
-                                 .peak = &document->report->peak,
-                                 .name = document->recipe});
+        request.ranks.push_back(document->index.get());
     }
-    return Wanted<profiler::RanksRequest>{.request = std::move(request),
-                                          .documents = ranks->documents};
+    return ViewOrder<profiler::RanksRequest>{.request = std::move(request),
+                                             .documents = ranks->documents};
 }
 
 }  // namespace app

@@ -1,9 +1,9 @@
 #pragma once
 
 #include "app/workspace/view_slot.h"
-#include "profiler/analysis/rank_run.h"
-#include "profiler/view/rank_tables.h"
-#include "profiler/view/ranks_view.h"
+#include "profiler/analysis/ranks/rank_run.h"
+#include "profiler/view/ranks/rank_tables.h"
+#include "profiler/view/ranks/ranks_view.h"
 
 #include <memory>
 #include <optional>
@@ -12,16 +12,9 @@
 /// From the state of the workspace to the views of the Ranks panel.
 namespace app {
 
-struct SlotInputs;
+struct WorkspaceState;
 
-/// What the Ranks panel shows.
-struct RanksQuery {
-    int width_px = 0;  // of its plot; 0: not drawn yet, so nothing is built
-
-    friend bool operator==(const RanksQuery&, const RanksQuery&) = default;
-};
-
-/// The ranks of one run that are open, and what is computed once for all of them.
+/// The open ranks of one run, and the values that are computed once for all of them.
 struct RanksOfRun {
     std::vector<DocumentPtr> documents;  // in the order of the ranks
     profiler::RankRun run;
@@ -34,9 +27,9 @@ struct RanksOfRun {
 std::vector<DocumentPtr> ranks_beside(const DocumentPtr& a,
                                       const std::vector<DocumentPtr>& documents);
 
-std::optional<Wanted<std::vector<DocumentPtr>>> wanted_rank_run(const SlotInputs& inputs);
+std::optional<ViewOrder<std::vector<DocumentPtr>>> order_rank_run(const WorkspaceState& state);
 models::Result<RanksOfRun> build_rank_run(const std::vector<DocumentPtr>& documents);
 
-std::optional<Wanted<profiler::RanksRequest>> wanted_ranks(const SlotInputs& inputs);
+std::optional<ViewOrder<profiler::RanksRequest>> order_ranks(const WorkspaceState& state);
 
 }  // namespace app

@@ -1,6 +1,6 @@
 #include "app/workspace/search_requests.h"
 
-#include "app/workspace/view_requests.h"
+#include "app/workspace/view_orders.h"
 
 #include <algorithm>
 
@@ -16,23 +16,20 @@ bool are_the_same(const std::vector<std::weak_ptr<const Document>>& cached,
 
 }  // namespace
 
-std::optional<Wanted<SearchRequest>> wanted_search(const SlotInputs& inputs) {
-    const Selection& selection = inputs.selection;
-    if (!inputs.search.is_open || !selection.a) return std::nullopt;
-    SearchRequest request{{selection.a}, inputs.search.text};
-    if (selection.b) request.documents.push_back(selection.b);
-    return Wanted<SearchRequest>{.request = std::move(request),
-                                 .documents = {selection.a, selection.b}};
+std::optional<ViewOrder<SearchRequest>> order_search(const WorkspaceState& state) {
+    const auto& [a, b] = std::tie(state.selection.a, state.selection.b);
+    if (!state.queries.search.is_open || !a) return std::nullopt;
+    SearchRequest request{{a}, state.queries.search.text};
+    if (b) request.documents.push_back(b);
+    return ViewOrder<SearchRequest>{std::move(request), {a, b}};
 }
 
 models::Result<profiler::SearchView> Searcher::operator()(const SearchRequest& request) const {
     if (!cache_->index || !are_the_same(cache_->documents, request.documents)) {
-        std::vector<profiler::SearchSource> sources;
-        for (const DocumentPtr& document : request.documents) {
-            sources.push_back({document->trace.get(), &document->storage_names});
-        }
+        profiler::Steps steps{request.documents[0]->index.get()};
+        if (request.documents.size() > 1) steps.b = request.documents[1]->index.get();
         cache_->index =
-            std::make_shared<const profiler::SearchIndex>(profiler::build_search_index(sources));
+            std::make_shared<const profiler::SearchIndex>(profiler::build_search_index(steps));
         cache_->documents.assign(request.documents.begin(), request.documents.end());
     }
     return profiler::search(cache_->index, request.text);

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "app/workspace/view_slot.h"
-#include "profiler/view/search_view.h"
+#include "profiler/view/selected/search_view.h"
 
 #include <memory>
 #include <optional>
@@ -11,15 +11,7 @@
 /// Searching A and B by name, off the frame thread.
 namespace app {
 
-struct SlotInputs;
-
-/// What the search field holds.
-struct SearchQuery {
-    std::string text;
-    bool is_open = false;  // the field is on the screen; otherwise nothing is searched
-
-    friend bool operator==(const SearchQuery&, const SearchQuery&) = default;
-};
+struct WorkspaceState;
 
 struct SearchRequest {
     std::vector<DocumentPtr> documents;  // A, and B if there is one
@@ -28,7 +20,7 @@ struct SearchRequest {
     friend bool operator==(const SearchRequest&, const SearchRequest&) = default;
 };
 
-std::optional<Wanted<SearchRequest>> wanted_search(const SlotInputs& inputs);
+std::optional<ViewOrder<SearchRequest>> order_search(const WorkspaceState& state);
 
 /// Searches, and keeps the index of the last documents, so that a key press only reads names. Used
 /// by one thread: that of its slot.

@@ -1,7 +1,7 @@
 #include "app/workspace/selection.h"
 
-#include "profiler/analysis/block_origin.h"
-#include "profiler/view/activity_view.h"
+#include "profiler/analysis/step/block_origin.h"
+#include "profiler/view/kernels/kernels_view.h"
 
 #include <algorithm>
 #include <limits>
@@ -68,8 +68,8 @@ SelectedTensor select(const PickedTensor& picked, bool in_b, const profiler::Ali
     using profiler::Allocation;
     const Document& document = *picked.document;
     const profiler::Trace& trace = *document.trace;
-    const profiler::BlockOrigin origin =
-        profiler::origin_of(trace, document.storage_names, picked.storage, picked.allocation);
+    const profiler::BlockOrigin origin = profiler::origin_of(trace, document.index->storage_names(),
+                                                             picked.storage, picked.allocation);
     SelectedTensor tensor{.storage = picked.storage,
                           .allocation = picked.allocation,
                           .name = std::string(origin.name),
@@ -82,7 +82,7 @@ SelectedTensor select(const PickedTensor& picked, bool in_b, const profiler::Ali
     const profiler::TimeMap map = map_of(in_b, alignment);
     tensor.alloc_ns = map.to_shared(static_cast<double>(alloc_ns));
     if (free_ns >= 0) tensor.free_ns = map.to_shared(static_cast<double>(free_ns));
-    tensor.num_kernels = document.activity.count_kernels(
+    tensor.num_kernels = document.index->activity().count_kernels(
         alloc_ns, free_ns >= 0 ? free_ns : std::numeric_limits<int64_t>::max());
     return tensor;
 }

@@ -1,10 +1,10 @@
 #pragma once
 
 #include "app/workspace/document.h"
-#include "profiler/analysis/activity.h"
-#include "profiler/view/call_group.h"
-#include "profiler/view/layer_flow.h"
-#include "profiler/view/timeline_view.h"
+#include "profiler/analysis/ops/activity.h"
+#include "profiler/view/kernels/call_group.h"
+#include "profiler/view/layers/layer_flow.h"
+#include "profiler/view/memory/timeline_view.h"
 
 #include <optional>
 #include <string>
@@ -14,12 +14,6 @@
 /// activity. There is one selection for the whole window, so selecting in one panel highlights in
 /// every panel.
 namespace app {
-
-/// How every panel labels a trace: the name and colour of its column in the comparison.
-struct DocumentLook {
-    std::string name;  // "tempo"; with two files of one recipe "tempo (before)"
-    size_t color = 0;  // for recipe_color
-};
 
 /// A tensor that was clicked, wherever it is drawn. A block that no tensor is known of has only an
 /// allocation.
@@ -60,10 +54,10 @@ struct SelectedActivity {
 };
 
 struct Selection {
-    DocumentPtr a;        // null when no trace is open
-    DocumentPtr b;        // shown beside A; null: A alone
-    DocumentLook look_a;  // meaningless while there is no A
-    DocumentLook look_b;
+    DocumentPtr a;         // null when no trace is open
+    DocumentPtr b;         // shown beside A; null: A alone
+    DocumentLabel look_a;  // meaningless while there is no A
+    DocumentLabel look_b;
     bool chosen = false;  // the user chose A or B; files opened later do not change them
     std::optional<profiler::Category> category;
     std::optional<profiler::TimeRange> range;  // on the shared time axis, which is that of A

@@ -1,38 +1,38 @@
 #pragma once
 
 #include "app/workspace/frontier_requests.h"
-#include "app/workspace/view_requests.h"
+#include "app/workspace/search_requests.h"
+#include "app/workspace/view_orders.h"
 #include "app/workspace/view_slot.h"
 
 #include <tuple>
 #include <vector>
 
 /// The list of slots: one for each view that panels draw. A slot names what it does, what it should
-/// show now, and how its view is built. docs/adding_a_panel.md walks through adding one. Views of
-/// which every window of a panel has its own stand in window_views.h.
+/// show now, and how its view is built. docs/adding_a_panel.md walks through adding one.
 namespace app {
 
 template <typename Request, typename View>
-using Slot = ViewSlot<SlotInputs, Request, View>;
+using Slot = ViewSlot<WorkspaceState, Request, View>;
 
 struct Slots {
     explicit Slots(Predictor& predictor)
-        : compare("Comparing the traces", wanted_comparison,
+        : compare("Comparing the traces", order_comparison,
                   [&predictor](const CompareRequest& request) {
                       return build_comparison(predictor, request);
                   }),
           planned_compare(
-              "Planning the recipes", wanted_planned_comparison,
+              "Planning the recipes", order_planned_comparison,
               [&predictor](const CompareRequest& request, const Predictor::Report& report) {
                   return build_planned_comparison(predictor, request, report);
               }),
-          usual_plan("Planning other recipes", wanted_usual_plan,
+          usual_plan("Planning other recipes", order_usual_plan,
                      [&predictor](const PlanQuestion& question,
                                   const Predictor::Report& report) -> models::Result<UsualPlan> {
                          return build_usual_plan(predictor, question, report);
                      }),
           planner(
-              "Planning the recipes", wanted_planner,
+              "Planning the recipes", order_planner,
               [&predictor](const PlanQuestion& question,
                            const Predictor::Report& report) -> models::Result<PlannerResult> {
                   return build_planner(predictor, question, report);
@@ -42,30 +42,30 @@ struct Slots {
     Slot<CompareRequest, CompareResult> compare;
     Slot<CompareRequest, CompareResult> planned_compare;
     Slot<PlanQuestion, UsualPlan> usual_plan;
-    Slot<profiler::PairRequest, profiler::PairView> pair{"Comparing A and B", wanted_pair,
+    Slot<profiler::PairRequest, profiler::PairView> pair{"Comparing A and B", order_pair,
                                                          profiler::build_pair_view};
     Slot<PlanQuestion, PlannerResult> planner;
     Slot<profiler::TimelineRequest, profiler::TimelineView> timeline{
-        "Drawing the timeline", wanted_timeline, profiler::build_timeline_view};
+        "Drawing the timeline", order_timeline, profiler::build_timeline_view};
     Slot<profiler::RibbonRequest, profiler::RibbonView> ribbon{
-        "Laying out the modules", wanted_ribbon, profiler::build_ribbon_view};
-    Slot<profiler::MarksRequest, profiler::MarksView> marks{"Marking calls", wanted_marks,
+        "Laying out the modules", order_ribbon, profiler::build_ribbon_view};
+    Slot<profiler::MarksRequest, profiler::MarksView> marks{"Marking calls", order_marks,
                                                             profiler::build_marks_view};
-    Slot<profiler::ActivityRequest, profiler::ActivityView> kernels{
-        "Laying out calls and kernels", wanted_kernels, profiler::build_activity_view};
-    Slot<profiler::LayerRequest, profiler::LayerView> layers{"Drawing the layer", wanted_layers,
+    Slot<profiler::KernelsRequest, profiler::KernelsView> kernels{
+        "Laying out calls and kernels", order_kernels, profiler::build_kernels_view};
+    Slot<profiler::LayerRequest, profiler::LayerView> layers{"Drawing the layer", order_layers,
                                                              profiler::build_layer_view};
-    Slot<SearchRequest, profiler::SearchView> search{"Searching", wanted_search, Searcher()};
+    Slot<SearchRequest, profiler::SearchView> search{"Searching", order_search, Searcher()};
 
     Slot<profiler::FrontierRequest, profiler::RecipeFrontierView> frontier{
-        "Drawing the frontier", wanted_frontier, profiler::build_recipe_frontier_view};
+        "Drawing the frontier", order_frontier, profiler::build_recipe_frontier_view};
 
-    Slot<MovementQuestion, profiler::MovementView> movement{"Adding up the data movement",
-                                                            wanted_movement, build_movement};
+    Slot<MovementOrder, profiler::MovementView> movement{"Adding up the data movement",
+                                                         order_movement, build_movement};
 
-    Slot<std::vector<DocumentPtr>, RanksOfRun> rank_run{"Joining the ranks", wanted_rank_run,
+    Slot<std::vector<DocumentPtr>, RanksOfRun> rank_run{"Joining the ranks", order_rank_run,
                                                         build_rank_run};
-    Slot<profiler::RanksRequest, profiler::RanksView> ranks{"Drawing the ranks", wanted_ranks,
+    Slot<profiler::RanksRequest, profiler::RanksView> ranks{"Drawing the ranks", order_ranks,
                                                             profiler::build_ranks_view};
 
     /// All of them, for what the workspace does with each.
@@ -76,6 +76,51 @@ struct Slots {
     auto all() const {
         return std::tie(compare, planned_compare, usual_plan, pair, timeline, marks, kernels,
                         layers, planner, frontier, ribbon, movement, rank_run, ranks, search);
+    }
+};
+
+/// A panel has window 1; of some panels the user may open further ones.
+inline constexpr int kMostWindows = 4;
+
+template <typename Request, typename View>
+using WindowSlot = ViewSlot<WindowState, Request, View>;
+
+/// What the windows with one number show: their queries, and the views built from them. Views of
+/// closed windows are not built and take no memory; the queries stay for the case that a window
+/// comes back.
+struct WindowViews {
+    WindowQueries queries;
+    OpenPanels open;
+
+    WindowSlot<profiler::LedgerRequest, profiler::LedgerView> ledger{
+        "Listing the saved tensors", order_ledger, profiler::build_ledger_view};
+    WindowSlot<profiler::FlameRequest, profiler::FlameView> flame{
+        "Building the flame graph", order_flame, profiler::build_flame_view};
+    WindowSlot<profiler::BlocksRequest, profiler::BlocksView> blocks{
+        "Laying out the blocks", order_blocks, profiler::build_blocks_view};
+    WindowSlot<profiler::LiveBlocksRequest, profiler::LiveBlocksView> live_blocks{
+        "Listing the live blocks", order_live_blocks, profiler::build_live_blocks_view};
+    WindowSlot<profiler::WhatIfRequest, profiler::WhatIfView> what_if{
+        "Replaying the requests", order_what_if, profiler::build_what_if_view};
+    WindowSlot<profiler::SegmentMapRequest, profiler::SegmentMapView> segments{
+        "Drawing the segments", order_segments, profiler::build_segment_map_view};
+    WindowSlot<profiler::InspectorRequest, profiler::InspectorView> inspector{
+        "Describing the selection", order_inspector, profiler::build_inspector_view};
+    WindowSlot<profiler::RangeRequest, profiler::RangeView> range{
+        "Summing up the selected range", order_range, profiler::build_range_view};
+
+    /// What the slots of this window make their requests from.
+    WindowState state(const WorkspaceState& shared) const {
+        const profiler::WhatIfView* const replay = what_if.view();
+        return {shared, queries, open, replay ? replay->layout : nullptr};
+    }
+
+    /// All of them, for what the workspace does with each.
+    auto all() {
+        return std::tie(ledger, flame, blocks, live_blocks, what_if, segments, inspector, range);
+    }
+    auto all() const {
+        return std::tie(ledger, flame, blocks, live_blocks, what_if, segments, inspector, range);
     }
 };
 

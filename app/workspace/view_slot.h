@@ -1,11 +1,11 @@
 #pragma once
 
+#include "app/prediction/recent.h"
 #include "app/workspace/document.h"
-#include "app/workspace/job_queue.h"
+#include "app/workspace/jobs/job_queue.h"
 
 #include <algorithm>
 #include <functional>
-#include <list>
 #include <memory>
 #include <optional>
 #include <string>
@@ -16,15 +16,15 @@ namespace app {
 
 /// What a slot should show: the request from which its view is built.
 template <typename Request>
-struct Wanted {
+struct ViewOrder {
     Request request;
     /// The documents from which request and view borrow; the slot keeps them alive. A view of other
     /// documents disappears at once, because its rows and columns mean nothing to the new ones (a
-    /// scene makes the next one first: scene.h). A view of the same documents stays until the new
-    /// one is ready.
+    /// pending pair gets its views first: pending_pairs.h). A view of the same documents stays
+    /// until the new one is ready.
     std::vector<DocumentPtr> documents;
 
-    friend bool operator==(const Wanted&, const Wanted&) = default;
+    friend bool operator==(const ViewOrder&, const ViewOrder&) = default;
 };
 
 /// One view of the workspace: its request, the view built from it off the frame thread, and the
@@ -32,14 +32,14 @@ struct Wanted {
 /// so nobody has to mark it as stale.
 ///
 ///     wanted(inputs) --changed?--> build(request) on the slot's thread --> view() --> panel
-///                       \--> kept: a view that was made ahead is shown at once
+///                       \--> cached: a view that was made ahead is shown at once
 ///
 /// `Inputs` is what all slots of the workspace make their requests from (slots.h).
 template <typename Inputs, typename Request, typename View>
 class ViewSlot {
 public:
     /// What to show now; nullopt when there is nothing to show.
-    using Want = std::optional<Wanted<Request>> (*)(const Inputs&);
+    using Want = std::optional<ViewOrder<Request>> (*)(const Inputs&);
     using Build = std::function<models::Result<View>(const Request&)>;
     /// Gets the share that is done, in [0, 1]; the builder should stop when it returns false.
     using Report = std::function<bool(double share)>;
@@ -67,21 +67,21 @@ public:
     /// Returns true when view() or error() has changed.
     bool update(const Inputs& inputs) {
         const bool changed = take();
-        auto wanted = want_(inputs);
-        if (wanted == asked_) return changed;
-        const bool same = wanted && asked_ && wanted->documents == asked_->documents;
-        asked_ = std::move(wanted);
+        auto order = want_(inputs);
+        if (order == asked_) return changed;
+        const bool same = order && asked_ && order->documents == asked_->documents;
+        asked_ = std::move(order);
         is_cancelled_ = false;
-        if (const models::Result<Shown>* kept = asked_ ? find_kept(*asked_) : nullptr) {
+        if (const auto cached = asked_ ? cached_.find(*asked_) : std::nullopt) {
             clear();
-            show(*kept);
+            show(*cached);
             return true;
         }
         const bool cleared = !same && clear();
         if (is_long_ && !finishes_) queue_.cancel();
         if (asked_) {
-            queue_.start(what_, [build = build_, wanted = *asked_](const Report& report) {
-                return built(build, wanted, report);
+            queue_.start(what_, [build = build_, order = *asked_](const Report& report) {
+                return built(build, order, report);
             });
         }
         return changed || cleared;
@@ -90,19 +90,16 @@ public:
     /// How to make the view that these inputs want, before they are those of the window. Empty:
     /// there is none, or it is made already.
     Make make_ahead(const Inputs& inputs) {
-        auto wanted = want_(inputs);
-        if (!wanted || wanted == asked_ || find_kept(*wanted)) return nullptr;
-        return [this, wanted = std::move(*wanted)]() -> Keep {
+        auto order = want_(inputs);
+        if (!order || order == asked_ || cached_.find(*order)) return nullptr;
+        return [this, order = std::move(*order)]() -> Keep {
             auto result = run_guarded(
-                what_, [&] { return built(build_, wanted, [](double) { return true; }); });
-            return [this, wanted, result = std::move(result)] {
-                kept_.push_front({wanted, result});
-                if (kept_.size() > kMostKept) kept_.pop_back();
-            };
+                what_, [&] { return built(build_, order, [](double) { return true; }); });
+            return [this, order, result = std::move(result)] { cached_.add(order, result); };
         };
     }
     /// Forgets what was made ahead.
-    void forget_kept() { kept_.clear(); }
+    void forget_cached() { cached_.clear(); }
 
     /// Ends the work under way; the view stays as it is until something else is wanted.
     void cancel() {
@@ -137,25 +134,11 @@ private:
         View view;
     };
     using Shown = std::shared_ptr<const Built>;
-    /// A view that was made ahead.
-    struct Kept {
-        Wanted<Request> wanted;
-        models::Result<Shown> result;
-    };
-    /// A view of a predicted step takes some hundred KiB.
-    static constexpr size_t kMostKept = 48;
-
-    static models::Result<Shown> built(const LongBuild& build, const Wanted<Request>& wanted,
+    static models::Result<Shown> built(const LongBuild& build, const ViewOrder<Request>& order,
                                        const Report& report) {
-        auto view = build(wanted.request, report);
+        auto view = build(order.request, report);
         if (!view) return tl::unexpected(view.error());
-        return std::make_shared<const Built>(Built{wanted.documents, std::move(*view)});
-    }
-
-    const models::Result<Shown>* find_kept(const Wanted<Request>& wanted) const {
-        const auto found = std::find_if(kept_.begin(), kept_.end(),
-                                        [&](const Kept& one) { return one.wanted == wanted; });
-        return found != kept_.end() ? &found->result : nullptr;
+        return std::make_shared<const Built>(Built{order.documents, std::move(*view)});
     }
 
     bool take() {
@@ -199,10 +182,11 @@ private:
     const bool finishes_ = false;
     bool is_long_ = true;
     bool is_cancelled_ = false;
-    std::optional<Wanted<Request>> asked_;
+    std::optional<ViewOrder<Request>> asked_;
     Shown shown_;
     std::string error_;
-    std::list<Kept> kept_;  // the newest first
+    /// Made ahead. A view of a predicted step takes some hundred KiB.
+    Recent<ViewOrder<Request>, models::Result<Shown>> cached_{48};
     JobQueue<Shown> queue_{Waiting::kDrop};
 };
 

@@ -2,8 +2,7 @@
 
 #include "app/user/examples.h"
 #include "app/workspace/planner_query.h"
-#include "profiler/view/layer_figures.h"
-#include "profiler/view/pair_figures.h"
+#include "profiler/view/layers/pair_figures.h"
 
 #include <fmt/format.h>
 
@@ -28,17 +27,27 @@ std::optional<size_t> column_of(const profiler::Comparison& comparison, const Do
 }
 
 /// " On NVIDIA T4 it would fit a batch of 12 instead of 7."
-std::string planned_sentence(const std::string& gpu, const profiler::PlannedRecipe& own,
-                             const profiler::PlannedRecipe& other) {
-    if (!own.max_batch_size) {
+std::string planned_sentence(const std::string& gpu, const profiler::PlanRow& own,
+                             const profiler::PlanRow& other) {
+    if (own.max_batch_size.value_or(0) == 0) {
         // Else the GPU cannot run it, or planning failed: Compare says so where the bar would be.
-        return own.is_too_large ? fmt::format(" On {} no batch of it would fit.", gpu) : "";
+        return profiler::knows_max_batch(own) ? fmt::format(" On {} no batch of it would fit.", gpu)
+                                              : "";
     }
     if (own.max_batch_size == other.max_batch_size) {
-        return fmt::format(" On {} both would fit a batch of {}.", gpu, own.max_batch_text);
+        return fmt::format(" On {} both would fit a batch of {}.", gpu,
+                           profiler::max_batch_text(own));
     }
-    return fmt::format(" On {} it would fit a batch of {} instead of {}.", gpu, own.max_batch_text,
-                       other.max_batch_text);
+    return fmt::format(" On {} it would fit a batch of {} instead of {}.", gpu,
+                       profiler::max_batch_text(own), profiler::max_batch_text(other));
+}
+
+/// The axis of another pair, as wide as the panels are now.
+void fit_widths(TimeAxis& time, const TimeAxis& now) {
+    time.window.width_px = now.window.width_px;
+    time.kernels_width_px = now.kernels_width_px;
+    time.lane_width_px = now.lane_width_px;
+    time.insets = now.insets;
 }
 
 const profiler::Comparison* comparison_of(const Slots& slots) {
@@ -86,7 +95,8 @@ void Workspace::close(DocumentPtr document) {
 
 /// Nothing that is shown next is of this document.
 void Workspace::forget_document(const DocumentPtr& document) {
-    if (next_ && (next_->pair.a == document || next_->pair.b == document)) next_.reset();
+    const Pair latest = latest_pair();
+    if (latest.a == document || latest.b == document) pending_.take_unmade();
     forget_ahead();
 }
 
@@ -146,7 +156,7 @@ void Workspace::update_looks() {
     const std::vector<size_t> own_colors = profiler::recipe_color_indices(recipes);
     looks_.clear();
     for (const DocumentPtr& document : documents()) {
-        DocumentLook look{document->recipe, own_colors[looks_.size()]};
+        DocumentLabel look{document->recipe, own_colors[looks_.size()]};
         if (const auto i = comparison ? column_of(*comparison, *document) : std::nullopt) {
             look = {comparison->columns[*i].recipe, colors[*i]};
         }
@@ -177,7 +187,7 @@ std::vector<size_t> Workspace::colors_of(const std::vector<std::string>& recipes
 }
 
 /// Of a document that is not open: what the comparison will call it if no other has its recipe.
-DocumentLook Workspace::look_of(const DocumentPtr& document) const {
+DocumentLabel Workspace::look_of(const DocumentPtr& document) const {
     const auto found = std::find(documents().begin(), documents().end(), document);
     if (found == documents().end()) return {document->recipe, 0};
     return looks_[static_cast<size_t>(found - documents().begin())];
@@ -234,12 +244,143 @@ void Workspace::pair_changed() {
     std::array pair{selection_.a, selection_.b};
     if (pair != shown_pair_) forget_all_places();
     shown_pair_ = std::move(pair);
-    plan_choice_ = plan_choice_beside(selection_.a);
+    queries_.plan = plan_choice_beside(selection_.a);
     changed_ = true;
     check_ahead();
     update_looks();
     update_headline();
     update_slots();
+}
+
+// ---- what the window shows next ---------------------------------------------------------------
+
+void Workspace::show(Pair pair) {
+    if (!pair.a) return;
+    pending_.wait_no_longer();
+    if (pair.a == selection_.a && pair.b == selection_.b) return;
+    pending_.wait_for(std::move(pair));
+    // Without a picture there is none to keep.
+    if (!selection_.a || !slots_.compare.view()) return show(*pending_.take_unmade());
+    show_next_pair();
+}
+
+/// What the window shows, or will show next.
+Pair Workspace::latest_pair() const {
+    const PendingPair* const next = pending_.next();
+    return next ? next->pair : Pair{selection_.a, selection_.b};
+}
+
+/// What the requests of its views are made from, which may have changed since.
+void Workspace::refresh(PendingPair& next) const {
+    next.selection = selection_;
+    forget_places(next.selection);
+    next.selection.a = next.pair.a;
+    next.selection.b = next.pair.b;
+    if (next.pair.a) next.selection.look_a = look_of(next.pair.a);
+    if (next.pair.b) next.selection.look_b = look_of(next.pair.b);
+    next.documents = next.pair.trial ? documents_.with_trial(*next.pair.trial) : documents_.all();
+    const auto& open = next.documents;
+    if (std::find(open.begin(), open.end(), next.pair.a) == open.end()) {
+        next.documents.push_back(next.pair.a);
+    }
+    if (next.time.window.alignment != time_.window.alignment) next.is_aligned = false;
+    if (!next.is_aligned) next.time = time_;
+    fit_widths(next.time, time_);
+    next.queries = queries_;
+    next.queries.plan = plan_choice_beside(next.pair.a);
+    next.queries.search = {};
+}
+
+/// The calls that are marked and the recipe that is planned belong to the pair that is shown.
+WorkspaceState Workspace::state(const PendingPair* next) const {
+    return {.documents = next ? next->documents : documents(),
+            .selection = next ? next->selection : selection_,
+            .time = next ? next->time : time_,
+            .queries = next ? next->queries : queries_,
+            .frontier_plans = frontier_plans_,
+            .usual_question = usual_question_,
+            .marks = next ? nullptr : slots_.marks.shared(),
+            .rank_run = slots_.rank_run.shared(),
+            .usual_plan = slots_.usual_plan.shared(),
+            .recipe_being_planned = next ? std::string() : trials_.being_planned()};
+}
+
+/// How to make what the pair lacks; empty: it can be shown. Plans take longer than the rest and
+/// are made `with_plans` only.
+std::vector<PairMaker::Make> Workspace::missing_of(const PendingPairPtr& next, bool with_plans) {
+    refresh(*next);
+    if (!next->is_aligned) return {align(next)};
+    std::vector<PairMaker::Make> makes;
+    const auto add = [&](auto& slot, const auto& inputs, bool long_ones) {
+        if (slot.is_long() && !long_ones) return;
+        if (auto make = slot.make_ahead(inputs)) makes.push_back(std::move(make));
+    };
+    const WorkspaceState shared = state(next.get());
+    std::apply([&](auto&... slot) { (add(slot, shared, with_plans), ...); }, slots_.all());
+    for (WindowViews& views : views_) {
+        WindowQueries queries = views.queries;
+        queries.inspector = {};  // what is pinned belongs to the pair before
+        const WindowState inputs{shared, queries, views.open, nullptr};
+        std::apply([&](auto&... slot) { (add(slot, inputs, false), ...); }, views.all());
+    }
+    return makes;
+}
+
+void Workspace::show_next_pair() {
+    const auto missing = [this](const auto& next) {
+        return missing_of(next, /*with_plans=*/false);
+    };
+    if (const PendingPairPtr made = pending_.take_made(missing)) show(*made);
+}
+
+void Workspace::show(PendingPair& next) {
+    refresh(next);
+    if (next.pair.trial) documents_.show_trial(*next.pair.trial);
+    if (!documents_.is_open(next.pair.a)) documents_.add(next.pair.a);
+    // A trial that others are compared with is more than a try.
+    if (documents_.trial() == next.pair.a) documents_.keep_trial();
+    const bool has_other_a = selection_.a != next.pair.a;
+    selection_.a = next.pair.a;
+    selection_.b = next.pair.b;
+    if (next.is_aligned) {
+        time_ = next.time;
+        pair_changed();
+    } else {
+        selection_changed();
+    }
+    if (has_other_a) forget_ahead();  // the slots have taken what they need
+}
+
+/// Nothing that was made ahead fits any more: A, or an open trace, is another one.
+void Workspace::forget_ahead() {
+    pending_.forget_ahead();
+    trials_.forget_ahead();
+    const auto forget = [](auto&... slot) { (slot.forget_cached(), ...); };
+    std::apply(forget, slots_.all());
+    for (WindowViews& views : views_) std::apply(forget, views.all());
+}
+
+bool Workspace::is_made_ahead() const {
+    return trials_.is_idle() && trials_.knows_ahead() && pending_.are_made_ahead();
+}
+
+void Workspace::check_ahead() {
+    trials_.forget_ahead();
+    pending_.check_ahead();
+}
+
+/// Only while the switches are in sight, and the user waits for nothing.
+void Workspace::make_ahead() {
+    pending_.update_ahead();
+    if (!std::exchange(predicts_ahead_, false)) return;
+    const profiler::LayerView* view = slots_.layers.view();
+    trials_.predict_ahead(trial_inputs(), view);
+    if (!view || pending_.is_making_ahead()) return;
+    if (auto pairs = trials_.take_known_ahead(trial_inputs(), *view)) {
+        pending_.keep_ahead(std::move(*pairs));
+    }
+    if (!pending_.can_make_ahead() || !settled()) return;
+    pending_.make_ahead([this](const auto& next) { return missing_of(next, /*with_plans=*/true); });
 }
 
 // ---- views ----------------------------------------------------------------------------------
@@ -252,10 +393,9 @@ void Workspace::update_slots() {
         changed_ = views_changed = true;
         if (!slot.error().empty()) notify(profiler::Severity::kError, slot.error());
     };
-    std::apply([&](auto&... slot) { (update(slot, slot_inputs()), ...); }, slots_.all());
+    std::apply([&](auto&... slot) { (update(slot, state()), ...); }, slots_.all());
     for (WindowViews& views : views_) {
-        std::apply([&](auto&... slot) { (update(slot, views.inputs(slot_inputs())), ...); },
-                   views.all());
+        std::apply([&](auto&... slot) { (update(slot, views.state(state())), ...); }, views.all());
     }
     if (!views_changed) return;
     if (slots_.layers.view() != layers_before) check_ahead();  // it lists the switches
@@ -268,28 +408,26 @@ profiler::TimelineReadout Workspace::read_timeline(size_t trace, double time_ns)
                                    time_ns);
 }
 
-profiler::ActivityReadout Workspace::read_activity(size_t trace, profiler::ActivityId id) const {
+profiler::KernelsReadout Workspace::read_kernels(size_t trace, profiler::ActivityId id) const {
     const DocumentPtr& document = trace == 0 ? selection_.a : selection_.b;
     if (!document) return {};
-    return profiler::read_activity({document->trace.get(), &document->activity}, id);
+    return profiler::read_kernels(*document->index, id);
 }
 
 profiler::RibbonReadout Workspace::read_module(size_t trace, profiler::ModuleLevel level,
                                                size_t span) const {
     const DocumentPtr& document = trace == 0 ? selection_.a : selection_.b;
     if (!document) return {};
-    return profiler::read_ribbon({document->trace.get(), &document->modules}, level, span);
+    return profiler::read_ribbon(*document->index, level, span);
 }
 
 /// Says what becomes of a block of A in B only while the window compares the two.
 profiler::BlockReadout Workspace::read_block(const BlocksQuery& query,
                                              profiler::Id<profiler::Allocation> allocation) const {
     const size_t trace = shown_trace(selection_, query);
-    std::vector<profiler::BlockSource> sources = block_sources(selection_);
-    if (query.show != BlocksQuery::Show::kDifference && trace == 0 && !sources.empty()) {
-        sources.resize(1);
-    }
-    return profiler::read_block(sources, trace, allocation);
+    profiler::Steps steps = recorded_steps(selection_);
+    if (query.show != BlocksQuery::Show::kDifference && trace == 0) steps.b = nullptr;
+    return profiler::read_block(steps, trace, allocation);
 }
 
 bool Workspace::settled() const {
@@ -297,10 +435,10 @@ bool Workspace::settled() const {
         return std::apply([&](const auto&... slot) { return (slot.settled(inputs) && ...); },
                           slots);
     };
-    return !next_ && !documents_.busy() && !exports_.busy() && !trials_.busy() &&
-           trials_.being_planned().empty() && all_settled(slots_.all(), slot_inputs()) &&
+    return !pending_.next() && !documents_.busy() && !exports_.busy() && !trials_.busy() &&
+           trials_.being_planned().empty() && all_settled(slots_.all(), state()) &&
            std::all_of(views_.begin(), views_.end(), [&](const WindowViews& views) {
-               return all_settled(views.all(), views.inputs(slot_inputs()));
+               return all_settled(views.all(), views.state(state()));
            });
 }
 
@@ -343,22 +481,14 @@ void Workspace::take_changed_files() {
     }
 }
 
-void Workspace::export_comparison(const fs::path& file, const ChartLook& look) {
-    const auto result = comparison();
-    if (!result) return;
-    const auto started = exports_.comparison({result, &result->view}, file, look);
-    if (!started) notify(profiler::Severity::kError, started.error().message);
+void Workspace::export_comparison(const fs::path& file, const ChartStyle& style) {
+    if (const auto result = comparison()) {
+        exports_.comparison({result, &result->view}, file, style);
+    }
 }
 
-void Workspace::export_timeline(const fs::path& file, const ChartLook& look) {
-    if (!slots_.timeline.view()) return;
-    const auto started = exports_.timeline(selection_, time_, file, look);
-    if (!started) notify(profiler::Severity::kError, started.error().message);
-}
-
-void Workspace::export_table(std::function<profiler::DataTable()> make, const fs::path& file) {
-    const auto started = exports_.table(std::move(make), file);
-    if (!started) notify(profiler::Severity::kError, started.error().message);
+void Workspace::export_timeline(const fs::path& file, const ChartStyle& style) {
+    if (slots_.timeline.view()) exports_.timeline(selection_, time_, file, style);
 }
 
 void Workspace::notify(profiler::Severity severity, std::string text) {
@@ -382,24 +512,24 @@ void Workspace::update() {
     notify_all(documents_.take_notices());
     notify_all(exports_.take_notices());
     show_wanted_recipe();
-    show_next_scene();
+    show_next_pair();
     make_ahead();
 }
 
 /// What recipes are planned for beside this A: the GPU that the user chose, or else A's own.
 PlanChoice Workspace::plan_choice_beside(const DocumentPtr& a) const {
-    if (plan_choice_.is_chosen) return plan_choice_;
+    if (queries_.plan.is_chosen) return queries_.plan;
     const profiler::Gpu* const own = a ? profiler::gpu_of_trace(*a->trace, gpus()) : nullptr;
     return own != nullptr ? PlanChoice{.gpu = own->id} : PlanChoice();
 }
 
 /// Beside a prediction B is predicted for the same GPU, whatever the user plans for.
-RecipeTrials::Inputs Workspace::trial_inputs() const {
+LookAhead::Inputs Workspace::trial_inputs() const {
     const DocumentPtr& a = selection_.a;
     const bool a_is_predicted = a && a->trace->run().source == profiler::Source::kPredicted;
     const profiler::Gpu* own = a_is_predicted ? profiler::gpu_of_trace(*a->trace, gpus()) : nullptr;
-    return {documents(), selection_, own != nullptr ? own->id : plan_choice_.gpu, plan_choice_.gpu,
-            documents_.trial()};
+    return {documents(), selection_, own != nullptr ? own->id : queries_.plan.gpu,
+            queries_.plan.gpu, documents_.trial()};
 }
 
 void Workspace::take_predicted() {
@@ -439,7 +569,8 @@ std::optional<Workspace::Rows> Workspace::effect_of(const std::string& recipe) c
 }
 
 std::optional<int64_t> Workspace::peak_change_bytes(const std::string& recipe) const {
-    if (peak_changes_.num_news != trials_.num_news()) peak_changes_ = {trials_.num_news(), {}};
+    if (peak_changes_.generation != trials_.generation())
+        peak_changes_ = {trials_.generation(), {}};
     const auto [known, is_new] = peak_changes_.of_recipe.try_emplace(recipe);
     if (is_new) known->second = find_peak_change(recipe);
     return known->second;
@@ -448,8 +579,8 @@ std::optional<int64_t> Workspace::peak_change_bytes(const std::string& recipe) c
 std::optional<int64_t> Workspace::find_peak_change(const std::string& recipe) const {
     const auto change = find_change(recipe);
     if (!change || change->before->is_cut_off || change->after->is_cut_off) return std::nullopt;
-    return change->after->report->peak.allocated_bytes -
-           change->before->report->peak.allocated_bytes;
+    return change->after->index->peak().allocated_bytes -
+           change->before->index->peak().allocated_bytes;
 }
 
 std::optional<Workspace::Work> Workspace::work() const {
@@ -461,11 +592,10 @@ std::optional<Workspace::Work> Workspace::work() const {
     return share ? std::optional(Work{"Planning the recipes", share}) : std::nullopt;
 }
 
-/// A and B stay as they are, and plans as far as they are known.
+/// A and B stay as they are. Plans keep the rows that are known.
 void Workspace::cancel_work() {
     trials_.cancel();
-    next_.reset();
-    for_next_.cancel();
+    pending_.wait_no_longer();
     slots_.planned_compare.cancel();
     slots_.planner.cancel();
 }
@@ -473,7 +603,7 @@ void Workspace::cancel_work() {
 /// What the user waits for comes first: a recipe that is tried, the plan of the open ones.
 void Workspace::plan_usual_recipes() {
     const auto& planned = slots_.planned_compare;
-    if (!trials_.is_idle() || !planned.settled(slot_inputs())) return;
+    if (!trials_.is_idle() || !planned.settled(state())) return;
     auto question = planned.view() ? planned.view()->usual : std::nullopt;
     if (question == usual_question_) return;
     usual_question_ = std::move(question);
@@ -484,9 +614,9 @@ void Workspace::plan_usual_recipes() {
 /// what the user waits for comes first.
 void Workspace::plan_frontier() {
     if (!std::exchange(grows_frontier_, false)) return;
-    const bool is_free = trials_.is_idle() && slots_.planner.settled(slot_inputs()) &&
-                         slots_.planned_compare.settled(slot_inputs());
-    frontier_plans_.update(frontier_wish(slot_inputs()), is_free);
+    const bool is_free = trials_.is_idle() && slots_.planner.settled(state()) &&
+                         slots_.planned_compare.settled(state());
+    frontier_plans_.update(frontier_wish(state()), is_free);
 }
 
 }  // namespace app

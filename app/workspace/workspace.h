@@ -3,14 +3,13 @@
 #include "app/workspace/capture_session.h"
 #include "app/workspace/documents.h"
 #include "app/workspace/exports.h"
-#include "app/workspace/file_watch.h"
 #include "app/workspace/frontier_plans.h"
+#include "app/workspace/jobs/file_watch.h"
+#include "app/workspace/look_ahead.h"
 #include "app/workspace/panel_events.h"
-#include "app/workspace/recipe_trials.h"
-#include "app/workspace/scene.h"
+#include "app/workspace/pending_pairs.h"
 #include "app/workspace/selection_history.h"
 #include "app/workspace/slots.h"
-#include "app/workspace/window_views.h"
 
 #include <array>
 #include <filesystem>
@@ -38,14 +37,13 @@ public:
     // ---- the parts ------------------------------------------------------------------------
     const std::vector<DocumentPtr>& documents() const { return documents_.all(); }
     /// Name and colour of each document, in the same order.
-    const std::vector<DocumentLook>& looks() const { return looks_; }
+    const std::vector<DocumentLabel>& looks() const { return looks_; }
     /// For recipe_color, of recipes that a panel names: those of traces and of the comparison have
     /// the colours that they have there.
     std::vector<size_t> colors_of(const std::vector<std::string>& recipes) const;
     std::optional<Documents::Loading> loading() const { return documents_.loading(); }
     const Selection& selection() const { return selection_; }
     const TimeAxis& time() const { return time_; }
-    const PlanChoice& plan_choice() const { return plan_choice_; }
     /// All GPUs that recipes can be planned for.
     const std::vector<profiler::Gpu>& gpus() const { return predictor_.gpus(); }
     /// The comparison, with the plan once that is made; null: there is none.
@@ -68,11 +66,8 @@ public:
     /// What B saves against A and costs, and what is planned; empty: they cannot be compared.
     const std::string& headline() const { return headline_; }
     /// The same in figures: what B allows on the chosen GPU, and what it costs.
-    const std::vector<profiler::LayerFigure>& pair_figures() const { return pair_figures_; }
-    const PlannerQuery& planner_query() const { return planner_query_; }
-    const MovementQuery& movement_query() const { return movement_query_; }
-    const RanksQuery& ranks_query() const { return ranks_query_; }
-    const FrontierQuery& frontier_query() const { return frontier_query_; }
+    const std::vector<profiler::PairFigure>& pair_figures() const { return pair_figures_; }
+    const PanelQueries& queries() const { return queries_; }
     const FrontierPlans& frontier_plans() const { return frontier_plans_; }
     /// The views, always those of the selected A and B.
     const Slots& slots() const { return slots_; }
@@ -80,9 +75,7 @@ public:
     const WindowViews& views(int number = 1) const { return views_.at(index_of(number)); }
     const CaptureSession& capture() const { return capture_; }
     /// Why a capture cannot start; empty: it can.
-    std::string problem_of(const CaptureForm& form) const {
-        return app::problem_of(form, predictor_);
-    }
+    std::string problem_of(const StepForm& form) const { return app::problem_of(form, predictor_); }
     /// What the workers of predictions wrote to standard output and error.
     std::string prediction_log() const { return predictor_.log(); }
 
@@ -103,7 +96,7 @@ public:
     std::optional<int64_t> peak_change_bytes(const std::string& recipe) const;
     /// Trace 0 is A, trace 1 is B.
     profiler::TimelineReadout read_timeline(size_t trace, double time_ns) const;
-    profiler::ActivityReadout read_activity(size_t trace, profiler::ActivityId id) const;
+    profiler::KernelsReadout read_kernels(size_t trace, profiler::ActivityId id) const;
     profiler::RibbonReadout read_module(size_t trace, profiler::ModuleLevel level,
                                         size_t span) const;
     /// A block of the trace that a window with this query shows.
@@ -137,25 +130,21 @@ public:
         for (size_t i = 0; i < views_.size(); ++i) views_[i].open = open[i];
     }
     /// What is searched in A and B; slots().search holds what was found.
-    void search(SearchQuery query) { search_query_ = std::move(query); }
+    void search(SearchQuery query) { queries_.search = std::move(query); }
     /// Selects a call or kernel of A or B, and moves the time axis to it.
     void find_activity(const PickedActivity& picked);
-    void export_comparison(const std::filesystem::path& file, const ChartLook& look);
-    void export_timeline(const std::filesystem::path& file, const ChartLook& look);
-    void export_table(std::function<profiler::DataTable()> make, const std::filesystem::path& file);
-    /// Makes the text of a table; take_copied returns it once it is made.
-    void copy_table(std::function<profiler::DataTable()> make,
-                    std::string (*to_text)(const profiler::DataTable&), const std::string& title) {
-        exports_.copy(std::move(make), to_text, title);
-    }
-    std::optional<std::string> take_copied() { return exports_.take_copied(); }
+    void export_comparison(const std::filesystem::path& file, const ChartStyle& style);
+    void export_timeline(const std::filesystem::path& file, const ChartStyle& style);
+    /// Tables, and what was copied.
+    Exports& exports() { return exports_; }
     void notify(profiler::Severity severity, std::string text);
     /// Whether files that change on disk are read again at once. Otherwise a notice offers it.
     void reload_changed_files(bool at_once) { reloads_at_once_ = at_once; }
 
     // ---- each frame -------------------------------------------------------------------------
     void update();
-    void apply(const PanelEvents& events);
+    /// `window`: the number of the window that they come from.
+    void apply(const PanelEvents& events, int window = 1);
 
     /// Whether something that panels show has been replaced since the last call. Tables and layouts
     /// then need a few frames to settle.
@@ -175,36 +164,19 @@ private:
     std::optional<RecipeChange> find_change(const std::string& recipe) const;
     std::optional<int64_t> find_peak_change(const std::string& recipe) const;
     static size_t index_of(int number) { return static_cast<size_t>(number) - 1; }
-    SlotInputs slot_inputs() const {
-        return {documents(),
-                selection_,
-                time_,
-                plan_choice_,
-                planner_query_,
-                frontier_query_,
-                frontier_plans_,
-                movement_query_,
-                slots_.marks.shared(),
-                ranks_query_,
-                slots_.rank_run.shared(),
-                search_query_,
-                usual_question_,
-                slots_.usual_plan.shared(),
-                trials_.being_planned()};
-    }
+    /// Of the pair that the window shows, or of another one (not null).
+    WorkspaceState state(const PendingPair* next = nullptr) const;
     PlanChoice plan_choice_beside(const DocumentPtr& a) const;
-    RecipeTrials::Inputs trial_inputs() const;
-    DocumentLook look_of(const DocumentPtr& document) const;
-    // What the window shows next: workspace_scenes.cpp.
+    LookAhead::Inputs trial_inputs() const;
+    DocumentLabel look_of(const DocumentPtr& document) const;
     void show(Pair pair);
+    void show(PendingPair& next);
+    void show_next_pair();
     Pair latest_pair() const;
-    void refresh(Scene& scene) const;
-    std::vector<SceneMaker::Make> missing_of(const std::shared_ptr<Scene>& scene, bool with_plans);
-    void show_next_scene();
-    void show_scene(Scene& scene);
+    void refresh(PendingPair& next) const;
+    std::vector<PairMaker::Make> missing_of(const PendingPairPtr& next, bool with_plans);
     void forget_ahead();
     void check_ahead();
-    void keep_ahead(std::vector<Pair>& pairs);
     void make_ahead();
     void pair_changed();
     void cancel_work();
@@ -212,8 +184,6 @@ private:
     void take_loaded();
     void take_changed_files();
     void take_predicted();
-    template <typename Query>
-    bool set_query(Query& query, const std::optional<Query>& wanted);
     void update_slots();
     void choose_wanted_pair();
     void documents_changed();
@@ -222,39 +192,37 @@ private:
     void forget_all_places();
     void update_looks();
     void notify_all(std::vector<Notice> notices);
-    void apply_to_documents(const PanelEvents& events);
-    void apply_to_captures(const PanelEvents& events);
-    void apply_to_selection(const PanelEvents& events);
-    void apply_to_views(const PanelEvents& events);
+    void apply_part(const TraceEvents& events);
+    void apply_part(const CaptureEvents& events);
+    void apply_part(const RecipeEvents& events);
+    void apply_part(const SelectionEvents& events);
+    void apply_part(const TimeEvents& events);
+    void apply_part(const WindowEvents& events, WindowQueries& queries);
+    void apply_part(const QueryEvents& events);
     void choose_gpu(const PlanChoice& choice);
     void show_wanted_recipe();
     void plan_usual_recipes();
     void plan_frontier();
     void update_headline();
     void select_tensor(const PickedTensor& picked);
-    void apply_to_time(const PanelEvents& events);
+    bool select_activity(const PickedActivity& picked);
 
     Documents documents_;
     FileWatch watch_;
     bool reloads_at_once_ = false;
-    std::vector<DocumentLook> looks_;
+    std::vector<DocumentLabel> looks_;
     Selection selection_;
     std::array<std::filesystem::path, 2> wanted_pair_;  // choose_when_read; empty: none
     std::array<DocumentPtr, 2> shown_pair_;  // A and B when selection_changed was last called
     SelectionHistory history_;
     TimeAxis time_;
-    PlanChoice plan_choice_;
-    PlannerQuery planner_query_;
-    FrontierQuery frontier_query_;
-    MovementQuery movement_query_;
-    RanksQuery ranks_query_;
-    SearchQuery search_query_;
+    PanelQueries queries_;
     std::optional<PlanQuestion> usual_question_;  // what slots().usual_plan answers
     Predictor predictor_;
-    RecipeTrials trials_{predictor_};
+    LookAhead trials_{predictor_};
     /// The window asks for each button in each frame, and one answer takes 80 µs.
     struct PeakChanges {
-        size_t num_news = 0;  // of the trials, at the answers
+        size_t generation = 0;  // of the trials, at the answers
         std::map<std::string, std::optional<int64_t>> of_recipe;
     };
     mutable PeakChanges peak_changes_;
@@ -265,11 +233,9 @@ private:
     std::array<WindowViews, kMostWindows> views_;  // by number
     CaptureSession capture_{predictor_};
     Exports exports_;
-    std::shared_ptr<Scene> next_;              // what the user waits for; null: nothing
-    std::list<std::shared_ptr<Scene>> ahead_;  // of the recipes that are one switch away
-    SceneMaker for_next_, for_ahead_;          // they write into the slots
+    PendingPairs pending_;  // it writes into the slots
     std::string headline_;
-    std::vector<profiler::LayerFigure> pair_figures_;
+    std::vector<profiler::PairFigure> pair_figures_;
     std::vector<Notice> notices_;
     std::vector<std::filesystem::path> opened_;
     bool changed_ = false;

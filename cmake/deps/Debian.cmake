@@ -1,10 +1,21 @@
 # Libraries from Debian packages. The version is the oldest that is known to work, that of Debian 12.
 
-# A macro, because find_package sets variables in the scope of its caller.
+# find_package gets no version: a package's own version file decides what is compatible, and simdjson's accepts only the
+# same minor version. A macro, because find_package sets variables in the scope of its caller.
 macro(temposcope_find_debian package version deb)
-  find_package(${package} ${version} QUIET ${ARGN})
-  temposcope_require(${package}_FOUND
-    "${package} ${version} or newer was not found; run scripts/setup, or: apt-get install ${deb}")
+  find_package(${package} QUIET ${ARGN})
+  set(_sentence "${package} ${version} or newer was not found; run scripts/setup, or: apt-get install ${deb}")
+  temposcope_require(${package}_FOUND "${_sentence}")
+  if(NOT "${version}" STREQUAL "")
+    string(TOUPPER ${package} _upper)  # CMake's own modules set OPENSSL_VERSION and FREETYPE_VERSION_STRING
+    set(_found "")
+    foreach(_variable ${package}_VERSION ${_upper}_VERSION ${_upper}_VERSION_STRING)
+      if(NOT _found)
+        set(_found "${${_variable}}")
+      endif()
+    endforeach()
+    temposcope_require("_found;VERSION_GREATER_EQUAL;${version}" "${_sentence} (found: '${_found}')")
+  endif()
 endmacro()
 
 temposcope_find_debian(Threads "" libc6-dev)
@@ -39,6 +50,11 @@ pkg_check_modules(CAIRO QUIET IMPORTED_TARGET cairo>=1.16)
 temposcope_require(CAIRO_FOUND "cairo 1.16 or newer was not found; run scripts/setup, or: apt-get install libcairo2-dev")
 pkg_check_modules(HTTPLIB QUIET IMPORTED_TARGET cpp-httplib>=0.11)
 temposcope_require(HTTPLIB_FOUND "cpp-httplib 0.11 or newer was not found; run scripts/setup, or: apt-get install libcpp-httplib-dev")
+# Debian's library is built with OpenSSL, so its structs hold a pointer more, and its header must see the same macro. From
+# 0.18 on the header's inline functions call OpenSSL, which the library's pkg-config file does not link. Nothing here uses TLS.
+temposcope_find_debian(OpenSSL 3.0 libssl-dev)
+add_library(temposcope_httplib INTERFACE)
+target_link_libraries(temposcope_httplib INTERFACE PkgConfig::HTTPLIB OpenSSL::SSL OpenSSL::Crypto)
 
 if(BUILD_TESTING)
   temposcope_find_debian(GTest 1.12 "libgtest-dev libgmock-dev")

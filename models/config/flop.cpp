@@ -54,22 +54,16 @@ int64_t recomputed_flop(const Workload& w, const Recipe& recipe) {
 /// the projections, its own gradients need these products.
 int64_t input_gradient_flop(const Workload& w) {
     const Sizes s(w);
-    switch (w.model.family) {
-        case Family::kGpt2:
-        case Family::kT5Encoder:
-            return 0;
-        case Family::kT5Decoder:
-            return 2 * s.projection();  // of the encoder's output, by key and value
-        default:
-            return 3 * s.projection();
-    }
+    const FamilyTraits& traits = w.model.traits();
+    if (!traits.is_pre_norm()) return 3 * s.projection();
+    return traits.cross_attention ? 2 * s.projection() : 0;  // of its output, by key and value
 }
 
 }  // namespace
 
 int64_t layer_forward_flop(const Workload& workload) {
     const Sizes s(workload);
-    const int64_t num_attentions = workload.model.family == Family::kT5Decoder ? 2 : 1;
+    const int64_t num_attentions = workload.model.traits().cross_attention ? 2 : 1;
     const int64_t attention = num_attentions * (4 * s.projection() + 4 * s.scores);
     return attention + 4 * s.tokens * s.hidden * s.intermediate;
 }

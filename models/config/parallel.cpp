@@ -35,7 +35,7 @@ Result<void> check_world(const Parallel& parallel, int64_t world_size) {
 
 Result<void> check_model(const Workload& w, const Parallel& parallel) {
     const ModelConfig& m = w.model;
-    if (m.family != Family::kBert && m.family != Family::kGpt2) {
+    if (m.traits().heads.empty()) {  // layers alone
         return fail("{} cannot be spread over GPUs: choose BERT, RoBERTa or GPT-2.", m.name);
     }
     const int64_t size = parallel.group_size;

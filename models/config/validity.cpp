@@ -12,31 +12,36 @@ namespace {
 
 constexpr int64_t kMaxElements = int64_t{1} << 31;
 
-bool is_decoder(const ModelConfig& model) { return model.family == Family::kGpt2; }
+/// "eager, recompute_dropout or flash".
+std::string one_of(std::vector<std::string_view> names) {
+    const std::string_view last = names.back();
+    names.pop_back();
+    return names.empty() ? std::string(last)
+                         : fmt::format("{} or {}", fmt::join(names, ", "), last);
+}
 
 // ---- sizes -----------------------------------------------------------------------------------
 
-struct Size {
-    std::string_view field;
-    std::string_view words;
-    int64_t value;
-};
+Result<void> validate_size(std::string_view field, std::string_view words, int64_t value) {
+    if (value < 1) {
+        return fail_fields({field}, "The {} is {}: it must be at least 1.", words, value);
+    }
+    if (value > kMaxElements) {
+        return fail_fields({field}, "The {} is {}: it must be at most 2^31.", words, value);
+    }
+    return {};
+}
 
 Result<void> validate_sizes(const Workload& w) {
     const ModelConfig& m = w.model;
-    const Size sizes[] = {{"batch_size", "batch size", w.batch_size},
-                          {"seq_len", "sequence length", w.seq_len},
-                          {"num_layers", "number of layers", m.num_layers},
-                          {"hidden_size", "hidden size", m.hidden_size},
-                          {"num_heads", "number of heads", m.num_heads},
-                          {"intermediate_size", "intermediate size", m.intermediate_size},
-                          {"vocab_size", "vocabulary size", m.vocab_size}};
-    for (const auto& [field, words, value] : sizes) {
-        if (value < 1) {
-            return fail_fields({field}, "The {} is {}: it must be at least 1.", words, value);
-        }
-        if (value > kMaxElements) {
-            return fail_fields({field}, "The {} is {}: it must be at most 2^31.", words, value);
+    if (auto ok = validate_size("batch_size", "batch size", w.batch_size); !ok) return ok;
+    if (auto ok = validate_size("seq_len", "sequence length", w.seq_len); !ok) return ok;
+    for (const ModelSize& size : kModelSizes) {
+        const int64_t value = m.*size.member;
+        if (size.lowest == 1) {
+            if (auto ok = validate_size(size.field, size.words, value); !ok) return ok;
+        } else if (value < 0 || value > kMaxElements) {
+            return fail("The {} is {}: it must be from 0 to 2^31.", size.words, value);
         }
     }
     if (w.gradient_accumulation_steps < 1 || w.gradient_accumulation_steps > kMaxMicroBatches) {
@@ -47,15 +52,6 @@ Result<void> validate_sizes(const Workload& w) {
     if (m.num_layers > kMaxLayers) {
         return fail_fields({"num_layers"}, "The number of layers is {}: it must be at most {}.",
                            m.num_layers, kMaxLayers);
-    }
-    const std::pair<std::string_view, int64_t> counts[] = {
-        {"number of positions", m.max_position_embeddings},
-        {"first position", m.first_position},
-        {"number of token types", m.type_vocab_size}};
-    for (const auto& [words, value] : counts) {
-        if (value < 0 || value > kMaxElements) {
-            return fail("The {} is {}: it must be from 0 to 2^31.", words, value);
-        }
     }
     if (m.hidden_size % m.num_heads != 0) {
         return fail_fields({"num_heads"},
@@ -103,6 +99,30 @@ Result<void> validate_elements(const Workload& w) {
     return {};
 }
 
+Result<void> validate_head(const Workload& w) {
+    const ModelConfig& m = w.model;
+    const auto heads = m.traits().heads;
+    const bool is_known =
+        w.head == Head::kLayers || std::find(heads.begin(), heads.end(), w.head) != heads.end();
+    if (!heads.empty() && !is_known) {
+        std::vector<std::string_view> names{name_of(Head::kLayers)};
+        for (const Head head : heads) names.push_back(name_of(head));
+        return fail_fields({"head"}, "{} has no head '{}': choose {}.", m.name, name_of(w.head),
+                           one_of(std::move(names)));
+    }
+    if (!m.traits().has_padding && !(is_known && w.padding == Padding::kNone)) {
+        return fail_fields({"head", "padding"},
+                           "{} is a stack of layers without embeddings and padding: choose the "
+                           "head 'layers' and no padding.",
+                           m.name);
+    }
+    if (!is_known) {
+        return fail_fields(
+            {"head"}, "{} is a single layer without embeddings: choose the head 'layers'.", m.name);
+    }
+    return {};
+}
+
 Result<void> validate_options(const Workload& w) {
     const ModelConfig& m = w.model;
     const std::pair<std::string_view, double> probabilities[] = {
@@ -112,22 +132,7 @@ Result<void> validate_options(const Workload& w) {
             return fail_fields({field}, "The dropout probability {} is not between 0 and 1.", p);
         }
     }
-    const bool decoder_head = w.head == Head::kLm;
-    const bool encoder_head = w.head == Head::kMlm || w.head == Head::kSquad;
-    if ((is_decoder(m) && encoder_head) || (!is_decoder(m) && decoder_head)) {
-        return fail_fields({"head"}, "{} has no head '{}': choose {}.", m.name, name_of(w.head),
-                           is_decoder(m) ? "layers or lm" : "layers, mlm or squad");
-    }
-    if (m.is_t5() && (w.head != Head::kLayers || w.padding != Padding::kNone)) {
-        return fail_fields({"head", "padding"},
-                           "{} is a stack of layers without embeddings and padding: choose the "
-                           "head 'layers' and no padding.",
-                           m.name);
-    }
-    if (m.family == Family::kSubstation && w.head != Head::kLayers) {
-        return fail_fields(
-            {"head"}, "{} is a single layer without embeddings: choose the head 'layers'.", m.name);
-    }
+    if (auto ok = validate_head(w); !ok) return ok;
     if (w.seed < 0) {
         return fail_fields({"seed"}, "The seed is {}: it must not be negative.", w.seed);
     }
@@ -162,10 +167,7 @@ std::string choices(const Table& table, IsAllowed&& is_allowed) {
     for (const auto& row : table.rows) {
         if (is_allowed(row.is)) names.push_back(row.is.name);
     }
-    const std::string_view last = names.back();
-    names.pop_back();
-    return names.empty() ? std::string(last)
-                         : fmt::format("{} or {}", fmt::join(names, ", "), last);
+    return one_of(std::move(names));
 }
 
 Result<void> validate_is_implemented(const Workload& w, const Recipe& recipe) {
@@ -187,7 +189,7 @@ Result<void> validate_published(const Workload& w, const Recipe& recipe) {
                            "implementation=published store masks as bytes: choose masks=byte.",
                            w.recipe_name, name_of(recipe.masks));
     }
-    if (is_decoder(w.model) && recipe.gelu == Gelu::kInPlace) {
+    if (w.model.traits().activation == Activation::kTanhGelu && recipe.gelu == Gelu::kInPlace) {
         return fail_fields({"recipe"},
                            "The recipe '{}' sets implementation=published, which has no tanh GELU, "
                            "and {} needs it: choose implementation=ours.",
@@ -214,13 +216,14 @@ std::string_view preset_of(Fusion fusion) {
 Result<void> validate_fusion(const Workload& w, const Recipe& recipe) {
     if (recipe.fusion == Fusion::kNone) return {};
     const SwitchValue& fusion = kFusionSwitch.chosen(recipe);
-    if (recipe.fusion != Fusion::kSubstation && w.model.family == Family::kSubstation) {
+    const FamilyTraits& traits = w.model.traits();
+    if (recipe.fusion != Fusion::kSubstation && traits.activation == Activation::kRelu) {
         return fail_fields({"recipe"},
                            "The recipe '{}' sets fusion={}, whose ops compute GELU, but {} has "
                            "ReLU: choose the recipe substation, or fusion=none.",
                            w.recipe_name, fusion.name, w.model.name);
     }
-    if (recipe.fusion != Fusion::kTempo && is_decoder(w.model)) {
+    if (recipe.fusion != Fusion::kTempo && traits.is_pre_norm()) {
         return fail_fields({"recipe"},
                            "The recipe '{}' sets fusion={}, a layer that normalizes after its "
                            "residuals, but {} normalizes before them: choose the "
@@ -284,7 +287,8 @@ Result<void> validate_stock_dropout(const Workload& w, const Recipe& recipe) {
 
 Result<void> validate_recipe(const Workload& w, const Recipe& recipe) {
     if (auto ok = validate_is_implemented(w, recipe); !ok) return ok;
-    if (w.model.is_t5()) {
+    const FamilyTraits& traits = w.model.traits();
+    if (!traits.takes_switches) {
         Recipe usual = recipe;
         usual.masks = {};
         usual.dropout = {};
@@ -299,7 +303,7 @@ Result<void> validate_recipe(const Workload& w, const Recipe& recipe) {
                 w.recipe_name, w.model.name);
         }
     }
-    if (recipe.gelu != Gelu::kOriginal && w.model.family == Family::kSubstation) {
+    if (recipe.gelu != Gelu::kOriginal && traits.activation == Activation::kRelu) {
         return fail_fields({"recipe"},
                            "The recipe '{}' sets gelu={}, but {} has ReLU: choose gelu=original{}.",
                            w.recipe_name, name_of(recipe.gelu), w.model.name,
@@ -413,7 +417,7 @@ Result<void> validate_limits(const Workload& w, const Choice& choice,
                            "{} has no padding mask: choose no padding, or attention={}.",
                            choice.text(), name_of(Attention::kEfficient));
     }
-    if (!limits.takes_padding_with_causality && is_decoder(w.model)) {
+    if (!limits.takes_padding_with_causality && w.model.traits().is_causal) {
         return fail_fields({"padding", "recipe"},
                            "{} takes a padding mask or a causal mask, not both: choose no padding, "
                            "or attention={}.",

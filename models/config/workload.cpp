@@ -11,19 +11,13 @@ namespace models {
 namespace {
 
 nlohmann::json model_to_json(const ModelConfig& m) {
-    return {{"name", m.name},
-            {"family", name_of(m.family)},
-            {"hidden_size", m.hidden_size},
-            {"num_layers", m.num_layers},
-            {"num_heads", m.num_heads},
-            {"intermediate_size", m.intermediate_size},
-            {"vocab_size", m.vocab_size},
-            {"max_position_embeddings", m.max_position_embeddings},
-            {"first_position", m.first_position},
-            {"type_vocab_size", m.type_vocab_size},
-            {"hidden_dropout_p", m.hidden_dropout_p},
-            {"attention_dropout_p", m.attention_dropout_p},
-            {"layer_norm_eps", m.layer_norm_eps}};
+    nlohmann::json json{{"name", m.name},
+                        {"family", name_of(m.family)},
+                        {"hidden_dropout_p", m.hidden_dropout_p},
+                        {"attention_dropout_p", m.attention_dropout_p},
+                        {"layer_norm_eps", m.layer_norm_eps}};
+    for (const ModelSize& size : kModelSizes) json[std::string(size.field)] = m.*size.member;
+    return json;
 }
 
 template <typename Enum, std::size_t N>
@@ -51,17 +45,13 @@ ModelConfig model_from_json(const nlohmann::json& json) {
     ModelConfig m;
     json.at("name").get_to(m.name);
     m.family = enum_from_json<Family>(json, "family", kFamilyNames);
-    m.hidden_size = integer_from_json(json, "hidden_size");
-    m.num_layers = integer_from_json(json, "num_layers");
-    m.num_heads = integer_from_json(json, "num_heads");
-    m.intermediate_size = integer_from_json(json, "intermediate_size");
-    m.vocab_size = integer_from_json(json, "vocab_size");
-    m.max_position_embeddings = integer_from_json(json, "max_position_embeddings");
-    m.type_vocab_size = integer_from_json(json, "type_vocab_size");
+    for (const ModelSize& size : kModelSizes) {
+        const std::string field(size.field);
+        if (size.is_optional && !json.contains(field)) continue;
+        m.*size.member = integer_from_json(json, field.c_str());
+    }
     // Files from before this field: RoBERTa alone had one token type.
-    m.first_position = json.contains("first_position") ? integer_from_json(json, "first_position")
-                       : m.type_vocab_size == 1        ? 2
-                                                       : 0;
+    if (!json.contains("first_position") && m.type_vocab_size == 1) m.first_position = 2;
     json.at("hidden_dropout_p").get_to(m.hidden_dropout_p);
     json.at("attention_dropout_p").get_to(m.attention_dropout_p);
     json.at("layer_norm_eps").get_to(m.layer_norm_eps);

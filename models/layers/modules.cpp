@@ -7,11 +7,13 @@
 #include <ATen/ops/erf.h>
 #include <ATen/ops/gelu.h>
 #include <ATen/ops/linear.h>
+#include <ATen/ops/mean.h>
 #include <ATen/ops/mul.h>
 #include <ATen/ops/native_dropout.h>
 #include <ATen/ops/native_layer_norm.h>
 #include <ATen/ops/pow.h>
 #include <ATen/ops/relu.h>
+#include <ATen/ops/rsqrt.h>
 #include <ATen/ops/tanh.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
 
@@ -20,9 +22,9 @@
 
 namespace models {
 
-Linear::Linear(ParameterStore& store, const std::string& prefix, std::string module_path,
+Linear::Linear(ParameterStore& store, const std::string& prefix, std::string_view module_path,
                int64_t in_features, int64_t out_features, const Form& form)
-    : module_path_(std::move(module_path)),
+    : module_path_(module_path),
       weight_(store.add_normal(prefix + module_path_ + ".weight", {out_features, in_features},
                                form.num_parts)),
       bias_(form.has_bias ? store.add_constant(prefix + module_path_ + ".bias", {out_features}, 0)
@@ -39,17 +41,24 @@ Tensor Linear::without_bias(const Tensor& x) const {
     return at::linear(x, weight_);
 }
 
-LayerNormModule::LayerNormModule(ParameterStore& store, const std::string& prefix,
-                                 std::string module_path, const Workload& workload)
-    : module_path_(std::move(module_path)),
+NormModule::NormModule(ParameterStore& store, const std::string& prefix,
+                       std::string_view module_path, const Workload& workload)
+    : module_path_(module_path),
       name_(prefix + module_path_),
+      norm_(workload.model.traits().norm),
       variant_(workload.recipe.layer_norm),
       eps_(workload.model.layer_norm_eps),
       gamma_(store.add_constant(name_ + ".weight", {workload.model.hidden_size}, 1)),
-      beta_(store.add_constant(name_ + ".bias", {workload.model.hidden_size}, 0)) {}
+      beta_(norm_ == Norm::kLayerNorm
+                ? store.add_constant(name_ + ".bias", {workload.model.hidden_size}, 0)
+                : Tensor()) {}
 
-Tensor LayerNormModule::operator()(const Tensor& x) const {
+Tensor NormModule::operator()(const Tensor& x) const {
     const ModuleScope module_path(module_path_);
+    return norm_ == Norm::kRmsNorm ? rms_norm(x) : layer_norm(x);
+}
+
+Tensor NormModule::layer_norm(const Tensor& x) const {
     if (variant_ == LayerNorm::kFromOutput) {
         return ops::inplace_layer_norm(x, gamma_, beta_, eps_, save_);
     }
@@ -59,22 +68,35 @@ Tensor LayerNormModule::operator()(const Tensor& x) const {
     return y;
 }
 
-ops::ResidualLayerNorm LayerNormModule::of_residual(const Tensor& x, const Tensor& residual,
-                                                    const ops::DropoutSpec& dropout,
-                                                    bool with_sum) const {
+/// Root mean square normalization (T5LayerNorm): y = gamma · x / sqrt(mean(x²) + eps), in fp32 for
+/// 16-bit inputs. Backward needs x, in fp32 and as it is, 1/rms and the normalized value.
+Tensor NormModule::rms_norm(const Tensor& x) const {
+    const Tensor wide = x.to(wide_type(x.scalar_type()));
+    if (wide.scalar_type() != x.scalar_type()) name_tensor(wide, "norm_input");
+    const Tensor variance = at::mean(at::pow(wide, 2), at::IntArrayRef{-1}, /*keepdim=*/true);
+    const Tensor rstd = at::rsqrt(at::add(variance, eps_));  // [B, S, 1]
+    name_tensor(rstd, "rstd");
+    const Tensor normalized = at::mul(x, rstd).to(gamma_.scalar_type());  // [B, S, H]
+    name_tensor(normalized, "normalized");
+    return at::mul(gamma_, normalized);
+}
+
+ops::ResidualLayerNorm NormModule::of_residual(const Tensor& x, const Tensor& residual,
+                                               const ops::DropoutSpec& dropout,
+                                               bool with_sum) const {
     const ModuleScope module_path(module_path_);
     return ops::residual_layer_norm(
         x, residual, gamma_, beta_,
         {.eps = eps_, .save = save_, .dropout = dropout, .with_sum = with_sum});
 }
 
-void refresh_norms(const std::vector<LayerNormModule*>& norms) {
+void refresh_norms(const std::vector<NormModule*>& norms) {
     struct Copies {
-        LayerNormModule* norm;
+        NormModule* norm;
         Tensor gamma, beta;
     };
     std::vector<Copies> all;
-    for (LayerNormModule* const norm : norms) {
+    for (NormModule* const norm : norms) {
         if (norm->variant_ == LayerNorm::kOriginal) continue;
         const auto copy = [](const Tensor& parameter) {
             return parameter.detach().to(at::kCPU, parameter.scalar_type(), /*non_blocking=*/true);
@@ -89,7 +111,7 @@ void refresh_norms(const std::vector<LayerNormModule*>& norms) {
     for (const Copies& one : all) one.norm->choose_save(one.gamma, one.beta);
 }
 
-void LayerNormModule::choose_save(const Tensor& gamma, const Tensor& beta) {
+void NormModule::choose_save(const Tensor& gamma, const Tensor& beta) {
     const Tensor g = gamma.to(at::kFloat), b = beta.to(at::kFloat);
     const bool normalized =
         kernels::needs_normalized(g.const_data_ptr<float>(), b.const_data_ptr<float>(), g.numel());
@@ -104,9 +126,9 @@ void LayerNormModule::choose_save(const Tensor& gamma, const Tensor& beta) {
     save_ = save;
 }
 
-DropoutModule::DropoutModule(std::string module_path, const Workload& workload, double p,
+DropoutModule::DropoutModule(std::string_view module_path, const Workload& workload, double p,
                              int64_t layer, DropoutSite site)
-    : module_path_(std::move(module_path)),
+    : module_path_(module_path),
       p_(p),
       variant_(workload.recipe.dropout),
       mask_kind_(mask_kind(workload.recipe.masks)),
@@ -158,9 +180,9 @@ Tensor python_gelu(const Tensor& x, bool tanh) {
 }
 
 Tensor activation(const Tensor& x, const Workload& workload) {
-    const Family family = workload.model.family;
-    if (family == Family::kSubstation || workload.model.is_t5()) return at::relu(x);
-    const bool tanh = family == Family::kGpt2;
+    const Activation activation = workload.model.traits().activation;
+    if (activation == Activation::kRelu) return at::relu(x);
+    const bool tanh = activation == Activation::kTanhGelu;
     if (workload.recipe.gelu == Gelu::kInPlace) {
         return ops::inplace_gelu(x, tanh, mask_kind(workload.recipe.masks));
     }
@@ -168,7 +190,7 @@ Tensor activation(const Tensor& x, const Workload& workload) {
     return at::gelu(x, tanh ? "tanh" : "none");
 }
 
-Tensor add_residual(Tensor branch, const Tensor& x, const std::string& module_path) {
+Tensor add_residual(Tensor branch, const Tensor& x, std::string_view module_path) {
     std::optional<ModuleScope> scope;
     if (!module_path.empty()) scope.emplace(module_path);
     if (branch.scalar_type() == x.scalar_type()) return branch.add_(x);
@@ -185,6 +207,10 @@ kernels::MaskKind mask_kind(Masks masks) {
             return kernels::MaskKind::kNone;
     }
     TORCH_CHECK(false, "not a mask kind");
+}
+
+at::ScalarType wide_type(at::ScalarType type) {
+    return type == at::kHalf || type == at::kBFloat16 ? at::kFloat : type;
 }
 
 }  // namespace models

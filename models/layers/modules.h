@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -22,7 +23,7 @@ struct ForwardContext {
     int64_t step = 0;                           // training iteration; each has other dropout masks
     std::optional<Tensor> additive_mask;        // [B, S]: 0 for a token, else the lowest number
     std::optional<Tensor> causal_mask;          // [S, S]: 0 up to the diagonal, -inf above it
-    std::optional<Tensor> position_bias = {};   // [A, S, S], of T5
+    std::optional<Tensor> positions = {};       // for attention: [A, S, S], the bias of T5
     std::optional<Tensor> encoder_states = {};  // [B, S, H], of T5's decoder
 };
 
@@ -34,11 +35,11 @@ public:
         int64_t num_parts = 1;  // so many layers of one input, side by side in one
         bool has_bias = true;
     };
-    Linear(ParameterStore& store, const std::string& prefix, std::string module_path,
+    Linear(ParameterStore& store, const std::string& prefix, std::string_view module_path,
            int64_t in_features, int64_t out_features, const Form& form);
-    Linear(ParameterStore& store, const std::string& prefix, std::string module_path,
+    Linear(ParameterStore& store, const std::string& prefix, std::string_view module_path,
            int64_t in_features, int64_t out_features)
-        : Linear(store, prefix, std::move(module_path), in_features, out_features, Form()) {}
+        : Linear(store, prefix, module_path, in_features, out_features, Form()) {}
     /// [..., in] -> [..., out].
     Tensor operator()(const Tensor& x) const;
     /// x Wᵀ, for an op that adds the bias itself.
@@ -54,11 +55,11 @@ private:
     Tensor bias_;    // [out]; undefined without a bias
 };
 
-/// LayerNorm in the variant of the recipe.
-class LayerNormModule {
+/// The family's normalization: LayerNorm in the variant of the recipe, or RMSNorm.
+class NormModule {
 public:
-    LayerNormModule(ParameterStore& store, const std::string& prefix, std::string module_path,
-                    const Workload& workload);
+    NormModule(ParameterStore& store, const std::string& prefix, std::string_view module_path,
+               const Workload& workload);
     Tensor operator()(const Tensor& x) const;
 
     /// LayerNorm(residual + dropout(x)) by one op, for recipes with fusion=tempo; with the sum if a
@@ -71,26 +72,29 @@ public:
     const std::string& module_path() const { return module_path_; }
 
 private:
-    friend void refresh_norms(const std::vector<LayerNormModule*>& norms);
+    Tensor layer_norm(const Tensor& x) const;
+    Tensor rms_norm(const Tensor& x) const;
+    friend void refresh_norms(const std::vector<NormModule*>& norms);
     void choose_save(const Tensor& gamma, const Tensor& beta);  // on the CPU
 
     std::string module_path_;
     std::string name_;
+    Norm norm_;
     LayerNorm variant_;
     double eps_;
     kernels::LayerNormSave save_ = kernels::LayerNormSave::kOutput;
     Tensor gamma_;  // [H]
-    Tensor beta_;   // [H]
+    Tensor beta_;   // [H]; undefined for RMSNorm
 };
 
 /// Decides anew, for each norm, whether backward may recover x̂ from the output. Call it once per
 /// optimizer step: it reads the parameters, and waits once for those of all norms.
-void refresh_norms(const std::vector<LayerNormModule*>& norms);
+void refresh_norms(const std::vector<NormModule*>& norms);
 
 /// Dropout at one site of one layer. With p = 0 it returns its input.
 class DropoutModule {
 public:
-    DropoutModule(std::string module_path, const Workload& workload, double p, int64_t layer,
+    DropoutModule(std::string_view module_path, const Workload& workload, double p, int64_t layer,
                   DropoutSite site);
     Tensor operator()(const Tensor& x, const ForwardContext& context) const;
 
@@ -109,13 +113,16 @@ private:
     DropoutSite site_;
 };
 
-/// GELU (erf for BERT, tanh for GPT-2) or ReLU, in the variant of the recipe.
+/// That of the model's family, in the variant of the recipe.
 Tensor activation(const Tensor& x, const Workload& workload);
 
 /// branch + x, in place on `branch` unless autocast made their types differ. `module_path`: the
 /// module that adds them; empty: the one that runs.
-Tensor add_residual(Tensor branch, const Tensor& x, const std::string& module_path);
+Tensor add_residual(Tensor branch, const Tensor& x, std::string_view module_path);
 
 kernels::MaskKind mask_kind(Masks masks);
+
+/// fp32 for 16-bit values, else the type itself.
+at::ScalarType wide_type(at::ScalarType type);
 
 }  // namespace models

@@ -11,17 +11,15 @@
 #include <ATen/ops/gt.h>
 #include <ATen/ops/log.h>
 #include <ATen/ops/lt.h>
-#include <ATen/ops/mean.h>
-#include <ATen/ops/mul.h>
 #include <ATen/ops/neg.h>
-#include <ATen/ops/pow.h>
 #include <ATen/ops/relu.h>
-#include <ATen/ops/rsqrt.h>
 #include <ATen/ops/softmax.h>
 #include <ATen/ops/sub.h>
 #include <ATen/ops/where.h>
+#include <fmt/format.h>
 
 #include <cmath>
+#include <optional>
 #include <utility>
 
 namespace models {
@@ -30,63 +28,32 @@ namespace {
 constexpr int64_t kBuckets = 32;
 constexpr int64_t kMaxDistance = 128;  // and beyond: the last bucket
 
-bool is_decoder(const Workload& workload) { return workload.model.family == Family::kT5Decoder; }
-
-std::string stack_of(const Workload& workload) {
-    return is_decoder(workload) ? "decoder.block." : "encoder.block.";
-}
-
-/// fp32 for 16-bit values, else the type itself.
-at::ScalarType wide_type(at::ScalarType type) {
-    return type == at::kHalf || type == at::kBFloat16 ? at::kFloat : type;
-}
-
 }  // namespace
-
-// ---- normalization ---------------------------------------------------------------------------
-
-RmsNormModule::RmsNormModule(ParameterStore& store, const std::string& prefix,
-                             std::string module_path, const Workload& workload)
-    : module_path_(std::move(module_path)),
-      eps_(workload.model.layer_norm_eps),
-      gamma_(
-          store.add_constant(prefix + module_path_ + ".weight", {workload.model.hidden_size}, 1)) {}
-
-Tensor RmsNormModule::operator()(const Tensor& x) const {
-    const ModuleScope module_path(module_path_);
-    const Tensor wide = x.to(wide_type(x.scalar_type()));
-    if (wide.scalar_type() != x.scalar_type()) name_tensor(wide, "norm_input");
-    const Tensor variance = at::mean(at::pow(wide, 2), at::IntArrayRef{-1}, /*keepdim=*/true);
-    const Tensor rstd = at::rsqrt(at::add(variance, eps_));  // [B, S, 1]
-    name_tensor(rstd, "rstd");
-    const Tensor normalized = at::mul(x, rstd).to(gamma_.scalar_type());  // [B, S, H]
-    name_tensor(normalized, "normalized");
-    return at::mul(gamma_, normalized);
-}
 
 // ---- position --------------------------------------------------------------------------------
 
 RelativePositionBias::RelativePositionBias(ParameterStore& store, const Workload& workload)
-    : module_path_(stack_of(workload) + "0.layer.0.SelfAttention.relative_attention_bias"),
-      is_decoder_(is_decoder(workload)),
+    : module_path_(fmt::format("{}0.{}.relative_attention_bias", workload.model.traits().layers,
+                               workload.model.traits().attention.attention)),
+      is_causal_(workload.model.traits().is_causal),
       weight_(store.add_normal(module_path_ + ".weight", {kBuckets, workload.model.num_heads})) {}
 
 Tensor RelativePositionBias::operator()(int64_t seq_len) const {
     const RootModuleScope module_path(module_path_);
     const Tensor values =
-        at::embedding(weight_, buckets(seq_len, is_decoder_, weight_.device()));  // [S, S, A]
-    return values.permute({2, 0, 1});                                             // [A, S, S]
+        at::embedding(weight_, buckets(seq_len, is_causal_, weight_.device()));  // [S, S, A]
+    return values.permute({2, 0, 1});                                            // [A, S, S]
 }
 
 /// Source: T5Attention._relative_position_bucket of Hugging Face. Half of the buckets are exact
 /// distances; the others grow with the logarithm up to kMaxDistance. An encoder has one set for
 /// each direction.
-Tensor RelativePositionBias::buckets(int64_t seq_len, bool is_decoder, at::Device device) {
+Tensor RelativePositionBias::buckets(int64_t seq_len, bool is_causal, at::Device device) {
     const Tensor positions = at::arange(seq_len, at::device(device).dtype(at::kLong));
     const Tensor relative = at::sub(positions.unsqueeze(0), positions.unsqueeze(1));  // key - query
-    const int64_t count = is_decoder ? kBuckets : kBuckets / 2;
+    const int64_t count = is_causal ? kBuckets : kBuckets / 2;
     const int64_t exact = count / 2;
-    const Tensor distance = is_decoder ? at::neg(relative).clamp_min(0) : at::abs(relative);
+    const Tensor distance = is_causal ? at::neg(relative).clamp_min(0) : at::abs(relative);
     const double scale = static_cast<double>(count - exact) /
                          std::log(static_cast<double>(kMaxDistance) / static_cast<double>(exact));
     const Tensor far = at::log(distance.clamp_min(1).to(at::kFloat).div(static_cast<double>(exact)))
@@ -95,25 +62,59 @@ Tensor RelativePositionBias::buckets(int64_t seq_len, bool is_decoder, at::Devic
                            .add(exact)
                            .clamp_max(count - 1);
     Tensor bucket = at::where(at::lt(distance, exact), distance, far);
-    if (!is_decoder) bucket = at::add(bucket, at::gt(relative, 0).to(at::kLong).mul(count));
+    if (!is_causal) bucket = at::add(bucket, at::gt(relative, 0).to(at::kLong).mul(count));
     return bucket;
 }
 
 // ---- attention -------------------------------------------------------------------------------
 
-T5Attention::T5Attention(ParameterStore& store, const std::string& prefix, std::string module_path,
-                         const Workload& workload, int64_t layer, DropoutSite site)
-    : module_path_(std::move(module_path)),
+namespace {
+
+const AttentionNames& names_of(const Workload& workload, bool is_cross) {
+    const FamilyTraits& traits = workload.model.traits();
+    return is_cross ? *traits.cross_attention : traits.attention;
+}
+
+/// A linear layer from H to H.
+Linear square(ParameterStore& store, const std::string& prefix, std::string_view name,
+              const Workload& workload) {
+    const int64_t hidden = workload.model.hidden_size;
+    return {store, prefix, name, hidden, hidden, {.has_bias = workload.model.traits().has_biases}};
+}
+
+/// Attention of the layer's tokens to themselves, or to the encoder's output, with its output
+/// projection.
+class T5Attention {
+public:
+    T5Attention(ParameterStore& store, const std::string& prefix, const Workload& workload,
+                int64_t layer, bool is_cross);
+    Tensor operator()(const Tensor& x, const ForwardContext& context) const;  // [B, S, H] -> same
+
+private:
+    Tensor heads(const Tensor& x) const;  // [B, S, H] -> dense [B*A, S, D]
+    Tensor softmax(const Tensor& scores) const;
+
+    std::string module_path_;
+    int64_t num_heads_;
+    bool is_cross_;
+    Linear query_, key_, value_, output_;
+    DropoutModule dropout_;
+};
+
+T5Attention::T5Attention(ParameterStore& store, const std::string& prefix, const Workload& workload,
+                         int64_t layer, bool is_cross)
+    : module_path_(names_of(workload, is_cross).attention),
       num_heads_(workload.model.num_heads),
-      query_(store, prefix + module_path_ + ".", "q", workload.model.hidden_size,
-             workload.model.hidden_size, {.has_bias = false}),
-      key_(store, prefix + module_path_ + ".", "k", workload.model.hidden_size,
-           workload.model.hidden_size, {.has_bias = false}),
-      value_(store, prefix + module_path_ + ".", "v", workload.model.hidden_size,
-             workload.model.hidden_size, {.has_bias = false}),
-      output_(store, prefix + module_path_ + ".", "o", workload.model.hidden_size,
-              workload.model.hidden_size, {.has_bias = false}),
-      dropout_("dropout", workload, workload.model.attention_dropout_p, layer, site) {}
+      is_cross_(is_cross),
+      query_(square(store, prefix + module_path_ + ".", workload.model.traits().projections[0],
+                    workload)),
+      key_(square(store, prefix + module_path_ + ".", workload.model.traits().projections[1],
+                  workload)),
+      value_(square(store, prefix + module_path_ + ".", workload.model.traits().projections[2],
+                    workload)),
+      output_(square(store, prefix, names_of(workload, is_cross).output, workload)),
+      dropout_("dropout", workload, workload.model.attention_dropout_p, layer,
+               is_cross ? DropoutSite::kCrossAttention : DropoutSite::kAttention) {}
 
 Tensor T5Attention::heads(const Tensor& x) const {
     return x.view({x.size(0), x.size(1), num_heads_, -1})
@@ -130,10 +131,9 @@ Tensor T5Attention::softmax(const Tensor& scores) const {
     return probs.to(scores.scalar_type());
 }
 
-Tensor T5Attention::operator()(const Tensor& x, const Tensor& states,
-                               const std::optional<Tensor>& bias,
-                               const ForwardContext& context) const {
-    const ModuleScope module_path(module_path_);
+Tensor T5Attention::operator()(const Tensor& x, const ForwardContext& context) const {
+    std::optional<ModuleScope> module_path(std::in_place, module_path_);
+    const Tensor& states = is_cross_ ? context.encoder_states.value() : x;
     const Tensor query = heads(query_(x));       // [B*A, S, D]
     const Tensor key = heads(key_(states));      // [B*A, S, D]
     const Tensor value = heads(value_(states));  // [B*A, S, D]
@@ -144,12 +144,12 @@ Tensor T5Attention::operator()(const Tensor& x, const Tensor& states,
     {
         const ModuleScope of_scores("scores");
         scores = at::bmm(query, key.transpose(1, 2));
-        if (bias) {
+        if (!is_cross_) {
             // _unsafe_view: as in transformer_layer.cpp, an in-place addition on a view costs two
             // copies of its gradient.
             const std::vector<int64_t> flat = scores.sizes().vec();
             scores = at::_unsafe_view(scores, {x.size(0), num_heads_, flat[1], flat[2]});
-            scores.add_(*bias);
+            scores.add_(context.positions.value());
             scores = at::_unsafe_view(scores, flat);
         }
     }
@@ -164,41 +164,75 @@ Tensor T5Attention::operator()(const Tensor& x, const Tensor& states,
                      .reshape(x.sizes());  // [B, S, H]
         name_tensor(merged, "context");
     }
+    module_path.reset();
     return output_(merged);
 }
 
 // ---- layer -----------------------------------------------------------------------------------
 
+/// One block of T5's encoder or decoder.
+class T5Layer final : public Layer {
+public:
+    T5Layer(ParameterStore& store, const Workload& workload, int64_t index);
+    Tensor operator()(const Tensor& x, const ForwardContext& context) const override;
+    std::vector<NormModule*> norms() override { return {}; }
+    const std::string& module_path() const override { return module_path_; }
+    Checkpoint checkpoint() const override { return checkpoint_; }
+
+private:
+    /// Attention between normalization and residual.
+    struct AttentionBlock {
+        const AttentionNames& names;
+        NormModule norm;
+        T5Attention attention;
+        DropoutModule dropout;
+    };
+    AttentionBlock make_attention(ParameterStore& store, const Workload& workload, int64_t index,
+                                  bool is_cross) const;
+    Tensor attend(const AttentionBlock& block, const Tensor& x,
+                  const ForwardContext& context) const;
+    Tensor feed_forward(const Tensor& x, const ForwardContext& context) const;
+
+    const MlpNames& names_;
+    Checkpoint checkpoint_;
+    std::string module_path_;  // "encoder.block.3"
+    AttentionBlock self_attention_;
+    std::optional<AttentionBlock> cross_attention_;  // of decoders
+    NormModule mlp_norm_;
+    Linear up_;
+    DropoutModule inner_dropout_;
+    Linear down_;
+    DropoutModule output_dropout_;
+};
+
 T5Layer::AttentionBlock T5Layer::make_attention(ParameterStore& store, const Workload& workload,
                                                 int64_t index, bool is_cross) const {
-    const std::string path = is_cross ? "layer.1" : "layer.0";
-    const std::string prefix = module_path_ + "." + path + ".";
-    return {.module_path = path,
-            .norm = RmsNormModule(store, prefix, "layer_norm", workload),
-            .attention = T5Attention(
-                store, prefix, is_cross ? "EncDecAttention" : "SelfAttention", workload, index,
-                is_cross ? DropoutSite::kCrossAttention : DropoutSite::kAttention),
+    const AttentionNames& names = names_of(workload, is_cross);
+    const std::string prefix = module_path_ + ".";
+    return {.names = names,
+            .norm = NormModule(store, prefix, names.norm, workload),
+            .attention = T5Attention(store, prefix, workload, index, is_cross),
             .dropout = DropoutModule(
-                "dropout", workload, workload.model.hidden_dropout_p, index,
+                names.dropout, workload, workload.model.hidden_dropout_p, index,
                 is_cross ? DropoutSite::kCrossAttentionOutput : DropoutSite::kAttentionOutput)};
 }
 
 T5Layer::T5Layer(ParameterStore& store, const Workload& workload, int64_t index)
-    : checkpoint_(workload.recipe.checkpoint),
-      module_path_(stack_of(workload) + std::to_string(index)),
-      mlp_path_(is_decoder(workload) ? "layer.2" : "layer.1"),
+    : names_(workload.model.traits().mlp),
+      checkpoint_(workload.recipe.checkpoint),
+      module_path_(fmt::format("{}{}", workload.model.traits().layers, index)),
       self_attention_(make_attention(store, workload, index, false)),
-      cross_attention_(is_decoder(workload)
+      cross_attention_(workload.model.traits().cross_attention
                            ? std::optional(make_attention(store, workload, index, true))
                            : std::nullopt),
-      mlp_norm_(store, module_path_ + "." + mlp_path_ + ".", "layer_norm", workload),
-      up_(store, module_path_ + "." + mlp_path_ + ".", "DenseReluDense.wi",
-          workload.model.hidden_size, workload.model.intermediate_size, {.has_bias = false}),
-      inner_dropout_("DenseReluDense.dropout", workload, workload.model.inner_dropout_p(), index,
+      mlp_norm_(store, module_path_ + ".", names_.norm, workload),
+      up_(store, module_path_ + ".", names_.up, workload.model.hidden_size,
+          workload.model.intermediate_size, {.has_bias = workload.model.traits().has_biases}),
+      inner_dropout_(names_.inner_dropout, workload, workload.model.inner_dropout_p(), index,
                      DropoutSite::kFeedForward),
-      down_(store, module_path_ + "." + mlp_path_ + ".", "DenseReluDense.wo",
-            workload.model.intermediate_size, workload.model.hidden_size, {.has_bias = false}),
-      output_dropout_("dropout", workload, workload.model.hidden_dropout_p, index,
+      down_(store, module_path_ + ".", names_.down, workload.model.intermediate_size,
+            workload.model.hidden_size, {.has_bias = workload.model.traits().has_biases}),
+      output_dropout_(names_.dropout, workload, workload.model.hidden_dropout_p, index,
                       DropoutSite::kOutput) {}
 
 Tensor T5Layer::operator()(const Tensor& x, const ForwardContext& context) const {
@@ -217,30 +251,32 @@ Tensor T5Layer::operator()(const Tensor& x, const ForwardContext& context) const
 
 Tensor T5Layer::attend(const AttentionBlock& block, const Tensor& x,
                        const ForwardContext& context) const {
-    const ModuleScope module_path(block.module_path);
-    const bool is_cross = cross_attention_ && &block == &*cross_attention_;
     Tensor normed = block.norm(x);  // [B, S, H]
-    name_tensor(normed, is_cross ? "cross_attention_input" : "attention_input");
-    const Tensor a =
-        is_cross ? block.attention(normed, context.encoder_states.value(), std::nullopt, context)
-                 : block.attention(normed, normed, context.position_bias, context);
+    name_tensor(normed, block.names.input);
+    const Tensor a = block.attention(normed, context);
     normed.reset();
-    return add_residual(block.dropout(a, context), x, "");
+    return add_residual(block.dropout(a, context), x, block.names.sum);
 }
 
 Tensor T5Layer::feed_forward(const Tensor& x, const ForwardContext& context) const {
-    const ModuleScope module_path(mlp_path_);
     Tensor f = mlp_norm_(x);  // [B, S, H]
-    name_tensor(f, "mlp_input");
+    name_tensor(f, names_.input);
     f = up_(f);  // [B, S, I]
     {
-        const ModuleScope of_activation("DenseReluDense.act");
+        const ModuleScope of_activation(names_.activation);
         f = at::relu(f);
         name_tensor(f, "relu_output");
     }
     f = inner_dropout_(f, context);
     if (inner_dropout_.p() > 0) name_tensor(f, "dropped_relu");
-    return add_residual(output_dropout_(down_(f), context), x, "");  // [B, S, H]
+    return add_residual(output_dropout_(down_(f), context), x, names_.sum);  // [B, S, H]
+}
+
+}  // namespace
+
+std::unique_ptr<Layer> make_t5_layer(ParameterStore& store, const Workload& workload,
+                                     int64_t index) {
+    return std::make_unique<T5Layer>(store, workload, index);
 }
 
 }  // namespace models

@@ -17,7 +17,7 @@
 ///
 ///     Cpu    the kernel over ranges of elements or rows, on torch's threads
 ///     Meta   shapes only: nothing runs, and scratch has the size that CUDA takes
-///     Cuda   a launch on torch's current stream (cuda/devices.h)
+///     Cuda   a launch on torch's current stream (cuda/library_cuda.cpp)
 namespace models::ops {
 
 /// Below this number of elements per task, a thread costs more than it saves.
@@ -28,6 +28,12 @@ using Range = c10::function_ref<void(int64_t begin, int64_t end)>;
 /// Calls `run(begin, end)` on torch's threads for ranges of [0, count) that start at multiples of
 /// `granularity`; `grain` is the smallest range worth a thread.
 void parallel_ranges(int64_t count, int64_t granularity, int64_t grain, Range run);
+
+/// Whether ops that draw a mask may run while the stream captures a CUDA graph. The key of a mask
+/// is an argument of a kernel's launch, and a graph replays its launches, so it would drop the same
+/// elements in every step. The program allows it with torch.ops.tempo.allow_replayed_masks(True),
+/// for example to measure kernels.
+bool replayed_masks_allowed();
 
 /// As above for rows of `row_size` elements.
 inline void parallel_rows(int64_t num_rows, int64_t row_size, int64_t granularity, Range run) {

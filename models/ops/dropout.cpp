@@ -5,6 +5,8 @@
 
 #include <torch/library.h>
 
+#include <atomic>
+
 namespace models::ops {
 namespace {
 
@@ -38,13 +40,23 @@ Tensor dropout_op(const Tensor& x, double p, std::string_view masks, c10::SymInt
     return DropoutFunction::apply(x, dropout_call(p, masks, key));
 }
 
+std::atomic<bool> g_replayed_masks_allowed = false;
+
+/// Returns what was allowed before.
+bool allow_replayed_masks(bool allowed) { return g_replayed_masks_allowed.exchange(allowed); }
+
 }  // namespace
+
+bool replayed_masks_allowed() { return g_replayed_masks_allowed; }
 
 Tensor dropout(const Tensor& x, const DropoutSpec& spec) {
     static const auto op = tempo_op<decltype(dropout_op)>("tempo::dropout");
     return op.call(x, spec.p, name_of(spec.mask_kind), key_array(spec.key));
 }
 
+TORCH_LIBRARY_FRAGMENT(tempo, m) {
+    m.def("allow_replayed_masks(bool allowed) -> bool", allow_replayed_masks);
+}
 TORCH_LIBRARY_IMPL(tempo, CompositeImplicitAutograd, m) { m.impl("dropout", dropout_op); }
 TORCH_LIBRARY_IMPL(tempo, CPU, m) {
     m.impl("dropout_forward", dropout_forward<Cpu>);

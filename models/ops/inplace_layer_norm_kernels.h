@@ -126,7 +126,7 @@ ThreeTensors norm_forward(const Tensor& x, const MaybeTensor& gamma, const Maybe
     return {y, normalized, rstd};
 }
 
-/// `dtype` is that of dx, or none for that of dy.
+/// `dtype` is dx's; none: dx has dy's.
 template <typename Device>
 ThreeTensors norm_backward(const Tensor& dy, const Tensor& saved, const MaybeTensor& gamma,
                            const MaybeTensor& beta, const Tensor& rstd, std::string_view save,

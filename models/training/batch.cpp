@@ -104,7 +104,7 @@ Batch make_batch(const Workload& w, at::Device device, Values values) {
         const std::vector<int64_t> shape{w.batch_size, w.seq_len, w.model.hidden_size};
         const auto draw = [&] { return at::randn(shape, generator, at::kFloat); };
         batch.input = place(shape, type, draw).set_requires_grad(w.input_requires_grad);
-        if (w.model.family == Family::kT5Decoder) {
+        if (w.model.traits().cross_attention) {
             batch.encoder_states =
                 place(shape, type, draw).set_requires_grad(w.input_requires_grad);
         }
@@ -135,8 +135,7 @@ Batch make_batch(const Workload& w, at::Device device, Values values) {
         batch.additive_mask =
             place(by_token, type, [&] { return random_padding(w, generator, type); });
     }
-    const bool is_causal = w.model.family == Family::kGpt2 || w.model.family == Family::kT5Decoder;
-    if (is_causal && has_textbook_attention(w)) {
+    if (w.model.traits().is_causal && has_textbook_attention(w)) {
         const at::ScalarType scores = is_autocast(w.precision) ? autocast_type(w.precision) : type;
         batch.causal_mask =
             place({w.seq_len, w.seq_len}, scores, [&] { return triangular_mask(w, scores); });

@@ -1,6 +1,5 @@
 #include "models/training/model.h"
 
-#include "models/layers/transformer_layer.h"
 #include "models/observer/observer.h"
 #include "models/ops/checkpoint.h"
 
@@ -48,26 +47,24 @@ at::ScalarType autocast_type(Precision precision) {
 // ---- embeddings ------------------------------------------------------------------------------
 
 Embeddings::Embeddings(ParameterStore& store, const Workload& workload)
-    : module_path_(workload.model.family == Family::kGpt2 ? "" : "embeddings"),
-      workload_(workload),
-      dropout_(workload.model.family == Family::kGpt2 ? "drop" : "dropout", workload,
+    : module_path_(workload.model.traits().embeddings.module),
+      dropout_(workload.model.traits().embeddings.dropout, workload,
                workload.model.hidden_dropout_p, -1, DropoutSite::kEmbeddings) {
     const ModelConfig& m = workload.model;
-    if (m.family == Family::kGpt2) {
-        word_ = store.add_normal("wte.weight", {m.vocab_size, m.hidden_size});
-        position_ = store.add_normal("wpe.weight", {m.max_position_embeddings, m.hidden_size});
-        return;
+    const EmbeddingNames& names = m.traits().embeddings;
+    const auto add = [&](std::string_view name, int64_t num_rows) {
+        return store.add_normal(std::string(name) + ".weight", {num_rows, m.hidden_size});
+    };
+    word_ = add(names.word, m.vocab_size);
+    position_ = add(names.position, m.max_position_embeddings);
+    if (!names.token_type.empty()) type_ = add(names.token_type, m.type_vocab_size);
+    if (!names.norm.empty()) {
+        norm_.emplace(store, module_path_ + ".", names.norm, workload);
     }
-    word_ = store.add_normal("embeddings.word_embeddings.weight", {m.vocab_size, m.hidden_size});
-    position_ = store.add_normal("embeddings.position_embeddings.weight",
-                                 {m.max_position_embeddings, m.hidden_size});
-    type_ = store.add_normal("embeddings.token_type_embeddings.weight",
-                             {m.type_vocab_size, m.hidden_size});
-    norm_.emplace(store, "embeddings.", "LayerNorm", workload);
 }
 
 Tensor Embeddings::operator()(const Batch& batch, const ForwardContext& context) const {
-    const ModuleScope module_path(module_path_.empty() ? "wte" : module_path_);
+    const ModuleScope module_path(module_path_);
     Tensor x = at::embedding(word_, batch.input_ids);      // [B, S, H]
     x.add_(at::embedding(position_, batch.position_ids));  // + [S, H]
     if (type_.defined()) x.add_(at::embedding(type_, batch.token_type_ids));
@@ -75,7 +72,7 @@ Tensor Embeddings::operator()(const Batch& batch, const ForwardContext& context)
     return dropout_(x, context);
 }
 
-std::vector<LayerNormModule*> Embeddings::norms() {
+std::vector<NormModule*> Embeddings::norms() {
     if (!norm_) return {};
     return {&*norm_};
 }
@@ -88,16 +85,14 @@ Model::Model(const Workload& workload, at::Device device, Values values)
              at::TensorOptions().device(device).dtype(weight_type(workload.precision)), values) {
     const ModelConfig& m = workload.model;
     if (workload.head != Head::kLayers) embeddings_.emplace(store_, workload);
-    if (m.is_t5()) position_bias_.emplace(store_, workload);
+    const FamilyTraits& traits = m.traits();
+    if (traits.positions == Positions::kRelative) position_bias_.emplace(store_, workload);
     for (int64_t i = 0; i < m.num_layers; ++i) {
-        const Workload of_layer = workload_of_layer(workload, i);
-        if (m.is_t5()) {
-            layers_.push_back(std::make_unique<T5Layer>(store_, of_layer, i));
-        } else {
-            layers_.push_back(std::make_unique<TransformerLayer>(store_, of_layer, i));
-        }
+        layers_.push_back(make_layer(store_, workload_of_layer(workload, i), i));
     }
-    if (workload.head == Head::kLm) final_norm_.emplace(store_, "", "ln_f", workload);
+    if (embeddings_ && !traits.final_norm.empty()) {
+        final_norm_.emplace(store_, "", traits.final_norm, workload);
+    }
     if (workload.head == Head::kMlm) {
         transform_.emplace(store_, "cls.predictions.", "transform.dense", m.hidden_size,
                            m.hidden_size);
@@ -114,9 +109,9 @@ Tensor Model::forward(const Batch& batch, int64_t step) const {
     if (batch.causal_mask.defined()) context.causal_mask = batch.causal_mask;
     if (batch.encoder_states.defined()) context.encoder_states = batch.encoder_states;
     if (position_bias_) {
-        context.position_bias = (*position_bias_)(workload_.seq_len);
+        context.positions = (*position_bias_)(workload_.seq_len);
         if (context.causal_mask) {
-            context.position_bias = at::add(*context.position_bias, *context.causal_mask);
+            context.positions = at::add(*context.positions, *context.causal_mask);
         }
     }
     Tensor x = embeddings_ ? (*embeddings_)(batch, context) : batch.input;
@@ -141,7 +136,7 @@ Tensor Model::run_layers(Tensor x, const ForwardContext& context) const {
         name_tensor(x, "hidden_states");
         const auto run = [this, context, first, last](at::TensorList inputs) {
             ForwardContext own = context;
-            if (own.position_bias) own.position_bias = inputs[1];
+            if (own.positions) own.positions = inputs[1];
             Tensor hidden = inputs[0];
             for (std::size_t i = first; i < last; ++i) hidden = (*layers_[i])(hidden, own);
             return hidden;
@@ -149,7 +144,7 @@ Tensor Model::run_layers(Tensor x, const ForwardContext& context) const {
         // Every checkpoint gives the shared position bias a gradient, so it is an input: backward
         // through its own graph happens once, after the last of them.
         std::vector<Tensor> inputs{x};
-        if (context.position_bias) inputs.push_back(*context.position_bias);
+        if (context.positions) inputs.push_back(*context.positions);
         x = ops::checkpoint(layers_[first]->module_path(), run, inputs);
         first = last;
     }
@@ -204,8 +199,8 @@ Tensor Model::output_of(const Tensor& logits) const {
 }
 
 void Model::refresh() {
-    std::vector<LayerNormModule*> norms;
-    const auto append = [&](const std::vector<LayerNormModule*>& more) {
+    std::vector<NormModule*> norms;
+    const auto append = [&](const std::vector<NormModule*>& more) {
         norms.insert(norms.end(), more.begin(), more.end());
     };
     if (embeddings_) append(embeddings_->norms());

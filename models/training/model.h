@@ -6,6 +6,7 @@
 
 #include <memory>
 #include <optional>
+#include <string>
 #include <vector>
 
 namespace models {
@@ -16,15 +17,14 @@ public:
     Embeddings(ParameterStore& store, const Workload& workload);
     Tensor operator()(const Batch& batch, const ForwardContext& context) const;  // -> [B, S, H]
     const Tensor& word_weight() const { return word_; }
-    std::vector<LayerNormModule*> norms();
+    std::vector<NormModule*> norms();
 
 private:
     std::string module_path_;
-    Workload workload_;
     Tensor word_;      // [V, H]
     Tensor position_;  // [P, H]
-    Tensor type_;      // [T, H], undefined for GPT-2
-    std::optional<LayerNormModule> norm_;
+    Tensor type_;      // [T, H], undefined without token types
+    std::optional<NormModule> norm_;
     DropoutModule dropout_;
 };
 
@@ -56,9 +56,9 @@ private:
     std::optional<Embeddings> embeddings_;
     std::optional<RelativePositionBias> position_bias_;  // T5's
     std::vector<std::unique_ptr<Layer>> layers_;
-    std::optional<LayerNormModule> final_norm_;  // GPT-2's ln_f
-    std::optional<Linear> transform_;            // BERT's prediction head
-    std::optional<LayerNormModule> transform_norm_;
+    std::optional<NormModule> final_norm_;  // GPT-2's
+    std::optional<Linear> transform_;       // BERT's prediction head
+    std::optional<NormModule> transform_norm_;
     Tensor decoder_bias_;         // [V]
     std::optional<Linear> span_;  // [2, H]
 };

@@ -10,8 +10,7 @@ constexpr uint64_t kChunkBytes = uint64_t{32} << 20;
 
 uint64_t end_of(AddressRanges::const_iterator range) { return range->first + range->second; }
 
-/// Adds a range, and makes one of it and the neighbours for which `joins` is true of the address
-/// between them.
+/// Adds a range. Joins it with a neighbour if `joins` is true of the address between the two.
 template <typename Joins>
 AddressRanges::iterator add_range(AddressRanges& ranges, uint64_t address, uint64_t size,
                                   Joins joins) {

@@ -8,6 +8,7 @@
 #include <charconv>
 #include <cstdlib>
 #include <optional>
+#include <span>
 #include <vector>
 
 // Sources: c10/core/AllocatorConfig.h and .cpp, c10/cuda/CUDAAllocatorConfig.h and .cpp of torch
@@ -22,11 +23,19 @@ constexpr std::array<std::string_view, 7> kDeviceKeys{
     "expandable_segments",          "max_split_size_mb",        "max_non_split_rounding_mb",
     "garbage_collection_threshold", "roundup_power2_divisions", "large_segment_size_mb",
     "per_process_memory_fraction"};
-// Checked, but without effect on where device memory lies.
 constexpr std::array<std::string_view, 6> kIgnoredFlags{
     "release_lock_on_cudamalloc",        "release_lock_on_hipmalloc",
     "pinned_use_cuda_host_register",     "pinned_use_hip_host_register",
     "graph_capture_record_stream_reuse", "pinned_use_background_threads"};
+
+/// What the allocator of a version of torch does in its own way. A row holds up to the next one.
+struct AllocatorVersion {
+    std::string_view torch;  // the first version
+    std::span<const std::string_view> device_keys;
+    std::span<const std::string_view> ignored_flags;  // checked, without effect on device memory
+};
+constexpr std::array kVersions{
+    AllocatorVersion{.torch = "2.11", .device_keys = kDeviceKeys, .ignored_flags = kIgnoredFlags}};
 
 /// More than any device has; small enough that sums fit into 64 bits.
 constexpr int64_t kTooManyBytes = int64_t{1} << 50;
@@ -93,7 +102,7 @@ private:
 
     /// Settings without effect on device memory, checked as torch checks them.
     Result<void> parse_ignored() {
-        if (std::find(kIgnoredFlags.begin(), kIgnoredFlags.end(), key_) != kIgnoredFlags.end()) {
+        if (std::ranges::find(version_.ignored_flags, key_) != version_.ignored_flags.end()) {
             bool ignored = false;
             return store(ignored, flag());
         }
@@ -106,7 +115,7 @@ private:
         }
         if (key_ == "backend") return parse_backend();
         return fail("'{}' is not an allocator setting; torch knows {} (and some of pinned memory).",
-                    key_, fmt::join(kDeviceKeys, ", "));
+                    key_, fmt::join(version_.device_keys, ", "));
     }
 
     Result<void> parse_backend() {
@@ -272,6 +281,7 @@ private:
         return static_cast<int64_t>(std::min(divisions, uint64_t{1} << 52));
     }
 
+    const AllocatorVersion& version_ = kVersions.back();
     std::vector<std::string> tokens_;
     std::size_t at_ = 0;
     std::string key_;

@@ -1,5 +1,6 @@
 #include "profiler/capture/batch_sweep.h"
 
+#include "models/config/batch_bisection.h"
 #include "profiler/capture/processor_share.h"
 #include "profiler/capture/recorded_training.h"
 
@@ -27,17 +28,12 @@ public:
     }
 
 private:
-    /// Doubles the batch until it fails, then bisects.
     void search() {
-        int64_t fits = 0;
-        int64_t fails = 0;
-        for (int64_t batch_size = 1; fails == 0 && batch_size <= options_.max_batch_size;
-             batch_size *= 2) {
-            (try_batch(batch_size) ? fits : fails) = batch_size;
-        }
-        while (fails - fits > 1) {
-            const int64_t middle = fits + (fails - fits) / 2;
-            (try_batch(middle) ? fits : fails) = middle;
+        models::BatchBisection search;
+        while (!search.is_done()) {
+            const int64_t batch_size = search.next();
+            if (batch_size > options_.max_batch_size) return;
+            search.answer(batch_size, try_batch(batch_size));
         }
     }
 

@@ -1,9 +1,8 @@
 #pragma once
 
 #include "models/training/training.h"
-#include "profiler/capture/capture_callbacks.h"
 #include "profiler/capture/capture_options.h"
-#include "profiler/capture/out_of_memory.h"
+#include "profiler/capture/torch_adapter/out_of_memory.h"
 #include "profiler/trace/trace.h"
 
 #include <functional>

@@ -1,6 +1,111 @@
 #include "profiler/capture/call_stacks.h"
 
+#include "profiler/trace/text.h"
+
+#include <cxxabi.h>
+#include <dlfcn.h>
+#include <torch/csrc/profiler/unwind/unwind.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+
 namespace profiler {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::uintmax_t kMaxBytes = 4 << 20;  // of a file: longer ones are data
+
+/// A trace holds UTF-8 only, and a source file may have another encoding.
+std::string shown(const std::string& line) {
+    constexpr const char* kSpace = " \t\r";
+    const std::size_t first = line.find_first_not_of(kSpace);
+    if (first == std::string::npos || !is_utf8(line)) return {};
+    std::string text = line.substr(first, line.find_last_not_of(kSpace) - first + 1);
+    if (text.size() > SourceLines::kMaxLength) text.resize(SourceLines::kMaxLength);
+    while (!is_utf8(text)) text.pop_back();  // a character that was cut
+    return text;
+}
+
+std::vector<std::string> read_lines(const std::string& file) {
+    std::error_code missing;
+    if (!file.ends_with(".py") || !fs::is_regular_file(file, missing)) return {};
+    if (fs::file_size(file, missing) > kMaxBytes) return {};
+    std::vector<std::string> lines;
+    std::ifstream stream(file);
+    for (std::string line; std::getline(stream, line);) lines.push_back(shown(line));
+    return lines;
+}
+
+std::string demangled(const char* name) {
+    if (name == nullptr) return {};
+    int status = 0;
+    const std::unique_ptr<char, decltype(&std::free)> text(
+        abi::__cxa_demangle(name, nullptr, nullptr, &status), &std::free);
+    return status == 0 ? text.get() : name;
+}
+
+/// Where the code of Python is loaded; null in a program without Python.
+const void* base_of_python() {
+    static const void* const base = [] {
+        Dl_info info{};
+        const void* const function = dlsym(RTLD_DEFAULT, "Py_IsInitialized");
+        return function != nullptr && dladdr(function, &info) != 0 ? info.dli_fbase : nullptr;
+    }();
+    return base;
+}
+
+}  // namespace
+
+// ---- lines of Python files -------------------------------------------------------------------
+
+std::string_view SourceLines::of(std::string_view file, int64_t line) {
+    const auto [found, is_new] = lines_.try_emplace(std::string(file));
+    if (is_new) found->second = read_lines(found->first);
+    const std::vector<std::string>& lines = found->second;
+    if (line < 1 || static_cast<std::size_t>(line) > lines.size()) return {};
+    return lines[static_cast<std::size_t>(line) - 1];
+}
+
+// ---- C++ frames ------------------------------------------------------------------------------
+
+const NativeFrames::Known& NativeFrames::find(void* address) {
+    const auto [place, is_new] = known_.try_emplace(address);
+    if (!is_new) return place->second;
+    Known& known = place->second;
+    Dl_info info{};
+    // A return address is behind the call, which may be the last instruction of its function.
+    if (dladdr(static_cast<const char*>(address) - 1, &info) == 0) return known;
+    const std::string_view path = info.dli_fname != nullptr ? info.dli_fname : "";
+    known.frame = {demangled(info.dli_sname), std::string(path.substr(path.rfind('/') + 1))};
+    const bool is_ours = known.frame.library.starts_with("libtemposcope") ||
+                         known.frame.library.starts_with("temposcope");
+    if (is_ours) known.kind = Kind::kRecorder;
+    if (info.dli_fbase == base_of_python()) known.kind = Kind::kPython;
+    return known;
+}
+
+std::vector<NativeFrame> NativeFrames::of(const NativeStack& stack) {
+    std::vector<NativeFrame> frames;
+    for (void* const address : stack) {
+        const Known& known = find(address);
+        if (known.kind == Kind::kPython) break;
+        // Frames inside of the recorder's are its own work.
+        if (known.kind == Kind::kRecorder) frames.clear();
+        if (known.kind != Kind::kCode || known.frame.library.empty()) continue;
+        if (frames.empty() || frames.back() != known.frame) frames.push_back(known.frame);
+    }
+    std::reverse(frames.begin(), frames.end());
+    return frames;
+}
+
+// ---- stacks ----------------------------------------------------------------------------------
+
+NativeStack CallStacks::gather_native() const {
+    return with_native_ ? torch::unwind::unwind() : NativeStack();
+}
 
 void CallStacks::add(Id<Op> op, Gathered stack) {
     const std::lock_guard lock(mutex_);

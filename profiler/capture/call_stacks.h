@@ -1,19 +1,20 @@
 #pragma once
 
-#include "profiler/capture/native_frames.h"
-#include "profiler/capture/source_lines.h"
 #include "profiler/trace/trace.h"
 
 #include <c10/util/intrusive_ptr.h>
 #include <torch/csrc/profiler/combined_traceback.h>
 
+#include <cstdint>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <string>
+#include <string_view>
 #include <tuple>
 #include <unordered_map>
 #include <utility>
+#include <vector>
 
 /// The Python call stacks of ops, and so of the allocations that they make, with the text of their
 /// lines: the files may change later. Below them, if asked for, the C++ frames of each allocation.
@@ -26,6 +27,47 @@
 /// the program does, each has its own. What backward allocates has the stack of the forward op: on
 /// a GPU backward runs on a thread without Python, and on the CPU all of it below one line.
 namespace profiler {
+
+/// The text of lines of Python files on this machine.
+class SourceLines {
+public:
+    /// Without white space around it, and cut after kMaxLength; empty for a file that is not here,
+    /// is no Python file or has no such line. `line` counts from 1. Each file is read once.
+    std::string_view of(std::string_view file, int64_t line);
+
+    static constexpr std::size_t kMaxLength = 200;  // bytes
+
+private:
+    std::unordered_map<std::string, std::vector<std::string>> lines_;
+};
+
+/// Return addresses of a C++ call stack, the innermost first.
+using NativeStack = std::vector<void*>;
+
+/// A function of a library: "at::detail::empty_cpu(...)" of "libtorch_cpu.so".
+struct NativeFrame {
+    std::string function;  // demangled; empty: the library does not name it
+    std::string library;   // the file without its folder
+
+    friend bool operator==(const NativeFrame&, const NativeFrame&) = default;
+};
+
+class NativeFrames {
+public:
+    /// The calls between Python and the recorder, the outermost first; of several equal ones one.
+    /// Python's frames tell what is around them.
+    std::vector<NativeFrame> of(const NativeStack& stack);
+
+private:
+    enum class Kind : uint8_t { kCode, kRecorder, kPython };
+    struct Known {
+        Kind kind = Kind::kCode;
+        NativeFrame frame;
+    };
+    const Known& find(void* address);
+
+    std::unordered_map<void*, Known> known_;
+};
 
 class CallStacks {
 public:
@@ -40,8 +82,9 @@ public:
     static Gathered gather() { return torch::CapturedTraceback::gather(true, false, false); }
     void add(Id<Op> op, Gathered stack);
 
-    /// The C++ stack of this thread; empty if they are not asked for. Needs no lock.
-    NativeStack gather_native() const { return with_native_ ? native_stack() : NativeStack(); }
+    /// The C++ stack of this thread; empty if they are not asked for. Needs no lock. O(depth), a
+    /// tenth of a microsecond a frame once its code has been seen.
+    NativeStack gather_native() const;
     /// Of the allocation with this event number.
     void add(int64_t alloc_event, NativeStack stack);
 

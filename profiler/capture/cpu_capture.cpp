@@ -2,19 +2,42 @@
 
 #include "models/training/training.h"
 #include "profiler/capture/batch_sweep.h"
-#include "profiler/capture/freed_memory.h"
+#include "profiler/capture/measure_device.h"
 #include "profiler/capture/processor_share.h"
 #include "profiler/capture/recorded_training.h"
 #include "profiler/capture/recorder.h"
 #include "profiler/capture/run_description.h"
-#include "profiler/capture/time_benchmark.h"
 #include "profiler/capture/tracking_allocator.h"
 #include "profiler/trace/available_memory.h"
 
 #include <ATen/Parallel.h>
+#include <jemalloc/jemalloc.h>
+
+/// Keeps memory that a step frees mapped in the process. Linking this library makes jemalloc the
+/// malloc of the process, which reads these settings when it starts (jemalloc(3), TUNING).
+///
+/// Otherwise page faults would decide comparisons on the CPU. glibc's malloc takes each block over
+/// 32 MiB from the system and gives it back, and its memalign cannot reuse a freed block of the
+/// same size once something small lies behind it. Writing 128 MiB of attention probabilities then
+/// takes ten times as long as the bandwidth allows, and a recipe that orders its blocks differently
+/// looks slow.
+/// decay -1: pages are never returned. oversize_threshold 0: large blocks come from the one arena,
+/// too, so that all blocks reuse its freed extents.
+extern "C" {
+extern const char* malloc_conf;
+const char* malloc_conf = "dirty_decay_ms:-1,muzzy_decay_ms:-1,oversize_threshold:0,narenas:1";
+}
 
 namespace profiler {
 namespace {
+
+#define TEMPOSCOPE_TEXT(x) #x
+#define TEMPOSCOPE_ARENA_PURGE(arena) "arena." TEMPOSCOPE_TEXT(arena) ".purge"
+
+/// Gives all freed memory back to the system, so that it counts as available.
+void return_freed_memory() {
+    mallctl(TEMPOSCOPE_ARENA_PURGE(MALLCTL_ARENAS_ALL), nullptr, nullptr, nullptr, 0);
+}
 
 /// Limits the tracking allocator for the lifetime of the object.
 class MemoryLimit {

@@ -2,7 +2,6 @@
 
 #include "models/config/benchmark.h"
 #include "models/config/workload.h"
-#include "profiler/capture/capture_callbacks.h"
 #include "profiler/capture/capture_options.h"
 #include "profiler/trace/trace.h"
 

@@ -13,8 +13,8 @@
 
 /// The GPU as the worker sees it: an interface, and the function that opens the module behind it.
 ///
-/// All code that needs libtorch_cuda is in that module (profiler/capture/cuda), so that a machine
-/// without a GPU loads none of it. docs/cuda_capture.md says how it records.
+/// Only that module (profiler/capture/cuda) needs libtorch_cuda, so a machine without a GPU does
+/// not load it. docs/cuda_capture.md says how it records.
 namespace profiler {
 
 class ProgramDevice;

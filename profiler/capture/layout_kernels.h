@@ -65,8 +65,8 @@ std::vector<GemmCalls> gemm_calls(const GemmForm& form, bool is_cpu);
 LayoutCall gemm_call(const GemmForm& form, GemmCalls calls, const at::Tensor& a,
                      const at::Tensor& b, const at::Tensor& c);
 
-/// Runs an op that is no GEMM. `orders` are those of what it reads, then of what it writes. The
-/// call may write into `buffers`, which must outlive it.
+/// Runs an op that is no GEMM. `orders`: of the tensors that it reads, then of the tensors that it
+/// writes. The call may write into `buffers`, which must outlive it.
 LayoutCall layout_call(const EncoderOp& op, const std::vector<std::string>& orders,
                        LayoutBuffers& buffers);
 

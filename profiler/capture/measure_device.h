@@ -1,6 +1,7 @@
 #pragma once
 
-#include "profiler/capture/capture_callbacks.h"
+#include "models/config/benchmark.h"
+#include "profiler/capture/capture_options.h"
 #include "profiler/protocol/device_speed.h"
 
 #include <c10/core/Device.h>
@@ -9,7 +10,23 @@
 #include <string>
 #include <vector>
 
+/// Times of calls on a device on which nothing else runs. Figures are medians.
 namespace profiler {
+
+/// Waits until the device has run what it was given.
+void wait_for(const at::Device& device);
+
+/// Of an even number of values the upper one of the middle. `values` is not empty.
+double median(std::vector<double> values);
+
+/// Times a GEMM, a pass over a vector or a layer, as mli's transformers-benchmarks do: the median
+/// of the calls that fit into `seconds`. A layer has parameters and input of the workload's
+/// precision, dropout on, and an input without gradient; backward starts from the sum of the output
+/// and adds to the gradients of the calls before.
+/// Requires a benchmark that is not of a whole model. Throws c10::OutOfMemoryError, Cancelled,
+/// c10::Error.
+models::BenchmarkTime time_benchmark(const at::Device& device, const models::Benchmark& benchmark,
+                                     double seconds, const CaptureCallbacks& callbacks);
 
 /// What is measured, and how large it is. The planner's convention is GEMMs of size 8192.
 struct SpeedSizes {
@@ -21,8 +38,8 @@ struct SpeedSizes {
 /// Sizes that take about a minute on each device.
 SpeedSizes speed_sizes(const at::Device& device, bool has_tf32);
 
-/// Measures `device`, on which nothing else should run. The figures are medians. Figures that only
-/// the driver knows (name, memory, SM count) are left empty.
+/// The speeds that `device` reaches. Figures that only the driver knows (name, memory, SM count)
+/// are left empty.
 /// Errors: c10::Error, Cancelled.
 DeviceSpeed measure_device(const at::Device& device, const SpeedSizes& sizes,
                            const CaptureCallbacks& callbacks);

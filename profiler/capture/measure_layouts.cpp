@@ -1,8 +1,7 @@
 #include "profiler/capture/measure_layouts.h"
 
-#include "profiler/capture/call_timer.h"
 #include "profiler/capture/layout_kernels.h"
-#include "profiler/capture/median.h"
+#include "profiler/capture/measure_device.h"
 #include "profiler/capture/recorded_training.h"
 
 #include <ATen/core/grad_mode.h>
@@ -44,10 +43,6 @@ double time_ns(const LayoutCall& call, int64_t repeats, const at::Device& device
     wait_for(device);
     const std::chrono::duration<double, std::nano> elapsed = Clock::now() - start;
     return elapsed.count() / static_cast<double>(repeats);
-}
-
-void check_cancelled(const CaptureCallbacks& callbacks) {
-    if (callbacks.cancelled && callbacks.cancelled()) throw Cancelled();
 }
 
 /// A way to compute a GEMM in some orders: by the form with the fewest matrices.
@@ -216,7 +211,7 @@ private:
         double best = std::numeric_limits<double>::infinity();
         for (int run = 0; run < 2; ++run) {
             for (MeasuredCall& call : calls_) {
-                check_cancelled(callbacks_);
+                callbacks_.check_cancelled();
                 call.first_ns = std::min(call.first_ns, time_ns(call.call, 1, device_));
                 best = std::min(best, call.first_ns);
             }
@@ -224,7 +219,7 @@ private:
         for (int64_t round = 0; round < measurement_.num_rounds; ++round) {
             for (MeasuredCall& call : calls_) {
                 if (call.first_ns > kHopeless * best && !call.is_always_measured) continue;
-                check_cancelled(callbacks_);
+                callbacks_.check_cancelled();
                 const auto repeats =
                     static_cast<int64_t>(std::clamp(kLeastSampleNs / call.first_ns, 1.0, 100.0));
                 call.samples.push_back(time_ns(call.call, repeats, device_));
@@ -307,7 +302,7 @@ std::vector<double> time_layout_runs(const at::Device& device, const LayoutMeasu
     for (int64_t round = 0; round <= measurement.num_rounds; ++round) {
         report(callbacks, "whole layers", round, measurement.num_rounds);
         for (std::size_t i = 0; i < layers.size(); ++i) {
-            check_cancelled(callbacks);
+            callbacks.check_cancelled();
             const double ns = time_ns(layers[i], 1, device);
             if (round > 0) samples[i].push_back(ns);  // the first is a warm-up
         }

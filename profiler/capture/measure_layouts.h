@@ -1,7 +1,6 @@
 #pragma once
 
-#include "profiler/capture/capture_callbacks.h"
-#include "profiler/capture/layout_measurement.h"
+#include "profiler/capture/capture_options.h"
 #include "profiler/layouts/layout_run.h"
 
 #include <c10/core/Device.h>

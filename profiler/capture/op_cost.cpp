@@ -1,6 +1,6 @@
 #include "profiler/capture/op_cost.h"
 
-#include "profiler/capture/tensor_text.h"
+#include "profiler/capture/torch_adapter/op_call.h"
 #include "profiler/trace/flop_counts.h"
 
 #include <algorithm>
@@ -248,16 +248,16 @@ OpInputs summarize_inputs(std::string_view name, OpClass op_class,
 OpCost cost_of(std::string_view name, OpClass op_class, const OpInputs& inputs,
                std::span<const at::Tensor> outputs) {
     OpCost cost{
-        .op_class = op_class, .elements_read = inputs.words, .elements_written = words_of(outputs)};
+        .op_class = op_class, .read_words = inputs.words, .written_words = words_of(outputs)};
     if (op_class == OpClass::kContraction) {
         cost.flop = inputs.product_flop > 0 ? inputs.product_flop
-                                            : 2 * cost.elements_written * inputs.contracted_length;
+                                            : 2 * cost.written_words * inputs.contracted_length;
     } else {
         // A lookup reads the rows that it gathers, not the whole table.
-        if (name == "aten::embedding") cost.elements_read = cost.elements_written;
+        if (name == "aten::embedding") cost.read_words = cost.written_words;
         const OpKind& kind = *find_kind(name, OpSet::kCuda);
         if (kind.updates > 0 && outputs.empty())
-            cost.elements_written = kind.updates * inputs.first_words;
+            cost.written_words = kind.updates * inputs.first_words;
         const bool over_list = cuda_op_kinds().contains(name);
         cost.flop =
             inputs.flop_per_element *

@@ -17,8 +17,8 @@ namespace profiler {
 struct OpCost {
     OpClass op_class = OpClass::kOther;
     int64_t flop = 0;
-    int64_t elements_read = 0;
-    int64_t elements_written = 0;
+    int64_t read_words = 0;
+    int64_t written_words = 0;
 };
 
 /// The device whose ops are counted. An op that is one kernel on CUDA (`_foreach_mul_`) may call

@@ -39,15 +39,15 @@ void note_busy_machine(Trace& trace, double share) {
     const StringId code = trace.strings.intern(kMachineBusy);
     const auto codes = trace.diagnostics.column<&Diagnostic::code>();
     if (std::find(codes.begin(), codes.end(), code) != codes.end()) return;
-    trace.diagnostics.append(
-        {.code = code,
+    add_diagnostic(
+        trace,
+        {.code = kMachineBusy,
          .severity = Severity::kWarning,
-         .count = 1,
-         .explanation = trace.strings.intern(fmt::format(
+         .explanation = fmt::format(
              "Something else ran on this machine: the steps got {:.0f} % of the time of one "
              "processor. Memory is right, but times are too long; capture again when the machine "
              "is idle.",
-             share * 100))});
+             share * 100)});
 }
 
 }  // namespace profiler

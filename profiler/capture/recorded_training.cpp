@@ -1,7 +1,7 @@
 #include "profiler/capture/recorded_training.h"
 
-#include "profiler/capture/out_of_memory.h"
 #include "profiler/capture/run_description.h"
+#include "profiler/capture/torch_adapter/out_of_memory.h"
 
 #include <fmt/format.h>
 
@@ -12,7 +12,7 @@ namespace profiler {
 
 void report(const CaptureCallbacks& callbacks, std::string_view stage, int64_t done,
             int64_t total) {
-    if (callbacks.cancelled && callbacks.cancelled()) throw Cancelled();
+    callbacks.check_cancelled();
     if (callbacks.progress) callbacks.progress(stage, done, total);
 }
 
@@ -81,7 +81,7 @@ void note_step(Recorder& recorder, const models::Training& training, int64_t ste
 }
 
 void StepWatch::on_phase_begin(models::TrainingPhase phase) {
-    if (callbacks_->cancelled && callbacks_->cancelled()) throw Cancelled();
+    callbacks_->check_cancelled();
     if (!recorder_) return;
     if (callbacks_->phase_begun) {
         callbacks_->phase_begun(training_->num_steps(), phase_kind(phase));

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "models/training/training.h"
-#include "profiler/capture/capture_callbacks.h"
+#include "profiler/capture/capture_options.h"
 #include "profiler/capture/recorder.h"
 
 #include <chrono>

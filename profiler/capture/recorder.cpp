@@ -1,11 +1,11 @@
 #include "profiler/capture/recorder.h"
 
 #include "profiler/capture/call_stacks.h"
-#include "profiler/capture/collective_call.h"
-#include "profiler/capture/torch_hooks.h"
+#include "profiler/capture/torch_adapter/op_call.h"
 #include "profiler/capture/tracking_allocator.h"
 #include "profiler/trace/text.h"
 
+#include <fmt/ranges.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -27,7 +27,7 @@ struct OpFrame {
 /// The ops that run now on this thread, innermost last.
 thread_local std::vector<OpFrame> op_stack;
 
-/// Of the next recorder. An address would not identify it, since a later recorder may reuse it.
+/// Of the next recorder.
 std::atomic<uint64_t> next_generation{1};
 
 /// Each thread has its own sequence numbers, and a checkpoint runs forward ops on the thread of the
@@ -56,6 +56,11 @@ bool may_have_own_stack(const at::RecordFunction& function) {
     return op_stack.back().is_node && function.seqNr() >= 0;
 }
 
+/// Empty unless they are recorded.
+NativeStack gather_native(const CallStacks* stacks) {
+    return stacks ? stacks->gather_native() : NativeStack();
+}
+
 Id<Op> current_op() { return op_stack.empty() ? Id<Op>() : op_stack.back().id; }
 
 /// Whether DDP reduces gradients in it: it is older than the backward that runs, and nothing else
@@ -73,6 +78,20 @@ bool is_bucket(const Trace& trace, Id<Phase> running, Id<Storage> storage) {
 }
 
 }  // namespace
+
+std::size_t ListTexts::Hash::operator()(at::IntArrayRef values) const {
+    std::size_t hash = values.size();
+    for (const int64_t value : values) hash = hash * 1000003 + static_cast<std::size_t>(value);
+    return hash;
+}
+
+StringId ListTexts::of(at::IntArrayRef values, StringTable& strings) {
+    if (const auto known = texts_.find(values); known != texts_.end()) return known->second;
+    const StringId text =
+        strings.intern(fmt::format("[{}]", fmt::join(values.begin(), values.end(), ", ")));
+    texts_.emplace(values.vec(), text);
+    return text;
+}
 
 PhaseKind phase_kind(models::TrainingPhase phase) {
     switch (phase) {
@@ -176,14 +195,9 @@ void Recorder::on_phase_end(models::TrainingPhase) noexcept {
 
 // ---- allocations -----------------------------------------------------------------------------
 
-/// Empty unless they are recorded.
-NativeStack Recorder::gather_native() const {
-    return call_stacks_ ? call_stacks_->gather_native() : NativeStack();
-}
-
 LockedMoment Recorder::next_action() {
     // Of frees, too: only the allocator knows which action follows.
-    NativeStack native = gather_native();
+    NativeStack native = gather_native(call_stacks_);
     std::unique_lock lock(mutex_);
     const AllocatorMoment moment{.event = next_event_++, .time_ns = now_ns(), .op = current_op()};
     if (!native.empty()) call_stacks_->add(moment.event, std::move(native));
@@ -191,7 +205,7 @@ LockedMoment Recorder::next_action() {
 }
 
 void Recorder::on_alloc(BlockHeader& block, int64_t address) {
-    NativeStack native = gather_native();
+    NativeStack native = gather_native(call_stacks_);
     const std::lock_guard lock(mutex_);
     const Id<Storage> storage(trace_.storages.size());
     const int64_t now = now_ns();
@@ -237,22 +251,25 @@ void Recorder::on_out_of_memory(int64_t requested_bytes, int64_t free_bytes) {
 
 // ---- ops -------------------------------------------------------------------------------------
 
-Recorder::RunningOp Recorder::begin_op(const at::RecordFunction& function) {
+std::unique_ptr<RunningOp> Recorder::begin_op(const at::RecordFunction& function) {
+    auto running = std::make_unique<RecordedOp>();
+    running->generation = generation_;
     // Before any lock is taken.
     const bool gathers = call_stacks_ && may_have_own_stack(function);
     CallStacks::Gathered stack = gathers ? CallStacks::gather() : nullptr;
     const std::optional<CollectiveCall> collective = collective_call_of(function);
     if (collective && collective->kind == CollectiveKind::kAllReduce) name_bucket(function);
-    RunningOp running = record_begin(function, collective ? &*collective : nullptr);
-    if (stack) call_stacks_->add(running.id, std::move(stack));
+    record_begin(function, collective ? &*collective : nullptr, *running);
+    if (stack) call_stacks_->add(running->id, std::move(stack));
     if (!observer_) return running;
-    if (running.node_module_path.valid())
-        observer_->on_module_begin(scope_path(running.node_module_path));
-    observer_->on_op_begin(running.id);
+    if (running->node_module_path.valid())
+        observer_->on_module_begin(scope_path(running->node_module_path));
+    observer_->on_op_begin(running->id);
     return running;
 }
 
-void Recorder::end_op(const at::RecordFunction& function, const RunningOp& running) {
+void Recorder::end_op(const at::RecordFunction& function, RunningOp& op) {
+    const auto& running = static_cast<const RecordedOp&>(op);
     if (observer_) {
         observer_->on_op_end();
         if (running.node_module_path.valid()) observer_->on_module_end();
@@ -265,8 +282,8 @@ std::string Recorder::scope_path(Id<ModulePath> module_path) {
     return std::string(trace_.text(trace_.module_paths.get<&ModulePath::path>(module_path)));
 }
 
-Recorder::RunningOp Recorder::record_begin(const at::RecordFunction& function,
-                                           const CollectiveCall* collective) {
+void Recorder::record_begin(const at::RecordFunction& function, const CollectiveCall* collective,
+                            RecordedOp& running) {
     const std::lock_guard lock(mutex_);
     const Id<Op> id(trace_.ops.size());
     const OpKind& kind = kind_of(function);
@@ -285,7 +302,7 @@ Recorder::RunningOp Recorder::record_begin(const at::RecordFunction& function,
     op.op_class = kind.op_class.value_or(OpClass::kOther);
     op.start_ns = now_ns();
     trace_.ops.append(op);
-    RunningOp running{.id = id};
+    running.id = id;
     if (is_node(function)) running.node_module_path = op.module_path;
     if (collective) running.collective = add_collective(*collective, id);
     if (kind.op_class) {
@@ -303,7 +320,6 @@ Recorder::RunningOp Recorder::record_begin(const at::RecordFunction& function,
                         .name = op.name,
                         .may_run_python = may_run_python(function),
                         .is_node = is_node(function)});
-    return running;
 }
 
 const Recorder::OpKind& Recorder::kind_of(const at::RecordFunction& function) {
@@ -361,7 +377,7 @@ void Recorder::link_to_forward(Op& op, const at::RecordFunction& function, Id<Op
     }
 }
 
-void Recorder::record_end(const at::RecordFunction& function, const RunningOp& running) {
+void Recorder::record_end(const at::RecordFunction& function, const RecordedOp& running) {
     const std::lock_guard lock(mutex_);
     const Id<Op> id = running.id;
     trace_.ops.set<&Op::end_ns>(id, now_ns());
@@ -374,8 +390,8 @@ void Recorder::record_end(const at::RecordFunction& function, const RunningOp& r
     const OpCost cost =
         cost_of(function.name(), trace_.ops.get<&Op::op_class>(id), *running.inputs, outputs);
     trace_.ops.set<&Op::flop>(id, cost.flop);
-    trace_.ops.set<&Op::elements_read>(id, cost.elements_read);
-    trace_.ops.set<&Op::elements_written>(id, cost.elements_written);
+    trace_.ops.set<&Op::read_words>(id, cost.read_words);
+    trace_.ops.set<&Op::written_words>(id, cost.written_words);
     add_edges(id, outputs, Access::kWrite);
 }
 
@@ -621,10 +637,7 @@ void Recorder::on_note(std::string_view code, std::string_view sentence) {
 
 void Recorder::add_note(std::string_view code, Severity severity, std::string_view explanation) {
     const std::lock_guard lock(mutex_);
-    trace_.diagnostics.append({.code = trace_.strings.intern(code),
-                               .severity = severity,
-                               .count = 1,
-                               .explanation = trace_.strings.intern(explanation)});
+    add_diagnostic(trace_, {.code = code, .severity = severity, .explanation = explanation});
 }
 
 }  // namespace profiler

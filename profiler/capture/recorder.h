@@ -2,19 +2,16 @@
 
 #include "models/observer/observer.h"
 #include "models/training/training.h"
-#include "profiler/capture/allocation_source.h"
-#include "profiler/capture/native_frames.h"
 #include "profiler/capture/op_cost.h"
-#include "profiler/capture/tensor_text.h"
+#include "profiler/capture/torch_adapter/allocation_source.h"
+#include "profiler/capture/torch_adapter/torch_hooks.h"
 #include "profiler/trace/trace.h"
-
-#include <ATen/core/Tensor.h>
-#include <ATen/record_function.h>
 
 #include <array>
 #include <chrono>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <span>
@@ -51,6 +48,23 @@ public:
 class CallStacks;
 struct CollectiveCall;
 
+/// Shapes and strides as text: "[8, 512, 1024]". A step has few, and each is written once.
+class ListTexts {
+public:
+    StringId of(at::IntArrayRef values, StringTable& strings);
+
+private:
+    struct Hash {
+        using is_transparent = void;
+        std::size_t operator()(at::IntArrayRef values) const;
+    };
+    struct Equal {
+        using is_transparent = void;
+        bool operator()(at::IntArrayRef a, at::IntArrayRef b) const { return a == b; }
+    };
+    std::unordered_map<std::vector<int64_t>, StringId, Hash, Equal> texts_;
+};
+
 /// What a recorder records, and how.
 struct RecorderOptions {
     AllocationSource* allocations = nullptr;      // null: the CPU's allocator
@@ -64,7 +78,8 @@ struct RecorderOptions {
 
 class Recorder final : public models::Observer,
                        public models::StepListener,
-                       public AllocationListener {
+                       public AllocationListener,
+                       public TorchListener {
 public:
     explicit Recorder(Trace& trace, const RecorderOptions& options = {});
     ~Recorder() override;
@@ -94,8 +109,8 @@ public:
     /// Leaves a pause between two steps out of the recorder's clock.
     void skip(std::chrono::nanoseconds pause) { start_ += pause; }
 
-    /// From now on the layers are these modules, counted in this order after those that were added
-    /// before, and no longer those whose path ends with their number.
+    /// Adds `paths` to the layers, in this order. From then on a number at the end of a path makes
+    /// no layer.
     void add_layers(const std::vector<std::string>& paths);
     /// Gives the storage of `tensor` a category and a name ("encoder.layer.0.output.dense.weight").
     void describe(const at::Tensor& tensor, std::string_view name, Category category);
@@ -108,8 +123,6 @@ public:
     int64_t now_ns() const;
     /// The time that now_ns() counts from.
     std::chrono::steady_clock::time_point start_time() const { return start_; }
-    /// Different for every recorder of the process.
-    uint64_t generation() const { return generation_; }
 
     // models::Observer
     void on_tensor_named(const at::Tensor& tensor, std::string_view name) override;
@@ -126,22 +139,22 @@ public:
     LockedMoment next_action() override;
     std::unique_lock<std::mutex> lock_rows() override { return std::unique_lock(mutex_); }
 
-    // From torch_hooks.cpp, on the thread that runs the op.
-    struct RunningOp {
-        Id<Op> id;
-        Id<ModulePath> node_module_path;  // of a backward node whose forward op is known
-        Id<Collective> collective;
-        std::optional<OpInputs> inputs;  // of ops that are counted
-    };
-    RunningOp begin_op(const at::RecordFunction& function);
-    void end_op(const at::RecordFunction& function, const RunningOp& op);
-    /// The call of a collective ends. If the backend goes on, end_collective follows.
-    void end_collective_call(Id<Collective> collective, bool goes_on);
-    void end_collective(Id<Collective> collective);
-    Id<Save> save(const at::Tensor& tensor);
-    void release(Id<Save> save);
+    // TorchListener
+    uint64_t generation() const override { return generation_; }
+    std::unique_ptr<RunningOp> begin_op(const at::RecordFunction& function) override;
+    void end_op(const at::RecordFunction& function, RunningOp& op) override;
+    void end_collective_call(Id<Collective> collective, bool goes_on) override;
+    void end_collective(Id<Collective> collective) override;
+    Id<Save> save(const at::Tensor& tensor) override;
+    void release(Id<Save> save) override;
 
 private:
+    struct RecordedOp final : RunningOp {
+        Id<Op> id;
+        Id<ModulePath> node_module_path;  // of a backward node whose forward op is known
+        std::optional<OpInputs> inputs;   // of ops that are counted
+    };
+
     /// What a name of ops says. A step has few names, and thousands of ops.
     struct OpKind {
         StringId name;
@@ -165,9 +178,9 @@ private:
     };
 
     std::string scope_path(Id<ModulePath> module_path);
-    NativeStack gather_native() const;
-    RunningOp record_begin(const at::RecordFunction& function, const CollectiveCall* collective);
-    void record_end(const at::RecordFunction& function, const RunningOp& op);
+    void record_begin(const at::RecordFunction& function, const CollectiveCall* collective,
+                      RecordedOp& op);
+    void record_end(const at::RecordFunction& function, const RecordedOp& op);
     const OpKind& kind_of(const at::RecordFunction& function);
     StringId output_name_of(Id<Op> op);
     StorageDetail& detail_of(Id<Storage> storage);

@@ -109,14 +109,14 @@ void note_turn(const Turn& turn, Trace& trace) {
     if (software_of(trace).contains(kTurnsKey)) return;
     add_software({{kTurnsKey, {{"run", turn.run}, {"recipes", turn.recipes}}}}, trace);
     if (turn.recipes > 1) return;
-    trace.diagnostics.append(
-        {.code = trace.strings.intern("not_in_turn"),
+    add_diagnostic(
+        trace,
+        {.code = "not_in_turn",
          .severity = Severity::kInfo,
-         .count = 1,
-         .explanation = trace.strings.intern(
+         .explanation =
              "This recipe ran alone, because the recipes of its run may not fit into memory "
              "together. If the speed of the machine changed meanwhile, the change looks like a "
-             "difference between recipes.")});
+             "difference between recipes."});
 }
 
 void note_wall_clock(int64_t time_ns, Trace& trace) {

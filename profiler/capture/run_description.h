@@ -1,7 +1,7 @@
 #pragma once
 
 #include "models/config/workload.h"
-#include "profiler/capture/capture_callbacks.h"
+#include "profiler/capture/capture_options.h"
 #include "profiler/trace/trace.h"
 
 #include <nlohmann/json_fwd.hpp>

@@ -26,6 +26,22 @@ TrackingAllocator::TrackingAllocator() : upstream_(c10::GetAllocator(c10::kCPU))
     c10::SetAllocator(c10::kCPU, this, kPriority);
 }
 
+void TrackingAllocator::start(AllocationListener& listener) {
+    set_listener(&listener);
+    for_each_live([&](BlockHeader& block) { listener.on_alloc(block, address_of(block)); });
+}
+
+void TrackingAllocator::stop() {
+    set_listener(nullptr);
+    for_each_live([](BlockHeader& block) { block.allocation = -1; });
+}
+
+Id<Allocation> TrackingAllocator::allocation_of(const c10::StorageImpl& storage) const {
+    const BlockHeader* const block = block_of(storage);
+    if (!block || block->allocation < 0) return {};
+    return Id<Allocation>(static_cast<std::size_t>(block->allocation));
+}
+
 BlockHeader* TrackingAllocator::block_of(const c10::StorageImpl& storage) const {
     if (storage.data_ptr().get_deleter() != &free_block || !storage.data_ptr().get())
         return nullptr;
@@ -35,6 +51,17 @@ BlockHeader* TrackingAllocator::block_of(const c10::StorageImpl& storage) const 
 
 int64_t TrackingAllocator::address_of(const BlockHeader& block) const {
     return static_cast<int64_t>(reinterpret_cast<uintptr_t>(&block)) + kHeaderBytes;
+}
+
+void TrackingAllocator::link(BlockHeader& block) {
+    block.previous = newest_;
+    (newest_ ? newest_->next : oldest_) = &block;
+    newest_ = &block;
+}
+
+void TrackingAllocator::unlink(BlockHeader& block) {
+    (block.previous ? block.previous->next : oldest_) = block.next;
+    (block.next ? block.next->previous : newest_) = block.previous;
 }
 
 c10::DataPtr TrackingAllocator::allocate(size_t size) {

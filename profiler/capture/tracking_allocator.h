@@ -1,7 +1,7 @@
 #pragma once
 
-#include "profiler/capture/out_of_memory.h"
-#include "profiler/capture/recorded_allocator.h"
+#include "profiler/capture/torch_adapter/allocation_source.h"
+#include "profiler/capture/torch_adapter/out_of_memory.h"
 
 #include <c10/core/Allocator.h>
 
@@ -10,13 +10,23 @@
 
 namespace profiler {
 
-/// A CPU allocator for torch that knows every block. It counts exactly, tells a listener, and can
-/// fail at a limit as a GPU would.
+/// What the tracking allocator keeps about one live block.
+struct BlockHeader {
+    uint64_t magic = 0;
+    int64_t size_bytes = 0;  // as requested
+    BlockHeader* previous = nullptr;
+    BlockHeader* next = nullptr;
+    int32_t allocation = -1;  // row in the trace's allocation table; -1 while not recorded
+    int32_t reserved = 0;
+};
+
+/// A CPU allocator for torch that knows every block. It counts exactly, tells a listener about each
+/// allocation and free, and can fail at a limit as a GPU would.
 ///
 ///     | BlockHeader (64 B) | data, as torch sees it ... |     data = context: oneDNN needs that
 ///
 /// Blocks come from the allocator that was installed before, so that its accounting goes on.
-class TrackingAllocator final : public RecordedAllocator {
+class TrackingAllocator final : public c10::Allocator, public AllocationSource {
 public:
     static constexpr int64_t kHeaderBytes = 64;  // keeps torch's alignment of the data
 
@@ -24,8 +34,31 @@ public:
     /// keep their deleter.
     static TrackingAllocator& instance();
 
-    BlockHeader* block_of(const c10::StorageImpl& storage) const override;
-    int64_t address_of(const BlockHeader& block) const override;
+    void start(AllocationListener& listener) override;
+    void stop() override;
+    Id<Allocation> allocation_of(const c10::StorageImpl& storage) const override;
+
+    /// The block of a storage; null if another allocator made it.
+    BlockHeader* block_of(const c10::StorageImpl& storage) const;
+    /// Address of the block's data.
+    int64_t address_of(const BlockHeader& block) const;
+
+    void set_listener(AllocationListener* listener) {
+        const std::lock_guard lock(mutex_);
+        listener_ = listener;
+    }
+    /// For a process that was forked while another thread may have held the lock (`hold`).
+    void drop_listener() { listener_ = nullptr; }
+
+    /// Holds all threads that allocate or free, for a fork.
+    std::unique_lock<std::mutex> hold() { return std::unique_lock(mutex_); }
+
+    /// Calls `visit(BlockHeader&)` for every live block in the order of allocation, under the lock.
+    template <typename Visit>
+    void for_each_live(Visit&& visit) {
+        const std::lock_guard lock(mutex_);
+        for (BlockHeader* block = oldest_; block; block = block->next) visit(*block);
+    }
 
     void set_limit(int64_t limit_bytes) {  // -1: none
         const std::lock_guard lock(mutex_);
@@ -59,11 +92,18 @@ public:
 private:
     TrackingAllocator();
     static void free_block(void* data);
+    // Under mutex_.
+    void link(BlockHeader& block);
+    void unlink(BlockHeader& block);
     void refuse_over_limit(int64_t size_bytes);
     c10::DataPtr ask_upstream(int64_t size_bytes);
     void note_out_of_memory(int64_t requested_bytes, int64_t free_bytes);
 
     c10::Allocator* upstream_;
+    mutable std::mutex mutex_;
+    AllocationListener* listener_ = nullptr;
+    BlockHeader* oldest_ = nullptr;
+    BlockHeader* newest_ = nullptr;
     int64_t limit_bytes_ = -1;
     int64_t allocated_bytes_ = 0;
     int64_t peak_bytes_ = 0;

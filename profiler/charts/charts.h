@@ -1,12 +1,12 @@
 #pragma once
 
 #include "models/config/result.h"
-#include "profiler/view/bench_view.h"
-#include "profiler/view/compare_view.h"
-#include "profiler/view/layouts_view.h"
-#include "profiler/view/movement_view.h"
+#include "profiler/view/kernels/bench_view.h"
+#include "profiler/view/kernels/layouts_view.h"
+#include "profiler/view/kernels/movement_view.h"
+#include "profiler/view/memory/timeline_view.h"
+#include "profiler/view/programs/compare_view.h"
 #include "profiler/view/theme.h"
-#include "profiler/view/timeline_view.h"
 
 #include <array>
 #include <cstdint>

@@ -5,7 +5,7 @@
 #include "profiler/charts/figure.h"
 #include "profiler/charts/html.h"
 #include "profiler/charts/throughput_panel.h"
-#include "profiler/trace/write_file.h"
+#include "profiler/trace/file/write_file.h"
 
 #include <algorithm>
 #include <cmath>

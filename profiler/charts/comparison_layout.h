@@ -1,7 +1,7 @@
 #pragma once
 
 #include "profiler/charts/canvas.h"
-#include "profiler/view/compare_view.h"
+#include "profiler/view/programs/compare_view.h"
 
 #include <vector>
 

@@ -2,7 +2,7 @@
 
 #include "profiler/charts/canvas.h"
 #include "profiler/charts/comparison_layout.h"
-#include "profiler/view/compare_view.h"
+#include "profiler/view/programs/compare_view.h"
 
 /// The panels of the comparison figure whose rows are recipes.
 namespace profiler {

@@ -4,7 +4,7 @@
 #include "profiler/charts/flow_layout.h"
 #include "profiler/charts/html.h"
 #include "profiler/trace/units.h"
-#include "profiler/view/op_labels.h"
+#include "profiler/view/kernels/op_labels.h"
 
 #include <fmt/format.h>
 

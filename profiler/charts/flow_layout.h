@@ -1,7 +1,7 @@
 #pragma once
 
 #include "profiler/charts/canvas.h"
-#include "profiler/view/movement_view.h"
+#include "profiler/view/kernels/movement_view.h"
 
 #include <cstdint>
 #include <string_view>

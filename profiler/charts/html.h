@@ -1,7 +1,7 @@
 #pragma once
 
 #include "profiler/charts/figure.h"
-#include "profiler/view/compare_view.h"
+#include "profiler/tables/text_table.h"
 #include "profiler/view/theme.h"
 
 #include <string>

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "profiler/view/page_view.h"
+#include "profiler/view/programs/page_view.h"
 
 #include <string>
 

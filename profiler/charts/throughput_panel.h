@@ -2,7 +2,7 @@
 
 #include "profiler/charts/canvas.h"
 #include "profiler/charts/comparison_layout.h"
-#include "profiler/view/compare_view.h"
+#include "profiler/view/programs/compare_view.h"
 
 namespace profiler {
 

@@ -2,9 +2,9 @@
 #include "profiler/charts/document.h"
 #include "profiler/charts/figure.h"
 #include "profiler/charts/html.h"
+#include "profiler/trace/file/write_file.h"
 #include "profiler/trace/text.h"
 #include "profiler/trace/units.h"
-#include "profiler/trace/write_file.h"
 
 #include <algorithm>
 #include <cmath>

@@ -1,10 +1,10 @@
 #include "profiler/formats/trace_formats.h"
 
-#include "profiler/formats/byte_stream.h"
-#include "profiler/formats/file_bytes.h"
-#include "profiler/formats/kineto_trace.h"
-#include "profiler/formats/pytorch_snapshot.h"
-#include "profiler/trace/readable_file.h"
+#include "profiler/formats/kineto/kineto_trace.h"
+#include "profiler/formats/parts/byte_stream.h"
+#include "profiler/formats/parts/file_bytes.h"
+#include "profiler/formats/snapshot/pytorch_snapshot.h"
+#include "profiler/trace/file/readable_file.h"
 
 #include <fmt/ranges.h>
 
@@ -56,8 +56,8 @@ bool is_trace(const fs::path& path) {
     return (name.ends_with(".pkl") || name.ends_with(".json.gz")) && holds_any_trace(path);
 }
 
-/// The row for a file. A file that is empty or cannot be read goes to the reader that its extension
-/// names, which explains what is wrong.
+/// The row for a file. An empty or unreadable file goes to the reader of its extension, which
+/// explains what is wrong.
 Result<const TraceFormat*> format_of(const fs::path& path) {
     const auto bytes = read_file_bytes(path, kFormatBytes);
     const bool is_packed_snapshot =

@@ -2,8 +2,8 @@
 
 #include "models/config/result.h"
 #include "profiler/trace/allocator_recording.h"
+#include "profiler/trace/file/trace_file.h"
 #include "profiler/trace/trace.h"
-#include "profiler/trace/trace_file.h"
 
 #include <filesystem>
 #include <span>

@@ -1,8 +1,8 @@
 #include "profiler/planner/device_peaks.h"
 
-#include "profiler/analysis/diagnostics.h"
-#include "profiler/analysis/event_order.h"
-#include "profiler/analysis/run_text.h"
+#include "profiler/analysis/step/describe_run.h"
+#include "profiler/analysis/step/diagnostics.h"
+#include "profiler/analysis/step/event_order.h"
 #include "profiler/planner/data/gpu_name.h"
 
 #include <fmt/format.h>

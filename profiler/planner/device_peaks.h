@@ -1,6 +1,6 @@
 #pragma once
 
-#include "profiler/analysis/movement.h"
+#include "profiler/analysis/ops/movement.h"
 #include "profiler/planner/data/gpu.h"
 #include "profiler/trace/trace.h"
 

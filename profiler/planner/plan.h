@@ -2,7 +2,7 @@
 
 #include "models/config/workload.h"
 #include "profiler/allocator/settings.h"
-#include "profiler/analysis/recorded_program.h"
+#include "profiler/analysis/step/recorded_program.h"
 #include "profiler/planner/data/planner_data.h"
 #include "profiler/planner/step/batch_interpolation.h"
 #include "profiler/planner/step/step_memory.h"
@@ -50,6 +50,13 @@ struct PlanRequest {
     bool wants_memory_curve = false;
     unsigned busy_cores = 0;  // with other work, which comes first
 };
+
+/// Finds GPUs and environment by their ids; "all" alone stands for every GPU. The request points
+/// into `data`. Errors: unknown ids.
+models::Result<PlanRequest> make_plan_request(std::vector<models::Workload> workloads,
+                                              const std::vector<std::string>& gpus,
+                                              const std::string& environment,
+                                              const PlannerData& data);
 
 /// A point of the throughput curve.
 struct PlanPoint {

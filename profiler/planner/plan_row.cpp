@@ -3,7 +3,7 @@
 #include "models/config/cuda_memory.h"
 #include "models/config/switches.h"
 #include "models/config/validity.h"
-#include "profiler/analysis/run_text.h"
+#include "profiler/analysis/step/describe_run.h"
 #include "profiler/planner/data/gpu_support.h"
 #include "profiler/planner/step/batch_sampling.h"
 #include "profiler/planner/step/capacity_search.h"

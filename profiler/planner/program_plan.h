@@ -1,7 +1,7 @@
 #pragma once
 
 #include "models/config/result.h"
-#include "profiler/analysis/step_report.h"
+#include "profiler/analysis/step/step_report.h"
 #include "profiler/planner/plan.h"
 #include "profiler/planner/step/step_work.h"
 

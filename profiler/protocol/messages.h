@@ -103,7 +103,7 @@ struct ResultFrame {
     std::string path;  // of the finished file
     nlohmann::json
         summary;          // of a doctor request: its checks; of a calibrate request: DeviceSpeed;
-                          // of a try_batches request: TriedBatches;
+                          // of a try_batches request: MeasuredBatches;
                           // of a measure_layouts request: LayoutGraph;
                           // of a benchmark request: the device and models::BenchmarkTime
     std::string payload;  // of a predict_step request: the trace (trace_bytes.h).

@@ -1,6 +1,6 @@
 #include "profiler/protocol/predict_step_client.h"
 
-#include "profiler/trace/trace_bytes.h"
+#include "profiler/trace/file/trace_bytes.h"
 
 namespace profiler {
 

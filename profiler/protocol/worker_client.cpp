@@ -2,8 +2,8 @@
 
 #include "profiler/protocol/frame.h"
 #include "profiler/protocol/worker_process.h"
+#include "profiler/trace/file/trace_file.h"
 #include "profiler/trace/text.h"
-#include "profiler/trace/trace_file.h"
 
 #include <poll.h>
 #include <sys/eventfd.h>

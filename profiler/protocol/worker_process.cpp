@@ -2,7 +2,7 @@
 
 #include "profiler/protocol/messages.h"
 #include "profiler/protocol/process_environment.h"
-#include "profiler/trace/readable_file.h"
+#include "profiler/trace/file/readable_file.h"
 #include "profiler/trace/text.h"
 
 #include <fcntl.h>

@@ -17,8 +17,9 @@ std::optional<CollectiveKind> collective_kind_of(std::string_view name);
 /// The numbers in Communicator::ranks: "[0, 8, 16]".
 std::vector<int64_t> ranks_in(std::string_view text);
 
-/// By collective its kernel. Of several that torch batches the first has it: the others get that of
-/// the one before them in their communicator. Invalid: no kernel is known.
+/// By collective its kernel. Torch gives the kernel of a batch to its first collective; a
+/// collective without a kernel gets its predecessor's in the communicator. Invalid: no kernel is
+/// known.
 std::vector<Id<Kernel>> kernels_of_collectives(const Trace& trace);
 
 /// If `kernel` is NCCL's, the collective that its op is or lies in gets it and its times.

@@ -6,8 +6,8 @@
 ///
 /// What an op computes counts, not how its kernel does it: GELU is 5 operations, whether by erf, by
 /// tanh or by a polynomial, and its derivative 11, from its input or from its output. So recipes
-/// can be compared. An op that does several of these counts all of them, and an op that runs again
-/// in backward counts again. Source: Ivanov et al., arXiv 2007.00072, with the counts of Substation
+/// can be compared. An op with several functions counts all of them, and an op that runs again in
+/// backward counts again. Source: Ivanov et al., arXiv 2007.00072, with the counts of Substation
 /// (exp, tanh, sqrt and erf are one operation each; comparisons none).
 namespace profiler::flop {
 

@@ -211,8 +211,8 @@ struct Op {
     int64_t start_ns = 0;
     int64_t end_ns = 0;
     int64_t flop = 0;
-    int64_t elements_read = 0;  // elements, not bytes
-    int64_t elements_written = 0;
+    int64_t read_words = 0;  // elements, not bytes
+    int64_t written_words = 0;
     OpClass op_class = OpClass::kOther;
 
     static constexpr auto columns() {
@@ -220,8 +220,8 @@ struct Op {
                           Column{"phase", &Op::phase}, Column{"thread", &Op::thread},
                           Column{"parent", &Op::parent}, Column{"forward", &Op::forward},
                           Column{"start_ns", &Op::start_ns}, Column{"end_ns", &Op::end_ns},
-                          Column{"flop", &Op::flop}, Column{"read_words", &Op::elements_read},
-                          Column{"written_words", &Op::elements_written},
+                          Column{"flop", &Op::flop}, Column{"read_words", &Op::read_words},
+                          Column{"written_words", &Op::written_words},
                           Column{"op_class", &Op::op_class});
     }
 };
@@ -389,9 +389,9 @@ struct Memcpy {
     }
 };
 
-/// A kernel or copy that waits for one of another stream: between the two lie an event that was
-/// recorded after the one, and a wait for it before the other. What older waits say already has no
-/// row.
+/// A kernel or copy that waits for a kernel or copy of another stream: an event was recorded after
+/// the awaited work, and the stream waits for the event before the waiting work. A wait that older
+/// waits imply has no row.
 struct StreamWait {
     Id<Kernel> kernel;  // that waits; none: the copy does
     Id<Memcpy> memcpy;

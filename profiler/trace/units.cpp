@@ -2,6 +2,7 @@
 
 #include "profiler/trace/text.h"
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <cmath>
@@ -108,6 +109,12 @@ std::string format_percent(double ratio, bool with_sign) {
     if (percent == 0) percent = 0;  // no "-0.0"
     return with_sign && percent > 0 ? fmt::format("+{:.1f} %", percent)
                                     : fmt::format("{:.1f} %", percent);
+}
+
+std::string format_rate(double sequences_per_s) {
+    if (sequences_per_s >= 99.95) return format_count(std::llround(sequences_per_s));
+    const double digits = sequences_per_s > 0 ? std::floor(std::log10(sequences_per_s)) : 0;
+    return fmt::format("{:.{}f}", sequences_per_s, std::clamp(2 - static_cast<int>(digits), 0, 9));
 }
 
 models::Result<int64_t> parse_bytes(std::string_view text) {

@@ -40,6 +40,10 @@ std::string format_exact_bytes(int64_t bytes);     // "14,769,152 B"
 std::string format_duration(int64_t duration_ns);  // "7.62 s", "2.03 ms", "850 ns"
 std::string format_count(int64_t count);           // "1,004,229"
 std::string format_percent(double ratio, bool with_sign = false);  // 0.209 -> "20.9 %", "+20.9 %"
+std::string format_rate(double sequences_per_s);  // "8.23", "0.000052", "1,250"; 3 digits or more
+
+/// In place of a value that is not known.
+inline constexpr const char* kNoValue = "–";
 
 /// "16GiB", "512 MiB", "1.5gib", "4096" (bytes), "11GB" (decimal). Refuses negative sizes,
 /// unknown units and what does not fit int64_t.

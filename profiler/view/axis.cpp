@@ -64,8 +64,8 @@ std::string format_number(double value, int decimals) {
     return value < 0 ? "-" + text : text;
 }
 
-/// The unit of the labels: that of the largest value, unless the step is so fine that its fractions
-/// would need many digits (0.0625 GiB is 64 MiB).
+/// The unit of the labels: the largest value's unit, or a smaller one if the step is so fine that
+/// its fractions would need many digits (0.0625 GiB is 64 MiB).
 UnitScale choose_scale(AxisUnit unit, double largest, double step) {
     if (unit == AxisUnit::kTime) {
         std::size_t i = kTimeUnits.size() - 1;

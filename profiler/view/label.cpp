@@ -76,7 +76,7 @@ std::string fit_path(std::string_view path, double max_width, const MeasureText&
     }
     if (number < ends.size() && number + 1 < ends.size()) {
         const std::string digits = ends[number].substr(0, ends[number].find('.'));
-        // After the ends that still say which layer it is, and before those that do not.
+        // After the ends that hold the layer's number, before the shorter ends without it.
         std::vector<std::string> numbered;
         for (std::size_t i = number + 2; i < ends.size(); ++i) {
             numbered.push_back(digits + std::string(kEllipsis) + ends[i]);

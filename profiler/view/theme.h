@@ -1,7 +1,7 @@
 #pragma once
 
 #include "models/config/result.h"
-#include "profiler/analysis/activity.h"
+#include "profiler/analysis/ops/activity.h"
 #include "profiler/trace/trace.h"
 
 #include <array>

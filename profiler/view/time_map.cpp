@@ -1,12 +1,13 @@
 #include "profiler/view/time_map.h"
 
-#include "profiler/analysis/block_match.h"
+#include "profiler/analysis/blocks/block_match.h"
 #include "profiler/trace/units.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <optional>
+#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -193,6 +194,13 @@ Alignment align(const Trace& first, const Trace& second, TimeAlignment wanted) {
         add_point(points, phase_a.end_ns, phase_b.end_ns);
     }
     return {.second = TimeMap(std::move(points)), .used = TimeAlignment::kPhases};
+}
+
+const TimeMap& map_of(const std::shared_ptr<const Alignment>& alignment, std::size_t index) {
+    static const TimeMap same;
+    if (index == 0) return same;
+    if (!alignment) throw std::logic_error("two traces on one axis need an alignment");
+    return alignment->second;
 }
 
 }  // namespace profiler

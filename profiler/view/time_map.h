@@ -2,6 +2,8 @@
 
 #include "profiler/trace/trace.h"
 
+#include <cstddef>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -51,5 +53,9 @@ struct Alignment {
 /// Where phases do not match, blocks are used, and where few blocks match, own clocks. Reads all
 /// ops of both traces, so it is called once for a pair of traces.
 Alignment align(const Trace& first, const Trace& second, TimeAlignment wanted);
+
+/// From the axis to the clock of the first trace (`index` 0) or of the second. A view of two traces
+/// must come with an alignment.
+const TimeMap& map_of(const std::shared_ptr<const Alignment>& alignment, std::size_t index);
 
 }  // namespace profiler

@@ -19,8 +19,8 @@
 /// NCCL for one rank of a world whose other ranks are not here.
 ///
 /// A communicator is a rank and a number of ranks. A collective is a kernel on its stream, as NCCL
-/// launches it. No byte goes to another rank: each absent rank counts as one that holds what this
-/// one does. So a gathered tensor repeats the own part, and a reduced one is the own values.
+/// launches it. No byte goes to another rank: each absent rank counts as holding the same data. So
+/// a gathered tensor repeats the own part, and a reduced tensor is the own values.
 namespace profiler::virtual_gpu {
 namespace {
 

@@ -1,4 +1,4 @@
-#include "profiler/trace/trace_file.h"
+#include "profiler/trace/file/trace_file.h"
 #include "tests/app/program.h"
 
 #include <gmock/gmock.h>

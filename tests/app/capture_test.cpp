@@ -1,5 +1,5 @@
 #include "models/config/recipe.h"
-#include "profiler/trace/trace_file.h"
+#include "profiler/trace/file/trace_file.h"
 #include "tests/app/program.h"
 
 #include <fmt/format.h>

@@ -1,5 +1,5 @@
-#include "profiler/analysis/peak.h"
-#include "profiler/trace/trace_file.h"
+#include "profiler/analysis/step/peak.h"
+#include "profiler/trace/file/trace_file.h"
 #include "tests/app/program.h"
 
 #include <fmt/format.h>

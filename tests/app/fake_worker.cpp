@@ -1,10 +1,10 @@
 /// A worker without torch. TEMPOSCOPE_FAKE chooses what happens to each capture.
 #include "profiler/layouts/encoder_ops.h"
 #include "profiler/layouts/layout_run.h"
-#include "profiler/protocol/tried_batches.h"
+#include "profiler/protocol/measured_batches.h"
 #include "profiler/protocol/worker_server.h"
-#include "profiler/trace/trace_bytes.h"
-#include "profiler/trace/trace_file.h"
+#include "profiler/trace/file/trace_bytes.h"
+#include "profiler/trace/file/trace_file.h"
 #include "tests/profiler/planner/toy_step.h"
 #include "tests/support/trace_builder.h"
 
@@ -74,9 +74,9 @@ WorkerOutcome try_batches(const Request& request, WorkerServer& server) {
         bytes += (4 - (has_gelu ? 1 : 0) - (has_norm ? 1 : 0)) * (int64_t{1} << 20);
         time_ns += has_norm ? 3'000'000 : 1'000'000;
     }
-    TriedBatches tried{.device_name = "A processor of a test"};
+    MeasuredBatches tried{.device_name = "A processor of a test"};
     for (const int64_t batch_size : request.batch_sizes) {
-        TriedBatch& batch = tried.batches.emplace_back(TriedBatch{.batch_size = batch_size});
+        MeasuredBatch& batch = tried.batches.emplace_back(MeasuredBatch{.batch_size = batch_size});
         batch.fits = bytes * batch_size <= request.memory_limit_bytes;
         for (int64_t step = 0; batch.fits && step < request.steps; ++step) {
             if (request.takes_turns && !server.wait_for_turn({.held_bytes = 1})) break;

@@ -1,5 +1,5 @@
-#include "profiler/analysis/ledger.h"
-#include "profiler/analysis/peak.h"
+#include "profiler/analysis/step/ledger.h"
+#include "profiler/analysis/step/peak.h"
 #include "tests/app/program.h"
 #include "tests/profiler/allocator/recorder.h"
 #include "tests/profiler/formats/snapshot_bytes.h"

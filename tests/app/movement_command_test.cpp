@@ -1,5 +1,5 @@
 #include "models/config/workload.h"
-#include "profiler/trace/trace_file.h"
+#include "profiler/trace/file/trace_file.h"
 #include "tests/app/json_keys.h"
 #include "tests/app/program.h"
 #include "tests/support/trace_builder.h"
@@ -32,8 +32,8 @@ std::string write_step(const TemporaryFolder& folder, bool on_gpu) {
         b.allocate({.bytes = 16, .op = op});
         auto& ops = b.trace().ops;
         ops.set<&Op::flop>(op, is_product ? 50'000'000 : 1'000'000);
-        ops.set<&Op::elements_read>(op, 100'000);
-        ops.set<&Op::elements_written>(op, 50'000);
+        ops.set<&Op::read_words>(op, 100'000);
+        ops.set<&Op::written_words>(op, 50'000);
         ops.set<&Op::op_class>(op, is_product ? OpClass::kContraction : OpClass::kElementWise);
         ops.set<&Op::end_ns>(op, ops.get<&Op::start_ns>(op) + 2000);
         if (on_gpu) {

@@ -1,6 +1,6 @@
 #include "tests/app/plan_traces.h"
 
-#include "profiler/trace/trace_file.h"
+#include "profiler/trace/file/trace_file.h"
 #include "tests/profiler/planner/toy_step.h"
 
 #include <fmt/format.h>

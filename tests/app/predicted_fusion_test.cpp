@@ -4,7 +4,7 @@
 // passes over memory are saved, and not how well a kernel is written.
 
 #include "models/config/validity.h"
-#include "profiler/analysis/ledger.h"
+#include "profiler/analysis/step/ledger.h"
 #include "profiler/planner/data/planner_data.h"
 #include "profiler/planner/step/step_time.h"
 #include "tests/app/predicted_steps.h"

@@ -4,8 +4,8 @@
 // save the same ones. Every recipe runs. Saved bytes equal the closed forms.
 
 #include "models/config/validity.h"
-#include "profiler/analysis/closed_form.h"
-#include "profiler/analysis/ledger.h"
+#include "profiler/analysis/step/closed_form.h"
+#include "profiler/analysis/step/ledger.h"
 #include "profiler/capture/cpu_capture.h"
 #include "tests/app/predicted_steps.h"
 #include "tests/profiler/capture/small_workload.h"
@@ -206,8 +206,8 @@ TEST_F(PredictedMemory, CountsTheOptimizersDataMovement) {
     for (std::size_t i = 0; i < trace.ops.size(); ++i) {
         const Op op = trace.ops[Id<Op>(i)];
         if (!trace.text(op.name).starts_with("aten::_foreach")) continue;
-        read += op.elements_read;
-        written += op.elements_written;
+        read += op.read_words;
+        written += op.written_words;
     }
     EXPECT_EQ(read, 13 * num_parameters);
     EXPECT_EQ(written, 8 * num_parameters);
@@ -274,8 +274,7 @@ struct Sizes {
 int64_t saved_bytes(const Workload& workload, const Trace& trace) {
     const auto check = check_against_closed_form(trace);
     EXPECT_TRUE(check && check->equal()) << (check ? to_sentence(*check) : "no closed form");
-    const char* const module_path =
-        workload.model.family == models::Family::kGpt2 ? "h.1" : "encoder.layer.1";
+    const std::string module_path = std::string(workload.model.traits().layers) + "1";
     return build_ledger(trace, {.module_path = module_path}).total_bytes;
 }
 

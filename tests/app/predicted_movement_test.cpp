@@ -1,7 +1,7 @@
 // Modelled times of the ops and kernels of predicted steps.
 
 #include "models/config/validity.h"
-#include "profiler/analysis/movement.h"
+#include "profiler/analysis/ops/movement.h"
 #include "profiler/planner/data/planner_data.h"
 #include "profiler/planner/device_peaks.h"
 #include "profiler/planner/placement/place_and_schedule.h"

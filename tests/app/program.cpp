@@ -1,7 +1,7 @@
 #include "tests/app/program.h"
 
-#include "profiler/analysis/closed_form.h"
-#include "profiler/trace/trace_file.h"
+#include "profiler/analysis/step/closed_form.h"
+#include "profiler/trace/file/trace_file.h"
 #include "tests/support/trace_builder.h"
 
 #include <fcntl.h>

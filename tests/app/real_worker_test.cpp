@@ -1,5 +1,5 @@
-#include "profiler/analysis/step_report.h"
-#include "profiler/trace/trace_file.h"
+#include "profiler/analysis/step/step_report.h"
+#include "profiler/trace/file/trace_file.h"
 #include "tests/app/program.h"
 
 #include <gmock/gmock.h>

@@ -1,5 +1,5 @@
 #include "profiler/protocol/virtual_gpu_process.h"
-#include "profiler/trace/trace_file.h"
+#include "profiler/trace/file/trace_file.h"
 #include "tests/app/json_keys.h"
 #include "tests/app/program.h"
 

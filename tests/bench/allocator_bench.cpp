@@ -8,7 +8,7 @@
 #include "profiler/allocator/replay.h"
 #include "profiler/allocator/request_stream.h"
 #include "profiler/allocator/simulation.h"
-#include "profiler/formats/pytorch_snapshot.h"
+#include "profiler/formats/snapshot/pytorch_snapshot.h"
 #include "profiler/trace/units.h"
 #include "tests/support/synthetic_trace.h"
 

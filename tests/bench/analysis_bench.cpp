@@ -1,16 +1,15 @@
 /// Times the analyses that run when a large trace is opened: milliseconds per analysis.
 ///     build/bin/analysis_bench [allocations = 1000000]
-#include "profiler/analysis/activity.h"
-#include "profiler/analysis/block_details.h"
-#include "profiler/analysis/block_history.h"
-#include "profiler/analysis/breakdown.h"
-#include "profiler/analysis/diagnostics.h"
-#include "profiler/analysis/ledger.h"
-#include "profiler/analysis/memory_curve.h"
-#include "profiler/analysis/module_spans.h"
-#include "profiler/analysis/peak.h"
-#include "profiler/analysis/step_report.h"
-#include "profiler/analysis/storage_names.h"
+#include "profiler/analysis/blocks/block_history.h"
+#include "profiler/analysis/ops/activity.h"
+#include "profiler/analysis/step/breakdown.h"
+#include "profiler/analysis/step/diagnostics.h"
+#include "profiler/analysis/step/ledger.h"
+#include "profiler/analysis/step/memory_curve.h"
+#include "profiler/analysis/step/module_spans.h"
+#include "profiler/analysis/step/peak.h"
+#include "profiler/analysis/step/step_report.h"
+#include "profiler/analysis/step/storage_names.h"
 #include "tests/support/synthetic_trace.h"
 
 #include <fmt/format.h>

@@ -6,9 +6,9 @@
 ///
 /// "peak memory" is that of the process, so each reading is a process of its own. The size of a
 /// packed file is that of its text.
-#include "profiler/formats/chrome_writer.h"
-#include "profiler/formats/memory_timeline_writer.h"
-#include "profiler/formats/snapshot_writer.h"
+#include "profiler/formats/chrome/chrome_writer.h"
+#include "profiler/formats/snapshot/memory_timeline_writer.h"
+#include "profiler/formats/snapshot/snapshot_writer.h"
 #include "profiler/formats/trace_formats.h"
 #include "tests/support/synthetic_trace.h"
 

@@ -3,7 +3,7 @@
 // how long it takes to open such a trace and other files, and the processor time of an idle window.
 // Needs a display: xvfb-run -a gui_bench [ALLOCATIONS [FILE...]].
 #include "app/window/shell.h"
-#include "profiler/trace/trace_file.h"
+#include "profiler/trace/file/trace_file.h"
 #include "tests/support/synthetic_trace.h"
 
 #include <GLFW/glfw3.h>
@@ -79,7 +79,7 @@ void measure_panels(app::Shell& shell) {
         app::TimeWindow window = workspace.time().window;
         window.start_ns = all.start_ns + from * length_ns;
         window.end_ns = window.start_ns + share * length_ns;
-        workspace.apply({.time_window = window});
+        workspace.apply({.time = {.window = window}});
     };
     for (const app::PanelRow& row : app::kPanels) {
         const std::string title = row.title;
@@ -94,9 +94,10 @@ void measure_panels(app::Shell& shell) {
         show(0, 1);
         settle(shell);
         measure(shell, title + ", other moments", 60, [&](int i) {
-            workspace.apply({.moment_ns = all.start_ns + length_ns * (0.1 + 0.001 * i)});
+            workspace.apply(
+                {.selection = {.moment_ns = all.start_ns + length_ns * (0.1 + 0.001 * i)}});
         });
-        workspace.apply({.moment_ns = std::optional<double>()});
+        workspace.apply({.selection = {.moment_ns = std::optional<double>()}});
     }
 }
 

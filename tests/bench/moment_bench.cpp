@@ -50,7 +50,7 @@ void measure(app::Shell& shell, const std::string& when, const std::string& name
     const std::string recipe = recipe_of(workspace, name, value);
     const std::string what = name + "=" + value + ", " + when;
     const auto start = Clock::now();
-    workspace.apply({.try_recipe = recipe});
+    workspace.apply({.recipes = {.try_recipe = recipe}});
     const int64_t first_frame = shell.frame_count();
     int64_t seen = first_frame;
     int empty = 0;

@@ -49,7 +49,7 @@ int main() {
         const std::size_t traces_before = predictor.traces_asked();
         const auto plan = predictor.plan({.workload = bert_large("original"),
                                           .recipes = {recipe},
-                                          .gpus = {"a100-80gb"},
+                                          .gpu = "a100-80gb",
                                           .wants_memory_curve = true});
         if (!plan) {
             fmt::print(stderr, "{}\n", plan.error().message);

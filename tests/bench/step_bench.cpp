@@ -1,5 +1,5 @@
 // Times training steps without a recorder (alone) or under PyTorch's own profiler (profiler).
-// scripts/gpu-check compares a capture's step times with these.
+// tools/gpu_check/gpu-check compares a capture's step times with these.
 //
 //     step_bench cpu|cuda alone|profiler STEPS < workload.json
 //

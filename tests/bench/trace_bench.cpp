@@ -5,7 +5,7 @@
 ///
 /// A child process opens the trace, so its peak memory includes nothing else. This program only
 /// prints the numbers; docs/trace_format.md states the limits.
-#include "profiler/trace/trace_file.h"
+#include "profiler/trace/file/trace_file.h"
 #include "profiler/trace/units.h"
 #include "tests/support/synthetic_trace.h"
 

@@ -1,9 +1,7 @@
 // Data of users and of other programs: the planner's files, a worker's frames, themes, and the
 // small languages of the command line.
 #include "app/commands/options/command_line.h"
-#include "app/commands/options/list_option.h"
-#include "app/commands/options/number_option.h"
-#include "app/commands/options/percentage.h"
+#include "app/commands/options/values.h"
 #include "app/user/settings.h"
 #include "models/config/layer_recipes.h"
 #include "models/config/workload.h"

@@ -3,28 +3,27 @@
 #include "profiler/allocator/replay.h"
 #include "profiler/allocator/request_stream.h"
 #include "profiler/allocator/simulation.h"
-#include "profiler/analysis/activity.h"
-#include "profiler/analysis/allocator_counts.h"
-#include "profiler/analysis/comparison.h"
-#include "profiler/analysis/diagnostics.h"
-#include "profiler/analysis/memory_curve.h"
-#include "profiler/analysis/storage_names.h"
-#include "profiler/formats/chosen_device.h"
-#include "profiler/formats/chrome_writer.h"
-#include "profiler/formats/joined_trace.h"
-#include "profiler/formats/memory_timeline_writer.h"
-#include "profiler/formats/recorded_trace.h"
-#include "profiler/formats/snapshot_writer.h"
+#include "profiler/analysis/blocks/allocator_counts.h"
+#include "profiler/analysis/compare/comparison.h"
+#include "profiler/analysis/ops/activity.h"
+#include "profiler/analysis/step/diagnostics.h"
+#include "profiler/analysis/step/memory_curve.h"
+#include "profiler/formats/chrome/chrome_writer.h"
+#include "profiler/formats/join/joined_trace.h"
+#include "profiler/formats/parts/chosen_device.h"
+#include "profiler/formats/snapshot/memory_timeline_writer.h"
+#include "profiler/formats/snapshot/recorded_trace.h"
+#include "profiler/formats/snapshot/snapshot_writer.h"
 #include "profiler/formats/trace_formats.h"
-#include "profiler/trace/trace_bytes.h"
-#include "profiler/trace/trace_file.h"
-#include "profiler/view/activity_view.h"
-#include "profiler/view/compare_view.h"
-#include "profiler/view/flame_view.h"
-#include "profiler/view/ledger_groups.h"
-#include "profiler/view/movement_view.h"
-#include "profiler/view/page_view.h"
-#include "profiler/view/timeline_view.h"
+#include "profiler/trace/file/trace_bytes.h"
+#include "profiler/trace/file/trace_file.h"
+#include "profiler/view/kernels/kernels_view.h"
+#include "profiler/view/kernels/movement_view.h"
+#include "profiler/view/memory/timeline_view.h"
+#include "profiler/view/peak/flame_view.h"
+#include "profiler/view/peak/ledger_groups.h"
+#include "profiler/view/programs/compare_view.h"
+#include "profiler/view/programs/page_view.h"
 #include "tests/fuzz/fuzz_target.h"
 #include "tests/profiler/allocator/recorder.h"
 #include "tests/profiler/formats/snapshot_bytes.h"
@@ -55,38 +54,31 @@ const TemporaryFolder& folder() {
 
 /// Everything that commands and the window make of a trace.
 void analyse(const std::shared_ptr<const Trace>& trace) {
-    const auto report = std::make_shared<const StepReport>(report_step(*trace));
-    const MemoryCurve curve(*trace);
-    const Activity activity(*trace);
+    const auto index = std::make_shared<const StepIndex>(*trace);
+    const std::shared_ptr<const StepReport> report(index, &index->report());
     (void)report_diagnostics(*trace, *report);
     (void)count_allocator_rows(*trace);
-    TimelineRequest timeline{.sources = {{trace.get(), &curve, &report->peak, "A"}},
-                             .width_px = 300};
+    TimelineRequest timeline{.steps = {index.get()}, .names = {"A"}, .width_px = 300};
     const TimeRange range = fit_timeline(timeline);
     timeline.start_ns = range.start_ns;
     timeline.end_ns = range.end_ns;
     (void)build_timeline_view(timeline);
-    const PageSource page{.timeline = timeline.sources[0], .ledger = {.ledger = &report->ledger}};
-    (void)build_page_view({.sources = {page}});
+    const Steps alone{index.get()}, twice{index.get(), index.get()};
+    (void)build_page_view({.steps = alone});
     (void)build_page_view(
-        {.sources = {page}, .limits = {.max_moments = 8, .max_blocks = 8, .max_live_blocks = 4}});
-    const auto activities = build_activity_view({.sources = {{trace.get(), &activity}},
-                                                 .start_ns = range.start_ns,
-                                                 .end_ns = range.end_ns,
-                                                 .width_px = 300});
+        {.steps = alone, .limits = {.max_moments = 8, .max_blocks = 8, .max_live_blocks = 4}});
+    const auto activities = build_kernels_view(
+        {.steps = alone, .start_ns = range.start_ns, .end_ns = range.end_ns, .width_px = 300});
     for (const auto& of_trace : activities.traces) {
         for (const auto& lane : of_trace.lanes) {
             if (lane.rows.empty() || lane.rows[0].blocks.empty()) continue;
             const ActivityBlock& block = lane.rows[0].blocks[0];
             (void)short_name(name_of(*trace, block.id));
-            (void)read_activity({trace.get(), &activity}, block.id);
+            (void)read_kernels(*index, block.id);
         }
     }
-    const auto names = names_of_storages(*trace);
     for (const bool combine : {false, true}) {
-        const FlameSource flame{trace.get(), &report->peak, &names};
-        const FlameView view = build_flame_view({.first = flame,
-                                                 .second = flame,
+        const FlameView view = build_flame_view({.steps = twice,
                                                  .moment_ns = range.end_ns,
                                                  .mode = FlameMode::kDifference,
                                                  .combine_layers = combine,
@@ -95,14 +87,11 @@ void analyse(const std::shared_ptr<const Trace>& trace) {
         (void)flame_as_csv(view, 0);
     }
     const LedgerView rows =
-        build_ledger_view({.first = {&report->ledger}, .grouping = LedgerGrouping::kLayers});
+        build_ledger_view({.steps = alone, .grouping = LedgerGrouping::kLayers});
     (void)mark_rows(rows, {trace.get(), false, report->peak.op, {}});
-    const MovementSource moved{.trace = trace.get(),
-                               .workload = nullptr,
-                               .peaks = {.name = "card", .flop_per_s = 1e14, .bytes_per_s = 1e12},
-                               .peaks_fit_times = true,
-                               .notes = {}};
-    (void)build_movement_view({.sources = {moved, moved}, .scope = MovementScope::kAll});
+    const PeaksOfTrace card{{.name = "card", .flop_per_s = 1e14, .bytes_per_s = 1e12}, true, {}};
+    (void)build_movement_view(
+        {.steps = twice, .peaks = {card, card}, .scope = MovementScope::kAll});
     (void)movement_flow(*trace);
     if (const auto stream = request_stream_of(*trace, {})) (void)simulate(*stream, {});
     (void)align(*trace, *trace, TimeAlignment::kPhases);

@@ -1,6 +1,6 @@
 #include "tests/gui/test_window.h"
 
-#include "app/workspace/blocks_requests.h"
+#include "app/workspace/view_orders.h"
 
 #include <algorithm>
 
@@ -70,7 +70,7 @@ void a_click_selects_the_block_and_the_moment(ImGuiTestContext* c) {
     IM_CHECK(selection.moment_ns.has_value());
     IM_CHECK(selection.tensor->allocation.valid());
     const auto family =
-        profiler::family_of(app::block_sources(selection)[0], selection.tensor->allocation);
+        profiler::family_of(app::recorded_steps(selection)[0], selection.tensor->allocation);
     const auto siblings = std::count_if(view().shapes.begin(), view().shapes.end(),
                                         [&](const auto& s) { return s.family == family; });
     IM_CHECK_GT(static_cast<int>(siblings), 1);

@@ -30,8 +30,8 @@ public:
 
 void show_capture_panel(ImGuiTestContext* c, int64_t batch_size) {
     window().reset(c);
-    app::CaptureForm form;
-    form.folder = folder().string();
+    app::StepForm form = app::first_capture_form();
+    form.output = folder().string();
     form.batch_size = batch_size;
     window().ui().panels.capture.form = form;
     app::show_panel(window().ui(), "capture");

@@ -59,9 +59,9 @@ void memory_of_a_and_b_at_four_moments(ImGuiTestContext* c) {
     IM_CHECK_SILENT(pair != nullptr);
     IM_CHECK_EQ(pair->moments.size(), size_t{4});
     IM_CHECK_EQ(pair->moments[0].bars[1].size_bytes,
-                window().workspace().selection().b->report->peak.allocated_bytes);
+                window().workspace().selection().b->index->peak().allocated_bytes);
     IM_CHECK_EQ(pair->moments[3].bars[0].size_bytes,
-                window().workspace().selection().a->report->ledger.total_bytes);
+                window().workspace().selection().a->index->ledger().total_bytes);
     c->ItemClick("//###compare/A and B");
     window().take_picture(c, "compare_a_and_b");
     IM_CHECK(window().ui().panels.compare.shows_pair);

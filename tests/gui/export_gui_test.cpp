@@ -62,7 +62,8 @@ void every_panel_has_tables(ImGuiTestContext* c) {
     window().open(c, {"original", "tempo"});
     const auto& row = window().workspace().views().ledger.view()->rows[0];
     window().workspace().apply(
-        {.tensor = app::PickedTensor{window().workspace().selection().a, row.storage, {}}});
+        {.selection = {
+             .tensor = app::PickedTensor{window().workspace().selection().a, row.storage, {}}}});
     for (const char* panel : {"traces", "compare", "kernels", "layer", "flame", "blocks",
                               "movement", "timeline", "ledger", "inspector", "health"}) {
         c->WindowFocus(("//###" + std::string(panel)).c_str());

@@ -3,7 +3,7 @@
 // lies beside its output. A batch of 99 makes it run out of memory before the first step, 97 in a
 // step of `original`, and 98 makes it die. It predicts nothing.
 #include "profiler/protocol/worker_server.h"
-#include "profiler/trace/trace_file.h"
+#include "profiler/trace/file/trace_file.h"
 #include "tests/support/synthetic_trace.h"
 
 #include <chrono>

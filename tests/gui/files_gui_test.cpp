@@ -88,7 +88,7 @@ void opens_a_snapshot(ImGuiTestContext* c) {
     IM_CHECK(a->has_step);
     IM_CHECK_STR_EQ(a->recipe.c_str(), "snapshot");
     IM_CHECK_STR_EQ(a->state.c_str(), "8 allocations");
-    IM_CHECK_EQ(a->report->peak.allocated_bytes, int64_t{8 * 512});
+    IM_CHECK_EQ(a->index->peak().allocated_bytes, int64_t{8 * 512});
     IM_CHECK(window().workspace().slots().timeline.view() != nullptr);
     IM_CHECK(window().workspace().views().ledger.view() != nullptr);
     IM_CHECK(window().workspace().views().ledger.view()->rows.empty());
@@ -111,12 +111,12 @@ void a_session_comes_back(ImGuiTestContext* c) {
     query.optimizer = models::Optimizer::kSgd;
     query.is_chosen = true;
     app::PanelEvents events;
-    events.set_a = window().workspace().documents()[1];
-    events.plan_choice = app::PlanChoice{"a100-80gb", /*is_chosen=*/true};
-    events.planner_query = query;
+    events.traces.set_a = window().workspace().documents()[1];
+    events.queries.plan = app::PlanChoice{"a100-80gb", /*is_chosen=*/true};
+    events.queries.planner = query;
     window().workspace().apply(events);
     events = {};
-    events.set_b = window().workspace().documents()[2];
+    events.traces.set_b = window().workspace().documents()[2];
     window().workspace().apply(events);
     window().settle(c);
     const app::Session session = app::current_settings(window().ui()).session;
@@ -126,8 +126,8 @@ void a_session_comes_back(ImGuiTestContext* c) {
 
     window().reset(c);
     events = {};
-    events.plan_choice = app::PlanChoice();
-    events.planner_query = app::PlannerQuery();
+    events.queries.plan = app::PlanChoice();
+    events.queries.planner = app::PlannerQuery();
     window().workspace().apply(events);
     app::restore_choices(window().workspace(), session);
     app::reopen_traces(window().workspace(), session);
@@ -135,12 +135,12 @@ void a_session_comes_back(ImGuiTestContext* c) {
     IM_CHECK_EQ(window().workspace().documents().size(), size_t{3});
     IM_CHECK_STR_EQ(window().workspace().selection().a->recipe.c_str(), "tempo");
     IM_CHECK_STR_EQ(window().workspace().selection().b->recipe.c_str(), "tempo-packed");
-    IM_CHECK_STR_EQ(window().workspace().plan_choice().gpu.c_str(), "a100-80gb");
-    IM_CHECK(window().workspace().plan_choice().is_chosen);  // though it is the usual one
-    IM_CHECK(window().workspace().planner_query() == query);
+    IM_CHECK_STR_EQ(window().workspace().queries().plan.gpu.c_str(), "a100-80gb");
+    IM_CHECK(window().workspace().queries().plan.is_chosen);  // though it is the usual one
+    IM_CHECK(window().workspace().queries().planner == query);
     events = {};
-    events.plan_choice = app::PlanChoice();
-    events.planner_query = app::PlannerQuery();
+    events.queries.plan = app::PlanChoice();
+    events.queries.planner = app::PlannerQuery();
     window().workspace().apply(events);
 }
 

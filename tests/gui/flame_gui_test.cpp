@@ -1,6 +1,6 @@
 #include "tests/gui/test_window.h"
 
-#include "app/panels/flame_panel.h"
+#include "app/panels/peak/flame_panel.h"
 #include "app/widgets/icons.h"
 
 #include <algorithm>
@@ -51,7 +51,7 @@ bool is_tensor(const profiler::FlameNode& node) { return node.is_tensor; }
 void shows_the_peak_of_a(ImGuiTestContext* c) {
     open(c, {"original", "tempo"});
     IM_CHECK(window().workspace().views().flame.view() != nullptr);
-    const auto& peak = window().workspace().selection().a->report->peak;
+    const auto& peak = window().workspace().selection().a->index->peak();
     IM_CHECK_EQ(view().root().bytes[0], peak.allocated_bytes);
     IM_CHECK(view().moment_text.starts_with("at the peak of A"));
     IM_CHECK_GT(static_cast<int>(state().layout.boxes.size()), 20);
@@ -114,7 +114,7 @@ void another_moment_can_be_shown(ImGuiTestContext* c) {
     const int64_t peak_bytes = view().root().bytes[0];
     const auto& all = window().workspace().time().limits;
     const double moment_ns = all.start_ns + (all.end_ns - all.start_ns) * 0.02;
-    window().workspace().apply({.moment_ns = std::optional(moment_ns)});
+    window().workspace().apply({.selection = {.moment_ns = std::optional(moment_ns)}});
     window().settle(c);
     IM_CHECK(view().moment_text.starts_with("at "));
     IM_CHECK_LT(view().root().bytes[0], peak_bytes);

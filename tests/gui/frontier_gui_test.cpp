@@ -3,7 +3,7 @@
 #include "tests/gui/test_window.h"
 
 #include "app/workspace/frontier_plans.h"
-#include "profiler/view/recipe_frontier_view.h"
+#include "profiler/view/plan/recipe_frontier_view.h"
 
 #include <algorithm>
 #include <cmath>
@@ -16,7 +16,7 @@ namespace {
 using profiler::RecipeFrontierView;
 
 app::Workspace& workspace() { return window().workspace(); }
-const app::FrontierQuery& query() { return workspace().frontier_query(); }
+const app::FrontierQuery& query() { return workspace().queries().frontier; }
 const app::FrontierPlans& plans() { return workspace().frontier_plans(); }
 app::FrontierState& state() { return window().ui().panels.frontier; }
 const RecipeFrontierView* view() { return workspace().slots().frontier.view(); }
@@ -38,9 +38,9 @@ app::PlannerQuery small_step() {
 void show(ImGuiTestContext* c) {
     window().reset(c);
     state() = {};
-    workspace().apply({.plan_choice = app::PlanChoice{"a100-80gb", true},
-                       .planner_query = small_step(),
-                       .frontier_query = app::FrontierQuery()});
+    workspace().apply({.queries = {.plan = app::PlanChoice{"a100-80gb", true},
+                                   .planner = small_step(),
+                                   .frontier = app::FrontierQuery()}});
     c->WindowFocus("//###frontier");
     c->Yield(3);
 }
@@ -91,10 +91,10 @@ void plans_every_recipe(ImGuiTestContext* c) {
     IM_CHECK_GE(view()->dots.size(), size_t{100});
     window().take_picture(c, "frontier");
     // Leaving the step and coming back plans nothing again.
-    workspace().apply({.plan_choice = app::PlanChoice{"t4", true}});
+    workspace().apply({.queries = {.plan = app::PlanChoice{"t4", true}}});
     c->Yield(3);
     IM_CHECK(!plans().is_complete());
-    workspace().apply({.plan_choice = app::PlanChoice{"a100-80gb", true}});
+    workspace().apply({.queries = {.plan = app::PlanChoice{"a100-80gb", true}}});
     c->Yield(3);
     IM_CHECK(plans().is_complete());
 }
@@ -177,15 +177,15 @@ void a_double_click_asks_for_b(ImGuiTestContext* c) {
 
 void capture_to_verify_fills_the_form(ImGuiTestContext* c) {
     show_all(c);
-    const app::CaptureForm before = window().ui().panels.capture.form;
+    const app::StepForm before = window().ui().panels.capture.form;
     const auto best = profiler::best_within(*view(), static_cast<double>(view()->usable_bytes));
     IM_CHECK_SILENT(best.has_value());
     const std::string name = view()->dots[*best].name;
     c->ItemClick("//###frontier/**/###verify");
     c->Yield(3);
-    const app::CaptureForm& form = window().ui().panels.capture.form;
-    IM_CHECK_EQ(form.recipes.size(), size_t{1});
-    IM_CHECK_STR_EQ(form.recipes.front().c_str(), name.c_str());
+    const app::StepForm& form = window().ui().panels.capture.form;
+    IM_CHECK_EQ(form.recipes.names.size(), size_t{1});
+    IM_CHECK_STR_EQ(form.recipes.names.front().c_str(), name.c_str());
     IM_CHECK_EQ(form.batch_size, int64_t{8});
     window().ui().panels.capture.form = before;
 }

@@ -34,7 +34,7 @@ void open_examples(ImGuiTestContext* c) {
     IM_CHECK(files.has_value());
     window().workspace().open(*files);
     window().settle(c);
-    window().workspace().apply({.category = profiler::Category::kActivation});
+    window().workspace().apply({.selection = {.category = profiler::Category::kActivation}});
     window().settle(c);
 }
 

@@ -123,7 +123,7 @@ void selections_come_back(ImGuiTestContext* c) {
 void a_category_is_described(ImGuiTestContext* c) {
     open_two(c);
     app::PanelEvents events;
-    events.category = profiler::Category::kActivation;
+    events.selection.category = profiler::Category::kActivation;
     window().workspace().apply(events);
     window().settle(c);
     const profiler::InspectorView* view = window().workspace().views().inspector.view();
@@ -139,8 +139,8 @@ void chips_of_everything(ImGuiTestContext* c) {
     window().select_range(c);
     click_timeline(c, 0.5F);
     app::PanelEvents events;
-    events.category = profiler::Category::kActivation;
-    events.layers = profiler::LayerRange{1, 2};
+    events.selection.category = profiler::Category::kActivation;
+    events.selection.layers = profiler::LayerRange{1, 2};
     window().workspace().apply(events);
     window().take_picture(c, "inspector_all");
     for (const char* chip : {"category", "range", "moment", "layers", "tensor"}) {
@@ -156,7 +156,8 @@ void pick_saver(ImGuiTestContext* c) {
     const profiler::LedgerView* ledger = window().workspace().views().ledger.view();
     const auto op = ledger->rows[0].ops[0].savers[0];
     window().workspace().apply(
-        {.activity = app::PickedActivity{false, {profiler::ActivityKind::kOp, op.value}}});
+        {.selection = {.activity =
+                           app::PickedActivity{false, {profiler::ActivityKind::kOp, op.value}}}});
     window().settle(c);
 }
 
@@ -183,7 +184,7 @@ void marked_calls_stand_out_among_the_kernels(ImGuiTestContext* c) {
     c->ItemClick("//###inspector/**/###mark_calls");
     window().settle(c);
     IM_CHECK_SILENT(selection().marks.has_value());
-    const profiler::ActivityView* kernels = window().workspace().slots().kernels.view();
+    const profiler::KernelsView* kernels = window().workspace().slots().kernels.view();
     IM_CHECK_SILENT(kernels != nullptr);
     int marked = 0, pale = 0;
     for (const auto& lane : kernels->traces[0].lanes) {

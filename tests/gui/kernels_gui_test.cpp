@@ -9,7 +9,7 @@ namespace {
 
 constexpr const char* kKernels = "//###kernels";
 
-const profiler::ActivityView& view() { return *window().workspace().slots().kernels.view(); }
+const profiler::KernelsView& view() { return *window().workspace().slots().kernels.view(); }
 
 void open_two(ImGuiTestContext* c) {
     window().reset(c);

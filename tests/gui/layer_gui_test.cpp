@@ -1,7 +1,7 @@
 // The Layer explorer in the real window, on the synthetic traces of test_traces.h.
 #include "tests/gui/test_window.h"
 
-#include "app/panels/layer_ribbons.h"
+#include "app/panels/layers/layer_ribbons.h"
 
 #include <algorithm>
 
@@ -99,8 +99,8 @@ void a_tensor_chosen_elsewhere_is_marked_here(ImGuiTestContext* c) {
     const bool in_b = !ribbon.storage[0].valid();
     const auto& selection = window().workspace().selection();
     window().workspace().apply(
-        {.tensor = app::PickedTensor{in_b ? selection.b : selection.a, ribbon.storage[in_b],
-                                     ribbon.block[in_b]}});
+        {.selection = {.tensor = app::PickedTensor{in_b ? selection.b : selection.a,
+                                                   ribbon.storage[in_b], ribbon.block[in_b]}}});
     c->Yield(2);
     IM_CHECK(profiler::ribbon_of(view(), in_b, selection.tensor->storage) == size_t{0});
 }
@@ -118,7 +118,7 @@ void layers_are_chosen(ImGuiTestContext* c) {
     window().settle(c);
     IM_CHECK_EQ(view().layers.count(), int64_t{1});
     // A and B may change; the layer stays.
-    window().workspace().apply({.layers = profiler::LayerRange{2, 2}});
+    window().workspace().apply({.selection = {.layers = profiler::LayerRange{2, 2}}});
     window().workspace().swap_a_and_b();
     window().settle(c);
     IM_CHECK_EQ(view().layers.first, int64_t{2});
@@ -143,7 +143,7 @@ void a_recipe_that_is_not_open_says_what_to_do(ImGuiTestContext* c) {
     show(c, {"original", "tempo"});
     window().ui().toasts = {};
     window().workspace().take_notices();
-    window().workspace().apply({.try_recipe = "gelu=recompute"});
+    window().workspace().apply({.recipes = {.try_recipe = "gelu=recompute"}});
     // It is predicted. Here no virtual GPU is beside the program, and a sentence says so.
     IM_CHECK_STR_EQ(window().workspace().wanted_recipe().c_str(), "gelu=recompute");
     window().settle(c);
@@ -151,7 +151,7 @@ void a_recipe_that_is_not_open_says_what_to_do(ImGuiTestContext* c) {
     IM_CHECK(!window().ui().toasts.toasts.empty());
     IM_CHECK_STR_EQ(window().workspace().selection().look_b.name.c_str(), "tempo");
     // A's own recipe: A alone.
-    window().workspace().apply({.try_recipe = "original"});
+    window().workspace().apply({.recipes = {.try_recipe = "original"}});
     window().settle(c);
     IM_CHECK(window().workspace().selection().b == nullptr);
     window().take_picture(c, "layer_alone");
@@ -165,7 +165,7 @@ void shows_the_layers_of_a_program(ImGuiTestContext* c) {
     IM_CHECK_GT(static_cast<int>(view().ribbons.size()), 8);
     // All layers flow into the same columns: a path inside a layer does not tell its stack.
     const size_t columns = view().columns.size();
-    window().workspace().apply({.layers = profiler::LayerRange{0, 5}});
+    window().workspace().apply({.selection = {.layers = profiler::LayerRange{0, 5}}});
     window().settle(c);
     IM_CHECK_EQ(view().columns.size(), columns);
     window().take_picture(c, "layer_program");

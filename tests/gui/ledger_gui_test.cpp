@@ -40,7 +40,7 @@ void a_click_on_a_title_sorts(ImGuiTestContext* c) {
 void typing_filters(ImGuiTestContext* c) {
     open_two(c);
     const size_t all = view().rows.size();
-    const size_t in_a = window().workspace().selection().a->report->ledger.rows.size();
+    const size_t in_a = window().workspace().selection().a->index->ledger().rows.size();
     const std::string unfiltered = view().comparison_text;
     c->KeyPress(ImGuiMod_Ctrl | ImGuiKey_F);
     c->Yield(3);
@@ -148,12 +148,13 @@ void marks_what_the_selected_op_made_and_saves(ImGuiTestContext* c) {
         std::string(trace.text(trace.ops.get<&profiler::Op::name>(row.ops[0].maker))).c_str());
     const auto op = row.ops[0].savers[0];
     window().workspace().apply(
-        {.activity = app::PickedActivity{false, {profiler::ActivityKind::kOp, op.value}}});
+        {.selection = {.activity =
+                           app::PickedActivity{false, {profiler::ActivityKind::kOp, op.value}}}});
     c->Yield(3);
     IM_CHECK(state().marks.rows[0].saved);
     IM_CHECK(state().marks.text.find("of these tensors") != std::string::npos);
     window().take_picture(c, "ledger_marks");
-    window().workspace().apply({.clear_activity = true});
+    window().workspace().apply({.selection = {.clear_activity = true}});
     c->Yield(3);
     IM_CHECK(state().marks.rows.empty());
 }
@@ -165,7 +166,7 @@ void a_range_without_saved_tensors_says_so(ImGuiTestContext* c) {
     const auto start_ns =
         static_cast<double>(trace.steps[profiler::Id<profiler::Step>(size_t{0})].start_ns);
     app::PanelEvents events;
-    events.range = std::optional(profiler::TimeRange{start_ns, start_ns + 1e6});
+    events.selection.range = std::optional(profiler::TimeRange{start_ns, start_ns + 1e6});
     window().workspace().apply(events);
     window().settle(c);
     IM_CHECK(view().rows.empty());

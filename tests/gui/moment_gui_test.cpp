@@ -39,9 +39,9 @@ void watch_frame(ImGuiTestContext* /*c*/) {
 void show(ImGuiTestContext* c) {
     window().reset(c);
     window().ui().panels.layer = {};
-    workspace().apply({.plan_choice = app::PlanChoice(),
-                       .planner_query = app::PlannerQuery(),
-                       .frontier_query = app::FrontierQuery()});
+    workspace().apply({.queries = {.plan = app::PlanChoice(),
+                                   .planner = app::PlannerQuery(),
+                                   .frontier = app::FrontierQuery()}});
     const app::DocumentPtr original = predicted_step();
     IM_CHECK_SILENT(original != nullptr);
     workspace().add(original);
@@ -69,15 +69,15 @@ bool headline_says(const char* text) {
 /// Until the user chooses a GPU, plans are for that of A.
 void plans_are_for_the_gpu_of_a(ImGuiTestContext* c) {
     window().reset(c);
-    workspace().apply({.plan_choice = app::PlanChoice()});
+    workspace().apply({.queries = {.plan = app::PlanChoice()}});
     workspace().add(predicted_step("h100-sxm"));
     window().settle(c);
-    IM_CHECK_STR_EQ(workspace().plan_choice().gpu.c_str(), "h100-sxm");
+    IM_CHECK_STR_EQ(workspace().queries().plan.gpu.c_str(), "h100-sxm");
     IM_CHECK_STR_EQ(workspace().comparison()->view.planned_on.c_str(), "NVIDIA H100 SXM");
-    workspace().apply({.plan_choice = app::PlanChoice{"t4", true}});
-    IM_CHECK(workspace().plan_choice().is_chosen);
-    workspace().apply({.plan_choice = app::PlanChoice{"h100-sxm", true}});
-    IM_CHECK(!workspace().plan_choice().is_chosen);
+    workspace().apply({.queries = {.plan = app::PlanChoice{"t4", true}}});
+    IM_CHECK(workspace().queries().plan.is_chosen);
+    workspace().apply({.queries = {.plan = app::PlanChoice{"h100-sxm", true}}});
+    IM_CHECK(!workspace().queries().plan.is_chosen);
 }
 
 void a_value_says_what_it_alone_changes(ImGuiTestContext* c) {
@@ -125,7 +125,7 @@ void a_switch_is_answered_in_the_next_frame(ImGuiTestContext* c) {
 void nothing_is_empty_while_it_is_predicted(ImGuiTestContext* c) {
     show(c);
     start_watching();
-    workspace().apply({.try_recipe = "gelu=in_place,layer_norm=from_output"});
+    workspace().apply({.recipes = {.try_recipe = "gelu=in_place,layer_norm=from_output"}});
     wait_until(c, [] { return recipe_of_b() == "gelu=in_place,layer_norm=from_output"; });
     window().settle(c);
     IM_CHECK_EQ(watch.empty_frames, 0);
@@ -135,7 +135,7 @@ void nothing_is_empty_while_it_is_predicted(ImGuiTestContext* c) {
 void a_trial_takes_the_place_of_the_one_before(ImGuiTestContext* c) {
     show(c);
     const auto try_recipe = [&](const char* recipe) {
-        workspace().apply({.try_recipe = recipe});
+        workspace().apply({.recipes = {.try_recipe = recipe}});
         wait_until(c, [&] { return recipe_of_b() == recipe; });
         window().settle(c);
     };
@@ -147,7 +147,7 @@ void a_trial_takes_the_place_of_the_one_before(ImGuiTestContext* c) {
     try_recipe("gelu=in_place");
     IM_CHECK_EQ(workspace().documents().size(), size_t{3});
     // A's own recipe: the trial is gone, what was kept stays.
-    workspace().apply({.try_recipe = "original"});
+    workspace().apply({.recipes = {.try_recipe = "original"}});
     window().settle(c);
     IM_CHECK(workspace().selection().b == nullptr);
     IM_CHECK_EQ(workspace().documents().size(), size_t{2});
@@ -168,7 +168,7 @@ void a_switch_of_the_planner_moves_the_window_too(ImGuiTestContext* c) {
     const app::PlannerResult* plan = workspace().slots().planner.view();
     IM_CHECK_SILENT(plan != nullptr);
     IM_CHECK(std::ranges::any_of(plan->view.recipes, [](const profiler::PlannerRecipe& recipe) {
-        return recipe.name == "gelu=in_place" && recipe.max_batch.has_value();
+        return recipe.name() == "gelu=in_place" && recipe.row.max_batch_size.value_or(0) > 0;
     }));
     window().take_picture(c, "moment_planner");
     window().resize(c, 1600, 1000);
@@ -176,9 +176,9 @@ void a_switch_of_the_planner_moves_the_window_too(ImGuiTestContext* c) {
 
 void a_prediction_can_be_cancelled(ImGuiTestContext* c) {
     show(c);
-    workspace().apply({.try_recipe = "tempo-packed"});
+    workspace().apply({.recipes = {.try_recipe = "tempo-packed"}});
     IM_CHECK_SILENT(workspace().work().has_value());
-    workspace().apply({.cancel_work = true});
+    workspace().apply({.recipes = {.cancel_work = true}});
     window().settle(c);
     IM_CHECK(workspace().wanted_recipe().empty());
     IM_CHECK(workspace().selection().b == nullptr);

@@ -1,7 +1,7 @@
 // The Movement panel in the real window, with the predicted BERT-large steps that come with the
 // program.
 #include "app/user/examples.h"
-#include "profiler/trace/trace_file.h"
+#include "profiler/trace/file/trace_file.h"
 #include "tests/gui/test_window.h"
 #include "tests/support/trace_builder.h"
 
@@ -16,14 +16,14 @@ using profiler::MovementView;
 app::Workspace& workspace() { return window().workspace(); }
 app::MovementState& state() { return window().ui().panels.movement; }
 const MovementView* view() { return workspace().slots().movement.view(); }
-const app::MovementQuery& query() { return workspace().movement_query(); }
+const app::MovementQuery& query() { return workspace().queries().movement; }
 
 constexpr const char* kMovement = "//###movement";
 
 void show(ImGuiTestContext* c) {
     window().reset(c);
     state() = {};
-    workspace().apply({.movement_query = app::MovementQuery()});
+    workspace().apply({.queries = {.movement = app::MovementQuery()}});
     c->WindowFocus(kMovement);
     c->Yield(3);
 }

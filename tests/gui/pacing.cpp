@@ -3,7 +3,7 @@
 #include "app/widgets/theme.h"
 #include "app/window/pending_input.h"
 #include "app/window/windows.h"
-#include "app/workspace/wake.h"
+#include "app/workspace/jobs/wake.h"
 #include "tests/gui/test_traces.h"
 
 #include <imgui_internal.h>
@@ -158,17 +158,17 @@ int check_pacing(app::Shell& shell) {
     // The fake worker sends some 50 samples a second. Five frames a second are drawn for them, and
     // some more for the stages and the end of the capture. A loaded machine takes longer, so the
     // limit grows with the time that the capture took.
-    app::CaptureForm form;
-    form.recipes = {"original"};
-    form.folder = (std::filesystem::temp_directory_path() / "temposcope_pacing").string();
-    shell.ui().workspace.apply({.start_capture = form});
+    app::StepForm form = app::first_capture_form();
+    form.recipes.names = {"original"};
+    form.output = (std::filesystem::temp_directory_path() / "temposcope_pacing").string();
+    shell.ui().workspace.apply({.capture = {.start = form}});
     const auto start = std::chrono::steady_clock::now();
     const int64_t before = shell.frame_count();
     shell.run([&] { return !shell.ui().workspace.capture().running(); });
     const int64_t captured = shell.frame_count() - before;
     const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
     good &= is_at_most("a capture", captured, 22 + static_cast<int64_t>(6 * took.count()));
-    std::filesystem::remove_all(form.folder);
+    std::filesystem::remove_all(form.output);
     return good ? 0 : 1;
 }
 
@@ -199,7 +199,7 @@ int check_arrivals(app::Shell& shell) {
     }
     for (const char* recipe : {"gelu=in_place", "gelu=in_place,layer_norm=from_output",
                                "gelu=recompute", "attention=flash", "checkpoint=per_layer"}) {
-        workspace.apply({.try_recipe = recipe});
+        workspace.apply({.recipes = {.try_recipe = recipe}});
         arrives(recipe, [&] {
             const app::DocumentPtr& b = workspace.selection().b;
             return b && b->canonical_recipe == recipe &&

@@ -7,12 +7,12 @@
 namespace tests {
 namespace {
 
-const app::PlannerQuery& query() { return window().workspace().planner_query(); }
+const app::PlannerQuery& query() { return window().workspace().queries().planner; }
 
 void show(ImGuiTestContext* c, const std::vector<std::string>& recipes) {
     window().reset(c);
     window().ui().panels.planner = {};
-    window().workspace().apply({.planner_query = app::PlannerQuery()});
+    window().workspace().apply({.queries = {.planner = app::PlannerQuery()}});
     if (!recipes.empty()) window().open(c, recipes);
     c->WindowFocus("//###planner");
     window().settle(c);
@@ -24,7 +24,7 @@ void says_why_there_is_no_plan(ImGuiTestContext* c) {
     const app::PlannerResult* result = window().workspace().slots().planner.view();
     IM_CHECK_SILENT(result != nullptr);
     IM_CHECK_SILENT(!result->view.recipes.empty());
-    IM_CHECK(!result->view.recipes.front().why.empty());
+    IM_CHECK(!result->view.recipes.front().row.reason.empty());
     window().take_picture(c, "planner_error");
 }
 
@@ -55,16 +55,16 @@ void capture_this_fills_the_form(ImGuiTestContext* c) {
     wanted.workload.batch_size = 3;
     wanted.recipes = {"tempo"};
     wanted.is_chosen = true;
-    window().workspace().apply({.planner_query = wanted});
+    window().workspace().apply({.queries = {.planner = wanted}});
     c->Yield(2);
-    const app::CaptureForm before = window().ui().panels.capture.form;
+    const app::StepForm before = window().ui().panels.capture.form;
     c->ItemClick("//###planner/**/###capture_this");
     c->Yield(3);
-    const app::CaptureForm& form = window().ui().panels.capture.form;
+    const app::StepForm& form = window().ui().panels.capture.form;
     IM_CHECK_STR_EQ(form.model.c_str(), "bert-large");
     IM_CHECK_EQ(form.batch_size, int64_t{3});
     IM_CHECK_EQ(form.seq_len, int64_t{256});
-    IM_CHECK_EQ(form.recipes.size(), size_t{1});
+    IM_CHECK_EQ(form.recipes.names.size(), size_t{1});
     window().ui().panels.capture.form = before;
 }
 
@@ -80,7 +80,7 @@ void the_command_prints_the_same_plan(ImGuiTestContext* c) {
 /// A plan of two recipes, as the workers of these tests make none.
 void show_a_plan(ImGuiTestContext* c) {
     show(c, {});
-    profiler::Gpu gpu;
+    static profiler::Gpu gpu;  // the rows of the plan point to it
     gpu.id = "t4";
     gpu.name = "NVIDIA T4";
     gpu.usable_memory_bytes.value = 14.6 * 0x1p30;
@@ -117,7 +117,7 @@ void pins_stay_while_the_step_changes(ImGuiTestContext* c) {
     c->ItemInputValue("//###planner/**/##layers", 12);
     window().settle(c);
     IM_CHECK_EQ(state().pins.size(), size_t{1});
-    IM_CHECK_STR_EQ(state().pins[0].recipe.name.c_str(), "original");
+    IM_CHECK_STR_EQ(state().pins[0].recipe.name().c_str(), "original");
     window().take_picture(c, "planner_pins");
     c->ItemClick("//###planner/**/###unpin");
     c->Yield(2);
@@ -129,7 +129,7 @@ void past_the_limit_it_offers_what_fits(ImGuiTestContext* c) {
     app::PlannerQuery wanted = query();
     wanted.workload.batch_size = 20;
     wanted.is_chosen = true;
-    window().workspace().apply({.planner_query = wanted});
+    window().workspace().apply({.queries = {.planner = wanted}});
     c->Yield(3);
     window().take_picture(c, "planner_fixes");
     c->ItemClick("//###planner/**/$$1/###fix");

@@ -1,4 +1,4 @@
-#include "profiler/analysis/ledger.h"
+#include "profiler/analysis/step/ledger.h"
 #include "tests/gui/test_window.h"
 
 #include <string>

@@ -101,7 +101,7 @@ void a_click_on_the_lane_of_kernels_selects_one(ImGuiTestContext* c) {
     open(c, {"original"});
     const auto* kernels = window().workspace().slots().kernels.view();
     IM_CHECK(kernels != nullptr);
-    const auto peak_ns = static_cast<double>(selection().a->report->peak.time_ns);
+    const auto peak_ns = static_cast<double>(selection().a->index->peak().time_ns);
     const profiler::ActivityBlock* widest = nullptr;
     for (const auto& lane : kernels->traces.at(0).lanes) {
         if (!lane.is_stream) continue;
@@ -147,7 +147,7 @@ void kernels_below_the_timeline_have_its_edges(ImGuiTestContext* c) {
 void the_handle_moves_the_moment(ImGuiTestContext* c) {
     open(c, {"original"});
     IM_CHECK(!selection().moment_ns.has_value());
-    const double peak_ns = static_cast<double>(selection().a->report->peak.time_ns);
+    const double peak_ns = static_cast<double>(selection().a->index->peak().time_ns);
     const double start_ns = window().workspace().time().window.start_ns;
     c->MouseMoveToPos({x_of(peak_ns), timeline().plot_foot_px - app::px(3)});
     c->Yield(2);

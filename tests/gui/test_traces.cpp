@@ -2,7 +2,7 @@
 
 #include "app/prediction/predictor.h"
 #include "models/config/workload.h"
-#include "profiler/trace/trace_file.h"
+#include "profiler/trace/file/trace_file.h"
 #include "tests/support/synthetic_trace.h"
 
 #include <fmt/format.h>
@@ -173,7 +173,7 @@ app::DocumentPtr predicted_step(const char* gpu, int64_t num_layers) {
     workload.batch_size = 8;
     workload.seq_len = 128;
     app::Predictor predictor;
-    auto trace = predictor.predict(workload, gpu, app::PlanQuestion().setup);
+    auto trace = predictor.predict(workload, gpu);
     if (!trace) return nullptr;
     return app::make_document("original", std::make_shared<const Trace>(std::move(*trace)));
 }

@@ -32,12 +32,12 @@ void TestWindow::reset(ImGuiTestContext* context) {
         workspace().close(workspace().documents().back());
     }
     workspace().clear_selection();
-    workspace().apply({.ledger_query = app::LedgerQuery{}, .flame_query = app::FlameQuery{}});
+    workspace().apply({.window = {.ledger = app::LedgerQuery{}, .flame = app::FlameQuery{}}});
     ui().panels.ledger = {};
     ui().panels.flame = {};
     ui().panels.blocks = {};
     ui().further_panels = {};
-    workspace().apply({.ledger_query = app::LedgerQuery{}, .blocks_query = app::BlocksQuery{}});
+    workspace().apply({.window = {.ledger = app::LedgerQuery{}, .blocks = app::BlocksQuery{}}});
     ui().panels.ledger.filter.clear();
     ui().toasts = {};
     ui().settings.dark = true;

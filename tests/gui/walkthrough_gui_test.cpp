@@ -1,6 +1,6 @@
 // Pictures of the window on real traces, for docs/window.md: those of the folders in
 // TEMPOSCOPE_WALKTHROUGH and TEMPOSCOPE_WALKTHROUGH_RANKS, with the built worker. Run by hand.
-#include "app/panels/ranks_drawing.h"
+#include "app/panels/ranks/ranks_drawing.h"
 #include "app/window/windows.h"
 #include "tests/gui/test_window.h"
 
@@ -52,7 +52,7 @@ void all_panels(ImGuiTestContext* c) {
     open_folder(c);
     for (const char* panel : {"compare", "flame", "blocks"}) picture_of_window(c, panel);
     app::Workspace& workspace = window().workspace();
-    workspace.apply({.tensor = attention_probs()});
+    workspace.apply({.selection = {.tensor = attention_probs()}});
     for (const char* panel : {"timeline", "kernels", "ledger", "inspector", "planner", "movement",
                               "capture", "traces", "health"}) {
         picture_of_panel(c, panel);
@@ -112,7 +112,7 @@ void a_switch_moves_the_memory(ImGuiTestContext* c) {
     workspace.set_b(nullptr);
     app::show_panel(window().ui(), "layer");
     window().settle(c);
-    workspace.apply({.try_recipe = "gelu=in_place"});
+    workspace.apply({.recipes = {.try_recipe = "gelu=in_place"}});
     window().settle(c);
     IM_CHECK(workspace.selection().b != nullptr);
     IM_CHECK_STR_EQ(workspace.selection().b->recipe.c_str(), "gelu=in_place");

@@ -43,7 +43,7 @@ TEST(Settings, ComeBackAsTheyWereSaved) {
     settings.text_scale = 1.5F;
     settings.reload_changed_files = true;
     settings.keys["Quit"] = "Ctrl+Alt+Q";
-    settings.capture_form = app::to_fields({.model = "gpt2", .batch_size = 3});
+    settings.capture_form = app::to_fields(app::StepForm{.model = "gpt2", .batch_size = 3});
     settings.session = {.files = {"/t/a.tscope", "/t/b.tscope"},
                         .a = "/t/b.tscope",
                         .b = "/t/a.tscope",
@@ -172,7 +172,7 @@ TEST(PanelWindows, AreFoundByTheirIds) {
 TEST(PanelWindows, OpenUpToFourAndTakeTheLowestFreeNumber) {
     app::Ui ui;
     const app::PanelWindow ledger = *app::find_window("ledger");
-    ui.workspace.apply({.ledger_query = app::LedgerQuery{.filter = "probs"}});
+    ui.workspace.apply({.window = {.ledger = app::LedgerQuery{.filter = "probs"}}});
     for (int i = 0; i < 5; ++i) app::open_another(ui, ledger);
     for (int number = 1; number <= app::kMostWindows; ++number) {
         EXPECT_TRUE(app::is_open(ui, {ledger.panel, number}));
@@ -198,14 +198,14 @@ TEST(PanelWindows, ComeBackWithWhatTheyShow) {
     using Show = app::BlocksQuery::Show;
     const auto coloring = profiler::BlockColoring::kOp;
     ui.workspace.apply(
-        {.window = 2,
-         .ledger_query = app::LedgerQuery{.filter = "probs",
-                                          .only_differences = true,
-                                          .grouping = profiler::LedgerGrouping::kKinds},
-         .flame_query = app::FlameQuery{.mode = profiler::FlameMode::kDifference,
-                                        .combine_layers = true,
-                                        .search = "gelu"},
-         .blocks_query = app::BlocksQuery{.show = Show::kB, .coloring = coloring}});
+        {.window = {.ledger = app::LedgerQuery{.filter = "probs",
+                                               .only_differences = true,
+                                               .grouping = profiler::LedgerGrouping::kKinds},
+                    .flame = app::FlameQuery{.mode = profiler::FlameMode::kDifference,
+                                             .combine_layers = true,
+                                             .search = "gelu"},
+                    .blocks = app::BlocksQuery{.show = Show::kB, .coloring = coloring}}},
+        /*window=*/2);
     app::Settings settings = ui.settings;
     app::remember_windows(ui, settings);
     EXPECT_EQ(settings.further_windows.size(), 4U);

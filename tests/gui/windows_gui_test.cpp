@@ -203,9 +203,10 @@ void a_flame_graph_stands_beside_the_difference(ImGuiTestContext* c) {
     window().settle(c);
     open_another(c, "Flame graph");
     show_both(c, "//###flame-2");
-    window().workspace().apply({.window = 2,
-                                .flame_query = app::FlameQuery{
-                                    .mode = profiler::FlameMode::kDifference, .is_drawn = true}});
+    window().workspace().apply(
+        {.window = {.flame = app::FlameQuery{.mode = profiler::FlameMode::kDifference,
+                                             .is_drawn = true}}},
+        /*window=*/2);
     window().settle(c);
     IM_CHECK(views(1).flame.view()->mode == profiler::FlameMode::kA);
     IM_CHECK(views(2).flame.view()->mode == profiler::FlameMode::kDifference);

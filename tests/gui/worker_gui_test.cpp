@@ -18,14 +18,14 @@ app::CaptureStatus status() { return *window().workspace().capture().status(); }
 void fill_form(ImGuiTestContext* c, const char* folder, std::vector<std::string> recipes,
                int64_t steps) {
     window().reset(c);
-    app::CaptureForm form;
+    app::StepForm form = app::first_capture_form();
     form.model = "bert-base";
-    form.num_layers = 1;
+    form.layers = 1;
     form.batch_size = 2;
     form.seq_len = 32;
     form.steps = steps;
-    form.recipes = std::move(recipes);
-    form.folder = (window().folder() / folder).string();
+    form.recipes.names = std::move(recipes);
+    form.output = (window().folder() / folder).string();
     window().ui().panels.capture.form = form;
     app::show_panel(window().ui(), "capture");
     c->Yield(4);
@@ -42,9 +42,10 @@ void run_form(ImGuiTestContext* c) {
 /// In-place GELU keeps its output and the branch instead of its input, which is freed in forward.
 void says_what_b_does_without_a_tensor(ImGuiTestContext* c) {
     const app::DocumentPtr a = window().workspace().selection().a;
-    for (const profiler::LedgerRow& row : a->report->ledger.rows) {
+    for (const profiler::LedgerRow& row : a->index->ledger().rows) {
         if (row.tensor != "gelu_input") continue;
-        window().workspace().apply({.tensor = app::PickedTensor{a, row.storage, {}}});
+        window().workspace().apply(
+            {.selection = {.tensor = app::PickedTensor{a, row.storage, {}}}});
     }
     window().settle(c);
     const profiler::InspectorView* view = window().workspace().views().inspector.view();
@@ -61,7 +62,7 @@ void says_what_b_does_without_a_tensor(ImGuiTestContext* c) {
 void calls_are_drawn_once_in_the_colour_of_their_work(ImGuiTestContext* c) {
     c->WindowFocus("//###kernels");
     window().settle(c);
-    const profiler::ActivityView& view = *window().workspace().slots().kernels.view();
+    const profiler::KernelsView& view = *window().workspace().slots().kernels.view();
     size_t backward = 0, grey = 0;
     for (const profiler::ActivityViewLane& lane : view.traces[0].lanes) {
         for (size_t row = 0; row < lane.rows.size(); ++row) {
@@ -105,9 +106,9 @@ void compare_is_never_empty(ImGuiTestContext* c) {
     window().take_picture(c, "compare_predicted");
     c->ItemClick("//###compare/###measure");
     c->Yield(2);
-    const app::CaptureForm& form = window().ui().panels.capture.form;
+    const app::StepForm& form = window().ui().panels.capture.form;
     IM_CHECK_STR_EQ(form.device.c_str(), "auto");
-    IM_CHECK_EQ(form.recipes.size(), view.columns.size());
+    IM_CHECK_EQ(form.recipes.names.size(), view.columns.size());
 }
 
 /// A sweep holds no recorded step: its memory is predicted.
@@ -131,7 +132,7 @@ void plans_and_exports(ImGuiTestContext* c) {
     query.workload.model.num_layers = 2;
     query.recipes = {"original", "tempo"};
     query.is_chosen = true;
-    window().workspace().apply({.planner_query = query});
+    window().workspace().apply({.queries = {.planner = query}});
     c->WindowFocus("//###planner");
     window().settle(c);
     const app::PlannerResult* result = window().workspace().slots().planner.view();
@@ -172,7 +173,7 @@ void predicts_a_gpu_that_is_not_here(ImGuiTestContext* c) {
 
 void sweeps_for_the_maximum_batch(ImGuiTestContext* c) {
     fill_form(c, "swept", {"original"}, 1);
-    app::CaptureForm& form = window().ui().panels.capture.form;
+    app::StepForm& form = window().ui().panels.capture.form;
     form.head = "layers";
     form.sweeps = true;
     c->Yield(2);
@@ -199,7 +200,7 @@ void captures_trains_and_exports(ImGuiTestContext* c) {
     IM_CHECK(selection.a && selection.b);
     IM_CHECK_STR_EQ(selection.a->recipe.c_str(), "original");
     IM_CHECK_EQ(selection.a->trace->steps.size(), size_t{4});
-    IM_CHECK_LT(selection.b->report->ledger.total_bytes, selection.a->report->ledger.total_bytes);
+    IM_CHECK_LT(selection.b->index->ledger().total_bytes, selection.a->index->ledger().total_bytes);
     window().take_picture(c, "captured");
 
     const auto chart = window().folder() / "chart.svg";

@@ -1,8 +1,8 @@
 #pragma once
 
-#include "kernels/column_passes_reference.h"
-#include "kernels/dropout_reference.h"
 #include "kernels/inplace_layernorm.h"
+#include "kernels/reference/column_passes_reference.h"
+#include "kernels/reference/dropout_reference.h"
 #include "tests/kernels/kernel_test_support.h"
 
 #include <gtest/gtest.h>

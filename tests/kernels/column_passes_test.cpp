@@ -3,33 +3,10 @@
 // gives.
 
 #include "tests/kernels/column_passes_cases.h"
+#include "tests/kernels/kernel_devices.h"
 
 namespace kernels {
 namespace {
-
-struct Cpu {
-    static int64_t num_partials(int64_t num_rows) { return layer_norm_num_partials(num_rows); }
-    template <typename T>
-    static void run(const BiasDropoutForwardArgs<T>& args, int64_t num_rows) {
-        bias_dropout_forward(args, 0, num_rows);
-    }
-    template <typename T>
-    static void run(const BiasHeadsForwardArgs<T>& args, int64_t num_rows) {
-        bias_heads_forward(args, 0, num_rows);
-    }
-    template <typename T>
-    static void run(const BiasDropoutBackwardArgs<T>& args, int64_t num_rows) {
-        bias_dropout_backward(args, num_rows, 0, num_partials(num_rows));
-    }
-    template <typename T>
-    static void run(const BiasHeadsBackwardArgs<T>& args, int64_t num_rows) {
-        bias_heads_backward(args, num_rows, 0, num_partials(num_rows));
-    }
-    template <typename T>
-    static void run(const ScaleShiftBackwardArgs<T>& args, int64_t num_rows) {
-        scale_shift_backward(args, num_rows, 0, num_partials(num_rows));
-    }
-};
 
 template <typename T>
 class ColumnPassesOfType : public testing::Test {};
@@ -37,7 +14,7 @@ using Types = testing::Types<float, double, Half, BFloat16>;
 TYPED_TEST_SUITE(ColumnPassesOfType, Types);
 
 TYPED_TEST(ColumnPassesOfType, EqualTheReference) {
-    test::check_all_column_passes<Cpu, TypeParam>();
+    test::check_all_column_passes<test::OnCpu, TypeParam>();
 }
 
 TYPED_TEST(ColumnPassesOfType, ForwardWorksByRanges) {

@@ -1,7 +1,7 @@
 #include "kernels/dropout.h"
 
-#include "kernels/dropout_reference.h"
 #include "kernels/philox.h"
+#include "kernels/reference/dropout_reference.h"
 #include "tests/kernels/kernel_test_support.h"
 
 #include <gtest/gtest.h>

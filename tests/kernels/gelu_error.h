@@ -1,6 +1,6 @@
 #pragma once
 
-#include "kernels/inplace_gelu_reference.h"
+#include "kernels/reference/inplace_gelu_reference.h"
 #include "tests/kernels/kernel_test_support.h"
 
 #include <algorithm>

@@ -4,7 +4,7 @@
 #include "kernels/inplace_gelu.h"
 
 #include "kernels/gelu_math.h"
-#include "kernels/inplace_gelu_reference.h"
+#include "kernels/reference/inplace_gelu_reference.h"
 #include "tests/kernels/gelu_error.h"
 #include "tests/kernels/kernel_test_support.h"
 

@@ -1,6 +1,6 @@
 #include "kernels/inplace_layernorm.h"
 
-#include "kernels/inplace_layernorm_reference.h"
+#include "kernels/reference/inplace_layernorm_reference.h"
 #include "tests/kernels/kernel_test_support.h"
 
 #include <gtest/gtest.h>
@@ -129,34 +129,37 @@ TYPED_TEST(LayerNormOfType, ForwardEqualsReferenceForEveryShape) {
 }
 
 /// Backward from the stored output: x̂ is known to u (|y| + |beta|) / |gamma|, u the unit roundoff
-/// of T; dx is a sum of terms of size rstd |g|, dgamma a sum over rows.
+/// of T; dx is a sum of terms of size rstd |g| times `terms`, dgamma a sum over rows.
+template <typename T, typename Truth, typename Gradient>
+void expect_gradients(const Problem<T>& p, const Forward<T>& f, const Truth& truth,
+                      const Gradient& gradient, double terms) {
+    const double u = test::kRoundoff<T>, c = test::kComputeRoundoff<T>;
+    const double rows = static_cast<double>(p.num_rows);
+    const double normalized_error = u * largest(truth.y) / 0.25 + 40 * c;
+    const double dy_size = largest(test::load(p.dy)),
+                 g_size = dy_size * largest(test::load(p.gamma));
+    for (const LayerNormSave save : {LayerNormSave::kOutput, LayerNormSave::kNormalized}) {
+        const auto got = backward(p, f, save);
+        expect_close(
+            got.dx, gradient.dx,
+            u * largest(gradient.dx) + largest(truth.rstd) * g_size * normalized_error * terms,
+            "dx");
+        expect_close(got.dgamma, gradient.dgamma,
+                     u * largest(gradient.dgamma) + rows * dy_size * normalized_error, "dgamma");
+        if (p.is_rms) continue;
+        expect_close(got.dbeta, gradient.dbeta,
+                     u * largest(gradient.dbeta) + rows * dy_size * 4 * c, "dbeta");
+    }
+}
+
 TYPED_TEST(LayerNormOfType, BackwardEqualsReferenceFromOutputAndFromNormalized) {
     for (const auto& [num_rows, size] : kShapes) {
         if (size <= 2) continue;  // x̂ is -1, 1 or 0 there and dx a difference of equal numbers
         const auto p = make_problem<TypeParam>(num_rows, size);
-        const auto f = forward(p);
         const auto gamma = test::load(p.gamma);
         const auto truth = reference::layer_norm(test::load(p.x), gamma, test::load(p.beta), 1e-5);
         const auto gradient = reference::layer_norm_backward(test::load(p.dy), truth, gamma);
-        const double u = test::kRoundoff<TypeParam>;
-        const double normalized_error =
-            u * largest(truth.y) / 0.25 + 40 * test::kComputeRoundoff<TypeParam>;
-        const double dy_size = largest(test::load(p.dy)), g_size = dy_size * largest(gamma);
-        for (const LayerNormSave save : {LayerNormSave::kOutput, LayerNormSave::kNormalized}) {
-            const auto got = backward(p, f, save);
-            expect_close(
-                got.dx, gradient.dx,
-                u * largest(gradient.dx) + largest(truth.rstd) * g_size * normalized_error * 2,
-                "dx");
-            expect_close(got.dgamma, gradient.dgamma,
-                         u * largest(gradient.dgamma) +
-                             static_cast<double>(num_rows) * dy_size * normalized_error,
-                         "dgamma");
-            expect_close(got.dbeta, gradient.dbeta,
-                         u * largest(gradient.dbeta) + static_cast<double>(num_rows) * dy_size * 4 *
-                                                           test::kComputeRoundoff<TypeParam>,
-                         "dbeta");
-        }
+        expect_gradients(p, forward(p), truth, gradient, 2);
     }
 }
 
@@ -172,21 +175,8 @@ TYPED_TEST(LayerNormOfType, RmsNormEqualsReferenceFromOutputAndFromNormalized) {
         expect_close(f.y, truth.y, largest(truth.y) * u + 40 * c, "y");
         expect_close(f.rstd, truth.rstd, largest(truth.rstd) * 40 * c, "rstd");
         const auto gradient = reference::rms_norm_backward(test::load(p.dy), truth, gamma);
-        const double normalized_error = u * largest(truth.y) / 0.25 + 40 * c;
-        const double dy_size = largest(test::load(p.dy)), g_size = dy_size * largest(gamma);
-        for (const LayerNormSave save : {LayerNormSave::kOutput, LayerNormSave::kNormalized}) {
-            const auto got = backward(p, f, save);
-            // g and x̂ mean(g x̂) cancel in rows of one element, where dx is about 0.
-            expect_close(got.dx, gradient.dx,
-                         u * largest(gradient.dx) + largest(truth.rstd) * g_size *
-                                                        normalized_error *
-                                                        (2 + largest(truth.normalized)),
-                         "dx");
-            expect_close(got.dgamma, gradient.dgamma,
-                         u * largest(gradient.dgamma) +
-                             static_cast<double>(num_rows) * dy_size * normalized_error,
-                         "dgamma");
-        }
+        // g and x̂ mean(g x̂) cancel in rows of one element, where dx is about 0.
+        expect_gradients(p, f, truth, gradient, 2 + largest(truth.normalized));
     }
 }
 
@@ -315,51 +305,47 @@ TYPED_TEST(LayerNormBesideFloat, GivesTheNumbersOfFloatRoundedOnce) {
         const auto x = test::normal<float>(num_rows * size, 1, 0.3, 2),
                    gamma = test::normal<float>(size, 3, 1, 0.1),
                    beta = test::normal<float>(size, 4, 0, 0.3);
-        std::vector<T> y(n);
-        std::vector<float> wide_y(n), rstd(num_rows), wide_rstd(num_rows);
-        layer_norm_forward<T>({.x = x.data(),
-                               .gamma = gamma.data(),
-                               .beta = beta.data(),
-                               .y = y.data(),
-                               .rstd = rstd.data(),
-                               .hidden_size = size},
-                              0, num_rows);
-        layer_norm_forward<float>({.x = x.data(),
+        const auto forward_in = [&]<typename Y>(std::vector<Y>& y, std::vector<float>& rstd) {
+            layer_norm_forward<Y>({.x = x.data(),
                                    .gamma = gamma.data(),
                                    .beta = beta.data(),
-                                   .y = wide_y.data(),
-                                   .rstd = wide_rstd.data(),
+                                   .y = y.data(),
+                                   .rstd = rstd.data(),
                                    .hidden_size = size},
                                   0, num_rows);
+        };
+        std::vector<T> y(n);
+        std::vector<float> wide_y(n), rstd(num_rows), wide_rstd(num_rows);
+        forward_in(y, rstd);
+        forward_in(wide_y, wide_rstd);
         EXPECT_TRUE(test::same_bits(y, test::store<T>(test::load(wide_y))));
         EXPECT_TRUE(test::same_bits(rstd, wide_rstd));
 
-        const auto dy = test::normal<T>(num_rows * size, 2);
-        const auto wide_dy = test::store<float>(test::load(dy)),
-                   wide_saved = test::store<float>(test::load(y));
-        std::vector<float> dx(n), wide_dx(n),
-            partials(static_cast<size_t>(layer_norm_num_partials(num_rows)) * 2 * h),
-            wide_partials(partials.size());
-        layer_norm_backward<T>({.dy = dy.data(),
-                                .saved = y.data(),
-                                .gamma = gamma.data(),
-                                .beta = beta.data(),
-                                .rstd = rstd.data(),
-                                .dx = dx.data(),
-                                .partials = partials.data(),
-                                .hidden_size = size},
-                               num_rows, 0, layer_norm_num_partials(num_rows));
-        layer_norm_backward<float>({.dy = wide_dy.data(),
-                                    .saved = wide_saved.data(),
+        struct Gradients {
+            std::vector<float> dx, partials;
+        };
+        const auto backward_in = [&]<typename Y>(const std::vector<Y>& dy,
+                                                 const std::vector<Y>& saved) {
+            const int64_t num_partials = layer_norm_num_partials(num_rows);
+            Gradients to{.dx = std::vector<float>(n),
+                         .partials = std::vector<float>(static_cast<size_t>(num_partials) * 2 * h)};
+            layer_norm_backward<Y>({.dy = dy.data(),
+                                    .saved = saved.data(),
                                     .gamma = gamma.data(),
                                     .beta = beta.data(),
                                     .rstd = rstd.data(),
-                                    .dx = wide_dx.data(),
-                                    .partials = wide_partials.data(),
+                                    .dx = to.dx.data(),
+                                    .partials = to.partials.data(),
                                     .hidden_size = size},
-                                   num_rows, 0, layer_norm_num_partials(num_rows));
-        EXPECT_TRUE(test::same_bits(dx, wide_dx));
-        EXPECT_TRUE(test::same_bits(partials, wide_partials));
+                                   num_rows, 0, num_partials);
+            return to;
+        };
+        const auto dy = test::normal<T>(num_rows * size, 2);
+        const Gradients narrow = backward_in(dy, y),
+                        wide = backward_in(test::store<float>(test::load(dy)),
+                                           test::store<float>(test::load(y)));
+        EXPECT_TRUE(test::same_bits(narrow.dx, wide.dx));
+        EXPECT_TRUE(test::same_bits(narrow.partials, wide.partials));
     }
 }
 

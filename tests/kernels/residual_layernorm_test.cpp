@@ -33,28 +33,38 @@ using Types = testing::Types<float, double, Half, BFloat16>;
 TYPED_TEST_SUITE(ResidualLayerNormOfType, Types);
 
 template <typename T>
+class ResidualLayerNormBesideFloat : public testing::Test {};
+using SixteenBitTypes = testing::Types<Half, BFloat16>;
+TYPED_TEST_SUITE(ResidualLayerNormBesideFloat, SixteenBitTypes);
+
+/// Wide is the type of the residual, its sum and gradients, and of the parameters.
+template <typename T, typename Wide = T>
 struct Problem {
     int64_t num_rows, size;
-    std::vector<T> x, residual, gamma, beta, dy, dsum;
+    MaskKind kind;
+    std::vector<T> x, dy;
+    std::vector<Wide> residual, gamma, beta, dsum;
     std::vector<uint8_t> mask;
     std::vector<StatOf<T>> rstd;
-    std::vector<T> y, sum;
+    std::vector<T> y;
+    std::vector<Wide> sum;
 
-    Problem(int64_t rows, int64_t h, MaskKind kind)
+    Problem(int64_t rows, int64_t h, MaskKind mask_kind)
         : num_rows(rows),
           size(h),
+          kind(mask_kind),
           x(test::normal<T>(rows * h, 1)),
-          residual(test::normal<T>(rows * h, 2)),
-          gamma(test::normal<T>(h, 3, 1, 0.1)),
-          beta(test::normal<T>(h, 4, 0, 0.2)),
           dy(test::normal<T>(rows * h, 5)),
-          dsum(test::normal<T>(rows * h, 6)),
+          residual(test::normal<Wide>(rows * h, 2)),
+          gamma(test::normal<Wide>(h, 3, 1, 0.1)),
+          beta(test::normal<Wide>(h, 4, 0, 0.2)),
+          dsum(test::normal<Wide>(rows * h, 6)),
           mask(static_cast<size_t>(mask_bytes<T>(kind, rows * h))),
           rstd(static_cast<size_t>(rows)),
           y(x.size()),
           sum(x.size()) {}
 
-    ResidualLayerNormForwardArgs<T> forward_args(MaskKind kind) {
+    ResidualLayerNormForwardArgs<T> forward_args() {
         return {.x = x.data(),
                 .residual = residual.data(),
                 .gamma = gamma.data(),
@@ -69,47 +79,124 @@ struct Problem {
                 .hidden_size = size,
                 .eps = 1e-5};
     }
+    /// LayerNorm alone.
+    std::vector<T> norm_of(const std::vector<Wide>& rows, std::vector<StatOf<T>>& new_rstd) const {
+        std::vector<T> normed(rows.size());
+        layer_norm_forward<T>({.x = rows.data(),
+                               .gamma = gamma.data(),
+                               .beta = beta.data(),
+                               .y = normed.data(),
+                               .rstd = new_rstd.data(),
+                               .hidden_size = size,
+                               .eps = 1e-5},
+                              0, static_cast<int64_t>(new_rstd.size()));
+        return normed;
+    }
 };
 
-TYPED_TEST(ResidualLayerNormOfType, ForwardEqualsTheStepsBitForBit) {
-    using T = TypeParam;
+template <typename To, typename From>
+std::vector<To> convert(const std::vector<From>& values) {
+    return test::store<To>(test::load(values));
+}
+
+template <typename T, typename Wide = T>
+void expect_forward_of_the_steps(int64_t num_rows, int64_t size, MaskKind kind) {
+    Problem<T, Wide> p(num_rows, size, kind);
+    residual_layer_norm_forward(p.forward_args(), 0, num_rows);
+    std::vector<T> dropped(p.x.size());
+    std::vector<uint8_t> mask(p.mask.size());
+    dropout_forward<T>({.x = p.x.data(),
+                        .y = dropped.data(),
+                        .mask = mask.data(),
+                        .mask_kind = kind,
+                        .dropout_p = 0.2,
+                        .key = kKey},
+                       0, num_rows * size);
+    const auto sum = add(p.residual, convert<Wide>(dropped));
+    auto rstd = p.rstd;
+    const auto y = p.norm_of(sum, rstd);
+    EXPECT_TRUE(test::same_bits(p.sum, sum)) << num_rows << " x " << size;
+    EXPECT_TRUE(test::same_bits(p.y, y)) << num_rows << " x " << size;
+    EXPECT_TRUE(test::same_bits(p.rstd, rstd));
+    EXPECT_EQ(p.mask, mask);
+}
+
+/// In place, unless the gradients have another type.
+template <typename T, typename Wide = T>
+void expect_backward_of_the_steps(int64_t num_rows, int64_t size, MaskKind kind, bool with_dsum) {
+    constexpr bool kInPlace = std::is_same_v<T, Wide>;
+    Problem<T, Wide> p(num_rows, size, kind);
+    residual_layer_norm_forward(p.forward_args(), 0, num_rows);
+    const int64_t num_partials = layer_norm_num_partials(num_rows);
+    std::vector<StatOf<T>> partials(static_cast<size_t>(num_partials * 2 * size)),
+        expected_partials(partials.size());
+    std::vector<T> dx = kInPlace ? p.dy : std::vector<T>(p.dy.size()), expected_dx(p.x.size());
+    auto dresidual = p.dsum;
+    const Wide* const dsum = kInPlace ? dresidual.data() : p.dsum.data();
+    residual_layer_norm_backward<T>({.dy = kInPlace ? dx.data() : p.dy.data(),
+                                     .dsum = with_dsum ? dsum : nullptr,
+                                     .saved = p.y.data(),
+                                     .gamma = p.gamma.data(),
+                                     .beta = p.beta.data(),
+                                     .rstd = p.rstd.data(),
+                                     .mask = p.mask.data(),
+                                     .dx = dx.data(),
+                                     .dresidual = dresidual.data(),
+                                     .partials = partials.data(),
+                                     .mask_kind = kind,
+                                     .dropout_p = 0.2,
+                                     .key = kKey,
+                                     .hidden_size = size},
+                                    num_rows, 0, num_partials);
+    std::vector<Wide> expected(p.x.size());
+    layer_norm_backward<T>({.dy = p.dy.data(),
+                            .saved = p.y.data(),
+                            .gamma = p.gamma.data(),
+                            .beta = p.beta.data(),
+                            .rstd = p.rstd.data(),
+                            .dx = expected.data(),
+                            .partials = expected_partials.data(),
+                            .hidden_size = size},
+                           num_rows, 0, num_partials);
+    if (with_dsum) expected = add(expected, p.dsum);
+    const auto rounded = convert<T>(expected);
+    dropout_backward<T>({.dy = rounded.data(),
+                         .dx = expected_dx.data(),
+                         .mask = p.mask.data(),
+                         .mask_kind = kind,
+                         .dropout_p = 0.2,
+                         .key = kKey},
+                        0, num_rows * size);
+    EXPECT_TRUE(test::same_bits(dresidual, expected)) << num_rows << " x " << size;
+    EXPECT_TRUE(test::same_bits(dx, expected_dx)) << num_rows << " x " << size;
+    EXPECT_TRUE(test::same_bits(partials, expected_partials));
+}
+
+TYPED_TEST(ResidualLayerNormOfType, EqualsTheStepsBitForBit) {
     for (const auto& [num_rows, size] : kShapes) {
         for (const MaskKind kind : {MaskKind::kByte, MaskKind::kBit, MaskKind::kNone}) {
-            Problem<T> p(num_rows, size, kind);
-            residual_layer_norm_forward(p.forward_args(kind), 0, num_rows);
-            std::vector<T> dropped(p.x.size()), y(p.x.size());
-            std::vector<uint8_t> mask(p.mask.size());
-            dropout_forward<T>({.x = p.x.data(),
-                                .y = dropped.data(),
-                                .mask = mask.data(),
-                                .mask_kind = kind,
-                                .dropout_p = 0.2,
-                                .key = kKey},
-                               0, num_rows * size);
-            const auto sum = add(p.residual, dropped);
-            auto rstd = p.rstd;
-            layer_norm_forward<T>({.x = sum.data(),
-                                   .gamma = p.gamma.data(),
-                                   .beta = p.beta.data(),
-                                   .y = y.data(),
-                                   .rstd = rstd.data(),
-                                   .hidden_size = size,
-                                   .eps = 1e-5},
-                                  0, num_rows);
-            EXPECT_TRUE(test::same_bits(p.sum, sum)) << num_rows << " x " << size;
-            EXPECT_TRUE(test::same_bits(p.y, y)) << num_rows << " x " << size;
-            EXPECT_TRUE(test::same_bits(p.rstd, rstd));
-            EXPECT_EQ(p.mask, mask);
+            expect_forward_of_the_steps<TypeParam>(num_rows, size, kind);
+            for (const bool with_dsum : {false, true}) {
+                expect_backward_of_the_steps<TypeParam>(num_rows, size, kind, with_dsum);
+            }
         }
+    }
+}
+
+/// A float residual, parameters and sum beside 16-bit x, y and dx.
+TYPED_TEST(ResidualLayerNormBesideFloat, EqualsTheStepsBitForBit) {
+    for (const auto& [num_rows, size] : kShapes) {
+        expect_forward_of_the_steps<TypeParam, float>(num_rows, size, MaskKind::kBit);
+        expect_backward_of_the_steps<TypeParam, float>(num_rows, size, MaskKind::kBit, true);
     }
 }
 
 TYPED_TEST(ResidualLayerNormOfType, ForwardWorksInPlaceAndByRanges) {
     using T = TypeParam;
     Problem<T> p(70, 33, MaskKind::kBit);
-    residual_layer_norm_forward(p.forward_args(MaskKind::kBit), 0, 70);
+    residual_layer_norm_forward(p.forward_args(), 0, 70);
     Problem<T> q(70, 33, MaskKind::kBit);
-    auto args = q.forward_args(MaskKind::kBit);
+    auto args = q.forward_args();
     args.y = q.residual.data();
     args.sum = nullptr;
     ASSERT_EQ(row_granularity(33), 64);
@@ -119,65 +206,12 @@ TYPED_TEST(ResidualLayerNormOfType, ForwardWorksInPlaceAndByRanges) {
     EXPECT_EQ(q.mask, p.mask);
 }
 
-TYPED_TEST(ResidualLayerNormOfType, BackwardEqualsTheStepsBitForBit) {
-    using T = TypeParam;
-    for (const auto& [num_rows, size] : kShapes) {
-        for (const MaskKind kind : {MaskKind::kByte, MaskKind::kBit, MaskKind::kNone}) {
-            for (const bool with_dsum : {false, true}) {
-                Problem<T> p(num_rows, size, kind);
-                residual_layer_norm_forward(p.forward_args(kind), 0, num_rows);
-                const int64_t num_partials = layer_norm_num_partials(num_rows);
-                std::vector<StatOf<T>> partials(static_cast<size_t>(num_partials * 2 * size)),
-                    expected_partials(partials.size());
-                auto dx = p.dy;           // in place over dy
-                auto dresidual = p.dsum;  // in place over dsum
-                residual_layer_norm_backward<T>({.dy = dx.data(),
-                                                 .dsum = with_dsum ? dresidual.data() : nullptr,
-                                                 .saved = p.y.data(),
-                                                 .gamma = p.gamma.data(),
-                                                 .beta = p.beta.data(),
-                                                 .rstd = p.rstd.data(),
-                                                 .mask = p.mask.data(),
-                                                 .dx = dx.data(),
-                                                 .dresidual = dresidual.data(),
-                                                 .partials = partials.data(),
-                                                 .mask_kind = kind,
-                                                 .dropout_p = 0.2,
-                                                 .key = kKey,
-                                                 .hidden_size = size},
-                                                num_rows, 0, num_partials);
-                std::vector<T> expected(p.x.size()), expected_dx(p.x.size());
-                layer_norm_backward<T>({.dy = p.dy.data(),
-                                        .saved = p.y.data(),
-                                        .gamma = p.gamma.data(),
-                                        .beta = p.beta.data(),
-                                        .rstd = p.rstd.data(),
-                                        .dx = expected.data(),
-                                        .partials = expected_partials.data(),
-                                        .hidden_size = size},
-                                       num_rows, 0, num_partials);
-                if (with_dsum) expected = add(expected, p.dsum);
-                dropout_backward<T>({.dy = expected.data(),
-                                     .dx = expected_dx.data(),
-                                     .mask = p.mask.data(),
-                                     .mask_kind = kind,
-                                     .dropout_p = 0.2,
-                                     .key = kKey},
-                                    0, num_rows * size);
-                EXPECT_TRUE(test::same_bits(dresidual, expected)) << num_rows << " x " << size;
-                EXPECT_TRUE(test::same_bits(dx, expected_dx)) << num_rows << " x " << size;
-                EXPECT_TRUE(test::same_bits(partials, expected_partials));
-            }
-        }
-    }
-}
-
 TYPED_TEST(ResidualLayerNormOfType, ProbabilityZeroAddsXAndOneAddsNothing) {
     using T = TypeParam;
     for (const MaskKind kind : {MaskKind::kByte, MaskKind::kBit, MaskKind::kNone}) {
         for (const double dropout_p : {0.0, 1.0}) {
             Problem<T> p(70, 33, kind);
-            auto args = p.forward_args(kind);
+            auto args = p.forward_args();
             args.dropout_p = dropout_p;
             residual_layer_norm_forward(args, 0, 70);
             EXPECT_TRUE(test::same_bits(p.sum, dropout_p == 0 ? add(p.residual, p.x) : p.residual));
@@ -191,11 +225,10 @@ TYPED_TEST(ResidualLayerNormOfType, KeepsWhatSubstationKeeps) {
     using T = TypeParam;
     for (const auto& [num_rows, size] : kShapes) {
         const auto kind = MaskKind::kElement;
-        Problem<T> p(num_rows, size, MaskKind::kByte), plain(num_rows, size, MaskKind::kByte);
-        p.mask.resize(p.x.size() * sizeof(T));
+        Problem<T> p(num_rows, size, kind), plain(num_rows, size, MaskKind::kByte);
         const auto bias = test::normal<T>(size, 7);
         std::vector<T> biased(p.x.size()), normalized(biased), centered(biased);
-        auto args = p.forward_args(kind);
+        auto args = p.forward_args();
         args.bias = bias.data();
         args.biased = biased.data();
         args.normalized = normalized.data();
@@ -206,7 +239,7 @@ TYPED_TEST(ResidualLayerNormOfType, KeepsWhatSubstationKeeps) {
                                static_cast<StatOf<T>>(to_double(bias[i % bias.size()]));
             plain.x[i] = from_double<T>(total);
         }
-        residual_layer_norm_forward(plain.forward_args(MaskKind::kByte), 0, num_rows);
+        residual_layer_norm_forward(plain.forward_args(), 0, num_rows);
         EXPECT_TRUE(test::same_bits(biased, plain.x));
         EXPECT_TRUE(test::same_bits(p.y, plain.y));
         EXPECT_TRUE(test::same_bits(p.sum, plain.sum));
@@ -251,7 +284,7 @@ TEST(ResidualLayerNorm, IndexesBeyondTwoToThe31Elements) {
     const int64_t size = 64, first = int64_t{1} << 27, begin = first * size;
     Problem<float> p(3, size, MaskKind::kNone);
     std::vector<float> dropped(p.x.size());
-    ResidualLayerNormForwardArgs<float> args = p.forward_args(MaskKind::kNone);
+    ResidualLayerNormForwardArgs<float> args = p.forward_args();
     args.x -= begin;
     args.residual = p.residual.data() - begin;
     args.y -= begin;
@@ -265,100 +298,9 @@ TEST(ResidualLayerNorm, IndexesBeyondTwoToThe31Elements) {
                              .key = kKey},
                             begin, begin + 3 * size);
     EXPECT_TRUE(test::same_bits(p.sum, add(p.residual, dropped)));
-    std::vector<float> y(p.y.size()), rstd(3);
-    layer_norm_forward<float>({.x = p.sum.data(),
-                               .gamma = p.gamma.data(),
-                               .beta = p.beta.data(),
-                               .y = y.data(),
-                               .rstd = rstd.data(),
-                               .hidden_size = size,
-                               .eps = 1e-5},
-                              0, 3);
+    std::vector<float> rstd(3);
+    const auto y = p.norm_of(p.sum, rstd);
     EXPECT_TRUE(test::same_bits(p.y, y));
-}
-
-template <typename T>
-class ResidualLayerNormBesideFloat : public testing::Test {};
-using SixteenBitTypes = testing::Types<Half, BFloat16>;
-TYPED_TEST_SUITE(ResidualLayerNormBesideFloat, SixteenBitTypes);
-
-/// A float residual, parameters and sum beside 16-bit x, y and dx.
-TYPED_TEST(ResidualLayerNormBesideFloat, EqualsTheStepsBitForBit) {
-    using T = TypeParam;
-    for (const auto& [num_rows, size] : kShapes) {
-        Problem<T> p(num_rows, size, MaskKind::kBit);
-        const int64_t count = num_rows * size;
-        const auto residual = test::normal<float>(count, 2),
-                   gamma = test::normal<float>(size, 3, 1, 0.1),
-                   beta = test::normal<float>(size, 4, 0, 0.2),
-                   dsum = test::normal<float>(count, 6);
-        std::vector<float> sum(p.x.size());
-        auto args = p.forward_args(MaskKind::kBit);
-        args.residual = residual.data();
-        args.gamma = gamma.data();
-        args.beta = beta.data();
-        args.sum = sum.data();
-        residual_layer_norm_forward(args, 0, num_rows);
-        std::vector<T> dropped(p.x.size()), y(p.x.size());
-        dropout_forward<T>({.x = p.x.data(),
-                            .y = dropped.data(),
-                            .mask = p.mask.data(),
-                            .mask_kind = MaskKind::kBit,
-                            .dropout_p = 0.2,
-                            .key = kKey},
-                           0, count);
-        const auto expected_sum = add(residual, test::store<float>(test::load(dropped)));
-        layer_norm_forward<T>({.x = expected_sum.data(),
-                               .gamma = gamma.data(),
-                               .beta = beta.data(),
-                               .y = y.data(),
-                               .rstd = p.rstd.data(),
-                               .hidden_size = size,
-                               .eps = 1e-5},
-                              0, num_rows);
-        EXPECT_TRUE(test::same_bits(sum, expected_sum)) << num_rows << " x " << size;
-        EXPECT_TRUE(test::same_bits(p.y, y)) << num_rows << " x " << size;
-
-        const int64_t num_partials = layer_norm_num_partials(num_rows);
-        std::vector<float> partials(static_cast<size_t>(num_partials * 2 * size)),
-            dresidual(p.x.size()), norm_dx(p.x.size());
-        std::vector<T> dx(p.x.size()), expected_dx(p.x.size());
-        residual_layer_norm_backward<T>({.dy = p.dy.data(),
-                                         .dsum = dsum.data(),
-                                         .saved = y.data(),
-                                         .gamma = gamma.data(),
-                                         .beta = beta.data(),
-                                         .rstd = p.rstd.data(),
-                                         .mask = p.mask.data(),
-                                         .dx = dx.data(),
-                                         .dresidual = dresidual.data(),
-                                         .partials = partials.data(),
-                                         .mask_kind = MaskKind::kBit,
-                                         .dropout_p = 0.2,
-                                         .key = kKey,
-                                         .hidden_size = size},
-                                        num_rows, 0, num_partials);
-        layer_norm_backward<T>({.dy = p.dy.data(),
-                                .saved = y.data(),
-                                .gamma = gamma.data(),
-                                .beta = beta.data(),
-                                .rstd = p.rstd.data(),
-                                .dx = norm_dx.data(),
-                                .partials = partials.data(),
-                                .hidden_size = size},
-                               num_rows, 0, num_partials);
-        const auto total = add(norm_dx, dsum);
-        const auto rounded = test::store<T>(test::load(total));
-        dropout_backward<T>({.dy = rounded.data(),
-                             .dx = expected_dx.data(),
-                             .mask = p.mask.data(),
-                             .mask_kind = MaskKind::kBit,
-                             .dropout_p = 0.2,
-                             .key = kKey},
-                            0, count);
-        EXPECT_TRUE(test::same_bits(dresidual, total)) << num_rows << " x " << size;
-        EXPECT_TRUE(test::same_bits(dx, expected_dx)) << num_rows << " x " << size;
-    }
 }
 
 }  // namespace

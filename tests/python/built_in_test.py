@@ -7,44 +7,24 @@ what torch's wrappers must come to.
 
 import json
 import math
-import os
 import pathlib
-import sqlite3
 import subprocess
 import sys
-import tempfile
 import unittest
 
-BIN = pathlib.Path(sys.argv.pop(1)).resolve() if len(sys.argv) > 1 else None
+from commands import BIN, Commands, query, temposcope
+
 PROGRAM = BIN / "python/temposcope/programs/train_built_in.py" if BIN else None
 COMPARED = pathlib.Path(__file__).with_name("tensor_parallel_program.py")
 SMALL = ("--layers", "2", "--hidden", "256", "--heads", "4", "--batch", "4", "--seq", "128")
 GPU = "a100-80gb"
 
 
-class Commands(unittest.TestCase):
-    def setUp(self):
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.folder = pathlib.Path(folder.name)
-
-    def start(self, *words, cwd=None) -> subprocess.CompletedProcess:
-        return subprocess.run(
-            [BIN / "temposcope", *words], capture_output=True, text=True, cwd=cwd,
-            env=os.environ | {"TEMPOSCOPE_PYTHON": sys.executable},
-        )  # fmt: skip
-
-    def run_command(self, *words) -> str:
-        ran = self.start(*words)
-        self.assertEqual(ran.returncode, 0, ran.stderr)
-        return ran.stdout
-
-
 class OneGpu(Commands):
     def memory_in(self, trace: pathlib.Path) -> dict:
         """Peak, saved bytes and the bytes of each class at the peak. A step of a program ends with
         its optimizer, and the loss lives longer: its 4 bytes are of no class there."""
-        told = json.loads(self.run_command("info", trace, "--json"))
+        told = self.told("info", trace)
         at_peak = {row["name"]: row["size_bytes"] for row in told["rows"]}
         at_peak["temporary"] += at_peak.pop("unknown", 0)
         return {
@@ -55,11 +35,10 @@ class OneGpu(Commands):
 
     def both(self, *options: str) -> tuple[dict, dict]:
         worker, python = self.folder / "worker.tscope", self.folder / "python.tscope"
-        self.run_command("capture", *options, *SMALL, "--device", f"predict:{GPU}", "-o", worker)
-        with sqlite3.connect(worker) as trace:
-            (workload,) = trace.execute("SELECT workload FROM v_run").fetchone()
+        self.succeed("capture", *options, *SMALL, "--device", f"predict:{GPU}", "-o", worker)
+        ((workload,),) = query(worker, "SELECT workload FROM v_run")
         recorded = ("run", "--gpu", GPU, "--skip", "1", "--steps", "1", "-o", python)
-        self.run_command(*recorded, "--", sys.executable, PROGRAM, workload)
+        self.succeed(*recorded, "--", sys.executable, PROGRAM, workload)
         return self.memory_in(worker), self.memory_in(python)
 
     def assert_same(self, *options: str):
@@ -132,15 +111,15 @@ class ManyGpus(Commands):
         """The worker's peak, with parameters and both states of AdamW."""
         if ManyGpus.on_one_card is None:
             file = self.folder / "one.tscope"
-            self.run_command("capture", *DECODER, "-o", file)
-            told = json.loads(self.run_command("info", file, "--json"))
+            self.succeed("capture", *DECODER, "-o", file)
+            told = self.told("info", file)
             ManyGpus.on_one_card = told["peak_allocated_bytes"]
         return ManyGpus.on_one_card
 
     def ranks(self, parallel: str, world_size: int, *options: str) -> dict[int, dict]:
         folder = self.folder / "ranks"
         spread = ("--parallel", parallel, "--world-size", str(world_size), "-o", folder)
-        told = json.loads(self.run_command("capture", *DECODER, *options, *spread, "--json"))
+        told = self.told("capture", *DECODER, *options, *spread)
         self.assertEqual(told["world_size"], world_size)
         return {row["rank"]: row for row in told["rows"]}
 
@@ -158,7 +137,7 @@ class ManyGpus(Commands):
         row = self.ranks("ddp", 2, "--link", "1GB")[0]
         self.assertLess(abs(row["communication_ns"] / PARAMETERS - 1), 0.01)
         spread = ("--parallel", "ddp", "--world-size", "2", "--link", "0GB", "-o")
-        ran = self.start("capture", *DECODER, *spread, self.folder / "none")
+        ran = temposcope("capture", *DECODER, *spread, self.folder / "none")
         self.assertEqual(ran.returncode, 2)
         self.assertIn("--link is 0", ran.stderr)
         self.assertFalse((self.folder / "none").exists())
@@ -170,18 +149,18 @@ class ManyGpus(Commands):
         for parallel in ("ddp", "fsdp2"):
             spread = ("--parallel", parallel, "--world-size", "2", "--accumulate", "2", "-o")
             folder = self.folder / parallel
-            ran = self.start("capture", *DECODER, *spread, folder, cwd=self.folder)
+            ran = temposcope("capture", *DECODER, *spread, folder, cwd=self.folder)
             self.assertEqual(ran.returncode, 0, ran.stderr)
             self.assertIn(f"recipe original, {parallel} on 2 GPUs\n", ran.stdout)
             files.append(folder / "rank-0000.tscope")
-        told = json.loads(self.run_command("info", files[1], "--json"))
+        told = self.told("info", files[1])
         for key, value in (("model", "gpt2"), ("head", "lm"), ("recipe", "original"),
                            ("precision", "fp32"), ("batch_size", BATCH), ("parallel", "fsdp2"),
                            ("gradient_accumulation_steps", 2)):  # fmt: skip
             self.assertEqual(told[key], value)
         sequences = told["throughput_sequences_per_s"] * told["step_time_ns"] / 1e9
         self.assertAlmostEqual(sequences, 2 * 2 * BATCH, places=6)  # of both GPUs
-        compared = json.loads(self.run_command("compare", *files, "--json"))
+        compared = self.told("compare", *files)
         names = [row["recipe"] for row in compared["rows"]]
         self.assertEqual(names, ["original · ddp", "original · fsdp2"])
         self.assertIn("original · fsdp2 trains the same step", compared["sentence"])
@@ -190,11 +169,11 @@ class ManyGpus(Commands):
         """Weights have no values there, which must not be taken for a gamma near 0."""
         recipe = ("--recipe", "tempo")
         file = self.folder / "tempo.tscope"
-        self.run_command("capture", *DECODER, *recipe, "-o", file)
-        kept = json.loads(self.run_command("info", file, "--json"))["kept_bytes"]
+        self.succeed("capture", *DECODER, *recipe, "-o", file)
+        kept = self.told("info", file)["kept_bytes"]
         self.ranks("ddp", 2, *recipe)
         trace = self.folder / "ranks" / "rank-0000.tscope"
-        told = json.loads(self.run_command("info", trace, "--json"))
+        told = self.told("info", trace)
         self.assertEqual(told["kept_bytes"], kept)
 
     def test_overwrite_takes_only_traces_of_ranks(self):
@@ -202,7 +181,7 @@ class ManyGpus(Commands):
         folder.mkdir()
         (folder / "mine.tscope").write_text("not to be lost")
         spread = ("--parallel", "ddp", "--world-size", "2", "-o", folder, "--overwrite")
-        ran = self.start("capture", *DECODER, *spread)
+        ran = temposcope("capture", *DECODER, *spread)
         self.assertEqual(ran.returncode, 2)
         self.assertIn("mine.tscope, which is no rank's trace", ran.stderr)
         self.assertEqual((folder / "mine.tscope").read_text(), "not to be lost")
@@ -213,10 +192,8 @@ class ManyGpus(Commands):
             with self.subTest(parallel=parallel):
                 options = ("--precision", "bf16", "--accumulate", "3", "--overwrite")
                 row = self.ranks(parallel, 2, *options)[0]
-                with sqlite3.connect(row["file"]) as trace:
-                    forwards = trace.execute(
-                        "SELECT count(*) FROM v_phase WHERE kind = 'forward' GROUP BY step"
-                    ).fetchall()
+                sql = "SELECT count(*) FROM v_phase WHERE kind = 'forward' GROUP BY step"
+                forwards = query(row["file"], sql)
                 self.assertEqual(forwards, 3 * [(3,)])
 
     def test_masters_are_of_a_rank_s_share(self):
@@ -255,7 +232,7 @@ class ManyGpus(Commands):
         of_loss = 3 * 4 * BATCH * POSITIONS
         self.assertEqual(row["collective_bytes"], (4 * LAYERS + 2) * HIDDEN + of_loss)
         trace = self.folder / "ranks" / "rank-0000.tscope"
-        told = json.loads(self.run_command("info", trace, "--ledger", "--json"))
+        told = self.told("info", trace, "--ledger")
         share = BATCH * POSITIONS * math.ceil(VOCAB / 4)
         of_vocabulary = [row for row in told["rows"] if row["size_bytes"] >= 4 * share]
         self.assertEqual([row["size_bytes"] for row in of_vocabulary], [4 * share])
@@ -265,11 +242,11 @@ class ManyGpus(Commands):
         """tp:2 of four GPUs: tensors are split in pairs, and each part is sharded across them."""
         rows = self.ranks("tp:2", 4)
         for rank, split, sharded in ((0, "[0, 1]", "[0, 2]"), (3, "[2, 3]", "[1, 3]")):
-            with sqlite3.connect(rows[rank]["file"]) as trace:
-                groups = trace.execute(
-                    "SELECT DISTINCT kind, ranks FROM v_collective c "
-                    "JOIN v_communicator g ON g.id = c.communicator ORDER BY kind"
-                ).fetchall()
+            groups = query(
+                rows[rank]["file"],
+                "SELECT DISTINCT kind, ranks FROM v_collective c "
+                "JOIN v_communicator g ON g.id = c.communicator ORDER BY kind",
+            )
             self.assertEqual(groups, [
                 ("all_gather", sharded), ("all_reduce", split), ("reduce_scatter", sharded)
             ])  # fmt: skip
@@ -305,9 +282,9 @@ class ManyGpus(Commands):
         decoder = list(DECODER)
         decoder[decoder.index("--layers") + 1] = "3"
         spread = ("--parallel", "tp:4", "--world-size", "4", "-o", self.folder / "ranks")
-        self.run_command("capture", *decoder, *options, *spread, "--overwrite")
+        self.succeed("capture", *decoder, *options, *spread, "--overwrite")
         trace = self.folder / "ranks" / "rank-0000.tscope"
-        told = json.loads(self.run_command("info", trace, "--ledger", "--json"))
+        told = self.told("info", trace, "--ledger")
         in_layer = [row for row in told["rows"] if f"{row['scope']}.".startswith("h.1.")]
         return sum(row["size_bytes"] for row in in_layer), told["closed_form"]
 
@@ -331,7 +308,7 @@ class ManyGpus(Commands):
     def test_a_pipeline_splits_layers_and_copies_the_decoder(self):
         rows = self.ranks("pp:2", 2, "--recipe", "flash", "--precision", "pure-bf16")
         trace = self.folder / "ranks" / "rank-0000.tscope"
-        told = json.loads(self.run_command("info", trace, "--json"))
+        told = self.told("info", trace)
         self.assertEqual(told["gradient_accumulation_steps"], 2)
         parameters = [row["by_class"]["parameter_bytes"] for row in rows.values()]
         self.assertEqual(sum(parameters), (PARAMETERS + bytes_of([(VOCAB, WIDTH)])) // 2)
@@ -347,7 +324,7 @@ class ManyGpus(Commands):
         for micro_batches in (4, 8):
             spread = ("--parallel", "pp:2", "--world-size", "2", "--json", "--accumulate")
             into = (str(micro_batches), "-o", self.folder / str(micro_batches))
-            told = json.loads(self.run_command("capture", *decoder, *spread, *into))
+            told = json.loads(self.succeed("capture", *decoder, *spread, *into).stdout)
             first, last = told["rows"]
             self.assertEqual(first["step_time_ns"], last["step_time_ns"])
             of_first.append(first["compute_ns"])
@@ -365,16 +342,16 @@ class ManyGpus(Commands):
         decoder = list(DECODER)
         decoder[decoder.index("--layers") + 1] = "4"
         spread = ("--parallel", "pp:2", "--world-size", "2", "-o", self.folder / "ranks")
-        self.run_command("capture", *decoder, *spread)
+        self.succeed("capture", *decoder, *spread)
         trace = self.folder / "ranks" / "rank-0000.tscope"
-        told = json.loads(self.run_command("info", trace, "--json"))
+        told = self.told("info", trace)
         self.assertEqual(told["num_layers"], 2)
 
     def test_a_step_that_does_not_fit_says_so(self):
         spread = ("--parallel", "ddp", "--world-size", "2", "-o", self.folder / "ranks")
         small = [word.replace(GPU, "t4") for word in DECODER]
         small[small.index("--batch") + 1] = "64"
-        ran = self.start("capture", *small, *spread)
+        ran = temposcope("capture", *small, *spread)
         self.assertEqual(ran.returncode, 3, ran.stderr)
         self.assertIn("rank 0: Recorded", ran.stderr)
         self.assertIn("OutOfMemoryError", ran.stderr)
@@ -394,11 +371,11 @@ class ManyGpus(Commands):
             (("--parallel", "zero1", "--world-size", "2", "--precision", "bf16"), "amp-bf16"),
             (("--world-size", "2"), "--parallel"),
         ):
-            ran = self.start("capture", *DECODER, *options, "-o", self.folder / "ranks")
+            ran = temposcope("capture", *DECODER, *options, "-o", self.folder / "ranks")
             self.assertEqual(ran.returncode, 2, ran.stderr)
             self.assertIn(part, ran.stderr)
         on_cpu = DECODER[:-1] + ("cpu",)
-        ran = self.start("capture", *on_cpu, "--parallel", "ddp", "--world-size", "2", "-o",
+        ran = temposcope("capture", *on_cpu, "--parallel", "ddp", "--world-size", "2", "-o",
                          self.folder / "ranks")  # fmt: skip
         self.assertEqual(ran.returncode, 2)
         self.assertIn("add --device predict:GPU", ran.stderr)

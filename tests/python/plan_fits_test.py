@@ -5,15 +5,12 @@
 
 import csv
 import json
-import os
 import pathlib
 import re
-import subprocess
-import sys
-import tempfile
 import unittest
 
-BIN = pathlib.Path(sys.argv.pop(1)).resolve() if len(sys.argv) > 1 else None
+from commands import Commands, temposcope
+
 COMMANDS = pathlib.Path(__file__).parents[2] / "docs" / "commands.md"
 MODEL = ("--model", "gpt2", "--head", "lm", "--layers", "1", "--seq", "1024")
 
@@ -24,23 +21,20 @@ def documented_keys(name: str) -> set[str]:
     return set(found[1].split(", "))
 
 
-class Fits(unittest.TestCase):
-    def setUp(self):
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.folder = pathlib.Path(folder.name)
+class Refusing(Commands):
+    def assert_refused(self, command, cases):
+        for options, part in cases:
+            ran = temposcope(*command, *options)
+            self.assertEqual(ran.returncode, 2, ran.stderr)
+            self.assertIn(part, ran.stderr)
 
-    def plan(self, *options) -> subprocess.CompletedProcess:
-        return subprocess.run(
-            [BIN / "temposcope", "plan", *options], capture_output=True, text=True,
-            env=os.environ | {"TEMPOSCOPE_PYTHON": sys.executable},
-        )  # fmt: skip
 
+class Fits(Refusing):
     def test_cards_numbers_and_strategies(self):
         table, chart = self.folder / "fits.csv", self.folder / "fits.svg"
-        ran = self.plan(*MODEL, "--gpu", "t4", "--parallel", "ddp,fsdp2,tp:5",
-                        "--world-size", "8", "-o", table, "--chart", chart, "--json")  # fmt: skip
-        self.assertEqual(ran.returncode, 0, ran.stderr)
+        ran = self.succeed("plan", *MODEL, "--gpu", "t4", "--parallel", "ddp,fsdp2,tp:5",
+                           "--world-size", "8", "-o", table, "--chart", chart,
+                           "--json")  # fmt: skip
         told = json.loads(ran.stdout)
         rows = {row["values"]["parallel"]: row for row in told["rows"]}
         self.assertEqual(list(rows), ["ddp", "fsdp2", "tp:5"])
@@ -71,49 +65,30 @@ class Fits(unittest.TestCase):
             self.assertIn(part, drawn)
 
     def test_what_makes_no_row_is_refused(self):
-        for options, part in (
+        self.assert_refused(("plan", *MODEL), (
             (("--gpu", "t4", "--parallel", "none", "--world-size", "8"), "have no row"),
             (("--gpu", "t4", "--parallel", "ddp", "--world-size", "x"), "not a number of GPUs"),
             (("--gpu", "t4", "--parallel", "ddp", "--world-size", "8", "--zero", "1"), "--zero"),
             (("--parallel", "ddp", "--world-size", "8"), "--gpu"),
             (("--gpu", "t4", "--world-size", "8"), "--parallel"),
-        ):
-            ran = self.plan(*MODEL, *options)
-            self.assertEqual(ran.returncode, 2, ran.stderr)
-            self.assertIn(part, ran.stderr)
+        ))
 
     def test_other_models_are_pointed_to_run(self):
         many = ("--gpu", "t4", "--parallel", "ddp", "--world-size", "8")
-        for options, part in (
+        self.assert_refused(("plan",), (
             (("--model", "llama", *many), "A program with a model of its own runs with temposcope"),
             (("--trace", "mine.tscope", *many),
              "leave --parallel out, and run it on many GPUs by temposcope run --gpu GPU "
              "--world-size N --max."),
-        ):  # fmt: skip
-            ran = self.plan(*options)
-            self.assertEqual(ran.returncode, 2, ran.stderr)
-            self.assertIn(part, ran.stderr)
+        ))  # fmt: skip
 
 
-class SweptRanks(unittest.TestCase):
-    def setUp(self):
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.folder = pathlib.Path(folder.name)
-
-    def sweep(self, *options) -> subprocess.CompletedProcess:
-        return subprocess.run(
-            [BIN / "temposcope", "sweep", *MODEL, *options], capture_output=True, text=True,
-            env=os.environ | {"TEMPOSCOPE_PYTHON": sys.executable},
-        )  # fmt: skip
-
+class SweptRanks(Refusing):
     def test_a_row_is_a_recipe_a_strategy_and_a_batch(self):
         table, chart = self.folder / "sweep.csv", self.folder / "sweep.svg"
-        ran = self.sweep("--device", "predict:t4", "--recipe", "tempo", "--parallel",
-                         "fsdp2,tp:5", "--world-size", "8", "-o", table, "--chart", chart,
-                         "--json")  # fmt: skip
-        self.assertEqual(ran.returncode, 0, ran.stderr)
-        told = json.loads(ran.stdout)
+        told = self.told("sweep", *MODEL, "--device", "predict:t4", "--recipe", "tempo",
+                         "--parallel", "fsdp2,tp:5", "--world-size", "8", "-o", table, "--chart",
+                         chart)  # fmt: skip
         self.assertEqual(set(told), documented_keys("sweep ranks"))
         self.assertEqual(set(told["rows"][0]), documented_keys("sweep ranks row"))
         tried = [row for row in told["rows"] if row["parallel"] == "fsdp2"]
@@ -138,17 +113,14 @@ class SweptRanks(unittest.TestCase):
     def test_what_means_nothing_is_refused(self):
         spread = ("--parallel", "ddp", "--world-size", "8")
         card = ("--device", "predict:t4")
-        for options, part in (
+        self.assert_refused(("sweep", *MODEL), (
             (spread, "add --device predict:GPU"),
             ((*card, "--parallel", "ddp"), "add --world-size"),
             ((*card, *spread, "--batch", "4"), "leave --batch out"),
             ((*card, *spread, "-o", "folder"), "ends in .csv or .json"),
             ((*card, "--parallel", "none", "--world-size", "8"), "have no row"),
             ((*card, "--world-size", "8"), "--parallel"),
-        ):
-            ran = self.sweep(*options)
-            self.assertEqual(ran.returncode, 2, ran.stderr)
-            self.assertIn(part, ran.stderr)
+        ))
 
 
 if __name__ == "__main__":

@@ -5,13 +5,12 @@
 
 import json
 import pathlib
-import subprocess
 import sys
 import tempfile
 import textwrap
 import unittest
 
-BIN = pathlib.Path(sys.argv.pop(1)).resolve() if len(sys.argv) > 1 else None
+from commands import temposcope
 
 TRAIN = """
     import sys
@@ -50,19 +49,13 @@ class PlanOfAProgram(unittest.TestCase):
     @classmethod
     def record(cls, program: str, batch_size: int) -> pathlib.Path:
         file = cls.folder / f"{pathlib.Path(program).stem}-{batch_size}.tscope"
-        subprocess.run(
-            [BIN / "temposcope", "run", "--gpu", "a100-40gb", "--steps", "2", "-o", file, "--",
-             sys.executable, program, str(batch_size)],
-            check=True, capture_output=True,
-        )  # fmt: skip
+        temposcope("run", "--gpu", "a100-40gb", "--steps", "2", "-o", file, "--", sys.executable,
+                   program, str(batch_size)).check_returncode()  # fmt: skip
         return file
 
     def plan(self, *options: str, batches=(8, 16), program="train"):
         traces = [f"--trace={self.folder / program}-{size}.tscope" for size in batches]
-        return subprocess.run(
-            [BIN / "temposcope", "plan", *traces, *options, "--json"],
-            capture_output=True, text=True,
-        )  # fmt: skip
+        return temposcope("plan", *traces, *options, "--json")
 
     def row(self, *options: str) -> dict:
         done = self.plan(*options)
@@ -72,13 +65,8 @@ class PlanOfAProgram(unittest.TestCase):
 
     def test_a_third_batch_is_what_a_run_gives(self):
         planned = self.row("--gpu", "a100-40gb", "--batch", "24")
-        compared = json.loads(
-            subprocess.run(
-                [BIN / "temposcope", "compare", self.folder / "train-24.tscope", "--json"],
-                check=True, capture_output=True,
-            ).stdout
-        )  # fmt: skip
-        (ran,) = compared["rows"]
+        compared = temposcope("compare", self.folder / "train-24.tscope", "--json")
+        (ran,) = json.loads(compared.stdout)["rows"]
         # A plan counts blocks, which the allocator rounds up; a trace counts what was asked for.
         requested_bytes = planned["peak_allocated_bytes"] - planned["terms"]["rounding_bytes"]
         self.assertEqual(requested_bytes, ran["peak_allocated_bytes"])
@@ -87,11 +75,8 @@ class PlanOfAProgram(unittest.TestCase):
 
     def test_the_largest_batch_is_what_runs_find(self):
         planned = self.row("--gpu", "t4")
-        found = subprocess.run(
-            [BIN / "temposcope", "run", "--gpu", "t4", "--max", "N", "--json", "--",
-             sys.executable, self.program, "{N}"],
-            check=True, capture_output=True,
-        )  # fmt: skip
+        found = temposcope("run", "--gpu", "t4", "--max", "N", "--json", "--", sys.executable,
+                           self.program, "{N}")  # fmt: skip
         (run,) = json.loads(found.stdout)["rows"]
         self.assertAlmostEqual(planned["max_batch_size"] / run["max_batch_size"], 1, delta=0.04)
 

@@ -4,10 +4,9 @@
 """
 
 import json
-import subprocess
 import unittest
 
-from run_test import BIN, PYTHON, Run
+from run_test import PYTHON, Run
 
 ENCODER = """
     import sys
@@ -40,17 +39,12 @@ class Apply(Run):
         """The name of the trace of the encoder, recorded with these options."""
         train = self.write(script, ENCODER)
         self.file = self.folder / f"{name}.tscope"
-        ran = self.run_program(PYTHON, train, str(batch), options=options)
-        self.assertEqual(ran.returncode, 0, ran.stderr)
+        ran = self.run_well(PYTHON, train, str(batch), options=options)
         return ran
 
     def compare(self, *names: str) -> dict:
         files = [self.folder / f"{name}.tscope" for name in names]
-        ran = subprocess.run(
-            [BIN / "temposcope", "compare", *files, "--json"], capture_output=True, text=True
-        )
-        self.assertEqual(ran.returncode, 0, ran.stderr)
-        return json.loads(ran.stdout)
+        return self.told("compare", *files)
 
     def test_the_models_of_a_program_are_swapped_and_the_trace_says_so(self):
         ran = self.record("tempo", "--apply", "tempo")
@@ -137,8 +131,7 @@ class Apply(Run):
                 optimizer.step()
             """,
         )
-        ran = self.run_program(PYTHON, script, options=["--apply", "tempo"])
-        self.assertEqual(ran.returncode, 0, ran.stderr)
+        ran = self.run_well(PYTHON, script, options=["--apply", "tempo"])
         self.assertIn("In Net, tempo: replaced 2 LayerNorm; left: ", ran.stderr)
         ((note,),) = self.query("SELECT explanation FROM v_health WHERE code = 'recipe_left'")
         calls = {"gelu": "GELU", "layer_norm": "LayerNorm", "dropout": "Dropout"}
@@ -158,8 +151,7 @@ class Apply(Run):
 
     def test_json_counts_what_was_replaced_and_left(self):
         train = self.write("train.py", ENCODER)
-        command = self.command(PYTHON, train, "2", options=["--apply", "tempo", "--json"])
-        ran = subprocess.run(command, capture_output=True, text=True, cwd=self.folder)
+        ran = self.run_program(PYTHON, train, "2", options=["--apply", "tempo", "--json"])
         (model,) = json.loads(ran.stdout)["applied"]
         self.assertEqual(model["model"], "Sequential")
         self.assertEqual(model["replaced"]["GELU"], 2)

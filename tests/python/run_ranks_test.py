@@ -13,10 +13,10 @@ import signal
 import sqlite3
 import subprocess
 import sys
-import tempfile
 import unittest
 
-BIN = pathlib.Path(sys.argv.pop(1)).resolve() if len(sys.argv) > 1 else None
+from commands import BIN, Commands, query, temposcope
+
 PROGRAM = str(pathlib.Path(__file__).with_name("ranks_program.py"))
 TORCHRUN = (sys.executable, "-m", "torch.distributed.run")
 
@@ -57,42 +57,36 @@ def kill_group(group: int):
         os.killpg(group, signal.SIGKILL)
 
 
-class Ranks(unittest.TestCase):
-    def setUp(self):
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.folder = pathlib.Path(folder.name)
-
+class Ranks(Commands):
     def start(self, output, *words: str, options=(), **environment):
-        return subprocess.run(
-            [BIN / "temposcope", "run", "-o", output, *options, "--", *words],
-            capture_output=True, text=True, cwd=self.folder, env=os.environ | environment,
-        )  # fmt: skip
+        return temposcope("run", "-o", output, *options, "--", *words, cwd=self.folder,
+                          env=os.environ | environment)  # fmt: skip
+
+    def start_well(self, output, *words: str, options=(), **environment):
+        ran = self.start(output, *words, options=options, **environment)
+        self.assertEqual(ran.returncode, 0, ran.stderr)
+        return ran
 
     def ranks_in(self, folder) -> dict[int, dict]:
-        told = subprocess.run(
-            [BIN / "temposcope", "info", folder, "--json"], capture_output=True, text=True
-        )
-        self.assertEqual(told.returncode, 0, told.stderr)
-        self.run_document = json.loads(told.stdout)
+        self.run_document = self.told("info", folder)
         return {row["rank"]: row for row in self.run_document["rows"]}
 
     def collectives_of(self, row: dict) -> dict[str, dict]:
         """Those of the last step, by kind."""
-        told = subprocess.run(
-            [BIN / "temposcope", "info", row["file"], "--json"], capture_output=True, text=True
-        )
-        return {total["kind"]: total for total in json.loads(told.stdout)["collectives"]}
+        return {total["kind"]: total for total in self.told("info", row["file"])["collectives"]}
 
     def query(self, row: dict, sql: str) -> list[tuple]:
-        with sqlite3.connect(row["file"]) as trace:
-            return trace.execute(sql).fetchall()
+        return query(row["file"], sql)
+
+    def script(self, text: str) -> str:
+        path = self.folder / "program.py"
+        path.write_text(text)
+        return str(path)
 
     def virtual(self, mode: str, world_size: int, *arguments: str, ranks="representative"):
         folder = self.folder / f"{mode}-{world_size}-{ranks}"
         options = ("--gpu", "a100-80gb", "--world-size", str(world_size), "--ranks", ranks)
-        ran = self.start(folder, *TORCHRUN, PROGRAM, mode, *arguments, options=options)
-        self.assertEqual(ran.returncode, 0, ran.stderr)
+        self.start_well(folder, *TORCHRUN, PROGRAM, mode, *arguments, options=options)
         return self.ranks_in(folder)
 
 
@@ -108,8 +102,7 @@ class VirtualRanks(Ranks):
         if VirtualRanks.on_one_card is None:
             folder = self.folder / "single"
             options = ("--gpu", "a100-80gb")
-            ran = self.start(folder, sys.executable, PROGRAM, "single", options=options)
-            self.assertEqual(ran.returncode, 0, ran.stderr)
+            self.start_well(folder, sys.executable, PROGRAM, "single", options=options)
             VirtualRanks.on_one_card = self.ranks_in(folder)[0]
         return VirtualRanks.on_one_card["peak_allocated_bytes"] - 3 * PARAMETERS
 
@@ -226,16 +219,13 @@ class VirtualRanks(Ranks):
         self.assertGreater(len(blocks), 0)
         self.assertEqual(blocks, others)
         pathlib.Path(second[1]["file"]).rename(first[1]["file"])
-        told = subprocess.run(
-            [BIN / "temposcope", "info", self.folder / "ddp-2-0,1"], capture_output=True, text=True
-        )
+        told = temposcope("info", self.folder / "ddp-2-0,1")
         self.assertEqual(told.returncode, 1)
         files = f"{first[0]['file']} and {first[1]['file']}"
         self.assertIn(f"{files} are of two launches: ", told.stderr)
 
     def test_a_node_has_as_many_ranks_as_the_launcher_says(self):
-        program = self.folder / "nodes.py"
-        program.write_text(
+        program = self.script(
             "import os\nnames = ('RANK', 'LOCAL_RANK', 'LOCAL_WORLD_SIZE', 'GROUP_WORLD_SIZE')\n"
             "print(*(os.environ[name] for name in names))\n"
         )
@@ -246,7 +236,7 @@ class VirtualRanks(Ranks):
         ):
             options = ("--gpu", "a100-80gb", "--world-size", "8", "--ranks", "7")
             ran = self.start(
-                self.folder / said, *TORCHRUN, *words, str(program), options=options
+                self.folder / said, *TORCHRUN, *words, program, options=options
             )
             self.assertIn(said, ran.stdout, ran.stderr)
             self.assertIn("none of them imported torch", ran.stderr)
@@ -278,10 +268,8 @@ class VirtualRanks(Ranks):
 
     def start_rank(self, program: str, *, rank=2, code=1, options=()):
         """A program's rank of 4, which ends with this code."""
-        file = self.folder / "program.py"
-        file.write_text(program)
         options = ("--gpu", "a100-80gb", "--world-size", "4", "--ranks", str(rank), *options)
-        ran = self.start(self.folder / "ranks", *TORCHRUN, str(file), options=options)
+        ran = self.start(self.folder / "ranks", *TORCHRUN, self.script(program), options=options)
         self.assertEqual(ran.returncode, code, ran.stderr)
         return ran
 
@@ -416,8 +404,7 @@ class VirtualRanks(Ranks):
         )
 
     def test_the_first_rank_that_failed_is_named(self):
-        program = self.folder / "killed.py"
-        program.write_text(
+        program = self.script(
             "import json, os, pathlib, signal, time\n"
             "if os.environ['RANK'] == '0':\n    os.kill(os.getpid(), signal.SIGKILL)\n"
             "status = pathlib.Path(json.loads(os.environ['TEMPOSCOPE_RUN'])['status'])\n"
@@ -425,7 +412,7 @@ class VirtualRanks(Ranks):
             "import torch\nraise ValueError\n"
         )
         options = ("--gpu", "a100-80gb", "--world-size", "4")
-        ran = self.start(self.folder / "killed", *TORCHRUN, str(program), options=options)
+        ran = self.start(self.folder / "killed", *TORCHRUN, program, options=options)
         self.assertEqual(ran.returncode, 128 + signal.SIGKILL)
         self.assertIn(
             "Nothing was recorded. Rank 0 failed first with exit code 137. Rank 3 failed after "
@@ -456,8 +443,7 @@ class RealRanks(Ranks):
     def test_torchrun_on_the_cpu(self):
         folder = self.folder / "gloo"
         launcher = (*TORCHRUN, "--standalone", "--nproc-per-node", "2")
-        ran = self.start(folder, *launcher, PROGRAM, "ddp", "--device", "cpu", *self.SMALL)
-        self.assertEqual(ran.returncode, 0, ran.stderr)
+        self.start_well(folder, *launcher, PROGRAM, "ddp", "--device", "cpu", *self.SMALL)
         rows = self.ranks_in(folder)
         self.assertEqual(sorted(rows), [0, 1])
         self.assertEqual(self.run_document["world_size"], 2)
@@ -480,26 +466,20 @@ class RealRanks(Ranks):
     def test_the_rank_that_others_wait_for_is_named(self):
         folder = self.folder / "slow"
         launcher = (*TORCHRUN, "--standalone", "--nproc-per-node", "2")
-        ran = self.start(folder, *launcher, PROGRAM, "slow", "--device", "cpu", *self.SMALL)
-        self.assertEqual(ran.returncode, 0, ran.stderr)
+        self.start_well(folder, *launcher, PROGRAM, "slow", "--device", "cpu", *self.SMALL)
         rows = self.ranks_in(folder)
         self.assert_each_waits_for_the_other(rows)
         self.assertGreater(rows[1]["waited_for_ns"], rows[0]["waited_for_ns"])
-        told = subprocess.run(
-            [BIN / "temposcope", "info", folder], capture_output=True, text=True
-        ).stdout
+        told = temposcope("info", folder).stdout
         self.assertIn("In the last step, the others wait the most for rank 1: ", told)
 
     def test_a_damaged_rank_is_named_and_the_others_shown(self):
         folder = self.folder / "damaged"
         launcher = (*TORCHRUN, "--standalone", "--nproc-per-node", "2")
-        ran = self.start(folder, *launcher, PROGRAM, "ddp", "--device", "cpu", *self.SMALL)
-        self.assertEqual(ran.returncode, 0, ran.stderr)
+        self.start_well(folder, *launcher, PROGRAM, "ddp", "--device", "cpu", *self.SMALL)
         damaged = folder / "rank-0000.tscope"
         damaged.write_bytes(damaged.read_bytes()[:5000])
-        told = subprocess.run(
-            [BIN / "temposcope", "info", folder, "--json"], capture_output=True, text=True
-        )
+        told = temposcope("info", folder, "--json")
         self.assertEqual(told.returncode, 0, told.stderr)
         self.assertEqual([row["rank"] for row in json.loads(told.stdout)["rows"]], [1])
         self.assertEqual(json.loads(told.stdout)["left_out"], [str(damaged)])
@@ -510,8 +490,7 @@ class RealRanks(Ranks):
         for rank in ("0", "1"):
             environment = {"RANK": rank, "WORLD_SIZE": "2"}
             into = self.folder / f"run-{rank}"
-            ran = self.start(into, sys.executable, PROGRAM, *small, **environment)
-            self.assertEqual(ran.returncode, 0, ran.stderr)
+            self.start_well(into, sys.executable, PROGRAM, *small, **environment)
         again = self.start(into, sys.executable, PROGRAM, *small, **environment)
         self.assertEqual(again.returncode, 2)
         self.assertIn("has traces already: give another folder, or --overwrite", again.stderr)
@@ -519,9 +498,7 @@ class RealRanks(Ranks):
         (self.folder / "run-0" / "rank-0000.tscope").rename(earlier)
         with sqlite3.connect(earlier) as trace:
             trace.execute("UPDATE run SET start_unix_ns = start_unix_ns - 60000000000")
-        told = subprocess.run(
-            [BIN / "temposcope", "info", into], capture_output=True, text=True
-        )
+        told = temposcope("info", into)
         self.assertEqual(told.returncode, 1)
         self.assertRegex(told.stderr, "rank-0001.*is of a run that began .* after that of .*0000")
 
@@ -537,8 +514,7 @@ class RealRanks(Ranks):
         ))  # fmt: skip
         self.addCleanup(kill_group, second.pid)
         self.assertEqual(second.stdout.readline(), "waits\n")
-        ran = self.start(into, sys.executable, PROGRAM, *small)
-        self.assertEqual(ran.returncode, 0, ran.stderr)
+        self.start_well(into, sys.executable, PROGRAM, *small)
         trace = into / "rank-0000.tscope"
         written = trace.read_bytes()
         go.touch()
@@ -558,8 +534,7 @@ class RealRanks(Ranks):
             environment = {"RANK": rank, "WORLD_SIZE": "2"} | launch
             into = self.folder / f"node-{rank}"
             small = ("single", "--device", "cpu", *self.SMALL)
-            ran = self.start(into, sys.executable, PROGRAM, *small, **environment)
-            self.assertEqual(ran.returncode, 0, ran.stderr)
+            self.start_well(into, sys.executable, PROGRAM, *small, **environment)
             (row,) = self.ranks_in(into).values()
             ids += self.query(
                 row,
@@ -598,10 +573,9 @@ class RealRanks(Ranks):
     def test_torchrun_on_virtual_cards(self):
         folder = self.folder / "cards"
         launcher = (*TORCHRUN, "--standalone", "--nproc-per-node", "2")
-        ran = self.start(
+        self.start_well(
             folder, *launcher, PROGRAM, "fsdp2", *self.SMALL, options=("--gpu", "a100-80gb")
         )
-        self.assertEqual(ran.returncode, 0, ran.stderr)
         rows = self.ranks_in(folder)
         self.assertEqual([row["device"] for row in rows.values()], ["cuda:0", "cuda:1"])
         self.assertEqual(self.run_document["clocks"], "first_step")
@@ -613,22 +587,20 @@ class RealRanks(Ranks):
             self.assertIsNone(row["wait_ns"])
 
     def test_a_rank_that_dies_is_not_said_to_end_as_the_launcher(self):
-        program = self.folder / "dies.py"
-        program.write_text(
+        program = self.script(
             "import os, torch\nimport torch.distributed as dist\n"
             "dist.init_process_group('gloo')\nmodel = torch.nn.Linear(8, 8)\n"
             "optimizer = torch.optim.SGD(model.parameters())\n"
             "for _ in range(4):\n    model(torch.ones(2, 8)).sum().backward()\n"
             "    optimizer.step()\n    if dist.get_rank() == 1:\n        os._exit(9)\n"
         )
-        words = (*TORCHRUN, "--nproc-per-node", "2", str(program))
+        words = (*TORCHRUN, "--nproc-per-node", "2", program)
         ran = self.start(self.folder / "dies", *words)
         self.assertIn("rank 1: Nothing was recorded: it was killed, or ended,", ran.stderr)
 
     def test_times_are_of_the_last_step_that_all_ranks_have_whole(self):
         """Rank 1 ends in its third recorded step, and rank 0, which waits for it, with an error."""
-        program = self.folder / "torn.py"
-        program.write_text(
+        program = self.script(
             "import os, torch\nimport torch.distributed as dist\n"
             "dist.init_process_group('gloo')\n"
             "model = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(8, 8))\n"
@@ -638,7 +610,7 @@ class RealRanks(Ranks):
             "    loss.backward()\n    optimizer.step()\n"
         )
         folder = self.folder / "torn"
-        words = (*TORCHRUN, "--standalone", "--nproc-per-node", "2", str(program))
+        words = (*TORCHRUN, "--standalone", "--nproc-per-node", "2", program)
         self.start(folder, *words, options=("--steps", "4"))
         rows = self.ranks_in(folder)
         self.assertEqual(self.run_document["shared_step"], 2)
@@ -646,8 +618,7 @@ class RealRanks(Ranks):
         self.assertEqual([row["collectives"] for row in rows.values()], [1, 1])
 
     def test_a_step_in_which_the_program_fails_is_cut_off(self):
-        program = self.folder / "cut.py"
-        program.write_text(
+        program = self.script(
             "import torch\nmodel = torch.nn.Linear(8, 8)\n"
             "optimizer = torch.optim.SGD(model.parameters())\n"
             "for step in range(5):\n    loss = model(torch.ones(2, 8)).sum()\n"
@@ -655,23 +626,21 @@ class RealRanks(Ranks):
             "    loss.backward()\n    optimizer.step()\n"
         )
         folder = self.folder / "cut"
-        self.start(folder, sys.executable, str(program), options=("--steps", "4"))
+        self.start(folder, sys.executable, program, options=("--steps", "4"))
         row = self.ranks_in(folder)[0]
         self.assertEqual(row["steps"], 3)
         self.assertEqual(self.run_document["shared_step"], 2)
 
     def test_two_processes_of_one_rank_are_not_taken_for_ranks(self):
-        program = self.folder / "same.py"
-        program.write_text(
+        program = self.script(
             "import torch\nimport torch.distributed as dist\n"
             "dist.init_process_group('gloo', store=dist.HashStore(), rank=0, world_size=1)\n"
             "model = torch.nn.Linear(8, 8)\noptimizer = torch.optim.SGD(model.parameters())\n"
             "for _ in range(4):\n    model(torch.ones(2, 8)).sum().backward()\n"
             "    optimizer.step()\n"
         )
-        words = (*TORCHRUN, "--standalone", "--nproc-per-node", "2", str(program))
-        ran = self.start(self.folder / "same", *words)
-        self.assertEqual(ran.returncode, 0, ran.stderr)
+        words = (*TORCHRUN, "--standalone", "--nproc-per-node", "2", program)
+        ran = self.start_well(self.folder / "same", *words)
         self.assertEqual(
             len(re.findall(
                 "torch.distributed calls this process rank 0 of 1, as it does another one, and its "
@@ -684,17 +653,15 @@ class RealRanks(Ranks):
         )
 
     def test_a_rank_that_was_started_again_has_not_failed(self):
-        program = self.folder / "again.py"
-        program.write_text(
+        program = self.script(
             "import os, torch\nif os.environ['TORCHELASTIC_RESTART_COUNT'] == '0':\n"
             "    raise ValueError\n"
             "model = torch.nn.Linear(8, 8)\noptimizer = torch.optim.SGD(model.parameters())\n"
             "for _ in range(5):\n    model(torch.ones(2, 8)).sum().backward()\n"
             "    optimizer.step()\n"
         )
-        words = ("--standalone", "--nproc-per-node", "1", "--max-restarts", "1", str(program))
-        ran = self.start(self.folder / "again", *TORCHRUN, *words)
-        self.assertEqual(ran.returncode, 0, ran.stderr)
+        words = ("--standalone", "--nproc-per-node", "1", "--max-restarts", "1", program)
+        ran = self.start_well(self.folder / "again", *TORCHRUN, *words)
         self.assertIn(f"Recorded 1 rank in {self.folder / 'again'}.\n", ran.stderr)
         self.assertNotIn("failed with", ran.stderr.splitlines()[-1])
 
@@ -706,8 +673,7 @@ class RealRanks(Ranks):
             folder = self.folder / f"launched-{number}"
             small = ("single", "--device", "cpu", *self.SMALL)
             environment = {rank: "3", size: "4"}
-            ran = self.start(folder, sys.executable, PROGRAM, *small, **environment)
-            self.assertEqual(ran.returncode, 0, ran.stderr)
+            self.start_well(folder, sys.executable, PROGRAM, *small, **environment)
             self.assertEqual(sorted(self.ranks_in(folder)), [3])
 
 

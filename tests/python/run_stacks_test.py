@@ -3,12 +3,12 @@
     run_stacks_test.py BIN_FOLDER
 """
 
-import json
 import subprocess
 import textwrap
 import unittest
 
-from run_test import BIN, PYTHON, Run
+from commands import temposcope
+from run_test import PYTHON, Run
 
 PROGRAM = """
     import sys
@@ -49,8 +49,7 @@ HIDDEN_BYTES = 512 * 256 * 4
 class Stacks(Run):
     def record(self, *options: str) -> str:
         program = self.write("train.py", PROGRAM)
-        ran = self.run_program(PYTHON, program, options=["--steps", "2", *options])
-        self.assertEqual(ran.returncode, 0, ran.stderr)
+        self.run_well(PYTHON, program, options=["--steps", "2", *options])
         return program
 
     def line_of(self, mark: str) -> int:
@@ -61,10 +60,8 @@ class Stacks(Run):
         return f"{self.folder.name}/train.py:{self.line_of(mark)} {function}"
 
     def peak_by_site(self) -> dict:
-        command = [BIN / "temposcope", "info", self.file, "--peak", "--by", "line", "--json"]
-        ran = subprocess.run(command, capture_output=True, text=True)
-        self.assertEqual(ran.returncode, 0, ran.stderr)
-        return {row["name"]: row["size_bytes"] for row in json.loads(ran.stdout)["rows"]}
+        told = self.told("info", self.file, "--peak", "--by", "line")
+        return {row["name"]: row["size_bytes"] for row in told["rows"]}
 
     def test_the_lines_that_hold_the_peak(self):
         self.record("--stacks")
@@ -110,10 +107,7 @@ class Stacks(Run):
 
     def test_the_text_of_a_line(self):
         self.record("--stacks")
-        ran = subprocess.run(
-            [BIN / "temposcope", "info", self.file, "--peak", "--by", "line"],
-            capture_output=True, text=True,
-        )  # fmt: skip
+        ran = temposcope("info", self.file, "--peak", "--by", "line")
         self.assertIn("hidden = self.linear(x)  # hidden", ran.stdout)
 
     def test_a_backward_in_python_has_its_own_lines(self):
@@ -184,8 +178,7 @@ class Stacks(Run):
         other = self.folder / "other.tscope"
         self.file.rename(other)
         self.record("--stacks", "--apply", "tempo")
-        command = [BIN / "temposcope", "compare", other, self.file, "--by", "line"]
-        ran = subprocess.run(command, capture_output=True, text=True)
+        ran = temposcope("compare", other, self.file, "--by", "line")
         self.assertIn(self.site("hidden", "forward"), ran.stdout)
 
     def test_a_part_of_a_program(self):

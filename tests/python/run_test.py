@@ -3,22 +3,20 @@
     run_test.py BIN_FOLDER
 """
 
-import contextlib
 import csv
 import json
 import os
 import pathlib
 import signal
-import sqlite3
 import subprocess
 import sys
 import sysconfig
-import tempfile
 import textwrap
 import time
 import unittest
 
-BIN = pathlib.Path(sys.argv.pop(1)).resolve() if len(sys.argv) > 1 else None
+from commands import BIN, Commands, query, temposcope
+
 PYTHON = sys.executable
 
 TRAIN = """
@@ -38,11 +36,9 @@ TRAIN = """
 """
 
 
-class Run(unittest.TestCase):
+class Run(Commands):
     def setUp(self):
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.folder = pathlib.Path(folder.name)
+        super().setUp()
         self.file = self.folder / "out.tscope"
 
     def write(self, name: str, text: str) -> str:
@@ -62,9 +58,13 @@ class Run(unittest.TestCase):
             capture_output=True, text=True, cwd=self.folder, **surroundings,
         )  # fmt: skip
 
+    def run_well(self, *words: str, options=(), **surroundings):
+        ran = self.run_program(*words, options=options, **surroundings)
+        self.assertEqual(ran.returncode, 0, ran.stderr)
+        return ran
+
     def query(self, sql: str, file=None):
-        with contextlib.closing(sqlite3.connect(file or self.file)) as trace:
-            return trace.execute(sql).fetchall()
+        return query(file or self.file, sql)
 
     def assert_recorded(self, steps: int, state: str = "complete"):
         self.assertEqual(self.query("SELECT state FROM v_run"), [(state,)])
@@ -79,8 +79,7 @@ class Run(unittest.TestCase):
 
 class Programs(Run):
     def test_a_script_runs_to_its_end_and_its_steps_are_recorded(self):
-        ran = self.run_program(PYTHON, self.train_script(), "6")
-        self.assertEqual(ran.returncode, 0)
+        ran = self.run_well(PYTHON, self.train_script(), "6")
         self.assertEqual(ran.stdout, "".join(f"step {i} cpu\n" for i in range(6)))
         self.assert_one_sentence(ran, "Recorded 3 steps in ")
         self.assert_recorded(3)
@@ -90,10 +89,9 @@ class Programs(Run):
         )
 
     def test_the_program_ends_where_the_recording_does(self):
-        ran = self.run_program(
+        ran = self.run_well(
             PYTHON, self.train_script(), "6", options=["--stop", "--steps", "2", "--skip", "0"]
         )
-        self.assertEqual(ran.returncode, 0)
         self.assertEqual(ran.stdout, "step 0 cpu\n")
         self.assert_recorded(2)
 
@@ -102,8 +100,7 @@ class Programs(Run):
         package.mkdir()
         (package / "__init__.py").write_text("import torch\n")
         (package / "__main__.py").write_text(textwrap.dedent(TRAIN).format(end=""))
-        ran = self.run_program(PYTHON, "-m", "trainer", "5")
-        self.assertEqual(ran.returncode, 0, ran.stderr)
+        self.run_well(PYTHON, "-m", "trainer", "5")
         self.assert_recorded(3)
 
     def test_a_shell_script_that_starts_python_runs(self):
@@ -114,9 +111,7 @@ class Programs(Run):
         self.assert_recorded(3)
 
     def test_the_name_of_the_trace_is_the_program_s(self):
-        command = [BIN / "temposcope", "run", "--", PYTHON, self.train_script(), "4"]
-        ran = subprocess.run(command, capture_output=True, text=True, cwd=self.folder)
-        self.assertEqual(ran.returncode, 0)
+        self.succeed("run", "--", PYTHON, self.train_script(), "4", cwd=self.folder)
         self.assertTrue((self.folder / "train.tscope").is_file())
 
     def test_workers_of_a_data_loader_are_not_recorded(self):
@@ -145,8 +140,7 @@ class Programs(Run):
                         optimizer.step()
             """,
         )
-        ran = self.run_program(PYTHON, script, options=["--steps", "6"])
-        self.assertEqual(ran.returncode, 0, ran.stderr)
+        self.run_well(PYTHON, script, options=["--steps", "6"])
         self.assert_recorded(6)
 
     def test_a_step_of_a_gan_trains_both_models(self):
@@ -171,8 +165,7 @@ class Programs(Run):
                 of_make.step()
             """,
         )
-        ran = self.run_program(PYTHON, script, options=["--skip", "0"])
-        self.assertEqual(ran.returncode, 0, ran.stderr)
+        self.run_well(PYTHON, script, options=["--skip", "0"])
         self.assert_recorded(3)
         passes = "SELECT step, count(*) FROM v_phase WHERE kind = 'backward' GROUP BY step"
         self.assertEqual(self.query(passes), [(0, 3), (1, 3), (2, 3)])
@@ -183,13 +176,8 @@ class Programs(Run):
     def micro_batches_of(self, script: str) -> tuple:
         """Those of a step, and sequences a second times the time of a step."""
         self.file.unlink(missing_ok=True)
-        ran = self.run_program(PYTHON, script)
-        self.assertEqual(ran.returncode, 0, ran.stderr)
-        told = json.loads(
-            subprocess.run(
-                [BIN / "temposcope", "info", self.file, "--json"], capture_output=True, text=True
-            ).stdout
-        )
+        self.run_well(PYTHON, script)
+        told = self.told("info", self.file)
         throughput = told["throughput_sequences_per_s"]
         sequences = throughput and round(throughput * told["step_time_ns"] / 1e9)
         return told["gradient_accumulation_steps"], sequences
@@ -259,8 +247,7 @@ class Programs(Run):
         frozen = "if teacher.requires_grad_(False):"
         for teach in ("with torch.no_grad():", frozen):
             script = self.write("distil.py", self.DISTIL.replace("TEACH", teach))
-            ran = self.run_program(PYTHON, script, options=["--overwrite"])
-            self.assertEqual(ran.returncode, 0, ran.stderr)
+            self.run_well(PYTHON, script, options=["--overwrite"])
             self.assert_recorded(3)
             run = self.query("SELECT model, precision, batch_size FROM v_run")
             self.assertEqual(run, [("Student", "fp32", 2)])
@@ -316,8 +303,7 @@ class Programs(Run):
                 optimizer.step()
             """,
         )
-        ran = self.run_program(PYTHON, script)
-        self.assertEqual(ran.returncode, 0, ran.stderr)
+        self.run_well(PYTHON, script)
         self.assert_recorded(3)
         gradients = self.query("SELECT count(*) FROM v_storage WHERE role = 'gradient'")
         self.assertGreaterEqual(gradients, [(6,)])  # two in each step
@@ -337,8 +323,7 @@ class Programs(Run):
                 temposcope.step()
             """,
         )
-        ran = self.run_program(PYTHON, script, options=["--skip", "0"])
-        self.assertEqual(ran.returncode, 0, ran.stderr)
+        self.run_well(PYTHON, script, options=["--skip", "0"])
         self.assert_recorded(3)
 
     def test_json_stands_alone_on_standard_output(self):
@@ -357,8 +342,7 @@ class Programs(Run):
 class OnAVirtualGpu(Run):
     def test_the_program_finds_the_card(self):
         script = self.train_script("print(torch.cuda.get_device_name())")
-        ran = self.run_program(PYTHON, script, "5", options=["--gpu", "h100-sxm"])
-        self.assertEqual(ran.returncode, 0, ran.stderr)
+        ran = self.run_well(PYTHON, script, "5", options=["--gpu", "h100-sxm"])
         self.assertIn("step 4 cuda\n", ran.stdout)
         self.assertIn("H100", ran.stdout)
         self.assert_recorded(3)
@@ -398,8 +382,7 @@ class OnAVirtualGpu(Run):
         self.assertFalse(self.file.exists())
 
     def test_times_are_modelled(self):
-        ran = self.run_program(PYTHON, self.train_script(), "5", options=["--gpu", "h100-sxm"])
-        self.assertEqual(ran.returncode, 0, ran.stderr)
+        self.run_well(PYTHON, self.train_script(), "5", options=["--gpu", "h100-sxm"])
         self.assertEqual(self.query("SELECT time_basis FROM v_run"), [("modelled",)])
         steps = self.query("SELECT start_ns, end_ns FROM step ORDER BY id")
         self.assertEqual(len({end - start for start, end in steps}), 1)  # of equal steps
@@ -496,10 +479,8 @@ class LargestBatch(Run):
         """
 
     def search(self, *arguments, name="N", options=()):
-        command = [BIN / "temposcope", "run", "--gpu", "a100-40gb", "--max", name, *options]
-        return subprocess.run(
-            [*command, "--", *arguments], capture_output=True, text=True, cwd=self.folder
-        )
+        options = ("--gpu", "a100-40gb", "--max", name, *options)
+        return temposcope("run", *options, "--", *arguments, cwd=self.folder)
 
     def test_it_is_found_by_running(self):
         script = self.write("large.py", self.SCRIPT)
@@ -599,8 +580,7 @@ class ProgramsThatEndEarly(Run):
         self.assert_recorded(2, "incomplete")
 
     def test_a_program_that_ends_before_its_steps(self):
-        ran = self.run_program(PYTHON, self.train_script(), "1")
-        self.assertEqual(ran.returncode, 0)
+        ran = self.run_well(PYTHON, self.train_script(), "1")
         self.assert_one_sentence(ran, "--skip 0")
         self.assertFalse(self.file.exists())
 
@@ -715,10 +695,7 @@ class ProgramsThatEndEarly(Run):
 
 class BadInput(Run):
     def refused(self, *arguments, code: int, part: str):
-        ran = subprocess.run(
-            [BIN / "temposcope", "run", *arguments], capture_output=True, text=True,
-            cwd=self.folder,
-        )  # fmt: skip
+        ran = temposcope("run", *arguments, cwd=self.folder)
         self.assertEqual((ran.returncode, ran.stdout), (code, ""), ran.stderr)
         self.assert_one_sentence(ran, part)
 

@@ -98,8 +98,7 @@ REPLACED = "In BertForSequenceClassification, tempo: replaced 2 GELU, 5 LayerNor
 class Trainers(Run):
     def record(self, text: str, *options: str):
         program = self.write("train.py", text)
-        ran = self.run_program(PYTHON, program, str(self.folder), options=options)
-        self.assertEqual(ran.returncode, 0, ran.stderr)
+        ran = self.run_well(PYTHON, program, str(self.folder), options=options)
         self.assertRegex(ran.stderr, re.escape("temposcope: Recorded 3 steps in "))
         return ran
 

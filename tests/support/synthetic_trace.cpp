@@ -155,8 +155,8 @@ private:
                                .start_ns = clock_ns_,
                                .end_ns = clock_ns_,
                                .flop = elements * 2,
-                               .elements_read = elements,
-                               .elements_written = elements,
+                               .read_words = elements,
+                               .written_words = elements,
                                .op_class = op_class});
         op_ = op;
         clock_ns_ += 200 + elements / 8;

@@ -32,7 +32,13 @@ void TraceBuilder::begin_step() {
     step_ = trace_.steps.append({.start_ns = now_ns_, .first_event = event_});
 }
 
+void TraceBuilder::begin_step(PhaseKind first_phase) {
+    begin_step();
+    begin_phase(first_phase);
+}
+
 void TraceBuilder::end_step(double loss) {
+    end_phase();
     trace_.steps.set<&Step::end_ns>(step_, now_ns_);
     trace_.steps.set<&Step::last_event>(step_, event_);
     trace_.steps.set<&Step::loss>(step_, loss);
@@ -40,11 +46,13 @@ void TraceBuilder::end_step(double loss) {
 }
 
 void TraceBuilder::begin_phase(PhaseKind kind) {
+    end_phase();
     phase_ = trace_.phases.append(
         {.step = step_, .kind = kind, .start_ns = now_ns_, .first_event = event_});
 }
 
 void TraceBuilder::end_phase() {
+    if (!phase_.valid()) return;
     trace_.phases.set<&Phase::end_ns>(phase_, now_ns_);
     trace_.phases.set<&Phase::last_event>(phase_, event_);
     phase_ = {};

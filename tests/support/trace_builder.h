@@ -11,8 +11,7 @@
 ///
 ///     TraceBuilder b;
 ///     const auto layer = b.module_path("encoder.layer.0", 0);
-///     b.begin_step();
-///     b.begin_phase(PhaseKind::kForward);
+///     b.begin_step(PhaseKind::kForward);
 ///     const auto op = b.op("aten::bmm", layer);
 ///     const auto probs = b.allocate({.bytes = 4096, .category = Category::kActivation, .op = op});
 ///     b.save(probs, op);
@@ -42,7 +41,9 @@ public:
     Id<ModulePath> module_path(std::string_view path, int64_t layer = -1,
                                Id<ModulePath> parent = {});
 
+    /// A phase also ends where the next one begins, and with its step.
     void begin_step();
+    void begin_step(PhaseKind first_phase);
     void end_step(double loss = 0);
     void begin_phase(PhaseKind kind);
     void end_phase();

@@ -1,4 +1,4 @@
-"""Tests of scripts/gpu-check: the libraries of its files, its judgements, its worker client."""
+"""Tests of tools/gpu_check: the libraries of its files, its judgements, its worker client."""
 
 import copy
 import json
@@ -15,7 +15,7 @@ import repository
 
 BUILD = pathlib.Path(os.environ.get("TEMPOSCOPE_BUILD_DIR", repository.ROOT / "build"))
 sys.dont_write_bytecode = True
-sys.path.insert(0, str(repository.ROOT / "scripts" / "lib"))
+sys.path.insert(0, str(repository.ROOT / "tools" / "gpu_check"))
 
 import goals  # noqa: E402
 import gpu_archive  # noqa: E402
@@ -51,13 +51,12 @@ class Bundle(unittest.TestCase):
         self.assertNotEqual(gpu_bundle.unexpected_libraries(window), set())
 
     def test_its_scripts_exist_and_import_nothing_else(self):
-        names = {pathlib.Path(name).stem for name in gpu_bundle.SCRIPTS}
-        ours = {path.stem for path in (repository.ROOT / "scripts" / "lib").glob("*.py")}
-        for name in gpu_bundle.SCRIPTS:
-            path = repository.ROOT / "scripts" / name
-            self.assertTrue(path.is_file(), name)
+        names = {path.stem for path in gpu_bundle.SCRIPTS}
+        ours = {path.stem for path in (repository.ROOT / "tools").glob("*/*.py")}
+        for path in gpu_bundle.SCRIPTS:
+            self.assertTrue(path.is_file(), path)
             imported = re.findall(r"^(?:import|from) (\w+)", path.read_text(), re.MULTILINE)
-            self.assertEqual({name for name in imported if name in ours} - names, set(), name)
+            self.assertEqual({name for name in imported if name in ours} - names, set(), path)
 
 
 GOOD = {
@@ -616,11 +615,9 @@ class Nvml(unittest.TestCase):
         })
 
 
-class Recordings(unittest.TestCase):
+class Recordings(WithRun):
     def setUp(self):
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.folder = pathlib.Path(folder.name)
+        super().setUp()
         self.names = [*gpu_recordings.STEPS, *gpu_recordings.snapshots()]
         self.assertEqual(len(self.names), 20)
         for name in self.names:
@@ -633,21 +630,17 @@ class Recordings(unittest.TestCase):
         self.assertEqual(self.problems({}), [])
         (self.folder / "graph_capture_gpt.pickle").unlink()
         (self.folder / "bert_eager.cupti").write_bytes(b"")
-        self.assertEqual(
-            self.problems({"eager": {"problem": "no room"}}),
-            [
-                "no room",
-                "not recorded: graph_capture_gpt.pickle",
-                "without a record: bert_eager.cupti",
-            ],
-        )
+        self.assertEqual(self.problems({"eager": {"problem": "no room"}}), [
+            "no room", "not recorded: graph_capture_gpt.pickle",
+            "without a record: bert_eager.cupti",
+        ])
 
     def test_more_than_eight_mebibytes_are_too_many(self):
         (self.folder / "bert_eager.cupti").write_bytes(bytes(8 << 20))
         self.assertRegex(self.problems({})[0], "at most 8 are allowed")
 
     def test_the_recorder_has_every_scenario(self):
-        text = (repository.ROOT / "scripts" / "lib" / "record_allocator.py").read_text()
+        text = (repository.ROOT / "tools" / "gpu_check" / "record_allocator.py").read_text()
         for scenarios in gpu_recordings.SCENARIOS.values():
             for name in scenarios:
                 self.assertIn(f'    "{name}": ', text)
@@ -660,10 +653,11 @@ class Recordings(unittest.TestCase):
         )
 
 
-class Worker(unittest.TestCase):
+class Worker(WithRun):
     """The Python client and the worker understand each other in a capture on the CPU."""
 
     def setUp(self):
+        super().setUp()
         self.worker = BUILD / "bin" / "temposcope-worker"
         if not self.worker.exists():
             self.skipTest(f"{self.worker} is not built")
@@ -672,12 +666,14 @@ class Worker(unittest.TestCase):
         environment = os.environ | {"OMP_NUM_THREADS": "1"}
         return worker_link.request(str(self.worker), fields, environment, 100)
 
+    def capture(self, model, **fields):
+        path = self.folder / "step.tscope"
+        workload = model(1, 64, batch_size=2, seq_len=16)
+        self.ask(request="capture", workload=workload, output_path=str(path), **fields)
+        return trace_checks.summary(path)
+
     def test_a_capture_can_be_judged(self):
-        with tempfile.TemporaryDirectory() as folder:
-            path = pathlib.Path(folder) / "original.tscope"
-            workload = worker_link.bert(1, 64, batch_size=2, seq_len=16)
-            self.ask(request="capture", workload=workload, output_path=str(path))
-            found = trace_checks.summary(path)
+        found = self.capture(worker_link.bert)
         self.assertEqual(found["steps"], 3)
         self.assertEqual(len(found["losses"]), 3)
         self.assertEqual(found["workload"]["seq_len"], 16)
@@ -686,11 +682,7 @@ class Worker(unittest.TestCase):
         self.assertIn("torch", found["software"])
 
     def test_a_gpt_can_be_captured(self):
-        with tempfile.TemporaryDirectory() as folder:
-            path = pathlib.Path(folder) / "gpt.tscope"
-            workload = worker_link.gpt(1, 64, batch_size=2, seq_len=16)
-            self.ask(request="capture", workload=workload, output_path=str(path), steps=1)
-            found = trace_checks.summary(path)
+        found = self.capture(worker_link.gpt, steps=1)
         self.assertEqual(found["workload"]["model"]["family"], "gpt2")
         self.assertGreater(found["allocations"], 0)
 

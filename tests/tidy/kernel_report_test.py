@@ -1,5 +1,5 @@
-"""Tests of scripts/kernel-report: what it says of wrong arguments, files and private folders. Those
-of its model are in machine_code_test.py."""
+"""Tests of tools/kernel_report: what it says of wrong arguments, files and private folders. Its
+model has tests in machine_code_test.py."""
 
 import os
 import pathlib
@@ -12,7 +12,7 @@ import unittest
 
 import repository
 
-SCRIPT = repository.ROOT / "scripts" / "kernel-report"
+SCRIPT = repository.ROOT / "tools" / "kernel_report" / "kernel-report"
 SKIPPED = 77
 kernel_report = repository.load_script("kernel-report")
 

@@ -9,7 +9,7 @@ import unittest
 import repository
 
 sys.dont_write_bytecode = True
-sys.path.insert(0, str(repository.ROOT / "scripts" / "lib"))
+sys.path.insert(0, str(repository.ROOT / "tools" / "kernel_report"))
 
 import kernel_model  # noqa: E402
 import kernel_ops  # noqa: E402

@@ -44,10 +44,11 @@ def read_text(path: str) -> str | None:
 
 
 def load_script(name: str):
-    """Imports a command of scripts/ in Python, whose file name is no module name."""
+    """Imports a command of tools/ in Python, whose file name is no module name."""
     sys.dont_write_bytecode = True
-    path = str(ROOT / "scripts" / name)
-    loader = importlib.machinery.SourceFileLoader(name.replace("-", "_"), path)
+    (path,) = (ROOT / "tools").glob(f"*/{name}")
+    sys.path.insert(0, str(path.parent))
+    loader = importlib.machinery.SourceFileLoader(name.replace("-", "_"), str(path))
     module = importlib.util.module_from_spec(importlib.util.spec_from_loader(loader.name, loader))
     loader.exec_module(module)
     return module

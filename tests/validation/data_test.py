@@ -13,7 +13,7 @@ import tempfile
 import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
-sys.path.insert(0, str(ROOT / "scripts" / "lib"))
+sys.path.insert(0, str(ROOT / "tools" / "validate"))
 
 import validation_data as data  # noqa: E402
 import validation_findings as findings  # noqa: E402
@@ -25,7 +25,7 @@ from validation_book import Book  # noqa: E402
 class Repository(unittest.TestCase):
     def test_data_and_page_are_in_order(self):
         result = subprocess.run(
-            [sys.executable, str(ROOT / "scripts" / "validate"), "--check"],
+            [sys.executable, str(ROOT / "tools" / "validate" / "validate"), "--check"],
             capture_output=True, text=True, check=False)
         self.assertEqual(result.returncode, 0, result.stderr)
 

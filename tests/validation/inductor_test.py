@@ -1,4 +1,4 @@
-"""scripts/kernel-report counts as many bytes for torch.compile's kernels as the code moves that
+"""kernel-report counts as many bytes for torch.compile's kernels as the code moves that
 Inductor writes for the same ops.
 
 Run by ctest: `inductor_test.py FOLDER`, with the folder of the virtual GPU's libraries. There, on
@@ -13,7 +13,7 @@ import unittest
 from unittest import mock
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-sys.path += [str(ROOT / "scripts" / "lib"), str(ROOT / "tests" / "profiler" / "virtual_gpu")]
+sys.path += [str(ROOT / "tools/kernel_report"), str(ROOT / "tests/profiler/virtual_gpu")]
 import kernel_ops  # noqa: E402
 import virtual_machine  # noqa: E402
 

@@ -19,7 +19,7 @@ ROWS = [
 
 def main() -> int:
     program = os.path.join(os.environ["TEMPOSCOPE_BUILD_DIR"], "bin", "temposcope")
-    command = [sys.executable, str(ROOT / "scripts" / "validate"), "--program", program]
+    command = [sys.executable, str(ROOT / "tools" / "validate" / "validate"), "--program", program]
     return subprocess.run([*command, "--row", *ROWS], check=False).returncode
 
 

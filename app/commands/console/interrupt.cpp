@@ -1,6 +1,6 @@
 #include "app/commands/console/interrupt.h"
 
-#include "profiler/trace/temporary_paths.h"
+#include "profiler/trace/file/temporary_paths.h"
 
 #include <atomic>
 #include <cerrno>

@@ -1,11 +1,10 @@
 #pragma once
 
-#include "app/commands/console/option_names.h"
 #include "models/config/result.h"
 #include "profiler/protocol/exit_code.h"
 
-#include <cstddef>
 #include <string>
+#include <string_view>
 #include <tl/expected.hpp>
 #include <utility>
 #include <vector>
@@ -22,6 +21,10 @@ struct Failure {
 
 using Outcome = tl::expected<ExitCode, Failure>;
 
+/// The sentence with the options of `fields` before its full stop, since layers below do not know
+/// options: "... choose a smaller batch." and batch_size -> "... choose a smaller batch (--batch)."
+std::string with_options(std::string sentence, const std::vector<std::string_view>& fields);
+
 inline tl::unexpected<Failure> failed(models::Error error) {
     return tl::unexpected(Failure{error.out_of_memory ? ExitCode::kOutOfMemory : ExitCode::kFailed,
                                   with_options(std::move(error.message), error.fields)});
@@ -34,13 +37,5 @@ template <typename... Args>
 tl::unexpected<Failure> fail_with(ExitCode code, fmt::format_string<Args...> text, Args&&... args) {
     return tl::unexpected(Failure{code, fmt::format(text, std::forward<Args>(args)...)});
 }
-
-/// A job of several that ran out of memory. The others go on.
-struct OutOfMemoryJob {
-    std::size_t job = 0;     // its place in the list
-    std::string sentence;    // why, and what to do
-    bool has_trace = false;  // its file shows what filled the memory
-};
-using OutOfMemoryJobs = std::vector<OutOfMemoryJob>;
 
 }  // namespace app

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "models/config/result.h"
-#include "profiler/view/compare_view.h"
+#include "profiler/tables/text_table.h"
 
 #include <nlohmann/json_fwd.hpp>
 

@@ -4,10 +4,10 @@
 #include "app/commands/console/progress.h"
 #include "app/commands/console/terminal.h"
 #include "models/config/recipe.h"
-#include "profiler/analysis/run_text.h"
-#include "profiler/formats/chosen_device.h"
+#include "profiler/analysis/step/describe_run.h"
+#include "profiler/formats/parts/chosen_device.h"
 #include "profiler/formats/trace_formats.h"
-#include "profiler/trace/write_file.h"
+#include "profiler/trace/file/write_file.h"
 
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "app/commands/console/outcome.h"
-#include "profiler/analysis/step_report.h"
+#include "profiler/analysis/step/step_report.h"
 
 #include <nlohmann/json_fwd.hpp>
 

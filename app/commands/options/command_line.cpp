@@ -1,8 +1,8 @@
 #include "app/commands/options/command_line.h"
 
 #include "app/commands/options/help.h"
-#include "app/commands/options/list_option.h"
-#include "app/commands/options/number_option.h"
+#include "app/commands/options/values.h"
+#include "app/user/workload_jobs.h"
 #include "models/config/names.h"
 
 #include <fmt/format.h>
@@ -76,6 +76,9 @@ void assign(double& number, const std::string& name, const std::string& text) {
     number = *parsed;
 }
 void assign(std::string& target, const std::string&, const std::string& text) { target = text; }
+void assign(RecipeList& list, const std::string&, const std::string& text) {
+    list = recipes_of(text);
+}
 template <typename T>
 void assign(std::optional<T>& target, const std::string& name, const std::string& text) {
     assign(target.emplace(), name, text);
@@ -98,6 +101,11 @@ void check_is_value(const CLI::App& parser, const std::string& name, const std::
     }
 }
 
+/// "--output" of "-o,--output".
+std::string last_name(const Option& option) {
+    return option.names.substr(option.names.rfind(',') + 1);
+}
+
 std::vector<std::string> split_at_commas(const std::vector<std::string>& words) {
     std::vector<std::string> items;
     for (const std::string& word : words) {
@@ -110,6 +118,8 @@ template <typename T>
 std::string default_text(const T& value) {
     if constexpr (std::is_same_v<T, std::vector<std::string>>) {
         return fmt::format("{}", fmt::join(value, ","));
+    } else if constexpr (std::is_same_v<T, RecipeList>) {
+        return default_text(value.names);
     } else if constexpr (std::is_same_v<T, int64_t> || std::is_same_v<T, std::string>) {
         return fmt::format("{}", value);
     }
@@ -119,7 +129,7 @@ std::string default_text(const T& value) {
 template <typename T>
 CLI::Option* add_option(CLI::App& parser, const Option& option, T& value) {
     const bool is_argument = !option.names.starts_with('-');
-    const std::string name = option.names.substr(option.names.rfind(',') + 1);
+    const std::string name = last_name(option);
     constexpr bool kIsList = std::is_same_v<T, std::vector<std::string>>;
     const auto take = [&value, &parser, option, name, is_argument](const CLI::results_t& words) {
         for (const std::string& one : words) check_is_value(parser, name, one, is_argument);
@@ -218,17 +228,22 @@ models::Error explain(const CLI::App& program, const CLI::ParseError& error, boo
 
 }  // namespace
 
-void Command::add(const Option& option, OptionValue value) {
+Mode::Sentence sentence(const char* text) {
+    return [text](const std::string& option) { return fmt::format(fmt::runtime(text), option); };
+}
+
+void Command::add(const Option& option, OptionValue value, Modes modes) {
     CLI::Option* added =
         std::visit([&](auto* target) { return add_option(*parser_, option, *target); }, value);
     added->required(option.is_required)->group(option.group);
     if (!option.needs.empty()) added->needs(parser_->get_option(option.needs));
+    options_.push_back({last_name(option), modes, added});
 }
 
 void Command::footer(std::string text) { parser_->footer(std::move(text)); }
 
-void Command::on_run(std::function<Outcome(Output&)> run) {
-    run_ = std::move(run);
+void Command::on_run(std::vector<Mode> modes) {
+    modes_ = std::move(modes);
     add({"--json", "one JSON document on standard output"}, &json_);
 }
 
@@ -236,12 +251,23 @@ bool Command::is_given(const std::string& name) const {
     return parser_->get_option(name)->count() > 0;
 }
 
-std::vector<std::string> Command::given_options() const {
-    std::vector<std::string> names;
-    for (const CLI::Option* option : parser_->get_options()) {
-        if (option->count() > 0) names.push_back(option->get_name());
+const Command::AddedOption* Command::misplaced(Modes mode) const {
+    const auto found = std::ranges::find_if(options_, [&](const AddedOption& option) {
+        return option.parsed->count() > 0 && (option.modes & mode) == 0;
+    });
+    return found == options_.end() ? nullptr : &*found;
+}
+
+Outcome Command::run(Output& output) const {
+    const auto mode = std::ranges::find_if(
+        modes_, [&](const Mode& one) { return one.chosen_by.empty() || is_given(one.chosen_by); });
+    if (const AddedOption* option = misplaced(mode->bit)) {
+        return wrong_usage({mode->refuse(option->name)});
     }
-    return names;
+    for (const auto& [option, lacks] : mode->needs) {
+        if (!is_given(option)) return wrong_usage({lacks(option)});
+    }
+    return mode->run(output);
 }
 
 CommandLine::CommandLine(const std::string& name, const std::string& version,

@@ -1,10 +1,19 @@
 #pragma once
 
+#include "app/commands/options/command_line.h"
+
 #include <cstddef>
 #include <string>
 
-/// Text for help pages, which are 100 columns wide.
+/// What help pages of several commands say. They are 100 columns wide.
 namespace app {
+
+/// --device of a command that shows traces: which GPU of a file with several.
+inline Option device_option() {
+    return {.names = "--device",
+            .help = "GPU of a file with several: cuda:1 (without it, the first or busiest)",
+            .value_name = "NAME"};
+}
 
 /// All recipes and the switches of a recipe.
 std::string list_recipes();

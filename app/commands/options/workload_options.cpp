@@ -21,108 +21,98 @@ std::string model_names() {
     return fmt::format("{}", fmt::join(names, ", "));
 }
 
-void add_workload_options(Command& command, WorkloadOptions& options) {
+constexpr Modes kRuns = kMeasure | kMeasureAuto;    // on this machine, or one predicted GPU
+constexpr Modes kSteps = kRuns | kMeasureParallel;  // all that train
+
+void add_step_options(Command& command, StepForm& options) {
     command.add({"--head",
                  "layers: only the layers, with a loss that is a fixed projection; mlm or squad: "
                  "BERT and RoBERTa; lm: GPT-2",
                  "NAME", kModel},
-                &options.head);
-    add_model_size_options(command, options);
+                &options.head, kSteps);
+    add_model_size_options(command, options, kSteps, kSteps);
     command.add({"--recipe", "recipes to run, " + about_recipe_list(), "LIST", kStep},
-                &options.recipes);
+                &options.recipes, kSteps);
     command.add({"--batch", "sequences per step, or per micro-batch with --accumulate", "N", kStep},
-                &options.batch_size);
-    add_accumulation_option(command, options, kStep);
-    command.add({"--seq", "tokens per sequence", "N", kStep}, &options.seq_len);
+                &options.batch_size, kMeasure);
+    add_accumulation_option(command, options, kStep, kSteps);
+    command.add({"--seq", "tokens per sequence", "N", kStep}, &options.seq_len, kSteps);
     command.add(
         {"--precision", "one of " + list_precisions() + "; tf32 on CUDA only", "NAME", kStep},
-        &options.precision);
+        &options.precision, kSteps);
     command.add({"--padding", "none, or random lengths with a mask", "NAME", kStep},
-                &options.padding);
-    command.add({"--seed", "of weights, data and dropout", "N", kStep}, &options.seed);
-    command.add({"--warmup", "steps before the recorded ones", "N", kRun}, &options.warmup_steps);
-    command.add({"--steps", "steps to record", "N", kRun}, &options.steps);
+                &options.padding, kSteps);
+    command.add({"--seed", "of weights, data and dropout", "N", kStep}, &options.seed, kRuns);
+    command.add({"--warmup", "steps before the recorded ones", "N", kRun}, &options.warmup_steps,
+                kRuns);
+    command.add({"--steps", "steps to record", "N", kRun}, &options.steps, kRuns);
     command.add({"--memory-limit", "fail as a GPU with this much memory would, such as 16GiB",
                  "SIZE", kRun},
-                &options.memory_limit);
-}
-
-void add_required_options(Command& command, WorkloadOptions& options, bool is_required) {
-    command.add({.names = "--model",
-                 .help = "one of " + model_names(),
-                 .value_name = "NAME",
-                 .group = kModel,
-                 .is_required = is_required},
-                &options.model);
-    command.add({.names = "-o,--output",
-                 .help = "a file that ends in .tscope, or a folder with one file per recipe",
-                 .value_name = "PATH",
-                 .group = kRun,
-                 .is_required = is_required},
-                &options.output);
-    command.add({"--overwrite", "replace traces that are there already", "", kRun},
-                &options.overwrites);
+                &options.memory_limit, kRuns);
 }
 
 }  // namespace
 
-void add_model_size_options(Command& command, WorkloadOptions& options) {
-    const auto add = [&](const char* name, const char* help, OptionValue value) {
-        command.add({name, help, "N", kModel}, value);
+void add_model_size_options(Command& command, StepForm& options, Modes layer_modes,
+                            Modes model_modes) {
+    const auto add = [&](const char* name, const char* help, OptionValue value, Modes modes) {
+        command.add({name, help, "N", kModel}, value, modes);
     };
-    add("--layers", "Transformer layers (default: the model's)", &options.layers);
-    add("--hidden", "hidden size (default: the model's)", &options.hidden);
+    add("--layers", "Transformer layers (default: the model's)", &options.layers, model_modes);
+    add("--hidden", "hidden size (default: the model's)", &options.hidden, layer_modes);
     add("--heads", "attention heads, a divisor of the hidden size (default: the model's)",
-        &options.heads);
+        &options.heads, layer_modes);
     add("--intermediate", "width of the MLP (default: the model's, or 4 x hidden with --hidden)",
-        &options.intermediate);
-    add("--vocab", "size of the vocabulary (default: the model's)", &options.vocab);
+        &options.intermediate, layer_modes);
+    add("--vocab", "size of the vocabulary (default: the model's)", &options.vocab, model_modes);
     add("--positions", "tokens for which the model has positions (default: the model's)",
-        &options.positions);
+        &options.positions, model_modes);
     command.add({"--dropout",
                  "dropout of hidden states, and of attention unless --attention-dropout is given "
                  "(default: the model's, 0.1)",
                  "P", kModel},
-                &options.dropout_p);
+                &options.dropout_p, layer_modes);
     command.add(
         {"--attention-dropout", "dropout of attention (default: the model's, 0.1)", "P", kModel},
-        &options.attention_dropout_p);
+        &options.attention_dropout_p, layer_modes);
 }
 
-void add_accumulation_option(Command& command, WorkloadOptions& options, const char* group) {
+void add_accumulation_option(Command& command, StepForm& options, const char* group, Modes modes) {
     command.add(
         {"--accumulate", "micro-batches of a step: forward and backward of each, then one update",
          "N", group},
-        &options.gradient_accumulation_steps);
+        &options.gradient_accumulation_steps, modes);
 }
 
-void add_capture_options(Command& command, WorkloadOptions& options) {
-    add_required_options(command, options, /*is_required=*/true);
-    add_workload_options(command, options);
+void add_training_options(Command& command, StepForm& options, bool is_capture) {
+    command.add({.names = "--model",
+                 .help = "one of " + model_names(),
+                 .value_name = "NAME",
+                 .group = kModel,
+                 .is_required = is_capture},
+                &options.model, kSteps);
+    command.add({.names = "-o,--output",
+                 .help = "a file that ends in .tscope, or a folder with one file per recipe",
+                 .value_name = "PATH",
+                 .group = kRun,
+                 .is_required = is_capture},
+                &options.output, kSteps);
+    command.add({"--overwrite", "replace traces that are there already", "", kRun},
+                &options.overwrites, kMeasure);
+    add_step_options(command, options);
     command.add({"--device",
-                 "cpu, cuda, auto (cuda where a GPU can be used), or predict:GPU with a GPU of "
-                 "temposcope plan",
+                 is_capture ? "cpu, cuda, auto (cuda where a GPU can be used), or predict:GPU with "
+                              "a GPU of temposcope plan"
+                            : "cpu, cuda, or auto: cuda where a GPU can be used; with --auto or "
+                              "--parallel also predict:GPU",
                  "NAME", kRun},
                 &options.device);
     command.add({"--setup", "with predict:GPU: the software environment to assume", "NAME", kRun},
-                &options.setup);
+                &options.setup, kRuns);
 }
 
-void add_sweep_options(Command& command, WorkloadOptions& options) {
-    add_required_options(command, options, /*is_required=*/false);
-    add_workload_options(command, options);
-    command.add({"--device",
-                 "cpu, cuda, or auto: cuda where a GPU can be used; with --auto or --parallel also "
-                 "predict:GPU",
-                 "NAME", kRun},
-                &options.device);
-    command.add({"--setup", "with predict:GPU: the software environment to assume", "NAME", kRun},
-                &options.setup);
-}
-
-models::Result<void> check_prediction_options(const Command& command,
-                                              const WorkloadOptions& options) {
-    if (!options.device.starts_with("predict:")) {
+models::Result<void> check_prediction_options(const Command& command, const StepForm& options) {
+    if (!options.predicts()) {
         if (!command.is_given("--setup")) return {};
         return models::fail(
             "--setup chooses the software environment of a prediction, and this is a measurement: "

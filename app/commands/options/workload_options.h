@@ -3,25 +3,37 @@
 #include "app/commands/options/command_line.h"
 #include "app/user/workload_jobs.h"
 
+#include <string_view>
+
 /// The options that say which step to train, how, and where to write. `options` must live until
 /// the command has run.
 namespace app {
 
-/// --layers, --hidden, --heads, --intermediate, --vocab, --positions, --dropout and
-/// --attention-dropout.
-void add_model_size_options(Command& command, WorkloadOptions& options);
+/// Before the GPU of a device that is predicted.
+inline constexpr std::string_view kPredict = "predict:";
+
+/// The modes of `sweep`; `capture` has the first one alone.
+enum MeasureMode : Modes {
+    kMeasure = 1,
+    kMeasureAuto = 2,      // --auto
+    kMeasureParallel = 4,  // --parallel
+    kCalibrate = 8         // --calibrate
+};
+
+/// --hidden, --heads, --intermediate, --dropout and --attention-dropout, which say what a layer is,
+/// and --layers, --vocab and --positions, which only a whole model has.
+void add_model_size_options(Command& command, StepForm& options, Modes layer_modes = kAllModes,
+                            Modes model_modes = kAllModes);
 
 /// --accumulate.
-void add_accumulation_option(Command& command, WorkloadOptions& options,
-                             const char* group = "Options");
+void add_accumulation_option(Command& command, StepForm& options, const char* group = "Options",
+                             Modes modes = kAllModes);
 
-/// All options of `capture`, which can also predict.
-void add_capture_options(Command& command, WorkloadOptions& options);
-/// All options of `sweep`, which needs neither model nor output to calibrate.
-void add_sweep_options(Command& command, WorkloadOptions& options);
+/// All options of `capture`, or of the modes of `sweep` that train; only a capture requires a model
+/// and an output.
+void add_training_options(Command& command, StepForm& options, bool is_capture);
 
 /// Errors: an option that only measurements use was given for a prediction, or the other way round.
-models::Result<void> check_prediction_options(const Command& command,
-                                              const WorkloadOptions& options);
+models::Result<void> check_prediction_options(const Command& command, const StepForm& options);
 
 }  // namespace app

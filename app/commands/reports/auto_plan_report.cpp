@@ -1,8 +1,7 @@
 #include "app/commands/reports/auto_plan_report.h"
 
-#include "app/commands/console/csv_writer.h"
 #include "app/commands/reports/plan_report.h"
-#include "profiler/view/auto_plan_view.h"
+#include "profiler/view/plan/auto_plan_view.h"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -18,17 +17,6 @@ namespace {
 
 using namespace profiler;
 using Json = nlohmann::json;
-
-Json frontier_json(const FrontierView& frontier) {
-    Json json = Json::array();
-    for (const std::vector<PlanCell>& point : frontier.points) {
-        Json& object = json.emplace_back();
-        for (std::size_t i = 0; i < point.size(); ++i) {
-            object[frontier.columns[i].id] = json_of(point[i]);
-        }
-    }
-    return json;
-}
 
 /// Letters for the recipes that are no preset, in the order in which they are first named.
 class RecipeLetters {
@@ -91,7 +79,7 @@ void print_answers(Output& output, const AutoPlan& plan, RecipeLetters& letters)
 }
 
 void print_frontier(Output& output, const AutoRow& row, RecipeLetters& letters) {
-    TextTable table = build_frontier_view(row.frontier).table;
+    TextTable table = frontier_table(row.frontier);
     for (std::vector<std::string>& cells : table.rows)
         cells.back() = letters.letter_of(cells.back());
     const bool is_whole = table.rows.size() == row.frontier.size();
@@ -132,7 +120,7 @@ Json auto_plan_json(const AutoPlan& plan, const PlanView& view) {
         json["rows"][i]["sentence"] = row.sentence;
         json["rows"][i]["why"] = row.why;
         json["rows"][i]["candidates"] = row.num_candidates;
-        json["rows"][i]["frontier"] = frontier_json(build_frontier_view(row.frontier));
+        json["rows"][i]["frontier"] = json_rows(data_table(frontier_columns(), row.frontier));
     }
     return json;
 }
@@ -140,26 +128,22 @@ Json auto_plan_json(const AutoPlan& plan, const PlanView& view) {
 std::string auto_plan_csv(const AutoPlan& plan, const PlanView& view) {
     constexpr std::array kRowColumns{"model",     "head",    "gpu",    "setup",
                                      "precision", "seq_len", "status", "reason"};
-    std::vector<std::string> header(kRowColumns.begin(), kRowColumns.end());
-    const FrontierView none = build_frontier_view({});
-    for (const PlanColumn& column : none.columns) header.push_back(column.id);
-    CsvWriter csv;
-    csv.row(header);
+    DataTable table{.columns = {kRowColumns.begin(), kRowColumns.end()}};
+    for (const auto& column : frontier_columns()) table.columns.push_back(column.id);
     for (std::size_t i = 0; i < plan.rows.size(); ++i) {
-        std::vector<std::string> row;
-        for (const char* id : kRowColumns) row.push_back(csv_of(view.cell(i, id)));
-        FrontierView frontier = build_frontier_view(plan.rows[i].frontier);
-        if (frontier.points.empty()) {  // the recipe alone
-            frontier.points.emplace_back(frontier.columns.size());
-            frontier.points.front().front() = view.cell(i, "recipe");
+        std::vector<Cell> cells;
+        for (const char* id : kRowColumns) cells.push_back(view.cell(i, id));
+        DataTable frontier = data_table(frontier_columns(), plan.rows[i].frontier);
+        if (frontier.rows.empty()) {  // the recipe alone
+            frontier.rows.emplace_back(frontier.columns.size());
+            frontier.rows.front().front() = view.cell(i, "recipe");
         }
-        for (const std::vector<PlanCell>& point : frontier.points) {
-            std::vector<std::string> cells = row;
-            for (const PlanCell& cell : point) cells.push_back(csv_of(cell));
-            csv.row(cells);
+        for (const std::vector<Cell>& point : frontier.rows) {
+            std::vector<Cell>& row = table.rows.emplace_back(cells);
+            row.insert(row.end(), point.begin(), point.end());
         }
     }
-    return csv.take();
+    return to_csv(table, Decimals::kAsJson);
 }
 
 }  // namespace app

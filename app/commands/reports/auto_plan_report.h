@@ -2,7 +2,7 @@
 
 #include "app/commands/console/terminal.h"
 #include "profiler/planner/search/auto_plan.h"
-#include "profiler/view/plan_view.h"
+#include "profiler/view/plan/plan_view.h"
 
 #include <nlohmann/json_fwd.hpp>
 

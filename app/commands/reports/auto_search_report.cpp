@@ -1,86 +1,43 @@
 #include "app/commands/reports/auto_search_report.h"
 
-#include "app/commands/console/csv_writer.h"
-#include "app/commands/console/json_values.h"
+#include "profiler/tables/columns.h"
+#include "profiler/tables/signed_text.h"
 #include "profiler/trace/units.h"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include <array>
-
 namespace app {
 namespace {
 
-using profiler::Align;
-using profiler::TextTable;
+using namespace profiler;
 
-constexpr const char* kNoFigure = "–";
-
-template <typename T, typename ToText>
-std::string text_or_dash(const std::optional<T>& value, const ToText& to_text) {
-    return value ? to_text(*value) : kNoFigure;
+/// In the order of the CSV's columns.
+const std::vector<TableColumn<AutoSearchRow>>& search_columns() {
+    using Row = AutoSearchRow;
+    const auto gain_text = [](const Row& row) -> std::string {
+        return row.ratio ? fmt::format("{:+.1f} %", 100 * (*row.ratio - 1)) : kNoValue;
+    };
+    const auto rate_text = [](const Row& row) -> std::string {
+        return row.sequences_per_s ? fmt::format("{:.3g}", *row.sequences_per_s) : kNoValue;
+    };
+    const auto steps_text = [](const Row& row) -> std::string {
+        return row.tried_steps > 0 ? fmt::format("{}", row.tried_steps) : kNoValue;
+    };
+    static const std::vector<TableColumn<Row>> kColumns{
+        {"mode", "mode", Unit::kText, "", &Row::mode},
+        {"recipe", "recipe", Unit::kText, "", [](const Row& row) { return known(row.recipe); }},
+        {"max_batch_size", "largest batch", Unit::kNumber, "", &Row::max_batch_size},
+        {"batch_size", "fastest batch", Unit::kNumber, "", &Row::batch_size},
+        {"step_time_ns", "step", Unit::kNanoseconds, "", &Row::step_time_ns},
+        {"throughput_ratio", "gain", Unit::kShare, "", &Row::ratio, gain_text},
+        {"throughput_sequences_per_s", "seq/s", Unit::kRate, "", &Row::sequences_per_s, rate_text},
+        {"search_time_ns", "found in", Unit::kNanoseconds, "", &Row::search_time_ns},
+        {"tried_recipes", "recipes", Unit::kNumber, "", &Row::tried_recipes},
+        {"tried_batches", "batches run", Unit::kNumber, "", &Row::tried_steps, steps_text},
+        {"why", "", Unit::kText, "", &Row::why}};
+    return kColumns;
 }
-
-std::string count_or_dash(const std::optional<int64_t>& value) {
-    return text_or_dash(value, [](int64_t count) { return fmt::format("{}", count); });
-}
-
-std::string duration_or_dash(const std::optional<int64_t>& value) {
-    return text_or_dash(value, [](int64_t ns) { return profiler::format_duration(ns); });
-}
-
-TextTable search_table(const AutoSearchReport& report) {
-    TextTable table{.columns = {{"mode", Align::kLeft},
-                                {"largest batch", Align::kRight},
-                                {"fastest batch", Align::kRight},
-                                {"step", Align::kRight},
-                                {"seq/s", Align::kRight},
-                                {"gain", Align::kRight},
-                                {"found in", Align::kRight},
-                                {"recipes", Align::kRight},
-                                {"batches run", Align::kRight},
-                                {"recipe", Align::kLeft}}};
-    for (const AutoSearchRow& row : report.rows) {
-        table.rows.push_back(
-            {row.mode, count_or_dash(row.max_batch_size), count_or_dash(row.batch_size),
-             duration_or_dash(row.step_time_ns),
-             text_or_dash(row.sequences_per_s,
-                          [](double rate) { return fmt::format("{:.3g}", rate); }),
-             text_or_dash(row.ratio,
-                          [](double ratio) { return fmt::format("{:+.1f} %", 100 * (ratio - 1)); }),
-             duration_or_dash(row.search_time_ns), fmt::format("{}", row.tried_recipes),
-             row.tried_steps > 0 ? fmt::format("{}", row.tried_steps) : kNoFigure,
-             row.recipe.empty() ? kNoFigure : row.recipe});
-    }
-    return table;
-}
-
-nlohmann::json search_row_json(const AutoSearchRow& row) {
-    return {{"mode", row.mode},
-            {"recipe", row.recipe.empty() ? nlohmann::json() : nlohmann::json(row.recipe)},
-            {"max_batch_size", or_null(row.max_batch_size)},
-            {"batch_size", or_null(row.batch_size)},
-            {"step_time_ns", or_null(row.step_time_ns)},
-            {"throughput_sequences_per_s", or_null(row.sequences_per_s)},
-            {"throughput_ratio", or_null(row.ratio)},
-            {"search_time_ns", or_null(row.search_time_ns)},
-            {"tried_recipes", row.tried_recipes},
-            {"tried_batches", row.tried_steps},
-            {"why", row.why}};
-}
-
-constexpr std::array kSearchColumns{"mode",
-                                    "recipe",
-                                    "max_batch_size",
-                                    "batch_size",
-                                    "step_time_ns",
-                                    "throughput_ratio",
-                                    "throughput_sequences_per_s",
-                                    "search_time_ns",
-                                    "tried_recipes",
-                                    "tried_batches",
-                                    "why"};
 
 }  // namespace
 
@@ -89,12 +46,16 @@ void print_auto_search(Output& output, const AutoSearchReport& report) {
     const std::string limit =
         report.memory_limit_bytes < 0
             ? std::string()
-            : fmt::format(" within {}", profiler::format_bytes(report.memory_limit_bytes));
+            : fmt::format(" within {}", format_bytes(report.memory_limit_bytes));
     output.heading(fmt::format("{}, {} layers, sequence length {}, {}, on {}{}: from {} to {}",
                                workload.model.name, workload.model.num_layers, workload.seq_len,
                                models::name_of(workload.precision), report.device, limit,
                                report.from, report.to));
-    output.table(search_table(report));
+    output.table(text_table(
+        pick(search_columns(),
+             {"mode", "max_batch_size", "batch_size", "step_time_ns", "throughput_sequences_per_s",
+              "throughput_ratio", "search_time_ns", "tried_recipes", "tried_batches", "recipe"}),
+        report.rows));
     output.line();
     for (const AutoSearchRow& row : report.rows) {
         if (!row.why.empty()) output.line(fmt::format("{}: {}", row.mode, row.why));
@@ -107,8 +68,6 @@ void print_auto_search(Output& output, const AutoSearchReport& report) {
 }
 
 nlohmann::json auto_search_json(const AutoSearchReport& report) {
-    nlohmann::json rows = nlohmann::json::array();
-    for (const AutoSearchRow& row : report.rows) rows.push_back(search_row_json(row));
     const models::Workload& workload = report.workload;
     return {{"model", workload.model.name},
             {"head", models::name_of(workload.head)},
@@ -120,24 +79,11 @@ nlohmann::json auto_search_json(const AutoSearchReport& report) {
             {"device", report.device},
             {"memory_limit_bytes", report.memory_limit_bytes},
             {"measured_in_turn", report.ran_in_turn},
-            {"rows", std::move(rows)}};
+            {"rows", json_rows(data_table(search_columns(), report.rows))}};
 }
 
 std::string auto_search_csv(const AutoSearchReport& report) {
-    CsvWriter csv;
-    csv.row(std::vector<std::string>(kSearchColumns.begin(), kSearchColumns.end()));
-    for (const AutoSearchRow& row : report.rows) {
-        const nlohmann::json json = search_row_json(row);
-        std::vector<std::string> cells;
-        for (const char* column : kSearchColumns) {
-            const nlohmann::json& value = json[column];
-            cells.push_back(value.is_null()     ? ""
-                            : value.is_string() ? value.get<std::string>()
-                                                : value.dump());
-        }
-        csv.row(cells);
-    }
-    return csv.take();
+    return to_csv(data_table(search_columns(), report.rows), Decimals::kAsJson);
 }
 
 }  // namespace app

@@ -1,16 +1,13 @@
 #include "app/commands/reports/bench_report.h"
 
-#include "app/commands/console/csv_writer.h"
-#include "app/commands/console/json_values.h"
+#include "profiler/tables/columns.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
-#include <array>
 #include <functional>
-#include <string_view>
 #include <utility>
 
 namespace app {
@@ -20,79 +17,75 @@ using namespace profiler;
 using Json = nlohmann::json;
 using models::BenchmarkKind;
 
-/// In the order of the CSV's columns.
-constexpr std::array<std::string_view, 25> kKeys{"benchmark",
-                                                 "device",
-                                                 "source",
-                                                 "setup",
-                                                 "status",
-                                                 "reason",
-                                                 "model",
-                                                 "head",
-                                                 "recipe",
-                                                 "precision",
-                                                 "seq_len",
-                                                 "batch_size",
-                                                 "gradient_accumulation_steps",
-                                                 "num_layers",
-                                                 "pass",
-                                                 "size",
-                                                 "time_ns",
-                                                 "samples",
-                                                 "model_flop",
-                                                 "hardware_flop",
-                                                 "model_tflops",
-                                                 "hardware_tflops",
-                                                 "bandwidth_bytes_per_s",
-                                                 "throughput_sequences_per_s",
-                                                 "peak_allocated_bytes"};
+bool is_model(const BenchRow& row) { return row.benchmark.kind == BenchmarkKind::kModel; }
+bool is_layer(const BenchRow& row) { return row.benchmark.kind == BenchmarkKind::kLayer; }
 
-/// What a rate and the time make of the work; null without them.
-Json flop_of(const BenchRow& row, const std::optional<double>& tflops) {
+/// What a rate and the time make of the work; none without them.
+Cell flop_of(const BenchRow& row, const std::optional<double>& tflops) {
     if (!tflops) return {};
     return static_cast<int64_t>(*tflops * static_cast<double>(row.time.time_ns) * 1e3 + 0.5);
 }
 
-Json row_json(const BenchRow& row) {
-    const models::Benchmark& b = row.benchmark;
-    const models::Workload& w = b.workload;
-    const bool is_model = b.kind == BenchmarkKind::kModel;
-    const bool has_workload = is_model || b.kind == BenchmarkKind::kLayer;
-    const auto of_workload = [&](Json value) { return has_workload ? std::move(value) : Json(); };
-    const auto of_model = [&](Json value) { return is_model ? std::move(value) : Json(); };
-    const auto known = [](int64_t value) { return value > 0 ? Json(value) : Json(); };
-    const BenchRates rates = rates_of(row);
-    return {{"benchmark", name_of(b.kind)},
-            {"device", row.device},
-            {"source", name_of(row.source)},
-            {"setup", row.setup.empty() ? Json() : Json(row.setup)},
-            {"status", status_of(row)},
-            {"reason", row.reason},
-            {"model", of_workload(w.model.name)},
-            {"head", of_model(name_of(w.head))},
-            {"recipe", of_workload(w.recipe_name)},
-            {"precision", precision_of(b)},
-            {"seq_len", of_workload(w.seq_len)},
-            {"batch_size", of_workload(w.batch_size)},
-            {"gradient_accumulation_steps", of_model(w.gradient_accumulation_steps)},
-            {"num_layers", of_model(w.model.num_layers)},
-            {"pass", has_workload && !is_model ? Json(pass_of(b)) : Json()},
-            {"size", known(b.size)},
-            {"time_ns", known(row.time.time_ns)},
-            {"samples", known(row.time.samples)},
-            {"model_flop", flop_of(row, rates.model_tflops)},
-            {"hardware_flop", flop_of(row, rates.hardware_tflops)},
-            {"model_tflops", or_null(rates.model_tflops)},
-            {"hardware_tflops", or_null(rates.hardware_tflops)},
-            {"bandwidth_bytes_per_s", or_null(rates.bytes_per_s)},
-            {"throughput_sequences_per_s", or_null(rates.sequences_per_s)},
-            {"peak_allocated_bytes", known(row.time.peak_allocated_bytes)},
-            {"notes", row.notes}};
+using BenchColumn = TableColumn<BenchRow>;
+
+/// A value of benchmarks that have a workload.
+template <typename Of>
+BenchColumn of_workload(const char* id, const Of& of) {
+    return {.id = id, .value = [of](const BenchRow& row) {
+                const bool has_workload = is_model(row) || is_layer(row);
+                return has_workload ? Cell(of(row.benchmark.workload)) : Cell();
+            }};
 }
 
-std::string cell_of(const Json& value) {
-    if (value.is_null()) return {};
-    return value.is_string() ? value.get<std::string>() : value.dump();
+template <typename Of>
+BenchColumn of_model(const char* id, const Of& of) {
+    return {.id = id, .value = [of](const BenchRow& row) {
+                return is_model(row) ? Cell(of(row.benchmark.workload)) : Cell();
+            }};
+}
+
+template <typename Of>
+BenchColumn of_rates(const char* id, const Of& of) {
+    return {.id = id, .value = [of](const BenchRow& row) { return Cell(of(row, rates_of(row))); }};
+}
+
+/// In the order of the CSV's columns.
+std::vector<BenchColumn> bench_columns() {
+    using Row = const BenchRow&;
+    using Rates = const BenchRates&;
+    const auto column = [](const char* id, auto value) {
+        return BenchColumn{.id = id, .value = value};
+    };
+    return {
+        column("benchmark", [](Row row) { return name_of(row.benchmark.kind); }),
+        column("device", &BenchRow::device),
+        column("source", [](Row row) { return name_of(row.source); }),
+        column("setup", [](Row row) { return known(row.setup); }),
+        column("status", status_of),
+        column("reason", &BenchRow::reason),
+        of_workload("model", [](auto& w) { return w.model.name; }),
+        of_model("head", [](auto& w) { return name_of(w.head); }),
+        of_workload("recipe", [](auto& w) { return w.recipe_name; }),
+        column("precision", [](Row row) { return precision_of(row.benchmark); }),
+        of_workload("seq_len", [](auto& w) { return w.seq_len; }),
+        of_workload("batch_size", [](auto& w) { return w.batch_size; }),
+        of_model("gradient_accumulation_steps",
+                 [](auto& w) { return w.gradient_accumulation_steps; }),
+        of_model("num_layers", [](auto& w) { return w.model.num_layers; }),
+        column("pass",
+               [](Row row) { return is_layer(row) ? Cell(pass_of(row.benchmark)) : Cell(); }),
+        column("size", [](Row row) { return known(row.benchmark.size); }),
+        column("time_ns", [](Row row) { return known(row.time.time_ns); }),
+        column("samples", [](Row row) { return known(row.time.samples); }),
+        of_rates("model_flop", [](Row row, Rates r) { return flop_of(row, r.model_tflops); }),
+        of_rates("hardware_flop", [](Row row, Rates r) { return flop_of(row, r.hardware_tflops); }),
+        of_rates("model_tflops", [](Row, Rates r) { return r.model_tflops; }),
+        of_rates("hardware_tflops", [](Row, Rates r) { return r.hardware_tflops; }),
+        of_rates("bandwidth_bytes_per_s", [](Row, Rates r) { return r.bytes_per_s; }),
+        of_rates("throughput_sequences_per_s", [](Row, Rates r) { return r.sequences_per_s; }),
+        column("peak_allocated_bytes",
+               [](Row row) { return known(row.time.peak_allocated_bytes); }),
+    };
 }
 
 /// Each sentence once, with the devices that it is about.
@@ -145,21 +138,13 @@ void print_bench(Output& output, const BenchDocument& document) {
 }
 
 Json bench_json(const BenchDocument& document) {
-    Json json{{"charts", document.charts}, {"rows", Json::array()}};
-    for (const BenchRow& row : document.rows) json["rows"].push_back(row_json(row));
-    return json;
+    Json rows = json_rows(data_table(bench_columns(), document.rows));
+    for (std::size_t i = 0; i < rows.size(); ++i) rows[i]["notes"] = document.rows[i].notes;
+    return {{"charts", document.charts}, {"rows", std::move(rows)}};
 }
 
 std::string bench_csv(const BenchDocument& document) {
-    CsvWriter csv;
-    csv.row(std::vector<std::string>(kKeys.begin(), kKeys.end()));
-    for (const BenchRow& row : document.rows) {
-        const Json json = row_json(row);
-        std::vector<std::string> cells;
-        for (const std::string_view key : kKeys) cells.push_back(cell_of(json.at(key)));
-        csv.row(cells);
-    }
-    return csv.take();
+    return to_csv(data_table(bench_columns(), document.rows), Decimals::kAsJson);
 }
 
 }  // namespace app

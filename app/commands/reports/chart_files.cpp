@@ -1,10 +1,11 @@
 #include "app/commands/reports/chart_files.h"
 
-#include "profiler/analysis/run_text.h"
+#include "profiler/analysis/step/describe_run.h"
 #include "profiler/charts/charts.h"
-#include "profiler/trace/write_file.h"
+#include "profiler/trace/file/write_file.h"
 
 #include <filesystem>
+#include <list>
 #include <memory>
 
 namespace app {
@@ -70,8 +71,8 @@ models::Result<std::vector<std::string>> write_comparison_charts(
 models::Result<std::vector<std::string>> write_movement_charts(
     const MovementChartsRequest& request) {
     if (auto ok = make_folder(request.folder); !ok) return tl::unexpected(ok.error());
-    const MovementSource& source = request.view.sources.front();
-    const MovementCaption caption{describe_run(*source.trace), describe_source(*source.trace)};
+    const Trace& trace = request.view.steps.a->trace();
+    const MovementCaption caption{describe_run(trace), describe_source(trace)};
     std::vector<std::string> written;
     const MovementView view = build_movement_view(request.view);
     if (!view.traces.front().dots.empty()) {
@@ -83,9 +84,8 @@ models::Result<std::vector<std::string>> write_movement_charts(
         if (!ok) return tl::unexpected(ok.error());
     }
     const bool is_logical = request.view.ops == MovementOps::kLogical;
-    const MovementFlow flow = is_logical && source.workload != nullptr
-                                  ? logical_flow(*source.workload)
-                                  : movement_flow(*source.trace);
+    const auto workload = is_logical ? workload_of(trace) : std::nullopt;
+    const MovementFlow flow = workload ? logical_flow(*workload) : movement_flow(trace);
     if (!flow.nodes.empty()) {
         auto ok = write_in_formats(
             "movement-flow", request.folder, request.formats, written, [&](const auto& options) {
@@ -130,15 +130,13 @@ models::Result<void> write_timeline(const std::vector<NamedTrace>& traces,
                                     const std::string& format, const std::string& path) {
     const auto parsed = parse_chart_format(format);
     if (!parsed) return tl::unexpected(parsed.error());
-    std::vector<std::unique_ptr<MemoryCurve>> curves;
-    std::vector<PeakReport> peaks(traces.size());
+    std::list<StepIndex> steps;
     TimelineRequest request{.width_px = kTimelineColumns};
-    for (std::size_t i = 0; i < traces.size(); ++i) {
-        const Trace& trace = *traces[i].trace;
-        curves.push_back(std::make_unique<MemoryCurve>(trace));
-        peaks[i] = find_peak(trace);
-        request.sources.push_back({&trace, curves.back().get(), &peaks[i], label_of(traces[i])});
+    for (const NamedTrace& named : traces) {
+        request.names[steps.size()] = label_of(named);
+        steps.emplace_back(*named.trace, named.report);
     }
+    request.steps = {&steps.front(), steps.size() > 1 ? &steps.back() : nullptr};
     if (traces.size() > 1) {
         request.alignment = std::make_shared<const Alignment>(
             align(*traces[0].trace, *traces[1].trace, TimeAlignment::kPhases));

@@ -1,9 +1,9 @@
 #pragma once
 
 #include "models/config/result.h"
-#include "profiler/analysis/comparison.h"
-#include "profiler/view/bench_view.h"
-#include "profiler/view/movement_view.h"
+#include "profiler/analysis/compare/comparison.h"
+#include "profiler/view/kernels/bench_view.h"
+#include "profiler/view/kernels/movement_view.h"
 
 #include <string>
 #include <string_view>

@@ -4,10 +4,11 @@
 #include "app/commands/reports/phase_report.h"
 #include "app/commands/reports/prediction_error_report.h"
 #include "app/commands/reports/reports.h"
-#include "profiler/analysis/block_match.h"
+#include "profiler/analysis/blocks/block_match.h"
+#include "profiler/tables/signed_text.h"
 #include "profiler/trace/text.h"
 #include "profiler/trace/units.h"
-#include "profiler/view/no_value.h"
+#include "profiler/view/programs/compare_view.h"
 
 #include <algorithm>
 #include <cstdlib>
@@ -26,10 +27,10 @@ constexpr std::size_t kMaxGroups = 40;
 class MetricTable {
 public:
     explicit MetricTable(const CompareView& view) : view_(view) {
-        table.columns.push_back({"", Align::kLeft, {}});
+        table.columns.push_back({"", Align::kLeft});
         for (const CompareColumn& column : view.columns) {
-            table.columns.push_back({column.recipe, Align::kRight, {}});
-            table.columns.push_back({"", Align::kRight, {}});
+            table.columns.push_back({column.recipe, Align::kRight});
+            table.columns.push_back({"", Align::kRight});
         }
     }
 
@@ -38,11 +39,11 @@ public:
         std::vector<std::string> cells{std::move(name)};
         std::vector<Tone> tones{Tone::kNeutral};
         for (const CompareColumn& column : view_.columns) {
-            const std::string value = text(column);
-            cells.push_back(value.empty() ? "–" : value);
-            cells.push_back(change(column).text);
+            const Change from_baseline = std::invoke(change, column);
+            cells.push_back(or_no_value(std::invoke(text, column)));
+            cells.push_back(from_baseline.text);
             tones.push_back(Tone::kNeutral);
-            tones.push_back(change(column).tone);
+            tones.push_back(from_baseline.tone);
         }
         const bool says_something =
             std::any_of(cells.begin() + 1, cells.end(),
@@ -59,29 +60,21 @@ private:
 };
 
 TextTable metric_table(const CompareView& view) {
-    const auto no_change = [](const CompareColumn&) { return Change{}; };
-    MetricTable metrics(view);
-    metrics.add("batch of the step", [](auto& c) { return c.batch_text; }, no_change);
-    metrics.add(
-        "peak allocated", [](auto& c) { return c.peak_text; },
-        [](auto& c) { return c.peak_change; });
-    metrics.add("peak lies in", [](auto& c) { return c.peak_phase_text; }, no_change);
-    metrics.add(
-        "saved for backward", [](auto& c) { return c.saved_text; },
-        [](auto& c) { return c.saved_change; });
-    metrics.add(
-        "step time", [](auto& c) { return c.step_time_text; },
-        [](auto& c) { return c.step_time_change; });
+    using Column = CompareColumn;
+    const auto no_change = [](const Column&) { return Change{}; };
     // Of steps that were measured in turn, only the ratio of pairs is a change: print_step_ratios.
-    metrics.add(
-        "sequences/s", [](auto& c) { return c.throughput_text; },
-        [](auto& c) { return c.was_in_turn ? Change{} : c.throughput_change; });
-    metrics.add(
-        "largest batch", [](auto& c) { return c.max_batch_text; },
-        [](auto& c) { return c.max_batch_change; });
-    metrics.add(
-        "best sequences/s", [](auto& c) { return c.best_text; },
-        [](auto& c) { return c.best_change; });
+    const auto rate_change = [](const Column& column) {
+        return column.was_in_turn ? Change{} : column.throughput_change;
+    };
+    MetricTable metrics(view);
+    metrics.add("batch of the step", &Column::batch_text, no_change);
+    metrics.add("peak allocated", &Column::peak_text, &Column::peak_change);
+    metrics.add("peak lies in", &Column::peak_phase_text, no_change);
+    metrics.add("saved for backward", &Column::saved_text, &Column::saved_change);
+    metrics.add("step time", &Column::step_time_text, &Column::step_time_change);
+    metrics.add("sequences/s", &Column::throughput_text, rate_change);
+    metrics.add("largest batch", &Column::max_batch_text, &Column::max_batch_change);
+    metrics.add("best sequences/s", &Column::best_text, &Column::best_change);
     return std::move(metrics.table);
 }
 
@@ -193,11 +186,11 @@ TextTable group_table(const Comparison& comparison, GroupBy by) {
                                  [&](const std::string& name) { return std::abs(change(name)); });
     }
     TextTable table;
-    table.columns.push_back({std::string(name_of(by)), Align::kLeft, {}});
+    table.columns.push_back({std::string(name_of(by)), Align::kLeft});
     for (const ComparisonColumn& column : comparison.columns) {
-        table.columns.push_back({column.recipe, Align::kRight, {}});
+        table.columns.push_back({column.recipe, Align::kRight});
     }
-    if (is_pair) table.columns.push_back({"Change", Align::kRight, {}});
+    if (is_pair) table.columns.push_back({"Change", Align::kRight});
     const auto size_text = [](int64_t bytes) {
         return bytes == 0 ? std::string("–") : format_bytes(bytes);
     };
@@ -221,21 +214,6 @@ TextTable group_table(const Comparison& comparison, GroupBy by) {
     }
     if (!groups.names.empty()) add("total", total);
     return table;
-}
-
-nlohmann::json curve_json(const std::vector<ThroughputPoint>& curve) {
-    nlohmann::json points = nlohmann::json::array();
-    for (const ThroughputPoint& point : curve) {
-        points.push_back({{"batch_size", point.batch_size},
-                          {"outcome", name_of(point.out_of_memory ? SweepOutcome::kOutOfMemory
-                                                                  : SweepOutcome::kOk)},
-                          {"peak_allocated_bytes", point.peak_allocated_bytes},
-                          {"step_time_ns", point.step_time_ns},
-                          {"step_time_min_ns", point.step_time_min_ns},
-                          {"step_time_max_ns", point.step_time_max_ns},
-                          {"throughput_sequences_per_s", point.sequences_per_s}});
-    }
-    return points;
 }
 
 nlohmann::json ratio_json(const std::optional<PairedRatio>& ratio) {
@@ -268,7 +246,7 @@ nlohmann::json column_json(const Comparison& comparison, const ComparisonColumn&
         {"best_batch_size", or_null(column.best_batch_size)},
         {"best_throughput_sequences_per_s", or_null(column.best_sequences_per_s)},
         {"memory_limit_bytes", column.memory_limit_bytes},
-        {"curve", curve_json(column.curve)},
+        {"curve", json_rows(sweep_data(column.curve))},
         {"files", column.files}};
     json.update(max_batch_json(column));
     return json;

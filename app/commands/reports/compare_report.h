@@ -1,8 +1,8 @@
 #pragma once
 
 #include "app/commands/console/terminal.h"
-#include "profiler/analysis/breakdown.h"
-#include "profiler/analysis/comparison.h"
+#include "profiler/analysis/compare/comparison.h"
+#include "profiler/analysis/step/breakdown.h"
 
 #include <nlohmann/json_fwd.hpp>
 

@@ -1,19 +1,21 @@
 #include "app/commands/reports/csv.h"
 
-#include "app/commands/console/csv_writer.h"
-#include "profiler/analysis/call_site.h"
-#include "profiler/analysis/ledger.h"
-#include "profiler/analysis/memory_curve.h"
-#include "profiler/analysis/phases_by_event.h"
-#include "profiler/analysis/run_text.h"
-#include "profiler/analysis/storage_names.h"
-#include "profiler/analysis/throughput.h"
-#include "profiler/trace/imported.h"
+#include "app/commands/reports/reports.h"
+#include "profiler/analysis/step/call_site.h"
+#include "profiler/analysis/step/describe_run.h"
+#include "profiler/analysis/step/ledger.h"
+#include "profiler/analysis/step/memory_curve.h"
+#include "profiler/analysis/step/phases_by_event.h"
+#include "profiler/analysis/step/storage_names.h"
+#include "profiler/analysis/step/throughput.h"
+#include "profiler/trace/printable.h"
+#include "profiler/trace/trace_notes.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <cmath>
+#include <iterator>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -21,6 +23,33 @@ namespace app {
 namespace {
 
 using namespace profiler;
+
+/// Writes one line of values after the other. A trace has millions of rows, too many for a
+/// DataTable.
+class CsvWriter {
+public:
+    template <typename... Cells>
+    void row(const Cells&... cells) {
+        bool first = true;
+        (cell(cells, first), ...);
+        text_.push_back('\n');
+    }
+    std::string take() { return std::move(text_); }
+
+private:
+    template <typename T>
+    void cell(const T& value, bool& first) {
+        if (!first) text_.push_back(',');
+        first = false;
+        if constexpr (std::is_convertible_v<T, std::string_view>) {
+            text_ += csv_cell(value);
+        } else {
+            fmt::format_to(std::back_inserter(text_), "{}", value);
+        }
+    }
+
+    std::string text_;
+};
 
 std::string_view op_name(const Trace& trace, Id<Op> op) {
     return op.valid() ? trace.text(trace.ops.get<&Op::name>(op)) : std::string_view();
@@ -114,17 +143,6 @@ std::string allocations_csv(const Trace& trace, Id<Device> device) {
     return csv.take();
 }
 
-std::string ledger_csv(const Trace& trace) {
-    CsvWriter csv;
-    csv.row("scope", "op", "tensor", "shape", "dtype", "role", "size_bytes", "saved_by");
-    for (const LedgerRow& row : build_ledger(trace).rows) {
-        csv.row(row.module_path, row.op, row.tensor, row.shape, name_of(row.dtype),
-                name_of(row.category), row.size_bytes,
-                fmt::format("{}", fmt::join(row.saved_by, ";")));
-    }
-    return csv.take();
-}
-
 std::string ops_csv(const Trace& trace) {
     CsvWriter csv;
     csv.row("name", "scope", "phase", "step", "start_ns", "end_ns", "flop", "read_words",
@@ -139,8 +157,8 @@ std::string ops_csv(const Trace& trace) {
         const Phase phase = op.phase.valid() ? trace.phases[op.phase] : Phase{};
         csv.row(trace.text(op.name), module_path_of(trace, Id<Op>(i)),
                 op.phase.valid() ? name_of(phase.kind) : std::string_view(), phase.step.value,
-                op.start_ns, op.end_ns, counted(op.flop), counted(op.elements_read),
-                counted(op.elements_written), name_of(op.op_class));
+                op.start_ns, op.end_ns, counted(op.flop), counted(op.read_words),
+                counted(op.written_words), name_of(op.op_class));
     }
     return csv.take();
 }
@@ -180,19 +198,6 @@ std::string steps_csv(const Trace& trace) {
     return csv.take();
 }
 
-std::string sweep_csv(const Trace& trace) {
-    CsvWriter csv;
-    csv.row("batch_size", "outcome", "peak_allocated_bytes", "step_time_ns", "step_time_min_ns",
-            "step_time_max_ns", "throughput_sequences_per_s");
-    for (const ThroughputPoint& point : sweep_curve(trace)) {
-        csv.row(point.batch_size,
-                name_of(point.out_of_memory ? SweepOutcome::kOutOfMemory : SweepOutcome::kOk),
-                point.peak_allocated_bytes, point.step_time_ns, point.step_time_min_ns,
-                point.step_time_max_ns, point.sequences_per_s);
-    }
-    return csv.take();
-}
-
 }  // namespace
 
 std::string to_csv(const Trace& trace, CsvTable table, Id<Device> device) {
@@ -200,7 +205,7 @@ std::string to_csv(const Trace& trace, CsvTable table, Id<Device> device) {
         case CsvTable::kAllocations:
             return allocations_csv(trace, device);
         case CsvTable::kLedger:
-            return ledger_csv(trace);
+            return profiler::to_csv(data_table(ledger_columns(), build_ledger(trace).rows));
         case CsvTable::kOps:
             return ops_csv(trace);
         case CsvTable::kKernels:
@@ -208,7 +213,7 @@ std::string to_csv(const Trace& trace, CsvTable table, Id<Device> device) {
         case CsvTable::kSteps:
             return steps_csv(trace);
         case CsvTable::kSweep:
-            return sweep_csv(trace);
+            return profiler::to_csv(sweep_data(sweep_curve(trace)));
     }
     return {};
 }

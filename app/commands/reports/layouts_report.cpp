@@ -1,9 +1,9 @@
 #include "app/commands/reports/layouts_report.h"
 
-#include "app/commands/console/csv_writer.h"
 #include "app/commands/console/json_values.h"
 #include "profiler/charts/charts.h"
-#include "profiler/trace/write_file.h"
+#include "profiler/tables/columns.h"
+#include "profiler/trace/file/write_file.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -14,8 +14,7 @@
 namespace app {
 namespace {
 
-using profiler::LayoutsViewRow;
-using profiler::PassOrder;
+using namespace profiler;
 
 int64_t integer(double ns) { return std::llround(ns); }
 
@@ -27,20 +26,24 @@ std::string pass_order_name(PassOrder order) {
     return order == PassOrder::kForwardFirst ? "forward_first" : "backward_first";
 }
 
-nlohmann::json layout_row_json(const LayoutsViewRow& row) {
-    return {{"op", row.op},
-            {"class", profiler::name_of(row.op_class)},
-            {"phase", row.is_backward ? "backward" : "forward"},
-            {"orders", row.orders},
-            {"written_order", row.written},
-            {"copies", row.copies},
-            {"time_ns", integer(row.time_ns)},
-            {"copies_ns", integer(row.copies_ns)},
-            {"best_ns", integer(row.best_ns)},
-            {"gap", row.gap()},
-            {"torch_ns", or_null(integer(row.torch_ns))},
-            {"slowest_ns", integer(row.all_ns.back())},
-            {"configurations", row.all_ns.size()}};
+/// In the order of the CSV's columns.
+DataTable rows_table(const std::vector<LayoutsViewRow>& rows) {
+    using Row = LayoutsViewRow;
+    static const std::vector<TableColumn<Row>> kColumns{
+        {.id = "op", .value = &Row::op},
+        {.id = "class", .value = [](const Row& row) { return name_of(row.op_class); }},
+        {.id = "phase",
+         .value = [](const Row& row) { return row.is_backward ? "backward" : "forward"; }},
+        {.id = "orders", .value = &Row::orders},
+        {.id = "copies",
+         .value = [](const Row& row) { return fmt::format("{}", fmt::join(row.copies, ", ")); }},
+        {.id = "time_ns", .value = [](const Row& row) { return integer(row.time_ns); }},
+        {.id = "copies_ns", .value = [](const Row& row) { return integer(row.copies_ns); }},
+        {.id = "best_ns", .value = [](const Row& row) { return integer(row.best_ns); }},
+        {.id = "torch_ns", .value = [](const Row& row) { return integer(row.torch_ns); }},
+        {.id = "slowest_ns", .value = [](const Row& row) { return integer(row.all_ns.back()); }},
+        {.id = "configurations", .value = [](const Row& row) { return row.all_ns.size(); }}};
+    return data_table(kColumns, rows);
 }
 
 }  // namespace
@@ -67,7 +70,7 @@ models::Result<void> write_layouts_chart(const LayoutsDocument& document) {
 }
 
 void print_layouts(Output& output, const LayoutsDocument& document) {
-    const profiler::LayoutsView& view = document.view;
+    const LayoutsView& view = document.view;
     output.heading(fmt::format("{} on {}", document.workload(), view.device));
     output.table(view.table);
     output.line();
@@ -82,9 +85,14 @@ void print_layouts(Output& output, const LayoutsDocument& document) {
 }
 
 nlohmann::json layouts_json(const LayoutsDocument& document) {
-    const profiler::LayoutsView& view = document.view;
-    nlohmann::json rows = nlohmann::json::array();
-    for (const LayoutsViewRow& row : view.rows) rows.push_back(layout_row_json(row));
+    const LayoutsView& view = document.view;
+    nlohmann::json rows = json_rows(rows_table(view.rows));
+    for (std::size_t i = 0; i < rows.size(); ++i) {
+        const LayoutsViewRow& row = view.rows[i];
+        rows[i]["written_order"] = row.written;
+        rows[i]["copies"] = row.copies;
+        rows[i]["gap"] = row.gap();
+    }
     return {{"model", document.model},
             {"batch_size", document.batch_size},
             {"seq_len", document.seq_len},
@@ -110,18 +118,7 @@ nlohmann::json layouts_json(const LayoutsDocument& document) {
 }
 
 std::string layouts_csv(const LayoutsDocument& document) {
-    CsvWriter csv;
-    csv.row("op", "class", "phase", "orders", "copies", "time_ns", "copies_ns", "best_ns",
-            "torch_ns", "slowest_ns", "configurations");
-    for (const LayoutsViewRow& row : document.view.rows) {
-        const auto torch_ns = integer(row.torch_ns);
-        csv.row(row.op, profiler::name_of(row.op_class), row.is_backward ? "backward" : "forward",
-                row.orders, fmt::format("{}", fmt::join(row.copies, ", ")), integer(row.time_ns),
-                integer(row.copies_ns), integer(row.best_ns),
-                torch_ns ? fmt::format("{}", *torch_ns) : std::string(), integer(row.all_ns.back()),
-                row.all_ns.size());
-    }
-    return csv.take();
+    return to_csv(rows_table(document.view.rows));
 }
 
 }  // namespace app

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "app/commands/console/terminal.h"
-#include "profiler/view/layouts_view.h"
+#include "profiler/view/kernels/layouts_view.h"
 
 #include <nlohmann/json_fwd.hpp>
 

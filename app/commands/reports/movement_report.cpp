@@ -1,16 +1,13 @@
 #include "app/commands/reports/movement_report.h"
 
-#include "app/commands/console/csv_writer.h"
 #include "app/commands/console/json_values.h"
 #include "app/commands/console/trace_files.h"
 #include "models/config/names.h"
-#include "profiler/analysis/logical_ops.h"
-#include "profiler/analysis/run_text.h"
+#include "profiler/analysis/ops/logical_ops.h"
+#include "profiler/analysis/step/describe_run.h"
 #include "profiler/trace/units.h"
 
 #include <fmt/format.h>
-
-#include <cmath>
 
 namespace app {
 namespace {
@@ -29,30 +26,14 @@ nlohmann::json work_json(const MovementWork& work) {
             {"time_ns", or_null(known_time(work))}};
 }
 
-std::optional<int64_t> rounded(const std::optional<double>& value) {
-    return value ? std::optional<int64_t>(std::llround(*value)) : std::nullopt;
-}
-
-nlohmann::json row_json(const MovementViewRow& view) {
-    const MovementRow& row = view.row;
-    nlohmann::json json = work_json(row.work);
-    json["name"] = row.name;
-    json["module"] = row.module;
-    json["class"] = row.op_class ? nlohmann::json(name_of(*row.op_class)) : nlohmann::json();
-    json["phase"] = row.phase ? nlohmann::json(name_of(*row.phase)) : nlohmann::json();
-    json["calls"] = row.work.num_calls;
-    json["bytes"] = std::llround(row.work.bytes);
-    json["flop_per_byte"] = or_null(view.rates.flop_per_byte);
-    json["flop_per_s"] = or_null(view.rates.flop_per_s);
-    json["bandwidth_bytes_per_s"] = or_null(view.rates.bytes_per_s);
-    json["peak_share"] = or_null(view.rates.peak_share);
-    json["mue"] = or_null(view.rates.mue);
-    json["compute_limit_ns"] = or_null(rounded(view.rates.compute_limit_ns));
-    json["memory_limit_ns"] = or_null(rounded(view.rates.memory_limit_ns));
-    const auto is_memory_bound = view.rates.is_memory_bound();
-    json["bound"] = is_memory_bound ? nlohmann::json(*is_memory_bound ? "memory" : "compute")
-                                    : nlohmann::json();
-    return json;
+/// In the order of the CSV's columns.
+DataTable rows_table(const std::vector<MovementViewRow>& rows) {
+    return data_table(
+        pick(movement_columns(),
+             {"phase", "module", "name", "class", "calls", "flop", "read_words", "written_words",
+              "bytes", "flop_per_word", "flop_per_byte", "time_ns", "flop_per_s", "peak_share",
+              "bandwidth_bytes_per_s", "mue", "compute_limit_ns", "memory_limit_ns", "bound"}),
+        rows);
 }
 
 nlohmann::json class_json(const MovementClassRow& row) {
@@ -188,45 +169,12 @@ nlohmann::json movement_json(const MovementDocument& document) {
     }
     json["notes"] = notes_of(document);
     json["charts"] = document.charts;
-    json["rows"] = nlohmann::json::array();
-    for (const MovementViewRow& row : rows_of(document)) json["rows"].push_back(row_json(row));
+    json["rows"] = json_rows(rows_table(rows_of(document)));
     return json;
 }
 
 std::string movement_csv(const MovementDocument& document) {
-    static const std::vector<std::string> kColumns{"phase",
-                                                   "module",
-                                                   "name",
-                                                   "class",
-                                                   "calls",
-                                                   "flop",
-                                                   "read_words",
-                                                   "written_words",
-                                                   "bytes",
-                                                   "flop_per_word",
-                                                   "flop_per_byte",
-                                                   "time_ns",
-                                                   "flop_per_s",
-                                                   "peak_share",
-                                                   "bandwidth_bytes_per_s",
-                                                   "mue",
-                                                   "compute_limit_ns",
-                                                   "memory_limit_ns",
-                                                   "bound"};
-    CsvWriter csv;
-    csv.row(kColumns);
-    for (const MovementViewRow& row : rows_of(document)) {
-        const nlohmann::json json = row_json(row);
-        std::vector<std::string> cells;
-        for (const std::string& column : kColumns) {
-            const nlohmann::json& cell = json[column];
-            cells.push_back(cell.is_null()     ? ""
-                            : cell.is_string() ? cell.get<std::string>()
-                                               : cell.dump());
-        }
-        csv.row(cells);
-    }
-    return csv.take();
+    return to_csv(rows_table(rows_of(document)), Decimals::kAsJson);
 }
 
 }  // namespace app

@@ -2,9 +2,9 @@
 
 #include "app/commands/console/terminal.h"
 #include "models/config/workload.h"
-#include "profiler/analysis/movement.h"
-#include "profiler/analysis/step_report.h"
-#include "profiler/view/movement_view.h"
+#include "profiler/analysis/ops/movement.h"
+#include "profiler/analysis/step/step_report.h"
+#include "profiler/view/kernels/movement_view.h"
 
 #include <nlohmann/json_fwd.hpp>
 

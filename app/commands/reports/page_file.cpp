@@ -1,26 +1,18 @@
 #include "app/commands/reports/page_file.h"
 
 #include "app/commands/reports/chart_files.h"
-#include "profiler/analysis/recorded_step.h"
+#include "profiler/analysis/step/recorded_step.h"
 #include "profiler/charts/page.h"
 
+#include <list>
 #include <memory>
 
 namespace app {
-namespace {
 
 using namespace profiler;
 
-LedgerSource ledger_of(const NamedTrace& named, const StepReport& report) {
-    return {&report.ledger, report.closed_form ? &*report.closed_form : nullptr,
-            named.trace->run().num_layers};
-}
-
-}  // namespace
-
 models::Result<std::string> render_page(const std::vector<NamedTrace>& traces) {
-    std::vector<std::unique_ptr<MemoryCurve>> curves;
-    std::vector<std::shared_ptr<const StepReport>> reports;
+    std::list<StepIndex> steps;
     PageRequest request;
     for (const NamedTrace& named : traces) {
         if (!has_recorded_step(*named.trace)) {
@@ -29,12 +21,10 @@ models::Result<std::string> render_page(const std::vector<NamedTrace>& traces) {
                 "that \"temposcope capture\" has finished.",
                 named.file);
         }
-        curves.push_back(std::make_unique<MemoryCurve>(*named.trace));
-        reports.push_back(report_of(named));
-        request.sources.push_back({.timeline = {named.trace.get(), curves.back().get(),
-                                                &reports.back()->peak, label_of(named)},
-                                   .ledger = ledger_of(named, *reports.back())});
+        request.names[steps.size()] = label_of(named);
+        steps.emplace_back(*named.trace, named.report);
     }
+    request.steps = {&steps.front(), steps.size() > 1 ? &steps.back() : nullptr};
     if (traces.size() > 1) {
         request.alignment = std::make_shared<const Alignment>(
             align(*traces[0].trace, *traces[1].trace, TimeAlignment::kPhases));

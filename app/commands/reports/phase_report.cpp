@@ -1,6 +1,6 @@
 #include "app/commands/reports/phase_report.h"
 
-#include "profiler/analysis/phase_peaks.h"
+#include "profiler/analysis/step/phase_peaks.h"
 #include "profiler/trace/units.h"
 
 #include <nlohmann/json.hpp>
@@ -32,11 +32,11 @@ std::string change_text(int64_t bytes, int64_t baseline_bytes) {
 void print_phase_peaks(Output& output, const Comparison& comparison) {
     std::vector<PhasePeaks> peaks;
     TextTable table;
-    table.columns.push_back({"phase", Align::kLeft, {}});
+    table.columns.push_back({"phase", Align::kLeft});
     for (const ComparisonColumn& column : comparison.columns) {
         peaks.push_back(peaks_of(column));
-        table.columns.push_back({column.recipe, Align::kRight, {}});
-        table.columns.push_back({"", Align::kRight, {}});
+        table.columns.push_back({column.recipe, Align::kRight});
+        table.columns.push_back({"", Align::kRight});
     }
     for (std::size_t kind = 0; kind < kPhaseKindNames.size(); ++kind) {
         std::vector<std::string> cells{std::string(kPhaseKindNames[kind])};

@@ -1,12 +1,9 @@
 #include "app/commands/reports/plan_report.h"
 
-#include "app/commands/console/csv_writer.h"
-
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
-#include <type_traits>
 #include <utility>
 
 namespace app {
@@ -26,7 +23,7 @@ Json curve_json(const std::vector<PlanPoint>& curve) {
 }
 
 Json row_json(const std::vector<PlanColumn>& columns, const PlanViewRow& row) {
-    Json json{{"curve", curve_json(row.curve)}, {"notes", row.notes}};
+    Json json{{"curve", curve_json(row.row.curve)}, {"notes", row.row.notes}};
     for (std::size_t i = 0; i < columns.size(); ++i) {
         const PlanColumn& column = columns[i];
         if (column.is_of_request) continue;
@@ -46,7 +43,7 @@ void print_parts(Output& output, const char* heading, const char* unit,
                  const std::vector<PlanPart>& parts) {
     if (parts.empty()) return;
     output.heading(heading);
-    TextTable table{.columns = {{"class", Align::kLeft, {}}, {unit, Align::kRight, {}}}};
+    TextTable table{.columns = {{"class", Align::kLeft}, {unit, Align::kRight}}};
     for (const PlanPart& part : parts) table.rows.push_back({part.name, part.text});
     output.table(table);
 }
@@ -62,34 +59,15 @@ void print_sentences(Output& output, const char* heading,
 
 }  // namespace
 
-Json json_of(const PlanCell& cell) {
-    return std::visit(
-        [](const auto& value) {
-            if constexpr (std::is_same_v<std::decay_t<decltype(value)>, std::monostate>) {
-                return Json();
-            } else {
-                return Json(value);
-            }
-        },
-        cell);
-}
-
-std::string csv_of(const PlanCell& cell) {
-    const Json value = json_of(cell);
-    return value.is_string() ? value.get<std::string>()
-           : value.is_null() ? std::string()
-                             : value.dump();
-}
-
 void print_plan(Output& output, const PlanView& view) {
     output.line(output.styled(view.common, Style::kBold));
     output.line(fmt::format("Predicted. Figures from \"at batch\" on are at {}.", view.batch));
     output.line();
     output.table(view.table);
     if (view.rows.size() == 1) {
-        const PlanViewRow& row = view.rows.front();
-        print_parts(output, "Memory when most is allocated", "bytes", row.memory_parts);
-        print_parts(output, "Time of a step", "time", row.time_parts);
+        const PlanRow& row = view.rows.front().row;
+        print_parts(output, "Memory when most is allocated", "bytes", memory_parts(row));
+        print_parts(output, "Time of a step", "time", time_parts(row));
     }
     print_sentences(output, "Why not", view.reasons);
     print_sentences(output, "Assumptions", view.assumptions);
@@ -106,18 +84,14 @@ Json plan_json(const PlanView& view) {
 }
 
 std::string plan_csv(const PlanView& view) {
-    CsvWriter csv;
-    std::vector<std::string> header;
-    for (const PlanColumn& column : view.columns) header.push_back(column.id);
-    header.emplace_back("notes");
-    csv.row(header);
+    DataTable table;
+    for (const PlanColumn& column : view.columns) table.columns.push_back(column.id);
+    table.columns.emplace_back("notes");
     for (const PlanViewRow& row : view.rows) {
-        std::vector<std::string> cells;
-        for (const PlanCell& cell : row.cells) cells.push_back(csv_of(cell));
-        cells.push_back(fmt::format("{}", fmt::join(row.notes, "; ")));
-        csv.row(cells);
+        table.rows.push_back(row.cells);
+        table.rows.back().push_back(fmt::format("{}", fmt::join(row.row.notes, "; ")));
     }
-    return csv.take();
+    return to_csv(table, Decimals::kAsJson);
 }
 
 }  // namespace app

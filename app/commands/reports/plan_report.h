@@ -1,7 +1,7 @@
 #pragma once
 
 #include "app/commands/console/terminal.h"
-#include "profiler/view/plan_view.h"
+#include "profiler/view/plan/plan_view.h"
 
 #include <nlohmann/json_fwd.hpp>
 
@@ -16,9 +16,5 @@ nlohmann::json plan_json(const profiler::PlanView& view);
 /// One line per row: every cell, then the notes in one cell with "; " between. The throughput curve
 /// is left out.
 std::string plan_csv(const profiler::PlanView& view);
-
-/// A cell as JSON and as CSV text.
-nlohmann::json json_of(const profiler::PlanCell& cell);
-std::string csv_of(const profiler::PlanCell& cell);
 
 }  // namespace app

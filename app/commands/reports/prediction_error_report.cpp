@@ -1,8 +1,8 @@
 #include "app/commands/reports/prediction_error_report.h"
 
-#include "profiler/analysis/prediction_error.h"
+#include "profiler/analysis/compare/prediction_error.h"
+#include "profiler/tables/signed_text.h"
 #include "profiler/trace/units.h"
-#include "profiler/view/no_value.h"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -35,10 +35,10 @@ std::vector<Pair> pairs_of(const Comparison& comparison) {
 }
 
 TextTable gap_table(const PredictionError& result) {
-    TextTable table{.columns = {{"", Align::kLeft, {}},
-                                {"predicted", Align::kRight, {}},
-                                {"measured", Align::kRight, {}},
-                                {"difference", Align::kRight, {}}}};
+    TextTable table{.columns = {{"", Align::kLeft},
+                                {"predicted", Align::kRight},
+                                {"measured", Align::kRight},
+                                {"difference", Align::kRight}}};
     const auto add = [&](std::string name, int64_t predicted, int64_t measured) {
         table.rows.push_back({std::move(name), format_bytes(predicted), format_bytes(measured),
                               change_in_bytes(predicted - measured)});
@@ -57,10 +57,10 @@ TextTable gap_table(const PredictionError& result) {
 
 TextTable tensor_table(const PredictionError& result) {
     constexpr std::size_t kMostTensors = 10;
-    TextTable table{.columns = {{"held by one only", Align::kLeft, {}},
-                                {"class", Align::kLeft, {}},
-                                {"in", Align::kLeft, {}},
-                                {"size", Align::kRight, {}}}};
+    TextTable table{.columns = {{"held by one only", Align::kLeft},
+                                {"class", Align::kLeft},
+                                {"in", Align::kLeft},
+                                {"size", Align::kRight}}};
     for (std::size_t i = 0; i < std::min(result.tensors.size(), kMostTensors); ++i) {
         const UnmatchedTensor& tensor = result.tensors[i];
         table.rows.push_back({tensor.name, std::string(name_of(tensor.category)),

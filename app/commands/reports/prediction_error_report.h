@@ -1,7 +1,7 @@
 #pragma once
 
 #include "app/commands/console/terminal.h"
-#include "profiler/analysis/comparison.h"
+#include "profiler/analysis/compare/comparison.h"
 
 #include <nlohmann/json_fwd.hpp>
 

@@ -1,7 +1,7 @@
 #include "app/commands/reports/rank_report.h"
 
 #include "app/commands/reports/reports.h"
-#include "profiler/view/rank_tables.h"
+#include "profiler/view/ranks/rank_tables.h"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -29,24 +29,12 @@ void print_ranks(Output& output, const RankRun& run) {
 }
 
 nlohmann::json ranks_json(const RankRun& run, const std::vector<std::string>& left_out) {
-    nlohmann::json rows = nlohmann::json::array();
-    for (const RankSummary& rank : run.ranks) {
-        nlohmann::json row{{"rank", rank.rank},
-                           {"file", rank.file},
-                           {"device", rank.device},
-                           {"state", rank.is_complete ? "complete" : "incomplete"},
-                           {"steps", rank.num_steps},
-                           {"peak_allocated_bytes", rank.peak.allocated_bytes},
-                           {"peak_reserved_bytes", rank.peak.reserved_bytes},
-                           {"by_class", by_class_json(rank.peak.by_category)},
-                           {"nccl_bytes", rank.nccl_bytes},
-                           {"collectives", rank.num_collectives},
-                           {"collective_bytes", rank.collective_bytes}};
-        for (const profiler::RankTimeColumn& column : profiler::rank_time_columns()) {
-            const auto ns = column.value_of(rank);
-            row[column.key] = ns ? nlohmann::json(*ns) : nlohmann::json(nullptr);
-        }
-        rows.push_back(std::move(row));
+    nlohmann::json rows = json_rows(data_table(profiler::rank_columns(), run.ranks));
+    for (std::size_t i = 0; i < rows.size(); ++i) {
+        const RankSummary& rank = run.ranks[i];
+        rows[i]["state"] = rank.is_complete ? "complete" : "incomplete";
+        rows[i]["steps"] = rank.num_steps;
+        rows[i]["by_class"] = by_class_json(rank.peak.by_category);
     }
     const int64_t number = run.shared_step_number();
     const nlohmann::json step = number > 0 ? nlohmann::json(number) : nlohmann::json();

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "app/commands/console/terminal.h"
-#include "profiler/analysis/rank_run.h"
+#include "profiler/analysis/ranks/rank_run.h"
 
 #include <nlohmann/json_fwd.hpp>
 

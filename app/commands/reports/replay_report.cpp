@@ -87,11 +87,11 @@ std::string out_of_memory_sentence(const SettingsRun& row, int64_t recorded_allo
 
 TextTable rows_table(const std::vector<SettingsRun>& rows) {
     TextTable table;
-    table.columns = {{"settings", Align::kLeft, {}},       {"limit", Align::kRight, {}},
-                     {"start", Align::kLeft, {}},          {"peak allocated", Align::kRight, {}},
-                     {"peak reserved", Align::kRight, {}}, {"segments", Align::kRight, {}},
-                     {"fragmentation", Align::kRight, {}}, {"retries", Align::kRight, {}},
-                     {"out of memory", Align::kLeft, {}}};
+    table.columns = {{"settings", Align::kLeft},       {"limit", Align::kRight},
+                     {"start", Align::kLeft},          {"peak allocated", Align::kRight},
+                     {"peak reserved", Align::kRight}, {"segments", Align::kRight},
+                     {"fragmentation", Align::kRight}, {"retries", Align::kRight},
+                     {"out of memory", Align::kLeft}};
     for (const SettingsRun& row : rows) {
         table.rows.push_back({settings_text(row.settings),
                               row.memory_limit_bytes ? format_bytes(*row.memory_limit_bytes) : "–",

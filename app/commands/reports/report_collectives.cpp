@@ -1,6 +1,6 @@
 #include "app/commands/reports/reports.h"
-#include "profiler/analysis/collectives.h"
-#include "profiler/analysis/recorded_step.h"
+#include "profiler/analysis/ranks/collectives.h"
+#include "profiler/analysis/step/recorded_step.h"
 #include "profiler/trace/units.h"
 
 #include <nlohmann/json.hpp>
@@ -33,10 +33,9 @@ void print_collectives(Output& output, const Trace& trace) {
     if (totals.empty()) return;
     output.heading(trace.steps.empty() ? "Collectives" : "Collectives of a step");
     TextTable table;
-    table.columns = {{"kind", Align::kLeft, {}},   {"group", Align::kLeft, {}},
-                     {"ranks", Align::kRight, {}}, {"calls", Align::kRight, {}},
-                     {"in", Align::kRight, {}},    {"out", Align::kRight, {}},
-                     {"time", Align::kRight, {}}};
+    table.columns = {{"kind", Align::kLeft},   {"group", Align::kLeft}, {"ranks", Align::kRight},
+                     {"calls", Align::kRight}, {"in", Align::kRight},   {"out", Align::kRight},
+                     {"time", Align::kRight}};
     for (const CollectiveTotal& total : totals) {
         const int64_t ranks = num_ranks(trace, total.communicator);
         table.rows.push_back({std::string(profiler::name_of(total.kind)),

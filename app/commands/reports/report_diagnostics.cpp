@@ -1,6 +1,6 @@
 #include "app/commands/console/trace_files.h"
 #include "app/commands/reports/reports.h"
-#include "profiler/analysis/diagnostics.h"
+#include "profiler/analysis/step/diagnostics.h"
 #include "profiler/trace/units.h"
 
 #include <nlohmann/json.hpp>

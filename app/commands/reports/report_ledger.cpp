@@ -1,9 +1,9 @@
 #include "app/commands/console/trace_files.h"
 #include "app/commands/reports/reports.h"
-#include "profiler/analysis/closed_form.h"
-#include "profiler/analysis/run_text.h"
+#include "profiler/analysis/step/closed_form.h"
+#include "profiler/analysis/step/describe_run.h"
 #include "profiler/trace/units.h"
-#include "profiler/view/ledger_match.h"
+#include "profiler/view/peak/ledger_match.h"
 
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
@@ -19,12 +19,6 @@ using namespace profiler;
 std::string formula_text(const ClosedFormRow& formula, const LedgerRow& row) {
     if (formula.size_bytes == row.size_bytes) return formula.formula;
     return fmt::format("{} = {}", formula.formula, format_count(formula.size_bytes));
-}
-
-std::string savers(const LedgerRow& row) {
-    std::vector<std::string_view> names = row.saved_by;
-    names.erase(std::unique(names.begin(), names.end()), names.end());
-    return fmt::format("{}", fmt::join(names, ", "));
 }
 
 /// "[128, 512, 64]" as an array of numbers; another text as it is.
@@ -45,6 +39,28 @@ std::string why_empty(const Trace& trace, const std::string& module_path) {
 
 }  // namespace
 
+const std::vector<TableColumn<LedgerRow>>& ledger_columns() {
+    using Row = LedgerRow;
+    const auto all_savers = [](const Row& row) {
+        return fmt::format("{}", fmt::join(row.saved_by, ";"));
+    };
+    const auto savers = [](const Row& row) {
+        std::vector<std::string_view> names = row.saved_by;
+        names.erase(std::unique(names.begin(), names.end()), names.end());
+        return fmt::format("{}", fmt::join(names, ", "));
+    };
+    static const std::vector<TableColumn<Row>> kColumns{
+        {"scope", "module", Unit::kText, "", &Row::module_path},
+        {"op", "op", Unit::kText, "", &Row::op},
+        {"tensor", "tensor", Unit::kText, "", &Row::tensor},
+        {"shape", "shape", Unit::kText, "", &Row::shape},
+        {"dtype", "dtype", Unit::kText, "", [](const Row& row) { return name_of(row.dtype); }},
+        {"role", "category", Unit::kText, "", [](const Row& row) { return name_of(row.category); }},
+        {"size_bytes", "bytes", Unit::kCount, "", &Row::size_bytes},
+        {"saved_by", "saved by", Unit::kText, "", all_savers, savers}};
+    return kColumns;
+}
+
 void print_ledger(Output& output, const NamedTrace& named, const LedgerOptions& options) {
     const Trace& trace = *named.trace;
     const auto report = report_of(named);
@@ -59,23 +75,17 @@ void print_ledger(Output& output, const NamedTrace& named, const LedgerOptions& 
         output.line(why_empty(trace, options.module_path));
         return;
     }
-    TextTable table;
-    table.columns = {{"module", Align::kLeft, {}},      {"tensor", Align::kLeft, {}},
-                     {"shape", Align::kLeft, {}},       {"dtype", Align::kLeft, {}},
-                     {"bytes", Align::kRight, {}},      {"size", Align::kRight, {}},
-                     {"closed form", Align::kLeft, {}}, {"saved by", Align::kLeft, {}}};
-    if (options.include_all) table.columns.push_back({"category", Align::kLeft, {}});
-    for (std::size_t i = 0; i < ledger.rows.size(); ++i) {
-        const LedgerRow& row = ledger.rows[i];
-        table.rows.push_back(
-            {std::string(row.module_path), std::string(row.tensor), std::string(row.shape),
-             std::string(name_of(row.dtype)), format_count(row.size_bytes),
-             format_bytes(row.size_bytes),
-             formula[i] == kNoRow ? "–" : formula_text(check->form.rows[formula[i]], row),
-             savers(row)});
-        if (options.include_all) table.rows.back().push_back(std::string(name_of(row.category)));
+    const auto closed_form = [&](const LedgerRow& row) {
+        const std::size_t of_row = formula[static_cast<std::size_t>(&row - ledger.rows.data())];
+        return of_row == kNoRow ? Cell() : formula_text(check->form.rows[of_row], row);
+    };
+    auto columns = pick(ledger_columns(), {"scope", "tensor", "shape", "dtype", "size_bytes"});
+    columns.push_back({"", "size", Unit::kBytes, "", &LedgerRow::size_bytes});
+    columns.push_back({"", "closed form", Unit::kText, "", closed_form});
+    for (const auto& column : pick(ledger_columns(), {"saved_by", "role"})) {
+        if (column.id != "role" || options.include_all) columns.push_back(column);
     }
-    output.table(table);
+    output.table(text_table(columns, ledger.rows));
     output.line();
     output.line(
         fmt::format("{} {}, {} ({}).", format_count(static_cast<int64_t>(ledger.rows.size())),
@@ -91,16 +101,10 @@ nlohmann::json ledger_json(const NamedTrace& named, const LedgerOptions& options
     nlohmann::json json = describe_trace(named);
     json["total_bytes"] = ledger.total_bytes;
     json["closed_form"] = closed_form_json(report->closed_form);
-    json["rows"] = nlohmann::json::array();
-    for (const LedgerRow& row : ledger.rows) {
-        json["rows"].push_back({{"scope", row.module_path},
-                                {"op", row.op},
-                                {"tensor", row.tensor},
-                                {"shape", shape_json(row.shape)},
-                                {"dtype", name_of(row.dtype)},
-                                {"role", name_of(row.category)},
-                                {"size_bytes", row.size_bytes},
-                                {"saved_by", row.saved_by}});
+    json["rows"] = json_rows(data_table(ledger_columns(), ledger.rows));
+    for (std::size_t i = 0; i < ledger.rows.size(); ++i) {
+        json["rows"][i]["shape"] = shape_json(ledger.rows[i].shape);
+        json["rows"][i]["saved_by"] = ledger.rows[i].saved_by;
     }
     return json;
 }

@@ -1,7 +1,8 @@
+#include "app/commands/console/trace_files.h"
 #include "app/commands/reports/reports.h"
-#include "profiler/analysis/run_text.h"
+#include "profiler/analysis/step/describe_run.h"
 #include "profiler/trace/units.h"
-#include "profiler/view/activity_view.h"
+#include "profiler/view/kernels/kernels_view.h"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -24,9 +25,9 @@ std::string name_kernels(const std::vector<OpKernel>& kernels) {
 
 TextTable ops_table(const std::vector<OpUsage>& usage) {
     TextTable table;
-    table.columns = {{"phase", Align::kLeft, {}},    {"op", Align::kLeft, {}},
-                     {"calls", Align::kRight, {}},   {"time", Align::kRight, {}},
-                     {"scratch", Align::kRight, {}}, {"kernels", Align::kLeft, {}}};
+    table.columns = {{"phase", Align::kLeft},    {"op", Align::kLeft},
+                     {"calls", Align::kRight},   {"time", Align::kRight},
+                     {"scratch", Align::kRight}, {"kernels", Align::kLeft}};
     int64_t rest_ns = 0;
     int64_t rest_calls = 0;
     int64_t rest_scratch_bytes = 0;

@@ -1,10 +1,10 @@
 #include "app/commands/console/json_values.h"
 #include "app/commands/console/trace_files.h"
 #include "app/commands/reports/reports.h"
-#include "profiler/analysis/allocator_counts.h"
-#include "profiler/analysis/diagnostics.h"
-#include "profiler/analysis/recorded_program.h"
-#include "profiler/analysis/run_text.h"
+#include "profiler/analysis/blocks/allocator_counts.h"
+#include "profiler/analysis/step/describe_run.h"
+#include "profiler/analysis/step/diagnostics.h"
+#include "profiler/analysis/step/recorded_program.h"
 #include "profiler/trace/units.h"
 
 #include <nlohmann/json.hpp>
@@ -12,7 +12,6 @@
 #include <algorithm>
 #include <functional>
 #include <map>
-#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -61,7 +60,7 @@ void print_step(Output& output, const Trace& trace, const StepReport& report,
                 const ComparisonColumn& column) {
     const PeakReport& peak = report.peak;
     TextTable figures;
-    figures.columns = {{"", Align::kLeft, {}}, {"", Align::kRight, {}}, {"", Align::kLeft, {}}};
+    figures.columns = {{"", Align::kLeft}, {"", Align::kRight}, {"", Align::kLeft}};
     const auto add = [&](std::string name, std::string value, std::string detail) {
         figures.rows.push_back({std::move(name), std::move(value), std::move(detail)});
     };
@@ -130,19 +129,20 @@ std::vector<AnnotationTotal> annotation_totals(const Trace& trace) {
     return totals;
 }
 
+std::vector<TableColumn<AnnotationTotal>> annotation_columns() {
+    return std::vector<TableColumn<AnnotationTotal>>{
+        {"name", "range", Unit::kText, "", &AnnotationTotal::name},
+        {"count", "times", Unit::kCount, "", &AnnotationTotal::count},
+        {"total_ns", "time", Unit::kNanoseconds, "", &AnnotationTotal::total_ns}};
+}
+
 void print_annotations(Output& output, const Trace& trace) {
     constexpr std::size_t kMostRows = 8;
     const auto totals = annotation_totals(trace);
     if (totals.empty()) return;
     output.heading("Annotations");
-    TextTable table;
-    table.columns = {
-        {"range", Align::kLeft, {}}, {"times", Align::kRight, {}}, {"time", Align::kRight, {}}};
-    for (const AnnotationTotal& total :
-         std::span(totals).first(std::min(kMostRows, totals.size()))) {
-        table.rows.push_back(
-            {total.name, format_count(total.count), format_duration(total.total_ns)});
-    }
+    TextTable table = text_table(annotation_columns(), totals);
+    table.rows.resize(std::min(kMostRows, totals.size()));
     output.table(table);
     if (totals.size() <= kMostRows) return;
     output.line(fmt::format("{} more in the table annotation of the trace.",
@@ -160,10 +160,10 @@ void print_sweep(Output& output, const ComparisonColumn& column) {
     if (column.curve.empty()) return;
     output.heading("Batch sizes of the sweep");
     TextTable table;
-    table.columns = {{"batch", Align::kRight, {}},     {"peak", Align::kRight, {}},
-                     {"step time", Align::kRight, {}}, {"fastest", Align::kRight, {}},
-                     {"slowest", Align::kRight, {}},   {"sequences/s", Align::kRight, {}},
-                     {"outcome", Align::kLeft, {}}};
+    table.columns = {{"batch", Align::kRight},     {"peak", Align::kRight},
+                     {"step time", Align::kRight}, {"fastest", Align::kRight},
+                     {"slowest", Align::kRight},   {"sequences/s", Align::kRight},
+                     {"outcome", Align::kLeft}};
     for (const ThroughputPoint& point : column.curve) {
         if (point.out_of_memory) {
             table.rows.push_back(
@@ -246,11 +246,7 @@ nlohmann::json overview_json(const NamedTrace& named) {
                          {"live_blocks", counts.live_blocks},
                          {"segments", counts.segments}};
     json["collectives"] = collectives_json(trace);
-    json["annotations"] = nlohmann::json::array();
-    for (const AnnotationTotal& total : annotation_totals(trace)) {
-        json["annotations"].push_back(
-            {{"name", total.name}, {"count", total.count}, {"total_ns", total.total_ns}});
-    }
+    json["annotations"] = json_rows(data_table(annotation_columns(), annotation_totals(trace)));
     json["health_notes"] = report_diagnostics(trace, *report).size();
     json["rows"] = nlohmann::json::array();
     for (const BreakdownRow& row : break_down(trace, report->peak, default_group_by(trace))) {

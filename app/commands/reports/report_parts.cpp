@@ -1,6 +1,6 @@
 #include "app/commands/console/json_values.h"
 #include "app/commands/reports/reports.h"
-#include "profiler/analysis/closed_form.h"
+#include "profiler/analysis/step/closed_form.h"
 #include "profiler/trace/units.h"
 
 #include <fmt/format.h>
@@ -22,18 +22,18 @@ constexpr std::size_t kMaxCodeLength = 60;  // characters of a line of code that
 TextTable breakdown_table(const std::vector<BreakdownRow>& rows, std::string_view title,
                           std::size_t max_rows) {
     TextTable table;
-    table.columns = {{std::string(title), Align::kLeft, {}},
-                     {"allocations", Align::kRight, {}},
-                     {"bytes", Align::kRight, {}},
-                     {"size", Align::kRight, {}},
-                     {"share", Align::kRight, {}}};
+    table.columns = {{std::string(title), Align::kLeft},
+                     {"allocations", Align::kRight},
+                     {"bytes", Align::kRight},
+                     {"size", Align::kRight},
+                     {"share", Align::kRight}};
     int64_t total_bytes = 0;
     bool has_code = false;
     for (const BreakdownRow& row : rows) {
         total_bytes += row.size_bytes;
         has_code = has_code || !row.code.empty();
     }
-    if (has_code) table.columns.push_back({"code", Align::kLeft, {}});
+    if (has_code) table.columns.push_back({"code", Align::kLeft});
     const auto add = [&](std::string name, int64_t count, int64_t size_bytes,
                          std::string_view code = {}) {
         const double share =
@@ -60,6 +60,22 @@ TextTable breakdown_table(const std::vector<BreakdownRow>& rows, std::string_vie
     }
     add("total", total.count, total.size_bytes);
     return table;
+}
+
+DataTable sweep_data(const std::vector<ThroughputPoint>& curve) {
+    using Row = ThroughputPoint;
+    const auto outcome = [](const Row& point) {
+        return name_of(point.out_of_memory ? SweepOutcome::kOutOfMemory : SweepOutcome::kOk);
+    };
+    static const std::vector<TableColumn<Row>> kColumns{
+        {.id = "batch_size", .value = &Row::batch_size},
+        {.id = "outcome", .value = outcome},
+        {.id = "peak_allocated_bytes", .value = &Row::peak_allocated_bytes},
+        {.id = "step_time_ns", .value = &Row::step_time_ns},
+        {.id = "step_time_min_ns", .value = &Row::step_time_min_ns},
+        {.id = "step_time_max_ns", .value = &Row::step_time_max_ns},
+        {.id = "throughput_sequences_per_s", .value = &Row::sequences_per_s}};
+    return data_table(kColumns, curve);
 }
 
 nlohmann::json max_batch_json(const ComparisonColumn& column) {

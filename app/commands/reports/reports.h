@@ -1,15 +1,18 @@
 #pragma once
 
 #include "app/commands/console/terminal.h"
-#include "profiler/analysis/breakdown.h"
-#include "profiler/analysis/comparison.h"
-#include "profiler/analysis/ledger.h"
-#include "profiler/analysis/op_usage.h"
-#include "profiler/analysis/step_report.h"
+#include "profiler/analysis/compare/comparison.h"
+#include "profiler/analysis/ops/op_usage.h"
+#include "profiler/analysis/step/breakdown.h"
+#include "profiler/analysis/step/ledger.h"
+#include "profiler/analysis/step/step_report.h"
+#include "profiler/tables/columns.h"
 
 #include <nlohmann/json_fwd.hpp>
 
 #include <string>
+#include <string_view>
+#include <vector>
 
 /// The reports of `temposcope info`. Each exists as a table for people and as JSON with its rows
 /// under `rows`. docs/commands.md lists the JSON keys. They use the step report that the trace
@@ -19,6 +22,8 @@ namespace app {
 void print_overview(Output& output, const profiler::NamedTrace& named);
 nlohmann::json overview_json(const profiler::NamedTrace& named);
 
+/// In the order of the CSV's columns.
+const std::vector<profiler::TableColumn<profiler::LedgerRow>>& ledger_columns();
 void print_ledger(Output& output, const profiler::NamedTrace& named,
                   const profiler::LedgerOptions& options);
 nlohmann::json ledger_json(const profiler::NamedTrace& named,
@@ -59,6 +64,9 @@ inline constexpr std::string_view kNoCallStacks =
 /// For a breakdown by line of a profiler's trace.
 inline constexpr std::string_view kWhichLines =
     "The PyTorch profiler writes the line at which a function begins, not the one that allocated.";
+
+/// What a sweep measured, a row for each batch, in the order of the CSV's columns.
+profiler::DataTable sweep_data(const std::vector<profiler::ThroughputPoint>& curve);
 
 /// {max_batch_size, max_batch_size_at_least, max_batch_size_below}: the maximum if the sweep found
 /// it, and the bounds that it knows; null for what it does not know.

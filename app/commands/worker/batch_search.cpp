@@ -1,15 +1,17 @@
 #include "app/commands/worker/batch_search.h"
 
 #include "app/prediction/program_target.h"
-#include "profiler/analysis/collectives.h"
-#include "profiler/analysis/pipeline_time.h"
-#include "profiler/analysis/rank_run.h"
-#include "profiler/analysis/recorded_step.h"
+#include "models/config/batch_bisection.h"
+#include "profiler/analysis/ranks/collectives.h"
+#include "profiler/analysis/ranks/pipeline_time.h"
+#include "profiler/analysis/ranks/rank_run.h"
+#include "profiler/analysis/step/recorded_step.h"
+#include "profiler/analysis/step/storage_names.h"
 #include "profiler/planner/step/batch_interpolation.h"
 #include "profiler/planner/step/capacity_search.h"
 #include "profiler/trace/available_memory.h"
-#include "profiler/trace/temporary_paths.h"
-#include "profiler/trace/trace_file.h"
+#include "profiler/trace/file/temporary_paths.h"
+#include "profiler/trace/file/trace_file.h"
 
 #include <algorithm>
 #include <array>
@@ -52,18 +54,6 @@ std::string place_of(const Trace& trace, const PeakReport& peak) {
     return place + std::string(trace.text(trace.module_paths.get<&ModulePath::path>(module)));
 }
 
-/// Names of tensors by storage; of several tensors of one the first.
-std::vector<StringId> names_of_storages(const Trace& trace) {
-    std::vector<StringId> names(trace.storages.size());
-    for (std::size_t i = trace.tensors.size(); i-- > 0;) {
-        const Id<Storage> storage = trace.tensors.get<&Tensor::storage>(Id<Tensor>(i));
-        if (storage.valid()) {
-            names[storage.index()] = trace.tensors.get<&Tensor::name>(Id<Tensor>(i));
-        }
-    }
-    return names;
-}
-
 std::vector<LiveTensor> largest_tensors(const Trace& trace, const PeakReport& peak) {
     constexpr std::size_t kMost = 5;
     const std::vector<StringId> names = names_of_storages(trace);
@@ -84,7 +74,7 @@ std::vector<LiveTensor> largest_tensors(const Trace& trace, const PeakReport& pe
 }
 
 /// The first request that failed.
-void read_failed_request(const Trace& trace, BatchTry& one) {
+void read_failed_request(const Trace& trace, BatchRun& one) {
     for (std::size_t i = 0; i < trace.allocator_events.size(); ++i) {
         const AllocatorEvent event = trace.allocator_events[Id<AllocatorEvent>(i)];
         if (event.action != AllocatorAction::kOom) continue;
@@ -94,7 +84,7 @@ void read_failed_request(const Trace& trace, BatchTry& one) {
     }
 }
 
-void read_peak(const Trace& trace, BatchTry& one) {
+void read_peak(const Trace& trace, BatchRun& one) {
     const PeakReport peak = find_peak(trace);
     one.peak_allocated_bytes = peak.allocated_bytes;
     one.peak_reserved_bytes = peak.reserved_bytes;
@@ -105,7 +95,7 @@ void read_peak(const Trace& trace, BatchTry& one) {
 
 /// A run with its files, and the traces that it left.
 struct Attempt {
-    BatchTry outcome;
+    BatchRun outcome;
     std::vector<Trace> traces = {};  // of its ranks; the one with the largest peak first
     int64_t resident_bytes = 0;
     bool was_asked_to_end = false;  // by a signal: nothing else is known
@@ -123,7 +113,7 @@ Result<void> add_trace(const std::string& file, Attempt& made) {
     if (file.empty()) return {};
     auto trace = read_trace(file);
     if (!trace) return tl::unexpected(trace.error());
-    BatchTry& outcome = made.outcome;
+    BatchRun& outcome = made.outcome;
     if (outcome.requested_bytes < 0) read_failed_request(*trace, outcome);
     made.traces.push_back(std::move(*trace));
     const Trace& added = made.traces.back();
@@ -223,51 +213,40 @@ struct Bracket {
     ProgramTarget target;
     int64_t guess = 0;          // 0: none
     int64_t bytes_of_one = -1;  // that each further sample takes; -1: not known
-    int64_t stride = 1;
+    models::BatchBisection search{.most = found.of.most_batch};
+    int64_t less = 1;  // than a guess that failed
 
-    int64_t below() const { return found.largest ? found.largest->batch_size : 0; }
-    int64_t above() const { return found.first_above ? found.first_above->batch_size : 0; }
-    bool is_closed() const {
-        if (!found.error.empty()) return true;
-        return found.first_above ? above() - below() <= 1 : below() >= found.of.most_batch;
+    bool is_closed() const { return !found.error.empty() || search.is_done(); }
+
+    void add(BatchRun one) {
+        search.answer(one.batch_size, one.fits);
+        found.tries.push_back(std::move(one));
     }
 
-    /// Where memory is broken into pieces, a batch may fit above one that does not. The largest
-    /// that fits counts.
-    void add(BatchTry one) {
-        found.tries.push_back(one);
-        if (one.fits) {
-            if (one.batch_size <= below()) return;
-            if (found.first_above && one.batch_size > above()) found.first_above.reset();
-            found.largest = std::move(one);
-        } else if (one.batch_size > below() && (!found.first_above || one.batch_size < above())) {
-            found.first_above = std::move(one);
-        }
+    std::optional<BatchRun> try_of(int64_t batch_size) const {
+        const auto one = std::ranges::find(found.tries, batch_size, &BatchRun::batch_size);
+        return one == found.tries.end() ? std::nullopt : std::optional(*one);
     }
 
     /// As many more samples as the memory that the largest batch leaves has room for. 0: not known.
     int64_t room() const {
-        if (bytes_of_one <= 0 || !found.largest || found.largest->peak_reserved_bytes < 0) return 0;
-        const int64_t free_bytes = target.capacity_bytes() - found.largest->peak_reserved_bytes;
+        const auto largest = try_of(search.fits);
+        if (bytes_of_one <= 0 || !largest || largest->peak_reserved_bytes < 0) return 0;
+        const int64_t free_bytes = target.capacity_bytes() - largest->peak_reserved_bytes;
         return std::max<int64_t>(free_bytes / bytes_of_one, 0);
     }
 
-    /// Until one batch fits and one does not: a stride away from what is known, which doubles with
-    /// each try (from nothing these are 1, 2, 4, ...), or as far as there is room. Below a guess
-    /// that did not fit: 1 and 4 less, as guesses are seldom far off, and then half. Then the
-    /// middle, or as far as there is room.
+    /// As far as there is room. Below a guess that did not fit: 1 and 4 less, as guesses are seldom
+    /// far off, and then half.
     int64_t next() {
-        if (!found.first_above) {
-            const int64_t from = std::exchange(stride, below() > 0 ? 2 * stride : stride);
-            return std::min(below() + std::max(room(), from), found.of.most_batch);
-        }
-        if (!found.largest) {
+        if (search.fails == 0) return search.next(search.fits + room());
+        if (search.fits == 0) {
             constexpr int64_t kNear = 4;
-            const int64_t less = std::exchange(stride, 4 * stride);
-            return less <= kNear && less < above() ? above() - less : above() / 2;
+            const int64_t step = std::exchange(less, 4 * less);
+            return search.next(step <= kNear && step < search.fails ? search.fails - step : 0);
         }
-        const int64_t half = (above() - below()) / 2;
-        return below() + std::clamp(room(), std::max<int64_t>(half / 4, 1), half);
+        const int64_t half = (search.fails - search.fits) / 2;
+        return search.next(search.fits + std::clamp(room(), std::max<int64_t>(half / 4, 1), half));
     }
 };
 
@@ -330,7 +309,9 @@ public:
         if (cancelled_) return fail(kCancelled);
         std::vector<LargestBatch> found;
         for (Bracket& bracket : brackets_) {
-            std::ranges::sort(bracket.found.tries, {}, &BatchTry::batch_size);
+            std::ranges::sort(bracket.found.tries, {}, &BatchRun::batch_size);
+            bracket.found.largest = bracket.try_of(bracket.search.fits);
+            bracket.found.first_above = bracket.try_of(bracket.search.fails);
             found.push_back(std::move(bracket.found));
         }
         return found;

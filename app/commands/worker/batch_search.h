@@ -1,7 +1,7 @@
 #pragma once
 
 #include "app/commands/worker/program_run.h"
-#include "profiler/analysis/peak.h"
+#include "profiler/analysis/step/peak.h"
 
 #include <cstddef>
 #include <cstdint>
@@ -27,7 +27,7 @@ struct LiveTensor {
 };
 
 /// What a run with one batch came to.
-struct BatchTry {
+struct BatchRun {
     int64_t batch_size = 0;
     bool fits = false;
     int64_t peak_allocated_bytes = -1;  // -1: not known, the program failed before its first step
@@ -56,9 +56,9 @@ struct ProgramCase {
 
 struct LargestBatch {
     ProgramCase of;
-    std::optional<BatchTry> largest;      // none: not even a batch of 1 fits
-    std::optional<BatchTry> first_above;  // that does not fit; none: the search ended before
-    std::vector<BatchTry> tries;          // all, the smallest first
+    std::optional<BatchRun> largest;      // none: not even a batch of 1 fits
+    std::optional<BatchRun> first_above;  // that does not fit; none: the search ended before
+    std::vector<BatchRun> tries;          // all, the smallest first
     std::string error;                    // why the search of this case ended; empty: it did not
 };
 
@@ -69,7 +69,7 @@ enum class BatchOrder : uint8_t {
 };
 
 /// Called after each run, by one thread at a time.
-using BatchTried = std::function<void(const ProgramCase&, const BatchTry&)>;
+using BatchTried = std::function<void(const ProgramCase&, const BatchRun&)>;
 
 /// About as many programs will run: one for each batch of a line, and two of each case if the line
 /// guesses well.

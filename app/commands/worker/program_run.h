@@ -1,5 +1,6 @@
 #pragma once
 
+#include "models/config/parallel.h"
 #include "models/config/result.h"
 #include "profiler/protocol/virtual_gpu_process.h"
 
@@ -67,5 +68,12 @@ models::Result<std::filesystem::path> find_python_package();
 /// Any number of threads may call it at once.
 /// Errors: the recorder, the virtual GPU or the program cannot be started.
 models::Result<ProgramResult> run_program(const ProgramRun& run);
+
+/// A built-in model as a program of Python, which torch's own wrappers can spread over many GPUs: a
+/// run of three steps, as far as model and ranks say it. It starts the interpreter that
+/// TEMPOSCOPE_PYTHON names; without it, python3. Further arguments may follow the words.
+/// Errors: as models::validate; the package is missing.
+models::Result<ProgramRun> built_in_program(const models::Workload& workload,
+                                            const models::Parallel& parallel, int64_t world_size);
 
 }  // namespace app

@@ -73,7 +73,7 @@ def make_model(workload, strategy: str, degree: int, device: torch.device) -> nn
                 _shard(model, mesh["replicate"], reshards=True)
     model.materialize(device)
     if strategy == "tp" and model.has_embeddings and world_size == degree:
-        _keep_share_of_gradient(model.get_submodule(model.names.word_embeddings).weight)
+        _keep_share_of_gradient(model.get_submodule(model.family.word_embeddings).weight)
     return DistributedDataParallel(model) if strategy in ("ddp", "zero1") else model
 
 
@@ -90,15 +90,14 @@ def _split_tensors(model: Model, mesh) -> None:
     the vocabulary are split; positions, norms and the rest of a head are whole on each rank."""
     whole = Replicate()
     for layer in model.layers.values():
-        names = layer.names
-        inputs = [f"{names.attention}.{name}" for name in layer.projections()] + [names.up]
-        plan: dict[str, ParallelStyle] = {path: ColwiseParallel() for path in inputs}
+        names = layer.family
+        plan: dict[str, ParallelStyle] = {path: ColwiseParallel() for path in layer.inputs()}
         plan |= {path: RowwiseParallel() for path in (names.attention_output, names.down)}
         _parallelize(layer, mesh, plan)
     if model.has_embeddings:
         rows = RowwiseParallel(input_layouts=whole)
-        _parallelize(model, mesh, {model.names.word_embeddings: rows})
-    norms = {"lm": "ln_f", "mlm": "cls.predictions.transform.LayerNorm"}
+        _parallelize(model, mesh, {model.family.word_embeddings: rows})
+    norms = {"lm": model.family.final_norm, "mlm": "cls.predictions.transform.LayerNorm"}
     if model.head in norms:  # the decoder is a function of a split weight: it takes a DTensor
         into_decoder = PrepareModuleOutput(
             output_layouts=whole, desired_output_layouts=whole, use_local_output=False

@@ -1,7 +1,7 @@
 #pragma once
 
-#include "profiler/capture/cuda/activity_parser.h"
-#include "profiler/capture/cuda/activity_records.h"
+#include "profiler/capture/torch_adapter/activity_records.h"
+#include "profiler/capture/torch_adapter/cupti.h"
 
 #include <condition_variable>
 #include <cstdint>

@@ -1,7 +1,7 @@
 #pragma once
 
-#include "profiler/capture/cuda/activity_records.h"
 #include "profiler/capture/cuda/stream_order.h"
+#include "profiler/capture/torch_adapter/activity_records.h"
 #include "profiler/trace/stream_rows.h"
 #include "profiler/trace/trace.h"
 

@@ -11,29 +11,6 @@ namespace {
 constexpr std::string_view kMagic = "tscupti1";
 constexpr std::size_t kMaxChunkBytes = std::size_t{1} << 30;
 
-/// Calls visit(const char*&) for each name that a record points to.
-template <typename Visit>
-void for_each_text(std::span<uint8_t> buffer, NextActivityRecord next, Visit&& visit) {
-    // The structs are packed: a pointer in them has no alignment to bind a reference to.
-    const auto visit_field = [&](uint8_t* field) {
-        const char* text = nullptr;
-        std::memcpy(&text, field, sizeof text);
-        visit(text);
-        std::memcpy(field, &text, sizeof text);
-    };
-    CUpti_Activity* record = nullptr;
-    while (next(buffer.data(), buffer.size(), &record) == CUPTI_SUCCESS) {
-        auto* const bytes = reinterpret_cast<uint8_t*>(record);
-        if (record->kind == CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL ||
-            record->kind == CUPTI_ACTIVITY_KIND_KERNEL) {
-            visit_field(bytes + offsetof(CUpti_ActivityKernel10, name));
-        } else if (record->kind == CUPTI_ACTIVITY_KIND_MEMORY2) {
-            visit_field(bytes + offsetof(CUpti_ActivityMemory4, name));
-            visit_field(bytes + offsetof(CUpti_ActivityMemory4, source));
-        }
-    }
-}
-
 std::array<char, 8> bytes_of(uint64_t value) {
     std::array<char, 8> bytes{};
     std::memcpy(bytes.data(), &value, sizeof value);
@@ -63,7 +40,7 @@ void ActivityRecordingWriter::add_chunk(uint64_t address, std::string_view bytes
 }
 
 void ActivityRecordingWriter::add(std::span<uint8_t> buffer) {
-    for_each_text(buffer, next_, [&](const char*& text) {
+    visit_activity_texts(buffer, next_, [&](const char*& text) {
         if (text == nullptr || !written_texts_.insert(text).second) return;
         add_chunk(reinterpret_cast<uint64_t>(text), text);
     });
@@ -103,7 +80,7 @@ models::Result<ActivityRecording> read_activity_recording(const std::filesystem:
         }
         std::vector<uint64_t>& buffer = recording.buffers.emplace_back(size / 8);
         std::memcpy(buffer.data(), bytes.data(), buffer.size() * 8);
-        for_each_text(ActivityRecording::bytes_of(buffer), next, [&](const char*& text) {
+        visit_activity_texts(ActivityRecording::bytes_of(buffer), next, [&](const char*& text) {
             const auto known = texts.find(reinterpret_cast<uint64_t>(text));
             text = known == texts.end() ? nullptr : known->second;
         });

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "models/config/result.h"
-#include "profiler/capture/cuda/activity_parser.h"
+#include "profiler/capture/torch_adapter/cupti.h"
 
 #include <cstdint>
 #include <deque>

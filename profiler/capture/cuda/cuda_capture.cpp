@@ -1,5 +1,3 @@
-#include "profiler/capture/cuda/cuda_capture.h"
-
 #include "models/config/validity.h"
 #include "models/training/training.h"
 #include "profiler/capture/batch_sweep.h"
@@ -12,8 +10,7 @@
 #include "profiler/capture/program_device.h"
 #include "profiler/capture/recorded_training.h"
 #include "profiler/capture/run_description.h"
-#include "profiler/capture/time_benchmark.h"
-#include "profiler/capture/torch_hooks.h"
+#include "profiler/capture/torch_adapter/torch_hooks.h"
 #include "profiler/trace/units.h"
 
 #include <ATen/Context.h>
@@ -22,6 +19,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include <atomic>
 #include <optional>
 #include <stdexcept>
 
@@ -194,126 +192,138 @@ CudaDevice require_device(int index = kCudaDevice) {
     return *device;
 }
 
-}  // namespace
+/// Trains on a GPU and records the steps. docs/cuda_capture.md says how.
+class CudaCapture final : public CudaSource {
+public:
+    models::Result<CudaDevice> device() override { return find_cuda_device(); }
 
-models::Result<CudaDevice> CudaCapture::device() { return find_cuda_device(); }
-
-models::Result<void> CudaCapture::validate(const models::Workload& workload) {
-    const auto found = find_cuda_device();
-    if (!found) return tl::unexpected(found.error());
-    return models::validate_for_cuda(workload, found->capability);
-}
-
-std::string CudaCapture::name() { return require_device().name; }
-
-models::BenchmarkTime CudaCapture::time_benchmark(const models::Benchmark& benchmark,
-                                                  double seconds,
-                                                  const CaptureCallbacks& callbacks) {
-    (void)require_device();
-    set_up_torch(benchmark.workload, kCudaDevice);
-    forget_earlier_training();
-    return profiler::time_benchmark(kDevice, benchmark, seconds, callbacks);
-}
-
-DeviceSpeed CudaCapture::measure_speed(const CaptureCallbacks& callbacks) {
-    constexpr models::ComputeCapability kTf32{8, 0};
-    const CudaDevice device = require_device();
-    const SpeedSizes sizes = speed_sizes(kDevice, !(device.capability < kTf32));
-    DeviceSpeed speed = measure_device(kDevice, sizes, callbacks);
-    speed.device_name = device.name;
-    speed.compute_capability = models::to_text(device.capability);
-    speed.memory_bytes = device.total_bytes;
-    speed.sm_count = device.sm_count;
-    speed.l2_bytes = device.l2_bytes;
-    return speed;
-}
-
-LayoutGraph CudaCapture::measure_layouts(const LayoutMeasurement& measurement,
-                                         const CaptureCallbacks& callbacks) {
-    const CudaDevice device = require_device();
-    LayoutGraph graph = profiler::measure_layouts(kDevice, measurement, callbacks);
-    graph.device_name = device.name;
-    return graph;
-}
-
-std::vector<double> CudaCapture::time_layout_runs(const LayoutMeasurement& measurement,
-                                                  const std::vector<LayoutRun>& runs,
-                                                  const CaptureCallbacks& callbacks) {
-    require_device();
-    return profiler::time_layout_runs(kDevice, measurement, runs, callbacks);
-}
-
-std::string CudaCapture::memory_name() const {
-    const auto found = find_cuda_device();
-    return "the memory of the " + (found ? found->name : std::string("GPU"));
-}
-
-std::vector<CudaCheck> CudaCapture::checks() {
-    std::vector<CudaCheck> checks = check_cuda_device();
-    checks.push_back(check_cupti());
-    return checks;
-}
-
-void CudaCapture::capture(const models::Workload& workload, const CaptureOptions& options,
-                          const CaptureCallbacks& callbacks, Trace& trace) {
-    CudaAllocations::require_native();
-    const CudaDevice device = require_device();
-    report(callbacks, "starting CUDA", 0, 1);
-    GpuRecorder gpu(trace, kCudaDevice);
-    CudaAllocations::watch_out_of_memory();
-    has_allocator_ = true;
-    cuda_bytes_ = gpu.outside_bytes();
-    describe_cuda_run(workload, options, device, gpu.cupti_text(), trace);
-    const MemoryLimit limit(options.memory_limit_bytes, *cuda_bytes_,
-                            DeviceMonitor::cuda_memory().total_bytes);
-    set_up_torch(workload, kCudaDevice);
-    report(callbacks, "building the model", 0, 1);
-    models::Training training(workload, kDevice);
-    gpu.add_reading();  // separates what the model loads from what the warm-up loads
-    warm_up(training, options.warmup_steps - 1, callbacks);
-    record_steps(training, options, callbacks, trace, gpu);
-}
-
-void CudaCapture::sweep(const models::Workload& workload, const CaptureOptions& options,
-                        const SweepOptions& sweep, const CaptureCallbacks& callbacks,
-                        Trace& trace) {
-    CudaAllocations::require_native();
-    const CudaDevice device = require_device();
-    if (!cuda_bytes_) {
-        Trace unused;  // a sweep does not record its steps
-        cuda_bytes_ = GpuRecorder(unused, kCudaDevice).outside_bytes();
-        has_allocator_ = true;
+    std::vector<CudaCheck> checks() override {
+        std::vector<CudaCheck> checks = check_cuda_device();
+        checks.push_back(check_cupti());
+        return checks;
     }
-    if (trace.runs.empty()) describe_cuda_run(workload, options, device, "not used", trace);
-    const MemoryLimit limit(options.memory_limit_bytes, *cuda_bytes_,
-                            DeviceMonitor::cuda_memory().total_bytes);
-    set_up_torch(workload, kCudaDevice);
-    std::optional<models::Training> training;
-    sweep_batches(sweep, swept_device(workload, training), callbacks, trace);
-}
 
-void CudaCapture::predict_step(const models::Workload& workload,
-                               const PredictedStepOptions& options,
-                               const CaptureCallbacks& callbacks, Trace& trace) {
-    record_predicted_step(workload, options, callbacks, trace);
-}
+    models::Result<void> validate(const models::Workload& workload) override {
+        const auto found = find_cuda_device();
+        if (!found) return tl::unexpected(found.error());
+        return models::validate_for_cuda(workload, found->capability);
+    }
 
-std::unique_ptr<ProgramDevice> CudaCapture::record_program(int device, Trace& trace) {
-    CudaAllocations::require_native();
-    return std::make_unique<ProgramOnCuda>(static_cast<c10::DeviceIndex>(device),
-                                           require_device(device), trace);
-}
+    std::string name() override { return require_device().name; }
 
-LiveMemory CudaCapture::live_memory() const {
-    if (!has_allocator_) return {};
-    const CudaMemory memory = CudaAllocations::memory(kCudaDevice);
-    return {.allocated_bytes = memory.allocated_bytes, .peak_bytes = memory.peak_allocated_bytes};
-}
+    std::string memory_name() const override {
+        const auto found = find_cuda_device();
+        return "the memory of the " + (found ? found->name : std::string("GPU"));
+    }
 
-OutOfMemoryDetail CudaCapture::last_out_of_memory() const {
-    return CudaAllocations::last_out_of_memory();
-}
+    /// A worker that waits would hold memory of the GPU that the others' measurements need.
+    bool can_take_turns() const override { return false; }
 
+    void capture(const models::Workload& workload, const CaptureOptions& options,
+                 const CaptureCallbacks& callbacks, Trace& trace) override {
+        require_native_allocator();
+        const CudaDevice device = require_device();
+        report(callbacks, "starting CUDA", 0, 1);
+        GpuRecorder gpu(trace, kCudaDevice);
+        CudaAllocations::watch_out_of_memory();
+        has_allocator_ = true;
+        cuda_bytes_ = gpu.outside_bytes();
+        describe_cuda_run(workload, options, device, gpu.cupti_text(), trace);
+        const MemoryLimit limit(options.memory_limit_bytes, *cuda_bytes_,
+                                DeviceMonitor::cuda_memory().total_bytes);
+        set_up_torch(workload, kCudaDevice);
+        report(callbacks, "building the model", 0, 1);
+        models::Training training(workload, kDevice);
+        gpu.add_reading();  // separates what the model loads from what the warm-up loads
+        warm_up(training, options.warmup_steps - 1, callbacks);
+        record_steps(training, options, callbacks, trace, gpu);
+    }
+
+    void sweep(const models::Workload& workload, const CaptureOptions& options,
+               const SweepOptions& sweep, const CaptureCallbacks& callbacks,
+               Trace& trace) override {
+        require_native_allocator();
+        const CudaDevice device = require_device();
+        if (!cuda_bytes_) {
+            Trace unused;  // a sweep does not record its steps
+            cuda_bytes_ = GpuRecorder(unused, kCudaDevice).outside_bytes();
+            has_allocator_ = true;
+        }
+        if (trace.runs.empty()) describe_cuda_run(workload, options, device, "not used", trace);
+        const MemoryLimit limit(options.memory_limit_bytes, *cuda_bytes_,
+                                DeviceMonitor::cuda_memory().total_bytes);
+        set_up_torch(workload, kCudaDevice);
+        std::optional<models::Training> training;
+        sweep_batches(sweep, swept_device(workload, training), callbacks, trace);
+    }
+
+    models::BenchmarkTime time_benchmark(const models::Benchmark& benchmark, double seconds,
+                                         const CaptureCallbacks& callbacks) override {
+        (void)require_device();
+        set_up_torch(benchmark.workload, kCudaDevice);
+        forget_earlier_training();
+        return profiler::time_benchmark(kDevice, benchmark, seconds, callbacks);
+    }
+
+    DeviceSpeed measure_speed(const CaptureCallbacks& callbacks) override {
+        constexpr models::ComputeCapability kTf32{8, 0};
+        const CudaDevice device = require_device();
+        const SpeedSizes sizes = speed_sizes(kDevice, !(device.capability < kTf32));
+        DeviceSpeed speed = measure_device(kDevice, sizes, callbacks);
+        speed.device_name = device.name;
+        speed.compute_capability = models::to_text(device.capability);
+        speed.memory_bytes = device.total_bytes;
+        speed.sm_count = device.sm_count;
+        speed.l2_bytes = device.l2_bytes;
+        return speed;
+    }
+
+    LayoutGraph measure_layouts(const LayoutMeasurement& measurement,
+                                const CaptureCallbacks& callbacks) override {
+        const CudaDevice device = require_device();
+        LayoutGraph graph = profiler::measure_layouts(kDevice, measurement, callbacks);
+        graph.device_name = device.name;
+        return graph;
+    }
+
+    std::vector<double> time_layout_runs(const LayoutMeasurement& measurement,
+                                         const std::vector<LayoutRun>& runs,
+                                         const CaptureCallbacks& callbacks) override {
+        require_device();
+        return profiler::time_layout_runs(kDevice, measurement, runs, callbacks);
+    }
+
+    void predict_step(const models::Workload& workload, const PredictedStepOptions& options,
+                      const CaptureCallbacks& callbacks, Trace& trace) override {
+        record_predicted_step(workload, options, callbacks, trace);
+    }
+
+    std::unique_ptr<ProgramDevice> record_program(int device, Trace& trace) override {
+        require_native_allocator();
+        return std::make_unique<ProgramOnCuda>(static_cast<c10::DeviceIndex>(device),
+                                               require_device(device), trace);
+    }
+
+    LiveMemory live_memory() const override {
+        if (!has_allocator_) return {};
+        const CudaMemory memory = CudaAllocations::memory(kCudaDevice);
+        return {.allocated_bytes = memory.allocated_bytes,
+                .peak_bytes = memory.peak_allocated_bytes};
+    }
+
+    OutOfMemoryDetail last_out_of_memory() const override {
+        return CudaAllocations::last_out_of_memory();
+    }
+
+private:
+    /// Memory that CUDA took for itself before the first tensor of this process; none: not yet
+    /// known.
+    std::optional<int64_t> cuda_bytes_;
+    /// Set once CUDA is initialized. Before that, other threads must not ask its allocator.
+    std::atomic<bool> has_allocator_ = false;
+};
+
+}  // namespace
 }  // namespace profiler
 
 /// The worker looks this function up after it has opened the module.

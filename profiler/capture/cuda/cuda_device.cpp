@@ -1,9 +1,8 @@
 #include "profiler/capture/cuda/cuda_device.h"
 
-#include "profiler/capture/cuda/cupti_library.h"
+#include "profiler/capture/torch_adapter/cupti.h"
 #include "profiler/trace/units.h"
 
-#include <cupti.h>
 #include <dlfcn.h>
 
 #include <filesystem>

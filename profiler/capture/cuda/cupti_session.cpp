@@ -153,8 +153,7 @@ models::Result<void> CuptiSession::subscribe() {
 }
 
 models::Result<void> CuptiSession::set_up_clock_and_buffers() {
-    // CUPTI's own buffers would otherwise lie in the memory that is measured, as a part of it that
-    // bears CUPTI's name.
+    // CUPTI's own buffers would otherwise lie in device memory and count as CUPTI's share of it.
     set_flag("host buffers", CUPTI_ACTIVITY_ATTR_MEM_ALLOCATION_TYPE_HOST_PINNED);
     // The collector gives zeroed buffers: CUPTI would zero them on the workload's thread.
     set_flag("zeroed buffers", CUPTI_ACTIVITY_ATTR_ZEROED_OUT_ACTIVITY_BUFFER);

@@ -2,7 +2,7 @@
 
 #include "models/config/result.h"
 #include "profiler/capture/cuda/activity_collector.h"
-#include "profiler/capture/cuda/cupti_library.h"
+#include "profiler/capture/torch_adapter/cupti.h"
 
 #include <cstdint>
 #include <memory>
@@ -16,8 +16,8 @@
 /// one subscriber, and its buffer callbacks have no user data.
 namespace profiler {
 
-/// A stream of CUDA's and CUPTI's number of it, which no other stream gets, while CUDA gives the
-/// handle of a destroyed stream to a new one.
+/// A CUDA stream and its CUPTI number. CUDA reuses the handles of destroyed streams; CUPTI never
+/// reuses a number.
 struct NumberedStream {
     int64_t handle = 0;
     uint32_t number = 0;

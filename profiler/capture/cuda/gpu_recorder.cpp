@@ -1,14 +1,21 @@
 #include "profiler/capture/cuda/gpu_recorder.h"
 
 #include "profiler/capture/cuda/cuda_device.h"
-#include "profiler/capture/cuda/nvtx_scopes.h"
 #include "profiler/trace/units.h"
 
 #include <ATen/Context.h>
 #include <c10/cuda/CUDAException.h>
 
+#include <cuda_runtime_api.h>
+#include <dlfcn.h>
+#include <nvml.h>
+#include <nvtx3/nvToolsExt.h>
+#include <unistd.h>
+
 #include <algorithm>
+#include <array>
 #include <chrono>
+#include <cstring>
 #include <utility>
 #include <vector>
 
@@ -22,7 +29,98 @@ void make_context(int device) {
     C10_CUDA_CHECK(cudaFree(nullptr));
 }
 
+/// Null when nobody collects NVTX ranges.
+nvtxDomainHandle_t nvtx_domain() {
+    static const nvtxDomainHandle_t handle = nvtxDomainCreateA("temposcope");
+    return handle;
+}
+
 }  // namespace
+
+// ---- DeviceMonitor ---------------------------------------------------------------------------
+
+struct DeviceMonitor::Functions {
+    decltype(&nvmlInit_v2) init = nullptr;
+    decltype(&nvmlShutdown) shutdown = nullptr;
+    decltype(&nvmlDeviceGetHandleByPciBusId_v2) find_device = nullptr;
+    decltype(&nvmlDeviceGetMemoryInfo) memory = nullptr;
+    decltype(&nvmlDeviceGetComputeRunningProcesses_v3) processes = nullptr;
+    decltype(&nvmlDeviceGetClockInfo) clock = nullptr;
+
+    bool find_all(void* library) {
+        const auto find = [&]<typename Function>(const char* name, Function& function) {
+            function = reinterpret_cast<Function>(dlsym(library, name));
+            return function != nullptr;
+        };
+        return find("nvmlInit_v2", init) && find("nvmlShutdown", shutdown) &&
+               find("nvmlDeviceGetHandleByPciBusId_v2", find_device) &&
+               find("nvmlDeviceGetMemoryInfo", memory) &&
+               find("nvmlDeviceGetComputeRunningProcesses_v3", processes) &&
+               find("nvmlDeviceGetClockInfo", clock);
+    }
+};
+
+DeviceMonitor::DeviceMonitor(int device) {
+    std::array<char, 32> bus{};
+    if (cudaDeviceGetPCIBusId(bus.data(), static_cast<int>(bus.size()), device) != cudaSuccess) {
+        (void)cudaGetLastError();
+        return;
+    }
+    library_ = dlopen("libnvidia-ml.so.1", RTLD_NOW | RTLD_LOCAL);
+    if (library_ == nullptr) return;
+    auto functions = std::make_unique<Functions>();
+    if (!functions->find_all(library_) || functions->init() != NVML_SUCCESS) return;
+    functions_ = std::move(functions);
+    nvmlDevice_t found = nullptr;
+    if (functions_->find_device(bus.data(), &found) == NVML_SUCCESS) device_ = found;
+}
+
+DeviceMonitor::~DeviceMonitor() {
+    if (functions_ != nullptr) functions_->shutdown();
+    if (library_ != nullptr) dlclose(library_);
+}
+
+int64_t DeviceMonitor::nvml_used_bytes() const {
+    if (!has_nvml()) return -1;
+    nvmlMemory_t memory{};
+    const auto device = static_cast<nvmlDevice_t>(device_);
+    if (functions_->memory(device, &memory) != NVML_SUCCESS) return -1;
+    return static_cast<int64_t>(memory.used);
+}
+
+int64_t DeviceMonitor::process_bytes() const {
+    if (!has_nvml()) return -1;
+    constexpr unsigned int kMostProcesses = 256;
+    std::vector<nvmlProcessInfo_t> processes(kMostProcesses);
+    unsigned int count = kMostProcesses;
+    const auto device = static_cast<nvmlDevice_t>(device_);
+    if (functions_->processes(device, &count, processes.data()) != NVML_SUCCESS) return -1;
+    constexpr auto kNotAvailable = static_cast<unsigned long long>(NVML_VALUE_NOT_AVAILABLE);
+    const auto self = static_cast<unsigned int>(::getpid());
+    for (unsigned int i = 0; i < count; ++i) {
+        const unsigned long long bytes = processes[i].usedGpuMemory;
+        if (processes[i].pid != self || bytes == kNotAvailable) continue;
+        return static_cast<int64_t>(bytes);
+    }
+    return -1;  // in a container the driver knows us by another number
+}
+
+int64_t DeviceMonitor::sm_clock_hz() const {
+    if (!has_nvml()) return -1;
+    unsigned int megahertz = 0;
+    const auto device = static_cast<nvmlDevice_t>(device_);
+    if (functions_->clock(device, NVML_CLOCK_SM, &megahertz) != NVML_SUCCESS) return -1;
+    return int64_t{megahertz} * 1'000'000;
+}
+
+DeviceMonitor::MemoryInfo DeviceMonitor::cuda_memory() {
+    size_t free_bytes = 0;
+    size_t total_bytes = 0;
+    C10_CUDA_CHECK(cudaMemGetInfo(&free_bytes, &total_bytes));
+    return {static_cast<int64_t>(free_bytes), static_cast<int64_t>(total_bytes)};
+}
+
+// ---- GpuRecorder -----------------------------------------------------------------------------
 
 GpuRecorder::GpuRecorder(Trace& trace, c10::DeviceIndex device)
     : trace_(trace),
@@ -38,7 +136,7 @@ GpuRecorder::GpuRecorder(Trace& trace, c10::DeviceIndex device)
     read_device(ReadingCause::kContext);
     if (!cupti_) return;
     if (auto ok = cupti_->record_memory(); !ok) {
-        cupti_problem_ = ok.error().message;
+        faults_.cupti_problem = ok.error().message;
         cupti_.reset();
         return;
     }
@@ -50,7 +148,7 @@ void GpuRecorder::open_cupti_session() {
     if (session) {
         cupti_ = std::move(*session);
     } else {
-        cupti_problem_ = session.error().message;
+        faults_.cupti_problem = session.error().message;
     }
 }
 
@@ -89,7 +187,7 @@ void GpuRecorder::start(Recorder& recorder) {
     recorder_ = &recorder;
     if (!cupti_) return;
     if (auto ok = cupti_->record_work(); !ok) {
-        cupti_problem_ = ok.error().message;
+        faults_.cupti_problem = ok.error().message;
         return;
     }
     // A real card's times say it; those of a virtual one are modelled from it.
@@ -145,9 +243,9 @@ void GpuRecorder::stop() {
 }
 
 void GpuRecorder::add_records(ActivityRecords records) {
-    dropped_records_ += records.dropped_records;
-    unknown_records_ += records.unknown_records;
-    broken_buffers_ += records.broken_buffers;
+    faults_.dropped_records += records.dropped_records;
+    faults_.unknown_records += records.unknown_records;
+    faults_.broken_buffers += records.broken_buffers;
     driver_allocations_.add(records.memory);
     for (const KernelRecord& kernel : records.kernels) {
         local_memory_bytes_ = std::max(local_memory_bytes_, kernel.local_memory_bytes);
@@ -181,13 +279,11 @@ void GpuRecorder::read_device(ReadingCause cause) {
 }
 
 GpuFaults GpuRecorder::faults() const {
-    return {.cupti_problem = cupti_problem_,
-            .dropped_records = dropped_records_,
-            .unknown_records = unknown_records_,
-            .broken_buffers = broken_buffers_,
-            .join = join_ ? join_->counts() : JoinCounts(),
-            .most_host_bytes = cupti_ ? cupti_->most_host_bytes() : 0,
-            .has_nvml = monitor_.has_nvml()};
+    GpuFaults faults = faults_;
+    if (join_) faults.join = join_->counts();
+    if (cupti_) faults.most_host_bytes = cupti_->most_host_bytes();
+    faults.has_nvml = monitor_.has_nvml();
+    return faults;
 }
 
 // ---- RunObserver -----------------------------------------------------------------------------
@@ -200,8 +296,24 @@ void GpuRecorder::on_op_end() noexcept {
     if (cupti_) cupti_->pop_op();
 }
 
-void GpuRecorder::on_module_begin(std::string_view path) noexcept { NvtxScopes::begin(path); }
+/// The modules of the model as NVTX ranges, for a program that collects them (Nsight Systems): it
+/// then shows the names that this program shows. Without one a range costs a load and a branch.
+void GpuRecorder::on_module_begin(std::string_view path) noexcept {
+    const nvtxDomainHandle_t domain = nvtx_domain();
+    if (domain == nullptr) return;
+    std::array<char, 256> text{};  // a longer path is cut
+    std::memcpy(text.data(), path.data(), std::min(path.size(), text.size() - 1));
+    nvtxEventAttributes_t attributes{};
+    attributes.version = NVTX_VERSION;
+    attributes.size = NVTX_EVENT_ATTRIB_STRUCT_SIZE;
+    attributes.messageType = NVTX_MESSAGE_TYPE_ASCII;
+    attributes.message.ascii = text.data();
+    nvtxDomainRangePushEx(domain, &attributes);
+}
 
-void GpuRecorder::on_module_end() noexcept { NvtxScopes::end(); }
+void GpuRecorder::on_module_end() noexcept {
+    const nvtxDomainHandle_t domain = nvtx_domain();
+    if (domain != nullptr) nvtxDomainRangePop(domain);
+}
 
 }  // namespace profiler

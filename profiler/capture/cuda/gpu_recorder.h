@@ -1,12 +1,11 @@
 #pragma once
 
 #include "profiler/capture/cuda/activity_join.h"
-#include "profiler/capture/cuda/cuda_allocations.h"
 #include "profiler/capture/cuda/cupti_session.h"
-#include "profiler/capture/cuda/device_monitor.h"
 #include "profiler/capture/cuda/gpu_notes.h"
 #include "profiler/capture/cuda/non_torch_memory.h"
 #include "profiler/capture/recorder.h"
+#include "profiler/capture/torch_adapter/cuda_allocations.h"
 
 #include <c10/core/Device.h>
 #include <nlohmann/json.hpp>
@@ -19,6 +18,38 @@
 /// Records all of a GPU but the allocator: its work, through CUPTI, and its memory outside the
 /// allocator, through CUPTI and the driver. If a part is missing, the trace says so.
 namespace profiler {
+
+/// What the driver says of a device's memory, through NVML and CUDA.
+///
+/// NVML is opened at run time and needs no CUDA context, so that it can tell what was in use before
+/// there was one. Where it is missing, or sees only parts (containers hide processes), figures are
+/// -1: not known.
+class DeviceMonitor {
+public:
+    /// Of CUDA's device `device`. Makes no context.
+    explicit DeviceMonitor(int device);
+    ~DeviceMonitor();
+    DeviceMonitor(const DeviceMonitor&) = delete;
+    DeviceMonitor& operator=(const DeviceMonitor&) = delete;
+
+    bool has_nvml() const { return device_ != nullptr; }
+    int64_t nvml_used_bytes() const;  // of the whole device
+    int64_t process_bytes() const;    // of this process
+    int64_t sm_clock_hz() const;
+
+    struct MemoryInfo {
+        int64_t free_bytes = 0;
+        int64_t total_bytes = 0;
+    };
+    /// CUDA's own figure; makes the context if there is none. Throws c10::Error.
+    static MemoryInfo cuda_memory();
+
+private:
+    struct Functions;
+    void* library_ = nullptr;
+    std::unique_ptr<Functions> functions_;
+    void* device_ = nullptr;  // nvmlDevice_t
+};
 
 class GpuRecorder final : public RunObserver {
 public:
@@ -70,14 +101,13 @@ private:
     StreamRows streams_;
     NonTorchMemory outside_;
     DriverAllocations driver_allocations_;
-    std::unique_ptr<CuptiSession> cupti_;  // null: see cupti_problem_
-    std::string cupti_problem_;
+    std::unique_ptr<CuptiSession> cupti_;  // null: see faults_.cupti_problem
+    GpuFaults faults_;
     std::optional<ActivityJoin> join_;
     std::unordered_map<uint32_t, int64_t> stream_handles_;  // by CUPTI's number
     std::size_t numbered_streams_ = 0;                      // of the trace's rows
     const Recorder* recorder_ = nullptr;                    // gives the clock; null before start()
     int64_t local_memory_bytes_ = 0;                        // the most that a kernel had
-    int64_t dropped_records_ = 0, unknown_records_ = 0, broken_buffers_ = 0;
 };
 
 }  // namespace profiler

@@ -44,7 +44,7 @@ void StreamOrder::launch(const Launch& launch) {
     state.last = launch;
 }
 
-/// What the stream waits for by then is part of it, though it may be given nothing more.
+/// The event covers pending waits of the stream, too, even if the stream gets no more work.
 void StreamOrder::record(const EventRecord& event) {
     const StreamState& state = streams_[event.stream];
     Ended& ended = recordings_[event.recording];

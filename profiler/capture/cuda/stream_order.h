@@ -1,6 +1,6 @@
 #pragma once
 
-#include "profiler/capture/cuda/activity_records.h"
+#include "profiler/capture/torch_adapter/activity_records.h"
 #include "profiler/trace/trace.h"
 
 #include <cstdint>

@@ -1,20 +1,20 @@
 #include "profiler/capture/cuda/torch_state.h"
 
-#include "profiler/capture/cuda/cuda_allocations.h"
+#include "profiler/capture/cuda/cuda_device.h"
 #include "profiler/capture/recorded_training.h"
+#include "profiler/capture/torch_adapter/cuda_allocations.h"
 
 #include <ATen/Context.h>
-#include <ATen/cuda/CUDAContextLight.h>
 #include <ATen/ops/empty.h>
-#include <ATen/ops/from_blob.h>
 #include <c10/cuda/CUDAFunctions.h>
+#include <c10/util/Exception.h>
 #include <torch/csrc/autograd/autograd.h>
 
 #include <cuda_runtime_api.h>
 
+#include <cstdlib>
 #include <future>
 #include <mutex>
-#include <shared_mutex>
 
 namespace profiler {
 namespace {
@@ -34,27 +34,16 @@ void wait_for_autograd() {
 
 }  // namespace
 
-/// Each thread has its own handle: this thread runs forward, autograd's thread runs backward.
+void require_native_allocator() {
+    const bool uncached = std::getenv("PYTORCH_NO_CUDA_MEMORY_CACHING") != nullptr;
+    const auto ok = check_allocator(CudaAllocations::backend(), uncached);
+    TORCH_CHECK(ok.has_value(), ok.error().message);
+}
+
 void describe_workspaces(Recorder& recorder, c10::DeviceIndex device) {
-    // Asking for a handle would create one, with its workspace.
-    if (at::cuda::cublas_handle_stream_to_workspace().map.empty()) return;
-    void* const forward_handle = at::cuda::getCurrentCUDABlasHandle();
-    const auto describe = [&](at::cuda::WorkspaceMapWithMutex& workspaces, std::string_view name,
-                              int64_t size_bytes) {
-        const std::shared_lock lock(workspaces.mutex);
-        for (const auto& [handle_and_stream, memory] : workspaces.map) {
-            const bool forward = std::get<0>(handle_and_stream) == forward_handle;
-            const at::Tensor bytes =
-                at::from_blob(memory.get(), {size_bytes},
-                              at::device(at::Device(at::kCUDA, device)).dtype(at::kByte));
-            recorder.describe(bytes, fmt::format("{} ({})", name, forward ? "forward" : "backward"),
-                              Category::kWorkspace);
-        }
-    };
-    describe(at::cuda::cublas_handle_stream_to_workspace(), "cublas_workspace",
-             static_cast<int64_t>(at::cuda::getChosenWorkspaceSize()));
-    describe(at::cuda::cublaslt_handle_stream_to_workspace(), "cublaslt_workspace",
-             static_cast<int64_t>(at::cuda::getCUDABlasLtWorkspaceSize()));
+    for (const auto& [name, bytes] : CudaAllocations::workspaces(device)) {
+        recorder.describe(bytes, name, Category::kWorkspace);
+    }
 }
 
 void set_up_torch(const models::Workload& workload, c10::DeviceIndex device) {
@@ -67,7 +56,6 @@ void set_up_torch(const models::Workload& workload, c10::DeviceIndex device) {
 void forget_earlier_training() {
     wait_for_autograd();
     (void)cudaGetLastError();  // clears a library's error before the next launch
-    at::cuda::clearCublasWorkspaces();
     CudaAllocations::release_cache();
 }
 

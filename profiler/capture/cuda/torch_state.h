@@ -9,6 +9,10 @@
 /// torch's process-wide state on CUDA: switches, generators, and the workspaces of cuBLAS.
 namespace profiler {
 
+/// Throws c10::Error if the allocator's actions cannot be recorded. Call it before anything else of
+/// CudaAllocations. Needs no driver.
+void require_native_allocator();
+
 /// Sets the switches for a workload and seeds the generator of `device`.
 void set_up_torch(const models::Workload& workload, c10::DeviceIndex device);
 
@@ -16,7 +20,7 @@ void set_up_torch(const models::Workload& workload, c10::DeviceIndex device);
 /// allocator as a fresh process does. Call it while no training lives.
 void forget_earlier_training();
 
-/// Names the workspaces of cuBLAS and cuBLASLt, one per handle and stream.
+/// Names the workspaces of cuBLAS and cuBLASLt.
 void describe_workspaces(Recorder& recorder, c10::DeviceIndex device);
 
 /// Tells the recorder which storages the training holds, and names torch's workspaces.

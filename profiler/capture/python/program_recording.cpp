@@ -1,18 +1,85 @@
 #include "profiler/capture/python/program_recording.h"
 
 #include "profiler/capture/cuda_source.h"
-#include "profiler/capture/python/foreign_storages.h"
-#include "profiler/capture/torch_hooks.h"
+#include "profiler/capture/torch_adapter/torch_hooks.h"
 #include "profiler/capture/tracking_allocator.h"
 
 #include <ATen/Parallel.h>
+#include <c10/core/StorageImpl.h>
+#include <c10/util/intrusive_ptr.h>
 
 #include <map>
 #include <stdexcept>
+#include <unordered_map>
 #include <utility>
 
 namespace profiler {
 namespace {
+
+/// The blocks of the tracking allocator, and storages that it did not make: of NumPy, of a mapped
+/// file, from before it was installed. Those become known when a recording names them (`adopt`),
+/// with the bytes of the storage.
+class ForeignStorages final : public AllocationSource {
+public:
+    void start(AllocationListener& listener) override {
+        listener_ = &listener;
+        allocator_.start(listener);
+    }
+    void stop() override {
+        allocator_.stop();
+        adopted_.clear();
+        listener_ = nullptr;
+    }
+    Id<Allocation> allocation_of(const c10::StorageImpl& storage) const override {
+        if (const auto own = allocator_.allocation_of(storage); own.valid()) return own;
+        const auto found = adopted_.find(&storage);
+        if (found == adopted_.end()) return {};
+        return Id<Allocation>(static_cast<std::size_t>(found->second.block->allocation));
+    }
+
+    /// Records the storage of `tensor`, if nobody has. Not under the recorder's lock.
+    void adopt(const at::Tensor& tensor) {
+        if (listener_ == nullptr || !tensor.defined() || !tensor.has_storage()) return;
+        const at::Storage& handle = tensor.storage();
+        c10::StorageImpl* const storage = handle.unsafeGetStorageImpl();
+        // The storage of a wrapper class without memory has a size and no data.
+        if (storage->nbytes() == 0 || storage->data() == nullptr) return;
+        if (storage->device_type() != c10::kCPU) return;
+        if (allocator_.block_of(*storage) != nullptr || adopted_.contains(storage)) return;
+        auto block = std::make_unique<BlockHeader>(
+            BlockHeader{.size_bytes = static_cast<int64_t>(storage->nbytes())});
+        listener_->on_alloc(*block,
+                            static_cast<int64_t>(reinterpret_cast<uintptr_t>(storage->data())));
+        const auto lock = listener_->lock_rows();
+        adopted_.emplace(storage, Adopted{handle.getWeakStorageImpl(), std::move(block)});
+        ++num_adopted_;
+    }
+    /// Records the frees of adopted storages that are gone. Torch does not tell when that happens.
+    void release_freed() {
+        for (auto entry = adopted_.begin(); entry != adopted_.end();) {
+            if (!entry->second.storage.expired()) {
+                ++entry;
+                continue;
+            }
+            listener_->on_free(*entry->second.block);
+            const auto lock = listener_->lock_rows();
+            entry = adopted_.erase(entry);
+        }
+    }
+
+    std::size_t num_adopted() const { return num_adopted_; }
+
+private:
+    struct Adopted {
+        c10::weak_intrusive_ptr<c10::StorageImpl> storage;  // keeps its address from being reused
+        std::unique_ptr<BlockHeader> block;
+    };
+
+    TrackingAllocator& allocator_ = TrackingAllocator::instance();
+    AllocationListener* listener_ = nullptr;
+    std::unordered_map<const c10::StorageImpl*, Adopted> adopted_;
+    std::size_t num_adopted_ = 0;
+};
 
 class ProgramOnCpu final : public ProgramDevice {
 public:
@@ -36,7 +103,7 @@ public:
     }
 
 private:
-    ForeignStorages storages_{TrackingAllocator::instance()};
+    ForeignStorages storages_;
 };
 
 std::unique_ptr<ProgramDevice> device_named(std::string_view name,

@@ -5,7 +5,7 @@
 #include "profiler/capture/program_device.h"
 #include "profiler/capture/recorder.h"
 #include "profiler/capture/run_description.h"
-#include "profiler/trace/trace_file.h"
+#include "profiler/trace/file/trace_file.h"
 
 #include <filesystem>
 #include <memory>

@@ -1,5 +1,6 @@
 #include "profiler/capture/python/program_recording.h"
-#include "profiler/capture/torch_hooks.h"
+#include "profiler/capture/torch_adapter/op_call.h"
+#include "profiler/capture/torch_adapter/torch_hooks.h"
 
 #include "models/observer/observer.h"
 
@@ -59,7 +60,7 @@ FindInnerTensors find_inner_tensors = nullptr;
 
 std::vector<at::Tensor> inner_tensors_of(const at::Tensor& wrapper) {
     std::vector<at::Tensor> found;
-    PyObject* const object = wrapper.unsafeGetTensorImpl()->pyobj_slot()->load_pyobj();
+    PyObject* const object = profiler::python_object_of(wrapper);
     if (object != nullptr) find_inner_tensors(object, &found);
     return found;
 }

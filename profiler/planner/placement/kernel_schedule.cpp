@@ -1,6 +1,6 @@
 #include "profiler/planner/placement/kernel_schedule.h"
 
-#include "profiler/analysis/event_order.h"
+#include "profiler/analysis/step/event_order.h"
 #include "profiler/trace/text.h"
 
 #include <fmt/format.h>
@@ -78,7 +78,7 @@ void KernelSchedule::add_step(Id<Step> step, const StepOps& ops) {
     trace_.steps.set<&Step::end_ns>(step, whole_ns(times_.now_ns()));
 }
 
-/// What is launched on other streams takes no time of the one that computes, but of the host.
+/// Kernels on other streams cost the computing stream no time, but their launches cost the host.
 double KernelSchedule::stretch_of(PhaseKind kind) const {
     const bool is_backward = kind == PhaseKind::kBackward;
     PhaseTime time = is_backward ? time_.backward : time_.forward;

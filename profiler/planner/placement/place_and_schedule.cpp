@@ -2,8 +2,8 @@
 
 #include "models/config/cuda_memory.h"
 #include "profiler/allocator/simulation.h"
-#include "profiler/analysis/event_order.h"
-#include "profiler/analysis/run_text.h"
+#include "profiler/analysis/step/describe_run.h"
+#include "profiler/analysis/step/event_order.h"
 #include "profiler/planner/data/gpu_name.h"
 #include "profiler/planner/placement/kernel_schedule.h"
 #include "profiler/planner/step/step_memory.h"

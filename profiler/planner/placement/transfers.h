@@ -14,8 +14,8 @@ struct Transfer {
     bool leaves_node = false;
 };
 
-/// By kernel. A kernel does the work of its collective and of those after it that have none and
-/// speak in the same communicator: a group of sends and receives, which run both ways at once.
+/// By kernel. A kernel carries its own collective and the communicator's next collectives without a
+/// kernel: grouped sends and receives, which run both ways at once.
 std::unordered_map<int64_t, Transfer> transfers_of(const Trace& trace,
                                                    const CommunicationModel& model);
 

@@ -1,5 +1,6 @@
 #include "profiler/planner/search/measured_search.h"
 
+#include "models/config/batch_bisection.h"
 #include "models/config/switches.h"
 #include "profiler/planner/search/step_recipes.h"
 
@@ -16,7 +17,7 @@ using models::Recipe;
 using models::Result;
 
 /// The point of the largest batch up to `batch_size`; null if there is none.
-const PlanPoint* point_up_to(const RecipeTrial& trial, int64_t batch_size) {
+const PlanPoint* point_up_to(const MeasuredRecipe& trial, int64_t batch_size) {
     const PlanPoint* found = nullptr;
     for (const PlanPoint& point : trial.curve) {
         if (point.batch_size <= batch_size) found = &point;
@@ -34,7 +35,7 @@ bool is_unsaturated(const PlanPoint& smaller, const PlanPoint& larger) {
 
 /// Whether throughput still rises over the last two doublings of the batch. True with fewer points:
 /// nothing says that it does not.
-bool rises_with_batch(const RecipeTrial& trial) {
+bool rises_with_batch(const MeasuredRecipe& trial) {
     const PlanPoint* const last = point_up_to(trial, trial.max_batch_size);
     const PlanPoint* const half = last ? point_up_to(trial, last->batch_size / 2) : nullptr;
     const PlanPoint* const quarter = half ? point_up_to(trial, half->batch_size / 2) : nullptr;
@@ -52,19 +53,21 @@ public:
     std::size_t num_techniques() const { return techniques_.size(); }
     const std::string& technique(std::size_t index) const { return techniques_[index]; }
     LayerCounts all(int64_t count) const { return LayerCounts(techniques_.size(), count); }
-    const TriedRecipe& best() const { return search_.tried[search_.chosen]; }
+    const MeasuredRecipe& best() const { return search_.tried[search_.chosen]; }
 
     Result<double> rate_of(const LayerCounts& counts) {
-        for (const TriedRecipe& one : search_.tried) {
-            if (one.counts == counts) return one.trial.sequences_per_s();
+        for (const MeasuredRecipe& one : search_.tried) {
+            if (one.counts == counts) return one.sequences_per_s();
         }
         LayerRecipes recipe = recipe_of(space_, techniques_, counts);
         auto trial = try_recipe_(recipe, likely_batch());
         if (!trial) return tl::unexpected(trial.error());
         const double rate = trial->sequences_per_s();
-        search_.tried.push_back({counts, std::move(recipe), std::move(*trial)});
+        trial->counts = counts;
+        trial->recipe = std::move(recipe);
+        search_.tried.push_back(std::move(*trial));
         const bool is_first = search_.tried.size() == 1;
-        if (!is_first && rate > best().trial.sequences_per_s() * (1 + kLeastGain)) {
+        if (!is_first && rate > best().sequences_per_s() * (1 + kLeastGain)) {
             search_.chosen = search_.tried.size() - 1;
         }
         return rate;
@@ -77,7 +80,7 @@ public:
 
 private:
     int64_t likely_batch() const {
-        return search_.tried.empty() ? 0 : search_.tried.back().trial.max_batch_size;
+        return search_.tried.empty() ? 0 : search_.tried.back().max_batch_size;
     }
 
     const ConversionSpace& space_;
@@ -88,8 +91,8 @@ private:
 
 /// "9.12 instead of 8.30 sequences/s"
 std::string gain_text(const Trials& trials, double own_rate) {
-    return fmt::format("{:.3g} instead of {:.3g} sequences/s",
-                       trials.best().trial.sequences_per_s(), own_rate);
+    return fmt::format("{:.3g} instead of {:.3g} sequences/s", trials.best().sequences_per_s(),
+                       own_rate);
 }
 
 /// Bisects the number of layers that have one technique; the other techniques stay as in the best
@@ -169,52 +172,37 @@ LayerRecipes recipe_of(const ConversionSpace& space, const std::vector<std::stri
     return layer_recipes_of(most_frequent(layers), layers);
 }
 
-const PlanPoint* RecipeTrial::best() const {
+const PlanPoint* MeasuredRecipe::best() const {
     const auto best = std::max_element(
         curve.begin(), curve.end(),
         [](const auto& a, const auto& b) { return a.sequences_per_s < b.sequences_per_s; });
     return best == curve.end() ? nullptr : &*best;
 }
 
-double RecipeTrial::sequences_per_s() const {
+double MeasuredRecipe::sequences_per_s() const {
     const PlanPoint* const point = best();
     return point == nullptr ? 0 : point->sequences_per_s;
 }
 
-Result<RecipeTrial> try_batches(const TryBatch& try_batch, int64_t likely, int64_t most) {
-    RecipeTrial trial;
-    int64_t fails = most + 1;  // the smallest batch that is known not to fit
-    const auto run = [&](int64_t batch_size) -> Result<bool> {
+Result<MeasuredRecipe> try_batches(const TryBatch& try_batch, int64_t likely, int64_t most) {
+    MeasuredRecipe trial;
+    models::BatchBisection search{.most = most};
+    int64_t batch_size = std::clamp<int64_t>(likely, 1, most);
+    int64_t less = 1;
+    while (true) {
         const auto tried = try_batch(batch_size);
         if (!tried) return tl::unexpected(tried.error());
-        if (!tried->fits) {
-            fails = batch_size;
-            return false;
-        }
-        trial.max_batch_size = std::max(trial.max_batch_size, batch_size);
-        trial.curve.push_back({.batch_size = batch_size,
-                               .step_time_ns = tried->step_time_ns,
-                               .sequences_per_s = tried->sequences_per_s});
-        return true;
-    };
-    // Away from the likely batch in growing strides: up while batches fit, or down until one does.
-    auto ran = run(std::clamp<int64_t>(likely, 1, most));
-    const bool goes_up = ran && *ran;
-    int64_t stride = 1;
-    while (ran && goes_up && fails > most && trial.max_batch_size < most) {
-        const int64_t next = trial.max_batch_size + (likely > 0 ? stride : trial.max_batch_size);
-        ran = run(std::min(next, most));
-        stride *= 2;
+        const std::optional<PlanPoint>& point = *tried;
+        search.answer(batch_size, point.has_value());
+        if (point) trial.curve.push_back(*point);
+        if (search.is_done()) break;
+        // Below a likely batch that does not fit: 1, 2, 4, ... less, until one does.
+        batch_size =
+            search.fits > 0
+                ? search.next()
+                : search.next(std::max<int64_t>(search.fails - std::exchange(less, 2 * less), 1));
     }
-    while (ran && !goes_up && trial.max_batch_size == 0 && fails > 1) {
-        ran = run(std::max<int64_t>(fails - stride, 1));
-        stride *= 2;
-    }
-    if (!ran) return tl::unexpected(ran.error());
-    while (fails - trial.max_batch_size > 1) {
-        const auto fits = run(trial.max_batch_size + (fails - trial.max_batch_size) / 2);
-        if (!fits) return tl::unexpected(fits.error());
-    }
+    trial.max_batch_size = search.fits;
     std::sort(trial.curve.begin(), trial.curve.end(),
               [](const PlanPoint& a, const PlanPoint& b) { return a.batch_size < b.batch_size; });
     return trial;
@@ -226,7 +214,7 @@ Result<MeasuredSearch> search_fast(const ConversionSpace& space, const TryRecipe
     Trials trials(space, std::move(*techniques), try_recipe);
     const auto own_rate = trials.rate_of(trials.all(0));
     if (!own_rate) return tl::unexpected(own_rate.error());
-    if (!rises_with_batch(trials.best().trial)) {
+    if (!rises_with_batch(trials.best())) {
         return trials.take(
             "Throughput no longer rises with the batch, so memory for a larger batch gains "
             "nothing: the techniques were not run.");

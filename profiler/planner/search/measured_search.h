@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -35,7 +36,9 @@ models::LayerRecipes recipe_of(const ConversionSpace& space,
                                const LayerCounts& counts);
 
 /// What steps with one recipe gave.
-struct RecipeTrial {
+struct MeasuredRecipe {
+    LayerCounts counts;
+    models::LayerRecipes recipe;
     int64_t max_batch_size = 0;    // that fits; 0: none does
     std::vector<PlanPoint> curve;  // by rising batch, only batches that fit
 
@@ -44,31 +47,22 @@ struct RecipeTrial {
     double sequences_per_s() const;  // at the best batch; 0 if none fits
 };
 
-struct BatchTrial {
-    bool fits = false;
-    int64_t step_time_ns = 0;
-    double sequences_per_s = 0;
-};
-using TryBatch = std::function<models::Result<BatchTrial>(int64_t batch_size)>;
+/// Null: the batch does not fit.
+using TryBatch = std::function<models::Result<std::optional<PlanPoint>>(int64_t batch_size)>;
 
 /// The largest batch that fits, and the time at each batch that was tried on the way. `likely` is
 /// the largest batch of a similar recipe, where the search begins; 0: not known, then it tries 1,
-/// 2, 4, ... and bisects. Errors: those of `try_batch`. That a batch does not fit is none.
-models::Result<RecipeTrial> try_batches(const TryBatch& try_batch, int64_t likely, int64_t most);
+/// 2, 4, ... and bisects. The recipe and its counts stay empty. Errors: those of `try_batch`; a
+/// batch that does not fit is no error.
+models::Result<MeasuredRecipe> try_batches(const TryBatch& try_batch, int64_t likely, int64_t most);
 
 using TryRecipe =
-    std::function<models::Result<RecipeTrial>(const models::LayerRecipes&, int64_t likely)>;
-
-struct TriedRecipe {
-    LayerCounts counts;
-    models::LayerRecipes recipe;
-    RecipeTrial trial;
-};
+    std::function<models::Result<MeasuredRecipe>(const models::LayerRecipes&, int64_t likely)>;
 
 struct MeasuredSearch {
-    std::vector<TriedRecipe> tried;  // in order; the first is `from` in all layers
-    std::size_t chosen = 0;          // of `tried`
-    std::string why;                 // one sentence
+    std::vector<MeasuredRecipe> tried;  // in order; the first is `from` in all layers
+    std::size_t chosen = 0;             // of `tried`
+    std::string why;                    // one sentence
 };
 
 /// A recipe replaces another one only if it trains this much faster: less is noise.

@@ -1,5 +1,6 @@
 #include "profiler/planner/search/recipe_search.h"
 
+#include "models/config/batch_bisection.h"
 #include "profiler/planner/data/gpu_support.h"
 #include "profiler/planner/search/step_recipes.h"
 #include "profiler/planner/step/capacity_search.h"
@@ -237,22 +238,14 @@ models::Result<int64_t> RecipeSearch::find_largest_batch(int64_t limit_bytes) {
         if (!batch) return tl::unexpected(batch.error());
         return smallest_choice(batch->problem).peak_bytes <= limit_bytes;
     };
-    int64_t good = 0;
-    int64_t bad = 1;
-    while (bad <= interpolation_.largest_valid_batch()) {
-        const auto ok = some_choice_fits(bad);
+    models::BatchBisection search;
+    while (!search.is_done()) {
+        const int64_t batch_size = search.next();
+        const auto ok = some_choice_fits(batch_size);
         if (!ok) return tl::unexpected(ok.error());
-        if (!*ok) break;
-        good = bad;
-        bad *= 2;
+        search.answer(batch_size, *ok);
     }
-    while (bad - good > 1) {
-        const int64_t middle = good + (bad - good) / 2;
-        const auto ok = some_choice_fits(middle);
-        if (!ok) return tl::unexpected(ok.error());
-        (*ok ? good : bad) = middle;
-    }
-    return good;
+    return search.fits;
 }
 
 double RecipeSearch::sequences_per_s(int64_t batch_size, double step_ns) const {

@@ -11,7 +11,7 @@
 namespace profiler {
 
 struct RefusedRecipe {
-    std::string name;  // of the preset
+    std::string name;
     std::string why;
 };
 

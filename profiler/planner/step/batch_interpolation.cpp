@@ -1,5 +1,6 @@
 #include "profiler/planner/step/batch_interpolation.h"
 
+#include "models/config/batch_bisection.h"
 #include "models/config/validity.h"
 
 #include <algorithm>
@@ -15,13 +16,12 @@ bool is_valid_at(models::Workload workload, int64_t batch_size) {
 
 /// 0: not even batch 1 is valid.
 int64_t find_largest_valid_batch(const models::Workload& workload) {
-    int64_t valid = 0;
-    int64_t invalid = BatchInterpolation::kLargestBatch + 1;
-    while (invalid - valid > 1) {
-        const int64_t middle = valid + (invalid - valid) / 2;
-        (is_valid_at(workload, middle) ? valid : invalid) = middle;
+    models::BatchBisection search{.fails = BatchInterpolation::kLargestBatch + 1};
+    while (!search.is_done()) {
+        const int64_t batch_size = search.next();
+        search.answer(batch_size, is_valid_at(workload, batch_size));
     }
-    return valid;
+    return search.fits;
 }
 
 std::vector<int64_t> anchors_up_to(int64_t largest_batch) {

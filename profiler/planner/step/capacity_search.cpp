@@ -1,5 +1,6 @@
 #include "profiler/planner/step/capacity_search.h"
 
+#include "models/config/batch_bisection.h"
 #include "profiler/trace/units.h"
 
 #include <fmt/format.h>
@@ -9,39 +10,34 @@
 namespace profiler {
 namespace {
 
-/// A batch strictly between `good` and `bad`: where a line through their peaks meets the capacity,
-/// or the middle if one of the peaks is not known.
+/// Where a line through the peaks of the batch that fits and the batch that fails meets the
+/// capacity; 0: one of the peaks is not known.
 int64_t guess_between(BatchInterpolation& interpolation, const MemoryOptions& options,
-                      int64_t capacity_bytes, int64_t good, int64_t bad) {
-    const int64_t middle = good + (bad - good) / 2;
-    if (good == 0 || bad > interpolation.largest_valid_batch()) return middle;
+                      int64_t capacity_bytes, const models::BatchBisection& search) {
+    const auto [good, bad] = std::pair(search.fits, search.fails);
+    if (good == 0 || bad > interpolation.largest_valid_batch()) return 0;
     const auto low = interpolation.unlimited_memory(good, options);
     const auto high = interpolation.unlimited_memory(bad, options);
-    if (!low || !high || high->peak_reserved_bytes <= low->peak_reserved_bytes) return middle;
+    if (!low || !high || high->peak_reserved_bytes <= low->peak_reserved_bytes) return 0;
     const auto share = static_cast<double>(capacity_bytes - low->peak_reserved_bytes) /
                        static_cast<double>(high->peak_reserved_bytes - low->peak_reserved_bytes);
-    const auto guess =
-        good + static_cast<int64_t>(std::clamp(share, 0.0, 1.0) * static_cast<double>(bad - good));
-    return std::clamp(guess, good + 1, bad - 1);
+    return good +
+           static_cast<int64_t>(std::clamp(share, 0.0, 1.0) * static_cast<double>(bad - good));
 }
 
-struct Bracket {
-    int64_t good = 0;  // fits, or 0
-    int64_t bad = 0;   // does not fit
-};
-
-/// What the peaks that are simulated already (for other GPUs) say about this capacity.
-Bracket known_bracket(BatchInterpolation& interpolation, const MemoryOptions& options,
-                      int64_t capacity_bytes) {
-    Bracket bracket{.good = 0, .bad = interpolation.largest_valid_batch() + 1};
+/// Begins with what the peaks that are simulated already (for other GPUs) say about this capacity.
+models::BatchBisection begin_search(BatchInterpolation& interpolation, const MemoryOptions& options,
+                                    int64_t capacity_bytes) {
+    models::BatchBisection search;
     for (const auto& [batch_size, peaks] : interpolation.known_peaks(options)) {
         if (peaks.peak_allocated_bytes > capacity_bytes) {
-            bracket.bad = std::min(bracket.bad, batch_size);
-        } else if (peaks.peak_reserved_bytes <= capacity_bytes && batch_size < bracket.bad) {
-            bracket.good = batch_size;
+            search.answer(batch_size, false);
+            break;
         }
+        if (peaks.peak_reserved_bytes <= capacity_bytes) search.answer(batch_size, true);
     }
-    return bracket;
+    search.stride = std::max(search.fits, interpolation.first_traced());
+    return search;
 }
 
 }  // namespace
@@ -93,23 +89,19 @@ models::Result<int64_t> least_capacity_bytes(BatchInterpolation& interpolation,
 models::Result<int64_t> find_max_batch(BatchInterpolation& interpolation,
                                        const MemoryOptions& options, int64_t capacity_bytes) {
     if (capacity_bytes <= 0) return 0;
-    auto [good, bad] = known_bracket(interpolation, options, capacity_bytes);
-    for (int64_t next = std::max(2 * good, interpolation.first_traced()); next < bad; next *= 2) {
-        const auto ok = fits_at(interpolation, options, capacity_bytes, next);
-        if (!ok) return tl::unexpected(ok.error());
-        (*ok ? good : bad) = next;
-    }
+    models::BatchBisection search = begin_search(interpolation, options, capacity_bytes);
     // Memory grows nearly linearly with the batch: interpolate a few times, then bisect.
-    constexpr int kGuesses = 4;
-    for (int i = 0; bad - good > 1; ++i) {
-        const int64_t middle =
-            i < kGuesses ? guess_between(interpolation, options, capacity_bytes, good, bad)
-                         : good + (bad - good) / 2;
-        const auto ok = fits_at(interpolation, options, capacity_bytes, middle);
+    for (int guesses = 4; !search.is_done();) {
+        int64_t guess = 0;
+        if (search.fails > 0 && guesses-- > 0) {
+            guess = guess_between(interpolation, options, capacity_bytes, search);
+        }
+        const int64_t batch_size = search.next(guess);
+        const auto ok = fits_at(interpolation, options, capacity_bytes, batch_size);
         if (!ok) return tl::unexpected(ok.error());
-        (*ok ? good : bad) = middle;
+        search.answer(batch_size, *ok);
     }
-    return good;
+    return search.fits;
 }
 
 models::Result<int64_t> find_traced_max_batch(BatchInterpolation& interpolation,

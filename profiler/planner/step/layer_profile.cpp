@@ -1,6 +1,6 @@
 #include "profiler/planner/step/layer_profile.h"
 
-#include "profiler/analysis/run_text.h"
+#include "profiler/analysis/step/describe_run.h"
 #include "profiler/planner/step/op_work.h"
 
 #include <algorithm>

@@ -1,7 +1,7 @@
 #include "profiler/planner/step/op_work.h"
 
-#include "profiler/analysis/recorded_program.h"
-#include "profiler/analysis/run_text.h"
+#include "profiler/analysis/step/describe_run.h"
+#include "profiler/analysis/step/recorded_program.h"
 #include "profiler/planner/step/published_tempo.h"
 #include "profiler/trace/element_bytes.h"
 
@@ -53,8 +53,8 @@ public:
     }
 
     bool has_cost(Id<Op> op) const {
-        return trace_.ops.get<&Op::flop>(op) > 0 || trace_.ops.get<&Op::elements_read>(op) > 0 ||
-               trace_.ops.get<&Op::elements_written>(op) > 0;
+        return trace_.ops.get<&Op::flop>(op) > 0 || trace_.ops.get<&Op::read_words>(op) > 0 ||
+               trace_.ops.get<&Op::written_words>(op) > 0;
     }
 
     /// The kernels of an op. Requires an op in a phase.
@@ -114,13 +114,12 @@ private:
             first = false;
         }
         if (returns_nothing && !edges(op).empty()) {
-            bytes += trace_.ops.get<&Op::elements_written>(op) * bytes_of(dtype(edges(op).front()));
+            bytes += trace_.ops.get<&Op::written_words>(op) * bytes_of(dtype(edges(op).front()));
         }
         // A lookup reads only the rows that it gathers, not the whole table.
         if (name == "aten::embedding") bytes = 0;
         if (bytes > 0) return bytes;
-        return (trace_.ops.get<&Op::elements_read>(op) +
-                trace_.ops.get<&Op::elements_written>(op)) *
+        return (trace_.ops.get<&Op::read_words>(op) + trace_.ops.get<&Op::written_words>(op)) *
                defaults_.word_bytes;
     }
 
@@ -173,7 +172,7 @@ private:
 
     GemmShape shape_without_factors(Id<Op> op, int64_t flop) {
         has_shapes_ = false;
-        const int64_t written = std::max<int64_t>(trace_.ops.get<&Op::elements_written>(op), 1);
+        const int64_t written = std::max<int64_t>(trace_.ops.get<&Op::written_words>(op), 1);
         return {.k = std::max<int64_t>(flop / (2 * written), 1)};
     }
 

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "profiler/allocator/simulation.h"
-#include "profiler/analysis/peak.h"
+#include "profiler/analysis/step/peak.h"
 #include "profiler/planner/data/gpu.h"
 #include "profiler/planner/data/software_environment.h"
 #include "profiler/planner/step/data_parallel.h"

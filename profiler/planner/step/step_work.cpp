@@ -1,9 +1,9 @@
 #include "profiler/planner/step/step_work.h"
 
-#include "profiler/analysis/event_order.h"
-#include "profiler/analysis/ledger.h"
-#include "profiler/analysis/phases_by_event.h"
-#include "profiler/analysis/run_text.h"
+#include "profiler/analysis/step/describe_run.h"
+#include "profiler/analysis/step/event_order.h"
+#include "profiler/analysis/step/ledger.h"
+#include "profiler/analysis/step/phases_by_event.h"
 
 #include <algorithm>
 #include <functional>

@@ -21,7 +21,7 @@ protected:
     static PlanQuestion question(std::vector<std::string> recipes) {
         return {.workload = make_workload({.model = "bert-base", .layers = 1}).value(),
                 .recipes = std::move(recipes),
-                .gpus = {"t4"},
+                .gpu = "t4",
                 .keeps_traces = false};
     }
     static std::vector<std::string> recipes_of(const profiler::Plan& plan) {

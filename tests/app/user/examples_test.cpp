@@ -1,8 +1,8 @@
 // The traces that come with the program.
 #include "app/user/examples.h"
 
-#include "profiler/analysis/run_text.h"
-#include "profiler/analysis/step_report.h"
+#include "profiler/analysis/step/describe_run.h"
+#include "profiler/analysis/step/step_report.h"
 #include "profiler/formats/trace_formats.h"
 #include "tests/profiler/trace/temporary_folder.h"
 

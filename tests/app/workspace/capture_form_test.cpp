@@ -4,8 +4,8 @@
 #include "app/prediction/predictor.h"
 #include "app/user/workload_jobs.h"
 #include "app/workspace/capture_session.h"
+#include "app/workspace/jobs/rate_limit.h"
 #include "app/workspace/planner_query.h"
-#include "app/workspace/rate_limit.h"
 #include "profiler/protocol/messages.h"
 
 #include <gtest/gtest.h>
@@ -25,26 +25,37 @@ const app::Predictor& predictor() {
     return predictor;
 }
 
+/// What the Capture panel shows at first, changed.
+template <typename Change>
+app::StepForm form_with(const Change& change) {
+    app::StepForm form = app::first_capture_form();
+    change(form);
+    return form;
+}
+
 TEST(CaptureForm, ComesBackFromItsFields) {
-    const app::CaptureForm form{.device = "predict:t4",
-                                .sweeps = true,
-                                .model = "gpt2-medium",
-                                .num_layers = 0,
-                                .sizes = {.hidden_size = 512, .num_heads = 8, .vocab_size = 100},
-                                .head = "lm",
-                                .recipes = {"original", "gelu=in_place,masks=bit"},
-                                .batch_size = 2,
-                                .attention_dropout = false,
-                                .hidden_dropout = false,
-                                .random_lengths = true,
-                                .memory_limit = "3GiB",
-                                .folder = "/somewhere else/out"};
+    const app::StepForm form{.device = "predict:t4",
+                             .sweeps = true,
+                             .model = "gpt2-medium",
+                             .hidden = 512,
+                             .heads = 8,
+                             .vocab = 100,
+                             .head = "lm",
+                             .recipes = {{"original", "gelu=in_place,masks=bit"}},
+                             .batch_size = 2,
+                             .seq_len = 128,
+                             .hidden_dropout = false,
+                             .attention_dropout = false,
+                             .padding = "random",
+                             .steps = 2,
+                             .memory_limit = "3GiB",
+                             .output = "/somewhere else/out"};
     EXPECT_EQ(app::form_from_fields(app::to_fields(form)), form);
-    EXPECT_EQ(app::form_from_fields({{"batch", "many"}}), app::CaptureForm{});
+    EXPECT_EQ(app::form_from_fields({{"batch", "many"}}), app::first_capture_form());
 }
 
 TEST(CaptureForm, BecomesOneRequestPerRecipe) {
-    const app::CaptureForm form{.recipes = {"original", "tempo"}, .attention_dropout = false};
+    const app::StepForm form = form_with([](auto& one) { one.attention_dropout = false; });
     const auto list = app::make_jobs(form, "/out", predictor());
     ASSERT_TRUE(list) << list.error().message;
     const auto requests = app::make_requests(form, *list);
@@ -63,7 +74,7 @@ TEST(CaptureForm, RunsTheStepOfThePlanner) {
     planned.model.hidden_dropout_p = 0;
     app::set_hidden_size(planned.model, 4);
     query.recipes = {"tempo"};
-    const app::CaptureForm form = app::capture_form_of(query, {.folder = "captures"});
+    const app::StepForm form = app::capture_form_of(query, app::first_capture_form());
     const auto list = app::make_jobs(form, "/out", predictor());
     ASSERT_TRUE(list) << list.error().message;
     models::Workload run = list->jobs.at(0).workload;
@@ -73,7 +84,10 @@ TEST(CaptureForm, RunsTheStepOfThePlanner) {
 }
 
 TEST(CaptureForm, AsksForASweep) {
-    const app::CaptureForm form{.sweeps = true, .memory_limit = "1GiB"};
+    const app::StepForm form = form_with([](auto& one) {
+        one.sweeps = true;
+        one.memory_limit = "1GiB";
+    });
     const auto list = app::make_jobs(form, "/out", predictor());
     ASSERT_TRUE(list) << list.error().message;
     for (const profiler::Request& request : app::make_requests(form, *list)) {
@@ -84,7 +98,10 @@ TEST(CaptureForm, AsksForASweep) {
 
 TEST(CaptureForm, AGpuThatIsNotHereIsPredicted) {
     // The limit is for measurements; a GPU has its own memory.
-    const app::CaptureForm form{.device = "predict:t4", .memory_limit = "1GiB"};
+    const app::StepForm form = form_with([](auto& one) {
+        one.device = "predict:t4";
+        one.memory_limit = "1GiB";
+    });
     const auto list = app::make_jobs(form, "/out", predictor());
     ASSERT_TRUE(list) << list.error().message;
     EXPECT_EQ(list->gpu, "t4");
@@ -92,34 +109,50 @@ TEST(CaptureForm, AGpuThatIsNotHereIsPredicted) {
 }
 
 TEST(CaptureForm, IsRefusedInOneSentenceWhenItCannotRun) {
-    const auto refused = [](const app::CaptureForm& form) {
-        const std::string problem = app::problem_of(form, predictor());
+    const auto refused = [](const auto& change) {
+        const std::string problem = app::problem_of(form_with(change), predictor());
         return problem.empty() ? std::string("accepted") : problem;
     };
-    EXPECT_NE(refused({.model = "bert-huge"}).find("bert-huge"), std::string::npos);
-    EXPECT_NE(refused({.recipes = {"temp"}}).find("temp"), std::string::npos);
-    EXPECT_NE(refused({.seq_len = 100'000}), "accepted");
-    EXPECT_NE(refused({.memory_limit = "lots"}), "accepted");
-    // The checks are those of the command.
-    EXPECT_NE(refused({.memory_limit = "0"}).find("memory limit is 0"), std::string::npos);
-    EXPECT_NE(refused({.recipes = {"tempo", "tempo"}}).find("twice"), std::string::npos);
-    EXPECT_NE(refused({.num_layers = -1}), "accepted");
-    EXPECT_NE(refused({.steps = 0}).find("at least 1 step"), std::string::npos);
-    EXPECT_NE(refused({.recipes = {}}).find("at least one"), std::string::npos);
-    EXPECT_EQ(refused({.recipes = {"original", "gelu=in_place,masks=bit"}}), "accepted");
-    EXPECT_NE(refused({.sweeps = true}).find("memory limit"), std::string::npos);
-    EXPECT_NE(refused({.device = "predict:t5"}).find("t4"), std::string::npos);
-    EXPECT_NE(refused({.device = "predict:t4", .recipes = {"flash"}, .precision = "amp-fp16"})
-                  .find("7.5"),
+    EXPECT_NE(refused([](auto& one) { one.model = "bert-huge"; }).find("bert-huge"),
               std::string::npos);
-    EXPECT_EQ(refused({.device = "predict:a100-40gb", .recipes = {"flash"}, .precision = "bf16"}),
-              "accepted");
+    EXPECT_NE(refused([](auto& one) { one.recipes.names = {"temp"}; }).find("temp"),
+              std::string::npos);
+    EXPECT_NE(refused([](auto& one) { one.seq_len = 100'000; }), "accepted");
+    EXPECT_NE(refused([](auto& one) { one.memory_limit = "lots"; }), "accepted");
+    // The checks are those of the command.
+    EXPECT_NE(refused([](auto& one) { one.memory_limit = "0"; }).find("memory limit is 0"),
+              std::string::npos);
+    EXPECT_NE(refused([](auto& one) { one.recipes.names = {"tempo", "tempo"}; }).find("twice"),
+              std::string::npos);
+    EXPECT_NE(refused([](auto& one) { one.layers = -1; }), "accepted");
+    EXPECT_NE(refused([](auto& one) { one.steps = 0; }).find("at least 1 step"), std::string::npos);
+    EXPECT_NE(refused([](auto& one) { one.recipes.names = {}; }).find("at least one"),
+              std::string::npos);
+    EXPECT_EQ(
+        refused([](auto& one) { one.recipes.names = {"original", "gelu=in_place,masks=bit"}; }),
+        "accepted");
+    EXPECT_NE(refused([](auto& one) { one.sweeps = true; }).find("memory limit"),
+              std::string::npos);
+    EXPECT_NE(refused([](auto& one) { one.device = "predict:t5"; }).find("t4"), std::string::npos);
+    const auto flash_on = [&](const char* device, const char* precision) {
+        return refused([&](auto& one) {
+            one.device = device;
+            one.recipes.names = {"flash"};
+            one.precision = precision;
+        });
+    };
+    EXPECT_NE(flash_on("predict:t4", "amp-fp16").find("7.5"), std::string::npos);
+    EXPECT_EQ(flash_on("predict:a100-40gb", "bf16"), "accepted");
 }
 
 TEST(CaptureForm, EveryCaptureHasAFolderOfItsOwn) {
     const std::filesystem::path folder =
         std::filesystem::temp_directory_path() / ("temposcope_form_" + std::to_string(getpid()));
-    const app::CaptureForm form{.model = "gpt2", .batch_size = 2, .folder = folder.string()};
+    const app::StepForm form = form_with([&](auto& one) {
+        one.model = "gpt2";
+        one.batch_size = 2;
+        one.output = folder.string();
+    });
     const std::time_t now = 1'790'000'000;
     const auto first = app::new_capture_folder(form, now);
     EXPECT_EQ(first.parent_path(), folder);

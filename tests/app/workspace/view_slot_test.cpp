@@ -29,9 +29,9 @@ struct SlotState {
 };
 using NumberSlot = app::ViewSlot<SlotState, int, std::string>;
 
-std::optional<app::Wanted<int>> wanted_number(const SlotState& state) {
+std::optional<app::ViewOrder<int>> order_number(const SlotState& state) {
     if (!state.number) return std::nullopt;
-    return app::Wanted<int>{*state.number, {state.document}};
+    return app::ViewOrder<int>{*state.number, {state.document}};
 }
 
 void settle(NumberSlot& slot, const SlotState& state) {
@@ -43,7 +43,7 @@ void settle(NumberSlot& slot, const SlotState& state) {
 
 TEST(ViewSlot, KeepsTheViewUntilTheNextOneOfTheSameDocumentsIsReady) {
     tests::Gate gate;
-    NumberSlot slot("Counting", wanted_number, [&](int number) -> models::Result<std::string> {
+    NumberSlot slot("Counting", order_number, [&](int number) -> models::Result<std::string> {
         if (number == 2) gate.wait();
         return std::to_string(number);
     });
@@ -62,7 +62,7 @@ TEST(ViewSlot, KeepsTheViewUntilTheNextOneOfTheSameDocumentsIsReady) {
 
 TEST(ViewSlot, ShowsAtOnceWhatWasMadeAhead) {
     std::atomic<int> builds = 0;
-    NumberSlot slot("Counting", wanted_number, [&](int number) {
+    NumberSlot slot("Counting", order_number, [&](int number) {
         ++builds;
         return std::to_string(number);
     });
@@ -79,7 +79,7 @@ TEST(ViewSlot, ShowsAtOnceWhatWasMadeAhead) {
     EXPECT_EQ(*slot.view(), "2");
     EXPECT_TRUE(slot.settled(next));
     settle(slot, state);
-    slot.forget_kept();
+    slot.forget_cached();
     slot.update(next);
     EXPECT_EQ(slot.view(), nullptr);
     settle(slot, next);
@@ -87,7 +87,7 @@ TEST(ViewSlot, ShowsAtOnceWhatWasMadeAhead) {
 }
 
 TEST(ViewSlot, KeepsAnErrorThatWasMadeAhead) {
-    NumberSlot slot("Counting", wanted_number, [](int number) -> models::Result<std::string> {
+    NumberSlot slot("Counting", order_number, [](int number) -> models::Result<std::string> {
         if (number == 2) throw std::runtime_error("too far");
         return std::to_string(number);
     });
@@ -101,7 +101,7 @@ TEST(ViewSlot, KeepsAnErrorThatWasMadeAhead) {
 
 TEST(ViewSlot, StaysCancelledUntilItIsRestarted) {
     std::atomic<int> builds = 0;
-    NumberSlot slot("Counting", wanted_number,
+    NumberSlot slot("Counting", order_number,
                     [&](int number, const auto& report) -> models::Result<std::string> {
                         if (++builds == 1) {
                             while (report(0.5)) std::this_thread::yield();
@@ -123,7 +123,7 @@ TEST(ViewSlot, StaysCancelledUntilItIsRestarted) {
 
 TEST(ViewSlot, ANewRequestCancelsALongBuild) {
     std::atomic<int> cancelled = 0;
-    NumberSlot slot("Counting", wanted_number,
+    NumberSlot slot("Counting", order_number,
                     [&](int number, const auto& report) -> models::Result<std::string> {
                         while (number == 1 && report(0.5)) std::this_thread::yield();
                         cancelled += number == 1;
@@ -139,7 +139,7 @@ TEST(ViewSlot, ANewRequestCancelsALongBuild) {
 }
 
 TEST(ViewSlot, DropsAViewOfOtherDocumentsAtOnce) {
-    NumberSlot slot("Counting", wanted_number, [](int number) { return std::to_string(number); });
+    NumberSlot slot("Counting", order_number, [](int number) { return std::to_string(number); });
     SlotState state{1, empty_document()};
     settle(slot, state);
     const std::weak_ptr<const app::Document> old = state.document;
@@ -157,7 +157,7 @@ TEST(ViewSlot, DropsAViewOfOtherDocumentsAtOnce) {
 
 TEST(ViewSlot, ShowsNoViewThatWasBuiltForOtherDocuments) {
     tests::Gate started, gate;
-    NumberSlot slot("Counting", wanted_number, [&](int number) -> models::Result<std::string> {
+    NumberSlot slot("Counting", order_number, [&](int number) -> models::Result<std::string> {
         if (number == 1) {
             started.open();
             gate.wait();
@@ -179,7 +179,7 @@ TEST(ViewSlot, ShowsNoViewThatWasBuiltForOtherDocuments) {
 
 TEST(ViewSlot, BuildsOnceForARequestThatStaysTheSame) {
     std::atomic<int> builds = 0;
-    NumberSlot slot("Counting", wanted_number, [&](int) { return std::to_string(++builds); });
+    NumberSlot slot("Counting", order_number, [&](int) { return std::to_string(++builds); });
     const SlotState state{1, empty_document()};
     settle(slot, state);
     for (int i = 0; i < 5; ++i) EXPECT_FALSE(slot.update(state));
@@ -187,7 +187,7 @@ TEST(ViewSlot, BuildsOnceForARequestThatStaysTheSame) {
 }
 
 TEST(ViewSlot, SaysWhyAViewCannotBeBuilt) {
-    NumberSlot slot("Counting", wanted_number, [](int number) -> models::Result<std::string> {
+    NumberSlot slot("Counting", order_number, [](int number) -> models::Result<std::string> {
         if (number == 1) return models::fail("1 cannot be drawn.");
         return std::to_string(number);
     });

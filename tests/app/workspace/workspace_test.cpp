@@ -1,7 +1,7 @@
 // The workspace without a window: traces, A and B, and the views built off the frame thread, also
 // while the views belong to an earlier A or B.
 #include "app/workspace/workspace.h"
-#include "app/workspace/wake.h"
+#include "app/workspace/jobs/wake.h"
 #include "models/config/workload.h"
 #include "tests/support/synthetic_trace.h"
 
@@ -70,7 +70,7 @@ protected:
     WorkspaceTest() {
         app::TimeWindow window;
         window.width_px = 400;
-        workspace_.apply({.time_window = window});
+        workspace_.apply({.time = {.window = window}});
     }
     void settle() { ::settle(workspace_); }
     app::Workspace workspace_;
@@ -125,7 +125,7 @@ TEST_F(WorkspaceTest, ShowsTheOldPairUntilTheViewsOfTheNewOneAreMade) {
     EXPECT_NE(workspace_.slots().layers.view(), nullptr);
     EXPECT_TRUE(workspace_.read_timeline(1, 0).rows.empty());
     // A click in this frame was on a row of the ledger before.
-    workspace_.apply({.tensor = {{tempo, row.storage, row.allocation}}});
+    workspace_.apply({.selection = {.tensor = {{tempo, row.storage, row.allocation}}}});
     EXPECT_FALSE(workspace_.selection().tensor);
 
     // Of two wishes the later one counts.
@@ -207,7 +207,7 @@ TEST_F(WorkspaceTest, ShowsASweepAloneAsA) {
     settle();
     EXPECT_EQ(workspace_.selection().a, original);
     EXPECT_EQ(workspace_.selection().b, nullptr);
-    workspace_.apply({.set_b = sweep});
+    workspace_.apply({.traces = {.set_b = sweep}});
     settle();
     EXPECT_EQ(workspace_.selection().b, sweep);
     ASSERT_NE(workspace_.slots().timeline.view(), nullptr);
@@ -230,10 +230,10 @@ TEST_F(WorkspaceTest, KeepsTheSelectedTensorByItsStorage) {
     settle();
     const profiler::LedgerViewRow row = workspace_.views().ledger.view()->rows[3];
     const app::DocumentPtr a = workspace_.selection().a;
-    workspace_.apply({.tensor = {{a, row.storage, row.allocation}}});
+    workspace_.apply({.selection = {.tensor = {{a, row.storage, row.allocation}}}});
     app::LedgerQuery query;
     query.sort_by = profiler::LedgerColumn::kTensor;
-    workspace_.apply({.ledger_query = query});
+    workspace_.apply({.window = {.ledger = query}});
     settle();
     ASSERT_TRUE(workspace_.selection().tensor);
     EXPECT_EQ(workspace_.selection().tensor->storage, row.storage);
@@ -244,17 +244,17 @@ TEST_F(WorkspaceTest, GoesBackToEarlierSelections) {
     settle();
     const auto select_range = [&](double start_ns, double end_ns) {
         app::PanelEvents events;
-        events.range = profiler::TimeRange{start_ns, end_ns};
+        events.selection.range = profiler::TimeRange{start_ns, end_ns};
         workspace_.apply(events);
     };
     EXPECT_FALSE(workspace_.can_step_selection(-1));
     select_range(10, 20);
     select_range(10, 30);  // the same drag
     select_range(50, 60);
-    workspace_.apply({.history_step = -1});
+    workspace_.apply({.selection = {.history_step = -1}});
     EXPECT_EQ(workspace_.selection().range->end_ns, 30);
     EXPECT_TRUE(workspace_.can_step_selection(1));
-    workspace_.apply({.history_step = -1});
+    workspace_.apply({.selection = {.history_step = -1}});
     EXPECT_FALSE(workspace_.selection().range);
     EXPECT_FALSE(workspace_.can_step_selection(-1));
     workspace_.step_selection(1);
@@ -274,7 +274,7 @@ TEST_F(WorkspaceTest, ASelectedRangeIsSummedUpAndFiltersTheLedger) {
     const profiler::TimeRange limits = workspace_.time().limits;
     EXPECT_EQ(workspace_.views().range.view(), nullptr);
     app::PanelEvents events;
-    events.range = profiler::TimeRange{limits.start_ns, limits.start_ns + 1};
+    events.selection.range = profiler::TimeRange{limits.start_ns, limits.start_ns + 1};
     workspace_.apply(events);
     settle();
     ASSERT_NE(workspace_.views().range.view(), nullptr);
@@ -294,12 +294,12 @@ TEST_F(WorkspaceTest, ARecipeToTryIsAnsweredByTheOpenTraceThatHasIt) {
     for (const auto& document : {original, tempo, gelu}) workspace_.add(document);
     ASSERT_EQ(workspace_.selection().b, tempo);
 
-    workspace_.apply({.try_recipe = "gelu=in_place"});
+    workspace_.apply({.recipes = {.try_recipe = "gelu=in_place"}});
     settle();
     EXPECT_EQ(workspace_.selection().b, gelu);
     EXPECT_TRUE(workspace_.take_notices().empty());
 
-    workspace_.apply({.try_recipe = "gelu=recompute"});
+    workspace_.apply({.recipes = {.try_recipe = "gelu=recompute"}});
     EXPECT_EQ(workspace_.selection().b, gelu);
     // It is not open, so it is predicted. Without a virtual GPU a sentence says why not.
     EXPECT_EQ(workspace_.wanted_recipe(), "gelu=recompute");
@@ -309,7 +309,7 @@ TEST_F(WorkspaceTest, ARecipeToTryIsAnsweredByTheOpenTraceThatHasIt) {
     ASSERT_GE(notices.size(), 1U);
     EXPECT_EQ(workspace_.selection().b, gelu);
 
-    workspace_.apply({.try_recipe = "original"});
+    workspace_.apply({.recipes = {.try_recipe = "original"}});
     settle();
     EXPECT_EQ(workspace_.selection().b, nullptr);
 }
@@ -320,7 +320,7 @@ TEST_F(WorkspaceTest, KeepsTheChosenLayersWhenAAndBChange) {
     settle();
     ASSERT_NE(workspace_.slots().layers.view(), nullptr);
     EXPECT_EQ(workspace_.slots().layers.view()->layers, (profiler::LayerRange{2, 2}));
-    workspace_.apply({.layers = profiler::LayerRange{1, 3}});
+    workspace_.apply({.selection = {.layers = profiler::LayerRange{1, 3}}});
     workspace_.swap_a_and_b();
     settle();
     EXPECT_EQ(workspace_.slots().layers.view()->layers, (profiler::LayerRange{1, 3}));
@@ -332,7 +332,7 @@ TEST_F(WorkspaceTest, KeepsTheChosenLayersWhenAAndBChange) {
 /// The Kernels panel draws phases and modules, also where the Memory timeline was never drawn.
 TEST(Workspace, HasPhasesAndModulesForTheKernelsPanelAlone) {
     app::Workspace workspace;
-    workspace.apply({.kernels_width_px = 400});
+    workspace.apply({.time = {.kernels_width_px = 400}});
     workspace.add(make_document("original.tscope", "original"));
     settle(workspace);
     ASSERT_TRUE(workspace.slots().timeline.view());
@@ -345,19 +345,19 @@ TEST_F(WorkspaceTest, BuildsTheFlameGraphOnceItsPanelIsDrawn) {
     workspace_.add(make_document("/t/tempo.tscope", "tempo"));
     settle();
     EXPECT_EQ(workspace_.views().flame.view(), nullptr);
-    workspace_.apply({.flame_query = app::FlameQuery{.is_drawn = true}});
+    workspace_.apply({.window = {.flame = app::FlameQuery{.is_drawn = true}}});
     settle();
     ASSERT_NE(workspace_.views().flame.view(), nullptr);
-    const int64_t peak_bytes = workspace_.selection().a->report->peak.allocated_bytes;
+    const int64_t peak_bytes = workspace_.selection().a->index->peak().allocated_bytes;
     EXPECT_EQ(workspace_.views().flame.view()->root().bytes[0], peak_bytes);
-    workspace_.apply({.moment_ns = std::optional<double>(0)});
+    workspace_.apply({.selection = {.moment_ns = std::optional<double>(0)}});
     settle();
     EXPECT_LT(workspace_.views().flame.view()->root().bytes[0], peak_bytes);
 }
 
 TEST_F(WorkspaceTest, HasViewsOfOpenWindowsOnly) {
     workspace_.add(make_document("/t/original.tscope", "original"));
-    workspace_.apply({.window = 2, .ledger_query = app::LedgerQuery{.filter = "layer.1"}});
+    workspace_.apply({.window = {.ledger = app::LedgerQuery{.filter = "layer.1"}}}, /*window=*/2);
     settle();
     const size_t all = workspace_.views(1).ledger.view()->rows.size();
     EXPECT_EQ(workspace_.views(2).ledger.view(), nullptr);
@@ -378,21 +378,21 @@ TEST_F(WorkspaceTest, APinnedInspectorKeepsWhatWasSelectedUntilTheTracesChange) 
     settle();
     const auto select = [&](size_t row) {
         const profiler::LedgerViewRow& picked = workspace_.views().ledger.view()->rows[row];
-        workspace_.apply(
-            {.tensor = app::PickedTensor{original, picked.storage, picked.allocation}});
+        workspace_.apply({.selection = {.tensor = app::PickedTensor{original, picked.storage,
+                                                                    picked.allocation}}});
         settle();
         return workspace_.selection().tensor->name;
     };
     const std::string first = select(0);
-    workspace_.apply({.inspector_query = app::InspectorQuery{workspace_.selection()}});
+    workspace_.apply({.window = {.inspector = app::InspectorQuery{workspace_.selection()}}});
     const std::string second = select(1);
     ASSERT_NE(first, second);
     const auto title = [&] { return workspace_.views().inspector.view()->tensor->title; };
     EXPECT_EQ(title(), first);
-    workspace_.apply({.inspector_query = app::InspectorQuery()});
+    workspace_.apply({.window = {.inspector = app::InspectorQuery()}});
     settle();
     EXPECT_EQ(title(), second);
-    workspace_.apply({.inspector_query = app::InspectorQuery{workspace_.selection()}});
+    workspace_.apply({.window = {.inspector = app::InspectorQuery{workspace_.selection()}}});
     workspace_.swap_a_and_b();
     settle();
     EXPECT_FALSE(workspace_.views().queries.inspector.pinned);

@@ -61,6 +61,17 @@ struct BadWorkload {
     const char* field;  // that the error names first
 };
 
+/// bert-large, or another model, with a recipe that is not for it.
+BadWorkload of_recipe(const char* name, const char* recipe, const char* expected,
+                      const char* model = "bert-large") {
+    return {name,
+            [=](Workload& w) {
+                w.model = *find_model(model);
+                w.recipe = *parse_recipe(recipe);
+            },
+            expected, "recipe"};
+}
+
 class ValidateRefuses : public testing::TestWithParam<BadWorkload> {};
 
 TEST_P(ValidateRefuses, WithOneSentence) {
@@ -105,12 +116,22 @@ INSTANTIATE_TEST_SUITE_P(
         BadWorkload{"NanProbability", [](Workload& w) { w.model.attention_dropout_p = NAN; },
                     "not between 0 and 1", "attention_dropout_p"},
         BadWorkload{"HeadOfAnotherFamily", [](Workload& w) { w.head = Head::kLm; },
-                    "bert-large has no head 'lm'", "head"},
-        BadWorkload{"CudaOnlyAttention",
-                    [](Workload& w) { w.recipe.attention = Attention::kCudnn; },
-                    "attention=cudnn runs on CUDA only: on the CPU choose eager, recompute_dropout "
-                    "or flash",
-                    "recipe"},
+                    "bert-large has no head 'lm': choose layers, mlm or squad.", "head"},
+        BadWorkload{"HeadOfAnEncoder",
+                    [](Workload& w) {
+                        w.model = *find_model("gpt2");
+                        w.head = Head::kMlm;
+                    },
+                    "gpt2 has no head 'mlm': choose layers or lm.", "head"},
+        BadWorkload{"HeadOfOneLayer",
+                    [](Workload& w) {
+                        w.model = *find_model("substation-encoder");
+                        w.head = Head::kLm;
+                    },
+                    "substation-encoder is a single layer without embeddings", "head"},
+        of_recipe("CudaOnlyAttention", "attention=cudnn",
+                  "attention=cudnn runs on CUDA only: on the CPU choose eager, recompute_dropout "
+                  "or flash"),
         BadWorkload{"FlashWithDropout", [](Workload& w) { w.recipe.attention = Attention::kFlash; },
                     "set the attention dropout", "attention_dropout_p"},
         BadWorkload{"NegativePositions",
@@ -133,57 +154,22 @@ INSTANTIATE_TEST_SUITE_P(
                     },
                     "gpt2 normalizes before them: choose the recipe tempo-fused, or fusion=none",
                     "recipe"},
-        BadWorkload{"SubstationWithAnotherLayerNorm",
-                    [](Workload& w) {
-                        w.recipe.fusion = Fusion::kSubstation;
-                        w.recipe.layer_norm = LayerNorm::kFromOutput;
-                    },
-                    "need layer_norm=original: add that, choose the recipe substation", "recipe"},
-        BadWorkload{"DeepSpeedWithAnotherGelu",
-                    [](Workload& w) {
-                        w.recipe.fusion = Fusion::kDeepSpeed;
-                        w.recipe.gelu = Gelu::kInPlace;
-                    },
-                    "need gelu=original: add that, choose the recipe deepspeed-fused", "recipe"},
-        BadWorkload{"FusionWithAnotherGelu", [](Workload& w) { w.recipe.fusion = Fusion::kTempo; },
-                    "choose the recipe tempo-fused", "recipe"},
-        BadWorkload{"FusionOfAModelWithRelu",
-                    [](Workload& w) {
-                        w.model = *find_model("substation-encoder");
-                        w.recipe.layer_norm = LayerNorm::kFromOutput;
-                        w.recipe.fusion = Fusion::kTempo;
-                    },
-                    "substation-encoder has ReLU", "recipe"},
-        BadWorkload{"StockDropoutRecomputed",
-                    [](Workload& w) {
-                        w.recipe.dropout = Dropout::kStock;
-                        w.recipe.attention = Attention::kRecomputeDropout;
-                    },
-                    "cannot recompute the dropout", "recipe"},
-        BadWorkload{"StockDropoutInBits",
-                    [](Workload& w) {
-                        w.recipe.dropout = Dropout::kStock;
-                        w.recipe.masks = Masks::kBit;
-                    },
-                    "masks=bit, but dropout=stock stores masks as bytes", "recipe"},
-        BadWorkload{"StockDropoutRegenerated",
-                    [](Workload& w) {
-                        w.recipe.dropout = Dropout::kStock;
-                        w.recipe.masks = Masks::kPhilox;
-                    },
-                    "masks=philox", "recipe"},
-        BadWorkload{"GeluOfAModelWithRelu",
-                    [](Workload& w) {
-                        w.model = *find_model("substation-encoder");
-                        w.recipe.gelu = Gelu::kInPlace;
-                    },
-                    "substation-encoder has ReLU", "recipe"},
-        BadWorkload{"RecomputedGeluOfAModelWithRelu",
-                    [](Workload& w) {
-                        w.model = *find_model("substation-encoder");
-                        w.recipe.gelu = Gelu::kRecompute;
-                    },
-                    "gelu=recompute", "recipe"},
+        of_recipe("SubstationWithAnotherLayerNorm", "fusion=substation,layer_norm=from_output",
+                  "need layer_norm=original: add that, choose the recipe substation"),
+        of_recipe("DeepSpeedWithAnotherGelu", "fusion=deepspeed,gelu=in_place",
+                  "need gelu=original: add that, choose the recipe deepspeed-fused"),
+        of_recipe("FusionWithAnotherGelu", "fusion=tempo", "choose the recipe tempo-fused"),
+        of_recipe("FusionOfAModelWithRelu", "layer_norm=from_output,fusion=tempo",
+                  "substation-encoder has ReLU", "substation-encoder"),
+        of_recipe("StockDropoutRecomputed", "dropout=stock,attention=recompute_dropout",
+                  "cannot recompute the dropout"),
+        of_recipe("StockDropoutInBits", "dropout=stock,masks=bit",
+                  "masks=bit, but dropout=stock stores masks as bytes"),
+        of_recipe("StockDropoutRegenerated", "dropout=stock,masks=philox", "masks=philox"),
+        of_recipe("GeluOfAModelWithRelu", "gelu=in_place", "substation-encoder has ReLU",
+                  "substation-encoder"),
+        of_recipe("RecomputedGeluOfAModelWithRelu", "gelu=recompute", "gelu=recompute",
+                  "substation-encoder"),
         BadWorkload{"Tf32", [](Workload& w) { w.precision = Precision::kTf32; }, "CUDA only",
                     "precision"}),
     [](const auto& test) { return test.param.name; });

@@ -18,12 +18,8 @@ import torch.nn.functional as F
 
 tempo = torch.ops.tempo
 KEY = [7, 0, 1, 2, 3]
-OPCHECK_TESTS = (
-    "test_schema",
-    "test_autograd_registration",
-    "test_faketensor",
-    "test_aot_dispatch_dynamic",
-)
+OPCHECK_TESTS = ("test_schema", "test_autograd_registration", "test_faketensor",
+                 "test_aot_dispatch_dynamic")  # fmt: skip
 
 
 def randn(*shape, dtype=torch.float64, grad=True, seed=0):
@@ -73,15 +69,8 @@ def cases():
             arguments = (randn(3, 5, 16, seed=2), p, masks, KEY, 1e-5, save)
             yield tempo.residual_layer_norm, (x, arguments[0], gamma, beta, *arguments[1:])
     yield tempo.residual_layer_norm, (x, randn(3, 5, 16, seed=2), None, None, 0.25, "bit", KEY)
-    yield tempo.residual_layer_norm_sum, (
-        x,
-        randn(3, 5, 16, seed=2),
-        gamma,
-        beta,
-        0.25,
-        "bit",
-        KEY,
-    )
+    sums = (x, randn(3, 5, 16, seed=2), gamma, beta, 0.25, "bit", KEY)
+    yield tempo.residual_layer_norm_sum, sums
     yield tempo.layer_norm, (x, gamma, beta, 1e-5, "output")
     yield tempo.layer_norm, (x, gamma, beta, 1e-5, "normalized")
     yield tempo.layer_norm, (x, None, None, 1e-5, "output")
@@ -89,39 +78,15 @@ def cases():
     yield tempo.rms_norm, (x, gamma, 1e-5, "normalized")
     yield tempo.rms_norm, (x, None, 1e-5, "output")
     mask = torch.tensor([[0.0, 0, 0, 0, -1e4], [0, 0, 0, -1e4, -1e4]], dtype=torch.float64)
+    scores, value = randn(4, 5, 5), randn(4, 5, 3)
     for masks in ("byte", "bit", "philox"):
-        yield tempo.attention_core, (
-            randn(4, 5, 5),
-            randn(4, 5, 3),
-            mask,
-            0.5,
-            False,
-            2,
-            0.25,
-            masks,
-            KEY,
-        )
-    yield tempo.attention_core, (
-        randn(4, 5, 5),
-        randn(4, 5, 3),
-        None,
-        0.5,
-        True,
-        2,
-        0.0,
-        "byte",
-        KEY,
-    )
-    core = (randn(4, 5, 5), randn(4, 5, 3), None, 0.5, False, 2, 0.25, "byte", KEY, False)
-    yield tempo.attention_core, core
+        yield tempo.attention_core, (scores, value, mask, 0.5, False, 2, 0.25, masks, KEY)
+    yield tempo.attention_core, (scores, value, None, 0.5, True, 2, 0.0, "byte", KEY)
+    yield tempo.attention_core, (scores, value, None, 0.5, False, 2, 0.25, "byte", KEY, False)
     for activation in ("relu", "gelu", "tanh_gelu"):
         yield tempo.bias_activation, (randn(4, 17), randn(17, seed=1), activation)
-    yield tempo.bias_activation_linear, (
-        randn(2, 4, 17),
-        randn(17, seed=1),
-        randn(6, 17, seed=2),
-        "gelu",
-    )
+    linear = (randn(2, 4, 17), randn(17, seed=1), randn(6, 17, seed=2), "gelu")
+    yield tempo.bias_activation_linear, linear
     kinds = ("byte", "bit", "element", "philox")
     for p, masks in (*((0.25, kind) for kind in kinds), (0.0, "bit")):
         arguments = (randn(3, 5, 16), randn(16, seed=1), randn(3, 5, 16, seed=2), p, masks, KEY)
@@ -144,6 +109,10 @@ def saved(run):
     return result, sum(storages.values())
 
 
+def opcheck(op, arguments):
+    torch.library.opcheck(op.default, arguments)
+
+
 class OpsOnDevice:
     """Tests for every device; they create their tensors on `device`."""
 
@@ -164,73 +133,56 @@ class OpsOnDevice:
         x = randn(4, 16, dtype=torch.float32, grad=False)
         scores = randn(4, 5, 5, grad=False)
         for masks in ("byte", "bit", "philox"):
-            torch.library.opcheck(tempo.dropout_forward.default, (x, 0.5, masks, KEY))
-            torch.library.opcheck(tempo.gelu_forward.default, (x, False, masks))
-            torch.library.opcheck(
-                tempo.softmax_dropout_forward.default,
-                (scores, None, 0.5, True, 2, 0.5, masks, KEY),
-            )
+            opcheck(tempo.dropout_forward, (x, 0.5, masks, KEY))
+            opcheck(tempo.gelu_forward, (x, False, masks))
+            core = (scores, None, 0.5, True, 2, 0.5, masks, KEY)
+            opcheck(tempo.softmax_dropout_forward, core)
         for save in ("output", "normalized"):
-            torch.library.opcheck(tempo.layer_norm_forward.default, (x, x[0], None, 1e-5, save))
-            torch.library.opcheck(tempo.rms_norm_forward.default, (x, x[0], 1e-5, save))
+            opcheck(tempo.layer_norm_forward, (x, x[0], None, 1e-5, save))
+            opcheck(tempo.rms_norm_forward, (x, x[0], 1e-5, save))
         y, keep = tempo.dropout_forward(x, 0.5, "byte", KEY)
-        torch.library.opcheck(tempo.dropout_backward.default, (y, keep, 0.5, "byte", KEY))
+        opcheck(tempo.dropout_backward, (y, keep, 0.5, "byte", KEY))
         y, branch = tempo.gelu_forward(x, False, "bit")
-        torch.library.opcheck(tempo.gelu_backward.default, (x, y, branch, False, "bit"))
+        opcheck(tempo.gelu_backward, (x, y, branch, False, "bit"))
         wide = (x, x[0], x[1], 1e-5, "output", torch.bfloat16)
-        torch.library.opcheck(tempo.layer_norm_forward.default, wide)
+        opcheck(tempo.layer_norm_forward, wide)
         y, _, rstd = tempo.layer_norm_forward(*wide)
-        torch.library.opcheck(
-            tempo.layer_norm_backward.default, (y, y, x[0], x[1], rstd, "output", torch.float32)
-        )
+        opcheck(tempo.layer_norm_backward, (y, y, x[0], x[1], rstd, "output", torch.float32))
         y, _, rstd = tempo.layer_norm_forward(x, None, None, 1e-5, "output")
-        torch.library.opcheck(tempo.layer_norm_backward.default, (x, y, None, None, rstd, "output"))
+        opcheck(tempo.layer_norm_backward, (x, y, None, None, rstd, "output"))
         y, _, rstd = tempo.rms_norm_forward(x, None, 1e-5, "output")
-        torch.library.opcheck(tempo.rms_norm_backward.default, (x, y, None, rstd, "output"))
-        y, branch = tempo.bias_gelu_forward(x, x[0], False, "bit")
-        torch.library.opcheck(tempo.bias_gelu_forward.default, (x, x[0], False, "bit"))
+        opcheck(tempo.rms_norm_backward, (x, y, None, rstd, "output"))
+        opcheck(tempo.bias_gelu_forward, (x, x[0], False, "bit"))
         residual_arguments = (x, x, None, None, 0.5, "byte", KEY, 1e-5, "output", True)
-        torch.library.opcheck(tempo.residual_layer_norm_forward.default, residual_arguments)
+        opcheck(tempo.residual_layer_norm_forward, residual_arguments)
         y, total, _, rstd, keep = tempo.residual_layer_norm_forward(*residual_arguments)
         for dsum in (None, total):
-            torch.library.opcheck(
-                tempo.residual_layer_norm_backward.default,
-                (x, dsum, y, None, None, rstd, keep, 0.5, "byte", KEY, "output"),
-            )
-        probs, dropped, keep = tempo.softmax_dropout_forward(
-            scores, None, 0.5, False, 2, 0.5, "bit", KEY
-        )
-        torch.library.opcheck(
-            tempo.softmax_dropout_recompute.default, (probs, keep, 0.5, "bit", KEY)
-        )
-        torch.library.opcheck(
-            tempo.softmax_dropout_backward_.default, (dropped, probs, keep, 0.5, 0.5, "bit", KEY)
-        )
+            backward = (x, dsum, y, None, None, rstd, keep, 0.5, "byte", KEY, "output")
+            opcheck(tempo.residual_layer_norm_backward, backward)
+        core = (scores, None, 0.5, False, 2, 0.5, "bit", KEY)
+        probs, dropped, keep = tempo.softmax_dropout_forward(*core)
+        opcheck(tempo.softmax_dropout_recompute, (probs, keep, 0.5, "bit", KEY))
+        opcheck(tempo.softmax_dropout_backward_, (dropped, probs, keep, 0.5, 0.5, "bit", KEY))
 
     def test_opcheck_of_the_passes_of_fused_layers(self):
         x = randn(4, 16, dtype=torch.float32, grad=False)
         for masks in ("byte", "bit", "element", "philox"):
             forward = (x, x[0], x, "relu", True, 0.5, masks, KEY)
-            torch.library.opcheck(tempo.bias_dropout_forward.default, forward)
+            opcheck(tempo.bias_dropout_forward, forward)
             _, biased, keep = tempo.bias_dropout_forward(*forward)
             for arguments in ((x, biased, None), (x, x, x[0])):
-                torch.library.opcheck(
-                    tempo.bias_dropout_backward.default,
-                    (*arguments, keep, "relu", 0.5, masks, KEY),
-                )
-        torch.library.opcheck(tempo.bias_backward.default, (x,))
+                backward = (*arguments, keep, "relu", 0.5, masks, KEY)
+                opcheck(tempo.bias_dropout_backward, backward)
+        opcheck(tempo.bias_backward, (x,))
         projected = randn(2, 5, 24, grad=False)
-        torch.library.opcheck(tempo.bias_heads_forward.default, (projected, projected[0, 0], 2))
-        heads = tempo.bias_heads_forward(projected, None, 2)
-        torch.library.opcheck(tempo.bias_heads_backward.default, (*heads, 2))
+        opcheck(tempo.bias_heads_forward, (projected, projected[0, 0], 2))
+        opcheck(tempo.bias_heads_backward, (*tempo.bias_heads_forward(projected, None, 2), 2))
         norm = (x, x[0], x, x[0], x[1], torch.empty_like(x), 0.5, "element", KEY, 1e-5)
-        torch.library.opcheck(tempo.bias_residual_norm_forward.default, norm)
+        opcheck(tempo.bias_residual_norm_forward, norm)
         _, normalized, centered, rstd, keep = tempo.bias_residual_norm_forward(*norm)
-        backward = (x, centered, rstd, keep, 0.5, "element", KEY)
-        torch.library.opcheck(tempo.residual_norm_backward.default, backward)
+        opcheck(tempo.residual_norm_backward, (x, centered, rstd, keep, 0.5, "element", KEY))
         for more in (None, x):
-            arguments = (x, more, normalized, x[0], more)
-            torch.library.opcheck(tempo.scale_shift_backward.default, arguments)
+            opcheck(tempo.scale_shift_backward, (x, more, normalized, x[0], more))
 
     def test_autocast_runs_a_substation_layer_in_16_bits(self):
         arguments = substation_arguments(dtype=torch.float32)
@@ -251,9 +203,8 @@ class OpsOnDevice:
             def run(x, *flat):
                 given = iter(flat)
                 lists = [[next(given) for _ in group] for group in groups]
-                return tempo.substation_layer(
-                    x, *lists, mask, activation, heads, eps, p, p, p, key
-                )
+                options = (mask, activation, heads, eps, p, p, p, key)
+                return tempo.substation_layer(x, *lists, *options)
 
             self.assertTrue(torch.autograd.gradcheck(run, (x, *flat)))
 
@@ -265,12 +216,8 @@ class OpsOnDevice:
 
                 def run(*leaves, op=op, arguments=arguments):
                     given = iter(leaves)
-                    return op(
-                        *[
-                            next(given) if isinstance(a, torch.Tensor) and a.requires_grad else a
-                            for a in arguments
-                        ]
-                    )
+                    return op(*(next(given) if isinstance(a, torch.Tensor) and a.requires_grad
+                                else a for a in arguments))  # fmt: skip
 
                 self.assertTrue(torch.autograd.gradcheck(run, tensors))
 
@@ -289,12 +236,8 @@ class OpsOnDevice:
     def test_values_and_gradients_equal_torchs(self):
         """Rows that vectors and warps divide, and others; every dtype. A GELU's derivative from its
         output has an error of up to `gelu` (kernels/inplace_gelu.h), the others some roundings."""
-        for dtype, gelu in (
-            (torch.float64, 1e-8),
-            (torch.float32, 1e-4),
-            (torch.float16, 2e-2),
-            (torch.bfloat16, 5e-2),
-        ):
+        for dtype, gelu in ((torch.float64, 1e-8), (torch.float32, 1e-4), (torch.float16, 2e-2),
+                            (torch.bfloat16, 5e-2)):  # fmt: skip
             eps = 4 * torch.finfo(dtype).eps
             for shape in ((6, 64), (5, 37), (3, 2, 1000)):
                 x, gamma, beta = norm_arguments(*shape, dtype=dtype)
@@ -305,38 +248,27 @@ class OpsOnDevice:
                 def check(op, stock, leaves, atol=eps):
                     self.assert_as_torch(op, stock, leaves, eps, atol)
 
+                def norm(rows, *affine):
+                    return F.layer_norm(rows, H, *affine)
+
+                def residual_norm(x, r, *affine):
+                    return tempo.residual_layer_norm(x, r, *affine, 0.3, masks, KEY)
+
                 with self.subTest(dtype=dtype, shape=shape):
                     for tanh, kind in ((False, "none"), (True, "tanh")):
-                        check(
-                            lambda x: tempo.gelu(x, tanh),
-                            lambda x: F.gelu(x, approximate=kind),
-                            [x],
-                            gelu,
-                        )
-                        check(
-                            lambda x, b: tempo.bias_gelu(x, b, tanh),
-                            lambda x, b: F.gelu(x + b, approximate=kind),
-                            [x, beta],
-                            gelu,
-                        )
-                    check(
-                        tempo.layer_norm, lambda *t: F.layer_norm(t[0], H, *t[1:]), [x, gamma, beta]
-                    )
+                        check(lambda x: tempo.gelu(x, tanh),
+                              lambda x: F.gelu(x, approximate=kind), [x], gelu)  # fmt: skip
+                        check(lambda x, b: tempo.bias_gelu(x, b, tanh),
+                              lambda x, b: F.gelu(x + b, approximate=kind),
+                              [x, beta], gelu)  # fmt: skip
+                    check(tempo.layer_norm, norm, [x, gamma, beta])
                     for save in ("output", "normalized"):
-                        check(
-                            lambda x, g: tempo.rms_norm(x, g, 1e-5, save),
-                            lambda x, g: F.rms_norm(x, H, g, 1e-5),
-                            [x, gamma],
-                        )
+                        check(lambda x, g: tempo.rms_norm(x, g, 1e-5, save),
+                              lambda x, g: F.rms_norm(x, H, g, 1e-5), [x, gamma])  # fmt: skip
                     for masks in ("byte", "bit", "philox"):
-                        check(
-                            lambda x: tempo.dropout(x, 0.3, masks, KEY), lambda x: x * keep, [x]
-                        )
-                        check(
-                            lambda x, r, *t: tempo.residual_layer_norm(x, r, *t, 0.3, masks, KEY),
-                            lambda x, r, *t: F.layer_norm(r + x * keep, H, *t),
-                            [x, residual, gamma, beta],
-                        )
+                        check(lambda x: tempo.dropout(x, 0.3, masks, KEY), lambda x: x * keep, [x])
+                        check(residual_norm, lambda x, r, *affine: norm(r + x * keep, *affine),
+                              [x, residual, gamma, beta])  # fmt: skip
 
     def test_attention_equals_torchs(self):
         for dtype in (torch.float64, torch.float32, torch.float16, torch.bfloat16):
@@ -392,9 +324,8 @@ class OpsOnDevice:
             y = tempo.gelu_linear(x, weight, bias)
             self.assertEqual(y.dtype, torch.bfloat16)
             self.assertEqual(tempo.bias_gelu(hidden, bias).dtype, torch.bfloat16)
-            normed, total = tempo.residual_layer_norm_sum(
-                x.bfloat16(), x, gamma, beta, 0.1, "bit", KEY
-            )
+            sums = (x.bfloat16(), x, gamma, beta, 0.1, "bit", KEY)
+            normed, total = tempo.residual_layer_norm_sum(*sums)
             self.assertEqual((normed.dtype, total.dtype), (torch.bfloat16, torch.float32))
             alone = tempo.residual_layer_norm(x, x, gamma, beta, 0.1, "bit", KEY)
             self.assertTrue(torch.equal(alone, normed))
@@ -404,14 +335,12 @@ class OpsOnDevice:
             out, kept_bytes = saved(lambda: attention(scores.bfloat16(), value, masks="philox"))
             self.assertEqual(kept_bytes, 2 * scores.numel() + 2 * value.numel())
             self.assertEqual(out.dtype, torch.bfloat16)
-        (
-            y.float().sum() + out.float().sum()
-        ).backward()  # outside of autocast, as training loops do
+        total = y.float().sum() + out.float().sum()
+        total.backward()  # outside of autocast, as training loops do
         for leaf in (x, weight, bias, value):
             self.assertEqual(leaf.grad.dtype, torch.float32)
-        torch.testing.assert_close(
-            y.float(), F.linear(F.gelu(x), weight, bias), rtol=0.05, atol=0.1
-        )
+        expected = F.linear(F.gelu(x), weight, bias)
+        torch.testing.assert_close(y.float(), expected, rtol=0.05, atol=0.1)
 
     def assert_sums_have_the_type_of_their_residual(self, hidden):
         """As torch's own sums of a linear layer's output, under autocast to bfloat16."""
@@ -446,25 +375,16 @@ class OpsOnDevice:
             branch = randn(6, 65, dtype=dtype, seed=3)
             dy = randn(6, 65, dtype=dtype, grad=False, seed=4)
             for save in ("output", "normalized"):
+                options = (0.0, "bit", KEY, 1e-5, save)
                 for op, stock, leaves in (
-                    (
-                        lambda x, g, b: tempo.layer_norm(x, g, b, 1e-5, save, dtype),
-                        lambda x, g, b: F.layer_norm(x, (65,), g, b),
-                        [x, gamma, beta],
-                    ),
-                    (
-                        lambda x, g: tempo.rms_norm(x, g, 1e-5, save, dtype),
-                        lambda x, g: F.rms_norm(x, (65,), g, 1e-5),
-                        [x, gamma],
-                    ),
-                    (
-                        lambda a, x, g, b: tempo.residual_layer_norm(
-                            a, x, g, b, 0.0, "bit", KEY, 1e-5, save
-                        ),
-                        lambda a, x, g, b: F.layer_norm(x + a, (65,), g, b),
-                        [branch, x, gamma, beta],
-                    ),
-                ):
+                    (lambda x, g, b: tempo.layer_norm(x, g, b, 1e-5, save, dtype),
+                     lambda x, g, b: F.layer_norm(x, (65,), g, b), [x, gamma, beta]),
+                    (lambda x, g: tempo.rms_norm(x, g, 1e-5, save, dtype),
+                     lambda x, g: F.rms_norm(x, (65,), g, 1e-5), [x, gamma]),
+                    (lambda a, x, g, b: tempo.residual_layer_norm(a, x, g, b, *options),
+                     lambda a, x, g, b: F.layer_norm(x + a, (65,), g, b),
+                     [branch, x, gamma, beta]),
+                ):  # fmt: skip
                     y = op(*leaves)
                     self.assertEqual(y.dtype, dtype)
                     wide = [leaf.detach().double().requires_grad_() for leaf in leaves]
@@ -481,9 +401,8 @@ class OpsOnDevice:
         x, gamma, beta = norm_arguments(2, 32)
         expected = tempo.layer_norm(tempo.gelu(x), gamma, beta)
         with torch.inference_mode():
-            torch.testing.assert_close(
-                tempo.layer_norm(tempo.gelu(x.detach()), gamma, beta), expected
-            )
+            y = tempo.layer_norm(tempo.gelu(x.detach()), gamma, beta)
+            torch.testing.assert_close(y, expected)
         with torch.no_grad():
             y = tempo.dropout(x, 0.1, "byte", KEY)
             self.assertFalse(y.requires_grad)
@@ -527,34 +446,28 @@ class OpsOnDevice:
         """GELU saves y + n/8, LayerNorm y + 4 B per row, attention P + T/8 and value; a fused op
         saves what its steps save."""
 
-        def kept(run):
-            return saved(run)[::-1]
+        def assert_kept(expected, op, *arguments):
+            self.assertEqual(saved(lambda: op(*arguments))[1], expected, str(op))
 
         n = 24 * 64
         x, gamma, beta = norm_arguments(24, 64, dtype=torch.float32)
-        parameters = 2 * 64 * 4
-        self.assertEqual(kept(lambda: tempo.gelu(x))[0], 4 * n + n // 8)
-        self.assertEqual(
-            kept(lambda: tempo.layer_norm(x, gamma, beta))[0] - parameters, 4 * n + 4 * 24
-        )
-        rms = kept(lambda: tempo.rms_norm(x, gamma))[0]
-        self.assertEqual(rms - parameters // 2, 4 * n + 4 * 24)
-        self.assertEqual(kept(lambda: tempo.dropout(x, 0.1, "bit", KEY))[0], n // 8)
-        self.assertEqual(kept(lambda: tempo.dropout(x, 0.1, "philox", KEY))[0], 0)
-        self.assertEqual(kept(lambda: tempo.bias_gelu(x, beta))[0], 4 * n + n // 8)
+        parameters, norm = 2 * 64 * 4, 4 * n + 4 * 24
+        assert_kept(4 * n + n // 8, tempo.gelu, x)
+        assert_kept(norm + parameters, tempo.layer_norm, x, gamma, beta)
+        assert_kept(norm + parameters // 2, tempo.rms_norm, x, gamma)
+        assert_kept(n // 8, tempo.dropout, x, 0.1, "bit", KEY)
+        assert_kept(0, tempo.dropout, x, 0.1, "philox", KEY)
+        assert_kept(4 * n + n // 8, tempo.bias_gelu, x, beta)
         for p, masks, mask_bytes in (
-            (0.1, "byte", n),
-            (0.1, "bit", n // 8),
-            (0.1, "philox", 0),
-            (0, "byte", 0),
-        ):
+            (0.1, "byte", n), (0.1, "bit", n // 8), (0.1, "philox", 0), (0, "byte", 0)
+        ):  # fmt: skip
             for op in (tempo.residual_layer_norm, tempo.residual_layer_norm_sum):
-                both = kept(lambda: op(x, x, gamma, beta, p, masks, KEY))[0]
-                self.assertEqual(both - parameters, 4 * n + 4 * 24 + mask_bytes)
+                assert_kept(norm + parameters + mask_bytes, op, x, x, gamma, beta, p, masks, KEY)
         scores, value = randn(4, 32, 32, dtype=torch.float32), randn(4, 32, 8, dtype=torch.float32)
         probs, values = 4 * 4 * 32 * 32, 4 * 4 * 32 * 8
-        self.assertEqual(kept(lambda: attention(scores, value))[0], probs + probs // 32 + values)
-        self.assertEqual(kept(lambda: attention(scores, value, masks="philox"))[0], probs + values)
+        assert_kept(probs + probs // 32 + values, attention, scores, value)
+        without_mask = saved(lambda: attention(scores, value, masks="philox"))[1]
+        self.assertEqual(without_mask, probs + values)
 
 
 class Ops(OpsOnDevice, unittest.TestCase):

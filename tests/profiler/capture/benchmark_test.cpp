@@ -6,7 +6,7 @@
 #include "models/config/flop.h"
 #include "models/config/validity.h"
 #include "profiler/capture/cpu_capture.h"
-#include "profiler/capture/time_benchmark.h"
+#include "profiler/capture/measure_device.h"
 #include "tests/profiler/capture/small_workload.h"
 
 #include <c10/util/Exception.h>

@@ -4,8 +4,8 @@
 // profiler/analysis/closed_form: n = B S H, T = B A S^2, R = B S, e = bytes per element,
 // s = bytes of a LayerNorm statistic (on the CPU that of the element), c8(k) = ceil(k / 8).
 
-#include "profiler/analysis/closed_form.h"
-#include "profiler/analysis/ledger.h"
+#include "profiler/analysis/step/closed_form.h"
+#include "profiler/analysis/step/ledger.h"
 #include "profiler/capture/cpu_capture.h"
 
 #include <fmt/format.h>

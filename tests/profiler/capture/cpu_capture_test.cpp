@@ -1,8 +1,8 @@
 #include "profiler/capture/cpu_capture.h"
 
-#include "profiler/analysis/diagnostics.h"
-#include "profiler/analysis/ledger.h"
-#include "profiler/analysis/peak.h"
+#include "profiler/analysis/step/diagnostics.h"
+#include "profiler/analysis/step/ledger.h"
+#include "profiler/analysis/step/peak.h"
 #include "profiler/capture/tracking_allocator.h"
 #include "tests/profiler/capture/small_workload.h"
 

@@ -1,6 +1,6 @@
 // Arithmetic and modules of the ops of real training steps, in every recipe that runs here.
 
-#include "profiler/analysis/movement.h"
+#include "profiler/analysis/ops/movement.h"
 #include "profiler/capture/cpu_capture.h"
 #include "profiler/trace/flop_counts.h"
 #include "tests/profiler/capture/small_workload.h"

@@ -1,4 +1,4 @@
-#include "profiler/capture/out_of_memory.h"
+#include "profiler/capture/torch_adapter/out_of_memory.h"
 
 #include <c10/util/Exception.h>
 

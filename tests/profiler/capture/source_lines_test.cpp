@@ -1,4 +1,4 @@
-#include "profiler/capture/source_lines.h"
+#include "profiler/capture/call_stacks.h"
 
 #include "tests/profiler/trace/temporary_folder.h"
 

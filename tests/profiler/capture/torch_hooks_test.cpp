@@ -1,4 +1,4 @@
-#include "profiler/capture/torch_hooks.h"
+#include "profiler/capture/torch_adapter/torch_hooks.h"
 
 #include "profiler/capture/recorder.h"
 #include "profiler/capture/tracking_allocator.h"

@@ -97,12 +97,11 @@ Trace small_trace(int64_t activation_bytes) {
 TimelineView two_traces() {
     const Trace a = small_trace(4 << 20);
     const Trace b = small_trace(2 << 20);
-    const MemoryCurve curve_a(a);
-    const MemoryCurve curve_b(b);
-    const PeakReport peak_a = find_peak(a);
-    const PeakReport peak_b = find_peak(b);
+    const StepIndex step_a(a);
+    const StepIndex step_b(b);
     return build_timeline_view(
-        {.sources = {{&a, &curve_a, &peak_a, "original"}, {&b, &curve_b, &peak_b, "tempo"}},
+        {.steps = {&step_a, &step_b},
+         .names = {"original", "tempo"},
          .start_ns = 0,
          .end_ns = 3.1e6,
          .width_px = 400,

@@ -1,12 +1,14 @@
 #include "profiler/charts/page.h"
 
-#include "profiler/analysis/step_report.h"
+#include "profiler/analysis/step/step_report.h"
 #include "profiler/charts/packed_numbers.h"
 #include "tests/support/synthetic_trace.h"
 #include "tests/support/trace_builder.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include <list>
 #include <nlohmann/json.hpp>
 
 #include <memory>
@@ -40,30 +42,27 @@ Trace make_trace(const std::string& name) {
 }
 
 /// What the page of these traces needs, kept alive.
-class Sources {
+class PageSteps {
 public:
     PageRequest add(const Trace& trace, const std::string& name) {
-        curves_.push_back(std::make_unique<MemoryCurve>(trace));
-        reports_.push_back(std::make_unique<StepReport>(report_step(trace)));
-        request_.sources.push_back(
-            {.timeline = {&trace, curves_.back().get(), &reports_.back()->peak, name},
-             .ledger = {.ledger = &reports_.back()->ledger}});
-        if (request_.sources.size() == 2) {
+        request_.names[steps_.size()] = name;
+        steps_.emplace_back(trace);
+        (request_.steps.a ? request_.steps.b : request_.steps.a) = &steps_.back();
+        if (request_.steps.b) {
             request_.alignment = std::make_shared<const Alignment>(
-                align(*request_.sources[0].timeline.trace, trace, TimeAlignment::kPhases));
+                align(request_.steps.a->trace(), trace, TimeAlignment::kPhases));
         }
         return request_;
     }
 
 private:
-    std::vector<std::unique_ptr<MemoryCurve>> curves_;
-    std::vector<std::unique_ptr<StepReport>> reports_;
+    std::list<StepIndex> steps_;
     PageRequest request_;
 };
 
 std::string page_of(const Trace& trace, const std::string& name = "original") {
-    Sources sources;
-    return make_page(build_page_view(sources.add(trace, name)));
+    PageSteps steps;
+    return make_page(build_page_view(steps.add(trace, name)));
 }
 
 /// The text of the data element.
@@ -116,9 +115,9 @@ TEST(Page, OfEqualViewsIsEqual) {
 TEST(Page, HoldsBothTracesOnOneAxis) {
     const Trace a = make_trace("query");
     const Trace b = make_trace("key");
-    Sources sources;
-    sources.add(a, "original");
-    const nlohmann::json data = data_of(make_page(build_page_view(sources.add(b, "tempo"))));
+    PageSteps steps;
+    steps.add(a, "original");
+    const nlohmann::json data = data_of(make_page(build_page_view(steps.add(b, "tempo"))));
     EXPECT_EQ(data["traces"].size(), 2U);
     EXPECT_TRUE(data["is_aligned"]);
     EXPECT_TRUE(data["ledger"]["has_other"]);

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "profiler/analysis/comparison.h"
+#include "profiler/analysis/compare/comparison.h"
 
 #include <cstdint>
 #include <string>

@@ -1,7 +1,7 @@
 /// Real snapshots, replayed event for event. TEMPOSCOPE_SAMPLES names their folder.
 #include "profiler/allocator/replay.h"
 #include "profiler/allocator/simulation.h"
-#include "profiler/formats/pytorch_snapshot.h"
+#include "profiler/formats/snapshot/pytorch_snapshot.h"
 #include "tests/profiler/formats/samples.h"
 
 #include <gtest/gtest.h>

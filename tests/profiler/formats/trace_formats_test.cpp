@@ -1,6 +1,6 @@
 #include "profiler/formats/trace_formats.h"
 
-#include "profiler/trace/readable_file.h"
+#include "profiler/trace/file/readable_file.h"
 #include "tests/profiler/formats/snapshot_bytes.h"
 #include "tests/profiler/trace/temporary_folder.h"
 

@@ -89,14 +89,14 @@ private:
         ops.set<&Op::op_class>(op, op_class);
         ops.set<&Op::flop>(op, flop);
         for (const Matrix& read : reads) {
-            ops.set<&Op::elements_read>(op, ops.get<&Op::elements_read>(op) + read.words());
+            ops.set<&Op::read_words>(op, ops.get<&Op::read_words>(op) + read.words());
             add_edge(op, read, Access::kRead);
         }
         return op;
     }
 
     void write(Id<Op> op, const Matrix& matrix) {
-        b_.trace().ops.set<&Op::elements_written>(op, matrix.words());
+        b_.trace().ops.set<&Op::written_words>(op, matrix.words());
         add_edge(op, matrix, Access::kWrite);
     }
 

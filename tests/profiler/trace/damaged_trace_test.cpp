@@ -1,8 +1,8 @@
 /// read_trace on damaged files: it answers with one sentence that names the path. It never crashes
 /// and never returns a trace with ids that do not exist.
-#include "profiler/trace/schema.h"
-#include "profiler/trace/sqlite.h"
-#include "profiler/trace/trace_file.h"
+#include "profiler/trace/file/schema.h"
+#include "profiler/trace/file/sqlite.h"
+#include "profiler/trace/file/trace_file.h"
 #include "tests/profiler/trace/random_trace.h"
 #include "tests/profiler/trace/temporary_folder.h"
 #include "tests/support/synthetic_trace.h"

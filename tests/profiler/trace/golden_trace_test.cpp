@@ -1,7 +1,7 @@
 /// One trace file per format version, stored with a description of its content.
 /// To write the file of the current version again (tests/golden/README.md):
 ///     TEMPOSCOPE_REGENERATE_GOLDEN=1 build/bin/tests/trace_test --gtest_filter='*GoldenTrace.*'
-#include "profiler/trace/trace_file.h"
+#include "profiler/trace/file/trace_file.h"
 #include "tests/support/synthetic_trace.h"
 
 #include <fmt/format.h>

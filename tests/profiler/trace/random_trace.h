@@ -1,6 +1,6 @@
 #pragma once
 
-#include "profiler/trace/schema.h"
+#include "profiler/trace/file/schema.h"
 #include "profiler/trace/trace.h"
 #include "profiler/trace/value_range.h"
 

@@ -1,5 +1,5 @@
 /// Captures that are running, were killed, or compete for a name.
-#include "profiler/trace/trace_file.h"
+#include "profiler/trace/file/trace_file.h"
 #include "tests/profiler/trace/file_size_limit.h"
 #include "tests/profiler/trace/temporary_folder.h"
 #include "tests/profiler/trace/trace_steps.h"

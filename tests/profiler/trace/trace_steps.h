@@ -1,6 +1,6 @@
 #pragma once
 
-#include "profiler/trace/trace_file.h"
+#include "profiler/trace/file/trace_file.h"
 
 #include <filesystem>
 #include <stdexcept>

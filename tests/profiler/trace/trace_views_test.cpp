@@ -1,6 +1,6 @@
 /// The SQL interface: every view of docs/trace_format.md works, and shows texts instead of ids.
-#include "profiler/trace/sqlite.h"
-#include "profiler/trace/trace_file.h"
+#include "profiler/trace/file/sqlite.h"
+#include "profiler/trace/file/trace_file.h"
 #include "tests/profiler/trace/temporary_folder.h"
 #include "tests/support/synthetic_trace.h"
 

@@ -1,6 +1,4 @@
-#include "profiler/view/compare_plan.h"
-
-#include "profiler/view/plan_view.h"
+#include "profiler/view/programs/compare_view.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -53,12 +51,12 @@ TEST(ComparePlan, StandsBesideWhatWasMeasured) {
     EXPECT_EQ(view.planned_mark, "predicted");
     ASSERT_TRUE(view.columns[1].planned);
     EXPECT_EQ(view.columns[1].planned->max_batch_size, 12);
-    EXPECT_EQ(view.columns[1].planned->max_batch_change.text, "+50.0 %");
-    EXPECT_EQ(view.columns[1].planned->best_change.tone, Tone::kBad);
+    EXPECT_EQ(view.columns[1].planned_max_batch_change.text, "+50.0 %");
+    EXPECT_EQ(view.columns[1].planned_best_change.tone, Tone::kBad);
     ASSERT_EQ(view.columns[0].planned->curve.size(), 2U);
-    EXPECT_EQ(view.columns[0].planned->curve[1].text, "batch 8: 20.0 sequences/s predicted");
-    EXPECT_FALSE(view.columns[2].planned->max_batch_size);
-    EXPECT_EQ(view.columns[2].planned->why, "Batch 1 needs 20.0 GiB.");
+    EXPECT_EQ(point_text(view.columns[0].planned->curve[1]), "batch 8: 20.0 sequences/s predicted");
+    EXPECT_EQ(view.columns[2].planned->max_batch_size, 0);
+    EXPECT_EQ(view.columns[2].planned->reason, "Batch 1 needs 20.0 GiB.");
     // The table has predictions only where nothing was measured.
     EXPECT_THAT(view.table.rows[0], Contains("8 predicted"));
     EXPECT_THAT(view.table.rows[0], Contains("20.0 at batch 8 predicted"));
@@ -91,8 +89,8 @@ TEST(ComparePlan, IsNotComparedWithAMeasuredBaseline) {
     plan.rows = {planned(gpu, "original", 8, 20), planned(gpu, "tempo", 12, 18)};
     CompareView view = build_compare_view(comparison);
     add_plan(view, comparison, plan);
-    EXPECT_TRUE(view.columns[1].planned->max_batch_change.empty()) << "4 was measured, not 8";
-    EXPECT_EQ(view.columns[1].planned->best_change.text, "-10.0 %") << "no curve was measured";
+    EXPECT_TRUE(view.columns[1].planned_max_batch_change.empty()) << "4 was measured, not 8";
+    EXPECT_EQ(view.columns[1].planned_best_change.text, "-10.0 %") << "no curve was measured";
 }
 
 TEST(ComparePlan, TheTableSaysWhatElseThanMemoryIsTheLimit) {
@@ -111,18 +109,6 @@ TEST(ComparePlan, TheTableSaysWhatElseThanMemoryIsTheLimit) {
     view = build_compare_view(comparison);
     add_plan(view, comparison, plan);
     EXPECT_THAT(view.table.rows[0], Contains("8 predicted, by tensor size"));
-}
-
-TEST(MaxBatchText, SaysWhatIsKnown) {
-    EXPECT_EQ(max_batch_text({.max_batch_size = 1046}), "1,046");
-    EXPECT_EQ(max_batch_text({.max_batch_size = 8, .max_batch_end = MaxBatchEnd::kSearch}), "≥ 8");
-    EXPECT_EQ(max_batch_text({.status = PlanStatus::kDoesNotFit, .max_batch_size = 8}), "8")
-        << "another batch does not fit";
-    EXPECT_EQ(max_batch_text({.status = PlanStatus::kDoesNotFit, .max_batch_size = 0}), "none");
-    EXPECT_EQ(max_batch_text({.status = PlanStatus::kNotSupported}), "–");
-    EXPECT_EQ(max_batch_note({.max_batch_size = 8}), "");
-    EXPECT_EQ(max_batch_note({.max_batch_size = 8, .max_batch_end = MaxBatchEnd::kElements}),
-              ", by tensor size");
 }
 
 /// A plan of `recipe` for a batch of 8 that needs `peak_bytes`.
@@ -165,7 +151,7 @@ TEST(ComparePlan, RecipesThatNoFileHasGetColumns) {
     ASSERT_EQ(view.columns[2].stack.size(), 1U);
     EXPECT_EQ(view.columns[2].saved_text, "256 KiB");
     EXPECT_EQ(view.columns[2].peak_phase_text, "backward");
-    EXPECT_EQ(view.columns[2].planned->max_batch_text, "12");
+    EXPECT_EQ(max_batch_text(*view.columns[2].planned), "12");
     EXPECT_THAT(view.table.rows[2], Contains("512 KiB"));
     EXPECT_THAT(view.table.rows[2], Contains("12"));
     EXPECT_THAT(view.source, testing::HasSubstr("NVIDIA T4 with torch-2.11"));

@@ -1,4 +1,19 @@
-#include "profiler/view/view_tables.h"
+#include "profiler/view/allocator/segment_map_view.h"
+#include "profiler/view/allocator/what_if_view.h"
+#include "profiler/view/kernels/kernels_view.h"
+#include "profiler/view/kernels/movement_view.h"
+#include "profiler/view/layers/layer_view.h"
+#include "profiler/view/memory/timeline_view.h"
+#include "profiler/view/peak/flame_view.h"
+#include "profiler/view/peak/ledger_view.h"
+#include "profiler/view/peak/live_blocks_view.h"
+#include "profiler/view/plan/planner_view.h"
+#include "profiler/view/plan/recipe_frontier_view.h"
+#include "profiler/view/programs/compare_view.h"
+#include "profiler/view/programs/diagnostics_table.h"
+#include "profiler/view/programs/pair_view.h"
+#include "profiler/view/selected/inspector_view.h"
+#include "profiler/view/selected/range_view.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -15,7 +30,7 @@ using testing::HasSubstr;
 DataTable make_table() {
     return {.columns = {"tensor", "size_bytes", "share"},
             .rows = {{std::string("probs"), int64_t{1024}, 0.5},
-                     {std::string("a,\"b\""), int64_t{-5}, DataTable::Cell()}}};
+                     {std::string("a,\"b\""), int64_t{-5}, Cell()}}};
 }
 
 TEST(DataTable, WritesRawNumbersAndQuotesTexts) {
@@ -55,6 +70,34 @@ TEST(DataTable, WritesJsonOfAnyBytes) {
     EXPECT_THAT(to_csv(table), testing::EndsWith("3 more rows\n"));
 }
 
+TEST(TableColumns, MakeTheSameTableForPeopleAndForPrograms) {
+    struct Row {
+        std::string name;
+        int64_t bytes;
+        std::optional<double> rate;
+        bool fits;
+    };
+    const std::vector<TableColumn<Row>> all{
+        {"name", "of", Unit::kText, "", &Row::name},
+        {"size_bytes", "size", Unit::kBytes, "in tensors", &Row::bytes},
+        {"rate", "seq/s", Unit::kRate, "", &Row::rate},
+        {"fits", "", Unit::kYesNo, "", &Row::fits,
+         [](const Row& row) { return row.fits ? "" : "does not fit"; }}};
+    const std::vector<Row> rows{{"a", 1024, 12.0, true}, {"b", 0, std::nullopt, false}};
+    const DataTable data = data_table(all, rows);
+    EXPECT_EQ(to_csv(data), "name,size_bytes,rate,fits\na,1024,12,true\nb,0,,false\n");
+    EXPECT_EQ(to_csv(data, Decimals::kAsJson),
+              "name,size_bytes,rate,fits\na,1024,12.0,true\nb,0,,false\n");
+    EXPECT_EQ(json_rows(data).dump(), R"([{"fits":true,"name":"a","rate":12.0,"size_bytes":1024},)"
+                                      R"({"fits":false,"name":"b","rate":null,"size_bytes":0}])");
+    const TextTable text = text_table(join<Row>({pick(all, {"fits", "rate"}), {all[1]}}), rows);
+    EXPECT_THAT(text.rows[0], ElementsAre("", "12.0", "1.00 KiB"));
+    EXPECT_THAT(text.rows[1], ElementsAre("does not fit", "–", "0 B"));
+    EXPECT_EQ(text.columns[2].title, "size");
+    EXPECT_EQ(text.columns[2].align, Align::kRight);
+    EXPECT_EQ(text.columns[2].explanation, "in tensors");
+}
+
 TEST(LedgerData, HoldsTheShownColumnsInTheirOrder) {
     LedgerView view;
     view.rows.push_back({.tensor = "probs", .module_path = "encoder.layer.1", .size_bytes = 64});
@@ -66,7 +109,7 @@ TEST(LedgerData, HoldsTheShownColumnsInTheirOrder) {
     view.has_other = true;
     EXPECT_EQ(ledger_data(view, columns).columns.size(), 3u);
     view.has_closed_form = true;
-    EXPECT_EQ(ledger_data(view).columns.size(), kLedgerColumnTitles.size());
+    EXPECT_EQ(ledger_data(view).columns.size(), kNumLedgerColumns);
 }
 
 TEST(CompareData, HoldsMeasuredAndPredictedFigures) {
@@ -79,7 +122,7 @@ TEST(CompareData, HoldsMeasuredAndPredictedFigures) {
     column.curve.push_back({.batch_size = 8, .out_of_memory = true});
     comparison.columns.push_back(column);
     CompareView view = build_compare_view(comparison);
-    view.columns[0].planned = PlannedRecipe{.max_batch_size = 7};
+    view.columns[0].planned = PlanRow{.max_batch_size = 7};
     view.planned_on = "NVIDIA T4";
     const std::string csv = to_csv(compare_data(comparison, view));
     EXPECT_THAT(csv, HasSubstr("peak_activation_bytes"));
@@ -101,10 +144,12 @@ TEST(RangeData, NamesUnitsAndTheSecondTraceOnlyWhereThereIsOne) {
 
 TEST(PlannerData, JoinsMemoryAndSpeedByBatch) {
     PlannerView view{.gpu = "t4", .usable_bytes = 100};
-    PlannerRecipe recipe{.name = "tempo", .max_batch = 9};
-    recipe.memory = {{.batch_size = 1, .needed_bytes = 10}, {.batch_size = 4, .needed_bytes = 40}};
-    recipe.speed = {{.batch_size = 4, .step_time_ns = 5, .sequences_per_s = 2}};
-    view.recipes = {recipe};
+    PlanRow row{.max_batch_size = 9};
+    row.workload.recipe_name = "tempo";
+    row.memory_curve = {{.batch_size = 1, .needed_bytes = 10},
+                        {.batch_size = 4, .needed_bytes = 40}};
+    row.curve = {{.batch_size = 4, .step_time_ns = 5, .sequences_per_s = 2}};
+    view.recipes = {{.row = row}};
     const DataTable table = planner_data(view);
     ASSERT_EQ(table.rows.size(), 2u);
     EXPECT_EQ(to_csv(table).substr(to_csv(table).find('\n') + 1),

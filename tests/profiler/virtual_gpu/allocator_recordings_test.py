@@ -16,7 +16,7 @@ from virtual_machine import machine_of, run
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 PROGRAM = str(sys.argv.pop(2)) if len(sys.argv) > 2 else None
 FOLDER = pathlib.Path(sys.argv.pop(1)).resolve() if len(sys.argv) > 1 else None
-RECORDER = ROOT / "scripts" / "lib" / "record_allocator.py"
+RECORDER = ROOT / "tools" / "gpu_check" / "record_allocator.py"
 
 
 def replay(file, *options):

@@ -1,4 +1,4 @@
-"""scripts/compare-snapshots on small snapshots."""
+"""tools/snapshots/compare-snapshots on small snapshots."""
 
 import pathlib
 import pickle
@@ -7,7 +7,7 @@ import sys
 import tempfile
 import unittest
 
-SCRIPT = pathlib.Path(__file__).resolve().parents[3] / "scripts" / "compare-snapshots"
+SCRIPT = pathlib.Path(__file__).resolve().parents[3] / "tools" / "snapshots" / "compare-snapshots"
 
 
 def snapshot_of(sizes, segments):

@@ -1,4 +1,4 @@
-"""scripts/gpu-check on a virtual GPU: the packed bundle runs every check, and its results can be
+"""gpu-check on a virtual GPU: the packed bundle runs every check, and its results can be
 collected. No check may fail there.
 
     gpu_check_test.py BUILD_FOLDER
@@ -16,7 +16,7 @@ from virtual_machine import h200, run
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 BUILD = pathlib.Path(sys.argv.pop(1)).resolve() if len(sys.argv) > 1 else None
-SCRIPT = ROOT / "scripts" / "gpu-check"
+SCRIPT = ROOT / "tools" / "gpu_check" / "gpu-check"
 GROUPS = ("diagnosis", "streams", "figures", "limits")
 # What depends on values or times, which a virtual GPU does not have.
 NOT_JUDGED = {"kernels", "ops", "launches", "products", "attention", "predicted-steps",

@@ -29,7 +29,7 @@ def rows_by_shape(text):
 class RecordedCudnn(unittest.TestCase):
     def pairs_of(self, part):
         """The recorded and the virtual row of each shape that was recorded."""
-        script = str(ROOT / "scripts" / "lib" / "cudnn_memory.py")
+        script = str(ROOT / "tools" / "gpu_check" / "cudnn_memory.py")
         ran = run(FOLDER, h200(), script, part)
         self.assertEqual(ran.returncode, 0, ran.stderr)
         virtual = rows_by_shape(ran.stdout)

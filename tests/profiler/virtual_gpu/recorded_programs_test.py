@@ -27,13 +27,13 @@ class RecordedPrograms(unittest.TestCase):
                 self.compare(file, program, pathlib.Path(folder))
 
     def compare(self, file, program, folder):
-        script = str(ROOT / "scripts" / "lib" / "program_steps.py")
+        script = str(ROOT / "tools" / "gpu_check" / "program_steps.py")
         packages = str(FOLDER.parent / "python")
         ran = run(FOLDER, h200(), script, packages, str(folder), program)
         self.assertEqual(ran.returncode, 0, ran.stderr)
         recorded = folder / "recorded.pickle"
         recorded.write_bytes(lzma.decompress(file.read_bytes()))
-        command = [str(ROOT / "scripts" / "compare-snapshots"), str(recorded)]
+        command = [str(ROOT / "tools" / "snapshots" / "compare-snapshots"), str(recorded)]
         found = subprocess.run(
             [sys.executable, *command, str(folder / f"{program}.pickle")],
             capture_output=True, text=True, check=False,

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "profiler/capture/cuda/activity_parser.h"
+#include "profiler/capture/torch_adapter/cupti.h"
 
 #include <dlfcn.h>
 

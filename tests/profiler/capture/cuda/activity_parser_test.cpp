@@ -1,4 +1,4 @@
-#include "profiler/capture/cuda/activity_parser.h"
+#include "profiler/capture/torch_adapter/cupti.h"
 
 #include "tests/profiler/capture/cuda/activity_buffers.h"
 

@@ -1,9 +1,9 @@
-/// Recordings of real steps on a GPU (scripts/gpu-check makes them), which lie in
+/// Recordings of real steps on a GPU (tools/gpu_check/gpu-check makes them), which lie in
 /// tests/golden/cuda: allocators' actions are replayed event for event, CUPTI's buffers are read to
 /// their ends. Files made by hand show that a wrong one would be found.
 #include "profiler/allocator/replay.h"
 #include "profiler/capture/cuda/activity_recording.h"
-#include "profiler/formats/pytorch_snapshot.h"
+#include "profiler/formats/snapshot/pytorch_snapshot.h"
 #include "tests/profiler/allocator/recorder.h"
 #include "tests/profiler/capture/cuda/activity_buffers.h"
 #include "tests/profiler/formats/snapshot_bytes.h"

@@ -39,7 +39,8 @@ struct ToyDevice {
                (recipe.layer_norm == models::LayerNorm::kFromOutput ? norm_ns : 0) +
                (recipe.attention == models::Attention::kRecomputeDropout ? dropout_ns : 0);
     }
-    models::Result<BatchTrial> step(const LayerRecipes& recipes, int64_t batch_size) const {
+    models::Result<std::optional<PlanPoint>> step(const LayerRecipes& recipes,
+                                                  int64_t batch_size) const {
         double total_bytes = 0, total_ns = 0;
         for (int64_t layer = 0; layer < kSpace.num_layers; ++layer) {
             const models::Recipe recipe = recipe_of_layer(recipes, layer);
@@ -48,9 +49,10 @@ struct ToyDevice {
         }
         const auto sequences = static_cast<double>(batch_size);
         const double time_ns = step_ns + total_ns * sequences;
-        return BatchTrial{.fits = total_bytes * sequences <= memory,
-                          .step_time_ns = static_cast<int64_t>(time_ns),
-                          .sequences_per_s = sequences * 1e9 / time_ns};
+        if (total_bytes * sequences > memory) return std::nullopt;
+        return PlanPoint{.batch_size = batch_size,
+                         .step_time_ns = static_cast<int64_t>(time_ns),
+                         .sequences_per_s = sequences * 1e9 / time_ns};
     }
     TryRecipe try_recipe() const {
         return [this](const LayerRecipes& recipes, int64_t likely) {
@@ -61,12 +63,13 @@ struct ToyDevice {
 };
 
 TryBatch fits_up_to(int64_t largest, std::vector<int64_t>& tried) {
-    return [largest, &tried](int64_t batch_size) {
+    return [largest, &tried](int64_t batch_size) -> std::optional<PlanPoint> {
         tried.push_back(batch_size);
+        if (batch_size > largest) return std::nullopt;
         const double time_ns = 100.0 * static_cast<double>(batch_size) + 50;
-        return BatchTrial{.fits = batch_size <= largest,
-                          .step_time_ns = static_cast<int64_t>(time_ns),
-                          .sequences_per_s = static_cast<double>(batch_size) * 1e9 / time_ns};
+        return PlanPoint{.batch_size = batch_size,
+                         .step_time_ns = static_cast<int64_t>(time_ns),
+                         .sequences_per_s = static_cast<double>(batch_size) * 1e9 / time_ns};
     };
 }
 
@@ -102,7 +105,9 @@ TEST(TryBatches, NeedsFewStepsNearTheLikelyBatch) {
 }
 
 TEST(TryBatches, PassesAnErrorOn) {
-    const TryBatch broken = [](int64_t) { return models::Result<BatchTrial>(models::fail("No.")); };
+    const TryBatch broken = [](int64_t) {
+        return models::Result<std::optional<PlanPoint>>(models::fail("No."));
+    };
     const auto trial = try_batches(broken, 0, 4096);
     ASSERT_FALSE(trial);
     EXPECT_EQ(trial.error().message, "No.");
@@ -133,7 +138,7 @@ TEST(FastSearch, ConvertsEverythingWhereThroughputStillRises) {
     ASSERT_TRUE(search);
     EXPECT_EQ(search->tried.size(), 2u);
     EXPECT_THAT(search->tried[search->chosen].counts, ElementsAre(4, 4, 4));
-    EXPECT_GT(search->tried[1].trial.max_batch_size, search->tried[0].trial.max_batch_size);
+    EXPECT_GT(search->tried[1].max_batch_size, search->tried[0].max_batch_size);
 }
 
 TEST(FastSearch, TriesNothingElseWhereThroughputIsSaturated) {
@@ -168,9 +173,9 @@ TEST(SmartSearch, IsAsFastAsEveryRecipeThatItTried) {
         const ToyDevice device{.step_ns = 60e6, .gelu_ns = cost, .norm_ns = cost / 3};
         const auto search = search_smart(kSpace, device.try_recipe());
         ASSERT_TRUE(search);
-        const double best = search->tried[search->chosen].trial.sequences_per_s();
-        for (const TriedRecipe& one : search->tried) {
-            EXPECT_LE(one.trial.sequences_per_s(), best * (1 + kLeastGain));
+        const double best = search->tried[search->chosen].sequences_per_s();
+        for (const MeasuredRecipe& one : search->tried) {
+            EXPECT_LE(one.sequences_per_s(), best * (1 + kLeastGain));
         }
     }
 }
@@ -188,17 +193,17 @@ TEST(SmartSearch, ComparesTimeASequenceAndNotTimeAStep) {
     const ToyDevice device{.step_ns = 400e6};
     const auto search = search_smart(kSpace, device.try_recipe());
     ASSERT_TRUE(search);
-    const TriedRecipe& chosen = search->tried[search->chosen];
-    EXPECT_GT(chosen.trial.best()->step_time_ns, search->tried[0].trial.best()->step_time_ns);
-    EXPECT_GT(chosen.trial.sequences_per_s(), search->tried[0].trial.sequences_per_s());
+    const MeasuredRecipe& chosen = search->tried[search->chosen];
+    EXPECT_GT(chosen.best()->step_time_ns, search->tried[0].best()->step_time_ns);
+    EXPECT_GT(chosen.sequences_per_s(), search->tried[0].sequences_per_s());
 }
 
 TEST(SmartSearch, FindsARecipeThatFitsWhereTheOriginalDoesNot) {
     const ToyDevice device{.memory = 80};
     const auto search = search_smart(kSpace, device.try_recipe());
     ASSERT_TRUE(search);
-    EXPECT_EQ(search->tried[0].trial.max_batch_size, 0);
-    EXPECT_EQ(search->tried[search->chosen].trial.max_batch_size, 1);
+    EXPECT_EQ(search->tried[0].max_batch_size, 0);
+    EXPECT_EQ(search->tried[search->chosen].max_batch_size, 1);
 }
 
 TEST(SmartSearch, TriesNoRecipeTwice) {

@@ -52,8 +52,8 @@ TEST(PublishedTempo, OpsOfATraceStandForSeveralKernels) {
     b.begin_phase(PhaseKind::kBackward);
     const Id<Op> op = b.op("tempo::layer_norm_backward");
     b.trace().ops.set<&Op::op_class>(op, OpClass::kNormalization);
-    b.trace().ops.set<&Op::elements_read>(op, 200);
-    b.trace().ops.set<&Op::elements_written>(op, 100);
+    b.trace().ops.set<&Op::read_words>(op, 200);
+    b.trace().ops.set<&Op::written_words>(op, 100);
     b.end_phase();
     b.end_step();
     const Trace trace = b.finish();

@@ -1,6 +1,6 @@
 #include "profiler/planner/step/step_work.h"
 
-#include "profiler/analysis/ledger.h"
+#include "profiler/analysis/step/ledger.h"
 #include "profiler/planner/step/step_memory.h"
 #include "tests/profiler/planner/toy_step.h"
 #include "tests/support/trace_builder.h"
@@ -45,8 +45,8 @@ TEST(StepWork, AnOpThatReturnsNothingWritesItsFirstArgument) {
             {.op = op, .tensor = tensor, .access = Access::kRead, .words = 100});
     };
     for (const DType dtype : {DType::kFloat16, DType::kFloat16, DType::kBool}) read(dtype);
-    trace.ops.set<&Op::elements_read>(op, 300);
-    trace.ops.set<&Op::elements_written>(op, 100);
+    trace.ops.set<&Op::read_words>(op, 300);
+    trace.ops.set<&Op::written_words>(op, 100);
     trace.ops.set<&Op::op_class>(op, OpClass::kNormalization);
     b.end_phase();
     b.end_step();

@@ -1,0 +1,414 @@
+#include "app/panels/layers/layer_panel.h"
+
+#include "app/panels/layers/layer_drawing.h"
+#include "app/panels/layers/layer_header.h"
+#include "app/panels/parts/activity_drawing.h"
+#include "app/panels/parts/layer_switches.h"
+#include "app/panels/parts/unfilled.h"
+#include "app/widgets/fonts.h"
+#include "app/widgets/icons.h"
+#include "app/widgets/scoped.h"
+#include "app/widgets/text.h"
+#include "app/widgets/theme.h"
+#include "app/workspace/jobs/wake.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+namespace app {
+namespace {
+
+using profiler::LayerNode;
+using profiler::LayerRange;
+using profiler::LayerRibbon;
+using profiler::LayerView;
+using profiler::Presence;
+
+constexpr double kChange_s = 0.25;
+
+/// One frame's drawing: what the helpers below share.
+struct Frame {
+    const PanelContext& context;
+    const Selection& selection;
+    const LayerView& view;
+    LayerState& state;
+    PanelEvents& events;
+    bool is_current = true;  // false: the view of the B before, until the new one is ready
+};
+
+// ---- which view -----------------------------------------------------------------------------
+
+/// Tells whether a ribbon looks the same in two views of one A.
+std::string mark_of(const LayerRibbon& ribbon) {
+    return fmt::format("{} {} {} {}", static_cast<int>(ribbon.presence), ribbon.storage[0].value,
+                       ribbon.name, ribbon.size_text);
+}
+
+std::vector<std::string> marks_of(const LayerView& view) {
+    std::vector<std::string> marks;
+    for (const LayerRibbon& ribbon : view.ribbons) marks.push_back(mark_of(ribbon));
+    std::sort(marks.begin(), marks.end());
+    return marks;
+}
+
+/// The view to draw: the wanted one, or the last one of the same A while that is being built.
+const LayerView* choose_view(const Workspace& workspace, LayerState& state) {
+    const auto& slot = workspace.slots().layers;
+    const DocumentPtr& a = workspace.selection().a;
+    if (state.shown_a != a || !slot.error().empty()) {
+        state.shown.reset();
+        state.shown_a = a;
+        state.shown_before.clear();
+    }
+    if (auto newest = slot.shared(); newest && newest != state.shown) {
+        const bool changes = state.shown && state.shown->layers == newest->layers;
+        state.shown_before = changes ? marks_of(*state.shown) : marks_of(*newest);
+        state.shown_since_s = ImGui::GetTime();
+        state.shown = std::move(newest);
+    }
+    return state.shown.get();
+}
+
+/// How far each ribbon has changed since the view before.
+std::vector<float> arrivals(const LayerView& view, LayerState& state) {
+    const double passed_s = ImGui::GetTime() - state.shown_since_s;
+    if (state.shown_before.empty() || passed_s >= kChange_s) {
+        state.shown_before.clear();
+        return {};
+    }
+    wake_window();  // another frame is due
+    const auto t = static_cast<float>(passed_s / kChange_s);
+    std::vector<float> arrived;
+    for (const LayerRibbon& ribbon : view.ribbons) {
+        const bool stays = std::binary_search(state.shown_before.begin(), state.shown_before.end(),
+                                              mark_of(ribbon));
+        arrived.push_back(stays ? 1.0F : t);
+    }
+    return arrived;
+}
+
+// ---- toolbar --------------------------------------------------------------------------------
+
+enum class Scope { kOne, kAll, kSome };
+
+Scope scope_of(const LayerView& view) {
+    if (view.layers.count() == 1) return Scope::kOne;
+    return view.layers.count() == view.num_layers ? Scope::kAll : Scope::kSome;
+}
+
+/// A number with buttons below and above it.
+bool layer_input(const char* id, int64_t& layer, int64_t last) {
+    int value = static_cast<int>(layer);
+    ImGui::SetNextItemWidth(em(5.6F));
+    if (!ImGui::InputInt(id, &value, 1, 4)) return false;
+    layer = std::clamp<int64_t>(value, 0, last);
+    return true;
+}
+
+void draw_scope(Frame& frame) {
+    const LayerView& view = frame.view;
+    const int64_t last = std::max<int64_t>(view.num_layers - 1, 0);
+    LayerRange layers = view.layers;
+    const Scope scope = scope_of(view);
+    const auto choose = [&](const char* label, bool on, LayerRange range) {
+        if (toggle_button(label, on)) frame.events.selection.layers = range;
+        ImGui::SameLine(0, px(3));
+    };
+    const int64_t middle = view.num_layers / 2;
+    choose("One layer###one", scope == Scope::kOne,
+           scope == Scope::kOne ? layers : LayerRange{middle, middle});
+    if (last > 0) {
+        const LayerRange some{std::max<int64_t>(middle - 1, 0), std::min(middle + 1, last)};
+        choose("Range###some", scope == Scope::kSome, scope == Scope::kSome ? layers : some);
+        choose("All###all", scope == Scope::kAll, {0, last});
+    }
+    ImGui::SameLine(0, px(10));
+    bool changed = false;
+    if (scope == Scope::kOne) {
+        changed = layer_input("###layer", layers.first, last);
+        ImGui::SetItemTooltip("Which layer");
+        layers.last = layers.first;
+    } else if (scope == Scope::kSome) {
+        changed = layer_input("###first", layers.first, last);
+        ImGui::SameLine(0, px(5));
+        dim_text("to");
+        ImGui::SameLine(0, px(5));
+        changed = layer_input("###last", layers.last, last) || changed;
+        layers.last = std::max(layers.last, layers.first);
+    }
+    if (changed) frame.events.selection.layers = layers;
+}
+
+/// The kinds of calls by colour, and what the other marks mean.
+void draw_key(const LayerView& view) {
+    std::array<bool, profiler::kOpClassNames.size()> seen{};
+    for (const auto& column : view.columns) {
+        for (const LayerNode* node : {&column.forward, &column.backward}) {
+            if (node->exists) seen[static_cast<size_t>(node->op_class)] = true;
+        }
+    }
+    std::vector<profiler::ActivityClass> classes;
+    for (size_t i = 0; i < seen.size(); ++i) {
+        if (seen[i]) classes.push_back(static_cast<profiler::ActivityClass>(i));
+    }
+    std::vector<NamedColor> colors = colors_of(classes);
+    const float room = ImGui::GetContentRegionAvail().x - px(64);  // beside the help
+    while (!colors.empty() && color_legend_width(colors) > room) colors.pop_back();
+    color_legend(colors);
+    constexpr std::string_view kWidths = "width of a ribbon: bytes, bar in a box: time";
+    ImGui::SameLine(0, px(14));
+    if (ImGui::GetContentRegionAvail().x > text_width(kWidths) + px(32)) {
+        dim_text(kWidths);
+        ImGui::SameLine(0, px(6));
+    }
+    help_marker(
+        "A box: a call, in forward above, in backward below.\n"
+        "The bar at its outer edge: its time. All bars have one scale; the width of a box has "
+        "none.\n"
+        "A ribbon: a tensor kept from forward to backward. Its width: its bytes.\n"
+        "Dashed: A has it, B has not. Bold outline: B has it, A has not.\n"
+        "An arrow at a switch: it raises (up, red) or lowers (down, green) the peak.\n"
+        "A clock: some of this time recomputes forward.");
+}
+
+/// The trial stays open beside the next ones.
+void draw_keep_button(Frame& frame) {
+    const DocumentPtr trial = frame.context.workspace.trial();
+    if (!trial || trial != frame.selection.b) return;
+    frame.events.traces.keep_trial = ImGui::Button(ICON_THUMBTACK "  Keep B###keep_trial");
+    ImGui::SetItemTooltip("Another switch replaces %s; keep it to compare it with others",
+                          trial->recipe.c_str());
+    ImGui::SameLine(0, px(10));
+}
+
+void draw_toolbar(Frame& frame) {
+    const float top = ImGui::GetCursorPosY();
+    if (toggle_button("Recipe###switches", frame.state.show_switches)) {
+        frame.state.show_switches = !frame.state.show_switches;
+    }
+    ImGui::SetItemTooltip("Show the switches of the recipe");
+    ImGui::SameLine(0, px(10));
+    draw_keep_button(frame);
+    draw_scope(frame);
+    ImGui::SameLine(0, px(20));
+    const float right = ImGui::GetCursorPosX();
+    ImGui::NewLine();
+    const float below = ImGui::GetCursorPosY();
+    ImGui::SetCursorPos({right, top + ImGui::GetStyle().FramePadding.y});
+    draw_key(frame.view);
+    for (const std::string& note : frame.view.notes) {
+        ImGui::SameLine(0, px(10));
+        help_marker(note);
+    }
+    ImGui::SetCursorPosY(below);
+}
+
+// ---- the picture ----------------------------------------------------------------------------
+
+void draw_ribbon_readout(const LayerRibbon& ribbon) {
+    if (!ImGui::BeginTooltip()) return;
+    category_swatch(ribbon.category);
+    bold_text(ribbon.name);
+    ImGui::SameLine(0, px(8));
+    const ImU32 color = ribbon.presence == Presence::kDisappeared ? palette().good
+                        : ribbon.presence == Presence::kAdded     ? palette().bad
+                                                                  : palette().text;
+    colored_text(color, ribbon.size_text);
+    readout_table(ribbon.details);
+    ImGui::EndTooltip();
+}
+
+void draw_box_readout(const Frame& frame, size_t index, bool in_backward) {
+    const auto& column = frame.view.columns[index];
+    const LayerNode& node = in_backward ? column.backward : column.forward;
+    if (!ImGui::BeginTooltip()) return;
+    bold_text(fmt::format("{}, {}", column.title, in_backward ? "backward" : "forward"));
+    const char* presence = node.presence == Presence::kDisappeared ? "only A"
+                           : node.presence == Presence::kAdded     ? "only B"
+                                                                   : "";
+    std::string time = node.time_text;
+    if (!node.difference_text.empty()) {
+        time = fmt::format("{} in B ({} against A)", time, node.difference_text);
+    }
+    readout_table(
+        std::array<std::pair<std::string, std::string>, 5>{{{"module", column.path},
+                                                            {"calls", node.calls},
+                                                            {"time", time},
+                                                            {"recomputes", node.recomputed_text},
+                                                            {"runs in", presence}}});
+    ImGui::EndTooltip();
+}
+
+/// A click selects the tensor or the call everywhere; a click on nothing, or again, clears.
+void handle_click(Frame& frame, const LayerHit& hit, const LayerMarks& marks) {
+    if (!hit || (hit.ribbon && hit.ribbon == marks.picked_ribbon)) {
+        frame.events.selection.clear_tensor = frame.events.selection.clear_activity = true;
+        return;
+    }
+    if (hit.ribbon) {
+        const LayerRibbon& ribbon = frame.view.ribbons[*hit.ribbon];
+        const bool in_b = !ribbon.storage[0].valid();
+        frame.events.selection.tensor = PickedTensor{in_b ? frame.selection.b : frame.selection.a,
+                                                     ribbon.storage[in_b], ribbon.block[in_b]};
+        return;
+    }
+    const auto& column = frame.view.columns[*hit.column];
+    const LayerNode& node = hit.in_backward ? column.backward : column.forward;
+    const bool in_b = !node.op[0].valid();
+    frame.events.selection.activity =
+        PickedActivity{in_b, {profiler::ActivityKind::kOp, node.op[in_b].value}};
+}
+
+LayerMarks marks_of(const Frame& frame) {
+    LayerMarks marks;
+    marks.category = frame.selection.category;
+    marks.arrived = arrivals(frame.view, frame.state);
+    if (!frame.is_current) return marks;
+    if (const auto& tensor = frame.selection.tensor) {
+        marks.picked_ribbon = profiler::ribbon_of(frame.view, tensor->in_b, tensor->storage);
+    }
+    if (const auto& activity = frame.selection.activity) {
+        marks.picked_call = profiler::place_of(frame.view, activity->in_b, activity->op);
+    }
+    return marks;
+}
+
+void draw_picture(Frame& frame) {
+    const ImVec2 size = ImGui::GetContentRegionAvail();
+    const LayerPicture picture = lay_out_picture(ImGui::GetCursorScreenPos(), size);
+    frame.state.picture = picture;
+    if (!picture.has_room()) {
+        dim_text("make the panel larger to see the layer");
+        return;
+    }
+    const bool clicked = ImGui::InvisibleButton("##picture", size);
+    LayerMarks marks = marks_of(frame);
+    if (ImGui::IsItemHovered()) {
+        marks.hovered = hit_at(frame.view, picture, ImGui::GetMousePos());
+        if (marks.hovered) ImGui::SetMouseCursor(ImGuiMouseCursor_Hand);
+    }
+    draw_layer_picture(ImGui::GetWindowDrawList(), frame.view, picture, marks);
+    if (marks.hovered.ribbon) draw_ribbon_readout(frame.view.ribbons[*marks.hovered.ribbon]);
+    if (marks.hovered.column) {
+        draw_box_readout(frame, *marks.hovered.column, marks.hovered.in_backward);
+    }
+    if (clicked && frame.is_current) handle_click(frame, marks.hovered, marks);
+}
+
+/// A line over the picture while the recipe that was asked for is predicted. A prediction that is
+/// known is shown at once, so the line waits a little.
+void draw_predicting(Frame& frame, ImVec2 corner, float width) {
+    constexpr double kPatience_s = 0.1;
+    const std::string& recipe = frame.context.workspace.wanted_recipe();
+    double& since_s = frame.state.predicting_since_s;
+    if (recipe.empty()) {
+        since_s = 0;
+        return;
+    }
+    const double now_s = ImGui::GetTime();
+    if (since_s == 0) since_s = now_s;
+    wake_window();  // until it is predicted, each frame is due
+    if (now_s - since_s < kPatience_s) return;
+    ImDrawList* draw = ImGui::GetWindowDrawList();
+    const auto turn = static_cast<float>(std::fmod(now_s - since_s, 1.2) / 1.2);
+    const float left = corner.x + width * (1.3F * turn - 0.3F);
+    draw->AddRectFilled(corner, {corner.x + width, corner.y + px(2)}, palette().raised);
+    draw->AddRectFilled({std::max(corner.x, left), corner.y},
+                        {std::min(corner.x + width, left + width * 0.3F), corner.y + px(2)},
+                        palette().accent);
+    const std::string what = fit_to(fmt::format("Predicting {} ...", recipe), width - px(16));
+    const ImVec2 at{corner.x + px(6), corner.y + px(6)};
+    draw->AddRectFilled(
+        {at.x - px(4), at.y - px(2)},
+        {at.x + text_width(what) + px(4), at.y + ImGui::GetTextLineHeight() + px(2)},
+        with_alpha(palette().plot, 0.9F), px(3));
+    draw->AddText(at, palette().text, what.c_str());
+}
+
+/// From the layer to what it means for the whole step: its memory, the batch on the chosen GPU, and
+/// the time.
+std::vector<profiler::PairFigure> figures_of(const Frame& frame) {
+    std::vector<profiler::PairFigure> figures = frame.view.figures;
+    const auto& more = frame.context.workspace.pair_figures();
+    if (frame.is_current) figures.insert(figures.end(), more.begin(), more.end());
+    return figures;
+}
+
+void draw_right_side(Frame& frame) {
+    const ScopedChild side("##layer", {0, 0}, 0, ImGuiWindowFlags_NoScrollWithMouse);
+    if (!side) return;
+    draw_toolbar(frame);
+    ImGui::Dummy({0, px(2)});
+    if (ImGui::GetContentRegionAvail().y > em(17)) {
+        draw_layer_figures(figures_of(frame), frame.selection, ImGui::GetContentRegionAvail().x);
+        ImGui::Dummy({0, px(4)});
+    }
+    const ImVec2 corner = ImGui::GetCursorScreenPos();
+    const float width = ImGui::GetContentRegionAvail().x;
+    draw_picture(frame);
+    draw_predicting(frame, corner, width);
+}
+
+void draw_switches(Frame& frame) {
+    if (frame.view.switches.empty()) {
+        return note_text("The trace does not say which recipe it ran.");
+    }
+    SwitchColors colors{.a = recipe_color(frame.selection.look_a.color), .b = {}};
+    if (frame.selection.b) colors.b = recipe_color(frame.selection.look_b.color);
+    std::string& asked = frame.state.asked;
+    const Workspace& workspace = frame.context.workspace;
+    const SwitchEffect effect{
+        .peak_change_bytes =
+            [&](const auto& option) { return workspace.peak_change_bytes(option.recipe); },
+        .rows = [&](const auto& option) { return workspace.effect_of(option.recipe); }};
+    if (const auto* option = draw_recipe_switches(frame.view.switches, colors, asked, effect)) {
+        asked = option->recipe;
+        frame.events.recipes.try_recipe = option->recipe;
+    }
+}
+
+constexpr UnfilledTexts kUnfilled{
+    .icon = ICON_LAYERS,
+    .purpose =
+        "A layer of trace A appears here: its calls, and every tensor that they save for "
+        "backward. Trace B lies over it.",
+    .error_title = "The layer could not be drawn",
+    .working = "Following the tensors of the layer ..."};
+
+}  // namespace
+
+PanelEvents draw_layer_panel(const PanelContext& context, LayerState& state) {
+    PanelEvents events;
+    const Workspace& workspace = context.workspace;
+    const LayerView* view = choose_view(workspace, state);
+    const auto& slot = workspace.slots().layers;
+    if (!view) {
+        draw_unfilled(kUnfilled, workspace.selection(), slot.error());
+        return events;
+    }
+    if (view->columns.empty()) {
+        empty_state(ICON_LAYERS, "This trace records no calls in Transformer layers",
+                    "Traces captured or predicted by temposcope hold the calls of each layer.");
+        return events;
+    }
+    Frame frame{context, workspace.selection(), *view, state, events, slot.view() == view};
+    // B has the recipe that was asked for, or a notice said what to do.
+    if (frame.is_current && workspace.wanted_recipe().empty() && workspace.settled()) {
+        state.asked.clear();
+    }
+    events.recipes.predicts_ahead = true;
+    const float width = ImGui::GetContentRegionAvail().x;
+    if (state.show_switches && width > em(46)) {
+        {
+            const ScopedChild left("##switches", {em(13.5F), 0});
+            if (left) draw_switches(frame);
+        }
+        ImGui::SameLine(0, px(12));
+    }
+    draw_right_side(frame);
+    return events;
+}
+
+}  // namespace app

@@ -1,0 +1,367 @@
+#include "app/panels/parts/timeline_drawing.h"
+
+#include "app/widgets/fonts.h"
+#include "app/widgets/icons.h"
+#include "app/widgets/marks.h"
+#include "app/widgets/plot.h"
+#include "app/widgets/scoped.h"
+#include "app/widgets/text.h"
+#include "app/widgets/text_plate.h"
+#include "app/widgets/theme.h"
+#include "profiler/trace/units.h"
+
+#include <fmt/format.h>
+#include <implot.h>
+
+#include <algorithm>
+#include <cmath>
+
+namespace app {
+namespace {
+
+using profiler::Category;
+
+/// The columns [first, last) that are visible.
+struct Columns {
+    size_t first = 0;
+    size_t last = 0;
+};
+
+Columns visible_columns(const PlotMap& map, const std::vector<double>& edge_ns) {
+    if (edge_ns.size() < 2) return {};
+    const auto begin = edge_ns.begin();
+    const auto after = std::upper_bound(begin, edge_ns.end(), map.x_min);
+    const auto end = std::lower_bound(begin, edge_ns.end(), map.x_max);
+    const size_t first = after == begin ? 0 : static_cast<size_t>(after - begin) - 1;
+    const size_t last = std::min(static_cast<size_t>(end - begin), edge_ns.size() - 1);
+    return {first, std::max(first, last)};
+}
+
+/// The visible columns of a step function in whole pixels.
+struct ColumnPixels {
+    Columns columns;
+    std::vector<float> edges;  // x, one more than columns
+
+    ColumnPixels(const PlotMap& map, const std::vector<double>& edge_ns)
+        : columns(visible_columns(map, edge_ns)) {
+        if (columns.first == columns.last) return;
+        for (size_t i = columns.first; i <= columns.last; ++i) {
+            edges.push_back(whole_pixel(map.x(edge_ns[i])));
+        }
+    }
+    size_t count() const { return columns.last - columns.first; }
+    /// y of each column.
+    std::vector<float> heights(const PlotMap& map, const std::vector<double>& values) const {
+        std::vector<float> heights(count());
+        for (size_t i = 0; i < heights.size(); ++i) {
+            heights[i] = whole_pixel(map.y(values[columns.first + i]));
+        }
+        return heights;
+    }
+};
+
+/// Fills between two step functions, given by y of each column. Neighbouring columns of equal
+/// height become one rectangle, so that a flat layer costs one rectangle instead of a thousand.
+void fill_between(ImDrawList* draw, const ColumnPixels& pixels, const std::vector<float>& lower,
+                  const std::vector<float>& upper, ImU32 color) {
+    const size_t count = pixels.count();
+    const auto indices = [](size_t rectangles) { return static_cast<int>(6 * rectangles); };
+    const auto vertices = [](size_t rectangles) { return static_cast<int>(4 * rectangles); };
+    draw->PrimReserve(indices(count), vertices(count));
+    size_t drawn = 0;
+    for (size_t begin = 0, end = 0; begin < count; begin = end) {
+        while (++end < count && upper[end] == upper[begin] && lower[end] == lower[begin]) {
+        }
+        const float left = pixels.edges[begin], right = pixels.edges[end];
+        if (lower[begin] <= upper[begin] || right <= left) continue;
+        draw->PrimRect({left, upper[begin]}, {right, lower[begin]}, color);
+        ++drawn;
+    }
+    draw->PrimUnreserve(indices(count - drawn), vertices(count - drawn));
+}
+
+void label_in(ImDrawList* draw, const PlotMap& map, float left, float right, float top,
+              float height, ImU32 color, const std::string& text) {
+    left = std::max(left, map.corner.x) + px(5);
+    right = std::min(right, map.right()) - px(4);
+    const ImVec2 size = ImGui::CalcTextSize(text.c_str());
+    if (right - left < size.x) return;
+    draw->AddText({std::round(left), std::round(top + (height - size.y) / 2)}, color, text.c_str());
+}
+
+}  // namespace
+
+PlotMap current_plot_map() {
+    const ImPlotRect limits = ImPlot::GetPlotLimits();
+    return {ImPlot::GetPlotPos(), ImPlot::GetPlotSize(), limits.X.Min,
+            limits.X.Max,         limits.Y.Min,          limits.Y.Max};
+}
+
+void setup_time_axis(const profiler::TimeRange& limits, double& start_ns, double& end_ns,
+                     float width_px) {
+    const double length = std::max(limits.end_ns - limits.start_ns, kMinWindowNs);
+    setup_ticks(ImAxis_X1, profiler::AxisUnit::kTime, start_ns, end_ns, width_px);
+    ImPlot::SetupAxisLinks(ImAxis_X1, &start_ns, &end_ns);
+    ImPlot::SetupAxisLimitsConstraints(ImAxis_X1, limits.start_ns, limits.start_ns + length);
+    ImPlot::SetupAxisZoomConstraints(ImAxis_X1, std::min(kMinWindowNs, length), length);
+}
+
+void draw_time_labels(const PlotMap& map, double start_ns, double end_ns) {
+    const ScopedFont font(fonts().text, kSmallSize);
+    ImDrawList* draw = ImGui::GetWindowDrawList();
+    const float y = ImGui::GetCursorScreenPos().y;
+    const int count = std::max(2, static_cast<int>(map.size.x / em(8)));
+    for (const profiler::Tick& tick :
+         profiler::make_ticks(profiler::AxisUnit::kTime, start_ns, end_ns, count)) {
+        const float width = text_width(tick.label);
+        const float x =
+            std::clamp(map.x(tick.value) - width / 2, map.corner.x, map.right() - width);
+        draw->AddText({std::round(x), y}, palette().dim, tick.label.c_str());
+    }
+    ImGui::Dummy({0, ImGui::GetTextLineHeight()});
+}
+
+void align_button(const TimeWindow& window, PanelEvents& events) {
+    const bool phases = window.alignment == profiler::TimeAlignment::kPhases;
+    if (toggle_button(ICON_ALIGN "###align", phases)) {
+        events.time.window = window;
+        events.time.window->alignment =
+            phases ? profiler::TimeAlignment::kTime : profiler::TimeAlignment::kPhases;
+    }
+    ImGui::SetItemTooltip("Align phases: stretch B so that its phases align with those of A");
+}
+
+float phase_strip_height() { return px(18); }
+
+void draw_stack(ImDrawList* draw, const PlotMap& map, const profiler::TimelineTrace& trace,
+                std::optional<Category> picked) {
+    const ColumnPixels pixels(map, trace.edge_ns);
+    std::vector<float> lower(pixels.count(), whole_pixel(map.y(0)));
+    for (Category category : profiler::kCategoryStackOrder) {
+        const std::vector<double>& top = trace.top_bytes[static_cast<size_t>(category)];
+        if (top.size() != trace.column_count()) continue;
+        std::vector<float> upper = pixels.heights(map, top);
+        const bool faded = picked && *picked != category;
+        fill_between(draw, pixels, lower, upper,
+                     with_alpha(category_color(category), faded ? 0.18F : 0.92F));
+        lower = std::move(upper);
+    }
+}
+
+void draw_reserved_line(ImDrawList* draw, const PlotMap& map,
+                        const profiler::TimelineTrace& trace) {
+    if (!trace.has_reserved) return;
+    const ColumnPixels pixels(map, trace.edge_ns);
+    const std::vector<float> heights = pixels.heights(map, trace.reserved_bytes);
+    const auto covers = [&](size_t i) { return trace.covers(pixels.columns.first + i); };
+    const ImU32 color = with_alpha(palette().text, 0.75F);
+    for (size_t begin = 0, end = 0; begin < heights.size(); begin = end) {
+        const float y = heights[begin];
+        end = begin + 1;
+        if (!covers(begin)) continue;  // nothing is known of it, which is not 0
+        while (end < heights.size() && heights[end] == y && covers(end)) ++end;
+        const float left = pixels.edges[begin];
+        draw->AddRectFilled({left, y}, {pixels.edges[end], y + px(1)}, color);
+        if (begin == 0) continue;
+        const float before = heights[begin - 1];
+        draw->AddRectFilled({left, std::min(before, y)}, {left + px(1), std::max(before, y)},
+                            color);
+    }
+}
+
+void draw_difference(ImDrawList* draw, const PlotMap& map, const std::vector<double>& edge_ns,
+                     const std::vector<double>& difference_bytes) {
+    const ColumnPixels pixels(map, edge_ns);
+    const float y = whole_pixel(map.y(0));
+    const std::vector<float> zero(pixels.count(), y);
+    std::vector<float> more = pixels.heights(map, difference_bytes), less = more;
+    for (size_t i = 0; i < more.size(); ++i) {
+        more[i] = std::min(more[i], y);
+        less[i] = std::max(less[i], y);
+    }
+    fill_between(draw, pixels, zero, more, with_alpha(palette().bad, 0.85F));
+    fill_between(draw, pixels, less, zero, with_alpha(palette().good, 0.85F));
+    draw->AddRectFilled({map.corner.x, y}, {map.right(), y + 1}, with_alpha(palette().dim, 0.7F));
+}
+
+namespace {
+
+/// Every second phase is a little lighter, so that neighbours differ.
+bool is_lit(const profiler::PhaseBand& phase) { return static_cast<int>(phase.kind) % 2 == 0; }
+
+/// Whether phases or steps can be told apart. A long capture has thousands of bands, each too
+/// narrow to see when the whole capture is shown.
+template <typename Band>
+bool are_wide_enough(const PlotMap& map, const std::vector<Band>& bands) {
+    constexpr float kNarrowest = 3;  // on average, in pixels at 100 %
+    if (bands.empty()) return false;
+    const float width = map.x(bands.back().end_ns) - map.x(bands.front().start_ns);
+    return width >= px(kNarrowest) * static_cast<float>(bands.size());
+}
+
+}  // namespace
+
+void draw_phase_strip(ImDrawList* draw, const PlotMap& map, const profiler::TimelineTrace& trace,
+                      float top) {
+    const ScopedFont font(fonts().text, kSmallSize);
+    const float height = phase_strip_height();
+    const auto draw_band = [&](float left, float right, float alpha) {
+        draw->AddRectFilled({left, top}, {right, top + height}, with_alpha(palette().text, alpha));
+    };
+    if (!trace.phases.empty() && !are_wide_enough(map, trace.phases)) {
+        return draw_band(std::max(map.corner.x, map.x(trace.phases.front().start_ns)),
+                         std::min(map.right(), map.x(trace.phases.back().end_ns)), 0.11F);
+    }
+    for (const profiler::PhaseBand& phase : trace.phases) {
+        const float left = whole_pixel(map.x(phase.start_ns)),
+                    right = whole_pixel(map.x(phase.end_ns));
+        if (right - left < 1) continue;
+        draw_band(left, std::max(left + 1, right - 1), is_lit(phase) ? 0.14F : 0.09F);
+        const std::string name(profiler::name_of(phase.kind));
+        const bool whole = ImGui::CalcTextSize(phase.text.c_str()).x + px(10) < right - left;
+        label_in(draw, map, left, right, top, height, with_alpha(palette().text, 0.85F),
+                 whole ? phase.text : name);
+    }
+}
+
+void draw_phases(ImDrawList* draw, const PlotMap& map, const profiler::TimelineTrace& trace,
+                 bool with_names) {
+    const float top = map.corner.y, strip = with_names ? phase_strip_height() : 0;
+    if (are_wide_enough(map, trace.phases)) {
+        for (const profiler::PhaseBand& phase : trace.phases) {
+            if (!is_lit(phase)) continue;
+            draw->AddRectFilled({whole_pixel(map.x(phase.start_ns)), top + strip},
+                                {whole_pixel(map.x(phase.end_ns)), map.bottom()},
+                                with_alpha(palette().text, 0.035F));
+        }
+    }
+    if (with_names) draw_phase_strip(draw, map, trace, top);
+    if (!are_wide_enough(map, trace.steps)) return;
+    for (const profiler::StepBand& step : trace.steps) {
+        const float left = whole_pixel(map.x(step.start_ns));
+        draw->AddRectFilled({left, top}, {left + 1, map.bottom()},
+                            with_alpha(palette().text, 0.3F));
+    }
+}
+
+namespace {
+
+/// On a plate beside a point: at its right, or at its left where there is no room. The curve shows
+/// through it.
+void draw_marker_text(ImDrawList* draw, const PlotMap& map, ImVec2 point, ImU32 color,
+                      const std::string& text) {
+    const ImVec2 size = ImGui::CalcTextSize(text.c_str());
+    const float gap = px(10);
+    const bool to_left = point.x + gap + size.x + px(8) > map.right();
+    const ImVec2 at{to_left ? point.x - gap - size.x - px(5) : point.x + gap + px(5),
+                    std::clamp(point.y - size.y / 2, map.corner.y + phase_strip_height() + px(2),
+                               map.bottom() - size.y - px(2))};
+    text_on_plate(draw, at, text, color, with_alpha(palette().popup, 0.66F), {5, 2});
+}
+
+void draw_limit(ImDrawList* draw, const PlotMap& map, const profiler::TimelineTrace& trace) {
+    const float y = whole_pixel(map.y(trace.limit_bytes));
+    draw_dashed_line(draw, {map.corner.x, y}, {map.right(), y}, palette().bad, px(1.5F));
+    const ImVec2 size = ImGui::CalcTextSize(trace.limit_text.c_str());
+    text_on_plate(draw, {map.right() - size.x - px(7), y + px(3)}, trace.limit_text, palette().bad,
+                  with_alpha(palette().popup, 0.92F), {5, 1});
+}
+
+}  // namespace
+
+void draw_markers(ImDrawList* draw, const PlotMap& map, const profiler::TimelineTrace& trace,
+                  bool with_texts) {
+    const ScopedFont font(fonts().text, kSmallSize);
+    const auto point_of = [&](const profiler::PeakMarker& marker) {
+        return ImVec2{map.x(marker.time_ns), map.y(static_cast<double>(marker.bytes))};
+    };
+    if (trace.limit_bytes > 0 && with_texts) draw_limit(draw, map, trace);
+    if (const auto& end = trace.out_of_memory) {  // says more than the peak, which is near it
+        const ImVec2 point = point_of(*end);
+        draw_cross(draw, point, px(5), palette().bad);
+        if (with_texts) draw_marker_text(draw, map, point, palette().bad, end->text);
+        return;
+    }
+    for (const profiler::PeakMarker& peak : trace.peaks) {
+        if (peak.time_ns < map.x_min || peak.time_ns > map.x_max) continue;
+        const ImVec2 point = point_of(peak);
+        draw->AddCircleFilled(point, px(4.5F), palette().plot);
+        draw->AddCircleFilled(point, px(3), palette().text);
+        if (with_texts) draw_marker_text(draw, map, point, palette().text, peak.text);
+    }
+}
+
+void draw_range(ImDrawList* draw, const PlotMap& map, const profiler::TimeRange& range) {
+    const float left = whole_pixel(map.x(range.start_ns)), right = whole_pixel(map.x(range.end_ns));
+    draw->AddRectFilled({left, map.corner.y}, {right, map.bottom()},
+                        with_alpha(palette().accent, 0.16F));
+    for (float x : {left, right}) {
+        draw->AddRectFilled({x, map.corner.y}, {x + px(1), map.bottom()}, palette().accent);
+    }
+}
+
+void draw_tensor_lifetime(ImDrawList* draw, const PlotMap& map, const SelectedTensor& tensor) {
+    if (!tensor.alloc_ns) return;
+    const ScopedFont font(fonts().text, kSmallSize);
+    const float left = map.x(*tensor.alloc_ns);
+    const float right = tensor.free_ns ? map.x(*tensor.free_ns) : map.right();
+    const float top = map.corner.y + phase_strip_height() + px(3), height = px(18);
+    draw->AddRectFilled({left, map.corner.y}, {right, map.bottom()},
+                        with_alpha(palette().accent, 0.10F));
+    draw->AddRectFilled({left, top}, {std::max(right, left + px(2)), top + height},
+                        with_alpha(palette().accent, 0.80F), px(3));
+    label_in(draw, map, left, right, top, height, palette().plot,
+             fmt::format("{}  {}", tensor.name, profiler::format_bytes(tensor.size_bytes)));
+}
+
+void draw_activity(ImDrawList* draw, const PlotMap& map, const SelectedActivity& activity) {
+    const ScopedFont font(fonts().text, kSmallSize);
+    const float left = whole_pixel(map.x(activity.range.start_ns));
+    const float right = std::max(left + px(2), whole_pixel(map.x(activity.range.end_ns)));
+    if (right < map.corner.x || left > map.right()) return;
+    draw->AddRectFilled({left, map.corner.y}, {right, map.bottom()},
+                        with_alpha(palette().text, 0.22F));
+    const ImVec2 size = ImGui::CalcTextSize(activity.name.c_str());
+    const bool to_left = right + size.x + px(12) > map.right();
+    const ImVec2 at{to_left ? left - size.x - px(7) : right + px(7),
+                    map.corner.y + phase_strip_height() + px(5)};
+    text_on_plate(draw, at, activity.name, palette().text, with_alpha(palette().popup, 0.92F),
+                  {5, 2});
+}
+
+void draw_moment(ImDrawList* draw, const PlotMap& map, double time_ns) {
+    if (time_ns < map.x_min || time_ns > map.x_max) return;
+    const float x = whole_pixel(map.x(time_ns));
+    draw->AddRectFilled({x, map.corner.y}, {x + px(1), map.bottom()}, palette().text);
+    draw_moment_handle(draw, map, time_ns, palette().text);
+}
+
+void draw_moment_handle(ImDrawList* draw, const PlotMap& map, double time_ns, ImU32 color) {
+    if (time_ns < map.x_min || time_ns > map.x_max) return;
+    const float x = whole_pixel(map.x(time_ns));
+    const float size = px(6), bottom = map.bottom();
+    draw->AddTriangleFilled({x - size, bottom}, {x + size + 1, bottom}, {x, bottom - 1.4F * size},
+                            color);
+}
+
+void draw_cursor(ImDrawList* draw, const PlotMap& map, double time_ns) {
+    if (time_ns < map.x_min || time_ns > map.x_max) return;
+    const float x = whole_pixel(map.x(time_ns));
+    draw->AddRectFilled({x, map.corner.y}, {x + px(1), map.bottom()},
+                        with_alpha(palette().text, 0.5F));
+}
+
+void set_range(double start_ns, double end_ns, const TimeWindow& window, PanelEvents& events) {
+    if (!events.time.window) events.time.window = window;
+    events.time.window->start_ns = start_ns;
+    events.time.window->end_ns = end_ns;
+}
+
+void set_width(float width, const TimeWindow& window, PanelEvents& events) {
+    const int width_px = static_cast<int>(width);
+    if (width_px <= 0 || width_px == window.width_px) return;
+    if (!events.time.window) events.time.window = window;
+    events.time.window->width_px = width_px;
+}
+
+}  // namespace app

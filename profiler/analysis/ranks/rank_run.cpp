@@ -1,0 +1,221 @@
+#include "profiler/analysis/ranks/rank_run.h"
+
+#include "profiler/analysis/ranks/collectives.h"
+#include "profiler/analysis/ranks/pipeline_time.h"
+#include "profiler/analysis/step/describe_run.h"
+#include "profiler/analysis/step/diagnostics.h"
+#include "profiler/analysis/step/recorded_step.h"
+#include "profiler/analysis/step/throughput.h"
+#include "profiler/trace/trace_notes.h"
+#include "profiler/trace/units.h"
+
+#include <algorithm>
+#include <iterator>
+#include <limits>
+#include <map>
+#include <string_view>
+
+namespace profiler {
+namespace {
+
+/// Those that start in the step, before the next one starts. A trace without steps counts as one
+/// step; without a whole step there are none. Traces of version 1 show collectives in no other way.
+int64_t count_kernels_of_nccl(const Trace& trace, Id<Step> step) {
+    if (!step.valid() && !trace.steps.empty()) return 0;
+    const auto starts_ns = trace.steps.column<&Step::start_ns>();
+    const int64_t start_ns = step.valid() ? starts_ns[step.index()] : INT64_MIN;
+    const bool is_last = !step.valid() || step.index() + 1 == starts_ns.size();
+    const int64_t next_ns = is_last ? INT64_MAX : starts_ns[step.index() + 1];
+    int64_t count = 0;
+    for (std::size_t i = 0; i < trace.kernels.size(); ++i) {
+        const Kernel kernel = trace.kernels[Id<Kernel>(i)];
+        const bool is_nccl = is_nccl_kernel(trace.text(kernel.name));
+        count += is_nccl && kernel.start_ns >= start_ns && kernel.start_ns < next_ns ? 1 : 0;
+    }
+    return count;
+}
+
+int64_t rank_of(const NamedTrace& named) { return named.trace->run().rank; }
+
+RankSummary summarize(const NamedTrace& named, Id<Step> step) {
+    const Trace& trace = *named.trace;
+    const Run& run = trace.run();
+    const Id<Device> device = profiled_device(trace);
+    RankSummary rank{
+        .rank = run.rank,
+        .file = named.file,
+        .device = device.valid() ? std::string(trace.text(trace.devices.get<&Device::name>(device)))
+                                 : std::string(),
+        .peak = named.report ? named.report->peak : find_peak(trace),
+        .nccl_bytes = nccl_bytes_of(trace),
+        .num_steps = static_cast<int64_t>(trace.steps.size()),
+        .gpu_time = gpu_time_of(trace, step),
+        .is_complete = run.state == RunState::kComplete};
+    if (rank.gpu_time) {
+        rank.step_ns = rank.gpu_time->step_ns;
+    } else if (step.valid()) {
+        const Step row = trace.steps[step];
+        rank.step_ns = std::max<int64_t>(row.end_ns - row.start_ns, 0);
+    }
+    for (const CollectiveTotal& total : collectives_of(trace, step)) {
+        rank.num_collectives += total.count;
+        rank.collective_bytes += total.size_bytes;
+    }
+    if (trace.collectives.empty()) rank.num_collectives = count_kernels_of_nccl(trace, step);
+    return rank;
+}
+
+/// Modelled alone, the rank's step ends before that of the pipeline does.
+void wait_for_other_stages(RankSummary& rank, int64_t pipeline_step_ns) {
+    rank.step_ns = pipeline_step_ns;
+    if (!rank.gpu_time) return;
+    const int64_t longer_ns = pipeline_step_ns - rank.gpu_time->step_ns;
+    rank.gpu_time->idle_ns = std::max<int64_t>(rank.gpu_time->idle_ns + longer_ns, 0);
+    rank.gpu_time->step_ns = pipeline_step_ns;
+}
+
+models::Result<void> check_is_of_rank(const NamedTrace& named) {
+    if (has_note(*named.trace, kAllocationsOnly)) {
+        return models::fail(
+            "{} is a memory snapshot, which does not say its rank: name it alone, or join it "
+            "with the profiler's trace of the run (temposcope import).",
+            named.file);
+    }
+    if (is_joined_ranks(*named.trace)) {
+        return models::fail(
+            "{} holds several ranks already (temposcope import joined them): name it alone.",
+            named.file);
+    }
+    return {};
+}
+
+/// The wall clocks of two nodes may differ by it.
+constexpr int64_t kClockSkew_ns = 5'000'000'000;
+
+/// When a `temposcope run` recorded, on the wall clock.
+struct RunTime {
+    int64_t start_ns = std::numeric_limits<int64_t>::max();
+    int64_t end_ns = std::numeric_limits<int64_t>::min();
+    std::string_view file;  // one of its ranks
+};
+
+std::vector<RunTime> times_of_runs(std::span<const NamedTrace> traces) {
+    std::map<std::string, RunTime> by_id;
+    for (const NamedTrace& named : traces) {
+        const Trace& trace = *named.trace;
+        const std::string id = run_id_of(trace);
+        // Modelled steps do not say how long the program ran.
+        if (id.empty() || trace.run().time_basis != TimeBasis::kMeasured) continue;
+        const int64_t start_ns = trace.run().start_unix_ns;
+        const int64_t last_ns =
+            trace.steps.empty() ? 0 : trace.steps.column<&Step::end_ns>().back();
+        RunTime& time = by_id[id];
+        time.start_ns = std::min(time.start_ns, start_ns);
+        time.end_ns = std::max(time.end_ns, start_ns + std::max<int64_t>(last_ns, 0));
+        time.file = named.file;
+    }
+    std::vector<RunTime> times;
+    for (const auto& [id, time] : by_id) times.push_back(time);
+    std::ranges::sort(times, {}, &RunTime::start_ns);
+    return times;
+}
+
+models::Result<void> check_are_of_one_run(std::span<const NamedTrace> traces) {
+    const NamedTrace& first = traces.front();
+    for (const NamedTrace& named : traces) {
+        const int64_t world_size = named.trace->run().world_size;
+        if (world_size == first.trace->run().world_size) continue;
+        return models::fail(
+            "{} is of a run of {} ranks and {} of one of {}: give the traces of one run.",
+            first.file, first.trace->run().world_size, named.file, world_size);
+    }
+    const std::vector<RunTime> times = times_of_runs(traces);
+    const RunTime* last = nullptr;  // to end, of those before
+    for (const RunTime& time : times) {
+        const int64_t between_ns = last != nullptr ? time.start_ns - last->end_ns : 0;
+        if (between_ns > kClockSkew_ns) {
+            return models::fail(
+                "{} is of a run that began {} after that of {} had ended: give the traces of one "
+                "run.",
+                time.file, format_duration(between_ns), last->file);
+        }
+        if (last == nullptr || time.end_ns > last->end_ns) last = &time;
+    }
+    const NamedTrace* launched = nullptr;
+    for (const NamedTrace& named : traces) {
+        const std::string id = launch_id_of(*named.trace);
+        if (id.empty()) continue;
+        if (launched == nullptr) launched = &named;
+        if (id == launch_id_of(*launched->trace)) continue;
+        return models::fail(
+            "{} and {} are of two launches: give the traces of one, and each "
+            "launch a folder of its own.",
+            launched->file, named.file);
+    }
+    return {};
+}
+
+}  // namespace
+
+int64_t nccl_bytes_of(const Trace& trace) {
+    double largest = 0;
+    for (std::size_t i = 0; i < trace.counters.size(); ++i) {
+        const Counter reading = trace.counters[Id<Counter>(static_cast<int32_t>(i))];
+        if (trace.text(reading.name) == "nccl_bytes") largest = std::max(largest, reading.value);
+    }
+    return static_cast<int64_t>(largest);
+}
+
+const RankSummary& RankRun::largest() const {
+    return *std::max_element(ranks.begin(), ranks.end(),
+                             [](const RankSummary& a, const RankSummary& b) {
+                                 return a.peak.allocated_bytes < b.peak.allocated_bytes;
+                             });
+}
+
+double RankRun::imbalance() const {
+    return median_bytes > 0 ? static_cast<double>(largest().peak.allocated_bytes) /
+                                  static_cast<double>(median_bytes)
+                            : 1;
+}
+
+models::Result<RankRun> summarize_ranks(std::span<const NamedTrace> traces) {
+    if (traces.empty()) return models::fail("There is no trace of a rank.");
+    RankRun run{.world_size = traces.front().trace->run().world_size};
+    for (const NamedTrace& named : traces) {
+        if (const auto ok = check_is_of_rank(named); !ok) return tl::unexpected(ok.error());
+    }
+    if (const auto ok = check_are_of_one_run(traces); !ok) return tl::unexpected(ok.error());
+    std::vector<NamedTrace> in_order(traces.begin(), traces.end());
+    std::ranges::sort(in_order, {}, rank_of);
+    const auto twice = std::ranges::adjacent_find(in_order, {}, rank_of);
+    if (twice != in_order.end()) {
+        return models::fail("{} and {} are both rank {}: give the traces of one run.", twice->file,
+                            std::next(twice)->file, rank_of(*twice));
+    }
+    run.step = describe_run(*in_order.front().trace);
+    std::vector<const Trace*> of_ranks;
+    for (const NamedTrace& named : in_order) of_ranks.push_back(named.trace.get());
+    run.shared_step = last_shared_step(of_ranks);
+    std::vector<Id<Step>> steps;  // of each rank the shared one, if it has one whole
+    std::vector<int64_t> peaks;
+    for (const NamedTrace& named : in_order) {
+        const bool has_one = last_whole_step(*named.trace).valid();
+        steps.push_back(has_one ? run.shared_step : Id<Step>());
+        run.ranks.push_back(summarize(named, steps.back()));
+        run.ranks.back().num_whole_steps = static_cast<int64_t>(num_whole_steps(*named.trace));
+        peaks.push_back(run.ranks.back().peak.allocated_bytes);
+    }
+    run.median_bytes = median(std::move(peaks));
+    run.joined = join_collectives(of_ranks);
+    run.clocks = compare_clocks(of_ranks, run.joined);
+    const auto waits = waits_in(steps, of_ranks, run.joined, run.clocks);
+    for (std::size_t i = 0; i < waits.size(); ++i) run.ranks[i].waits = waits[i];
+    run.pipeline_step_ns = pipeline_step_ns(of_ranks, run.joined);
+    if (run.pipeline_step_ns) {
+        for (RankSummary& rank : run.ranks) wait_for_other_stages(rank, *run.pipeline_step_ns);
+    }
+    return run;
+}
+
+}  // namespace profiler

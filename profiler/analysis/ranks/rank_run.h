@@ -1,0 +1,62 @@
+#pragma once
+
+#include "models/config/result.h"
+#include "profiler/analysis/ops/gpu_time.h"
+#include "profiler/analysis/ranks/joined_collectives.h"
+#include "profiler/analysis/step/peak.h"
+#include "profiler/analysis/step/step_report.h"
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+/// The traces of several ranks of one run, side by side.
+namespace profiler {
+
+struct RankSummary {
+    int64_t rank = 0;
+    std::string file;
+    std::string device;  // "cuda:3"
+    PeakReport peak;
+    int64_t nccl_bytes = 0;       // that NCCL took beside the allocator
+    int64_t num_steps = 0;        // recorded
+    int64_t num_whole_steps = 0;  // of them
+    int64_t num_collectives = 0;  // in RankRun::shared_step, as all below
+    int64_t collective_bytes = 0;
+    std::optional<int64_t> step_ns;   // of a pipeline, on the GPU, or on the host
+    std::optional<GpuTime> gpu_time;  // a stage is idle while it waits for another one
+    std::optional<RankWaits> waits;   // of its collectives
+    bool is_complete = false;
+};
+
+struct RankRun {
+    std::string step;  // describe_run of the first rank
+    int64_t world_size = 1;
+    std::vector<RankSummary> ranks;  // in their order
+    Id<Step> shared_step;            // the last one that all ranks have whole; none: no step is
+    int64_t median_bytes = 0;        // of the peaks
+    std::vector<JoinedCollective> joined;
+    RankClocks clocks;
+    std::optional<int64_t> pipeline_step_ns;  // of all ranks, if stages of a pipeline are modelled
+
+    /// The number of the shared step, from 1; 0: there is none.
+    int64_t shared_step_number() const {
+        return shared_step.valid() ? static_cast<int64_t>(shared_step.index()) + 1 : 0;
+    }
+    /// The rank with the most memory at its peak; the first of them.
+    const RankSummary& largest() const;
+    /// The largest peak over the median one: 1 when all ranks need the same.
+    double imbalance() const;
+};
+
+/// The most that NCCL took beside the allocator; 0: nothing, or the trace does not say.
+int64_t nccl_bytes_of(const Trace& trace);
+
+/// Errors: no trace; a rank twice, or ranks of several runs. Runs with different ids that recorded
+/// at about the same time are one: each node of a launch starts its own `temposcope run`, and not
+/// every launcher gives them an id to share.
+models::Result<RankRun> summarize_ranks(std::span<const NamedTrace> traces);
+
+}  // namespace profiler

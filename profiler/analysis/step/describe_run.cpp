@@ -1,0 +1,211 @@
+#include "profiler/analysis/step/describe_run.h"
+
+#include "models/config/validity.h"
+#include "profiler/analysis/step/recorded_program.h"
+#include "profiler/trace/trace_notes.h"
+#include "profiler/trace/units.h"
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+namespace profiler {
+namespace {
+
+/// The parts of the sentence about a workload.
+struct WorkloadWords {
+    std::string_view model;
+    int64_t num_layers = 0;
+    std::string_view head;
+    int64_t batch_size = 0;
+    int64_t seq_len = 0;
+    int64_t micro_batches = 1;
+    std::string_view precision;
+};
+
+/// "layers" is the head of a model that has none.
+std::string_view words_of_head(std::string_view head) {
+    return head == models::name_of(models::Head::kLayers) ? "no" : head;
+}
+
+std::string describe(const WorkloadWords& w) {
+    const std::string micro_batches =
+        w.micro_batches == 1 ? "" : fmt::format("{} micro-batches of ", w.micro_batches);
+    return fmt::format("{}, {} {}, {} head, {}B={} S={}, {}", w.model, w.num_layers,
+                       w.num_layers == 1 ? "layer" : "layers", words_of_head(w.head), micro_batches,
+                       w.batch_size, w.seq_len, w.precision);
+}
+
+/// Versions, and what else is known of the run; empty: the trace does not say, or is damaged.
+nlohmann::json software_of(const Trace& trace) {
+    auto software = nlohmann::json::parse(trace.text(trace.run().software), nullptr,
+                                          /*allow_exceptions=*/false);
+    return software.is_object() ? software : nlohmann::json::object();
+}
+
+std::string text_in_software(const Trace& trace, const char* key) {
+    const auto software = software_of(trace);
+    const auto text = software.find(key);
+    return text != software.end() && text->is_string() ? text->get<std::string>() : std::string();
+}
+
+}  // namespace
+
+std::optional<models::Workload> workload_of(const Trace& trace) {
+    const auto json = nlohmann::json::parse(trace.text(trace.run().workload), nullptr,
+                                            /*allow_exceptions=*/false);
+    if (json.is_discarded()) return std::nullopt;
+    const auto workload = models::workload_from_json(json);
+    if (!workload || !models::validate(*workload)) return std::nullopt;
+    return *workload;
+}
+
+std::optional<int64_t> micro_batches_of(const Trace& trace) {
+    if (const auto workload = workload_of(trace)) return workload->gradient_accumulation_steps;
+    const auto program = program_of(trace);
+    if (!program) return 1;
+    if (const auto& spread = program->spread) {
+        return models::micro_batches_per_step(spread->workload, spread->parallel);
+    }
+    return program->micro_batches > 0 ? std::optional(program->micro_batches) : std::nullopt;
+}
+
+int64_t sequences_per_step(const Trace& trace) {
+    if (const auto program = program_of(trace)) return sequences_per_step(*program);
+    return sequences_of(trace.run().batch_size, micro_batches_of(trace).value_or(0));
+}
+
+std::string describe(const models::Workload& w) {
+    return describe(WorkloadWords{.model = w.model.name,
+                                  .num_layers = w.model.num_layers,
+                                  .head = models::name_of(w.head),
+                                  .batch_size = w.batch_size,
+                                  .seq_len = w.seq_len,
+                                  .micro_batches = w.gradient_accumulation_steps,
+                                  .precision = models::name_of(w.precision)});
+}
+
+std::string describe_workload(const Trace& trace) {
+    if (const auto workload = workload_of(trace)) return describe(*workload);
+    const Run run = trace.run();
+    const std::string_view model = trace.text(run.model);
+    if (model.empty()) {
+        return "unknown workload";
+    }
+    if (const auto program = program_of(trace)) return describe(*program);
+    return describe(WorkloadWords{.model = model,
+                                  .num_layers = run.num_layers,
+                                  .head = trace.text(run.head),
+                                  .batch_size = run.batch_size,
+                                  .seq_len = run.seq_len,
+                                  .precision = trace.text(run.precision)});
+}
+
+std::string describe_recipe(const Trace& trace) {
+    std::string text(trace.text(trace.run().recipe));
+    const auto program = program_of(trace);
+    const std::string strategy = program ? strategy_of(*program) : std::string();
+    return strategy.empty() ? text : fmt::format("{} · {}", text, strategy);
+}
+
+std::string run_id_of(const Trace& trace) { return text_in_software(trace, "run_id"); }
+
+std::string launch_id_of(const Trace& trace) { return text_in_software(trace, "launch_id"); }
+
+std::string turns_run_of(const Trace& trace) {
+    const auto software = software_of(trace);
+    const auto turns = software.find("measured_in_turn");
+    if (turns == software.end() || !turns->is_object()) return {};
+    const auto run = turns->find("run"), recipes = turns->find("recipes");
+    if (run == turns->end() || !run->is_string()) return {};
+    if (recipes == turns->end() || !recipes->is_number() || *recipes < 2) return {};
+    return run->get<std::string>();
+}
+
+std::string describe_run(const Trace& trace) {
+    const std::string_view recipe = trace.text(trace.run().recipe);
+    std::string text = describe_workload(trace);
+    if (!recipe.empty()) text += fmt::format(", recipe {}", recipe);
+    const auto program = program_of(trace);
+    const std::string spread = program ? describe_spread(*program) : std::string();
+    return spread.empty() ? text : text + ", " + spread;
+}
+
+std::string_view describe(Source source) {
+    switch (source) {
+        case Source::kMeasuredCpu:
+            return "measured on the CPU";
+        case Source::kMeasuredCuda:
+            return "measured on the GPU";
+        case Source::kPredicted:
+            return "predicted";
+        case Source::kImported:
+            return "imported";
+    }
+    return {};
+}
+
+bool has_inferred_categories(const Trace& trace) { return has_note(trace, kInferredCategories); }
+
+bool records_saves(const Trace& trace) {
+    return trace.run().source != Source::kImported || !trace.saves.empty();
+}
+
+bool has_lines_of_functions(const Trace& trace) { return has_note(trace, kLinesOfFunctions); }
+
+bool counts_block_bytes(const Trace& trace) {
+    return trace.run().source == Source::kImported && !trace.ops.empty() && !is_joined(trace);
+}
+
+std::string describe_source(const Trace& trace) {
+    const Run run = trace.run();
+    const std::string_view device = trace.text(run.device_name);
+    std::string text(describe(run.source));
+    if (!device.empty()) text += fmt::format(" ({})", device);
+    if (run.num_threads > 0) {
+        text +=
+            fmt::format(", {} {}", run.num_threads, run.num_threads == 1 ? "thread" : "threads");
+    }
+    const auto software = software_of(trace);
+    if (software.contains("torch") && software["torch"].is_string()) {
+        text += ", torch " + software["torch"].get<std::string>();
+    }
+    if (run.memory_limit_bytes > 0) {
+        text += fmt::format(", limited to {}", format_bytes(run.memory_limit_bytes));
+    }
+    if (run.world_size > 1) text += fmt::format(", rank {} of {}", run.rank, run.world_size);
+    if (has_inferred_categories(trace)) text += ", classes inferred";
+    return text;
+}
+
+std::vector<std::string> differences(const models::Workload& a, const models::Workload& b) {
+    std::vector<std::string> texts;
+    const auto add = [&texts](std::string_view what, const auto& x, const auto& y) {
+        if (x != y) texts.push_back(fmt::format("{} ({} and {})", what, x, y));
+    };
+    add("model", a.model.name, b.model.name);
+    add("family", models::name_of(a.model.family), models::name_of(b.model.family));
+    add("number of layers", a.model.num_layers, b.model.num_layers);
+    add("hidden size", a.model.hidden_size, b.model.hidden_size);
+    add("number of heads", a.model.num_heads, b.model.num_heads);
+    add("intermediate size", a.model.intermediate_size, b.model.intermediate_size);
+    add("vocabulary", a.model.vocab_size, b.model.vocab_size);
+    add("positions", a.model.max_position_embeddings, b.model.max_position_embeddings);
+    add("first position", a.model.first_position, b.model.first_position);
+    add("token types", a.model.type_vocab_size, b.model.type_vocab_size);
+    add("epsilon of LayerNorm", a.model.layer_norm_eps, b.model.layer_norm_eps);
+    add("dropout", a.model.hidden_dropout_p, b.model.hidden_dropout_p);
+    add("attention dropout", a.model.attention_dropout_p, b.model.attention_dropout_p);
+    add("head", models::name_of(a.head), models::name_of(b.head));
+    add("precision", models::name_of(a.precision), models::name_of(b.precision));
+    add("batch size", a.batch_size, b.batch_size);
+    add("sequence length", a.seq_len, b.seq_len);
+    add("padding", models::kPaddingNames[static_cast<std::size_t>(a.padding)],
+        models::kPaddingNames[static_cast<std::size_t>(b.padding)]);
+    add("micro-batches", a.gradient_accumulation_steps, b.gradient_accumulation_steps);
+    add("gradient of the input", a.input_requires_grad, b.input_requires_grad);
+    add("seed", a.seed, b.seed);
+    add("learning rate", a.learning_rate, b.learning_rate);
+    return texts;
+}
+
+}  // namespace profiler

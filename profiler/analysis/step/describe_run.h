@@ -1,0 +1,67 @@
+#pragma once
+
+#include "models/config/workload.h"
+#include "profiler/trace/trace.h"
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+/// Describes a run and its workload in words: the same words in every command, chart and panel.
+namespace profiler {
+
+/// The workload that a trace ran. It passes `models::validate`. Nullopt when the trace does not say
+/// (imported files) or says something impossible (damaged files).
+std::optional<models::Workload> workload_of(const Trace& trace);
+
+/// Micro-batches of a step. Nullopt: a program's, which the recorder could not count. 1 for files
+/// that do not say what they are of.
+std::optional<int64_t> micro_batches_of(const Trace& trace);
+/// Sequences that a step trains; of a built-in model over many GPUs on all of them. 0: not known.
+int64_t sequences_per_step(const Trace& trace);
+
+/// What differs between two workloads besides the recipe, each as "batch size (8 and 16)". Empty
+/// exactly when they are comparable.
+std::vector<std::string> differences(const models::Workload& a, const models::Workload& b);
+
+/// "bert-large, 3 layers, no head, 4 micro-batches of B=8 S=512, fp32".
+std::string describe(const models::Workload& workload);
+/// The same for a trace. A trace without a workload is described by its other columns.
+std::string describe_workload(const Trace& trace);
+/// The workload, the recipe and how it is spread over GPUs, as far as the trace knows them.
+std::string describe_run(const Trace& trace);
+
+/// What tells the runs of one step apart: "tempo"; of a built-in model over many GPUs "tempo ·
+/// fsdp2". Empty: the trace names no recipe.
+std::string describe_recipe(const Trace& trace);
+
+/// What the traces of all ranks of one `temposcope run` have in common; empty: not known.
+std::string run_id_of(const Trace& trace);
+/// What those of all nodes of a launch have in common, and of no launch at the same time.
+std::string launch_id_of(const Trace& trace);
+
+/// What identifies the captures that were measured in turn with this one, step by step; empty: it
+/// was measured alone.
+std::string turns_run_of(const Trace& trace);
+
+/// "measured on the CPU".
+std::string_view describe(Source source);
+/// Whether the classes of blocks follow from when and where they were allocated, because the file
+/// does not have them.
+bool has_inferred_categories(const Trace& trace);
+inline constexpr std::string_view kClassesInferred =
+    "The file has no classes: they are inferred from the phases in which blocks were allocated and "
+    "freed.";
+/// Whether the lines in call stacks are those where functions begin, as the PyTorch profiler writes
+/// them.
+bool has_lines_of_functions(const Trace& trace);
+/// Whether peaks count the bytes of blocks, because the profiler does not write what was asked for.
+bool counts_block_bytes(const Trace& trace);
+/// Whether the trace says what autograd saved. Files of other tools do not.
+bool records_saves(const Trace& trace);
+/// "measured on the CPU (AMD EPYC), 2 threads, torch 2.11.0, limited to 16.0 GiB";
+/// "imported (NVIDIA H100), rank 0 of 2, classes inferred".
+std::string describe_source(const Trace& trace);
+
+}  // namespace profiler

@@ -1,0 +1,164 @@
+#include "profiler/analysis/step/peak.h"
+
+#include "profiler/analysis/step/event_order.h"
+
+#include <algorithm>
+
+namespace profiler {
+namespace {
+
+/// A range of allocator events in which to search for the peak: [first, last).
+struct Window {
+    int64_t first = 0;
+    int64_t last = 0;
+};
+
+std::vector<Window> recorded_windows(const Trace& trace) {
+    const auto first = trace.steps.column<&Step::first_event>();
+    const auto last = trace.steps.column<&Step::last_event>();
+    std::vector<Window> windows;
+    for (std::size_t i = 0; i < first.size(); ++i) windows.push_back({first[i], last[i]});
+    std::sort(windows.begin(), windows.end(),
+              [](const Window& a, const Window& b) { return a.first < b.first; });
+    if (windows.empty()) windows.push_back({INT64_MIN, INT64_MAX});
+    return windows;
+}
+
+struct Maximum {
+    int64_t bytes = 0;
+    int64_t event = -1;
+    int64_t time_ns = -1;
+    Id<Allocation> allocation;  // the one that reached it; none if it lived before the window
+
+    void offer(int64_t candidate, int64_t at_event, int64_t at_ns, Id<Allocation> by) {
+        if (candidate > bytes) *this = {candidate, at_event, at_ns, by};
+    }
+};
+
+/// Walks the changes once. The bytes live when a window begins are its first candidate.
+Maximum find_maximum(const Trace& trace) {
+    const auto size = trace.allocations.column<&Allocation::requested_bytes>();
+    const auto alloc_event = trace.allocations.column<&Allocation::alloc_event>();
+    const auto free_event = trace.allocations.column<&Allocation::free_requested_event>();
+    const auto alloc_ns = trace.allocations.column<&Allocation::alloc_ns>();
+    const auto free_ns = trace.allocations.column<&Allocation::free_requested_ns>();
+
+    const std::vector<Window> windows = recorded_windows(trace);
+    std::size_t window = 0;
+    bool entered = false;
+    Maximum maximum;
+    int64_t live_bytes = 0;
+    int64_t last_event = -1;
+    int64_t last_ns = -1;
+    for (const MemoryChange change : ordered_changes(trace)) {
+        const std::size_t i = change.allocation_index();
+        const int64_t event = change.is_free() ? free_event[i] : alloc_event[i];
+        while (window < windows.size() && event >= windows[window].last) {
+            if (!entered) maximum.offer(live_bytes, last_event, last_ns, {});
+            entered = false;
+            ++window;
+        }
+        if (window == windows.size()) break;
+        const bool inside = event >= windows[window].first;
+        if (inside && !entered) {
+            maximum.offer(live_bytes, last_event, last_ns, {});
+            entered = true;
+        }
+        live_bytes += change.is_free() ? -size[i] : size[i];
+        last_event = event;
+        last_ns = change.is_free() ? free_ns[i] : alloc_ns[i];
+        if (inside && !change.is_free()) {
+            maximum.offer(live_bytes, event, alloc_ns[i], Id<Allocation>(i));
+        }
+    }
+    if (window < windows.size() && !entered) maximum.offer(live_bytes, last_event, last_ns, {});
+    return maximum;
+}
+
+/// The most that segments held inside a recorded step; -1 when the allocator has no segments.
+int64_t peak_of_segments(const Trace& trace) {
+    struct Change {
+        int64_t event;
+        int64_t size_bytes;
+    };
+    const Id<Device> profiled = profiled_device(trace);
+    std::vector<Change> changes;
+    for (std::size_t i = 0; i < trace.allocator_events.size(); ++i) {
+        const AllocatorEvent event = trace.allocator_events[Id<AllocatorEvent>(i)];
+        const int64_t bytes = segment_bytes_of(event);
+        if (bytes != 0 && is_on(profiled, event.device)) changes.push_back({event.event, bytes});
+    }
+    if (changes.empty()) return -1;
+    std::stable_sort(changes.begin(), changes.end(),
+                     [](const Change& a, const Change& b) { return a.event < b.event; });
+
+    int64_t peak_bytes = 0;
+    for (const Window& window : recorded_windows(trace)) {
+        int64_t held_bytes = 0;
+        for (const Change& change : changes) {
+            if (change.event >= window.last) break;
+            if (change.event >= window.first) peak_bytes = std::max(peak_bytes, held_bytes);
+            held_bytes += change.size_bytes;
+            if (change.event >= window.first) peak_bytes = std::max(peak_bytes, held_bytes);
+        }
+        peak_bytes = std::max(peak_bytes, held_bytes);
+    }
+    return peak_bytes;
+}
+
+template <typename Row>
+Id<Row> row_around(const Table<Row>& table, int64_t event) {
+    const auto first = table.template column<&Row::first_event>();
+    const auto last = table.template column<&Row::last_event>();
+    for (std::size_t i = 0; i < first.size(); ++i) {
+        if (first[i] <= event && event < last[i]) return Id<Row>(i);
+    }
+    return {};
+}
+
+}  // namespace
+
+std::vector<Id<Allocation>> live_at(const Trace& trace, int64_t event) {
+    const auto device = trace.allocations.column<&Allocation::device>();
+    const auto alloc_event = trace.allocations.column<&Allocation::alloc_event>();
+    const auto free_event = trace.allocations.column<&Allocation::free_requested_event>();
+    const auto size = trace.allocations.column<&Allocation::requested_bytes>();
+    const Id<Device> profiled = profiled_device(trace);
+    std::vector<Id<Allocation>> live;
+    for (std::size_t i = 0; i < alloc_event.size(); ++i) {
+        if (!is_on(profiled, device[i]) || alloc_event[i] > event) continue;
+        if (free_event[i] < 0 || free_event[i] > event) live.push_back(Id<Allocation>(i));
+    }
+    std::stable_sort(live.begin(), live.end(), [&](Id<Allocation> a, Id<Allocation> b) {
+        return size[a.index()] > size[b.index()];
+    });
+    return live;
+}
+
+PeakReport find_peak(const Trace& trace) {
+    const Maximum maximum = find_maximum(trace);
+    PeakReport peak;
+    peak.allocated_bytes = maximum.bytes;
+    peak.event = maximum.event;
+    peak.time_ns = maximum.time_ns;
+    const int64_t segment_bytes = peak_of_segments(trace);
+    peak.reserved_bytes = segment_bytes < 0 ? maximum.bytes : segment_bytes;
+    if (maximum.bytes == 0) return peak;
+
+    peak.step = row_around(trace.steps, peak.event);
+    peak.phase = row_around(trace.phases, peak.event);
+    if (maximum.allocation.valid()) {
+        peak.op = trace.allocations.get<&Allocation::op>(maximum.allocation);
+    }
+    peak.live = live_at(trace, peak.event);
+    for (const Id<Allocation> id : peak.live) {
+        const Id<Storage> storage = trace.allocations.get<&Allocation::storage>(id);
+        const Category category =
+            storage.valid() ? trace.storages.get<&Storage::category>(storage) : Category::kUnknown;
+        peak.by_category[static_cast<std::size_t>(category)] +=
+            trace.allocations.get<&Allocation::requested_bytes>(id);
+    }
+    return peak;
+}
+
+}  // namespace profiler

@@ -1,0 +1,283 @@
+#include "profiler/capture/torch_adapter/cuda_allocations.h"
+
+#include "models/observer/callback_target.h"
+
+#include <ATen/cuda/CUDAContextLight.h>
+#include <ATen/ops/from_blob.h>
+#include <c10/core/StorageImpl.h>
+#include <torch/csrc/profiler/orchestration/observer.h>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <mutex>
+#include <shared_mutex>
+
+namespace profiler {
+namespace {
+
+namespace allocator = c10::cuda::CUDACachingAllocator;
+using allocator::TraceEntry;
+constexpr auto kAggregate = static_cast<std::size_t>(c10::CachingAllocator::StatType::AGGREGATE);
+
+/// The tracker's target. torch can attach a tracker but never detach it.
+models::CallbackTarget<CudaAllocations> active;
+/// Of the allocator's reserved bytes; -1: none.
+std::atomic<int64_t> reserved_limit_bytes{-1};
+std::atomic<int64_t> refused_bytes{-1};
+std::atomic<int64_t> refused_free_bytes{-1};
+
+RecordedAction action_of(TraceEntry::Action action) {
+    switch (action) {
+        case TraceEntry::ALLOC:
+            return RecordedAction::kAlloc;
+        case TraceEntry::FREE_REQUESTED:
+            return RecordedAction::kFreeRequested;
+        case TraceEntry::FREE_COMPLETED:
+            return RecordedAction::kFreeCompleted;
+        case TraceEntry::SEGMENT_ALLOC:
+            return RecordedAction::kSegmentAlloc;
+        case TraceEntry::SEGMENT_FREE:
+            return RecordedAction::kSegmentFree;
+        case TraceEntry::SEGMENT_MAP:
+            return RecordedAction::kSegmentMap;
+        case TraceEntry::SEGMENT_UNMAP:
+            return RecordedAction::kSegmentUnmap;
+        case TraceEntry::OOM:
+            return RecordedAction::kOom;
+        case TraceEntry::SNAPSHOT:
+            break;
+    }
+    return RecordedAction::kSnapshot;
+}
+
+int64_t handle_of(void* stream) {
+    return static_cast<int64_t>(reinterpret_cast<uintptr_t>(stream));
+}
+
+std::vector<RecordedBlock> blocks_of(const allocator::SegmentInfo& segment) {
+    std::vector<RecordedBlock> blocks;
+    auto address = static_cast<int64_t>(segment.address);
+    for (const auto& block : segment.blocks) {
+        const BlockState state = block.allocated ? BlockState::kAllocated
+                                 : block.active  ? BlockState::kPendingFree
+                                                 : BlockState::kInactive;
+        const auto size_bytes = static_cast<int64_t>(block.size);
+        blocks.push_back({.address = address,
+                          .size_bytes = size_bytes,
+                          .requested_bytes = static_cast<int64_t>(block.requested_size),
+                          .state = state});
+        address += size_bytes;
+    }
+    return blocks;
+}
+
+/// Numbers private pools from 1, in the order in which they occur. The default pool is 0.
+int64_t number_of(std::map<c10::MempoolId_t, int64_t>& pools, const c10::MempoolId_t& id) {
+    if (id == c10::MempoolId_t{0, 0}) return 0;
+    return pools.try_emplace(id, static_cast<int64_t>(pools.size()) + 1).first->second;
+}
+
+std::vector<RecordedSegment> segments_of(const allocator::SnapshotInfo& snapshot,
+                                         c10::DeviceIndex device,
+                                         std::map<c10::MempoolId_t, int64_t>& pools) {
+    std::vector<RecordedSegment> segments;
+    for (const auto& segment : snapshot.segments) {
+        if (segment.device != device) continue;
+        segments.push_back({.address = static_cast<int64_t>(segment.address),
+                            .size_bytes = static_cast<int64_t>(segment.total_size),
+                            .stream = handle_of(segment.stream),
+                            .pool = number_of(pools, segment.owner_private_pool_id),
+                            .is_small = !segment.is_large,
+                            .is_expandable = segment.is_expandable,
+                            .blocks = blocks_of(segment)});
+    }
+    std::sort(segments.begin(), segments.end(),
+              [](const auto& a, const auto& b) { return a.address < b.address; });
+    return segments;
+}
+
+/// Called without the allocator's lock. The device may have more free than a limit leaves.
+void on_out_of_memory(int64_t device, size_t asked_bytes, size_t, size_t device_free_bytes) {
+    auto free_bytes = static_cast<int64_t>(device_free_bytes);
+    if (const int64_t limit_bytes = reserved_limit_bytes; limit_bytes >= 0) {
+        const auto memory = CudaAllocations::memory(static_cast<c10::DeviceIndex>(device));
+        free_bytes =
+            std::min(free_bytes, std::max<int64_t>(0, limit_bytes - memory.reserved_bytes));
+    }
+    refused_bytes = static_cast<int64_t>(asked_bytes);
+    refused_free_bytes = free_bytes;
+}
+
+allocator::SnapshotInfo take_snapshot() { return allocator::snapshot({0, 0}, false); }
+
+}  // namespace
+
+/// torch tells a thread's memory profiler about each block, with its size after rounding. Autograd
+/// passes thread-local state on, so that the backward pass's threads report too. torch takes what
+/// it finds in this place for a ProfilerStateBase; this one profiles nothing but memory.
+class CudaAllocations::BlockSizeReporter final : public torch::profiler::impl::ProfilerStateBase {
+public:
+    explicit BlockSizeReporter(c10::DeviceIndex device)
+        : ProfilerStateBase(torch::profiler::impl::ProfilerConfig(
+              torch::profiler::impl::ProfilerState::Disabled, /*report_input_shapes=*/false,
+              /*profile_memory=*/true)),
+          device_(device) {}
+
+    void reportMemoryUsage(void* address, int64_t size_bytes, size_t allocated_bytes,
+                           size_t reserved_bytes, c10::Device device) override {
+        if (!device.is_cuda() || device.index() != device_) return;
+        active.with([&](CudaAllocations& allocations) {
+            allocations.on_report(address, size_bytes, static_cast<int64_t>(allocated_bytes),
+                                  static_cast<int64_t>(reserved_bytes));
+        });
+    }
+    torch::profiler::impl::ActiveProfilerType profilerType() override {
+        return torch::profiler::impl::ActiveProfilerType::NONE;
+    }
+
+private:
+    c10::DeviceIndex device_;
+};
+
+CudaAllocations::CudaAllocations(Trace& trace, StreamRows& streams, c10::DeviceIndex device,
+                                 AllocatorActions actions)
+    : rows_(trace, streams), device_(device), actions_(actions) {
+    [[maybe_unused]] static const bool attached = [] {
+        allocator::attachAllocatorTraceTracker(&on_any_entry);
+        return true;
+    }();
+}
+
+CudaAllocations::~CudaAllocations() { stop(); }
+
+void CudaAllocations::start(AllocationListener& listener) {
+    listener_ = &listener;
+    const std::vector<RecordedSegment> held = segments_of(take_snapshot(), device_, pools_);
+    rows_.load(held, [&] { return listener.next_action().moment; });
+    active.set(this);
+    reporter_ = std::make_unique<c10::DebugInfoGuard>(c10::DebugInfoKind::PROFILER_STATE,
+                                                      std::make_shared<BlockSizeReporter>(device_));
+}
+
+void CudaAllocations::stop() {
+    if (listener_ == nullptr) return;
+    reporter_.reset();
+    active.set(nullptr);
+    listener_ = nullptr;
+}
+
+void CudaAllocations::on_any_entry(const TraceEntry& entry) {
+    // Our own readings take snapshots, and each one is reported as an action.
+    if (entry.action_ == TraceEntry::SNAPSHOT) return;
+    active.with([&](CudaAllocations& allocations) {
+        if (entry.device_ == allocations.device_) allocations.on_entry(entry);
+    });
+}
+
+void CudaAllocations::on_entry(const TraceEntry& entry) {
+    const bool is_request = entry.action_ == TraceEntry::ALLOC ||
+                            entry.action_ == TraceEntry::FREE_REQUESTED ||
+                            entry.action_ == TraceEntry::FREE_COMPLETED;
+    if (actions_ == AllocatorActions::kRequests && !is_request) return;
+    const LockedMoment locked = listener_->next_action();
+    rows_.apply({.action = action_of(entry.action_),
+                 .address = static_cast<int64_t>(entry.addr_),
+                 .size_bytes = static_cast<int64_t>(entry.size_),
+                 .stream = handle_of(entry.stream_),
+                 .pool = number_of(pools_, entry.mempool_)},
+                locked.moment);
+}
+
+void CudaAllocations::on_report(const void* address, int64_t size_bytes, int64_t allocated_bytes,
+                                int64_t reserved_bytes) {
+    const auto lock = listener_->lock_rows();
+    if (size_bytes > 0) {
+        rows_.set_block_bytes(static_cast<int64_t>(reinterpret_cast<uintptr_t>(address)),
+                              size_bytes);
+    }
+    const bool same =
+        rows_.allocated_bytes() == allocated_bytes && rows_.reserved_bytes() == reserved_bytes;
+    differing_totals_ += same ? 0 : 1;
+}
+
+Id<Allocation> CudaAllocations::allocation_of(const c10::StorageImpl& storage) const {
+    if (!storage.device().is_cuda() || storage.device().index() != device_) return {};
+    return rows_.at(static_cast<int64_t>(reinterpret_cast<uintptr_t>(storage.data_ptr().get())));
+}
+
+// ---- the allocator itself --------------------------------------------------------------------
+
+std::string CudaAllocations::backend() { return allocator::name(); }
+
+CudaMemory CudaAllocations::memory(c10::DeviceIndex device) {
+    const auto stats = allocator::getDeviceStats(device);
+    return {.allocated_bytes = stats.allocated_bytes[kAggregate].current,
+            .reserved_bytes = stats.reserved_bytes[kAggregate].current,
+            .peak_allocated_bytes = stats.allocated_bytes[kAggregate].peak,
+            .peak_reserved_bytes = stats.reserved_bytes[kAggregate].peak};
+}
+
+void CudaAllocations::reset_peak(c10::DeviceIndex device) { allocator::resetPeakStats(device); }
+
+std::vector<RecordedSegment> CudaAllocations::segments(c10::DeviceIndex device) {
+    std::map<c10::MempoolId_t, int64_t> pools;
+    return segments_of(take_snapshot(), device, pools);
+}
+
+std::string CudaAllocations::settings_text() {
+    return take_snapshot().config_metadata.last_allocator_settings;
+}
+
+std::vector<std::pair<std::string, at::Tensor>> CudaAllocations::workspaces(
+    c10::DeviceIndex device) {
+    std::vector<std::pair<std::string, at::Tensor>> found;
+    // Asking for a handle would create one, with its workspace.
+    if (at::cuda::cublas_handle_stream_to_workspace().map.empty()) return found;
+    void* const forward_handle = at::cuda::getCurrentCUDABlasHandle();
+    const auto add = [&](at::cuda::WorkspaceMapWithMutex& workspaces, std::string_view name,
+                         size_t size_bytes) {
+        const std::shared_lock lock(workspaces.mutex);
+        for (const auto& [handle_and_stream, memory] : workspaces.map) {
+            const bool forward = std::get<0>(handle_and_stream) == forward_handle;
+            found.emplace_back(
+                fmt::format("{} ({})", name, forward ? "forward" : "backward"),
+                at::from_blob(memory.get(), {static_cast<int64_t>(size_bytes)},
+                              at::device(at::Device(at::kCUDA, device)).dtype(at::kByte)));
+        }
+    };
+    add(at::cuda::cublas_handle_stream_to_workspace(), "cublas_workspace",
+        at::cuda::getChosenWorkspaceSize());
+    add(at::cuda::cublaslt_handle_stream_to_workspace(), "cublaslt_workspace",
+        at::cuda::getCUDABlasLtWorkspaceSize());
+    return found;
+}
+
+void CudaAllocations::release_cache() {
+    at::cuda::clearCublasWorkspaces();
+    allocator::emptyCache();
+}
+
+void CudaAllocations::set_limit(c10::DeviceIndex device, int64_t bytes, int64_t total_bytes) {
+    // torch computes floor(fraction * total) again. Without the half byte, rounding would lose one
+    // byte of some limits, and with it the last segment.
+    const double fraction =
+        bytes < 0 ? 1 : (static_cast<double>(bytes) + 0.5) / static_cast<double>(total_bytes);
+    allocator::setMemoryFraction(std::clamp(fraction, 0.0, 1.0), device);
+    reserved_limit_bytes = bytes;
+}
+
+OutOfMemoryDetail CudaAllocations::last_out_of_memory() {
+    return {.requested_bytes = refused_bytes, .free_bytes = refused_free_bytes};
+}
+
+void CudaAllocations::watch_out_of_memory() {
+    refused_bytes = -1;
+    refused_free_bytes = -1;
+    [[maybe_unused]] static const bool attached = [] {
+        allocator::attachOutOfMemoryObserver(&on_out_of_memory);
+        return true;
+    }();
+}
+
+}  // namespace profiler

@@ -1,0 +1,277 @@
+#include "profiler/formats/join/joined_trace.h"
+
+#include "profiler/formats/parts/chosen_device.h"
+#include "profiler/formats/parts/import_notes.h"
+#include "profiler/formats/parts/kineto_steps.h"
+#include "profiler/formats/parts/memory_actions.h"
+#include "profiler/formats/parts/shift_times.h"
+#include "profiler/formats/snapshot/same_blocks.h"
+#include "profiler/trace/trace_notes.h"
+#include "profiler/trace/units.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <span>
+#include <unordered_map>
+#include <vector>
+
+namespace profiler {
+namespace {
+
+using models::Result;
+
+/// Of the allocations and of the allocator's other actions.
+TimeRange memory_range(const Trace& trace) {
+    TimeRange range;
+    range.add(trace.allocations.column<&Allocation::alloc_ns>());
+    range.add(trace.allocator_events.column<&AllocatorEvent::time_ns>());
+    for (const int64_t time_ns : trace.allocations.column<&Allocation::free_requested_ns>()) {
+        if (time_ns >= 0) range.last_ns = std::max(range.last_ns, time_ns);
+    }
+    return range;
+}
+
+/// Puts the rows of the snapshot in the place of the profiler's own memory rows.
+class Join {
+public:
+    Join(const Trace& memory, const Trace& profile)
+        : memory_(memory), profile_(profile), joined_(profile) {
+        joined_.allocations = {};
+        joined_.storages = {};
+        joined_.allocator_events = {};
+        joined_.diagnostics = {};
+    }
+
+    Trace make(const SameBlocks& same) {
+        choose_device_of_snapshot();
+        add_stacks();
+        add_events();
+        add_blocks(same);
+        number_phases();
+        add_run();
+        add_notes();
+        kineto::infer_categories(joined_);
+        return std::move(joined_);
+    }
+
+private:
+    Id<Device> device_of(Id<Device> device) {
+        if (!device.valid()) return {};
+        const std::string name(memory_.text(memory_.devices.get<&Device::name>(device)));
+        for (std::size_t i = 0; i < joined_.devices.size(); ++i) {
+            const StringId known = joined_.devices.get<&Device::name>(Id<Device>(i));
+            if (joined_.text(known) == name) return Id<Device>(i);
+        }
+        Device row = memory_.devices[device];
+        row.name = joined_.strings.intern(name);
+        return joined_.devices.append(row);
+    }
+
+    /// Figures are of the device that comes first (profiled_device): the snapshot's first, whose
+    /// events steps and phases count.
+    void choose_device_of_snapshot() {
+        if (memory_.devices.empty()) return;
+        const Id<Device> device = device_of(Id<Device>(0));
+        exchange_devices(joined_, profiled_device(joined_), device);
+    }
+
+    Id<Stream> stream_of(Id<Stream> stream) {
+        if (!stream.valid()) return {};
+        const auto [known, is_new] = streams_.try_emplace(stream.value);
+        if (!is_new) return known->second;
+        Stream row = memory_.streams[stream];
+        row.device = device_of(row.device);
+        for (std::size_t i = 0; i < joined_.streams.size(); ++i) {
+            const Stream other = joined_.streams[Id<Stream>(i)];
+            if (other.device == row.device && other.handle == row.handle) {
+                return known->second = Id<Stream>(i);
+            }
+        }
+        return known->second = joined_.streams.append(row);
+    }
+
+    void add_stacks() {
+        const std::size_t first_frame = joined_.frames.size();
+        for (std::size_t i = 0; i < memory_.frames.size(); ++i) {
+            const Frame frame = memory_.frames[Id<Frame>(i)];
+            joined_.frames.append({.function = text_of(frame.function),
+                                   .file = text_of(frame.file),
+                                   .line = frame.line,
+                                   .code = text_of(frame.code)});
+        }
+        first_stack_ = joined_.stacks.size();
+        for (std::size_t i = 0; i < memory_.stacks.size(); ++i) {
+            const Stack stack = memory_.stacks[Id<Stack>(i)];
+            joined_.stacks.append({.parent = stack_of(stack.parent),
+                                   .frame = stack.frame.valid()
+                                                ? Id<Frame>(first_frame + stack.frame.index())
+                                                : Id<Frame>()});
+        }
+    }
+
+    StringId text_of(StringId id) {
+        return id.valid() ? joined_.strings.intern(memory_.text(id)) : StringId();
+    }
+    Id<Stack> stack_of(Id<Stack> stack) const {
+        return stack.valid() ? Id<Stack>(first_stack_ + stack.index()) : Id<Stack>();
+    }
+
+    void add_events() {
+        for (std::size_t i = 0; i < memory_.allocator_events.size(); ++i) {
+            AllocatorEvent event = memory_.allocator_events[Id<AllocatorEvent>(i)];
+            event.device = device_of(event.device);
+            event.stream = stream_of(event.stream);
+            joined_.allocator_events.append(event);
+        }
+    }
+
+    void add_blocks(const SameBlocks& same) {
+        const RunningOps running(profile_);
+        const StartEvents start_events(memory_);
+        for (std::size_t i = 0; i < memory_.allocations.size(); ++i) {
+            Allocation block = memory_.allocations[Id<Allocation>(i)];
+            const int64_t start = start_events.of(block.device);
+            const bool was_there = block.alloc_event < start;
+            const Id<Allocation> twin = was_there ? Id<Allocation>() : same.of(block);
+            if (twin.valid()) {
+                const Allocation seen = profile_.allocations[twin];
+                block.op = seen.op;
+                block.freeing_op = seen.freeing_op;
+                block.stack = block.stack.valid() ? stack_of(block.stack) : seen.stack;
+                ++num_same_;
+            } else {
+                block.op = was_there ? Id<Op>() : running.at(block.alloc_ns);
+                block.stack = stack_of(block.stack);
+            }
+            if (!block.freeing_op.valid() && block.free_requested_event >= start) {
+                block.freeing_op = running.at(block.free_requested_ns);
+            }
+            num_with_op_ += block.op.valid() ? 1 : 0;
+            num_without_op_ += block.op.valid() || was_there ? 0 : 1;
+            block.device = device_of(block.device);
+            block.stream = stream_of(block.stream);
+            Storage storage{.size_bytes = block.requested_bytes};
+            if (block.storage.valid()) storage = memory_.storages[block.storage];
+            storage.allocation = Id<Allocation>(joined_.allocations.size());
+            block.storage = joined_.storages.append(storage);
+            joined_.allocations.append(block);
+        }
+    }
+
+    /// Steps and phases count the events of the first device of the snapshot.
+    void number_phases() {
+        const Id<Device> device = memory_.devices.empty() ? Id<Device>() : Id<Device>(0);
+        const auto actions = memory_actions(memory_, device);
+        number_by_time(actions, joined_.steps);
+        number_by_time(actions, joined_.phases);
+    }
+
+    void add_run() {
+        const Id<Run> run(0);
+        joined_.runs.set<&Run::allocator_settings>(run, text_of(memory_.run().allocator_settings));
+        if (!profile_.run().device_name.valid()) {
+            joined_.runs.set<&Run::device_name>(run, text_of(memory_.run().device_name));
+        }
+    }
+
+    void copy_notes(const Trace& from, std::span<const std::string_view> dropped) {
+        for (std::size_t i = 0; i < from.diagnostics.size(); ++i) {
+            const Diagnostic note = from.diagnostics[Id<Diagnostic>(i)];
+            const std::string_view code = from.text(note.code);
+            if (std::find(dropped.begin(), dropped.end(), code) != dropped.end()) continue;
+            add_diagnostic(joined_, {.code = code,
+                                     .severity = note.severity,
+                                     .count = note.count,
+                                     .explanation = from.text(note.explanation)});
+        }
+    }
+
+    void add_notes() {
+        constexpr std::array<std::string_view, 4> kNotOfMemory{
+            kAllocationsOnly, kInferredCategories, kInferredStep, "inferred_phases"};
+        constexpr std::array<std::string_view, 7> kOnMemory{
+            kStartState,       kInferredCategories, "no_memory_events", "unmatched_totals",
+            "replaced_blocks", "matched_by_size",   "totals_missing"};
+        copy_notes(memory_, kNotOfMemory);
+        copy_notes(profile_, kOnMemory);
+        add_diagnostic(joined_, {.code = kJoined,
+                                 .count = num_with_op_,
+                                 .explanation = fmt::format(
+                                     "These blocks of the memory snapshot have an op of the "
+                                     "profiler's trace: {} are the same block in both files, the "
+                                     "others were allocated at the time of the op.",
+                                     format_count(num_same_))});
+        add_diagnostic(joined_, {.code = "outside_of_ops",
+                                 .count = num_without_op_,
+                                 .explanation = "These blocks were allocated while the profiler "
+                                                "recorded no op."});
+    }
+
+    const Trace& memory_;
+    const Trace& profile_;
+    Trace joined_;
+    std::unordered_map<int32_t, Id<Stream>> streams_;
+    std::size_t first_stack_ = 0;
+    int64_t num_same_ = 0;
+    int64_t num_with_op_ = 0;
+    int64_t num_without_op_ = 0;
+};
+
+Result<void> check_parts(const JoinInput& memory, const JoinInput& profile) {
+    if (!is_memory_only(memory.trace)) {
+        return models::fail(
+            "{} is not a memory snapshot: join one memory snapshot and one trace of the PyTorch "
+            "profiler.",
+            memory.name);
+    }
+    const Trace& ops = profile.trace;
+    if (ops.ops.empty() || ops.run().source != Source::kImported || !ops.tensors.empty()) {
+        return models::fail(
+            "{} is not a trace of the PyTorch profiler with ops: join one memory snapshot and one "
+            "trace of the profiler.",
+            profile.name);
+    }
+    if (memory.trace.run().time_basis != TimeBasis::kMeasured) {
+        return models::fail(
+            "{} has events without times, so it cannot be joined: record it with a newer PyTorch.",
+            memory.name);
+    }
+    return {};
+}
+
+Result<void> check_overlap(const JoinInput& memory, const JoinInput& profile) {
+    const TimeRange blocks = memory_range(memory.trace), ops = time_range_of_ops(profile.trace);
+    if (blocks.overlaps(ops)) return {};
+    const bool is_earlier = blocks.last_ns < ops.first_ns;
+    const int64_t gap_ns =
+        is_earlier ? ops.first_ns - blocks.last_ns : blocks.first_ns - ops.last_ns;
+    return models::fail(
+        "{} and {} do not overlap in time: the snapshot {} {} {} the profiler's trace {}; record "
+        "both in one run.",
+        memory.name, profile.name, is_earlier ? "ends" : "begins", format_duration(gap_ns),
+        is_earlier ? "before" : "after", is_earlier ? "begins" : "ends");
+}
+
+}  // namespace
+
+Result<Trace> join_traces(const JoinInput& memory, const JoinInput& profile) {
+    if (const auto ok = check_parts(memory, profile); !ok) return tl::unexpected(ok.error());
+    Trace blocks = memory.trace;
+    Trace ops = profile.trace;
+    shift_times(blocks, blocks.run().start_unix_ns - ops.run().start_unix_ns);
+    const int64_t correction_ns = SameBlocks(blocks, ops).clock_shift_ns();
+    shift_times(blocks, correction_ns);
+    if (const auto ok = check_overlap({blocks, memory.name}, {ops, profile.name}); !ok) {
+        return tl::unexpected(ok.error());
+    }
+    const int64_t earliest_ns = memory_range(blocks).first_ns;
+    if (earliest_ns < 0) {  // time 0 is the first event of both
+        shift_times(blocks, -earliest_ns);
+        shift_times(ops, -earliest_ns);
+    }
+    return Join(blocks, ops).make(SameBlocks(blocks, ops));
+}
+
+}  // namespace profiler

@@ -1,0 +1,170 @@
+#include "profiler/formats/snapshot/pytorch_snapshot.h"
+
+#include "profiler/formats/parts/byte_window.h"
+#include "profiler/formats/parts/file_bytes.h"
+#include "profiler/formats/snapshot/json_values.h"
+#include "profiler/formats/snapshot/pickle.h"
+#include "profiler/formats/snapshot/snapshot_fold.h"
+#include "profiler/trace/available_memory.h"
+#include "profiler/trace/file/readable_file.h"
+#include "profiler/trace/text.h"
+#include "profiler/trace/units.h"
+
+#include <algorithm>
+#include <array>
+
+namespace profiler {
+namespace {
+
+using models::fail;
+using models::Result;
+
+/// Whatever is wrong with a snapshot, the same helps.
+tl::unexpected<models::Error> unreadable_snapshot(std::string_view name, std::string_view problem) {
+    return fail(
+        "{} cannot be read as a PyTorch memory snapshot: {}; copy it again, or dump it again with "
+        "torch.cuda.memory._dump_snapshot.",
+        name, problem);
+}
+
+tl::unexpected<models::Error> not_a_snapshot(std::string_view name) {
+    return fail(
+        "{} is not a PyTorch memory snapshot: byte 0: it begins neither as a pickle of protocol 2 "
+        "or later nor as the JSON of a snapshot does; name a file that "
+        "torch.cuda.memory._dump_snapshot wrote.",
+        name);
+}
+
+Result<PytorchSnapshot> finish_snapshot(SnapshotFold& fold, const Result<PlainValue>& root,
+                                        std::string_view name) {
+    if (!root) return unreadable_snapshot(name, root.error().message);
+    auto snapshot = fold.finish(*root);
+    if (snapshot) return snapshot;
+    return unreadable_snapshot(name, fmt::format("byte 0: {}", snapshot.error().message));
+}
+
+Result<PytorchSnapshot> parse_pickle(ByteWindow& window, std::string_view name) {
+    SnapshotFold fold;
+    const auto root = fold_pickle(window, fold);
+    if (window.stopped()) return tl::unexpected(*window.stopped());
+    return finish_snapshot(fold, root, name);
+}
+
+Result<PytorchSnapshot> parse_json(std::string json, std::string_view name,
+                                   const ReadOptions& options = {}) {
+    if (json.starts_with(kByteOrderMark)) json.erase(0, kByteOrderMark.size());
+    SnapshotFold fold;
+    bool cancelled = false;
+    const auto root = fold_json(json, fold, [&](double share) {
+        cancelled = options.progress && !options.progress(share);
+        return !cancelled;
+    });
+    if (cancelled) return fail("Reading {} was cancelled.", name);
+    return finish_snapshot(fold, root, name);
+}
+
+bool looks_like_pickle(std::string_view first_bytes) {
+    return first_bytes.size() >= 2 && first_bytes[0] == '\x80' && first_bytes[1] >= 2 &&
+           first_bytes[1] <= 5;
+}
+
+/// An object whose first key is one of a snapshot.
+bool looks_like_json_snapshot(std::string_view first_bytes) {
+    constexpr std::string_view kSpace = " \t\r\n";
+    constexpr std::array<std::string_view, 5> kKeys{
+        "segments", "device_traces", "allocator_settings", "external_annotations", "host_segments"};
+    const auto skip = [&](std::string_view text) {
+        return text.substr(std::min(text.find_first_not_of(kSpace), text.size()));
+    };
+    std::string_view text = skip(without_byte_order_mark(first_bytes));
+    if (!text.starts_with('{')) return false;
+    text = skip(text.substr(1));
+    return std::ranges::any_of(
+        kKeys, [&](std::string_view key) { return text.starts_with(fmt::format("\"{}\"", key)); });
+}
+
+/// Refuses a file that this machine cannot hold, before it is read.
+Result<void> check_memory(const std::filesystem::path& path, std::size_t size_bytes) {
+    constexpr int64_t kBytesPerByte = 3;  // 2.3 to 2.9 were measured: docs/measured.md
+    const int64_t needed_bytes = kBytesPerByte * static_cast<int64_t>(size_bytes);
+    const int64_t available_bytes = available_memory_bytes();
+    if (available_bytes < 0 || needed_bytes <= available_bytes) return {};
+    auto refused = fail(
+        "{} has {}, and reading it may take {} of memory, of which {} are free; open it on a "
+        "larger machine, or record less history (max_entries of "
+        "torch.cuda.memory._record_memory_history) "
+        "and dump it again.",
+        path.string(), format_bytes(static_cast<int64_t>(size_bytes)), format_bytes(needed_bytes),
+        format_bytes(available_bytes));
+    refused.value().out_of_memory = true;
+    return refused;
+}
+
+Result<PytorchSnapshot> read_snapshot(const std::filesystem::path& path,
+                                      const ReadOptions& options) {
+    const auto first_bytes = read_file_bytes(path, 2);
+    if (!first_bytes) return tl::unexpected(first_bytes.error());
+    std::error_code error;
+    const std::uintmax_t size_bytes = std::filesystem::file_size(path, error);
+    if (error) return fail("Cannot read {}: {}.", path.string(), error.message());
+    if (auto fits = check_memory(path, size_bytes); !fits) return tl::unexpected(fits.error());
+    if (!looks_like_pickle(*first_bytes)) {
+        auto bytes = read_file_bytes(path);
+        if (!bytes) return tl::unexpected(bytes.error());
+        if (looks_like_json_snapshot(*bytes)) {
+            return parse_json(std::move(*bytes), path.string(), options);
+        }
+        return not_a_snapshot(path.string());
+    }
+    auto stream = ByteStream::open(path);
+    if (!stream) return tl::unexpected(stream.error());
+    ByteWindow window(std::move(*stream), size_bytes, options.progress);
+    return parse_pickle(window, path.string());
+}
+
+}  // namespace
+
+const AllocatorRecording& PytorchSnapshot::busiest() const { return *busiest_of(devices); }
+
+Result<PytorchSnapshot> parse_pytorch_snapshot(std::string_view bytes, std::string_view name) {
+    if (looks_like_json_snapshot(bytes)) return parse_json(std::string(bytes), name);
+    if (!looks_like_pickle(bytes)) {
+        return not_a_snapshot(name);
+    }
+    ByteWindow window(bytes);
+    return parse_pickle(window, name);
+}
+
+Result<PytorchSnapshot> read_pytorch_snapshot(const std::filesystem::path& path) {
+    return read_snapshot(path, {});
+}
+
+Result<Trace> read_snapshot_trace(const std::filesystem::path& path, const ReadOptions& options) {
+    constexpr double kShareOfReading = 0.6;  // the rest makes rows
+    ReadOptions reading;
+    reading.progress = [&](double share) {
+        return !options.progress || options.progress(kShareOfReading * share);
+    };
+    auto snapshot = read_snapshot(path, reading);
+    if (!snapshot) return tl::unexpected(snapshot.error());
+    auto trace = trace_of(std::move(snapshot->devices), snapshot->annotations);
+    if (!trace) return unreadable_snapshot(path.string(), trace.error().message);
+    add_diagnostic(*trace, {.code = "host_memory",
+                            .count = snapshot->has_host_memory ? 1 : 0,
+                            .explanation = "The snapshot also holds events of pinned host memory, "
+                                           "which are left out."});
+    return trace;
+}
+
+Result<std::vector<AllocatorRecording>> read_snapshot_recordings(
+    const std::filesystem::path& path) {
+    auto snapshot = read_pytorch_snapshot(path);
+    if (!snapshot) return tl::unexpected(snapshot.error());
+    return std::move(snapshot->devices);
+}
+
+bool looks_like_snapshot(std::string_view first_bytes) {
+    return looks_like_pickle(first_bytes) || looks_like_json_snapshot(first_bytes);
+}
+
+}  // namespace profiler

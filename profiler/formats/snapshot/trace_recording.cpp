@@ -1,0 +1,410 @@
+#include "profiler/formats/snapshot/trace_recording.h"
+
+#include "profiler/allocator/settings.h"
+#include "profiler/formats/parts/marked_ranges.h"
+#include "profiler/formats/parts/memory_actions.h"
+#include "profiler/trace/mapped_segments.h"
+#include "profiler/trace/trace_notes.h"
+
+#include <algorithm>
+#include <array>
+#include <functional>
+#include <map>
+#include <memory>
+#include <queue>
+#include <string>
+#include <tuple>
+#include <unordered_map>
+
+namespace profiler {
+namespace {
+
+constexpr int64_t kSmallBlockBytes = kMiB;
+constexpr int64_t kSmallSegmentBytes = 2 * kMiB;
+constexpr int64_t kFirstAssumedAddress = int64_t{1} << 56;  // above what processors map
+
+/// An action and the row that it comes from. Frees come before an allocation of the same number,
+/// because they make room for it.
+struct Action {
+    enum Kind : uint8_t { kFreeRequested, kFreeCompleted, kAlloc, kSegment };
+    int64_t event = 0;
+    uint32_t row = 0;
+    Kind kind = kAlloc;
+
+    friend auto operator<=>(const Action& a, const Action& b) {
+        return std::tuple(a.event, a.kind, a.row) <=> std::tuple(b.event, b.kind, b.row);
+    }
+};
+
+/// The call stacks of a trace, and those that ops stand for.
+class Stacks {
+public:
+    explicit Stacks(const Trace& trace) : trace_(trace) {
+        for (std::size_t i = 0; i < trace.strings.size(); ++i) {
+            stacks_.texts.emplace_back(trace.strings[StringId(i)]);
+        }
+        empty_text_ = static_cast<int32_t>(stacks_.texts.size());
+        stacks_.texts.emplace_back();
+        for (std::size_t i = 0; i < trace.frames.size(); ++i) {
+            const Frame frame = trace.frames[Id<Frame>(i)];
+            stacks_.frames.push_back({.function = text_of(frame.function),
+                                      .file = text_of(frame.file),
+                                      .line = frame.line});
+        }
+        if (stacks_.frames.empty()) {  // of a stack without a frame, in a damaged file
+            stacks_.frames.push_back({.function = empty_text_, .file = empty_text_});
+        }
+        for (std::size_t i = 0; i < trace.stacks.size(); ++i) {
+            const Stack stack = trace.stacks[Id<Stack>(i)];
+            // A damaged file may hold a stack that lies in itself or has no frame.
+            const bool is_sound = stack.parent.value < static_cast<int32_t>(i);
+            stacks_.stacks.push_back({.parent = is_sound ? stack.parent.value : -1,
+                                      .frame = std::max(stack.frame.value, 0)});
+        }
+    }
+
+    int32_t of(const Allocation& allocation) {
+        if (allocation.stack.valid()) return allocation.stack.value;
+        return allocation.op.valid() ? of_op(allocation.op) : -1;
+    }
+
+    std::shared_ptr<const RecordedStacks> take() {
+        if (stacks_.stacks.empty()) return nullptr;
+        return std::make_shared<const RecordedStacks>(std::move(stacks_));
+    }
+
+private:
+    int32_t text_of(StringId id) const { return id.valid() ? id.value : empty_text_; }
+
+    int32_t of_op(Id<Op> op) {
+        std::vector<Id<Op>> calls;  // the innermost first
+        for (; op.valid() && calls.size() < kMostStackFrames && !of_op_.contains(op.value);
+             op = trace_.ops.get<&Op::parent>(op)) {
+            calls.push_back(op);
+        }
+        const auto around = of_op_.find(op.value);
+        int32_t stack = around == of_op_.end() ? -1 : around->second;
+        for (std::size_t i = calls.size(); i-- > 0;) {
+            stack = add({.parent = stack, .frame = frame_of(calls[i])});
+            of_op_[calls[i].value] = stack;
+        }
+        return stack;
+    }
+
+    int32_t frame_of(Id<Op> op) {
+        const Id<ModulePath> path = trace_.ops.get<&Op::module_path>(op);
+        const RecordedFrame frame{
+            .function = text_of(trace_.ops.get<&Op::name>(op)),
+            .file = path.valid() ? text_of(trace_.module_paths.get<&ModulePath::path>(path))
+                                 : empty_text_};
+        const auto next = static_cast<int32_t>(stacks_.frames.size());
+        const auto [known, is_new] = frames_.try_emplace(frame, next);
+        if (is_new) stacks_.frames.push_back(frame);
+        return known->second;
+    }
+
+    int32_t add(const RecordedStack& stack) {
+        const auto next = static_cast<int32_t>(stacks_.stacks.size());
+        const auto [known, is_new] = numbers_.try_emplace(stack, next);
+        if (is_new) stacks_.stacks.push_back(stack);
+        return known->second;
+    }
+
+    const Trace& trace_;
+    RecordedStacks stacks_;
+    int32_t empty_text_ = 0;
+    std::unordered_map<int32_t, int32_t> of_op_;
+    std::map<RecordedFrame, int32_t> frames_;
+    std::map<RecordedStack, int32_t> numbers_;
+};
+
+/// One device of a trace as a recording.
+class DeviceRecording {
+public:
+    DeviceRecording(const Trace& trace, Id<Device> device, int64_t first_event)
+        : trace_(trace), device_(device), first_event_(first_event) {}
+
+    AllocatorRecording make(Stacks& stacks) {
+        collect();
+        for (const Action& action : actions_) {
+            if (action.kind == Action::kSegment) {
+                apply(Id<AllocatorEvent>(action.row));
+            } else {
+                apply(action, trace_.allocations[Id<Allocation>(action.row)], stacks);
+            }
+        }
+        add_segments();
+        add_blocks(stacks);
+        return std::move(made_);
+    }
+
+private:
+    void collect() {
+        const auto& rows = trace_.allocations;
+        const auto devices = rows.column<&Allocation::device>();
+        const auto allocs = rows.column<&Allocation::alloc_event>();
+        const auto requests = rows.column<&Allocation::free_requested_event>();
+        const auto completes = rows.column<&Allocation::free_completed_event>();
+        const auto pools = rows.column<&Allocation::pool>();
+        for (std::size_t i = 0; i < rows.size(); ++i) {
+            if (devices[i] != device_) continue;
+            const auto row = static_cast<uint32_t>(i);
+            actions_.push_back({allocs[i], row, Action::kAlloc});
+            const bool is_one_event = requests[i] == completes[i];
+            if (requests[i] >= 0 && !is_one_event) {
+                actions_.push_back({requests[i], row, Action::kFreeRequested});
+            }
+            if (completes[i] >= 0) actions_.push_back({completes[i], row, Action::kFreeCompleted});
+            names_pools_ |= pools[i] > 0 && allocs[i] >= first_event_;
+        }
+        for (std::size_t i = 0; i < trace_.allocator_events.size(); ++i) {
+            const Id<AllocatorEvent> row(i);
+            if (trace_.allocator_events.get<&AllocatorEvent::device>(row) != device_) continue;
+            const int64_t event = trace_.allocator_events.get<&AllocatorEvent::event>(row);
+            actions_.push_back({event, static_cast<uint32_t>(i), Action::kSegment});
+        }
+        std::sort(actions_.begin(), actions_.end());
+    }
+
+    int64_t time_us(int64_t time_ns) const {
+        const Run run = trace_.run();
+        if (run.time_basis == TimeBasis::kEventOrder) return -1;
+        return std::max<int64_t>(run.start_unix_ns + time_ns, 0) / 1000;
+    }
+
+    int64_t handle_of(Id<Stream> stream) const {
+        return stream.valid() ? trace_.streams.get<&Stream::handle>(stream) : 0;
+    }
+
+    int64_t address_of(uint32_t row, const Allocation& allocation) {
+        if (allocation.address > 0) return allocation.address;
+        const auto [known, is_new] = assumed_.try_emplace(row, next_address_);
+        if (is_new) next_address_ += (allocation.block_bytes + 511) / 512 * 512 + 512;
+        return known->second;
+    }
+
+    void add_event(int64_t number, RecordedEvent event) {
+        if (number < first_event_) return;
+        if (!names_pools_) event.pool = -1;
+        made_.events.push_back(event);
+    }
+
+    void apply(const Action& action, const Allocation& allocation, Stacks& stacks) {
+        RecordedEvent event{.address = address_of(action.row, allocation),
+                            .size_bytes = allocation.requested_bytes,
+                            .stream = handle_of(allocation.stream),
+                            .pool = allocation.pool};
+        if (action.kind == Action::kAlloc) {
+            event.time_us = time_us(allocation.alloc_ns);
+            if (action.event >= first_event_) event.stack = stacks.of(allocation);
+        } else if (action.kind == Action::kFreeRequested) {
+            event.action = RecordedAction::kFreeRequested;
+            event.time_us = time_us(allocation.free_requested_ns);
+        } else {
+            event.action = RecordedAction::kFreeCompleted;
+            event.time_us = time_us(allocation.free_completed_ns);
+        }
+        add_event(action.event, event);
+        if (allocation.segment.valid()) {
+            int64_t& largest = largest_request_[allocation.segment.value];
+            largest = std::max(largest, allocation.requested_bytes);
+        }
+    }
+
+    void apply(Id<AllocatorEvent> id) {
+        const AllocatorEvent row = trace_.allocator_events[id];
+        constexpr std::array kActions{RecordedAction::kSegmentAlloc, RecordedAction::kSegmentFree,
+                                      RecordedAction::kSegmentMap,   RecordedAction::kSegmentUnmap,
+                                      RecordedAction::kOom,          RecordedAction::kSnapshot};
+        const RecordedAction action = kActions[static_cast<std::size_t>(row.action)];
+        const bool is_oom = action == RecordedAction::kOom;
+        const bool is_segment = !is_oom && action != RecordedAction::kSnapshot;
+        if (is_segment && row.address < 0) return;  // a profiler trace knows only their sum
+        add_event(row.event, {.action = action,
+                              .address = is_oom ? std::max<int64_t>(row.free_bytes, 0)
+                                                : std::max<int64_t>(row.address, 0),
+                              .size_bytes = row.size_bytes,
+                              .stream = handle_of(row.stream),
+                              .pool = row.pool,
+                              .time_us = time_us(row.time_ns)});
+        if (action == RecordedAction::kSegmentAlloc || action == RecordedAction::kSegmentMap) {
+            held_.add(row.address, row.size_bytes, id);
+        } else if (is_segment) {
+            held_.remove(row.address, row.size_bytes);
+        }
+    }
+
+    /// Blocks of up to 1 MiB lie in segments of their own.
+    bool is_small(Id<AllocatorEvent> segment, int64_t size_bytes) const {
+        const auto largest = largest_request_.find(segment.value);
+        if (largest == largest_request_.end()) return size_bytes <= kSmallSegmentBytes;
+        return largest->second <= kSmallBlockBytes;
+    }
+
+    void add_segments() {
+        held_.for_each([&](int64_t address, int64_t size_bytes, Id<AllocatorEvent> id) {
+            const AllocatorEvent row = trace_.allocator_events[id];
+            const bool is_expandable = row.action == AllocatorAction::kSegmentMap;
+            RecordedSegment segment{.address = address,
+                                    .size_bytes = size_bytes,
+                                    .stream = handle_of(row.stream),
+                                    .pool = row.pool,
+                                    .is_small = is_small(id, size_bytes),
+                                    .is_expandable = is_expandable};
+            if (!made_.segments.empty() && is_expandable) {
+                RecordedSegment& last = made_.segments.back();
+                const bool continues = last.is_expandable &&
+                                       last.address + last.size_bytes == address &&
+                                       last.stream == segment.stream && last.pool == segment.pool;
+                if (continues) {
+                    last.size_bytes += size_bytes;
+                    last.is_small &= segment.is_small;
+                    return;
+                }
+            }
+            made_.segments.push_back(std::move(segment));
+        });
+        for (RecordedSegment& segment : made_.segments) {
+            made_.settings.expandable_segments |= segment.is_expandable;
+        }
+    }
+
+    /// The blocks that are in use at the end, with what is free between them.
+    void add_blocks(Stacks& stacks) {
+        std::vector<std::pair<int64_t, Id<Allocation>>> live;
+        for (const Action& action : actions_) {
+            if (action.kind != Action::kAlloc) continue;
+            const Id<Allocation> id(action.row);
+            if (trace_.allocations.get<&Allocation::free_completed_event>(id) >= 0) continue;
+            live.emplace_back(trace_.allocations.get<&Allocation::address>(id), id);
+        }
+        std::sort(live.begin(), live.end());
+        auto next = live.begin();
+        for (RecordedSegment& segment : made_.segments) {
+            const int64_t end = segment.address + segment.size_bytes;
+            int64_t at = segment.address;
+            while (next != live.end() && next->first < segment.address) ++next;
+            for (; next != live.end() && next->first < end; ++next) {
+                const Allocation block = trace_.allocations[next->second];
+                const int64_t size_bytes = std::min(block.block_bytes, end - block.address);
+                if (block.address < at || size_bytes <= 0) continue;
+                add_free_block(segment, at, block.address);
+                add_used_block(segment, block, size_bytes, stacks);
+                at = block.address + size_bytes;
+            }
+            add_free_block(segment, at, end);
+        }
+    }
+
+    static void add_free_block(RecordedSegment& segment, int64_t start, int64_t end) {
+        if (start < end) segment.blocks.push_back({.address = start, .size_bytes = end - start});
+    }
+
+    void add_used_block(RecordedSegment& segment, const Allocation& block, int64_t size_bytes,
+                        Stacks& stacks) {
+        const bool waits = block.free_requested_event >= 0;
+        segment.blocks.push_back(
+            {.address = block.address,
+             .size_bytes = size_bytes,
+             .requested_bytes = std::min(block.requested_bytes, size_bytes),
+             .state = waits ? BlockState::kPendingFree : BlockState::kAllocated});
+        const int32_t stack = stacks.of(block);
+        if (stack >= 0) made_.block_stacks.push_back({block.address, stack});
+    }
+
+    const Trace& trace_;
+    Id<Device> device_;
+    int64_t first_event_;
+    bool names_pools_ = false;
+    std::vector<Action> actions_;
+    AllocatorRecording made_;
+    MappedSegments held_;
+    std::unordered_map<int32_t, int64_t> largest_request_;  // by row of the segment
+    std::unordered_map<uint32_t, int64_t> assumed_;
+    int64_t next_address_ = kFirstAssumedAddress;
+};
+
+/// Events before this number rebuild what was there before the recording.
+int64_t first_recorded_event(const Trace& trace, Id<Device> device) {
+    if (trace.allocator_events.empty()) return 0;
+    for (std::size_t i = 0; i < trace.allocator_events.size(); ++i) {
+        const Id<AllocatorEvent> row(i);
+        const bool is_known = trace.allocator_events.get<&AllocatorEvent::address>(row) >= 0;
+        if (!is_known) return 0;  // the final state, which implies the first, is not known
+    }
+    return num_start_events(trace, device);
+}
+
+RecordedSettings settings_in(const Trace& trace) {
+    RecordedSettings recorded;
+    recorded.alloc_conf = std::string(trace.text(trace.run().allocator_settings));
+    const auto settings = parse_alloc_conf(recorded.alloc_conf);
+    if (!settings) return recorded;
+    const bool is_limited = settings->max_split_bytes != kUnlimitedBytes;
+    recorded.max_split_bytes = is_limited ? settings->max_split_bytes : -1;
+    recorded.gc_threshold = settings->gc_threshold;
+    recorded.expandable_segments = settings->expandable_segments;
+    recorded.roundup_power2_divisions.assign(settings->roundup_power2_divisions.begin(),
+                                             settings->roundup_power2_divisions.end());
+    return recorded;
+}
+
+}  // namespace
+
+std::vector<AllocatorRecording> recordings_of(const Trace& trace) {
+    // A snapshot is of GPUs. The host stands for one only where there is none.
+    const bool has_gpu = !is_host(trace, profiled_device(trace));
+    std::vector<Id<Device>> devices;
+    for (std::size_t i = 0; i < trace.devices.size(); ++i) {
+        const Id<Device> device(i);
+        if (!has_gpu || !is_host(trace, device)) devices.push_back(device);
+    }
+    if (devices.empty()) devices.emplace_back();
+    const std::vector<int64_t> numbers = device_numbers(trace);
+    std::vector<AllocatorRecording> made;
+    Stacks stacks(trace);
+    for (const Id<Device> device : devices) {
+        AllocatorRecording recording =
+            DeviceRecording(trace, device, first_recorded_event(trace, device)).make(stacks);
+        if (recording.events.empty() && recording.segments.empty()) continue;
+        const bool maps = recording.settings.expandable_segments;
+        recording.device = device.valid() ? numbers[device.index()] : 0;
+        recording.settings = settings_in(trace);
+        recording.settings.expandable_segments |= maps;
+        made.push_back(std::move(recording));
+    }
+    const auto shared = stacks.take();
+    for (AllocatorRecording& recording : made) recording.stacks = shared;
+    return made;
+}
+
+std::vector<RecordedAnnotation> annotations_of(const Trace& trace) {
+    std::vector<RecordedAnnotation> marks;
+    const Run run = trace.run();
+    if (run.time_basis == TimeBasis::kEventOrder) return marks;
+    const Id<Device> profiled = profiled_device(trace);
+    const int64_t device = profiled.valid() ? device_numbers(trace)[profiled.index()] : 0;
+    const auto add = [&](const MarkedRange& range, bool is_start) {
+        const int64_t time_ns = run.start_unix_ns + (is_start ? range.start_ns : range.end_ns);
+        marks.push_back({.name = range.name,
+                         .is_start = is_start,
+                         .device = device,
+                         .time_us = std::max<int64_t>(time_ns, 0) / 1000});
+    };
+    const auto ends_later = [](const MarkedRange& a, const MarkedRange& b) {
+        return a.end_ns > b.end_ns;
+    };
+    std::priority_queue<MarkedRange, std::vector<MarkedRange>, decltype(ends_later)> open;
+    const auto close = [&](int64_t until_ns) {
+        for (; !open.empty() && open.top().end_ns <= until_ns; open.pop()) add(open.top(), false);
+    };
+    for (const MarkedRange& range : marked_ranges(trace)) {
+        close(range.start_ns);
+        add(range, true);
+        open.push(range);
+    }
+    close(INT64_MAX);
+    return marks;
+}
+
+}  // namespace profiler

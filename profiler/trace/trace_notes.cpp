@@ -1,0 +1,67 @@
+#include "profiler/trace/trace_notes.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <string>
+
+namespace profiler {
+namespace {
+
+constexpr std::string_view kOfRank = " of rank ";
+
+}  // namespace
+
+bool has_note(const Trace& trace, std::string_view code) {
+    return std::ranges::any_of(trace.diagnostics.column<&Diagnostic::code>(),
+                               [&](StringId id) { return trace.text(id) == code; });
+}
+
+bool is_joined(const Trace& trace) { return has_note(trace, kJoined); }
+bool is_joined_ranks(const Trace& trace) { return has_note(trace, kJoinedRanks); }
+
+std::string name_of_rank(std::string_view name, int64_t rank) {
+    return fmt::format("{}{}{}", name, kOfRank, rank);
+}
+
+int64_t rank_in(std::string_view name) {
+    const auto found = name.rfind(kOfRank);
+    int64_t rank = -1;
+    if (found != std::string_view::npos) {
+        std::from_chars(name.data() + found + kOfRank.size(), name.data() + name.size(), rank);
+    }
+    return rank;
+}
+
+OpsOfRank::OpsOfRank(const Trace& trace) : trace_(trace) {
+    if (!is_joined_ranks(trace)) return;
+    for (const StringId name : trace.threads.column<&Thread::name>()) {
+        is_of_rank_.push_back(rank_in(trace.text(name)) == trace.run().rank);
+    }
+}
+
+int64_t num_start_events(const Trace& trace) {
+    return num_start_events(trace, profiled_device(trace));
+}
+
+int64_t num_start_events(const Trace& trace, Id<Device> device) {
+    std::string code(kStartState);
+    if (device.valid() && device != profiled_device(trace)) {
+        code = fmt::format("{}{}", kStartStateOf,
+                           trace.text(trace.devices.get<&Device::name>(device)));
+    }
+    for (std::size_t i = 0; i < trace.diagnostics.size(); ++i) {
+        const Diagnostic note = trace.diagnostics[Id<Diagnostic>(i)];
+        if (trace.text(note.code) == code) return note.count;
+    }
+    return 0;
+}
+
+bool has_numbers_of_phases(const Trace& trace, Id<Device> device) {
+    if (!device.valid() || device == profiled_device(trace)) return true;
+    const bool is_profilers = trace.run().source == Source::kImported && !trace.ops.empty();
+    return is_profilers && !is_joined(trace) && !is_joined_ranks(trace);
+}
+
+}  // namespace profiler

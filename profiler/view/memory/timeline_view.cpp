@@ -1,0 +1,406 @@
+#include "profiler/view/memory/timeline_view.h"
+
+#include <fmt/format.h>
+
+#include "profiler/analysis/step/describe_run.h"
+#include "profiler/analysis/step/diagnostics.h"
+#include "profiler/analysis/step/recorded_step.h"
+#include "profiler/trace/memory_limit.h"
+#include "profiler/trace/units.h"
+#include "profiler/view/theme.h"
+#include "profiler/view/time_map.h"
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <stdexcept>
+#include <utility>
+
+namespace profiler {
+namespace {
+
+/// The pixel columns of a window: column i is [(first + i) * width_ns, (first + i + 1) * width_ns).
+/// Edges are whole nanoseconds and multiples of the width, so that a column shows the same events
+/// wherever the window starts. Otherwise panning would flicker.
+struct ColumnGrid {
+    int64_t width_ns = 1;
+    int64_t first = 0;
+    int64_t count = 0;
+
+    int64_t start_ns(int64_t column) const { return (first + column) * width_ns; }
+};
+
+ColumnGrid make_grid(const TimelineRequest& request) {
+    const double range_ns = request.end_ns - request.start_ns;
+    // 2^62 ns are 146 years. A window beyond that is a mistake of the caller and is drawn empty.
+    if (!(range_ns > 0) || request.width_px <= 0 || std::abs(request.start_ns) > 0x1p62 ||
+        std::abs(request.end_ns) > 0x1p62) {
+        return {};
+    }
+    ColumnGrid grid;
+    grid.width_ns = std::max<int64_t>(1, std::llround(std::ceil(range_ns / request.width_px)));
+    const auto width = static_cast<double>(grid.width_ns);
+    grid.first = std::llround(std::floor(request.start_ns / width));
+    grid.count = std::llround(std::ceil(request.end_ns / width)) - grid.first;
+    return grid;
+}
+
+bool is_higher(const CurveBin& a, const CurveBin& b) {
+    return a.allocated_bytes > b.allocated_bytes;
+}
+
+/// A piece of the shared axis on which the time map is linear.
+struct Piece {
+    double start_ns = 0;
+    double end_ns = 0;
+};
+
+/// Samples the piece several times per column and assigns each sample to the column that holds its
+/// middle. Every column gets at least one sample, and the error is at most an eighth of a pixel.
+/// With one sample per column, matching changes of two aligned traces could fall into neighbouring
+/// columns, and their difference would show spikes.
+void sample_piece(const StepIndex& source, const TimeMap& map, const ColumnGrid& grid,
+                  const Piece& piece, std::vector<CurveBin>& columns, std::vector<char>& filled) {
+    constexpr double kSamplesPerColumn = 4;
+    const auto width = static_cast<double>(grid.width_ns);
+    const double length = piece.end_ns - piece.start_ns;
+    const double count = std::max(1.0, std::ceil(length / width * kSamplesPerColumn));
+    const std::vector<CurveBin> bins =
+        source.curve().sample(std::llround(map.to_own(piece.start_ns)),
+                              std::llround(map.to_own(piece.end_ns)), static_cast<int>(count));
+    for (std::size_t i = 0; i < bins.size(); ++i) {
+        const double middle = piece.start_ns + (static_cast<double>(i) + 0.5) / count * length;
+        const auto column = static_cast<int64_t>(std::floor(middle / width)) - grid.first;
+        const auto at = static_cast<std::size_t>(std::clamp<int64_t>(column, 0, grid.count - 1));
+        if (!filled[at] || is_higher(bins[i], columns[at])) columns[at] = bins[i];
+        filled[at] = 1;
+    }
+}
+
+std::vector<CurveBin> sample_columns(const StepIndex& source, const TimeMap& map,
+                                     const ColumnGrid& grid) {
+    if (grid.count <= 0) return {};
+    if (map.is_identity()) {
+        return source.curve().sample(grid.start_ns(0), grid.start_ns(grid.count),
+                                     static_cast<int>(grid.count));
+    }
+    std::vector<CurveBin> columns(static_cast<std::size_t>(grid.count));
+    std::vector<char> filled(columns.size(), 0);
+    const auto window_start = static_cast<double>(grid.start_ns(0));
+    const auto window_end = static_cast<double>(grid.start_ns(grid.count));
+    double piece_start = window_start;
+    const auto sample_until = [&](double piece_end) {
+        if (piece_end <= piece_start) return;
+        sample_piece(source, map, grid, {piece_start, piece_end}, columns, filled);
+        piece_start = piece_end;
+    };
+    for (const TimeMap::Point& point : map.points()) {
+        sample_until(std::min(point.shared_ns, window_end));
+    }
+    sample_until(window_end);
+    return columns;
+}
+
+void add_columns(const std::vector<CurveBin>& bins, const ColumnGrid& grid, TimelineTrace& trace) {
+    for (int64_t i = 0; i <= grid.count; ++i) {
+        trace.edge_ns.push_back(static_cast<double>(grid.start_ns(i)));
+    }
+    for (auto& tops : trace.top_bytes) tops.reserve(bins.size());
+    for (const CurveBin& bin : bins) {
+        double top = 0;
+        for (const Category category : kCategoryStackOrder) {
+            const auto r = static_cast<std::size_t>(category);
+            top += static_cast<double>(bin.by_category[r]);
+            trace.top_bytes[r].push_back(top);
+        }
+        trace.allocated_bytes.push_back(static_cast<double>(bin.allocated_bytes));
+        trace.reserved_bytes.push_back(static_cast<double>(bin.reserved_bytes));
+    }
+}
+
+/// The request that failed came right after it; what follows are frees.
+int64_t last_allocation_ns(const Trace& trace) {
+    const auto times_ns = trace.allocations.column<&Allocation::alloc_ns>();
+    return times_ns.empty() ? 0 : *std::max_element(times_ns.begin(), times_ns.end());
+}
+
+void add_bands(const StepIndex& source, const TimeMap& map, const TimelineRequest& request,
+               TimelineTrace& view) {
+    const Trace& trace = source.trace();
+    const auto is_seen = [&](double start_ns, double end_ns) {
+        return end_ns >= request.start_ns && start_ns <= request.end_ns;
+    };
+    const auto to_shared = [&](int64_t ns) { return map.to_shared(static_cast<double>(ns)); };
+    for (std::size_t i = 0; i < trace.phases.size(); ++i) {
+        const Phase phase = trace.phases[Id<Phase>(i)];
+        if (phase.start_ns == phase.end_ns) continue;  // a predicted warm-up has no duration
+        PhaseBand band{phase.kind, to_shared(phase.start_ns), to_shared(phase.end_ns), {}};
+        if (!is_seen(band.start_ns, band.end_ns)) continue;
+        band.text = fmt::format("{} {}", name_of(phase.kind),
+                                format_duration(phase.end_ns - phase.start_ns));
+        view.phases.push_back(std::move(band));
+    }
+    for (std::size_t i = 0; i < trace.steps.size(); ++i) {
+        const Step step = trace.steps[Id<Step>(i)];
+        StepBand band{to_shared(step.start_ns), to_shared(step.end_ns), {}};
+        if (!is_seen(band.start_ns, band.end_ns)) continue;
+        band.text = fmt::format("step {}", i + 1);
+        view.steps.push_back(std::move(band));
+    }
+}
+
+/// The peak and, if the step did not fit, where memory ran out.
+void add_markers(const StepIndex& source, const TimeMap& map, const TimelineRequest& request,
+                 TimelineTrace& view) {
+    if (source.peak().time_ns < 0) return;
+    const Trace& trace = source.trace();
+    const auto is_seen = [&](double time_ns) {
+        return time_ns >= request.start_ns && time_ns <= request.end_ns;
+    };
+    const int64_t limit_bytes = step_limit_bytes(trace);
+    const std::string peak = "peak " + format_bytes(source.peak().allocated_bytes);
+    view.summary = "peak " + text_of_limit(source.peak().allocated_bytes, limit_bytes);
+    // What the allocator may take; of a GPU, what the CUDA context leaves.
+    if (limit_bytes > 0) view.summary += " for tensors";
+    if (is_near_limit(source.peak().allocated_bytes, limit_bytes)) {
+        view.limit_bytes = static_cast<double>(limit_bytes);
+        view.limit_text = "limit " + format_bytes(limit_bytes);
+    }
+    if (has_note(trace, kRanOutOfMemory)) {
+        view.summary += ", out of memory";
+        const int64_t own_ns = last_allocation_ns(trace);
+        const int64_t bytes = source.curve().at(own_ns).allocated_bytes;
+        const double time_ns = map.to_shared(static_cast<double>(own_ns));
+        if (is_seen(time_ns)) {
+            view.out_of_memory =
+                PeakMarker{time_ns, bytes, "out of memory at " + text_of_limit(bytes, limit_bytes)};
+        }
+    } else if (has_note(trace, kStepDoesNotFit)) {
+        view.summary += ", does not fit";
+    }
+    const std::string where = phase_text_at(trace, source.peak().time_ns);
+    const double time_ns = map.to_shared(static_cast<double>(source.peak().time_ns));
+    if (!is_seen(time_ns)) return;
+    view.peaks.push_back({time_ns, source.peak().allocated_bytes,
+                          where.empty() ? peak : fmt::format("{}, {}", peak, where)});
+}
+
+/// The highest value of the whole capture, so that the axis does not jump while zooming.
+double highest_bytes(const MemoryCurve& curve) {
+    const auto bins = curve.sample(curve.start_ns(), curve.end_ns(), 1);
+    if (bins.empty()) return 0;
+    return static_cast<double>(std::max(bins[0].allocated_bytes, bins[0].reserved_bytes));
+}
+
+/// A step of both traces may fall into neighbouring columns. Then one trace shows a column before
+/// the step, and the other shows it after the step. This difference of one column is dropped.
+void drop_shifted_steps(TimelineView& view) {
+    const std::vector<double>& a = view.traces[0].allocated_bytes;
+    const std::vector<double>& b = view.traces[1].allocated_bytes;
+    const std::vector<double> all = view.difference_bytes;
+    for (std::size_t i = 1; i + 1 < all.size(); ++i) {
+        const auto [low, high] = std::minmax(all[i - 1], all[i + 1]);
+        const double around = std::clamp(all[i], low, high);
+        const double spike = std::abs(all[i] - around);
+        const auto is_flat = [&](const std::vector<double>& bytes, std::size_t other) {
+            return std::abs(bytes[i] - bytes[other]) < spike / 4;
+        };
+        const bool a_is_later = is_flat(a, i - 1) && is_flat(b, i + 1);
+        const bool b_is_later = is_flat(b, i - 1) && is_flat(a, i + 1);
+        if (a_is_later || b_is_later) view.difference_bytes[i] = around;
+    }
+}
+
+void add_totals(TimelineView& view) {
+    for (const TimelineTrace& trace : view.traces) {
+        for (std::size_t i = 0; i < trace.column_count(); ++i) {
+            view.max_bytes = std::max(view.max_bytes, trace.reserved_bytes[i]);
+        }
+    }
+    std::vector<const TimelineTrace*> traces;
+    for (const TimelineTrace& trace : view.traces) traces.push_back(&trace);
+    view.categories = categories_in(traces);
+    if (view.traces.size() < 2) return;
+    for (std::size_t i = 0; i < view.traces[0].column_count(); ++i) {
+        // Where only one capture is running, the difference would be all of its memory.
+        const bool is_common = view.traces[0].covers(i) && view.traces[1].covers(i);
+        view.difference_bytes.push_back(
+            is_common ? view.traces[1].allocated_bytes[i] - view.traces[0].allocated_bytes[i] : 0);
+    }
+    drop_shifted_steps(view);
+    for (const double difference : view.difference_bytes) {
+        view.max_difference_bytes = std::max(view.max_difference_bytes, std::abs(difference));
+    }
+}
+
+void add_notes(const Trace& trace, const std::string& name, TimelineView& view) {
+    if (trace.run().state == RunState::kIncomplete) {
+        const std::size_t count = trace.steps.size();
+        view.notes.push_back(fmt::format("{} is incomplete: {} {} recorded", name, count,
+                                         count == 1 ? "step was" : "steps were"));
+    }
+    if (has_note(trace, kMachineBusy)) {
+        view.notes.push_back(
+            fmt::format("the times of {} are not its own: the machine was busy", name));
+    }
+}
+
+/// The workload and where it ran.
+void add_run(const Trace& trace, TimelineView& view) {
+    const std::string workload = describe_workload(trace);
+    if (view.workload.empty()) {
+        view.workload = workload;
+    } else if (view.workload != workload && !workload.empty()) {
+        view.workload += " and " + workload;
+    }
+    const std::string origin = describe_source(trace);
+    if (std::find(view.origin.begin(), view.origin.end(), origin) == view.origin.end()) {
+        view.origin.push_back(origin);
+    }
+}
+
+/// The annotations around a time, the outermost first; of many the innermost.
+std::string annotation_text_at(const Trace& trace, int64_t time_ns) {
+    constexpr std::ptrdiff_t kMost = 3;
+    std::vector<Annotation> around;
+    for (std::size_t i = 0; i < trace.annotations.size(); ++i) {
+        const Annotation row = trace.annotations[Id<Annotation>(i)];
+        if (row.start_ns <= time_ns && time_ns < row.end_ns) around.push_back(row);
+    }
+    std::ranges::stable_sort(around, std::greater(),
+                             [](const Annotation& row) { return row.end_ns - row.start_ns; });
+    std::string text;
+    for (auto row = around.end() - std::min(std::ssize(around), kMost); row != around.end();
+         ++row) {
+        text += fmt::format("{}{}", text.empty() ? "" : " > ", trace.text(row->text));
+    }
+    return text;
+}
+
+}  // namespace
+
+std::string phase_text_at(const Trace& trace, int64_t time_ns) {
+    for (std::size_t i = 0; i < trace.phases.size(); ++i) {
+        const Phase phase = trace.phases[Id<Phase>(i)];
+        if (time_ns < phase.start_ns || time_ns >= phase.end_ns) continue;
+        if (!phase.step.valid()) return std::string(name_of(phase.kind));
+        return fmt::format("{} of step {}", name_of(phase.kind), phase.step.index() + 1);
+    }
+    return {};
+}
+
+TimelineTrace build_timeline_trace(const StepIndex& source, const TimeMap& map,
+                                   const TimelineRequest& window) {
+    const ColumnGrid grid = make_grid(window);
+    TimelineTrace trace;
+    trace.start_ns = map.to_shared(static_cast<double>(source.curve().start_ns()));
+    trace.end_ns = map.to_shared(static_cast<double>(source.curve().end_ns()));
+    add_columns(sample_columns(source, map, grid), grid, trace);
+    add_bands(source, map, window, trace);
+    add_markers(source, map, window, trace);
+    for (std::size_t c = 0; c < trace.column_count(); ++c) {
+        trace.has_reserved |= trace.reserved_bytes[c] != trace.allocated_bytes[c];
+    }
+    return trace;
+}
+
+std::vector<Category> categories_in(std::span<const TimelineTrace* const> traces) {
+    std::array<bool, kCategoryNames.size()> occurs{};
+    for (const TimelineTrace* trace : traces) {
+        for (std::size_t i = 0; i < trace->column_count(); ++i) {
+            double below = 0;
+            for (const Category category : kCategoryStackOrder) {
+                const auto c = static_cast<std::size_t>(category);
+                occurs[c] |= trace->top_bytes[c][i] > below;
+                below = trace->top_bytes[c][i];
+            }
+        }
+    }
+    std::vector<Category> categories;
+    for (const Category category : kCategoryStackOrder) {
+        if (occurs[static_cast<std::size_t>(category)]) categories.push_back(category);
+    }
+    return categories;
+}
+
+TimelineView build_timeline_view(const TimelineRequest& request) {
+    TimelineView view;
+    if (request.alignment) {
+        view.alignment = request.alignment->used;
+        view.alignment_note = request.alignment->note;
+    }
+    for (std::size_t i = 0; i < request.steps.size(); ++i) {
+        const StepIndex& source = request.steps[i];
+        add_run(source.trace(), view);
+        add_notes(source.trace(), request.names[i], view);
+        TimelineTrace trace = build_timeline_trace(source, map_of(request.alignment, i), request);
+        trace.name = request.names[i];
+        view.max_bytes =
+            std::max({view.max_bytes, highest_bytes(source.curve()), trace.limit_bytes});
+        view.traces.push_back(std::move(trace));
+    }
+    add_totals(view);
+    return view;
+}
+
+TimeRange fit_timeline(const TimelineRequest& request) {
+    const Steps& steps = request.steps;
+    TimeRange range;
+    for (std::size_t i = 0; i < steps.size(); ++i) {
+        const TimeMap& map = map_of(request.alignment, i);
+        const double start_ns = map.to_shared(static_cast<double>(steps[i].curve().start_ns()));
+        const double end_ns = map.to_shared(static_cast<double>(steps[i].curve().end_ns()));
+        range.start_ns = i == 0 ? start_ns : std::min(range.start_ns, start_ns);
+        range.end_ns = i == 0 ? end_ns : std::max(range.end_ns, end_ns);
+    }
+    return range;
+}
+
+TimelineReadout read_timeline(const TimelineRequest& request, std::size_t index, double time_ns) {
+    if (index >= request.steps.size()) return {};
+    const StepIndex& source = request.steps[index];
+    const TimeMap& map = map_of(request.alignment, index);
+    const int64_t own_ns = std::llround(map.to_own(time_ns));
+    const CurveBin bin = source.curve().at(own_ns);
+    TimelineReadout readout;
+    readout.time_text = format_duration(own_ns);
+    readout.total_text = format_bytes(bin.allocated_bytes);
+    readout.phase_text = phase_text_at(source.trace(), own_ns);
+    readout.annotation_text = annotation_text_at(source.trace(), own_ns);
+    for (auto category = kCategoryStackOrder.rbegin(); category != kCategoryStackOrder.rend();
+         ++category) {
+        const int64_t bytes = bin.by_category[static_cast<std::size_t>(*category)];
+        if (bytes <= 0) continue;
+        const double share = static_cast<double>(bytes) / static_cast<double>(bin.allocated_bytes);
+        readout.rows.push_back({*category, bytes, format_bytes(bytes), format_percent(share)});
+    }
+    return readout;
+}
+
+namespace {
+
+Cell whole(double value) { return static_cast<int64_t>(std::llround(value)); }
+
+}  // namespace
+
+DataTable timeline_data(const TimelineTrace& trace) {
+    DataTable table{.columns = {"start_ns", "end_ns", "allocated_bytes", "reserved_bytes"}};
+    for (const Category category : kCategoryStackOrder) {
+        table.columns.push_back(fmt::format("{}_bytes", name_of(category)));
+    }
+    for (std::size_t i = 0; i < trace.column_count(); ++i) {
+        std::vector<Cell> row{whole(trace.edge_ns[i]), whole(trace.edge_ns[i + 1]),
+                              whole(trace.allocated_bytes[i]), whole(trace.reserved_bytes[i])};
+        double below = 0;
+        for (const Category category : kCategoryStackOrder) {
+            const auto& tops = trace.top_bytes[static_cast<std::size_t>(category)];
+            const double top = i < tops.size() ? tops[i] : below;
+            row.push_back(whole(top - below));
+            below = top;
+        }
+        table.rows.push_back(std::move(row));
+    }
+    return table;
+}
+
+}  // namespace profiler

@@ -1,0 +1,158 @@
+#include "profiler/view/allocator/what_if_view.h"
+
+#include "profiler/view/allocator/segment_map_view.h"
+#include "tests/profiler/view/block_traces.h"
+#include "tests/support/trace_builder.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+namespace {
+
+using namespace profiler;
+using tests::LoadedBlocks;
+using tests::TraceBuilder;
+using Trend = WhatIfView::Trend;
+
+AllocatorSettings settings_from(std::string_view text) { return parse_alloc_conf(text).value(); }
+
+/// 30 MiB stay, 30 MiB are freed, then 40 MiB are asked for: the freed ones are too small for it.
+/// An expandable segment grows by what is missing.
+Trace a_piece_too_small() {
+    TraceBuilder b;
+    b.allocate({.bytes = 30 * kMiB});
+    const auto freed = b.allocate({.bytes = 30 * kMiB});
+    b.free(freed);
+    b.allocate({.bytes = 40 * kMiB, .op = b.op("aten::bmm", b.module_path("encoder.layer.3"))});
+    return b.finish();
+}
+
+models::Result<WhatIfView> build(const LoadedBlocks& loaded, const WhatIfChoice& choice,
+                                 bool tries_all = false) {
+    return build_what_if_view({&loaded.index, choice, tries_all}, [](double) { return true; });
+}
+
+SegmentMapView map_at_end(const LoadedBlocks& loaded, const WhatIfView& view) {
+    return build_segment_map_view(
+        {.steps = {&loaded.index}, .moment_ns = 1e9, .width_px = 1000, .layout = view.layout});
+}
+
+const WhatIfView::Figure& figure(const WhatIfView& view, const std::string& label) {
+    return *std::find_if(view.figures.begin(), view.figures.end(),
+                         [&](const auto& one) { return one.label == label; });
+}
+
+TEST(WhatIfView, SetsTheFiguresBesideThoseOfTheTrace) {
+    const LoadedBlocks loaded(a_piece_too_small());
+    const auto view = build(loaded, {settings_from("expandable_segments:True"), {}});
+    ASSERT_TRUE(view);
+    EXPECT_EQ(view->recorded_settings, "default settings");
+    EXPECT_EQ(figure(*view, "Peak reserved").recorded_text, "100 MiB");
+    EXPECT_EQ(figure(*view, "Peak reserved").chosen_text, "80.0 MiB");
+    EXPECT_EQ(figure(*view, "Peak reserved").trend, Trend::kBetter);
+    EXPECT_EQ(figure(*view, "Peak allocated").recorded_text, "70.0 MiB");
+    EXPECT_EQ(figure(*view, "Peak allocated").trend, Trend::kSame);
+    EXPECT_EQ(figure(*view, "Fragmentation").recorded_text, "30.0 MiB");
+    EXPECT_EQ(figure(*view, "Fragmentation").chosen_text, "10.0 MiB");
+    EXPECT_EQ(figure(*view, "Segments").recorded_text, "3");
+    EXPECT_EQ(figure(*view, "Segments").chosen_text, "1");
+    EXPECT_EQ(view->fit_text, "") << "no limit was chosen";
+}
+
+TEST(WhatIfView, SaysWhereMemoryRunsOut) {
+    const LoadedBlocks loaded(a_piece_too_small());
+    const auto view = build(loaded, {{}, 65 * kMiB});
+    ASSERT_TRUE(view);
+    EXPECT_FALSE(view->fits);
+    EXPECT_EQ(view->fit_text,
+              "Runs out of memory at aten::bmm in encoder.layer.3: 40.0 MiB needed a segment of "
+              "40.0 MiB, but 35.0 MiB were free. 2 of 3 allocations were made.");
+    ASSERT_TRUE(view->out_of_memory_ns);
+    const auto with_room = build(loaded, {{}, 80 * kMiB});
+    EXPECT_EQ(with_room->fit_text, "Fits in 80.0 MiB, with 10.0 MiB to spare.");
+    EXPECT_EQ(figure(*with_room, "Retries").chosen_text, "1") << "the freed block was given back";
+}
+
+TEST(WhatIfView, ShowsTheReplayedSegments) {
+    const LoadedBlocks loaded(a_piece_too_small());
+    const auto expandable = build(loaded, {settings_from("expandable_segments:True"), {}});
+    const SegmentMapView one = map_at_end(loaded, *expandable);
+    ASSERT_EQ(one.rows.size(), 1U);
+    EXPECT_EQ(one.rows[0].kind_text, "expandable");
+    EXPECT_EQ(one.reserved_bytes, 80 * kMiB);
+    EXPECT_EQ(one.free_bytes, 10 * kMiB);
+    const auto plain = build(loaded, {});
+    const SegmentMapView three = map_at_end(loaded, *plain);
+    ASSERT_EQ(three.rows.size(), 3U);
+    EXPECT_EQ(three.free_bytes, 30 * kMiB);
+}
+
+TEST(WhatIfView, ShowsNoBlockThatWasNeverPlaced) {
+    const LoadedBlocks loaded(a_piece_too_small());
+    const auto view = build(loaded, {{}, 65 * kMiB});
+    const SegmentMapView map = map_at_end(loaded, *view);
+    int64_t used_bytes = 0;
+    for (const SegmentRow& row : map.rows) used_bytes += row.size_bytes - row.free_bytes;
+    EXPECT_EQ(used_bytes, 30 * kMiB);
+    EXPECT_TRUE(map.summary.starts_with("Right before memory ran out: ")) << map.summary;
+}
+
+TEST(WhatIfView, SaysWhyTheNewestSegmentWasTaken) {
+    const LoadedBlocks loaded(a_piece_too_small());
+    const auto plain = build(loaded, {});
+    const SegmentMapView map = map_at_end(loaded, *plain);
+    EXPECT_EQ(map.cause_row, 0U) << "the driver takes addresses from above";
+    EXPECT_TRUE(map.cause_title.ends_with(", the newest")) << map.cause_title;
+    EXPECT_EQ(map.cause_text,
+              "aten::bmm in encoder.layer.3 asked for 40.0 MiB; 30.0 MiB was free for large "
+              "blocks, in one piece.");
+    EXPECT_TRUE(map.cause_request.valid());
+}
+
+TEST(WhatIfView, SaysWhyTheFirstSegmentWasTaken) {
+    const LoadedBlocks loaded(a_piece_too_small());
+    const auto plain = build(loaded, {});
+    const SegmentMapView newest = map_at_end(loaded, *plain);
+    const SegmentMapView map = build_segment_map_view({.steps = {&loaded.index},
+                                                       .moment_ns = 1e9,
+                                                       .width_px = 1000,
+                                                       .layout = plain->layout,
+                                                       .address = newest.rows[2].address});
+    EXPECT_EQ(map.cause_row, 2U);
+    EXPECT_EQ(map.cause_text, "A request asked for 30.0 MiB; nothing was free for large blocks.");
+}
+
+TEST(WhatIfView, TriesAllSettingsBestFirst) {
+    const LoadedBlocks loaded(a_piece_too_small());
+    const auto view = build(loaded, {}, true);
+    ASSERT_GT(view->tried.size(), 4U);
+    EXPECT_TRUE(view->tried[0].settings.expandable_segments);
+    EXPECT_EQ(view->tried[0].change_text, "-20.0 MiB");
+    const auto limited = build(loaded, {{}, 65 * kMiB}, true);
+    EXPECT_GT(limited->tried.size(), view->tried.size()) << "garbage collection needs a limit";
+    EXPECT_FALSE(limited->tried.back().fits);
+}
+
+TEST(WhatIfView, StopsWhenItIsCancelled) {
+    const LoadedBlocks loaded(a_piece_too_small());
+    EXPECT_FALSE(build_what_if_view({&loaded.index, {}, true}, [](double) { return false; }));
+    TraceBuilder empty;
+    const LoadedBlocks nothing(empty.finish());
+    EXPECT_FALSE(build(nothing, {}));
+}
+
+TEST(WhatIfView, WritesTheLineToCopy) {
+    EXPECT_EQ(alloc_conf_line(settings_from("max_split_size_mb:128")),
+              "PYTORCH_CUDA_ALLOC_CONF=max_split_size_mb:128");
+    EXPECT_EQ(alloc_conf_line({}), "PYTORCH_CUDA_ALLOC_CONF=");
+}
+
+TEST(WhatIfView, NamesWhatHasNoEffect) {
+    const LoadedBlocks loaded(a_piece_too_small());
+    const auto view = build(loaded, {settings_from("garbage_collection_threshold:0.8"), {}});
+    ASSERT_EQ(view->notes.size(), 2U);
+    EXPECT_EQ(view->notes[1], "garbage_collection_threshold has no effect without a memory limit.");
+}
+
+}  // namespace

@@ -1,0 +1,41 @@
+"""What tests of temposcope's commands share. They take the folder of the built programs as their
+argument."""
+
+import contextlib
+import json
+import os
+import pathlib
+import sqlite3
+import subprocess
+import sys
+import tempfile
+import unittest
+
+BIN = pathlib.Path(sys.argv.pop(1)).resolve() if len(sys.argv) > 1 else None
+
+
+def temposcope(*words, **surroundings) -> subprocess.CompletedProcess:
+    environment = os.environ | {"TEMPOSCOPE_PYTHON": sys.executable}
+    return subprocess.run([BIN / "temposcope", *words], capture_output=True, text=True,
+                          **{"env": environment} | surroundings)  # fmt: skip
+
+
+def query(file, sql: str) -> list[tuple]:
+    with contextlib.closing(sqlite3.connect(file)) as trace:
+        return trace.execute(sql).fetchall()
+
+
+class Commands(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+
+    def succeed(self, *words, **surroundings) -> subprocess.CompletedProcess:
+        ran = temposcope(*words, **surroundings)
+        self.assertEqual(ran.returncode, 0, ran.stderr)
+        return ran
+
+    def told(self, *words) -> dict:
+        """What a command says as JSON."""
+        return json.loads(self.succeed(*words, "--json").stdout)
