@@ -3,7 +3,7 @@
 #include "app/commands/console/terminal.h"
 #include "app/commands/options/command_line.h"
 #include "profiler/protocol/messages.h"
-#include "profiler/protocol/standard_streams.h"
+#include "profiler/protocol/process_environment.h"
 
 #include <fmt/format.h>
 

@@ -10,10 +10,10 @@
 
 #include "kernels/activation-inl.h"
 #include "kernels/column_passes.h"
-#include "kernels/column_passes_job.h"
 #include "kernels/dispatch.h"
 #include "kernels/dropout-inl.h"
 #include "kernels/inplace_layernorm.h"
+#include "kernels/jobs.h"
 #include "kernels/row-inl.h"
 
 #include <hwy/highway.h>

@@ -378,10 +378,7 @@ void launch_scale_shift_backward(const ScaleShiftBackwardArgs<T>& a, int64_t num
                                                 CudaStream);                                  \
     template void launch_scale_shift_backward<T>(const ScaleShiftBackwardArgs<T>&, int64_t,   \
                                                  CudaStream);
-KERNELS_INSTANTIATE(float)
-KERNELS_INSTANTIATE(double)
-KERNELS_INSTANTIATE(Half)
-KERNELS_INSTANTIATE(BFloat16)
+KERNELS_FOR_EACH_TYPE(KERNELS_INSTANTIATE)
 #undef KERNELS_INSTANTIATE
 
 }  // namespace kernels

@@ -96,10 +96,7 @@ void launch_dropout_backward(const DropoutBackwardArgs<T>& a, int64_t count, Cud
 #define KERNELS_INSTANTIATE(T)                                                                  \
     template void launch_dropout_forward<T>(const DropoutForwardArgs<T>&, int64_t, CudaStream); \
     template void launch_dropout_backward<T>(const DropoutBackwardArgs<T>&, int64_t, CudaStream);
-KERNELS_INSTANTIATE(float)
-KERNELS_INSTANTIATE(double)
-KERNELS_INSTANTIATE(Half)
-KERNELS_INSTANTIATE(BFloat16)
+KERNELS_FOR_EACH_TYPE(KERNELS_INSTANTIATE)
 #undef KERNELS_INSTANTIATE
 
 }  // namespace kernels

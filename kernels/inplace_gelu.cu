@@ -228,10 +228,7 @@ void launch_inplace_gelu_backward(const InplaceGeluBackwardArgs<T>& args, int64_
                                                  CudaStream);                                 \
     template void launch_inplace_gelu_backward<T>(const InplaceGeluBackwardArgs<T>&, int64_t, \
                                                   CudaStream);
-KERNELS_INSTANTIATE(float)
-KERNELS_INSTANTIATE(double)
-KERNELS_INSTANTIATE(Half)
-KERNELS_INSTANTIATE(BFloat16)
+KERNELS_FOR_EACH_TYPE(KERNELS_INSTANTIATE)
 #undef KERNELS_INSTANTIATE
 
 }  // namespace kernels

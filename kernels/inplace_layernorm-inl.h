@@ -7,7 +7,7 @@
 #define KERNELS_INPLACE_LAYERNORM_INL_H_
 #endif
 
-#include "kernels/inplace_layernorm_jobs.h"
+#include "kernels/jobs.h"
 #include "kernels/row-inl.h"
 
 #include <algorithm>

@@ -95,10 +95,7 @@ void layer_norm_reduce_partials(const StatOf<T>* partials, int64_t num_partials,
                                          int64_t);                                          \
     template void layer_norm_reduce_partials<T>(const StatOf<T>*, int64_t, int64_t, T*, T*, \
                                                 int64_t, int64_t);
-KERNELS_INSTANTIATE(float)
-KERNELS_INSTANTIATE(double)
-KERNELS_INSTANTIATE(Half)
-KERNELS_INSTANTIATE(BFloat16)
+KERNELS_FOR_EACH_TYPE(KERNELS_INSTANTIATE)
 #undef KERNELS_INSTANTIATE
 
 }  // namespace kernels

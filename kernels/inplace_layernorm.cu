@@ -260,10 +260,7 @@ void launch_layer_norm_reduce_partials(const StatOf<T>* partials, int64_t num_pa
                                                 CudaStream);                                       \
     template void launch_layer_norm_reduce_partials<T>(const StatOf<T>*, int64_t, int64_t, T*, T*, \
                                                        CudaStream);
-KERNELS_INSTANTIATE(float)
-KERNELS_INSTANTIATE(double)
-KERNELS_INSTANTIATE(Half)
-KERNELS_INSTANTIATE(BFloat16)
+KERNELS_FOR_EACH_TYPE(KERNELS_INSTANTIATE)
 #undef KERNELS_INSTANTIATE
 
 }  // namespace kernels

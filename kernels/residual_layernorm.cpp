@@ -12,8 +12,8 @@
 #include "kernels/dispatch.h"
 #include "kernels/dropout-inl.h"
 #include "kernels/inplace_layernorm-inl.h"
+#include "kernels/jobs.h"
 #include "kernels/residual_layernorm.h"
-#include "kernels/residual_layernorm_job.h"
 
 #include <hwy/highway.h>
 #include <algorithm>
@@ -135,10 +135,7 @@ void residual_layer_norm_backward(const ResidualLayerNormBackwardArgs<T>& args, 
 #define KERNELS_INSTANTIATE(T)                                                             \
     template void residual_layer_norm_backward<T>(const ResidualLayerNormBackwardArgs<T>&, \
                                                   int64_t, int64_t, int64_t);
-KERNELS_INSTANTIATE(float)
-KERNELS_INSTANTIATE(double)
-KERNELS_INSTANTIATE(Half)
-KERNELS_INSTANTIATE(BFloat16)
+KERNELS_FOR_EACH_TYPE(KERNELS_INSTANTIATE)
 #undef KERNELS_INSTANTIATE
 
 }  // namespace kernels

@@ -188,10 +188,7 @@ void launch_residual_layer_norm_backward(const ResidualLayerNormBackwardArgs<T>&
                                                         int64_t, CudaStream);                     \
     template void launch_residual_layer_norm_backward<T>(const ResidualLayerNormBackwardArgs<T>&, \
                                                          int64_t, CudaStream);
-KERNELS_INSTANTIATE(float)
-KERNELS_INSTANTIATE(double)
-KERNELS_INSTANTIATE(Half)
-KERNELS_INSTANTIATE(BFloat16)
+KERNELS_FOR_EACH_TYPE(KERNELS_INSTANTIATE)
 #undef KERNELS_INSTANTIATE
 
 }  // namespace kernels

@@ -462,10 +462,7 @@ void launch_softmax_dropout_backward(const SoftmaxDropoutBackwardArgs<T>& args, 
                                                     CudaStream);                                  \
     template void launch_softmax_dropout_backward<T>(const SoftmaxDropoutBackwardArgs<T>&,        \
                                                      int64_t, CudaStream);
-KERNELS_INSTANTIATE(float)
-KERNELS_INSTANTIATE(double)
-KERNELS_INSTANTIATE(Half)
-KERNELS_INSTANTIATE(BFloat16)
+KERNELS_FOR_EACH_TYPE(KERNELS_INSTANTIATE)
 #undef KERNELS_INSTANTIATE
 
 }  // namespace kernels

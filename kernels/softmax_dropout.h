@@ -68,7 +68,7 @@ struct RecomputeDroppedArgs {
 ///           made from the rounded P.
 /// Requires  row_begin a multiple of row_granularity(num_keys), row_end one too or R.
 /// Special   a row whose keys are all masked with -inf gives NaN, as torch does.
-/// Truth     softmax_dropout_reference.h.
+/// Truth     dropout_reference.h.
 template <typename T>
 void softmax_dropout_forward(const SoftmaxDropoutForwardArgs<T>& args, int64_t row_begin,
                              int64_t row_end);

@@ -33,6 +33,10 @@ struct BFloat16 {
     uint16_t bits = 0;
 };
 
+/// `instantiate`(T) for each type of the tensors that kernels take.
+#define KERNELS_FOR_EACH_TYPE(instantiate) \
+    instantiate(float) instantiate(double) instantiate(Half) instantiate(BFloat16)
+
 /// Type in which statistics and partial sums of T are kept: float, and double for double.
 template <typename T>
 struct StatType {

@@ -3,26 +3,32 @@
 #include "app/commands/console/interrupt.h"
 #include "app/commands/console/progress.h"
 #include "app/commands/console/report.h"
+#include "app/commands/console/terminal.h"
 #include "app/commands/console/trace_files.h"
 #include "app/commands/options/help.h"
 #include "app/commands/options/values.h"
-#include "app/commands/reports/bench_report.h"
 #include "app/commands/reports/chart_files.h"
 #include "app/prediction/trace_workers.h"
 #include "app/user/settings.h"
 #include "profiler/planner/benchmark_prediction.h"
 #include "profiler/planner/data/published_benchmarks.h"
 #include "profiler/protocol/worker_client.h"
+#include "profiler/tables/columns.h"
+#include "profiler/view/kernels/bench_view.h"
 
+#include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <functional>
 #include <memory>
 #include <optional>
+#include <string>
 #include <utility>
+#include <vector>
 
 namespace app {
 namespace {
@@ -30,6 +36,9 @@ namespace {
 using namespace profiler;
 using models::Benchmark;
 using models::Result;
+using Json = nlohmann::json;
+using models::BenchmarkKind;
+using BenchColumn = TableColumn<BenchRow>;
 
 // ---- the options -------------------------------------------------------------------------------
 
@@ -81,12 +90,9 @@ void add_bench_options(Command& command, BenchOptions& options) {
     command.add({"--seconds", "how long each figure is measured (default: 3)", "S"},
                 &options.seconds, kBenchTimed & ~kBenchModel);
     command.add({"--steps", "of a model, after a warm-up step", "N"}, &options.steps, kBenchModel);
-    command.add({"--charts", "write bar charts into this folder", "DIR"}, &options.charts);
-    command.add({.names = "--format",
-                 .help = "of the charts: svg, png, pdf, html",
-                 .value_name = "LIST",
-                 .choices = {"svg", "png", "pdf", "html"}},
-                &options.formats);
+    command.add({"--charts", "write bar charts into this folder", "DIR"}, &options.charts.folder);
+    command.add(format_option("of the charts: svg, png, pdf, html (default svg)"),
+                &options.charts.formats);
     command.add({"-o,--output", "a file that ends in .csv or .json", "FILE"}, &options.output);
 }
 
@@ -108,9 +114,7 @@ Result<void> check_bench_options(const Command& command, const BenchOptions& opt
         return models::fail("{} has no effect on 'bench {}', only on {}: leave it out.",
                             option->name, options.what, fmt::join(of, ", "));
     }
-    if (command.is_given("--format") && options.charts.empty()) {
-        return models::fail("{}", kFormatWithoutCharts);
-    }
+    if (auto ok = check_formats(options.charts); !ok) return ok;
     if (options.what != "charts" || measures(options)) return {};
     if (const auto* option = command.misplaced(kBenchPublished)) {
         return models::fail(
@@ -160,21 +164,16 @@ tl::expected<void, Failure> add_predictions(const BenchRequest& request, const P
     if (request.predicted.empty()) return {};
     std::vector<const Gpu*> gpus;
     for (const PredictedTask& task : request.predicted) {
-        if (std::find(gpus.begin(), gpus.end(), task.gpu) == gpus.end()) gpus.push_back(task.gpu);
+        if (std::ranges::find(gpus, task.gpu) == gpus.end()) gpus.push_back(task.gpu);
     }
     TraceWorkers workers(gpus, TraceDetail::kForPlan);
     const CancelOnInterrupt cancel(workers);
-    app::Progress progress;
-    constexpr std::chrono::seconds kDelay{2};  // most predictions take less
-    const auto start = std::chrono::steady_clock::now();
+    app::Progress progress(std::chrono::seconds(2));  // most predictions take less
     const auto count = static_cast<double>(request.predicted.size());
     double done = 0;
     for (const PredictedTask& task : request.predicted) {
-        const double share = done++ / count;
-        if (std::chrono::steady_clock::now() - start > kDelay) {
-            progress.update(share,
-                            fmt::format("bench: {} on {}", describe(task.benchmark), task.gpu->id));
-        }
+        progress.update(done++ / count,
+                        fmt::format("bench: {} on {}", describe(task.benchmark), task.gpu->id));
         auto row = predicted_row(task, data, workers.source());
         if (workers.is_cancelled()) {
             return fail_with(ExitCode::kFailed, "The benchmark was cancelled.");
@@ -255,6 +254,139 @@ private:
     std::string device_;  // its name; empty: nothing has run
 };
 
+// ---- text, JSON and CSV -------------------------------------------------------------------------
+
+struct BenchDocument {
+    std::vector<profiler::BenchRow> rows;
+    std::vector<std::string> charts;  // files
+};
+
+bool is_model(const BenchRow& row) { return row.benchmark.kind == BenchmarkKind::kModel; }
+bool is_layer(const BenchRow& row) { return row.benchmark.kind == BenchmarkKind::kLayer; }
+
+/// What a rate and the time make of the work; none without them.
+Cell flop_of(const BenchRow& row, const std::optional<double>& tflops) {
+    if (!tflops) return {};
+    return static_cast<int64_t>(*tflops * static_cast<double>(row.time.time_ns) * 1e3 + 0.5);
+}
+
+/// A value of benchmarks that have a workload.
+template <typename Of>
+BenchColumn of_workload(const char* id, const Of& of) {
+    return {.id = id, .value = [of](const BenchRow& row) {
+                const bool has_workload = is_model(row) || is_layer(row);
+                return has_workload ? Cell(of(row.benchmark.workload)) : Cell();
+            }};
+}
+
+template <typename Of>
+BenchColumn of_model(const char* id, const Of& of) {
+    return {.id = id, .value = [of](const BenchRow& row) {
+                return is_model(row) ? Cell(of(row.benchmark.workload)) : Cell();
+            }};
+}
+
+template <typename Of>
+BenchColumn of_rates(const char* id, const Of& of) {
+    return {.id = id, .value = [of](const BenchRow& row) { return Cell(of(row, rates_of(row))); }};
+}
+
+/// In the order of the CSV's columns.
+std::vector<BenchColumn> bench_columns() {
+    using Row = const BenchRow&;
+    using Rates = const BenchRates&;
+    const auto column = [](const char* id, auto value) {
+        return BenchColumn{.id = id, .value = value};
+    };
+    return {
+        column("benchmark", [](Row row) { return name_of(row.benchmark.kind); }),
+        column("device", &BenchRow::device),
+        column("source", [](Row row) { return name_of(row.source); }),
+        column("setup", [](Row row) { return known(row.setup); }),
+        column("status", [](Row row) { return status_of(row); }),
+        column("reason", &BenchRow::reason),
+        of_workload("model", [](auto& w) { return w.model.name; }),
+        of_model("head", [](auto& w) { return name_of(w.head); }),
+        of_workload("recipe", [](auto& w) { return w.recipe_name; }),
+        column("precision", [](Row row) { return precision_of(row.benchmark); }),
+        of_workload("seq_len", [](auto& w) { return w.seq_len; }),
+        of_workload("batch_size", [](auto& w) { return w.batch_size; }),
+        of_model("gradient_accumulation_steps",
+                 [](auto& w) { return w.gradient_accumulation_steps; }),
+        of_model("num_layers", [](auto& w) { return w.model.num_layers; }),
+        column("pass",
+               [](Row row) { return is_layer(row) ? Cell(pass_of(row.benchmark)) : Cell(); }),
+        column("size", [](Row row) { return known(row.benchmark.size); }),
+        column("time_ns", [](Row row) { return known(row.time.time_ns); }),
+        column("samples", [](Row row) { return known(row.time.samples); }),
+        of_rates("model_flop", [](Row row, Rates r) { return flop_of(row, r.model_tflops); }),
+        of_rates("hardware_flop", [](Row row, Rates r) { return flop_of(row, r.hardware_tflops); }),
+        of_rates("model_tflops", [](Row, Rates r) { return r.model_tflops; }),
+        of_rates("hardware_tflops", [](Row, Rates r) { return r.hardware_tflops; }),
+        of_rates("bandwidth_bytes_per_s", [](Row, Rates r) { return r.bytes_per_s; }),
+        of_rates("throughput_sequences_per_s", [](Row, Rates r) { return r.sequences_per_s; }),
+        column("peak_allocated_bytes",
+               [](Row row) { return known(row.time.peak_allocated_bytes); }),
+    };
+}
+
+/// Each sentence once, with the devices that it is about.
+std::vector<std::pair<std::string, std::vector<std::string>>> sentences_of(
+    const std::vector<BenchRow>& rows,
+    const std::function<std::vector<std::string>(const BenchRow&)>& texts_of) {
+    std::vector<std::pair<std::string, std::vector<std::string>>> sentences;
+    for (const BenchRow& row : rows) {
+        for (const std::string& text : texts_of(row)) {
+            auto same =
+                std::ranges::find_if(sentences, [&](const auto& one) { return one.first == text; });
+            if (same == sentences.end()) same = sentences.insert(same, {text, {}});
+            std::vector<std::string>& devices = same->second;
+            if (std::ranges::find(devices, row.device) == devices.end()) {
+                devices.push_back(row.device);
+            }
+        }
+    }
+    return sentences;
+}
+
+void print_sentences(Output& output, const char* heading, const std::vector<BenchRow>& rows,
+                     const std::function<std::vector<std::string>(const BenchRow&)>& texts_of) {
+    const auto sentences = sentences_of(rows, texts_of);
+    if (sentences.empty()) return;
+    output.heading(heading);
+    for (const auto& [text, devices] : sentences) {
+        output.line(fmt::format("  {}: {}", fmt::join(devices, ", "), text));
+    }
+}
+
+void print_bench(Output& output, const BenchDocument& document) {
+    for (const BenchTable& table : bench_tables(document.rows)) {
+        output.heading(table.title);
+        output.table(table.table);
+    }
+    print_sentences(output, "Why not", document.rows, [](const BenchRow& row) {
+        return row.reason.empty() ? std::vector<std::string>() : std::vector{row.reason};
+    });
+    const auto notes_of = [](BenchSource source) {
+        return [source](const BenchRow& row) {
+            return row.source == source ? row.notes : std::vector<std::string>();
+        };
+    };
+    print_sentences(output, "Measurements", document.rows, notes_of(BenchSource::kMeasured));
+    print_sentences(output, "Assumptions", document.rows, notes_of(BenchSource::kPredicted));
+    for (const std::string& file : document.charts) output.line("wrote " + file);
+}
+
+Json bench_json(const BenchDocument& document) {
+    Json rows = json_rows(data_table(bench_columns(), document.rows));
+    for (std::size_t i = 0; i < rows.size(); ++i) rows[i]["notes"] = document.rows[i].notes;
+    return {{"charts", document.charts}, {"rows", std::move(rows)}};
+}
+
+std::string bench_csv(const BenchDocument& document) {
+    return to_csv(data_table(bench_columns(), document.rows), Decimals::kAsJson);
+}
+
 // ---- the command -------------------------------------------------------------------------------
 
 Outcome run_bench(const BenchOptions& options, Output& output) {
@@ -272,8 +404,8 @@ Outcome run_bench(const BenchOptions& options, Output& output) {
     const bool has_figure =
         std::ranges::any_of(document.rows, [](const BenchRow& row) { return row.reason.empty(); });
     if (!has_figure) return fail_with(ExitCode::kFailed, "{}", document.rows.front().reason);
-    if (!options.charts.empty()) {
-        auto written = write_bench_charts(document.rows, options.charts, options.formats);
+    if (!options.charts.folder.empty()) {
+        auto written = write_bench_charts(document.rows, options.charts);
         if (!written) return failed(written.error());
         document.charts = std::move(*written);
     }

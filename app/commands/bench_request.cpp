@@ -280,7 +280,7 @@ private:
         for (const PublishedBenchmark& one : published_benchmarks()) {
             if (!is_drawn(one)) continue;
             auto& drawn = one.gpu == gpu.id ? own : others;
-            const bool is_known = std::any_of(drawn.begin(), drawn.end(), [&](const auto* other) {
+            const bool is_known = std::ranges::any_of(drawn, [&](const auto* other) {
                 return other->benchmark == one.benchmark && other->setup == one.setup;
             });
             if (!is_known) drawn.push_back(&one);
@@ -313,7 +313,7 @@ Result<BenchRequest> make_tasks(const BenchOptions& options, const PlannerData& 
     if (!devices) return tl::unexpected(devices.error());
     BenchRequest request;
     if (options.what == "charts") {
-        if (options.charts.empty()) {
+        if (options.charts.folder.empty()) {
             return models::fail("Charts need a folder: name one with --charts DIR.");
         }
         auto tasks = ChartTasks(options, data, *devices).make();

@@ -2,6 +2,7 @@
 
 #include "app/commands/options/command_line.h"
 #include "app/commands/options/workload_options.h"
+#include "app/commands/reports/chart_files.h"
 #include "models/config/benchmark.h"
 #include "profiler/planner/plan.h"
 
@@ -20,8 +21,7 @@ struct BenchOptions {
     StepForm workload;  // head, padding, sizes of the model, dropout, seed
     std::optional<double> seconds;
     int64_t steps = 3;
-    std::string charts;  // folder
-    std::vector<std::string> formats{"svg"};
+    ChartsForm charts;
     std::string output;
     bool names_setup = false;  // --setup was given
 };

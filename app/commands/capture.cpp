@@ -5,7 +5,7 @@
 #include "app/commands/options/help.h"
 #include "app/commands/options/workload_options.h"
 #include "app/commands/record_ranks.h"
-#include "app/commands/reports/rank_report.h"
+#include "app/commands/reports/reports.h"
 #include "profiler/trace/file/temporary_paths.h"
 
 #include <nlohmann/json.hpp>
@@ -121,17 +121,21 @@ void add_capture_command(CommandLine& line) {
         "  temposcope capture --model gpt2-xl --head lm --seq 1024 --recipe flash \\\n"
         "      --precision amp-bf16 --device predict:a100-80gb --parallel fsdp2 --world-size 8 -o "
         "ranks\n");
-    command.on_run([&command, options](Output& output) -> Outcome {
-        if (const auto ok = check_prediction_options(command, options->workload); !ok) {
-            return wrong_usage(ok.error());
-        }
-        if (command.is_given("--parallel")) {
-            if (!command.is_given("--setup")) return capture_ranks(*options, output);
-            return wrong_usage(
-                {"--parallel runs the setup of the virtual GPU: leave --setup out."});
-        }
-        return run_jobs(options->workload, MeasureKind::kCapture, output);
-    });
+    const auto checked = [&command, options](const auto& run) {
+        return [&command, options, run](Output& output) -> Outcome {
+            const auto ok = check_prediction_options(command, options->workload);
+            return ok ? run(*options, output) : wrong_usage(ok.error());
+        };
+    };
+    const auto capture = [](const CaptureOptions& form, Output& output) {
+        return run_jobs(form.workload, MeasureKind::kCapture, output);
+    };
+    const auto refuse = sentence("--parallel runs the setup of the virtual GPU: leave {} out.");
+    command.on_run({{.bit = kCaptureRanks,
+                     .chosen_by = "--parallel",
+                     .refuse = refuse,
+                     .run = checked(capture_ranks)},
+                    {.bit = kMeasure, .run = checked(capture)}});
 }
 
 }  // namespace app

@@ -7,7 +7,6 @@
 #include "profiler/analysis/compare/comparison_notes.h"
 #include "profiler/analysis/step/describe_run.h"
 #include "profiler/analysis/step/diagnostics.h"
-#include "profiler/analysis/step/recorded_program.h"
 #include "profiler/trace/units.h"
 
 #include <fmt/ranges.h>
@@ -27,10 +26,9 @@ using namespace profiler;
 struct CompareOptions {
     std::vector<std::string> files;
     std::string by;
-    std::string baseline;              // recipe; empty: `original`, or else the first
-    std::string charts;                // folder
-    std::vector<std::string> formats;  // of the chart; empty: svg
-    std::string fail_if_peak_grows;    // "2%"
+    std::string baseline;  // recipe; empty: `original`, or else the first
+    ChartsForm charts;
+    std::string fail_if_peak_grows;  // "2%"
     bool phases = false;
     std::string device;
 };
@@ -53,11 +51,9 @@ std::string why_no_peak(const ComparisonColumn& column) {
 /// "compare BEFORE AFTER". Errors: there is nothing to check against, or nothing to check.
 models::Result<std::size_t> find_baseline(const Comparison& comparison, const NamedTrace& first) {
     const auto& columns = comparison.columns;
-    const auto found =
-        std::find_if(columns.begin(), columns.end(), [&](const ComparisonColumn& column) {
-            return std::find(column.files.begin(), column.files.end(), first.file) !=
-                   column.files.end();
-        });
+    const auto found = std::ranges::find_if(columns, [&](const ComparisonColumn& column) {
+        return std::ranges::find(column.files, first.file) != column.files.end();
+    });
     const bool holds_step = !first.trace->steps.empty() || first.trace->sweep_points.empty();
     if (found == columns.end() || !has_peak(*found)) {
         return models::fail("--fail-if-peak-grows needs a peak to check against: {} {}.",
@@ -149,9 +145,7 @@ models::Result<FolderTraces> open_all(const CompareOptions& options) {
 }
 
 Outcome run_compare(const CompareOptions& options, Output& output) {
-    if (!options.formats.empty() && options.charts.empty()) {
-        return wrong_usage(models::Error{std::string(kFormatWithoutCharts)});
-    }
+    if (const auto ok = check_formats(options.charts); !ok) return wrong_usage(ok.error());
     double allowed_ratio = -1;
     if (!options.fail_if_peak_grows.empty()) {
         const auto ratio = parse_percentage(options.fail_if_peak_grows, "--fail-if-peak-grows");
@@ -165,9 +159,8 @@ Outcome run_compare(const CompareOptions& options, Output& output) {
     if (!comparison) return failed(comparison.error());
 
     std::vector<std::string> charts;
-    if (!options.charts.empty()) {
-        auto written =
-            write_comparison_charts(*comparison, options.charts, formats_or_svg(options.formats));
+    if (!options.charts.folder.empty()) {
+        auto written = write_comparison_charts(*comparison, options.charts);
         if (!written) return failed(written.error());
         charts = std::move(*written);
     }
@@ -212,12 +205,8 @@ void add_compare_command(CommandLine& line) {
                  "RECIPE"},
                 &options->baseline);
     command.add({"--charts", "write the comparison chart into this folder", "DIR"},
-                &options->charts);
-    command.add({.names = "--format",
-                 .help = "of the charts: svg (the default), png, pdf, html",
-                 .value_name = "LIST",
-                 .choices = {"svg", "png", "pdf", "html"}},
-                &options->formats);
+                &options->charts.folder);
+    command.add(format_option(), &options->charts.formats);
     command.add(
         {"--fail-if-peak-grows",
          "exit with 4 when a peak is more than this above the first file's peak", "PERCENT"},

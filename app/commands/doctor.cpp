@@ -18,7 +18,7 @@
 namespace app {
 namespace {
 
-using profiler::format_bytes;
+using namespace profiler;
 
 enum class CheckStatus : uint8_t { kOk, kWarning, kMissing };
 inline constexpr std::array<std::string_view, 3> kCheckStatusNames{"ok", "warning", "missing"};
@@ -52,8 +52,7 @@ std::string proc_value(const char* path, std::string_view key) {
 
 MachineCheck check_program() {
     return {.name = "temposcope",
-            .detail = fmt::format("{}, trace format {}", TEMPOSCOPE_VERSION,
-                                  profiler::kTraceFormatVersion)};
+            .detail = fmt::format("{}, trace format {}", TEMPOSCOPE_VERSION, kTraceFormatVersion)};
 }
 
 MachineCheck check_processor() {
@@ -91,12 +90,12 @@ void check_worker(MachineReport& report) {
                                  .detail = "captures cannot run",
                                  .remedy = std::move(remedy)});
     };
-    auto worker = profiler::WorkerClient::start();
+    auto worker = WorkerClient::start();
     if (!worker) return missing(worker.error().message);
-    const auto outcome = worker->run({.kind = profiler::RequestKind::kDoctor});
+    const auto outcome = worker->run({.kind = RequestKind::kDoctor});
     if (!outcome) return missing(outcome.error().message);
     report.can_capture = true;
-    report.checks.push_back({.name = "worker", .detail = std::string(profiler::build_version())});
+    report.checks.push_back({.name = "worker", .detail = std::string(build_version())});
     for (const auto& check : outcome->summary.value("checks", nlohmann::json::array())) {
         const auto status =
             models::find_name<CheckStatus>(kCheckStatusNames, check.value("status", ""));
@@ -109,9 +108,9 @@ void check_worker(MachineReport& report) {
 
 /// Errors: the first check that fails in a worker on a virtual GPU.
 models::Result<void> try_virtual_gpu() {
-    auto worker = start_worker_on({virtual_card(profiler::built_in_planner_data().gpus.front())});
+    auto worker = start_worker_on({virtual_card(built_in_planner_data().gpus.front())});
     if (!worker) return tl::unexpected(worker.error());
-    const auto outcome = worker->run({.kind = profiler::RequestKind::kDoctor});
+    const auto outcome = worker->run({.kind = RequestKind::kDoctor});
     if (!outcome) return models::fail("{}", outcome.error().message);
     for (const auto& check : outcome->summary.value("checks", nlohmann::json::array())) {
         if (check.value("status", "") == "ok") continue;

@@ -2,9 +2,7 @@
 #include "app/commands/console/terminal.h"
 #include "app/commands/console/trace_files.h"
 #include "app/commands/options/help.h"
-#include "profiler/formats/join/joined_ranks.h"
 #include "profiler/formats/join/joined_trace.h"
-#include "profiler/formats/parts/import_notes.h"
 #include "profiler/trace/file/trace_file.h"
 #include "profiler/trace/file/write_file.h"
 #include "profiler/trace/trace_notes.h"
@@ -20,6 +18,7 @@ namespace app {
 namespace {
 
 namespace fs = std::filesystem;
+using namespace profiler;
 
 constexpr int kMostFiles = 1024;  // ranks of a run
 
@@ -31,28 +30,26 @@ struct ImportOptions {
 };
 
 /// The snapshot and the profiler's trace, in whichever order they were named.
-models::Result<profiler::Trace> join(const profiler::NamedTrace& a, const profiler::NamedTrace& b) {
-    const bool is_first = profiler::is_memory_only(*a.trace);
-    const profiler::NamedTrace& memory = is_first ? a : b;
-    const profiler::NamedTrace& profile = is_first ? b : a;
-    return profiler::join_traces({*memory.trace, memory.file}, {*profile.trace, profile.file});
+models::Result<Trace> join(const NamedTrace& a, const NamedTrace& b) {
+    const bool is_first = is_memory_only(*a.trace);
+    const NamedTrace& memory = is_first ? a : b;
+    const NamedTrace& profile = is_first ? b : a;
+    return join_traces({*memory.trace, memory.file}, {*profile.trace, profile.file});
 }
 
-models::Result<profiler::Trace> read(const std::vector<std::string>& files,
-                                     const std::string& device) {
-    std::vector<profiler::NamedTrace> traces;
-    std::vector<profiler::JoinInput> inputs;
+models::Result<Trace> read(const std::vector<std::string>& files, const std::string& device) {
+    std::vector<NamedTrace> traces;
+    std::vector<JoinInput> inputs;
     for (const std::string& file : files) {
         auto trace = open_trace(file, device);
         if (!trace) return tl::unexpected(trace.error());
         traces.push_back(std::move(*trace));
     }
-    if (traces.size() == 1) return profiler::Trace(*traces[0].trace);
-    for (const profiler::NamedTrace& named : traces) inputs.push_back({*named.trace, named.file});
-    const bool has_snapshot = std::ranges::any_of(
-        traces, [](const auto& named) { return profiler::is_memory_only(*named.trace); });
-    return has_snapshot && traces.size() == 2 ? join(traces[0], traces[1])
-                                              : profiler::join_ranks(inputs);
+    if (traces.size() == 1) return Trace(*traces[0].trace);
+    for (const NamedTrace& named : traces) inputs.push_back({*named.trace, named.file});
+    const bool has_snapshot =
+        std::ranges::any_of(traces, [](const auto& named) { return is_memory_only(*named.trace); });
+    return has_snapshot && traces.size() == 2 ? join(traces[0], traces[1]) : join_ranks(inputs);
 }
 
 Outcome run_import(ImportOptions& options, Output& output) {
@@ -84,17 +81,16 @@ Outcome run_import(ImportOptions& options, Output& output) {
                          "{} exists already: choose another name, or pass --overwrite.",
                          options.output);
     }
-    const bool has_folder = fs::exists(profiler::folder_of(options.output), error);
-    if (const auto ok = profiler::check_no_device(options.output); !ok) return failed(ok.error());
+    const bool has_folder = fs::exists(folder_of(options.output), error);
+    if (const auto ok = check_no_device(options.output); !ok) return failed(ok.error());
     if (has_folder) {
-        if (const auto ok = profiler::check_can_write(options.output); !ok)
-            return failed(ok.error());
+        if (const auto ok = check_can_write(options.output); !ok) return failed(ok.error());
     }
     const auto trace = read(options.files, options.device);
     if (!trace) return failed(trace.error());
     std::error_code ignored;  // the write reports a folder that cannot be made
-    fs::create_directories(profiler::folder_of(options.output), ignored);
-    const auto written = profiler::write_trace(*trace, options.output);
+    fs::create_directories(folder_of(options.output), ignored);
+    const auto written = write_trace(*trace, options.output);
     if (!written) return failed(written.error());
     output.document({{"files", options.files},
                      {"output", options.output},
@@ -103,10 +99,10 @@ Outcome run_import(ImportOptions& options, Output& output) {
                      {"kernels", trace->kernels.size()}});
     output.line("wrote " + options.output);
     for (std::size_t i = 0; options.files.size() > 1 && i < trace->diagnostics.size(); ++i) {
-        const auto note = trace->diagnostics[profiler::Id<profiler::Diagnostic>(i)];
-        const bool of_ranks = trace->text(note.code) == profiler::kJoinedRanks;
-        if (!of_ranks && trace->text(note.code) != profiler::kJoined) continue;
-        output.line(fmt::format("{} {}: {}", profiler::format_count(note.count),
+        const auto note = trace->diagnostics[Id<Diagnostic>(i)];
+        const bool of_ranks = trace->text(note.code) == kJoinedRanks;
+        if (!of_ranks && trace->text(note.code) != kJoined) continue;
+        output.line(fmt::format("{} {}: {}", format_count(note.count),
                                 of_ranks ? "ranks" : "blocks", trace->text(note.explanation)));
     }
     return ExitCode::kOk;

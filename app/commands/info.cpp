@@ -2,7 +2,6 @@
 #include "app/commands/console/report.h"
 #include "app/commands/console/trace_files.h"
 #include "app/commands/options/help.h"
-#include "app/commands/reports/rank_report.h"
 #include "app/commands/reports/reports.h"
 #include "models/config/names.h"
 
@@ -16,6 +15,8 @@
 namespace app {
 namespace {
 
+using namespace profiler;
+
 struct InfoOptions {
     std::string file;
     bool ledger = false;
@@ -28,18 +29,18 @@ struct InfoOptions {
     std::string device;
 };
 
-profiler::LedgerOptions ledger_options(const InfoOptions& options) {
+LedgerOptions ledger_options(const InfoOptions& options) {
     return {.include_all = options.all, .module_path = options.module_path};
 }
 
 /// CLI11 has already checked the name.
-profiler::GroupBy group_by(const InfoOptions& options, const profiler::NamedTrace& named) {
-    const auto chosen = profiler::find_group_by(options.by);
-    return chosen ? *chosen : profiler::default_group_by(*named.trace);
+GroupBy group_by(const InfoOptions& options, const NamedTrace& named) {
+    const auto chosen = find_group_by(options.by);
+    return chosen ? *chosen : default_group_by(*named.trace);
 }
 
 /// A single report is the whole document. Several are members of it, by their names.
-nlohmann::json reports_json(const InfoOptions& options, const profiler::NamedTrace& named) {
+nlohmann::json reports_json(const InfoOptions& options, const NamedTrace& named) {
     nlohmann::json reports = nlohmann::json::object();
     if (options.ledger) reports["ledger"] = ledger_json(named, ledger_options(options));
     if (options.peak) reports["peak"] = peak_json(named, group_by(options, named));
@@ -49,7 +50,7 @@ nlohmann::json reports_json(const InfoOptions& options, const profiler::NamedTra
     return reports.size() == 1 ? reports.begin().value() : reports;
 }
 
-void print_reports(const InfoOptions& options, const profiler::NamedTrace& named, Output& output) {
+void print_reports(const InfoOptions& options, const NamedTrace& named, Output& output) {
     bool is_first = true;
     const auto print = [&](bool is_asked_for, const auto& report) {
         if (!is_asked_for) return;
@@ -64,11 +65,10 @@ void print_reports(const InfoOptions& options, const profiler::NamedTrace& named
 }
 
 /// Errors: the trace has no such module.
-models::Result<void> check_module_path(const profiler::NamedTrace& named,
-                                       const std::string& module) {
-    const profiler::Trace& trace = *named.trace;
+models::Result<void> check_module_path(const NamedTrace& named, const std::string& module) {
+    const Trace& trace = *named.trace;
     std::vector<std::string_view> paths;
-    for (const profiler::StringId path : trace.module_paths.column<&profiler::ModulePath::path>()) {
+    for (const StringId path : trace.module_paths.column<&ModulePath::path>()) {
         paths.push_back(trace.text(path));
         if (paths.back() == module || paths.back().starts_with(module + ".")) return {};
     }
@@ -79,7 +79,7 @@ models::Result<void> check_module_path(const profiler::NamedTrace& named,
                         fmt::join(models::nearest_names(module, paths), ", "));
 }
 
-Outcome show_trace(const InfoOptions& options, profiler::NamedTrace named, Output& output) {
+Outcome show_trace(const InfoOptions& options, NamedTrace named, Output& output) {
     named.report = report_of(named);
     if (!options.module_path.empty()) {
         if (auto ok = check_module_path(named, options.module_path); !ok) return failed(ok.error());
@@ -92,17 +92,17 @@ Outcome show_trace(const InfoOptions& options, profiler::NamedTrace named, Outpu
 Outcome show_ranks(const InfoOptions& options, Output& output) {
     const auto ranks = open_folder(options.file, options.device);
     if (!ranks) return failed(ranks.error());
-    const std::vector<profiler::NamedTrace>& traces = ranks->traces;
-    const profiler::Run first = traces.front().trace->run();
+    const std::vector<NamedTrace>& traces = ranks->traces;
+    const Run first = traces.front().trace->run();
     const bool is_one_import =
-        traces.size() == 1 && first.world_size <= 1 && first.source == profiler::Source::kImported;
+        traces.size() == 1 && first.world_size <= 1 && first.source == Source::kImported;
     if (is_one_import) return show_trace(options, traces.front(), output);
     if (options.ledger || options.peak || options.ops || options.diagnostics) {
         return wrong_usage({fmt::format(
             "{} is a folder, of which info shows the ranks: name the trace of one for its reports.",
             options.file)});
     }
-    const auto run = profiler::summarize_ranks(traces);
+    const auto run = summarize_ranks(traces);
     if (!run) return failed(run.error());
     return emit(output, {.json = [&] { return ranks_json(*run, ranks->left_out); },
                          .text = [&](Output& text) { print_ranks(text, *run); }});
@@ -148,7 +148,7 @@ void add_info_command(CommandLine& line) {
                  .help = "with --peak: class (without it), layer, op, tensor, or line of code "
                          "(without it for a snapshot with call stacks)",
                  .value_name = "GROUP",
-                 .choices = {profiler::kGroupByNames.begin(), profiler::kGroupByNames.end()},
+                 .choices = {kGroupByNames.begin(), kGroupByNames.end()},
                  .needs = "--peak"},
                 &options->by);
     command.add(device_option(), &options->device);

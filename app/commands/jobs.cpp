@@ -5,7 +5,7 @@
 #include "app/commands/console/trace_files.h"
 #include "app/commands/reports/compare_report.h"
 #include "app/commands/reports/reports.h"
-#include "app/prediction/predict_trace.h"
+#include "app/prediction/prediction_target.h"
 #include "app/prediction/trace_workers.h"
 #include "app/user/settings.h"
 #include "profiler/analysis/step/diagnostics.h"
@@ -26,7 +26,7 @@
 namespace app {
 namespace {
 
-using profiler::NamedTrace;
+using namespace profiler;
 
 /// A job of several that ran out of memory. The others go on.
 struct OutOfMemoryJob {
@@ -56,11 +56,10 @@ public:
         }
         draw();
     }
-    void show(std::size_t index, const profiler::Sample& sample) {
+    void show(std::size_t index, const Sample& sample) {
         index_ = index;
-        memory_ =
-            fmt::format(", {} now, {} at most", profiler::format_bytes(sample.allocated_bytes),
-                        profiler::format_bytes(sample.peak_bytes));
+        memory_ = fmt::format(", {} now, {} at most", format_bytes(sample.allocated_bytes),
+                              format_bytes(sample.peak_bytes));
         if (bar_.is_terminal()) draw();  // the lines of a log show stages, not each sample
     }
 
@@ -97,19 +96,18 @@ private:
 tl::expected<OutOfMemoryJobs, Failure> measure(const JobList& list, MeasureKind kind,
                                                const StepForm& options) {
     const bool sweeps = kind == MeasureKind::kSweep;
-    std::vector<profiler::Request> requests;
+    std::vector<Request> requests;
     for (const Job& job : list.jobs) {
-        requests.push_back(
-            {.kind = sweeps ? profiler::RequestKind::kSweep : profiler::RequestKind::kCapture,
-             .workload = models::to_json(job.workload),
-             .device = list.device,
-             // The worker may run in another folder.
-             .output_path = std::filesystem::absolute(job.path).string(),
-             .memory_limit_bytes = list.memory_limit_bytes,
-             .warmup_steps = options.warmup_steps,
-             .steps = options.steps});
+        requests.push_back({.kind = sweeps ? RequestKind::kSweep : RequestKind::kCapture,
+                            .workload = models::to_json(job.workload),
+                            .device = list.device,
+                            // The worker may run in another folder.
+                            .output_path = std::filesystem::absolute(job.path).string(),
+                            .memory_limit_bytes = list.memory_limit_bytes,
+                            .warmup_steps = options.warmup_steps,
+                            .steps = options.steps});
     }
-    profiler::TurnTaking workers(std::move(requests));
+    TurnTaking workers(std::move(requests));
     const CancelOnInterrupt cancel(workers);
     MeasureProgress progress(list.jobs);
     OutOfMemoryJobs out_of_memory;
@@ -118,7 +116,7 @@ tl::expected<OutOfMemoryJobs, Failure> measure(const JobList& list, MeasureKind 
          .progress = [&](std::size_t index, const auto& stage) { progress.show(index, stage); },
          .sample = [&](std::size_t index, const auto& sample) { progress.show(index, sample); },
          .ended =
-             [&](std::size_t index, const profiler::WorkerOutcome& outcome) {
+             [&](std::size_t index, const WorkerOutcome& outcome) {
                  if (outcome || !outcome.error().out_of_memory()) return;
                  const models::Error error = to_error(outcome.error());
                  out_of_memory.push_back({.job = index,
@@ -134,14 +132,13 @@ tl::expected<OutOfMemoryJobs, Failure> measure(const JobList& list, MeasureKind 
 
 /// Writes the trace of a job. Returns why the step does not fit on the GPU; empty: it does.
 tl::expected<std::string, Failure> predict(const Job& job, const PredictionTarget& target,
-                                           const profiler::PlannerData& data,
-                                           const profiler::StepSource& source) {
+                                           const PlannerData& data, const StepSource& source) {
     const auto trace = predict_trace(job.workload, target, data, source);
     if (!trace) return failed(trace.error());
-    if (const auto written = profiler::write_trace(*trace, job.path); !written) {
+    if (const auto written = write_trace(*trace, job.path); !written) {
         return failed(written.error());
     }
-    const std::string_view why = profiler::why_out_of_memory(*trace);
+    const std::string_view why = why_out_of_memory(*trace);
     if (why.empty()) return std::string();
     return fmt::format("{}: {} Ask temposcope plan which batch and recipe fit.",
                        job.workload.recipe_name, why);
@@ -152,13 +149,13 @@ tl::expected<std::string, Failure> predict(const Job& job, const PredictionTarge
 /// environment, errors of the worker.
 tl::expected<OutOfMemoryJobs, Failure> capture_predicted(const JobList& list,
                                                          const std::string& environment) {
-    const auto data = profiler::load_planner_data(settings_folder());
+    const auto data = load_planner_data(settings_folder());
     if (!data) return failed(data.error());
     const auto target = find_target(*data, list.gpu, environment);
     if (!target) return wrong_usage(target.error());
     TraceWorkers workers({target->gpu}, TraceDetail::kForCapture);
     const CancelOnInterrupt cancel(workers);
-    const profiler::StepSource source = workers.source();
+    const StepSource source = workers.source();
     OutOfMemoryJobs out_of_memory;
     for (std::size_t i = 0; i < list.jobs.size(); ++i) {
         auto why = predict(list.jobs[i], *target, *data, source);
@@ -209,7 +206,7 @@ void say_what_is_left_out(const JobList& list) {
 
 void warn_about_losses(const std::vector<NamedTrace>& traces) {
     for (const NamedTrace& named : traces) {
-        const auto losses = named.trace->steps.column<&profiler::Step::loss>();
+        const auto losses = named.trace->steps.column<&Step::loss>();
         for (std::size_t i = 0; i < losses.size(); ++i) {
             if (std::isfinite(losses[i])) continue;
             print_error(fmt::format(
@@ -223,18 +220,18 @@ void warn_about_losses(const std::vector<NamedTrace>& traces) {
 
 void warn_about_busy_machine(const std::vector<NamedTrace>& traces) {
     for (const NamedTrace& named : traces) {
-        const profiler::Trace& trace = *named.trace;
+        const Trace& trace = *named.trace;
         for (std::size_t i = 0; i < trace.diagnostics.size(); ++i) {
-            const auto note = trace.diagnostics[profiler::Id<profiler::Diagnostic>(i)];
-            if (trace.text(note.code) != profiler::kMachineBusy) continue;
+            const auto note = trace.diagnostics[Id<Diagnostic>(i)];
+            if (trace.text(note.code) != kMachineBusy) continue;
             print_error(fmt::format("{}: {}", named.file, trace.text(note.explanation)));
         }
     }
 }
 
 bool has_trace(const OutOfMemoryJobs& out_of_memory, std::size_t job) {
-    return std::none_of(out_of_memory.begin(), out_of_memory.end(),
-                        [&](const auto& one) { return one.job == job && !one.has_trace; });
+    return std::ranges::none_of(out_of_memory,
+                                [&](const auto& one) { return one.job == job && !one.has_trace; });
 }
 
 nlohmann::json results_json(const std::vector<NamedTrace>& traces) {
@@ -250,13 +247,12 @@ nlohmann::json results_json(const std::vector<NamedTrace>& traces) {
 }  // namespace
 
 tl::expected<void, Failure> check_predicted(JobList& list, const std::string& environment) {
-    const auto data = profiler::load_planner_data(settings_folder());
+    const auto data = load_planner_data(settings_folder());
     if (!data) return failed(data.error());
     const auto target = find_target(*data, list.gpu, environment);
     if (!target) return wrong_usage(target.error());
-    const auto ok = leave_out(list, [&](const Job& job) {
-        return profiler::check_gpu_support(job.workload, *target->gpu);
-    });
+    const auto ok = leave_out(
+        list, [&](const Job& job) { return check_gpu_support(job.workload, *target->gpu); });
     if (!ok) return wrong_usage(ok.error());
     return {};
 }
@@ -302,7 +298,7 @@ Outcome run_jobs(const StepForm& workload, MeasureKind kind, Output& output) {
         output.document(results_json(traces));
         return code;
     }
-    const auto comparison = profiler::compare(traces);
+    const auto comparison = compare(traces);
     if (!comparison) return failed(comparison.error());
     print_comparison(output, *comparison, std::nullopt, {});
     output.line();

@@ -1,20 +1,26 @@
 #include "app/commands/command.h"
 #include "app/commands/console/interrupt.h"
+#include "app/commands/console/json_values.h"
 #include "app/commands/console/progress.h"
 #include "app/commands/console/report.h"
 #include "app/commands/console/trace_files.h"
 #include "app/commands/options/workload_options.h"
-#include "app/commands/reports/layouts_report.h"
+#include "app/commands/reports/chart_files.h"
 #include "models/config/validity.h"
 #include "profiler/layouts/encoder_ops.h"
 #include "profiler/layouts/layout_plan.h"
-#include "profiler/layouts/layout_run.h"
 #include "profiler/protocol/worker_client.h"
+#include "profiler/tables/columns.h"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <cmath>
+#include <cstdint>
 #include <memory>
+#include <string>
 #include <vector>
 
 namespace app {
@@ -33,11 +39,10 @@ struct LayoutWork {
 /// Whether the graph is of the layer that this program knows: the search names its tensors.
 bool is_encoder_layer(const LayoutGraph& graph) {
     const EncoderLayer& layer = encoder_layer();
-    return std::equal(graph.tensors.begin(), graph.tensors.end(), layer.tensors.begin(),
-                      layer.tensors.end(),
-                      [](const auto& a, const auto& b) { return a.name == b.name; }) &&
-           std::equal(graph.ops.begin(), graph.ops.end(), layer.ops.begin(), layer.ops.end(),
-                      [](const auto& a, const auto& b) { return a.name == b.name; });
+    return std::ranges::equal(graph.tensors, layer.tensors,
+                              [](const auto& a, const auto& b) { return a.name == b.name; }) &&
+           std::ranges::equal(graph.ops, layer.ops,
+                              [](const auto& a, const auto& b) { return a.name == b.name; });
 }
 
 tl::expected<nlohmann::json, Failure> ask(const Request& request) {
@@ -89,13 +94,113 @@ tl::expected<LayoutTimes, Failure> time_layout_runs(const LayoutWork& work,
     const auto times = answer->find("times_ns");
     const bool is_right =
         times != answer->end() && times->is_array() && times->size() == runs.size() &&
-        std::all_of(times->begin(), times->end(), [](const auto& ns) { return ns.is_number(); });
+        std::ranges::all_of(*times, [](const auto& ns) { return ns.is_number(); });
     if (!is_right) {
         return fail_with(ExitCode::kFailed,
                          "The worker answered without times: it is of another build.");
     }
     return LayoutTimes{.whole_ns = times->get<std::vector<double>>(),
                        .note = answer->value("note", "")};
+}
+
+// ---- text, JSON and CSV -------------------------------------------------------------------------
+
+struct LayoutsDocument {
+    LayoutWork work;
+    std::string chart;  // the file; empty: none
+    std::string note;   // that the machine was busy; else empty
+    LayoutsView view;
+};
+
+int64_t integer(double ns) { return std::llround(ns); }
+
+std::optional<int64_t> integer(const std::optional<double>& ns) {
+    return ns ? std::optional(integer(*ns)) : std::nullopt;
+}
+
+std::string pass_order_name(PassOrder order) {
+    return order == PassOrder::kForwardFirst ? "forward_first" : "backward_first";
+}
+
+/// In the order of the CSV's columns.
+DataTable rows_table(const std::vector<LayoutsViewRow>& rows) {
+    using Row = LayoutsViewRow;
+    static const std::vector<TableColumn<Row>> kColumns{
+        {.id = "op", .value = &Row::op},
+        {.id = "class", .value = [](const Row& row) { return name_of(row.op_class); }},
+        {.id = "phase",
+         .value = [](const Row& row) { return row.is_backward ? "backward" : "forward"; }},
+        {.id = "orders", .value = &Row::orders},
+        {.id = "copies",
+         .value = [](const Row& row) { return fmt::format("{}", fmt::join(row.copies, ", ")); }},
+        {.id = "time_ns", .value = [](const Row& row) { return integer(row.time_ns); }},
+        {.id = "copies_ns", .value = [](const Row& row) { return integer(row.copies_ns); }},
+        {.id = "best_ns", .value = [](const Row& row) { return integer(row.best_ns); }},
+        {.id = "torch_ns", .value = [](const Row& row) { return integer(row.torch_ns); }},
+        {.id = "slowest_ns", .value = [](const Row& row) { return integer(row.all_ns.back()); }},
+        {.id = "configurations", .value = [](const Row& row) { return row.all_ns.size(); }}};
+    return data_table(kColumns, rows);
+}
+
+/// "bert-large layer, B=2 S=128 H=1024 A=16 I=4096"
+std::string layer_name(const models::Workload& workload) {
+    const models::ModelConfig& model = workload.model;
+    return fmt::format("{} layer, B={} S={} H={} A={} I={}", model.name, workload.batch_size,
+                       workload.seq_len, model.hidden_size, model.num_heads,
+                       model.intermediate_size);
+}
+
+void print_layouts(Output& output, const LayoutsDocument& document) {
+    const LayoutsView& view = document.view;
+    output.heading(fmt::format("{} on {}", layer_name(document.work.workload), view.device));
+    output.table(view.table);
+    output.line();
+    output.line(view.sentence);
+    if (!document.note.empty()) output.line(document.note);
+    output.line(fmt::format(
+        "{} configurations, median of {} rounds. The layer's input and output are {}; {} was "
+        "planned first.",
+        view.num_configurations, view.num_rounds, view.chain_order,
+        view.pass_order == PassOrder::kForwardFirst ? "forward" : "backward"));
+    if (!document.chart.empty()) output.line("wrote " + document.chart);
+}
+
+nlohmann::json layouts_json(const LayoutsDocument& document) {
+    const LayoutsView& view = document.view;
+    nlohmann::json rows = json_rows(rows_table(view.rows));
+    for (std::size_t i = 0; i < rows.size(); ++i) {
+        const LayoutsViewRow& row = view.rows[i];
+        rows[i]["written_order"] = row.written;
+        rows[i]["copies"] = row.copies;
+        rows[i]["gap"] = row.gap();
+    }
+    const models::Workload& workload = document.work.workload;
+    return {{"model", workload.model.name},
+            {"batch_size", workload.batch_size},
+            {"seq_len", workload.seq_len},
+            {"hidden_size", workload.model.hidden_size},
+            {"num_heads", workload.model.num_heads},
+            {"intermediate_size", workload.model.intermediate_size},
+            {"device", document.work.device},
+            {"device_name", view.device},
+            {"rounds", view.num_rounds},
+            {"configurations", view.num_configurations},
+            {"sentence", view.sentence},
+            {"note", document.note},
+            {"chain_order", view.chain_order},
+            {"pass_order", pass_order_name(view.pass_order)},
+            {"time_ns", integer(view.time_ns)},
+            {"copies_ns", integer(view.copies_ns)},
+            {"layout_free_ns", integer(view.free_ns)},
+            {"torch_ns", or_null(integer(view.torch_ns))},
+            {"whole_layer_ns", integer(view.whole_ns)},
+            {"torch_whole_layer_ns", or_null(integer(view.torch_whole_ns))},
+            {"chart", document.chart},
+            {"rows", std::move(rows)}};
+}
+
+std::string layouts_csv(const LayoutsDocument& document) {
+    return to_csv(rows_table(document.view.rows));
 }
 
 // ---- the command -----------------------------------------------------------------------------
@@ -130,7 +235,7 @@ models::Result<void> check(const LayoutsOptions& options) {
             device);
     }
     if (auto ok = check_ending(options.output); !ok) return ok;
-    return check_layouts_chart(options.chart);
+    return options.chart.empty() ? models::Result<void>() : check_chart_file(options.chart);
 }
 
 Outcome run_layouts(const LayoutsOptions& options, Output& output) {
@@ -153,15 +258,8 @@ Outcome run_layouts(const LayoutsOptions& options, Output& output) {
     if (torch) runs.push_back(run_of(*graph, *torch));
     const auto times = time_layout_runs(work, runs);
     if (!times) return tl::unexpected(times.error());
-    const models::ModelConfig& model = workload->model;
     const LayoutsDocument document{
-        .model = model.name,
-        .batch_size = workload->batch_size,
-        .seq_len = workload->seq_len,
-        .hidden_size = model.hidden_size,
-        .num_heads = model.num_heads,
-        .intermediate_size = model.intermediate_size,
-        .device = work.device,
+        .work = work,
         .chart = options.chart,
         .note = times->note,
         .view = build_layouts_view(*graph, {.plan = &*plan,
@@ -174,7 +272,8 @@ Outcome run_layouts(const LayoutsOptions& options, Output& output) {
     if (const auto ok = emit(output, report, options.output); !ok || options.chart.empty()) {
         return ok;
     }
-    if (const auto ok = write_layouts_chart(document); !ok) return failed(ok.error());
+    const auto drawn = write_layouts_chart(document.view, layer_name(*workload), options.chart);
+    if (!drawn) return failed(drawn.error());
     return ExitCode::kOk;
 }
 

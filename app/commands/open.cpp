@@ -1,6 +1,6 @@
 #include "app/commands/command.h"
 #include "app/commands/console/terminal.h"
-#include "app/window/run_window.h"
+#include "app/window/session.h"
 #include "profiler/trace/file/readable_file.h"
 
 #include <nlohmann/json.hpp>

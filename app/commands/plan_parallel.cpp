@@ -5,7 +5,7 @@
 #include "app/commands/plan_request.h"
 #include "app/commands/reports/batch_report.h"
 #include "app/commands/reports/chart_files.h"
-#include "app/prediction/program_target.h"
+#include "app/prediction/prediction_target.h"
 #include "app/prediction/trace_workers.h"
 #include "app/prediction/virtual_cards.h"
 #include "app/user/settings.h"

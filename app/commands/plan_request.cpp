@@ -5,7 +5,6 @@
 #include "app/commands/options/values.h"
 #include "models/config/parallel.h"
 #include "models/config/validity.h"
-#include "profiler/trace/units.h"
 
 #include <algorithm>
 #include <utility>

@@ -2,7 +2,7 @@
 
 #include "app/commands/options/command_line.h"
 #include "app/commands/options/workload_options.h"
-#include "app/commands/worker/batch_search.h"
+#include "app/commands/programs/batch_search.h"
 #include "profiler/planner/plan.h"
 
 #include <cstddef>
@@ -11,11 +11,7 @@
 #include <string>
 #include <vector>
 
-namespace profiler {
-struct PlanView;
-}
-
-/// The options of `temposcope plan`, the request that they make, and its modes in other files.
+/// The options of `temposcope plan`, the request that they make, and the mode in plan_parallel.cpp.
 namespace app {
 
 /// The modes of the command.
@@ -63,11 +59,7 @@ std::vector<std::string> planned_recipes(const PlanOptions& options);
 /// The recipes of --recipe, from which --auto may choose; empty: it may choose any.
 models::Result<std::vector<models::Recipe>> auto_candidates(const PlanOptions& options);
 
-/// For a plan without a possible row: every reason, with the rows that have it.
-std::string no_row_sentence(const profiler::PlanView& view);
-
-/// The modes of other files. `options` must live until the command has run.
-Mode program_plan_mode(const PlanOptions& options);
+/// The mode of another file. `options` must live until the command has run.
 Mode parallel_plan_mode(const PlanOptions& options);
 
 /// `plan --parallel`, if batches are guessed: the largest ones. `sweep --parallel`, if they are

@@ -1,9 +1,11 @@
 #include "app/commands/command.h"
+#include "app/commands/console/progress.h"
 #include "app/commands/console/terminal.h"
+#include "app/commands/console/trace_files.h"
 #include "app/commands/options/values.h"
+#include "app/commands/programs/program_run.h"
 #include "app/commands/record_ranks.h"
-#include "app/commands/run_max.h"
-#include "app/commands/worker/program_run.h"
+#include "app/commands/reports/batch_report.h"
 #include "app/user/settings.h"
 #include "models/config/parallel.h"
 #include "models/config/recipe.h"
@@ -14,7 +16,9 @@
 #include <charconv>
 #include <filesystem>
 #include <memory>
+#include <string>
 #include <system_error>
+#include <vector>
 
 namespace app {
 namespace {
@@ -27,8 +31,8 @@ enum RunMode : Modes { kRunRecord = 1, kRunMax = 2 };
 struct RunOptions {
     ProgramRun run;
     std::string gpus;
-    std::string placeholder;
-    std::vector<std::string> values;
+    std::string placeholder;          // "BATCH", or with its braces: the batch size in the words
+    std::vector<std::string> values;  // "SEQ=128", "512", "{WIDTH}=64": all combinations are tried
     std::string output;
     std::string ranks;
     std::string link;
@@ -188,6 +192,82 @@ Outcome record(ProgramRun run, RecordRequest request, Output& output) {
     return static_cast<ExitCode>(result.exit_code);
 }
 
+// ---- the largest batch --------------------------------------------------------------------------
+
+/// "BATCH", also of "{BATCH}".
+std::string name_of_placeholder(std::string_view text) {
+    const bool has_braces = text.size() > 2 && text.starts_with('{') && text.ends_with('}');
+    return std::string(has_braces ? text.substr(1, text.size() - 2) : text);
+}
+
+/// All combinations of GPUs and values. "512" after "SEQ=128" is another value of SEQ.
+Result<std::vector<ProgramCase>> cases_of(const ProgramRun& run,
+                                          const std::vector<std::string>& gpus,
+                                          const std::vector<std::string>& words,
+                                          const std::string& placeholder) {
+    std::vector<std::pair<std::string, std::vector<std::string>>> lists;
+    for (const std::string& word : words) {
+        const std::size_t equals = word.find('=');
+        const std::string name =
+            name_of_placeholder(word.substr(0, equals == word.npos ? 0 : equals));
+        if (equals != word.npos) lists.push_back({name, {}});
+        if (lists.empty() || lists.back().first.empty()) {
+            return models::fail("--values {}: write NAME=VALUE,VALUE.", word);
+        }
+        if (name == placeholder) {
+            return models::fail(
+                "--values {}: {{{}}} is the batch size that --max looks for; give other "
+                "placeholders their values.",
+                word, name);
+        }
+        append_once(lists.back().second, word.substr(equals == word.npos ? 0 : equals + 1));
+    }
+    std::vector<ProgramCase> cases;
+    for (const std::string& gpu : gpus) cases.push_back({.gpu = gpu, .values = {}, .run = run});
+    for (const auto& [name, values] : lists) {
+        std::vector<ProgramCase> longer;
+        for (const ProgramCase& one : cases) {
+            for (const std::string& value : values) {
+                longer.push_back(one);
+                longer.back().values.emplace_back(name, value);
+                if (fill_in(longer.back().run.words, name, value)) continue;
+                return models::fail(
+                    "--values {}=...: no argument of the program holds {{{}}}; write it where the "
+                    "value goes.",
+                    name, name);
+            }
+        }
+        cases = std::move(longer);
+    }
+    return cases;
+}
+
+/// The largest batch of a program on each of the GPUs with each of the values, as a table.
+Outcome run_max(const RunOptions& options, const ProgramRun& run,
+                const std::vector<std::string>& gpus, Output& output) {
+    const std::string placeholder = name_of_placeholder(options.placeholder);
+    const auto cases = cases_of(run, gpus, options.values, placeholder);
+    if (!cases) return wrong_usage(cases.error());
+    std::vector<std::string> words = cases->front().run.words;
+    if (!fill_in(words, placeholder, "1")) {
+        return wrong_usage({fmt::format(
+            "--max {}: no argument of the program holds {{{}}}; write it where the batch size "
+            "goes, as in --batch {{{}}}.",
+            placeholder, placeholder, placeholder)});
+    }
+    if (const auto ok = check_result_file(options.output); !ok) return failed(ok.error());
+    Progress progress;
+    const auto tried = [&](const ProgramCase& of, const BatchRun& one) {
+        progress.update(-1, about_try(of, one));
+    };
+    const auto rows = find_largest_batches(placeholder, *cases, tried);
+    if (!rows) return failed(rows.error());
+    for (const LargestBatch& row : *rows) {
+        if (!row.error.empty()) return failed({row.error});
+    }
+    return emit(output, program_report(*rows), options.output);
+}
+
 Outcome run_command(const RunOptions& options, Output& output) {
     const auto run = make_run(options);
     if (!run) return wrong_usage(run.error());
@@ -201,12 +281,7 @@ Outcome run_command(const RunOptions& options, Output& output) {
         const auto ok = check_file(options.output, ".csv .json ", options.overwrites);
         if (!ok) return wrong_usage(ok.error());
     }
-    return run_max({.run = *run,
-                    .gpus = *gpus,
-                    .placeholder = options.placeholder,
-                    .values = options.values,
-                    .output = options.output},
-                   output);
+    return run_max(options, *run, *gpus, output);
 }
 
 }  // namespace

@@ -7,7 +7,6 @@
 #include "models/config/parallel.h"
 
 #include <memory>
-#include <string>
 
 namespace app {
 namespace {

@@ -1,31 +1,40 @@
 #include "app/commands/console/interrupt.h"
 #include "app/commands/console/progress.h"
 #include "app/commands/console/report.h"
+#include "app/commands/console/terminal.h"
 #include "app/commands/console/trace_files.h"
 #include "app/commands/options/values.h"
-#include "app/commands/reports/auto_search_report.h"
 #include "app/commands/sweep.h"
-#include "app/prediction/predict_trace.h"
+#include "app/prediction/prediction_target.h"
 #include "app/prediction/trace_workers.h"
 #include "app/user/settings.h"
 #include "models/config/validity.h"
-#include "profiler/planner/data/gpu_name.h"
+#include "models/config/workload.h"
+#include "profiler/planner/data/gpu.h"
 #include "profiler/planner/data/gpu_support.h"
 #include "profiler/planner/data/planner_data.h"
 #include "profiler/planner/search/auto_plan.h"
 #include "profiler/planner/search/measured_search.h"
 #include "profiler/planner/search/step_recipes.h"
-#include "profiler/protocol/measured_batches.h"
+#include "profiler/protocol/measurements.h"
 #include "profiler/protocol/turn_taking.h"
 #include "profiler/protocol/worker_client.h"
+#include "profiler/tables/columns.h"
+#include "profiler/trace/units.h"
 
+#include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <cstdint>
 #include <memory>
+#include <optional>
+#include <string>
 #include <utility>
+#include <vector>
 
 /// `sweep --auto`: searches for the recipe that trains fastest within a memory limit, by
 /// AutoTempo's two searches over real steps and by the planner's over predicted ones. What they
@@ -37,6 +46,105 @@ using namespace profiler;
 using models::LayerRecipes;
 using models::Result;
 using Clock = std::chrono::steady_clock;
+
+// ---- text, JSON and CSV -------------------------------------------------------------------------
+
+/// One way to choose a recipe, and what came out. The first row of a report is the workload's own
+/// recipe, which no search chose.
+struct AutoSearchRow {
+    std::string mode;                       // "fast", "smart", "predicted"; "none": the first row
+    std::string recipe;                     // canonical text; empty: the search failed
+    std::optional<int64_t> max_batch_size;  // that fits
+    std::optional<int64_t> batch_size;      // with the highest throughput
+    std::optional<int64_t> step_time_ns;    // at that batch
+    std::optional<double> sequences_per_s;  // at that batch
+    std::optional<double> ratio;            // of the throughputs: over that of the first row
+    std::optional<int64_t> search_time_ns;  // until the recipe was chosen
+    int64_t tried_recipes = 0;              // that were run, or that a layer could have
+    int64_t tried_steps = 0;                // batches that were run; 0: none was
+    std::string why;                        // one sentence: why this recipe, or why none
+};
+
+struct AutoSearchReport {
+    models::Workload workload;
+    std::string from, to;  // the recipes between which the layers move
+    std::string device;    // "cpu", "cuda", "predict:rtx3090"
+    int64_t memory_limit_bytes = -1;
+    bool ran_in_turn = false;  // the throughputs are from steps that took turns
+    std::vector<AutoSearchRow> rows;
+};
+
+/// In the order of the CSV's columns.
+const std::vector<TableColumn<AutoSearchRow>>& search_columns() {
+    using Row = AutoSearchRow;
+    const auto gain_text = [](const Row& row) -> std::string {
+        return row.ratio ? fmt::format("{:+.1f} %", 100 * (*row.ratio - 1)) : kNoValue;
+    };
+    const auto rate_text = [](const Row& row) -> std::string {
+        return row.sequences_per_s ? fmt::format("{:.3g}", *row.sequences_per_s) : kNoValue;
+    };
+    const auto steps_text = [](const Row& row) -> std::string {
+        return row.tried_steps > 0 ? fmt::format("{}", row.tried_steps) : kNoValue;
+    };
+    static const std::vector<TableColumn<Row>> kColumns{
+        {"mode", "mode", Unit::kText, "", &Row::mode},
+        {"recipe", "recipe", Unit::kText, "", [](const Row& row) { return known(row.recipe); }},
+        {"max_batch_size", "largest batch", Unit::kNumber, "", &Row::max_batch_size},
+        {"batch_size", "fastest batch", Unit::kNumber, "", &Row::batch_size},
+        {"step_time_ns", "step", Unit::kNanoseconds, "", &Row::step_time_ns},
+        {"throughput_ratio", "gain", Unit::kShare, "", &Row::ratio, gain_text},
+        {"throughput_sequences_per_s", "seq/s", Unit::kRate, "", &Row::sequences_per_s, rate_text},
+        {"search_time_ns", "found in", Unit::kNanoseconds, "", &Row::search_time_ns},
+        {"tried_recipes", "recipes", Unit::kNumber, "", &Row::tried_recipes},
+        {"tried_batches", "batches run", Unit::kNumber, "", &Row::tried_steps, steps_text},
+        {"why", "", Unit::kText, "", &Row::why}};
+    return kColumns;
+}
+
+void print_auto_search(Output& output, const AutoSearchReport& report) {
+    const models::Workload& workload = report.workload;
+    const std::string limit =
+        report.memory_limit_bytes < 0
+            ? std::string()
+            : fmt::format(" within {}", format_bytes(report.memory_limit_bytes));
+    output.heading(fmt::format("{}, {} layers, sequence length {}, {}, on {}{}: from {} to {}",
+                               workload.model.name, workload.model.num_layers, workload.seq_len,
+                               models::name_of(workload.precision), report.device, limit,
+                               report.from, report.to));
+    output.table(text_table(
+        pick(search_columns(),
+             {"mode", "max_batch_size", "batch_size", "step_time_ns", "throughput_sequences_per_s",
+              "throughput_ratio", "search_time_ns", "tried_recipes", "tried_batches", "recipe"}),
+        report.rows));
+    output.line();
+    for (const AutoSearchRow& row : report.rows) {
+        if (!row.why.empty()) output.line(fmt::format("{}: {}", row.mode, row.why));
+    }
+    if (report.ran_in_turn) {
+        output.line(
+            "The figures of the table are from steps of all rows that took turns after the "
+            "searches; the sentences above have the figures that each search saw.");
+    }
+}
+
+nlohmann::json auto_search_json(const AutoSearchReport& report) {
+    const models::Workload& workload = report.workload;
+    return {{"model", workload.model.name},
+            {"head", models::name_of(workload.head)},
+            {"precision", models::name_of(workload.precision)},
+            {"seq_len", workload.seq_len},
+            {"num_layers", workload.model.num_layers},
+            {"from", report.from},
+            {"to", report.to},
+            {"device", report.device},
+            {"memory_limit_bytes", report.memory_limit_bytes},
+            {"measured_in_turn", report.ran_in_turn},
+            {"rows", json_rows(data_table(search_columns(), report.rows))}};
+}
+
+std::string auto_search_csv(const AutoSearchReport& report) {
+    return to_csv(data_table(search_columns(), report.rows), Decimals::kAsJson);
+}
 
 constexpr std::array<std::string_view, 3> kModes{"fast", "smart", "predicted"};
 
@@ -59,12 +167,25 @@ struct Search {
 /// Makes steps of many recipes, measured or predicted.
 class StepSourceOfSearch {
 public:
+    StepSourceOfSearch(const Search& search, const PlannerData& data)
+        : search_(search), data_(data) {}
     virtual ~StepSourceOfSearch() = default;
     virtual Result<MeasuredRecipe> try_recipe(const LayerRecipes& recipe, int64_t likely) = 0;
-    virtual int64_t num_batches() const = 0;  // that were run so far; 0: none is
+    virtual int64_t num_batches() const { return 0; }  // that were run so far; 0: none is
     /// The plan's request for the device of the steps. Errors: the planner does not know it.
     virtual Result<PlanRequest> plan_request() = 0;
-    virtual const PlannerData& data() const = 0;
+    const PlannerData& data() const { return data_; }
+
+protected:
+    void show(const LayerRecipes& recipe) {
+        progress_.update(-1, fmt::format("search: {}", models::to_text(recipe)));
+    }
+
+    const Search& search_;
+    const PlannerData& data_;
+
+private:
+    app::Progress progress_;
 };
 
 Result<PlanRequest> request_for(const Search& search, const PlannerData& data, const Gpu& gpu) {
@@ -103,11 +224,11 @@ Request trial_request(const models::Workload& workload, const TrialOptions& opti
 class MeasuredSteps final : public StepSourceOfSearch {
 public:
     MeasuredSteps(const Search& search, const PlannerData& data, WorkerClient worker)
-        : search_(search), data_(data), worker_(std::move(worker)) {}
+        : StepSourceOfSearch(search, data), worker_(std::move(worker)) {}
 
     /// The largest batch of a recipe, and the median step time at each batch that was tried.
     Result<MeasuredRecipe> try_recipe(const LayerRecipes& recipe, int64_t likely) override {
-        progress_.update(-1, fmt::format("search: {}", models::to_text(recipe)));
+        show(recipe);
         const CancelOnInterrupt cancel(worker_);
         models::Workload workload = with_recipe(search_.workload, recipe);
         const auto try_one = [&](int64_t batch_size) {
@@ -118,7 +239,6 @@ public:
         return try_batches(try_one, likely, kMostBatch);
     }
     int64_t num_batches() const override { return num_batches_; }
-    const PlannerData& data() const override { return data_; }
 
     Result<PlanRequest> plan_request() override {
         const Gpu* const gpu = find_gpu_by_name(data_.gpus, device_name_, device_memory_bytes_);
@@ -149,25 +269,21 @@ private:
                          .sequences_per_s = models::sequences_per_s(workload, batch.median_ns())};
     }
 
-    const Search& search_;
-    const PlannerData& data_;
     WorkerClient worker_;
     int64_t num_batches_ = 0;
     std::string device_name_;
     int64_t device_memory_bytes_ = 0;  // 0: not known
-    Progress progress_;
 };
 
 class PredictedSteps final : public StepSourceOfSearch {
 public:
     PredictedSteps(const Search& search, const PlannerData& data, PlanRequest request)
-        : search_(search),
-          data_(data),
+        : StepSourceOfSearch(search, data),
           request_(std::move(request)),
           workers_(request_.gpus, TraceDetail::kForPlan) {}
 
     Result<MeasuredRecipe> try_recipe(const LayerRecipes& recipe, int64_t) override {
-        progress_.update(-1, fmt::format("search: {}", models::to_text(recipe)));
+        show(recipe);
         PlanRequest request = request_;
         request.workloads = {with_recipe(search_.workload, recipe)};
         const CancelOnInterrupt cancel(workers_);
@@ -179,21 +295,14 @@ public:
         }
         if (row.status == PlanStatus::kDoesNotFit) return MeasuredRecipe{};
         MeasuredRecipe trial{.max_batch_size = row.max_batch_size.value_or(0), .curve = row.curve};
-        std::sort(
-            trial.curve.begin(), trial.curve.end(),
-            [](const PlanPoint& a, const PlanPoint& b) { return a.batch_size < b.batch_size; });
+        std::ranges::sort(trial.curve, {}, &PlanPoint::batch_size);
         return trial;
     }
-    int64_t num_batches() const override { return 0; }
-    const PlannerData& data() const override { return data_; }
     Result<PlanRequest> plan_request() override { return request_; }
 
 private:
-    const Search& search_;
-    const PlannerData& data_;
     const PlanRequest request_;
     TraceWorkers workers_;
-    Progress progress_;
 };
 
 /// Every combination of the techniques: what the planner may give to a layer.
@@ -353,8 +462,7 @@ models::Workload workload_of(const AutoSearchRow& row, const models::Workload& o
 tl::expected<void, Failure> time_rows(const Search& search, std::vector<AutoSearchRow>& rows) {
     std::vector<models::Workload> workloads;
     const auto place_of = [&](const models::Workload& workload) {
-        return static_cast<std::size_t>(std::find(workloads.begin(), workloads.end(), workload) -
-                                        workloads.begin());
+        return static_cast<std::size_t>(std::ranges::find(workloads, workload) - workloads.begin());
     };
     for (const AutoSearchRow& row : rows) {
         if (!row.batch_size) continue;
@@ -444,7 +552,7 @@ Result<std::vector<std::string>> parse_searches(const std::string& list) {
     auto modes = split_list("--auto", list);
     if (!modes) return modes;
     for (const std::string& mode : *modes) {
-        if (std::find(kModes.begin(), kModes.end(), mode) != kModes.end()) continue;
+        if (std::ranges::find(kModes, mode) != kModes.end()) continue;
         return models::fail("'{}' is not a mode of --auto: choose from {}, or all.", mode,
                             fmt::join(kModes, ", "));
     }

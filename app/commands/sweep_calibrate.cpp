@@ -24,17 +24,16 @@
 namespace app {
 namespace {
 
-using profiler::DeviceSpeed;
-using profiler::PlannerData;
+using namespace profiler;
 namespace fs = std::filesystem;
 
 tl::expected<DeviceSpeed, Failure> measure(const std::string& device) {
-    auto worker = profiler::WorkerClient::start();
+    auto worker = WorkerClient::start();
     if (!worker) return failed(worker.error());
     const CancelOnInterrupt cancel(*worker);
     Progress progress;
     const auto outcome = worker->run(
-        {.kind = profiler::RequestKind::kCalibrate, .device = device},
+        {.kind = RequestKind::kCalibrate, .device = device},
         {.progress = [&](const profiler::Progress& stage) {
             progress.update(static_cast<double>(stage.done) / static_cast<double>(stage.total),
                             fmt::format("measuring: {}", stage.stage));
@@ -44,7 +43,7 @@ tl::expected<DeviceSpeed, Failure> measure(const std::string& device) {
                          "The measurement was cancelled; your calibration is as before.");
     }
     if (!outcome) return failed(to_error(outcome.error()));
-    const auto speed = profiler::device_speed_from_json(outcome->summary);
+    const auto speed = device_speed_from_json(outcome->summary);
     if (!speed) return failed(speed.error());
     return *speed;
 }
@@ -56,7 +55,7 @@ std::string text_of(const fs::path& path) {
 
 models::Result<void> put(const fs::path& path, const std::string& before, const std::string& text) {
     if (text == before) return {};
-    return profiler::write_file(path, text);
+    return write_file(path, text);
 }
 
 /// Writes the changed files and reads them back as planner data. On an error (a file that cannot be
@@ -70,14 +69,14 @@ models::Result<PlannerData> write(const fs::path& folder, const UserFiles& befor
     // The GPU first: rows may name only known GPUs.
     if (auto ok = put(gpus, before.gpus, files.gpus); !ok) return tl::unexpected(ok.error());
     auto ok = put(calibration, before.calibration, files.calibration);
-    auto data = ok ? profiler::load_planner_data(folder)
-                   : models::Result<PlannerData>(tl::unexpected(ok.error()));
+    auto data =
+        ok ? load_planner_data(folder) : models::Result<PlannerData>(tl::unexpected(ok.error()));
     if (data) return data;
     for (const auto& [path, text] :
          {std::pair(gpus, before.gpus), std::pair(calibration, before.calibration)}) {
         if (text.empty()) {
             fs::remove(path, error);
-        } else if (auto restored = profiler::write_file(path, text); !restored) {
+        } else if (auto restored = write_file(path, text); !restored) {
             return models::fail("{} And {} could not be restored: {}", data.error().message,
                                 path.string(), restored.error().message);
         }
@@ -86,44 +85,40 @@ models::Result<PlannerData> write(const fs::path& folder, const UserFiles& befor
 }
 
 /// What the time model predicts for a measured GEMM, with the rows that were just written.
-std::string modelled(const DeviceSpeed::Gemm& gemm, const profiler::Gpu& gpu,
-                     const profiler::KernelModel& model) {
-    const auto type =
-        models::find_name<profiler::MatmulType>(profiler::kMatmulTypeNames, gemm.type);
+std::string modelled(const DeviceSpeed::Gemm& gemm, const Gpu& gpu, const KernelModel& model) {
+    const auto type = models::find_name<MatmulType>(kMatmulTypeNames, gemm.type);
     if (!type || !gpu.peak(*type)) return "too slow for a plan";
     const int64_t flop = 2 * gemm.size * gemm.size * gemm.size;
     const double time_ns =
-        model.time_ns({.kernel = profiler::KernelKind::kGemm,
+        model.time_ns({.kernel = KernelKind::kGemm,
                        .type = *type,
                        .flop = flop,
                        .shape = {.m = gemm.size, .n = gemm.size, .k = gemm.size}});
-    const double flop_per_s = static_cast<double>(flop) / time_ns * profiler::kNsPerS;
-    return fmt::format("{:.4g} ({:+.0f} %)", flop_per_s / profiler::kTera,
+    const double flop_per_s = static_cast<double>(flop) / time_ns * kNsPerS;
+    return fmt::format("{:.4g} ({:+.0f} %)", flop_per_s / kTera,
                        100 * (flop_per_s / gemm.flop_per_s - 1));
 }
 
-void print_speed(Output& output, const DeviceSpeed& speed, const profiler::Gpu& gpu,
-                 const profiler::KernelModel& model) {
-    using profiler::Align;
-    profiler::TextTable gemms{.columns = {{"GEMM of", Align::kRight},
-                                          {"in", Align::kLeft},
-                                          {"TFLOPS", Align::kRight},
-                                          {"predicted", Align::kRight}}};
+void print_speed(Output& output, const DeviceSpeed& speed, const Gpu& gpu,
+                 const KernelModel& model) {
+    TextTable gemms{.columns = {{"GEMM of", Align::kRight},
+                                {"in", Align::kLeft},
+                                {"TFLOPS", Align::kRight},
+                                {"predicted", Align::kRight}}};
     for (const DeviceSpeed::Gemm& gemm : speed.gemms) {
         gemms.rows.push_back({fmt::format("{0} x {0}", gemm.size), gemm.type,
-                              fmt::format("{:.4g}", gemm.flop_per_s / profiler::kTera),
+                              fmt::format("{:.4g}", gemm.flop_per_s / kTera),
                               modelled(gemm, gpu, model)});
     }
     output.heading(speed.device_name);
     output.table(gemms);
     output.line();
-    output.line(
-        fmt::format("y = 1.2 x           {:.4g} GB/s", speed.bytes_per_s / profiler::kGiga));
+    output.line(fmt::format("y = 1.2 x           {:.4g} GB/s", speed.bytes_per_s / kGiga));
     output.line(fmt::format("softmax             {:.4g} GB/s, {:.2f} of that",
-                            speed.softmax_bytes_per_s / profiler::kGiga,
+                            speed.softmax_bytes_per_s / kGiga,
                             speed.softmax_bytes_per_s / speed.bytes_per_s));
     output.line(fmt::format("LayerNorm           {:.4g} GB/s, {:.2f} of that",
-                            speed.layer_norm_bytes_per_s / profiler::kGiga,
+                            speed.layer_norm_bytes_per_s / kGiga,
                             speed.layer_norm_bytes_per_s / speed.bytes_per_s));
     output.line(fmt::format("launch to launch    {:.3g} us", speed.launch_ns / 1e3));
 }
@@ -137,7 +132,7 @@ std::string today() {
 
 /// Finds out before the measurement, which takes a minute, whether the result can be written.
 models::Result<void> check_before(const fs::path& folder) {
-    if (const auto sound = profiler::load_planner_data(folder); !sound) {
+    if (const auto sound = load_planner_data(folder); !sound) {
         return tl::unexpected(sound.error());
     }
     std::error_code error;
@@ -167,7 +162,7 @@ Outcome run_calibration(const std::string& device, Output& output) {
     const auto speed = measure(measured_device(device));
     if (!speed) return tl::unexpected(speed.error());
     // Read again after the measurement: the files may have been edited meanwhile.
-    const auto known = profiler::load_planner_data(folder);
+    const auto known = load_planner_data(folder);
     if (!known) return failed(known.error());
     const UserFiles before{.gpus = text_of(folder / "gpus.json"),
                            .calibration = text_of(folder / "calibration.json")};
@@ -180,10 +175,10 @@ Outcome run_calibration(const std::string& device, Output& output) {
     document["gpu"] = calibration->gpu;
     document["path"] = (folder / "calibration.json").string();
     output.document(document);
-    const auto gpu = profiler::find_gpu(data->gpus, calibration->gpu);
+    const auto gpu = find_gpu(data->gpus, calibration->gpu);
     if (!gpu) return failed(gpu.error());
     print_speed(output, *speed, **gpu,
-                profiler::KernelModel(**gpu, data->environments.front(), data->calibration));
+                KernelModel(**gpu, data->environments.front(), data->calibration));
     output.line();
     if (calibration->is_new_gpu) output.line("wrote " + (folder / "gpus.json").string());
     output.line(fmt::format("wrote {}: plans for --gpu {} now use it",

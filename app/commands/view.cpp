@@ -3,7 +3,7 @@
 #include "app/commands/console/terminal.h"
 #include "app/commands/console/trace_files.h"
 #include "app/commands/options/help.h"
-#include "app/commands/reports/page_file.h"
+#include "app/commands/reports/chart_files.h"
 #include "profiler/trace/file/write_file.h"
 
 #include <httplib.h>

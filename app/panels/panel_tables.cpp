@@ -5,16 +5,16 @@
 #include "profiler/view/kernels/kernels_view.h"
 #include "profiler/view/kernels/movement_view.h"
 #include "profiler/view/layers/layer_view.h"
+#include "profiler/view/memory/blocks_view.h"
 #include "profiler/view/memory/timeline_view.h"
 #include "profiler/view/peak/flame_view.h"
 #include "profiler/view/peak/ledger_view.h"
-#include "profiler/view/peak/live_blocks_view.h"
 #include "profiler/view/plan/planner_view.h"
 #include "profiler/view/plan/recipe_frontier_view.h"
 #include "profiler/view/programs/compare_view.h"
 #include "profiler/view/programs/diagnostics_table.h"
 #include "profiler/view/programs/pair_view.h"
-#include "profiler/view/ranks/rank_tables.h"
+#include "profiler/view/ranks/ranks_view.h"
 #include "profiler/view/selected/inspector_view.h"
 #include "profiler/view/selected/range_view.h"
 
@@ -35,11 +35,32 @@ using profiler::DataTable;
 constexpr std::size_t kMostCalls = 200'000;
 
 /// One table, made of the view that a slot shows.
-template <typename View>
+template <typename View, typename Make>
 void add_table(std::vector<PanelTable>& tables, const char* title, const char* file_name,
-               std::shared_ptr<const View> view, profiler::DataTable (*make)(const View&)) {
+               std::shared_ptr<const View> view, Make make) {
     if (!view) return;
     tables.push_back({title, file_name, [view = std::move(view), make] { return make(*view); }});
+}
+
+template <typename View, typename Make>
+std::vector<PanelTable> one_table(const char* title, const char* file_name,
+                                  std::shared_ptr<const View> view, Make make) {
+    std::vector<PanelTable> tables;
+    add_table(tables, title, file_name, std::move(view), make);
+    return tables;
+}
+
+/// A table for A and one for B: "Memory of A over time", "timeline_a".
+template <typename View, typename Make>
+std::vector<PanelTable> tables_of_pair(const char* title, const char* file_name,
+                                       std::shared_ptr<const View> view, Make make) {
+    std::vector<PanelTable> tables;
+    for (size_t i = 0; view && i < view->traces.size(); ++i) {
+        tables.push_back({fmt::format(fmt::runtime(title), i == 0 ? "A" : "B"),
+                          fmt::format("{}_{}", file_name, i == 0 ? "a" : "b"),
+                          [view, i, make] { return make(view->traces[i]); }});
+    }
+    return tables;
 }
 
 std::vector<PanelTable> compare_tables(const Workspace& workspace) {
@@ -72,32 +93,6 @@ std::vector<PanelTable> traces_tables(const Workspace& workspace) {
     return {{"Open traces", "traces", [table] { return table; }}};
 }
 
-std::vector<PanelTable> timeline_tables(const Workspace& workspace) {
-    const auto view = workspace.slots().timeline.shared();
-    std::vector<PanelTable> tables;
-    const auto add = [&](const char* title, const char* file_name, size_t trace) {
-        if (!view || trace >= view->traces.size()) return;
-        tables.push_back({title, file_name,
-                          [view, trace] { return profiler::timeline_data(view->traces[trace]); }});
-    };
-    add("Memory of A over time", "timeline_a", 0);
-    add("Memory of B over time", "timeline_b", 1);
-    return tables;
-}
-
-std::vector<PanelTable> layer_tables(const Workspace& workspace) {
-    std::vector<PanelTable> tables;
-    add_table(tables, "Tensors of the layer", "layer", workspace.slots().layers.shared(),
-              profiler::ribbons_data);
-    return tables;
-}
-
-std::vector<PanelTable> flame_tables(const WindowViews& views) {
-    std::vector<PanelTable> tables;
-    add_table(tables, "Flame graph", "flame", views.flame.shared(), profiler::flame_data);
-    return tables;
-}
-
 /// The dots, and the way between the two that are chosen.
 std::vector<PanelTable> frontier_tables(const Workspace& workspace) {
     std::vector<PanelTable> tables;
@@ -119,25 +114,6 @@ std::vector<PanelTable> ledger_tables(const WindowViews& views, const LedgerStat
     if (!view) return {};
     return {{"Ledger", "ledger",
              [view, columns = state.columns] { return profiler::ledger_data(*view, columns); }}};
-}
-
-std::vector<PanelTable> movement_tables(const Workspace& workspace) {
-    const auto view = workspace.slots().movement.shared();
-    std::vector<PanelTable> tables;
-    const auto add = [&](const char* title, const char* file_name, size_t trace) {
-        if (!view || trace >= view->traces.size()) return;
-        tables.push_back({title, file_name,
-                          [view, trace] { return profiler::movement_data(view->traces[trace]); }});
-    };
-    add("Data movement of A", "movement_a", 0);
-    add("Data movement of B", "movement_b", 1);
-    return tables;
-}
-
-std::vector<PanelTable> rank_tables(const Workspace& workspace) {
-    const auto ranks = workspace.slots().rank_run.shared();
-    if (!ranks) return {};
-    return {{"Ranks", "ranks", [ranks] { return profiler::ranks_data(ranks->run); }}};
 }
 
 std::vector<PanelTable> block_tables(const WindowViews& views) {
@@ -225,16 +201,31 @@ std::vector<PanelTable> diagnostics_tables(const Workspace& workspace) {
 
 std::vector<PanelTable> tables_of(std::string_view panel_id, const Workspace& workspace,
                                   const WindowViews& views, const PanelStates& states) {
+    const Slots& slots = workspace.slots();
     if (panel_id == "compare") return compare_tables(workspace);
     if (panel_id == "ledger") return ledger_tables(views, states.ledger);
-    if (panel_id == "movement") return movement_tables(workspace);
-    if (panel_id == "ranks") return rank_tables(workspace);
+    if (panel_id == "movement") {
+        return tables_of_pair("Data movement of {}", "movement", slots.movement.shared(),
+                              profiler::movement_data);
+    }
+    if (panel_id == "ranks") {
+        return one_table("Ranks", "ranks", slots.rank_run.shared(),
+                         [](const RanksOfRun& ranks) { return profiler::ranks_data(ranks.run); });
+    }
     if (panel_id == "blocks") return block_tables(views);
     if (panel_id == "inspector") return inspector_tables(views);
     if (panel_id == "traces") return traces_tables(workspace);
-    if (panel_id == "timeline") return timeline_tables(workspace);
-    if (panel_id == "layer") return layer_tables(workspace);
-    if (panel_id == "flame") return flame_tables(views);
+    if (panel_id == "timeline") {
+        return tables_of_pair("Memory of {} over time", "timeline", slots.timeline.shared(),
+                              profiler::timeline_data);
+    }
+    if (panel_id == "layer") {
+        return one_table("Tensors of the layer", "layer", slots.layers.shared(),
+                         profiler::ribbons_data);
+    }
+    if (panel_id == "flame") {
+        return one_table("Flame graph", "flame", views.flame.shared(), profiler::flame_data);
+    }
     if (panel_id == "frontier") return frontier_tables(workspace);
     if (panel_id == "planner") return planner_tables(workspace);
     if (panel_id == "kernels") return kernel_tables(workspace);

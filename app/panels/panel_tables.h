@@ -1,7 +1,7 @@
 #pragma once
 
-#include "app/panels/panel_windows.h"
-#include "profiler/tables/data_table.h"
+#include "app/panels/panels.h"
+#include "profiler/tables/columns.h"
 
 #include <functional>
 #include <string>

@@ -1,6 +1,5 @@
 #pragma once
 
-#include "app/panels/dock_place.h"
 #include "app/panels/kernels/kernels_panel.h"
 #include "app/panels/kernels/movement_panel.h"
 #include "app/panels/layers/layer_panel.h"
@@ -11,7 +10,6 @@
 #include "app/panels/plan/frontier_panel.h"
 #include "app/panels/plan/planner_panel.h"
 #include "app/panels/programs/compare_panel.h"
-#include "app/panels/programs/diagnostics_panel.h"
 #include "app/panels/programs/traces_panel.h"
 #include "app/panels/ranks/ranks_panel.h"
 #include "app/panels/run/capture_panel.h"
@@ -22,10 +20,23 @@
 #include <imgui.h>
 
 #include <array>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
 
 /// The table of panels. Menu, layout, shortcuts and command palette are made from it.
 /// docs/adding_a_panel.md walks through adding one.
 namespace app {
+
+/// Where a panel lies in the default layout. Panels that share a place are tabs.
+enum class DockPlace {
+    kLeftTop,      // narrow column at the left
+    kLeftBottom,   //
+    kTop,          // wide, above the two places at the bottom
+    kBottomLeft,   //
+    kBottomRight,  //
+};
 
 /// What panels keep between frames: those of window 1, and once more for each further number.
 struct PanelStates {
@@ -149,7 +160,31 @@ inline constexpr std::array kPanels{
     // Its id is from when the panel was called Health; saved layouts still use it.
     PanelRow{"Diagnostics", "health", ICON_HEART_PULSE, DockPlace::kLeftBottom,
              ImGuiMod_Ctrl | ImGuiKey_6, "",
-             [](const PanelContext& c, PanelStates&) { return draw_diagnostics_panel(c); }},
+             [](const PanelContext& c, PanelStates&) {
+                 draw_diagnostics_panel(c.workspace.selection());
+                 return PanelEvents();
+             }},
 };
+
+// ---- windows --------------------------------------------------------------------------------
+
+/// A panel has one window; of some panels the user may open more.
+struct PanelWindow {
+    const PanelRow* panel = nullptr;
+    int number = 1;  // the panel's own window is 1; the user opens 2 to kMostWindows
+};
+
+/// Every window that may be open, in the order of the table of panels.
+std::vector<PanelWindow> all_windows();
+
+/// "ledger", "ledger-2": as stable as the id of a panel, and usable as the name of a file.
+std::string id_of(const PanelWindow& window);
+/// The window with this id; nullopt if there can be none.
+std::optional<PanelWindow> find_window(std::string_view id);
+
+/// "Ledger", "Ledger 2".
+std::string title_of(const PanelWindow& window);
+/// "<icon> Ledger 2###ledger-2": ImGui identifies a window by the part after ###.
+std::string window_name(const PanelWindow& window);
 
 }  // namespace app

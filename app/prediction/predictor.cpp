@@ -1,6 +1,6 @@
 #include "app/prediction/predictor.h"
 
-#include "app/prediction/predict_trace.h"
+#include "app/prediction/prediction_target.h"
 #include "app/user/settings.h"
 #include "models/config/validity.h"
 #include "profiler/planner/data/gpu_support.h"
@@ -58,17 +58,17 @@ PlanQuestion key_of(PlanQuestion question, const models::Workload& workload) {
 }
 
 bool any_does_not_fit(const Plan& plan) {
-    return std::any_of(plan.rows.begin(), plan.rows.end(),
-                       [](const PlanRow& row) { return row.status == PlanStatus::kDoesNotFit; });
+    return std::ranges::any_of(
+        plan.rows, [](const PlanRow& row) { return row.status == PlanStatus::kDoesNotFit; });
 }
 
 /// The rows by the order of the workloads.
 Plan in_order_of(const PlanRequest& request, Plan plan) {
     const auto place_of = [&](const PlanRow& row) {
-        return std::find(request.workloads.begin(), request.workloads.end(), row.workload);
+        return std::ranges::find(request.workloads, row.workload);
     };
-    std::stable_sort(plan.rows.begin(), plan.rows.end(),
-                     [&](const PlanRow& x, const PlanRow& y) { return place_of(x) < place_of(y); });
+    std::ranges::stable_sort(
+        plan.rows, [&](const PlanRow& x, const PlanRow& y) { return place_of(x) < place_of(y); });
     return plan;
 }
 

@@ -11,7 +11,6 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <utility>
 #include <vector>
 
 /// Questions about GPUs that are not here, asked again and again while the user tries things out.

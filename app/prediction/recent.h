@@ -41,8 +41,8 @@ public:
 private:
     using Entries = std::list<std::pair<Key, Value>>;
     typename Entries::iterator place_of(const Key& key) const {
-        return std::find_if(entries_.begin(), entries_.end(),
-                            [&](const auto& entry) { return entry.first == key; });
+        return std::ranges::find_if(entries_,
+                                    [&](const auto& entry) { return entry.first == key; });
     }
 
     const std::size_t most_;

@@ -1,16 +1,13 @@
 #include "app/prediction/trace_workers.h"
 
 #include "app/prediction/virtual_cards.h"
-#include "profiler/protocol/predict_step_client.h"
+#include "profiler/trace/file/trace_bytes.h"
 
 #include <algorithm>
 #include <chrono>
 #include <iterator>
-#include <memory>
 #include <stdexcept>
-#include <string>
 #include <utility>
-#include <vector>
 
 namespace app {
 namespace {
@@ -26,6 +23,13 @@ constexpr int64_t kWarmupSteps = 1;
 /// is an answer too.
 bool is_of_a_dead_worker(const models::Error& error) {
     return error.fields.empty() && !error.out_of_memory;
+}
+
+tl::expected<Trace, ErrorFrame> trace_of(const WorkerOutcome& outcome) {
+    if (!outcome) return tl::unexpected(outcome.error());
+    auto trace = trace_from_bytes(outcome->payload);
+    if (!trace) return tl::unexpected(ErrorFrame{.message = std::move(trace.error().message)});
+    return std::move(*trace);
 }
 
 }  // namespace
@@ -118,7 +122,7 @@ void TraceWorkers::give_back(Worker& worker) {
 
 std::size_t TraceWorkers::index_of(const Gpu* gpu) const {
     if (gpu == nullptr) return 0;
-    const auto found = std::find(gpus_.begin(), gpus_.end(), gpu);
+    const auto found = std::ranges::find(gpus_, gpu);
     if (found == gpus_.end()) throw std::invalid_argument("these workers do not have " + gpu->id);
     return static_cast<std::size_t>(found - gpus_.begin());
 }
@@ -142,14 +146,15 @@ models::Result<TracePointer> TraceWorkers::trace(const StepToTrace& step) {
 models::Result<TracePointer> TraceWorkers::trace_with(Worker& worker, const StepToTrace& step) {
     const std::size_t index = index_of(step.gpu);
     const bool is_capture = detail_ == TraceDetail::kForCapture;
-    auto trace =
-        request_predicted_step(worker.client,
-                               {.workload = step.workload,
-                                .gpu_index = static_cast<int64_t>(index % kMostVirtualCards),
-                                .capability = virtual_card(*gpus_[index]).capability,
-                                .warmup_steps = is_capture ? kWarmupSteps : 0,
-                                .records_kernels = is_capture},
-                               {.timeout = kTimeout});
+    const WorkerOutcome outcome = worker.client.run(
+        {.kind = RequestKind::kPredictStep,
+         .workload = models::to_json(step.workload),
+         .warmup_steps = is_capture ? kWarmupSteps : 0,
+         .compute_capability = models::to_text(virtual_card(*gpus_[index]).capability),
+         .gpu_index = static_cast<int64_t>(index % kMostVirtualCards),
+         .records_kernels = is_capture},
+        {.timeout = kTimeout});
+    auto trace = trace_of(outcome);
     if (trace) {
         give_back(worker);
         return std::make_shared<const Trace>(std::move(*trace));

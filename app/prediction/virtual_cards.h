@@ -1,6 +1,5 @@
 #pragma once
 
-#include "app/prediction/predict_trace.h"
 #include "models/config/compute_capability.h"
 #include "profiler/planner/data/gpu.h"
 #include "profiler/protocol/virtual_gpu_process.h"
@@ -20,10 +19,6 @@ inline constexpr int64_t kEndlessBytes = int64_t{1} << 40;
 /// `gpu` with memory without end: the step is placed into the GPU's own memory afterwards. A GPU
 /// that is not CUDA's counts as an A100's generation.
 profiler::VirtualCard virtual_card(const profiler::Gpu& gpu);
-
-/// The GPU of a prediction as it is, for a program that runs on it.
-/// Errors: it is not CUDA's.
-models::Result<profiler::VirtualCard> real_size_card(const PredictionTarget& target);
 
 /// A worker that finds `cards` as its CUDA devices; with none, those of this machine.
 models::Result<profiler::WorkerClient> start_worker_on(

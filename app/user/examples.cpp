@@ -1,6 +1,6 @@
 #include "app/user/examples.h"
 
-#include "app/user/user_folder.h"
+#include "app/user/settings.h"
 #include "profiler/trace/file/write_file.h"
 
 #include <embedded/temposcope_examples.h>

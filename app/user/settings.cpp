@@ -1,6 +1,5 @@
 #include "app/user/settings.h"
 
-#include "app/user/user_folder.h"
 #include "profiler/trace/file/write_file.h"
 
 #include <fmt/format.h>
@@ -9,6 +8,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdlib>
 #include <fstream>
 #include <iterator>
 #include <system_error>
@@ -156,6 +156,16 @@ void save_settings(const Settings& settings, const std::filesystem::path& file) 
     std::filesystem::create_directories(file.parent_path(), error);
     // The window works without saved settings.
     (void)profiler::write_file(file, to_text(settings));
+}
+
+std::filesystem::path user_folder(const char* variable, const char* below_home) {
+    if (const char* named = std::getenv(variable); named && *named) {
+        return std::filesystem::path(named) / "temposcope";
+    }
+    if (const char* home = std::getenv("HOME"); home && *home) {
+        return std::filesystem::path(home) / below_home / "temposcope";
+    }
+    return {};
 }
 
 }  // namespace app

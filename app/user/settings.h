@@ -2,8 +2,6 @@
 
 #include "app/user/fields.h"
 
-#include <nlohmann/json_fwd.hpp>
-
 #include <filesystem>
 #include <map>
 #include <string>
@@ -71,5 +69,10 @@ LoadedSettings load_settings(const std::filesystem::path& file);
 /// If two windows save at the same time, one of the two files stays, complete. If the folder cannot
 /// be written, the settings are not remembered; this is not an error.
 void save_settings(const Settings& settings, const std::filesystem::path& file);
+
+/// The program's folder for a purpose, as the XDG base directory specification has it:
+/// `$VARIABLE/temposcope`, or `BELOW_HOME/temposcope` in the home folder. Empty where neither is
+/// set: a folder that all users share could be another user's.
+std::filesystem::path user_folder(const char* variable, const char* below_home);
 
 }  // namespace app

@@ -1,6 +1,6 @@
 #include "app/user/user_calibration.h"
 
-#include "profiler/planner/data/gpu_name.h"
+#include "profiler/planner/data/gpu.h"
 #include "profiler/trace/units.h"
 
 #include <nlohmann/json.hpp>
@@ -13,8 +13,7 @@ namespace app {
 namespace {
 
 using nlohmann::ordered_json;
-using profiler::DeviceSpeed;
-using profiler::Gpu;
+using namespace profiler;
 
 constexpr std::string_view kCommand = "(temposcope sweep --calibrate)";
 
@@ -32,7 +31,7 @@ const Gpu* find_gpu_row(const std::vector<Gpu>& known, const DeviceSpeed& speed)
         constexpr double kSameMemory = 0.05;
         if (!gpu.compute_capability || distance(gpu) > kSameMemory) continue;
         if (models::to_text(*gpu.compute_capability) != speed.compute_capability) continue;
-        if (!profiler::is_same_gpu_model(gpu.name, speed.device_name)) continue;
+        if (!is_same_gpu_model(gpu.name, speed.device_name)) continue;
         if (best == nullptr || distance(gpu) < distance(*best)) best = &gpu;
     }
     return best;
@@ -41,7 +40,7 @@ const Gpu* find_gpu_row(const std::vector<Gpu>& known, const DeviceSpeed& speed)
 std::string id_of(const DeviceSpeed& speed) {
     if (speed.compute_capability.empty()) return "cpu";
     std::string id;
-    for (const std::string& word : profiler::words_of_name(speed.device_name)) {
+    for (const std::string& word : words_of_name(speed.device_name)) {
         if (word == "nvidia") continue;
         id += (id.empty() ? "" : "-") + word;
     }
@@ -49,9 +48,9 @@ std::string id_of(const DeviceSpeed& speed) {
 }
 
 std::string_view tier_of(const DeviceSpeed& speed) {
-    const auto words = profiler::words_of_name(speed.device_name);
-    if (std::find(words.begin(), words.end(), "geforce") != words.end()) return "geforce";
-    const bool professional = std::find(words.begin(), words.end(), "rtx") != words.end();
+    const auto words = words_of_name(speed.device_name);
+    if (std::ranges::find(words, "geforce") != words.end()) return "geforce";
+    const bool professional = std::ranges::find(words, "rtx") != words.end();
     return professional || speed.compute_capability.empty() ? "workstation" : "server";
 }
 
@@ -67,7 +66,7 @@ std::optional<double> rate_of(const DeviceSpeed& speed, std::string_view type) {
             largest = &gemm;
         }
     }
-    if (largest == nullptr || largest->flop_per_s / profiler::kTera < profiler::kGpuLimits.least) {
+    if (largest == nullptr || largest->flop_per_s / kTera < kGpuLimits.least) {
         return std::nullopt;
     }
     return largest->flop_per_s;
@@ -80,20 +79,18 @@ ordered_json gpu_row(const DeviceSpeed& speed, const std::string& id, const std:
     ordered_json row{{"id", id}, {"name", speed.device_name}, {"tier", tier_of(speed)}};
     if (!speed.compute_capability.empty()) row["compute_capability"] = speed.compute_capability;
     // Round down, never up: the largest batch depends on it.
-    const double memory_mib =
-        std::floor(static_cast<double>(speed.memory_bytes) / profiler::kMiBBytes);
+    const double memory_mib = std::floor(static_cast<double>(speed.memory_bytes) / kMiBBytes);
     const ordered_json memory{{"value", memory_mib / 1024}, {"source", source}};
     row["memory_gib"] = memory;
     row["usable_memory_gib"] = memory;
-    row["bandwidth_gb_per_s"] = figure(speed.bytes_per_s / profiler::kGiga);
-    for (const std::string_view type : profiler::kMatmulTypeNames) {
+    row["bandwidth_gb_per_s"] = figure(speed.bytes_per_s / kGiga);
+    for (const std::string_view type : kMatmulTypeNames) {
         if (const auto rate = rate_of(speed, type)) {
-            row[fmt::format("{}_tflops", type)] = figure(*rate / profiler::kTera);
+            row[fmt::format("{}_tflops", type)] = figure(*rate / kTera);
         }
     }
     row["sm_count"] = figure(static_cast<double>(speed.sm_count));
-    row["l2_mib"] =
-        figure(std::max(1.0, static_cast<double>(speed.l2_bytes) / profiler::kMiBBytes));
+    row["l2_mib"] = figure(std::max(1.0, static_cast<double>(speed.l2_bytes) / kMiBBytes));
     return row;
 }
 
@@ -121,18 +118,17 @@ void add_calibration_rows(const DeviceSpeed& speed, const std::string& id,
                           const std::string& source, ordered_json& document) {
     const ordered_json gpus = ordered_json::array({id});
     ordered_json& matmul = rows_without(document, "matmul", source);
-    for (const std::string_view type : profiler::kMatmulTypeNames) {
+    for (const std::string_view type : kMatmulTypeNames) {
         if (const auto rate = rate_of(speed, type)) {
             matmul.push_back({{"gpus", gpus},
                               {"type", type},
-                              {"tflops", rounded(*rate / profiler::kTera)},
+                              {"tflops", rounded(*rate / kTera)},
                               {"source", source}});
         }
     }
     rows_without(document, "bandwidth", source)
-        .push_back({{"gpus", gpus},
-                    {"gb_per_s", rounded(speed.bytes_per_s / profiler::kGiga)},
-                    {"source", source}});
+        .push_back(
+            {{"gpus", gpus}, {"gb_per_s", rounded(speed.bytes_per_s / kGiga)}, {"source", source}});
     ordered_json& efficiencies = rows_without(document, "efficiencies", source);
     for (const auto& [kernel, bytes_per_s] :
          {std::pair("softmax", speed.softmax_bytes_per_s),
@@ -162,8 +158,8 @@ void put_gpu(ordered_json& document, ordered_json gpu) {
 
 /// Whether the user wrote a GPU with this id by hand.
 bool is_written_by_hand(const std::vector<Gpu>& known, std::string_view id) {
-    return std::any_of(known.begin(), known.end(),
-                       [&](const Gpu& gpu) { return gpu.id == id && !is_measured(gpu); });
+    return std::ranges::any_of(known,
+                               [&](const Gpu& gpu) { return gpu.id == id && !is_measured(gpu); });
 }
 
 }  // namespace

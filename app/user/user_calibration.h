@@ -2,7 +2,7 @@
 
 #include "models/config/result.h"
 #include "profiler/planner/data/planner_data.h"
-#include "profiler/protocol/device_speed.h"
+#include "profiler/protocol/measurements.h"
 
 #include <string>
 #include <string_view>

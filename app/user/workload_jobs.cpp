@@ -4,8 +4,6 @@
 #include "models/config/validity.h"
 #include "profiler/trace/units.h"
 
-#include <fmt/ranges.h>
-
 #include <algorithm>
 #include <filesystem>
 #include <system_error>
@@ -45,7 +43,6 @@ Result<models::ModelConfig> make_model(const StepForm& form) {
 
 /// The GPU of "predict:GPU"; empty for a measurement.
 Result<std::string> predicted_gpu(const StepForm& form) {
-    constexpr std::string_view kPredict = "predict:";
     const std::string& device = form.device;
     if (device == "auto" || device == "cpu" || device == "cuda") return std::string();
     if (!device.starts_with(kPredict)) {
@@ -141,8 +138,8 @@ Result<void> add_jobs(const StepForm& form, JobList& list) {
         auto workload = models::with_recipe(*base, name);
         if (!workload) return tl::unexpected(workload.error());
         Job job{std::move(*workload), path_of(form, name)};
-        const bool repeats = std::any_of(list.jobs.begin(), list.jobs.end(),
-                                         [&](const Job& other) { return other.path == job.path; });
+        const bool repeats = std::ranges::any_of(
+            list.jobs, [&](const Job& other) { return other.path == job.path; });
         if (repeats) return fail("The recipe '{}' is named twice: name each once.", name);
         list.jobs.push_back(std::move(job));
     }

@@ -13,6 +13,9 @@
 /// panel fill a StepForm; the jobs for the worker are made from it.
 namespace app {
 
+/// Before the GPU of a device that is predicted.
+inline constexpr std::string_view kPredict = "predict:";
+
 struct RecipeList {
     std::vector<std::string> names{"original"};
     bool is_all = false;  // "all" was written: the names are those of every preset
@@ -42,7 +45,7 @@ struct StepForm {
     std::string output;        // a folder, or a file that ends in .tscope
     bool overwrites = false;   // files that are there already
 
-    bool predicts() const { return device.starts_with("predict:"); }
+    bool predicts() const { return device.starts_with(kPredict); }
 
     friend bool operator==(const StepForm&, const StepForm&) = default;
 };

@@ -51,9 +51,7 @@ float draw_right_end(const PaletteEntry& entry, float right) {
 void draw_whole(const PaletteEntry& entry) {
     const bool is_short = entry.whole == entry.title && text_width(entry.whole) < em(18);
     if (entry.whole.empty() || is_short || !ImGui::BeginItemTooltip()) return;
-    ImGui::PushTextWrapPos(em(38));
-    text(entry.whole);
-    ImGui::PopTextWrapPos();
+    wrapped_text(entry.whole, em(38));
     ImGui::EndTooltip();
 }
 

@@ -141,9 +141,8 @@ bool asks_to_replace(const FileDialogOptions& options, const FileDialogState& st
 }
 
 void draw_replace_question(const FileDialogState& state) {
-    colored_text(palette().warn, ICON_TRIANGLE_EXCLAMATION);
-    ImGui::SameLine(0, px(6));
-    note_text(state.to_replace.filename().string() + " is there already. Replace it?");
+    warning_note(palette().warn,
+                 state.to_replace.filename().string() + " is there already. Replace it?");
 }
 
 bool draw_buttons(const char* button, bool& cancelled) {

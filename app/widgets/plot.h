@@ -1,5 +1,6 @@
 #pragma once
 
+#include "app/widgets/scoped.h"
 #include "profiler/view/axis.h"
 
 #include <implot.h>
@@ -18,14 +19,12 @@ inline constexpr ImPlotFlags kPlainPlot =
     ImPlotFlags_NoTitle | ImPlotFlags_NoLegend | ImPlotFlags_NoMouseText | ImPlotFlags_NoMenus;
 
 /// ImPlot's padding around a plot, until the end of the scope.
-class ScopedPlotPadding {
+class ScopedPlotPadding : Scoped {
 public:
     explicit ScopedPlotPadding(ImVec2 padding) {
         ImPlot::PushStyleVar(ImPlotStyleVar_PlotPadding, padding);
     }
     ~ScopedPlotPadding() { ImPlot::PopStyleVar(); }
-    ScopedPlotPadding(const ScopedPlotPadding&) = delete;
-    ScopedPlotPadding& operator=(const ScopedPlotPadding&) = delete;
 };
 
 /// For axes that the mouse does not move.

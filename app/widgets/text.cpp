@@ -1,8 +1,8 @@
 #include "app/widgets/text.h"
 
 #include "app/widgets/fonts.h"
-#include "app/widgets/hatch.h"
 #include "app/widgets/icons.h"
+#include "app/widgets/marks.h"
 #include "app/widgets/scoped.h"
 #include "app/widgets/theme.h"
 #include "profiler/view/axis.h"
@@ -35,11 +35,26 @@ void right_text(std::string_view content) {
     text(content);
 }
 
-void note_text(std::string_view content) {
-    const ScopedColor color(ImGuiCol_Text, palette().dim);
-    ImGui::PushTextWrapPos(0);
+void wrapped_text(std::string_view content, float width) {
+    ImGui::PushTextWrapPos(width);
     text(content);
     ImGui::PopTextWrapPos();
+}
+
+void wrapped_bold_text(std::string_view content, float width) {
+    const ScopedFont bold(fonts().bold);
+    wrapped_text(content, width);
+}
+
+void note_text(std::string_view content) {
+    const ScopedColor color(ImGuiCol_Text, palette().dim);
+    wrapped_text(content);
+}
+
+void warning_note(ImU32 color, std::string_view note) {
+    colored_text(color, ICON_TRIANGLE_EXCLAMATION);
+    ImGui::SameLine(0, px(6));
+    note_text(note);
 }
 
 float text_width(std::string_view content) {
@@ -201,9 +216,7 @@ void labelled_value(std::string_view label, std::string_view value, ImU32 color)
 void help_marker(std::string_view explanation) {
     dim_text(ICON_CIRCLE_QUESTION);
     if (!ImGui::BeginItemTooltip()) return;
-    ImGui::PushTextWrapPos(em(24));
-    text(explanation);
-    ImGui::PopTextWrapPos();
+    wrapped_text(explanation, em(24));
     ImGui::EndTooltip();
 }
 
@@ -276,9 +289,7 @@ void empty_state(const char* icon, std::string_view title, std::string_view advi
     const float left =
         ImGui::GetCursorPosX() + std::max(0.0F, (ImGui::GetContentRegionAvail().x - size.x) / 2);
     ImGui::SetCursorPosX(left);
-    ImGui::PushTextWrapPos(left + width);
-    text(advice);
-    ImGui::PopTextWrapPos();
+    wrapped_text(advice, left + width);
 }
 
 void working_line(std::string_view what) {
@@ -289,6 +300,24 @@ void working_line(std::string_view what) {
     draw->AddRectFilled(corner, {corner.x + width * 0.4F, corner.y + px(2)}, palette().accent);
     ImGui::Dummy({width, px(4)});
     dim_text(what);
+}
+
+namespace {
+/// Without an edge an empty box cannot be seen.
+struct Edge {
+    ScopedStyle width{ImGuiStyleVar_FrameBorderSize, px(1)};
+    ScopedColor color{ImGuiCol_Border, with_alpha(palette().dim, 0.7F)};
+};
+}  // namespace
+
+bool check_box(const char* label, bool* value) {
+    const Edge edge;
+    return ImGui::Checkbox(label, value);
+}
+
+bool radio_button(const char* label, bool is_chosen) {
+    const Edge edge;
+    return ImGui::RadioButton(label, is_chosen);
 }
 
 }  // namespace app

@@ -19,6 +19,9 @@ void bold_text(std::string_view content);
 void colored_text(ImU32 color, std::string_view content);
 /// Right-aligned in the cell or in the remaining space.
 void right_text(std::string_view content);
+/// Text that wraps `width` from the left edge of the window, or at its right edge if that is 0.
+void wrapped_text(std::string_view content, float width = 0);
+void wrapped_bold_text(std::string_view content, float width = 0);
 /// Dim text that wraps at the right edge.
 void note_text(std::string_view content);
 
@@ -53,6 +56,21 @@ void readout_table(std::span<const std::pair<std::string, std::string>> rows);
 /// "Peak A  24.5 GiB"
 void labelled_value(std::string_view label, std::string_view value, ImU32 color = 0);
 
+/// A warning sign in this colour, and dim text that wraps.
+void warning_note(ImU32 color, std::string_view note);
+
+/// Calls `draw` with the index of each row in sight; all rows have one height.
+template <typename Draw>
+void draw_visible_rows(size_t count, const Draw& draw) {
+    ImGuiListClipper clipper;
+    clipper.Begin(static_cast<int>(count));
+    while (clipper.Step()) {
+        for (int i = clipper.DisplayStart; i < clipper.DisplayEnd; ++i) {
+            draw(static_cast<size_t>(i));
+        }
+    }
+}
+
 /// A dim (?) that explains a derived number when hovered.
 void help_marker(std::string_view explanation);
 
@@ -72,6 +90,12 @@ struct PanelPart {
 };
 /// A button that switches the part. If it is `on` and has no room, only the border is lit.
 void switch_button(const PanelPart& part, bool& on);
+
+/// ImGui's check box with an edge, so that an empty one does not look like a gap. Returns true when
+/// it was clicked.
+bool check_box(const char* label, bool* value);
+/// The same for a choice of one of several.
+bool radio_button(const char* label, bool is_chosen);
 
 /// Fills an empty panel: what is missing and what to do next.
 void empty_state(const char* icon, std::string_view title, std::string_view advice);

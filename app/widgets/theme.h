@@ -1,6 +1,6 @@
 #pragma once
 
-#include "profiler/tables/text_table.h"
+#include "profiler/tables/columns.h"
 #include "profiler/view/theme.h"
 
 #include <imgui.h>

@@ -15,7 +15,6 @@ namespace {
 bool has_a(const Ui& ui) { return ui.workspace.selection().a != nullptr; }
 bool has_both(const Ui& ui) { return has_a(ui) && ui.workspace.selection().b != nullptr; }
 bool has_documents(const Ui& ui) { return !ui.workspace.documents().empty(); }
-
 bool has_comparison(const Ui& ui) { return ui.workspace.slots().compare.view() != nullptr; }
 bool has_timeline(const Ui& ui) { return ui.workspace.slots().timeline.view() != nullptr; }
 
@@ -32,147 +31,136 @@ void reopen_all(Ui& ui) {
     ui.workspace.open(files);
 }
 
+void add(std::vector<Action>& actions, Menu menu, std::vector<Action> more) {
+    for (Action& action : more) {
+        action.menu = menu;
+        actions.push_back(std::move(action));
+    }
+}
+
 void add_file_actions(std::vector<Action>& actions) {
-    actions.push_back({.menu = Menu::kFile,
-                       .title = "Open traces",
-                       .icon = ICON_FOLDER_OPEN,
-                       .shortcut = ImGuiMod_Ctrl | ImGuiKey_O,
-                       .run = [](Ui& ui) { ui.open_dialog.request_open = true; }});
-    actions.push_back({.menu = Menu::kFile,
-                       .title = "Read all again",
-                       .icon = ICON_ROTATE,
-                       .shortcut = ImGuiMod_Ctrl | ImGuiKey_R,
-                       .run = reopen_all,
-                       .enabled = has_documents});
-    actions.push_back({.menu = Menu::kFile,
-                       .title = "Reload changed files",
-                       .run =
-                           [](Ui& ui) {
-                               bool& reloads = ui.settings.reload_changed_files;
-                               reloads = !reloads;
-                           },
-                       .checked = [](const Ui& ui) { return ui.settings.reload_changed_files; }});
-    actions.push_back({.menu = Menu::kFile,
-                       .title = "Export comparison chart",
-                       .icon = ICON_FILE_EXPORT,
-                       .shortcut = ImGuiMod_Ctrl | ImGuiKey_E,
-                       .run = [](Ui& ui) { ask_for_export(ui, ExportTarget::Kind::kComparison); },
-                       .enabled = has_comparison,
-                       .separated = true});
-    actions.push_back({.menu = Menu::kFile,
-                       .title = "Export timeline chart",
-                       .icon = ICON_FILE_EXPORT,
-                       .run = [](Ui& ui) { ask_for_export(ui, ExportTarget::Kind::kTimeline); },
-                       .enabled = has_timeline});
-    actions.push_back({.menu = Menu::kFile,
-                       .title = "Save picture of the window",
-                       .icon = ICON_IMAGE,
-                       .shortcut = ImGuiMod_Ctrl | ImGuiMod_Shift | ImGuiKey_E,
-                       .run = [](Ui& ui) { ask_for_export(ui, ExportTarget::Kind::kWindow); }});
-    actions.push_back({.menu = Menu::kFile,
-                       .title = "Close all traces",
-                       .icon = ICON_XMARK,
-                       .shortcut = ImGuiMod_Ctrl | ImGuiMod_Shift | ImGuiKey_W,
-                       .run = close_all,
-                       .enabled = has_documents,
-                       .separated = true});
-    actions.push_back({.menu = Menu::kFile,
-                       .title = "Quit",
-                       .shortcut = ImGuiMod_Ctrl | ImGuiKey_Q,
-                       .run = [](Ui& ui) { ui.quit = true; }});
+    add(actions, Menu::kFile,
+        {{.title = "Open traces",
+          .icon = ICON_FOLDER_OPEN,
+          .shortcut = ImGuiMod_Ctrl | ImGuiKey_O,
+          .run = [](Ui& ui) { ui.open_dialog.request_open = true; }},
+         {.title = "Read all again",
+          .icon = ICON_ROTATE,
+          .shortcut = ImGuiMod_Ctrl | ImGuiKey_R,
+          .run = reopen_all,
+          .enabled = has_documents},
+         {.title = "Reload changed files",
+          .run =
+              [](Ui& ui) {
+                  bool& reloads = ui.settings.reload_changed_files;
+                  reloads = !reloads;
+              },
+          .checked = [](const Ui& ui) { return ui.settings.reload_changed_files; }},
+         {.title = "Export comparison chart",
+          .icon = ICON_FILE_EXPORT,
+          .shortcut = ImGuiMod_Ctrl | ImGuiKey_E,
+          .run = [](Ui& ui) { ask_for_export(ui, ExportTarget::Kind::kComparison); },
+          .enabled = has_comparison,
+          .separated = true},
+         {.title = "Export timeline chart",
+          .icon = ICON_FILE_EXPORT,
+          .run = [](Ui& ui) { ask_for_export(ui, ExportTarget::Kind::kTimeline); },
+          .enabled = has_timeline},
+         {.title = "Save picture of the window",
+          .icon = ICON_IMAGE,
+          .shortcut = ImGuiMod_Ctrl | ImGuiMod_Shift | ImGuiKey_E,
+          .run = [](Ui& ui) { ask_for_export(ui, ExportTarget::Kind::kWindow); }},
+         {.title = "Close all traces",
+          .icon = ICON_XMARK,
+          .shortcut = ImGuiMod_Ctrl | ImGuiMod_Shift | ImGuiKey_W,
+          .run = close_all,
+          .enabled = has_documents,
+          .separated = true},
+         {.title = "Quit", .shortcut = ImGuiMod_Ctrl | ImGuiKey_Q, .run = [](Ui& ui) {
+              ui.quit = true;
+          }}});
 }
 
 void add_edit_actions(std::vector<Action>& actions) {
-    actions.push_back({.menu = Menu::kEdit,
-                       .title = "Undo layout",
-                       .icon = ICON_ROTATE_LEFT,
-                       .shortcut = ImGuiMod_Ctrl | ImGuiKey_Z,
-                       .run = [](Ui& ui) { ui.layout_to_restore = ui.layout_history.undo(); },
-                       .enabled = [](const Ui& ui) { return ui.layout_history.can_undo(); },
-                       .global = false});
-    actions.push_back({.menu = Menu::kEdit,
-                       .title = "Find in the ledger",
-                       .icon = ICON_MAGNIFIER,
-                       .shortcut = ImGuiMod_Ctrl | ImGuiKey_F,
-                       .run =
-                           [](Ui& ui) {
-                               const PanelWindow ledger = meant_window(ui, "ledger");
-                               show_panel(ui, id_of(ledger));
-                               states_of(ui, ledger.number).ledger.focus_filter = true;
-                           },
-                       .enabled = has_a,
-                       .separated = true});
-    actions.push_back({.menu = Menu::kEdit,
-                       .title = "Swap A and B",
-                       .icon = ICON_SWAP,
-                       .shortcut = ImGuiKey_X,
-                       .run = [](Ui& ui) { ui.workspace.swap_a_and_b(); },
-                       .enabled = has_both,
-                       .global = false});
-    actions.push_back({.menu = Menu::kEdit,
-                       .title = "Clear selection",
-                       .shortcut = ImGuiKey_Escape,
-                       .run =
-                           [](Ui& ui) {
-                               // What lies in front goes first.
-                               if (close_popup() || std::exchange(ui.keyboard.is_open, false))
-                                   return;
-                               ui.found = {};
-                               ui.workspace.clear_selection();
-                           },
-                       .global = false});
-    actions.push_back({.menu = Menu::kEdit,
-                       .title = "Previous selection",
-                       .icon = ICON_ARROW_LEFT,
-                       .shortcut = ImGuiMod_Alt | ImGuiKey_LeftArrow,
-                       .run = [](Ui& ui) { ui.workspace.step_selection(-1); },
-                       .enabled = [](const Ui& ui) { return ui.workspace.can_step_selection(-1); },
-                       .global = false});
-    actions.push_back({.menu = Menu::kEdit,
-                       .title = "Next selection",
-                       .icon = ICON_ARROW_RIGHT,
-                       .shortcut = ImGuiMod_Alt | ImGuiKey_RightArrow,
-                       .run = [](Ui& ui) { ui.workspace.step_selection(1); },
-                       .enabled = [](const Ui& ui) { return ui.workspace.can_step_selection(1); },
-                       .global = false});
-    actions.push_back({.menu = Menu::kEdit,
-                       .title = "Search everything",
-                       .icon = ICON_MAGNIFIER,
-                       .shortcut = ImGuiMod_Ctrl | ImGuiKey_K,
-                       .second_shortcut = ImGuiKey_Slash,
-                       .run = [](Ui& ui) { ui.palette.request_open = true; },
-                       .separated = true});
-    actions.push_back({.menu = Menu::kEdit,
-                       .title = "Find next",
-                       .icon = ICON_ARROW_DOWN,
-                       .shortcut = ImGuiKey_F3,
-                       .run = [](Ui& ui) { step_found(ui, 1); },
-                       .enabled = [](const Ui& ui) { return ui.found.index != nullptr; }});
-    actions.push_back({.menu = Menu::kEdit,
-                       .title = "Find previous",
-                       .icon = ICON_ARROW_UP,
-                       .shortcut = ImGuiMod_Shift | ImGuiKey_F3,
-                       .run = [](Ui& ui) { step_found(ui, -1); },
-                       .enabled = [](const Ui& ui) { return ui.found.index != nullptr; }});
+    add(actions, Menu::kEdit,
+        {{.title = "Undo layout",
+          .icon = ICON_ROTATE_LEFT,
+          .shortcut = ImGuiMod_Ctrl | ImGuiKey_Z,
+          .run = [](Ui& ui) { ui.layout_to_restore = ui.layout_history.undo(); },
+          .enabled = [](const Ui& ui) { return ui.layout_history.can_undo(); },
+          .global = false},
+         {.title = "Find in the ledger",
+          .icon = ICON_MAGNIFIER,
+          .shortcut = ImGuiMod_Ctrl | ImGuiKey_F,
+          .run =
+              [](Ui& ui) {
+                  const PanelWindow ledger = meant_window(ui, "ledger");
+                  show_panel(ui, id_of(ledger));
+                  states_of(ui, ledger.number).ledger.focus_filter = true;
+              },
+          .enabled = has_a,
+          .separated = true},
+         {.title = "Swap A and B",
+          .icon = ICON_SWAP,
+          .shortcut = ImGuiKey_X,
+          .run = [](Ui& ui) { ui.workspace.swap_a_and_b(); },
+          .enabled = has_both,
+          .global = false},
+         {.title = "Clear selection",
+          .shortcut = ImGuiKey_Escape,
+          .run =
+              [](Ui& ui) {
+                  // What lies in front goes first.
+                  if (close_popup() || std::exchange(ui.keyboard.is_open, false)) return;
+                  ui.found = {};
+                  ui.workspace.clear_selection();
+              },
+          .global = false},
+         {.title = "Previous selection",
+          .icon = ICON_ARROW_LEFT,
+          .shortcut = ImGuiMod_Alt | ImGuiKey_LeftArrow,
+          .run = [](Ui& ui) { ui.workspace.step_selection(-1); },
+          .enabled = [](const Ui& ui) { return ui.workspace.can_step_selection(-1); },
+          .global = false},
+         {.title = "Next selection",
+          .icon = ICON_ARROW_RIGHT,
+          .shortcut = ImGuiMod_Alt | ImGuiKey_RightArrow,
+          .run = [](Ui& ui) { ui.workspace.step_selection(1); },
+          .enabled = [](const Ui& ui) { return ui.workspace.can_step_selection(1); },
+          .global = false},
+         {.title = "Search everything",
+          .icon = ICON_MAGNIFIER,
+          .shortcut = ImGuiMod_Ctrl | ImGuiKey_K,
+          .second_shortcut = ImGuiKey_Slash,
+          .run = [](Ui& ui) { ui.palette.request_open = true; },
+          .separated = true},
+         {.title = "Find next",
+          .icon = ICON_ARROW_DOWN,
+          .shortcut = ImGuiKey_F3,
+          .run = [](Ui& ui) { step_found(ui, 1); },
+          .enabled = [](const Ui& ui) { return ui.found.index != nullptr; }},
+         {.title = "Find previous",
+          .icon = ICON_ARROW_UP,
+          .shortcut = ImGuiMod_Shift | ImGuiKey_F3,
+          .run = [](Ui& ui) { step_found(ui, -1); },
+          .enabled = [](const Ui& ui) { return ui.found.index != nullptr; }}});
 }
 
 void add_text_size_actions(std::vector<Action>& actions) {
-    actions.push_back({.menu = Menu::kView,
-                       .title = "Larger text",
-                       .shortcut = ImGuiMod_Ctrl | ImGuiKey_Equal,  // the key with the plus
-                       .second_shortcut = ImGuiMod_Ctrl | ImGuiKey_KeypadAdd,
-                       .run = [](Ui& ui) { ui.settings.step_text_scale(1); },
-                       .separated = true});
-    actions.push_back({.menu = Menu::kView,
-                       .title = "Smaller text",
-                       .shortcut = ImGuiMod_Ctrl | ImGuiKey_Minus,
-                       .second_shortcut = ImGuiMod_Ctrl | ImGuiKey_KeypadSubtract,
-                       .run = [](Ui& ui) { ui.settings.step_text_scale(-1); }});
-    actions.push_back({.menu = Menu::kView,
-                       .title = "Normal text size",
-                       .shortcut = ImGuiMod_Ctrl | ImGuiKey_0,
-                       .second_shortcut = ImGuiMod_Ctrl | ImGuiKey_Keypad0,
-                       .run = [](Ui& ui) { ui.settings.text_scale = 1; }});
+    add(actions, Menu::kView,
+        {{.title = "Larger text",
+          .shortcut = ImGuiMod_Ctrl | ImGuiKey_Equal,  // the key with the plus
+          .second_shortcut = ImGuiMod_Ctrl | ImGuiKey_KeypadAdd,
+          .run = [](Ui& ui) { ui.settings.step_text_scale(1); },
+          .separated = true},
+         {.title = "Smaller text",
+          .shortcut = ImGuiMod_Ctrl | ImGuiKey_Minus,
+          .second_shortcut = ImGuiMod_Ctrl | ImGuiKey_KeypadSubtract,
+          .run = [](Ui& ui) { ui.settings.step_text_scale(-1); }},
+         {.title = "Normal text size",
+          .shortcut = ImGuiMod_Ctrl | ImGuiKey_0,
+          .second_shortcut = ImGuiMod_Ctrl | ImGuiKey_Keypad0,
+          .run = [](Ui& ui) { ui.settings.text_scale = 1; }}});
 }
 
 void add_panel_actions(std::vector<Action>& actions) {
@@ -207,48 +195,44 @@ void add_window_actions(std::vector<Action>& actions) {
 }
 
 void add_view_actions(std::vector<Action>& actions) {
-    actions.push_back({.menu = Menu::kView,
-                       .title = "Show the whole capture",
-                       .icon = ICON_EXPAND,
-                       .shortcut = ImGuiKey_F,
-                       .run = [](Ui& ui) { ui.workspace.fit_time(); },
-                       .enabled = has_a,
-                       .global = false});
-    actions.push_back({.menu = Menu::kView,
-                       .title = "Dark theme",
-                       .icon = ICON_MOON,
-                       .run = [](Ui& ui) { ui.settings.dark = true; },
-                       .checked = [](const Ui& ui) { return ui.settings.dark; },
-                       .separated = true});
-    actions.push_back({.menu = Menu::kView,
-                       .title = "Light theme",
-                       .icon = ICON_SUN,
-                       .run = [](Ui& ui) { ui.settings.dark = false; },
-                       .checked = [](const Ui& ui) { return !ui.settings.dark; }});
+    add(actions, Menu::kView,
+        {{.title = "Show the whole capture",
+          .icon = ICON_EXPAND,
+          .shortcut = ImGuiKey_F,
+          .run = [](Ui& ui) { ui.workspace.fit_time(); },
+          .enabled = has_a,
+          .global = false},
+         {.title = "Dark theme",
+          .icon = ICON_MOON,
+          .run = [](Ui& ui) { ui.settings.dark = true; },
+          .checked = [](const Ui& ui) { return ui.settings.dark; },
+          .separated = true},
+         {.title = "Light theme",
+          .icon = ICON_SUN,
+          .run = [](Ui& ui) { ui.settings.dark = false; },
+          .checked = [](const Ui& ui) { return !ui.settings.dark; }}});
     add_text_size_actions(actions);
     add_panel_actions(actions);
     add_window_actions(actions);
-    actions.push_back({.menu = Menu::kView,
-                       .title = "Reset layout",
-                       .run = [](Ui& ui) { ui.reset_layout = true; },
-                       .separated = true});
+    add(actions, Menu::kView,
+        {{.title = "Reset layout",
+          .run = [](Ui& ui) { ui.reset_layout = true; },
+          .separated = true}});
 }
 
 void add_help_actions(std::vector<Action>& actions) {
-    actions.push_back({.menu = Menu::kHelp,
-                       .title = "Keyboard and mouse",
-                       .icon = ICON_KEYBOARD,
-                       .shortcut = ImGuiKey_F1,
-                       .second_shortcut = ImGuiMod_Shift | ImGuiKey_Slash,
-                       .run = [](Ui& ui) { ui.keyboard.is_open = !ui.keyboard.is_open; }});
-    actions.push_back({.menu = Menu::kHelp,
-                       .title = "See what Tempo saves: example traces",
-                       .icon = ICON_LIGHTBULB,
-                       .run = [](Ui& ui) { ui.workspace.open_examples(); }});
-    actions.push_back({.menu = Menu::kHelp,
-                       .title = "Frame metrics",
-                       .run = [](Ui& ui) { ui.show_metrics = !ui.show_metrics; },
-                       .checked = [](const Ui& ui) { return ui.show_metrics; }});
+    add(actions, Menu::kHelp,
+        {{.title = "Keyboard and mouse",
+          .icon = ICON_KEYBOARD,
+          .shortcut = ImGuiKey_F1,
+          .second_shortcut = ImGuiMod_Shift | ImGuiKey_Slash,
+          .run = [](Ui& ui) { ui.keyboard.is_open = !ui.keyboard.is_open; }},
+         {.title = "See what Tempo saves: example traces",
+          .icon = ICON_LIGHTBULB,
+          .run = [](Ui& ui) { ui.workspace.open_examples(); }},
+         {.title = "Frame metrics",
+          .run = [](Ui& ui) { ui.show_metrics = !ui.show_metrics; },
+          .checked = [](const Ui& ui) { return ui.show_metrics; }}});
 }
 
 /// Whether a text field takes this key as a letter.

@@ -1,6 +1,5 @@
 #include "app/window/export_dialog.h"
 
-#include "app/widgets/check_box.h"
 #include "app/widgets/icons.h"
 #include "app/widgets/scoped.h"
 #include "app/widgets/text.h"

@@ -1,5 +1,3 @@
-#include "app/window/search.h"
-
 #include "app/widgets/icons.h"
 #include "app/window/ui.h"
 #include "profiler/trace/units.h"

@@ -1,7 +1,7 @@
 #include "app/window/session.h"
 
 #include "app/user/fields.h"
-#include "app/workspace/workspace.h"
+#include "app/window/shell.h"
 #include "models/config/switches.h"
 #include "models/config/validity.h"
 
@@ -71,6 +71,21 @@ void restore_choices(Workspace& workspace, const Session& session) {
     if (is_known) events.queries.plan = PlanChoice{session.gpu, /*is_chosen=*/true};
     events.queries.planner = planner_query_of(session.planner);
     workspace.apply(events);
+}
+
+models::Result<void> run_window(const WindowOptions& options) {
+    const auto open_files = [&](Ui& ui) {
+        if (options.files.empty()) {
+            reopen_traces(ui.workspace, ui.settings.session);
+        } else {
+            ui.workspace.open(options.files);
+        }
+    };
+    const auto shell =
+        Shell::open({.settings_folder = settings_folder(), .before_window = open_files});
+    if (!shell) return tl::unexpected(shell.error());
+    (*shell)->run();
+    return {};
 }
 
 }  // namespace app

@@ -1,6 +1,5 @@
 #pragma once
 
-#include "app/window/glfw_window.h"
 #include "app/window/pixels.h"
 #include "app/window/ui.h"
 #include "models/config/result.h"
@@ -11,8 +10,21 @@
 #include <optional>
 #include <string>
 
+struct GLFWwindow;
+
 /// The window with its contexts and its frame loop. `Ui` is its content.
 namespace app {
+
+struct GlfwWindowOptions {
+    int width = 1600;  // in screen coordinates at scale 1
+    int height = 1000;
+    std::string title = "temposcope";
+};
+
+struct DestroyGlfwWindow {
+    void operator()(GLFWwindow* window) const;
+};
+using GlfwWindow = std::unique_ptr<GLFWwindow, DestroyGlfwWindow>;
 
 struct ShellOptions {
     GlfwWindowOptions window;

@@ -1,21 +1,20 @@
 #pragma once
 
-#include "app/panels/panel_windows.h"
+#include "app/panels/panels.h"
 #include "app/user/settings.h"
 #include "app/widgets/command_palette.h"
 #include "app/widgets/file_dialog.h"
 #include "app/window/actions.h"
 #include "app/window/export_dialog.h"
 #include "app/window/keyboard.h"
-#include "app/window/layout_history.h"
-#include "app/window/search.h"
-#include "app/window/toasts.h"
+#include "app/window/layout.h"
 #include "app/window/windows.h"
 #include "app/workspace/workspace.h"
 
 #include <array>
 #include <filesystem>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -27,6 +26,25 @@ namespace app {
 struct PanelRect {
     ImVec2 corner;
     ImVec2 size;
+};
+
+/// Notices in a corner of the window, which disappear by themselves.
+struct ToastState {
+    struct Toast {
+        int id = 0;
+        Notice notice;
+        double until_s = 0;  // on ImGui's clock
+    };
+    std::vector<Toast> toasts;  // oldest first
+    int next_id = 0;
+};
+
+/// The name that was chosen last, and which of its places is selected.
+struct Found {
+    std::shared_ptr<const profiler::SearchIndex> index;  // null: nothing was chosen
+    std::size_t name = 0;
+    std::size_t at = 0;
+    std::array<std::weak_ptr<const Document>, 2> documents;  // the A and B that were searched
 };
 
 struct Ui {
@@ -80,5 +98,17 @@ bool needs_next_frame(const Ui& ui);
 
 /// How long the window may sleep when nothing happens.
 double seconds_to_next_frame(const Ui& ui);
+
+// ---- search (search.cpp) --------------------------------------------------------------------
+
+/// Commands, open traces, recent files, and what A and B hold, for the text in the palette.
+PaletteContent palette_content(Ui& ui, const std::string& query);
+
+/// Selects the next place of the chosen name (1) or the one before (-1), as a click on it does, and
+/// brings a panel that shows it to the front.
+void step_found(Ui& ui, int direction);
+
+/// "aten::addmm, 3 of 144 in A"; empty if nothing was chosen.
+std::string describe_found(const Ui& ui);
 
 }  // namespace app

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "app/panels/panel_windows.h"
+#include "app/panels/panels.h"
 
 #include <string_view>
 

@@ -1,35 +1,83 @@
-#include "app/worker/answer_request.h"
-
 #include "app/worker/answers.h"
-#include "app/worker/benchmark.h"
-#include "app/worker/calibrate.h"
-#include "app/worker/doctor.h"
-#include "app/worker/live_sampler.h"
-#include "app/worker/measure_layouts.h"
-#include "app/worker/predict_step.h"
-#include "app/worker/training_device.h"
-#include "app/worker/try_batches.h"
 #include "models/config/workload.h"
 #include "profiler/capture/torch_adapter/out_of_memory.h"
-#include "profiler/trace/available_memory.h"
 #include "profiler/trace/file/trace_file.h"
+#include "profiler/trace/trace.h"
 #include "profiler/trace/units.h"
 
 #include <fmt/format.h>
 
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <functional>
+#include <mutex>
 #include <optional>
+#include <thread>
 #include <utility>
 
 namespace app {
 namespace {
 
-using profiler::ExitCode;
-using profiler::Request;
-using profiler::ResultFrame;
-using profiler::Trace;
-using profiler::TraceWriter;
-using profiler::WorkerOutcome;
-using profiler::WorkerServer;
+using namespace profiler;
+
+/// Sends the live memory counters 20 times a second, from its own thread.
+class LiveSampler {
+public:
+    /// `read` is called on the sampler's thread.
+    LiveSampler(WorkerServer& server, std::function<LiveMemory()> read)
+        : server_(server),
+          read_(std::move(read)),
+          start_(std::chrono::steady_clock::now()),
+          thread_([this](const std::stop_token& stop) { run(stop); }) {}
+
+    void set_phase(int64_t step, PhaseKind phase) {
+        step_ = step;
+        phase_ = phase;
+    }
+
+    /// While it lives, no sample is sent, and the samples' clock stands still.
+    class Pause {
+    public:
+        explicit Pause(LiveSampler& sampler) : sampler_(sampler), lock_(sampler.mutex_) {}
+        ~Pause() { sampler_.start_ += std::chrono::steady_clock::now() - begin_; }
+        Pause(const Pause&) = delete;
+        Pause& operator=(const Pause&) = delete;
+
+    private:
+        LiveSampler& sampler_;
+        std::unique_lock<std::mutex> lock_;
+        std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
+    };
+
+private:
+    static constexpr std::chrono::milliseconds kPeriod{50};
+
+    void run(const std::stop_token& stop) {
+        std::unique_lock lock(mutex_);
+        while (!wake_.wait_for(lock, stop, kPeriod, [] { return false; }) &&
+               !stop.stop_requested()) {
+            const std::chrono::nanoseconds elapsed = std::chrono::steady_clock::now() - start_;
+            const int64_t step = step_;
+            const LiveMemory memory = read_();
+            server_.send(
+                Sample{.time_ns = elapsed.count(),
+                       .allocated_bytes = memory.allocated_bytes,
+                       .peak_bytes = memory.peak_bytes,
+                       .step = step,
+                       .phase = step < 0 ? "" : std::string(profiler::name_of(phase_.load()))});
+        }
+    }
+
+    WorkerServer& server_;
+    const std::function<LiveMemory()> read_;
+    std::chrono::steady_clock::time_point start_;
+    std::atomic<int64_t> step_{-1};
+    std::atomic<PhaseKind> phase_{PhaseKind::kForward};
+    std::mutex mutex_;
+    std::condition_variable_any wake_;
+    std::jthread thread_;  // last: it stops before the members that it uses are destroyed
+};
 
 /// The trace could not be written.
 struct FileError : std::runtime_error {
@@ -43,7 +91,7 @@ void require(const models::Result<void>& result) {
 /// One capture or sweep, from its workload to its finished file.
 class Recording {
 public:
-    Recording(const Request& request, WorkerServer& server, profiler::TrainingDevice& device)
+    Recording(const Request& request, WorkerServer& server, TrainingDevice& device)
         : request_(request),
           server_(server),
           device_(device),
@@ -58,7 +106,7 @@ public:
         writer_.emplace(std::move(*writer));
         WorkerOutcome outcome = run_recording(*workload);
         writer_.reset();
-        if (!outcome && !committed_) profiler::remove_partial(request_.output_path + ".partial");
+        if (!outcome && !committed_) remove_partial(request_.output_path + ".partial");
         return outcome;
     }
 
@@ -67,7 +115,7 @@ private:
         record(workload);
         require(writer_->finish(trace_));
         return ResultFrame{.path = request_.output_path};
-    } catch (const profiler::Cancelled&) {
+    } catch (const Cancelled&) {
         return cancellation(committed_ ? "The capture was cancelled." + saved_sentence()
                                        : "The capture was cancelled; nothing was saved.");
     } catch (const FileError& error) {
@@ -81,7 +129,7 @@ private:
                 {"steps", "num_layers"}},
             ExitCode::kOutOfMemory);
     } catch (const std::exception& error) {
-        if (profiler::is_out_of_memory(error)) {
+        if (is_out_of_memory(error)) {
             const models::Error sentence{describe_out_of_memory(workload),
                                          {"batch_size", "recipe"}};
             WorkerOutcome outcome = failure(sentence, ExitCode::kOutOfMemory);
@@ -95,15 +143,15 @@ private:
     }
 
     void record(const models::Workload& workload) {
-        profiler::CaptureOptions options{.warmup_steps = request_.warmup_steps,
-                                         .steps = request_.steps,
-                                         .memory_limit_bytes = request_.memory_limit_bytes,
-                                         .num_threads = static_cast<int>(request_.num_threads)};
-        const bool sweeps = request_.kind == profiler::RequestKind::kSweep;
+        CaptureOptions options{.warmup_steps = request_.warmup_steps,
+                               .steps = request_.steps,
+                               .memory_limit_bytes = request_.memory_limit_bytes,
+                               .num_threads = static_cast<int>(request_.num_threads)};
+        const bool sweeps = request_.kind == RequestKind::kSweep;
         try {
             device_.capture(workload, options, callbacks(), trace_);
         } catch (const std::exception& error) {
-            const bool is_first = profiler::is_out_of_memory(error) && !committed_;
+            const bool is_first = is_out_of_memory(error) && !committed_;
             if (!is_first) throw;
             const bool has_step = !trace_.steps.empty();
             if (has_step && !sweeps) throw;
@@ -118,15 +166,15 @@ private:
             }
         }
         if (!sweeps) return;
-        const profiler::SweepOptions sweep{.batch_sizes = request_.batch_sizes,
-                                           .warmup_steps = request_.warmup_steps,
-                                           .steps = request_.steps};
+        const SweepOptions sweep{.batch_sizes = request_.batch_sizes,
+                                 .warmup_steps = request_.warmup_steps,
+                                 .steps = request_.steps};
         device_.sweep(workload, options, sweep, callbacks(), trace_);
     }
 
-    void record_warm_up(const models::Workload& workload, profiler::CaptureOptions options) {
+    void record_warm_up(const models::Workload& workload, CaptureOptions options) {
         options.steps += std::exchange(options.warmup_steps, 0);
-        profiler::CaptureCallbacks alone = callbacks();
+        CaptureCallbacks alone = callbacks();
         alone.wait_for_turn = nullptr;
         device_.capture(workload, options, alone, trace_);
     }
@@ -134,18 +182,18 @@ private:
     /// A step that ran out of memory is a result: the trace shows what filled the memory.
     /// Returns the file; empty if nothing was recorded.
     std::string keep_out_of_memory(const std::string& sentence) {
-        if (trace_.steps.empty() || request_.kind == profiler::RequestKind::kSweep) return {};
-        profiler::add_diagnostic(trace_, {.code = profiler::kRanOutOfMemory,
-                                          .severity = profiler::Severity::kError,
-                                          .explanation = sentence});
+        if (trace_.steps.empty() || request_.kind == RequestKind::kSweep) return {};
+        add_diagnostic(
+            trace_,
+            {.code = kRanOutOfMemory, .severity = Severity::kError, .explanation = sentence});
         require(writer_->finish(trace_));
         committed_ = true;
         return request_.output_path;
     }
 
-    profiler::CaptureCallbacks callbacks() {
-        profiler::CaptureCallbacks callbacks = callbacks_to(server_);
-        callbacks.phase_begun = [this](int64_t step, profiler::PhaseKind phase) {
+    CaptureCallbacks callbacks() {
+        CaptureCallbacks callbacks = callbacks_to(server_);
+        callbacks.phase_begun = [this](int64_t step, PhaseKind phase) {
             sampler_.set_phase(step, phase);
         };
         if (request_.takes_turns && device_.can_take_turns()) {
@@ -158,27 +206,22 @@ private:
         return callbacks;
     }
 
-    profiler::Turn wait_for_turn() {
+    Turn wait_for_turn() {
         const LiveSampler::Pause pause(sampler_);
-        const auto turn =
-            server_.wait_for_turn({.held_bytes = profiler::resident_memory_bytes(),
-                                   .available_bytes = profiler::available_memory_bytes()});
-        if (!turn) throw profiler::Cancelled();
-        return {.run = turn->run, .recipes = turn->recipes};
+        return app::wait_for_turn(server_);
     }
 
     std::string describe_out_of_memory(const models::Workload& workload) const {
         const auto failed = device_.last_out_of_memory();
         const std::string where =
             request_.memory_limit_bytes >= 0
-                ? fmt::format("the limit of {}",
-                              profiler::format_bytes(request_.memory_limit_bytes))
+                ? fmt::format("the limit of {}", format_bytes(request_.memory_limit_bytes))
                 : device_.memory_name();
         std::string asked;
         if (failed.requested_bytes >= 0 && failed.free_bytes >= 0) {
-            asked = fmt::format(": {} were asked for with {} free",
-                                profiler::format_bytes(failed.requested_bytes),
-                                profiler::format_bytes(failed.free_bytes));
+            asked =
+                fmt::format(": {} were asked for with {} free",
+                            format_bytes(failed.requested_bytes), format_bytes(failed.free_bytes));
         }
         return fmt::format(
             "Out of memory: batch {} of {} with the recipe '{}' does not fit {}{}; choose a "
@@ -199,7 +242,7 @@ private:
 
     const Request& request_;
     WorkerServer& server_;
-    profiler::TrainingDevice& device_;
+    TrainingDevice& device_;
     LiveSampler sampler_;
     Trace trace_;
     std::optional<TraceWriter> writer_;
@@ -216,21 +259,21 @@ WorkerOutcome train(const Request& request, WorkerServer& server) {
 
 WorkerOutcome answer_request(const Request& request, WorkerServer& server) {
     switch (request.kind) {
-        case profiler::RequestKind::kCapture:
-        case profiler::RequestKind::kSweep:
+        case RequestKind::kCapture:
+        case RequestKind::kSweep:
             return train(request, server);
-        case profiler::RequestKind::kDoctor:
+        case RequestKind::kDoctor:
             return ResultFrame{.path = {}, .summary = describe_machine()};
-        case profiler::RequestKind::kPredictStep:
+        case RequestKind::kPredictStep:
             return run_predict_step(request, server);
-        case profiler::RequestKind::kCalibrate:
+        case RequestKind::kCalibrate:
             return run_calibrate(request, server);
-        case profiler::RequestKind::kTryBatches:
+        case RequestKind::kTryBatches:
             return run_try_batches(request, server);
-        case profiler::RequestKind::kMeasureLayouts:
-        case profiler::RequestKind::kTimeLayoutRuns:
+        case RequestKind::kMeasureLayouts:
+        case RequestKind::kTimeLayoutRuns:
             return run_measure_layouts(request, server);
-        case profiler::RequestKind::kBenchmark:
+        case RequestKind::kBenchmark:
             return run_benchmark(request, server);
     }
     return failure("This worker does not know that request.");

@@ -1,7 +1,4 @@
-#include "app/worker/predict_step.h"
-
 #include "app/worker/answers.h"
-#include "app/worker/training_device.h"
 #include "models/config/validity.h"
 #include "models/config/workload.h"
 #include "profiler/protocol/virtual_gpu_process.h"
@@ -13,33 +10,31 @@
 namespace app {
 namespace {
 
-using profiler::ResultFrame;
-using profiler::WorkerOutcome;
+using namespace profiler;
 
-WorkerOutcome predict_step(const models::Workload& workload,
-                           const profiler::PredictedStepOptions& options,
-                           profiler::WorkerServer& server) try {
-    if (std::getenv(profiler::kVirtualGpuVariable) == nullptr) {
+WorkerOutcome predict_step(const models::Workload& workload, const PredictedStepOptions& options,
+                           WorkerServer& server) try {
+    if (std::getenv(kVirtualGpuVariable) == nullptr) {
         return failure("Steps are predicted on a virtual GPU, and this worker has none.");
     }
     const auto cuda = find_cuda();
     if (!cuda) return failure(cuda.error());
-    profiler::Trace trace;
+    Trace trace;
     (*cuda)->predict_step(workload, options, callbacks_to(server), trace);
-    return ResultFrame{.path = {}, .summary = {}, .payload = profiler::to_bytes(trace)};
-} catch (const profiler::Cancelled&) {
+    return ResultFrame{.path = {}, .summary = {}, .payload = to_bytes(trace)};
+} catch (const Cancelled&) {
     return cancellation("The prediction was cancelled.");
 } catch (const std::bad_alloc&) {
     return failure(
         "There is not enough memory on this machine to predict the step: choose fewer layers, "
         "close other programs, or raise the limit on memory (ulimit -v).",
-        profiler::ExitCode::kOutOfMemory);
+        ExitCode::kOutOfMemory);
 } catch (const c10::OutOfMemoryError&) {
     return failure(
         models::Error{.message = "The step needs more memory than any GPU has: choose a smaller "
                                  "batch, fewer layers or a shorter sequence.",
                       .fields = {"batch_size"}},
-        profiler::ExitCode::kOutOfMemory);
+        ExitCode::kOutOfMemory);
 } catch (const c10::Error& error) {
     return failure("torch refused the step: " + first_line(error) + ".");
 } catch (const std::exception& error) {
@@ -48,7 +43,7 @@ WorkerOutcome predict_step(const models::Workload& workload,
 
 }  // namespace
 
-WorkerOutcome run_predict_step(const profiler::Request& request, profiler::WorkerServer& server) {
+WorkerOutcome run_predict_step(const Request& request, WorkerServer& server) {
     const auto workload = models::workload_from_json(request.workload);
     if (!workload) return failure(workload.error());
     const auto capability = models::parse_compute_capability(request.compute_capability);

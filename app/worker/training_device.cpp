@@ -1,5 +1,4 @@
-#include "app/worker/training_device.h"
-
+#include "app/worker/answers.h"
 #include "models/config/validity.h"
 #include "profiler/capture/cpu_capture.h"
 #include "profiler/capture/measure_device.h"
@@ -8,7 +7,10 @@
 #include "profiler/capture/tracking_allocator.h"
 
 #include <ATen/Parallel.h>
+#include <fmt/format.h>
+#include <torch/version.h>
 #include <unistd.h>
+#include <nlohmann/json.hpp>
 
 #include <filesystem>
 #include <utility>
@@ -18,14 +20,7 @@ namespace {
 
 using models::Result;
 using models::Workload;
-using profiler::CaptureCallbacks;
-using profiler::CaptureOptions;
-using profiler::LiveMemory;
-using profiler::OutOfMemoryDetail;
-using profiler::SweepOptions;
-using profiler::Trace;
-using profiler::TrackingAllocator;
-using profiler::TrainingDevice;
+using namespace profiler;
 
 class Processor final : public TrainingDevice {
 public:
@@ -34,11 +29,11 @@ public:
     }
     void capture(const Workload& workload, const CaptureOptions& options,
                  const CaptureCallbacks& callbacks, Trace& trace) override {
-        profiler::capture_on_cpu(workload, options, callbacks, trace);
+        capture_on_cpu(workload, options, callbacks, trace);
     }
     void sweep(const Workload& workload, const CaptureOptions& options, const SweepOptions& sweep,
                const CaptureCallbacks& callbacks, Trace& trace) override {
-        profiler::sweep_on_cpu(workload, options, sweep, callbacks, trace);
+        sweep_on_cpu(workload, options, sweep, callbacks, trace);
     }
     models::BenchmarkTime time_benchmark(const models::Benchmark& benchmark, double seconds,
                                          const CaptureCallbacks& callbacks) override {
@@ -51,35 +46,33 @@ public:
     OutOfMemoryDetail last_out_of_memory() const override {
         return TrackingAllocator::instance().last_out_of_memory();
     }
-    profiler::DeviceSpeed measure_speed(const CaptureCallbacks& callbacks) override {
+    DeviceSpeed measure_speed(const CaptureCallbacks& callbacks) override {
         const at::Device device(at::kCPU);
-        auto speed = profiler::measure_device(
-            device, profiler::speed_sizes(device, /*has_tf32=*/false), callbacks);
-        speed.device_name = profiler::processor_name();
+        auto speed = measure_device(device, speed_sizes(device, /*has_tf32=*/false), callbacks);
+        speed.device_name = processor_name();
         speed.memory_bytes = int64_t{sysconf(_SC_PHYS_PAGES)} * sysconf(_SC_PAGESIZE);
         speed.sm_count = at::get_num_threads();
         return speed;
     }
-    profiler::LayoutGraph measure_layouts(const profiler::LayoutMeasurement& measurement,
-                                          const CaptureCallbacks& callbacks) override {
+    LayoutGraph measure_layouts(const LayoutMeasurement& measurement,
+                                const CaptureCallbacks& callbacks) override {
         auto graph = profiler::measure_layouts(at::Device(at::kCPU), measurement, callbacks);
-        graph.device_name = profiler::processor_name();
+        graph.device_name = processor_name();
         return graph;
     }
-    std::vector<double> time_layout_runs(const profiler::LayoutMeasurement& measurement,
-                                         const std::vector<profiler::LayoutRun>& runs,
+    std::vector<double> time_layout_runs(const LayoutMeasurement& measurement,
+                                         const std::vector<LayoutRun>& runs,
                                          const CaptureCallbacks& callbacks) override {
         return profiler::time_layout_runs(at::Device(at::kCPU), measurement, runs, callbacks);
     }
-    std::string name() override { return profiler::processor_name(); }
+    std::string name() override { return processor_name(); }
     std::string memory_name() const override { return "the memory of this machine"; }
     bool can_take_turns() const override { return true; }
 };
 
-const profiler::CudaModule& cuda_module() {
+const CudaModule& cuda_module() {
     std::error_code error;
-    return profiler::open_cuda_module(
-        std::filesystem::read_symlink("/proc/self/exe", error).parent_path());
+    return open_cuda_module(std::filesystem::read_symlink("/proc/self/exe", error).parent_path());
 }
 
 Result<TrainingDevice*> find_gpu() {
@@ -89,12 +82,31 @@ Result<TrainingDevice*> find_gpu() {
     return *cuda;
 }
 
+/// Everything that CUDA needs. Opens libtorch_cuda and our modules.
+std::vector<CudaCheck> check_cuda() {
+    const CudaModule& module = cuda_module();
+    std::vector<CudaCheck> checks = module.checks;
+    if (module.source != nullptr) {
+        for (CudaCheck& check : module.source->checks()) {
+            checks.push_back(std::move(check));
+        }
+    }
+    return checks;
+}
+
+nlohmann::json to_json(const CudaCheck& check) {
+    return {{"name", check.name},
+            {"status", check.ok ? "ok" : "missing"},
+            {"detail", check.detail},
+            {"remedy", check.remedy}};
+}
+
 }  // namespace
 
-Result<profiler::CudaSource*> find_cuda() {
-    const profiler::CudaModule& module = cuda_module();
+Result<CudaSource*> find_cuda() {
+    const CudaModule& module = cuda_module();
     if (module.source != nullptr) return module.source;
-    return models::fail("{}", profiler::describe_problem(module.checks));
+    return models::fail("{}", describe_problem(module.checks));
 }
 
 Result<TrainingDevice*> find_training_device(std::string_view name) {
@@ -107,15 +119,14 @@ Result<TrainingDevice*> find_training_device(std::string_view name) {
     return gpu ? *gpu : &processor;
 }
 
-std::vector<profiler::CudaCheck> check_cuda() {
-    const profiler::CudaModule& module = cuda_module();
-    std::vector<profiler::CudaCheck> checks = module.checks;
-    if (module.source != nullptr) {
-        for (profiler::CudaCheck& check : module.source->checks()) {
-            checks.push_back(std::move(check));
-        }
-    }
-    return checks;
+nlohmann::json describe_machine() {
+    nlohmann::json checks = nlohmann::json::array();
+    checks.push_back(
+        to_json({.name = "torch",
+                 .ok = true,
+                 .detail = fmt::format("{}, {} threads", TORCH_VERSION, at::get_num_threads())}));
+    for (const CudaCheck& check : check_cuda()) checks.push_back(to_json(check));
+    return {{"checks", std::move(checks)}};
 }
 
 }  // namespace app

@@ -1,29 +1,18 @@
-#include "app/worker/try_batches.h"
-
 #include "app/worker/answers.h"
-#include "app/worker/training_device.h"
 #include "models/config/workload.h"
-#include "profiler/protocol/measured_batches.h"
-#include "profiler/trace/available_memory.h"
+#include "profiler/protocol/measurements.h"
 
 #include <algorithm>
 
 namespace app {
 namespace {
 
-using profiler::Id;
-using profiler::MeasuredBatches;
-using profiler::ResultFrame;
-using profiler::SweepOutcome;
-using profiler::SweepPoint;
-using profiler::Trace;
-using profiler::WorkerOutcome;
+using namespace profiler;
 
 MeasuredBatches batches_of(const Trace& trace) {
     MeasuredBatches tried{.device_name = std::string(trace.text(trace.run().device_name))};
     for (std::size_t i = 0; i < trace.devices.size(); ++i) {
-        tried.memory_bytes =
-            std::max<int64_t>(0, trace.devices[Id<profiler::Device>(i)].total_bytes);
+        tried.memory_bytes = std::max<int64_t>(0, trace.devices[Id<Device>(i)].total_bytes);
     }
     for (std::size_t i = 0; i < trace.sweep_points.size(); ++i) {
         const SweepPoint point = trace.sweep_points[Id<SweepPoint>(i)];
@@ -31,28 +20,21 @@ MeasuredBatches batches_of(const Trace& trace) {
             {.batch_size = point.batch_size, .fits = point.outcome == SweepOutcome::kOk});
     }
     for (std::size_t i = 0; i < trace.sweep_samples.size(); ++i) {
-        const auto sample = trace.sweep_samples[Id<profiler::SweepSample>(i)];
+        const auto sample = trace.sweep_samples[Id<SweepSample>(i)];
         tried.batches[sample.point.index()].step_times_ns.push_back(sample.step_time_ns);
     }
     return tried;
 }
 
-profiler::CaptureCallbacks callbacks_of(const profiler::Request& request,
-                                        profiler::WorkerServer& server, bool can_take_turns) {
-    profiler::CaptureCallbacks callbacks = callbacks_to(server);
+CaptureCallbacks callbacks_of(const Request& request, WorkerServer& server, bool can_take_turns) {
+    CaptureCallbacks callbacks = callbacks_to(server);
     if (!request.takes_turns || !can_take_turns) return callbacks;
-    callbacks.wait_for_turn = [&server]() -> profiler::Turn {
-        const auto turn =
-            server.wait_for_turn({.held_bytes = profiler::resident_memory_bytes(),
-                                  .available_bytes = profiler::available_memory_bytes()});
-        if (!turn) throw profiler::Cancelled();
-        return {.run = turn->run, .recipes = turn->recipes};
-    };
+    callbacks.wait_for_turn = [&server] { return wait_for_turn(server); };
     return callbacks;
 }
 
-WorkerOutcome try_batches(const profiler::Request& request, const models::Workload& workload,
-                          profiler::TrainingDevice& device, profiler::WorkerServer& server) try {
+WorkerOutcome try_batches(const Request& request, const models::Workload& workload,
+                          TrainingDevice& device, WorkerServer& server) try {
     Trace trace;
     device.sweep(workload,
                  {.memory_limit_bytes = request.memory_limit_bytes,
@@ -62,10 +44,10 @@ WorkerOutcome try_batches(const profiler::Request& request, const models::Worklo
                   .steps = request.steps},
                  callbacks_of(request, server, device.can_take_turns()), trace);
     return ResultFrame{.path = {}, .summary = to_json(batches_of(trace)), .payload = {}};
-} catch (const profiler::Cancelled&) {
+} catch (const Cancelled&) {
     return cancellation("The search was cancelled.");
 } catch (const std::exception& error) {
-    if (!profiler::is_out_of_memory(error)) {
+    if (!is_out_of_memory(error)) {
         return failure("A step of the search failed: " + first_line(error) + ".");
     }
     // Not even the model fits.
@@ -78,7 +60,7 @@ WorkerOutcome try_batches(const profiler::Request& request, const models::Worklo
 
 }  // namespace
 
-WorkerOutcome run_try_batches(const profiler::Request& request, profiler::WorkerServer& server) {
+WorkerOutcome run_try_batches(const Request& request, WorkerServer& server) {
     const auto device = find_training_device(request.device);
     if (!device) return failure(device.error());
     const auto workload = models::workload_from_json(request.workload);

@@ -1,9 +1,9 @@
 // temposcope-worker: everything that needs libtorch, in its own process, so that a crash of a
 // workload does not end the window or a command.
 
-#include "app/worker/answer_request.h"
+#include "app/worker/answers.h"
 #include "profiler/capture/cpu_capture.h"
-#include "profiler/protocol/standard_streams.h"
+#include "profiler/protocol/process_environment.h"
 #include "profiler/protocol/worker_server.h"
 #include "profiler/trace/file/temporary_paths.h"
 

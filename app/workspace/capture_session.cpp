@@ -2,7 +2,7 @@
 
 #include "app/prediction/predictor.h"
 #include "app/user/workload_jobs.h"
-#include "app/workspace/jobs/guarded.h"
+#include "app/workspace/jobs/job_queue.h"
 #include "app/workspace/jobs/wake.h"
 #include "profiler/analysis/step/diagnostics.h"
 #include "profiler/analysis/step/memory_curve.h"

@@ -5,7 +5,7 @@
 #include "profiler/analysis/step_index.h"
 #include "profiler/formats/trace_formats.h"
 #include "profiler/trace/units.h"
-#include "profiler/view/layers/recipe_switches.h"
+#include "profiler/view/layers/layer_view.h"
 
 #include <fmt/format.h>
 

@@ -64,4 +64,11 @@ models::Result<DocumentPtr> load_document(const std::filesystem::path& file,
 DocumentPtr make_document(std::filesystem::path file, std::shared_ptr<const profiler::Trace> trace,
                           std::optional<FileStamp> stamp = std::nullopt);
 
+/// A sentence that the user must see once: a file that does not open, a capture that ended.
+struct Notice {
+    profiler::Severity severity = profiler::Severity::kInfo;
+    std::string text;
+    std::filesystem::path reload = {};  // the user may read this file again; empty: none
+};
+
 }  // namespace app

@@ -2,7 +2,6 @@
 
 #include "app/workspace/document.h"
 #include "app/workspace/jobs/job_queue.h"
-#include "app/workspace/notice.h"
 
 #include <algorithm>
 #include <filesystem>

@@ -1,10 +1,10 @@
 #pragma once
 
+#include "app/workspace/document.h"
 #include "app/workspace/jobs/job_queue.h"
-#include "app/workspace/notice.h"
 #include "app/workspace/time_axis.h"
 #include "profiler/charts/charts.h"
-#include "profiler/tables/data_table.h"
+#include "profiler/tables/columns.h"
 #include "profiler/view/programs/compare_view.h"
 
 #include <filesystem>

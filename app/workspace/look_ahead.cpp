@@ -117,9 +117,7 @@ std::vector<std::string> LookAhead::update() {
         }
         std::erase(running_, result->step);
         const bool was_wanted = std::erase(wanted_steps_, result->step) > 0;
-        if (was_wanted && !result->document) {
-            sentences.push_back(result->document.error().message);
-        }
+        if (was_wanted && !result->document) sentences.push_back(result->document.error().message);
         known_.add(std::move(result->step), std::move(result->document));
     }
     if (!sentences.empty()) wanted_.clear();

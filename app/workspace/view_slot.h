@@ -4,7 +4,6 @@
 #include "app/workspace/document.h"
 #include "app/workspace/jobs/job_queue.h"
 
-#include <algorithm>
 #include <functional>
 #include <memory>
 #include <optional>

@@ -252,7 +252,7 @@ void Workspace::pair_changed() {
     update_slots();
 }
 
-// ---- what the window shows next ---------------------------------------------------------------
+// ---- what the window shows next -------------------------------------------------------------
 
 void Workspace::show(Pair pair) {
     if (!pair.a) return;
@@ -482,9 +482,7 @@ void Workspace::take_changed_files() {
 }
 
 void Workspace::export_comparison(const fs::path& file, const ChartStyle& style) {
-    if (const auto result = comparison()) {
-        exports_.comparison({result, &result->view}, file, style);
-    }
+    if (const auto result = comparison()) exports_.comparison({result, &result->view}, file, style);
 }
 
 void Workspace::export_timeline(const fs::path& file, const ChartStyle& style) {

@@ -8,12 +8,11 @@
 #include "app/workspace/look_ahead.h"
 #include "app/workspace/panel_events.h"
 #include "app/workspace/pending_pairs.h"
-#include "app/workspace/selection_history.h"
+#include "app/workspace/selection.h"
 #include "app/workspace/slots.h"
 
 #include <array>
 #include <filesystem>
-#include <list>
 #include <map>
 #include <memory>
 #include <optional>

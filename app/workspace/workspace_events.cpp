@@ -1,9 +1,7 @@
 #include "app/workspace/workspace.h"
 
-#include <algorithm>
 #include <optional>
 #include <tuple>
-#include <utility>
 
 /// What the workspace does with the events of the panels.
 namespace app {

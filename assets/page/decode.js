@@ -1,5 +1,5 @@
 'use strict';
-// Reads the packed numbers of the page (profiler/charts/packed_numbers.h) into typed arrays.
+// Reads the packed numbers of the page (profiler/charts/html.h) into typed arrays.
 
 const kNumSeries = 9;  // bytes of eight categories, reserved bytes
 const kReserved = kNumSeries - 1;

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <cstdint>
 #include <vector>
 
 // LayerNorm and RMSNorm in plain loops and double precision, backward from the input as the

@@ -18,7 +18,6 @@
 #include <c10/core/impl/VirtualGuardImpl.h>
 
 #include <cmath>
-#include <utility>
 
 namespace models {
 

@@ -7,10 +7,10 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 /// The small modules that layers consist of. Each enters the module path of its Hugging Face name.
@@ -124,5 +124,20 @@ kernels::MaskKind mask_kind(Masks masks);
 
 /// fp32 for 16-bit values, else the type itself.
 at::ScalarType wide_type(at::ScalarType type);
+
+/// One layer of a stack, of any family.
+class Layer {
+public:
+    virtual ~Layer() = default;
+    virtual Tensor operator()(const Tensor& x,
+                              const ForwardContext& context) const = 0;  // [B, S, H]
+    /// Its norms, for refresh_norms.
+    virtual std::vector<NormModule*> norms() = 0;
+    virtual const std::string& module_path() const = 0;
+    virtual Checkpoint checkpoint() const = 0;
+};
+
+/// The layer of the model's family. `workload.recipe` is the layer's own.
+std::unique_ptr<Layer> make_layer(ParameterStore& store, const Workload& workload, int64_t index);
 
 }  // namespace models

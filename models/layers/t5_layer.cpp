@@ -87,12 +87,75 @@ Linear square(ParameterStore& store, const std::string& prefix, std::string_view
 class T5Attention {
 public:
     T5Attention(ParameterStore& store, const std::string& prefix, const Workload& workload,
-                int64_t layer, bool is_cross);
-    Tensor operator()(const Tensor& x, const ForwardContext& context) const;  // [B, S, H] -> same
+                int64_t layer, bool is_cross)
+        : module_path_(names_of(workload, is_cross).attention),
+          num_heads_(workload.model.num_heads),
+          is_cross_(is_cross),
+          query_(square(store, prefix + module_path_ + ".", workload.model.traits().projections[0],
+                        workload)),
+          key_(square(store, prefix + module_path_ + ".", workload.model.traits().projections[1],
+                      workload)),
+          value_(square(store, prefix + module_path_ + ".", workload.model.traits().projections[2],
+                        workload)),
+          output_(square(store, prefix, names_of(workload, is_cross).output, workload)),
+          dropout_("dropout", workload, workload.model.attention_dropout_p, layer,
+                   is_cross ? DropoutSite::kCrossAttention : DropoutSite::kAttention) {}
+
+    /// [B, S, H] -> same.
+    Tensor operator()(const Tensor& x, const ForwardContext& context) const {
+        std::optional<ModuleScope> module_path(std::in_place, module_path_);
+        const Tensor& states = is_cross_ ? context.encoder_states.value() : x;
+        const Tensor query = heads(query_(x));       // [B*A, S, D]
+        const Tensor key = heads(key_(states));      // [B*A, S, D]
+        const Tensor value = heads(value_(states));  // [B*A, S, D]
+        name_tensor(query, "query");
+        name_tensor(key, "key");
+        name_tensor(value, "value");
+        Tensor scores;  // [B*A, S, S]
+        {
+            const ModuleScope of_scores("scores");
+            scores = at::bmm(query, key.transpose(1, 2));
+            if (!is_cross_) {
+                // _unsafe_view: as in transformer_layer.cpp, an in-place addition on a view costs
+                // two copies of its gradient.
+                const std::vector<int64_t> flat = scores.sizes().vec();
+                scores = at::_unsafe_view(scores, {x.size(0), num_heads_, flat[1], flat[2]});
+                scores.add_(context.positions.value());
+                scores = at::_unsafe_view(scores, flat);
+            }
+        }
+        const Tensor dropped =
+            dropout_(softmax(std::exchange(scores, {})), context);  // [B*A, S, S]
+        if (dropout_.p() > 0) name_tensor(dropped, "dropped_probs");
+        Tensor merged;
+        {
+            const ModuleScope of_context("context");
+            merged = at::bmm(dropped, value)
+                         .view({x.size(0), num_heads_, x.size(1), -1})
+                         .transpose(1, 2)
+                         .reshape(x.sizes());  // [B, S, H]
+            name_tensor(merged, "context");
+        }
+        module_path.reset();
+        return output_(merged);
+    }
 
 private:
-    Tensor heads(const Tensor& x) const;  // [B, S, H] -> dense [B*A, S, D]
-    Tensor softmax(const Tensor& scores) const;
+    /// [B, S, H] -> dense [B*A, S, D].
+    Tensor heads(const Tensor& x) const {
+        return x.view({x.size(0), x.size(1), num_heads_, -1})
+            .transpose(1, 2)
+            .contiguous()
+            .view({-1, x.size(1), x.size(2) / num_heads_});
+    }
+
+    /// In fp32, and cast back.
+    Tensor softmax(const Tensor& scores) const {
+        const ModuleScope module_path("softmax");
+        const Tensor probs = at::softmax(scores.to(wide_type(scores.scalar_type())), -1);
+        name_tensor(probs, "attention_probs");
+        return probs.to(scores.scalar_type());
+    }
 
     std::string module_path_;
     int64_t num_heads_;
@@ -101,80 +164,43 @@ private:
     DropoutModule dropout_;
 };
 
-T5Attention::T5Attention(ParameterStore& store, const std::string& prefix, const Workload& workload,
-                         int64_t layer, bool is_cross)
-    : module_path_(names_of(workload, is_cross).attention),
-      num_heads_(workload.model.num_heads),
-      is_cross_(is_cross),
-      query_(square(store, prefix + module_path_ + ".", workload.model.traits().projections[0],
-                    workload)),
-      key_(square(store, prefix + module_path_ + ".", workload.model.traits().projections[1],
-                  workload)),
-      value_(square(store, prefix + module_path_ + ".", workload.model.traits().projections[2],
-                    workload)),
-      output_(square(store, prefix, names_of(workload, is_cross).output, workload)),
-      dropout_("dropout", workload, workload.model.attention_dropout_p, layer,
-               is_cross ? DropoutSite::kCrossAttention : DropoutSite::kAttention) {}
-
-Tensor T5Attention::heads(const Tensor& x) const {
-    return x.view({x.size(0), x.size(1), num_heads_, -1})
-        .transpose(1, 2)
-        .contiguous()
-        .view({-1, x.size(1), x.size(2) / num_heads_});
-}
-
-/// In fp32, and cast back.
-Tensor T5Attention::softmax(const Tensor& scores) const {
-    const ModuleScope module_path("softmax");
-    const Tensor probs = at::softmax(scores.to(wide_type(scores.scalar_type())), -1);
-    name_tensor(probs, "attention_probs");
-    return probs.to(scores.scalar_type());
-}
-
-Tensor T5Attention::operator()(const Tensor& x, const ForwardContext& context) const {
-    std::optional<ModuleScope> module_path(std::in_place, module_path_);
-    const Tensor& states = is_cross_ ? context.encoder_states.value() : x;
-    const Tensor query = heads(query_(x));       // [B*A, S, D]
-    const Tensor key = heads(key_(states));      // [B*A, S, D]
-    const Tensor value = heads(value_(states));  // [B*A, S, D]
-    name_tensor(query, "query");
-    name_tensor(key, "key");
-    name_tensor(value, "value");
-    Tensor scores;  // [B*A, S, S]
-    {
-        const ModuleScope of_scores("scores");
-        scores = at::bmm(query, key.transpose(1, 2));
-        if (!is_cross_) {
-            // _unsafe_view: as in transformer_layer.cpp, an in-place addition on a view costs two
-            // copies of its gradient.
-            const std::vector<int64_t> flat = scores.sizes().vec();
-            scores = at::_unsafe_view(scores, {x.size(0), num_heads_, flat[1], flat[2]});
-            scores.add_(context.positions.value());
-            scores = at::_unsafe_view(scores, flat);
-        }
-    }
-    const Tensor dropped = dropout_(softmax(std::exchange(scores, {})), context);  // [B*A, S, S]
-    if (dropout_.p() > 0) name_tensor(dropped, "dropped_probs");
-    Tensor merged;
-    {
-        const ModuleScope of_context("context");
-        merged = at::bmm(dropped, value)
-                     .view({x.size(0), num_heads_, x.size(1), -1})
-                     .transpose(1, 2)
-                     .reshape(x.sizes());  // [B, S, H]
-        name_tensor(merged, "context");
-    }
-    module_path.reset();
-    return output_(merged);
-}
-
 // ---- layer -----------------------------------------------------------------------------------
 
 /// One block of T5's encoder or decoder.
 class T5Layer final : public Layer {
 public:
-    T5Layer(ParameterStore& store, const Workload& workload, int64_t index);
-    Tensor operator()(const Tensor& x, const ForwardContext& context) const override;
+    T5Layer(ParameterStore& store, const Workload& workload, int64_t index)
+        : names_(workload.model.traits().mlp),
+          checkpoint_(workload.recipe.checkpoint),
+          module_path_(fmt::format("{}{}", workload.model.traits().layers, index)),
+          self_attention_(make_attention(store, workload, index, false)),
+          cross_attention_(workload.model.traits().cross_attention
+                               ? std::optional(make_attention(store, workload, index, true))
+                               : std::nullopt),
+          mlp_norm_(store, module_path_ + ".", names_.norm, workload),
+          up_(store, module_path_ + ".", names_.up, workload.model.hidden_size,
+              workload.model.intermediate_size, {.has_bias = workload.model.traits().has_biases}),
+          inner_dropout_(names_.inner_dropout, workload, workload.model.inner_dropout_p(), index,
+                         DropoutSite::kFeedForward),
+          down_(store, module_path_ + ".", names_.down, workload.model.intermediate_size,
+                workload.model.hidden_size, {.has_bias = workload.model.traits().has_biases}),
+          output_dropout_(names_.dropout, workload, workload.model.hidden_dropout_p, index,
+                          DropoutSite::kOutput) {}
+
+    Tensor operator()(const Tensor& x, const ForwardContext& context) const override {
+        const RootModuleScope module_path(module_path_);
+        name_tensor(x, "hidden_states");
+        Tensor y = attend(self_attention_, x, context);  // [B, S, H]
+        name_tensor(y, "attention_residual");
+        if (cross_attention_) {
+            y = attend(*cross_attention_, y, context);  // [B, S, H]
+            name_tensor(y, "cross_attention_residual");
+        }
+        Tensor z = feed_forward(y, context);  // [B, S, H]
+        name_tensor(z, "hidden_states");
+        return z;
+    }
+
     std::vector<NormModule*> norms() override { return {}; }
     const std::string& module_path() const override { return module_path_; }
     Checkpoint checkpoint() const override { return checkpoint_; }
@@ -187,11 +213,41 @@ private:
         T5Attention attention;
         DropoutModule dropout;
     };
+
     AttentionBlock make_attention(ParameterStore& store, const Workload& workload, int64_t index,
-                                  bool is_cross) const;
+                                  bool is_cross) const {
+        const AttentionNames& names = names_of(workload, is_cross);
+        const std::string prefix = module_path_ + ".";
+        return {.names = names,
+                .norm = NormModule(store, prefix, names.norm, workload),
+                .attention = T5Attention(store, prefix, workload, index, is_cross),
+                .dropout = DropoutModule(
+                    names.dropout, workload, workload.model.hidden_dropout_p, index,
+                    is_cross ? DropoutSite::kCrossAttentionOutput : DropoutSite::kAttentionOutput)};
+    }
+
     Tensor attend(const AttentionBlock& block, const Tensor& x,
-                  const ForwardContext& context) const;
-    Tensor feed_forward(const Tensor& x, const ForwardContext& context) const;
+                  const ForwardContext& context) const {
+        Tensor normed = block.norm(x);  // [B, S, H]
+        name_tensor(normed, block.names.input);
+        const Tensor a = block.attention(normed, context);
+        normed.reset();
+        return add_residual(block.dropout(a, context), x, block.names.sum);
+    }
+
+    Tensor feed_forward(const Tensor& x, const ForwardContext& context) const {
+        Tensor f = mlp_norm_(x);  // [B, S, H]
+        name_tensor(f, names_.input);
+        f = up_(f);  // [B, S, I]
+        {
+            const ModuleScope of_activation(names_.activation);
+            f = at::relu(f);
+            name_tensor(f, "relu_output");
+        }
+        f = inner_dropout_(f, context);
+        if (inner_dropout_.p() > 0) name_tensor(f, "dropped_relu");
+        return add_residual(output_dropout_(down_(f), context), x, names_.sum);  // [B, S, H]
+    }
 
     const MlpNames& names_;
     Checkpoint checkpoint_;
@@ -204,73 +260,6 @@ private:
     Linear down_;
     DropoutModule output_dropout_;
 };
-
-T5Layer::AttentionBlock T5Layer::make_attention(ParameterStore& store, const Workload& workload,
-                                                int64_t index, bool is_cross) const {
-    const AttentionNames& names = names_of(workload, is_cross);
-    const std::string prefix = module_path_ + ".";
-    return {.names = names,
-            .norm = NormModule(store, prefix, names.norm, workload),
-            .attention = T5Attention(store, prefix, workload, index, is_cross),
-            .dropout = DropoutModule(
-                names.dropout, workload, workload.model.hidden_dropout_p, index,
-                is_cross ? DropoutSite::kCrossAttentionOutput : DropoutSite::kAttentionOutput)};
-}
-
-T5Layer::T5Layer(ParameterStore& store, const Workload& workload, int64_t index)
-    : names_(workload.model.traits().mlp),
-      checkpoint_(workload.recipe.checkpoint),
-      module_path_(fmt::format("{}{}", workload.model.traits().layers, index)),
-      self_attention_(make_attention(store, workload, index, false)),
-      cross_attention_(workload.model.traits().cross_attention
-                           ? std::optional(make_attention(store, workload, index, true))
-                           : std::nullopt),
-      mlp_norm_(store, module_path_ + ".", names_.norm, workload),
-      up_(store, module_path_ + ".", names_.up, workload.model.hidden_size,
-          workload.model.intermediate_size, {.has_bias = workload.model.traits().has_biases}),
-      inner_dropout_(names_.inner_dropout, workload, workload.model.inner_dropout_p(), index,
-                     DropoutSite::kFeedForward),
-      down_(store, module_path_ + ".", names_.down, workload.model.intermediate_size,
-            workload.model.hidden_size, {.has_bias = workload.model.traits().has_biases}),
-      output_dropout_(names_.dropout, workload, workload.model.hidden_dropout_p, index,
-                      DropoutSite::kOutput) {}
-
-Tensor T5Layer::operator()(const Tensor& x, const ForwardContext& context) const {
-    const RootModuleScope module_path(module_path_);
-    name_tensor(x, "hidden_states");
-    Tensor y = attend(self_attention_, x, context);  // [B, S, H]
-    name_tensor(y, "attention_residual");
-    if (cross_attention_) {
-        y = attend(*cross_attention_, y, context);  // [B, S, H]
-        name_tensor(y, "cross_attention_residual");
-    }
-    Tensor z = feed_forward(y, context);  // [B, S, H]
-    name_tensor(z, "hidden_states");
-    return z;
-}
-
-Tensor T5Layer::attend(const AttentionBlock& block, const Tensor& x,
-                       const ForwardContext& context) const {
-    Tensor normed = block.norm(x);  // [B, S, H]
-    name_tensor(normed, block.names.input);
-    const Tensor a = block.attention(normed, context);
-    normed.reset();
-    return add_residual(block.dropout(a, context), x, block.names.sum);
-}
-
-Tensor T5Layer::feed_forward(const Tensor& x, const ForwardContext& context) const {
-    Tensor f = mlp_norm_(x);  // [B, S, H]
-    name_tensor(f, names_.input);
-    f = up_(f);  // [B, S, I]
-    {
-        const ModuleScope of_activation(names_.activation);
-        f = at::relu(f);
-        name_tensor(f, "relu_output");
-    }
-    f = inner_dropout_(f, context);
-    if (inner_dropout_.p() > 0) name_tensor(f, "dropped_relu");
-    return add_residual(output_dropout_(down_(f), context), x, names_.sum);  // [B, S, H]
-}
 
 }  // namespace
 

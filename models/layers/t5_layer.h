@@ -1,6 +1,6 @@
 #pragma once
 
-#include "models/layers/layer.h"
+#include "models/layers/modules.h"
 
 #include <memory>
 #include <string>

@@ -1,4 +1,4 @@
-#include "models/layers/layer.h"
+#include "models/layers/modules.h"
 
 #include "models/config/switches.h"
 #include "models/layers/t5_layer.h"
@@ -17,7 +17,6 @@
 #include <ATen/ops/split.h>
 #include <fmt/ranges.h>
 
-#include <array>
 #include <cmath>
 #include <string>
 #include <utility>

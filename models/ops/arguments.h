@@ -7,7 +7,9 @@
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
+#include <c10/util/FunctionRef.h>
 #include <torch/csrc/autograd/custom_function.h>
+#include <torch/csrc/autograd/variable.h>
 
 #include <array>
 #include <cstdint>
@@ -161,5 +163,17 @@ template <typename Signature>
 c10::TypedOperatorHandle<Signature> tempo_op(const char* name) {
     return c10::Dispatcher::singleton().findSchemaOrThrow(name, "").typed<Signature>();
 }
+
+// ---- gradients -------------------------------------------------------------------------------
+//
+// Tempo's gradients are computed from saved tensors by ops without autograd. A second derivative
+// through them would lack their share without an error, so it is an error here.
+
+/// Returns the gradients of `run` for the autograd node that is being evaluated. They may be used
+/// but not differentiated: under create_graph=True, a derivative that reaches the inputs of `op` or
+/// `upstream` through them is an error that names `op`.
+torch::autograd::variable_list once_differentiable(
+    const char* op, const torch::autograd::variable_list& upstream,
+    c10::function_ref<torch::autograd::variable_list()> run);
 
 }  // namespace models::ops

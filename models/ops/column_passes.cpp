@@ -1,6 +1,6 @@
 #include "models/observer/observer.h"
+#include "models/ops/arguments.h"
 #include "models/ops/column_pass_kernels.h"
-#include "models/ops/once_differentiable.h"
 #include "models/ops/tempo_ops.h"
 
 #include <ATen/ops/mm.h>

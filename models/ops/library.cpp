@@ -1,3 +1,6 @@
+#include "models/config/recipe.h"
+#include "models/config/switches.h"
+
 #include <torch/csrc/autograd/VariableTypeUtils.h>
 #include <torch/csrc/autograd/autograd_not_implemented_fallback.h>
 #include <torch/library.h>
@@ -53,6 +56,31 @@ void count_versions(const c10::OperatorHandle& op, c10::DispatchKeySet keys,
         op.redispatchBoxed(keys & c10::after_ADInplaceOrView_keyset, stack);
     }
     for (const at::Tensor& tensor : written) torch::autograd::increment_version(tensor);
+}
+
+// The recipes of models/config for Python: it has no copy of their names, values and presets.
+// Errors   ValueError with the sentence of models::parse_recipe.
+
+using TextToText = c10::Dict<std::string, std::string>;
+
+/// Every switch with its value: {"gelu": "in_place", "layer_norm": "from_output", ...}.
+TextToText recipe_switches(const std::string& text) {
+    const models::Result<models::Recipe> recipe = models::parse_recipe(text);
+    TORCH_CHECK_VALUE(recipe.has_value(), recipe ? "" : recipe.error().message);
+    TextToText switches;
+    models::for_each_switch([&](const auto& table) {
+        switches.insert(std::string(table.name), std::string(table.chosen(*recipe).name));
+    });
+    return switches;
+}
+
+/// The presets with a line on each, in the order in which they are listed to users.
+TextToText recipe_presets_with_summaries() {
+    TextToText presets;
+    for (const models::RecipePreset& preset : models::recipe_presets()) {
+        presets.insert(std::string(preset.name), std::string(preset.summary));
+    }
+    return presets;
 }
 
 }  // namespace
@@ -173,4 +201,7 @@ TORCH_LIBRARY(tempo, m) {
     def("substation_layer(Tensor x, Tensor[] weights, Tensor[] biases, Tensor[] gammas,"
         " Tensor[] betas, Tensor? additive_mask, str activation, int num_heads, float eps,"
         " float attention_p, float inner_p, float hidden_p, SymInt[] key) -> Tensor");
+
+    m.def("recipe_switches(str recipe) -> Dict(str, str)", recipe_switches);
+    m.def("recipe_presets() -> Dict(str, str)", recipe_presets_with_summaries);
 }

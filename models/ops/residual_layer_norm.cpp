@@ -1,7 +1,7 @@
 #include "models/ops/residual_layer_norm_kernels.h"
 
 #include "models/observer/observer.h"
-#include "models/ops/once_differentiable.h"
+#include "models/ops/arguments.h"
 #include "models/ops/tempo_ops.h"
 
 #include <ATen/ops/add.h>

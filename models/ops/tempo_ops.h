@@ -14,7 +14,7 @@
 /// Types    float, double, Half, BFloat16; inputs of any layout (made contiguous), on CPU, Meta
 ///          and, with tempo_ops_cuda loaded, CUDA.
 /// Errors   c10::Error that names the argument, or the op whose gradient is differentiated again
-///          (once_differentiable.h).
+///          (once_differentiable).
 namespace models::ops {
 
 using at::Tensor;

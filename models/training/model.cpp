@@ -10,8 +10,6 @@
 #include <ATen/ops/mul.h>
 #include <ATen/ops/sum.h>
 
-#include <cmath>
-
 namespace models {
 namespace {
 

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "models/layers/layer.h"
+#include "models/layers/modules.h"
 #include "models/layers/t5_layer.h"
 #include "models/training/batch.h"
 

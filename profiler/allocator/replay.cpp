@@ -1,15 +1,86 @@
 #include "profiler/allocator/replay.h"
 
-#include "profiler/allocator/recorded_driver.h"
+#include "profiler/allocator/driver.h"
 #include "profiler/allocator/sizes.h"
 #include "profiler/allocator/start_state.h"
 
 #include <algorithm>
 #include <map>
 #include <unordered_map>
+#include <vector>
 
 namespace profiler {
 namespace {
+
+/// Gives out segments at the addresses of a recording.
+class RecordedDriver : public Driver {
+public:
+    /// A segment_alloc or segment_map that the next allocation may cause.
+    void expect(const RecordedEvent& event) { expected_.push_back({event, false}); }
+
+    bool expects_segment() const {
+        return std::any_of(expected_.begin(), expected_.end(), [](const Expected& expected) {
+            return expected.event.action == RecordedAction::kSegmentAlloc;
+        });
+    }
+
+    const auto& expected() const { return expected_; }
+    void forget() { expected_.clear(); }
+
+    std::optional<int64_t> allocate_segment(int64_t size_bytes) override {
+        if (!hold(size_bytes)) return std::nullopt;
+        for (Expected& expected : expected_) {
+            const RecordedEvent& event = expected.event;
+            if (expected.is_taken || event.action != RecordedAction::kSegmentAlloc) continue;
+            if (event.size_bytes != size_bytes) continue;
+            expected.is_taken = true;
+            return event.address;
+        }
+        return nowhere(size_bytes);
+    }
+
+    void free_segment(int64_t, int64_t size_bytes) override { held_bytes_ -= size_bytes; }
+
+    /// A new reservation begins where the recording maps next.
+    int64_t reserve_addresses(int64_t size_bytes, int64_t) override {
+        for (const Expected& expected : expected_) {
+            if (expected.event.action == RecordedAction::kSegmentMap) return expected.event.address;
+        }
+        return nowhere(size_bytes);
+    }
+
+    void release_addresses(int64_t, int64_t) override {}
+    bool map(int64_t, int64_t size_bytes) override { return hold(size_bytes); }
+    void unmap(int64_t, int64_t size_bytes) override { held_bytes_ -= size_bytes; }
+    int64_t total_bytes() const override { return int64_t{1} << 42; }
+    int64_t free_bytes() const override { return total_bytes(); }
+
+private:
+    struct Expected {
+        RecordedEvent event;
+        bool is_taken = false;
+    };
+
+    /// Keeps the counters from overflowing when a recording is damaged.
+    bool hold(int64_t size_bytes) {
+        if (size_bytes > kNowhere - held_bytes_) return false;
+        held_bytes_ += size_bytes;
+        return true;
+    }
+
+    /// For a segment that the recording does not have, an address far from all recorded ones.
+    int64_t nowhere(int64_t size_bytes) {
+        if (size_bytes > 2 * kNowhere - next_unknown_) next_unknown_ = kNowhere;
+        const int64_t address = next_unknown_;
+        next_unknown_ += size_bytes;
+        return address;
+    }
+
+    std::vector<Expected> expected_;
+    int64_t held_bytes_ = 0;
+    int64_t next_unknown_ = kNowhere;
+    static constexpr int64_t kNowhere = int64_t{1} << 58;  // above every address of a device
+};
 
 bool is_segment_release(const RecordedEvent& event) {
     return event.action == RecordedAction::kSegmentFree ||

@@ -1,14 +1,253 @@
 #include "profiler/allocator/simulator.h"
 
-#include "profiler/allocator/expandable_segments.h"
-#include "profiler/allocator/heap_segments.h"
-#include "profiler/allocator/segment_release.h"
+#include "profiler/allocator/heap.h"
 #include "profiler/allocator/sizes.h"
 
 #include <algorithm>
+#include <tuple>
 
 namespace profiler {
 namespace {
+
+// ---- segments back to the driver --------------------------------------------------------------
+
+/// release_blocks: plain segments that are one free block, then whole free pages of expandable
+/// ones, each in the order (stream, size, address).
+void release_half_pool(Heap& heap, uint32_t half_pool) {
+    std::vector<BlockHandle> plain;
+    std::vector<BlockHandle> expandable;
+    for (const uint32_t stream : heap.streams_by_handle()) {
+        const FreeIndex& index = heap.half_pools[half_pool].free[stream];
+        for (auto place = index.begin(); place != index.end(); place = index.next(place)) {
+            const Block& block = heap.blocks[index[place].block];
+            if (block.is_expandable()) {
+                expandable.push_back(index[place].block);
+            } else if (!block.is_split()) {
+                plain.push_back(index[place].block);
+            }
+        }
+    }
+    for (const BlockHandle block : plain) heap.release_segment(block);
+    for (const BlockHandle block : expandable) release_pages(heap, block);
+}
+
+/// The unsplit free blocks of the default pool's large half, with their ages in searches.
+struct GarbageCandidates {
+    std::vector<BlockHandle> blocks;
+    int64_t total_age = 0;
+
+    explicit GarbageCandidates(const Heap& heap) {
+        for (const uint32_t stream : heap.streams_by_handle()) {
+            const FreeIndex& index = heap.half_pools[1].free[stream];
+            for (auto place = index.begin(); place != index.end(); place = index.next(place)) {
+                if (heap.blocks[index[place].block].is_split()) continue;
+                blocks.push_back(index[place].block);
+                total_age += age_of(heap, index[place].block);
+            }
+        }
+    }
+
+    static int64_t age_of(const Heap& heap, BlockHandle block) {
+        return heap.half_pools[1].num_searches - heap.blocks[block].searches_when_freed;
+    }
+
+    /// Releases the old ones; returns their bytes.
+    int64_t release_old(Heap& heap) {
+        const double average = static_cast<double>(total_age) / static_cast<double>(blocks.size());
+        int64_t released_bytes = 0;
+        std::erase_if(blocks, [&](BlockHandle handle) {
+            const Block& block = heap.blocks[handle];
+            const int64_t age = age_of(heap, handle);
+            if (block.is_expandable() || static_cast<double>(age) < average) return false;
+            released_bytes += block.size_bytes;
+            total_age -= age;
+            heap.release_segment(handle);
+            return true;
+        });
+        return released_bytes;
+    }
+};
+
+/// release_cached_blocks: the large half of the default pool, then its small half, then private
+/// pools that nobody uses any more, small half first. While a capture is under way, only those
+/// private pools.
+void release_cached_blocks(Heap& heap, PendingFrees& pending) {
+    if (!heap.is_capturing()) {
+        pending.synchronize(heap);
+        release_half_pool(heap, 1);
+        release_half_pool(heap, 0);
+    }
+    for (std::size_t i = 1; i < heap.pools.size(); ++i) {
+        if (!heap.pools[i].is_freeable()) continue;
+        release_half_pool(heap, static_cast<uint32_t>(2 * i));
+        release_half_pool(heap, static_cast<uint32_t>(2 * i + 1));
+        heap.pools[i].is_erased = heap.pools[i].reserved_bytes == 0;
+    }
+}
+
+/// release_available_cached_blocks, only with a finite max_split_size: the smallest oversize block
+/// that is large enough, else oversize blocks from the largest down until they suffice. True when
+/// they do.
+bool release_available_blocks(Heap& heap, const BlockSearch& search) {
+    const int64_t max_split_bytes = heap.settings.max_split_bytes;
+    if (max_split_bytes == kUnlimitedBytes) return false;
+    const FreeIndex& index = heap.half_pools[search.half_pool].free[search.stream];
+    const int64_t wanted_bytes = std::max(search.size_bytes, max_split_bytes);
+    auto place = index.find(wanted_bytes);
+    if (place != index.end() && !heap.blocks[index[place].block].is_expandable()) {
+        heap.release_segment(index[place].block);
+        return true;
+    }
+    std::vector<BlockHandle> chosen;
+    int64_t chosen_bytes = 0;
+    while (chosen_bytes < wanted_bytes && place != index.begin()) {
+        place = index.previous(place);
+        if (index[place].size_bytes < max_split_bytes) break;
+        if (heap.blocks[index[place].block].is_expandable()) continue;
+        chosen.push_back(index[place].block);
+        chosen_bytes += index[place].size_bytes;
+    }
+    for (const BlockHandle block : chosen) heap.release_segment(block);
+    return chosen_bytes >= wanted_bytes;
+}
+
+/// garbage_collect_cached_blocks: releases unsplit segments of the large pool whose age, counted
+/// in searches, is at least the average. Passes repeat until reserved memory is below the threshold
+/// or a pass released nothing. A pass always runs to its end.
+void collect_garbage(Heap& heap) {
+    const auto threshold_bytes =
+        static_cast<int64_t>(heap.settings.gc_threshold * static_cast<double>(*heap.limit_bytes));
+    int64_t excess_bytes = heap.use.reserved_bytes - threshold_bytes;
+    if (excess_bytes <= 0) return;
+    GarbageCandidates candidates(heap);
+    while (excess_bytes > 0 && !candidates.blocks.empty()) {
+        const int64_t released_bytes = candidates.release_old(heap);
+        if (released_bytes == 0) return;
+        excess_bytes -= released_bytes;
+    }
+}
+
+// ---- segments of a snapshot -------------------------------------------------------------------
+
+BlockUse use_of(BlockState state) {
+    switch (state) {
+        case BlockState::kAllocated:
+            return BlockUse::kAllocated;
+        case BlockState::kPendingFree:
+            return BlockUse::kPending;
+        case BlockState::kInactive:
+            break;
+    }
+    return BlockUse::kFree;
+}
+
+BlockState state_of(BlockUse use) {
+    if (use == BlockUse::kAllocated) return BlockState::kAllocated;
+    return use == BlockUse::kPending ? BlockState::kPendingFree : BlockState::kInactive;
+}
+
+/// Parts of one reservation have these in common.
+auto owner_of(const RecordedSegment& segment) {
+    return std::tuple(segment.pool, segment.is_small, segment.stream);
+}
+
+class SegmentLoader {
+public:
+    SegmentLoader(Heap& heap, PendingFrees& pending) : heap_(heap), pending_(pending) {}
+
+    void load_plain(const RecordedSegment& segment) {
+        load_blocks(segment, -1);
+        ++heap_.num_segments;
+    }
+
+    /// Mapped ranges by address; the gaps between them and the rest of the reservation are
+    /// unmapped.
+    void load_reservation(std::span<const RecordedSegment> segments) {
+        const RecordedSegment& first = segments.front();
+        const int32_t reservation = add_reservation(heap_, first.address, first.is_small);
+        int64_t end = first.address;
+        BlockHandle last = kNoBlock;
+        const auto add_gap = [&](int64_t until) {
+            if (until <= end) return;
+            Block gap = block_like(first, reservation);
+            gap.address = end;
+            gap.size_bytes = until - end;
+            const BlockHandle added = add_unmapped(heap_, gap);
+            heap_.blocks.link(last, added, kNoBlock);
+            last = added;
+            end = until;
+        };
+        for (const RecordedSegment& segment : segments) {
+            add_gap(segment.address);
+            if (segment.blocks.empty()) continue;
+            last = load_blocks(segment, reservation, last);
+            end = segment.address + segment.size_bytes;
+        }
+        add_gap(first.address + reservation_bytes(heap_, first.is_small));
+    }
+
+private:
+    Block block_like(const RecordedSegment& segment, int32_t reservation) {
+        return {.pool = heap_.half_pool_index(segment.pool, segment.is_small),
+                .stream = heap_.stream_index(segment.stream),
+                .reservation = reservation};
+    }
+
+    /// The blocks of one segment in a row, behind `previous`. Returns the last.
+    BlockHandle load_blocks(const RecordedSegment& segment, int32_t reservation,
+                            BlockHandle previous = kNoBlock) {
+        const Block common = block_like(segment, reservation);
+        const bool is_split = segment.blocks.size() > 1;
+        for (const RecordedBlock& recorded : segment.blocks) {
+            Block block = common;
+            block.address = recorded.address;
+            block.size_bytes = recorded.size_bytes;
+            block.requested_bytes = recorded.requested_bytes;
+            block.use = use_of(recorded.state);
+            const BlockHandle handle = heap_.blocks.add(block);
+            heap_.blocks.link(previous, handle, kNoBlock);
+            previous = handle;
+            count(handle, is_split && reservation < 0);
+        }
+        heap_.count_reserved(common.pool, segment.size_bytes);
+        return previous;
+    }
+
+    void count(BlockHandle handle, bool is_part_of_plain_segment) {
+        const Block& block = heap_.blocks[handle];
+        if (block.use == BlockUse::kFree) {
+            heap_.insert_free(handle);
+            if (is_part_of_plain_segment) heap_.use.inactive_split_bytes += block.size_bytes;
+            return;
+        }
+        heap_.use.active_bytes += block.size_bytes;
+        heap_.use.requested_bytes += block.requested_bytes;
+        if (block.use == BlockUse::kAllocated) heap_.use.allocated_bytes += block.size_bytes;
+        if (block.use == BlockUse::kPending) pending_.hold(handle);
+    }
+
+    Heap& heap_;
+    PendingFrees& pending_;
+};
+
+/// From its first block to the next unmapped one.
+RecordedSegment segment_from(const Heap& heap, BlockHandle head) {
+    const BlockArena& blocks = heap.blocks;
+    const Block& first = blocks[head];
+    const HalfPool& half = heap.half_pools[first.pool];
+    RecordedSegment segment{.address = first.address,
+                            .stream = heap.streams[first.stream],
+                            .pool = heap.pools[half.pool].id,
+                            .is_small = half.is_small,
+                            .is_expandable = first.is_expandable()};
+    for (BlockHandle at = head; at != kNoBlock && blocks[at].is_mapped(); at = blocks[at].next) {
+        const Block& block = blocks[at];
+        segment.size_bytes += block.size_bytes;
+        segment.blocks.push_back(
+            {block.address, block.size_bytes, block.requested_bytes, state_of(block.use)});
+    }
+    return segment;
+}
 
 /// torch refuses requests from one EiB on without trying (NativeCachingAllocator::allocate).
 constexpr int64_t kRefusedBytes = int64_t{1} << 60;
@@ -267,10 +506,46 @@ void Simulator::grow_into_next(BlockHandle handle, int64_t bytes) {
     heap_.raise_peaks();
 }
 
+/// Fills an empty heap. Expandable segments of one stream and half pool are parts of one
+/// reservation, which begins with the first of them; a segment without bytes marks where address
+/// space begins that is not mapped. Pending frees are held until a recording completes them.
 void Simulator::load(std::span<const RecordedSegment> segments) {
-    load_segments(heap_, pending_, segments);
+    SegmentLoader loader(heap_, pending_);
+    std::vector<RecordedSegment> expandable;
+    for (const RecordedSegment& segment : segments) {
+        if (segment.is_expandable) {
+            expandable.push_back(segment);
+        } else {
+            loader.load_plain(segment);
+        }
+    }
+    std::sort(expandable.begin(), expandable.end(),
+              [](const RecordedSegment& a, const RecordedSegment& b) {
+                  return std::tuple(owner_of(a), a.address) < std::tuple(owner_of(b), b.address);
+              });
+    for (auto first = expandable.begin(); first != expandable.end();) {
+        const auto last = std::find_if(first, expandable.end(), [&](const RecordedSegment& other) {
+            return owner_of(other) != owner_of(*first);
+        });
+        loader.load_reservation({first, last});
+        first = last;
+    }
+    heap_.raise_peaks();
 }
 
-std::vector<RecordedSegment> Simulator::segments() const { return segments_of(heap_); }
+std::vector<RecordedSegment> Simulator::segments() const {
+    const BlockArena& blocks = heap_.blocks;
+    std::vector<RecordedSegment> segments;
+    for (BlockHandle handle = 0; handle < blocks.size(); ++handle) {
+        const Block& block = blocks[handle];
+        if (block.use == BlockUse::kNone || !block.is_mapped()) continue;
+        const bool is_head = block.previous == kNoBlock || !blocks[block.previous].is_mapped();
+        if (is_head) segments.push_back(segment_from(heap_, handle));
+    }
+    std::sort(
+        segments.begin(), segments.end(),
+        [](const RecordedSegment& a, const RecordedSegment& b) { return a.address < b.address; });
+    return segments;
+}
 
 }  // namespace profiler

@@ -13,11 +13,9 @@
 /// states the policy and its sources.
 ///
 ///     Simulator   malloc and free: search, split, what to try when nothing fits
-///       Heap                    blocks, pools, counters; segments from a Driver
-///       expandable_segments.h   segments that grow page by page
+///       Heap                    blocks, pools, counters; segments from a Driver, or that grow
+///                               page by page
 ///       pending_frees.h         frees that wait for other streams
-///       segment_release.h       which segments go back to the driver, and in which order
-///       heap_segments.h         from and to the segments of a snapshot
 namespace profiler {
 
 struct AllocationRequest {
@@ -82,7 +80,7 @@ public:
     BlockHandle find_free_block(const AllocationRequest& request);
     /// Moves the boundary between a block in use and the free block behind it.
     void grow_into_next(BlockHandle block, int64_t bytes);
-    /// Starts from these segments (heap_segments.h). Call it before anything else.
+    /// Starts from the segments of a snapshot. Call it before anything else.
     void load(std::span<const RecordedSegment> segments);
 
     // ---- what can be asked --------------------------------------------------------------------

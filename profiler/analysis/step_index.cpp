@@ -1,6 +1,6 @@
 #include "profiler/analysis/step_index.h"
 
-#include "profiler/analysis/step/storage_names.h"
+#include "profiler/analysis/step/origin.h"
 
 #include <future>
 

@@ -1,12 +1,10 @@
 #pragma once
 
-#include "profiler/analysis/blocks/address_map.h"
 #include "profiler/analysis/blocks/block_history.h"
-#include "profiler/analysis/blocks/block_labels.h"
 #include "profiler/analysis/ops/activity.h"
-#include "profiler/analysis/step/call_site.h"
 #include "profiler/analysis/step/memory_curve.h"
 #include "profiler/analysis/step/module_spans.h"
+#include "profiler/analysis/step/origin.h"
 #include "profiler/analysis/step/step_report.h"
 
 #include <cstddef>

@@ -50,7 +50,7 @@ public:
     /// Errors: one sentence on what is missing, and how to go on.
     virtual models::Result<CudaDevice> device() = 0;
     /// What a step of `workload` asks of the memory of a GPU, in a process on a virtual GPU;
-    /// profiler/capture/cuda/predicted_step.h says more. Throws std::invalid_argument without that
+    /// profiler/capture/cuda/cuda_capture.cpp says more. Throws std::invalid_argument without that
     /// GPU, Cancelled, c10::Error.
     virtual void predict_step(const models::Workload& workload, const PredictedStepOptions& options,
                               const CaptureCallbacks& callbacks, Trace& trace) = 0;

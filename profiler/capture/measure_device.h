@@ -2,7 +2,7 @@
 
 #include "models/config/benchmark.h"
 #include "profiler/capture/capture_options.h"
-#include "profiler/protocol/device_speed.h"
+#include "profiler/protocol/measurements.h"
 
 #include <c10/core/Device.h>
 

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "profiler/capture/capture_options.h"
-#include "profiler/layouts/layout_run.h"
+#include "profiler/layouts/layout_plan.h"
 
 #include <c10/core/Device.h>
 

@@ -5,8 +5,8 @@
 #include "models/config/workload.h"
 #include "profiler/capture/capture_options.h"
 #include "profiler/capture/torch_adapter/out_of_memory.h"
-#include "profiler/layouts/layout_run.h"
-#include "profiler/protocol/device_speed.h"
+#include "profiler/layouts/layout_plan.h"
+#include "profiler/protocol/measurements.h"
 #include "profiler/trace/trace.h"
 
 #include <cstdint>

@@ -4,7 +4,6 @@
 #include "profiler/charts/html.h"
 
 #include <algorithm>
-#include <cmath>
 #include <string>
 #include <vector>
 
@@ -193,19 +192,12 @@ models::Result<std::string> render_bar_chart(const BarChart& chart, const Theme&
         return models::fail("There is nothing to draw: no benchmark of this kind was run.");
     }
     const FigureText text = describe(chart, options);
-    double natural_height = 0;
-    with_measuring_canvas([&](Canvas& canvas) {
-        natural_height = draw_figure(canvas, chart, theme, text, options.width);
-    });
-    const Page page{.width = options.width,
-                    .height = std::ceil(std::max(natural_height, options.height)),
-                    .png_scale = options.png_scale,
-                    .paper = theme.plot,
-                    .title = text.title,
-                    .description = text.subtitle};
-    const auto drawn = draw_page(page, options.format, [&](Canvas& canvas) {
-        draw_figure(canvas, chart, theme, text, options.width);
-    });
+    const auto draw = [&](Canvas& canvas) {
+        return draw_figure(canvas, chart, theme, text, options.width);
+    };
+    Page page = page_of(text, theme, options, measure_height(draw));
+    page.description = text.subtitle;
+    const auto drawn = draw_page(page, options.format, draw);
     if (!drawn || options.format != ChartFormat::kHtml) return drawn;
     return make_html_page(*drawn, text, &chart.table, theme);
 }

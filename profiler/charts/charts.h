@@ -6,6 +6,7 @@
 #include "profiler/view/kernels/movement_view.h"
 #include "profiler/view/memory/timeline_view.h"
 #include "profiler/view/programs/compare_view.h"
+#include "profiler/view/programs/page_view.h"
 #include "profiler/view/theme.h"
 
 #include <array>
@@ -97,5 +98,11 @@ models::Result<std::string> render_comparison_chart(const CompareView& view, con
                                                     const ChartOptions& options);
 models::Result<std::string> render_timeline_chart(const TimelineView& view, const Theme& theme,
                                                   const ChartOptions& options);
+
+/// One page for a browser that draws memory over time, the blocks and the ledger, and that zooms,
+/// sorts and filters. It loads nothing: script and style are inside (assets/page/), and its
+/// Content-Security-Policy lets only these run. Data is JSON whose texts cannot end their element.
+/// The same view gives the same bytes.
+std::string make_page(const PageView& view);
 
 }  // namespace profiler

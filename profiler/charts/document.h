@@ -28,6 +28,8 @@ models::Result<std::string> draw_page(const Page& page, ChartFormat format, cons
 
 /// Runs `measure` with a canvas that draws nothing, for layouts that need the widths of texts.
 void with_measuring_canvas(const Draw& measure);
+/// What `draw` returns for such a canvas: the height that a figure asks for.
+double measure_height(const std::function<double(Canvas&)>& draw);
 
 /// Errors: sizes out of range.
 models::Result<void> check_options(const ChartOptions& options);

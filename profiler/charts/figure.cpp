@@ -1,7 +1,5 @@
 #include "profiler/charts/figure.h"
 
-#include <algorithm>
-
 namespace profiler {
 namespace {
 
@@ -126,16 +124,7 @@ void draw_empty_panel(Canvas& canvas, const Theme& theme, const Rect& plot, std:
 }
 
 Color tone_color(const Theme& theme, Tone tone) {
-    switch (tone) {
-        case Tone::kGood:
-            return theme.good;
-        case Tone::kBad:
-            return theme.bad;
-        case Tone::kNeutral:
-        case Tone::kStrong:
-            return theme.dim_text;
-    }
-    return theme.dim_text;
+    return tone == Tone::kGood ? theme.good : tone == Tone::kBad ? theme.bad : theme.dim_text;
 }
 
 double measure_value(Canvas& canvas, std::string_view value, const Change& change) {

@@ -1,15 +1,72 @@
 #include "profiler/charts/html.h"
 
 #include "embedded/temposcope_page.h"
-#include "profiler/charts/html_parts.h"
 #include "profiler/charts/svg_canvas.h"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
 #include <cmath>
+#include <cstddef>
 
 namespace profiler {
+
+void PackedNumbers::add(uint64_t value) {
+    for (; value >= 0x80; value >>= 7) bytes_.push_back(static_cast<char>(value | 0x80));
+    bytes_.push_back(static_cast<char>(value));
+}
+
+void PackedNumbers::add_signed(int64_t value) {
+    const auto magnitude = static_cast<uint64_t>(value) << 1;
+    add(value < 0 ? ~magnitude : magnitude);
+}
+
+std::string to_base64(std::string_view bytes) {
+    constexpr std::string_view kDigits =
+        "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    std::string text;
+    text.reserve((bytes.size() + 2) / 3 * 4);
+    for (std::size_t i = 0; i < bytes.size(); i += 3) {
+        uint32_t group = 0;  // three bytes, or what is left, as 24 bits
+        for (std::size_t j = 0; j < 3; ++j) {
+            group = group << 8 | (i + j < bytes.size() ? static_cast<uint8_t>(bytes[i + j]) : 0U);
+        }
+        for (std::size_t j = 0; j < 4; ++j) {
+            const bool is_padding = i + j > bytes.size();
+            text.push_back(is_padding ? '=' : kDigits[group >> (18 - 6 * j) & 63]);
+        }
+    }
+    return text;
+}
+
+/// Only "<" could end the element or open a comment in it, and JSON has "<" nowhere but in texts.
+std::string to_element_text(const nlohmann::json& value) {
+    const std::string text = value.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+    std::string safe;
+    safe.reserve(text.size());
+    for (const char c : text) {
+        if (c == '<') {
+            safe += "\\u003c";
+        } else {
+            safe += c;
+        }
+    }
+    return safe;
+}
+
+std::string hash_source(const HtmlPart& part) {
+    std::string bytes;
+    for (std::size_t i = 0; i + 1 < part.sha256.size(); i += 2) {
+        const auto digit = [&](std::size_t at) {
+            const char c = part.sha256[at];
+            return c <= '9' ? c - '0' : c - 'a' + 10;
+        };
+        bytes.push_back(static_cast<char>(digit(i) << 4 | digit(i + 1)));
+    }
+    return "'sha256-" + to_base64(bytes) + "'";
+}
+
 namespace {
 
 std::string make_style(const Theme& theme) {
@@ -37,17 +94,8 @@ std::string make_style(const Theme& theme) {
 std::string_view class_of(Align align) { return align == Align::kRight ? "right" : "left"; }
 
 std::string_view class_of(Tone tone) {
-    switch (tone) {
-        case Tone::kGood:
-            return " good";
-        case Tone::kBad:
-            return " bad";
-        case Tone::kStrong:
-            return " strong";
-        case Tone::kNeutral:
-            return "";
-    }
-    return "";
+    constexpr std::array<std::string_view, 4> kClasses{"", " good", " bad", " strong"};
+    return kClasses[static_cast<std::size_t>(tone)];
 }
 
 Tone tone_of(const TextTable& table, std::size_t row, std::size_t column) {
@@ -90,6 +138,16 @@ nlohmann::json to_json(const HoverPlot& plot) {
 }
 
 }  // namespace
+
+Page page_of(const FigureText& text, const Theme& theme, const ChartOptions& options,
+             double content_height) {
+    return {.width = options.width,
+            .height = std::ceil(std::max(content_height, options.height)),
+            .png_scale = options.png_scale,
+            .paper = theme.plot,
+            .title = text.title,
+            .description = text.subtitle + ". " + text.sentence};
+}
 
 std::string make_html_page(std::string_view svg, const FigureText& text, const TextTable* table,
                            const Theme& theme, const std::vector<HoverPlot>& plots) {

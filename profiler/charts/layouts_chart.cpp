@@ -7,7 +7,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <string>
 #include <vector>
@@ -172,18 +171,11 @@ models::Result<std::string> render_layouts_chart(const LayoutsView& view,
     if (auto checked = check_options(options); !checked) return tl::unexpected(checked.error());
     if (view.rows.empty()) return models::fail("There is nothing to draw: no op was measured.");
     const FigureText text = describe(view, workload, options);
-    double height = 0;
-    with_measuring_canvas(
-        [&](Canvas& canvas) { height = draw_layouts(canvas, view, theme, text, options.width); });
-    const Page page{.width = options.width,
-                    .height = std::ceil(std::max(height, options.height)),
-                    .png_scale = options.png_scale,
-                    .paper = theme.plot,
-                    .title = text.title,
-                    .description = text.subtitle + ". " + text.sentence};
-    const auto drawn = draw_page(page, options.format, [&](Canvas& canvas) {
-        draw_layouts(canvas, view, theme, text, options.width);
-    });
+    const auto draw = [&](Canvas& canvas) {
+        return draw_layouts(canvas, view, theme, text, options.width);
+    };
+    const Page page = page_of(text, theme, options, measure_height(draw));
+    const auto drawn = draw_page(page, options.format, draw);
     if (!drawn || options.format != ChartFormat::kHtml) return drawn;
     return make_html_page(*drawn, text, &view.table, theme);
 }

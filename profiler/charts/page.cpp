@@ -1,8 +1,7 @@
-#include "profiler/charts/page.h"
+#include "profiler/charts/charts.h"
 
 #include "embedded/temposcope_page.h"
-#include "profiler/charts/html_parts.h"
-#include "profiler/charts/packed_numbers.h"
+#include "profiler/charts/html.h"
 #include "profiler/charts/svg_canvas.h"
 #include "profiler/trace/text.h"
 #include "profiler/view/theme.h"
@@ -42,17 +41,19 @@ std::string shown(std::string_view text) {
     return std::string(text.substr(0, end)) + "…";
 }
 
-json shown(const std::vector<std::string>& texts) {
+/// What `to_json` makes of each.
+template <typename Values, typename ToJson>
+json array_of(const Values& values, const ToJson& to_json) {
     json all = json::array();
-    for (const std::string& text : texts) all.push_back(shown(text));
+    for (const auto& value : values) all.push_back(to_json(value));
     return all;
 }
 
+json shown(const std::vector<std::string>& texts) {
+    return array_of(texts, [](const std::string& text) { return shown(text); });
+}
+
 json theme_json(const Theme& theme) {
-    json categories = json::array();
-    for (const Color color : theme.categories) categories.push_back(to_hex(color));
-    json recipes = json::array();
-    for (const Color color : theme.recipes) recipes.push_back(to_hex(color));
     return {{"background", to_hex(theme.background)},
             {"panel", to_hex(theme.panel)},
             {"raised", to_hex(theme.raised)},
@@ -64,8 +65,8 @@ json theme_json(const Theme& theme) {
             {"good", to_hex(theme.good)},
             {"bad", to_hex(theme.bad)},
             {"warning", to_hex(theme.warning)},
-            {"categories", categories},
-            {"recipes", recipes}};
+            {"categories", array_of(theme.categories, to_hex)},
+            {"recipes", array_of(theme.recipes, to_hex)}};
 }
 
 json categories_json() {
@@ -132,10 +133,9 @@ json moments_json(const PageTrace& trace, double start_ns) {
 /// bytes, category, label.
 json blocks_json(const PageTrace& trace) {
     PackedNumbers packed;
-    json labels = json::array();
-    for (const BlockLabel& label : trace.labels) {
-        labels.push_back({shown(label.name), shown(label.module_path)});
-    }
+    const json labels = array_of(trace.labels, [](const BlockLabel& label) {
+        return json{shown(label.name), shown(label.module_path)};
+    });
     int64_t unit = 0;
     for (const PageBlock& block : trace.blocks) unit = std::gcd(unit, block.size_bytes);
     unit = std::max<int64_t>(unit, 1);
@@ -154,27 +154,16 @@ json blocks_json(const PageTrace& trace) {
             {"packed", to_base64(packed.bytes())}};
 }
 
-json time_map_json(const PageTrace& trace) {
-    json points = json::array();
-    for (const TimeMap::Point& point : trace.time_map) {
-        points.push_back({point.shared_ns, point.own_ns});
-    }
-    return points;
-}
-
 json trace_json(const TimelineTrace& timeline, const PageTrace& trace, double start_ns) {
-    json phases = json::array();
-    for (const PhaseBand& band : timeline.phases) {
-        phases.push_back({{"kind", name_of(band.kind)},
-                          {"start_ns", band.start_ns},
-                          {"end_ns", band.end_ns},
-                          {"text", band.text}});
-    }
-    json steps = json::array();
-    for (const StepBand& band : timeline.steps) {
-        steps.push_back(
-            {{"start_ns", band.start_ns}, {"end_ns", band.end_ns}, {"text", band.text}});
-    }
+    const json phases = array_of(timeline.phases, [](const PhaseBand& band) {
+        return json{{"kind", name_of(band.kind)},
+                    {"start_ns", band.start_ns},
+                    {"end_ns", band.end_ns},
+                    {"text", band.text}};
+    });
+    const json steps = array_of(timeline.steps, [](const StepBand& band) {
+        return json{{"start_ns", band.start_ns}, {"end_ns", band.end_ns}, {"text", band.text}};
+    });
     json peak;  // null: not known
     if (!timeline.peaks.empty()) {
         const PeakMarker& marker = timeline.peaks.front();
@@ -187,7 +176,10 @@ json trace_json(const TimelineTrace& timeline, const PageTrace& trace, double st
             {"phases", phases},
             {"steps", steps},
             {"peak", peak},
-            {"time_map", time_map_json(trace)},
+            {"time_map", array_of(trace.time_map,
+                                  [](const TimeMap::Point& point) {
+                                      return json{point.shared_ns, point.own_ns};
+                                  })},
             {"moments", moments_json(trace, start_ns)},
             {"blocks", blocks_json(trace)}};
 }
@@ -222,14 +214,12 @@ json closed_forms_json(const LedgerView& view) {
 }
 
 json ledger_json(const LedgerView& view) {
-    json rows = json::array();
-    for (const LedgerViewRow& row : view.rows) rows.push_back(ledger_row_json(row));
     return {{"has_other", view.has_other},
             {"has_closed_form", view.has_closed_form},
             {"comparison", view.comparison_text},
             {"comparison_is_good", view.other_total_bytes <= view.total_bytes},
             {"closed_forms", closed_forms_json(view)},
-            {"rows", rows}};
+            {"rows", array_of(view.rows, ledger_row_json)}};
 }
 
 json page_json(const PageView& view) {
@@ -237,8 +227,6 @@ json page_json(const PageView& view) {
     for (std::size_t i = 0; i < view.traces.size(); ++i) {
         traces.push_back(trace_json(view.timeline.traces[i], view.traces[i], view.range.start_ns));
     }
-    json order = json::array();
-    for (const Category category : kCategoryStackOrder) order.push_back(static_cast<int>(category));
     return {{"version", 1},
             {"workload", shown(view.timeline.workload)},
             {"origin", shown(view.timeline.origin)},
@@ -249,7 +237,8 @@ json page_json(const PageView& view) {
             {"start_ns", view.range.start_ns},
             {"end_ns", view.range.end_ns},
             {"categories", categories_json()},
-            {"stack_order", order},
+            {"stack_order",
+             array_of(kCategoryStackOrder, [](Category one) { return static_cast<int>(one); })},
             {"themes", {{"dark", theme_json(dark_theme())}, {"light", theme_json(light_theme())}}},
             {"traces", traces},
             {"ledger", ledger_json(view.ledger)}};

@@ -197,8 +197,8 @@ private:
         const Rect& plot = map_.rect();
         const bool is_inside = box.x > plot.x && box.right() < plot.right() && box.y > plot.y &&
                                box.bottom() < plot.bottom();
-        return is_inside && std::none_of(taken_.begin(), taken_.end(),
-                                         [&](const Rect& other) { return overlap(box, other); });
+        return is_inside &&
+               std::ranges::none_of(taken_, [&](const Rect& other) { return overlap(box, other); });
     }
     /// The roof rises from left to right.
     bool crosses_roof(const Rect& box) const {
@@ -225,7 +225,7 @@ void draw_labels(Canvas& canvas, const Theme& theme, const MovementView& view, c
     for (std::size_t i = 0; i < std::min(kMostRoofLabels, trace.dots.size()); ++i) {
         const std::string& text = trace.rows[trace.dots[i].row].label;
         const Point at = map.at(trace.dots[i]);
-        const bool is_named = std::any_of(named.begin(), named.end(), [&](const auto& other) {
+        const bool is_named = std::ranges::any_of(named, [&](const auto& other) {
             return other.first == text &&
                    std::hypot(other.second.x - at.x, other.second.y - at.y) < kSamePlace;
         });
@@ -262,17 +262,11 @@ models::Result<std::string> render_roofline_chart(const MovementView& view,
         return models::fail("There is nothing to draw: no op has both counted work and a time.");
     }
     const FigureText text = describe(view, caption, options);
-    double height = 0;
-    with_measuring_canvas([&](Canvas& canvas) {
-        height = draw_roofline(canvas, view, theme, text, options.width, kRoofHeight);
+    const double height = measure_height([&](Canvas& canvas) {
+        return draw_roofline(canvas, view, theme, text, options.width, kRoofHeight);
     });
     const double extra = std::max(0.0, options.height - height);
-    const Page page{.width = options.width,
-                    .height = std::ceil(height + extra),
-                    .png_scale = options.png_scale,
-                    .paper = theme.plot,
-                    .title = text.title,
-                    .description = text.subtitle + ". " + text.sentence};
+    const Page page = page_of(text, theme, options, height);
     const auto drawn = draw_page(page, options.format, [&](Canvas& canvas) {
         draw_roofline(canvas, view, theme, text, options.width, kRoofHeight + extra);
     });

@@ -138,8 +138,7 @@ void draw_trace(Canvas& canvas, const Theme& theme, const TimelineView& view,
 
 void draw_difference(Canvas& canvas, const Theme& theme, const TimelineView& view,
                      const TimeAxis& axis) {
-    const auto [least, most] =
-        std::minmax_element(view.difference_bytes.begin(), view.difference_bytes.end());
+    const auto [least, most] = std::ranges::minmax_element(view.difference_bytes);
     const double margin = std::max(view.max_difference_bytes * 0.12, 1.0);
     const double low = std::min(*least, 0.0) - margin;
     const double high = std::max(*most, 0.0) + margin;
@@ -205,9 +204,7 @@ FigureText describe(const TimelineView& view, const ChartOptions& options) {
     }
     if (!view.alignment_note.empty()) text.footer.push_back(view.alignment_note);
     for (const std::string& note : view.notes) text.footer.push_back("Note: " + note + ".");
-    const bool has_reserved =
-        std::any_of(view.traces.begin(), view.traces.end(),
-                    [](const TimelineTrace& trace) { return trace.has_reserved; });
+    const bool has_reserved = std::ranges::any_of(view.traces, &TimelineTrace::has_reserved);
     text.footer.push_back(fmt::format(
         "Each column shows the moment at which its total is highest.{} Drawn by Temposcope.",
         has_reserved ? " Dashed: reserved by the allocator, where it differs." : ""));
@@ -312,21 +309,15 @@ models::Result<std::string> render_timeline_chart(const TimelineView& view, cons
         return models::fail("There is nothing to draw: the time window is empty.");
     }
     const FigureText text = describe(view, options);
-    double natural_height = 0;
-    with_measuring_canvas([&](Canvas& canvas) {
-        natural_height = draw_figure(canvas, view, theme, text, options.width, 0).height;
+    const double natural_height = measure_height([&](Canvas& canvas) {
+        return draw_figure(canvas, view, theme, text, options.width, 0).height;
     });
-    const double height = std::ceil(std::max(natural_height, options.height));
-    const Page page{.width = options.width,
-                    .height = height,
-                    .png_scale = options.png_scale,
-                    .paper = theme.plot,
-                    .title = text.title,
-                    .description = summarize(view)};
+    Page page = page_of(text, theme, options, natural_height);
+    page.description = summarize(view);
     std::vector<Rect> plots;
     const auto drawn = draw_page(page, options.format, [&](Canvas& canvas) {
-        plots =
-            draw_figure(canvas, view, theme, text, options.width, height - natural_height).plots;
+        plots = draw_figure(canvas, view, theme, text, options.width, page.height - natural_height)
+                    .plots;
     });
     if (!drawn || options.format != ChartFormat::kHtml) return drawn;
     const TextTable table = peak_table(view);

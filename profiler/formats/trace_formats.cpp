@@ -2,7 +2,6 @@
 
 #include "profiler/formats/kineto/kineto_trace.h"
 #include "profiler/formats/parts/byte_stream.h"
-#include "profiler/formats/parts/file_bytes.h"
 #include "profiler/formats/snapshot/pytorch_snapshot.h"
 #include "profiler/trace/file/readable_file.h"
 

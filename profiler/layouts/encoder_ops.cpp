@@ -142,8 +142,7 @@ public:
 
 private:
     std::size_t index_of(const std::string& name) const {
-        const auto found = std::find_if(graph_.tensors.begin(), graph_.tensors.end(),
-                                        [&](const LayoutTensor& t) { return t.name == name; });
+        const auto found = std::ranges::find(graph_.tensors, name, &LayoutTensor::name);
         return static_cast<std::size_t>(found - graph_.tensors.begin());
     }
 
@@ -203,8 +202,8 @@ private:
         }
         if (op.kernel != Code::kSoftmax && op.kernel != Code::kSoftmaxGradient) return all;
         std::erase_if(all, [](const Orders& orders) {
-            return std::any_of(orders.begin(), orders.end(),
-                               [&](const std::string& order) { return order != orders.front(); });
+            return std::ranges::any_of(
+                orders, [&](const std::string& order) { return order != orders.front(); });
         });
         return all;
     }

@@ -1,10 +1,8 @@
 #pragma once
 
-#include "profiler/layouts/dimension_order.h"
 #include "profiler/layouts/gemm_form.h"
 #include "profiler/layouts/layout_graph.h"
 
-#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <vector>

@@ -1,7 +1,6 @@
 #include "profiler/layouts/gemm_form.h"
 
 #include <algorithm>
-#include <string>
 
 namespace profiler {
 namespace {
@@ -37,8 +36,7 @@ public:
                 add(row_bits, column_bits, *sums, forms);
             }
         }
-        std::stable_sort(forms.begin(), forms.end(),
-                         [](const GemmForm& x, const GemmForm& y) { return x.batch < y.batch; });
+        std::ranges::stable_sort(forms, {}, &GemmForm::batch);
         return forms;
     }
 
@@ -80,7 +78,7 @@ private:
         const auto stride = [&](char dimension, std::string_view order) {
             return stride_of(dimension, order, sizes_);
         };
-        std::sort(dimensions.begin(), dimensions.end(), [&](char x, char y) {
+        std::ranges::sort(dimensions, [&](char x, char y) {
             const auto key = [&](char d) {
                 return std::max({stride(d, orders_.a), stride(d, orders_.b), stride(d, orders_.c)});
             };
@@ -107,6 +105,27 @@ private:
 };
 
 }  // namespace
+
+int64_t element_count(std::string_view dimensions, const DimensionSizes& sizes) {
+    int64_t count = 1;
+    for (const char dimension : dimensions) count *= sizes[dimension];
+    return count;
+}
+
+int64_t stride_of(char dimension, std::string_view order, const DimensionSizes& sizes) {
+    const std::size_t place = order.find(dimension);
+    if (place == order.npos) return 0;
+    return element_count(order.substr(place + 1), sizes);
+}
+
+std::vector<std::string> all_orders(std::string dimensions) {
+    std::vector<std::string> orders;
+    std::ranges::sort(dimensions);
+    do {
+        orders.push_back(dimensions);
+    } while (std::next_permutation(dimensions.begin(), dimensions.end()));
+    return orders;
+}
 
 std::vector<GemmForm> gemm_forms(const ContractionOrders& orders, const DimensionSizes& sizes) {
     return FormFinder(orders, sizes).find();

@@ -83,13 +83,12 @@ double LayoutTensor::copy_time_ns(std::size_t from, std::size_t to) const {
 }
 
 std::size_t LayoutTensor::find(const std::string& order) const {
-    return static_cast<std::size_t>(std::find(orders.begin(), orders.end(), order) -
-                                    orders.begin());
+    return static_cast<std::size_t>(std::ranges::find(orders, order) - orders.begin());
 }
 
 double LayoutOp::best_ns() const {
-    return std::min_element(configurations.begin(), configurations.end(),
-                            [](const auto& a, const auto& b) { return a.time_ns < b.time_ns; })
+    return std::ranges::min_element(
+               configurations, [](const auto& a, const auto& b) { return a.time_ns < b.time_ns; })
         ->time_ns;
 }
 

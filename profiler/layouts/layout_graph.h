@@ -10,7 +10,7 @@
 #include <vector>
 
 /// The ops of a layer in the order in which they run, and the measured time of each in every
-/// configuration. The search looks for the fastest path through it (layout_search.h).
+/// configuration. The search looks for the fastest path through it (layout_plan.h).
 namespace profiler {
 
 enum class LayoutRole : uint8_t {

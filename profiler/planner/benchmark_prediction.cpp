@@ -56,7 +56,6 @@ public:
             case BenchmarkKind::kVector:
                 return predict_kernel();
             case BenchmarkKind::kLayer:
-                return predict_layer();
             case BenchmarkKind::kModel:
                 return predict_step();
         }
@@ -107,15 +106,6 @@ private:
         return result({.time_ns = whole_ns(kernels.time_ns(work))}, kernels);
     }
 
-    Result<std::shared_ptr<const Trace>> trace() {
-        return source_(
-            {.workload = traced_workload(workload_, *row_.environment, data_.calibration),
-             .gpu = &gpu_});
-    }
-    Result<TimeModel> time_model() const {
-        return make_time_model(gpu_, *row_.environment, data_.calibration, workload_);
-    }
-
     /// Empty: the step does not fit.
     Result<std::optional<StepMemory>> memory_of(const StepWork& step) {
         const GpuLimits limits = limits_of(row_, request_, step.parameters);
@@ -127,40 +117,37 @@ private:
         return *ok ? std::optional(peaks) : std::nullopt;
     }
 
-    Result<PredictedBenchmark> predict_layer() {
-        const auto model = time_model();
-        if (!model) return tl::unexpected(model.error());
-        const auto traced = trace();
-        if (!traced) return tl::unexpected(traced.error());
-        const auto step = step_work_of(**traced);
-        if (!step) return tl::unexpected(step.error());
-        const auto memory = memory_of(*step);
-        if (!memory) return tl::unexpected(memory.error());
-        if (!*memory) return result({.out_of_memory = true}, model->kernels);
-        auto profile = profile_layers(**traced);
-        if (!profile) return tl::unexpected(profile.error());
-        StepWork& layer = profile->work.front();
-        layer.ops.push_back(gradient_additions(step->parameters));
-        const StepTime time = time_of(layer, *model);
-        const double ns =
-            time.forward.total_ns() + (benchmark_.has_backward ? time.backward.total_ns() : 0.0);
-        return result({.time_ns = whole_ns(ns)}, model->kernels);
-    }
-
+    /// A step of the model, or of its layer alone.
     Result<PredictedBenchmark> predict_step() {
-        const auto model = time_model();
+        const auto model = make_time_model(gpu_, *row_.environment, data_.calibration, workload_);
         if (!model) return tl::unexpected(model.error());
-        const auto traced = trace();
+        const auto traced =
+            source_({.workload = traced_workload(workload_, *row_.environment, data_.calibration),
+                     .gpu = &gpu_});
         if (!traced) return tl::unexpected(traced.error());
         auto step = step_work_of(**traced);
         if (!step) return tl::unexpected(step.error());
-        repeat_first_step(*step);
+        const bool is_layer = benchmark_.kind == BenchmarkKind::kLayer;
+        if (!is_layer) repeat_first_step(*step);
         const auto memory = memory_of(*step);
         if (!memory) return tl::unexpected(memory.error());
         if (!*memory) return result({.out_of_memory = true}, model->kernels);
+        if (is_layer) return predict_layer(**traced, step->parameters, *model);
         return result({.time_ns = whole_ns(time_of(*step, *model).total_ns()),
                        .peak_allocated_bytes = (*memory)->peak_allocated_bytes},
                       model->kernels);
+    }
+
+    Result<PredictedBenchmark> predict_layer(const Trace& trace, const Parameters& parameters,
+                                             const TimeModel& model) {
+        auto profile = profile_layers(trace);
+        if (!profile) return tl::unexpected(profile.error());
+        StepWork& layer = profile->work.front();
+        layer.ops.push_back(gradient_additions(parameters));
+        const StepTime time = time_of(layer, model);
+        const double ns =
+            time.forward.total_ns() + (benchmark_.has_backward ? time.backward.total_ns() : 0.0);
+        return result({.time_ns = whole_ns(ns)}, model.kernels);
     }
 
     const Benchmark& benchmark_;

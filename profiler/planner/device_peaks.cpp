@@ -1,9 +1,6 @@
 #include "profiler/planner/device_peaks.h"
 
-#include "profiler/analysis/step/describe_run.h"
 #include "profiler/analysis/step/diagnostics.h"
-#include "profiler/analysis/step/event_order.h"
-#include "profiler/planner/data/gpu_name.h"
 
 #include <fmt/format.h>
 

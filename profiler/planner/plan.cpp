@@ -1,19 +1,16 @@
 #include "profiler/planner/plan.h"
 
-#include "profiler/planner/data/gpu_name.h"
+#include "profiler/planner/data/gpu.h"
 #include "profiler/planner/plan_row.h"
 #include "profiler/planner/step/capacity_search.h"
-#include "profiler/planner/step/interpolation_cache.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <array>
 #include <atomic>
 #include <future>
 #include <mutex>
-#include <optional>
 #include <thread>
 
 namespace profiler {
@@ -163,9 +160,7 @@ private:
         for (PlanRow& row : plan_.rows) {
             if (row.status != PlanStatus::kOk) continue;
             StepToTrace traced = step_to_trace(row, request_, data_, row.workload);
-            const auto same = std::find_if(groups.begin(), groups.end(), [&](const Group& group) {
-                return group.traced == traced;
-            });
+            const auto same = std::ranges::find(groups, traced, &Group::traced);
             if (same == groups.end()) {
                 groups.push_back({std::move(traced), {&row}});
             } else {
@@ -212,9 +207,8 @@ private:
         }
         for (PlanRow* row : rows) fill_row(*row, request_, data_, *interpolation);
         // Advice may ask whether a row that does not fit would fit with ZeRO.
-        const bool may_get_advice = std::any_of(rows.begin(), rows.end(), [](const PlanRow* row) {
-            return row->status == PlanStatus::kDoesNotFit;
-        });
+        const bool may_get_advice = std::ranges::any_of(
+            rows, [](const PlanRow* row) { return row->status == PlanStatus::kDoesNotFit; });
         if (!may_get_advice) return;
         const std::lock_guard lock(mutex_);
         interpolations_.add(traced, std::move(*interpolation));
@@ -245,8 +239,8 @@ void PlanRow::refuse(const models::Error& error) {
 }
 
 bool Plan::has_ok_row() const {
-    return std::any_of(rows.begin(), rows.end(),
-                       [](const PlanRow& row) { return row.status == PlanStatus::kOk; });
+    return std::ranges::any_of(rows,
+                               [](const PlanRow& row) { return row.status == PlanStatus::kOk; });
 }
 
 std::string not_limited_by_memory(int64_t max_batch, std::string_view why) {

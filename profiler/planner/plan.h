@@ -2,7 +2,7 @@
 
 #include "models/config/workload.h"
 #include "profiler/allocator/settings.h"
-#include "profiler/analysis/step/recorded_program.h"
+#include "profiler/analysis/step/describe_run.h"
 #include "profiler/planner/data/planner_data.h"
 #include "profiler/planner/step/batch_interpolation.h"
 #include "profiler/planner/step/step_memory.h"

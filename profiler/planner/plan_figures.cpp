@@ -136,7 +136,7 @@ PlanFigures figures_at(const PlanRow& row, int64_t batch_size) {
 
 void add_notes(const PlanRow& row, std::vector<std::string>& notes) {
     for (const std::string& note : row.notes) {
-        if (std::find(notes.begin(), notes.end(), note) == notes.end()) notes.push_back(note);
+        if (std::ranges::find(notes, note) == notes.end()) notes.push_back(note);
     }
 }
 

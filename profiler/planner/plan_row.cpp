@@ -1,11 +1,10 @@
 #include "profiler/planner/plan_row.h"
 
-#include "models/config/cuda_memory.h"
+#include "models/config/compute_capability.h"
 #include "models/config/switches.h"
 #include "models/config/validity.h"
 #include "profiler/analysis/step/describe_run.h"
 #include "profiler/planner/data/gpu_support.h"
-#include "profiler/planner/step/batch_sampling.h"
 #include "profiler/planner/step/capacity_search.h"
 #include "profiler/trace/units.h"
 
@@ -327,7 +326,7 @@ private:
 std::vector<models::Attention> attentions_in(const models::Workload& workload) {
     std::vector<models::Attention> attentions;
     for (const models::Recipe& recipe : models::recipes_in(workload)) {
-        if (std::find(attentions.begin(), attentions.end(), recipe.attention) == attentions.end()) {
+        if (std::ranges::find(attentions, recipe.attention) == attentions.end()) {
             attentions.push_back(recipe.attention);
         }
     }
@@ -336,7 +335,7 @@ std::vector<models::Attention> attentions_in(const models::Workload& workload) {
 
 bool uses_fused_attention(const models::Workload& workload) {
     const auto recipes = models::recipes_in(workload);
-    return std::any_of(recipes.begin(), recipes.end(), [](const models::Recipe& recipe) {
+    return std::ranges::any_of(recipes, [](const models::Recipe& recipe) {
         return models::kAttentionSwitch.chosen(recipe).is_fused_attention;
     });
 }

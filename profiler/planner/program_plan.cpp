@@ -8,7 +8,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <optional>
 
 namespace profiler {
 namespace {
@@ -82,7 +81,7 @@ std::string recorded_at(const ProgramSteps& program) {
 /// cuDNN's, too.
 bool has_flash_attention(const Trace& trace) {
     const auto names = trace.ops.column<&Op::name>();
-    return std::any_of(names.begin(), names.end(), [&](StringId id) {
+    return std::ranges::any_of(names, [&](StringId id) {
         const std::string_view name = trace.text(id);
         return name.starts_with("aten::_scaled_dot_product_flash_attention") ||
                name.starts_with("aten::_scaled_dot_product_cudnn_attention");
@@ -105,7 +104,7 @@ Result<ProgramSteps> program_steps_of(std::vector<NamedTrace> traces) {
     if (traces.size() < 2) {
         return fail("One trace gives no line: give traces of two batches.");
     }
-    std::sort(traces.begin(), traces.end(), [](const NamedTrace& a, const NamedTrace& b) {
+    std::ranges::sort(traces, [](const NamedTrace& a, const NamedTrace& b) {
         return a.trace->run().batch_size < b.trace->run().batch_size;
     });
     ProgramSteps result;

@@ -1,7 +1,9 @@
 #include "profiler/protocol/messages.h"
 
+#include <algorithm>
 #include <array>
-#include <string_view>
+#include <concepts>
+#include <stdexcept>
 #include <system_error>
 #include <type_traits>
 
@@ -14,131 +16,114 @@ constexpr std::array<std::string_view, 9> kRequestNames{
     "doctor",          "capture",          "sweep",    "predict_step", "calibrate", "try_batches",
     "measure_layouts", "time_layout_runs", "benchmark"};
 
-json fields(const Hello& hello) { return {{"version", hello.version}}; }
+// The fields of each message, by their names in the header.
 
-json fields(const Request& request) {
-    return {{"request", kRequestNames[static_cast<std::size_t>(request.kind)]},
-            {"workload", request.workload},
-            {"device", request.device},
-            {"output_path", request.output_path},
-            {"memory_limit_bytes", request.memory_limit_bytes},
-            {"warmup_steps", request.warmup_steps},
-            {"steps", request.steps},
-            {"num_threads", request.num_threads},
-            {"batch_sizes", request.batch_sizes},
-            {"compute_capability", request.compute_capability},
-            {"gpu_index", request.gpu_index},
-            {"records_kernels", request.records_kernels},
-            {"layout_runs", request.layout_runs},
-            {"benchmark", request.benchmark},
-            {"seconds", request.seconds},
-            {"takes_turns", request.takes_turns}};
+template <typename T, typename Of>
+concept Is = std::same_as<std::remove_const_t<T>, Of>;
+
+void visit_fields(Is<Hello> auto& hello, const auto& visit) {
+    visit("protocol", hello.protocol);
+    visit("version", hello.version);
 }
 
-json fields(const Cancel&) { return json::object(); }
-
-json fields(const Progress& progress) {
-    return {{"stage", progress.stage}, {"done", progress.done}, {"total", progress.total}};
+void visit_fields(Is<Request> auto& request, const auto& visit) {
+    visit("request", request.kind);
+    visit("workload", request.workload);
+    visit("device", request.device);
+    visit("output_path", request.output_path);
+    visit("memory_limit_bytes", request.memory_limit_bytes);
+    visit("warmup_steps", request.warmup_steps);
+    visit("steps", request.steps);
+    visit("num_threads", request.num_threads);
+    visit("batch_sizes", request.batch_sizes);
+    visit("compute_capability", request.compute_capability);
+    visit("gpu_index", request.gpu_index);
+    visit("records_kernels", request.records_kernels);
+    visit("layout_runs", request.layout_runs);
+    visit("benchmark", request.benchmark);
+    visit("seconds", request.seconds);
+    visit("takes_turns", request.takes_turns);
 }
 
-json fields(const Sample& sample) {
-    return {{"time_ns", sample.time_ns},
-            {"allocated_bytes", sample.allocated_bytes},
-            {"peak_bytes", sample.peak_bytes},
-            {"step", sample.step},
-            {"phase", sample.phase}};
+void visit_fields(Is<Cancel> auto&, const auto&) {}
+
+void visit_fields(Is<Progress> auto& progress, const auto& visit) {
+    visit("stage", progress.stage);
+    visit("done", progress.done);
+    visit("total", progress.total);
 }
 
-json fields(const ResultFrame& result) {
-    return {{"path", result.path}, {"summary", result.summary}};
+void visit_fields(Is<Sample> auto& sample, const auto& visit) {
+    visit("time_ns", sample.time_ns);
+    visit("allocated_bytes", sample.allocated_bytes);
+    visit("peak_bytes", sample.peak_bytes);
+    visit("step", sample.step);
+    visit("phase", sample.phase);
 }
 
-json fields(const ErrorFrame& error) {
-    return {{"message", error.message},
-            {"exit_code", error.exit_code},
-            {"cancelled", error.cancelled},
-            {"fields", error.fields},
-            {"path", error.path}};
+void visit_fields(Is<ResultFrame> auto& result, const auto& visit) {
+    visit("path", result.path);
+    visit("summary", result.summary);
 }
 
-json fields(const WaitsForTurn& waits) {
-    return {{"held_bytes", waits.held_bytes}, {"available_bytes", waits.available_bytes}};
+void visit_fields(Is<ErrorFrame> auto& error, const auto& visit) {
+    visit("message", error.message);
+    visit("exit_code", error.exit_code);
+    visit("cancelled", error.cancelled);
+    visit.optional("fields", error.fields);
+    visit.optional("path", error.path);
 }
 
-json fields(const TakeTurn& turn) { return {{"run", turn.run}, {"recipes", turn.recipes}}; }
-
-std::string_view kind_of(const Message& message) {
-    constexpr std::array<std::string_view, std::variant_size_v<Message>> kKinds{
-        "hello",  "request", "cancel",         "progress", "sample",
-        "result", "error",   "waits_for_turn", "take_turn"};
-    return kKinds[message.index()];
+void visit_fields(Is<WaitsForTurn> auto& waits, const auto& visit) {
+    visit("held_bytes", waits.held_bytes);
+    visit("available_bytes", waits.available_bytes);
 }
 
-Request request_from(const json& header) {
-    Request request;
-    const auto name = header.at("request").get<std::string>();
-    std::size_t kind = 0;
-    while (kind < kRequestNames.size() && kRequestNames[kind] != name) ++kind;
-    if (kind == kRequestNames.size()) throw std::invalid_argument("unknown request " + name);
-    request.kind = static_cast<RequestKind>(kind);
-    request.workload = header.at("workload");
-    header.at("device").get_to(request.device);
-    header.at("output_path").get_to(request.output_path);
-    header.at("memory_limit_bytes").get_to(request.memory_limit_bytes);
-    header.at("warmup_steps").get_to(request.warmup_steps);
-    header.at("steps").get_to(request.steps);
-    header.at("num_threads").get_to(request.num_threads);
-    header.at("batch_sizes").get_to(request.batch_sizes);
-    header.at("compute_capability").get_to(request.compute_capability);
-    header.at("gpu_index").get_to(request.gpu_index);
-    header.at("records_kernels").get_to(request.records_kernels);
-    request.layout_runs = header.at("layout_runs");
-    request.benchmark = header.at("benchmark");
-    header.at("seconds").get_to(request.seconds);
-    header.at("takes_turns").get_to(request.takes_turns);
-    return request;
+void visit_fields(Is<TakeTurn> auto& turn, const auto& visit) {
+    visit("run", turn.run);
+    visit("recipes", turn.recipes);
 }
 
-Sample sample_from(const json& header) {
-    Sample sample;
-    header.at("time_ns").get_to(sample.time_ns);
-    header.at("allocated_bytes").get_to(sample.allocated_bytes);
-    header.at("peak_bytes").get_to(sample.peak_bytes);
-    header.at("step").get_to(sample.step);
-    header.at("phase").get_to(sample.phase);
-    return sample;
-}
+struct HeaderWriter {
+    json& header;
 
-Message message_from(const json& header) {
-    const auto kind = header.at("kind").get<std::string>();
-    if (kind == "hello") {
-        return Hello{header.at("protocol").get<int>(), header.at("version").get<std::string>()};
+    void operator()(const char* name, const auto& value) const { header[name] = value; }
+    void operator()(const char* name, RequestKind kind) const {
+        header[name] = kRequestNames[static_cast<std::size_t>(kind)];
     }
-    if (kind == "request") return request_from(header);
-    if (kind == "cancel") return Cancel{};
-    if (kind == "sample") return sample_from(header);
-    if (kind == "progress") {
-        return Progress{header.at("stage").get<std::string>(), header.at("done").get<int64_t>(),
-                        header.at("total").get<int64_t>()};
+    void optional(const char* name, const auto& value) const { header[name] = value; }
+};
+
+struct HeaderReader {
+    const json& header;
+
+    void operator()(const char* name, auto& value) const { header.at(name).get_to(value); }
+    void operator()(const char* name, RequestKind& kind) const {
+        const auto text = header.at(name).get<std::string>();
+        const auto found = std::ranges::find(kRequestNames, text);
+        if (found == kRequestNames.end()) throw std::invalid_argument("unknown request " + text);
+        kind = static_cast<RequestKind>(found - kRequestNames.begin());
     }
-    if (kind == "result") {
-        return ResultFrame{.path = header.at("path").get<std::string>(),
-                           .summary = header.at("summary")};
+    void optional(const char* name, auto& value) const {
+        if (header.contains(name)) (*this)(name, value);
     }
-    if (kind == "error") {
-        return ErrorFrame{header.at("message").get<std::string>(),
-                          header.at("exit_code").get<int>(), header.at("cancelled").get<bool>(),
-                          header.value("fields", std::vector<std::string>()),
-                          header.value("path", std::string())};
+};
+
+/// By the kind of message.
+constexpr std::array<std::string_view, std::variant_size_v<Message>> kKinds{
+    "hello",  "request", "cancel",         "progress", "sample",
+    "result", "error",   "waits_for_turn", "take_turn"};
+
+template <std::size_t kKind = 0>
+Message message_from(const std::string& name, const json& header) {
+    if constexpr (kKind == kKinds.size()) {
+        throw std::invalid_argument("unknown kind " + name);
+    } else {
+        if (name != kKinds[kKind]) return message_from<kKind + 1>(name, header);
+        std::variant_alternative_t<kKind, Message> message;
+        visit_fields(message, HeaderReader{header});
+        return message;
     }
-    if (kind == "waits_for_turn") {
-        return WaitsForTurn{header.at("held_bytes").get<int64_t>(),
-                            header.at("available_bytes").get<int64_t>()};
-    }
-    if (kind == "take_turn") {
-        return TakeTurn{header.at("run").get<std::string>(), header.at("recipes").get<int64_t>()};
-    }
-    throw std::invalid_argument("unknown kind " + kind);
 }
 
 }  // namespace
@@ -150,16 +135,18 @@ models::Error to_error(const ErrorFrame& frame) {
 std::string_view build_version() { return TEMPOSCOPE_VERSION; }
 
 json to_header(const Message& message, int64_t id) {
-    json header = std::visit([](const auto& value) { return fields(value); }, message);
+    json header;
+    std::visit([&](const auto& one) { visit_fields(one, HeaderWriter{header}); }, message);
     header["protocol"] = kProtocolVersion;
     header["id"] = id;
-    header["kind"] = kind_of(message);
+    header["kind"] = kKinds[message.index()];
     return header;
 }
 
 models::Result<AddressedMessage> from_header(const json& header) {
     try {
-        return AddressedMessage{header.at("id").get<int64_t>(), message_from(header)};
+        return AddressedMessage{header.at("id").get<int64_t>(),
+                                message_from(header.at("kind").get<std::string>(), header)};
     } catch (const std::exception& error) {  // from the JSON library, or an unknown name
         return models::fail(
             "A message could not be understood ({}): the worker is of another build.",

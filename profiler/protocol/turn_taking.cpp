@@ -140,7 +140,7 @@ void TurnTaking::run_group(const TurnEvents& events) {
                 settle(member.index, std::get<WorkerOutcome>(state), events);
             }
         }
-        std::reverse(still_waiting.begin(), still_waiting.end());
+        std::ranges::reverse(still_waiting);
         group_ = std::move(still_waiting);
     }
 }
@@ -179,8 +179,8 @@ void TurnTaking::warn_of_split(const TurnEvents& events) const {
     constexpr std::string_view kDrift =
         "If the speed of the machine changes meanwhile, the change looks like a difference between "
         "recipes.";
-    if (!events.split || std::any_of(requests_.begin(), requests_.end(), fills_memory)) return;
-    if (std::any_of(requests_.begin(), requests_.end(), has_unknown_need)) {
+    if (!events.split || std::ranges::any_of(requests_, fills_memory)) return;
+    if (std::ranges::any_of(requests_, has_unknown_need)) {
         if (group_.front().index > 0) return;  // said before
         events.split(fmt::format(
             "Without a warm-up step the recipes do not take turns, because nothing tells how much "

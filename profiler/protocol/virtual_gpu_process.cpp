@@ -1,6 +1,6 @@
 #include "profiler/protocol/virtual_gpu_process.h"
 
-#include "models/config/sm_limits.h"
+#include "models/config/compute_capability.h"
 #include "profiler/protocol/process_environment.h"
 
 #include <nlohmann/json.hpp>
@@ -41,7 +41,7 @@ models::Result<std::string> libraries_in(const fs::path& folder) {
         return models::fail("The virtual GPU is missing in {}: run scripts/build again.",
                             folder.string());
     }
-    std::sort(libraries.begin(), libraries.end());
+    std::ranges::sort(libraries);
     std::string all;
     for (const std::string& library : libraries) all += (all.empty() ? "" : ":") + library;
     return all;

@@ -96,9 +96,8 @@ std::vector<std::string> with_torch(std::vector<std::string> environment) {
     const char* const torch = std::getenv("TEMPOSCOPE_TORCH_FOLDER");
     if (torch == nullptr || *torch == '\0') return environment;
     const std::string folders = fmt::format("{0}/lib:{0}/../nvidia/cu13/lib", torch);
-    const auto found =
-        std::find_if(environment.begin(), environment.end(),
-                     [](const auto& variable) { return variable.starts_with("LD_LIBRARY_PATH="); });
+    const auto found = std::ranges::find_if(
+        environment, [](const auto& variable) { return variable.starts_with("LD_LIBRARY_PATH="); });
     if (found == environment.end()) {
         environment.push_back("LD_LIBRARY_PATH=" + before_own("LD_LIBRARY_PATH", folders));
     } else {
@@ -266,8 +265,8 @@ bool WorkerProcess::ended_for_lack_of_memory(const WorkerLog& log) const {
         "failed to map segment from shared object"};
     if (!status_ || (WIFEXITED(*status_) && WEXITSTATUS(*status_) == 0)) return false;
     const std::string line = log.last_line();
-    return std::any_of(kSigns.begin(), kSigns.end(),
-                       [&](std::string_view sign) { return line.find(sign) != std::string::npos; });
+    return std::ranges::any_of(
+        kSigns, [&](std::string_view sign) { return line.find(sign) != std::string::npos; });
 }
 
 std::string WorkerProcess::describe_end(const WorkerLog& log) const {

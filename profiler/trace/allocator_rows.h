@@ -2,7 +2,6 @@
 
 #include "profiler/trace/allocator_recording.h"
 #include "profiler/trace/mapped_segments.h"
-#include "profiler/trace/stream_rows.h"
 #include "profiler/trace/trace.h"
 
 #include <cstdint>
@@ -18,6 +17,24 @@
 ///     free_completed ► sets the row's completed event; the address is free again
 ///     segment_*, oom, snapshot ► adds a row of allocator_event
 namespace profiler {
+
+/// The streams of one device in a trace: one row per CUDA handle, added when it first appears.
+class StreamRows {
+public:
+    StreamRows(Trace& trace, Id<Device> device) : trace_(&trace), device_(device) {}
+
+    Id<Stream> row_of(int64_t handle) {
+        const auto [found, is_new] = rows_.try_emplace(handle);
+        if (is_new) found->second = trace_->streams.append({.device = device_, .handle = handle});
+        return found->second;
+    }
+    Id<Device> device() const { return device_; }
+
+private:
+    Trace* trace_;
+    Id<Device> device_;
+    std::unordered_map<int64_t, Id<Stream>> rows_;
+};
 
 /// Actions that did not fit the state of the allocator as known so far.
 struct AllocatorRowCounts {

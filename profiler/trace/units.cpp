@@ -3,10 +3,8 @@
 #include "profiler/trace/text.h"
 
 #include <algorithm>
-#include <array>
 #include <charconv>
 #include <cmath>
-#include <limits>
 
 namespace profiler {
 namespace {
@@ -142,6 +140,15 @@ models::Result<int64_t> parse_bytes(std::string_view text) {
         return models::fail("'{}' is too large for a size: the limit is 8 EiB.", text);
     }
     return static_cast<int64_t>(bytes);
+}
+
+std::string text_of_limit(int64_t size_bytes, int64_t limit_bytes) {
+    const std::string text = format_bytes(size_bytes);
+    return limit_bytes > 0 ? text + " of " + format_bytes(limit_bytes) : text;
+}
+
+bool is_near_limit(int64_t peak_bytes, int64_t limit_bytes) {
+    return limit_bytes > 0 && peak_bytes > limit_bytes / 2;
 }
 
 }  // namespace profiler

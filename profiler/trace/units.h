@@ -49,4 +49,12 @@ inline constexpr const char* kNoValue = "–";
 /// unknown units and what does not fit int64_t.
 models::Result<int64_t> parse_bytes(std::string_view text);
 
+// Memory beside the limit that it had: a device's size, or a limit that emulates one.
+
+/// "14.1 GiB of 16.0 GiB"; without a limit (not above 0) "14.1 GiB".
+std::string text_of_limit(int64_t size_bytes, int64_t limit_bytes);
+
+/// Whether a limit belongs into a picture of a peak: far above it, it would press the rest flat.
+bool is_near_limit(int64_t peak_bytes, int64_t limit_bytes);
+
 }  // namespace profiler

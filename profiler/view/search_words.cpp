@@ -46,7 +46,7 @@ std::size_t find_word(std::string_view lower_text, std::string_view word, std::s
 }
 
 bool contains_all(std::string_view lower_text, const std::vector<std::string>& words) {
-    return std::all_of(words.begin(), words.end(), [&](const std::string& word) {
+    return std::ranges::all_of(words, [&](const std::string& word) {
         return find_word(lower_text, word) != std::string_view::npos;
     });
 }

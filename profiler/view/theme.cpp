@@ -2,6 +2,7 @@
 
 #include "embedded/temposcope_themes.h"
 #include "models/config/recipe.h"
+#include "profiler/analysis/step/describe_run.h"
 
 #include <algorithm>
 #include <charconv>
@@ -139,7 +140,7 @@ std::vector<std::size_t> recipe_color_indices(
     const std::unordered_map<std::string, std::size_t>& known) {
     std::vector<std::size_t> order(recipes.size());
     std::iota(order.begin(), order.end(), 0);
-    std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
+    std::ranges::stable_sort(order, [&](std::size_t a, std::size_t b) {
         return std::tuple(models::preset_place(recipes[a]), std::string_view(recipes[a])) <
                std::tuple(models::preset_place(recipes[b]), std::string_view(recipes[b]));
     });
@@ -226,63 +227,27 @@ Color ink_on(Color fill) {
 }
 
 Hatch hatch_of(Category category) {
-    switch (category) {
-        case Category::kParameter:
-            return Hatch::kNone;
-        case Category::kGradient:
-            return Hatch::kBackDiagonal;
-        case Category::kOptimizerState:
-            return Hatch::kHorizontal;
-        case Category::kActivation:
-            return Hatch::kDiagonal;
-        case Category::kTemporary:
-            return Hatch::kDots;
-        case Category::kWorkspace:
-            return Hatch::kVertical;
-        case Category::kInput:
-            return Hatch::kGrid;
-        case Category::kUnknown:
-            return Hatch::kCross;
-    }
-    return Hatch::kNone;
+    constexpr std::array<Hatch, kCategoryNames.size()> kHatches{
+        Hatch::kNone, Hatch::kBackDiagonal, Hatch::kHorizontal, Hatch::kDiagonal,
+        Hatch::kDots, Hatch::kVertical,     Hatch::kGrid,       Hatch::kCross};
+    return kHatches[static_cast<std::size_t>(category)];
 }
 
 std::string_view label_of(ActivityClass activity_class) {
-    switch (activity_class) {
-        case ActivityClass::kContraction:
-            return "Contractions";
-        case ActivityClass::kNormalization:
-            return "Normalizations";
-        case ActivityClass::kElementWise:
-            return "Element-wise";
-        case ActivityClass::kOther:
-            return "Other";
-        case ActivityClass::kCopy:
-            return "Copies";
-    }
-    return {};
+    constexpr std::array<std::string_view, kActivityClassNames.size()> kLabels{
+        "Contractions", "Normalizations", "Element-wise", "Other", "Copies"};
+    return kLabels[static_cast<std::size_t>(activity_class)];
 }
 
 std::string_view label_of(Category category) {
-    switch (category) {
-        case Category::kParameter:
-            return "Parameters";
-        case Category::kGradient:
-            return "Gradients";
-        case Category::kOptimizerState:
-            return "Optimizer state";
-        case Category::kActivation:
-            return "Saved activations";
-        case Category::kTemporary:
-            return "Temporaries";
-        case Category::kWorkspace:
-            return "Workspace";
-        case Category::kInput:
-            return "Inputs";
-        case Category::kUnknown:
-            return "Unknown";
-    }
-    return "Unknown";
+    constexpr std::array<std::string_view, kCategoryNames.size()> kLabels{
+        "Parameters",  "Gradients", "Optimizer state", "Saved activations",
+        "Temporaries", "Workspace", "Inputs",          "Unknown"};
+    return kLabels[static_cast<std::size_t>(category)];
+}
+
+std::string_view classes_note(const Trace& trace) {
+    return has_inferred_categories(trace) ? kClassesInferred : std::string_view();
 }
 
 }  // namespace profiler

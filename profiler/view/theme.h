@@ -111,5 +111,7 @@ Hatch hatch_of(Category category);
 /// For legends and tables: "Parameters", "Saved activations".
 std::string_view label_of(Category category);
 std::string_view label_of(ActivityClass activity_class);  // "Contractions", "Copies"
+/// What to say beside the classes of a trace: that they are inferred. Empty: the file has them.
+std::string_view classes_note(const Trace& trace);
 
 }  // namespace profiler

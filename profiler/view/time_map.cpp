@@ -1,6 +1,7 @@
 #include "profiler/view/time_map.h"
 
-#include "profiler/analysis/blocks/block_match.h"
+#include "profiler/analysis/blocks/block_history.h"
+#include "profiler/analysis/step/origin.h"
 #include "profiler/trace/units.h"
 
 #include <fmt/format.h>
@@ -8,7 +9,6 @@
 #include <algorithm>
 #include <optional>
 #include <stdexcept>
-#include <string>
 #include <string_view>
 #include <unordered_map>
 #include <utility>
@@ -38,7 +38,7 @@ std::vector<Id<Phase>> phases_in_order(const Trace& trace) {
         if (trace.phases.get<&Phase::step>(Id<Phase>(i)).valid()) phases.emplace_back(i);
     }
     const auto start_ns = trace.phases.column<&Phase::start_ns>();
-    std::stable_sort(phases.begin(), phases.end(), [&](Id<Phase> a, Id<Phase> b) {
+    std::ranges::stable_sort(phases, [&](Id<Phase> a, Id<Phase> b) {
         return start_ns[a.index()] < start_ns[b.index()];
     });
     return phases;
@@ -90,12 +90,12 @@ Landmarks find_landmarks(const Trace& trace) {
         if (const Id<ModulePath> module_path = trace.ops.get<&Op::module_path>(op);
             module_path.valid()) {
             if (std::exchange(seen_in[module_path.index()], phase) == phase) continue;
-            name = trace.text(trace.module_paths.get<&ModulePath::path>(module_path));
+            name = path_of_module(trace, module_path);
         } else {
             const bool is_update = !trace.ops.get<&Op::parent>(op).valid() &&
                                    trace.phases.get<&Phase::kind>(phase) == PhaseKind::kOptimizer;
             if (!is_update) continue;
-            name = trace.text(trace.ops.get<&Op::name>(op));
+            name = name_of_call(trace, op);
             name += fmt::format(" {}", calls[fmt::format("{} {}", phase.value, name)]++);
         }
         landmarks[phase.index()].push_back({std::move(name), trace.ops.get<&Op::start_ns>(op)});

@@ -41,7 +41,7 @@ private:
 enum class TimeAlignment : uint8_t {
     kTime,    // both from their first step's start (from 0 without steps)
     kPhases,  // phase by phase and in each module by module
-    kBlocks   // by the blocks that both allocate (analysis/block_match.h)
+    kBlocks   // by the blocks that both allocate (match_blocks)
 };
 
 struct Alignment {

@@ -1,14 +1,16 @@
-#include "profiler/virtual_gpu/cupti.h"
+#include "profiler/virtual_gpu/work.h"
 
 #include "profiler/virtual_gpu/device_memory.h"
 #include "profiler/virtual_gpu/streams.h"
 
 #include <sys/syscall.h>
 #include <unistd.h>
+
 #include <algorithm>
 #include <array>
 #include <atomic>
 #include <cstring>
+#include <functional>
 #include <map>
 #include <mutex>
 #include <set>
@@ -270,6 +272,14 @@ CUptiResult switch_call(CUpti_ActivityKind domain, CUpti_CallbackId call, bool o
 }
 
 }  // namespace
+
+const char* intern(std::string_view name) {
+    static std::mutex mutex;
+    static auto* const names = new std::set<std::string, std::less<>>;
+    const std::lock_guard lock(mutex);
+    const auto found = names->find(name);
+    return (found != names->end() ? *found : *names->emplace(name).first).c_str();
+}
 
 // ---- calls and work -----------------------------------------------------------------------------
 

@@ -3,7 +3,6 @@
 #include "generated/torch_code.h"
 #include "profiler/virtual_gpu/device_memory.h"
 #include "profiler/virtual_gpu/streams.h"
-#include "profiler/virtual_gpu/torch_allocator.h"
 
 #include <algorithm>
 #include <array>

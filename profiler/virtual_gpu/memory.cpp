@@ -1,8 +1,6 @@
 #include "profiler/virtual_gpu/api.h"
-#include "profiler/virtual_gpu/cupti.h"
 #include "profiler/virtual_gpu/device_memory.h"
 #include "profiler/virtual_gpu/streams.h"
-#include "profiler/virtual_gpu/torch_allocator.h"
 
 #include <sys/mman.h>
 #include <cstring>

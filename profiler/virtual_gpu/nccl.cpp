@@ -12,9 +12,7 @@
 #include <cstring>
 #include <set>
 #include <string>
-#include <string_view>
 #include <utility>
-#include <vector>
 
 /// NCCL for one rank of a world whose other ranks are not here.
 ///

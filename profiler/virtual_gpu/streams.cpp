@@ -1,7 +1,6 @@
 #include "profiler/virtual_gpu/streams.h"
 
 #include "profiler/virtual_gpu/card.h"
-#include "profiler/virtual_gpu/cupti.h"
 
 #include <ctime>
 #include <deque>

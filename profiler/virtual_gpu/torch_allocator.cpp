@@ -1,4 +1,4 @@
-#include "profiler/virtual_gpu/torch_allocator.h"
+#include "profiler/virtual_gpu/api.h"
 
 #include "profiler/virtual_gpu/device_memory.h"
 

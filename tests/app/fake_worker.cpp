@@ -1,7 +1,7 @@
 /// A worker without torch. TEMPOSCOPE_FAKE chooses what happens to each capture.
 #include "profiler/layouts/encoder_ops.h"
-#include "profiler/layouts/layout_run.h"
-#include "profiler/protocol/measured_batches.h"
+#include "profiler/layouts/layout_plan.h"
+#include "profiler/protocol/measurements.h"
 #include "profiler/protocol/worker_server.h"
 #include "profiler/trace/file/trace_bytes.h"
 #include "profiler/trace/file/trace_file.h"

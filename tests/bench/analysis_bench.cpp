@@ -7,9 +7,9 @@
 #include "profiler/analysis/step/ledger.h"
 #include "profiler/analysis/step/memory_curve.h"
 #include "profiler/analysis/step/module_spans.h"
+#include "profiler/analysis/step/origin.h"
 #include "profiler/analysis/step/peak.h"
 #include "profiler/analysis/step/step_report.h"
-#include "profiler/analysis/step/storage_names.h"
 #include "tests/support/synthetic_trace.h"
 
 #include <fmt/format.h>

@@ -21,7 +21,7 @@
 #include "profiler/view/kernels/movement_view.h"
 #include "profiler/view/memory/timeline_view.h"
 #include "profiler/view/peak/flame_view.h"
-#include "profiler/view/peak/ledger_groups.h"
+#include "profiler/view/peak/ledger_view.h"
 #include "profiler/view/programs/compare_view.h"
 #include "profiler/view/programs/page_view.h"
 #include "tests/fuzz/fuzz_target.h"

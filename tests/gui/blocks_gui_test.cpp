@@ -1,6 +1,6 @@
 #include "tests/gui/test_window.h"
 
-#include "app/workspace/view_orders.h"
+#include "app/workspace/slots.h"
 
 #include <algorithm>
 

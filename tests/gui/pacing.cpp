@@ -1,7 +1,7 @@
 #include "tests/gui/pacing.h"
 
+#include "app/widgets/imgui_internals.h"
 #include "app/widgets/theme.h"
-#include "app/window/pending_input.h"
 #include "app/window/windows.h"
 #include "app/workspace/jobs/wake.h"
 #include "tests/gui/test_traces.h"

@@ -1,6 +1,6 @@
 // The Ranks panel in the real window, with a run of four ranks: rank 3 needs more memory, and rank
 // 2 comes late to every all_reduce.
-#include "app/panels/ranks/ranks_drawing.h"
+#include "app/panels/ranks/ranks_panel.h"
 #include "profiler/trace/file/trace_file.h"
 #include "tests/gui/test_window.h"
 #include "tests/support/trace_builder.h"

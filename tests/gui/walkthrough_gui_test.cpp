@@ -1,6 +1,6 @@
 // Pictures of the window on real traces, for docs/window.md: those of the folders in
 // TEMPOSCOPE_WALKTHROUGH and TEMPOSCOPE_WALKTHROUGH_RANKS, with the built worker. Run by hand.
-#include "app/panels/ranks/ranks_drawing.h"
+#include "app/panels/ranks/ranks_panel.h"
 #include "app/window/windows.h"
 #include "tests/gui/test_window.h"
 

@@ -1,11 +1,11 @@
 // Parts of the window that need no display.
-#include "app/panels/panel_windows.h"
+#include "app/panels/panels.h"
 #include "app/user/settings.h"
 #include "app/widgets/command_palette.h"
 #include "app/widgets/file_dialog.h"
 #include "app/window/bars.h"
 #include "app/window/keyboard.h"
-#include "app/window/layout_history.h"
+#include "app/window/layout.h"
 #include "app/window/ui.h"
 #include "app/workspace/capture_session.h"
 #include "app/workspace/selection.h"

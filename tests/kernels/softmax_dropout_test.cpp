@@ -1,7 +1,6 @@
 #include "kernels/softmax_dropout.h"
 
 #include "kernels/reference/dropout_reference.h"
-#include "kernels/reference/softmax_dropout_reference.h"
 #include "tests/kernels/kernel_test_support.h"
 
 #include <gtest/gtest.h>

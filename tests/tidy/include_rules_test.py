@@ -72,12 +72,7 @@ MAY_USE = {
     ],
     "profiler/formats/kineto": [*PLAIN, "profiler/formats/parts", "profiler/trace/file"],
     "profiler/formats/chrome": [*PLAIN, "profiler/formats/kineto", "profiler/formats/parts"],
-    "profiler/formats/join": [
-        *PLAIN,
-        "profiler/formats/parts",
-        "profiler/formats/snapshot",
-        "profiler/trace/file",
-    ],
+    "profiler/formats/join": [*PLAIN, "profiler/formats/parts", "profiler/trace/file"],
     "profiler/formats": [
         *PLAIN,
         "profiler/formats/kineto",
@@ -86,7 +81,12 @@ MAY_USE = {
         "profiler/trace/file",
     ],
     "profiler/tables": ["profiler/trace"],
-    "profiler/view": [*PLAIN, "profiler/analysis/blocks", "profiler/analysis/ops"],
+    "profiler/view": [
+        *PLAIN,
+        "profiler/analysis/blocks",
+        "profiler/analysis/ops",
+        "profiler/analysis/step",
+    ],
     "profiler/view/memory": [
         "profiler/analysis",
         "profiler/analysis/blocks",
@@ -142,7 +142,6 @@ MAY_USE = {
         "profiler/planner/step",
         "profiler/tables",
         "profiler/view",
-        "profiler/view/programs",
     ],
     "profiler/view/selected": [
         "profiler/analysis",
@@ -262,7 +261,6 @@ MAY_USE = {
         "profiler/trace",
         "profiler/view/allocator",
         "profiler/view/memory",
-        "profiler/view/peak",
     ],
     "app/panels/peak": [
         "app/panels/parts",
@@ -281,7 +279,6 @@ MAY_USE = {
     "app/panels/kernels": [
         "app/panels/parts",
         "app/widgets",
-        "app/workspace",
         "profiler/trace",
         "profiler/view",
         "profiler/view/kernels",
@@ -359,7 +356,7 @@ MAY_USE = {
         "profiler/trace/file",
     ],
     "app/commands/options": [*PLAIN, "app/commands/console", "app/user"],
-    "app/commands/worker": [
+    "app/commands/programs": [
         *PLAIN,
         "app/prediction",
         "profiler/analysis/ranks",
@@ -371,8 +368,7 @@ MAY_USE = {
     "app/commands/reports": [
         *PLAIN,
         "app/commands/console",
-        "app/commands/worker",
-        "profiler/allocator",
+        "app/commands/programs",
         "profiler/analysis/blocks",
         "profiler/analysis/compare",
         "profiler/analysis/ops",
@@ -380,12 +376,10 @@ MAY_USE = {
         "profiler/analysis/step",
         "profiler/charts",
         "profiler/planner",
-        "profiler/planner/search",
         "profiler/tables",
         "profiler/trace/file",
         "profiler/view/kernels",
         "profiler/view/peak",
-        "profiler/view/plan",
         "profiler/view/programs",
         "profiler/view/ranks",
     ],
@@ -393,18 +387,18 @@ MAY_USE = {
         *PLAIN,
         "app/commands/console",
         "app/commands/options",
+        "app/commands/programs",
         "app/commands/reports",
-        "app/commands/worker",
         "app/prediction",
         "app/user",
         "app/window",
+        "profiler/allocator",
         "profiler/analysis/compare",
         "profiler/analysis/ops",
         "profiler/analysis/step",
         "profiler/formats",
         "profiler/formats/chrome",
         "profiler/formats/join",
-        "profiler/formats/parts",
         "profiler/formats/snapshot",
         "profiler/layouts",
         "profiler/planner",
@@ -412,7 +406,9 @@ MAY_USE = {
         "profiler/planner/search",
         "profiler/planner/step",
         "profiler/protocol",
+        "profiler/tables",
         "profiler/trace/file",
+        "profiler/view/kernels",
         "profiler/view/plan",
     ],
     "app": ["app/commands", "app/commands/console", "app/commands/options", "profiler/protocol"],
@@ -461,13 +457,11 @@ OUTSIDE = [
     (
         r"imgui_internal\.h",
         [
-            "app/widgets/table_sort.cpp",
+            "app/widgets/imgui_internals.cpp",
             "app/window/layout.cpp",
-            "app/window/layout.h",
-            "app/window/pending_input.cpp",
         ],
-        "imgui_internal.h is not stable, so only app/window's layout.cpp and pending_input.cpp and "
-        "app/widgets' table_sort.cpp may use it",
+        "imgui_internal.h is not stable, so only app/window's layout.cpp and app/widgets' "
+        "imgui_internals.cpp may use it",
     ),
     (
         r"imgui|implot",

@@ -7,7 +7,6 @@ from typing import NamedTuple
 import gpu_diagnosis
 import gpu_figures
 import gpu_limits
-import gpu_programs
 import gpu_streams
 from gpu_run import Failed, NotJudged, Run, Skipped, TimeUp
 
@@ -30,7 +29,7 @@ GROUPS = {
         "request-streams": Row(gpu_streams.request_streams, 330),
         "losses": Row(gpu_streams.losses, 5),
         "allocator": Row(gpu_streams.allocator, 100),
-        "programs": Row(gpu_programs.programs, 200),
+        "programs": Row(gpu_streams.programs, 200),
         "cudnn": Row(gpu_streams.cudnn, 100),
         "workspaces": Row(gpu_streams.workspaces, 50),
         "outside-memory": Row(gpu_streams.outside_memory, 120),

@@ -1,4 +1,5 @@
-"""Checks of gpu-check: what steps ask of the allocator, and the memory outside of it."""
+"""Checks of gpu-check: what steps and PyTorch programs ask of the allocator, and the memory
+outside of it."""
 
 import json
 
@@ -7,13 +8,24 @@ import gpu_recordings
 import gpu_workloads
 import trace_checks
 import worker_link
-from gpu_run import MIB, Failed, Run, Skipped, refusal
+from gpu_run import BUNDLE, MIB, Failed, Run, Skipped, refusal
 
 # Of the summary of each small step; its trace has the rest.
 FIGURES = ("peak_allocated_bytes", "peak_reserved_bytes", "allocations", "allocator_events",
            "kernels", "losses")
 UNEXPLAINED_BYTES = 32 * MIB
 HANDLES = 2  # of cuBLAS: one for each thread that trains
+# Program of program_steps.py, recipe.
+PROGRAMS = (
+    *((name, "") for name in (
+        "encoder", "encoder-amp", "decoder-bf16", "decoder-scaled", "bert", "bert-eager",
+        "bert-amp", "gpt2-amp", "llama-bf16", "resnet50", "resnet50-last", "vit", "t5", "lstm",
+        "convnext",
+    )),
+    *((name, recipe) for name in ("bert-eager", "gpt2-amp") for recipe in ("tempo", "checkpoint")),
+    *(("bert-amp", recipe) for recipe in ("tempo", "flash")),
+)
+OF_LIBRARIES = ("ModuleNotFoundError", "ImportError")  # a program whose library is not installed
 
 
 def request_streams(run: Run):
@@ -69,6 +81,29 @@ def allocator(run: Run):
         rows = gpu_recordings.record_allocator(run, folder, settings)
         run.detail |= {settings or "eager": rows} if "problem" in rows else rows
     run.judge(gpu_recordings.problems(folder, run.detail, gpu_recordings.snapshots()))
+
+
+def programs(run: Run):
+    """Memory snapshots and traces of plain PyTorch programs, and of some with a recipe."""
+    folder = run.folder / "programs"
+    folder.mkdir(exist_ok=True)
+    run.side_by_side(
+        lambda program: steps_of(run, folder, *program), run.some(PROGRAMS, few=2), run.detail
+    )
+    run.judge([f"{name}: {row['problem']}" for name, row in run.detail.items()
+               if "problem" in row])
+
+
+def steps_of(run: Run, folder, program: str, recipe: str) -> tuple:
+    """(name, figures) of a program."""
+    name = f"{program}-{recipe}" if recipe else program
+    arguments = [str(BUNDLE / "python"), str(folder), program, *([recipe] if recipe else [])]
+    try:
+        text = run.python("program_steps.py", *arguments, TEMPOSCOPE_LIBRARIES=str(BUNDLE))
+    except Failed as failed:
+        reason = str(failed)
+        return name, {"left_out" if any(e in reason for e in OF_LIBRARIES) else "problem": reason}
+    return name, json.loads(text.splitlines()[-1])
 
 
 def cudnn(run: Run):

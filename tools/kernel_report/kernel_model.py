@@ -107,9 +107,9 @@ class SmLimits:
 
 
 def sm_limits(capability):
-    """From the table of models/config/sm_limits.cpp: that of the newest generation that is not
-    newer."""
-    text = (ROOT / "models" / "config" / "sm_limits.cpp").read_text()
+    """From the table of models/config/compute_capability.cpp: that of the newest generation that is
+    not newer."""
+    text = (ROOT / "models" / "config" / "compute_capability.cpp").read_text()
     rows = re.findall(r"\{\{(\d+), (\d+)\}, \{(\d+), (\d+), (\d+) \* kKiB", text)
     wanted = tuple(map(int, capability.split(".")))
     known = [row for row in rows if (int(row[0]), int(row[1])) <= wanted]

@@ -2,7 +2,6 @@
 
 import re
 
-import validation_batches as batches
 import validation_data as data
 import validation_findings as findings
 from validation_book import Book, magnitude, mean_and_worst, number, percent, table
@@ -87,7 +86,7 @@ def rows_table(book, rows):
     head += ["interval"] if with_interval else []
     head += ["error"] + (["why"] if with_notes else [])
     with_environments = any(row.get("environments") for row in rows)
-    head += batches.environment_names(book, rows) if with_environments else []
+    head += findings.environment_names(book, rows) if with_environments else []
     lines = []
     for row in rows:
         error = book.error(row)
@@ -98,7 +97,7 @@ def rows_table(book, rows):
             cells.append(f"{answer['low']} to {answer['high']}" if row.get("interval") else "")
         cells.append("–" if error is None else percent(error))
         cells += [note_of(book, row)] if with_notes else []
-        lines.append(cells + (batches.environment_cells(book, row) if with_environments else []))
+        lines.append(cells + (findings.environment_cells(book, row) if with_environments else []))
     return table(head, lines)
 
 
@@ -238,7 +237,7 @@ def group_section(book, group):
             parts.append(f"{len(errors)} {standing} rows{which}: mean {magnitude(mean)}, worst "
                          f"{magnitude(worst)}. Goal: {group['goal']}.\n")
     if any(row.get("next_batch") for row in group["rows"]):
-        parts.append(batches.bytes_section(book))
+        parts.append(findings.bytes_section(book))
     return "\n".join(parts)
 
 

@@ -24,11 +24,6 @@ nlohmann::json or_null(const std::optional<T>& value) {
     return value ? nlohmann::json(*value) : nlohmann::json();
 }
 
-/// A number that is -1 where it is not known.
-inline nlohmann::json known_or_null(int64_t value) {
-    return value < 0 ? nlohmann::json() : nlohmann::json(value);
-}
-
 /// A number that is 0 where it is not known.
 template <typename T>
 nlohmann::json known_size(T size) {

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <utility>
 
 namespace app {
 namespace {
@@ -42,8 +41,8 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 26> kOptions
 std::string with_options(std::string sentence, const std::vector<std::string_view>& fields) {
     std::string options;
     for (const std::string_view field : fields) {
-        const auto row = std::find_if(kOptions.begin(), kOptions.end(),
-                                      [&](const auto& one) { return one.first == field; });
+        const auto row =
+            std::ranges::find_if(kOptions, [&](const auto& one) { return one.first == field; });
         if (row == kOptions.end()) continue;
         options += options.empty() ? " (" : ", ";
         options += row->second;

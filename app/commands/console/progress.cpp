@@ -35,13 +35,15 @@ std::string make_bar(double fraction) {
 
 }  // namespace
 
-Progress::Progress() : is_terminal_(isatty(STDERR_FILENO) == 1) {}
+Progress::Progress(std::chrono::milliseconds delay)
+    : begin_(std::chrono::steady_clock::now() + delay), is_terminal_(isatty(STDERR_FILENO) == 1) {}
 
 Progress::~Progress() { clear(); }
 
 void Progress::update(double fraction, std::string_view raw_text) {
-    const std::string text = profiler::printable(raw_text);
     const auto now = std::chrono::steady_clock::now();
+    if (now < begin_) return;
+    const std::string text = profiler::printable(raw_text);
     const bool is_new = text != last_text_;
     if (last_ && now - *last_ < (is_terminal_ ? kBarInterval : kLineInterval)) return;
     if (!is_terminal_ && !is_new) return;

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <chrono>
-#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -12,7 +11,8 @@ namespace app {
 
 class Progress {
 public:
-    Progress();
+    /// Work that takes less than `delay` shows none.
+    explicit Progress(std::chrono::milliseconds delay = {});
     ~Progress();  // clears the bar
     Progress(const Progress&) = delete;
     Progress& operator=(const Progress&) = delete;
@@ -25,6 +25,7 @@ public:
 private:
     void clear();
 
+    const std::chrono::steady_clock::time_point begin_;  // of what is shown
     bool is_terminal_ = false;
     bool bar_shown_ = false;
     std::string last_text_;

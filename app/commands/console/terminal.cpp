@@ -19,10 +19,7 @@
 namespace app {
 namespace {
 
-using profiler::Align;
-using profiler::printable;
-using profiler::TextTable;
-using profiler::Tone;
+using namespace profiler;
 
 constexpr std::string_view kNothing = "–";
 constexpr std::string_view kColumnGap = "  ";
@@ -133,7 +130,7 @@ std::string Output::shown(std::string_view text) const {
     std::string result;
     bool is_open = false;
     while (!text.empty()) {
-        const auto mark = std::find_if(text.begin(), text.end(), is_style_mark);
+        const auto mark = std::ranges::find_if(text, is_style_mark);
         const auto size = static_cast<std::size_t>(mark - text.begin());
         result += printable(text.substr(0, size));
         text.remove_prefix(size);

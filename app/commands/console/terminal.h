@@ -1,7 +1,7 @@
 #pragma once
 
 #include "models/config/result.h"
-#include "profiler/tables/text_table.h"
+#include "profiler/tables/columns.h"
 
 #include <nlohmann/json_fwd.hpp>
 

@@ -20,7 +20,7 @@ namespace {
 
 namespace fs = std::filesystem;
 using models::Result;
-using profiler::NamedTrace;
+using namespace profiler;
 
 /// Files that are named after presets, as `capture` names them, in the order of --help; then the
 /// others, in the order given.
@@ -39,13 +39,13 @@ Result<std::vector<std::string>> expand_paths(const std::vector<std::string>& pa
             files.push_back(path);
             continue;
         }
-        auto inside = profiler::traces_in(path);
+        auto inside = traces_in(path);
         if (!inside) return tl::unexpected(inside.error());
         if (inside->empty()) {
             return models::fail(
                 "The folder {} holds no trace ({}): name a file, or capture one with \"temposcope "
                 "capture\".",
-                path, fmt::join(profiler::trace_extensions(), ", "));
+                path, fmt::join(trace_extensions(), ", "));
         }
         order_by_preset(*inside);
         for (const fs::path& file : *inside) files.push_back(file.string());
@@ -54,22 +54,19 @@ Result<std::vector<std::string>> expand_paths(const std::vector<std::string>& pa
 }
 
 Result<NamedTrace> open_trace(const std::string& path, const std::string& device) {
-    Progress progress;
-    profiler::ReadOptions options;
-    const auto start = std::chrono::steady_clock::now();
+    Progress progress(std::chrono::milliseconds(500));
+    ReadOptions options;
     options.progress = [&](double fraction) {
-        const bool is_long =
-            std::chrono::steady_clock::now() - start > std::chrono::milliseconds(500);
-        if (is_long) progress.update(fraction, "reading " + path);
+        progress.update(fraction, "reading " + path);
         return true;
     };
     auto trace = profiler::open_trace(path, options);
     if (!trace) return tl::unexpected(trace.error());
     if (!device.empty()) {
-        const auto chosen = profiler::choose_device(*trace, device);
+        const auto chosen = choose_device(*trace, device);
         if (!chosen) return models::fail("{} {} (--device).", path, chosen.error().message);
     }
-    return NamedTrace{path, std::make_shared<const profiler::Trace>(std::move(*trace))};
+    return NamedTrace{path, std::make_shared<const Trace>(std::move(*trace))};
 }
 
 Result<std::vector<NamedTrace>> open_traces(const std::vector<std::string>& paths,
@@ -105,21 +102,21 @@ Result<FolderTraces> open_folder(const std::string& folder, const std::string& d
 }
 
 bool is_one_of(const std::string& output, const std::vector<std::string>& files) {
-    return std::any_of(files.begin(), files.end(), [&](const std::string& file) {
+    return std::ranges::any_of(files, [&](const std::string& file) {
         std::error_code error;
         return fs::equivalent(file, output, error) && !error;
     });
 }
 
 bool would_replace_a_trace(const std::string& output, const std::vector<std::string>& files) {
-    const auto target = profiler::target_of(output);
+    const auto target = target_of(output);
     if (!target) return false;  // nothing can be written there
-    if (profiler::belongs_to_trace(output) || profiler::belongs_to_trace(*target)) return true;
-    return profiler::holds_any_trace(*target) || is_one_of(output, files);
+    if (belongs_to_trace(output) || belongs_to_trace(*target)) return true;
+    return holds_any_trace(*target) || is_one_of(output, files);
 }
 
 Result<void> check_result_file(const std::string& output) {
-    if (auto ok = profiler::check_can_write(output); !ok) return ok;
+    if (auto ok = check_can_write(output); !ok) return ok;
     if (output.empty() || !would_replace_a_trace(output, {})) return {};
     std::error_code ignored;
     return models::fail("Cannot write {}: {} a trace; choose another name.", output,
@@ -128,7 +125,7 @@ Result<void> check_result_file(const std::string& output) {
 
 bool would_replace_another_kind(const std::string& output,
                                 const std::vector<std::string>& extensions) {
-    const auto target = profiler::target_of(output);
+    const auto target = target_of(output);
     std::error_code error;
     if (!target || !fs::is_regular_file(*target, error)) return false;
     fs::path name = *target;
@@ -137,14 +134,14 @@ bool would_replace_another_kind(const std::string& output,
 }
 
 std::string replaced_file(const std::string& output) {
-    const auto target = profiler::target_of(output);
+    const auto target = target_of(output);
     if (!target || *target == output) return "-o " + output;
     return fmt::format("{}, to which -o {} leads,", target->string(), output);
 }
 
 nlohmann::json describe_trace(const NamedTrace& named) {
-    const profiler::Trace& trace = *named.trace;
-    const profiler::Run run = trace.run();
+    const Trace& trace = *named.trace;
+    const Run run = trace.run();
     return {{"file", named.file},
             {"model", trace.text(run.model)},
             {"head", trace.text(run.head)},
@@ -152,7 +149,7 @@ nlohmann::json describe_trace(const NamedTrace& named) {
             {"precision", trace.text(run.precision)},
             {"batch_size", known_size(run.batch_size)},
             {"seq_len", known_size(run.seq_len)},
-            {"gradient_accumulation_steps", or_null(profiler::micro_batches_of(trace))},
+            {"gradient_accumulation_steps", or_null(micro_batches_of(trace))},
             {"num_layers", known_size(run.num_layers)},
             {"source", name_of(run.source)},
             {"device", trace.text(run.device_name)},

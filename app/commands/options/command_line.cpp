@@ -87,7 +87,7 @@ void assign(std::optional<T>& target, const std::string& name, const std::string
 void check(const Option& option, const std::string& name, const std::string& text) {
     if (text.empty() && !option.may_be_empty) refuse(name, "is empty: give a value");
     const auto& choices = option.choices;
-    if (!choices.empty() && std::find(choices.begin(), choices.end(), text) == choices.end()) {
+    if (!choices.empty() && std::ranges::find(choices, text) == choices.end()) {
         refuse(name, fmt::format("takes one of {}, not '{}'", fmt::join(choices, ", "), text));
     }
 }
@@ -292,10 +292,9 @@ models::Result<bool> CommandLine::parse(int argc, char** argv) {
     if (argc >= 2 && std::string_view(argv[1]) == "help") {  // `help capture`: `capture --help`
         words.erase(words.begin() + 1);
         // A word that is no command is reported, instead of help about all.
-        const bool is_command =
-            argc > 2 && std::any_of(commands_.begin(), commands_.end(), [&](const Command& one) {
-                return one.parser_->get_name() == argv[2];
-            });
+        const bool is_command = argc > 2 && std::ranges::any_of(commands_, [&](const Command& one) {
+                                    return one.parser_->get_name() == argv[2];
+                                });
         if (argc == 2 || is_command) words.push_back(help.data());
     }
     try {

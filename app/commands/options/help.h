@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <string>
+#include <utility>
 
 /// What help pages of several commands say. They are 100 columns wide.
 namespace app {
@@ -13,6 +14,14 @@ inline Option device_option() {
     return {.names = "--device",
             .help = "GPU of a file with several: cuda:1 (without it, the first or busiest)",
             .value_name = "NAME"};
+}
+
+/// --format of a command that writes charts.
+inline Option format_option(std::string help = "of the charts: svg (the default), png, pdf, html") {
+    return {.names = "--format",
+            .help = std::move(help),
+            .value_name = "LIST",
+            .choices = {"svg", "png", "pdf", "html"}};
 }
 
 /// All recipes and the switches of a recipe.

@@ -23,7 +23,7 @@ models::Result<double> parse_percentage(std::string_view text, std::string_view 
 models::Result<int64_t> parse_size(std::string_view option, std::string_view text);
 
 inline void append_once(std::vector<std::string>& items, std::string item) {
-    if (std::find(items.begin(), items.end(), item) == items.end()) {
+    if (std::ranges::find(items, item) == items.end()) {
         items.push_back(std::move(item));
     }
 }

@@ -21,7 +21,8 @@ std::string model_names() {
     return fmt::format("{}", fmt::join(names, ", "));
 }
 
-constexpr Modes kRuns = kMeasure | kMeasureAuto;    // on this machine, or one predicted GPU
+constexpr Modes kTraces = kMeasure | kCaptureRanks;  // that write traces
+constexpr Modes kRuns = kTraces | kMeasureAuto;
 constexpr Modes kSteps = kRuns | kMeasureParallel;  // all that train
 
 void add_step_options(Command& command, StepForm& options) {
@@ -34,7 +35,7 @@ void add_step_options(Command& command, StepForm& options) {
     command.add({"--recipe", "recipes to run, " + about_recipe_list(), "LIST", kStep},
                 &options.recipes, kSteps);
     command.add({"--batch", "sequences per step, or per micro-batch with --accumulate", "N", kStep},
-                &options.batch_size, kMeasure);
+                &options.batch_size, kTraces);
     add_accumulation_option(command, options, kStep, kSteps);
     command.add({"--seq", "tokens per sequence", "N", kStep}, &options.seq_len, kSteps);
     command.add(
@@ -98,7 +99,7 @@ void add_training_options(Command& command, StepForm& options, bool is_capture) 
                  .is_required = is_capture},
                 &options.output, kSteps);
     command.add({"--overwrite", "replace traces that are there already", "", kRun},
-                &options.overwrites, kMeasure);
+                &options.overwrites, kTraces);
     add_step_options(command, options);
     command.add({"--device",
                  is_capture ? "cpu, cuda, auto (cuda where a GPU can be used), or predict:GPU with "
@@ -108,7 +109,7 @@ void add_training_options(Command& command, StepForm& options, bool is_capture) 
                  "NAME", kRun},
                 &options.device);
     command.add({"--setup", "with predict:GPU: the software environment to assume", "NAME", kRun},
-                &options.setup, kRuns);
+                &options.setup, kMeasure | kMeasureAuto);
 }
 
 models::Result<void> check_prediction_options(const Command& command, const StepForm& options) {

@@ -3,21 +3,17 @@
 #include "app/commands/options/command_line.h"
 #include "app/user/workload_jobs.h"
 
-#include <string_view>
-
 /// The options that say which step to train, how, and where to write. `options` must live until
 /// the command has run.
 namespace app {
 
-/// Before the GPU of a device that is predicted.
-inline constexpr std::string_view kPredict = "predict:";
-
-/// The modes of `sweep`; `capture` has the first one alone.
+/// The modes of `sweep` and `capture`.
 enum MeasureMode : Modes {
     kMeasure = 1,
-    kMeasureAuto = 2,      // --auto
-    kMeasureParallel = 4,  // --parallel
-    kCalibrate = 8         // --calibrate
+    kMeasureAuto = 2,      // sweep --auto
+    kMeasureParallel = 4,  // sweep --parallel
+    kCalibrate = 8,        // sweep --calibrate
+    kCaptureRanks = 16     // capture --parallel
 };
 
 /// --hidden, --heads, --intermediate, --dropout and --attention-dropout, which say what a layer is,

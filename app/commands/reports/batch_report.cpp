@@ -1,11 +1,9 @@
 #include "app/commands/reports/batch_report.h"
 
-#include "app/commands/console/json_values.h"
 #include "app/commands/reports/reports.h"
 #include "profiler/analysis/step/throughput.h"
 #include "profiler/tables/columns.h"
 #include "profiler/trace/units.h"
-#include "profiler/view/programs/compare_figures.h"
 
 #include <nlohmann/json.hpp>
 
@@ -25,8 +23,8 @@ std::string what_filled(const CategoryBytes& by_category) {
     for (std::size_t i = 0; i < by_category.size(); ++i) {
         if (by_category[i] > 0) order.push_back(i);
     }
-    std::sort(order.begin(), order.end(),
-              [&](std::size_t a, std::size_t b) { return by_category[a] > by_category[b]; });
+    std::ranges::sort(
+        order, [&](std::size_t a, std::size_t b) { return by_category[a] > by_category[b]; });
     std::string text;
     for (std::size_t i = 0; i < std::min<std::size_t>(order.size(), 2); ++i) {
         text += fmt::format("{}{} {}", i == 0 ? "" : ", ", kCategoryNames[order[i]],
@@ -62,11 +60,6 @@ Json tensors_json(const std::vector<LiveTensor>& tensors) {
     return json;
 }
 
-std::string csv_text(const Json& value) {
-    if (value.is_null()) return {};
-    return value.is_string() ? value.get<std::string>() : value.dump();
-}
-
 /// "–" for -1: not known.
 std::string size_text(int64_t bytes) { return bytes < 0 ? "–" : format_bytes(bytes); }
 
@@ -100,99 +93,98 @@ std::string why_not(const LargestBatch& found, std::string_view subject) {
                        largest_tensors(above));
 }
 
-Json batch_json(const LargestBatch& row) {
-    Json json{{"gpu", row.of.gpu},
-              {"values", Json::object()},
-              {"max_batch_size", Json()},
-              {"peak_allocated_bytes", Json()},
-              {"peak_reserved_bytes", Json()},
-              {"step_time_ns", Json()},
-              {"failing_batch_size", Json()},
-              {"failing_place", Json()},
-              {"failing_requested_bytes", Json()},
-              {"failing_free_bytes", Json()},
-              {"failing_by_class", Json()},
-              {"failing_tensors", Json()}};
-    for (const auto& [name, value] : row.of.values) json["values"][name] = value;
-    if (row.largest) {
-        json["max_batch_size"] = row.largest->batch_size;
-        json["peak_allocated_bytes"] = known_or_null(row.largest->peak_allocated_bytes);
-        json["peak_reserved_bytes"] = known_or_null(row.largest->peak_reserved_bytes);
-        json["step_time_ns"] = known_or_null(row.largest->step_time_ns);
-    }
-    if (row.first_above) {
-        json["failing_batch_size"] = row.first_above->batch_size;
-        json["failing_place"] = row.first_above->place;
-        json["failing_requested_bytes"] = known_or_null(row.first_above->requested_bytes);
-        json["failing_free_bytes"] = known_or_null(row.first_above->free_bytes);
-        json["failing_by_class"] = by_class_json(row.first_above->by_category);
-        json["failing_tensors"] = tensors_json(row.first_above->largest);
-    }
-    return json;
+/// A figure of a run, where both are known.
+Cell figure_of(const auto& run, int64_t BatchRun::*figure) {
+    return run && (*run).*figure >= 0 ? Cell((*run).*figure) : Cell();
 }
 
-/// The columns are the keys of a row, `more_keys` before those of batch_json. Classes have a column
-/// each, and so do the values, in the order of `value_names`; the tensors stand in one: "logits
-/// 8589934592; gelu_output 4294967296".
-std::string batches_csv(const Json& rows, const std::vector<std::string>& value_names,
-                        const std::vector<std::string>& more_keys = {}) {
-    DataTable table;
-    for (const Json& row : rows) {
-        table.columns.clear();
-        std::vector<Cell>& cells = table.rows.emplace_back();
-        const auto add = [&](std::string name, const Json& value) {
-            table.columns.push_back(std::move(name));
-            cells.push_back(csv_text(value));
+std::vector<TableColumn<LargestBatch>> batch_columns() {
+    using enum Unit;
+    using Row = LargestBatch;
+    const auto of_largest = [](int64_t BatchRun::*figure) {
+        return [figure](const Row& row) { return figure_of(row.largest, figure); };
+    };
+    const auto of_next = [](int64_t BatchRun::*figure) {
+        return [figure](const Row& row) { return figure_of(row.first_above, figure); };
+    };
+    const auto how_many = [](const Row& row) {
+        return row.largest ? format_count(row.largest->batch_size) : std::string("none");
+    };
+    const auto place = [](const Row& row) {
+        return row.first_above ? Cell(row.first_above->place) : Cell();
+    };
+    return std::vector<TableColumn<Row>>{
+        {"max_batch_size", "largest batch", kCount, "", of_largest(&BatchRun::batch_size),
+         how_many},
+        {"peak_allocated_bytes", "peak", kBytes, "", of_largest(&BatchRun::peak_allocated_bytes)},
+        {"peak_reserved_bytes", "reserved", kBytes, "", of_largest(&BatchRun::peak_reserved_bytes)},
+        {"step_time_ns", "", kNanoseconds, "", of_largest(&BatchRun::step_time_ns)},
+        {"failing_batch_size", "", kCount, "", of_next(&BatchRun::batch_size)},
+        {"failing_place", "", kText, "", place},
+        {"failing_requested_bytes", "", kBytes, "", of_next(&BatchRun::requested_bytes)},
+        {"failing_free_bytes", "", kBytes, "", of_next(&BatchRun::free_bytes)}};
+}
+
+/// What filled the memory of the first batch that does not fit, in JSON.
+void add_what_filled(Json& json, const std::optional<BatchRun>& above) {
+    json["failing_by_class"] = above ? by_class_json(above->by_category) : Json();
+    json["failing_tensors"] = above ? tensors_json(above->largest) : Json();
+}
+
+/// The same in CSV: a column for each class, and one for the tensors: "logits 8589934592;
+/// gelu_output 4294967296".
+std::vector<TableColumn<LargestBatch>> columns_of_what_filled() {
+    using Row = LargestBatch;
+    std::vector<TableColumn<Row>> columns;
+    for (std::size_t i = 0; i < kCategoryNames.size(); ++i) {
+        const auto bytes = [i](const Row& row) {
+            return row.first_above ? Cell(row.first_above->by_category[i]) : Cell();
         };
-        add("gpu", row["gpu"]);
-        for (const std::string& name : value_names) add(name, row["values"].value(name, Json()));
-        for (const std::string& key : more_keys) add(key, row[key]);
-        for (const char* key : {"max_batch_size", "peak_allocated_bytes", "peak_reserved_bytes",
-                                "step_time_ns", "failing_batch_size", "failing_place",
-                                "failing_requested_bytes", "failing_free_bytes"}) {
-            add(key, row[key]);
-        }
-        for (const std::string_view category : kCategoryNames) {
-            const std::string key = fmt::format("{}_bytes", category);
-            const Json& by_class = row["failing_by_class"];
-            add("failing_" + key, by_class.is_null() ? Json() : by_class.value(key, Json()));
-        }
-        std::string tensors;
-        for (const Json& tensor : row["failing_tensors"]) {
-            tensors += fmt::format("{}{} {}", tensors.empty() ? "" : "; ",
-                                   tensor["name"].get<std::string>(), tensor["size_bytes"].dump());
-        }
-        add("failing_tensors", tensors);
+        columns.push_back(
+            {.id = fmt::format("failing_{}_bytes", kCategoryNames[i]), .value = bytes});
     }
-    return to_csv(table);
+    const auto tensors = [](const Row& row) {
+        std::string text;
+        for (const LiveTensor& one : row.first_above.value_or(BatchRun{}).largest) {
+            text += fmt::format("{}{} {}", text.empty() ? "" : "; ", one.name, one.size_bytes);
+        }
+        return text;
+    };
+    columns.push_back({.id = "failing_tensors", .value = tensors});
+    return columns;
 }
 
 // ---- programs ----------------------------------------------------------------------------------
 
-TextTable program_table(const std::vector<LargestBatch>& rows) {
-    TextTable table;
-    table.columns = {{"gpu", Align::kLeft}};
-    for (const auto& [name, value] : rows.front().of.values) {
-        table.columns.push_back({name, Align::kRight});
+std::vector<TableColumn<LargestBatch>> program_columns(const std::vector<LargestBatch>& rows) {
+    using Row = LargestBatch;
+    std::vector<TableColumn<Row>> columns{
+        {"gpu", "gpu", Unit::kText, "", [](const Row& row) { return row.of.gpu; }}};
+    for (std::size_t i = 0; i < rows.front().of.values.size(); ++i) {
+        const std::string& name = rows.front().of.values[i].first;
+        const auto value = [i](const Row& row) { return row.of.values[i].second; };
+        columns.push_back({name, name, Unit::kNumber, "", value, value});
     }
-    for (const char* title : {"largest batch", "peak", "reserved"}) {
-        table.columns.push_back({title, Align::kRight});
-    }
-    for (const LargestBatch& row : rows) {
-        std::vector<std::string>& cells = table.rows.emplace_back(1, row.of.gpu);
-        for (const auto& [name, value] : row.of.values) cells.push_back(value);
-        const BatchRun largest = row.largest.value_or(BatchRun{});
-        cells.push_back(row.largest ? format_count(largest.batch_size) : "none");
-        cells.push_back(size_text(largest.peak_allocated_bytes));
-        cells.push_back(size_text(largest.peak_reserved_bytes));
-    }
-    return table;
+    return join<Row>({columns, batch_columns()});
 }
 
 Json program_json(const std::vector<LargestBatch>& rows) {
-    Json json{{"rows", Json::array()}};
-    for (const LargestBatch& row : rows) json["rows"].push_back(batch_json(row));
-    return json;
+    Json json = json_rows(data_table(batch_columns(), rows));
+    for (std::size_t i = 0; i < rows.size(); ++i) {
+        json[i]["gpu"] = rows[i].of.gpu;
+        json[i]["values"] = Json::object();
+        for (const auto& [name, value] : rows[i].of.values) json[i]["values"][name] = value;
+        add_what_filled(json[i], rows[i].first_above);
+    }
+    return {{"rows", std::move(json)}};
+}
+
+void print_programs(Output& output, const std::vector<LargestBatch>& rows) {
+    auto columns = program_columns(rows);
+    std::erase_if(columns, [](const auto& column) { return column.title.empty(); });
+    output.table(text_table(columns, rows));
+    output.line();
+    for (const LargestBatch& row : rows) output.line(why_not(row, name_of(row.of)));
 }
 
 // ---- models over many GPUs ---------------------------------------------------------------------
@@ -285,28 +277,60 @@ TextTable largest_table(const std::vector<ParallelRow>& rows) {
     return table;
 }
 
-Json largest_row_json(const ParallelRow& row) {
-    Json json = batch_json(row.found.value_or(LargestBatch{.of = {.gpu = row.gpu->id}}));
-    json["values"] = {{"model", row.workload.model.name},
-                      {"recipe", row.workload.recipe_name},
-                      {"precision", models::name_of(row.workload.precision)},
-                      {"parallel", models::to_text(row.parallel)}};
-    json["seq_len"] = row.workload.seq_len;
-    json["world_size"] = row.world_size;
-    const BatchRun largest = row.fits() ? *row.found->largest : BatchRun{};
-    json["sequences_per_step"] = row.fits() ? Json(sequences_per_step(row, largest)) : Json();
-    json["throughput_sequences_per_s"] = or_null(rate_of(row, largest));
-    json["closed_terms_bytes"] = or_null(row.closed_terms_bytes);
-    json["impossible"] = row.impossible.empty() ? Json() : Json(row.impossible);
-    json["failure"] = row.failure.empty() ? Json() : Json(row.failure);
-    return json;
+/// Columns of a row whose search may not have begun.
+std::vector<TableColumn<ParallelRow>> of_search(
+    const std::vector<TableColumn<LargestBatch>>& columns) {
+    std::vector<TableColumn<ParallelRow>> of_rows;
+    for (const TableColumn<LargestBatch>& column : columns) {
+        const auto value = [of = column.value](const ParallelRow& row) {
+            return row.found ? of(*row.found) : Cell();
+        };
+        of_rows.push_back({.id = column.id, .value = value});
+    }
+    return of_rows;
+}
+
+std::vector<TableColumn<ParallelRow>> parallel_columns() {
+    using Row = ParallelRow;
+    const auto sequences = [](const Row& row) {
+        return row.fits() ? Cell(sequences_per_step(row, *row.found->largest)) : Cell();
+    };
+    const auto rate = [](const Row& row) {
+        return row.fits() ? Cell(rate_of(row, *row.found->largest)) : Cell();
+    };
+    const std::vector<TableColumn<Row>> columns{
+        {.id = "gpu", .value = [](const Row& row) { return row.gpu->id; }},
+        {.id = "seq_len", .value = [](const Row& row) { return row.workload.seq_len; }},
+        {.id = "world_size", .value = &Row::world_size},
+        {.id = "sequences_per_step", .value = sequences},
+        {.id = "throughput_sequences_per_s", .value = rate},
+        {.id = "closed_terms_bytes", .value = &Row::closed_terms_bytes},
+        {.id = "impossible", .value = [](const Row& row) { return known(row.impossible); }},
+        {.id = "failure", .value = [](const Row& row) { return known(row.failure); }}};
+    return join<Row>({columns, of_search(batch_columns())});
 }
 
 Json largest_json(const std::vector<ParallelRow>& rows) {
-    Json json{{"rows", Json::array()}, {"least", Json()}};
-    for (const ParallelRow& row : rows) json["rows"].push_back(largest_row_json(row));
-    if (const ParallelRow* least = least_of(rows)) json["least"] = least - rows.data();
-    return json;
+    Json json = json_rows(data_table(parallel_columns(), rows));
+    for (std::size_t i = 0; i < rows.size(); ++i) {
+        const models::Workload& workload = rows[i].workload;
+        json[i]["values"] = {{"model", workload.model.name},
+                             {"recipe", workload.recipe_name},
+                             {"precision", models::name_of(workload.precision)},
+                             {"parallel", models::to_text(rows[i].parallel)}};
+        add_what_filled(json[i], rows[i].found ? rows[i].found->first_above : std::nullopt);
+    }
+    const ParallelRow* const least = least_of(rows);
+    return {{"rows", std::move(json)}, {"least", least ? Json(least - rows.data()) : Json()}};
+}
+
+std::string largest_csv(const std::vector<ParallelRow>& rows) {
+    auto columns = join<ParallelRow>({parallel_columns(), of_search(columns_of_what_filled())});
+    const auto parallel = [](const ParallelRow& row) { return models::to_text(row.parallel); };
+    columns.insert(columns.begin() + 1,
+                   {{.id = "GPUs", .value = [](const ParallelRow&) { return Cell(); }},
+                    {.id = "parallel", .value = parallel}});
+    return to_csv(data_table(columns, rows), Decimals::kAsJson);
 }
 
 void print_largest(Output& output, const std::vector<ParallelRow>& rows) {
@@ -341,10 +365,8 @@ std::vector<Try> tries_of(const std::vector<ParallelRow>& rows) {
 /// In the order of the CSV's columns.
 std::vector<TableColumn<Try>> try_columns() {
     using enum Unit;
-    const auto bytes = [](int64_t BatchRun::*member) {
-        return [member](const Try& t) {
-            return t.run && t.run->*member >= 0 ? Cell(t.run->*member) : Cell();
-        };
+    const auto figure = [](int64_t BatchRun::*member) {
+        return [member](const Try& t) { return figure_of(t.run, member); };
     };
     const auto rate = [](const Try& t) { return t.run ? rate_of(*t.row, *t.run) : std::nullopt; };
     return std::vector<TableColumn<Try>>{
@@ -353,15 +375,14 @@ std::vector<TableColumn<Try>> try_columns() {
         {"world_size", "", kCount, "", [](auto& t) { return t.row->world_size; }},
         {"parallel", "strategy", kText, "",
          [](auto& t) { return models::to_text(t.row->parallel); }},
-        {"batch_size", "batch of a GPU", kCount, "",
-         [](auto& t) { return t.run ? Cell(t.run->batch_size) : Cell(); }},
+        {"batch_size", "batch of a GPU", kCount, "", figure(&BatchRun::batch_size)},
         {"fits", "", kText, "", [](auto& t) { return t.run ? Cell(t.run->fits) : Cell(); },
          [](auto& t) { return t.run->fits ? "" : "out of memory"; }},
         {"peak_allocated_bytes", "peak", kBytes, "allocated, of the GPU that needs the most",
-         bytes(&BatchRun::peak_allocated_bytes)},
-        {"peak_reserved_bytes", "reserved", kBytes, "", bytes(&BatchRun::peak_reserved_bytes)},
+         figure(&BatchRun::peak_allocated_bytes)},
+        {"peak_reserved_bytes", "reserved", kBytes, "", figure(&BatchRun::peak_reserved_bytes)},
         {"step_time_ns", "step", kNanoseconds, "modelled, with communication",
-         bytes(&BatchRun::step_time_ns),
+         figure(&BatchRun::step_time_ns),
          [](auto& t) { return text_of(kNanoseconds, known(t.run->step_time_ns)); }},
         {"throughput_sequences_per_s", "sequences/s", kRate, "of all GPUs", rate,
          [rate](auto& t) { return rate_cell(rate(t)); }},
@@ -397,7 +418,7 @@ void print_tries(Output& output, const std::vector<ParallelRow>& rows) {
 
 template <typename Value>
 std::size_t place_of(std::vector<Value>& values, const Value& value) {
-    const auto found = std::find(values.begin(), values.end(), value);
+    const auto found = std::ranges::find(values, value);
     if (found != values.end()) return static_cast<std::size_t>(found - values.begin());
     values.push_back(value);
     return values.size() - 1;
@@ -411,31 +432,19 @@ std::string about_try(const ProgramCase& of, const BatchRun& one) {
 }
 
 Report program_report(const std::vector<LargestBatch>& rows) {
+    const auto csv = [&rows] {
+        return to_csv(data_table(
+            join<LargestBatch>({program_columns(rows), columns_of_what_filled()}), rows));
+    };
     return {.json = [&rows] { return program_json(rows); },
-            .text =
-                [&rows](Output& output) {
-                    output.table(program_table(rows));
-                    output.line();
-                    for (const LargestBatch& row : rows) output.line(why_not(row, name_of(row.of)));
-                },
-            .csv =
-                [&rows] {
-                    std::vector<std::string> names;
-                    for (const auto& [name, value] : rows.front().of.values) names.push_back(name);
-                    return batches_csv(program_json(rows)["rows"], names);
-                }};
+            .text = [&rows](Output& output) { print_programs(output, rows); },
+            .csv = csv};
 }
 
 Report parallel_plan_report(const std::vector<ParallelRow>& rows) {
     return {.json = [&rows] { return largest_json(rows); },
             .text = [&rows](Output& output) { print_largest(output, rows); },
-            .csv =
-                [&rows] {
-                    return batches_csv(largest_json(rows)["rows"], {"GPUs", "parallel"},
-                                       {"seq_len", "world_size", "sequences_per_step",
-                                        "throughput_sequences_per_s", "closed_terms_bytes",
-                                        "impossible", "failure"});
-                }};
+            .csv = [&rows] { return largest_csv(rows); }};
 }
 
 Report parallel_sweep_report(const std::vector<ParallelRow>& rows) {

@@ -1,14 +1,17 @@
 #include "app/commands/reports/compare_report.h"
 
 #include "app/commands/console/json_values.h"
-#include "app/commands/reports/phase_report.h"
-#include "app/commands/reports/prediction_error_report.h"
 #include "app/commands/reports/reports.h"
-#include "profiler/analysis/blocks/block_match.h"
-#include "profiler/tables/signed_text.h"
+#include "profiler/analysis/blocks/block_history.h"
+#include "profiler/analysis/compare/prediction_error.h"
+#include "profiler/analysis/step/peak.h"
+#include "profiler/tables/columns.h"
 #include "profiler/trace/text.h"
 #include "profiler/trace/units.h"
 #include "profiler/view/programs/compare_view.h"
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <cstdlib>
@@ -153,8 +156,7 @@ GroupedPeaks group_peaks(const Comparison& comparison, GroupBy by) {
         if (!column.step_trace) continue;
         for (BreakdownRow& row :
              break_down(*column.step_trace, find_peak(*column.step_trace), by)) {
-            if (std::find(groups.names.begin(), groups.names.end(), row.name) ==
-                groups.names.end()) {
+            if (std::ranges::find(groups.names, row.name) == groups.names.end()) {
                 groups.names.push_back(row.name);
             }
             rows.emplace(row.name, std::move(row));
@@ -165,8 +167,9 @@ GroupedPeaks group_peaks(const Comparison& comparison, GroupBy by) {
 }
 
 bool has_call_stacks(const Comparison& comparison) {
-    return std::any_of(comparison.columns.begin(), comparison.columns.end(),
-                       [](const auto& c) { return c.step_trace && !c.step_trace->stacks.empty(); });
+    return std::ranges::any_of(comparison.columns, [](const auto& c) {
+        return c.step_trace && !c.step_trace->stacks.empty();
+    });
 }
 
 int64_t bytes_of(const GroupedPeaks& groups, std::size_t column, const std::string& name) {
@@ -214,6 +217,167 @@ TextTable group_table(const Comparison& comparison, GroupBy by) {
     }
     if (!groups.names.empty()) add("total", total);
     return table;
+}
+
+// ---- the peak of each phase ---------------------------------------------------------------------
+
+PhasePeaks peaks_of(const ComparisonColumn& column) {
+    if (column.step_trace) return find_phase_peaks(*column.step_trace);
+    PhasePeaks none;
+    none.fill(-1);
+    return none;
+}
+
+std::string change_text(int64_t bytes, int64_t baseline_bytes) {
+    if (bytes < 0 || baseline_bytes <= 0 || bytes == baseline_bytes) return {};
+    const double ratio = static_cast<double>(bytes) / static_cast<double>(baseline_bytes);
+    return format_percent(ratio - 1, true);
+}
+
+/// The peak of each phase, a column per recipe, with the change against its baseline.
+void print_phase_peaks(Output& output, const Comparison& comparison) {
+    std::vector<PhasePeaks> peaks;
+    TextTable table;
+    table.columns.push_back({"phase", Align::kLeft});
+    for (const ComparisonColumn& column : comparison.columns) {
+        peaks.push_back(peaks_of(column));
+        table.columns.push_back({column.recipe, Align::kRight});
+        table.columns.push_back({"", Align::kRight});
+    }
+    for (std::size_t kind = 0; kind < kPhaseKindNames.size(); ++kind) {
+        std::vector<std::string> cells{std::string(kPhaseKindNames[kind])};
+        for (std::size_t i = 0; i < peaks.size(); ++i) {
+            const int64_t bytes = peaks[i][kind];
+            const int64_t baseline = peaks[comparison.columns[i].baseline][kind];
+            cells.push_back(bytes < 0 ? "–" : format_bytes(bytes));
+            cells.push_back(change_text(bytes, baseline));
+        }
+        const bool is_known =
+            std::ranges::any_of(peaks, [&](const PhasePeaks& column) { return column[kind] >= 0; });
+        if (is_known) table.rows.push_back(std::move(cells));
+    }
+    output.heading("Peak of each phase");
+    if (table.rows.empty()) {
+        output.line(
+            "No file has phases: a memory snapshot gets them when it is joined with the trace of "
+            "the profiler (temposcope import).");
+    } else {
+        output.table(table);
+    }
+}
+
+/// {"forward": bytes, ...} of a column; `null` for a phase that it does not have.
+nlohmann::json phase_peaks_json(const ComparisonColumn& column) {
+    const PhasePeaks peaks = peaks_of(column);
+    nlohmann::json json = nlohmann::json::object();
+    for (std::size_t kind = 0; kind < peaks.size(); ++kind) {
+        json[std::string(kPhaseKindNames[kind])] =
+            peaks[kind] < 0 ? nlohmann::json(nullptr) : nlohmann::json(peaks[kind]);
+    }
+    return json;
+}
+
+// ---- the error of predictions -------------------------------------------------------------------
+
+struct Pair {
+    const ComparisonColumn* predicted;
+    const ComparisonColumn* measured;
+    PredictionError result;
+};
+
+std::vector<Pair> pairs_of(const Comparison& comparison) {
+    std::vector<Pair> pairs;
+    for (const ComparisonColumn& predicted : comparison.columns) {
+        if (!predicted.step_trace || predicted.source != Source::kPredicted) continue;
+        for (const ComparisonColumn& measured : comparison.columns) {
+            if (!measured.step_trace || measured.source == Source::kPredicted) continue;
+            // Traces of different steps or recipes have no prediction error.
+            auto result = explain_prediction_error(*predicted.step_trace, *measured.step_trace);
+            if (result) pairs.push_back({&predicted, &measured, std::move(*result)});
+        }
+    }
+    return pairs;
+}
+
+TextTable gap_table(const PredictionError& result) {
+    TextTable table{.columns = {{"", Align::kLeft},
+                                {"predicted", Align::kRight},
+                                {"measured", Align::kRight},
+                                {"difference", Align::kRight}}};
+    const auto add = [&](std::string name, int64_t predicted, int64_t measured) {
+        table.rows.push_back({std::move(name), format_bytes(predicted), format_bytes(measured),
+                              change_in_bytes(predicted - measured)});
+    };
+    add(fmt::format("{} tensors of both", format_count(result.matched_count)), result.matched_bytes,
+        result.matched_bytes);
+    for (std::size_t i = 0; i < result.gaps.size(); ++i) {
+        const Gap& gap = result.gaps[i];
+        if (gap.predicted_bytes == 0 && gap.measured_bytes == 0) continue;
+        add(std::string(kGapCauseNames[i]), gap.predicted_bytes, gap.measured_bytes);
+    }
+    add(result.of_reserved ? "reserved at most" : "allocated at most", result.predicted_bytes,
+        result.measured_bytes);
+    return table;
+}
+
+TextTable tensor_table(const PredictionError& result) {
+    constexpr std::size_t kMostTensors = 10;
+    TextTable table{.columns = {{"held by one only", Align::kLeft},
+                                {"class", Align::kLeft},
+                                {"in", Align::kLeft},
+                                {"size", Align::kRight}}};
+    for (std::size_t i = 0; i < std::min(result.tensors.size(), kMostTensors); ++i) {
+        const UnmatchedTensor& tensor = result.tensors[i];
+        table.rows.push_back({tensor.name, std::string(name_of(tensor.category)),
+                              tensor.is_predicted ? "prediction" : "measurement",
+                              format_bytes(tensor.size_bytes)});
+    }
+    if (result.tensors.size() > kMostTensors) {
+        const auto rest = static_cast<int64_t>(result.tensors.size() - kMostTensors);
+        table.rows.push_back({format_count(rest) + " more", "", "", ""});
+    }
+    return table;
+}
+
+/// Prints nothing if no predicted step has a measured one.
+void print_prediction_errors(Output& output, const Comparison& comparison) {
+    for (const Pair& pair : pairs_of(comparison)) {
+        output.heading(fmt::format("{}: {}", pair.predicted->recipe, pair.result.sentence));
+        output.table(gap_table(pair.result));
+        if (pair.result.tensors.empty()) continue;
+        output.line();
+        output.table(tensor_table(pair.result));
+    }
+}
+
+nlohmann::json prediction_errors_json(const Comparison& comparison) {
+    nlohmann::json rows = nlohmann::json::array();
+    for (const Pair& pair : pairs_of(comparison)) {
+        const PredictionError& result = pair.result;
+        nlohmann::json gaps = nlohmann::json::object();
+        for (std::size_t i = 0; i < result.gaps.size(); ++i) {
+            gaps[std::string(kGapCauseNames[i]) + "_bytes"] = result.gaps[i].difference_bytes();
+        }
+        nlohmann::json tensors = nlohmann::json::array();
+        for (const UnmatchedTensor& tensor : result.tensors) {
+            tensors.push_back({{"name", tensor.name},
+                               {"role", name_of(tensor.category)},
+                               {"predicted", tensor.is_predicted},
+                               {"size_bytes", tensor.size_bytes}});
+        }
+        rows.push_back({{"recipe", pair.predicted->recipe},
+                        {"predicted_file", pair.predicted->files.front()},
+                        {"measured_file", pair.measured->files.front()},
+                        {"of_reserved", result.of_reserved},
+                        {"predicted_bytes", result.predicted_bytes},
+                        {"measured_bytes", result.measured_bytes},
+                        {"matched_bytes", result.matched_bytes},
+                        {"matched_tensors", result.matched_count},
+                        {"gaps", std::move(gaps)},
+                        {"tensors", std::move(tensors)},
+                        {"sentence", result.sentence}});
+    }
+    return rows;
 }
 
 nlohmann::json ratio_json(const std::optional<PairedRatio>& ratio) {
@@ -300,11 +464,7 @@ nlohmann::json comparison_json(const Comparison& comparison, std::optional<Group
             const auto groups = column.step_trace ? break_down(*column.step_trace,
                                                                find_peak(*column.step_trace), *by)
                                                   : std::vector<BreakdownRow>();
-            for (const BreakdownRow& group : groups) {
-                row["groups"].push_back({{"name", group.name},
-                                         {"size_bytes", group.size_bytes},
-                                         {"count", group.count}});
-            }
+            for (const BreakdownRow& group : groups) row["groups"].push_back(group_json(group));
         }
         json["rows"].push_back(std::move(row));
     }

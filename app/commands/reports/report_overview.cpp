@@ -2,9 +2,10 @@
 #include "app/commands/console/trace_files.h"
 #include "app/commands/reports/reports.h"
 #include "profiler/analysis/blocks/allocator_counts.h"
+#include "profiler/analysis/ranks/collectives.h"
 #include "profiler/analysis/step/describe_run.h"
 #include "profiler/analysis/step/diagnostics.h"
-#include "profiler/analysis/step/recorded_program.h"
+#include "profiler/analysis/step/recorded_step.h"
 #include "profiler/trace/units.h"
 
 #include <nlohmann/json.hpp>
@@ -100,6 +101,50 @@ void print_step(Output& output, const Trace& trace, const StepReport& report,
     output.heading("At the peak");
     const GroupBy by = default_group_by(trace);
     output.table(breakdown_table(break_down(trace, peak, by), name_of(by), 8));
+}
+
+/// "mesh_shard"; "group 3" if torch has no description of it.
+std::string group_name(const Trace& trace, Id<Communicator> communicator) {
+    if (!communicator.valid()) return "–";
+    const Communicator row = trace.communicators[communicator];
+    const std::string_view description = trace.text(row.description);
+    if (!description.empty() && description != "undefined") return std::string(description);
+    return fmt::format("group {}", trace.text(row.name));
+}
+
+std::vector<TableColumn<CollectiveTotal>> collective_columns(const Trace& trace) {
+    using enum Unit;
+    using Row = CollectiveTotal;
+    const auto group = [&trace](const Row& row) { return group_name(trace, row.communicator); };
+    const auto num_ranks = [&trace](const Row& row) -> int64_t {
+        if (!row.communicator.valid()) return -1;
+        return trace.communicators.get<&Communicator::num_ranks>(row.communicator);
+    };
+    const auto ranks_text = [num_ranks](const Row& row) {
+        return text_of(kCount, known(num_ranks(row)));
+    };
+    const auto time_text = [](const Row& row) { return text_of(kNanoseconds, known(row.time_ns)); };
+    return std::vector<TableColumn<Row>>{
+        {"kind", "kind", kText, "", [](const Row& row) { return name_of(row.kind); }},
+        {"group", "group", kText, "", group},
+        {"num_ranks", "ranks", kCount, "", num_ranks, ranks_text},
+        {"count", "calls", kCount, "", &Row::count},
+        {"in_bytes", "in", kBytes, "", &Row::in_bytes},
+        {"out_bytes", "out", kBytes, "", &Row::out_bytes},
+        {"time_ns", "time", kNanoseconds, "", &Row::time_ns, time_text}};
+}
+
+/// Nothing if the step communicates nothing.
+void print_collectives(Output& output, const Trace& trace) {
+    const auto totals = collectives_of(trace, last_step(trace));
+    if (totals.empty()) return;
+    output.heading(trace.steps.empty() ? "Collectives" : "Collectives of a step");
+    output.table(text_table(collective_columns(trace), totals));
+}
+
+nlohmann::json collectives_json(const Trace& trace) {
+    return json_rows(
+        data_table(collective_columns(trace), collectives_of(trace, last_step(trace))));
 }
 
 /// The ranges of one name: "Optimizer.step#AdamW.step", or "ProfilerStep#" of all steps.
@@ -250,8 +295,7 @@ nlohmann::json overview_json(const NamedTrace& named) {
     json["health_notes"] = report_diagnostics(trace, *report).size();
     json["rows"] = nlohmann::json::array();
     for (const BreakdownRow& row : break_down(trace, report->peak, default_group_by(trace))) {
-        json["rows"].push_back(
-            {{"name", row.name}, {"size_bytes", row.size_bytes}, {"count", row.count}});
+        json["rows"].push_back(group_json(row));
     }
     return json;
 }

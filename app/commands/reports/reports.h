@@ -3,6 +3,7 @@
 #include "app/commands/console/terminal.h"
 #include "profiler/analysis/compare/comparison.h"
 #include "profiler/analysis/ops/op_usage.h"
+#include "profiler/analysis/ranks/rank_run.h"
 #include "profiler/analysis/step/breakdown.h"
 #include "profiler/analysis/step/ledger.h"
 #include "profiler/analysis/step/step_report.h"
@@ -38,14 +39,20 @@ nlohmann::json ops_json(const profiler::NamedTrace& named);
 void print_diagnostics(Output& output, const profiler::NamedTrace& named);
 nlohmann::json diagnostics_json(const profiler::NamedTrace& named);
 
-/// A section of the overview: nothing if the step communicates nothing.
-void print_collectives(Output& output, const profiler::Trace& trace);
-nlohmann::json collectives_json(const profiler::Trace& trace);
+/// The ranks of a run as a table: what each holds at its peak.
+void print_ranks(Output& output, const profiler::RankRun& run);
+/// {world_size, shared_step, imbalance, clocks, left_out, rows: [{rank, file, device,
+/// peak_allocated_bytes, ...}]}; `left_out` are files of ranks that could not be read.
+nlohmann::json ranks_json(const profiler::RankRun& run,
+                          const std::vector<std::string>& left_out = {});
 
 // ---- shared by commands -----------------------------------------------------------------------
 
 /// {"parameter_bytes": 12, ...}, all classes.
 nlohmann::json by_class_json(const profiler::CategoryBytes& by_category);
+
+/// {name, size_bytes, count}
+nlohmann::json group_json(const profiler::BreakdownRow& group);
 
 /// The rows of a breakdown as a table. The last row sums the groups beyond `max_rows`.
 profiler::TextTable breakdown_table(const std::vector<profiler::BreakdownRow>& rows,

@@ -1,9 +1,8 @@
 #include "app/panels/kernels/kernels_panel.h"
 
-#include "app/panels/parts/time_input.h"
+#include "app/panels/parts/panel_notes.h"
 #include "app/panels/parts/timeline_drawing.h"
 #include "app/panels/parts/timeline_lanes.h"
-#include "app/panels/parts/unfilled.h"
 #include "app/widgets/fonts.h"
 #include "app/widgets/icons.h"
 #include "app/widgets/plot.h"

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "app/panels/parts/panel_context.h"
-#include "app/panels/parts/time_input.h"
+#include "app/panels/parts/timeline_drawing.h"
 
 /// What ran when, on the time axis of the Memory timeline: phases, layers and their modules above,
 /// then calls on their threads, kernels and copies on their streams, coloured by class. A click

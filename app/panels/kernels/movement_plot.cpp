@@ -9,8 +9,6 @@
 #include "app/widgets/theme.h"
 #include "profiler/trace/units.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <array>
 #include <cmath>

@@ -6,7 +6,6 @@
 
 #include <cstddef>
 #include <optional>
-#include <vector>
 
 namespace app {
 

@@ -1,10 +1,10 @@
 #pragma once
 
-#include "app/panels/parts/panel_context.h"
+#include "app/panels/memory/blocks_panel.h"
 #include "profiler/view/allocator/segment_map_view.h"
-#include "profiler/view/peak/live_blocks_view.h"
+#include "profiler/view/memory/blocks_view.h"
 
-/// The parts of the Blocks panel that show one moment.
+/// The parts of the Blocks panel beside and below its plot.
 namespace app {
 
 /// The blocks that live at the moment, the largest first. A click selects one.
@@ -28,5 +28,12 @@ bool is_selected(const PanelContext& context, profiler::Id<profiler::Allocation>
 void draw_block_readout(const PanelContext& context, profiler::Id<profiler::Allocation> allocation);
 /// The query that `events` asks for, to be changed.
 BlocksQuery& wanted_query(const PanelContext& context, PanelEvents& events);
+
+/// Other settings of the allocator, what they would do beside what was recorded, and a table of
+/// settings that are worth a try.
+void draw_what_if(const PanelContext& context, WhatIfState& state, PanelEvents& events);
+
+/// Buttons that choose whose segments are shown, while settings are tried.
+void draw_segment_choice(const PanelContext& context, PanelEvents& events);
 
 }  // namespace app

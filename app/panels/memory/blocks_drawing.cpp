@@ -1,7 +1,6 @@
 #include "app/panels/memory/blocks_drawing.h"
 
 #include "app/widgets/fonts.h"
-#include "app/widgets/hatch.h"
 #include "app/widgets/scoped.h"
 #include "app/widgets/text.h"
 #include "app/widgets/theme.h"

@@ -1,26 +1,27 @@
 #include "app/panels/memory/timeline_panel.h"
 
-#include "app/panels/memory/timeline_readout.h"
-#include "app/panels/parts/activity_drawing.h"
-#include "app/panels/parts/inferred_mark.h"
+#include "app/panels/parts/panel_notes.h"
 #include "app/panels/parts/timeline_drawing.h"
 #include "app/panels/parts/timeline_lanes.h"
-#include "app/panels/parts/unfilled.h"
 #include "app/widgets/fonts.h"
 #include "app/widgets/icons.h"
 #include "app/widgets/plot.h"
 #include "app/widgets/scoped.h"
 #include "app/widgets/text.h"
 #include "app/widgets/theme.h"
-#include "app/workspace/view_orders.h"
-#include "profiler/trace/units.h"
+#include "app/workspace/slots.h"
+#include "app/workspace/workspace.h"
 
 #include <fmt/format.h>
+#include <imgui.h>
 
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <cstddef>
+#include <string>
 #include <utility>
+#include <vector>
 
 namespace app {
 namespace {
@@ -174,7 +175,7 @@ void setup_axes(Frame& frame, const VerticalAxis& y, bool with_time_labels) {
     ImPlot::SetupFinish();
 }
 
-// ---- mouse ------------------------------------------------------------------------------------
+// ---- mouse ----------------------------------------------------------------------------------
 
 /// A click without a drag sets the moment. The first click of a double click did, so the second one
 /// takes that back.
@@ -263,7 +264,7 @@ void draw_overlays(const Frame& frame, ImDrawList* draw, const PlotMap& map) {
     if (frame.context.cursor_ns) draw_cursor(draw, map, *frame.context.cursor_ns);
 }
 
-// ---- the plots --------------------------------------------------------------------------------
+// ---- the plots ------------------------------------------------------------------------------
 
 /// How a plot of a trace divides its height.
 struct PlotSize {
@@ -331,6 +332,57 @@ void draw_difference_plot(Frame& frame, const PlotSize& size) {
     draw_overlays(frame, draw, map);
     ImPlot::PopPlotClipRect();
     ImPlot::EndPlot();
+}
+
+/// The tooltip over the memory: one instant of A, and of B if `num_traces` is two, with a row per
+/// category and a column per trace.
+void draw_memory_readout(const Workspace& workspace, size_t num_traces, double time_ns) {
+    if (!ImGui::BeginTooltip()) return;
+    std::vector<profiler::TimelineReadout> readouts;
+    for (size_t i = 0; i < num_traces; ++i) readouts.push_back(workspace.read_timeline(i, time_ns));
+    const auto bytes_of = [&](size_t source, profiler::Category category) -> std::string {
+        for (const auto& row : readouts[source].rows) {
+            if (row.category == category) return row.text;
+        }
+        return "–";
+    };
+    if (ImGui::BeginTable("##readout", static_cast<int>(num_traces) + 1,
+                          ImGuiTableFlags_SizingFixedFit)) {
+        const auto row = [&](auto&& first, auto&& cell) {
+            ImGui::TableNextRow();
+            ImGui::TableNextColumn();
+            first();
+            for (size_t i = 0; i < num_traces; ++i) {
+                ImGui::TableNextColumn();
+                ImGui::Dummy({em(5), 0});  // numbers end on one line in every frame
+                ImGui::SameLine(0, 0);
+                ImGui::SetCursorPosX(ImGui::GetCursorPosX() - em(5));
+                cell(i);
+            }
+        };
+        row([&] { dim_text(readouts[0].time_text); },
+            [&](size_t i) { right_text(i == 0 ? "A" : "B"); });
+        for (auto category = profiler::kCategoryStackOrder.rbegin();
+             category != profiler::kCategoryStackOrder.rend(); ++category) {
+            const bool shown = std::any_of(readouts.begin(), readouts.end(), [&](const auto& r) {
+                return std::any_of(r.rows.begin(), r.rows.end(),
+                                   [&](const auto& cell) { return cell.category == *category; });
+            });
+            if (!shown) continue;
+            row(
+                [&] {
+                    category_swatch(*category);
+                    text(profiler::label_of(*category));
+                },
+                [&](size_t i) { right_text(bytes_of(i, *category)); });
+        }
+        const ScopedFont bold(fonts().bold);
+        row([&] { text("Total"); }, [&](size_t i) { right_text(readouts[i].total_text); });
+        ImGui::EndTable();
+    }
+    if (!readouts[0].phase_text.empty()) dim_text(readouts[0].phase_text);
+    if (!readouts[0].annotation_text.empty()) dim_text(fit_to(readouts[0].annotation_text, em(30)));
+    ImGui::EndTooltip();
 }
 
 /// The tooltip: what is under the mouse below the memory, or else both traces at the cursor.

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "app/panels/parts/panel_context.h"
-#include "app/panels/parts/time_input.h"
+#include "app/panels/parts/timeline_drawing.h"
 
 #include <optional>
 

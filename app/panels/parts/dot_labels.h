@@ -1,6 +1,6 @@
 #pragma once
 
-#include "app/widgets/label_area.h"
+#include "app/widgets/marks.h"
 #include "profiler/trace/trace.h"
 
 #include <imgui.h>

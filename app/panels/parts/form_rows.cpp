@@ -1,12 +1,15 @@
 #include "app/panels/parts/form_rows.h"
 
-#include "app/widgets/check_box.h"
 #include "app/widgets/text.h"
 #include "app/widgets/theme.h"
+#include "app/workspace/workspace.h"
+#include "profiler/trace/units.h"
+#include "profiler/view/quantity_names.h"
 
 #include <imgui.h>
 
 #include <algorithm>
+#include <string>
 
 namespace app {
 
@@ -41,6 +44,40 @@ void recipes_row(std::vector<std::string>& chosen, const std::string& preview,
         dim_text(preset.summary);
     }
     ImGui::EndCombo();
+}
+
+const profiler::Gpu* gpu_rows(const std::vector<profiler::Gpu>& gpus, std::string_view chosen_id) {
+    const profiler::Gpu* clicked = nullptr;
+    const auto memory_of = [](const profiler::Gpu& gpu) {
+        return profiler::format_bytes(static_cast<int64_t>(gpu.memory_bytes.value));
+    };
+    float name_width = 0, memory_width = 0;
+    for (const profiler::Gpu& gpu : gpus) {
+        name_width = std::max(name_width, text_width(gpu.name));
+        memory_width = std::max(memory_width, text_width(memory_of(gpu)));
+    }
+    for (const profiler::Gpu& gpu : gpus) {
+        const ImVec2 corner = ImGui::GetCursorScreenPos();
+        const float width = name_width + em(1) + memory_width;
+        if (ImGui::Selectable(gpu.name.c_str(), gpu.id == chosen_id, 0, {width, 0})) clicked = &gpu;
+        const std::string memory = memory_of(gpu);
+        ImGui::GetWindowDrawList()->AddText({corner.x + width - text_width(memory), corner.y},
+                                            palette().dim, memory.c_str());
+    }
+    return clicked;
+}
+
+const profiler::Gpu* gpu_list(const char* id, const std::vector<profiler::Gpu>& gpus,
+                              std::string_view chosen_id) {
+    const auto known = std::find_if(gpus.begin(), gpus.end(),
+                                    [&](const profiler::Gpu& gpu) { return gpu.id == chosen_id; });
+    const std::string shown = known != gpus.end()
+                                  ? std::string(profiler::short_gpu_name(known->name))
+                                  : std::string(chosen_id);
+    if (!ImGui::BeginCombo(id, shown.c_str(), ImGuiComboFlags_HeightLarge)) return nullptr;
+    const profiler::Gpu* clicked = gpu_rows(gpus, chosen_id);
+    ImGui::EndCombo();
+    return clicked;
 }
 
 }  // namespace app

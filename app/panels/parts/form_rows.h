@@ -3,9 +3,15 @@
 #include "models/config/recipe.h"
 
 #include <string>
+#include <string_view>
 #include <vector>
 
-/// Rows of a form: a table with a column of labels and a column of controls.
+namespace profiler {
+struct Gpu;
+}
+
+/// Rows of a form, which is a table with a column of labels and a column of controls; and lists to
+/// choose from.
 namespace app {
 
 /// Begins a row; the control that follows fills the second column.
@@ -16,5 +22,14 @@ void form_row(const char* label);
 /// is closed; presets that `is_offered` refuses are left out.
 void recipes_row(std::vector<std::string>& chosen, const std::string& preview,
                  bool (*is_offered)(const models::Recipe&));
+
+/// The rows of an open list of GPUs: name at the left, memory at the right. Returns the one that
+/// was clicked.
+const profiler::Gpu* gpu_rows(const std::vector<profiler::Gpu>& gpus, std::string_view chosen_id);
+
+/// A closed list that shows the chosen GPU; its id if it is none of `gpus`. Returns the one that
+/// was clicked.
+const profiler::Gpu* gpu_list(const char* id, const std::vector<profiler::Gpu>& gpus,
+                              std::string_view chosen_id);
 
 }  // namespace app

@@ -5,7 +5,6 @@
 #include "app/widgets/text.h"
 #include "app/widgets/theme.h"
 
-#include <algorithm>
 #include <cmath>
 
 namespace app {

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "profiler/view/layers/recipe_switches.h"
+#include "profiler/view/layers/layer_view.h"
 
 #include <imgui.h>
 

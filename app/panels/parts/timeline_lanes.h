@@ -1,15 +1,51 @@
 #pragma once
 
-#include "app/panels/parts/activity_drawing.h"
 #include "app/panels/parts/timeline_drawing.h"
+#include "app/widgets/text.h"
+#include "app/workspace/workspace.h"
 
 #include <cstddef>
 #include <optional>
+#include <span>
+#include <vector>
 
-/// What stands below the memory of a trace in the Memory timeline, in the same plot and so on the
-/// same pixels: the ribbon of layers and modules, and a lane of kernels. The Kernels panel has the
-/// ribbon above its lanes.
+/// Lanes on the pixels of a time axis: blocks of calls, kernels and copies, and the ribbon of
+/// layers and modules. The Kernels panel has many lanes; the Memory timeline has some below the
+/// memory of a trace, in the same plot.
 namespace app {
+
+// ---- calls, kernels and copies --------------------------------------------------------------
+
+/// A row of blocks of A (trace 0) or B (trace 1), from `top` downwards.
+struct ActivityStrip {
+    const profiler::ActivityBlockRow* row = nullptr;
+    std::size_t trace = 0;
+    float top = 0;
+    float height = 0;
+};
+
+/// A block under the mouse.
+struct HoveredActivity {
+    std::size_t trace = 0;
+    const profiler::ActivityBlock* block = nullptr;
+};
+
+/// Draws what the plot shows of the row. Returns the block under the mouse if `hovered`, that is if
+/// the mouse is over the plot.
+HoveredActivity draw_activity_strip(ImDrawList* draw, const PlotMap& map,
+                                    const Selection& selection, const ActivityStrip& strip,
+                                    bool hovered);
+
+/// What the colours of blocks mean, for a legend.
+std::vector<NamedColor> colors_of(std::span<const profiler::ActivityClass> classes);
+
+/// The tooltip of a block.
+void draw_activity_readout(const Workspace& workspace, const HoveredActivity& hovered);
+
+/// Selects the block, or no call if there is none or a merged one.
+void click_activity(const HoveredActivity& hovered, PanelEvents& events);
+
+// ---- layers and modules ---------------------------------------------------------------------
 
 /// Null: not shown.
 struct TimelineLanes {

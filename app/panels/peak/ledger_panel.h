@@ -1,7 +1,7 @@
 #pragma once
 
 #include "app/panels/parts/panel_context.h"
-#include "profiler/view/peak/ledger_groups.h"
+#include "profiler/view/peak/ledger_view.h"
 
 #include <memory>
 #include <set>

@@ -1,6 +1,6 @@
 #include "app/panels/plan/frontier_panel.h"
 
-#include "app/panels/parts/gpu_list.h"
+#include "app/panels/parts/form_rows.h"
 #include "app/panels/plan/frontier_plot.h"
 #include "app/widgets/fonts.h"
 #include "app/widgets/icons.h"
@@ -158,7 +158,7 @@ void capture(Frame& frame, const RecipeDot& dot) {
     frame.events.capture.fill = std::move(step);
 }
 
-// ---- the column beside the picture -------------------------------------------------------------
+// ---- the column beside the picture ----------------------------------------------------------
 
 /// What the column beside the picture describes.
 struct FrontierSide {
@@ -215,21 +215,18 @@ void draw_best(Frame& frame, const RecipeFrontierView& view, const FrontierSide&
     const ScopedId id("best");
     dim_text("Fastest " + side.limit_text);
     if (!side.best) {
-        colored_text(palette().bad, ICON_TRIANGLE_EXCLAMATION);
-        ImGui::SameLine(0, px(6));
-        note_text(view.axis == profiler::FrontierAxis::kPeakMemory
-                      ? "No recipe needs so little. Move the limit to the right, or choose a "
-                        "smaller batch."
-                      : "No recipe fits so large a batch. Move the limit to the left.");
+        warning_note(palette().bad,
+                     view.axis == profiler::FrontierAxis::kPeakMemory
+                         ? "No recipe needs so little. Move the limit to the right, or choose a "
+                           "smaller batch."
+                         : "No recipe fits so large a batch. Move the limit to the left.");
         return;
     }
     const RecipeDot& dot = view.dots[*side.best];
     {
         const ScopedColor ink(ImGuiCol_Text, palette().good);
         const ScopedFont bold(fonts().bold);
-        ImGui::PushTextWrapPos(0);
-        text(dot.title);
-        ImGui::PopTextWrapPos();
+        wrapped_text(dot.title);
     }
     note_text(dot.detail);
     draw_figures(figures_of(view, dot));
@@ -303,9 +300,7 @@ void draw_path(Frame& frame, const RecipeFrontierView& view, const RecipePath& p
     }
     {
         const ScopedFont bold(fonts().bold);
-        ImGui::PushTextWrapPos(0);
-        text(from.title + "  " ICON_ARROW_RIGHT "  " + to.title);
-        ImGui::PopTextWrapPos();
+        wrapped_text(from.title + "  " ICON_ARROW_RIGHT "  " + to.title);
     }
     if (!path.why_none.empty()) note_text(path.why_none);
     if (!path.steps.empty()) draw_path_table(path);

@@ -1,17 +1,16 @@
 #include "app/panels/plan/planner_panel.h"
 
 #include "app/panels/parts/form_rows.h"
-#include "app/panels/parts/gpu_list.h"
 #include "app/panels/parts/layer_switches.h"
 #include "app/panels/plan/planner_plots.h"
 #include "app/widgets/fonts.h"
-#include "app/widgets/hatch.h"
 #include "app/widgets/icons.h"
+#include "app/widgets/marks.h"
 #include "app/widgets/scoped.h"
 #include "app/widgets/text.h"
 #include "app/widgets/theme.h"
 #include "models/config/switches.h"
-#include "profiler/tables/signed_text.h"
+#include "profiler/tables/columns.h"
 #include "profiler/trace/units.h"
 #include "profiler/view/plan/recipe_frontier_view.h"
 #include "profiler/view/quantity_names.h"
@@ -216,9 +215,7 @@ void draw_gauge(Frame& frame, const PlannerView& view) {
         draw_gauge_bar(view, reading);
     }
     if (!reading.figures.why.empty()) {
-        colored_text(palette().bad, ICON_TRIANGLE_EXCLAMATION);
-        ImGui::SameLine(0, px(6));
-        note_text(reading.figures.why);
+        warning_note(palette().bad, reading.figures.why);
     } else if (const auto limit = profiler::other_limit_text(view.recipes[focus].row);
                !limit.empty()) {
         note_text(limit);
@@ -289,7 +286,7 @@ void draw_figures(Frame& frame, const PlannerView& view) {
     draw_gauge(frame, view);
 }
 
-// ---- the step ---------------------------------------------------------------------------------
+// ---- the step -------------------------------------------------------------------------------
 
 /// Returns the row that was clicked. `name` is asked for each row of `rows`.
 template <typename Rows, typename Name>

@@ -15,7 +15,7 @@ struct PlannerState {
     /// The last plan that succeeded. It stays while the next one is made.
     std::shared_ptr<const PlannerResult> shown;
     std::shared_ptr<const PlannerResult> taken;  // the newest, also if it failed
-    std::vector<profiler::PlannerPin> pins;  // at most profiler::kMostPins
+    std::vector<profiler::PlannerPin> pins;      // at most profiler::kMostPins
 };
 
 /// Memory and throughput of recipes against the batch on a GPU, planned anew as the user changes

@@ -1,15 +1,13 @@
 #include "app/panels/plan/planner_plots.h"
 
 #include "app/widgets/fonts.h"
-#include "app/widgets/label_area.h"
 #include "app/widgets/marks.h"
 #include "app/widgets/plot.h"
 #include "app/widgets/scoped.h"
 #include "app/widgets/text.h"
-#include "app/widgets/text_plate.h"
 #include "app/widgets/theme.h"
 #include "profiler/trace/units.h"
-#include "profiler/view/programs/compare_figures.h"
+#include "profiler/view/programs/compare_view.h"
 #include "profiler/view/quantity_names.h"
 
 #include <fmt/format.h>
@@ -244,9 +242,7 @@ void draw_plot(const char* id, const PlannerView& view, const PlannerMarks& mark
     ImPlot::PushPlotClipRect();
     draw_pins(marks.pins, shows_memory);
     draw_batch_cursor(marks.batch_size, shows_memory);
-    if (shows_memory) {
-        draw_crossings(view, marks, draw_name_of_ceiling(view));
-    }
+    if (shows_memory) draw_crossings(view, marks, draw_name_of_ceiling(view));
     ImPlot::PopPlotClipRect();
     if (const auto batch = dragged_batch(axes.last_batch)) dragged = batch;
     ImPlot::EndPlot();

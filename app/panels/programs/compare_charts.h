@@ -6,8 +6,16 @@
 
 #include <imgui.h>
 
-/// The charts of the Compare panel. Each fills `size`, including its title.
+#include <optional>
+#include <string>
+#include <string_view>
+
+/// The charts of the Compare panel, and what they share.
 namespace app {
+
+// ---- the charts -----------------------------------------------------------------------------
+
+// Each fills `size`, including its title.
 
 /// Bars stacked by category. A click on a segment selects its recipe and its category.
 void draw_memory_chart(const profiler::CompareView& view, const Selection& selection, ImVec2 size,
@@ -23,5 +31,57 @@ void draw_throughput_chart(const profiler::CompareView& view, ImVec2 size, bool 
 /// name at the left. Scrolls if the rows are higher than the chart. A click selects a recipe.
 void draw_compare_rows(const profiler::CompareView& view, const Selection& selection, ImVec2 size,
                        PanelEvents& events);
+
+// ---- what they share ------------------------------------------------------------------------
+
+/// Title and subtitle, shortened to the width of the chart.
+void chart_title(std::string_view title, std::string_view subtitle, float width);
+
+/// What a title leaves of the chart's size.
+ImVec2 below_title(ImVec2 size);
+
+/// Says why a chart has nothing to draw, and what to run.
+void chart_note(const char* id, std::string_view note, ImVec2 size);
+
+/// Why nothing is drawn of a maximum batch or of throughput.
+std::string why_empty(const profiler::CompareView& view, const std::string& not_measured);
+
+/// "by category, pale: predicted"
+std::string memory_subtitle(const profiler::CompareView& view);
+
+/// "measured in 8.00 GiB, pale: predicted"
+std::string max_batch_subtitle(const profiler::CompareView& view);
+
+/// The largest batch of all columns, measured or predicted; 0: none is known.
+int64_t largest_batch(const profiler::CompareView& view);
+
+/// Whether a sweep says something about the maximum batch of this recipe.
+bool is_swept(const profiler::CompareColumn& column);
+
+/// What a stacked bar is of.
+struct StackOwner {
+    std::string name;
+    int64_t total_bytes = 0;
+    std::string total_text;
+    bool is_predicted = false;
+    std::optional<size_t> column;  // of the comparison; a click makes it B
+};
+StackOwner owner_of(const profiler::CompareColumn& column);
+
+/// A part of a stacked bar; it is pale while another category is selected. A click selects its
+/// recipe and its category. Returns whether it is pale.
+bool draw_stack_segment(ImDrawList* draw, ImVec2 upper_left, ImVec2 lower_right,
+                        const StackOwner& owner, const profiler::StackSegment& segment,
+                        const Selection& selection, PanelEvents& events);
+
+/// The bytes in the middle of a segment if they fit, on a plate that covers the pattern.
+void draw_segment_text(ImDrawList* draw, ImVec2 upper_left, ImVec2 lower_right,
+                       const profiler::StackSegment& segment);
+
+/// What was measured and what is predicted of a recipe's maximum batch.
+void max_batch_tooltip(const profiler::CompareColumn& column);
+
+/// Whether the mouse is over this part of the current window.
+bool mouse_in(ImVec2 upper_left, ImVec2 lower_right);
 
 }  // namespace app

@@ -1,19 +1,18 @@
 #include "app/panels/programs/compare_panel.h"
 
-#include "app/panels/parts/gpu_list.h"
-#include "app/panels/parts/inferred_mark.h"
-#include "app/panels/parts/loading.h"
+#include "app/panels/parts/form_rows.h"
+#include "app/panels/parts/panel_notes.h"
 #include "app/panels/programs/compare_charts.h"
 #include "app/widgets/fonts.h"
 #include "app/widgets/icons.h"
 #include "app/widgets/scoped.h"
 #include "app/widgets/text.h"
 #include "app/widgets/theme.h"
-#include "app/widgets/welcome.h"
 
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <filesystem>
 #include <optional>
 #include <string>
 #include <vector>
@@ -54,9 +53,7 @@ void draw_sentence(const Workspace& workspace, const CompareView& view, PanelEve
     if (sentence.empty()) sentence = view.sentence;
     if (!sentence.empty()) {
         const ScopedFont bold(fonts().bold, 17);
-        ImGui::PushTextWrapPos(0);
-        text(sentence);
-        ImGui::PopTextWrapPos();
+        wrapped_text(sentence);
     }
     ImGui::AlignTextToFramePadding();
     const char* between = view.workload.empty() || view.source.empty() ? "" : "  ·  ";
@@ -185,9 +182,7 @@ void draw_header_cell(const TextTable::Column& column, bool has_change) {
     const ImVec2 corner = ImGui::GetCursorPos();
     ImGui::TableHeader(("##" + column.title).c_str());
     if (!column.explanation.empty() && ImGui::BeginItemTooltip()) {
-        ImGui::PushTextWrapPos(em(24));
-        text(column.explanation);
-        ImGui::PopTextWrapPos();
+        wrapped_text(column.explanation, em(24));
         ImGui::EndTooltip();
     }
     ImGui::SetCursorPos(corner);
@@ -365,11 +360,7 @@ void draw_table(const Workspace& workspace, const CompareView& view, const Table
 }
 
 void draw_notes(const CompareView& view) {
-    for (const std::string& note : view.notes) {
-        colored_text(palette().warn, ICON_TRIANGLE_EXCLAMATION);
-        ImGui::SameLine(0, px(6));
-        note_text(note);
-    }
+    for (const std::string& note : view.notes) warning_note(palette().warn, note);
 }
 
 void draw_filled(const Workspace& workspace, const CompareView& view, CompareState& state,
@@ -417,6 +408,68 @@ void draw_reading(const Documents::Loading& loading, PanelEvents& events) {
     events.traces.cancel_loading = draw_loading(loading);
 }
 
+constexpr size_t kShownFiles = 5;
+
+bool draw_recent_file(const std::filesystem::path& file, float width) {
+    const ScopedId id(file.c_str());
+    const ImVec2 start = ImGui::GetCursorPos();
+    const bool clicked = ImGui::Selectable("##file", false, 0, {width, 0});
+    ImGui::SetItemTooltip("%s", file.c_str());
+    ImGui::SetCursorPos(start);
+    dim_text(ICON_FILE);
+    ImGui::SameLine(0, px(8));
+    // The folder tells apart files of the same name.
+    const std::string name = file.parent_path().filename() / file.filename();
+    text(fit_to(name, width - em(2)));
+    return clicked;
+}
+
+/// The page shown before a trace is open: what to do next, and the recent files.
+void draw_welcome(const std::vector<std::filesystem::path>& recent_files, PanelEvents& events) {
+    const ImVec2 space = ImGui::GetContentRegionAvail();
+    const float width = std::min(space.x, em(34));
+    const size_t files = std::min(recent_files.size(), kShownFiles);
+    const float height = em(8.5F) + (files > 0 ? em(2.2F) : 0) +
+                         static_cast<float>(files) * ImGui::GetTextLineHeightWithSpacing();
+    ImGui::SetCursorPos(ImGui::GetCursorPos() + ImVec2(std::max(0.0F, (space.x - width) / 2),
+                                                       std::max(0.0F, (space.y - height) / 2)));
+    ImGui::BeginGroup();
+    {
+        const ScopedFont title(fonts().bold, kTitleSize);
+        text("Where does the memory of a training step go?");
+    }
+    ImGui::PushTextWrapPos(ImGui::GetCursorPosX() + width);
+    dim_text(
+        "Open traces of one step under several recipes to compare them, or capture them now. "
+        "Files can also be dropped on the window.");
+    ImGui::PopTextWrapPos();
+    ImGui::Dummy({0, px(6)});
+    {
+        const ScopedColor button(ImGuiCol_Button, with_alpha(palette().accent, 0.85F));
+        const ScopedColor hovered(ImGuiCol_ButtonHovered, palette().accent);
+        const ScopedColor label(ImGuiCol_Text, palette().dark ? palette().plot : palette().panel);
+        const ScopedFont bold(fonts().bold);
+        events.traces.ask_for_files = ImGui::Button(ICON_FOLDER_OPEN "  Open traces");
+    }
+    ImGui::SameLine();
+    events.capture.show = ImGui::Button(ICON_RECORD "  Capture");
+    ImGui::SameLine();
+    events.traces.open_examples = ImGui::Button(ICON_LIGHTBULB "  See what Tempo saves###examples");
+    ImGui::SetItemTooltip(
+        "Opens two traces that come with the program: a step of BERT-large on an NVIDIA A100,\n"
+        "predicted with the original ops and with Tempo's.");
+    if (files > 0) {
+        ImGui::Dummy({0, px(4)});
+        dim_text("Recent");
+        for (size_t i = 0; i < files; ++i) {
+            if (draw_recent_file(recent_files[i], width)) {
+                events.traces.open.push_back(recent_files[i]);
+            }
+        }
+    }
+    ImGui::EndGroup();
+}
+
 }  // namespace
 
 PanelEvents draw_compare_panel(const PanelContext& context, CompareState& state) {
@@ -429,11 +482,7 @@ PanelEvents draw_compare_panel(const PanelContext& context, CompareState& state)
     } else if (const auto loading = workspace.loading()) {
         draw_reading(*loading, events);
     } else if (workspace.documents().empty()) {
-        const WelcomeEvents welcome = draw_welcome(context.recent_files);
-        events.traces.ask_for_files = welcome.open_files;
-        events.traces.open_examples = welcome.open_examples;
-        events.capture.show = welcome.capture;
-        if (welcome.recent) events.traces.open.push_back(*welcome.recent);
+        draw_welcome(context.recent_files, events);
     } else if (!slot.error().empty()) {
         empty_state(ICON_TRIANGLE_EXCLAMATION, "The traces could not be compared", slot.error());
     } else {

@@ -1,7 +1,6 @@
-#include "app/panels/programs/compare_chart_parts.h"
 #include "app/panels/programs/compare_charts.h"
+
 #include "app/widgets/fonts.h"
-#include "app/widgets/hatch.h"
 #include "app/widgets/marks.h"
 #include "app/widgets/scoped.h"
 #include "app/widgets/text.h"

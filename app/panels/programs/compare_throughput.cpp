@@ -1,6 +1,5 @@
-#include "app/panels/programs/compare_chart_parts.h"
 #include "app/panels/programs/compare_charts.h"
-#include "app/widgets/hatch.h"
+
 #include "app/widgets/marks.h"
 #include "app/widgets/plot.h"
 #include "app/widgets/text.h"

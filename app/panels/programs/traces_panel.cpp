@@ -1,6 +1,6 @@
 #include "app/panels/programs/traces_panel.h"
 
-#include "app/panels/parts/loading.h"
+#include "app/panels/parts/panel_notes.h"
 #include "app/widgets/fonts.h"
 #include "app/widgets/icons.h"
 #include "app/widgets/scoped.h"
@@ -12,6 +12,8 @@
 
 namespace app {
 namespace {
+
+// ---- Traces ---------------------------------------------------------------------------------
 
 std::string second_line(const Document& document) {
     if (!document.has_step) return document.state;
@@ -88,6 +90,43 @@ void draw_trace(const OpenTraces& traces, size_t index, TraceEvents& events) {
     ImGui::Dummy({});
 }
 
+// ---- Diagnostics ----------------------------------------------------------------------------
+
+void draw_item(const profiler::DiagnosticItem& item) {
+    switch (item.severity) {
+        case profiler::Severity::kError:
+            colored_text(palette().bad, ICON_TRIANGLE_EXCLAMATION);
+            break;
+        case profiler::Severity::kWarning:
+            colored_text(palette().warn, ICON_TRIANGLE_EXCLAMATION);
+            break;
+        case profiler::Severity::kInfo:
+            colored_text(palette().dim, ICON_CIRCLE_INFO);
+            break;
+    }
+    ImGui::SameLine(0, px(7));
+    wrapped_text(item.explanation);
+    const std::string count = profiler::count_text(item);
+    if (!count.empty()) ImGui::SetItemTooltip("%s", count.c_str());
+}
+
+void draw_document(const char* letter, const DocumentLabel& look, const DocumentPtr& document) {
+    if (!document) return;
+    const ScopedId id(letter);
+    letter_badge(letter, recipe_color(look.color));
+    ImGui::SameLine(0, px(7));
+    bold_text(fit_to(look.name, ImGui::GetContentRegionAvail().x));
+    if (document->diagnostics.empty()) {
+        colored_text(palette().good, ICON_CHECK);
+        ImGui::SameLine(0, px(7));
+        note_text(document->has_step
+                      ? "Nothing is missing: every allocation has its op, and the step is complete."
+                      : "Nothing is missing in the sweep. It holds no recorded step.");
+    }
+    for (const profiler::DiagnosticItem& item : document->diagnostics) draw_item(item);
+    ImGui::Spacing();
+}
+
 }  // namespace
 
 TraceEvents draw_traces_panel(const OpenTraces& traces) {
@@ -99,6 +138,15 @@ TraceEvents draw_traces_panel(const OpenTraces& traces) {
         empty_state(ICON_LAYERS, "No traces", "Open files, or drop them on the window.");
     }
     return events;
+}
+
+void draw_diagnostics_panel(const Selection& selection) {
+    if (!selection.a) {
+        return empty_state(ICON_HEART_PULSE, "No trace is open",
+                           "What a capture could not see is listed here.");
+    }
+    draw_document("A", selection.look_a, selection.a);
+    draw_document("B", selection.look_b, selection.b);
 }
 
 }  // namespace app

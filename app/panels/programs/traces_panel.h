@@ -1,6 +1,7 @@
 #pragma once
 
 #include "app/workspace/documents.h"
+#include "app/workspace/selection.h"
 #include "app/workspace/trace_events.h"
 
 #include <optional>
@@ -17,7 +18,11 @@ struct OpenTraces {
     std::optional<Documents::Loading> loading;
 };
 
-/// The open traces, and which of them are A and B.
+/// The panel Traces: the open traces, and which of them are A and B.
 TraceEvents draw_traces_panel(const OpenTraces& traces);
+
+/// The panel Diagnostics: what the captures of A and B could not see or had to assume, and what to
+/// do about it.
+void draw_diagnostics_panel(const Selection& selection);
 
 }  // namespace app

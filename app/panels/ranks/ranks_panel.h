@@ -1,10 +1,22 @@
 #pragma once
 
 #include "app/panels/parts/panel_context.h"
-#include "app/panels/parts/time_input.h"
 #include "app/panels/parts/timeline_drawing.h"
+#include "profiler/view/ranks/ranks_view.h"
+
+#include <vector>
 
 namespace app {
+
+/// Where a lane stands: pixels below the top of the plot.
+struct LanePlace {
+    float top = 0;
+    float memory_height = 0;
+    float height = 0;  // with the collectives and the gap below
+};
+
+/// Lanes of equal height that fill `height`, within what can still be read.
+std::vector<LanePlace> place_lanes(const profiler::RanksView& view, float height);
 
 enum class RanksShown : uint8_t {
     kMemory,      // over time, by class

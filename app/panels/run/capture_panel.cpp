@@ -1,8 +1,6 @@
 #include "app/panels/run/capture_panel.h"
 
 #include "app/panels/parts/form_rows.h"
-#include "app/panels/parts/gpu_list.h"
-#include "app/widgets/check_box.h"
 #include "app/widgets/fonts.h"
 #include "app/widgets/icons.h"
 #include "app/widgets/marks.h"
@@ -13,7 +11,7 @@
 #include "models/config/model_config.h"
 #include "models/config/precision.h"
 #include "models/config/recipe.h"
-#include "profiler/trace/memory_limit.h"
+#include "profiler/trace/units.h"
 
 #include <fmt/format.h>
 #include <misc/cpp/imgui_stdlib.h>
@@ -172,11 +170,7 @@ void draw_buttons(const CaptureStatus& status, CaptureState& state, PanelEvents&
         }
         return;
     }
-    if (!state.problem.empty()) {
-        colored_text(palette().bad, ICON_TRIANGLE_EXCLAMATION);
-        ImGui::SameLine(0, px(6));
-        note_text(state.problem);
-    }
+    if (!state.problem.empty()) warning_note(palette().bad, state.problem);
     const ScopedDisabled impossible(!state.problem.empty());
     const ScopedColor button(ImGuiCol_Button, with_alpha(palette().accent, 0.85F));
     const ScopedColor hovered(ImGuiCol_ButtonHovered, palette().accent);
@@ -197,9 +191,7 @@ void draw_progress(const CaptureStatus& status) {
         }
         dim_text(what);
     } else if (!status.error.empty()) {
-        colored_text(palette().bad, ICON_TRIANGLE_EXCLAMATION);
-        ImGui::SameLine(0, px(6));
-        note_text(status.error);
+        warning_note(palette().bad, status.error);
     } else {
         bold_text("Finished");
     }

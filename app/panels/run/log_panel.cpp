@@ -1,6 +1,5 @@
 #include "app/panels/run/log_panel.h"
 
-#include "app/widgets/check_box.h"
 #include "app/widgets/fonts.h"
 #include "app/widgets/icons.h"
 #include "app/widgets/scoped.h"
@@ -35,9 +34,7 @@ std::string all_lines(const LogState& state) {
 
 void draw_toolbar(LogState& state, bool is_empty) {
     const ScopedDisabled nothing(is_empty);
-    if (ImGui::Button(ICON_COPY "  Copy###copy")) {
-        ImGui::SetClipboardText(all_lines(state).c_str());
-    }
+    if (ImGui::Button(ICON_COPY "  Copy###copy")) ImGui::SetClipboardText(all_lines(state).c_str());
     ImGui::SetItemTooltip("Copy all lines as text");
     ImGui::SameLine();
     if (ImGui::Button(ICON_XMARK "  Clear###clear")) {
@@ -56,13 +53,7 @@ void draw_source(const char* title, const LogState::Source& source) {
         dim_text(title);
     }
     const ScopedFont mono(fonts().mono, 13.5F);
-    ImGuiListClipper clipper;
-    clipper.Begin(static_cast<int>(source.lines.size()));
-    while (clipper.Step()) {
-        for (int i = clipper.DisplayStart; i < clipper.DisplayEnd; ++i) {
-            text(source.lines[static_cast<size_t>(i)]);
-        }
-    }
+    draw_visible_rows(source.lines.size(), [&](size_t i) { text(source.lines[i]); });
     ImGui::Dummy({0, px(4)});
 }
 

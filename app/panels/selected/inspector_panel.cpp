@@ -1,13 +1,13 @@
 #include "app/panels/selected/inspector_panel.h"
 
-#include "app/panels/selected/inspector_calls.h"
-#include "app/panels/selected/inspector_range.h"
 #include "app/widgets/fonts.h"
 #include "app/widgets/icons.h"
 #include "app/widgets/scoped.h"
 #include "app/widgets/text.h"
 #include "app/widgets/theme.h"
+#include "app/workspace/workspace.h"
 #include "profiler/trace/units.h"
+#include "profiler/view/selected/inspector_view.h"
 
 #include <fmt/format.h>
 
@@ -17,6 +17,11 @@
 
 namespace app {
 namespace {
+
+using profiler::CallGroup;
+using profiler::CallTimes;
+using profiler::RangeRow;
+using profiler::RangeView;
 
 // ---- chips ----------------------------------------------------------------------------------
 
@@ -133,7 +138,7 @@ void draw_pin(const InspectorQuery& query, const Selection& selection, PanelEven
     if (!is_pinned) ImGui::SameLine(0, px(8));
 }
 
-// ---- cards ----------------------------------------------------------------------------------
+// ---- lines of cards -------------------------------------------------------------------------
 
 /// A line across the panel, then the letter of the trace and the name.
 void draw_title(const Selection& selection, std::optional<bool> in_b, std::string_view title) {
@@ -148,9 +153,7 @@ void draw_title(const Selection& selection, std::optional<bool> in_b, std::strin
     const std::string shown = fit_to(title, ImGui::GetContentRegionAvail().x);
     bold_text(shown);
     if (shown == title || !ImGui::BeginItemTooltip()) return;
-    ImGui::PushTextWrapPos(em(34));
-    text(title);
-    ImGui::PopTextWrapPos();
+    wrapped_text(title, em(34));
     ImGui::EndTooltip();
 }
 
@@ -159,9 +162,7 @@ void draw_value(const std::string& value) {
     const float width = ImGui::GetContentRegionAvail().x;
     const bool is_one_word = value.find(' ') == value.npos;
     if (!is_one_word) {
-        ImGui::PushTextWrapPos(0);
-        text(value);
-        ImGui::PopTextWrapPos();
+        wrapped_text(value);
         return;
     }
     text(fit_path_to(value, width));
@@ -227,6 +228,306 @@ void draw_life(const Selection& selection, const std::vector<profiler::LifeRow>&
     }
     ImGui::EndTable();
 }
+
+// ---- all calls like the selected one --------------------------------------------------------
+
+constexpr float kHistogram_em = 4.5F;  // height of the bars
+
+/// Where the bars stand on the screen.
+struct Bars {
+    ImVec2 corner;
+    ImVec2 size;
+    int64_t most = 1;  // calls in one class
+
+    float left_of(size_t index) const {
+        constexpr auto kCount = static_cast<float>(CallGroup::kNumClasses);
+        return std::round(corner.x + size.x * static_cast<float>(index) / kCount);
+    }
+    float bottom() const { return corner.y + size.y; }
+    /// One call among thousands is still seen.
+    float top_of(int64_t count) const {
+        const float share = static_cast<float>(count) / static_cast<float>(most);
+        return std::round(bottom() - std::max(px(2), size.y * share));
+    }
+    std::optional<size_t> class_at(ImVec2 at) const {
+        const float along = (at.x - corner.x) / size.x;
+        if (along < 0 || along >= 1 || at.y < corner.y || at.y > bottom()) return std::nullopt;
+        return static_cast<size_t>(along * static_cast<float>(CallGroup::kNumClasses));
+    }
+};
+
+int64_t most_calls(const CallGroup& group) {
+    int64_t most = 1;
+    for (const CallTimes& times : group.sources) {
+        for (const int64_t count : times.counts) most = std::max(most, count);
+    }
+    return most;
+}
+
+/// A is filled, B an outline over it.
+void draw_bars(ImDrawList* draw, const Bars& bars, const Selection& selection,
+               const CallGroup& group) {
+    for (size_t source = 0; source < group.sources.size(); ++source) {
+        const bool is_a = source == 0;
+        const ImU32 color = recipe_color((is_a ? selection.look_a : selection.look_b).color);
+        const auto& counts = group.sources[source].counts;
+        for (size_t i = 0; i < counts.size(); ++i) {
+            if (counts[i] == 0) continue;
+            const ImVec2 corner{bars.left_of(i), bars.top_of(counts[i])};
+            const ImVec2 end{std::max(bars.left_of(i + 1) - px(1), corner.x + px(1)),
+                             bars.bottom()};
+            if (is_a) draw->AddRectFilled(corner, end, with_alpha(color, 0.75F));
+            if (!is_a) draw->AddRect(corner, end, color, 0, px(1.5F));
+        }
+    }
+}
+
+/// A triangle at the foot of the class of the selected call.
+void draw_picked(ImDrawList* draw, const Bars& bars, const CallGroup& group) {
+    const size_t index = group.class_of(group.picked_ns);
+    const float x = (bars.left_of(index) + bars.left_of(index + 1)) / 2;
+    const float y = bars.bottom() + px(2);
+    draw->AddTriangleFilled({x, y}, {x + px(4), y + px(6)}, {x - px(4), y + px(6)},
+                            palette().accent);
+}
+
+std::string time_text(double time_ns) {
+    return profiler::format_duration(std::llround(std::clamp(time_ns, 0.0, 0x1p62)));
+}
+
+void draw_class_tooltip(const CallGroup& group, size_t index) {
+    if (!ImGui::BeginTooltip()) return;
+    const double ratio = group.high_ns / group.low_ns;
+    const auto edge = [&](size_t i) {
+        const double along = static_cast<double>(i) / static_cast<double>(CallGroup::kNumClasses);
+        return time_text(group.low_ns * std::pow(ratio, along));
+    };
+    bold_text(fmt::format("{} to {}", edge(index), edge(index + 1)));
+    for (size_t source = 0; source < group.sources.size(); ++source) {
+        const int64_t count = group.sources[source].counts[index];
+        text(fmt::format("{}  {} {}", source == 0 ? "A" : "B", profiler::format_count(count),
+                         count == 1 ? "call" : "calls"));
+    }
+    ImGui::EndTooltip();
+}
+
+void draw_histogram(const Selection& selection, const CallGroup& group) {
+    const ScopedFont small(fonts().text, kSmallSize);
+    const Bars bars{.corner = ImGui::GetCursorScreenPos(),
+                    .size = {ImGui::GetContentRegionAvail().x, em(kHistogram_em)},
+                    .most = most_calls(group)};
+    ImDrawList* draw = ImGui::GetWindowDrawList();
+    draw->AddRectFilled(bars.corner, bars.corner + bars.size, palette().plot, px(2));
+    draw_bars(draw, bars, selection, group);
+    draw->AddLine({bars.corner.x, bars.bottom()}, {bars.corner.x + bars.size.x, bars.bottom()},
+                  palette().dim);
+    draw_picked(draw, bars, group);
+    ImGui::InvisibleButton("###histogram", {std::max(bars.size.x, px(1)), bars.size.y + px(8)});
+    const bool is_hovered = ImGui::IsItemHovered();
+    const std::string low = time_text(group.low_ns), high = time_text(group.high_ns);
+    const float left = ImGui::GetCursorPosX();
+    dim_text(low);
+    ImGui::SameLine(0, 0);
+    ImGui::SetCursorPosX(left + std::max(bars.size.x - text_width(high), text_width(low) + px(8)));
+    dim_text(high);
+    if (!is_hovered) return;
+    if (const auto index = bars.class_at(ImGui::GetMousePos())) draw_class_tooltip(group, *index);
+}
+
+void draw_step_to(const char* label, const char* tip, profiler::ActivityId to, bool in_b,
+                  PanelEvents& events) {
+    const ScopedDisabled disabled(!to.valid());
+    if (ImGui::Button(label)) events.selection.activity = PickedActivity{in_b, to};
+    ImGui::SetItemTooltip("%s", tip);
+    ImGui::SameLine(0, px(4));
+}
+
+/// All calls like the selected one: how their times are spread, in A and in B, and buttons that go
+/// from one to the next or mark them in the Kernels panel.
+void draw_call_group(const Selection& selection, const CallGroup& group, PanelEvents& events) {
+    draw_histogram(selection, group);
+    const ScopedFont small(fonts().text, kSmallSize);
+    const bool in_b = selection.activity->in_b;
+    const profiler::CallMarks marks{.label = selection.activity->name,
+                                    .keys = {std::vector{group.key}, std::vector{group.key}}};
+    const bool are_marked = selection.marks == marks;
+    draw_step_to(ICON_ARROW_LEFT "###previous_call", "The call of it before", group.previous, in_b,
+                 events);
+    draw_step_to(ICON_ARROW_RIGHT "###next_call", "The next call of it", group.next, in_b, events);
+    const bool is_longest = group.longest == selection.activity->id;
+    draw_step_to("Longest###longest_call", "The call of it that takes longest",
+                 is_longest ? profiler::ActivityId() : group.longest, in_b, events);
+    if (toggle_button("Mark all###mark_calls", are_marked)) {
+        events.selection.marks.emplace(are_marked ? std::nullopt : std::optional(marks));
+    }
+    ImGui::SetItemTooltip("Calls, kernels and copies of others become pale in the Kernels panel");
+}
+
+// ---- the tables on a range ------------------------------------------------------------------
+
+constexpr float kNumber_em = 4.6F;  // width of a column of numbers
+
+/// Where the columns end. In a narrow panel the numbers stand below the name.
+struct Columns {
+    bool with_other = false;
+    bool is_narrow = false;
+    float name_width = 0;
+    std::array<float, 3> right{};  // of A, B and B - A, from the left edge
+};
+
+Columns lay_out_columns(bool with_other) {
+    Columns columns{.with_other = with_other};
+    const float width = ImGui::GetContentRegionAvail().x;
+    const float number = std::min(em(kNumber_em), width / 3);
+    const float numbers = number * (with_other ? 3.0F : 1.0F);
+    columns.is_narrow = width - numbers < em(8);
+    columns.name_width = columns.is_narrow ? width : width - numbers - px(8);
+    for (size_t i = 0; i < 3; ++i) {
+        const float behind = with_other ? static_cast<float>(2 - i) : 0.0F;
+        columns.right[i] = width - number * behind;
+    }
+    return columns;
+}
+
+void right_at(float left, float right, std::string_view content, ImU32 color) {
+    ImGui::SameLine(0, 0);
+    ImGui::SetCursorPosX(left + right - text_width(content));
+    colored_text(color, content);
+}
+
+void draw_numbers(const Columns& columns, float left, const RangeRow& row, bool less_is_good) {
+    right_at(left, columns.right[0], row.texts[0], palette().text);
+    if (!columns.with_other) return;
+    right_at(left, columns.right[1], row.texts[1], palette().text);
+    const ImU32 tone = row.difference == 0 || !less_is_good ? palette().dim
+                       : row.difference < 0                 ? palette().good
+                                                            : palette().bad;
+    right_at(left, columns.right[2], row.difference_text, tone);
+}
+
+void draw_titles(const Columns& columns, std::string_view title, std::string_view help) {
+    ImGui::Spacing();
+    const float left = ImGui::GetCursorPosX();
+    bold_text(title);
+    if (!help.empty()) {
+        ImGui::SameLine();
+        help_marker(help);
+    }
+    if (!columns.with_other) return;
+    if (columns.is_narrow) ImGui::Dummy({0, 0});
+    right_at(left, columns.right[0], "A", palette().dim);
+    right_at(left, columns.right[1], "B", palette().dim);
+    right_at(left, columns.right[2], "B - A", palette().dim);
+}
+
+void draw_row_tooltip(const RangeRow& row) {
+    if (!ImGui::BeginTooltip()) return;
+    ImGui::PushTextWrapPos(em(34));
+    bold_text(row.name);
+    if (!row.module_path.empty()) dim_text(row.module_path);
+    ImGui::PopTextWrapPos();
+    ImGui::EndTooltip();
+}
+
+/// How a row begins.
+enum class RowMark : uint8_t { kNone, kPart, kClosed, kOpen };
+
+/// Returns true when a row that stands for a tensor was clicked.
+bool draw_row(const Columns& columns, const RangeRow& row, bool less_is_good,
+              RowMark mark = RowMark::kNone) {
+    const float left = ImGui::GetCursorPosX();
+    const ImVec2 start = ImGui::GetCursorPos();
+    bool clicked = false;
+    const float lines = columns.is_narrow && columns.with_other ? 2.0F : 1.0F;
+    const float height = lines * ImGui::GetTextLineHeight() + (lines - 1) * px(2);
+    if (row.allocation.valid()) {
+        clicked = ImGui::Selectable("##row", false, ImGuiSelectableFlags_AllowOverlap, {0, height});
+        if (ImGui::IsItemHovered(ImGuiHoveredFlags_ForTooltip)) draw_row_tooltip(row);
+        ImGui::SetCursorPos(start);
+        if (mark == RowMark::kPart) ImGui::SetCursorPosX(left + em(1));
+        category_swatch(row.category);
+        if (mark == RowMark::kClosed || mark == RowMark::kOpen) {
+            dim_text(mark == RowMark::kOpen ? ICON_CHEVRON_DOWN : ICON_CHEVRON_RIGHT);
+            ImGui::SameLine(0, px(4));
+        }
+    }
+    const float indent = ImGui::GetCursorPosX() - left;
+    const float one = columns.with_other ? columns.name_width : columns.right[0] - em(kNumber_em);
+    const ScopedStyle spacing(ImGuiStyleVar_ItemSpacing, {px(4), px(2)});
+    colored_text(row.allocation.valid() ? palette().text : palette().dim,
+                 fit_to(row.name, std::max(em(2), one - indent)));
+    if (!row.allocation.valid() && ImGui::IsItemHovered(ImGuiHoveredFlags_ForTooltip)) {
+        draw_row_tooltip(row);
+    }
+    if (lines > 1) ImGui::Dummy({0, 0});
+    draw_numbers(columns, left, row, less_is_good);
+    if (lines > 1) ImGui::Dummy({0, px(3)});  // keeps the numbers with the name above them
+    return clicked;
+}
+
+/// A tensor, or one of many layers: a click unfolds those. Returns the row that was clicked.
+const RangeRow* draw_tensor_row(const Columns& columns, const RangeRow& row) {
+    if (row.parts.empty()) return draw_row(columns, row, true) ? &row : nullptr;
+    const ScopedId id(row.name.c_str());
+    bool& is_open = *ImGui::GetStateStorage()->GetBoolRef(ImGui::GetID("open"));
+    if (draw_row(columns, row, true, is_open ? RowMark::kOpen : RowMark::kClosed)) {
+        is_open = !is_open;
+    }
+    const RangeRow* clicked = nullptr;
+    for (size_t i = 0; is_open && i < row.parts.size(); ++i) {
+        const ScopedId part_id(static_cast<int>(i));
+        if (draw_row(columns, row.parts[i], true, RowMark::kPart)) clicked = &row.parts[i];
+    }
+    return clicked;
+}
+
+void draw_range_tables(const PanelContext& context, const RangeView& view, PanelEvents& events) {
+    const Selection& selection = context.workspace.selection();
+    const ScopedFont small(fonts().text, kSmallSize);
+    const Columns columns = lay_out_columns(view.has_other);
+    if (!view.phase_text.empty()) note_text(view.phase_text);
+    const auto table = [&](const char* title, std::string_view help,
+                           const std::vector<RangeRow>& rows) {
+        if (rows.empty()) return;
+        const ScopedId id(title);
+        draw_titles(columns, title, help);
+        for (size_t i = 0; i < rows.size(); ++i) {
+            const ScopedId row_id(static_cast<int>(i));
+            // To free less is neither good nor bad.
+            draw_row(columns, rows[i], rows[i].name != "freed");
+        }
+    };
+    const auto tensors = [&](const char* title, std::string_view help,
+                             const std::vector<RangeRow>& rows) {
+        if (rows.empty()) return;
+        const ScopedId id(title);
+        draw_titles(columns, title, help);
+        for (size_t i = 0; i < rows.size(); ++i) {
+            const ScopedId row_id(static_cast<int>(i));
+            const RangeRow* clicked = draw_tensor_row(columns, rows[i]);
+            if (!clicked) continue;
+            events.selection.tensor = {
+                clicked->in_b ? selection.b : selection.a, {}, clicked->allocation};
+        }
+    };
+    table("In this range", "", view.figures);
+    tensors("Held at its end",
+            view.has_other ? "What differs between A and B. Summed by module and tensor over all "
+                             "layers."
+                           : "Summed by module and tensor over all layers.",
+            view.held);
+    tensors("Allocated in it",
+            "Bytes allocated in the range, summed by module and tensor over all layers.",
+            view.tensors);
+    table("Ops by time",
+          view.counts_kernels ? "Time of the kernels and copies that the op itself launched."
+                              : "Time of the calls without that of the calls in them.",
+          view.ops_by_time);
+    table("Ops by bytes", "Bytes allocated while the op was the innermost call.",
+          view.ops_by_bytes);
+}
+
+// ---- the cards ------------------------------------------------------------------------------
 
 ImU32 color_of(profiler::Fate fate) {
     using profiler::Fate;

@@ -8,7 +8,7 @@ null, "ranks": which of them run, "rank": this one of them, "launch_id": of virt
 in all ranks of a launch}.
 Each line of the status file is a JSON object: of each rank the last one holds. A rank with an
 exception or an exit code has failed, the one of the first such line first.
-app/commands/worker/program_run.cpp starts the program and reads them.
+app/commands/programs/program_run.cpp starts the program and reads them.
 """
 
 import atexit

@@ -1,23 +1,42 @@
 #pragma once
 
-#include "app/workspace/jobs/guarded.h"
 #include "app/workspace/jobs/rate_limit.h"
 #include "app/workspace/jobs/wake.h"
+#include "models/config/result.h"
 
 #include <chrono>
 #include <condition_variable>
 #include <deque>
+#include <exception>
 #include <functional>
 #include <mutex>
+#include <new>
 #include <optional>
 #include <stop_token>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <utility>
 #include <vector>
 
 /// Work off the frame thread: reading files, building views, writing charts.
 namespace app {
+
+/// Runs a job on a background thread. An exception that left the thread would end the program and
+/// lose every open trace; instead it becomes one sentence that begins with `what` ("Drawing the
+/// timeline").
+template <typename Job>
+auto run_guarded(std::string_view what, const Job& job) -> decltype(job()) {
+    try {
+        return job();
+    } catch (const std::bad_alloc&) {
+        return models::fail("{} needs more memory than is free; close other traces and try again.",
+                            what);
+    } catch (const std::exception& error) {
+        return models::fail("{} failed ({}), which is a mistake in temposcope; please report it.",
+                            what, error.what());
+    }
+}
 
 /// What a new job does to the jobs that still wait.
 enum class Waiting {

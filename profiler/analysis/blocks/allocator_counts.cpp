@@ -12,8 +12,8 @@ namespace profiler {
 namespace {
 
 int64_t count_segments(std::vector<AllocatorEvent> events) {
-    std::stable_sort(events.begin(), events.end(),
-                     [](const auto& a, const auto& b) { return a.event < b.event; });
+    std::ranges::stable_sort(events,
+                             [](const auto& a, const auto& b) { return a.event < b.event; });
     std::set<int64_t> segments;  // by address
     MappedSegments mapped;
     for (const AllocatorEvent& event : events) {

@@ -1,16 +1,14 @@
 #include "profiler/analysis/compare/comparison.h"
 
-#include "profiler/analysis/compare/comparison_column.h"
-#include "profiler/analysis/compare/comparison_labels.h"
 #include "profiler/analysis/compare/comparison_notes.h"
 #include "profiler/analysis/step/describe_run.h"
 #include "profiler/analysis/step/diagnostics.h"
-#include "profiler/analysis/step/recorded_program.h"
 #include "profiler/analysis/step/recorded_step.h"
-#include "profiler/trace/memory_limit.h"
 #include "profiler/trace/text.h"
+#include "profiler/trace/trace_notes.h"
 #include "profiler/trace/units.h"
 
+#include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <algorithm>
@@ -19,6 +17,123 @@
 
 namespace profiler {
 namespace {
+
+/// Fills in what the recorded step of a trace says.
+void take_step(ComparisonColumn& column, const NamedTrace& named) {
+    const Trace& trace = *named.trace;
+    const auto report = report_of(named);
+    const PeakReport& peak = report->peak;
+    column.step_trace = named.trace;
+    column.batch_size = trace.run().batch_size;
+    column.peak_allocated_bytes = peak.allocated_bytes;
+    column.peak_reserved_bytes = peak.reserved_bytes;
+    column.peak_by_category = peak.by_category;
+    column.step_limit_bytes = step_limit_bytes(trace);
+    if (peak.phase.valid()) column.peak_phase = trace.phases.get<&Phase::kind>(peak.phase);
+    column.out_of_memory = why_out_of_memory(trace);
+    column.is_cut_off = has_note(trace, kRanOutOfMemory);
+    column.knows_saved = records_saves(trace) && !column.is_cut_off;
+    column.saved_bytes = column.knows_saved ? report->ledger.total_bytes : 0;
+    const std::size_t num_steps = num_whole_steps(trace);
+    column.steps = static_cast<int64_t>(num_steps);
+    if (trace.run().source != Source::kPredicted) {
+        for (std::size_t i = 0; i < num_steps; ++i) {
+            const double loss = trace.steps.get<&Step::loss>(Id<Step>(i));
+            if (!std::isnan(loss)) column.loss = loss;
+        }
+    }
+    column.step_times_ns = step_times_ns(trace);
+    const std::vector<int64_t>& times_ns = column.step_times_ns;
+    if (!times_ns.empty()) {
+        const auto [fastest, slowest] = std::ranges::minmax_element(times_ns);
+        column.fastest_step_ns = *fastest;
+        column.slowest_step_ns = *slowest;
+    }
+    column.was_busy = has_note(trace, kMachineBusy);
+    column.times_are_calibrated = !has_note(trace, kTimesNotCalibrated);
+    column.turns_run = turns_run_of(trace);
+    column.step_time_ns = median(times_ns);
+    column.sequences_per_step = sequences_per_step(trace);
+    column.sequences_per_s = sequences_per_s(column.sequences_per_step, column.step_time_ns);
+}
+
+/// Fills in what a sweep says.
+void take_sweep(ComparisonColumn& column, const Trace& trace) {
+    column.memory_limit_bytes = trace.run().memory_limit_bytes;
+    column.sweep_was_busy = has_note(trace, kMachineBusy);
+    column.curve = sweep_curve(trace);
+    column.max_batch = bounds_of(column.curve);
+    for (const ThroughputPoint& point : column.curve) {
+        if (!point.out_of_memory &&
+            point.sequences_per_s > column.best_sequences_per_s.value_or(0)) {
+            column.best_sequences_per_s = point.sequences_per_s;
+            column.best_batch_size = point.batch_size;
+        }
+    }
+}
+
+namespace fs = std::filesystem;
+
+/// The parts of a path without its extension, in reverse order.
+std::vector<std::string> parts_from_end(const std::string& file) {
+    const fs::path path = fs::path(file).lexically_normal();
+    std::vector<std::string> parts;
+    for (const fs::path& part : path) parts.push_back(part.string());
+    if (!parts.empty()) parts.back() = path.stem().string();
+    std::ranges::reverse(parts);
+    return parts;
+}
+
+/// The last `count` parts, as a path.
+std::string suffix(const std::vector<std::string>& parts, std::size_t count) {
+    fs::path path;
+    for (std::size_t i = std::min(count, parts.size()); i-- > 0;) path /= parts[i];
+    return path.string();
+}
+
+/// The shortest end of the path `file` that no path in `others` has; all of it if there is none.
+std::string distinguishing_suffix(const std::string& file, const std::vector<std::string>& others) {
+    const std::vector<std::string> parts = parts_from_end(file);
+    for (std::size_t count = 1; count < parts.size(); ++count) {
+        const std::string text = suffix(parts, count);
+        const bool repeats = std::ranges::any_of(others, [&](const auto& other) {
+            return suffix(parts_from_end(other), count) == text;
+        });
+        if (!repeats) return text;
+    }
+    return suffix(parts, parts.size());
+}
+
+std::string label_of(const std::vector<ComparisonColumn>& columns, std::size_t index) {
+    const ComparisonColumn& column = columns[index];
+    bool repeats = false;
+    std::vector<std::string> others;  // files of the same recipe and source
+    for (std::size_t i = 0; i < columns.size(); ++i) {
+        if (i == index || columns[i].recipe != column.recipe) continue;
+        repeats = true;
+        if (columns[i].source == column.source) others.push_back(columns[i].files.front());
+    }
+    if (!repeats) return column.recipe;
+    return fmt::format("{} ({})", column.recipe,
+                       others.empty() ? std::string(describe(column.source))
+                                      : distinguishing_suffix(column.files.front(), others));
+}
+
+/// Gives each column a different name: its recipe. Columns of the same recipe also get their source
+/// ("tempo (predicted)"); if that repeats, the part of the file's path that differs ("tempo
+/// (before/tempo)"); if even that repeats, a number.
+std::vector<std::string> unique_labels(const std::vector<ComparisonColumn>& columns) {
+    std::vector<std::string> labels;
+    for (std::size_t i = 0; i < columns.size(); ++i) {
+        const std::string label = label_of(columns, i);
+        std::string unique = label;
+        for (int n = 2; std::ranges::find(labels, unique) != labels.end(); ++n) {
+            unique = fmt::format("{} #{}", label, n);
+        }
+        labels.push_back(std::move(unique));
+    }
+    return labels;
+}
 
 /// A column while it is being joined from files.
 struct Draft {
@@ -95,9 +210,8 @@ bool has_own_batch(const Draft& draft) { return draft.column.step_trace && !draf
 
 /// A program without a recipe, beside one with a recipe, is called as it is.
 void name_unchanged_programs(std::vector<Draft>& drafts) {
-    const bool has_changed = std::any_of(drafts.begin(), drafts.end(), [](const Draft& draft) {
-        return draft.program && draft.has_recipe;
-    });
+    const bool has_changed = std::ranges::any_of(
+        drafts, [](const Draft& draft) { return draft.program && draft.has_recipe; });
     if (!has_changed) return;
     for (Draft& draft : drafts) {
         if (!draft.program || draft.has_recipe) continue;
@@ -146,14 +260,14 @@ std::vector<std::vector<std::size_t>> steps_of(const std::vector<Draft>& drafts)
     for (const bool captures : {true, false}) {
         for (std::size_t i = 0; i < drafts.size(); ++i) {
             if (has_own_batch(drafts[i]) != captures) continue;
-            const auto same = std::find_if(steps.begin(), steps.end(), [&](const auto& step) {
+            const auto same = std::ranges::find_if(steps, [&](const auto& step) {
                 return trains_same_step(drafts[step.front()], drafts[i]);
             });
             (same == steps.end() ? steps.emplace_back() : *same).push_back(i);
         }
     }
-    for (auto& step : steps) std::sort(step.begin(), step.end());
-    std::sort(steps.begin(), steps.end());
+    for (auto& step : steps) std::ranges::sort(step);
+    std::ranges::sort(steps);
     return steps;
 }
 
@@ -162,13 +276,11 @@ std::vector<std::vector<std::size_t>> steps_of(const std::vector<Draft>& drafts)
 void group_by_step(std::vector<Draft>& drafts, const std::string& baseline_recipe) {
     std::vector<Draft> grouped;
     for (std::vector<std::size_t>& step : steps_of(drafts)) {
-        auto chosen = std::find_if(step.begin(), step.end(), [&](std::size_t i) {
-            return drafts[i].column.recipe == baseline_recipe;
-        });
+        auto chosen = std::ranges::find_if(
+            step, [&](std::size_t i) { return drafts[i].column.recipe == baseline_recipe; });
         if (chosen == step.end()) {  // of "original · ddp" and "original · fsdp2" the first
-            chosen = std::find_if(step.begin(), step.end(), [&](std::size_t i) {
-                return drafts[i].own_recipe == baseline_recipe;
-            });
+            chosen = std::ranges::find_if(
+                step, [&](std::size_t i) { return drafts[i].own_recipe == baseline_recipe; });
         }
         if (chosen != step.end()) std::rotate(step.begin(), chosen, chosen + 1);
         const std::size_t baseline = grouped.size();
@@ -273,8 +385,7 @@ void note_bad_times(const std::vector<Draft>& drafts, std::vector<std::string>& 
     for (const Draft& draft : drafts) {
         const ComparisonColumn& column = draft.column;
         if (has_bad_times(column) || column.sweep_was_busy) busy.push_back(column.recipe);
-        const bool is_known =
-            std::find(devices.begin(), devices.end(), column.device) != devices.end();
+        const bool is_known = std::ranges::find(devices, column.device) != devices.end();
         if (!column.times_are_calibrated && !is_known) devices.push_back(column.device);
     }
     if (!busy.empty()) {
@@ -323,7 +434,7 @@ models::Result<void> check_baseline(const std::vector<Draft>& drafts, const std:
     for (const Draft& draft : drafts) {
         if (baseline.empty() || draft.column.recipe == baseline) return {};
         if (draft.own_recipe == baseline) return {};
-        if (std::find(recipes.begin(), recipes.end(), draft.column.recipe) == recipes.end()) {
+        if (std::ranges::find(recipes, draft.column.recipe) == recipes.end()) {
             recipes.push_back(draft.column.recipe);
         }
     }
@@ -377,7 +488,7 @@ models::Result<Comparison> compare(const std::vector<NamedTrace>& traces,
     for (std::size_t i = 0; i < drafts.size(); ++i) drafts[i].column.recipe = labels[i];
 
     Comparison comparison;
-    const auto captured = std::find_if(drafts.begin(), drafts.end(), [](const Draft& draft) {
+    const auto captured = std::ranges::find_if(drafts, [](const Draft& draft) {
         return draft.column.baseline == 0 && has_own_batch(draft) && says_what_it_trains(draft);
     });
     const Draft& described = captured == drafts.end() ? drafts.front() : *captured;
@@ -389,7 +500,7 @@ models::Result<Comparison> compare(const std::vector<NamedTrace>& traces,
     note_speeds(drafts, comparison.notes);
     note_bad_times(drafts, comparison.notes);
     note_out_of_memory(drafts, comparison.notes);
-    const bool one_step = std::all_of(drafts.begin(), drafts.end(), [](const Draft& draft) {
+    const bool one_step = std::ranges::all_of(drafts, [](const Draft& draft) {
         return says_what_it_trains(draft) && draft.column.baseline == 0;
     });
     for (Draft& draft : drafts) comparison.columns.push_back(std::move(draft.column));

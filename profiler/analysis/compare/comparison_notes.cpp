@@ -1,13 +1,12 @@
 #include "profiler/analysis/compare/comparison_notes.h"
 
 #include "profiler/analysis/ranks/collectives.h"
-#include "profiler/analysis/step/recorded_program.h"
+#include "profiler/analysis/step/describe_run.h"
 #include "profiler/trace/text.h"
 #include "profiler/trace/units.h"
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <array>
 #include <cmath>
 #include <tuple>

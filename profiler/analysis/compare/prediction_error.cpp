@@ -1,9 +1,8 @@
 #include "profiler/analysis/compare/prediction_error.h"
 
-#include "profiler/analysis/compare/comparison_notes.h"
 #include "profiler/analysis/step/describe_run.h"
+#include "profiler/analysis/step/origin.h"
 #include "profiler/analysis/step/peak.h"
-#include "profiler/analysis/step/storage_names.h"
 #include "profiler/trace/units.h"
 
 #include <fmt/format.h>
@@ -11,6 +10,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <map>
 #include <utility>
 
@@ -26,13 +26,12 @@ struct Side {
 };
 
 /// "aten::bmm in encoder.layer.3.attention", for a tensor without a name.
-std::string name_of_op(const Trace& trace, Id<Op> op) {
+std::string origin_of_call(const Trace& trace, Id<Op> op) {
     if (!op.valid()) return "outside ops";
     const Id<ModulePath> module_path = trace.ops.get<&Op::module_path>(op);
-    const std::string_view name = trace.text(trace.ops.get<&Op::name>(op));
+    const std::string_view name = name_of_call(trace, op);
     if (!module_path.valid()) return std::string(name);
-    return fmt::format("{} in {}", name,
-                       trace.text(trace.module_paths.get<&ModulePath::path>(module_path)));
+    return fmt::format("{} in {}", name, path_of_module(trace, module_path));
 }
 
 Side side_of(const Trace& trace, bool is_predicted) {
@@ -45,7 +44,7 @@ Side side_of(const Trace& trace, bool is_predicted) {
             tensor.category = trace.storages.get<&Storage::category>(row.storage);
             tensor.name = trace.text(names[row.storage.index()]);
         }
-        if (tensor.name.empty()) tensor.name = name_of_op(trace, row.op);
+        if (tensor.name.empty()) tensor.name = origin_of_call(trace, row.op);
         side.requested_bytes += row.requested_bytes;
         side.block_bytes += row.block_bytes;
         side.tensors.push_back(std::move(tensor));
@@ -171,10 +170,7 @@ models::Result<PredictionError> explain_prediction_error(const Trace& predicted,
     }
     result.tensors = std::move(ours.tensors);
     result.tensors.insert(result.tensors.end(), theirs.tensors.begin(), theirs.tensors.end());
-    std::stable_sort(result.tensors.begin(), result.tensors.end(),
-                     [](const UnmatchedTensor& a, const UnmatchedTensor& b) {
-                         return a.size_bytes > b.size_bytes;
-                     });
+    std::ranges::stable_sort(result.tensors, std::ranges::greater{}, &UnmatchedTensor::size_bytes);
     result.sentence = make_sentence(
         result, differing_phases(phase_of(predicted, ours.peak), phase_of(measured, theirs.peak)));
     return result;

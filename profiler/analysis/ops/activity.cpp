@@ -1,6 +1,6 @@
 #include "profiler/analysis/ops/activity.h"
 
-#include "profiler/trace/units.h"
+#include "profiler/analysis/step/origin.h"
 
 #include <fmt/format.h>
 
@@ -23,8 +23,8 @@ void sort_spans(std::vector<Span>& spans) {
     const auto comes_before = [](const Span& a, const Span& b) {
         return std::tie(a.start_ns, b.end_ns) < std::tie(b.start_ns, a.end_ns);
     };
-    if (std::is_sorted(spans.begin(), spans.end(), comes_before)) return;
-    std::stable_sort(spans.begin(), spans.end(), comes_before);
+    if (std::ranges::is_sorted(spans, comes_before)) return;
+    std::ranges::stable_sort(spans, comes_before);
 }
 
 void append(const Span& span, ActivityRow& row) {
@@ -42,7 +42,7 @@ void lay_out(std::vector<Span>& spans, ActivityLane& lane) {
         const auto is_free = [&](const ActivityRow& row) {
             return row.end_ns.back() <= span.start_ns;
         };
-        auto row = std::find_if(lane.rows.begin(), lane.rows.end(), is_free);
+        auto row = std::ranges::find_if(lane.rows, is_free);
         if (row == lane.rows.end()) {
             if (lane.rows.size() == ActivityLane::kMostRows) {
                 ++lane.left_out;
@@ -122,30 +122,17 @@ std::string name_of_stream(const Trace& trace, Id<Stream> id) {
                        trace.text(trace.devices.get<&Device::name>(stream.device)));
 }
 
-ActivityClass to_activity_class(OpClass op_class) {
-    switch (op_class) {
-        case OpClass::kContraction:
-            return ActivityClass::kContraction;
-        case OpClass::kNormalization:
-            return ActivityClass::kNormalization;
-        case OpClass::kElementWise:
-            return ActivityClass::kElementWise;
-        case OpClass::kOther:
-            return ActivityClass::kOther;
-    }
-    return ActivityClass::kOther;
-}
+/// The classes of ops come first.
+ActivityClass to_activity_class(OpClass op_class) { return static_cast<ActivityClass>(op_class); }
 
 }  // namespace
 
 std::size_t ActivityRow::first_ending_after(int64_t time_ns) const {
-    return static_cast<std::size_t>(std::upper_bound(end_ns.begin(), end_ns.end(), time_ns) -
-                                    end_ns.begin());
+    return static_cast<std::size_t>(std::ranges::upper_bound(end_ns, time_ns) - end_ns.begin());
 }
 
 std::size_t ActivityRow::first_starting_at(int64_t time_ns) const {
-    return static_cast<std::size_t>(std::lower_bound(start_ns.begin(), start_ns.end(), time_ns) -
-                                    start_ns.begin());
+    return static_cast<std::size_t>(std::ranges::lower_bound(start_ns, time_ns) - start_ns.begin());
 }
 
 template <typename Row>
@@ -186,8 +173,8 @@ Activity::Activity(const Trace& trace)
             kernel_ends_ns_.push_back(span.end_ns);
         }
     }
-    std::sort(kernel_starts_ns_.begin(), kernel_starts_ns_.end());
-    std::sort(kernel_ends_ns_.begin(), kernel_ends_ns_.end());
+    std::ranges::sort(kernel_starts_ns_);
+    std::ranges::sort(kernel_ends_ns_);
     const std::vector<bool> is_engine_call = find_engine_calls(trace);
     for (auto& [thread, spans] : threads) {
         std::erase_if(spans, [&](const Span& span) {
@@ -218,10 +205,9 @@ std::span<const Id<Allocation>> Activity::allocations_of(Id<Op> op) const {
 int64_t Activity::count_kernels(int64_t start_ns, int64_t end_ns) const {
     // The kernels that have begun by the end, minus those that had ended by the start.
     const auto begun =
-        std::lower_bound(kernel_starts_ns_.begin(), kernel_starts_ns_.end(), end_ns) -
-        kernel_starts_ns_.begin();
-    const auto ended = std::upper_bound(kernel_ends_ns_.begin(), kernel_ends_ns_.end(), start_ns) -
-                       kernel_ends_ns_.begin();
+        std::ranges::lower_bound(kernel_starts_ns_, end_ns) - kernel_starts_ns_.begin();
+    const auto ended =
+        std::ranges::upper_bound(kernel_ends_ns_, start_ns) - kernel_ends_ns_.begin();
     return std::max<int64_t>(0, begun - ended);
 }
 
@@ -237,7 +223,7 @@ std::string_view name_of(const Trace& trace, ActivityId id) {
     const auto row = static_cast<std::size_t>(id.row);
     switch (id.kind) {
         case ActivityKind::kOp:
-            return trace.text(trace.ops.get<&Op::name>(Id<Op>(row)));
+            return name_of_call(trace, Id<Op>(row));
         case ActivityKind::kKernel:
             return trace.text(trace.kernels.get<&Kernel::name>(Id<Kernel>(row)));
         case ActivityKind::kMemcpy:

@@ -5,9 +5,18 @@
 #include <cstdint>
 #include <optional>
 #include <string_view>
+#include <vector>
 
 /// What a GPU does in a training step.
 namespace profiler {
+
+struct TimeSpan {
+    int64_t start_ns = 0;
+    int64_t end_ns = 0;
+};
+
+/// How much of time the spans cover together. One that ends before it starts covers nothing.
+int64_t covered_ns(std::vector<TimeSpan> spans);
 
 /// Compute, exposed communication and idle add up to the step: on the GPU it lasts from the end of
 /// the last kernel of the step before (without one: from its own beginning) to that of its own.

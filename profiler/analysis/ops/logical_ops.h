@@ -3,7 +3,6 @@
 #include "profiler/analysis/ops/movement.h"
 
 #include <string>
-#include <string_view>
 #include <vector>
 
 /// The ops of a layer as the papers count them: bias, scale, dropout and residual are passes of

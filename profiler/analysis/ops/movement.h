@@ -133,4 +133,83 @@ bool is_workload_of_ivanov(const models::Workload& workload);
 /// Bytes of one element of activations.
 int64_t activation_bytes(models::Precision precision);
 
+// The data flow of one layer: ops are nodes, and an edge is what one op writes and another reads.
+
+struct MovementNode {
+    std::string name;
+    std::string module;  // inside the layer
+    PhaseKind phase = PhaseKind::kForward;
+    OpClass op_class = OpClass::kOther;
+    MovementWork work;        // of this call
+    Id<Op> call;              // invalid for a logical op
+    bool runs_again = false;  // a checkpoint runs its forward a second time, in backward
+};
+
+struct MovementEdge {
+    std::size_t from = 0;  // of `nodes`, before `to`
+    std::size_t to = 0;
+    int64_t words = 0;
+    std::string tensor;  // empty: it has no name
+};
+
+struct MovementFlow {
+    int64_t layer = -1;               // -1: any, of the logical ops
+    std::vector<MovementNode> nodes;  // in the order in which they run, forward before backward
+    std::vector<MovementEdge> edges;
+};
+
+/// A middle layer in the last recorded step. An op that works in place takes its tensor over from
+/// the op before it. Empty if no op of a layer is counted.
+MovementFlow movement_flow(const Trace& trace);
+MovementFlow logical_flow(const models::Workload& workload);
+
+// ---- the calls of a trace that are counted -----------------------------------------------------
+
+/// The module of a call; of a call of backward, the module of its forward op.
+struct CallPlace {
+    std::string_view path;  // of the trace; empty: outside of modules
+    int64_t layer = -1;
+    std::string_view layer_path;  // of the layer itself; empty outside of layers
+};
+
+/// Only the outermost of nested counted calls is counted: it has to move at least what its inner
+/// calls move together. Built in O(n) for n ops, launches and tensors. Borrows the trace.
+class OutermostOps {
+public:
+    explicit OutermostOps(const Trace& trace);
+
+    /// The counted call that a call belongs to, which may be itself; invalid: none.
+    Id<Op> owner_of(Id<Op> op) const { return owners_[op.index()]; }
+    bool is_counted(Id<Op> op) const { return owner_of(op) == op; }
+
+    /// Empty for what did not run in a recorded step.
+    std::optional<PhaseKind> phase_of(Id<Op> op) const;
+    CallPlace place_of(Id<Op> op) const;
+
+    /// Whether the trace holds kernels or copies: these are then the times of calls.
+    bool has_device_times() const { return has_device_times_; }
+    /// Of kernels and copies: of a counted call, all that it or a call in it launched; of a call
+    /// that belongs to none, what it launched itself.
+    int64_t device_ns_of(Id<Op> op) const { return device_ns_[op.index()]; }
+    int64_t time_of(Id<Op> op) const;
+    MovementWork work_of(Id<Op> op) const;
+
+private:
+    struct Words {
+        double bytes = 0;
+        int64_t words = 0;
+    };
+
+    void find_owners();
+    void find_word_sizes();
+    template <typename Launch>
+    void add_device_times(const Table<Launch>& launches);
+
+    const Trace& trace_;
+    const bool has_device_times_;
+    std::vector<Id<Op>> owners_;      // by op
+    std::vector<Words> words_;        // by op: of the tensors that it reads or writes
+    std::vector<int64_t> device_ns_;  // by op
+};
+
 }  // namespace profiler

@@ -1,11 +1,12 @@
 #include "profiler/analysis/ops/op_usage.h"
 
 #include "profiler/analysis/ops/activity.h"
-#include "profiler/analysis/step/block_origin.h"
+#include "profiler/analysis/step/origin.h"
 #include "profiler/analysis/step/recorded_step.h"
 #include "profiler/trace/trace_notes.h"
 
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <set>
 #include <unordered_map>
@@ -25,7 +26,7 @@ public:
         add_scratch();
         std::vector<OpUsage> rows;
         for (auto& [key, row] : rows_) rows.push_back(finish(std::move(row)));
-        std::stable_sort(rows.begin(), rows.end(), [](const OpUsage& a, const OpUsage& b) {
+        std::ranges::stable_sort(rows, [](const OpUsage& a, const OpUsage& b) {
             return std::pair(a.device_ns, a.scratch_bytes) >
                    std::pair(b.device_ns, b.scratch_bytes);
         });
@@ -48,7 +49,7 @@ private:
         if (has_steps && (!phase.valid() || trace_.phases.get<&Phase::step>(phase) != last_step_)) {
             return nullptr;
         }
-        const std::string_view name = trace_.text(trace_.ops.get<&Op::name>(op));
+        const std::string_view name = name_of_call(trace_, op);
         const PhaseKind kind =
             has_steps ? trace_.phases.get<&Phase::kind>(phase) : PhaseKind::kForward;
         Row& row = rows_[{kind, name}];
@@ -102,8 +103,7 @@ private:
         for (auto& [call, changes] : by_call) {
             Row* row = row_of(Id<Op>(static_cast<std::size_t>(call)));
             if (row == nullptr) continue;
-            std::sort(changes.begin(), changes.end(),
-                      [](const Change& a, const Change& b) { return a.event < b.event; });
+            std::ranges::sort(changes, {}, &Change::event);
             int64_t live_bytes = 0;
             for (const Change& change : changes) {
                 live_bytes += change.bytes;
@@ -115,7 +115,7 @@ private:
     bool is_scratch(const Allocation& a) const {
         if (a.free_requested_event < 0 || !a.op.valid() || !a.freeing_op.valid()) return false;
         // Gradients die in the engine's calls.
-        if (trace_.text(trace_.ops.get<&Op::name>(a.freeing_op)).starts_with(kEngineCall)) {
+        if (name_of_call(trace_, a.freeing_op).starts_with(kEngineCall)) {
             return false;
         }
         return is_within(trace_, a.op, a.freeing_op);
@@ -128,9 +128,7 @@ private:
             row.usage.device_ns += kernel.device_ns;
             row.usage.kernels.push_back(kernel);
         }
-        std::stable_sort(
-            row.usage.kernels.begin(), row.usage.kernels.end(),
-            [](const OpKernel& a, const OpKernel& b) { return a.device_ns > b.device_ns; });
+        std::ranges::stable_sort(row.usage.kernels, std::ranges::greater{}, &OpKernel::device_ns);
         return std::move(row.usage);
     }
 

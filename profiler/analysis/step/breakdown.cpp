@@ -1,8 +1,7 @@
 #include "profiler/analysis/step/breakdown.h"
 
 #include "models/config/names.h"
-#include "profiler/analysis/step/call_site.h"
-#include "profiler/analysis/step/storage_names.h"
+#include "profiler/analysis/step/origin.h"
 
 #include <fmt/format.h>
 
@@ -25,8 +24,7 @@ public:
         : trace_(trace), place_of_module_path_(trace.module_paths.size()) {
         mark_layer_ancestors();
         for (std::size_t i = 0; i < trace.module_paths.size(); ++i) {
-            module_path_ids_.emplace(
-                trace.text(trace.module_paths.get<&ModulePath::path>(Id<ModulePath>(i))), i);
+            module_path_ids_.emplace(path_of_module(trace, Id<ModulePath>(i)), i);
             place_of_module_path_[i] = find_place(i);
         }
     }
@@ -95,8 +93,7 @@ private:
             if (!belongs) break;
             top = up.index();
         }
-        return {trace_.text(trace_.module_paths.get<&ModulePath::path>(Id<ModulePath>(top))),
-                layer};
+        return {path_of_module(trace_, Id<ModulePath>(top)), layer};
     }
 
     const Trace& trace_;
@@ -106,8 +103,7 @@ private:
 };
 
 std::string_view op_name(const Trace& trace, Id<Op> op) {
-    return op.valid() ? trace.text(trace.ops.get<&Op::name>(op))
-                      : std::string_view("outside of ops");
+    return op.valid() ? name_of_call(trace, op) : std::string_view("outside of ops");
 }
 
 struct Group {
@@ -196,7 +192,7 @@ std::vector<BreakdownRow> break_down(const Trace& trace, const PeakReport& peak,
     }
 
     // Layers come first, in their order. The rest is sorted by size.
-    std::stable_sort(entries.begin(), entries.end(), [](const Entry& a, const Entry& b) {
+    std::ranges::stable_sort(entries, [](const Entry& a, const Entry& b) {
         if (a.layer >= 0 && b.layer >= 0) return a.layer < b.layer;
         if ((a.layer >= 0) != (b.layer >= 0)) return a.layer >= 0;
         return a.row.size_bytes > b.row.size_bytes;

@@ -4,7 +4,6 @@
 #include "profiler/analysis/step/ledger.h"
 
 #include <cstdint>
-#include <optional>
 #include <string>
 #include <vector>
 

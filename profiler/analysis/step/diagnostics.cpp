@@ -1,7 +1,6 @@
 #include "profiler/analysis/step/diagnostics.h"
 
 #include "profiler/analysis/step/step_report.h"
-#include "profiler/trace/trace_notes.h"
 #include "profiler/trace/units.h"
 
 #include <algorithm>
@@ -37,7 +36,7 @@ void add_missing_steps(const Trace& trace, std::vector<DiagnosticItem>& items) {
 void add_unattributed(const Trace& trace, std::vector<DiagnosticItem>& items) {
     if (trace.steps.empty() || trace.ops.empty()) return;
     const auto first_event = trace.steps.column<&Step::first_event>();
-    const int64_t start = *std::min_element(first_event.begin(), first_event.end());
+    const int64_t start = *std::ranges::min_element(first_event);
     const auto alloc_event = trace.allocations.column<&Allocation::alloc_event>();
     const auto op = trace.allocations.column<&Allocation::op>();
     int64_t count = 0;
@@ -128,10 +127,9 @@ std::vector<DiagnosticItem> report_diagnostics(const Trace& trace, const StepRep
     add_unknown_categories(trace, report.peak, items);
     add_bad_times(trace, items);
     add_closed_form(report.closed_form, items);
-    std::stable_sort(items.begin(), items.end(),
-                     [](const DiagnosticItem& a, const DiagnosticItem& b) {
-                         return static_cast<int>(a.severity) > static_cast<int>(b.severity);
-                     });
+    std::ranges::stable_sort(items, [](const DiagnosticItem& a, const DiagnosticItem& b) {
+        return static_cast<int>(a.severity) > static_cast<int>(b.severity);
+    });
     return items;
 }
 

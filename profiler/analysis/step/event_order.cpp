@@ -1,6 +1,7 @@
 #include "profiler/analysis/step/event_order.h"
 
 #include <algorithm>
+#include <iterator>
 
 namespace profiler {
 namespace {
@@ -44,8 +45,8 @@ std::vector<MemoryChange> sorted_changes(const Trace& trace) {
     std::vector<std::pair<int64_t, MemoryChange>> changes;
     for_each_change(
         trace, [&](int64_t event, MemoryChange change) { changes.emplace_back(event, change); });
-    std::stable_sort(changes.begin(), changes.end(),
-                     [](const auto& a, const auto& b) { return a.first < b.first; });
+    std::ranges::stable_sort(changes,
+                             [](const auto& a, const auto& b) { return a.first < b.first; });
     std::vector<MemoryChange> ordered;
     ordered.reserve(changes.size());
     for (const auto& [event, change] : changes) ordered.push_back(change);
@@ -67,6 +68,17 @@ int64_t segment_bytes_of(const AllocatorEvent& event) {
             break;
     }
     return 0;
+}
+
+std::vector<AllocatorEvent> ordered_segment_events(const Trace& trace) {
+    const Id<Device> profiled = profiled_device(trace);
+    std::vector<AllocatorEvent> events;
+    for (std::size_t i = 0; i < trace.allocator_events.size(); ++i) {
+        const AllocatorEvent event = trace.allocator_events[Id<AllocatorEvent>(i)];
+        if (segment_bytes_of(event) != 0 && is_on(profiled, event.device)) events.push_back(event);
+    }
+    std::ranges::stable_sort(events, {}, &AllocatorEvent::event);
+    return events;
 }
 
 std::vector<MemoryChange> ordered_changes(const Trace& trace) {
@@ -101,9 +113,42 @@ EventClock::EventClock(const Trace& trace) {
 
 int64_t EventClock::time_of(int64_t event) const {
     if (ticks_.empty()) return -1;
-    auto tick = std::lower_bound(ticks_.begin(), ticks_.end(), event,
-                                 [](const Tick& t, int64_t e) { return t.event < e; });
+    auto tick = std::ranges::lower_bound(ticks_, event, {}, &Tick::event);
     return tick == ticks_.end() ? ticks_.back().time_ns : tick->time_ns;
+}
+
+namespace {
+
+std::optional<Phase> phase_in(const std::vector<Phase>& phases, int64_t event) {
+    const auto after = std::ranges::upper_bound(phases, event, {}, &Phase::first_event);
+    if (after == phases.begin()) return std::nullopt;
+    const Phase& phase = *std::prev(after);
+    return event < phase.last_event ? std::optional(phase) : std::nullopt;
+}
+
+}  // namespace
+
+PhasesByEvent::PhasesByEvent(const Trace& trace) {
+    for (std::size_t i = 0; i < trace.phases.size(); ++i) {
+        const Phase phase = trace.phases[Id<Phase>(i)];
+        (phase.kind == PhaseKind::kOptimizer ? updates_ : others_).push_back(phase);
+    }
+    std::ranges::stable_sort(updates_, {}, &Phase::first_event);
+    std::ranges::stable_sort(others_, {}, &Phase::first_event);
+}
+
+std::optional<Phase> PhasesByEvent::at(int64_t event) const {
+    const auto update = phase_in(updates_, event);
+    return update ? update : phase_in(others_, event);
+}
+
+std::optional<PhaseKind> PhasesByEvent::kind_at(int64_t event) const {
+    const auto phase = at(event);
+    return phase ? std::optional(phase->kind) : std::nullopt;
+}
+
+bool PhasesByEvent::has_update_before(int64_t event) const {
+    return !updates_.empty() && updates_.front().first_event < event;
 }
 
 }  // namespace profiler

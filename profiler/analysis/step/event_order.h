@@ -32,6 +32,8 @@ inline bool is_on(Id<Device> profiled, Id<Device> device) {
 
 /// The bytes that an event adds to the allocator's segments. Negative when it gives bytes back.
 int64_t segment_bytes_of(const AllocatorEvent& event);
+/// The events of the profiled device that change its segments, in the order of their numbers.
+std::vector<AllocatorEvent> ordered_segment_events(const Trace& trace);
 
 /// All allocations and (requested) frees in the order of their event numbers.
 ///
@@ -52,6 +54,22 @@ private:
         int64_t time_ns;
     };
     std::vector<Tick> ticks_;  // by event
+};
+
+/// The phases of a trace by the allocator's events. An update may run inside of backward, and
+/// counts first; other phases do not overlap.
+class PhasesByEvent {
+public:
+    explicit PhasesByEvent(const Trace& trace);
+
+    /// Between phases and outside of steps: none.
+    std::optional<Phase> at(int64_t event) const;
+    std::optional<PhaseKind> kind_at(int64_t event) const;
+    /// Whether an update by the optimizer began before the event.
+    bool has_update_before(int64_t event) const;
+
+private:
+    std::vector<Phase> updates_, others_;  // by their first event
 };
 
 }  // namespace profiler

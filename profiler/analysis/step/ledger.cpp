@@ -1,7 +1,7 @@
 #include "profiler/analysis/step/ledger.h"
 
 #include "profiler/analysis/step/event_order.h"
-#include "profiler/analysis/step/layer_path.h"
+#include "profiler/analysis/step/origin.h"
 
 #include <algorithm>
 #include <limits>
@@ -115,7 +115,7 @@ LedgerRow make_row(const Trace& trace, const Save& save, const EventClock& clock
     row.size_bytes = storage.size_bytes;
     row.category = storage.category;
     row.maker = maker_of(trace, storage, save.tensor);
-    if (row.maker.valid()) row.made_by = trace.text(trace.ops.get<&Op::name>(row.maker));
+    if (row.maker.valid()) row.made_by = name_of_call(trace, row.maker);
     if (save.tensor.valid()) {
         const Tensor tensor = trace.tensors[save.tensor];
         row.tensor = trace.text(tensor.name);
@@ -182,7 +182,7 @@ Ledger build_ledger(const Trace& trace, const PeakReport& peak, const LedgerOpti
         }
         LedgerRow& row = rows[static_cast<std::size_t>(index)];
         if (save.op.valid()) {
-            row.saved_by.push_back(trace.text(trace.ops.get<&Op::name>(save.op)));
+            row.saved_by.push_back(name_of_call(trace, save.op));
             row.saving_ops.push_back(save.op);
         }
         // Saved until the last op that saved it releases it.

@@ -22,19 +22,6 @@ int64_t split_point(int64_t start, int64_t end, std::size_t index, std::size_t c
     return static_cast<int64_t>(static_cast<uint64_t>(start) + offset);
 }
 
-/// Segment events of the profiled device, in the allocator's order.
-std::vector<AllocatorEvent> ordered_segment_events(const Trace& trace) {
-    const Id<Device> profiled = profiled_device(trace);
-    std::vector<AllocatorEvent> events;
-    for (std::size_t i = 0; i < trace.allocator_events.size(); ++i) {
-        const AllocatorEvent event = trace.allocator_events[Id<AllocatorEvent>(i)];
-        if (segment_bytes_of(event) != 0 && is_on(profiled, event.device)) events.push_back(event);
-    }
-    std::stable_sort(events.begin(), events.end(),
-                     [](const auto& a, const auto& b) { return a.event < b.event; });
-    return events;
-}
-
 /// Whether phases stand before the first recorded step.
 bool has_warm_up(const Trace& trace) {
     if (trace.steps.empty() || trace.phases.empty()) return false;
@@ -172,8 +159,7 @@ CurveBin MemoryCurve::highest(std::size_t first, std::size_t last) const {
 }
 
 std::size_t MemoryCurve::first_change_after(int64_t time_ns) const {
-    const auto change = std::upper_bound(changes_.begin(), changes_.end(), time_ns,
-                                         [](int64_t t, const Change& c) { return t < c.time_ns; });
+    const auto change = std::ranges::upper_bound(changes_, time_ns, {}, &Change::time_ns);
     return static_cast<std::size_t>(change - changes_.begin());
 }
 

@@ -1,7 +1,7 @@
 #include "profiler/analysis/step/module_spans.h"
 
-#include "profiler/analysis/step/block_origin.h"
 #include "profiler/analysis/step/event_order.h"
+#include "profiler/analysis/step/origin.h"
 
 #include <algorithm>
 #include <utility>
@@ -94,8 +94,8 @@ std::vector<int32_t> ops_in_order(const Trace& trace) {
     const auto starts_before = [&](int32_t a, int32_t b) {
         return start_ns[static_cast<std::size_t>(a)] < start_ns[static_cast<std::size_t>(b)];
     };
-    if (!std::is_sorted(order.begin(), order.end(), starts_before)) {
-        std::stable_sort(order.begin(), order.end(), starts_before);
+    if (!std::ranges::is_sorted(order, starts_before)) {
+        std::ranges::stable_sort(order, starts_before);
     }
     return order;
 }
@@ -170,16 +170,12 @@ void add_bytes(const Trace& trace, ModuleTrack& track) {
 }  // namespace
 
 std::size_t ModuleTrack::first_ending_after(int64_t time_ns) const {
-    const auto found =
-        std::upper_bound(spans.begin(), spans.end(), time_ns,
-                         [](int64_t time, const ModuleSpan& span) { return time < span.end_ns; });
+    const auto found = std::ranges::upper_bound(spans, time_ns, {}, &ModuleSpan::end_ns);
     return static_cast<std::size_t>(found - spans.begin());
 }
 
 std::size_t ModuleTrack::first_starting_at(int64_t time_ns) const {
-    const auto found =
-        std::lower_bound(spans.begin(), spans.end(), time_ns,
-                         [](const ModuleSpan& span, int64_t time) { return span.start_ns < time; });
+    const auto found = std::ranges::lower_bound(spans, time_ns, {}, &ModuleSpan::start_ns);
     return static_cast<std::size_t>(found - spans.begin());
 }
 

@@ -18,8 +18,7 @@ std::vector<Window> recorded_windows(const Trace& trace) {
     const auto last = trace.steps.column<&Step::last_event>();
     std::vector<Window> windows;
     for (std::size_t i = 0; i < first.size(); ++i) windows.push_back({first[i], last[i]});
-    std::sort(windows.begin(), windows.end(),
-              [](const Window& a, const Window& b) { return a.first < b.first; });
+    std::ranges::sort(windows, {}, &Window::first);
     if (windows.empty()) windows.push_back({INT64_MIN, INT64_MAX});
     return windows;
 }
@@ -77,28 +76,15 @@ Maximum find_maximum(const Trace& trace) {
 
 /// The most that segments held inside a recorded step; -1 when the allocator has no segments.
 int64_t peak_of_segments(const Trace& trace) {
-    struct Change {
-        int64_t event;
-        int64_t size_bytes;
-    };
-    const Id<Device> profiled = profiled_device(trace);
-    std::vector<Change> changes;
-    for (std::size_t i = 0; i < trace.allocator_events.size(); ++i) {
-        const AllocatorEvent event = trace.allocator_events[Id<AllocatorEvent>(i)];
-        const int64_t bytes = segment_bytes_of(event);
-        if (bytes != 0 && is_on(profiled, event.device)) changes.push_back({event.event, bytes});
-    }
+    const std::vector<AllocatorEvent> changes = ordered_segment_events(trace);
     if (changes.empty()) return -1;
-    std::stable_sort(changes.begin(), changes.end(),
-                     [](const Change& a, const Change& b) { return a.event < b.event; });
-
     int64_t peak_bytes = 0;
     for (const Window& window : recorded_windows(trace)) {
         int64_t held_bytes = 0;
-        for (const Change& change : changes) {
+        for (const AllocatorEvent& change : changes) {
             if (change.event >= window.last) break;
             if (change.event >= window.first) peak_bytes = std::max(peak_bytes, held_bytes);
-            held_bytes += change.size_bytes;
+            held_bytes += segment_bytes_of(change);
             if (change.event >= window.first) peak_bytes = std::max(peak_bytes, held_bytes);
         }
         peak_bytes = std::max(peak_bytes, held_bytes);
@@ -129,7 +115,7 @@ std::vector<Id<Allocation>> live_at(const Trace& trace, int64_t event) {
         if (!is_on(profiled, device[i]) || alloc_event[i] > event) continue;
         if (free_event[i] < 0 || free_event[i] > event) live.push_back(Id<Allocation>(i));
     }
-    std::stable_sort(live.begin(), live.end(), [&](Id<Allocation> a, Id<Allocation> b) {
+    std::ranges::stable_sort(live, [&](Id<Allocation> a, Id<Allocation> b) {
         return size[a.index()] > size[b.index()];
     });
     return live;
@@ -159,6 +145,47 @@ PeakReport find_peak(const Trace& trace) {
             trace.allocations.get<&Allocation::requested_bytes>(id);
     }
     return peak;
+}
+
+namespace {
+
+struct LiveAfter {
+    int64_t event = 0;
+    int64_t bytes = 0;
+};
+
+std::vector<LiveAfter> live_after_each_change(const Trace& trace) {
+    const auto size = trace.allocations.column<&Allocation::requested_bytes>();
+    const auto alloc_event = trace.allocations.column<&Allocation::alloc_event>();
+    const auto free_event = trace.allocations.column<&Allocation::free_requested_event>();
+    std::vector<LiveAfter> live;
+    int64_t bytes = 0;
+    for (const MemoryChange change : ordered_changes(trace)) {
+        const std::size_t i = change.allocation_index();
+        bytes += change.is_free() ? -size[i] : size[i];
+        live.push_back({change.is_free() ? free_event[i] : alloc_event[i], bytes});
+    }
+    return live;
+}
+
+}  // namespace
+
+PhasePeaks find_phase_peaks(const Trace& trace) {
+    PhasePeaks peaks;
+    peaks.fill(-1);
+    const auto live = live_after_each_change(trace);
+    for (std::size_t i = 0; i < trace.phases.size(); ++i) {
+        const Phase phase = trace.phases[Id<Phase>(i)];
+        auto next = std::ranges::lower_bound(live, phase.first_event, {}, &LiveAfter::event);
+        // What lives when the phase begins counts too.
+        int64_t highest = next == live.begin() ? 0 : std::prev(next)->bytes;
+        for (; next != live.end() && next->event < phase.last_event; ++next) {
+            highest = std::max(highest, next->bytes);
+        }
+        int64_t& peak = peaks[static_cast<std::size_t>(phase.kind)];
+        peak = std::max(peak, highest);
+    }
+    return peaks;
 }
 
 }  // namespace profiler

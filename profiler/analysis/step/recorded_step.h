@@ -3,7 +3,6 @@
 #include "profiler/trace/trace.h"
 #include "profiler/trace/trace_notes.h"
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <span>

@@ -18,7 +18,7 @@ ThroughputPoint make_point(const SweepPoint& point, int64_t micro_batches,
     result.out_of_memory = point.outcome == SweepOutcome::kOutOfMemory;
     result.peak_allocated_bytes = point.peak_allocated_bytes;
     if (times_ns.empty()) return result;
-    const auto [least, most] = std::minmax_element(times_ns.begin(), times_ns.end());
+    const auto [least, most] = std::ranges::minmax_element(times_ns);
     result.step_time_min_ns = *least;
     result.step_time_max_ns = *most;
     result.step_time_ns = median(std::move(times_ns));
@@ -51,7 +51,7 @@ std::size_t sign_interval_start(std::size_t count) {
 
 int64_t median(std::vector<int64_t> values) {
     if (values.empty()) return 0;
-    std::sort(values.begin(), values.end());
+    std::ranges::sort(values);
     const std::size_t middle = values.size() / 2;
     if (values.size() % 2 == 1) return values[middle];
     return values[middle - 1] + (values[middle] - values[middle - 1]) / 2;
@@ -66,7 +66,7 @@ std::optional<PairedRatio> paired_ratio(const std::vector<int64_t>& times_ns,
                          static_cast<double>(baseline_times_ns[i]));
     }
     if (ratios.empty()) return std::nullopt;
-    std::sort(ratios.begin(), ratios.end());
+    std::ranges::sort(ratios);
     const std::size_t count = ratios.size();
     const std::size_t low = sign_interval_start(count);
     return PairedRatio{.median = (ratios[(count - 1) / 2] + ratios[count / 2]) / 2,
@@ -107,8 +107,8 @@ std::vector<ThroughputPoint> sweep_curve(const Trace& trace) {
         curve.push_back(make_point(trace.sweep_points[Id<SweepPoint>(i)], micro_batches,
                                    std::move(times_ns[i])));
     }
-    std::stable_sort(curve.begin(), curve.end(),
-                     [](const auto& a, const auto& b) { return a.batch_size < b.batch_size; });
+    std::ranges::stable_sort(
+        curve, [](const auto& a, const auto& b) { return a.batch_size < b.batch_size; });
     return curve;
 }
 

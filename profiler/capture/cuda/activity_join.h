@@ -2,12 +2,11 @@
 
 #include "profiler/capture/cuda/stream_order.h"
 #include "profiler/capture/torch_adapter/activity_records.h"
-#include "profiler/trace/stream_rows.h"
+#include "profiler/trace/allocator_rows.h"
 #include "profiler/trace/trace.h"
 
 #include <cstdint>
 #include <functional>
-#include <span>
 #include <string>
 #include <string_view>
 #include <unordered_map>

@@ -1,30 +1,284 @@
 #include "models/config/validity.h"
+#include "models/config/workload.h"
 #include "models/training/training.h"
 #include "profiler/capture/batch_sweep.h"
+#include "profiler/capture/capture_options.h"
+#include "profiler/capture/cuda/activity_join.h"
 #include "profiler/capture/cuda/cuda_device.h"
+#include "profiler/capture/cuda/cupti_session.h"
 #include "profiler/capture/cuda/gpu_recorder.h"
-#include "profiler/capture/cuda/predicted_step.h"
-#include "profiler/capture/cuda/torch_state.h"
+#include "profiler/capture/cuda_source.h"
 #include "profiler/capture/measure_device.h"
 #include "profiler/capture/measure_layouts.h"
 #include "profiler/capture/program_device.h"
 #include "profiler/capture/recorded_training.h"
+#include "profiler/capture/recorder.h"
 #include "profiler/capture/run_description.h"
+#include "profiler/capture/torch_adapter/cuda_allocations.h"
 #include "profiler/capture/torch_adapter/torch_hooks.h"
+#include "profiler/trace/trace.h"
 #include "profiler/trace/units.h"
 
 #include <ATen/Context.h>
+#include <ATen/core/Tensor.h>
 #include <ATen/detail/CUDAHooksInterface.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/empty_like.h>
+#include <c10/core/Device.h>
+#include <c10/cuda/CUDAFunctions.h>
+#include <c10/cuda/CUDAGuard.h>
 #include <c10/util/Exception.h>
-
+#include <cuda_runtime_api.h>
+#include <torch/csrc/autograd/autograd.h>
+#include <torch/library.h>
 #include <nlohmann/json.hpp>
 
 #include <atomic>
+#include <cstdlib>
+#include <future>
+#include <memory>
+#include <mutex>
 #include <optional>
 #include <stdexcept>
+#include <string>
+#include <string_view>
+#include <tuple>
+#include <utility>
 
 namespace profiler {
 namespace {
+
+// ---- torch's state ----------------------------------------------------------------------------
+//
+// The process-wide state on CUDA: switches, generators, and the workspaces of cuBLAS.
+
+/// After a backward that failed, autograd's thread still frees what it held, while the caller goes
+/// on. That thread runs the node with the highest number first, and the nodes of a new thread count
+/// from 0: once it has run such a node, it has nothing else left. The node has no elements, so
+/// nothing is allocated or launched.
+void wait_for_autograd() {
+    const c10::DeviceIndex device = c10::cuda::current_device();
+    std::async(std::launch::async, [device] {
+        const at::Tensor nothing = at::empty({0}, at::device(at::Device(at::kCUDA, device)));
+        const at::Tensor leaf = nothing.detach().requires_grad_();
+        torch::autograd::backward({leaf.view_as(leaf)}, {nothing});
+    }).get();
+}
+
+/// Throws c10::Error if the allocator's actions cannot be recorded. Call it before anything else of
+/// CudaAllocations. Needs no driver.
+void require_native_allocator() {
+    const bool uncached = std::getenv("PYTORCH_NO_CUDA_MEMORY_CACHING") != nullptr;
+    const auto ok = check_allocator(CudaAllocations::backend(), uncached);
+    TORCH_CHECK(ok.has_value(), ok.error().message);
+}
+
+/// Names the workspaces of cuBLAS and cuBLASLt.
+void describe_workspaces(Recorder& recorder, c10::DeviceIndex device) {
+    for (const auto& [name, bytes] : CudaAllocations::workspaces(device)) {
+        recorder.describe(bytes, name, Category::kWorkspace);
+    }
+}
+
+/// Sets the switches for a workload and seeds the generator of `device`.
+void set_up_torch(const models::Workload& workload, c10::DeviceIndex device) {
+    at::globalContext().setAllowTF32CuBLAS(workload.precision == models::Precision::kTf32);
+    at::Generator generator = at::globalContext().defaultGenerator(at::Device(at::kCUDA, device));
+    const std::lock_guard lock(generator.mutex());
+    generator.set_current_seed(static_cast<uint64_t>(workload.seed));
+}
+
+/// Gives back what earlier training left: workspaces and cached segments. The next step finds the
+/// allocator as a fresh process does. Call it while no training lives.
+void forget_earlier_training() {
+    wait_for_autograd();
+    (void)cudaGetLastError();  // clears a library's error before the next launch
+    CudaAllocations::release_cache();
+}
+
+/// Tells the recorder which storages the training holds, and names torch's workspaces.
+void describe_memory(Recorder& recorder, const models::Training& training,
+                     c10::DeviceIndex device) {
+    describe_storages(recorder, training);
+    describe_workspaces(recorder, device);
+}
+
+// ---- a step on a virtual GPU ------------------------------------------------------------------
+//
+// As the planner needs it: what the step asks of the caching allocator, in order, and which op
+// asks. No addresses, no times: the simulator and the kernel model give these for any GPU of the
+// capability. docs/virtual_gpu.md says what is real in it.
+
+using at::Tensor;
+using MaybeTensor = std::optional<Tensor>;
+
+Tensor gradient_of(const MaybeTensor& parameter, const Tensor& like) {
+    return parameter && parameter->defined() ? at::empty_like(*parameter)
+                                             : at::empty({0}, like.options());
+}
+
+std::tuple<Tensor, Tensor, Tensor> published_layer_norm_backward(
+    const Tensor& dy, const Tensor& saved, const MaybeTensor& gamma, const MaybeTensor& beta,
+    const Tensor& rstd, std::string_view, std::optional<at::ScalarType> dtype) {
+    const Tensor dx = at::empty_like(dy, dy.options().dtype(dtype.value_or(dy.scalar_type())));
+    const Tensor dgamma = gradient_of(gamma, saved);
+    const Tensor dbeta = gradient_of(beta, saved);
+    const at::TensorOptions fp32 = saved.options().dtype(at::kFloat);
+    const Tensor normalized = at::empty(saved.sizes(), fp32);
+    const Tensor sums[] = {at::empty({rstd.numel()}, fp32), at::empty({rstd.numel()}, fp32)};
+    return {dx, dgamma, dbeta};
+}
+
+/// `ddropped` is the result's storage; the release's has one of its own.
+void softmax_dropout_backward(Tensor& ddropped, const Tensor&, const Tensor&, double, double,
+                              std::string_view, at::IntArrayRef) {
+    const Tensor dropped = at::empty_like(ddropped);
+    const Tensor dprobs = at::empty_like(ddropped);
+    const Tensor dscores = at::empty_like(ddropped);
+    const Tensor product = at::empty_like(ddropped);
+}
+
+/// While it lives, Tempo's ops on CUDA allocate what those of its 2022 release allocated, and
+/// compute nothing: for a virtual GPU.
+///
+///     LayerNorm backward    x̂ in fp32, two sums a row
+///     attention's backward  to its end: the dropped probabilities, three gradients (of the
+///                           probabilities before and after dropout, of the scores), and
+///                           softmax's product
+///
+/// Source   UofT-EcoSystem/Tempo at 17e1a0b: src/inplace_layernorm, src/combined/combined.cpp (its
+///          variables live to the end of the function); softmax's product as torch's own softmax.
+/// The profiler's planner gives their passes (profiler/planner/step/published_tempo.h).
+class PublishedTempo {
+public:
+    PublishedTempo()
+        : tempo_(torch::Library::IMPL, "tempo", c10::DispatchKey::CUDA, __FILE__, __LINE__) {
+        tempo_.impl("layer_norm_backward", published_layer_norm_backward);
+        tempo_.impl("softmax_dropout_backward_", softmax_dropout_backward);
+    }
+
+private:
+    torch::Library tempo_;
+};
+
+/// The kernels that ops launch, without their times: for a virtual GPU, which has none.
+class LaunchRecorder final : public RunObserver {
+public:
+    LaunchRecorder() {
+        auto session = CuptiSession::open();
+        if (session) {
+            cupti_ = std::move(*session);
+        } else {
+            problem_ = session.error().message;
+        }
+    }
+
+    /// Records launches from here on.
+    void start() {
+        if (!cupti_) return;
+        if (const auto ok = cupti_->record_work(); !ok) {
+            problem_ = ok.error().message;
+            cupti_.reset();
+        }
+    }
+
+    /// Adds the launches so far to `trace`, in their order and with the ops of `trace` that made
+    /// them; their times stay unknown (-1). All work is taken for the default stream's. Where CUPTI
+    /// refused or lost something, a diagnostic says so.
+    void add_to(Trace& trace, StreamRows& streams) {
+        ActivityRecords records;
+        if (cupti_) records = cupti_->finish();
+        add_gpu_notes({.cupti_problem = problem_,
+                       .dropped_records = records.dropped_records,
+                       .unknown_records = records.unknown_records,
+                       .broken_buffers = records.broken_buffers},
+                      {}, 0, trace);
+        ActivityRecords launches;
+        launches.kernels = std::move(records.kernels);
+        launches.op_correlations = std::move(records.op_correlations);
+        const std::size_t first = trace.kernels.size();
+        ActivityJoin join(trace, streams,
+                          {.stream_handle = [](uint32_t, uint32_t) { return int64_t{0}; },
+                           .api_name = [](ApiDomain, uint32_t) { return std::string(); }});
+        join.add(std::move(launches));
+        for (std::size_t i = first; i < trace.kernels.size(); ++i) {
+            trace.kernels.set<&Kernel::start_ns>(Id<Kernel>(i), -1);
+            trace.kernels.set<&Kernel::end_ns>(Id<Kernel>(i), -1);
+        }
+    }
+
+    // RunObserver, on the threads that run ops
+    void on_op_begin(Id<Op> op) noexcept override {
+        if (cupti_) cupti_->push_op(external_id_of(op));
+    }
+    void on_op_end() noexcept override {
+        if (cupti_) cupti_->pop_op();
+    }
+    void on_module_begin(std::string_view) noexcept override {}
+    void on_module_end() noexcept override {}
+
+private:
+    std::unique_ptr<CuptiSession> cupti_;  // null: see problem_
+    std::string problem_;
+};
+
+/// "compute capability 8.0". Throws std::invalid_argument for an index without a GPU.
+std::string describe_gpu(int64_t index) {
+    const auto found = find_cuda_device(static_cast<int>(index));
+    if (found) return "compute capability " + models::to_text(found->capability);
+    throw std::invalid_argument("this process has no virtual GPU " + std::to_string(index));
+}
+
+/// Records one step into `trace`, which must be empty. Allocations are recorded from the first
+/// parameter on: what the warm-up leaves behind shapes the memory that the recorded step finds.
+/// Throws std::invalid_argument without that virtual GPU, Cancelled, c10::Error.
+void record_predicted_step(const models::Workload& workload, const PredictedStepOptions& options,
+                           const CaptureCallbacks& callbacks, Trace& trace) {
+    describe_run(workload,
+                 {.source = Source::kPredicted,
+                  .time_basis = TimeBasis::kEventOrder,
+                  .device_name = describe_gpu(options.gpu_index)},
+                 trace);
+    require_native_allocator();
+    at::globalContext().lazyInitDevice(c10::kCUDA);
+    const auto index = static_cast<c10::DeviceIndex>(options.gpu_index);
+    const c10::cuda::CUDAGuard guard(index);
+    set_up_torch(workload, index);
+    forget_earlier_training();
+    std::optional<PublishedTempo> published;
+    if (workload.recipe.implementation == models::Implementation::kPublished) {
+        published.emplace();
+    }
+    StreamRows streams(trace, trace.devices.append({.name = trace.strings.intern("cuda:0")}));
+    CudaAllocations allocations(trace, streams, index, AllocatorActions::kRequests);
+    std::optional<LaunchRecorder> launches;
+    if (options.records_kernels) launches.emplace();
+    Recorder recorder(trace, {.allocations = &allocations,
+                              .device = streams.device(),
+                              .time_basis = TimeBasis::kEventOrder,
+                              .ops = OpSet::kCuda,
+                              .observer = launches ? &*launches : nullptr});
+    recorder.start_allocations();
+    report(callbacks, "building the model", 0, 1);
+    models::Training training(workload, at::Device(at::kCUDA, index), models::Values::kNone);
+    warm_up(training, options.warmup_steps, callbacks, &recorder);
+    StepWatch watch(callbacks, &recorder, &training);
+    recorder.start_ops();
+    if (launches) launches->start();
+    describe_memory(recorder, training, index);
+    report(callbacks, "step", 0, 1);
+    recorder.begin_step();
+    training.step(&watch);
+    recorder.end_step(0);
+    describe_memory(recorder, training, index);
+    if (callbacks.step_done) callbacks.step_done();
+    report(callbacks, "step", 1, 1);
+    recorder.stop();
+    if (launches) launches->add_to(trace, streams);
+    trace.runs.set<&Run::state>(Id<Run>(0), RunState::kComplete);
+}
+
+// ---- a capture on the GPU ---------------------------------------------------------------------
 
 const at::Device kDevice(at::kCUDA, kCudaDevice);
 
@@ -324,6 +578,7 @@ private:
 };
 
 }  // namespace
+
 }  // namespace profiler
 
 /// The worker looks this function up after it has opened the module.

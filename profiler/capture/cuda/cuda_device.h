@@ -5,7 +5,6 @@
 
 #include <cuda_runtime_api.h>
 
-#include <string>
 #include <string_view>
 #include <vector>
 

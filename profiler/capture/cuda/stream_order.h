@@ -7,7 +7,6 @@
 #include <optional>
 #include <span>
 #include <unordered_map>
-#include <vector>
 
 /// Which kernels and copies wait for which ones of another stream: from the order of launches,
 /// recorded events and waits for them to the rows of `stream_wait`.

@@ -1,20 +1,345 @@
-#include "profiler/capture/python/program_recording.h"
+#include "models/observer/observer.h"
+#include "models/training/training.h"
+#include "profiler/capture/call_stacks.h"
+#include "profiler/capture/cuda_source.h"
+#include "profiler/capture/program_device.h"
+#include "profiler/capture/recorder.h"
+#include "profiler/capture/run_description.h"
 #include "profiler/capture/torch_adapter/op_call.h"
 #include "profiler/capture/torch_adapter/torch_hooks.h"
+#include "profiler/capture/tracking_allocator.h"
+#include "profiler/trace/file/trace_file.h"
 
-#include "models/observer/observer.h"
-
+#include <ATen/Parallel.h>
+#include <c10/core/StorageImpl.h>
 #include <c10/util/Exception.h>
-
+#include <c10/util/intrusive_ptr.h>
 #include <nlohmann/json.hpp>
 
 #include <cstdint>
+#include <filesystem>
 #include <functional>
+#include <map>
 #include <memory>
-#include <new>
+#include <mutex>
+#include <optional>
+#include <set>
 #include <stdexcept>
 #include <string>
+#include <string_view>
+#include <unordered_map>
+#include <utility>
 #include <vector>
+
+namespace profiler {
+namespace {
+
+/// Which call stacks of allocations are recorded.
+struct StackOptions {
+    /// The folder of the recorder's own Python code, whose frames are left out.
+    std::string package;
+    bool with_native = false;  // those of C++ below those of Python
+};
+
+/// The blocks of the tracking allocator, and storages that it did not make: of NumPy, of a mapped
+/// file, from before it was installed. Those become known when a recording names them (`adopt`),
+/// with the bytes of the storage.
+class ForeignStorages final : public AllocationSource {
+public:
+    void start(AllocationListener& listener) override {
+        listener_ = &listener;
+        allocator_.start(listener);
+    }
+    void stop() override {
+        allocator_.stop();
+        adopted_.clear();
+        listener_ = nullptr;
+    }
+    Id<Allocation> allocation_of(const c10::StorageImpl& storage) const override {
+        if (const auto own = allocator_.allocation_of(storage); own.valid()) return own;
+        const auto found = adopted_.find(&storage);
+        if (found == adopted_.end()) return {};
+        return Id<Allocation>(static_cast<std::size_t>(found->second.block->allocation));
+    }
+
+    /// Records the storage of `tensor`, if nobody has. Not under the recorder's lock.
+    void adopt(const at::Tensor& tensor) {
+        if (listener_ == nullptr || !tensor.defined() || !tensor.has_storage()) return;
+        const at::Storage& handle = tensor.storage();
+        c10::StorageImpl* const storage = handle.unsafeGetStorageImpl();
+        // The storage of a wrapper class without memory has a size and no data.
+        if (storage->nbytes() == 0 || storage->data() == nullptr) return;
+        if (storage->device_type() != c10::kCPU) return;
+        if (allocator_.block_of(*storage) != nullptr || adopted_.contains(storage)) return;
+        auto block = std::make_unique<BlockHeader>(
+            BlockHeader{.size_bytes = static_cast<int64_t>(storage->nbytes())});
+        listener_->on_alloc(*block,
+                            static_cast<int64_t>(reinterpret_cast<uintptr_t>(storage->data())));
+        const auto lock = listener_->lock_rows();
+        adopted_.emplace(storage, Adopted{handle.getWeakStorageImpl(), std::move(block)});
+        ++num_adopted_;
+    }
+    /// Records the frees of adopted storages that are gone. Torch does not tell when that happens.
+    void release_freed() {
+        for (auto entry = adopted_.begin(); entry != adopted_.end();) {
+            if (!entry->second.storage.expired()) {
+                ++entry;
+                continue;
+            }
+            listener_->on_free(*entry->second.block);
+            const auto lock = listener_->lock_rows();
+            entry = adopted_.erase(entry);
+        }
+    }
+
+    std::size_t num_adopted() const { return num_adopted_; }
+
+private:
+    struct Adopted {
+        c10::weak_intrusive_ptr<c10::StorageImpl> storage;  // keeps its address from being reused
+        std::unique_ptr<BlockHeader> block;
+    };
+
+    TrackingAllocator& allocator_ = TrackingAllocator::instance();
+    AllocationListener* listener_ = nullptr;
+    std::unordered_map<const c10::StorageImpl*, Adopted> adopted_;
+    std::size_t num_adopted_ = 0;
+};
+
+class ProgramOnCpu final : public ProgramDevice {
+public:
+    RunEnvironment environment() const override {
+        return {.source = Source::kMeasuredCpu,
+                .time_basis = TimeBasis::kMeasured,
+                .device_name = processor_name(),
+                .num_threads = at::get_num_threads()};
+    }
+    RecorderOptions recorder_options() override { return {.allocations = &storages_}; }
+    void adopt(const at::Tensor& tensor) override { storages_.adopt(tensor); }
+    void read_step() override { storages_.release_freed(); }
+    void stop(Recorder& recorder) override {
+        if (storages_.num_adopted() == 0) return;
+        recorder.add_note(
+            "adopted_storages", Severity::kInfo,
+            fmt::format("{} named storages were not made by torch's allocator while Temposcope "
+                        "watched it: they are of NumPy, of a mapped file, or older than the import "
+                        "of temposcope. They are recorded from when they were named.",
+                        storages_.num_adopted()));
+    }
+
+private:
+    ForeignStorages storages_;
+};
+
+std::unique_ptr<ProgramDevice> device_named(std::string_view name,
+                                            const std::filesystem::path& libraries, Trace& trace) {
+    const c10::Device device{std::string(name)};
+    if (device.is_cpu()) return std::make_unique<ProgramOnCpu>();
+    const CudaModule& module = open_cuda_module(libraries);
+    if (module.source == nullptr) throw std::runtime_error(describe_problem(module.checks));
+    return module.source->record_program(device.has_index() ? device.index() : 0, trace);
+}
+
+void require(const models::Result<void>& result) {
+    if (!result) throw std::runtime_error(result.error().message);
+}
+
+bool says_nothing(std::optional<Category> category) {
+    return category == Category::kTemporary || category == Category::kUnknown;
+}
+
+/// Records steps of a program that is not ours into a file. The program says where its steps and
+/// phases begin and end, which modules run, and what its tensors are.
+class ProgramRecording {
+public:
+    /// Watches the allocator of the CPU from now on, so that a later recording knows its blocks.
+    static void watch_allocator() {
+        TrackingAllocator::instance();
+        install_hook_engine();
+    }
+
+    /// Begins to record into `file`. `device` is "cpu" or "cuda:1"; `libraries` has the module.
+    /// Throws std::runtime_error or c10::Error with one sentence if the file cannot be written or
+    /// the device cannot be recorded. Without `stacks` no call stacks are recorded.
+    ProgramRecording(const std::filesystem::path& file, std::string_view device,
+                     const std::filesystem::path& libraries, const ProgramDescription& program,
+                     const std::optional<StackOptions>& stacks)
+        : file_(file) {
+        auto writer = TraceWriter::create(file);
+        if (!writer) throw std::runtime_error(writer.error().message);
+        writer_.emplace(std::move(*writer));
+        device_ = device_named(device, libraries, trace_);
+        describe_program(program);
+        RecorderOptions options = device_->recorder_options();
+        if (stacks) {
+            options.call_stacks = &call_stacks_.emplace(stacks->package, stacks->with_native);
+        }
+        recorder_.emplace(trace_, options);
+        recorder_->add_layers({});  // none until a model tells them
+        device_->start(*recorder_);
+        recorder_->start();
+    }
+
+    ~ProgramRecording() {
+        if (recorder_) recorder_->stop();
+    }
+
+    void describe_program(const ProgramDescription& program) {
+        const auto lock = recorder_ ? recorder_->lock_rows() : std::unique_lock<std::mutex>();
+        profiler::describe_program(program, device_->environment(), trace_);
+    }
+
+    /// A call that no other op is around, and that keeps something for backward.
+    struct SavingCall {
+        std::string op;                // "aten::dropout"
+        std::string module_path;       // that made it; empty: none
+        std::set<std::string> savers;  // ops in it that keep something, or it itself: "aten::mul"
+    };
+
+    /// Those so far, in their order.
+    std::vector<SavingCall> saving_calls() {
+        const auto lock = recorder_->lock_rows();
+        const auto name_of_op = [&](Id<Op> op) {
+            return std::string(trace_.text(trace_.ops.get<&Op::name>(op)));
+        };
+        std::map<Id<Op>, std::set<std::string>> savers;  // by the outermost op
+        for (const Id<Op> saver : trace_.saves.column<&Save::op>()) {
+            if (!saver.valid()) continue;
+            Id<Op> outermost = saver;
+            for (Id<Op> op = saver; op.valid(); op = trace_.ops.get<&Op::parent>(op)) {
+                outermost = op;
+            }
+            savers[outermost].insert(name_of_op(saver));
+        }
+        std::vector<SavingCall> calls;
+        for (auto& [op, names] : savers) {
+            const Id<ModulePath> module = trace_.ops.get<&Op::module_path>(op);
+            const StringId path =
+                module.valid() ? trace_.module_paths.get<&ModulePath::path>(module) : StringId();
+            calls.push_back({.op = name_of_op(op),
+                             .module_path = std::string(trace_.text(path)),
+                             .savers = std::move(names)});
+        }
+        return calls;
+    }
+
+    void add_layers(const std::vector<std::string>& paths) { recorder_->add_layers(paths); }
+
+    /// What `tensor` is. An input keeps a category that it has from elsewhere: what one model makes
+    /// may go into another one.
+    void describe(const at::Tensor& tensor, std::string_view name, Category category) {
+        device_->adopt(tensor);
+        if (category == Category::kInput && !says_nothing(recorder_->category_of(tensor))) return;
+        recorder_->describe(tensor, name, category);
+    }
+
+    void add_note(std::string_view code, Severity severity, std::string_view explanation) {
+        recorder_->add_note(code, severity, explanation);
+    }
+
+    /// A step is known to be one when its first module runs. It begins where the last one ended.
+    void begin_step() { recorder_->begin_step(next_step_); }
+
+    /// Commits the step's rows to the file. NaN: the loss is not known.
+    void end_step(double loss) {
+        recorder_->end_step(loss);
+        device_->describe_workspaces(*recorder_);
+        relabel_survivors();
+        // Other threads of the program go on. The device's rows share the table of texts with them.
+        install_torch_hooks(nullptr);
+        device_->read_step();
+        write_call_stacks();
+        commit();
+        install_torch_hooks(&*recorder_);
+        next_step_ = recorder_->next_step_start();
+    }
+
+    void begin_phase(models::TrainingPhase phase) { recorder_->on_phase_begin(phase); }
+    void end_phase(models::TrainingPhase phase) { recorder_->on_phase_end(phase); }
+
+    /// The allocations so far were there before the first step: what has no name is unknown.
+    void begin_steps() {
+        device_->describe_workspaces(*recorder_);
+        relabel_survivors();
+        next_step_ = recorder_->next_step_start();
+    }
+
+    /// Ends the recording and closes the file; without it the file stays a `.partial`.
+    void finish(RunState state) {
+        recorder_->stop();
+        device_->stop(*recorder_);
+        write_call_stacks();
+        require(writer_->finish(trace_, state));
+        recorder_.reset();
+        device_.reset();
+    }
+
+    /// Ends the recording, and leaves no file.
+    void discard() {
+        recorder_->stop();
+        writer_.reset();
+        remove_partial(file_.string() + ".partial");
+    }
+
+    // Around a fork of the process, on the thread that forks. The child has only that thread, so no
+    // lock may be held then, and it records nothing: the file is its parent's.
+    void before_fork() {
+        install_torch_hooks(nullptr);
+        models::set_observer(nullptr);
+        held_allocator_ = TrackingAllocator::instance().hold();
+        held_rows_ = recorder_->lock_rows();
+    }
+
+    void after_fork_in_parent() {
+        held_rows_.unlock();
+        held_allocator_.unlock();
+        recorder_->start_ops();
+    }
+
+    void after_fork_in_child() {
+        TrackingAllocator::instance().drop_listener();
+        held_rows_.unlock();
+        held_allocator_.unlock();
+    }
+
+private:
+    /// What lives on and has no name is not temporary.
+    void relabel_survivors() {
+        const auto lock = recorder_->lock_rows();
+        for (; num_checked_storages_ < trace_.storages.size(); ++num_checked_storages_) {
+            const Id<Storage> id(num_checked_storages_);
+            const Storage storage = trace_.storages[id];
+            if (storage.category != Category::kTemporary || !storage.allocation.valid()) continue;
+            if (trace_.allocations.get<&Allocation::free_requested_event>(storage.allocation) >=
+                0) {
+                continue;
+            }
+            trace_.storages.set<&Storage::category>(id, Category::kUnknown);
+        }
+    }
+
+    void write_call_stacks() {
+        if (call_stacks_) call_stacks_->write(trace_, [this] { return recorder_->lock_rows(); });
+    }
+
+    void commit() {
+        const auto lock = recorder_->lock_rows();
+        require(writer_->commit(trace_));
+    }
+
+    const std::filesystem::path file_;
+    Trace trace_;
+    std::optional<TraceWriter> writer_;
+    std::unique_ptr<ProgramDevice> device_;
+    std::optional<CallStacks> call_stacks_;
+    std::optional<Recorder> recorder_;  // after the device: stops before it is gone
+    Recorder::StepStart next_step_;
+    std::size_t num_checked_storages_ = 0;
+    std::unique_lock<std::mutex> held_allocator_, held_rows_;  // during a fork
+};
+
+}  // namespace
+}  // namespace profiler
 
 /// The recorder as plain C functions, for Python's ctypes: one library serves every Python. A
 /// tensor is passed as `tensor._cdata`, which is the address of its TensorImpl. A function that may

@@ -10,7 +10,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <mutex>
 #include <shared_mutex>
 
 namespace profiler {

@@ -9,7 +9,6 @@
 #include <c10/cuda/CUDACachingAllocator.h>
 #include <c10/util/ThreadLocalDebugInfo.h>
 
-#include <atomic>
 #include <cstdint>
 #include <map>
 #include <memory>

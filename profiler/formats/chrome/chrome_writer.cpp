@@ -1,14 +1,17 @@
 #include "profiler/formats/chrome/chrome_writer.h"
 
-#include "profiler/formats/chrome/chrome_collectives.h"
 #include "profiler/formats/kineto/kineto_event.h"
-#include "profiler/formats/parts/json_text.h"
-#include "profiler/formats/parts/marked_ranges.h"
+#include "profiler/formats/parts/kineto_steps.h"
 #include "profiler/formats/parts/memory_actions.h"
+#include "profiler/formats/parts/output_file.h"
+#include "profiler/trace/enumerations.h"
 #include "profiler/trace/trace_notes.h"
+
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
+#include <cstdint>
 #include <cstdlib>
 #include <string>
 #include <unordered_map>
@@ -17,6 +20,56 @@
 
 namespace profiler {
 namespace {
+
+/// What a Chrome trace says about collectives: arguments of the op and of the kernel, under the
+/// names of the PyTorch profiler, which HTA and kineto_event.cpp read.
+class ChromeCollectives {
+public:
+    explicit ChromeCollectives(const Trace& trace) : trace_(trace) {
+        for (std::size_t i = 0; i < trace.collectives.size(); ++i) {
+            const Id<Collective> row(i);
+            by_op_.emplace(trace.collectives.get<&Collective::op>(row).value, row);
+            const Id<Kernel> kernel = trace.collectives.get<&Collective::kernel>(row);
+            if (kernel.valid()) by_kernel_.emplace(kernel.value, row);
+        }
+    }
+
+    /// `, "Collective name": "all_reduce", ...`; empty for others.
+    std::string arguments_of(Id<Op> op) const { return find(by_op_, op.value); }
+    std::string arguments_of(Id<Kernel> kernel) const { return find(by_kernel_, kernel.value); }
+
+private:
+    using Rows = std::unordered_map<int32_t, Id<Collective>>;
+
+    std::string find(const Rows& rows, int32_t row) const {
+        const auto found = rows.find(row);
+        if (found == rows.end()) return {};
+        const Collective collective = trace_.collectives[found->second];
+        // A type whose size is not known counts as bytes.
+        const bool is_known = element_bytes(collective.dtype) > 0;
+        const DType dtype = is_known ? collective.dtype : DType::kUInt8;
+        std::string text = fmt::format(
+            R"(, "Collective name": "{}", "dtype": "{}", "In msg nelems": {}, )"
+            R"("Out msg nelems": {})",
+            name_of(collective.kind), kineto::kScalarTypeNames[static_cast<std::size_t>(dtype)],
+            collective.in_bytes / element_bytes(dtype),
+            collective.out_bytes / element_bytes(dtype));
+        if (collective.peer >= 0) {
+            const bool is_send = collective.kind == CollectiveKind::kSend;
+            text += fmt::format(R"(, "{} Rank": {})", is_send ? "Dst" : "Src", collective.peer);
+        }
+        if (!collective.communicator.valid()) return text;
+        const Communicator group = trace_.communicators[collective.communicator];
+        return text + fmt::format(R"(, "Group size": {}, "Process Group Name": {}, )"
+                                  R"("Process Group Description": {}, "Process Group Ranks": {})",
+                                  group.num_ranks, json_text(trace_.text(group.name)),
+                                  json_text(trace_.text(group.description)),
+                                  json_text(trace_.text(group.ranks)));
+    }
+
+    const Trace& trace_;
+    Rows by_op_, by_kernel_;
+};
 
 // Kernels have the number of their device as process, so the host's must be another.
 constexpr int64_t kHostProcess = 1'000'000;

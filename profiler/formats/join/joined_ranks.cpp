@@ -1,9 +1,8 @@
-#include "profiler/formats/join/joined_ranks.h"
+#include "profiler/formats/join/joined_trace.h"
 
 #include "profiler/formats/parts/shift_times.h"
 #include "profiler/trace/file/schema.h"
 #include "profiler/trace/trace_notes.h"
-#include "profiler/trace/units.h"
 
 #include <fmt/format.h>
 

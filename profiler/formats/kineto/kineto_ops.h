@@ -4,7 +4,6 @@
 #include "profiler/formats/parts/span_tree.h"
 
 #include <map>
-#include <string>
 #include <unordered_map>
 #include <utility>
 #include <vector>

@@ -7,6 +7,8 @@
 #include <algorithm>
 #include <cerrno>
 #include <climits>
+#include <cstring>
+#include <fstream>
 
 namespace profiler {
 
@@ -69,6 +71,58 @@ std::string unpacked_beginning(std::string_view first_bytes) {
     unpacked.resize(kMostBytes - stream.avail_out);
     inflateEnd(&stream);
     return unpacked;
+}
+
+namespace fs = std::filesystem;
+
+models::Result<std::string> read_file_bytes(const fs::path& path, std::size_t limit) {
+    if (auto readable = check_readable(path); !readable) {
+        return tl::unexpected(readable.error());
+    }
+    std::error_code error;
+    const auto size = std::min<std::uintmax_t>(fs::file_size(path, error), limit);
+    std::ifstream file(path, std::ios::binary);
+    if (error || !file) return cannot_read(path, error ? error.value() : errno);
+    constexpr std::size_t kPadding = 64;  // that a parser may want behind the end
+    std::string bytes;
+    bytes.reserve(static_cast<std::size_t>(size) + kPadding);
+    bytes.resize(static_cast<std::size_t>(size));
+    file.read(bytes.data(), static_cast<std::streamsize>(size));
+    if (file.bad()) return cannot_read(path, errno);
+    bytes.resize(static_cast<std::size_t>(file.gcount()));
+    return bytes;
+}
+
+ByteWindow::ByteWindow(std::string_view bytes)
+    : at_(bytes.data()), end_(bytes.data()), size_bytes_(bytes.size()) {}
+
+ByteWindow::ByteWindow(ByteStream stream, std::size_t size_bytes,
+                       std::function<bool(double)> progress)
+    : size_bytes_(size_bytes), stream_(std::move(stream)), progress_(std::move(progress)) {}
+
+bool ByteWindow::fetch(std::size_t count) {
+    if (count <= size()) return true;
+    if (stopped_ || end_offset_ == size_bytes_) return false;
+    const std::size_t left = size();
+    const std::size_t step =
+        std::min(std::max(count - left, kStepBytes), size_bytes_ - end_offset_);
+    if (!stream_) {
+        end_ += step;
+        end_offset_ += step;
+        return count <= size();
+    }
+    if (progress_ && !progress_(stream_->share_read())) {
+        stopped_ = models::fail("Reading {} was cancelled.", stream_->path().string()).value();
+        return false;
+    }
+    if (at_ != nullptr) std::memmove(buffer_.data(), at_, left);
+    buffer_.resize(std::max(buffer_.size(), left + step));
+    const auto got = stream_->read(buffer_.data() + left, step);
+    if (!got) stopped_ = got.error();
+    at_ = buffer_.data();
+    end_ = at_ + left + got.value_or(0);
+    end_offset_ += got.value_or(0);
+    return count <= size();
 }
 
 }  // namespace profiler

@@ -1,6 +1,5 @@
 #include "profiler/formats/parts/chosen_device.h"
 
-#include "profiler/formats/parts/import_notes.h"
 #include "profiler/formats/parts/kineto_steps.h"
 #include "profiler/formats/parts/memory_actions.h"
 #include "profiler/trace/trace_notes.h"

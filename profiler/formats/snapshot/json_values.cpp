@@ -1,4 +1,4 @@
-#include "profiler/formats/snapshot/json_values.h"
+#include "profiler/formats/snapshot/plain_values.h"
 
 #include <fmt/format.h>
 #include <simdjson.h>

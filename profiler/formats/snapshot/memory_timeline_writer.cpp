@@ -1,7 +1,7 @@
 #include "profiler/formats/snapshot/memory_timeline_writer.h"
 
-#include "profiler/formats/parts/json_text.h"
 #include "profiler/formats/parts/memory_actions.h"
+#include "profiler/formats/parts/output_file.h"
 #include "profiler/trace/trace_notes.h"
 
 namespace profiler {

@@ -1,10 +1,10 @@
-#include "profiler/formats/snapshot/pickle.h"
+#include "profiler/formats/parts/byte_stream.h"
+#include "profiler/formats/snapshot/plain_values.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <bit>
-#include <cmath>
 #include <cstring>
 #include <string>
 #include <vector>

@@ -4,9 +4,11 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <limits>
 #include <optional>
 #include <span>
+#include <string>
 #include <string_view>
 
 /// Numbers, texts, lists and dictionaries of a file, folded from the inside out.
@@ -14,10 +16,12 @@
 ///     {"action": "alloc", "addr": 512, ...}  ─►  event 17
 ///     [event 0, event 1, ..., event 17]      ─►  list 0 of events
 ///
-/// A reader (pickle.h, json_values.h) gives each finished container to a ValueFold, which keeps one
+/// A reader (fold_pickle, fold_json) gives each finished container to a ValueFold, which keeps one
 /// row of it and drops the items. So a file takes the memory of its rows, and each part of it is
 /// visited once.
 namespace profiler {
+
+class ByteWindow;
 
 enum class ValueKind : uint8_t { kNone, kInteger, kReal, kText, kList, kDict };
 
@@ -63,5 +67,22 @@ inline std::optional<int64_t> integer_of(const PlainValue& value) {
     if (value.kind != ValueKind::kInteger) return std::nullopt;
     return value.payload;
 }
+
+/// Folds a pickle, of protocol 2 to 5, into the value that it stands for. Numbers of more than 63
+/// bits become reals.
+///
+/// A pickle is a program for a stack machine that may call any function. This reader knows only
+/// the instructions that make plain values and refuses every other by name, so nothing in a file
+/// is ever executed. It does not recurse, limits the nesting, and stops at most_memory_bytes.
+/// Errors: truncated, an instruction that builds objects, nested too deep, not a pickle, what the
+/// fold refuses: with the offset, as "byte 17: ...". bytes.stopped() has errors of the disk.
+models::Result<PlainValue> fold_pickle(ByteWindow& bytes, ValueFold& fold);
+
+/// Folds a JSON text into the value that it stands for. `json` gets bytes of padding behind its
+/// end. `progress` is called with the share that is read, and stops the reading with false.
+/// Errors: not JSON, longer than 4 GiB, nested too deep, more than most_memory_bytes, what the fold
+/// refuses: with the offset, as "byte 17: ...".
+models::Result<PlainValue> fold_json(std::string& json, ValueFold& fold,
+                                     const std::function<bool(double)>& progress = {});
 
 }  // namespace profiler

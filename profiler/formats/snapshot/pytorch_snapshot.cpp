@@ -1,12 +1,9 @@
 #include "profiler/formats/snapshot/pytorch_snapshot.h"
 
-#include "profiler/formats/parts/byte_window.h"
-#include "profiler/formats/parts/file_bytes.h"
-#include "profiler/formats/snapshot/json_values.h"
-#include "profiler/formats/snapshot/pickle.h"
+#include "profiler/formats/parts/byte_stream.h"
+#include "profiler/formats/snapshot/plain_values.h"
 #include "profiler/formats/snapshot/snapshot_fold.h"
 #include "profiler/trace/available_memory.h"
-#include "profiler/trace/file/readable_file.h"
 #include "profiler/trace/text.h"
 #include "profiler/trace/units.h"
 

@@ -1,8 +1,6 @@
 #include "profiler/formats/snapshot/recorded_trace.h"
 
 #include "profiler/allocator/start_state.h"
-#include "profiler/formats/parts/chosen_device.h"
-#include "profiler/formats/parts/import_notes.h"
 #include "profiler/formats/parts/kineto_steps.h"
 #include "profiler/formats/parts/memory_actions.h"
 #include "profiler/trace/allocator_rows.h"

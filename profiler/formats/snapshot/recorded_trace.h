@@ -24,19 +24,34 @@ struct RecordedAnnotation {
 /// The trace holds allocations with their call stacks, segments and streams, and the annotations.
 /// Where these mark steps or phases (kineto_steps.h), they become rows, and categories of blocks
 /// are inferred. What the recording does not have (ops, modules, saved tensors) stays empty, and a
-/// diagnostic says so. Blocks
-/// that were live before the first event appear at that event (allocator/start_state.h). The
-/// busiest device comes first, since analyses look at the first GPU of a trace.
+/// diagnostic says so. Blocks that were live before the first event appear at that event
+/// (allocator/start_state.h). The busiest device comes first, since analyses look at the first GPU
+/// of a trace.
 ///
 /// Times are nanoseconds since the first event, or the number of the event where the recording has
-/// no times.
-/// The memory of the events is given back as they become rows, so that both together take hardly
-/// more than the larger of the two.
+/// no times. The memory of the events is given back as they become rows, so that both together take
+/// hardly more than the larger of the two.
 /// Errors: the sizes add up to more than a trace may hold.
 models::Result<Trace> trace_of(std::vector<AllocatorRecording> devices,
                                std::span<const RecordedAnnotation> annotations = {});
 
 /// The recording with the most events, then with the most segments. Null when there is none.
 const AllocatorRecording* busiest_of(std::span<const AllocatorRecording> devices);
+
+/// What the allocators of a trace did, one recording per device that has allocations: the inverse
+/// of trace_of. Reading a snapshot of these recordings gives the rows of
+/// `allocation`, `storage`, `allocator_event` and `stack` back.
+///
+/// - What `load` added for blocks from before the recording is left out, as in the snapshot that
+///   it came from; the final state implies it.
+/// - Blocks without an address (of old profiler traces) get one that no device uses.
+/// - An allocation without a call stack gets one from its op: a frame is a call (its function) in a
+///   module (its file), and the calls around it.
+/// - Whether a segment is of the small pool follows from its blocks: those of up to 1 MiB are.
+std::vector<AllocatorRecording> recordings_of(const Trace& trace);
+
+/// The steps, phases and annotations of a trace (marked_ranges) as a snapshot has them, by time;
+/// none when the trace has no times.
+std::vector<RecordedAnnotation> annotations_of(const Trace& trace);
 
 }  // namespace profiler

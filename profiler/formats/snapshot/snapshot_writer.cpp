@@ -1,7 +1,7 @@
 #include "profiler/formats/snapshot/snapshot_writer.h"
 
 #include "profiler/formats/snapshot/pickle_writer.h"
-#include "profiler/formats/snapshot/trace_recording.h"
+#include "profiler/formats/snapshot/recorded_trace.h"
 #include "profiler/trace/trace_notes.h"
 
 #include <fmt/format.h>

@@ -12,9 +12,8 @@
 /// torch.cuda._memory_viz open. pytorch_snapshot.h says what they hold.
 namespace profiler {
 
-/// The allocations, steps, phases and annotations of a trace (trace_recording.h). What a snapshot
-/// has no place for is left out:
-/// categories, kernels, saved tensors, times below a microsecond.
+/// The allocations, steps, phases and annotations of a trace (recordings_of). What a snapshot has
+/// no place for is left out: categories, kernels, saved tensors, times below a microsecond.
 /// Errors: the trace has no allocations; as write_file.
 models::Result<void> write_snapshot(const Trace& trace, const std::filesystem::path& path);
 

@@ -1,14 +1,13 @@
-#include "profiler/formats/snapshot/trace_recording.h"
+#include "profiler/formats/snapshot/recorded_trace.h"
 
 #include "profiler/allocator/settings.h"
-#include "profiler/formats/parts/marked_ranges.h"
+#include "profiler/formats/parts/kineto_steps.h"
 #include "profiler/formats/parts/memory_actions.h"
 #include "profiler/trace/mapped_segments.h"
 #include "profiler/trace/trace_notes.h"
 
 #include <algorithm>
 #include <array>
-#include <functional>
 #include <map>
 #include <memory>
 #include <queue>

@@ -10,7 +10,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cstdint>
 #include <map>
 #include <optional>
 #include <set>
@@ -148,7 +147,7 @@ models::Result<std::vector<Row>> parse_rows(std::string_view text, const std::st
 /// The GPUs that a row is about; empty: all.
 using GpuIds = std::vector<std::string>;
 inline bool is_about(const GpuIds& ids, std::string_view gpu) {
-    return ids.empty() || std::find(ids.begin(), ids.end(), gpu) != ids.end();
+    return ids.empty() || std::ranges::find(ids, gpu) != ids.end();
 }
 
 /// The last row about a GPU for which `holds(row)` is true; null if there is none. The last row

@@ -41,8 +41,7 @@ models::Result<std::optional<std::string>> read_if_there(const std::filesystem::
 template <typename Row>
 void merge(std::vector<Row>& rows, std::vector<Row> more) {
     for (Row& row : more) {
-        const auto same = std::find_if(rows.begin(), rows.end(),
-                                       [&](const Row& other) { return other.id == row.id; });
+        const auto same = std::ranges::find(rows, row.id, &Row::id);
         if (same == rows.end()) {
             rows.push_back(std::move(row));
         } else {
@@ -106,8 +105,7 @@ public:
 private:
     void check(std::string_view place, std::string_view what, std::string_view name,
                const std::vector<std::string_view>& known) {
-        if (problem_ || name.empty() || std::find(known.begin(), known.end(), name) != known.end())
-            return;
+        if (problem_ || name.empty() || std::ranges::find(known, name) != known.end()) return;
         problem_ = fmt::format("{}: '{}' is not {}: did you mean {}?", place, name, what,
                                fmt::join(models::nearest_names(name, known), ", "));
     }

@@ -161,7 +161,7 @@ std::optional<int64_t> time_ns_of(const PublishedBenchmark& published) {
 const PublishedBenchmark* find_published(const std::vector<PublishedBenchmark>& all,
                                          const Benchmark& benchmark, std::string_view gpu,
                                          std::string_view setup) {
-    const auto found = std::find_if(all.begin(), all.end(), [&](const PublishedBenchmark& one) {
+    const auto found = std::ranges::find_if(all, [&](const PublishedBenchmark& one) {
         return one.gpu == gpu && (setup.empty() || one.setup == setup) &&
                is_same(one.benchmark, benchmark);
     });

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <array>
 #include <map>
-#include <numeric>
 
 namespace profiler {
 namespace {
@@ -28,16 +27,15 @@ bool helps_a_product(std::string_view name) {
     constexpr std::array<std::string_view, 6> kHelpers{"flash_bwd_dot_do_o", "flash_bwd_convert_dq",
                                                        "splitKreduce",       "elementwise_kernel",
                                                        "reduce_kernel",      "FillFunctor"};
-    return std::any_of(kHelpers.begin(), kHelpers.end(),
-                       [&](std::string_view part) { return name.find(part) != name.npos; });
+    return std::ranges::any_of(kHelpers,
+                               [&](std::string_view part) { return name.find(part) != name.npos; });
 }
 
 }  // namespace
 
 double words_of_kernel(std::string_view kernel) {
-    const auto known =
-        std::find_if(kKnownKernels.begin(), kKnownKernels.end(),
-                     [&](const KnownKernel& k) { return kernel.find(k.part) != kernel.npos; });
+    const auto known = std::ranges::find_if(
+        kKnownKernels, [&](const KnownKernel& k) { return kernel.find(k.part) != kernel.npos; });
     return known == kKnownKernels.end() ? 0 : known->words;
 }
 

@@ -1,10 +1,9 @@
 #include "profiler/planner/placement/place_and_schedule.h"
 
-#include "models/config/cuda_memory.h"
+#include "models/config/compute_capability.h"
 #include "profiler/allocator/simulation.h"
 #include "profiler/analysis/step/describe_run.h"
 #include "profiler/analysis/step/event_order.h"
-#include "profiler/planner/data/gpu_name.h"
 #include "profiler/planner/placement/kernel_schedule.h"
 #include "profiler/planner/step/step_memory.h"
 #include "profiler/planner/step/step_time.h"

@@ -7,8 +7,6 @@
 #include "profiler/planner/data/software_environment.h"
 #include "profiler/trace/trace.h"
 
-#include <string_view>
-
 /// Turns a step that was traced without a GPU into the trace that a GPU would give: blocks,
 /// addresses and segments from the simulated allocator, times from the kernel model. The result is
 /// a trace like a measured one, so every analysis and picture works on it.

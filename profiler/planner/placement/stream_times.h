@@ -1,6 +1,6 @@
 #pragma once
 
-#include "profiler/planner/placement/transfers.h"
+#include "profiler/planner/step/communication.h"
 #include "profiler/trace/trace.h"
 
 #include <array>
@@ -18,6 +18,18 @@
 /// not slow each other down, but transfers over the same wire take turns: the links of a node are
 /// one wire, the network is another.
 namespace profiler {
+
+// What each kernel of NCCL moves, and for how long.
+
+struct Transfer {
+    double time_ns = 0;
+    bool leaves_node = false;
+};
+
+/// By kernel. A kernel carries its own collective and the communicator's next collectives without a
+/// kernel: grouped sends and receives, which run both ways at once.
+std::unordered_map<int64_t, Transfer> transfers_of(const Trace& trace,
+                                                   const CommunicationModel& model);
 
 /// A kernel or a copy.
 struct Launch {

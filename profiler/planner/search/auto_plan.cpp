@@ -1,21 +1,25 @@
 #include "profiler/planner/search/auto_plan.h"
 
+#include "models/config/switches.h"
 #include "profiler/planner/plan_row.h"
 #include "profiler/planner/search/recipe_search.h"
-#include "profiler/planner/search/recipe_words.h"
-#include "profiler/planner/step/batch_sampling.h"
+#include "profiler/planner/step/batch_interpolation.h"
 #include "profiler/planner/step/capacity_search.h"
-#include "profiler/planner/step/interpolation_cache.h"
+#include "profiler/trace/text.h"
 #include "profiler/trace/units.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
+#include <string_view>
 #include <utility>
 
 namespace profiler {
 namespace {
+
+using models::Recipe;
+using Layers = std::vector<int64_t>;
 
 /// "1.4 %".
 std::string percent(double share) { return fmt::format("{:.1f} %", 100 * share); }
@@ -30,97 +34,90 @@ public:
         : own_(own), request_(request), search_(search), own_max_batch_(own_max_batch) {}
 
     /// What the chosen recipe gains and costs against the workload's own.
-    models::Result<std::string> gain(const SearchBatch& batch, const SimulatedChoice& chosen) const;
+    models::Result<std::string> gain(const SearchBatch& batch,
+                                     const SimulatedChoice& chosen) const {
+        const std::string& own = own_.workload.recipe_name;
+        const std::string at = batch_text(batch.batch_size);
+        const std::string words = describe_techniques(chosen.workload, own_.workload);
+        if (search_.num_candidates() == 1) {
+            return fmt::format("{} fits at batch {}. No other recipe was tried.", own, at);
+        }
+        if (words == "nothing") {
+            return fmt::format(
+                "{} is the fastest recipe that fits at batch {}: saving memory would not make it "
+                "faster.",
+                own, at);
+        }
+        const double share = chosen.time.total_ns() / batch.own_step_ns - 1;
+        const std::string uses = fmt::format(" It uses {}.", words);
+        const std::string time =
+            fmt::format("{} {} time", percent(std::abs(share)), share < 0 ? "less" : "more");
+        if (batch.batch_size <= own_max_batch_) {
+            return fmt::format("At batch {} a step takes {} than with {}, which also fits.{}", at,
+                               time, own, uses);
+        }
+        if (const std::string rates = compared_rates(batch.batch_size, chosen); !rates.empty()) {
+            return fmt::format("Fits batch {} instead of {} with {}. {}{}", at, own_max_batch_, own,
+                               rates, uses);
+        }
+        const auto limit = end_of_own(batch.batch_size);
+        if (!limit) return tl::unexpected(limit.error());
+        return fmt::format(
+            "Fits batch {}, where {} {}. A step takes {} than {} would take there.{}", at, own,
+            *limit, time, own, uses);
+    }
 
     /// Why the next faster choice of the frontier was not chosen; null: there is none.
-    models::Result<std::string> why(const SearchBatch& batch, const LayerChoice* faster) const;
+    models::Result<std::string> why(const SearchBatch& batch, const LayerChoice* faster) const {
+        if (search_.num_candidates() == 1) {
+            return std::string("There is only one recipe, so there is none to compare it with.");
+        }
+        if (faster == nullptr)
+            return fmt::format("No recipe is faster at batch {}.", batch.batch_size);
+        const auto simulated = search_.simulate(batch, *faster);
+        if (!simulated) return tl::unexpected(simulated.error());
+        if ((*simulated)->fits) {
+            return std::string("A faster recipe fits too, but the search stopped before it.");
+        }
+        const auto needed = search_.needed_bytes(**simulated);
+        if (!needed) return tl::unexpected(needed.error());
+        return fmt::format("The next faster recipe at batch {} needs {}, {} more than the GPU has.",
+                           batch.batch_size,
+                           text_of_need(*needed, (*simulated)->peaks, search_.capacity_bytes()),
+                           format_bytes(*needed - search_.capacity_bytes()));
+    }
 
 private:
-    std::string batch_text(int64_t batch_size) const;
-    models::Result<std::string> end_of_own(int64_t batch_size) const;
-    std::string compared_rates(int64_t batch_size, const SimulatedChoice& chosen) const;
+    /// "8", or "8 per GPU" with several GPUs.
+    std::string batch_text(int64_t batch_size) const {
+        return fmt::format("{}{}", batch_size, request_.parallel.num_gpus > 1 ? " per GPU" : "");
+    }
+
+    /// Why the workload's own recipe is not at this batch: the words after its name.
+    models::Result<std::string> end_of_own(int64_t batch_size) const {
+        if (own_max_batch_ > 0) return fmt::format("fits only up to {}", own_max_batch_);
+        const auto least = least_capacity_bytes(search_.interpolation(), search_.memory_options(),
+                                                batch_size, search_.capacity_bytes());
+        if (!least) return tl::unexpected(least.error());
+        return fmt::format("needs {} more than the GPU has",
+                           format_bytes(*least - search_.capacity_bytes()));
+    }
+
+    /// "12.9 sequences/s instead of 11.3." if the search chose the batch; else nothing.
+    std::string compared_rates(int64_t batch_size, const SimulatedChoice& chosen) const {
+        if (request_.batch_size || own_max_batch_ == 0) return {};
+        const auto own = search_.at_batch(own_max_batch_);
+        if (!own) return {};
+        return fmt::format("{:.1f} sequences/s instead of {:.1f}.",
+                           search_.sequences_per_s(batch_size, chosen.time.total_ns()),
+                           search_.sequences_per_s(own_max_batch_, own->own_step_ns));
+    }
 
     const PlanRow& own_;
     const PlanRequest& request_;
     RecipeSearch& search_;
     int64_t own_max_batch_;
 };
-
-models::Result<std::string> AutoSentences::gain(const SearchBatch& batch,
-                                                const SimulatedChoice& chosen) const {
-    const std::string& own = own_.workload.recipe_name;
-    const std::string at = batch_text(batch.batch_size);
-    const std::string words = describe_techniques(chosen.workload, own_.workload);
-    if (search_.num_candidates() == 1) {
-        return fmt::format("{} fits at batch {}. No other recipe was tried.", own, at);
-    }
-    if (words == "nothing") {
-        return fmt::format(
-            "{} is the fastest recipe that fits at batch {}: saving memory would not make it "
-            "faster.",
-            own, at);
-    }
-    const double share = chosen.time.total_ns() / batch.own_step_ns - 1;
-    const std::string uses = fmt::format(" It uses {}.", words);
-    const std::string time =
-        fmt::format("{} {} time", percent(std::abs(share)), share < 0 ? "less" : "more");
-    if (batch.batch_size <= own_max_batch_) {
-        return fmt::format("At batch {} a step takes {} than with {}, which also fits.{}", at, time,
-                           own, uses);
-    }
-    if (const std::string rates = compared_rates(batch.batch_size, chosen); !rates.empty()) {
-        return fmt::format("Fits batch {} instead of {} with {}. {}{}", at, own_max_batch_, own,
-                           rates, uses);
-    }
-    const auto limit = end_of_own(batch.batch_size);
-    if (!limit) return tl::unexpected(limit.error());
-    return fmt::format("Fits batch {}, where {} {}. A step takes {} than {} would take there.{}",
-                       at, own, *limit, time, own, uses);
-}
-
-models::Result<std::string> AutoSentences::why(const SearchBatch& batch,
-                                               const LayerChoice* faster) const {
-    if (search_.num_candidates() == 1) {
-        return std::string("There is only one recipe, so there is none to compare it with.");
-    }
-    if (faster == nullptr) return fmt::format("No recipe is faster at batch {}.", batch.batch_size);
-    const auto simulated = search_.simulate(batch, *faster);
-    if (!simulated) return tl::unexpected(simulated.error());
-    if ((*simulated)->fits) {
-        return std::string("A faster recipe fits too, but the search stopped before it.");
-    }
-    const auto needed = search_.needed_bytes(**simulated);
-    if (!needed) return tl::unexpected(needed.error());
-    return fmt::format("The next faster recipe at batch {} needs {}, {} more than the GPU has.",
-                       batch.batch_size,
-                       text_of_need(*needed, (*simulated)->peaks, search_.capacity_bytes()),
-                       format_bytes(*needed - search_.capacity_bytes()));
-}
-
-/// "8", or "8 per GPU" with several GPUs.
-std::string AutoSentences::batch_text(int64_t batch_size) const {
-    return fmt::format("{}{}", batch_size, request_.parallel.num_gpus > 1 ? " per GPU" : "");
-}
-
-/// Why the workload's own recipe is not at this batch: the words after its name.
-models::Result<std::string> AutoSentences::end_of_own(int64_t batch_size) const {
-    if (own_max_batch_ > 0) return fmt::format("fits only up to {}", own_max_batch_);
-    const auto least = least_capacity_bytes(search_.interpolation(), search_.memory_options(),
-                                            batch_size, search_.capacity_bytes());
-    if (!least) return tl::unexpected(least.error());
-    return fmt::format("needs {} more than the GPU has",
-                       format_bytes(*least - search_.capacity_bytes()));
-}
-
-/// "12.9 sequences/s instead of 11.3." if the search chose the batch; else nothing.
-std::string AutoSentences::compared_rates(int64_t batch_size, const SimulatedChoice& chosen) const {
-    if (request_.batch_size || own_max_batch_ == 0) return {};
-    const auto own = search_.at_batch(own_max_batch_);
-    if (!own) return {};
-    return fmt::format("{:.1f} sequences/s instead of {:.1f}.",
-                       search_.sequences_per_s(batch_size, chosen.time.total_ns()),
-                       search_.sequences_per_s(own_max_batch_, own->own_step_ns));
-}
 
 /// How often the best batch is searched again after the simulator found less room than estimated.
 constexpr int kMostRounds = 8;
@@ -257,7 +254,7 @@ private:
             !ok) {
             return ok;
         }
-        std::sort(points_.begin(), points_.end(), [](const BatchPoint& a, const BatchPoint& b) {
+        std::ranges::sort(points_, [](const BatchPoint& a, const BatchPoint& b) {
             return a.batch.batch_size < b.batch.batch_size;
         });
         return {};
@@ -278,9 +275,8 @@ private:
     }
 
     const BatchPoint& best_point() const {
-        return *std::max_element(
-            points_.begin(), points_.end(),
-            [](const BatchPoint& a, const BatchPoint& b) { return a.rate < b.rate; });
+        return *std::ranges::max_element(
+            points_, [](const BatchPoint& a, const BatchPoint& b) { return a.rate < b.rate; });
     }
 
     models::Result<void> report(const Choice& choice) {
@@ -441,11 +437,36 @@ void fill_auto_row(AutoRow& row, const AutoRequest& request, const PlannerData& 
     AutoRowBuilder(row, request, data, interpolations, **own).fill();
 }
 
+/// The values in which a layer's recipe differs from the reference.
+std::vector<std::string_view> phrases_of(const Recipe& recipe, const Recipe& reference) {
+    std::vector<std::string_view> phrases;
+    models::for_each_switch([&](const auto& table) {
+        const models::SwitchValue& value = table.chosen(recipe);
+        const bool differs = &value != &table.chosen(reference);
+        if (differs && !table.is_for_step) phrases.push_back(value.phrase);
+    });
+    return phrases;
+}
+
+/// "all layers", "layer 3", "layers 0-11 and 20-23".
+std::string text_of(const Layers& layers, int64_t num_layers) {
+    if (static_cast<int64_t>(layers.size()) == num_layers) return "all layers";
+    std::vector<std::string> ranges;
+    for (std::size_t i = 0; i < layers.size();) {
+        std::size_t last = i;
+        while (last + 1 < layers.size() && layers[last + 1] == layers[last] + 1) ++last;
+        ranges.push_back(last == i ? fmt::format("{}", layers[i])
+                                   : fmt::format("{}-{}", layers[i], layers[last]));
+        i = last + 1;
+    }
+    return (layers.size() == 1 ? "layer " : "layers ") + join_with_and(ranges);
+}
+
 }  // namespace
 
 bool AutoPlan::has_ok_row() const {
-    return std::any_of(rows.begin(), rows.end(),
-                       [](const AutoRow& row) { return row.row.status == PlanStatus::kOk; });
+    return std::ranges::any_of(
+        rows, [](const AutoRow& row) { return row.row.status == PlanStatus::kOk; });
 }
 
 AutoPlan make_auto_plan(const AutoRequest& request, const PlannerData& data,
@@ -464,6 +485,37 @@ AutoPlan make_auto_plan(const AutoRequest& request, const PlannerData& data,
         }
     }
     return plan;
+}
+
+std::string describe_techniques(const models::Workload& chosen, const models::Workload& reference) {
+    const int64_t num_layers = chosen.model.num_layers;
+    std::vector<std::pair<std::string_view, Layers>> techniques;
+    for (int64_t layer = 0; layer < num_layers; ++layer) {
+        const Recipe recipe = models::recipe_of_layer(models::layer_recipes_of(chosen), layer);
+        for (const std::string_view phrase : phrases_of(recipe, reference.recipe)) {
+            std::size_t i = 0;
+            while (i < techniques.size() && techniques[i].first != phrase) ++i;
+            if (i == techniques.size()) techniques.push_back({phrase, {}});
+            techniques[i].second.push_back(layer);
+        }
+    }
+    if (techniques.empty()) return "nothing";
+
+    std::vector<std::string> groups;  // techniques of the same layers
+    std::vector<bool> is_said(techniques.size(), false);
+    for (std::size_t i = 0; i < techniques.size(); ++i) {
+        std::vector<std::string> names;
+        for (std::size_t j = i; j < techniques.size(); ++j) {
+            if (is_said[j] || techniques[j].second != techniques[i].second) continue;
+            is_said[j] = true;
+            names.emplace_back(techniques[j].first);
+        }
+        if (names.empty()) continue;
+        groups.push_back(join_with_and(names) + " in " + text_of(techniques[i].second, num_layers));
+    }
+    std::string text;
+    for (const std::string& group : groups) text += (text.empty() ? "" : "; ") + group;
+    return text;
 }
 
 }  // namespace profiler

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "models/config/workload.h"
 #include "profiler/planner/plan.h"
 
 #include <cstdint>
@@ -47,5 +48,12 @@ struct AutoPlan {
 /// batch. The plan points into `data` and to what `request` points to: both must outlive it.
 AutoPlan make_auto_plan(const AutoRequest& request, const PlannerData& data,
                         const StepSource& source, const PlanProgress& progress = {});
+
+// A recipe in a sentence, in the words of the switches' tables.
+
+/// The techniques that `chosen` uses and `reference` does not, with their layers: "regenerated
+/// masks in all layers; checkpointing in layer 3". "nothing" if there are none. Requires the same
+/// model in both, and one recipe for all layers of `reference`.
+std::string describe_techniques(const models::Workload& chosen, const models::Workload& reference);
 
 }  // namespace profiler

@@ -54,7 +54,7 @@ private:
 };
 
 void drop_dominated(std::vector<Label>& labels) {
-    std::stable_sort(labels.begin(), labels.end(), [](const Label& a, const Label& b) {
+    std::ranges::stable_sort(labels, [](const Label& a, const Label& b) {
         return std::tie(a.time_ns, a.saved_bytes, a.peak_bytes) <
                std::tie(b.time_ns, b.saved_bytes, b.peak_bytes);
     });
@@ -66,7 +66,7 @@ void drop_dominated(std::vector<Label>& labels) {
 /// temporaries. Sums stay the same, and layers with one option are side by side.
 LayerChoice in_order(const LayerProblem& problem, LayerChoice choice) {
     std::vector<uint16_t> sorted = choice.options;
-    std::stable_sort(sorted.begin(), sorted.end(), [&](uint16_t a, uint16_t b) {
+    std::ranges::stable_sort(sorted, [&](uint16_t a, uint16_t b) {
         const LayerOption& x = problem.options[a];
         const LayerOption& y = problem.options[b];
         return std::tuple(x.saved_bytes, -x.backward_bytes, a) <
@@ -141,11 +141,10 @@ std::vector<LayerChoice> pareto_layer_choices(const LayerProblem& problem) {
         }
         choices.push_back(std::move(choice));
     }
-    std::stable_sort(choices.begin(), choices.end(),
-                     [](const LayerChoice& a, const LayerChoice& b) {
-                         return std::tie(a.peak_bytes, a.time_ns, a.saved_bytes) <
-                                std::tie(b.peak_bytes, b.time_ns, b.saved_bytes);
-                     });
+    std::ranges::stable_sort(choices, [](const LayerChoice& a, const LayerChoice& b) {
+        return std::tie(a.peak_bytes, a.time_ns, a.saved_bytes) <
+               std::tie(b.peak_bytes, b.time_ns, b.saved_bytes);
+    });
     int64_t fastest_ns = std::numeric_limits<int64_t>::max();
     std::erase_if(choices, [&](const LayerChoice& choice) {
         if (choice.time_ns >= fastest_ns) return true;

@@ -3,7 +3,6 @@
 #include "models/config/switches.h"
 #include "profiler/planner/data/gpu_support.h"
 
-#include <algorithm>
 #include <utility>
 
 namespace profiler {

@@ -173,9 +173,8 @@ LayerRecipes recipe_of(const ConversionSpace& space, const std::vector<std::stri
 }
 
 const PlanPoint* MeasuredRecipe::best() const {
-    const auto best = std::max_element(
-        curve.begin(), curve.end(),
-        [](const auto& a, const auto& b) { return a.sequences_per_s < b.sequences_per_s; });
+    const auto best = std::ranges::max_element(
+        curve, [](const auto& a, const auto& b) { return a.sequences_per_s < b.sequences_per_s; });
     return best == curve.end() ? nullptr : &*best;
 }
 
@@ -203,8 +202,7 @@ Result<MeasuredRecipe> try_batches(const TryBatch& try_batch, int64_t likely, in
                 : search.next(std::max<int64_t>(search.fails - std::exchange(less, 2 * less), 1));
     }
     trial.max_batch_size = search.fits;
-    std::sort(trial.curve.begin(), trial.curve.end(),
-              [](const PlanPoint& a, const PlanPoint& b) { return a.batch_size < b.batch_size; });
+    std::ranges::sort(trial.curve, {}, &PlanPoint::batch_size);
     return trial;
 }
 

@@ -7,7 +7,6 @@
 #include "profiler/trace/units.h"
 
 #include <algorithm>
-#include <utility>
 
 namespace profiler {
 namespace {
@@ -24,7 +23,7 @@ constexpr int64_t kLargestComparedBatch = 4096;
 constexpr int kMostSimulations = 10;
 
 bool contains(const std::vector<Recipe>& recipes, const Recipe& recipe) {
-    return std::find(recipes.begin(), recipes.end(), recipe) != recipes.end();
+    return std::ranges::find(recipes, recipe) != recipes.end();
 }
 
 /// The index of the last choice whose estimated peak is within `bytes`; 0 if there is none.

@@ -12,7 +12,7 @@ namespace {
 using models::Recipe;
 
 void add_once(std::vector<Recipe>& recipes, const Recipe& recipe) {
-    const auto known = std::find(recipes.begin(), recipes.end(), recipe);
+    const auto known = std::ranges::find(recipes, recipe);
     if (known == recipes.end()) recipes.push_back(recipe);
 }
 
@@ -72,11 +72,9 @@ std::vector<Recipe> recipes_between(const Recipe& from, const Recipe& to) {
 }
 
 Recipe most_frequent(const std::vector<Recipe>& layers) {
-    const auto count = [&](const Recipe& recipe) {
-        return std::count(layers.begin(), layers.end(), recipe);
-    };
-    return *std::max_element(layers.begin(), layers.end(),
-                             [&](const Recipe& a, const Recipe& b) { return count(a) < count(b); });
+    const auto count = [&](const Recipe& recipe) { return std::ranges::count(layers, recipe); };
+    return *std::ranges::max_element(
+        layers, [&](const Recipe& a, const Recipe& b) { return count(a) < count(b); });
 }
 
 }  // namespace profiler

@@ -207,8 +207,7 @@ const std::map<int64_t, StepMemory>& BatchInterpolation::known_peaks(const Memor
 }
 
 BatchInterpolation::Peaks& BatchInterpolation::peaks_of(const MemoryOptions& options) {
-    const auto known = std::find_if(peaks_.begin(), peaks_.end(),
-                                    [&](const Peaks& other) { return other.options == options; });
+    const auto known = std::ranges::find(peaks_, options, &Peaks::options);
     return known != peaks_.end() ? *known : peaks_.emplace_back(Peaks{options, {}});
 }
 
@@ -220,6 +219,20 @@ models::Result<StepMemory> BatchInterpolation::limited_memory(int64_t batch_size
     const auto work = requests_at(batch_size);
     if (!work) return tl::unexpected(work.error());
     return simulate_step(*work, options, limit_bytes);
+}
+
+models::Result<BatchInterpolation*> InterpolationCache::get(const StepToTrace& step) {
+    auto known = std::ranges::find_if(traced_, [&](const auto& one) { return one.first == step; });
+    if (known == traced_.end()) {
+        traced_.emplace_back(step, BatchInterpolation::trace(step, *source_));
+        known = traced_.end() - 1;
+    }
+    if (!known->second) return tl::unexpected(known->second.error());
+    return &*known->second;
+}
+
+void InterpolationCache::add(const StepToTrace& step, BatchInterpolation interpolation) {
+    traced_.emplace_back(step, std::move(interpolation));
 }
 
 }  // namespace profiler

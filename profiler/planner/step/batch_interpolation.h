@@ -14,7 +14,6 @@
 #include <map>
 #include <memory>
 #include <optional>
-#include <string>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -148,6 +147,23 @@ private:
     };
     Peaks& peaks_of(const MemoryOptions& options);
     std::deque<Peaks> peaks_;  // references to its elements stay valid
+};
+
+/// The interpolations of several steps, so that each is traced only once. Not safe for several
+/// threads at once.
+class InterpolationCache {
+public:
+    /// `source` must outlive the cache.
+    explicit InterpolationCache(const StepSource& source) : source_(&source) {}
+
+    /// Stays valid as long as the cache. Errors: as BatchInterpolation::trace.
+    models::Result<BatchInterpolation*> get(const StepToTrace& step);
+    void add(const StepToTrace& step, BatchInterpolation interpolation);
+    const StepSource& source() const { return *source_; }
+
+private:
+    const StepSource* source_;
+    std::deque<std::pair<StepToTrace, models::Result<BatchInterpolation>>> traced_;
 };
 
 }  // namespace profiler

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <vector>
 
 /// The largest batch in a given memory, and the least memory for a given batch.
 ///
@@ -46,5 +47,18 @@ models::Result<int64_t> least_capacity_bytes(BatchInterpolation& interpolation,
 /// What a step needs that does not fit: "23.2 GiB for tensors", or "23.2 GiB for tensors and
 /// fragmentation (22.6 GiB for tensors alone)" where the tensors alone are within the capacity.
 std::string text_of_need(int64_t needed_bytes, const StepMemory& unlimited, int64_t capacity_bytes);
+
+// Which batches a search for the best throughput tries. Throughput rises and falls with whole
+// tiles and waves of the GEMMs, so neighbouring batches differ.
+
+/// The batches of the first pass: every batch up to 64, every 8th or fewer above, and `max_batch`.
+/// Without `dense` only powers of two and `max_batch`: for workloads in which each batch costs a
+/// trace.
+std::vector<int64_t> sampled_batches(int64_t max_batch, bool dense);
+
+/// The batches of the second pass: those between each of `best` and its neighbours in `tried`
+/// (rising), at most 64 on each side.
+std::vector<int64_t> batches_between(const std::vector<int64_t>& best,
+                                     const std::vector<int64_t>& tried);
 
 }  // namespace profiler

@@ -17,6 +17,8 @@ struct DataParallel {
     bool is_sharded(const StepAllocation& allocation) const;
     /// The bytes of an allocation that one GPU holds.
     int64_t size_on_one(const StepAllocation& allocation) const;
+
+    friend bool operator==(const DataParallel&, const DataParallel&) = default;
 };
 
 /// Memory that data parallelism adds to a step.

@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <limits>
 #include <optional>
-#include <utility>
 
 namespace profiler {
 namespace {
@@ -92,8 +91,8 @@ models::Result<LayerSpans> spans_of_layers(const Trace& trace, std::size_t num_l
         if (phase.kind == PhaseKind::kForward) spans.forward[*layer].add(op.start_ns, op.end_ns);
     }
     const auto is_empty = [](const Span& span) { return span.is_empty(); };
-    if (std::any_of(spans.forward.begin(), spans.forward.end(), is_empty) ||
-        std::any_of(spans.backward.begin(), spans.backward.end(), is_empty)) {
+    if (std::ranges::any_of(spans.forward, is_empty) ||
+        std::ranges::any_of(spans.backward, is_empty)) {
         return models::fail("The traced step does not say which ops each layer ran.");
     }
     return spans;

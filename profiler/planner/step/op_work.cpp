@@ -1,15 +1,13 @@
 #include "profiler/planner/step/op_work.h"
 
 #include "profiler/analysis/step/describe_run.h"
-#include "profiler/analysis/step/recorded_program.h"
 #include "profiler/planner/step/published_tempo.h"
-#include "profiler/trace/element_bytes.h"
+#include "profiler/trace/enumerations.h"
 
 #include <algorithm>
 #include <charconv>
 #include <map>
 #include <optional>
-#include <unordered_map>
 
 namespace profiler {
 namespace {
@@ -223,8 +221,7 @@ void append_launches(const Trace& trace, Id<Step> step, const std::vector<bool>&
                        .op_class = trace.ops.get<&Op::op_class>(op),
                        .work = {.moved_bytes = static_cast<int64_t>(std::min(moved, kMost))}});
     }
-    std::stable_sort(ops.begin(), ops.end(),
-                     [](const OpWork& a, const OpWork& b) { return a.op < b.op; });
+    std::ranges::stable_sort(ops, {}, &OpWork::op);
 }
 
 }  // namespace

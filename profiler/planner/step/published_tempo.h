@@ -8,7 +8,7 @@
 
 /// The kernels of Tempo's 2022 release for ops that it runs in several kernels, where ours use one.
 /// Source: the code of the release (UofT-EcoSystem/Tempo at 17e1a0b). What it allocates is in
-/// profiler/capture/cuda/published_tempo.h. With n elements of e bytes:
+/// profiler/capture/cuda/cuda_capture.cpp. With n elements of e bytes:
 ///
 ///     LayerNorm backward   x̂ in fp32       n(e+4)      element-wise
 ///                          row sums         n(e+4)      normalization

@@ -1,6 +1,6 @@
 #include "profiler/planner/step/step_memory.h"
 
-#include "models/config/cuda_memory.h"
+#include "models/config/compute_capability.h"
 
 #include <algorithm>
 
@@ -65,14 +65,6 @@ Simulation simulate(const StepStream& stream, const MemoryOptions& options,
 }
 
 }  // namespace
-
-bool operator==(const MemoryOptions& a, const MemoryOptions& b) {
-    return a.settings == b.settings && a.gradients == b.gradients &&
-           a.parallel.num_gpus == b.parallel.num_gpus &&
-           a.parallel.zero_stage == b.parallel.zero_stage &&
-           a.cublas_workspace_bytes == b.cublas_workspace_bytes &&
-           a.persistent_bytes == b.persistent_bytes;
-}
 
 StepMemory simulate_step(const StepRequests& step, const MemoryOptions& options,
                          std::optional<int64_t> limit_bytes) {

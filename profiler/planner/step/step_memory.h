@@ -2,7 +2,6 @@
 
 #include "profiler/allocator/simulation.h"
 #include "profiler/analysis/step/peak.h"
-#include "profiler/planner/data/gpu.h"
 #include "profiler/planner/data/software_environment.h"
 #include "profiler/planner/step/data_parallel.h"
 #include "profiler/planner/step/step_work.h"
@@ -20,7 +19,7 @@ struct MemoryOptions {
     DataParallel parallel;
     int64_t cublas_workspace_bytes = 0;     // on the GPU; 0: as traced
     std::vector<int64_t> persistent_bytes;  // tensors that live beside the step from its start
-    friend bool operator==(const MemoryOptions& a, const MemoryOptions& b);
+    friend bool operator==(const MemoryOptions&, const MemoryOptions&) = default;
 };
 
 /// The peaks of the last step. The warm-up before it must fit too, and decides which memory is

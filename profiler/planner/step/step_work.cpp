@@ -3,18 +3,15 @@
 #include "profiler/analysis/step/describe_run.h"
 #include "profiler/analysis/step/event_order.h"
 #include "profiler/analysis/step/ledger.h"
-#include "profiler/analysis/step/phases_by_event.h"
 
 #include <algorithm>
 #include <functional>
 #include <limits>
 #include <map>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <tuple>
 #include <unordered_map>
-#include <utility>
 
 namespace profiler {
 namespace {
@@ -312,8 +309,7 @@ models::Result<StepWork> step_work_of(const Trace& trace, std::vector<Id<Allocat
 
 models::Result<AffineOps> AffineOps::fit(const StepWork& small, const StepWork& large) {
     if (const auto ok = check_order(small, large); !ok) return tl::unexpected(ok.error());
-    if (!std::equal(small.ops.begin(), small.ops.end(), large.ops.begin(), large.ops.end(),
-                    same_op)) {
+    if (!std::ranges::equal(small.ops, large.ops, same_op)) {
         return models::fail(
             "Batches {} and {} run different ops: record batches nearer to each other.",
             small.batch_size, large.batch_size);

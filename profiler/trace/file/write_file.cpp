@@ -11,7 +11,6 @@
 #include <cstdint>
 #include <fstream>
 #include <optional>
-#include <string>
 #include <system_error>
 
 namespace profiler {

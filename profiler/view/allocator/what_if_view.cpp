@@ -1,17 +1,13 @@
 #include "profiler/view/allocator/what_if_view.h"
 
 #include "profiler/allocator/settings_run.h"
-#include "profiler/analysis/step/block_origin.h"
 #include "profiler/analysis/step/event_order.h"
-#include "profiler/tables/signed_text.h"
 #include "profiler/trace/units.h"
-#include "profiler/view/allocator/segment_cause.h"
 #include "profiler/view/quantity_names.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <utility>
 
 namespace profiler {
@@ -62,37 +58,30 @@ Trend trend_of(int64_t recorded, int64_t chosen) {
     return chosen < recorded ? Trend::kBetter : Trend::kWorse;
 }
 
-void add_bytes(WhatIfView& view, const char* label, int64_t recorded, int64_t chosen,
-               const char* help) {
-    view.figures.push_back(
-        {label, format_bytes(recorded), format_bytes(chosen), trend_of(recorded, chosen), help});
-}
-
-void add_count(WhatIfView& view, const char* label, int64_t recorded, int64_t chosen,
-               const char* help) {
-    view.figures.push_back(
-        {label, format_count(recorded), format_count(chosen), trend_of(recorded, chosen), help});
-}
-
 int64_t unused_bytes(const SettingsRun& run) {
     return run.at_reserved_peak.reserved_bytes - run.at_reserved_peak.allocated_bytes;
 }
 
 void add_figures(const SettingsRun& recorded, const SettingsRun& chosen, WhatIfView& view) {
-    add_bytes(view, kPeakReserved, recorded.peak.reserved_bytes, chosen.peak.reserved_bytes,
-              "The most that the allocator held of the device");
-    add_bytes(view, kPeakAllocated, recorded.peak.allocated_bytes, chosen.peak.allocated_bytes,
-              "The most that blocks of tensors took, as rounded by the allocator");
-    add_bytes(view, "Fragmentation", unused_bytes(recorded), unused_bytes(chosen),
-              "Reserved but not allocated, when most was reserved");
-    add_count(view, "Segments", recorded.num_segments_at_reserved_peak,
-              chosen.num_segments_at_reserved_peak,
-              "When most was reserved; an expandable segment counts once");
-    add_count(view, "cudaMalloc calls", recorded.num_segment_calls, chosen.num_segment_calls,
-              "Each takes a segment, or maps more memory to an expandable one");
+    const auto add = [&](const char* label, auto format, int64_t before, int64_t after,
+                         const char* help) {
+        view.figures.push_back(
+            {label, format(before), format(after), trend_of(before, after), help});
+    };
+    add(kPeakReserved, format_bytes, recorded.peak.reserved_bytes, chosen.peak.reserved_bytes,
+        "The most that the allocator held of the device");
+    add(kPeakAllocated, format_bytes, recorded.peak.allocated_bytes, chosen.peak.allocated_bytes,
+        "The most that blocks of tensors took, as rounded by the allocator");
+    add("Fragmentation", format_bytes, unused_bytes(recorded), unused_bytes(chosen),
+        "Reserved but not allocated, when most was reserved");
+    add("Segments", format_count, recorded.num_segments_at_reserved_peak,
+        chosen.num_segments_at_reserved_peak,
+        "When most was reserved; an expandable segment counts once");
+    add("cudaMalloc calls", format_count, recorded.num_segment_calls, chosen.num_segment_calls,
+        "Each takes a segment, or maps more memory to an expandable one");
     if (recorded.num_retries > 0 || chosen.num_retries > 0) {
-        add_count(view, "Retries", recorded.num_retries, chosen.num_retries,
-                  "Allocations that were tried again after the cache was given back");
+        add("Retries", format_count, recorded.num_retries, chosen.num_retries,
+            "Allocations that were tried again after the cache was given back");
     }
 }
 
@@ -180,7 +169,7 @@ std::vector<WhatIfView::Tried> try_all(Runner& runner, const WhatIfChoice& choic
         runs.push_back(runner.run({settings, choice.memory_limit_bytes}));
         if (runner.is_cancelled()) return {};
     }
-    std::stable_sort(runs.begin(), runs.end(), [](const SettingsRun& a, const SettingsRun& b) {
+    std::ranges::stable_sort(runs, [](const SettingsRun& a, const SettingsRun& b) {
         if (a.out_of_memory.has_value() != b.out_of_memory.has_value()) return !a.out_of_memory;
         return a.peak.reserved_bytes < b.peak.reserved_bytes;
     });

@@ -1,9 +1,8 @@
 #pragma once
 
 #include "profiler/allocator/settings.h"
-#include "profiler/tables/data_table.h"
-#include "profiler/view/allocator/segment_state.h"
-#include "profiler/view/memory/block_groups.h"
+#include "profiler/tables/columns.h"
+#include "profiler/view/allocator/segment_map_view.h"
 
 #include <cstdint>
 #include <functional>

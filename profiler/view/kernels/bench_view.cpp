@@ -1,7 +1,6 @@
 #include "profiler/view/kernels/bench_view.h"
 
 #include "models/config/flop.h"
-#include "profiler/tables/signed_text.h"
 #include "profiler/trace/units.h"
 
 #include <fmt/format.h>
@@ -41,7 +40,7 @@ std::string label_of(const Series& series) {
 
 template <typename T>
 std::size_t index_in(std::vector<T>& all, const T& one) {
-    const auto found = std::find(all.begin(), all.end(), one);
+    const auto found = std::ranges::find(all, one);
     if (found != all.end()) return static_cast<std::size_t>(found - all.begin());
     all.push_back(one);
     return all.size() - 1;
@@ -124,18 +123,10 @@ Cells figures_of(const BenchRow& row) {
     return {};
 }
 
-std::string title_of(BenchmarkKind kind) {
-    switch (kind) {
-        case BenchmarkKind::kMatmul:
-            return "Products of square matrices";
-        case BenchmarkKind::kVector:
-            return "y = 1.2 x, fp32";
-        case BenchmarkKind::kLayer:
-            return "One layer";
-        case BenchmarkKind::kModel:
-            return "Whole training steps";
-    }
-    return {};
+const char* title_of(BenchmarkKind kind) {
+    constexpr std::array<const char*, models::kBenchmarkNames.size()> kTitles{
+        "Products of square matrices", "y = 1.2 x, fp32", "One layer", "Whole training steps"};
+    return kTitles[static_cast<std::size_t>(kind)];
 }
 
 TextTable table_of(const std::vector<const BenchRow*>& rows) {
@@ -168,9 +159,7 @@ TextTable table_of(const std::vector<const BenchRow*>& rows) {
         const std::size_t line = index_in(lines, line_of(*row));
         const std::size_t place = first + index_in(series, series_of(*row)) * figures.size();
         const Cells own = figures_of(*row);
-        for (std::size_t i = 0; i < own.size(); ++i) {
-            table.rows[line][place + i] = own[i].second;
-        }
+        for (std::size_t i = 0; i < own.size(); ++i) table.rows[line][place + i] = own[i].second;
     }
     return table;
 }
@@ -310,7 +299,7 @@ std::vector<std::string> notes_of(BenchmarkKind kind, const std::vector<Series>&
     const auto is_published = [](const Series& one) {
         return one.source == BenchSource::kPublished;
     };
-    if (std::any_of(series.begin(), series.end(), is_published)) {
+    if (std::ranges::any_of(series, is_published)) {
         notes.emplace_back("Published: mli/transformers-benchmarks.");
         if (kind == BenchmarkKind::kModel) {
             notes.back() += " Its memory includes a counter of the host's memory.";

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "models/config/benchmark.h"
-#include "profiler/tables/text_table.h"
+#include "profiler/tables/columns.h"
 #include "profiler/view/axis.h"
 
 #include <array>

@@ -1,7 +1,7 @@
 #include "profiler/view/kernels/call_group.h"
 
-#include "profiler/analysis/ops/outermost_ops.h"
-#include "profiler/analysis/step/layer_path.h"
+#include "profiler/analysis/ops/movement.h"
+#include "profiler/analysis/step/origin.h"
 #include "profiler/view/kernels/kernels_view.h"
 
 #include <algorithm>
@@ -129,7 +129,7 @@ TimesOfCalls times_of(const Trace& trace, std::span<const ActivityId> calls,
                    : int64_t{0};
     };
     times.are_of_device =
-        std::any_of(calls.begin(), calls.end(), [&](ActivityId id) { return device_ns(id) > 0; });
+        std::ranges::any_of(calls, [&](ActivityId id) { return device_ns(id) > 0; });
     for (const ActivityId id : calls) {
         const ActivitySpan span = span_of(trace, id);
         times.times_ns.push_back(times.are_of_device
@@ -144,7 +144,7 @@ CallTimes summary_of(const TimesOfCalls& times) {
                       .are_of_device = times.are_of_device};
     if (times.times_ns.empty()) return summary;
     std::vector<int64_t> sorted = times.times_ns;
-    std::sort(sorted.begin(), sorted.end());
+    std::ranges::sort(sorted);
     summary.least_ns = sorted.front();
     summary.median_ns = sorted[sorted.size() / 2];
     summary.most_ns = sorted.back();
@@ -171,13 +171,13 @@ void choose_axis(CallGroup& group) {
 /// The neighbours of the picked call in time, and the longest one.
 void find_neighbours(CallGroup& group, const Trace& trace, std::vector<ActivityId> calls,
                      const std::vector<int64_t>& times_ns, ActivityId picked) {
-    const auto longest = std::max_element(times_ns.begin(), times_ns.end());
+    const auto longest = std::ranges::max_element(times_ns);
     group.longest = calls[static_cast<std::size_t>(longest - times_ns.begin())];
     const auto starts_before = [&](ActivityId a, ActivityId b) {
         return span_of(trace, a).start_ns < span_of(trace, b).start_ns;
     };
-    std::stable_sort(calls.begin(), calls.end(), starts_before);
-    const auto at = std::find(calls.begin(), calls.end(), picked);
+    std::ranges::stable_sort(calls, starts_before);
+    const auto at = std::ranges::find(calls, picked);
     if (at == calls.end()) return;
     if (at != calls.begin()) group.previous = *(at - 1);
     if (at + 1 != calls.end()) group.next = *(at + 1);
@@ -185,37 +185,26 @@ void find_neighbours(CallGroup& group, const Trace& trace, std::vector<ActivityI
 
 /// Marks what stands inside of marked calls, and what they launch.
 void mark_inner(const Trace& trace, MarkedSpans& marked) {
+    std::vector<bool>& calls = marked.of(ActivityKind::kOp);
     const auto parents = trace.ops.column<&Op::parent>();
     for (std::size_t i = 0; i < parents.size(); ++i) {
         const Id<Op> parent = parents[i];
-        if (parent.valid() && parent < Id<Op>(i) && marked.ops[parent.index()])
-            marked.ops[i] = true;
+        if (parent.valid() && parent < Id<Op>(i) && calls[parent.index()]) calls[i] = true;
     }
     const auto mark_launches = [&](const auto& ops, std::vector<bool>& launches) {
         for (std::size_t i = 0; i < ops.size(); ++i) {
-            if (ops[i].valid() && marked.ops[ops[i].index()]) launches[i] = true;
+            if (ops[i].valid() && calls[ops[i].index()]) launches[i] = true;
         }
     };
-    mark_launches(trace.kernels.column<&Kernel::op>(), marked.kernels);
-    mark_launches(trace.memcpys.column<&Memcpy::op>(), marked.memcpys);
-}
-
-std::vector<bool>& spans_of(MarkedSpans& marked, ActivityKind kind) {
-    switch (kind) {
-        case ActivityKind::kKernel:
-            return marked.kernels;
-        case ActivityKind::kMemcpy:
-            return marked.memcpys;
-        case ActivityKind::kOp:
-            break;
-    }
-    return marked.ops;
+    mark_launches(trace.kernels.column<&Kernel::op>(), marked.of(ActivityKind::kKernel));
+    mark_launches(trace.memcpys.column<&Memcpy::op>(), marked.of(ActivityKind::kMemcpy));
 }
 
 MarkedSpans marked_spans(const Trace& trace, std::span<const CallKey> keys) {
-    MarkedSpans marked{.ops = std::vector<bool>(trace.ops.size()),
-                       .kernels = std::vector<bool>(trace.kernels.size()),
-                       .memcpys = std::vector<bool>(trace.memcpys.size())};
+    MarkedSpans marked;
+    marked.of(ActivityKind::kOp).resize(trace.ops.size());
+    marked.of(ActivityKind::kKernel).resize(trace.kernels.size());
+    marked.of(ActivityKind::kMemcpy).resize(trace.memcpys.size());
     const std::vector<int64_t> device_times_ns = device_times(trace);
     const OutermostOps counted(trace);
     for (const CallKey& key : keys) {
@@ -223,7 +212,7 @@ MarkedSpans marked_spans(const Trace& trace, std::span<const CallKey> keys) {
         const CallTimes times = summary_of(times_of(trace, calls, device_times_ns));
         marked.num_calls += times.num_calls;
         marked.time_ns = add_times(marked.time_ns, times.total_ns);
-        std::vector<bool>& spans = spans_of(marked, key.kind);
+        std::vector<bool>& spans = marked.of(key.kind);
         for (const ActivityId id : calls) spans[static_cast<std::size_t>(id.row)] = true;
     }
     mark_inner(trace, marked);
@@ -272,11 +261,10 @@ CallGroup build_call_group(std::span<const Trace* const> traces, std::size_t sou
         if (i != source) continue;
         const std::vector<int64_t>& own_ns = times.back().times_ns;
         const ActivityId counted = outer_call(trace, picked);
-        const auto at = std::find(calls.begin(), calls.end(), counted);
+        const auto at = std::ranges::find(calls, counted);
         group.picked_ns = own_ns[static_cast<std::size_t>(at - calls.begin())];
-        group.num_longer = std::count_if(own_ns.begin(), own_ns.end(), [&](int64_t time_ns) {
-            return time_ns > group.picked_ns;
-        });
+        group.num_longer = std::ranges::count_if(
+            own_ns, [&](int64_t time_ns) { return time_ns > group.picked_ns; });
         find_neighbours(group, trace, calls, own_ns, counted);
     }
     choose_axis(group);
@@ -286,19 +274,6 @@ CallGroup build_call_group(std::span<const Trace* const> traces, std::size_t sou
         for (const int64_t time_ns : times[i].times_ns) ++counts[group.class_of(time_ns)];
     }
     return group;
-}
-
-bool MarkedSpans::contains(ActivityId id) const {
-    const auto row = static_cast<std::size_t>(id.row);
-    switch (id.kind) {
-        case ActivityKind::kKernel:
-            return kernels[row];
-        case ActivityKind::kMemcpy:
-            return memcpys[row];
-        case ActivityKind::kOp:
-            break;
-    }
-    return ops[row];
 }
 
 MarksView build_marks_view(const MarksRequest& request) {

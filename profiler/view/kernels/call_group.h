@@ -30,7 +30,7 @@ struct CallKey {
     ActivityKind kind = ActivityKind::kOp;
     std::string name;                 // "aten::addmm"; of a kernel its short_name
     std::optional<PhaseKind> phase;   // empty: any
-    std::optional<ModuleKey> module;  // of counted calls only (outermost_ops.h); empty: of all
+    std::optional<ModuleKey> module;  // of counted calls only (movement.h); empty: of all
 
     friend bool operator==(const CallKey&, const CallKey&) = default;
 };
@@ -96,13 +96,14 @@ struct MarksRequest {
 
 /// The spans of one trace that are marked: the calls, what they call, and what all of these launch.
 struct MarkedSpans {
-    std::vector<bool> ops;  // by row
-    std::vector<bool> kernels;
-    std::vector<bool> memcpys;
-    int64_t num_calls = 0;  // of the keys
-    int64_t time_ns = 0;    // of these, as in CallTimes
+    std::array<std::vector<bool>, 3> rows;  // by ActivityKind and row
+    int64_t num_calls = 0;                  // of the keys
+    int64_t time_ns = 0;                    // of these, as in CallTimes
 
-    bool contains(ActivityId id) const;
+    std::vector<bool>& of(ActivityKind kind) { return rows[static_cast<std::size_t>(kind)]; }
+    bool contains(ActivityId id) const {
+        return rows[static_cast<std::size_t>(id.kind)][static_cast<std::size_t>(id.row)];
+    }
 };
 
 struct MarksView {

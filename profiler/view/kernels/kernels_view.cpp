@@ -1,6 +1,6 @@
 #include "profiler/view/kernels/kernels_view.h"
 
-#include "profiler/analysis/step/block_origin.h"
+#include "profiler/analysis/step/origin.h"
 #include "profiler/trace/units.h"
 
 #include <fmt/format.h>
@@ -8,7 +8,6 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <stdexcept>
 
 namespace profiler {
 namespace {
@@ -105,8 +104,7 @@ private:
         if (id.kind != ActivityKind::kOp || !block.forward.valid()) return label;
         const Id<ModulePath> module = module_of(trace_, block.forward);
         if (!module.valid() || label.find("Backward") == label.npos) return label;
-        const std::string_view path =
-            trace_.text(trace_.module_paths.get<&ModulePath::path>(module));
+        const std::string_view path = path_of_module(trace_, module);
         return fmt::format("{}  {}", path.substr(path.rfind('.') + 1), label);
     }
 
@@ -177,7 +175,7 @@ bool is_wrapper(std::string_view leaf) {
         "reduce_kernel",  "ReduceOp",      "func_wrapper_t",     "unrolled_elementwise_kernel",
         "AUnaryFunctor",  "BUnaryFunctor", "BinaryFunctor",      "gpu_kernel_impl_nocast",
         "gpu_kernel_impl"};
-    return std::find(kWrappers.begin(), kWrappers.end(), leaf) != kWrappers.end();
+    return std::ranges::find(kWrappers, leaf) != kWrappers.end();
 }
 
 /// The first template argument with a qualified name, which is neither a number nor a type of
@@ -218,7 +216,7 @@ public:
         }
         const Id<Op> op = op_of(trace_, id);
         if (!op.valid()) return;
-        if (id.kind != ActivityKind::kOp) add("op", trace_.text(trace_.ops.get<&Op::name>(op)));
+        if (id.kind != ActivityKind::kOp) add("op", name_of_call(trace_, op));
         add_op(trace_.ops[op], op);
     }
 
@@ -271,12 +269,12 @@ private:
 
     void add_op(const Op& op, Id<Op> id) {
         if (op.module_path.valid()) {
-            add("module", trace_.text(trace_.module_paths.get<&ModulePath::path>(op.module_path)));
+            add("module", path_of_module(trace_, op.module_path));
         }
         if (op.phase.valid())
             add("phase", profiler::name_of(trace_.phases.get<&Phase::kind>(op.phase)));
         if (op.forward.valid()) {
-            add("gradient of", trace_.text(trace_.ops.get<&Op::name>(op.forward)));
+            add("gradient of", name_of_call(trace_, op.forward));
         }
         int64_t kernels_ns = 0;
         const auto kernels = source_.activity().kernels_of(id);
@@ -360,22 +358,15 @@ KernelsReadout read_kernels(const StepIndex& source, ActivityId id) {
 namespace {
 
 const char* kind_of(ActivityKind kind) {
-    switch (kind) {
-        case ActivityKind::kOp:
-            return "call";
-        case ActivityKind::kKernel:
-            return "kernel";
-        case ActivityKind::kMemcpy:
-            return "copy";
-    }
-    return "";
+    constexpr std::array kKinds{"call", "kernel", "copy"};
+    return kKinds[static_cast<std::size_t>(kind)];
 }
 
 std::string module_of(const Trace& trace, ActivityId id) {
     if (id.kind != ActivityKind::kOp) return {};
     const Id<ModulePath> path = trace.ops.get<&Op::module_path>(Id<Op>(id.row));
     if (!path.valid()) return {};
-    return std::string(trace.text(trace.module_paths.get<&ModulePath::path>(path)));
+    return std::string(path_of_module(trace, path));
 }
 
 }  // namespace

@@ -1,14 +1,13 @@
 #pragma once
 
 #include "profiler/analysis/step_index.h"
-#include "profiler/tables/data_table.h"
+#include "profiler/tables/columns.h"
 #include "profiler/trace/trace.h"
 #include "profiler/view/kernels/call_group.h"
 #include "profiler/view/time_map.h"
 
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>

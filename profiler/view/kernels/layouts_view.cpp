@@ -53,7 +53,7 @@ LayoutsViewRow row_of(const LayoutGraph& graph, const LayoutStep& step, const La
         row.torch_written = written_order(graph, op, op.configurations[torch->configuration]);
     }
     for (const LayoutConfiguration& one : op.configurations) row.all_ns.push_back(one.time_ns);
-    std::sort(row.all_ns.begin(), row.all_ns.end());
+    std::ranges::sort(row.all_ns);
     return row;
 }
 

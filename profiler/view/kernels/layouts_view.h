@@ -1,7 +1,7 @@
 #pragma once
 
 #include "profiler/layouts/layout_plan.h"
-#include "profiler/tables/text_table.h"
+#include "profiler/tables/columns.h"
 
 #include <optional>
 #include <string>

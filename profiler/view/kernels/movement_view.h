@@ -1,7 +1,6 @@
 #pragma once
 
 #include "profiler/analysis/ops/movement.h"
-#include "profiler/analysis/ops/movement_flow.h"
 #include "profiler/analysis/step_index.h"
 #include "profiler/planner/device_peaks.h"
 #include "profiler/tables/columns.h"
@@ -11,9 +10,12 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 /// What the Movement panel, its charts and the command `movement` show: the roofline of a card with
@@ -28,6 +30,25 @@
 /// An op without arithmetic, such as a copy, has no intensity. It stands at the left edge, as far
 /// below the roof as its bandwidth is below that of the card.
 namespace profiler {
+
+/// Short names of ops for pictures. As much of its module's path stands before an op as tells that
+/// module from the others of the picture: "query addmm", but "attention.output.dense addmm" beside
+/// "output.dense addmm". A last part that the op's name repeats is left out: the dropout of
+/// "attention.output.dropout" is "attention.output dropout_forward". A logical op says where it is
+/// only if its name occurs in several modules.
+class OpLabels {
+public:
+    /// Call it for each op of the picture, then `label_of`.
+    void add(const MovementRow& row);
+    std::string label_of(const MovementRow& row) const;
+
+private:
+    std::string_view place_of(std::string_view module) const;
+
+    std::set<std::pair<std::string, std::string>> seen_;     // module and, of a logical op, name
+    std::map<std::string, std::size_t, std::less<>> tails_;  // modules that end so: "output.dense"
+    std::map<std::string, std::size_t, std::less<>> logical_names_;  // modules that have such an op
+};
 
 enum class MovementOps : uint8_t { kRun, kLogical };
 inline constexpr std::array<std::string_view, 2> kMovementOpsNames{"run", "logical"};

@@ -1,20 +1,227 @@
 #include "profiler/view/layers/layer_view.h"
 
-#include "profiler/tables/signed_text.h"
+#include "models/config/layer_recipes.h"
+#include "models/config/switches.h"
+#include "profiler/analysis/step/describe_run.h"
+#include "profiler/analysis/step/origin.h"
 #include "profiler/trace/units.h"
 #include "profiler/view/axis.h"
-#include "profiler/view/layers/layer_layout.h"
-#include "profiler/view/peak/ledger_match.h"
 
 #include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <map>
 #include <tuple>
 
 namespace profiler {
 namespace {
+
+using models::LayerRecipes;
+using models::Recipe;
+
+/// The same change in all layers and outside them.
+template <typename Change>
+std::string changed(const LayerRecipes& from, int64_t num_layers, Change change) {
+    Recipe base = from.recipe;
+    change(base);
+    if (from.layers.empty()) return models::to_text(base);
+    std::vector<Recipe> layers;
+    for (int64_t layer = 0; layer < num_layers; ++layer) {
+        Recipe recipe = models::recipe_of_layer(from, layer);
+        change(recipe);
+        layers.push_back(recipe);
+    }
+    return models::to_text(models::layer_recipes_of(base, layers));
+}
+
+template <typename Table>
+RecipeSwitchRow row_of(const Table& table, const LayerRecipes& from, int64_t num_layers,
+                       const std::array<std::optional<Recipe>, 2>& recipes) {
+    RecipeSwitchRow row{.name = std::string(table.name), .options = {}};
+    for (const auto& value : table.rows) {
+        const bool is_chosen = (recipes[0] && (*recipes[0]).*table.member == value.value) ||
+                               (recipes[1] && (*recipes[1]).*table.member == value.value);
+        if (value.is.runs_on == models::RunsOn::kNowhere && !is_chosen) continue;
+        for (std::size_t side = 0; side < 2; ++side) {
+            if (recipes[side] && (*recipes[side]).*table.member == value.value) {
+                row.chosen[side] = row.options.size();
+            }
+        }
+        const auto change = [&](Recipe& recipe) {
+            // Names of the tables themselves: they always parse.
+            if (!value.is.needs.empty()) (void)models::apply_recipe_items(recipe, value.is.needs);
+            recipe.*table.member = value.value;
+        };
+        row.options.push_back({std::string(value.is.name), std::string(value.is.phrase),
+                               changed(from, num_layers, change)});
+    }
+    return row;
+}
+
+}  // namespace
+
+std::vector<RecipeSwitchRow> recipe_switches(const Trace& first, const Trace* second,
+                                             int64_t layer) {
+    const auto workload = workload_of(first);
+    const auto other = second ? workload_of(*second) : std::nullopt;
+    if (!workload || (second && !other)) return {};
+    return recipe_switches(*workload, other ? &*other : nullptr, layer);
+}
+
+std::vector<RecipeSwitchRow> recipe_switches(const models::Workload& first,
+                                             const models::Workload* second, int64_t layer) {
+    const LayerRecipes from = models::layer_recipes_of(second ? *second : first);
+    std::array<std::optional<Recipe>, 2> recipes;
+    recipes[0] = models::recipe_of_layer(models::layer_recipes_of(first), layer);
+    if (second) recipes[1] = models::recipe_of_layer(models::layer_recipes_of(*second), layer);
+    std::vector<RecipeSwitchRow> rows;
+    models::for_each_switch([&](const auto& table) {
+        if (table.is_for_step) return;
+        rows.push_back(row_of(table, from, first.model.num_layers, recipes));
+    });
+    return rows;
+}
+
+std::optional<std::string> canonical_recipe(const Trace& trace) {
+    const auto workload = workload_of(trace);
+    if (!workload) return std::nullopt;
+    return models::to_text(models::layer_recipes_of(*workload));
+}
+
+namespace {
+
+/// Share of the width that columns get by their bytes; the rest they share equally.
+constexpr double kWidthByBytes = 0.3;
+/// Share of a box's width that its ribbons may take.
+constexpr double kFilled = 0.88;
+/// Share of a box's width that the bar of its time may take.
+constexpr double kLongestTimeBar = 0.75;
+constexpr double kWidestGap = 0.003;
+
+/// One end of a ribbon.
+struct Port {
+    std::size_t ribbon = 0;
+    std::size_t opposite = 0;  // zone of the other end
+    double bytes = 0;
+};
+
+/// Zone 0 is the layer before, zone i + 1 is column i.
+struct Zone {
+    double left = 0;
+    double right = 0;
+    std::vector<Port> out;  // at the top, by the place of the other end
+    std::vector<Port> in;   // at the bottom
+};
+
+std::size_t zone_of(std::size_t column) { return column == kOutside ? 0 : column + 1; }
+
+double sum_of(const std::vector<Port>& ports) {
+    double sum = 0;
+    for (const Port& port : ports) sum += port.bytes;
+    return sum;
+}
+
+double bytes_of(const LayerRibbon& ribbon) {
+    return static_cast<double>(std::max(ribbon.bytes[0], ribbon.bytes[1]));
+}
+
+std::vector<Zone> connect(const LayerView& view) {
+    std::vector<Zone> zones(view.columns.size() + 1);
+    for (std::size_t i = 0; i < view.ribbons.size(); ++i) {
+        const LayerRibbon& ribbon = view.ribbons[i];
+        const std::size_t from = zone_of(ribbon.producer), to = zone_of(ribbon.consumer);
+        zones[from].out.push_back({i, to, bytes_of(ribbon)});
+        zones[to].in.push_back({i, from, bytes_of(ribbon)});
+    }
+    for (Zone& zone : zones) {
+        for (auto* ports : {&zone.out, &zone.in}) {
+            std::stable_sort(ports->begin(), ports->end(),
+                             [](const Port& a, const Port& b) { return a.opposite < b.opposite; });
+        }
+    }
+    return zones;
+}
+
+/// Sets the edges of the zones; returns the width of a byte.
+double size_zones(std::vector<Zone>& zones) {
+    std::vector<double> bytes;
+    double total = 0;
+    for (const Zone& zone : zones) {
+        bytes.push_back(std::max(sum_of(zone.out), sum_of(zone.in)));
+        total += bytes.back();
+    }
+    const bool has_outside = !zones[0].out.empty() || !zones[0].in.empty();
+    const double by_bytes = total > 0 ? kWidthByBytes : 0;
+    const double places = static_cast<double>(zones.size() - 1) + (has_outside ? 1 : 0);
+    double x = 0, byte_width = 1;
+    for (std::size_t i = 0; i < zones.size(); ++i) {
+        double width = 0;
+        if (i > 0 || has_outside) width = (1 - by_bytes) / std::max(places, 1.0);
+        if (total > 0) width += by_bytes * bytes[i] / total;
+        zones[i].left = x;
+        zones[i].right = x += width;
+        if (bytes[i] > 0) byte_width = std::min(byte_width, kFilled * width / bytes[i]);
+    }
+    return byte_width;
+}
+
+/// Side by side in the middle of the zone.
+template <typename SetEdges>
+void place_ports(const Zone& zone, const std::vector<Port>& ports, double byte_width,
+                 SetEdges set_edges) {
+    if (ports.empty()) return;
+    const double filled = sum_of(ports) * byte_width, width = zone.right - zone.left;
+    const auto gaps = static_cast<double>(ports.size() - 1);
+    const double gap = gaps > 0 ? std::clamp((0.96 * width - filled) / gaps, 0.0, kWidestGap) : 0;
+    double x = zone.left + (width - filled - gap * gaps) / 2;
+    for (const Port& port : ports) {
+        set_edges(port.ribbon, x, x + port.bytes * byte_width);
+        x += port.bytes * byte_width + gap;
+    }
+}
+
+/// One scale for the bars of all boxes: as wide as it may be while each bar fits into its box.
+void size_time_bars(LayerView& view) {
+    double width_per_ns = std::numeric_limits<double>::max();
+    for (const LayerColumn& column : view.columns) {
+        const int64_t longest_ns = std::max(column.forward.time_ns, column.backward.time_ns);
+        if (longest_ns <= 0) continue;
+        width_per_ns = std::min(width_per_ns, kLongestTimeBar * (column.right - column.left) /
+                                                  static_cast<double>(longest_ns));
+    }
+    for (LayerColumn& column : view.columns) {
+        for (LayerNode* node : {&column.forward, &column.backward}) {
+            if (node->time_ns > 0) {
+                node->time_width = width_per_ns * static_cast<double>(node->time_ns);
+            }
+        }
+    }
+}
+
+/// Sets the horizontal positions. A column is as wide as its share of the columns, and wider where
+/// many bytes start or end.
+void lay_out(LayerView& view) {
+    std::vector<Zone> zones = connect(view);
+    const double byte_width = size_zones(zones);
+    view.outside_right = zones[0].right;
+    for (std::size_t i = 0; i < view.columns.size(); ++i) {
+        view.columns[i].left = zones[i + 1].left;
+        view.columns[i].right = zones[i + 1].right;
+    }
+    size_time_bars(view);
+    for (const Zone& zone : zones) {
+        place_ports(zone, zone.out, byte_width, [&](std::size_t i, double left, double right) {
+            view.ribbons[i].top_left = left;
+            view.ribbons[i].top_right = right;
+        });
+        place_ports(zone, zone.in, byte_width, [&](std::size_t i, double left, double right) {
+            view.ribbons[i].bottom_left = left;
+            view.ribbons[i].bottom_right = right;
+        });
+    }
+}
 
 /// A name from a file: control characters become spaces, and the middle of a long name is left out.
 std::string shown(std::string_view name) {
@@ -53,7 +260,7 @@ std::vector<std::string> merge_keys(const std::vector<Side>& sides) {
     for (const Side& side : sides) {
         auto last = keys.end();
         for (const FlowColumn& column : side.flow.columns) {
-            const auto found = std::find(keys.begin(), keys.end(), column.key);
+            const auto found = std::ranges::find(keys, column.key);
             if (found != keys.end()) {
                 last = found;
             } else if (last == keys.end()) {
@@ -98,13 +305,11 @@ void add_columns(LayerView& view, std::vector<Side>& sides) {
     for (Side& side : sides) {
         const bool is_second = &side != &sides.front();
         for (const FlowColumn& from : side.flow.columns) {
-            const auto index = static_cast<std::size_t>(
-                std::find(keys.begin(), keys.end(), from.key) - keys.begin());
+            const auto index =
+                static_cast<std::size_t>(std::ranges::find(keys, from.key) - keys.begin());
             side.merged.push_back(index);
             LayerColumn& column = view.columns[index];
-            if (!is_second) {
-                first_ns[index] = {from.forward.duration_ns, from.backward.duration_ns};
-            }
+            if (!is_second) first_ns[index] = {from.forward.duration_ns, from.backward.duration_ns};
             column.title = shown(from.title);
             column.path = shown(from.path);
             fill_node(column.forward, side, from.forward, is_second, first_ns[index][0]);
@@ -125,7 +330,7 @@ void add_columns(LayerView& view, std::vector<Side>& sides) {
 
 std::string call_text(const Side& side, Id<Op> op) {
     if (!op.valid()) return {};
-    return shown(short_call_name(side.trace().text(side.trace().ops.get<&Op::name>(op))));
+    return shown(short_call_name(name_of_call(side.trace(), op)));
 }
 
 void add_tensor(LayerRibbon& ribbon, const Side& side, const FlowTensor& tensor, bool is_second,
@@ -140,7 +345,7 @@ void add_tensor(LayerRibbon& ribbon, const Side& side, const FlowTensor& tensor,
     ribbon.also.clear();
     for (const std::size_t i : tensor.also) ribbon.also.push_back(column(i));
     ribbon.storages[is_second] = tensor.storages;
-    std::sort(ribbon.storages[is_second].begin(), ribbon.storages[is_second].end());
+    std::ranges::sort(ribbon.storages[is_second]);
     ribbon.storage[is_second] = tensor.storages.front();
     ribbon.block[is_second] = tensor.blocks.front();
     const auto per_layer = static_cast<int64_t>(tensor.storages.size());
@@ -213,7 +418,7 @@ void add_ribbons(LayerView& view, const std::vector<Side>& sides) {
         }
     }
     for (LayerRibbon& ribbon : view.ribbons) finish(ribbon, view.has_other);
-    std::stable_sort(view.ribbons.begin(), view.ribbons.end(), [](const auto& a, const auto& b) {
+    std::ranges::stable_sort(view.ribbons, [](const auto& a, const auto& b) {
         return std::max(a.bytes[0], a.bytes[1]) > std::max(b.bytes[0], b.bytes[1]);
     });
 }
@@ -251,7 +456,7 @@ void thin_out(LayerView& view) {
             auto& storages = sum.storages[side];
             storages.insert(storages.end(), ribbon.storages[side].begin(),
                             ribbon.storages[side].end());
-            std::sort(storages.begin(), storages.end());
+            std::ranges::sort(storages);
         }
     }
     for (const auto& [index, count] : counts) {
@@ -320,7 +525,7 @@ std::optional<std::size_t> ribbon_of(const LayerView& view, bool in_b, Id<Storag
     if (!storage.valid()) return std::nullopt;
     for (std::size_t i = 0; i < view.ribbons.size(); ++i) {
         const auto& storages = view.ribbons[i].storages[in_b];
-        if (std::binary_search(storages.begin(), storages.end(), storage)) return i;
+        if (std::ranges::binary_search(storages, storage)) return i;
     }
     return std::nullopt;
 }

@@ -1,21 +1,16 @@
 #include "profiler/view/layers/pair_figures.h"
 
 #include "profiler/analysis/step/throughput.h"
-#include "profiler/tables/signed_text.h"
+#include "profiler/tables/columns.h"
 #include "profiler/trace/units.h"
 #include "profiler/view/layers/layer_view.h"
-#include "profiler/view/programs/compare_figures.h"
+#include "profiler/view/programs/compare_view.h"
 #include "profiler/view/quantity_names.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
-#include <cstdint>
-#include <optional>
-#include <string>
-#include <utility>
 
 namespace profiler {
 namespace {

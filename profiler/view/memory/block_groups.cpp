@@ -1,6 +1,6 @@
 #include "profiler/view/memory/block_groups.h"
 
-#include "profiler/analysis/step/block_origin.h"
+#include "profiler/analysis/step/origin.h"
 #include "profiler/view/theme.h"
 
 #include <fmt/format.h>
@@ -26,7 +26,7 @@ public:
     int32_t of(Id<Allocation> allocation) {
         const Trace& trace = source_.trace();
         const Id<Op> op = trace.allocations.get<&Allocation::op>(allocation);
-        if (op.valid()) return number_of(std::string(trace.text(trace.ops.get<&Op::name>(op))));
+        if (op.valid()) return number_of(std::string(name_of_call(trace, op)));
         const Id<Stack> stack = trace.allocations.get<&Allocation::stack>(allocation);
         if (!stack.valid() || stack.index() >= of_stack_.size()) return -1;
         int32_t& number = of_stack_[stack.index()];
@@ -139,8 +139,7 @@ void BlockGroups::add_makers(const StepIndex& source) {
         while (bytes.size() <= number) bytes.emplace_back(0.0, bytes.size());
         bytes[number].first += static_cast<double>(history.size_bytes(i));
     }
-    std::stable_sort(bytes.begin(), bytes.end(),
-                     [](const auto& a, const auto& b) { return a.first > b.first; });
+    std::ranges::stable_sort(bytes, [](const auto& a, const auto& b) { return a.first > b.first; });
     std::vector<uint8_t> group_of_maker(bytes.size(), 0);
     groups_.push_back({.label = makers.names().empty() ? "unknown" : "others"});
     for (std::size_t i = 0; i < std::min(bytes.size(), kMostNamed); ++i) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "profiler/tables/columns.h"
 #include "profiler/view/memory/block_groups.h"
 #include "profiler/view/memory/timeline_view.h"
 
@@ -108,7 +109,6 @@ struct BlocksView {
     std::string merged_text;
     bool difference = false;
     bool has_layers = false;
-    bool has_makers = false;
 };
 
 BlocksView build_blocks_view(const BlocksRequest& request);
@@ -123,5 +123,43 @@ BlockReadout read_block(const Steps& steps, std::size_t shown, Id<Allocation> al
 
 /// Key of a block and its siblings in other layers; 0: it has none.
 uint64_t family_of(const StepIndex& source, Id<Allocation> allocation);
+
+// ---- what lives at one moment, the largest block first -----------------------------------------
+
+struct LiveBlocksRequest {
+    Steps steps;
+    std::shared_ptr<const Alignment> alignment;  // of A and B
+    std::size_t shown = 0;
+    bool difference = false;  // adds what trace 1 holds of each block at that moment
+    double moment_ns = 0;     // on the shared axis
+
+    friend bool operator==(const LiveBlocksRequest&, const LiveBlocksRequest&) = default;
+};
+
+struct LiveBlocksView {
+    static constexpr std::size_t kMostRows = 1000;
+
+    struct Row {
+        Id<Allocation> allocation;
+        std::string name;
+        std::string module_path;
+        Category category = Category::kUnknown;
+        int64_t size_bytes = 0;
+        std::string size_text;   // "64.0 MiB"
+        std::string other_text;  // what the other trace holds of it: "64.0 MiB", "–"
+        bool gone = false;       // the other trace holds nothing of it
+    };
+    std::string moment_text;  // "1.20 s, backward of step 2"
+    std::string total_text;   // "24.5 GiB in 2,345 blocks"
+    std::string rest_text;    // "and 1,345 smaller blocks, 12.0 MiB"; empty if all are listed
+    std::string gone_text;    // "B does not hold 1.20 GiB of it"; empty without a difference
+    std::vector<Row> rows;
+};
+
+LiveBlocksView build_live_blocks_view(const LiveBlocksRequest& request);
+
+// ---- tables for other programs ------------------------------------------------------------------
+
+DataTable live_blocks_data(const LiveBlocksView& view);
 
 }  // namespace profiler

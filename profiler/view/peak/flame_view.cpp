@@ -1,10 +1,11 @@
 #include "profiler/view/peak/flame_view.h"
 
 #include "profiler/analysis/step/event_order.h"
+#include "profiler/analysis/step/origin.h"
 #include "profiler/trace/text.h"
 #include "profiler/trace/units.h"
+#include "profiler/view/memory/block_groups.h"
 #include "profiler/view/memory/timeline_view.h"
-#include "profiler/view/peak/flame_places.h"
 #include "profiler/view/search_words.h"
 #include "profiler/view/theme.h"
 
@@ -12,10 +13,268 @@
 
 #include <algorithm>
 #include <cmath>
+#include <string_view>
 #include <unordered_map>
 
 namespace profiler {
 namespace {
+
+constexpr std::string_view kOutsideModules = "outside the model";
+/// A longer chain of parents is followed no further, because each place follows its own.
+constexpr std::size_t kMaxChain = 2048;
+
+/// Parents come before their children; a damaged file may say otherwise, and then has cycles.
+template <typename Row>
+Id<Row> checked_parent(Id<Row> row, Id<Row> parent) {
+    return parent.valid() && parent < row ? parent : Id<Row>();
+}
+
+/// "layer.*" of "layer.3".
+std::string without_number(std::string_view label) {
+    const std::size_t dot = label.rfind('.');
+    return dot == std::string_view::npos ? "*" : fmt::format("{}.*", label.substr(0, dot));
+}
+
+/// "rsqrt" of "at::_ops::rsqrt::call(at::Tensor const&)"; empty for other functions.
+std::string_view torch_op(std::string_view function) {
+    constexpr std::string_view kPrefix = "at::_ops::";
+    if (!function.starts_with(kPrefix)) return {};
+    function.remove_prefix(kPrefix.size());
+    return function.substr(0, function.find(':'));
+}
+
+/// What the trace has to make a tree of: modules, else call stacks, else ops, else categories.
+FlameTree flame_tree_of(const Trace& trace, bool by_stack) {
+    const bool has_modules = !trace.module_paths.empty();
+    if (!trace.stacks.empty() && (by_stack || !has_modules)) return FlameTree::kStacks;
+    if (has_modules) return FlameTree::kModules;
+    return trace.ops.empty() ? FlameTree::kCategories : FlameTree::kOps;
+}
+
+/// Where in the tree of the flame graph the allocations of one trace belong.
+///
+/// A place is an inner node: a module, a call stack, an op or a category. Many allocations share a
+/// place, so its path is computed once.
+class FlamePlaces {
+public:
+    struct Options {
+        FlameTree tree = FlameTree::kModules;
+        bool combine_layers = false;
+    };
+    /// One level of a path.
+    struct Step {
+        std::string text;
+        int64_t layer = -1;     // of a layer's own node, unless layers are combined
+        std::string_view code;  // the text of a line of code, where it was recorded
+    };
+
+    /// `step` must outlive this.
+    FlamePlaces(const StepIndex& step, Options options)
+        : trace_(step.trace()),
+          storage_names_(step.storage_names()),
+          options_(options),
+          sites_(step.sites()) {
+        switch (options_.tree) {
+            case FlameTree::kModules:
+                count_ = trace_.module_paths.size() + 1;
+                mark_containers();
+                break;
+            case FlameTree::kStacks:
+                count_ = trace_.stacks.size() + 1;
+                break;
+            case FlameTree::kOps:
+                count_ = trace_.strings.size() + 1;
+                break;
+            case FlameTree::kCategories:
+                count_ = kCategoryNames.size();
+                break;
+        }
+    }
+
+    std::size_t count() const { return count_; }
+
+    std::size_t place_of(Id<Allocation> allocation) const {
+        const std::size_t nowhere = count_ - 1;
+        const auto op = trace_.allocations.get<&Allocation::op>(allocation);
+        switch (options_.tree) {
+            case FlameTree::kModules: {
+                Id<ModulePath> module = module_in_name(name_of_storage(allocation));
+                if (!module.valid()) module = module_of(trace_, op);
+                return module.valid() ? module.index() : nowhere;
+            }
+            case FlameTree::kStacks: {
+                const auto stack = trace_.allocations.get<&Allocation::stack>(allocation);
+                return stack.valid() ? stack.index() : nowhere;
+            }
+            case FlameTree::kOps: {
+                const StringId name = op.valid() ? trace_.ops.get<&Op::name>(op) : StringId();
+                return name.valid() ? name.index() : nowhere;
+            }
+            case FlameTree::kCategories:
+                return static_cast<std::size_t>(category_of_block(trace_, allocation));
+        }
+        return nowhere;
+    }
+
+    /// From the outermost level to the place itself; at most kMaxFlameDepth levels.
+    std::vector<Step> path_of(std::size_t place) const {
+        const bool nowhere = place + 1 == count_;
+        switch (options_.tree) {
+            case FlameTree::kModules:
+                if (nowhere) return {{std::string(kOutsideModules)}};
+                return module_steps(Id<ModulePath>(place));
+            case FlameTree::kStacks:
+                if (nowhere) return {{sites_.of({})}};
+                return stack_steps(Id<Stack>(place));
+            case FlameTree::kOps:
+                if (nowhere) return {{"outside of ops"}};
+                return {{std::string(trace_.text(StringId(place)))}};
+            case FlameTree::kCategories:
+                break;
+        }
+        return {{std::string(label_of(static_cast<Category>(place)))}};
+    }
+
+    /// The name of the allocation below its place.
+    std::string leaf_name(Id<Allocation> allocation, std::size_t place) const {
+        std::string_view name = trace_.text(name_of_storage(allocation));
+        if (options_.tree == FlameTree::kModules && place + 1 < count_) {
+            const StringId path = trace_.module_paths.get<&ModulePath::path>(Id<ModulePath>(place));
+            name = path_below(name, trace_.text(path));
+        }
+        if (!name.empty()) return std::string(name);
+        if (options_.tree == FlameTree::kStacks) {
+            return op_in_stack(trace_.allocations.get<&Allocation::stack>(allocation));
+        }
+        const auto op = trace_.allocations.get<&Allocation::op>(allocation);
+        if (op.valid()) return std::string(name_of_call(trace_, op));
+        return options_.tree == FlameTree::kCategories ? "block" : "unnamed";
+    }
+
+    /// Whether allocations of one name are one node there.
+    bool merges_names(std::size_t place) const {
+        if (options_.tree != FlameTree::kModules) return options_.tree != FlameTree::kOps;
+        if (!options_.combine_layers || place + 1 == count_) return false;
+        return trace_.module_paths.get<&ModulePath::layer>(Id<ModulePath>(place)) >= 0;
+    }
+
+private:
+    void mark_containers() {
+        const auto path = trace_.module_paths.column<&ModulePath::path>();
+        const auto layer = trace_.module_paths.column<&ModulePath::layer>();
+        std::vector<char> has_layers(path.size(), 0), has_others(path.size(), 0);
+        for (std::size_t i = 0; i < path.size(); ++i) {
+            module_of_path_.emplace(trace_.text(path[i]), Id<ModulePath>(i));
+            const Id<ModulePath> parent = parent_of(Id<ModulePath>(i));
+            if (!parent.valid()) continue;
+            (layer[i] >= 0 ? has_layers : has_others)[parent.index()] = 1;
+        }
+        is_container_.resize(path.size());
+        for (std::size_t i = 0; i < path.size(); ++i) {
+            is_container_[i] = layer[i] < 0 && has_layers[i] && !has_others[i];
+        }
+    }
+
+    Id<ModulePath> parent_of(Id<ModulePath> module) const {
+        return checked_parent(module, trace_.module_paths.get<&ModulePath::parent>(module));
+    }
+
+    /// The module whose path the name begins with: parameters and their gradients are made outside
+    /// of modules, but are named after them.
+    Id<ModulePath> module_in_name(StringId name) const {
+        const auto [known, is_new] = module_of_name_.try_emplace(name.value);
+        if (!is_new) return known->second;
+        const std::string_view text = trace_.text(name);
+        for (std::size_t dot = text.rfind('.'); dot != std::string_view::npos && dot > 0;
+             dot = text.rfind('.', dot - 1)) {
+            const auto module = module_of_path_.find(text.substr(0, dot));
+            if (module != module_of_path_.end()) return known->second = module->second;
+        }
+        return {};
+    }
+
+    Id<Stack> parent_of(Id<Stack> stack) const {
+        return checked_parent(stack, trace_.stacks.get<&Stack::parent>(stack));
+    }
+
+    StringId name_of_storage(Id<Allocation> allocation) const {
+        const auto storage = trace_.allocations.get<&Allocation::storage>(allocation);
+        return storage.valid() ? storage_names_[storage.index()] : StringId();
+    }
+
+    std::vector<Step> module_steps(Id<ModulePath> module) const {
+        std::vector<Id<ModulePath>> levels;  // from the innermost
+        for (Id<ModulePath> up = module; up.valid() && levels.size() < kMaxFlameDepth;
+             up = parent_of(up)) {
+            if (!is_container_[up.index()]) levels.push_back(up);
+        }
+        std::vector<Step> steps;
+        std::string_view around;
+        int64_t layer_around = -1;
+        for (auto level = levels.rbegin(); level != levels.rend(); ++level) {
+            const ModulePath row = trace_.module_paths[*level];
+            const std::string_view path = trace_.text(row.path);
+            Step step{std::string(path_below(path, around))};
+            if (row.layer >= 0 && row.layer != layer_around) {
+                if (options_.combine_layers) {
+                    step.text = without_number(step.text);
+                } else {
+                    step.layer = row.layer;
+                }
+            }
+            steps.push_back(std::move(step));
+            around = path;
+            layer_around = row.layer;
+        }
+        return steps;
+    }
+
+    /// The program's own frames. Frames of libraries between them say nothing about the program, so
+    /// they are left out; a stack without own frames has one level. Marks are the outermost levels.
+    std::vector<Step> stack_steps(Id<Stack> stack) const {
+        std::vector<Step> steps, marks;  // from the innermost
+        std::size_t frames = 0;
+        for (Id<Stack> up = stack; up.valid() && ++frames < kMaxChain; up = parent_of(up)) {
+            const Id<Frame> frame = trace_.stacks.get<&Stack::frame>(up);
+            if (sites_.kind_of(frame) == CallSites::FrameKind::kProgram) {
+                steps.push_back({.text = sites_.label_of(frame), .code = sites_.code_of(frame)});
+            } else if (sites_.kind_of(frame) == CallSites::FrameKind::kMark) {
+                marks.push_back({.text = sites_.label_of(frame)});
+            }
+        }
+        steps.insert(steps.end(), marks.rbegin(), marks.rend());
+        if (steps.empty()) steps.push_back({sites_.of(stack)});
+        if (steps.size() > kMaxFlameDepth) {
+            steps.erase(steps.begin(), steps.end() - static_cast<std::ptrdiff_t>(kMaxFlameDepth));
+        }
+        std::ranges::reverse(steps);
+        return steps;
+    }
+
+    /// The op that the program, or a node of autograd, called: the outermost one below that frame.
+    std::string op_in_stack(Id<Stack> stack) const {
+        std::string_view found;
+        std::size_t frames = 0;
+        for (Id<Stack> up = stack; up.valid() && ++frames < kMaxChain; up = parent_of(up)) {
+            const Id<Frame> frame = trace_.stacks.get<&Stack::frame>(up);
+            if (sites_.kind_of(frame) < CallSites::FrameKind::kLibrary) break;
+            if (!frame.valid()) continue;
+            const auto op = torch_op(trace_.text(trace_.frames.get<&Frame::function>(frame)));
+            if (!op.empty()) found = op;
+        }
+        return found.empty() ? std::string("block") : fmt::format("aten::{}", found);
+    }
+
+    const Trace& trace_;
+    const std::vector<StringId>& storage_names_;
+    const Options options_;
+    const CallSites& sites_;
+    std::size_t count_ = 0;  // the last place is that of allocations which belong nowhere
+    /// A module that only holds layers ("encoder.layer") has no node of its own.
+    std::vector<char> is_container_;
+    std::unordered_map<std::string_view, Id<ModulePath>> module_of_path_;
+    mutable std::unordered_map<int32_t, Id<ModulePath>> module_of_name_;  // a cache
+};
 
 /// Names come from files: control characters become spaces, and long names end early.
 std::string shown_text(std::string_view text) {
@@ -27,8 +286,7 @@ std::string shown_text(std::string_view text) {
         shown.resize(end);
         shown += "…";
     }
-    std::replace_if(
-        shown.begin(), shown.end(), [](char c) { return (c >= 0 && c < ' ') || c == 0x7F; }, ' ');
+    std::ranges::replace_if(shown, [](char c) { return (c >= 0 && c < ' ') || c == 0x7F; }, ' ');
     return shown;
 }
 
@@ -87,7 +345,7 @@ public:
             const std::string name = shown_text(places.leaf_name(id, place));
             const bool merges = merges_all_ || places.merges_names(place);
             FlameNode& node = view_.nodes[leaf(parent, name, merges)];
-            const Category category = places.category_of(id);
+            const Category category = category_of_block(source.trace(), id);
             if (!node.allocation.valid()) {
                 node.allocation = id;  // the first is the largest
                 node.in_b = index == 1;
@@ -135,7 +393,7 @@ private:
         return view_.mixes[static_cast<std::size_t>(node.mix)];
     }
     static Category largest(const CategoryBytes& bytes) {
-        const auto most = std::max_element(bytes.begin(), bytes.end());
+        const auto most = std::ranges::max_element(bytes);
         if (*most == 0) return Category::kUnknown;
         return static_cast<Category>(most - bytes.begin());
     }
@@ -186,10 +444,10 @@ void sort_children(std::vector<int32_t>& children, std::vector<FlameNode>& nodes
     constexpr std::ptrdiff_t kMaxLayers = 4096;
     const auto node = [&](int32_t i) -> FlameNode& { return nodes[static_cast<std::size_t>(i)]; };
     const auto is_layer = [&](int32_t i) { return node(i).layer >= 0; };
-    if (std::count_if(children.begin(), children.end(), is_layer) > kMaxLayers) {
+    if (std::ranges::count_if(children, is_layer) > kMaxLayers) {
         for (const int32_t child : children) node(child).layer = -1;
     }
-    std::stable_sort(children.begin(), children.end(), [&](int32_t a, int32_t b) {
+    std::ranges::stable_sort(children, [&](int32_t a, int32_t b) {
         if (is_layer(a) != is_layer(b)) return is_layer(a);
         if (is_layer(a)) return node(a).layer < node(b).layer;
         return node(a).width_bytes > node(b).width_bytes;
@@ -284,18 +542,11 @@ void search(FlameView& view, const std::vector<std::string>& words) {
 
 // ---- texts ------------------------------------------------------------------------------------
 
-std::string describe_tree(FlameTree tree) {
-    switch (tree) {
-        case FlameTree::kModules:
-            return "by module";
-        case FlameTree::kStacks:
-            return "by call stack; frames of libraries are left out";
-        case FlameTree::kOps:
-            return "by op: this trace records no modules";
-        case FlameTree::kCategories:
-            return "by category: this trace records no modules, stacks or ops";
-    }
-    return {};
+const char* describe_tree(FlameTree tree) {
+    constexpr std::array kTexts{"by module", "by call stack; frames of libraries are left out",
+                                "by op: this trace records no modules",
+                                "by category: this trace records no modules, stacks or ops"};
+    return kTexts[static_cast<std::size_t>(tree)];
 }
 
 std::string describe_moment(const FlameRequest& request, const FlameView& view,

@@ -1,5 +1,7 @@
 #pragma once
 
+#include "profiler/analysis/step/closed_form.h"
+#include "profiler/analysis/step/ledger.h"
 #include "profiler/analysis/step_index.h"
 #include "profiler/tables/columns.h"
 #include "profiler/view/theme.h"
@@ -8,14 +10,14 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <vector>
 
 /// What the Ledger panel draws: every tensor saved for backward as a row of text, sorted and
 /// filtered, beside the figure of the closed form and the same tensor of a second recipe. The rows
-/// can be grouped: a tree of layers and modules, or the same tensor of all layers
-/// (ledger_groups.h).
+/// can be grouped: a tree of layers and modules, or the same tensor of all layers.
 namespace profiler {
 
 enum class LedgerColumn : uint8_t {
@@ -168,5 +170,65 @@ bool applies(const LedgerView& view, LedgerColumn column);
 DataTable ledger_data(const LedgerView& view, std::span<const LedgerColumn> columns = {});
 /// The rows for the clipboard; `only`: this one alone.
 DataTable copied_rows(const LedgerView& view, std::optional<std::size_t> only = {});
+
+// ---- groups of rows ----------------------------------------------------------------------------
+
+/// Fills in the groups of `view` from its rows, as `request.grouping` asks.
+void group_rows(LedgerView& view, const LedgerRequest& request);
+
+/// A line of the table: a group, or a row.
+struct LedgerLine {
+    static constexpr std::size_t kNoGroup = static_cast<std::size_t>(-1);
+
+    std::size_t group = kNoGroup;
+    std::size_t row = 0;  // if it is no group
+    int32_t depth = 0;
+};
+
+/// The lines of the table when the groups with these ids are open.
+std::vector<LedgerLine> lines_of(const LedgerView& view, const std::set<std::string>& open);
+
+/// The texts of a line; those of a group are its sums.
+const LedgerViewRow& row_of(const LedgerView& view, const LedgerLine& line);
+
+/// The largest size on these lines, in the first ledger; to scale bars.
+int64_t largest_bytes(const LedgerView& view, const std::vector<LedgerLine>& lines);
+
+// ---- the selected op --------------------------------------------------------------------------
+
+struct LedgerMark {
+    bool made = false;   // the op or a call in it allocated the tensor
+    bool saved = false;  // the op, a call in it or its forward op saves it
+};
+
+struct LedgerMarks {
+    std::vector<LedgerMark> rows;    // by the rows of the view
+    std::vector<LedgerMark> groups;  // by its groups: one of their rows has the mark
+    std::string text;  // "aten::bmm made 1 of these tensors and saves 2."; empty without marks
+};
+
+struct LedgerMarkRequest {
+    const Trace* trace = nullptr;  // that of `op`
+    bool in_b = false;
+    Id<Op> op;
+    Id<Op> forward;  // of a backward op
+};
+
+LedgerMarks mark_rows(const LedgerView& view, const LedgerMarkRequest& request);
+
+// Matches rows of two ledgers, or of a ledger and a closed form, that describe the same tensor.
+
+inline constexpr std::size_t kNoRow = static_cast<std::size_t>(-1);
+
+/// For each row of `first`: the row of `second` with the same module and tensor name, or else with
+/// the same layer and tensor name, or else kNoRow. Where names repeat, rows of equal size are
+/// paired first and the others in their order. Each row is used once.
+std::vector<std::size_t> match_ledgers(const Ledger& first, const Ledger& second);
+
+/// For each row of the ledger: the row of the closed form with the same tensor name, or kNoRow.
+/// Only middle layers (neither the first nor the last) have a closed form. Rows of equal size are
+/// paired first. Each row of the closed form is used once per layer.
+std::vector<std::size_t> match_closed_form(const Ledger& ledger, const ClosedForm& closed_form,
+                                           int64_t num_layers);
 
 }  // namespace profiler

@@ -1,6 +1,5 @@
 #include "profiler/view/plan/plan_view.h"
 
-#include "profiler/tables/signed_text.h"
 #include "profiler/trace/units.h"
 
 #include <fmt/format.h>
@@ -9,12 +8,11 @@
 #include <algorithm>
 #include <array>
 #include <bit>
-#include <cmath>
 #include <functional>
 #include <iterator>
 #include <optional>
+#include <set>
 #include <stdexcept>
-#include <string_view>
 #include <tuple>
 #include <utility>
 
@@ -107,8 +105,7 @@ PlanColumns request_columns(const PlanRequest& request) {
 }
 
 int64_t term_bytes(const PlanMemory& memory, std::string_view name) {
-    const auto term = std::find_if(memory.terms.begin(), memory.terms.end(),
-                                   [&](const MemoryTerm& one) { return one.name == name; });
+    const auto term = std::ranges::find(memory.terms, name, &MemoryTerm::name);
     return term == memory.terms.end() ? 0 : term->size_bytes;
 }
 
@@ -144,7 +141,7 @@ PlanColumns group_columns() {
     add_ns("optimizer", [](auto& time) { return time.optimizer_ns; });
     add_ns("all_reduce", [](auto& time) { return time.all_reduce_ns; });
     add_ns("waiting", [](auto& time) { return time.waiting_ns(); });
-    std::sort(all.begin(), all.end(), [](const PlanColumn& a, const PlanColumn& b) {
+    std::ranges::sort(all, [](const PlanColumn& a, const PlanColumn& b) {
         return std::tie(a.group, a.id) < std::tie(b.group, b.id);
     });
     return all;
@@ -165,9 +162,7 @@ using Rows = std::vector<std::size_t>;  // by index
 std::vector<std::string> distinct_texts(const std::vector<std::string>& column, const Rows& rows) {
     std::vector<std::string> texts;
     for (const std::size_t row : rows) {
-        if (std::find(texts.begin(), texts.end(), column[row]) == texts.end()) {
-            texts.push_back(column[row]);
-        }
+        if (std::ranges::find(texts, column[row]) == texts.end()) texts.push_back(column[row]);
     }
     return texts;
 }
@@ -182,7 +177,7 @@ std::string name_of_texts(const std::string& title, const std::vector<std::strin
     if (texts.size() <= kFew) return list;
     std::vector<std::string> others;
     std::copy_if(all.begin(), all.end(), std::back_inserter(others), [&](const std::string& text) {
-        return std::find(texts.begin(), texts.end(), text) == texts.end();
+        return std::ranges::find(texts, text) == texts.end();
     });
     if (others.empty()) return fmt::format("all {}s", title);
     if (others.size() <= kMost && others.size() < texts.size()) {
@@ -208,17 +203,15 @@ std::string name_of_rows(const std::vector<NamingColumn>& columns, const Rows& a
         for (std::size_t i = 0; i < columns.size(); ++i) {
             if ((chosen >> i & 1) == 0) continue;
             const std::string& text = columns[i].texts[row];
-            if (std::find(texts[i].begin(), texts[i].end(), text) == texts[i].end()) {
-                return false;
-            }
+            if (std::ranges::find(texts[i], text) == texts[i].end()) return false;
         }
         return true;
     };
     std::optional<uint32_t> best;
     for (uint32_t chosen = 0; chosen < 1U << columns.size(); ++chosen) {
         if (best && std::popcount(chosen) >= std::popcount(*best)) continue;
-        const auto count = std::count_if(all.begin(), all.end(),
-                                         [&](std::size_t row) { return selects(chosen, row); });
+        const auto count =
+            std::ranges::count_if(all, [&](std::size_t row) { return selects(chosen, row); });
         if (static_cast<std::size_t>(count) == rows.size()) best = chosen;
     }
     if (!best) return fmt::format("{} of {} rows", rows.size(), all.size());
@@ -238,8 +231,8 @@ std::vector<PlanSentence> group_sentences(const std::vector<NamingColumn>& colum
     std::vector<std::pair<std::string, Rows>> groups;
     for (const std::size_t row : rows) {
         for (const std::string& sentence : sentences_of(row)) {
-            const auto same = std::find_if(groups.begin(), groups.end(),
-                                           [&](const auto& one) { return one.first == sentence; });
+            const auto same = std::ranges::find_if(
+                groups, [&](const auto& one) { return one.first == sentence; });
             if (same == groups.end()) {
                 groups.push_back({sentence, {row}});
             } else {
@@ -298,24 +291,21 @@ constexpr std::array kTableColumns{"model",
                                    "status"};
 
 std::size_t index_of(const PlanView& view, std::string_view id) {
-    const auto column = std::find_if(view.columns.begin(), view.columns.end(),
-                                     [&](const PlanColumn& one) { return one.id == id; });
+    const auto column = std::ranges::find(view.columns, id, &PlanColumn::id);
     if (column == view.columns.end()) throw std::out_of_range("no plan column " + std::string(id));
     return static_cast<std::size_t>(column - view.columns.begin());
 }
 
 std::string table_text(const PlanColumn& column, const Cell& cell) {
     std::string text = text_of(column.unit, cell);
-    if (column.id == "status") std::replace(text.begin(), text.end(), '_', ' ');
+    if (column.id == "status") std::ranges::replace(text, '_', ' ');
     return text;
 }
 
 /// Whether the column would only repeat: every row is ok, or every row's figures are at the fastest
 /// batch anyway. One micro-batch a step goes without saying.
 bool is_needless(const PlanView& view, std::string_view id) {
-    const auto all = [&](auto&& holds) {
-        return std::all_of(view.rows.begin(), view.rows.end(), holds);
-    };
+    const auto all = [&](auto&& holds) { return std::ranges::all_of(view.rows, holds); };
     if (id == "status") {
         return all([](const PlanViewRow& row) { return row.row.status == PlanStatus::kOk; });
     }
@@ -343,7 +333,7 @@ void add_table(PlanView& view) {
         const auto is_same = [&](const PlanViewRow& row) {
             return row.cells[index] == view.rows.front().cells[index];
         };
-        if (column.identifies_row && std::all_of(view.rows.begin(), view.rows.end(), is_same)) {
+        if (column.identifies_row && std::ranges::all_of(view.rows, is_same)) {
             if (view.rows.front().cells[index] == Cell()) continue;
             const std::string text = text_of(column.unit, view.rows.front().cells[index]);
             common.push_back(column.id == "seq_len" ? "sequence length " + text
@@ -429,6 +419,61 @@ PlanView build_plan_view(const Plan& plan, const PlanRequest& request) {
     if (view.rows.empty()) return view;
     add_table(view);
     add_sentences(view);
+    return view;
+}
+
+namespace {
+
+/// The points of the table, by index.
+std::set<std::size_t> shown_points(const std::vector<FrontierPoint>& frontier) {
+    constexpr std::size_t kShown = 6;
+    std::set<std::size_t> shown;
+    if (frontier.empty()) return shown;
+    for (std::size_t i = 0; i < kShown; ++i) shown.insert(i * (frontier.size() - 1) / (kShown - 1));
+    for (std::size_t i = 0; i < frontier.size(); ++i) {
+        if (!frontier[i].is_chosen) continue;
+        const std::size_t last = std::min(i + 1, frontier.size() - 1);
+        for (std::size_t j = i - std::min<std::size_t>(i, 1); j <= last; ++j) shown.insert(j);
+    }
+    return shown;
+}
+
+}  // namespace
+
+const std::vector<TableColumn<FrontierPoint>>& frontier_columns() {
+    using Row = FrontierPoint;
+    static const std::vector<TableColumn<Row>> kColumns{
+        {"recipe", "recipe", Unit::kText, "", &Row::recipe},
+        {"batch_size", "batch", Unit::kCount, "", &Row::batch_size},
+        {"peak_allocated_bytes", "allocated", Unit::kBytes, "", &Row::peak_allocated_bytes},
+        {"step_time_ns", "step", Unit::kNanoseconds, "", &Row::step_time_ns},
+        {"throughput_sequences_per_s", "seq/s", Unit::kRate, "", &Row::sequences_per_s},
+        {"simulated", "simulated", Unit::kYesNo, "", &Row::is_simulated},
+        {"fits", "fits", Unit::kYesNo, "", &Row::fits},
+        {"chosen", "chosen", Unit::kYesNo, "", &Row::is_chosen}};
+    return kColumns;
+}
+
+TextTable frontier_table(const std::vector<FrontierPoint>& frontier) {
+    using Row = FrontierPoint;
+    const TableColumn<Row> chosen{
+        .value = [](const Row& point) { return point.is_chosen ? "chosen" : ""; }};
+    const TableColumn<Row> fits{.value = [](const Row& point) {
+        return !point.is_simulated ? "estimate" : *point.fits ? "fits" : "does not fit";
+    }};
+    std::vector<Row> shown;
+    for (const std::size_t i : shown_points(frontier)) shown.push_back(frontier[i]);
+    const auto figures = pick(frontier_columns(), {"batch_size", "peak_allocated_bytes",
+                                                   "step_time_ns", "throughput_sequences_per_s"});
+    return text_table(join<Row>({{chosen}, figures, {fits}, pick(frontier_columns(), {"recipe"})}),
+                      shown);
+}
+
+PlanView build_plan_view(const AutoPlan& plan, const PlanRequest& request) {
+    Plan chosen;
+    for (const AutoRow& row : plan.rows) chosen.rows.push_back(row.row);
+    PlanView view = build_plan_view(chosen, request);
+    if (!request.batch_size) view.batch = "the batch that was chosen";
     return view;
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "profiler/planner/plan.h"
+#include "profiler/planner/search/auto_plan.h"
 #include "profiler/tables/columns.h"
 
 #include <cstddef>
@@ -55,5 +56,16 @@ struct PlanView {
 };
 
 PlanView build_plan_view(const Plan& plan, const PlanRequest& request);
+
+// ---- what `plan --auto` adds: the recipes among which each row chose ---------------------------
+
+/// JSON keys and CSV headers.
+const std::vector<TableColumn<FrontierPoint>>& frontier_columns();
+
+/// The ends, the chosen point with its neighbours, and some points between.
+TextTable frontier_table(const std::vector<FrontierPoint>& frontier);
+
+/// The rows of the chosen recipes.
+PlanView build_plan_view(const AutoPlan& plan, const PlanRequest& request);
 
 }  // namespace profiler

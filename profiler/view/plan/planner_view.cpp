@@ -183,13 +183,12 @@ PlannerPin pin_of(const PlannerView& view, std::size_t recipe, int64_t batch_siz
 PlannerAxes axes_of(const PlannerView& view, std::span<const PlannerPin> pins) {
     PlannerAxes axes = view.axes;
     double batch = static_cast<double>(view.axes.last_batch);
-    const bool has_own = std::any_of(view.recipes.begin(), view.recipes.end(),
-                                     [](const auto& recipe) { return !recipe.speed_x.empty(); });
+    const bool has_own = std::ranges::any_of(
+        view.recipes, [](const auto& recipe) { return !recipe.speed_x.empty(); });
     for (const PlannerPin& pin : pins) {
         const PlannerRecipe& recipe = pin.recipe;
-        const double fastest = recipe.speed_y.empty() ? 0
-                                                      : *std::max_element(recipe.speed_y.begin(),
-                                                                          recipe.speed_y.end());
+        const double fastest =
+            recipe.speed_y.empty() ? 0 : *std::ranges::max_element(recipe.speed_y);
         batch = std::max(batch, grown(static_cast<double>(view.axes.last_batch),
                                       1.05 * last_of(recipe.speed_x), has_own));
         axes.last_rate =

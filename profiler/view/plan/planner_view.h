@@ -1,7 +1,7 @@
 #pragma once
 
 #include "profiler/planner/plan_figures.h"
-#include "profiler/tables/data_table.h"
+#include "profiler/tables/columns.h"
 
 #include <cstddef>
 #include <cstdint>

@@ -3,10 +3,8 @@
 #include "models/config/layer_recipes.h"
 #include "models/config/switches.h"
 #include "profiler/analysis/step/throughput.h"
-#include "profiler/tables/signed_text.h"
 #include "profiler/trace/text.h"
 #include "profiler/trace/units.h"
-#include "profiler/view/programs/compare_figures.h"
 #include "profiler/view/quantity_names.h"
 
 #include <fmt/format.h>
@@ -108,7 +106,7 @@ double cost_of(const RecipeFrontierView& view, const RecipeDot& dot) {
 void find_frontier(RecipeFrontierView& view) {
     std::vector<std::size_t> order(view.dots.size());
     for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
-    std::stable_sort(order.begin(), order.end(), [&](std::size_t i, std::size_t j) {
+    std::ranges::stable_sort(order, [&](std::size_t i, std::size_t j) {
         const RecipeDot &a = view.dots[i], &b = view.dots[j];
         const double cost_a = cost_of(view, a), cost_b = cost_of(view, b);
         if (cost_a != cost_b) return cost_a < cost_b;
@@ -124,9 +122,7 @@ void find_frontier(RecipeFrontierView& view) {
         dot.is_on_frontier = true;
         view.frontier.push_back(i);
     }
-    if (view.axis == FrontierAxis::kMaxBatch) {
-        std::reverse(view.frontier.begin(), view.frontier.end());
-    }
+    if (view.axis == FrontierAxis::kMaxBatch) std::ranges::reverse(view.frontier);
 }
 
 /// Within a limit of memory the best throughput stays until the next dot; for a batch that is
@@ -166,7 +162,7 @@ void explain_equal_batches(RecipeFrontierView& view, const FrontierRequest& requ
 std::vector<MemoryCeiling> all_ceilings(const FrontierRequest& request) {
     std::vector<const Gpu*> gpus;
     for (const Gpu& gpu : *request.gpus) gpus.push_back(&gpu);
-    std::stable_sort(gpus.begin(), gpus.end(), [](const Gpu* a, const Gpu* b) {
+    std::ranges::stable_sort(gpus, [](const Gpu* a, const Gpu* b) {
         return a->usable_memory_bytes.value < b->usable_memory_bytes.value;
     });
     std::vector<MemoryCeiling> ceilings;

@@ -2,7 +2,7 @@
 
 #include "profiler/planner/plan_figures.h"
 #include "profiler/planner/search/step_recipes.h"
-#include "profiler/tables/data_table.h"
+#include "profiler/tables/columns.h"
 
 #include <cstddef>
 #include <cstdint>

@@ -1,15 +1,11 @@
 #include "profiler/view/programs/compare_view.h"
 
-#include <fmt/format.h>
-
 #include "profiler/analysis/step/describe_run.h"
-#include "profiler/tables/signed_text.h"
-#include "profiler/trace/memory_limit.h"
 #include "profiler/trace/text.h"
 #include "profiler/trace/units.h"
-#include "profiler/view/programs/compare_figures.h"
 #include "profiler/view/quantity_names.h"
 
+#include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <algorithm>
@@ -214,7 +210,7 @@ std::string describe_sources(const Comparison& comparison) {
         if (!column.device.empty()) text += fmt::format(" ({})", column.device);
         if (column.steps == 1 && text.starts_with("measured")) text += ", one step";
         if (column.steps > 1) text += fmt::format(", median of {} steps", column.steps);
-        if (std::find(texts.begin(), texts.end(), text) == texts.end()) texts.push_back(text);
+        if (std::ranges::find(texts, text) == texts.end()) texts.push_back(text);
     }
     return capitalized(fmt::format("{}", fmt::join(texts, "; ")));
 }
@@ -237,7 +233,7 @@ void find_axis_ends(CompareView& view) {
             const auto occurs = [category](const StackSegment& s) {
                 return s.category == category;
             };
-            if (std::any_of(column.stack.begin(), column.stack.end(), occurs)) {
+            if (std::ranges::any_of(column.stack, occurs)) {
                 view.categories.push_back(category);
                 break;
             }
@@ -271,15 +267,15 @@ void describe_sweeps(const Comparison& comparison, CompareView& view) {
         view.memory_limit_text = format_bytes(*limit_bytes);
     }
     if (!view.has_throughput) {
-        const bool predicted =
-            std::all_of(comparison.columns.begin(), comparison.columns.end(),
-                        [](const auto& column) { return column.source == Source::kPredicted; });
+        const bool predicted = std::ranges::all_of(comparison.columns, [](const auto& column) {
+            return column.source == Source::kPredicted;
+        });
         view.no_throughput_text =
             predicted ? "A predicted step has no sweep; `temposcope plan` computes what fits."
                       : "These files hold no sweep; run `temposcope sweep`.";
     }
-    const bool is_busy = std::any_of(comparison.columns.begin(), comparison.columns.end(),
-                                     [](const auto& column) { return has_bad_times(column); });
+    const bool is_busy = std::ranges::any_of(
+        comparison.columns, [](const auto& column) { return has_bad_times(column); });
     view.no_rate_text = is_busy ? "The machine was busy during these steps; capture them again."
                                 : view.no_throughput_text;
     if (view.has_max_batch) return;
@@ -415,8 +411,8 @@ CompareView build_compare_view(const Comparison& comparison) {
                               column);
         add_changes_of_speed(own, own_baseline, baseline, column);
     }
-    view.has_one_baseline = std::count_if(view.columns.begin(), view.columns.end(),
-                                          [](const auto& c) { return c.is_baseline; }) == 1;
+    view.has_one_baseline =
+        std::ranges::count_if(view.columns, [](const auto& c) { return c.is_baseline; }) == 1;
     find_axis_ends(view);
     find_step_limit(comparison, view);
     describe_sweeps(comparison, view);
@@ -429,16 +425,14 @@ CompareView build_compare_view(const Comparison& comparison) {
 namespace {
 
 const PlanRow* find_row(const Plan& plan, const std::string& recipe) {
-    const auto found = std::find_if(plan.rows.begin(), plan.rows.end(), [&](const PlanRow& row) {
-        return row.workload.recipe_name == recipe;
-    });
+    const auto found = std::ranges::find_if(
+        plan.rows, [&](const PlanRow& row) { return row.workload.recipe_name == recipe; });
     return found == plan.rows.end() ? nullptr : &*found;
 }
 
 ComparisonColumn* find_column(Comparison& comparison, const std::string& recipe) {
-    const auto found = std::find_if(
-        comparison.columns.begin(), comparison.columns.end(),
-        [&](const ComparisonColumn& column) { return column.recipe_of_trace == recipe; });
+    const auto found =
+        std::ranges::find(comparison.columns, recipe, &ComparisonColumn::recipe_of_trace);
     return found == comparison.columns.end() ? nullptr : &*found;
 }
 
@@ -474,8 +468,8 @@ void add_to_table(CompareView& view) {
     TextTable& table = view.table;
     const auto put = [&](const CompareColumn& column, std::string_view title,
                          const std::string& value, const Change& change, std::string_view note) {
-        const auto found = std::find_if(table.columns.begin(), table.columns.end(),
-                                        [&](const auto& one) { return one.title == title; });
+        const auto found = std::ranges::find_if(
+            table.columns, [&](const auto& one) { return one.title == title; });
         const auto cell = static_cast<std::size_t>(found - table.columns.begin());
         if (cell + 1 >= table.columns.size() || value.empty() || value == kNoValue) return;
         std::vector<std::string>& cells = table.rows[column.index];
@@ -619,6 +613,39 @@ DataTable throughput_data(const Comparison& comparison, const CompareView& view)
         }
     }
     return table;
+}
+
+Change change_of(double value, double baseline, Better better) {
+    if (!(value > 0) || !(baseline > 0)) return {};
+    Change change;
+    change.ratio = value / baseline - 1;
+    change.text = format_percent(change.ratio, /*with_sign=*/true);
+    // Half a unit of the last digit: a change that reads as 0.0 % is neither good nor bad.
+    if (std::abs(change.ratio) >= 0.0005) {
+        const bool is_less = change.ratio < 0;
+        change.tone = is_less == (better == Better::kLess) ? Tone::kGood : Tone::kBad;
+    }
+    return change;
+}
+
+std::string bounds_text(const BatchBounds& bounds) {
+    if (const auto exact = bounds.exact()) return format_count(*exact);
+    std::vector<std::string> parts;
+    if (bounds.at_least) parts.push_back("≥ " + format_count(*bounds.at_least));
+    if (bounds.below) parts.push_back("< " + format_count(*bounds.below));
+    return fmt::to_string(fmt::join(parts, ", "));
+}
+
+std::vector<StackSegment> build_stack(const CategoryBytes& by_category) {
+    std::vector<StackSegment> stack;
+    int64_t start_bytes = 0;
+    for (const Category category : kCategoryStackOrder) {
+        const int64_t size_bytes = by_category[static_cast<std::size_t>(category)];
+        if (size_bytes <= 0) continue;
+        stack.push_back({category, start_bytes, size_bytes, format_bytes(size_bytes)});
+        start_bytes += size_bytes;
+    }
+    return stack;
 }
 
 }  // namespace profiler

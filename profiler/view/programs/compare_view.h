@@ -1,9 +1,9 @@
 #pragma once
 
 #include "profiler/analysis/compare/comparison.h"
+#include "profiler/analysis/step/peak.h"
 #include "profiler/planner/plan_figures.h"
-#include "profiler/tables/data_table.h"
-#include "profiler/tables/text_table.h"
+#include "profiler/tables/columns.h"
 #include "profiler/view/theme.h"
 
 #include <cstddef>
@@ -159,5 +159,17 @@ std::vector<std::size_t> comparison_colors(const Comparison& comparison);
 DataTable compare_data(const Comparison& comparison, const CompareView& view);
 /// A row for each recipe and batch: what sweeps measured, and what is predicted.
 DataTable throughput_data(const Comparison& comparison, const CompareView& view);
+
+enum class Better : uint8_t { kLess, kMore };
+
+/// How `value` differs from `baseline`; empty if one of them is not above 0.
+Change change_of(double value, double baseline, Better better);
+
+/// The maximum batch: "12"; "≥ 8, < 16" for a sweep that ended before it found the maximum; "≥ 64"
+/// for one that reached no limit; empty without a batch.
+std::string bounds_text(const BatchBounds& bounds);
+
+/// A bar in kCategoryStackOrder, without empty categories.
+std::vector<StackSegment> build_stack(const CategoryBytes& by_category);
 
 }  // namespace profiler

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "profiler/analysis/step/diagnostics.h"
-#include "profiler/tables/data_table.h"
+#include "profiler/tables/columns.h"
 
 #include <span>
 #include <string>

@@ -1,7 +1,6 @@
 #include "profiler/view/programs/pair_view.h"
 
 #include "profiler/trace/units.h"
-#include "profiler/view/programs/compare_figures.h"
 
 #include <algorithm>
 #include <cmath>
@@ -18,9 +17,7 @@ CategoryBytes bytes_at(const StepIndex& source, double time_ns) {
 
 TwoMoments at_own_peak(const PairRequest& request) {
     TwoMoments both;
-    for (std::size_t i = 0; i < both.size(); ++i) {
-        both[i] = request.steps[i].peak().by_category;
-    }
+    for (std::size_t i = 0; i < both.size(); ++i) both[i] = request.steps[i].peak().by_category;
     return both;
 }
 

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "profiler/analysis/step_index.h"
-#include "profiler/tables/data_table.h"
+#include "profiler/tables/columns.h"
 #include "profiler/view/programs/compare_view.h"
 #include "profiler/view/time_map.h"
 

@@ -47,7 +47,7 @@ std::vector<std::string> log_lines(std::string_view text) {
         lines.push_back(shown_line(text.substr(start)));
         text = text.substr(0, end == text.npos ? 0 : end);
     }
-    std::reverse(lines.begin(), lines.end());
+    std::ranges::reverse(lines);
     return lines;
 }
 

@@ -1,9 +1,7 @@
 #include "profiler/view/selected/range_view.h"
 
-#include "profiler/analysis/step/block_origin.h"
 #include "profiler/analysis/step/event_order.h"
-#include "profiler/analysis/step/layer_path.h"
-#include "profiler/tables/signed_text.h"
+#include "profiler/analysis/step/origin.h"
 #include "profiler/trace/units.h"
 
 #include <fmt/format.h>
@@ -172,9 +170,7 @@ private:
         return origin.maker;
     }
 
-    std::string_view name_of(Id<Op> op) const {
-        return trace().text(trace().ops.get<&Op::name>(op));
-    }
+    std::string_view name_of(Id<Op> op) const { return name_of_call(trace(), op); }
 
     void add_times() {
         if (trace().kernels.empty() && trace().memcpys.empty()) return add_calls();
@@ -275,8 +271,7 @@ private:
         }
         std::vector<RangeRow> rows;
         for (auto& [key, parts] : groups) {
-            std::sort(parts.begin(), parts.end(),
-                      [](const Part& a, const Part& b) { return a.first < b.first; });
+            std::ranges::sort(parts, {}, &Part::first);
             rows.push_back(sum_of(key.first, parts));
         }
         std::erase_if(rows, [&](const RangeRow& row) { return size_of(row) == 0; });

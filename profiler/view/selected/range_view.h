@@ -1,7 +1,7 @@
 #pragma once
 
 #include "profiler/analysis/step_index.h"
-#include "profiler/tables/data_table.h"
+#include "profiler/tables/columns.h"
 #include "profiler/trace/trace.h"
 #include "profiler/view/memory/timeline_view.h"
 

@@ -1,4 +1,4 @@
-#include "app/workspace/ranks_requests.h"
+#include "app/workspace/slots.h"
 
 #include "tests/support/trace_builder.h"
 

@@ -1,8 +1,6 @@
 // Whatever the user changes in what a panel shows, its view is made again.
-#include "app/workspace/view_orders.h"
+#include "app/workspace/slots.h"
 
-#include "app/workspace/frontier_requests.h"
-#include "app/workspace/search_requests.h"
 #include "tests/app/workspace/waiting.h"
 #include "tests/support/synthetic_trace.h"
 

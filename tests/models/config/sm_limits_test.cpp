@@ -1,4 +1,4 @@
-#include "models/config/sm_limits.h"
+#include "models/config/compute_capability.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "profiler/charts/comparison_layout.h"
+#include "profiler/charts/comparison_chart.h"
 
 #include "profiler/charts/document.h"
 #include "tests/profiler/charts/sample_comparison.h"

@@ -1,4 +1,4 @@
-#include "profiler/charts/flow_layout.h"
+#include "profiler/charts/flow_chart.h"
 
 #include <gtest/gtest.h>
 

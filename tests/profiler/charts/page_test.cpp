@@ -1,7 +1,7 @@
-#include "profiler/charts/page.h"
+#include "profiler/charts/charts.h"
 
 #include "profiler/analysis/step/step_report.h"
-#include "profiler/charts/packed_numbers.h"
+#include "profiler/charts/html.h"
 #include "tests/support/synthetic_trace.h"
 #include "tests/support/trace_builder.h"
 

@@ -1,6 +1,5 @@
 #include "profiler/layouts/encoder_ops.h"
 #include "profiler/layouts/layout_plan.h"
-#include "profiler/layouts/layout_run.h"
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>

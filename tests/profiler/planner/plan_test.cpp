@@ -1,7 +1,6 @@
 #include "profiler/planner/plan.h"
 
 #include "profiler/planner/plan_row.h"
-#include "profiler/planner/step/batch_sampling.h"
 #include "profiler/planner/step/capacity_search.h"
 #include "tests/profiler/planner/toy_plan.h"
 

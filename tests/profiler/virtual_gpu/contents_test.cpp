@@ -1,4 +1,4 @@
-#include "profiler/virtual_gpu/contents.h"
+#include "profiler/virtual_gpu/device_memory.h"
 
 #include <gtest/gtest.h>
 

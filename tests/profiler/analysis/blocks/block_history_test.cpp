@@ -1,6 +1,5 @@
 #include "profiler/analysis/blocks/block_history.h"
 
-#include "profiler/analysis/blocks/address_map.h"
 #include "profiler/analysis/step/event_order.h"
 #include "tests/support/loaded_step.h"
 #include "tests/support/synthetic_trace.h"

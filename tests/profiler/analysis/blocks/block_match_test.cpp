@@ -1,4 +1,4 @@
-#include "profiler/analysis/blocks/block_match.h"
+#include "profiler/analysis/blocks/block_history.h"
 
 #include "tests/support/trace_builder.h"
 

@@ -1,6 +1,6 @@
 #include "profiler/analysis/ops/logical_ops.h"
 
-#include "profiler/analysis/ops/movement_flow.h"
+#include "profiler/analysis/ops/movement.h"
 
 #include <gtest/gtest.h>
 

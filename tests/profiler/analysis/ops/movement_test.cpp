@@ -1,8 +1,7 @@
 #include "profiler/analysis/ops/movement.h"
 
-#include "profiler/analysis/step/checkpoint_calls.h"
+#include "profiler/analysis/step/origin.h"
 
-#include "profiler/analysis/ops/movement_flow.h"
 #include "tests/support/trace_builder.h"
 
 #include <gtest/gtest.h>

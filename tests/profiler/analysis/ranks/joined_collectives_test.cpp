@@ -1,4 +1,4 @@
-#include "profiler/analysis/ranks/joined_collectives.h"
+#include "profiler/analysis/ranks/collectives.h"
 
 #include "profiler/analysis/ops/gpu_time.h"
 #include "profiler/analysis/ranks/rank_run.h"

@@ -1,4 +1,3 @@
-#include "profiler/analysis/ranks/pipeline_time.h"
 
 #include "profiler/analysis/ranks/rank_run.h"
 #include "tests/support/trace_builder.h"

@@ -1,4 +1,4 @@
-#include "profiler/analysis/step/call_site.h"
+#include "profiler/analysis/step/origin.h"
 
 #include "profiler/analysis/step/breakdown.h"
 #include "tests/support/trace_builder.h"

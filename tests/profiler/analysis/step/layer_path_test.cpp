@@ -1,4 +1,4 @@
-#include "profiler/analysis/step/layer_path.h"
+#include "profiler/analysis/step/origin.h"
 
 #include "tests/support/trace_builder.h"
 

@@ -1,4 +1,4 @@
-#include "profiler/analysis/step/phases_by_event.h"
+#include "profiler/analysis/step/event_order.h"
 
 #include <gtest/gtest.h>
 

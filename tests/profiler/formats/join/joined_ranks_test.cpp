@@ -1,10 +1,10 @@
 /// Joins the traces of two ranks. Each is that of a synthetic run, with its own rank and clock.
-#include "profiler/formats/join/joined_ranks.h"
+#include "profiler/formats/join/joined_trace.h"
 
 #include "profiler/formats/chrome/chrome_writer.h"
 #include "profiler/formats/parts/memory_actions.h"
 #include "profiler/formats/parts/shift_times.h"
-#include "profiler/formats/snapshot/trace_recording.h"
+#include "profiler/formats/snapshot/recorded_trace.h"
 #include "profiler/formats/trace_formats.h"
 #include "profiler/trace/trace_notes.h"
 #include "tests/profiler/trace/temporary_folder.h"

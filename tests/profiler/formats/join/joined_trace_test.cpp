@@ -4,11 +4,11 @@
 
 #include "profiler/formats/chrome/chrome_writer.h"
 #include "profiler/formats/parts/chosen_device.h"
-#include "profiler/formats/parts/import_notes.h"
 #include "profiler/formats/parts/memory_actions.h"
 #include "profiler/formats/parts/shift_times.h"
 #include "profiler/formats/snapshot/snapshot_writer.h"
 #include "profiler/formats/trace_formats.h"
+#include "profiler/trace/trace_notes.h"
 #include "tests/profiler/formats/samples.h"
 #include "tests/profiler/trace/temporary_folder.h"
 #include "tests/support/synthetic_trace.h"

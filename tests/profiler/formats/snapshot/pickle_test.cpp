@@ -1,4 +1,5 @@
-#include "profiler/formats/snapshot/pickle.h"
+#include "profiler/formats/parts/byte_stream.h"
+#include "profiler/formats/snapshot/plain_values.h"
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>

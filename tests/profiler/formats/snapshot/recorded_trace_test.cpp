@@ -12,7 +12,6 @@
 #include "profiler/analysis/step/step_report.h"
 #include "profiler/formats/parts/chosen_device.h"
 #include "profiler/formats/snapshot/pytorch_snapshot.h"
-#include "profiler/formats/snapshot/trace_recording.h"
 #include "profiler/formats/trace_formats.h"
 #include "tests/profiler/allocator/recorder.h"
 #include "tests/profiler/formats/samples.h"

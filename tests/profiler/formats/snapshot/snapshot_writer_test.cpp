@@ -1,9 +1,9 @@
 #include "profiler/formats/snapshot/snapshot_writer.h"
 
-#include "profiler/analysis/step/call_site.h"
+#include "profiler/analysis/step/origin.h"
 #include "profiler/formats/snapshot/pickle_writer.h"
 #include "profiler/formats/snapshot/pytorch_snapshot.h"
-#include "profiler/formats/snapshot/trace_recording.h"
+#include "profiler/formats/snapshot/recorded_trace.h"
 #include "profiler/formats/trace_formats.h"
 #include "tests/profiler/formats/samples.h"
 #include "tests/profiler/trace/temporary_folder.h"

@@ -1,6 +1,6 @@
 #include "profiler/planner/device_peaks.h"
 
-#include "profiler/planner/data/gpu_name.h"
+#include "profiler/planner/data/gpu.h"
 #include "profiler/planner/data/planner_data.h"
 #include "tests/support/trace_builder.h"
 

@@ -1,4 +1,4 @@
-#include "profiler/planner/search/recipe_words.h"
+#include "profiler/planner/search/auto_plan.h"
 
 #include <gtest/gtest.h>
 

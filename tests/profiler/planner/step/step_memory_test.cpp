@@ -1,5 +1,5 @@
 #include "profiler/planner/step/step_memory.h"
-#include "models/config/cuda_memory.h"
+#include "models/config/compute_capability.h"
 
 #include "tests/profiler/planner/toy_step.h"
 

@@ -1,6 +1,6 @@
 #include "profiler/view/allocator/segment_map_view.h"
 
-#include "profiler/view/peak/live_blocks_view.h"
+#include "profiler/view/memory/blocks_view.h"
 #include "tests/profiler/view/block_traces.h"
 #include "tests/support/trace_builder.h"
 

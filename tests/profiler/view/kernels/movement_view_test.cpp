@@ -1,6 +1,5 @@
 #include "profiler/view/kernels/movement_view.h"
 
-#include "profiler/view/kernels/op_labels.h"
 #include "tests/support/trace_builder.h"
 
 #include <gtest/gtest.h>

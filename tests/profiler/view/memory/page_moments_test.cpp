@@ -1,4 +1,4 @@
-#include "profiler/view/memory/page_moments.h"
+#include "profiler/view/programs/page_view.h"
 
 #include "tests/support/synthetic_trace.h"
 #include "tests/support/trace_builder.h"

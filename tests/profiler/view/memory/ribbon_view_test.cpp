@@ -1,4 +1,4 @@
-#include "profiler/view/memory/ribbon_view.h"
+#include "profiler/view/memory/timeline_view.h"
 
 #include "tests/support/loaded_step.h"
 #include "tests/support/synthetic_trace.h"

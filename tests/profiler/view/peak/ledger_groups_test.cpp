@@ -1,4 +1,4 @@
-#include "profiler/view/peak/ledger_groups.h"
+#include "profiler/view/peak/ledger_view.h"
 
 #include "tests/support/trace_builder.h"
 

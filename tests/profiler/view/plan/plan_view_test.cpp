@@ -1,7 +1,5 @@
 #include "profiler/view/plan/plan_view.h"
 
-#include "profiler/view/plan/auto_plan_view.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -1,6 +1,5 @@
 #include "profiler/view/ranks/ranks_view.h"
 
-#include "profiler/view/ranks/rank_tables.h"
 #include "tests/support/trace_builder.h"
 
 #include <gmock/gmock.h>

@@ -1,4 +1,4 @@
-#include "profiler/view/selected/tensor_life.h"
+#include "profiler/view/selected/inspector_view.h"
 
 #include "tests/support/trace_builder.h"
 

@@ -1,0 +1,433 @@
+#include "app/commands/reports/reports.h"
+
+#include "app/commands/console/json_values.h"
+#include "app/commands/console/trace_files.h"
+#include "profiler/analysis/step/closed_form.h"
+#include "profiler/analysis/step/describe_run.h"
+#include "profiler/analysis/step/diagnostics.h"
+#include "profiler/trace/units.h"
+#include "profiler/view/kernels/kernels_view.h"
+#include "profiler/view/peak/ledger_view.h"
+#include "profiler/view/ranks/ranks_view.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+
+namespace app {
+
+using namespace profiler;
+using Json = nlohmann::json;
+
+// ---- parts of several reports -------------------------------------------------------------------
+
+Json by_class_json(const CategoryBytes& by_category) {
+    Json json = Json::object();
+    for (std::size_t category = 0; category < by_category.size(); ++category) {
+        json[std::string(kCategoryNames[category]) + "_bytes"] = by_category[category];
+    }
+    return json;
+}
+
+Json group_json(const BreakdownRow& group) {
+    return {{"name", group.name}, {"size_bytes", group.size_bytes}, {"count", group.count}};
+}
+
+constexpr std::size_t kMaxCodeLength = 60;  // characters of a line of code that a table shows
+
+TextTable breakdown_table(const std::vector<BreakdownRow>& rows, std::string_view title,
+                          std::size_t max_rows) {
+    TextTable table;
+    table.columns = {{std::string(title), Align::kLeft},
+                     {"allocations", Align::kRight},
+                     {"bytes", Align::kRight},
+                     {"size", Align::kRight},
+                     {"share", Align::kRight}};
+    const bool has_code =
+        std::ranges::any_of(rows, [](const BreakdownRow& row) { return !row.code.empty(); });
+    if (has_code) table.columns.push_back({"code", Align::kLeft});
+    const auto sum_from = [&](std::size_t first, std::string name) {
+        BreakdownRow sum{.name = std::move(name)};
+        for (std::size_t i = first; i < rows.size(); ++i) {
+            sum.count += rows[i].count;
+            sum.size_bytes += rows[i].size_bytes;
+        }
+        return sum;
+    };
+    const BreakdownRow total = sum_from(0, "total");
+    const auto add = [&](const BreakdownRow& row) {
+        const double share = total.size_bytes > 0 ? static_cast<double>(row.size_bytes) /
+                                                        static_cast<double>(total.size_bytes)
+                                                  : 0;
+        table.rows.push_back({row.name, format_count(row.count), format_count(row.size_bytes),
+                              format_bytes(row.size_bytes), format_percent(share)});
+        if (has_code) table.rows.back().push_back(row.code.substr(0, kMaxCodeLength));
+    };
+    for (std::size_t i = 0; i < std::min(max_rows, rows.size()); ++i) add(rows[i]);
+    if (rows.size() > max_rows) {
+        add(sum_from(max_rows, fmt::format("{} more", rows.size() - max_rows)));
+    }
+    add(total);
+    return table;
+}
+
+DataTable sweep_data(const std::vector<ThroughputPoint>& curve) {
+    using Row = ThroughputPoint;
+    const auto outcome = [](const Row& point) {
+        return name_of(point.out_of_memory ? SweepOutcome::kOutOfMemory : SweepOutcome::kOk);
+    };
+    static const std::vector<TableColumn<Row>> kColumns{
+        {.id = "batch_size", .value = &Row::batch_size},
+        {.id = "outcome", .value = outcome},
+        {.id = "peak_allocated_bytes", .value = &Row::peak_allocated_bytes},
+        {.id = "step_time_ns", .value = &Row::step_time_ns},
+        {.id = "step_time_min_ns", .value = &Row::step_time_min_ns},
+        {.id = "step_time_max_ns", .value = &Row::step_time_max_ns},
+        {.id = "throughput_sequences_per_s", .value = &Row::sequences_per_s}};
+    return data_table(kColumns, curve);
+}
+
+Json max_batch_json(const ComparisonColumn& column) {
+    return {{"max_batch_size", or_null(column.max_batch.exact())},
+            {"max_batch_size_at_least", or_null(column.max_batch.at_least)},
+            {"max_batch_size_below", or_null(column.max_batch.below)}};
+}
+
+Json saved_bytes_json(const ComparisonColumn& column) {
+    return column.knows_saved ? Json(column.saved_bytes) : Json();
+}
+
+Json closed_form_json(const models::Result<ClosedFormCheck>& check) {
+    if (!check) return nullptr;
+    return {{"layer", check->layer},
+            {"formula", check->form.formula},
+            {"ledger_bytes", check->ledger_bytes},
+            {"closed_form_bytes", check->form.total_bytes},
+            {"equal", check->equal()}};
+}
+
+// ---- the ledger ---------------------------------------------------------------------------------
+
+namespace {
+
+/// "eT", and its bytes when they differ from the row's.
+std::string formula_text(const ClosedFormRow& formula, const LedgerRow& row) {
+    if (formula.size_bytes == row.size_bytes) return formula.formula;
+    return fmt::format("{} = {}", formula.formula, format_count(formula.size_bytes));
+}
+
+/// "[128, 512, 64]" as an array of numbers; another text as it is.
+Json shape_json(std::string_view shape) {
+    auto json = Json::parse(shape, nullptr, /*allow_exceptions=*/false);
+    return json.is_array() ? json : Json(shape);
+}
+
+std::string why_empty(const Trace& trace, const std::string& module_path) {
+    if (!records_saves(trace)) {
+        return "Saved tensors are not recorded in this file: record the program with "
+               "temposcope run to see them.";
+    }
+    return module_path.empty()
+               ? "Nothing is saved: no op saved a tensor in the last recorded forward."
+               : fmt::format("Nothing is saved in {}.", module_path);
+}
+
+}  // namespace
+
+const std::vector<TableColumn<LedgerRow>>& ledger_columns() {
+    using Row = LedgerRow;
+    const auto all_savers = [](const Row& row) {
+        return fmt::format("{}", fmt::join(row.saved_by, ";"));
+    };
+    const auto savers = [](const Row& row) {
+        std::vector<std::string_view> names = row.saved_by;
+        names.erase(std::unique(names.begin(), names.end()), names.end());
+        return fmt::format("{}", fmt::join(names, ", "));
+    };
+    static const std::vector<TableColumn<Row>> kColumns{
+        {"scope", "module", Unit::kText, "", &Row::module_path},
+        {"op", "op", Unit::kText, "", &Row::op},
+        {"tensor", "tensor", Unit::kText, "", &Row::tensor},
+        {"shape", "shape", Unit::kText, "", &Row::shape},
+        {"dtype", "dtype", Unit::kText, "", [](const Row& row) { return name_of(row.dtype); }},
+        {"role", "category", Unit::kText, "", [](const Row& row) { return name_of(row.category); }},
+        {"size_bytes", "bytes", Unit::kCount, "", &Row::size_bytes},
+        {"saved_by", "saved by", Unit::kText, "", all_savers, savers}};
+    return kColumns;
+}
+
+void print_ledger(Output& output, const NamedTrace& named, const LedgerOptions& options) {
+    const Trace& trace = *named.trace;
+    const auto report = report_of(named);
+    const auto& check = report->closed_form;
+    const Ledger ledger = build_ledger(trace, report->peak, options);
+    const auto formula = check ? match_closed_form(ledger, check->form, trace.run().num_layers)
+                               : std::vector<std::size_t>(ledger.rows.size(), kNoRow);
+    output.line(output.styled(fmt::format("Saved for backward: {}", named.file), Style::kBold));
+    output.line(describe_run(trace));
+    output.line();
+    if (ledger.rows.empty()) {
+        output.line(why_empty(trace, options.module_path));
+        return;
+    }
+    const auto closed_form = [&](const LedgerRow& row) {
+        const std::size_t of_row = formula[static_cast<std::size_t>(&row - ledger.rows.data())];
+        return of_row == kNoRow ? Cell() : formula_text(check->form.rows[of_row], row);
+    };
+    auto columns = pick(ledger_columns(), {"scope", "tensor", "shape", "dtype", "size_bytes"});
+    columns.push_back({"", "size", Unit::kBytes, "", &LedgerRow::size_bytes});
+    columns.push_back({"", "closed form", Unit::kText, "", closed_form});
+    for (const auto& column : pick(ledger_columns(), {"saved_by", "role"})) {
+        if (column.id != "role" || options.include_all) columns.push_back(column);
+    }
+    output.table(text_table(columns, ledger.rows));
+    output.line();
+    output.line(
+        fmt::format("{} {}, {} ({}).", format_count(static_cast<int64_t>(ledger.rows.size())),
+                    ledger.rows.size() == 1 ? "tensor" : "tensors",
+                    format_exact_bytes(ledger.total_bytes), format_bytes(ledger.total_bytes)));
+    output.line(check ? to_sentence_below_rows(*check) : check.error().message);
+}
+
+Json ledger_json(const NamedTrace& named, const LedgerOptions& options) {
+    const Trace& trace = *named.trace;
+    const auto report = report_of(named);
+    const Ledger ledger = build_ledger(trace, report->peak, options);
+    Json json = describe_trace(named);
+    json["total_bytes"] = ledger.total_bytes;
+    json["closed_form"] = closed_form_json(report->closed_form);
+    json["rows"] = json_rows(data_table(ledger_columns(), ledger.rows));
+    for (std::size_t i = 0; i < ledger.rows.size(); ++i) {
+        json["rows"][i]["shape"] = shape_json(ledger.rows[i].shape);
+        json["rows"][i]["saved_by"] = ledger.rows[i].saved_by;
+    }
+    return json;
+}
+
+// ---- the peak -----------------------------------------------------------------------------------
+
+namespace {
+
+constexpr std::size_t kMaxRows = 40;
+
+std::string_view phase_name(const Trace& trace, const PeakReport& peak) {
+    return peak.phase.valid() ? name_of(trace.phases.get<&Phase::kind>(peak.phase))
+                              : std::string_view();
+}
+
+std::string_view op_name(const Trace& trace, const PeakReport& peak) {
+    return peak.op.valid() ? trace.text(trace.ops.get<&Op::name>(peak.op)) : std::string_view();
+}
+
+}  // namespace
+
+void print_peak(Output& output, const NamedTrace& named, GroupBy by) {
+    const Trace& trace = *named.trace;
+    const auto report = report_of(named);
+    const PeakReport& peak = report->peak;
+    output.line(output.styled(fmt::format("Peak: {}", named.file), Style::kBold));
+    output.line(describe_run(trace));
+    output.line(fmt::format("{} ({}) at {}{}{}", format_bytes(peak.allocated_bytes),
+                            format_exact_bytes(peak.allocated_bytes),
+                            format_duration(std::max<int64_t>(peak.time_ns, 0)),
+                            peak.phase.valid() ? fmt::format(", {}", phase_name(trace, peak)) : "",
+                            peak.op.valid() ? fmt::format(", in {}", op_name(trace, peak)) : ""));
+    output.line();
+    if (by == GroupBy::kLine && trace.stacks.empty()) {
+        output.line(kNoCallStacks);
+        return;
+    }
+    output.table(breakdown_table(break_down(trace, peak, by), name_of(by), kMaxRows));
+    if (by == GroupBy::kLine && has_lines_of_functions(trace)) output.line(kWhichLines);
+    if (has_inferred_categories(trace)) output.line(kClassesInferred);
+}
+
+Json peak_json(const NamedTrace& named, GroupBy by) {
+    const Trace& trace = *named.trace;
+    const auto report = report_of(named);
+    const PeakReport& peak = report->peak;
+    Json json = describe_trace(named);
+    json["peak_allocated_bytes"] = peak.allocated_bytes;
+    json["peak_reserved_bytes"] = peak.reserved_bytes;
+    json["event"] = peak.event;
+    json["time_ns"] = peak.time_ns;
+    json["phase"] = phase_name(trace, peak);
+    json["op"] = op_name(trace, peak);
+    json["by"] = name_of(by);
+    json["classes_inferred"] = has_inferred_categories(trace);
+    json["rows"] = Json::array();
+    for (const BreakdownRow& row : break_down(trace, peak, by)) {
+        Json& group = json["rows"].emplace_back(group_json(row));
+        group["by_class"] = by_class_json(row.by_category);
+        if (!row.code.empty()) group["code"] = row.code;
+    }
+    return json;
+}
+
+// ---- ops ----------------------------------------------------------------------------------------
+
+namespace {
+
+constexpr std::size_t kMaxOpRows = 20;
+
+/// The longest kernel and how many others there are: "flash_fwd_kernel", "reduce_kernel, 3 more".
+std::string name_kernels(const std::vector<OpKernel>& kernels) {
+    if (kernels.empty()) return {};
+    const std::string first = short_name(kernels.front().name);
+    return kernels.size() == 1 ? first : fmt::format("{}, {} more", first, kernels.size() - 1);
+}
+
+}  // namespace
+
+TextTable ops_table(const std::vector<OpUsage>& usage) {
+    TextTable table;
+    table.columns = {{"phase", Align::kLeft},    {"op", Align::kLeft},
+                     {"calls", Align::kRight},   {"time", Align::kRight},
+                     {"scratch", Align::kRight}, {"kernels", Align::kLeft}};
+    int64_t rest_ns = 0;
+    int64_t rest_calls = 0;
+    int64_t rest_scratch_bytes = 0;
+    const auto add = [&](std::string_view phase, std::string op, int64_t calls, int64_t device_ns,
+                         int64_t scratch_bytes, std::string kernels) {
+        table.rows.push_back(
+            {std::string(phase), std::move(op), format_count(calls), format_duration(device_ns),
+             scratch_bytes > 0 ? format_bytes(scratch_bytes) : "–", std::move(kernels)});
+    };
+    for (std::size_t i = 0; i < usage.size(); ++i) {
+        const OpUsage& row = usage[i];
+        if (i < kMaxOpRows) {
+            add(name_of(row.phase), std::string(row.op), row.num_calls, row.device_ns,
+                row.scratch_bytes, name_kernels(row.kernels));
+            continue;
+        }
+        rest_ns += row.device_ns;
+        rest_calls += row.num_calls;
+        rest_scratch_bytes = std::max(rest_scratch_bytes, row.scratch_bytes);
+    }
+    if (usage.size() > kMaxOpRows) {
+        add("", fmt::format("{} more", usage.size() - kMaxOpRows), rest_calls, rest_ns,
+            rest_scratch_bytes, "");
+    }
+    return table;
+}
+
+Json ops_json(const std::vector<OpUsage>& usage) {
+    Json rows = Json::array();
+    for (const OpUsage& row : usage) {
+        Json kernels = Json::array();
+        for (const OpKernel& kernel : row.kernels) {
+            kernels.push_back({{"name", kernel.name},
+                               {"launches", kernel.num_launches},
+                               {"device_time_ns", kernel.device_ns}});
+        }
+        rows.push_back({{"phase", name_of(row.phase)},
+                        {"op", row.op},
+                        {"calls", row.num_calls},
+                        {"device_time_ns", row.device_ns},
+                        {"scratch_bytes", row.scratch_bytes},
+                        {"kernels", std::move(kernels)}});
+    }
+    return rows;
+}
+
+void print_ops(Output& output, const NamedTrace& named) {
+    output.line(output.styled(fmt::format("Ops: {}", named.file), Style::kBold));
+    output.line(describe_run(*named.trace));
+    output.line(fmt::format(
+        "{} Scratch is the most that one call takes and gives back itself.",
+        named.trace->steps.empty() ? "All of the trace, which marks no steps." : "The last step."));
+    output.line();
+    const std::vector<OpUsage> usage = op_usage(*named.trace);
+    if (usage.empty()) {
+        output.line("No kernels and no scratch were recorded.");
+        return;
+    }
+    output.table(ops_table(usage));
+    if (has_host_times(*named.trace)) {
+        output.line("No device ran anything: times are those of the host.");
+    }
+}
+
+Json ops_json(const NamedTrace& named) {
+    Json json = describe_trace(named);
+    json["rows"] = ops_json(op_usage(*named.trace));
+    return json;
+}
+
+// ---- diagnostics --------------------------------------------------------------------------------
+
+namespace {
+
+Style style_of(Severity severity) {
+    switch (severity) {
+        case Severity::kInfo:
+            return Style::kDim;
+        case Severity::kWarning:
+            return Style::kWarning;
+        case Severity::kError:
+            return Style::kBad;
+    }
+    return Style::kPlain;
+}
+
+}  // namespace
+
+void print_diagnostics(Output& output, const NamedTrace& named) {
+    output.line(output.styled(fmt::format("Diagnostics: {}", named.file), Style::kBold));
+    const auto items = report_diagnostics(*named.trace, *report_of(named));
+    if (items.empty()) output.line("Nothing to report: the trace is complete.");
+    for (const DiagnosticItem& item : items) {
+        const std::string count = count_text(item);
+        output.line(fmt::format("{}  {}{}",
+                                output.styled(name_of(item.severity), style_of(item.severity)),
+                                item.code, count.empty() ? "" : " (" + count + ")"));
+        output.line("    " + item.explanation);
+    }
+}
+
+Json diagnostics_json(const NamedTrace& named) {
+    Json json = describe_trace(named);
+    json["rows"] = Json::array();
+    for (const DiagnosticItem& item : report_diagnostics(*named.trace, *report_of(named))) {
+        json["rows"].push_back({{"code", item.code},
+                                {"severity", name_of(item.severity)},
+                                {"count", item.count},
+                                {"explanation", item.explanation}});
+    }
+    return json;
+}
+
+// ---- the ranks of a run -------------------------------------------------------------------------
+
+void print_ranks(Output& output, const RankRun& run) {
+    output.line(run.step);
+    output.table(rank_memory_table(run));
+    output.line();
+    if (static_cast<int64_t>(run.ranks.size()) < run.world_size) {
+        output.line(fmt::format("{} of {} ranks have a trace.", run.ranks.size(), run.world_size));
+    }
+    if (const std::string headline = rank_headline(run); !headline.empty()) output.line(headline);
+    const TextTable times = rank_time_table(run);
+    if (times.rows.empty()) return;
+    output.heading("Time of " + name_of_shared_step(run));
+    output.table(times);
+}
+
+Json ranks_json(const RankRun& run, const std::vector<std::string>& left_out) {
+    Json rows = json_rows(data_table(rank_columns(), run.ranks));
+    for (std::size_t i = 0; i < rows.size(); ++i) {
+        const RankSummary& rank = run.ranks[i];
+        rows[i]["state"] = rank.is_complete ? "complete" : "incomplete";
+        rows[i]["steps"] = rank.num_steps;
+        rows[i]["by_class"] = by_class_json(rank.peak.by_category);
+    }
+    const int64_t number = run.shared_step_number();
+    const Json step = number > 0 ? Json(number) : Json();
+    return {{"world_size", run.world_size}, {"shared_step", step},
+            {"imbalance", run.imbalance()}, {"clocks", name_of(run.clocks.basis)},
+            {"left_out", left_out},         {"rows", std::move(rows)}};
+}
+
+}  // namespace app
