@@ -15,7 +15,7 @@ def main() -> int:
     if not (binaries / "temposcope-worker").exists():
         print("skipped: this build has no worker")
         return SKIPPED
-    command = [sys.executable, str(ROOT / "tools" / "validate" / "recipes"), "--program",
+    command = [sys.executable, str(ROOT / "tools" / "recipes" / "recipes"), "--program",
                str(binaries / "temposcope"), "--check", *RECIPES]
     return subprocess.run(command, check=False).returncode
 
