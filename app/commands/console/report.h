@@ -11,7 +11,7 @@
 /// What a command answers, and where the answer goes.
 namespace app {
 
-/// The same answer in each form. Only those that are asked for are made.
+/// One answer in several forms. Only the form that the user asked for is made.
 struct Report {
     std::function<nlohmann::json()> json;
     std::function<void(Output&)> text;

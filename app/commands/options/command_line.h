@@ -41,7 +41,7 @@ struct Option {
     int max_values = 1 << 20;               // of an argument that takes several texts
 };
 
-/// Bits that stand for modes of a command.
+/// A set of modes of a command: one bit for each mode.
 using Modes = uint32_t;
 inline constexpr Modes kAllModes = ~0U;
 
