@@ -97,21 +97,6 @@ HWY_INLINE hn::Vec<D> through_activation(D d, hn::Vec<D> g, hn::Vec<D> x) {
     }
 }
 
-/// Calls run(std::integral_constant<Activation, ...>) for the activation.
-template <class Run>
-HWY_INLINE void with_activation(Activation activation, const Run& run) {
-    switch (activation) {
-        case Activation::kNone:
-            return run(std::integral_constant<Activation, Activation::kNone>());
-        case Activation::kRelu:
-            return run(std::integral_constant<Activation, Activation::kRelu>());
-        case Activation::kGelu:
-            return run(std::integral_constant<Activation, Activation::kGelu>());
-        case Activation::kTanhGelu:
-            return run(std::integral_constant<Activation, Activation::kTanhGelu>());
-    }
-}
-
 }  // namespace HWY_NAMESPACE
 }  // namespace kernels
 HWY_AFTER_NAMESPACE();

@@ -13,7 +13,6 @@
 #include "kernels/dispatch.h"
 #include "kernels/dropout-inl.h"
 #include "kernels/inplace_layernorm.h"
-#include "kernels/jobs.h"
 #include "kernels/row-inl.h"
 
 #include <hwy/highway.h>
@@ -141,13 +140,11 @@ HWY_INLINE void backward_row(const BiasDropoutBackwardArgs<T>& a, int64_t offset
 }
 
 template <typename T>
-void bias_dropout_backward_job_range(const BiasDropoutBackwardJob<T>& job, int64_t begin,
-                                     int64_t end) {
-    const BiasDropoutBackwardArgs<T>& a = job.args;
+void bias_dropout_backward_range(const BiasDropoutBackwardArgs<T>& a, int64_t begin, int64_t end) {
     const auto keep_factor = static_cast<StatOf<T>>(keep_scale(keep_threshold(a.dropout_p)));
-    KeepBits<T> keep(a, job.num_rows * a.num_columns);
+    KeepBits<T> keep(a, a.num_rows * a.num_columns);
     with_activation(a.activation, [&](auto activation) HWY_ATTR {
-        for_each_partial(begin, end, job.num_rows,
+        for_each_partial(begin, end, a.num_rows,
                          [&](int64_t p, int64_t first, int64_t last) HWY_ATTR {
                              StatOf<T>* sums = clear_partial(a.partials, p, a.num_columns);
                              for (int64_t row = first; row < last; ++row) {
@@ -159,60 +156,53 @@ void bias_dropout_backward_job_range(const BiasDropoutBackwardJob<T>& job, int64
 }
 
 template <typename T>
-void bias_heads_backward_job_range(const BiasHeadsBackwardJob<T>& job, int64_t begin, int64_t end) {
+void bias_heads_backward_range(const BiasHeadsBackwardArgs<T>& a, int64_t begin, int64_t end) {
     const ComputeTag<T> d;
-    const BiasHeadsBackwardArgs<T>& a = job.args;
     const int64_t size = a.shape.num_columns();
-    for_each_partial(
-        begin, end, job.num_rows, [&](int64_t p, int64_t first, int64_t last) HWY_ATTR {
-            StatOf<T>* sums = clear_partial(a.partials, p, size);
-            for (int64_t row = first; row < last; ++row) {
-                for_each_head(
-                    a.shape, row, [&](int64_t part, int64_t column, int64_t from) HWY_ATTR {
-                        for_each_vector(
-                            d, a.shape.head_dim, [&](int64_t j, auto access) KERNELS_INLINE_LAMBDA {
-                                const auto g = access.load(d, a.dheads[part] + from + j, 0);
-                                access.store(d, g, a.dx + row * size + column + j);
-                                if (sums) add_to_sums(d, sums, column + j, access, g);
-                            });
-                    });
-            }
-        });
+    for_each_partial(begin, end, a.num_rows, [&](int64_t p, int64_t first, int64_t last) HWY_ATTR {
+        StatOf<T>* sums = clear_partial(a.partials, p, size);
+        for (int64_t row = first; row < last; ++row) {
+            for_each_head(a.shape, row, [&](int64_t part, int64_t column, int64_t from) HWY_ATTR {
+                for_each_vector(d, a.shape.head_dim,
+                                [&](int64_t j, auto access) KERNELS_INLINE_LAMBDA {
+                                    const auto g = access.load(d, a.dheads[part] + from + j, 0);
+                                    access.store(d, g, a.dx + row * size + column + j);
+                                    if (sums) add_to_sums(d, sums, column + j, access, g);
+                                });
+            });
+        }
+    });
 }
 
 template <typename T>
-void scale_shift_backward_job_range(const ScaleShiftBackwardJob<T>& job, int64_t begin,
-                                    int64_t end) {
+void scale_shift_backward_range(const ScaleShiftBackwardArgs<T>& a, int64_t begin, int64_t end) {
     const ComputeTag<T> d;
-    const ScaleShiftBackwardArgs<T>& a = job.args;
     const int64_t size = a.num_columns;
-    for_each_partial(
-        begin, end, job.num_rows, [&](int64_t p, int64_t first, int64_t last) HWY_ATTR {
-            StatOf<T>* dgamma = clear_partial(a.partials, p, size);
-            StatOf<T>* dbeta = dgamma + size;
-            StatOf<T>* dbias = clear_partial(a.bias_partials, p, size);
-            for (int64_t i = first * size; i < last * size; i += size) {
-                for_each_vector(d, size, [&](int64_t j, auto access) KERNELS_INLINE_LAMBDA {
-                    auto g = access.load(d, a.dy + i + j, 0);
-                    if (a.dresidual) g = hn::Add(g, access.load(d, a.dresidual + i + j, 0));
-                    const auto normalized = access.load(d, a.normalized + i + j, 0);
-                    add_to_sums(d, dgamma, j, access, hn::Mul(g, normalized));
-                    add_to_sums(d, dbeta, j, access, g);
-                    if (dbias) {
-                        add_to_sums(d, dbias, j, access, access.load(d, a.dlinear + i + j, 0));
-                    }
-                    access.store(d, hn::Mul(g, access.load(d, a.gamma + j, 0)),
-                                 a.dnormalized + i + j);
-                });
-            }
-        });
+    for_each_partial(begin, end, a.num_rows, [&](int64_t p, int64_t first, int64_t last) HWY_ATTR {
+        StatOf<T>* dgamma = clear_partial(a.partials, p, size);
+        StatOf<T>* dbeta = dgamma + size;
+        StatOf<T>* dbias = clear_partial(a.bias_partials, p, size);
+        for (int64_t i = first * size; i < last * size; i += size) {
+            for_each_vector(d, size, [&](int64_t j, auto access) KERNELS_INLINE_LAMBDA {
+                auto g = access.load(d, a.dy + i + j, 0);
+                if (a.dresidual) g = hn::Add(g, access.load(d, a.dresidual + i + j, 0));
+                const auto normalized = access.load(d, a.normalized + i + j, 0);
+                add_to_sums(d, dgamma, j, access, hn::Mul(g, normalized));
+                add_to_sums(d, dbeta, j, access, g);
+                if (dbias) {
+                    add_to_sums(d, dbias, j, access, access.load(d, a.dlinear + i + j, 0));
+                }
+                access.store(d, hn::Mul(g, access.load(d, a.gamma + j, 0)), a.dnormalized + i + j);
+            });
+        }
+    });
 }
 
 KERNELS_TARGET_FUNCTIONS(bias_dropout_forward, BiasDropoutForwardArgs)
 KERNELS_TARGET_FUNCTIONS(bias_heads_forward, BiasHeadsForwardArgs)
-KERNELS_TARGET_FUNCTIONS(bias_dropout_backward_job, BiasDropoutBackwardJob)
-KERNELS_TARGET_FUNCTIONS(bias_heads_backward_job, BiasHeadsBackwardJob)
-KERNELS_TARGET_FUNCTIONS(scale_shift_backward_job, ScaleShiftBackwardJob)
+KERNELS_TARGET_FUNCTIONS(bias_dropout_backward, BiasDropoutBackwardArgs)
+KERNELS_TARGET_FUNCTIONS(bias_heads_backward, BiasHeadsBackwardArgs)
+KERNELS_TARGET_FUNCTIONS(scale_shift_backward, ScaleShiftBackwardArgs)
 
 }  // namespace HWY_NAMESPACE
 }  // namespace kernels
@@ -223,26 +213,9 @@ namespace kernels {
 
 KERNELS_DISPATCH(bias_dropout_forward, BiasDropoutForwardArgs)
 KERNELS_DISPATCH(bias_heads_forward, BiasHeadsForwardArgs)
-KERNELS_DISPATCH(bias_dropout_backward_job, BiasDropoutBackwardJob)
-KERNELS_DISPATCH(bias_heads_backward_job, BiasHeadsBackwardJob)
-KERNELS_DISPATCH(scale_shift_backward_job, ScaleShiftBackwardJob)
-
-#define KERNELS_BACKWARD(op, Args, T)                                        \
-    template <>                                                              \
-    void op<T>(const Args<T>& args, int64_t num_rows, int64_t partial_begin, \
-               int64_t partial_end) {                                        \
-        op##_job<T>({args, num_rows}, partial_begin, partial_end);           \
-    }
-#define KERNELS_BACKWARDS(T)                                            \
-    KERNELS_BACKWARD(bias_dropout_backward, BiasDropoutBackwardArgs, T) \
-    KERNELS_BACKWARD(bias_heads_backward, BiasHeadsBackwardArgs, T)     \
-    KERNELS_BACKWARD(scale_shift_backward, ScaleShiftBackwardArgs, T)
-KERNELS_BACKWARDS(float)
-KERNELS_BACKWARDS(double)
-KERNELS_BACKWARDS(Half)
-KERNELS_BACKWARDS(BFloat16)
-#undef KERNELS_BACKWARDS
-#undef KERNELS_BACKWARD
+KERNELS_DISPATCH(bias_dropout_backward, BiasDropoutBackwardArgs)
+KERNELS_DISPATCH(bias_heads_backward, BiasHeadsBackwardArgs)
+KERNELS_DISPATCH(scale_shift_backward, ScaleShiftBackwardArgs)
 
 }  // namespace kernels
 #endif  // HWY_ONCE

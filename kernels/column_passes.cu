@@ -42,21 +42,6 @@ __device__ __forceinline__ S through_activation(S g, S x) {
     }
 }
 
-/// Calls run(std::integral_constant<Activation, ...>) for the activation.
-template <class Run>
-void with_activation(Activation activation, const Run& run) {
-    switch (activation) {
-        case Activation::kNone:
-            return run(std::integral_constant<Activation, Activation::kNone>());
-        case Activation::kRelu:
-            return run(std::integral_constant<Activation, Activation::kRelu>());
-        case Activation::kGelu:
-            return run(std::integral_constant<Activation, Activation::kGelu>());
-        case Activation::kTanhGelu:
-            return run(std::integral_constant<Activation, Activation::kTanhGelu>());
-    }
-}
-
 // ---- bias, activation, dropout, residual -------------------------------------------------------
 
 template <typename T, Activation kActivation>
@@ -310,8 +295,7 @@ bool has_whole_packs(const HeadsShape& shape) {
 }  // namespace
 
 template <typename T>
-void launch_bias_dropout_forward(const BiasDropoutForwardArgs<T>& a, int64_t num_rows,
-                                 CudaStream stream) {
+void launch(const BiasDropoutForwardArgs<T>& a, int64_t num_rows, CudaStream stream) {
     if (num_rows == 0) return;
     const bool in_packs = aligned_to_packs(a.x, a.bias, a.residual, a.biased, a.y, a.mask);
     with_activation(a.activation, [&](auto activation) {
@@ -324,8 +308,7 @@ void launch_bias_dropout_forward(const BiasDropoutForwardArgs<T>& a, int64_t num
 }
 
 template <typename T>
-void launch_bias_dropout_backward(const BiasDropoutBackwardArgs<T>& a, int64_t num_rows,
-                                  CudaStream stream) {
+void launch(const BiasDropoutBackwardArgs<T>& a, int64_t num_rows, CudaStream stream) {
     const bool in_packs = aligned_to_packs(a.dy, a.x, a.bias, a.mask, a.dx);
     with_activation(a.activation, [&](auto activation) {
         launch_column_pass<T, 1>("bias_dropout_backward",
@@ -337,8 +320,7 @@ void launch_bias_dropout_backward(const BiasDropoutBackwardArgs<T>& a, int64_t n
 }
 
 template <typename T>
-void launch_bias_heads_forward(const BiasHeadsForwardArgs<T>& a, int64_t num_rows,
-                               CudaStream stream) {
+void launch(const BiasHeadsForwardArgs<T>& a, int64_t num_rows, CudaStream stream) {
     if (num_rows == 0) return;
     launch_column_pass<T, 0>("bias_heads_forward", BiasHeadsForward<T>{a}, num_rows,
                              a.shape.num_columns(), shares_without_sums(num_rows),
@@ -348,8 +330,7 @@ void launch_bias_heads_forward(const BiasHeadsForwardArgs<T>& a, int64_t num_row
 }
 
 template <typename T>
-void launch_bias_heads_backward(const BiasHeadsBackwardArgs<T>& a, int64_t num_rows,
-                                CudaStream stream) {
+void launch(const BiasHeadsBackwardArgs<T>& a, int64_t num_rows, CudaStream stream) {
     launch_column_pass<T, 1>("bias_heads_backward", BiasHeadsBackward<T>{a}, num_rows,
                              a.shape.num_columns(), layer_norm_cuda_num_partials(num_rows),
                              has_whole_packs<T>(a.shape) &&
@@ -358,8 +339,7 @@ void launch_bias_heads_backward(const BiasHeadsBackwardArgs<T>& a, int64_t num_r
 }
 
 template <typename T>
-void launch_scale_shift_backward(const ScaleShiftBackwardArgs<T>& a, int64_t num_rows,
-                                 CudaStream stream) {
+void launch(const ScaleShiftBackwardArgs<T>& a, int64_t num_rows, CudaStream stream) {
     launch_column_pass<T, 3>(
         "scale_shift_backward", ScaleShiftBackward<T>{a}, num_rows, a.num_columns,
         layer_norm_cuda_num_partials(num_rows),
@@ -367,18 +347,10 @@ void launch_scale_shift_backward(const ScaleShiftBackwardArgs<T>& a, int64_t num
         stream);
 }
 
-#define KERNELS_INSTANTIATE(T)                                                                \
-    template void launch_bias_dropout_forward<T>(const BiasDropoutForwardArgs<T>&, int64_t,   \
-                                                 CudaStream);                                 \
-    template void launch_bias_dropout_backward<T>(const BiasDropoutBackwardArgs<T>&, int64_t, \
-                                                  CudaStream);                                \
-    template void launch_bias_heads_forward<T>(const BiasHeadsForwardArgs<T>&, int64_t,       \
-                                               CudaStream);                                   \
-    template void launch_bias_heads_backward<T>(const BiasHeadsBackwardArgs<T>&, int64_t,     \
-                                                CudaStream);                                  \
-    template void launch_scale_shift_backward<T>(const ScaleShiftBackwardArgs<T>&, int64_t,   \
-                                                 CudaStream);
-KERNELS_FOR_EACH_TYPE(KERNELS_INSTANTIATE)
-#undef KERNELS_INSTANTIATE
+KERNELS_LAUNCH(BiasDropoutForwardArgs)
+KERNELS_LAUNCH(BiasDropoutBackwardArgs)
+KERNELS_LAUNCH(BiasHeadsForwardArgs)
+KERNELS_LAUNCH(BiasHeadsBackwardArgs)
+KERNELS_LAUNCH(ScaleShiftBackwardArgs)
 
 }  // namespace kernels

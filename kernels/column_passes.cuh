@@ -102,12 +102,12 @@ void launch_column_pass(const char* name, const Pass& pass, int64_t num_rows, in
     };
     if constexpr (sizeof(T) < 8) {
         if (in_packs && size % 8 == 0) {
-            return launch(name, column_pass_kernel<T, kSums, Pass>, blocks(kTile),
-                          dim3(32, kPassWarps), stream, pass, num_rows, size, shares);
+            return launch_kernel(name, column_pass_kernel<T, kSums, Pass>, blocks(kTile),
+                                 dim3(32, kPassWarps), stream, pass, num_rows, size, shares);
         }
     }
-    launch(name, column_pass_any_kernel<T, kSums, Pass>, blocks(kBlockThreads), kBlockThreads,
-           stream, pass, num_rows, size, shares);
+    launch_kernel(name, column_pass_any_kernel<T, kSums, Pass>, blocks(kBlockThreads),
+                  kBlockThreads, stream, pass, num_rows, size, shares);
 }
 
 /// Shares of a pass without sums: four rows a warp, so that many blocks are there to hide latency.

@@ -4,6 +4,7 @@
 #include "kernels/types.h"
 
 #include <cstdint>
+#include <type_traits>
 
 // The fused passes of a Transformer layer that reduce nothing along a row: each element is read,
 // changed and written once, and a backward pass adds up its columns on the way, since those sums
@@ -25,7 +26,7 @@
 //   residual_layernorm.h.
 //
 // Tensors are [R, C] row-major. Sums of columns go to `partials` [P, 2, C] as LayerNorm's do
-// (inplace_layernorm.h): the same split of rows, and layer_norm_reduce_partials finishes them. A
+// (inplace_layernorm.h): the same split of rows, and layer_norm_reduce finishes them. A
 // pass with one sum uses the first of the two.
 //
 // Bytes moved per element (e = sizeof(T), m = mask): what is given is read or written once:
@@ -36,6 +37,21 @@
 namespace kernels {
 
 enum class Activation : uint8_t { kNone, kRelu, kGelu, kTanhGelu };
+
+/// Calls run(std::integral_constant<Activation, ...>) for the activation.
+template <class Run>
+void with_activation(Activation activation, const Run& run) {
+    switch (activation) {
+        case Activation::kNone:
+            return run(std::integral_constant<Activation, Activation::kNone>());
+        case Activation::kRelu:
+            return run(std::integral_constant<Activation, Activation::kRelu>());
+        case Activation::kGelu:
+            return run(std::integral_constant<Activation, Activation::kGelu>());
+        case Activation::kTanhGelu:
+            return run(std::integral_constant<Activation, Activation::kTanhGelu>());
+    }
+}
 
 template <typename T>
 struct BiasDropoutForwardArgs {
@@ -65,6 +81,7 @@ struct BiasDropoutBackwardArgs {
     DropoutKey key;
     Activation activation = Activation::kNone;
     int64_t num_columns = 0;  // C
+    int64_t num_rows = 0;     // R, as in inplace_layernorm.h
 };
 
 /// Query, key and value side by side, as one GEMM writes them.
@@ -93,6 +110,7 @@ struct BiasHeadsBackwardArgs {
     T* dx = nullptr;                   // [B, S, 3, A, D]
     StatOf<T>* partials = nullptr;     // of dbias, or null
     HeadsShape shape;
+    int64_t num_rows = 0;  // B * S, as in inplace_layernorm.h
 };
 
 template <typename T>
@@ -106,6 +124,7 @@ struct ScaleShiftBackwardArgs {
     StatOf<T>* partials = nullptr;       // of dgamma and dbeta
     StatOf<T>* bias_partials = nullptr;  // of dlinear, or null
     int64_t num_columns = 0;             // C
+    int64_t num_rows = 0;                // R, as in inplace_layernorm.h
 };
 
 /// Rows [row_begin, row_end).
@@ -123,33 +142,28 @@ void bias_heads_forward(const BiasHeadsForwardArgs<T>& args, int64_t row_begin, 
 
 /// All rows of partials [partial_begin, partial_end), split as layer_norm_backward's.
 template <typename T>
-void bias_dropout_backward(const BiasDropoutBackwardArgs<T>& args, int64_t num_rows,
-                           int64_t partial_begin, int64_t partial_end);
+void bias_dropout_backward(const BiasDropoutBackwardArgs<T>& args, int64_t partial_begin,
+                           int64_t partial_end);
 template <typename T>
-void bias_heads_backward(const BiasHeadsBackwardArgs<T>& args, int64_t num_rows,
-                         int64_t partial_begin, int64_t partial_end);
+void bias_heads_backward(const BiasHeadsBackwardArgs<T>& args, int64_t partial_begin,
+                         int64_t partial_end);
 template <typename T>
-void scale_shift_backward(const ScaleShiftBackwardArgs<T>& args, int64_t num_rows,
-                          int64_t partial_begin, int64_t partial_end);
+void scale_shift_backward(const ScaleShiftBackwardArgs<T>& args, int64_t partial_begin,
+                          int64_t partial_end);
 
 /// The same on CUDA for all rows; partials [layer_norm_cuda_num_partials(num_rows), 2, C]. Rows of
 /// a multiple of eight elements at aligned addresses are read in packs of 16 bytes, others one
 /// element at a time.
 /// Errors    std::runtime_error when the launch fails.
 template <typename T>
-void launch_bias_dropout_forward(const BiasDropoutForwardArgs<T>& args, int64_t num_rows,
-                                 CudaStream stream);
+void launch(const BiasDropoutForwardArgs<T>& args, int64_t num_rows, CudaStream stream);
 template <typename T>
-void launch_bias_heads_forward(const BiasHeadsForwardArgs<T>& args, int64_t num_rows,
-                               CudaStream stream);
+void launch(const BiasHeadsForwardArgs<T>& args, int64_t num_rows, CudaStream stream);
 template <typename T>
-void launch_bias_dropout_backward(const BiasDropoutBackwardArgs<T>& args, int64_t num_rows,
-                                  CudaStream stream);
+void launch(const BiasDropoutBackwardArgs<T>& args, int64_t num_rows, CudaStream stream);
 template <typename T>
-void launch_bias_heads_backward(const BiasHeadsBackwardArgs<T>& args, int64_t num_rows,
-                                CudaStream stream);
+void launch(const BiasHeadsBackwardArgs<T>& args, int64_t num_rows, CudaStream stream);
 template <typename T>
-void launch_scale_shift_backward(const ScaleShiftBackwardArgs<T>& args, int64_t num_rows,
-                                 CudaStream stream);
+void launch(const ScaleShiftBackwardArgs<T>& args, int64_t num_rows, CudaStream stream);
 
 }  // namespace kernels

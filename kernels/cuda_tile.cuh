@@ -20,9 +20,9 @@
 // the warp draws unit u of the tile; own_bits() hands the bits to the lanes that hold the elements.
 //
 // Packs need aligned base pointers and tensors that end on a pack. Flat kernels are compiled for V
-// and for V = 1, which tensors take that start at any address; those for V walk the last, partial
-// tile one element at a time. Row kernels leave rows that are not whole packs to a kernel for rows
-// of any length. The rest of each kernel is compiled for packs of 16 bytes only.
+// and for V = 1. V = 1 serves tensors at any address. Kernels for V walk the last, partial tile one
+// element at a time. Row kernels leave rows that are not whole packs to a kernel for rows of any
+// length. The rest of each kernel is compiled for packs of 16 bytes only.
 
 namespace kernels::cuda {
 
@@ -38,7 +38,7 @@ inline constexpr unsigned kWholeWarp = 0xFFFFFFFFu;
 struct Tile {
     int64_t begin;
     int room;
-    int lane;  // of those that hold the tile
+    int lane;  // its number among the lanes of the tile
     int lanes = 32;
 
     /// Start of this lane's pack k, counted from the tile's begin.
@@ -359,12 +359,19 @@ inline void check_launch(const char* name, cudaError_t error) {
 #ifdef __CUDACC__  // tests/kernels/cuda_on_cpu.h has another one, for machines without a GPU
 /// Launches `kernel` on `stream`; `name` stands in error messages.
 template <typename... Params, typename... Args>
-void launch(const char* name, void (*kernel)(Params...), dim3 grid, dim3 block, CudaStream stream,
-            const Args&... args) {
+void launch_kernel(const char* name, void (*kernel)(Params...), dim3 grid, dim3 block,
+                   CudaStream stream, const Args&... args) {
     kernel<<<grid, block, 0, stream>>>(args...);
     check_launch(name, cudaGetLastError());
 }
 #endif
+
+/// Makes launch() of `Args` for each type of tensors. It goes to the end of a .cu file.
+#define KERNELS_LAUNCH(Args)                                        \
+    template void launch(const Args<float>&, int64_t, CudaStream);  \
+    template void launch(const Args<double>&, int64_t, CudaStream); \
+    template void launch(const Args<Half>&, int64_t, CudaStream);   \
+    template void launch(const Args<BFloat16>&, int64_t, CudaStream);
 
 /// CUDA's limit for the first dimension of a grid.
 constexpr int64_t kMaxBlocks = 0x7FFFFFFF;

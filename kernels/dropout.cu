@@ -75,28 +75,25 @@ __global__ void __launch_bounds__(kBlockThreads)
 }  // namespace
 
 template <typename T>
-void launch_dropout_forward(const DropoutForwardArgs<T>& a, int64_t count, CudaStream stream) {
+void launch(const DropoutForwardArgs<T>& a, int64_t count, CudaStream stream) {
     if (count == 0) return;
     const auto kernel = aligned_to_packs(a.x, a.y, a.mask) ? dropout_forward_kernel<T, kPackSize<T>>
                                                            : dropout_forward_kernel<T, 1>;
-    launch("dropout_forward", kernel, blocks_for(count), kBlockThreads, stream, a.x, a.y, a.mask,
-           a.mask_kind, make_drawing<StatOf<T>>(a.key, a.dropout_p), count);
+    launch_kernel("dropout_forward", kernel, blocks_for(count), kBlockThreads, stream, a.x, a.y,
+                  a.mask, a.mask_kind, make_drawing<StatOf<T>>(a.key, a.dropout_p), count);
 }
 
 template <typename T>
-void launch_dropout_backward(const DropoutBackwardArgs<T>& a, int64_t count, CudaStream stream) {
+void launch(const DropoutBackwardArgs<T>& a, int64_t count, CudaStream stream) {
     if (count == 0) return;
     const auto kernel = aligned_to_packs(a.dy, a.dx, a.mask)
                             ? dropout_backward_kernel<T, kPackSize<T>>
                             : dropout_backward_kernel<T, 1>;
-    launch("dropout_backward", kernel, blocks_for(count), kBlockThreads, stream, a.dy, a.dx, a.mask,
-           a.mask_kind, make_drawing<StatOf<T>>(a.key, a.dropout_p), count);
+    launch_kernel("dropout_backward", kernel, blocks_for(count), kBlockThreads, stream, a.dy, a.dx,
+                  a.mask, a.mask_kind, make_drawing<StatOf<T>>(a.key, a.dropout_p), count);
 }
 
-#define KERNELS_INSTANTIATE(T)                                                                  \
-    template void launch_dropout_forward<T>(const DropoutForwardArgs<T>&, int64_t, CudaStream); \
-    template void launch_dropout_backward<T>(const DropoutBackwardArgs<T>&, int64_t, CudaStream);
-KERNELS_FOR_EACH_TYPE(KERNELS_INSTANTIATE)
-#undef KERNELS_INSTANTIATE
+KERNELS_LAUNCH(DropoutForwardArgs)
+KERNELS_LAUNCH(DropoutBackwardArgs)
 
 }  // namespace kernels

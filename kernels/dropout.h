@@ -78,8 +78,8 @@ void dropout_backward(const DropoutBackwardArgs<T>& args, int64_t begin, int64_t
 /// The same on CUDA for all `count` elements; the masks equal the CPU's bit for bit.
 /// Errors    std::runtime_error when the launch fails.
 template <typename T>
-void launch_dropout_forward(const DropoutForwardArgs<T>& args, int64_t count, CudaStream stream);
+void launch(const DropoutForwardArgs<T>& args, int64_t count, CudaStream stream);
 template <typename T>
-void launch_dropout_backward(const DropoutBackwardArgs<T>& args, int64_t count, CudaStream stream);
+void launch(const DropoutBackwardArgs<T>& args, int64_t count, CudaStream stream);
 
 }  // namespace kernels

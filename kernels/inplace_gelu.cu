@@ -198,37 +198,31 @@ void with_fit_and_packs(GeluKind kind, bool aligned, const Launch& launch) {
 }  // namespace
 
 template <typename T>
-void launch_inplace_gelu_forward(const InplaceGeluForwardArgs<T>& args, int64_t count,
-                                 CudaStream stream) {
+void launch(const InplaceGeluForwardArgs<T>& args, int64_t count, CudaStream stream) {
     if (count == 0) return;
     const bool packs = takes_bias_packs(args, count) && aligned_to_packs(args.x, args.y, args.mask);
     const Divisor packs_of_bias =
         args.bias && packs ? divisor_of(args.bias_size / kPackSize<T>) : Divisor{};
     with_fit_and_packs<T>(args.kind, packs, [&](auto fit, auto pack) {
-        launch("inplace_gelu_forward",
-               inplace_gelu_forward_kernel<decltype(fit), T, decltype(pack)::value>,
-               blocks_for(count), kBlockThreads, stream, args, packs_of_bias, count);
+        launch_kernel("inplace_gelu_forward",
+                      inplace_gelu_forward_kernel<decltype(fit), T, decltype(pack)::value>,
+                      blocks_for(count), kBlockThreads, stream, args, packs_of_bias, count);
     });
 }
 
 template <typename T>
-void launch_inplace_gelu_backward(const InplaceGeluBackwardArgs<T>& args, int64_t count,
-                                  CudaStream stream) {
+void launch(const InplaceGeluBackwardArgs<T>& args, int64_t count, CudaStream stream) {
     if (count == 0) return;
     const bool packs = aligned_to_packs(args.dy, args.y, args.mask, args.dx);
     with_fit_and_packs<T>(args.kind, packs, [&](auto fit, auto pack) {
         constexpr int V = decltype(pack)::value, kTiles = kBackwardTiles<T, V>;
-        launch("inplace_gelu_backward", inplace_gelu_backward_kernel<decltype(fit), T, V>,
-               (blocks_for(count) + kTiles - 1) / kTiles, kBlockThreads, stream, args, count);
+        launch_kernel("inplace_gelu_backward", inplace_gelu_backward_kernel<decltype(fit), T, V>,
+                      (blocks_for(count) + kTiles - 1) / kTiles, kBlockThreads, stream, args,
+                      count);
     });
 }
 
-#define KERNELS_INSTANTIATE(T)                                                                \
-    template void launch_inplace_gelu_forward<T>(const InplaceGeluForwardArgs<T>&, int64_t,   \
-                                                 CudaStream);                                 \
-    template void launch_inplace_gelu_backward<T>(const InplaceGeluBackwardArgs<T>&, int64_t, \
-                                                  CudaStream);
-KERNELS_FOR_EACH_TYPE(KERNELS_INSTANTIATE)
-#undef KERNELS_INSTANTIATE
+KERNELS_LAUNCH(InplaceGeluForwardArgs)
+KERNELS_LAUNCH(InplaceGeluBackwardArgs)
 
 }  // namespace kernels

@@ -68,10 +68,8 @@ void inplace_gelu_backward(const InplaceGeluBackwardArgs<T>& args, int64_t begin
 /// The same on CUDA for all `count` elements.
 /// Errors    std::runtime_error when the launch fails.
 template <typename T>
-void launch_inplace_gelu_forward(const InplaceGeluForwardArgs<T>& args, int64_t count,
-                                 CudaStream stream);
+void launch(const InplaceGeluForwardArgs<T>& args, int64_t count, CudaStream stream);
 template <typename T>
-void launch_inplace_gelu_backward(const InplaceGeluBackwardArgs<T>& args, int64_t count,
-                                  CudaStream stream);
+void launch(const InplaceGeluBackwardArgs<T>& args, int64_t count, CudaStream stream);
 
 }  // namespace kernels

@@ -7,7 +7,7 @@
 #define KERNELS_INPLACE_LAYERNORM_INL_H_
 #endif
 
-#include "kernels/jobs.h"
+#include "kernels/inplace_layernorm.h"
 #include "kernels/row-inl.h"
 
 #include <algorithm>
@@ -197,15 +197,14 @@ void backward_partial(const LayerNormBackwardArgs<T>& args, int64_t row_begin, i
 }
 
 template <typename T>
-void layer_norm_backward_job_range(const LayerNormBackwardJob<T>& job, int64_t begin, int64_t end) {
-    const LayerNormBackwardArgs<T>& args = job.args;
+void layer_norm_backward_range(const LayerNormBackwardArgs<T>& args, int64_t begin, int64_t end) {
     const int64_t size = args.hidden_size;
     for (int64_t partial = begin; partial < end; ++partial) {
         StatOf<T>* dgamma = args.partials ? args.partials + partial * 2 * size : nullptr;
         StatOf<T>* dbeta = args.partials ? dgamma + size : nullptr;
         if (dgamma) std::fill_n(dgamma, 2 * size, StatOf<T>{0});
-        const int64_t first = layer_norm_partial_first_row(partial, job.num_rows);
-        const int64_t last = layer_norm_partial_first_row(partial + 1, job.num_rows);
+        const int64_t first = layer_norm_partial_first_row(partial, args.num_rows);
+        const int64_t last = layer_norm_partial_first_row(partial + 1, args.num_rows);
         switch (args.save) {
             case LayerNormSave::kOutput:
                 backward_partial<LayerNormSave::kOutput>(args, first, last, dgamma, dbeta);
@@ -221,20 +220,20 @@ void layer_norm_backward_job_range(const LayerNormBackwardJob<T>& job, int64_t b
 }
 
 template <typename T>
-void layer_norm_reduce_job_range(const LayerNormReduceJob<T>& job, int64_t begin, int64_t end) {
+void layer_norm_reduce_range(const LayerNormReduceArgs<T>& args, int64_t begin, int64_t end) {
     const ComputeTag<T> d;
     const auto reduce = [&](int64_t offset, T* to) KERNELS_INLINE_LAMBDA {
         for_each_vector(d, end - begin, [&](int64_t j, auto access) KERNELS_INLINE_LAMBDA {
             auto sum = hn::Zero(d);
-            for (int64_t p = 0; p < job.num_partials; ++p) {
-                const auto* from = job.partials + p * 2 * job.hidden_size + offset + begin + j;
+            for (int64_t p = 0; p < args.num_partials; ++p) {
+                const auto* from = args.partials + p * 2 * args.hidden_size + offset + begin + j;
                 sum = hn::Add(sum, access.load(d, from, 0));
             }
             access.store(d, sum, to + begin + j);
         });
     };
-    if (job.dgamma) reduce(0, job.dgamma);
-    if (job.dbeta) reduce(job.hidden_size, job.dbeta);
+    if (args.dgamma) reduce(0, args.dgamma);
+    if (args.dbeta) reduce(args.hidden_size, args.dbeta);
 }
 
 }  // namespace HWY_NAMESPACE

@@ -18,8 +18,8 @@ namespace kernels {
 namespace HWY_NAMESPACE {
 
 KERNELS_TARGET_FUNCTIONS(layer_norm_forward, LayerNormForwardArgs)
-KERNELS_TARGET_FUNCTIONS(layer_norm_backward_job, LayerNormBackwardJob)
-KERNELS_TARGET_FUNCTIONS(layer_norm_reduce_job, LayerNormReduceJob)
+KERNELS_TARGET_FUNCTIONS(layer_norm_backward, LayerNormBackwardArgs)
+KERNELS_TARGET_FUNCTIONS(layer_norm_reduce, LayerNormReduceArgs)
 
 }  // namespace HWY_NAMESPACE
 }  // namespace kernels
@@ -32,8 +32,8 @@ HWY_AFTER_NAMESPACE();
 namespace kernels {
 
 KERNELS_DISPATCH(layer_norm_forward, LayerNormForwardArgs)
-KERNELS_DISPATCH(layer_norm_backward_job, LayerNormBackwardJob)
-KERNELS_DISPATCH(layer_norm_reduce_job, LayerNormReduceJob)
+KERNELS_DISPATCH(layer_norm_backward, LayerNormBackwardArgs)
+KERNELS_DISPATCH(layer_norm_reduce, LayerNormReduceArgs)
 
 namespace {
 
@@ -76,25 +76,7 @@ bool needs_normalized(const T* gamma, const T* beta, int64_t hidden_size) {
     return false;
 }
 
-template <typename T>
-void layer_norm_backward(const LayerNormBackwardArgs<T>& args, int64_t num_rows,
-                         int64_t partial_begin, int64_t partial_end) {
-    layer_norm_backward_job<T>({args, num_rows}, partial_begin, partial_end);
-}
-
-template <typename T>
-void layer_norm_reduce_partials(const StatOf<T>* partials, int64_t num_partials,
-                                int64_t hidden_size, T* dgamma, T* dbeta, int64_t h_begin,
-                                int64_t h_end) {
-    layer_norm_reduce_job<T>({partials, dgamma, dbeta, num_partials, hidden_size}, h_begin, h_end);
-}
-
-#define KERNELS_INSTANTIATE(T)                                                              \
-    template bool needs_normalized<T>(const T*, const T*, int64_t);                         \
-    template void layer_norm_backward<T>(const LayerNormBackwardArgs<T>&, int64_t, int64_t, \
-                                         int64_t);                                          \
-    template void layer_norm_reduce_partials<T>(const StatOf<T>*, int64_t, int64_t, T*, T*, \
-                                                int64_t, int64_t);
+#define KERNELS_INSTANTIATE(T) template bool needs_normalized<T>(const T*, const T*, int64_t);
 KERNELS_FOR_EACH_TYPE(KERNELS_INSTANTIATE)
 #undef KERNELS_INSTANTIATE
 

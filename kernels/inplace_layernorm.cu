@@ -190,24 +190,23 @@ void launch_backward(const LayerNormBackwardArgs<T>& a, int64_t num_rows, CudaSt
             clear_shared_partials(name, grid, a.partials, a.hidden_size, stream);
             return with_float_tensors<T>(has_float, [&](auto beside_float) {
                 with_row_length<T>(a.hidden_size, [&](auto long_row) {
-                    launch(name,
-                           layer_norm_backward_kernel<T, kSave, decltype(long_row)::value,
-                                                      decltype(beside_float)::value>,
-                           grid.blocks, shape.block(), stream, a, grid, inverse_size, rows);
+                    launch_kernel(name,
+                                  layer_norm_backward_kernel<T, kSave, decltype(long_row)::value,
+                                                             decltype(beside_float)::value>,
+                                  grid.blocks, shape.block(), stream, a, grid, inverse_size, rows);
                 });
             });
         }
     }
-    launch("layer_norm_backward_any", layer_norm_backward_any_kernel<T, kSave>,
-           static_cast<unsigned>(layer_norm_cuda_num_partials(num_rows)),
-           threads_of_any_row(a.hidden_size), stream, a, inverse_size, num_rows);
+    launch_kernel("layer_norm_backward_any", layer_norm_backward_any_kernel<T, kSave>,
+                  static_cast<unsigned>(layer_norm_cuda_num_partials(num_rows)),
+                  threads_of_any_row(a.hidden_size), stream, a, inverse_size, num_rows);
 }
 
 }  // namespace
 
 template <typename T>
-void launch_layer_norm_forward(const LayerNormForwardArgs<T>& a, int64_t num_rows,
-                               CudaStream stream) {
+void launch(const LayerNormForwardArgs<T>& a, int64_t num_rows, CudaStream stream) {
     check_row_size(a.hidden_size);
     if (num_rows == 0) return;
     const auto factors = row_factors<StatOf<T>>(a.hidden_size, a.eps);
@@ -217,22 +216,22 @@ void launch_layer_norm_forward(const LayerNormForwardArgs<T>& a, int64_t num_row
             const bool has_float = any_is_float(a.x, a.gamma, a.beta);
             return with_float_tensors<T>(has_float, [&](auto beside_float) {
                 shape.with_tiles<kMaxForwardTiles<T>>([&](auto tiles) {
-                    launch("layer_norm_forward",
-                           layer_norm_forward_kernel<T, decltype(tiles)::value,
-                                                     decltype(beside_float)::value>,
-                           blocks_of_rows(num_rows, shape.block().y), shape.block(), stream, a,
-                           factors, num_rows);
+                    launch_kernel("layer_norm_forward",
+                                  layer_norm_forward_kernel<T, decltype(tiles)::value,
+                                                            decltype(beside_float)::value>,
+                                  blocks_of_rows(num_rows, shape.block().y), shape.block(), stream,
+                                  a, factors, num_rows);
                 });
             });
         }
     }
-    launch("layer_norm_forward_any", layer_norm_forward_any_kernel<T>, blocks_of_rows(num_rows, 1),
-           threads_of_any_row(a.hidden_size), stream, a, factors);
+    launch_kernel("layer_norm_forward_any", layer_norm_forward_any_kernel<T>,
+                  blocks_of_rows(num_rows, 1), threads_of_any_row(a.hidden_size), stream, a,
+                  factors);
 }
 
 template <typename T>
-void launch_layer_norm_backward(const LayerNormBackwardArgs<T>& args, int64_t num_rows,
-                                CudaStream stream) {
+void launch(const LayerNormBackwardArgs<T>& args, int64_t num_rows, CudaStream stream) {
     check_row_size(args.hidden_size);
     switch (args.save) {
         case LayerNormSave::kOutput:
@@ -245,22 +244,14 @@ void launch_layer_norm_backward(const LayerNormBackwardArgs<T>& args, int64_t nu
 }
 
 template <typename T>
-void launch_layer_norm_reduce_partials(const StatOf<T>* partials, int64_t num_partials,
-                                       int64_t hidden_size, T* dgamma, T* dbeta,
-                                       CudaStream stream) {
+void launch(const LayerNormReduceArgs<T>& a, int64_t hidden_size, CudaStream stream) {
     const auto blocks = static_cast<unsigned>((hidden_size + 31) / 32);
-    launch("layer_norm_reduce", layer_norm_reduce_kernel<T>, blocks, dim3(32, 8), stream, partials,
-           num_partials, hidden_size, dgamma, dbeta);
+    launch_kernel("layer_norm_reduce", layer_norm_reduce_kernel<T>, blocks, dim3(32, 8), stream,
+                  a.partials, a.num_partials, hidden_size, a.dgamma, a.dbeta);
 }
 
-#define KERNELS_INSTANTIATE(T)                                                                     \
-    template void launch_layer_norm_forward<T>(const LayerNormForwardArgs<T>&, int64_t,            \
-                                               CudaStream);                                        \
-    template void launch_layer_norm_backward<T>(const LayerNormBackwardArgs<T>&, int64_t,          \
-                                                CudaStream);                                       \
-    template void launch_layer_norm_reduce_partials<T>(const StatOf<T>*, int64_t, int64_t, T*, T*, \
-                                                       CudaStream);
-KERNELS_FOR_EACH_TYPE(KERNELS_INSTANTIATE)
-#undef KERNELS_INSTANTIATE
+KERNELS_LAUNCH(LayerNormForwardArgs)
+KERNELS_LAUNCH(LayerNormBackwardArgs)
+KERNELS_LAUNCH(LayerNormReduceArgs)
 
 }  // namespace kernels

@@ -72,6 +72,7 @@ struct LayerNormBackwardArgs {
     StatOf<T>* partials = nullptr;    // [num_partials, 2, H], dgamma then dbeta; null: not wanted
     LayerNormSave save = LayerNormSave::kOutput;
     int64_t hidden_size = 0;    // H
+    int64_t num_rows = 0;       // R; read on the CPU, which gets a range of partials
     bool subtract_mean = true;  // false: RMSNorm
 };
 
@@ -93,28 +94,31 @@ int64_t layer_norm_partial_first_row(int64_t index, int64_t num_rows);
 /// partials. The work is split over partials:
 ///     parallel_for(0, layer_norm_num_partials(num_rows), 1, ...)
 template <typename T>
-void layer_norm_backward(const LayerNormBackwardArgs<T>& args, int64_t num_rows,
-                         int64_t partial_begin, int64_t partial_end);
+void layer_norm_backward(const LayerNormBackwardArgs<T>& args, int64_t partial_begin,
+                         int64_t partial_end);
 
-/// dgamma[h] = sum of partials, dbeta likewise, for channels [h_begin, h_end); either output may be
-/// null.
 template <typename T>
-void layer_norm_reduce_partials(const StatOf<T>* partials, int64_t num_partials,
-                                int64_t hidden_size, T* dgamma, T* dbeta, int64_t h_begin,
-                                int64_t h_end);
+struct LayerNormReduceArgs {
+    const StatOf<T>* partials = nullptr;  // [num_partials, 2, H]
+    T* dgamma = nullptr;                  // [H], or null when it is not wanted
+    T* dbeta = nullptr;                   // [H], or null when it is not wanted
+    int64_t num_partials = 0;
+    int64_t hidden_size = 0;  // H
+};
+
+/// dgamma[h] = sum of partials, dbeta likewise, for channels [h_begin, h_end).
+template <typename T>
+void layer_norm_reduce(const LayerNormReduceArgs<T>& args, int64_t h_begin, int64_t h_end);
 
 /// The same on CUDA. Backward is one kernel (x̂ lives in registers) that fills
 /// partials [layer_norm_cuda_num_partials(num_rows), 2, H], and one that reduces them.
 /// Errors    std::runtime_error when the launch fails.
 template <typename T>
-void launch_layer_norm_forward(const LayerNormForwardArgs<T>& args, int64_t num_rows,
-                               CudaStream stream);
+void launch(const LayerNormForwardArgs<T>& args, int64_t num_rows, CudaStream stream);
 template <typename T>
-void launch_layer_norm_backward(const LayerNormBackwardArgs<T>& args, int64_t num_rows,
-                                CudaStream stream);
+void launch(const LayerNormBackwardArgs<T>& args, int64_t num_rows, CudaStream stream);
 template <typename T>
-void launch_layer_norm_reduce_partials(const StatOf<T>* partials, int64_t num_partials,
-                                       int64_t hidden_size, T* dgamma, T* dbeta, CudaStream stream);
+void launch(const LayerNormReduceArgs<T>& args, int64_t hidden_size, CudaStream stream);
 /// Depends on the shape alone, so that a Meta run allocates the same as a CUDA run.
 int64_t layer_norm_cuda_num_partials(int64_t num_rows);
 

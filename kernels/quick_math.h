@@ -9,66 +9,42 @@
 
 namespace kernels {
 
-KERNELS_HOST_DEVICE float quick_exp2(float v) {
 #ifdef __CUDA_ARCH__
-    float result;
-    asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(result) : "f"(v));
-    return result;
+#define KERNELS_QUICK_MATH(name, instruction, on_the_host)   \
+    KERNELS_HOST_DEVICE float name(float v) {                \
+        float result;                                        \
+        asm(instruction " %0, %1;" : "=f"(result) : "f"(v)); \
+        return result;                                       \
+    }
 #else
-    return std::exp2(v);
+#define KERNELS_QUICK_MATH(name, instruction, on_the_host) \
+    KERNELS_HOST_DEVICE float name(float v) { return on_the_host; }
 #endif
-}
-KERNELS_HOST_DEVICE float quick_log2(float v) {
-#ifdef __CUDA_ARCH__
-    float result;
-    asm("lg2.approx.ftz.f32 %0, %1;" : "=f"(result) : "f"(v));
-    return result;
-#else
-    return std::log2(v);
-#endif
-}
-KERNELS_HOST_DEVICE float quick_sqrt(float v) {
-#ifdef __CUDA_ARCH__
-    float result;
-    asm("sqrt.approx.ftz.f32 %0, %1;" : "=f"(result) : "f"(v));
-    return result;
-#else
-    return std::sqrt(v);
-#endif
-}
-KERNELS_HOST_DEVICE float quick_reciprocal(float v) {
-#ifdef __CUDA_ARCH__
-    float result;
-    asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(result) : "f"(v));
-    return result;
-#else
-    return 1.0f / v;
-#endif
-}
+KERNELS_QUICK_MATH(quick_exp2, "ex2.approx.ftz.f32", std::exp2(v))
+KERNELS_QUICK_MATH(quick_log2, "lg2.approx.ftz.f32", std::log2(v))
+KERNELS_QUICK_MATH(quick_sqrt, "sqrt.approx.ftz.f32", std::sqrt(v))
+KERNELS_QUICK_MATH(quick_reciprocal, "rcp.approx.ftz.f32", 1.0f / v)
+#undef KERNELS_QUICK_MATH
 
-/// The larger and the smaller of both; NaN if v is NaN, unlike fmaxf and fminf. (Compute capability
-/// 7.5 has no instruction for it.)
-KERNELS_HOST_DEVICE float max_or_nan(float v, float bound) {
+// The larger and the smaller of both; NaN if v is NaN, unlike fmaxf and fminf. (Compute capability
+// 7.5 has no instruction for it.)
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
-    float result;
-    asm("max.NaN.f32 %0, %1, %2;" : "=f"(result) : "f"(v), "f"(bound));
-    return result;
+#define KERNELS_BOUND(name, instruction, exceeds)                            \
+    KERNELS_HOST_DEVICE float name(float v, float bound) {                   \
+        float result;                                                        \
+        asm(instruction " %0, %1, %2;" : "=f"(result) : "f"(v), "f"(bound)); \
+        return result;                                                       \
+    }
 #else
-    return v < bound ? bound : v;
+#define KERNELS_BOUND(name, instruction, exceeds) \
+    KERNELS_HOST_DEVICE float name(float v, float bound) { return v exceeds bound ? bound : v; }
 #endif
-}
-KERNELS_HOST_DEVICE float min_or_nan(float v, float bound) {
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
-    float result;
-    asm("min.NaN.f32 %0, %1, %2;" : "=f"(result) : "f"(v), "f"(bound));
-    return result;
-#else
-    return v > bound ? bound : v;
-#endif
-}
+KERNELS_BOUND(max_or_nan, "max.NaN.f32", <)
+KERNELS_BOUND(min_or_nan, "min.NaN.f32", >)
+#undef KERNELS_BOUND
 
-/// `if_set` where `which` is not 0, else `otherwise`, both computed: from `?:` nvcc makes a branch
-/// as soon as one of them is long, and a warp whose lanes differ then runs both sides.
+/// `if_set` where `which` is not 0, else `otherwise`. Both values are computed: nvcc makes a branch
+/// from a `?:` with a long side, and a warp with differing lanes then runs both sides.
 KERNELS_HOST_DEVICE float select(uint32_t which, float if_set, float otherwise) {
 #ifdef __CUDA_ARCH__
     float result;

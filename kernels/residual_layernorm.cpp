@@ -12,7 +12,6 @@
 #include "kernels/dispatch.h"
 #include "kernels/dropout-inl.h"
 #include "kernels/inplace_layernorm-inl.h"
-#include "kernels/jobs.h"
 #include "kernels/residual_layernorm.h"
 
 #include <hwy/highway.h>
@@ -79,13 +78,12 @@ void residual_layer_norm_forward_range(const ResidualLayerNormForwardArgs<T>& a,
 /// Writes LayerNorm's dx to `dx` first, so that dresidual may be dsum; then dropout works in place.
 /// A float dresidual takes it before dx does, because dx would round it.
 template <typename T>
-void residual_layer_norm_backward_job_range(const ResidualLayerNormBackwardJob<T>& job,
-                                            int64_t begin, int64_t end) {
-    const ResidualLayerNormBackwardArgs<T>& a = job.args;
+void residual_layer_norm_backward_range(const ResidualLayerNormBackwardArgs<T>& a, int64_t begin,
+                                        int64_t end) {
     const bool is_float = a.dresidual.wide != nullptr;
     const Target<T> gradient = is_float ? a.dresidual : Target<T>(a.dx);
     const Target<T> other = is_float ? Target<T>(a.dx) : a.dresidual;
-    const LayerNormBackwardJob<T> norm = {{.dy = a.dy,
+    const LayerNormBackwardArgs<T> norm = {.dy = a.dy,
                                            .saved = a.saved,
                                            .gamma = a.gamma,
                                            .beta = a.beta,
@@ -93,8 +91,8 @@ void residual_layer_norm_backward_job_range(const ResidualLayerNormBackwardJob<T
                                            .dx = gradient,
                                            .partials = a.partials,
                                            .save = a.save,
-                                           .hidden_size = a.hidden_size},
-                                          job.num_rows};
+                                           .hidden_size = a.hidden_size,
+                                           .num_rows = a.num_rows};
     const DropoutBackwardArgs<T> dropout = {.dy = a.dx,
                                             .dx = a.dx,
                                             .mask = a.mask,
@@ -102,10 +100,9 @@ void residual_layer_norm_backward_job_range(const ResidualLayerNormBackwardJob<T
                                             .dropout_p = a.dropout_p,
                                             .key = a.key};
     for (int64_t partial = begin; partial < end; ++partial) {
-        layer_norm_backward_job_range(norm, partial, partial + 1);
-        const int64_t first = layer_norm_partial_first_row(partial, job.num_rows) * a.hidden_size;
-        const int64_t last =
-            layer_norm_partial_first_row(partial + 1, job.num_rows) * a.hidden_size;
+        layer_norm_backward_range(norm, partial, partial + 1);
+        const int64_t first = layer_norm_partial_first_row(partial, a.num_rows) * a.hidden_size;
+        const int64_t last = layer_norm_partial_first_row(partial + 1, a.num_rows) * a.hidden_size;
         const Source<T> made = gradient + first;
         if (a.dsum) add_values<T>(made, a.dsum + first, last - first, gradient + first);
         copy_values<T>(made, last - first, other + first);
@@ -114,7 +111,7 @@ void residual_layer_norm_backward_job_range(const ResidualLayerNormBackwardJob<T
 }
 
 KERNELS_TARGET_FUNCTIONS(residual_layer_norm_forward, ResidualLayerNormForwardArgs)
-KERNELS_TARGET_FUNCTIONS(residual_layer_norm_backward_job, ResidualLayerNormBackwardJob)
+KERNELS_TARGET_FUNCTIONS(residual_layer_norm_backward, ResidualLayerNormBackwardArgs)
 
 }  // namespace HWY_NAMESPACE
 }  // namespace kernels
@@ -124,19 +121,7 @@ HWY_AFTER_NAMESPACE();
 namespace kernels {
 
 KERNELS_DISPATCH(residual_layer_norm_forward, ResidualLayerNormForwardArgs)
-KERNELS_DISPATCH(residual_layer_norm_backward_job, ResidualLayerNormBackwardJob)
-
-template <typename T>
-void residual_layer_norm_backward(const ResidualLayerNormBackwardArgs<T>& args, int64_t num_rows,
-                                  int64_t partial_begin, int64_t partial_end) {
-    residual_layer_norm_backward_job<T>({args, num_rows}, partial_begin, partial_end);
-}
-
-#define KERNELS_INSTANTIATE(T)                                                             \
-    template void residual_layer_norm_backward<T>(const ResidualLayerNormBackwardArgs<T>&, \
-                                                  int64_t, int64_t, int64_t);
-KERNELS_FOR_EACH_TYPE(KERNELS_INSTANTIATE)
-#undef KERNELS_INSTANTIATE
+KERNELS_DISPATCH(residual_layer_norm_backward, ResidualLayerNormBackwardArgs)
 
 }  // namespace kernels
 #endif  // HWY_ONCE

@@ -141,8 +141,7 @@ void check_arguments(int64_t hidden_size, const Tensors&... tensors) {
 static_assert(kMaxFusedHiddenSize == kMaxRegisterRow<float>);
 
 template <typename T>
-void launch_residual_layer_norm_forward(const ResidualLayerNormForwardArgs<T>& a, int64_t num_rows,
-                                        CudaStream stream) {
+void launch(const ResidualLayerNormForwardArgs<T>& a, int64_t num_rows, CudaStream stream) {
     check_arguments<T>(a.hidden_size, a.x, a.bias, a.residual, a.gamma, a.beta, a.y, a.sum,
                        a.biased, a.normalized, a.centered, a.mask);
     if (num_rows == 0) return;
@@ -150,19 +149,18 @@ void launch_residual_layer_norm_forward(const ResidualLayerNormForwardArgs<T>& a
     const bool has_float = any_is_float(a.residual, a.gamma, a.beta, a.sum);
     with_float_tensors<T>(has_float, [&](auto beside_float) {
         shape.with_tiles<kMaxForwardTiles<T>>([&](auto tiles) {
-            launch("residual_layer_norm_forward",
-                   residual_layer_norm_forward_kernel<T, decltype(tiles)::value,
-                                                      decltype(beside_float)::value>,
-                   blocks_of_rows(num_rows, shape.block().y), shape.block(), stream, a,
-                   make_drawing<StatOf<T>>(a.key, a.dropout_p),
-                   row_factors<StatOf<T>>(a.hidden_size, a.eps), num_rows);
+            launch_kernel("residual_layer_norm_forward",
+                          residual_layer_norm_forward_kernel<T, decltype(tiles)::value,
+                                                             decltype(beside_float)::value>,
+                          blocks_of_rows(num_rows, shape.block().y), shape.block(), stream, a,
+                          make_drawing<StatOf<T>>(a.key, a.dropout_p),
+                          row_factors<StatOf<T>>(a.hidden_size, a.eps), num_rows);
         });
     });
 }
 
 template <typename T>
-void launch_residual_layer_norm_backward(const ResidualLayerNormBackwardArgs<T>& a,
-                                         int64_t num_rows, CudaStream stream) {
+void launch(const ResidualLayerNormBackwardArgs<T>& a, int64_t num_rows, CudaStream stream) {
     check_arguments<T>(a.hidden_size, a.dy, a.dsum, a.saved, a.gamma, a.beta, a.mask, a.dx,
                        a.dresidual);
     const char* const name = "residual_layer_norm_backward";
@@ -173,22 +171,18 @@ void launch_residual_layer_norm_backward(const ResidualLayerNormBackwardArgs<T>&
     clear_shared_partials(name, grid, a.partials, a.hidden_size, stream);
     with_float_tensors<T>(has_float, [&](auto beside_float) {
         with_row_length<T>(a.hidden_size, [&](auto long_row) {
-            launch(name,
-                   backward_kernel<T, decltype(long_row)::value, decltype(beside_float)::value>(
-                       a.save),
-                   grid.blocks, shape.block(), stream, a, grid,
-                   make_drawing<StatOf<T>>(a.key, a.dropout_p),
-                   row_factors<StatOf<T>>(a.hidden_size).inverse_size, rows);
+            launch_kernel(
+                name,
+                backward_kernel<T, decltype(long_row)::value, decltype(beside_float)::value>(
+                    a.save),
+                grid.blocks, shape.block(), stream, a, grid,
+                make_drawing<StatOf<T>>(a.key, a.dropout_p),
+                row_factors<StatOf<T>>(a.hidden_size).inverse_size, rows);
         });
     });
 }
 
-#define KERNELS_INSTANTIATE(T)                                                                    \
-    template void launch_residual_layer_norm_forward<T>(const ResidualLayerNormForwardArgs<T>&,   \
-                                                        int64_t, CudaStream);                     \
-    template void launch_residual_layer_norm_backward<T>(const ResidualLayerNormBackwardArgs<T>&, \
-                                                         int64_t, CudaStream);
-KERNELS_FOR_EACH_TYPE(KERNELS_INSTANTIATE)
-#undef KERNELS_INSTANTIATE
+KERNELS_LAUNCH(ResidualLayerNormForwardArgs)
+KERNELS_LAUNCH(ResidualLayerNormBackwardArgs)
 
 }  // namespace kernels

@@ -65,6 +65,7 @@ struct ResidualLayerNormBackwardArgs {
     double dropout_p = 0;
     DropoutKey key;
     int64_t hidden_size = 0;  // H
+    int64_t num_rows = 0;     // R, as in inplace_layernorm.h
 };
 
 /// Rows [row_begin, row_end).
@@ -76,9 +77,9 @@ void residual_layer_norm_forward(const ResidualLayerNormForwardArgs<T>& args, in
                                  int64_t row_end);
 
 /// All rows of partials [partial_begin, partial_end), split as layer_norm_backward's;
-/// layer_norm_reduce_partials finishes dgamma and dbeta.
+/// layer_norm_reduce finishes dgamma and dbeta.
 template <typename T>
-void residual_layer_norm_backward(const ResidualLayerNormBackwardArgs<T>& args, int64_t num_rows,
+void residual_layer_norm_backward(const ResidualLayerNormBackwardArgs<T>& args,
                                   int64_t partial_begin, int64_t partial_end);
 
 /// The same on CUDA for all rows, partials [layer_norm_cuda_num_partials(num_rows), 2, H].
@@ -87,11 +88,9 @@ void residual_layer_norm_backward(const ResidualLayerNormBackwardArgs<T>& args, 
 ///           serves tests; tensors that start at multiples of 16 bytes.
 /// Errors    std::invalid_argument otherwise, std::runtime_error when the launch fails.
 template <typename T>
-void launch_residual_layer_norm_forward(const ResidualLayerNormForwardArgs<T>& args,
-                                        int64_t num_rows, CudaStream stream);
+void launch(const ResidualLayerNormForwardArgs<T>& args, int64_t num_rows, CudaStream stream);
 template <typename T>
-void launch_residual_layer_norm_backward(const ResidualLayerNormBackwardArgs<T>& args,
-                                         int64_t num_rows, CudaStream stream);
+void launch(const ResidualLayerNormBackwardArgs<T>& args, int64_t num_rows, CudaStream stream);
 inline constexpr int64_t kMaxFusedHiddenSize = 8192;
 
 }  // namespace kernels

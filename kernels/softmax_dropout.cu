@@ -393,11 +393,11 @@ void launch_forward_by_warps(const SoftmaxDropoutForwardArgs<T>& args, int64_t n
     if constexpr (kHasWarpKernels<T>) {
         with_row_shape(args.num_keys, [&](auto lanes, auto tiles) {
             constexpr int kLanes = decltype(lanes)::value;
-            launch("softmax_dropout_forward",
-                   softmax_dropout_forward_kernel<T, decltype(tiles)::value, kLanes>,
-                   blocks_of_rows(num_rows, kRowsPerBlock<kLanes>), kWarpsPerBlock * 32, stream,
-                   args, make_drawing<StatOf<T>>(args.key, args.dropout_p), softmax_factors(args),
-                   counted_rows(num_rows));
+            launch_kernel("softmax_dropout_forward",
+                          softmax_dropout_forward_kernel<T, decltype(tiles)::value, kLanes>,
+                          blocks_of_rows(num_rows, kRowsPerBlock<kLanes>), kWarpsPerBlock * 32,
+                          stream, args, make_drawing<StatOf<T>>(args.key, args.dropout_p),
+                          softmax_factors(args), counted_rows(num_rows));
         });
     }
 }
@@ -408,11 +408,11 @@ void launch_backward_by_warps(const SoftmaxDropoutBackwardArgs<T>& args, int64_t
     if constexpr (kHasWarpKernels<T>) {
         with_row_shape(args.num_keys, [&](auto lanes, auto tiles) {
             constexpr int kLanes = decltype(lanes)::value;
-            launch("softmax_dropout_backward",
-                   softmax_dropout_backward_kernel<T, decltype(tiles)::value, kLanes>,
-                   blocks_of_rows(num_rows, kRowsPerBlock<kLanes>), kWarpsPerBlock * 32, stream,
-                   args, make_drawing<StatOf<T>>(args.key, args.dropout_p),
-                   static_cast<StatOf<T>>(args.scale), counted_rows(num_rows));
+            launch_kernel("softmax_dropout_backward",
+                          softmax_dropout_backward_kernel<T, decltype(tiles)::value, kLanes>,
+                          blocks_of_rows(num_rows, kRowsPerBlock<kLanes>), kWarpsPerBlock * 32,
+                          stream, args, make_drawing<StatOf<T>>(args.key, args.dropout_p),
+                          static_cast<StatOf<T>>(args.scale), counted_rows(num_rows));
         });
     }
 }
@@ -420,49 +420,41 @@ void launch_backward_by_warps(const SoftmaxDropoutBackwardArgs<T>& args, int64_t
 }  // namespace
 
 template <typename T>
-void launch_softmax_dropout_forward(const SoftmaxDropoutForwardArgs<T>& args, int64_t num_rows,
-                                    CudaStream stream) {
+void launch(const SoftmaxDropoutForwardArgs<T>& args, int64_t num_rows, CudaStream stream) {
     if (num_rows == 0 || args.num_keys == 0) return;
     if (fits_a_warp<T>(args.num_keys, args.scores, args.additive_mask, args.probs, args.dropped,
                        args.mask)) {
         return launch_forward_by_warps(args, num_rows, stream);
     }
-    launch("softmax_any_row", softmax_any_row_kernel<T>, blocks_of_rows(num_rows, 1), kBlockThreads,
-           stream, args, softmax_factors(args));
+    launch_kernel("softmax_any_row", softmax_any_row_kernel<T>, blocks_of_rows(num_rows, 1),
+                  kBlockThreads, stream, args, softmax_factors(args));
     if (args.dropped == nullptr) return;
-    launch_dropout_forward<T>(
-        {args.probs, args.dropped, args.mask, args.mask_kind, args.dropout_p, args.key},
-        num_rows * args.num_keys, stream);
+    launch(DropoutForwardArgs<T>{args.probs, args.dropped, args.mask, args.mask_kind,
+                                 args.dropout_p, args.key},
+           num_rows * args.num_keys, stream);
 }
 
 template <typename T>
-void launch_recompute_dropped_probs(const RecomputeDroppedArgs<T>& args, int64_t num_rows,
-                                    CudaStream stream) {
-    launch_dropout_backward<T>(
-        {args.probs, args.dropped, args.mask, args.mask_kind, args.dropout_p, args.key},
-        num_rows * args.num_keys, stream);
+void launch(const RecomputeDroppedArgs<T>& args, int64_t num_rows, CudaStream stream) {
+    launch(DropoutBackwardArgs<T>{args.probs, args.dropped, args.mask, args.mask_kind,
+                                  args.dropout_p, args.key},
+           num_rows * args.num_keys, stream);
 }
 
 template <typename T>
-void launch_softmax_dropout_backward(const SoftmaxDropoutBackwardArgs<T>& args, int64_t num_rows,
-                                     CudaStream stream) {
+void launch(const SoftmaxDropoutBackwardArgs<T>& args, int64_t num_rows, CudaStream stream) {
     if (num_rows == 0 || args.num_keys == 0) return;
     if (fits_a_warp<T>(args.num_keys, args.ddropped, args.probs, args.mask, args.dscores)) {
         return launch_backward_by_warps(args, num_rows, stream);
     }
-    launch("softmax_backward_any_row", softmax_backward_any_row_kernel<T>,
-           blocks_of_rows(num_rows, 1), kBlockThreads, stream, args,
-           make_drawing<StatOf<T>>(args.key, args.dropout_p), static_cast<StatOf<T>>(args.scale));
+    launch_kernel("softmax_backward_any_row", softmax_backward_any_row_kernel<T>,
+                  blocks_of_rows(num_rows, 1), kBlockThreads, stream, args,
+                  make_drawing<StatOf<T>>(args.key, args.dropout_p),
+                  static_cast<StatOf<T>>(args.scale));
 }
 
-#define KERNELS_INSTANTIATE(T)                                                                    \
-    template void launch_softmax_dropout_forward<T>(const SoftmaxDropoutForwardArgs<T>&, int64_t, \
-                                                    CudaStream);                                  \
-    template void launch_recompute_dropped_probs<T>(const RecomputeDroppedArgs<T>&, int64_t,      \
-                                                    CudaStream);                                  \
-    template void launch_softmax_dropout_backward<T>(const SoftmaxDropoutBackwardArgs<T>&,        \
-                                                     int64_t, CudaStream);
-KERNELS_FOR_EACH_TYPE(KERNELS_INSTANTIATE)
-#undef KERNELS_INSTANTIATE
+KERNELS_LAUNCH(SoftmaxDropoutForwardArgs)
+KERNELS_LAUNCH(RecomputeDroppedArgs)
+KERNELS_LAUNCH(SoftmaxDropoutBackwardArgs)
 
 }  // namespace kernels

@@ -86,13 +86,10 @@ void softmax_dropout_backward(const SoftmaxDropoutBackwardArgs<T>& args, int64_t
 /// The same on CUDA for all `num_rows` rows.
 /// Errors    std::runtime_error when the launch fails.
 template <typename T>
-void launch_softmax_dropout_forward(const SoftmaxDropoutForwardArgs<T>& args, int64_t num_rows,
-                                    CudaStream stream);
+void launch(const SoftmaxDropoutForwardArgs<T>& args, int64_t num_rows, CudaStream stream);
 template <typename T>
-void launch_recompute_dropped_probs(const RecomputeDroppedArgs<T>& args, int64_t num_rows,
-                                    CudaStream stream);
+void launch(const RecomputeDroppedArgs<T>& args, int64_t num_rows, CudaStream stream);
 template <typename T>
-void launch_softmax_dropout_backward(const SoftmaxDropoutBackwardArgs<T>& args, int64_t num_rows,
-                                     CudaStream stream);
+void launch(const SoftmaxDropoutBackwardArgs<T>& args, int64_t num_rows, CudaStream stream);
 
 }  // namespace kernels

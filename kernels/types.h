@@ -12,8 +12,8 @@
 //         thread. The caller splits the whole range, e.g. with at::parallel_for; ranges of one
 //         tensor may run at the same time when they start at multiples of the granularity that the
 //         header states.
-//   CUDA  `launch_op_direction(args, count, stream)` works on the whole tensor of the current
-//         device, asynchronously on `stream`. Same args, device pointers. In
+//   CUDA  `launch(args, count, stream)`, one overload for each type of args, works on the whole
+//         tensor of the current device, asynchronously on `stream`. Same args, device pointers. In
 //         temposcope_kernels_cuda.
 // Pointers are borrowed for the call. Tensors are contiguous and row-major. Nothing is allocated.
 

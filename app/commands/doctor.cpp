@@ -1,6 +1,6 @@
 #include "app/commands/command.h"
 #include "app/commands/console/report.h"
-#include "app/prediction/virtual_cards.h"
+#include "app/prediction/trace_workers.h"
 #include "models/config/names.h"
 #include "profiler/planner/data/planner_data.h"
 #include "profiler/protocol/worker_client.h"

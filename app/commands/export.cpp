@@ -294,7 +294,8 @@ std::string promised_format(const ExportOptions& options) {
     return {};
 }
 
-/// The formats of other profilers may replace files of theirs, but not those that are read.
+/// The formats of other profilers may replace files of these profilers, but not the files that are
+/// read.
 bool replaces_a_trace(const ExportOptions& options) {
     const bool writes_a_trace = options.format == "snapshot" || options.format == "chrome";
     const bool is_ours = options.output.find(".tscope") != std::string::npos;

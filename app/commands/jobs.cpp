@@ -112,8 +112,7 @@ tl::expected<OutOfMemoryJobs, Failure> measure(const JobList& list, MeasureKind 
     MeasureProgress progress(list.jobs);
     OutOfMemoryJobs out_of_memory;
     const auto done = workers.run(
-        {.started = {},
-         .progress = [&](std::size_t index, const auto& stage) { progress.show(index, stage); },
+        {.progress = [&](std::size_t index, const auto& stage) { progress.show(index, stage); },
          .sample = [&](std::size_t index, const auto& sample) { progress.show(index, sample); },
          .ended =
              [&](std::size_t index, const WorkerOutcome& outcome) {

@@ -32,15 +32,15 @@ using namespace profiler;
 // ---- text, JSON and CSV -------------------------------------------------------------------------
 
 struct MovementDocument {
-    profiler::NamedTrace named;
-    std::optional<models::Workload> workload;
-    profiler::MovementOps ops = profiler::MovementOps::kRun;
-    profiler::MovementScope scope = profiler::MovementScope::kLayers;
-    profiler::MovementBy by = profiler::MovementBy::kOp;
-    profiler::PeaksOfTrace peaks;
-    profiler::MovementReport report;
-    std::vector<std::string> charts;  // files that were written
-    std::vector<std::string> files;   // all that were written
+    NamedTrace named;
+    std::optional<models::Workload> workload = workload_of(*named.trace);
+    MovementOps ops = MovementOps::kRun;
+    MovementScope scope = MovementScope::kLayers;
+    MovementBy by = MovementBy::kOp;
+    PeaksOfTrace peaks = {};
+    MovementReport report = {};
+    std::vector<std::string> charts = {};  // files that were written
+    std::vector<std::string> files = {};   // all that were written
 };
 
 std::optional<int64_t> known_time(const MovementWork& work) {
@@ -63,22 +63,6 @@ DataTable rows_table(const std::vector<MovementViewRow>& rows) {
               "bytes", "flop_per_word", "flop_per_byte", "time_ns", "flop_per_s", "peak_share",
               "bandwidth_bytes_per_s", "mue", "compute_limit_ns", "memory_limit_ns", "bound"}),
         rows);
-}
-
-nlohmann::json class_json(const MovementClassRow& row) {
-    return {{"class", name_of(row.op_class)},
-            {"flop_share", row.flop_share},
-            {"time_share", or_null(row.time_share)},
-            {"ivanov_flop_share", or_null(row.ivanov_flop_share)},
-            {"ivanov_time_share", or_null(row.ivanov_time_share)}};
-}
-
-/// One layer of the logical ops.
-MovementWork layer_of(const models::Workload& workload) {
-    models::Workload one = workload;
-    one.model.num_layers = 1;
-    one.gradient_accumulation_steps = 1;
-    return total_of(logical_movement(one).rows);
 }
 
 MovementWork attention_of_layer(const models::Workload& workload) {
@@ -150,7 +134,7 @@ void print_movement(Output& output, const MovementDocument& document) {
     };
     add_sum("Sum", total_of(document.report.rows));
     if (is_logical(document)) {
-        add_sum("One layer", layer_of(*document.workload));
+        add_sum("One layer", work_of_layer(*document.workload));
         add_sum("Its attention, forward", attention_of_layer(*document.workload));
     }
     if (const auto share = bound_share(document)) {
@@ -187,13 +171,10 @@ nlohmann::json movement_json(const MovementDocument& document) {
     json["other_time_ns"] = document.report.other_time_ns;
     json["total"] = work_json(total_of(document.report.rows));
     json["layer"] =
-        is_logical(document) ? work_json(layer_of(*document.workload)) : nlohmann::json();
+        is_logical(document) ? work_json(work_of_layer(*document.workload)) : nlohmann::json();
     json["attention"] =
         is_logical(document) ? work_json(attention_of_layer(*document.workload)) : nlohmann::json();
-    json["classes"] = nlohmann::json::array();
-    for (const MovementClassRow& row : classes_of(document)) {
-        json["classes"].push_back(class_json(row));
-    }
+    json["classes"] = json_rows(data_table(movement_class_columns(), classes_of(document)));
     json["notes"] = notes_of(document);
     json["charts"] = document.charts;
     json["rows"] = json_rows(rows_table(rows_of(document)));
@@ -307,15 +288,9 @@ Outcome run_movement(const MovementCommandOptions& options, Output& output) {
     auto named = open_trace(options.file);
     if (!named) return failed(named.error());
     MovementDocument document{.named = std::move(*named),
-                              .workload = {},
                               .ops = chosen<MovementOps>(kMovementOpsNames, options.ops),
                               .scope = chosen<MovementScope>(kMovementScopeNames, options.scope),
-                              .by = chosen<MovementBy>(kMovementByNames, options.by),
-                              .peaks = {},
-                              .report = {},
-                              .charts = {},
-                              .files = {}};
-    document.workload = workload_of(*document.named.trace);
+                              .by = chosen<MovementBy>(kMovementByNames, options.by)};
     auto peaks = find_peaks(*document.named.trace, options.gpu);
     if (!peaks) return options.gpu.empty() ? failed(peaks.error()) : wrong_usage(peaks.error());
     document.peaks = std::move(*peaks);

@@ -8,7 +8,6 @@
 #include "app/commands/reports/reports.h"
 #include "app/prediction/prediction_target.h"
 #include "app/prediction/trace_workers.h"
-#include "app/prediction/virtual_cards.h"
 #include "app/user/settings.h"
 #include "profiler/analysis/step/describe_run.h"
 #include "profiler/planner/program_plan.h"
@@ -85,8 +84,8 @@ Result<RowSteps> trace_rows(const Plan& plan, const PlanRequest& request, const 
         workload.batch_size = *row.batch_size;
         auto trace = predict_trace(
             workload,
-            {.gpu = row.gpu, .environment = row.environment, .allocator = request.allocator}, data,
-            workers.source());
+            {.gpu = &row.gpu, .environment = &row.environment, .allocator = request.allocator},
+            data, workers.source());
         if (!trace) return tl::unexpected(trace.error());
         step = std::move(*trace);
     }
@@ -100,7 +99,7 @@ void print_row_ops(Output& output, const Plan& plan, const RowSteps& steps) {
         output.heading(fmt::format("Ops of {}, {}, {}, sequence length {}, batch {} on {}",
                                    row.workload.model.name, row.workload.recipe_name,
                                    models::name_of(row.workload.precision), row.workload.seq_len,
-                                   *row.batch_size, row.gpu->id));
+                                   *row.batch_size, row.gpu.id));
         output.table(ops_table(op_usage(*steps[i])));
     }
 }
@@ -240,7 +239,7 @@ void print_answers(Output& output, const AutoPlan& plan, RecipeLetters& letters)
         if (!std::exchange(is_first, false)) output.line();
         const PlanRow& chosen = row.row;
         const std::string title =
-            fmt::format("{}, {}, {}, sequence length {}: {}", chosen.gpu->id,
+            fmt::format("{}, {}, {}, sequence length {}: {}", chosen.gpu.id,
                         chosen.workload.model.name, models::name_of(chosen.workload.precision),
                         chosen.workload.seq_len, letters.name_of(chosen.workload.recipe_name));
         output.line(output.styled(title, Style::kBold));
@@ -253,7 +252,7 @@ void print_frontier(Output& output, const AutoRow& row, RecipeLetters& letters) 
     TextTable table = frontier_table(row.frontier);
     for (auto& cells : table.rows) cells.back() = letters.letter_of(cells.back());
     const bool is_whole = table.rows.size() == row.frontier.size();
-    output.heading(fmt::format("{}: recipes that no other recipe beats{}", row.row.gpu->id,
+    output.heading(fmt::format("{}: recipes that no other recipe beats{}", row.row.gpu.id,
                                is_whole ? ""
                                         : fmt::format(" ({} of {}; --json has all)",
                                                       table.rows.size(), row.frontier.size())));

@@ -7,7 +7,6 @@
 #include "app/commands/reports/chart_files.h"
 #include "app/prediction/prediction_target.h"
 #include "app/prediction/trace_workers.h"
-#include "app/prediction/virtual_cards.h"
 #include "app/user/settings.h"
 #include "models/config/validity.h"
 #include "profiler/planner/plan_row.h"

@@ -36,11 +36,6 @@ struct ReplayDocument {
     std::vector<std::string> notes;
 };
 
-std::string settings_text(const AllocatorSettings& settings) {
-    const std::string text = to_text(settings);
-    return text.empty() ? "default settings" : text;
-}
-
 nlohmann::json out_of_memory_json(const SettingsRun& row) {
     if (!row.out_of_memory) return nullptr;
     const OutOfMemory& detail = row.out_of_memory->detail;
@@ -50,20 +45,6 @@ nlohmann::json out_of_memory_json(const SettingsRun& row) {
             {"free_bytes", detail.free_bytes},
             {"allocated_bytes", detail.use.allocated_bytes},
             {"reserved_bytes", detail.use.reserved_bytes}};
-}
-
-nlohmann::json row_json(const SettingsRun& row) {
-    return {{"settings", to_text(row.settings)},
-            {"start", row.from_recorded_start ? "recorded" : "empty"},
-            {"memory_limit_bytes", row.memory_limit_bytes.value_or(-1)},
-            {"peak_allocated_bytes", row.peak.allocated_bytes},
-            {"peak_active_bytes", row.peak.active_bytes},
-            {"peak_reserved_bytes", row.peak.reserved_bytes},
-            {"peak_inactive_split_bytes", row.peak.inactive_split_bytes},
-            {"segments", row.num_segments},
-            {"fragmentation_ratio", Simulation::fragmentation_of(row.at_peak)},
-            {"retries", row.num_retries},
-            {"out_of_memory", out_of_memory_json(row)}};
 }
 
 void print_exactness(Output& output, const ReplayReport& report) {
@@ -100,7 +81,7 @@ std::string out_of_memory_sentence(const SettingsRun& row, int64_t recorded_allo
     return fmt::format(
         "Out of memory with {}{} after {} of {} allocations{}. A request of {} needed a segment of "
         "{}, but {} were free ({} allocated, {} reserved).",
-        settings_text(row.settings),
+        name_of(row.settings),
         row.memory_limit_bytes ? " and " + format_bytes(*row.memory_limit_bytes) : std::string(),
         format_count(row.allocations_done), format_count(row.num_allocations),
         recorded_allocations < row.num_allocations
@@ -112,24 +93,43 @@ std::string out_of_memory_sentence(const SettingsRun& row, int64_t recorded_allo
         format_bytes(detail.use.reserved_bytes));
 }
 
+/// The keys of a row of JSON, and the titles of the table.
+const std::vector<TableColumn<SettingsRun>>& run_columns() {
+    using enum Unit;
+    using Row = SettingsRun;
+    const auto fragmentation = [](const Row& row) {
+        return Simulation::fragmentation_of(row.at_peak);
+    };
+    static const std::vector<TableColumn<Row>> kColumns{
+        {"settings", "settings", kText, "", [](const Row& row) { return to_text(row.settings); },
+         [](const Row& row) { return name_of(row.settings); }},
+        {"memory_limit_bytes", "limit", kBytes, "",
+         [](const Row& row) { return row.memory_limit_bytes.value_or(-1); },
+         [](const Row& row) { return text_of(kBytes, row.memory_limit_bytes); }},
+        {"start", "start", kText, "",
+         [](const Row& row) { return row.from_recorded_start ? "recorded" : "empty"; },
+         [](const Row& row) { return row.from_recorded_start ? "as recorded" : "empty"; }},
+        {"peak_allocated_bytes", "peak allocated", kBytes, "",
+         [](const Row& row) { return row.peak.allocated_bytes; }},
+        {"peak_reserved_bytes", "peak reserved", kBytes, "",
+         [](const Row& row) { return row.peak.reserved_bytes; }},
+        {"segments", "segments", kCount, "", &Row::num_segments},
+        {"fragmentation_ratio", "fragmentation", kShare, "", fragmentation},
+        {"retries", "retries", kCount, "", &Row::num_retries,
+         [](const Row& row) { return text_of(kCount, known(row.num_retries)); }},
+        {.id = "peak_active_bytes", .value = [](const Row& row) { return row.peak.active_bytes; }},
+        {.id = "peak_inactive_split_bytes",
+         .value = [](const Row& row) { return row.peak.inactive_split_bytes; }}};
+    return kColumns;
+}
+
 TextTable rows_table(const std::vector<SettingsRun>& rows) {
-    TextTable table;
-    table.columns = {{"settings", Align::kLeft},       {"limit", Align::kRight},
-                     {"start", Align::kLeft},          {"peak allocated", Align::kRight},
-                     {"peak reserved", Align::kRight}, {"segments", Align::kRight},
-                     {"fragmentation", Align::kRight}, {"retries", Align::kRight},
-                     {"out of memory", Align::kLeft}};
-    for (const SettingsRun& row : rows) {
-        table.rows.push_back({settings_text(row.settings),
-                              row.memory_limit_bytes ? format_bytes(*row.memory_limit_bytes) : "–",
-                              row.from_recorded_start ? "as recorded" : "empty",
-                              format_bytes(row.peak.allocated_bytes),
-                              format_bytes(row.peak.reserved_bytes), format_count(row.num_segments),
-                              format_percent(Simulation::fragmentation_of(row.at_peak)),
-                              row.num_retries == 0 ? "–" : format_count(row.num_retries),
-                              row.out_of_memory ? "yes" : "–"});
-    }
-    return table;
+    std::vector<TableColumn<SettingsRun>> columns = run_columns();
+    std::erase_if(columns, [](const auto& column) { return column.title.empty(); });
+    columns.push_back({.title = "out of memory", .value = [](const SettingsRun& row) {
+                           return row.out_of_memory ? "yes" : kNoValue;
+                       }});
+    return text_table(columns, rows);
 }
 
 nlohmann::json replay_json(const ReplayDocument& document) {
@@ -152,8 +152,10 @@ nlohmann::json replay_json(const ReplayDocument& document) {
         {"peak_allocated_bytes", document.rows.back().peak.allocated_bytes},
         {"peak_reserved_bytes", document.rows.back().peak.reserved_bytes},
         {"notes", document.notes},
-        {"rows", nlohmann::json::array()}};
-    for (const SettingsRun& row : document.rows) json["rows"].push_back(row_json(row));
+        {"rows", json_rows(data_table(run_columns(), document.rows))}};
+    for (std::size_t i = 0; i < document.rows.size(); ++i) {
+        json["rows"][i]["out_of_memory"] = out_of_memory_json(document.rows[i]);
+    }
     return json;
 }
 

@@ -427,13 +427,11 @@ tl::expected<std::vector<std::optional<int64_t>>, Failure> time_in_turn(
     std::vector<std::optional<int64_t>> times_ns(workloads.size());
     std::optional<models::Error> unclear;
     const auto done =
-        workers.run({.started = {},
-                     .progress =
+        workers.run({.progress =
                          [&](std::size_t index, const profiler::Progress&) {
                              progress.update(-1, fmt::format("steps in turn: {}",
                                                              workloads[index].recipe_name));
                          },
-                     .sample = {},
                      .ended =
                          [&](std::size_t index, const WorkerOutcome& outcome) {
                              if (!outcome) return;

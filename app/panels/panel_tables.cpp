@@ -85,7 +85,7 @@ std::vector<PanelTable> traces_tables(const Workspace& workspace) {
         const auto bytes = [&](int64_t size) {
             return document.has_step ? profiler::Cell(size) : profiler::Cell();
         };
-        table.rows.push_back({document.file.string(), workspace.looks()[i].name, document.recipe,
+        table.rows.push_back({document.file.string(), workspace.labels()[i].name, document.recipe,
                               document.workload, document.source, document.state,
                               bytes(document.index->peak().allocated_bytes),
                               bytes(document.index->ledger().total_bytes)});
@@ -164,8 +164,6 @@ std::vector<PanelTable> planner_tables(const Workspace& workspace) {
     return {{"Plan", "plan", [result] { return profiler::planner_data(result->view); }}};
 }
 
-int64_t to_clock(double time_ns) { return std::llround(std::clamp(time_ns, -0x1p62, 0x1p62)); }
-
 /// The visible part of the time axis, on each trace's own clock.
 std::vector<PanelTable> kernel_tables(const Workspace& workspace) {
     const Selection& selection = workspace.selection();
@@ -173,10 +171,11 @@ std::vector<PanelTable> kernel_tables(const Workspace& workspace) {
     std::vector<PanelTable> tables;
     const auto add = [&](const char* title, const char* file_name, const DocumentPtr& document,
                          double start_ns, double end_ns) {
-        if (!document || document->index->activity().empty()) return;
+        if (!document || document->index->calls().empty()) return;
         tables.push_back({title, file_name, [document, start_ns, end_ns] {
-                              return profiler::kernels_data(*document->index, to_clock(start_ns),
-                                                            to_clock(end_ns), kMostCalls);
+                              return profiler::kernels_data(*document->index,
+                                                            profiler::to_clock(start_ns),
+                                                            profiler::to_clock(end_ns), kMostCalls);
                           }});
     };
     const TimeWindow& window = time.window;
@@ -192,8 +191,8 @@ std::vector<PanelTable> kernel_tables(const Workspace& workspace) {
 std::vector<PanelTable> diagnostics_tables(const Workspace& workspace) {
     const Selection& selection = workspace.selection();
     std::vector<std::pair<std::string, std::vector<profiler::DiagnosticItem>>> traces;
-    if (selection.a) traces.emplace_back(selection.look_a.name, selection.a->diagnostics);
-    if (selection.b) traces.emplace_back(selection.look_b.name, selection.b->diagnostics);
+    if (selection.a) traces.emplace_back(selection.label_a.name, selection.a->diagnostics);
+    if (selection.b) traces.emplace_back(selection.label_b.name, selection.b->diagnostics);
     if (traces.empty()) return {};
     return {
         {"Diagnostics", "diagnostics", [traces] { return profiler::diagnostics_data(traces); }}};
@@ -229,7 +228,7 @@ std::vector<PanelTable> tables_of(std::string_view panel_id, const Workspace& wo
     if (panel_id == "frontier") return frontier_tables(workspace);
     if (panel_id == "planner") return planner_tables(workspace);
     if (panel_id == "kernels") return kernel_tables(workspace);
-    if (panel_id == "health") return diagnostics_tables(workspace);
+    if (panel_id == "diagnostics") return diagnostics_tables(workspace);
     return {};
 }
 

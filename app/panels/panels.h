@@ -67,6 +67,12 @@ struct PanelRow {
     bool can_repeat = false;  // the user may open further windows, each with its own WindowViews
 };
 
+/// A panel that draws from what all panels draw from and its own state.
+template <auto Draw, auto State>
+PanelEvents draw_with(const PanelContext& context, PanelStates& states) {
+    return Draw(context, states.*State);
+}
+
 /// For panels that fill their window and scroll inside it.
 inline constexpr ImGuiWindowFlags kNoScroll =
     ImGuiWindowFlags_NoScrollbar | ImGuiWindowFlags_NoScrollWithMouse;
@@ -79,69 +85,55 @@ inline constexpr std::array kPanels{
              [](const PanelContext& c, PanelStates&) {
                  const Workspace& w = c.workspace;
                  return PanelEvents{
-                     .traces = draw_traces_panel({w.documents(), w.looks(), w.selection().a,
+                     .traces = draw_traces_panel({w.documents(), w.labels(), w.selection().a,
                                                   w.selection().b, w.trial(), w.loading()})};
              }},
-    PanelRow{
-        "Compare", "compare", ICON_CHART_COLUMN, DockPlace::kTop, ImGuiMod_Ctrl | ImGuiKey_2,
-        "click a recipe to make it B  ·  click a category to pick it out  ·  right click the "
-        "table's titles to choose columns",
-        [](const PanelContext& c, PanelStates& s) { return draw_compare_panel(c, s.compare); }},
+    PanelRow{"Compare", "compare", ICON_CHART_COLUMN, DockPlace::kTop, ImGuiMod_Ctrl | ImGuiKey_2,
+             "click a recipe to make it B  ·  click a category to pick it out  ·  right click the "
+             "table's titles to choose columns",
+             draw_with<draw_compare_panel, &PanelStates::compare>},
     PanelRow{"Kernels", "kernels", ICON_CHART_GANTT, DockPlace::kTop, ImGuiMod_Ctrl | ImGuiKey_7,
              "click selects a call or a module  ·  wheel zooms time  ·  drag moves  ·  Shift + "
              "drag selects a range  ·  double click zooms to what is under it",
-             [](const PanelContext& c, PanelStates& s) { return draw_kernels_panel(c, s.kernels); },
-             kNoScroll},
+             draw_with<draw_kernels_panel, &PanelStates::kernels>, kNoScroll},
     PanelRow{
         "Layer explorer", "layer", ICON_LAYERS, DockPlace::kTop, ImGuiMod_Ctrl | ImGuiKey_L,
         "click selects a tensor or a call  ·  the switches predict another recipe and show it as B",
-        [](const PanelContext& c, PanelStates& s) { return draw_layer_panel(c, s.layer); },
-        kNoScroll},
+        draw_with<draw_layer_panel, &PanelStates::layer>, kNoScroll},
     PanelRow{"Flame graph", "flame", ICON_FIRE, DockPlace::kTop, ImGuiMod_Ctrl | ImGuiKey_9,
              "click zooms to a module or selects a tensor  ·  Backspace zooms out  ·  right click "
              "for more",
-             [](const PanelContext& c, PanelStates& s) { return draw_flame_panel(c, s.flame); },
-             kNoScroll, kCanRepeat},
+             draw_with<draw_flame_panel, &PanelStates::flame>, kNoScroll, kCanRepeat},
     PanelRow{"Blocks", "blocks", ICON_MEMORY, DockPlace::kTop, ImGuiMod_Ctrl | ImGuiKey_8,
              "click selects a block and its moment  ·  wheel zooms time, Ctrl + wheel bytes  ·  "
              "drag moves  ·  double click shows all",
-             [](const PanelContext& c, PanelStates& s) { return draw_blocks_panel(c, s.blocks); },
-             kNoScroll, kCanRepeat},
-    PanelRow{
-        "Movement", "movement", ICON_BOLT, DockPlace::kTop, ImGuiMod_Ctrl | ImGuiKey_M,
-        "click selects the longest call of an op  ·  drag a rectangle to mark its ops",
-        [](const PanelContext& c, PanelStates& s) { return draw_movement_panel(c, s.movement); },
-        kNoScroll},
+             draw_with<draw_blocks_panel, &PanelStates::blocks>, kNoScroll, kCanRepeat},
+    PanelRow{"Movement", "movement", ICON_BOLT, DockPlace::kTop, ImGuiMod_Ctrl | ImGuiKey_M,
+             "click selects the longest call of an op  ·  drag a rectangle to mark its ops",
+             draw_with<draw_movement_panel, &PanelStates::movement>, kNoScroll},
     PanelRow{"Ranks", "ranks", ICON_SERVER, DockPlace::kTop, ImGuiMod_Ctrl | ImGuiKey_G,
              "click sets the moment  ·  wheel zooms time  ·  drag moves  ·  Shift + drag selects a "
              "range  ·  double click shows all",
-             [](const PanelContext& c, PanelStates& s) { return draw_ranks_panel(c, s.ranks); },
-             kNoScroll},
+             draw_with<draw_ranks_panel, &PanelStates::ranks>, kNoScroll},
     PanelRow{"Planner", "planner", ICON_SLIDERS, DockPlace::kTop, ImGuiMod_Ctrl | ImGuiKey_P,
              "drag in a plot to another batch  ·  click a recipe for its figures",
-             [](const PanelContext& c, PanelStates& s) { return draw_planner_panel(c, s.planner); },
-             kNoScroll},
+             draw_with<draw_planner_panel, &PanelStates::planner>, kNoScroll},
     PanelRow{
         "Recipe frontier", "frontier", ICON_CHART_LINE, DockPlace::kTop,
         ImGuiMod_Ctrl | ImGuiMod_Shift | ImGuiKey_P,
         "click a dot, and another one for the way between  ·  double click shows it as B  ·  drag "
         "the green limit",
-        [](const PanelContext& c, PanelStates& s) { return draw_frontier_panel(c, s.frontier); },
-        kNoScroll},
-    PanelRow{
-        "Memory timeline", "timeline", ICON_CHART_AREA, DockPlace::kBottomLeft,
-        ImGuiMod_Ctrl | ImGuiKey_3,
-        "click sets the moment  ·  wheel zooms time  ·  drag moves  ·  Shift + drag selects a "
-        "range  ·  right drag zooms  ·  double click shows all",
-        [](const PanelContext& c, PanelStates& s) { return draw_timeline_panel(c, s.timeline); },
-        kNoScroll},
+        draw_with<draw_frontier_panel, &PanelStates::frontier>, kNoScroll},
+    PanelRow{"Memory timeline", "timeline", ICON_CHART_AREA, DockPlace::kBottomLeft,
+             ImGuiMod_Ctrl | ImGuiKey_3,
+             "click sets the moment  ·  wheel zooms time  ·  drag moves  ·  Shift + drag selects a "
+             "range  ·  right drag zooms  ·  double click shows all",
+             draw_with<draw_timeline_panel, &PanelStates::timeline>, kNoScroll},
     PanelRow{"Ledger", "ledger", ICON_TABLE, DockPlace::kBottomRight, ImGuiMod_Ctrl | ImGuiKey_4,
              "click selects a tensor  ·  click a title to sort  ·  right click for more",
-             [](const PanelContext& c, PanelStates& s) { return draw_ledger_panel(c, s.ledger); },
-             kNoScroll, kCanRepeat},
-    PanelRow{
-        "Capture", "capture", ICON_RECORD, DockPlace::kBottomRight, ImGuiMod_Ctrl | ImGuiKey_5, "",
-        [](const PanelContext& c, PanelStates& s) { return draw_capture_panel(c, s.capture); }},
+             draw_with<draw_ledger_panel, &PanelStates::ledger>, kNoScroll, kCanRepeat},
+    PanelRow{"Capture", "capture", ICON_RECORD, DockPlace::kBottomRight, ImGuiMod_Ctrl | ImGuiKey_5,
+             "", draw_with<draw_capture_panel, &PanelStates::capture>},
     PanelRow{"Log", "log", ICON_TERMINAL, DockPlace::kBottomRight, ImGuiMod_Ctrl | ImGuiKey_J, "",
              [](const PanelContext& c, PanelStates& s) {
                  const CaptureSession& capture = c.workspace.capture();
@@ -157,8 +149,7 @@ inline constexpr std::array kPanels{
              "is described",
              [](const PanelContext& c, PanelStates&) { return draw_inspector_panel(c); }, 0,
              kCanRepeat},
-    // Its id is from when the panel was called Health; saved layouts still use it.
-    PanelRow{"Diagnostics", "health", ICON_HEART_PULSE, DockPlace::kLeftBottom,
+    PanelRow{"Diagnostics", "diagnostics", ICON_HEART_PULSE, DockPlace::kLeftBottom,
              ImGuiMod_Ctrl | ImGuiKey_6, "",
              [](const PanelContext& c, PanelStates&) {
                  draw_diagnostics_panel(c.workspace.selection());

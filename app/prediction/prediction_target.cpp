@@ -1,6 +1,6 @@
 #include "app/prediction/prediction_target.h"
 
-#include "app/prediction/virtual_cards.h"
+#include "app/prediction/trace_workers.h"
 #include "app/user/settings.h"
 #include "profiler/planner/placement/program_times.h"
 #include "profiler/planner/step/step_time.h"
@@ -43,7 +43,7 @@ models::Result<Trace> predict_trace(const models::Workload& workload,
                                     const StepSource& source) {
     const auto step =
         source({.workload = traced_workload(workload, *target.environment, data.calibration),
-                .gpu = target.gpu});
+                .gpu = target.gpu->id});
     if (!step) return tl::unexpected(step.error());
     return place_and_schedule(**step, *target.gpu, target.allocator, data.calibration,
                               *target.environment);

@@ -28,11 +28,11 @@ PlannerData load_data(std::optional<models::Error>& error) {
 }
 
 /// A workload for each recipe that can run. Errors: none can.
-models::Result<std::vector<models::Workload>> possible_workloads(const PlanQuestion& question) {
+models::Result<std::vector<models::Workload>> possible_workloads(const StepPlanRequest& wanted) {
     std::vector<models::Workload> workloads;
     std::optional<models::Error> first;
-    for (const std::string& recipe : question.recipes) {
-        auto workload = models::with_recipe(question.workload, recipe);
+    for (const std::string& recipe : wanted.recipes) {
+        auto workload = models::with_recipe(wanted.workload, recipe);
         if (workload) {
             workload->batch_size = 1;  // the plan finds the largest batch
             const auto valid = models::validate(*workload);
@@ -50,11 +50,9 @@ models::Result<std::vector<models::Workload>> possible_workloads(const PlanQuest
 }
 
 /// What the row of one workload depends on.
-PlanQuestion key_of(PlanQuestion question, const models::Workload& workload) {
-    question.recipes.clear();
-    question.workload = workload;
-    question.keeps_traces = true;
-    return question;
+StepToTrace key_of(const StepPlanRequest& wanted, models::Workload workload) {
+    workload.batch_size = wanted.batch_size.value_or(0);
+    return {.workload = std::move(workload), .gpu = wanted.gpu};
 }
 
 bool any_does_not_fit(const Plan& plan) {
@@ -73,15 +71,15 @@ Plan in_order_of(const PlanRequest& request, Plan plan) {
 }
 
 /// Impossible recipes are left out as long as one is possible.
-models::Result<PlanRequest> make_plan_request(const PlanQuestion& question,
+models::Result<PlanRequest> make_plan_request(const StepPlanRequest& wanted,
                                               const PlannerData& data) {
-    auto workloads = possible_workloads(question);
+    auto workloads = possible_workloads(wanted);
     if (!workloads) return tl::unexpected(workloads.error());
     auto request =
-        profiler::make_plan_request(std::move(*workloads), {question.gpu}, kUsualSetup, data);
+        profiler::make_plan_request(std::move(*workloads), {wanted.gpu}, kUsualSetup, data);
     if (!request) return request;
-    request->batch_size = question.batch_size;
-    request->wants_memory_curve = question.wants_memory_curve;
+    request->batch_size = wanted.batch_size;
+    request->wants_memory_curve = true;  // always: then all who ask share the rows
     return request;
 }
 
@@ -97,60 +95,57 @@ void Predictor::cancel() {
     for_traces_.cancel();
 }
 
-models::Result<Plan> Predictor::plan(const PlanQuestion& question, const Report& report,
+models::Result<Plan> Predictor::plan(const StepPlanRequest& wanted, const Report& report,
                                      unsigned busy_cores) {
     if (data_error_) return tl::unexpected(*data_error_);
-    auto request = make_plan_request(question, data_);
+    auto request = make_plan_request(wanted, data_);
     if (!request) return tl::unexpected(request.error());
     request->busy_cores = busy_cores;
     PlanRequest unknown = *request;
-    Plan known = known_rows(question, unknown);
+    Plan known = known_rows(wanted, unknown);
     if (unknown.workloads.empty()) return in_order_of(*request, std::move(known));
     std::atomic<double> share = 0;
     const PlanProgress progress = [&](std::size_t done, std::size_t total, const auto&) {
         share = static_cast<double>(done) / static_cast<double>(total);
     };
     const StepSource fresh = for_plans_.source();
-    const auto traced = [&](const StepToTrace& step) -> models::Result<TracePointer> {
-        if (!question.keeps_traces) return fresh(step);
-        if (auto kept = traces_.find(step)) return *kept;
-        auto trace = fresh(step);
-        if (trace) traces_.add(step, *trace);
-        return trace;
-    };
     const StepSource source = [&](const StepToTrace& step) -> models::Result<TracePointer> {
         if (report && !report(share)) return models::fail("The plan was cancelled.");
-        return traced(step);
+        if (!wanted.keeps_traces) return fresh(step);
+        if (auto kept = store_.traces.find(step)) return *kept;
+        auto trace = fresh(step);
+        if (trace) store_.traces.add(step, *trace);
+        return trace;
     };
     Plan plan = make_plan(unknown, data_, source, progress);
     // The advice in a row that does not fit names other rows of its plan.
     if (!known.rows.empty() && any_does_not_fit(plan)) {
         return make_plan(*request, data_, source, progress);
     }
-    keep_rows(question, plan);
+    keep_rows(wanted, plan);
     for (PlanRow& row : known.rows) plan.rows.push_back(std::move(row));
     return in_order_of(*request, std::move(plan));
 }
 
-Plan Predictor::known_plan(const PlanQuestion& question) {
-    auto request = make_plan_request(question, data_);
-    return request ? known_rows(question, *request) : Plan();
+Plan Predictor::known_plan(const StepPlanRequest& wanted) {
+    auto request = make_plan_request(wanted, data_);
+    return request ? known_rows(wanted, *request) : Plan();
 }
 
 /// Takes the workloads of the known rows off the request.
-Plan Predictor::known_rows(const PlanQuestion& question, PlanRequest& request) {
+Plan Predictor::known_rows(const StepPlanRequest& wanted, PlanRequest& request) {
     Plan plan;
     std::erase_if(request.workloads, [&](const models::Workload& workload) {
-        auto row = rows_.find(key_of(question, workload));
+        auto row = store_.rows.find(key_of(wanted, workload));
         if (row) plan.rows.push_back(std::move(*row));
         return row.has_value();
     });
     return plan;
 }
 
-void Predictor::keep_rows(const PlanQuestion& question, const Plan& plan) {
+void Predictor::keep_rows(const StepPlanRequest& wanted, const Plan& plan) {
     for (const PlanRow& row : plan.rows) {
-        if (row.status == PlanStatus::kOk) rows_.add(key_of(question, row.workload), row);
+        if (row.status == PlanStatus::kOk) store_.rows.add(key_of(wanted, row.workload), row);
     }
 }
 
@@ -162,11 +157,11 @@ models::Result<void> Predictor::check(const models::Workload& workload,
     return check_gpu_support(workload, **found);
 }
 
-models::Result<Trace> Predictor::predict(const models::Workload& workload, const std::string& gpu) {
+models::Result<Trace> Predictor::predict(const StepToTrace& step) {
     if (data_error_) return tl::unexpected(*data_error_);
-    const auto target = find_target(data_, gpu, kUsualSetup);
+    const auto target = find_target(data_, step.gpu, kUsualSetup);
     if (!target) return tl::unexpected(target.error());
-    return predict_trace(workload, *target, data_, for_traces_.source());
+    return predict_trace(step.workload, *target, data_, for_traces_.source());
 }
 
 }  // namespace app

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "app/prediction/recent.h"
+#include "app/prediction/prediction_store.h"
 #include "app/prediction/trace_workers.h"
 #include "profiler/planner/data/planner_data.h"
 #include "profiler/planner/plan.h"
@@ -13,27 +13,27 @@
 #include <string>
 #include <vector>
 
-/// Questions about GPUs that are not here, asked again and again while the user tries things out.
+/// Plans and steps of GPUs that are not here, asked for again and again while the user tries things
+/// out.
 namespace app {
 
 /// One step with several recipes on a GPU.
-struct PlanQuestion {
+struct StepPlanRequest {
     models::Workload workload;         // its recipe and batch are ignored
     std::vector<std::string> recipes;  // as text
     std::string gpu;                   // its id
     std::optional<int64_t> batch_size = {};
-    bool wants_memory_curve = false;
     bool keeps_traces = true;  // for the next plan; false: it is one of many of a search
 
-    friend bool operator==(const PlanQuestion&, const PlanQuestion&) = default;
+    friend bool operator==(const StepPlanRequest&, const StepPlanRequest&) = default;
 };
 
-/// Answers from workers that stay. Keeps the traces of the last steps and the rows of the last
-/// plans, so that what was asked before is answered at once. Any thread; several may ask at once.
+/// Answers from workers that stay. What was asked before comes from the store, at once. Any thread;
+/// several may ask at once.
 class Predictor {
 public:
     /// Knows the GPUs of the program and of the user's folder. What is wrong there is the error of
-    /// every question.
+    /// every answer.
     Predictor();
     ~Predictor() { cancel(); }
     Predictor(const Predictor&) = delete;
@@ -43,24 +43,25 @@ public:
     /// returns false; what lacks traces is then refused.
     using Report = std::function<bool(double share)>;
 
-    /// The plan points into this object. It leaves `busy_cores` to other work.
+    /// It leaves `busy_cores` to other work.
     /// Errors: unknown names, a workload that no recipe can run, errors of the workers.
-    models::Result<profiler::Plan> plan(const PlanQuestion& question, const Report& report = {},
+    models::Result<profiler::Plan> plan(const StepPlanRequest& wanted, const Report& report = {},
                                         unsigned busy_cores = 0);
 
     /// The rows of that plan that are known already, in any number. Does not wait.
-    profiler::Plan known_plan(const PlanQuestion& question);
+    profiler::Plan known_plan(const StepPlanRequest& wanted);
 
     /// Whether the GPU can run the workload, at any batch. Errors: it cannot, or is not known.
     models::Result<void> check(const models::Workload& workload, const std::string& gpu) const;
 
-    /// The step as `gpu` would record it, with its kernels. Errors: as `plan`.
-    models::Result<profiler::Trace> predict(const models::Workload& workload,
-                                            const std::string& gpu);
+    /// The step as its GPU would record it, with its kernels. Errors: as `plan`.
+    models::Result<profiler::Trace> predict(const profiler::StepToTrace& step);
 
     /// By the order of the catalogue.
     const std::vector<profiler::Gpu>& gpus() const { return data_.gpus; }
     const profiler::PlannerData& data() const { return data_; }
+
+    PredictionStore& store() const { return store_; }
 
     /// How many steps the workers were asked to trace so far.
     std::size_t traces_asked() const {
@@ -75,17 +76,14 @@ public:
 
 private:
     using TracePointer = std::shared_ptr<const profiler::Trace>;
-    profiler::Plan known_rows(const PlanQuestion& question, profiler::PlanRequest& request);
-    void keep_rows(const PlanQuestion& question, const profiler::Plan& plan);
+    profiler::Plan known_rows(const StepPlanRequest& wanted, profiler::PlanRequest& request);
+    void keep_rows(const StepPlanRequest& wanted, const profiler::Plan& plan);
 
     profiler::PlannerData data_;
     std::optional<models::Error> data_error_;
     TraceWorkers for_plans_;
     TraceWorkers for_traces_;
-    Recent<profiler::StepToTrace, TracePointer> traces_{64};  // some megabytes each
-    /// Rows that fit their GPU, by a question without recipes. They depend on nothing else; the
-    /// advice in other rows depends on the whole plan. A step has a few hundred recipes.
-    Recent<PlanQuestion, profiler::PlanRow> rows_{1024};  // some kilobytes each
+    mutable PredictionStore store_;  // what is kept changes no answer
 };
 
 }  // namespace app

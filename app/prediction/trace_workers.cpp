@@ -1,6 +1,7 @@
 #include "app/prediction/trace_workers.h"
 
-#include "app/prediction/virtual_cards.h"
+#include "profiler/planner/data/planner_data.h"
+#include "profiler/protocol/worker_process.h"
 #include "profiler/trace/file/trace_bytes.h"
 
 #include <algorithm>
@@ -14,6 +15,13 @@ namespace {
 
 using namespace profiler;
 using TracePointer = std::shared_ptr<const Trace>;
+
+/// What changes the requests of torch's CUDA code. The planner has allocator settings of its own.
+constexpr const char* kSettings[] = {
+    "PYTORCH_ALLOC_CONF",        "PYTORCH_CUDA_ALLOC_CONF",    "PYTORCH_NO_CUDA_MEMORY_CACHING",
+    "PYTORCH_TUNABLEOP_ENABLED", "CUBLAS_WORKSPACE_CONFIG",    "CUBLASLT_WORKSPACE_SIZE",
+    "DISABLE_ADDMM_CUDA_LT",     "TORCH_BLAS_PREFER_CUBLASLT", "TORCH_ALLOW_TF32_CUBLAS_OVERRIDE",
+    "NVIDIA_TF32_OVERRIDE",      "CUDA_VISIBLE_DEVICES"};
 
 /// A trace takes a second; for a model with a thousand layers it takes a minute.
 constexpr std::chrono::minutes kTimeout{5};
@@ -33,6 +41,27 @@ tl::expected<Trace, ErrorFrame> trace_of(const WorkerOutcome& outcome) {
 }
 
 }  // namespace
+
+VirtualCard virtual_card(const Gpu& gpu) {
+    return {.name = gpu.name,
+            .capability = std::max(gpu.compute_capability.value_or(models::kAmpere), kOldestTraced),
+            .total_bytes = kEndlessBytes,
+            .sm_count = static_cast<int64_t>(gpu.sm_count.value),
+            .l2_bytes = static_cast<int64_t>(gpu.l2_bytes.value)};
+}
+
+models::Result<WorkerClient> start_worker_on(const std::vector<VirtualCard>& cards) {
+    if (cards.empty()) return WorkerClient::start();
+    const auto program = find_worker();
+    if (!program) return tl::unexpected(program.error());
+    auto environment = virtual_gpu_environment(virtual_gpu_folder(), cards);
+    if (!environment) return tl::unexpected(environment.error());
+    // A prediction is of the GPU and the setup that were asked for, not of the user's settings.
+    for (const char* name : kSettings) environment->emplace_back(name);
+    return WorkerClient::start(*program, *environment);
+}
+
+const Gpu& shared_gpu() { return **find_gpu(built_in_planner_data().gpus, "a100-40gb"); }
 
 models::Result<WorkerClient> WorkerStarter::start(std::vector<VirtualCard> cards) {
     Start job([cards = std::move(cards)] { return start_worker_on(cards); });
@@ -120,10 +149,10 @@ void TraceWorkers::give_back(Worker& worker) {
     idle_.push_back(&worker);
 }
 
-std::size_t TraceWorkers::index_of(const Gpu* gpu) const {
-    if (gpu == nullptr) return 0;
-    const auto found = std::ranges::find(gpus_, gpu);
-    if (found == gpus_.end()) throw std::invalid_argument("these workers do not have " + gpu->id);
+std::size_t TraceWorkers::index_of(const std::string& gpu) const {
+    if (gpu.empty()) return 0;
+    const auto found = std::ranges::find(gpus_, gpu, &Gpu::id);
+    if (found == gpus_.end()) throw std::invalid_argument("these workers do not have " + gpu);
     return static_cast<std::size_t>(found - gpus_.begin());
 }
 

@@ -1,5 +1,7 @@
 #pragma once
 
+#include "models/config/compute_capability.h"
+#include "profiler/planner/data/gpu.h"
 #include "profiler/planner/step/batch_interpolation.h"
 #include "profiler/protocol/virtual_gpu_process.h"
 #include "profiler/protocol/worker_client.h"
@@ -17,6 +19,28 @@
 
 /// Workers that trace steps on virtual GPUs, from which plans and predictions are made.
 namespace app {
+
+// ---- virtual GPUs -----------------------------------------------------------------------------
+
+/// The oldest generation that torch 2.11 has code for. Older GPUs are traced as this one.
+inline constexpr models::ComputeCapability kOldestTraced{7, 5};
+
+/// Of a GPU whose memory does not end.
+inline constexpr int64_t kEndlessBytes = int64_t{1} << 40;
+
+/// `gpu` with memory without end: the step is placed into the GPU's own memory afterwards. A GPU
+/// that is not CUDA's counts as an A100's generation.
+profiler::VirtualCard virtual_card(const profiler::Gpu& gpu);
+
+/// A worker that finds `cards` as its CUDA devices; with none, those of this machine.
+models::Result<profiler::WorkerClient> start_worker_on(
+    const std::vector<profiler::VirtualCard>& cards);
+
+/// The GPU whose traces serve all GPUs of a large plan, an A100. docs/prediction.md lists what
+/// differs on others. The size of the cuBLAS workspaces is in profiler::MemoryOptions.
+const profiler::Gpu& shared_gpu();
+
+// ---- workers ----------------------------------------------------------------------------------
 
 /// Starts workers on a thread of its own. A worker dies with the thread that started it, so this
 /// object must outlive its workers.
@@ -74,7 +98,7 @@ private:
     models::Result<Worker*> borrow(std::size_t group);
     void give_back(Worker& worker);
     /// Throws std::invalid_argument for a GPU that the workers do not have.
-    std::size_t index_of(const profiler::Gpu* gpu) const;
+    std::size_t index_of(const std::string& gpu) const;
     models::Result<std::shared_ptr<const profiler::Trace>> trace(const profiler::StepToTrace& step);
     models::Result<std::shared_ptr<const profiler::Trace>> trace_with(
         Worker& worker, const profiler::StepToTrace& step);

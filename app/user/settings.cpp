@@ -12,6 +12,7 @@
 #include <fstream>
 #include <iterator>
 #include <system_error>
+#include <utility>
 
 namespace app {
 namespace {
@@ -65,7 +66,25 @@ void read_session(Reader& reader, Session& session) {
     session.b = b;
 }
 
+constexpr std::string_view kOldDiagnosticsId = "health";
+constexpr std::string_view kDiagnosticsId = "diagnostics";
+
+void take_new_ids(Settings& settings) {
+    if (auto shown = settings.shown_panels.extract(std::string(kOldDiagnosticsId))) {
+        shown.key() = kDiagnosticsId;
+        settings.shown_panels.insert(std::move(shown));
+    }
+    settings.layout_placement = with_new_ids(std::move(settings.layout_placement), " ", ":");
+}
+
 }  // namespace
+
+std::string with_new_ids(std::string text, std::string_view before, std::string_view after) {
+    const std::string old = fmt::format("{}{}{}", before, kOldDiagnosticsId, after);
+    const std::size_t at = text.find(old);
+    if (at != text.npos) text.replace(at + before.size(), kOldDiagnosticsId.size(), kDiagnosticsId);
+    return text;
+}
 
 void Settings::remember_file(const std::filesystem::path& file) {
     std::error_code error;
@@ -112,6 +131,7 @@ LoadedSettings parse_settings(std::string_view text, const std::filesystem::path
     reader.read("keys", settings.keys);
     read_paths(reader, "recent_files", settings.recent_files);
     read_session(reader, settings.session);
+    take_new_ids(settings);
     settings.window_width = std::clamp(settings.window_width, 720, 16384);
     settings.window_height = std::clamp(settings.window_height, 480, 16384);
     settings.text_scale = std::clamp(settings.text_scale, 1.0F, Settings::kMostTextScale);

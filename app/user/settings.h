@@ -57,6 +57,10 @@ struct LoadedSettings {
     std::string problem;  // a sentence about a damaged file; empty: the file is whole, or missing
 };
 
+/// `text` with the id "diagnostics" where an older version wrote "health" for that panel. `before`
+/// and `after` enclose an id in the text.
+std::string with_new_ids(std::string text, std::string_view before, std::string_view after);
+
 /// What save_settings wrote into `file`, which only a problem names. Damaged text gives the
 /// defaults, so that settings never stop the window.
 LoadedSettings parse_settings(std::string_view text, const std::filesystem::path& file);

@@ -1,7 +1,6 @@
 #include "app/widgets/plot.h"
 
-#include "app/widgets/fonts.h"
-#include "app/widgets/scoped.h"
+#include "app/widgets/marks.h"
 #include "app/widgets/text.h"
 #include "app/widgets/theme.h"
 
@@ -48,12 +47,28 @@ void setup_ticks(ImAxis axis, profiler::AxisUnit unit, double min, double max, f
     }
 }
 
-void draw_axis_name(ImDrawList* draw, std::string_view name) {
-    const ScopedFont small(fonts().text, kSmallSize);
-    const ImVec2 corner = ImPlot::GetPlotPos(), size = ImPlot::GetPlotSize();
-    draw->AddText({corner.x + size.x - text_width(name) - px(6),
-                   corner.y + size.y - ImGui::GetTextLineHeight() - px(4)},
-                  palette().dim, name.data(), name.data() + name.size());
+void setup_fixed_axes(const FixedAxis& x, const FixedAxis& y) {
+    ImPlot::SetupAxes(nullptr, nullptr, kFixedAxis | x.flags, kFixedAxis | y.flags);
+    setup_ticks(ImAxis_X1, x.unit, x.first, x.last, x.length_px);
+    setup_ticks(ImAxis_Y1, y.unit, y.first, y.last, y.length_px);
+    ImPlot::SetupAxisLimits(ImAxis_X1, x.first, x.last, ImPlotCond_Always);
+    ImPlot::SetupAxisLimits(ImAxis_Y1, y.first, y.last, ImPlotCond_Always);
+    ImPlot::SetupFinish();
+}
+
+PlotMap current_plot_map() {
+    const ImPlotRect limits = ImPlot::GetPlotLimits();
+    return {ImPlot::GetPlotPos(), ImPlot::GetPlotSize(), limits.X.Min,
+            limits.X.Max,         limits.Y.Min,          limits.Y.Max};
+}
+
+float tag_height() { return ImGui::GetTextLineHeight() + px(3); }
+
+void draw_tag(ImDrawList* draw, ImVec2 foot, std::string_view text, ImU32 ground) {
+    const float left = ImPlot::GetPlotPos().x, width = text_width(text) + px(10);
+    const float right = std::max(left, left + ImPlot::GetPlotSize().x - width);
+    const ImVec2 corner{std::clamp(foot.x - width / 2, left, right), foot.y - tag_height()};
+    text_on_plate(draw, corner + ImVec2(px(5), px(1)), text, ink_on(ground), ground, {5, 1});
 }
 
 }  // namespace app

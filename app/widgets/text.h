@@ -1,9 +1,11 @@
 #pragma once
 
+#include "app/widgets/scoped.h"
 #include "profiler/view/theme.h"
 
 #include <imgui.h>
 
+#include <initializer_list>
 #include <optional>
 #include <span>
 #include <string>
@@ -82,6 +84,28 @@ std::optional<profiler::Category> category_legend(std::span<const profiler::Cate
 
 /// A button that is lit while it is on. Returns true when it was clicked.
 bool toggle_button(const char* label, bool on);
+/// One of several values, as a button.
+template <typename Value>
+struct Choice {
+    const char* label = "";
+    const char* tooltip = "";
+    Value value{};
+    bool is_possible = true;
+};
+/// Buttons side by side, the one of `value` lit. Returns whether another one was clicked, which
+/// sets `value`.
+template <typename Value>
+bool choose_one(Value& value, std::initializer_list<Choice<Value>> choices, float gap) {
+    const Value before = value;
+    for (const Choice<Value>& one : choices) {
+        if (&one != choices.begin()) ImGui::SameLine(0, gap);
+        const ScopedDisabled disabled(!one.is_possible);
+        if (toggle_button(one.label, value == one.value)) value = one.value;
+        ImGui::SetItemTooltip("%s", one.tooltip);
+    }
+    return value != before;
+}
+
 /// A part of a panel that can be shown.
 struct PanelPart {
     const char* label = "";

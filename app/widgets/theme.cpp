@@ -12,12 +12,6 @@ Palette& current_palette() {
     return palette;
 }
 
-ImU32 to_u32(profiler::Color color) { return IM_COL32(color.r, color.g, color.b, 255); }
-
-const profiler::Theme& theme_in_use() {
-    return current_palette().dark ? profiler::dark_theme() : profiler::light_theme();
-}
-
 ImVec4 mix(ImU32 from, ImU32 to, float share) {
     const ImVec4 a = to_vec4(from), b = to_vec4(to);
     return {a.x + (b.x - a.x) * share, a.y + (b.y - a.y) * share, a.z + (b.z - a.z) * share, 1};
@@ -179,15 +173,19 @@ void apply_theme(bool dark, float scale) {
 
 const Palette& palette() { return current_palette(); }
 
-ImU32 activity_color(profiler::ActivityClass activity_class) {
-    return to_u32(profiler::color_of(theme_in_use(), activity_class));
+const profiler::Theme& current_theme() {
+    return current_palette().dark ? profiler::dark_theme() : profiler::light_theme();
+}
+
+ImU32 call_color(profiler::CallClass call_class) {
+    return to_u32(profiler::color_of(current_theme(), call_class));
 }
 
 ImU32 category_color(profiler::Category category) {
-    return to_u32(profiler::color_of(theme_in_use(), category));
+    return to_u32(profiler::color_of(current_theme(), category));
 }
 
-ImU32 recipe_color(size_t index) { return to_u32(profiler::recipe_color(theme_in_use(), index)); }
+ImU32 recipe_color(size_t index) { return to_u32(profiler::recipe_color(current_theme(), index)); }
 
 ImU32 tone_color(profiler::Tone tone) {
     switch (tone) {
@@ -213,6 +211,10 @@ ImU32 ink_on(ImU32 fill) {
 
 ImU32 with_alpha(ImU32 color, float alpha) {
     return (color & ~IM_COL32_A_MASK) | (static_cast<ImU32>(alpha * 255) << IM_COL32_A_SHIFT);
+}
+
+ImU32 to_u32(profiler::Color color, float alpha) {
+    return with_alpha(IM_COL32(color.r, color.g, color.b, 255), alpha);
 }
 
 ImVec4 to_vec4(ImU32 color) { return ImGui::ColorConvertU32ToFloat4(color); }

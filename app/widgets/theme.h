@@ -29,9 +29,11 @@ void apply_theme(bool dark, float scale);
 
 /// The current colours.
 const Palette& palette();
+/// The same, as charts take them.
+const profiler::Theme& current_theme();
 
 ImU32 category_color(profiler::Category category);
-ImU32 activity_color(profiler::ActivityClass activity_class);
+ImU32 call_color(profiler::CallClass call_class);
 ImU32 recipe_color(size_t index);
 ImU32 tone_color(profiler::Tone tone);
 
@@ -44,5 +46,6 @@ float px(float pixels);
 ImU32 ink_on(ImU32 fill);
 ImU32 with_alpha(ImU32 color, float alpha);
 ImVec4 to_vec4(ImU32 color);
+ImU32 to_u32(profiler::Color color, float alpha = 1);
 
 }  // namespace app

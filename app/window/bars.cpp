@@ -134,8 +134,8 @@ BarPlan plan_bar(const Selection& selection, const std::vector<ChangeLine>& line
     const float badge = ImGui::GetTextLineHeight() + px(9);
     const auto width_of = [&](const BarPlan& plan) {
         float width = px(18) + 2 * badge + 2 * px(kSideGap) + em(2.6F);
-        width += std::min(plan.name_width, text_width(selection.look_a.name)) +
-                 std::min(plan.name_width, text_width(selection.look_b.name));
+        width += std::min(plan.name_width, text_width(selection.label_a.name)) +
+                 std::min(plan.name_width, text_width(selection.label_b.name));
         if (plan.with_bytes) {
             width += text_width(bytes_text(selection.a)) + text_width(bytes_text(selection.b)) +
                      2 * px(8);
@@ -155,18 +155,18 @@ BarPlan plan_bar(const Selection& selection, const std::vector<ChangeLine>& line
     return plan;
 }
 
-void draw_side(const char* letter, const DocumentLabel& look, const DocumentPtr& document,
+void draw_side(const char* letter, const DocumentLabel& label, const DocumentPtr& document,
                const BarPlan& plan) {
     ImGui::SetCursorPosY(ImGui::GetCursorPosY() + ImGui::GetStyle().FramePadding.y);
-    letter_badge(letter, recipe_color(look.color));
+    letter_badge(letter, recipe_color(label.color));
     ImGui::SameLine(0, px(7));
     ImGui::AlignTextToFramePadding();
     if (!document) return dim_text("none");
     {
         const ScopedFont bold(fonts().bold);
-        text(fit_to(look.name, plan.name_width));
+        text(fit_to(label.name, plan.name_width));
     }
-    ImGui::SetItemTooltip("%s\n%s", look.name.c_str(), document->file.c_str());
+    ImGui::SetItemTooltip("%s\n%s", label.name.c_str(), document->file.c_str());
     const std::string bytes = bytes_text(document);
     if (!plan.with_bytes || bytes.empty()) return;
     ImGui::SameLine(0, px(8));
@@ -176,7 +176,7 @@ void draw_side(const char* letter, const DocumentLabel& look, const DocumentPtr&
 void draw_a_and_b(Ui& ui, const BarPlan& plan, const std::vector<ChangeLine>& lines) {
     const Selection& selection = ui.workspace.selection();
     ImGui::SameLine(0, px(18));
-    draw_side("A", selection.look_a, selection.a, plan);
+    draw_side("A", selection.label_a, selection.a, plan);
     ImGui::SameLine(0, px(kSideGap));
     {
         const ScopedDisabled alone(!selection.b);
@@ -184,7 +184,7 @@ void draw_a_and_b(Ui& ui, const BarPlan& plan, const std::vector<ChangeLine>& li
         command_tooltip(ui, "Swap A and B");
     }
     ImGui::SameLine(0, px(kSideGap));
-    draw_side("B", selection.look_b, selection.b, plan);
+    draw_side("B", selection.label_b, selection.b, plan);
     for (size_t i = 0; i < plan.change_count; ++i) {
         ImGui::SameLine(0, px(kChangeGap));
         ImGui::BeginGroup();

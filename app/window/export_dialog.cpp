@@ -109,12 +109,12 @@ void draw_note(const ExportTarget& target) {
 }
 
 void run_export(Ui& ui, const ExportTarget& target, const fs::path& file) {
-    const ChartStyle look{.dark = ui.settings.dark, .png_scale = ui.exporting.png_scale};
+    const ChartStyle style{.dark = ui.settings.dark, .png_scale = ui.exporting.png_scale};
     switch (target.kind) {
         case Kind::kComparison:
-            return ui.workspace.export_comparison(file, look);
+            return ui.workspace.export_comparison(file, style);
         case Kind::kTimeline:
-            return ui.workspace.export_timeline(file, look);
+            return ui.workspace.export_timeline(file, style);
         case Kind::kTable:
             return ui.workspace.exports().table(target.table.make, file);
         case Kind::kPanel:

@@ -1,5 +1,6 @@
 #include "app/window/layout.h"
 
+#include "app/user/settings.h"
 #include "app/widgets/theme.h"
 
 #include <fmt/format.h>
@@ -7,6 +8,8 @@
 
 #include <algorithm>
 #include <array>
+#include <fstream>
+#include <iterator>
 #include <sstream>
 #include <utility>
 
@@ -120,6 +123,12 @@ void load_layout(const std::string& layout) {
     ImGui::LoadIniSettingsFromMemory(layout.data(), layout.size());
 }
 
+void load_saved_layout(const std::string& file) {
+    std::ifstream stream(file);
+    const std::string layout(std::istreambuf_iterator<char>(stream), {});
+    if (!layout.empty()) load_layout(with_new_ids(layout, "[###", "]"));
+}
+
 void place_next_window(const std::string& beside, ImGuiCond condition) {
     const ImGuiID dock = dock_id_of(beside);
     ImGui::SetNextWindowDockID(dock, condition);
@@ -168,7 +177,7 @@ namespace {
 constexpr int kFramesToSettle = 2;  // panels take their places a frame after they are docked
 }
 
-bool LayoutHistory::is_settled(const Look& now, bool mouse_is_down) {
+bool LayoutHistory::is_settled(const Arrangement& now, bool mouse_is_down) {
     if (mouse_is_down || !(now == candidate_)) {
         candidate_ = now;
         frames_equal_ = 0;
@@ -182,7 +191,7 @@ void LayoutHistory::remember_current() {
     if (past_.size() > kMaxPast) past_.erase(past_.begin());
 }
 
-void LayoutHistory::take_over(const Look& now, ImVec2 window_size, std::string places) {
+void LayoutHistory::take_over(const Arrangement& now, ImVec2 window_size, std::string places) {
     current_ = Known{now, window_size, {std::move(places), now.shown_panels}};
     restoring_ = false;
 }

@@ -37,6 +37,8 @@ std::string describe_layout(const std::vector<DockedWindow>& windows);
 std::string save_layout();
 /// Only between frames.
 void load_layout(const std::string& layout);
+/// The layout that ImGui saved into `file` in an earlier run, if there is one.
+void load_saved_layout(const std::string& file);
 
 /// The next window appears as a tab beside another one, or near it if that floats.
 void place_next_window(const std::string& beside, ImGuiCond condition);
@@ -62,27 +64,27 @@ struct LayoutSnapshot {
 
 /// Remembers layouts, so that the user can undo moving or closing a panel, and a reset.
 ///
-/// Once a frame it is told how the layout looks. A different look that has settled (no mouse button
-/// is down, the same for some frames) is a change to undo, unless the size of the window has
-/// changed too.
+/// Once a frame it is told the arrangement of the panels. A different arrangement that has settled
+/// (no mouse button is down, the same for some frames) is a change to undo, unless the size of the
+/// window has changed too.
 class LayoutHistory {
 public:
     static constexpr size_t kMaxPast = 30;
 
-    struct Look {
+    struct Arrangement {
         std::string description;  // of describe_layout
         std::map<std::string, bool> shown_panels;
 
-        friend bool operator==(const Look&, const Look&) = default;
+        friend bool operator==(const Arrangement&, const Arrangement&) = default;
     };
 
     /// `save` returns the layout as text. It is called only for layouts to remember, because it is
     /// slow.
     template <typename Save>
-    void observe(const Look& now, ImVec2 window_size, bool mouse_is_down, const Save& save) {
+    void observe(const Arrangement& now, ImVec2 window_size, bool mouse_is_down, const Save& save) {
         if (!is_settled(now, mouse_is_down)) return;
         if (!current_) return take_over(now, window_size, save());
-        if (current_->look == now) {
+        if (current_->arrangement == now) {
             restoring_ = false;
             return;
         }
@@ -98,18 +100,18 @@ public:
 
 private:
     struct Known {
-        Look look;
+        Arrangement arrangement;
         ImVec2 window_size;
         LayoutSnapshot snapshot;
     };
 
-    bool is_settled(const Look& now, bool mouse_is_down);
+    bool is_settled(const Arrangement& now, bool mouse_is_down);
     void remember_current();
-    void take_over(const Look& now, ImVec2 window_size, std::string places);
+    void take_over(const Arrangement& now, ImVec2 window_size, std::string places);
 
     std::optional<Known> current_;
     std::vector<Known> past_;  // oldest first
-    Look candidate_;
+    Arrangement candidate_;
     int frames_equal_ = 0;
     bool restoring_ = false;  // the next change comes from undo() itself
 };

@@ -49,7 +49,7 @@ PaletteGroup open_traces(Ui& ui, const std::string& query) {
                 ui.workspace.apply({.traces = {.set_b = document}});
             show_panel(ui, "compare");
         };
-        PaletteEntry entry{ui.workspace.looks()[i].name, ICON_LAYERS, "", show};
+        PaletteEntry entry{ui.workspace.labels()[i].name, ICON_LAYERS, "", show};
         entry.detail = document->file.filename().string();
         entry.kind = "trace";
         entry.value = document->peak_text();
@@ -117,8 +117,8 @@ void show_tensor(Ui& ui, const DocumentPtr& document, int32_t row) {
     show_panel(ui, id_of(window));
 }
 
-void show_activity(Ui& ui, bool in_b, profiler::ActivityKind kind, int32_t row) {
-    ui.workspace.find_activity({in_b, {kind, row}});
+void show_call(Ui& ui, bool in_b, profiler::CallKind kind, int32_t row) {
+    ui.workspace.find_call({in_b, {kind, row}});
     show_panel(ui, "kernels");
 }
 
@@ -168,9 +168,9 @@ void show_place(Ui& ui, SearchKind kind, const profiler::SearchPlace& place) {
         case SearchKind::kSite:
             return show_tensor(ui, document, place.row);
         case SearchKind::kOp:
-            return show_activity(ui, in_b, profiler::ActivityKind::kOp, place.row);
+            return show_call(ui, in_b, profiler::CallKind::kOp, place.row);
         case SearchKind::kKernel:
-            return show_activity(ui, in_b, profiler::ActivityKind::kKernel, place.row);
+            return show_call(ui, in_b, profiler::CallKind::kKernel, place.row);
         case SearchKind::kModule:
             return show_module(ui, *document, place.row);
         case SearchKind::kLayer:

@@ -19,28 +19,28 @@ fs::path file_of(const DocumentPtr& document) {
 }
 
 /// Its workload is written as JSON beside them.
-void visit_fields(PlannerQuery& query, const auto& visit) {
-    visit("recipes", query.recipes);
-    visit("optimizer", query.optimizer, models::kOptimizerSwitch.names());
+void visit_fields(PlannerForm& form, const auto& visit) {
+    visit("recipes", form.recipes);
+    visit("optimizer", form.optimizer, models::kOptimizerSwitch.names());
 }
 
-Fields to_fields(PlannerQuery query) {
-    if (!query.is_chosen) return {};
-    Fields fields{{"workload", models::to_json(query.workload).dump()}};
-    visit_fields(query, FieldWriter(fields));
+Fields to_fields(PlannerForm form) {
+    if (!form.is_chosen) return {};
+    Fields fields{{"workload", models::to_json(form.workload).dump()}};
+    visit_fields(form, FieldWriter(fields));
     return fields;
 }
 
 /// nullopt: the fields are missing, or of another version.
-std::optional<PlannerQuery> planner_query_of(const Fields& fields) {
+std::optional<PlannerForm> planner_form_of(const Fields& fields) {
     if (!fields.contains("workload") || !fields.contains("recipes")) return std::nullopt;
     const auto json = nlohmann::json::parse(fields.at("workload"), nullptr, false);
     const auto workload = models::workload_from_json(json);
     if (!workload || !models::validate(*workload)) return std::nullopt;
-    PlannerQuery query{.workload = *workload, .recipes = {}, .is_chosen = true};
-    visit_fields(query, FieldReader(fields));
-    std::erase_if(query.recipes, [](const auto& one) { return !models::parse_recipe(one); });
-    return query;
+    PlannerForm form{.workload = *workload, .recipes = {}, .is_chosen = true};
+    visit_fields(form, FieldReader(fields));
+    std::erase_if(form.recipes, [](const auto& one) { return !models::parse_recipe(one); });
+    return form;
 }
 
 }  // namespace
@@ -68,8 +68,8 @@ void restore_choices(Workspace& workspace, const Session& session) {
     const auto& gpus = workspace.gpus();
     const bool is_known = std::any_of(
         gpus.begin(), gpus.end(), [&](const profiler::Gpu& gpu) { return gpu.id == session.gpu; });
-    if (is_known) events.queries.plan = PlanChoice{session.gpu, /*is_chosen=*/true};
-    events.queries.planner = planner_query_of(session.planner);
+    if (is_known) events.queries.plan = GpuForm{session.gpu, /*is_chosen=*/true};
+    events.queries.planner = planner_form_of(session.planner);
     workspace.apply(events);
 }
 

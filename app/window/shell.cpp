@@ -212,6 +212,7 @@ void Shell::start_imgui() {
     if (!folder_.empty()) std::filesystem::create_directories(folder_, error);
     layout_file_ = folder_.empty() ? std::string() : (folder_ / "layout.ini").string();
     io.IniFilename = layout_file_.empty() ? nullptr : layout_file_.c_str();
+    load_saved_layout(layout_file_);
     load_fonts();
     ImGui_ImplGlfw_InitForOpenGL(window_.get(), true);
     ImGui_ImplOpenGL3_Init("#version 330");

@@ -76,7 +76,7 @@ private:
     void build_frame();
     /// Draws them and shows the result.
     void show_frame(const std::function<void()>& before_swap);
-    /// How many more frames follow the one that was just built.
+    /// How many more frames must follow the newest frame.
     int frames_still_due();
     /// Sleeps until an event or a timeout. Returns false if there is still nothing to draw.
     bool wait_for_something();

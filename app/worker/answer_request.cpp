@@ -1,6 +1,9 @@
 #include "app/worker/answers.h"
+#include "models/config/validity.h"
 #include "models/config/workload.h"
 #include "profiler/capture/torch_adapter/out_of_memory.h"
+#include "profiler/protocol/virtual_gpu_process.h"
+#include "profiler/trace/file/trace_bytes.h"
 #include "profiler/trace/file/trace_file.h"
 #include "profiler/trace/trace.h"
 #include "profiler/trace/units.h"
@@ -10,8 +13,10 @@
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
+#include <cstdlib>
 #include <functional>
 #include <mutex>
+#include <new>
 #include <optional>
 #include <thread>
 #include <utility>
@@ -255,6 +260,53 @@ WorkerOutcome train(const Request& request, WorkerServer& server) {
     return Recording(request, server, **device).run();
 }
 
+// ---- predictions -------------------------------------------------------------------------------
+
+/// Traces a step on this process's virtual GPU; the result's payload is the trace.
+WorkerOutcome predict_step(const models::Workload& workload, const PredictedStepOptions& options,
+                           WorkerServer& server) try {
+    if (std::getenv(kVirtualGpuVariable) == nullptr) {
+        return failure("Steps are predicted on a virtual GPU, and this worker has none.");
+    }
+    const auto cuda = find_cuda();
+    if (!cuda) return failure(cuda.error());
+    Trace trace;
+    (*cuda)->predict_step(workload, options, callbacks_to(server), trace);
+    return ResultFrame{.path = {}, .summary = {}, .payload = to_bytes(trace)};
+} catch (const Cancelled&) {
+    return cancellation("The prediction was cancelled.");
+} catch (const std::bad_alloc&) {
+    return failure(
+        "There is not enough memory on this machine to predict the step: choose fewer layers, "
+        "close other programs, or raise the limit on memory (ulimit -v).",
+        ExitCode::kOutOfMemory);
+} catch (const c10::OutOfMemoryError&) {
+    return failure(
+        models::Error{.message = "The step needs more memory than any GPU has: choose a smaller "
+                                 "batch, fewer layers or a shorter sequence.",
+                      .fields = {"batch_size"}},
+        ExitCode::kOutOfMemory);
+} catch (const c10::Error& error) {
+    return failure("torch refused the step: " + first_line(error) + ".");
+} catch (const std::exception& error) {
+    return failure("The prediction failed: " + first_line(error) + ".");
+}
+
+WorkerOutcome answer_predict_step(const Request& request, WorkerServer& server) {
+    const auto workload = models::workload_from_json(request.workload);
+    if (!workload) return failure(workload.error());
+    const auto capability = models::parse_compute_capability(request.compute_capability);
+    if (!capability) return failure(capability.error());
+    if (auto ok = models::validate_for_prediction(*workload, *capability); !ok) {
+        return failure(ok.error());
+    }
+    return predict_step(*workload,
+                        {.gpu_index = request.gpu_index,
+                         .warmup_steps = request.warmup_steps,
+                         .records_kernels = request.records_kernels},
+                        server);
+}
+
 }  // namespace
 
 WorkerOutcome answer_request(const Request& request, WorkerServer& server) {
@@ -265,7 +317,7 @@ WorkerOutcome answer_request(const Request& request, WorkerServer& server) {
         case RequestKind::kDoctor:
             return ResultFrame{.path = {}, .summary = describe_machine()};
         case RequestKind::kPredictStep:
-            return run_predict_step(request, server);
+            return answer_predict_step(request, server);
         case RequestKind::kCalibrate:
             return run_calibrate(request, server);
         case RequestKind::kTryBatches:

@@ -25,11 +25,6 @@ namespace app {
 profiler::WorkerOutcome answer_request(const profiler::Request& request,
                                        profiler::WorkerServer& server);
 
-/// Traces a step of the request's workload on this process's virtual GPU; the result's payload is
-/// the trace.
-profiler::WorkerOutcome run_predict_step(const profiler::Request& request,
-                                         profiler::WorkerServer& server);
-
 /// Trains the steps of a workload at the batches of the request, and answers with their times
 /// (MeasuredBatches). A batch that does not fit is a result. Writes no file.
 profiler::WorkerOutcome run_try_batches(const profiler::Request& request,

@@ -42,11 +42,8 @@ BenchmarkTime time_steps(TrainingDevice& device, const Request& request,
     const auto point = trace.sweep_points[Id<SweepPoint>(std::size_t{0})];
     if (point.outcome == SweepOutcome::kOutOfMemory) return {.out_of_memory = true};
     const auto column = trace.sweep_samples.column<&SweepSample::step_time_ns>();
-    std::vector<int64_t> times_ns(column.begin(), column.end());
-    const auto middle = times_ns.begin() + static_cast<std::ptrdiff_t>(times_ns.size() / 2);
-    std::nth_element(times_ns.begin(), middle, times_ns.end());
-    return {.time_ns = *middle,
-            .samples = static_cast<int64_t>(times_ns.size()),
+    return {.time_ns = median(std::vector<int64_t>(column.begin(), column.end())),
+            .samples = static_cast<int64_t>(column.size()),
             .peak_allocated_bytes = point.peak_allocated_bytes};
 }
 

@@ -4,11 +4,11 @@
 #include "profiler/capture/measure_device.h"
 #include "profiler/capture/measure_layouts.h"
 #include "profiler/capture/run_description.h"
+#include "profiler/capture/torch_adapter/torch_version.h"
 #include "profiler/capture/tracking_allocator.h"
 
 #include <ATen/Parallel.h>
 #include <fmt/format.h>
-#include <torch/version.h>
 #include <unistd.h>
 #include <nlohmann/json.hpp>
 
@@ -124,7 +124,7 @@ nlohmann::json describe_machine() {
     checks.push_back(
         to_json({.name = "torch",
                  .ok = true,
-                 .detail = fmt::format("{}, {} threads", TORCH_VERSION, at::get_num_threads())}));
+                 .detail = fmt::format("{}, {} threads", kTorchVersion, at::get_num_threads())}));
     for (const CudaCheck& check : check_cuda()) checks.push_back(to_json(check));
     return {{"checks", std::move(checks)}};
 }

@@ -11,16 +11,14 @@ using namespace profiler;
 
 MeasuredBatches batches_of(const Trace& trace) {
     MeasuredBatches tried{.device_name = std::string(trace.text(trace.run().device_name))};
-    for (std::size_t i = 0; i < trace.devices.size(); ++i) {
-        tried.memory_bytes = std::max<int64_t>(0, trace.devices[Id<Device>(i)].total_bytes);
+    for (const Id<Device> id : trace.devices.ids()) {
+        tried.memory_bytes = std::max<int64_t>(0, trace.devices[id].total_bytes);
     }
-    for (std::size_t i = 0; i < trace.sweep_points.size(); ++i) {
-        const SweepPoint point = trace.sweep_points[Id<SweepPoint>(i)];
+    for (const SweepPoint point : trace.sweep_points.rows()) {
         tried.batches.push_back(
             {.batch_size = point.batch_size, .fits = point.outcome == SweepOutcome::kOk});
     }
-    for (std::size_t i = 0; i < trace.sweep_samples.size(); ++i) {
-        const auto sample = trace.sweep_samples[Id<SweepSample>(i)];
+    for (const SweepSample sample : trace.sweep_samples.rows()) {
         tried.batches[sample.point.index()].step_times_ns.push_back(sample.step_time_ns);
     }
     return tried;

@@ -3,11 +3,10 @@
 
 #include "app/worker/answers.h"
 #include "profiler/capture/cpu_capture.h"
+#include "profiler/capture/torch_adapter/torch_version.h"
 #include "profiler/protocol/process_environment.h"
 #include "profiler/protocol/worker_server.h"
 #include "profiler/trace/file/temporary_paths.h"
-
-#include <torch/version.h>
 
 #include <fmt/core.h>
 
@@ -18,7 +17,8 @@
 int main(int argc, char** argv) {
     profiler::open_missing_standard_streams();
     if (argc == 2 && std::string_view(argv[1]) == "--version") {
-        fmt::print("temposcope-worker {}, torch {}\n", profiler::build_version(), TORCH_VERSION);
+        fmt::print("temposcope-worker {}, torch {}\n", profiler::build_version(),
+                   profiler::kTorchVersion);
         return std::fflush(stdout) == 0 ? 0 : 1;
     }
     if (!profiler::WorkerServer::has_program()) {

@@ -191,7 +191,7 @@ void CaptureSession::predict(const JobList& list) {
 models::Result<profiler::WorkerOutcome> CaptureSession::predict_job(size_t index,
                                                                     const JobList& list) {
     const Job& job = list.jobs[index];
-    const auto trace = predictor_.predict(job.workload, list.gpu);
+    const auto trace = predictor_.predict({job.workload, list.gpu});
     if (!trace) return tl::unexpected(trace.error());
     if (is_cancelled()) return models::fail("The capture was cancelled.");
     if (const auto written = profiler::write_trace(*trace, job.path); !written) {

@@ -14,31 +14,31 @@ namespace app {
 
 namespace fs = std::filesystem;
 
-void Exports::start(const fs::path& file, const ChartStyle& look, Write write) {
+void Exports::start(const fs::path& file, const ChartStyle& style, Write write) {
     const auto format = profiler::chart_format_of(file);
     if (!format) return refuse(format.error().message);
     queue_.start("Exporting",
-                 [file, look, format = *format,
+                 [file, style, format = *format,
                   write = std::move(write)](const auto&) -> models::Result<Done> {
                      const auto written =
-                         write(look.dark ? profiler::dark_theme() : profiler::light_theme(),
-                               {.format = format, .png_scale = look.png_scale});
+                         write(style.dark ? profiler::dark_theme() : profiler::light_theme(),
+                               {.format = format, .png_scale = style.png_scale});
                      if (!written) return tl::unexpected(written.error());
                      return Done{fmt::format("Wrote {}.", file.string())};
                  });
 }
 
 void Exports::comparison(std::shared_ptr<const profiler::CompareView> view, const fs::path& file,
-                         const ChartStyle& look) {
-    start(file, look, [view = std::move(view), file](const auto& theme, const auto& options) {
+                         const ChartStyle& style) {
+    start(file, style, [view = std::move(view), file](const auto& theme, const auto& options) {
         return profiler::write_comparison_chart(*view, theme, options, file);
     });
 }
 
 void Exports::timeline(const Selection& selection, const TimeAxis& time, const fs::path& file,
-                       const ChartStyle& look) {
+                       const ChartStyle& style) {
     // The copies keep the documents alive from which the request borrows.
-    start(file, look, [selection, time, file](const auto& theme, const auto& options) {
+    start(file, style, [selection, time, file](const auto& theme, const auto& options) {
         TimeWindow shown = time.window;
         shown.width_px = static_cast<int>(options.width);
         const auto view = profiler::build_timeline_view(timeline_request(selection, time, shown));

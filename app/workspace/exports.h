@@ -29,10 +29,10 @@ struct ChartStyle {
 class Exports {
 public:
     void comparison(std::shared_ptr<const profiler::CompareView> view,
-                    const std::filesystem::path& file, const ChartStyle& look);
+                    const std::filesystem::path& file, const ChartStyle& style);
     /// The visible part of the time axis.
     void timeline(const Selection& selection, const TimeAxis& time,
-                  const std::filesystem::path& file, const ChartStyle& look);
+                  const std::filesystem::path& file, const ChartStyle& style);
     /// `make` runs off the frame thread and keeps alive what it reads.
     void table(std::function<profiler::DataTable()> make, const std::filesystem::path& file);
 
@@ -50,7 +50,7 @@ public:
 private:
     using Write =
         std::function<models::Result<void>(const profiler::Theme&, const profiler::ChartOptions&)>;
-    void start(const std::filesystem::path& file, const ChartStyle& look, Write write);
+    void start(const std::filesystem::path& file, const ChartStyle& style, Write write);
     void refuse(std::string why);
 
     struct Done {

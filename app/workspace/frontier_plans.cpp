@@ -83,10 +83,7 @@ std::vector<models::Recipe> best_of(const std::shared_ptr<const profiler::Plan>&
     return best;
 }
 
-PlanQuestion without_recipes(PlanQuestion question) {
-    question.recipes.clear();
-    return question;
-}
+profiler::StepToTrace step_of(const StepPlanRequest& wish) { return {wish.workload, wish.gpu}; }
 
 bool any_runs(const profiler::Plan& plan) {
     return std::any_of(plan.rows.begin(), plan.rows.end(), [](const profiler::PlanRow& row) {
@@ -96,7 +93,7 @@ bool any_runs(const profiler::Plan& plan) {
 
 }  // namespace
 
-bool FrontierPlans::update(const PlanQuestion& wish, bool may_start) {
+bool FrontierPlans::update(const StepPlanRequest& wish, bool may_start) {
     const bool taken = take();
     const auto before = current_;
     choose(wish);
@@ -104,16 +101,17 @@ bool FrontierPlans::update(const PlanQuestion& wish, bool may_start) {
     return taken || current_ != before;
 }
 
-/// The set of this step: a kept one, or a new one.
-void FrontierPlans::choose(const PlanQuestion& wish) {
-    const PlanQuestion step = without_recipes(wish);
+/// The plans of this step: kept ones, or new ones.
+void FrontierPlans::choose(const StepPlanRequest& wish) {
+    const profiler::StepToTrace step = step_of(wish);
     if (current_ && current_->step == step) return add_first(wish);
     queue_.cancel();
-    current_ = sets_.find(step).value_or(nullptr);
+    auto& kept = predictor_.store().recipe_plans;
+    current_ = kept.find(step).value_or(nullptr);
     if (!current_) {
-        current_ = std::make_shared<Set>(Set{.step = step});
-        sets_.add(step, current_);
-        Set& set = *current_;
+        current_ = std::make_shared<RecipePlans>(RecipePlans{.step = step});
+        kept.add(step, current_);
+        RecipePlans& set = *current_;
         set.plan = std::make_shared<const profiler::Plan>();
         const auto gpu = profiler::find_gpu(gpus(), step.gpu);
         if (!gpu) {
@@ -129,7 +127,7 @@ void FrontierPlans::choose(const PlanQuestion& wish) {
             set.refused = std::move(all.refused);
         }
     }
-    // What was on its way when the set was left comes again.
+    // What was on its way when the step was left comes again.
     current_->asked.clear();
     for (const profiler::PlanRow& row : current_->plan->rows) {
         current_->asked.push_back(profiler::recipe_text(row));
@@ -138,7 +136,7 @@ void FrontierPlans::choose(const PlanQuestion& wish) {
 }
 
 /// Adds recipes of open traces that the list lacks, such as a recipe that differs by layer.
-void FrontierPlans::add_first(const PlanQuestion& wish) {
+void FrontierPlans::add_first(const StepPlanRequest& wish) {
     for (const std::string& recipe : wish.recipes) {
         if (contains(current_->recipes, recipe) || !is_valid(wish.workload, recipe)) continue;
         current_->recipes.push_back(recipe);
@@ -146,9 +144,9 @@ void FrontierPlans::add_first(const PlanQuestion& wish) {
     }
 }
 
-/// The recipes that have no plan yet: first those that the wish names, then the presets, then the
-/// nearest neighbours of the named ones.
-std::vector<std::string> FrontierPlans::open_recipes(const PlanQuestion& wish) const {
+/// The recipes without a plan: first the named recipes, then the presets, then the nearest
+/// neighbours of the named recipes.
+std::vector<std::string> FrontierPlans::open_recipes(const StepPlanRequest& wish) const {
     std::vector<std::string> named, presets, others;
     for (std::size_t i = 0; i < current_->recipes.size(); ++i) {
         const std::string& recipe = current_->recipes[i];
@@ -162,7 +160,7 @@ std::vector<std::string> FrontierPlans::open_recipes(const PlanQuestion& wish) c
     return named;
 }
 
-/// Once, when all recipes of the set are planned.
+/// Once, when all recipes of the step are planned.
 void FrontierPlans::add_on_top_of_best() {
     if (std::exchange(current_->has_more_on_top, true)) return;
     const auto gpu = profiler::find_gpu(gpus(), current_->step.gpu);
@@ -175,7 +173,7 @@ void FrontierPlans::add_on_top_of_best() {
     }
 }
 
-void FrontierPlans::start_next(const PlanQuestion& wish) {
+void FrontierPlans::start_next(const StepPlanRequest& wish) {
     if (current_->is_complete || !current_->error.empty()) return;
     std::vector<std::string> next = open_recipes(wish);
     if (next.empty()) {
@@ -184,10 +182,10 @@ void FrontierPlans::start_next(const PlanQuestion& wish) {
     }
     next.resize(std::min(next.size(), kChunk));
     current_->asked.insert(current_->asked.end(), next.begin(), next.end());
-    PlanQuestion question = current_->step;
-    question.recipes = std::move(next);
-    queue_.start("Planning the recipes", [&predictor = predictor_, question](const auto&) {
-        return models::Result<Chunk>({question, predictor.plan(question)});
+    StepPlanRequest request = wish;
+    request.recipes = std::move(next);
+    queue_.start("Planning the recipes", [&predictor = predictor_, request](const auto&) {
+        return models::Result<Chunk>({step_of(request), predictor.plan(request)});
     });
 }
 
@@ -199,7 +197,7 @@ bool FrontierPlans::take() {
             current_->error = result.error().message;
             continue;
         }
-        if (without_recipes(result->question) != current_->step) continue;
+        if (result->step != current_->step) continue;
         if (!result->plan) {
             current_->error = result->plan.error().message;
             continue;

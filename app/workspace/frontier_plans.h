@@ -13,20 +13,33 @@
 
 namespace app {
 
+/// The recipes of a step, and the plans so far.
+struct RecipePlans {
+    profiler::StepToTrace step;        // its recipe is only the optimizer
+    std::vector<std::string> recipes;  // canonical, each once
+    std::size_t num_presets = 0;       // they stand first
+    std::vector<std::string> asked;    // of `recipes`: planned, or being planned
+    std::vector<profiler::RefusedRecipe> refused;
+    std::shared_ptr<const profiler::Plan> plan;  // of the planned recipes
+    std::string error;
+    bool has_more_on_top = false;  // `recipes` has what comes on top of the best ones
+    bool is_complete = false;
+};
+
 /// Plans every recipe of a step, a few at a time on a background thread, and then what the search
-/// tries on top of the best ones. Keeps the plans of the last steps. Planning all of them takes
-/// half a minute; meanwhile the panel shows those it has.
+/// tries on top of the best ones. The plans of the last steps stay in the predictor's store. All
+/// plans take half a minute; meanwhile the panel shows the finished plans.
 class FrontierPlans {
 public:
     explicit FrontierPlans(Predictor& predictor) : predictor_(predictor) {}
     ~FrontierPlans() { queue_.cancel(); }
 
     /// Once a frame: takes what was planned. Plans more recipes of the step, with its optimizer,
-    /// only if `may_start`: first those that the question names, then the presets, then what is
-    /// near the named ones. Returns true when one of the following has changed.
-    bool update(const PlanQuestion& wish, bool may_start);
+    /// only if `may_start`: first the named recipes, then the presets, then the neighbours of the
+    /// named recipes. Returns true when one of the following has changed.
+    bool update(const StepPlanRequest& wish, bool may_start);
 
-    /// The plans so far; null before the first question.
+    /// The plans so far; null before the first request.
     std::shared_ptr<const profiler::Plan> plan() const {
         return current_ ? current_->plan : nullptr;
     }
@@ -43,32 +56,20 @@ public:
     const std::vector<profiler::Gpu>& gpus() const { return predictor_.gpus(); }
 
 private:
-    struct Set {
-        PlanQuestion step;                 // without recipes
-        std::vector<std::string> recipes;  // canonical, each once
-        std::size_t num_presets = 0;       // they stand first
-        std::vector<std::string> asked;    // of `recipes`: planned, or being planned
-        std::vector<profiler::RefusedRecipe> refused;
-        std::shared_ptr<const profiler::Plan> plan;  // of those that are planned
-        std::string error;
-        bool has_more_on_top = false;  // `recipes` has what comes on top of the best ones
-        bool is_complete = false;
-    };
     struct Chunk {
-        PlanQuestion question;  // with its recipes
+        profiler::StepToTrace step;
         models::Result<profiler::Plan> plan;
     };
 
-    void choose(const PlanQuestion& wish);
-    void add_first(const PlanQuestion& wish);
+    void choose(const StepPlanRequest& wish);
+    void add_first(const StepPlanRequest& wish);
     void add_on_top_of_best();
-    std::vector<std::string> open_recipes(const PlanQuestion& wish) const;
+    std::vector<std::string> open_recipes(const StepPlanRequest& wish) const;
     bool take();
-    void start_next(const PlanQuestion& wish);
+    void start_next(const StepPlanRequest& wish);
 
     Predictor& predictor_;
-    Recent<PlanQuestion, std::shared_ptr<Set>> sets_{8};  // by their steps
-    std::shared_ptr<Set> current_;
+    std::shared_ptr<RecipePlans> current_;
     JobQueue<Chunk> queue_{Waiting::kKeep};
 };
 

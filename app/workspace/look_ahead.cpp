@@ -11,24 +11,25 @@ namespace app {
 namespace {
 
 using Inputs = LookAhead::Inputs;
+using profiler::StepToTrace;
 
 /// The step of A with another recipe, on the GPU of the trial.
-std::optional<StepToPredict> step_with(const Inputs& inputs, const std::string& recipe) {
+std::optional<StepToTrace> step_with(const Inputs& inputs, const std::string& recipe) {
     const DocumentPtr& a = inputs.selection.a;
     if (!a || !a->step) return std::nullopt;
     auto other = models::with_recipe(*a->step, recipe);
     if (!other) return std::nullopt;
-    return StepToPredict{std::move(*other), inputs.gpu};
+    return StepToTrace{std::move(*other), inputs.gpu};
 }
 
 /// A name that no file has, to tell documents apart: two predictions of one recipe may differ in
 /// all else of the step.
-std::filesystem::path name_of(const StepToPredict& step, const profiler::Trace& trace) {
+std::filesystem::path name_of(const StepToTrace& step, const profiler::Trace& trace) {
     return fmt::format("predicted on {}: {} ({})", step.gpu, step.workload.recipe_name,
                        profiler::describe_workload(trace));
 }
 
-bool contains(const std::vector<StepToPredict>& steps, const StepToPredict& step) {
+bool contains(const std::vector<StepToTrace>& steps, const StepToTrace& step) {
     return std::find(steps.begin(), steps.end(), step) != steps.end();
 }
 
@@ -37,15 +38,15 @@ bool is_predicted(const Document& document) {
 }
 
 /// Beside a prediction A is predicted too. Empty: A is, or does not say which step it ran.
-std::optional<StepToPredict> step_of_a(const Inputs& inputs) {
+std::optional<StepToTrace> step_of_a(const Inputs& inputs) {
     const DocumentPtr& a = inputs.selection.a;
     if (!a || is_predicted(*a)) return std::nullopt;
     return step_with(inputs, a->recipe);
 }
 
-std::vector<StepToPredict> steps_one_switch_away(const Inputs& inputs,
-                                                 const profiler::LayerView& view) {
-    std::vector<StepToPredict> steps;
+std::vector<StepToTrace> steps_one_switch_away(const Inputs& inputs,
+                                               const profiler::LayerView& view) {
+    std::vector<StepToTrace> steps;
     if (auto step = step_of_a(inputs)) steps.push_back(std::move(*step));
     for (const profiler::RecipeSwitchRow& row : view.switches) {
         for (const profiler::SwitchOption& option : row.options) {
@@ -77,24 +78,24 @@ DocumentPtr document_of_recipe(const std::vector<DocumentPtr>& documents,
     return found != documents.end() ? *found : nullptr;
 }
 
-DocumentPtr LookAhead::find(const StepToPredict& step) const {
-    const auto known = known_.find(step);
+DocumentPtr LookAhead::find(const StepToTrace& step) const {
+    const auto known = predictor_.store().documents.find(step);
     return known && *known ? **known : nullptr;
 }
 
 /// Returns false if it is wanted already.
-bool LookAhead::want_step(const StepToPredict& step) {
+bool LookAhead::want_step(const StepToTrace& step) {
     if (contains(wanted_steps_, step)) return false;
     wanted_steps_.push_back(step);
-    known_.erase(step);  // try again
+    predictor_.store().documents.erase(step);  // try again
     if (!contains(running_, step)) start(step);
     return true;
 }
 
-void LookAhead::start(const StepToPredict& step) {
+void LookAhead::start(const StepToTrace& step) {
     running_.push_back(step);
     queue_.start("Predicting the step", [&predictor = predictor_, step](const auto&) {
-        auto trace = predictor.predict(step.workload, step.gpu);
+        auto trace = predictor.predict(step);
         if (!trace) {
             return models::Result<Predicted>(Predicted{step, tl::unexpected(trace.error())});
         }
@@ -118,7 +119,7 @@ std::vector<std::string> LookAhead::update() {
         std::erase(running_, result->step);
         const bool was_wanted = std::erase(wanted_steps_, result->step) > 0;
         if (was_wanted && !result->document) sentences.push_back(result->document.error().message);
-        known_.add(std::move(result->step), std::move(result->document));
+        predictor_.store().documents.add(std::move(result->step), std::move(result->document));
     }
     if (!sentences.empty()) wanted_.clear();
     plans_.take();
@@ -158,14 +159,12 @@ models::Result<std::optional<Pair>> LookAhead::take_wanted(const Inputs& inputs)
 
 /// Has the wanted recipe planned as Compare will ask for it.
 void LookAhead::plan(const Inputs& inputs) {
-    PlanQuestion question{.workload = *inputs.selection.a->step,
-                          .recipes = {wanted_},
-                          .gpu = inputs.planned_gpu,
-                          .wants_memory_curve = true};
+    StepPlanRequest request{
+        .workload = *inputs.selection.a->step, .recipes = {wanted_}, .gpu = inputs.planned_gpu};
     being_planned_ = wanted_;
-    plans_.start("Planning the recipe", [&predictor = predictor_, question](const auto& report) {
+    plans_.start("Planning the recipe", [&predictor = predictor_, request](const auto& report) {
         constexpr unsigned kOfTheTrace = 1;  // a core predicts what is shown first
-        return models::Result<bool>(predictor.plan(question, report, kOfTheTrace).has_value());
+        return models::Result<bool>(predictor.plan(request, report, kOfTheTrace).has_value());
     });
 }
 
@@ -183,11 +182,12 @@ std::optional<std::vector<Pair>> LookAhead::take_known_ahead(const Inputs& input
 
 void LookAhead::predict_ahead(const Inputs& inputs, const profiler::LayerView* view) {
     if (!ahead_) {
-        ahead_ = view ? steps_one_switch_away(inputs, *view) : std::vector<StepToPredict>();
+        ahead_ = view ? steps_one_switch_away(inputs, *view) : std::vector<StepToTrace>();
         std::reverse(ahead_->begin(), ahead_->end());  // taken from the end
     }
     while (!ahead_->empty() && is_idle()) {
-        if (!known_.find(ahead_->back())) start(ahead_->back());  // not even refused
+        if (!predictor_.store().documents.find(ahead_->back()))
+            start(ahead_->back());  // not even refused
         ahead_->pop_back();
     }
 }

@@ -11,14 +11,6 @@
 
 namespace app {
 
-/// A step on a GPU that is not here. The recipe is that of the workload.
-struct StepToPredict {
-    models::Workload workload;
-    std::string gpu;  // its id
-
-    friend bool operator==(const StepToPredict&, const StepToPredict&) = default;
-};
-
 /// Whether both were measured on one device, or predicted for one GPU: only then do they compare.
 bool ran_alike(const Document& a, const Document& b);
 
@@ -29,7 +21,7 @@ DocumentPtr document_of_recipe(const std::vector<DocumentPtr>& documents,
 
 /// Gets the step of A with other recipes: first with the recipe that the user asked to see as B,
 /// then, ahead of time, with recipes that the user may ask for next. They are predicted on a
-/// background thread, and kept.
+/// background thread, and kept in the predictor's store.
 class LookAhead {
 public:
     struct Inputs {
@@ -81,8 +73,6 @@ public:
         note_news();
     }
 
-    /// Another number when find_pair may answer otherwise than before.
-    size_t generation() const { return generation_; }
     /// Whether all that is one switch away was predicted, or cannot be.
     bool knows_ahead() const { return ahead_ && ahead_->empty() && is_idle() && !has_news_; }
 
@@ -96,31 +86,29 @@ public:
 
 private:
     struct Predicted {
-        StepToPredict step;
+        profiler::StepToTrace step;
         models::Result<DocumentPtr> document;
     };
     /// Null: it is not known, or was refused.
-    DocumentPtr find(const StepToPredict& step) const;
-    bool want_step(const StepToPredict& step);
-    void start(const StepToPredict& step);
+    DocumentPtr find(const profiler::StepToTrace& step) const;
+    bool want_step(const profiler::StepToTrace& step);
+    void start(const profiler::StepToTrace& step);
+    /// find_pair may answer otherwise than before.
     void note_news() {
         has_news_ = true;
-        ++generation_;
+        predictor_.store().peak_changes.clear();
     }
     void plan(const Inputs& inputs);
 
     Predictor& predictor_;
-    /// With the refused ones. A predicted step of a large model takes some megabytes.
-    Recent<StepToPredict, models::Result<DocumentPtr>> known_{48};
-    std::vector<StepToPredict> wanted_steps_;  // by the user, not yet known
-    std::vector<StepToPredict> running_;
+    std::vector<profiler::StepToTrace> wanted_steps_;  // by the user, not yet known
+    std::vector<profiler::StepToTrace> running_;
     JobQueue<Predicted> queue_{Waiting::kKeep};
     bool has_news_ = true;  // something was predicted, or other recipes are near
-    size_t generation_ = 0;
     std::string wanted_;
     std::string being_planned_;
     /// What is still to be predicted ahead; empty: it is not known yet.
-    std::optional<std::vector<StepToPredict>> ahead_;
+    std::optional<std::vector<profiler::StepToTrace>> ahead_;
     JobQueue<bool> plans_{Waiting::kDrop};  // the predictor keeps what they plan
 };
 

@@ -1,16 +1,32 @@
 #pragma once
 
 #include "app/workspace/capture_form.h"
+#include "app/workspace/document.h"
 #include "app/workspace/queries.h"
 #include "app/workspace/time_axis.h"
-#include "app/workspace/trace_events.h"
 
+#include <cstddef>
+#include <filesystem>
 #include <optional>
 #include <string>
+#include <vector>
 
 /// What the user asked for in a panel. A panel draws from const state and returns events; they are
 /// applied after all panels have been drawn.
 namespace app {
+
+/// Which traces are open, and which of them are A and B. A null document means "none".
+struct TraceEvents {
+    std::vector<std::filesystem::path> open;
+    DocumentPtr close;
+    bool ask_for_files = false;  // show the file dialog
+    bool open_examples = false;
+    bool cancel_loading = false;
+    std::optional<DocumentPtr> set_a;
+    std::optional<DocumentPtr> set_b;
+    std::optional<std::size_t> column;  // of the comparison: its trace becomes B, unless it is A
+    bool keep_trial = false;
+};
 
 /// What is selected in A and B.
 struct SelectionEvents {
@@ -20,8 +36,8 @@ struct SelectionEvents {
     std::optional<std::optional<profiler::LayerRange>> layers;  // none: a middle one
     std::optional<PickedTensor> tensor;
     bool clear_tensor = false;
-    std::optional<PickedActivity> activity;
-    bool clear_activity = false;
+    std::optional<PickedCall> call;
+    bool clear_call = false;
     std::optional<std::optional<profiler::CallMarks>> marks;  // an inner none: mark nothing
     int history_step = 0;  // -1: the selection before; 1: the one after, if the user went back
 };
@@ -46,8 +62,8 @@ struct WindowEvents {
 
 /// What the other panels show (PanelQueries).
 struct QueryEvents {
-    std::optional<PlanChoice> plan;
-    std::optional<PlannerQuery> planner;
+    std::optional<GpuForm> plan;
+    std::optional<PlannerForm> planner;
     std::optional<FrontierQuery> frontier;
     bool grows_frontier = false;  // the panel is in sight: plan more of its recipes
     std::optional<MovementQuery> movement;
@@ -65,8 +81,8 @@ struct RecipeEvents {
 struct CaptureEvents {
     std::optional<StepForm> start;
     bool cancel = false;
-    std::optional<PlannerQuery> fill;  // put this step into the form and show it
-    bool show = false;                 // the panel
+    std::optional<PlannerForm> fill;  // put this step into the form and show it
+    bool show = false;                // the panel
 };
 
 struct PanelEvents {

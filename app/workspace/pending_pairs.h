@@ -1,6 +1,6 @@
 #pragma once
 
-#include "app/workspace/documents.h"
+#include "app/workspace/document.h"
 #include "app/workspace/jobs/job_queue.h"
 #include "app/workspace/queries.h"
 #include "app/workspace/selection.h"
@@ -60,7 +60,7 @@ private:
     JobQueue<std::vector<Keep>> queue_{Waiting::kDrop};
 };
 
-/// The pair that the user waits for, and those that are one switch away.
+/// The pair that the user waits for, and the pairs one switch away.
 class PendingPairs {
 public:
     /// How to make what a pair lacks; empty: it can be shown.

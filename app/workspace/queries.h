@@ -1,6 +1,6 @@
 #pragma once
 
-#include "app/workspace/planner_query.h"
+#include "app/workspace/planner_form.h"
 #include "app/workspace/selection.h"
 #include "profiler/view/allocator/what_if_view.h"
 #include "profiler/view/kernels/movement_view.h"
@@ -19,11 +19,11 @@ namespace app {
 // ---- panels with one window ------------------------------------------------------------------
 
 /// The GPU for which recipes are planned.
-struct PlanChoice {
+struct GpuForm {
     std::string gpu = "a100-80gb";  // its id
     bool is_chosen = false;         // by the user; before that it is the GPU of A, if that has one
 
-    friend bool operator==(const PlanChoice&, const PlanChoice&) = default;
+    friend bool operator==(const GpuForm&, const GpuForm&) = default;
 };
 
 /// What the Recipe frontier shows, of the same step as the Planner.
@@ -64,8 +64,8 @@ struct SearchQuery {
 };
 
 struct PanelQueries {
-    PlanChoice plan;
-    PlannerQuery planner;
+    GpuForm plan;
+    PlannerForm planner;
     FrontierQuery frontier;
     MovementQuery movement;
     RanksQuery ranks;
@@ -121,7 +121,7 @@ struct BlocksQuery {
     int phase_strip_px = 0;  // of the height; 0: there are no phases
     int minimap_px = 0;
     int segment_px = 0;              // width of the largest segment
-    std::optional<int64_t> segment;  // address of the one that is explained; empty: the newest
+    std::optional<int64_t> segment;  // address of the explained segment; empty: the newest
     WhatIfQuery what_if;
 
     friend bool operator==(const BlocksQuery&, const BlocksQuery&) = default;

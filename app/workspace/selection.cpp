@@ -32,14 +32,14 @@ profiler::TimeMap map_of(bool in_b, const profiler::Alignment* alignment) {
 
 bool selects_something(const Selection& selection) {
     return selection.category || selection.range || selection.moment_ns || selection.tensor ||
-           selection.activity || selection.marks;
+           selection.call || selection.marks;
 }
 
 void forget_places(Selection& selection) {
     selection.range.reset();
     selection.moment_ns.reset();
     selection.tensor.reset();
-    selection.activity.reset();
+    selection.call.reset();
     selection.marks.reset();
 }
 
@@ -83,13 +83,13 @@ SelectedTensor select(const PickedTensor& picked, bool in_b, const profiler::Ali
     const profiler::TimeMap map = map_of(in_b, alignment);
     tensor.alloc_ns = map.to_shared(static_cast<double>(alloc_ns));
     if (free_ns >= 0) tensor.free_ns = map.to_shared(static_cast<double>(free_ns));
-    tensor.num_kernels = document.index->activity().count_kernels(
+    tensor.num_kernels = document.index->calls().count_kernels(
         alloc_ns, free_ns >= 0 ? free_ns : std::numeric_limits<int64_t>::max());
     return tensor;
 }
 
-SelectedActivity select(const PickedActivity& picked, const Document& document,
-                        const profiler::Alignment* alignment) {
+SelectedCall select(const PickedCall& picked, const Document& document,
+                    const profiler::Alignment* alignment) {
     const profiler::Trace& trace = *document.trace;
     const profiler::TimeMap map = map_of(picked.in_b, alignment);
     const auto span = profiler::span_of(trace, picked.id);
@@ -115,8 +115,7 @@ bool is_same_tensor(const std::optional<SelectedTensor>& a,
            std::tie(b->storage, b->allocation, b->in_b);
 }
 
-bool is_same_call(const std::optional<SelectedActivity>& a,
-                  const std::optional<SelectedActivity>& b) {
+bool is_same_call(const std::optional<SelectedCall>& a, const std::optional<SelectedCall>& b) {
     if (!a || !b) return a.has_value() == b.has_value();
     return a->id == b->id && a->in_b == b->in_b;
 }
@@ -138,14 +137,14 @@ bool is_dragged(const std::optional<profiler::TimeRange>& a,
 }  // namespace
 
 SelectionHistory::Picks SelectionHistory::picks_of(const Selection& selection) {
-    return {selection.category, selection.range,    selection.moment_ns, selection.layers,
-            selection.tensor,   selection.activity, selection.marks};
+    return {selection.category, selection.range, selection.moment_ns, selection.layers,
+            selection.tensor,   selection.call,  selection.marks};
 }
 
 bool SelectionHistory::is_same(const Picks& a, const Picks& b) {
     return is_same_range(a.range, b.range) && a.moment_ns == b.moment_ns &&
            a.category == b.category && a.layers == b.layers && is_same_tensor(a.tensor, b.tensor) &&
-           is_same_call(a.activity, b.activity) && a.marks == b.marks;
+           is_same_call(a.call, b.call) && a.marks == b.marks;
 }
 
 /// Whether `now` is the same selection, further along: only its range or its moment has moved.
@@ -187,7 +186,7 @@ void SelectionHistory::step(int direction, Selection& selection) {
     selection.moment_ns = picks.moment_ns;
     selection.layers = picks.layers;
     selection.tensor = picks.tensor;
-    selection.activity = picks.activity;
+    selection.call = picks.call;
     selection.marks = picks.marks;
 }
 

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "app/workspace/document.h"
-#include "profiler/analysis/ops/activity.h"
+#include "profiler/analysis/ops/calls.h"
 #include "profiler/view/kernels/call_group.h"
 #include "profiler/view/layers/layer_flow.h"
 #include "profiler/view/memory/timeline_view.h"
@@ -10,8 +10,8 @@
 #include <string>
 #include <vector>
 
-/// What is selected: the traces A and B, and within them a category, a time range, a tensor and an
-/// activity. There is one selection for the whole window, so selecting in one panel highlights in
+/// What is selected: the traces A and B, and within them a category, a time range, a tensor and a
+/// call. There is one selection for the whole window, so selecting in one panel highlights in
 /// every panel.
 namespace app {
 
@@ -37,14 +37,14 @@ struct SelectedTensor {
 };
 
 /// A call, kernel or copy that was clicked.
-struct PickedActivity {
+struct PickedCall {
     bool in_b = false;
-    profiler::ActivityId id;
+    profiler::CallId id;
 };
 
 /// The same as other panels show it.
-struct SelectedActivity {
-    profiler::ActivityId id;
+struct SelectedCall {
+    profiler::CallId id;
     bool in_b = false;
     profiler::Id<profiler::Op> op;  // the op that it belongs to; invalid if unknown
     profiler::Id<profiler::Op>
@@ -54,19 +54,20 @@ struct SelectedActivity {
 };
 
 struct Selection {
-    DocumentPtr a;         // null when no trace is open
-    DocumentPtr b;         // shown beside A; null: A alone
-    DocumentLabel look_a;  // meaningless while there is no A
-    DocumentLabel look_b;
+    DocumentPtr a;          // null when no trace is open
+    DocumentPtr b;          // shown beside A; null: A alone
+    DocumentLabel label_a;  // meaningless while there is no A
+    DocumentLabel label_b;
     bool chosen = false;  // the user chose A or B; files opened later do not change them
     std::optional<profiler::Category> category;
     std::optional<profiler::TimeRange> range;  // on the shared time axis, which is that of A
-    /// What panels show that show one moment; on the shared time axis. Empty: the peak of A.
+    /// The moment of panels that show a single moment, on the shared time axis. Empty: the peak of
+    /// A.
     std::optional<double> moment_ns;
-    /// The layers that panels show which show one layer or some. Empty: a middle layer.
+    /// The layers of panels that show a range of layers. Empty: a middle layer.
     std::optional<profiler::LayerRange> layers;
     std::optional<SelectedTensor> tensor;
-    std::optional<SelectedActivity> activity;
+    std::optional<SelectedCall> call;
     std::optional<profiler::CallMarks> marks;  // all other calls and kernels are pale
 };
 
@@ -82,8 +83,8 @@ void choose_defaults(Selection& selection, const std::vector<DocumentPtr>& docum
 
 /// `alignment` maps the clock of B to the time axis of A; null when A or B is missing.
 SelectedTensor select(const PickedTensor& picked, bool in_b, const profiler::Alignment* alignment);
-SelectedActivity select(const PickedActivity& picked, const Document& document,
-                        const profiler::Alignment* alignment);
+SelectedCall select(const PickedCall& picked, const Document& document,
+                    const profiler::Alignment* alignment);
 
 /// The selections of the user, to go back to and forward again, like the pages of a browser. A and
 /// B do not belong to it: a place in a trace means nothing in another, so the history begins anew
@@ -110,7 +111,7 @@ private:
         std::optional<double> moment_ns;
         std::optional<profiler::LayerRange> layers;
         std::optional<SelectedTensor> tensor;
-        std::optional<SelectedActivity> activity;
+        std::optional<SelectedCall> call;
         std::optional<profiler::CallMarks> marks;
     };
     static Picks picks_of(const Selection& selection);

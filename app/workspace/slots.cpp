@@ -89,7 +89,7 @@ std::optional<ViewOrder<profiler::PairRequest>> order_pair(const WorkspaceState&
 profiler::TimelineRequest timeline_request(const Selection& selection, const TimeAxis& time,
                                            const TimeWindow& window) {
     return {.steps = recorded_steps(selection),
-            .names = {"A  " + selection.look_a.name, "B  " + selection.look_b.name},
+            .names = {"A  " + selection.label_a.name, "B  " + selection.label_b.name},
             .start_ns = window.start_ns,
             .end_ns = window.end_ns,
             .width_px = window.width_px,
@@ -190,23 +190,23 @@ std::optional<ViewOrder<profiler::RangeRequest>> order_range(const WindowState& 
 std::optional<ViewOrder<profiler::InspectorRequest>> order_inspector(const WindowState& window) {
     const Selection& selection = inspected(window.own.inspector, window.selection);
     if (!window.open.inspector || !selection.a) return std::nullopt;
-    if (!selection.category && !selection.tensor && !selection.activity) return std::nullopt;
+    if (!selection.category && !selection.tensor && !selection.call) return std::nullopt;
     profiler::InspectorRequest request{.steps = all_steps(selection),
                                        .category = selection.category};
     if (const auto& tensor = selection.tensor) {
         request.tensor = {tensor->in_b ? 1U : 0U, tensor->storage, tensor->allocation};
     }
-    if (const auto& activity = selection.activity) {
-        request.call = {activity->in_b ? 1U : 0U, activity->id};
+    if (const auto& call = selection.call) {
+        request.call = {call->in_b ? 1U : 0U, call->id};
     }
     return of_pair(selection, std::move(request));
 }
 
 /// Without documents, so that the old lines stay until the new plan is ready.
-std::optional<ViewOrder<PlanQuestion>> order_planner(const WorkspaceState& state) {
+std::optional<ViewOrder<StepPlanRequest>> order_planner(const WorkspaceState& state) {
     if (!state.queries.planner.is_drawn) return std::nullopt;
-    const PlannerQuery query = shown_query(state.queries.planner, state.selection);
-    return ViewOrder<PlanQuestion>{.request = planner_question(query, state.queries.plan.gpu)};
+    const PlannerForm form = shown_form(state.queries.planner, state.selection);
+    return ViewOrder<StepPlanRequest>{.request = planner_request(form, state.queries.plan.gpu)};
 }
 
 // ---- the Blocks panel -----------------------------------------------------------------------
@@ -325,7 +325,7 @@ std::vector<FrontierMark> marks_of(const WorkspaceState& state, models::Optimize
 }
 
 /// The open traces that ran this step with some recipe.
-std::vector<MeasuredStep> measured_of(const WorkspaceState& state, const PlannerQuery& query) {
+std::vector<MeasuredStep> measured_of(const WorkspaceState& state, const PlannerForm& form) {
     std::vector<MeasuredStep> measured;
     for (const DocumentPtr& document : state.documents) {
         const profiler::Source source = document->trace->run().source;
@@ -333,8 +333,8 @@ std::vector<MeasuredStep> measured_of(const WorkspaceState& state, const Planner
         if (!on_gpu && source != profiler::Source::kMeasuredCpu) continue;
         if (!document->has_step || !document->step || !document->canonical_recipe) continue;
         if (!profiler::why_out_of_memory(*document->trace).empty()) continue;  // no whole step
-        if (!models::comparable(*document->step, query.workload)) continue;
-        if (document->step->recipe.optimizer != query.optimizer) continue;
+        if (!models::comparable(*document->step, form.workload)) continue;
+        if (document->step->recipe.optimizer != form.optimizer) continue;
         MeasuredStep step{.name = document->recipe,
                           .recipe = *document->canonical_recipe,
                           .peak_allocated_bytes = document->index->peak().allocated_bytes};
@@ -363,17 +363,17 @@ std::vector<std::string> recipes_between(const FrontierQuery& query) {
 
 }  // namespace
 
-PlanQuestion frontier_wish(const WorkspaceState& state) {
-    const PlannerQuery query = shown_query(state.queries.planner, state.selection);
-    PlanQuestion wish = planner_question(query, state.queries.plan.gpu);
+StepPlanRequest frontier_wish(const WorkspaceState& state) {
+    const PlannerForm form = shown_form(state.queries.planner, state.selection);
+    StepPlanRequest wish = planner_request(form, state.queries.plan.gpu);
     wish.recipes.clear();
     wish.keeps_traces = false;
-    const models::LayerRecipes own{.recipe = {.optimizer = query.optimizer}, .layers = {}};
+    const models::LayerRecipes own{.recipe = {.optimizer = form.optimizer}, .layers = {}};
     wish.workload = models::with_recipe(std::move(wish.workload), own);
-    for (FrontierMark& mark : marks_of(state, query.optimizer)) {
+    for (FrontierMark& mark : marks_of(state, form.optimizer)) {
         wish.recipes.push_back(std::move(mark.recipe));
     }
-    for (MeasuredStep& step : measured_of(state, query)) {
+    for (MeasuredStep& step : measured_of(state, form)) {
         wish.recipes.push_back(std::move(step.recipe));
     }
     for (std::string& recipe : recipes_between(state.queries.frontier)) {
@@ -385,15 +385,15 @@ PlanQuestion frontier_wish(const WorkspaceState& state) {
 /// Without documents, so that the old dots stay until the new view is ready.
 std::optional<ViewOrder<profiler::FrontierRequest>> order_frontier(const WorkspaceState& state) {
     if (!state.queries.frontier.is_drawn) return std::nullopt;
-    const PlannerQuery query = shown_query(state.queries.planner, state.selection);
+    const PlannerForm form = shown_form(state.queries.planner, state.selection);
     return ViewOrder<profiler::FrontierRequest>{
         .request = {.planned = state.frontier_plans.plan(),
                     .axis = state.queries.frontier.axis,
-                    .batch_size = query.workload.batch_size,
+                    .batch_size = form.workload.batch_size,
                     .gpu = state.queries.plan.gpu,
                     .gpus = &state.frontier_plans.gpus(),
-                    .marks = marks_of(state, query.optimizer),
-                    .measured = measured_of(state, query)}};
+                    .marks = marks_of(state, form.optimizer),
+                    .measured = measured_of(state, form)}};
 }
 
 // ---- the Ranks panel ------------------------------------------------------------------------
@@ -505,11 +505,10 @@ models::Result<profiler::Comparison> compare_documents(const std::vector<Documen
 }
 
 /// The recipes of the first step, with that step's workload. Empty: no document has one.
-std::optional<PlanQuestion> plan_question(const std::vector<DocumentPtr>& documents,
-                                          const profiler::Comparison& comparison,
-                                          const PlanChoice& choice) {
-    // With the memory curve, as the Planner and the frontier ask: then all share the rows.
-    PlanQuestion question{.gpu = choice.gpu, .wants_memory_curve = true};
+std::optional<StepPlanRequest> open_request(const std::vector<DocumentPtr>& documents,
+                                            const profiler::Comparison& comparison,
+                                            const std::string& gpu) {
+    StepPlanRequest request{.gpu = gpu};
     const auto has_file = [&](const DocumentPtr& document) {
         const auto& files = comparison.columns.front().files;
         return std::find(files.begin(), files.end(), document->file.string()) != files.end();
@@ -517,22 +516,22 @@ std::optional<PlanQuestion> plan_question(const std::vector<DocumentPtr>& docume
     const auto first = std::find_if(documents.begin(), documents.end(), has_file);
     if (first == documents.end()) return std::nullopt;
     if (!(*first)->step) return std::nullopt;
-    question.workload = *(*first)->step;
+    request.workload = *(*first)->step;
     for (const profiler::ComparisonColumn& column : comparison.columns) {
         if (column.baseline != 0) continue;
         const std::string& recipe = column.recipe_of_trace;
-        auto& recipes = question.recipes;
+        auto& recipes = request.recipes;
         if (std::find(recipes.begin(), recipes.end(), recipe) == recipes.end()) {
             recipes.push_back(recipe);
         }
     }
-    return question;
+    return request;
 }
 
 /// What a user compares first, by the presets' names.
 constexpr std::array kUsualRecipes{"original", "tempo", "checkpoint", "best"};
 
-/// The batch of the captured steps; of sweeps alone, the one that they traced.
+/// The batch of the captured steps; of sweeps alone, the batch of their traced step.
 int64_t batch_of(const profiler::Comparison& comparison) {
     const auto captured =
         std::find_if(comparison.columns.begin(), comparison.columns.end(),
@@ -541,49 +540,48 @@ int64_t batch_of(const profiler::Comparison& comparison) {
                                                 : captured->batch_size;
 }
 
-/// The recipes that no open file has, of those that a user would ask for; nullopt: there is no step
-/// to plan, or Compare is full.
-std::optional<PlanQuestion> usual_question(const std::vector<DocumentPtr>& documents,
-                                           const profiler::Comparison& comparison,
-                                           const PlanChoice& choice) {
+/// The usual recipes that no open file has; nullopt: there is no step to plan, or Compare is full.
+std::optional<StepPlanRequest> usual_request(const std::vector<DocumentPtr>& documents,
+                                             const profiler::Comparison& comparison,
+                                             const std::string& gpu) {
     const auto& columns = comparison.columns;
     const bool is_one_step = std::all_of(columns.begin(), columns.end(),
                                          [](const auto& column) { return column.baseline == 0; });
-    const auto open = plan_question(documents, comparison, choice);
+    const auto open = open_request(documents, comparison, gpu);
     if (!is_one_step || !open) return std::nullopt;
-    PlannerQuery query{.workload = open->workload, .optimizer = open->workload.recipe.optimizer};
-    query.recipes.assign(kUsualRecipes.begin(), kUsualRecipes.end());
-    PlanQuestion question = planner_question(query, choice.gpu);
-    question.batch_size = batch_of(comparison);
-    if (auto original = models::with_recipe(question.workload, "original")) {
-        question.workload = std::move(*original);  // so that the question does not depend on A
+    PlannerForm form{.workload = open->workload, .optimizer = open->workload.recipe.optimizer};
+    form.recipes.assign(kUsualRecipes.begin(), kUsualRecipes.end());
+    StepPlanRequest request = planner_request(form, gpu);
+    request.batch_size = batch_of(comparison);
+    if (auto original = models::with_recipe(request.workload, "original")) {
+        request.workload = std::move(*original);  // so that the request does not depend on A
     }
     const auto is_open = [&](const std::string& recipe) {
         return std::find(open->recipes.begin(), open->recipes.end(), recipe) != open->recipes.end();
     };
-    std::erase_if(question.recipes, is_open);
+    std::erase_if(request.recipes, is_open);
     const size_t room =
         profiler::kMostComparedColumns - std::min(profiler::kMostComparedColumns, columns.size());
-    if (question.recipes.size() > room) question.recipes.resize(room);
+    if (request.recipes.size() > room) request.recipes.resize(room);
     for (const profiler::ComparisonColumn& column : columns) {
-        if (column.peak_allocated_bytes == 0) question.recipes.push_back(column.recipe_of_trace);
+        if (column.peak_allocated_bytes == 0) request.recipes.push_back(column.recipe_of_trace);
     }
-    if (question.recipes.empty()) return std::nullopt;
-    return question;
+    if (request.recipes.empty()) return std::nullopt;
+    return request;
 }
 
 /// Whether a plan of usual recipes is of this step and GPU. Some of its recipes may be open by now.
-bool answers(const UsualPlan& usual, std::optional<PlanQuestion> question) {
-    if (!question) return false;
-    question->recipes = usual.question.recipes;
-    return *question == usual.question;
+bool answers(const UsualPlan& usual, std::optional<StepPlanRequest> request) {
+    if (!request) return false;
+    request->recipes = usual.request.recipes;
+    return *request == usual.request;
 }
 
 /// `open` is what was planned of the open recipes.
 models::Result<CompareResult> show_comparison(const CompareRequest& request,
                                               profiler::Comparison comparison,
                                               profiler::Plan open) {
-    CompareResult result{.usual = usual_question(request.documents, comparison, request.choice)};
+    CompareResult result{.usual = usual_request(request.documents, comparison, request.gpu)};
     if (request.usual && answers(*request.usual, result.usual)) {
         const profiler::Plan& usual = request.usual->plan;
         profiler::add_planned_columns(comparison, usual);
@@ -601,10 +599,10 @@ models::Result<CompareResult> build_comparison(Predictor& predictor,
                                                const CompareRequest& request) {
     auto comparison = compare_documents(request.documents);
     if (!comparison) return tl::unexpected(comparison.error());
-    const auto question = plan_question(request.documents, *comparison, request.choice);
+    const auto open = open_request(request.documents, *comparison, request.gpu);
     auto result = show_comparison(request, std::move(*comparison),
-                                  question ? predictor.known_plan(*question) : profiler::Plan());
-    if (question) result->view.no_plan_text = "Planning ...";
+                                  open ? predictor.known_plan(*open) : profiler::Plan());
+    if (open) result->view.no_plan_text = "Planning ...";
     return result;
 }
 
@@ -613,25 +611,25 @@ models::Result<CompareResult> build_planned_comparison(Predictor& predictor,
                                                        const Predictor::Report& report) {
     auto comparison = compare_documents(request.documents);
     if (!comparison) return tl::unexpected(comparison.error());
-    const auto question = plan_question(request.documents, *comparison, request.choice);
-    if (!question) return show_comparison(request, std::move(*comparison), {});
-    auto plan = predictor.plan(*question, report);
+    const auto open = open_request(request.documents, *comparison, request.gpu);
+    if (!open) return show_comparison(request, std::move(*comparison), {});
+    auto plan = predictor.plan(*open, report);
     auto result = show_comparison(request, std::move(*comparison),
                                   plan ? std::move(*plan) : profiler::Plan());
     if (!plan) result->view.no_plan_text = plan.error().message;
     return result;
 }
 
-UsualPlan build_usual_plan(Predictor& predictor, const PlanQuestion& question,
+UsualPlan build_usual_plan(Predictor& predictor, const StepPlanRequest& request,
                            const Predictor::Report& report) {
-    auto plan = predictor.plan(question, report);
-    return {question, plan ? std::move(*plan) : profiler::Plan()};
+    auto plan = predictor.plan(request, report);
+    return {request, plan ? std::move(*plan) : profiler::Plan()};
 }
 
 std::optional<ViewOrder<CompareRequest>> order_comparison(const WorkspaceState& state) {
     if (state.documents.empty()) return std::nullopt;
     return ViewOrder<CompareRequest>{
-        .request = {state.documents, state.queries.plan, state.usual_plan}};
+        .request = {state.documents, state.queries.plan.gpu, state.usual_plan}};
 }
 
 std::optional<ViewOrder<CompareRequest>> order_planned_comparison(const WorkspaceState& state) {
@@ -644,9 +642,9 @@ std::optional<ViewOrder<CompareRequest>> order_planned_comparison(const Workspac
 }
 
 /// Without documents, so that the recipes stay in sight until others are planned.
-std::optional<ViewOrder<PlanQuestion>> order_usual_plan(const WorkspaceState& state) {
-    if (!state.usual_question) return std::nullopt;
-    return ViewOrder<PlanQuestion>{.request = *state.usual_question};
+std::optional<ViewOrder<StepPlanRequest>> order_usual_plan(const WorkspaceState& state) {
+    if (!state.usual_request) return std::nullopt;
+    return ViewOrder<StepPlanRequest>{.request = *state.usual_request};
 }
 
 }  // namespace app

@@ -1,10 +1,12 @@
 #pragma once
 
 #include "app/prediction/predictor.h"
+#include "app/prediction/recent.h"
+#include "app/workspace/document.h"
 #include "app/workspace/frontier_plans.h"
+#include "app/workspace/jobs/job_queue.h"
 #include "app/workspace/queries.h"
 #include "app/workspace/time_axis.h"
-#include "app/workspace/view_slot.h"
 #include "profiler/analysis/compare/comparison.h"
 #include "profiler/analysis/ranks/rank_run.h"
 #include "profiler/view/allocator/segment_map_view.h"
@@ -19,21 +21,201 @@
 #include "profiler/view/selected/range_view.h"
 #include "profiler/view/selected/search_view.h"
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 /// The slots of the workspace: one for each view that panels draw. A slot names what it does, what
 /// it should show now, and how its view is built. docs/adding_a_panel.md walks through adding one.
 namespace app {
 
+// ---- a slot -----------------------------------------------------------------------------------
+
+/// What a slot should show: the request from which its view is built.
+template <typename Request>
+struct ViewOrder {
+    Request request;
+    /// The documents from which request and view borrow; the slot keeps them alive. A view of other
+    /// documents disappears at once, because its rows and columns mean nothing to the new ones (a
+    /// pending pair gets its views first: pending_pairs.h). A view of the same documents stays
+    /// until the new one is ready.
+    std::vector<DocumentPtr> documents;
+
+    friend bool operator==(const ViewOrder&, const ViewOrder&) = default;
+};
+
+/// One view of the workspace: its request, the view built from it off the frame thread, and the
+/// error if building failed. The slot compares what is wanted now with what it was last asked for,
+/// so nobody has to mark it as stale.
+///
+///     wanted(inputs) --changed?--> build(request) on the slot's thread --> view() --> panel
+///                       \--> cached: a view that was made ahead is shown at once
+///
+/// `Inputs` is what the slot makes its requests from: WorkspaceState or WindowState.
+template <typename Inputs, typename Request, typename View>
+class ViewSlot {
+public:
+    /// What to show now; nullopt when there is nothing to show.
+    using Want = std::optional<ViewOrder<Request>> (*)(const Inputs&);
+    using Build = std::function<models::Result<View>(const Request&)>;
+    /// Gets the share that is done, in [0, 1]; the builder should stop when it returns false.
+    using Report = std::function<bool(double share)>;
+    using LongBuild = std::function<models::Result<View>(const Request&, const Report&)>;
+    /// Makes a view on any thread. What it returns puts the view into the slot, on the frame
+    /// thread.
+    using Keep = std::function<void()>;
+    using Make = std::function<Keep()>;
+
+    /// `what` begins the sentence about a builder that throws: "Drawing the timeline".
+    ViewSlot(std::string what, Want want, Build build)
+        : ViewSlot(std::move(what), want,
+                   LongBuild([build = std::move(build)](const Request& request, const Report&) {
+                       return build(request);
+                   })) {
+        is_long_ = false;
+    }
+    /// For views that take a while: progress() is known, and unless `finishes`, a new request
+    /// cancels the one under way.
+    ViewSlot(std::string what, Want want, LongBuild build, bool finishes = false)
+        : what_(std::move(what)), want_(want), build_(std::move(build)), finishes_(finishes) {}
+    ~ViewSlot() { queue_.cancel(); }
+
+    /// Once a frame: takes a finished view and orders a new one if something else is wanted.
+    /// Returns true when view() or error() has changed.
+    bool update(const Inputs& inputs) {
+        const bool changed = take();
+        auto order = want_(inputs);
+        if (order == asked_) return changed;
+        const bool same = order && asked_ && order->documents == asked_->documents;
+        asked_ = std::move(order);
+        is_cancelled_ = false;
+        if (const auto cached = asked_ ? cached_.find(*asked_) : std::nullopt) {
+            clear();
+            show(*cached);
+            return true;
+        }
+        const bool cleared = !same && clear();
+        if (is_long_ && !finishes_) queue_.cancel();
+        if (asked_) {
+            queue_.start(what_, [build = build_, order = *asked_](const Report& report) {
+                return built(build, order, report);
+            });
+        }
+        return changed || cleared;
+    }
+
+    /// How to make the view that these inputs want, before they are those of the window. Empty:
+    /// there is none, or it is made already.
+    Make make_ahead(const Inputs& inputs) {
+        auto order = want_(inputs);
+        if (!order || order == asked_ || cached_.find(*order)) return nullptr;
+        return [this, order = std::move(*order)]() -> Keep {
+            auto result = run_guarded(
+                what_, [&] { return built(build_, order, [](double) { return true; }); });
+            return [this, order, result = std::move(result)] { cached_.add(order, result); };
+        };
+    }
+    /// Forgets what was made ahead.
+    void forget_cached() { cached_.clear(); }
+
+    /// Ends the work under way; the view stays as it is until something else is wanted.
+    void cancel() {
+        is_cancelled_ = queue_.busy();
+        queue_.cancel();
+        let_go(queue_.take());
+    }
+    /// What is wanted is not made, because it was cancelled. `restart` makes it after all.
+    bool is_cancelled() const { return is_cancelled_; }
+    void restart() { asked_.reset(); }
+    bool is_long() const { return is_long_; }
+
+    /// Null until there is something to show.
+    const View* view() const { return shown_ ? &shown_->view : nullptr; }
+    /// The same for a thread that outlives this frame; keeps the documents alive too.
+    std::shared_ptr<const View> shared() const {
+        return shown_ ? std::shared_ptr<const View>(shown_, &shown_->view) : nullptr;
+    }
+    /// Why the newest view could not be built; empty when nothing went wrong.
+    const std::string& error() const { return error_; }
+    /// How much of the view under way is built; empty when none is.
+    std::optional<double> progress() const {
+        const auto progress = queue_.progress();
+        return progress ? std::optional(progress->share) : std::nullopt;
+    }
+    /// The view shown is the one wanted, or there is nothing to show.
+    bool settled(const Inputs& inputs) const { return !queue_.busy() && want_(inputs) == asked_; }
+
+private:
+    struct Built {
+        std::vector<DocumentPtr> documents;
+        View view;
+    };
+    using Shown = std::shared_ptr<const Built>;
+    static models::Result<Shown> built(const LongBuild& build, const ViewOrder<Request>& order,
+                                       const Report& report) {
+        auto view = build(order.request, report);
+        if (!view) return tl::unexpected(view.error());
+        return std::make_shared<const Built>(Built{order.documents, std::move(*view)});
+    }
+
+    bool take() {
+        auto results = queue_.take();
+        if (results.empty()) return false;
+        models::Result<Shown> newest = std::move(results.back());
+        results.pop_back();
+        let_go(std::move(results));
+        show(newest);
+        return true;
+    }
+
+    void show(const models::Result<Shown>& result) {
+        error_ = result ? std::string() : result.error().message;
+        let_go(std::exchange(shown_, result ? *result : nullptr));
+    }
+
+    /// Drops the view, the error and the work under way. Returns true when something was shown.
+    bool clear() {
+        queue_.cancel();
+        let_go(queue_.take());
+        const bool showed = shown_ || !error_.empty();
+        let_go(std::exchange(shown_, nullptr));
+        error_.clear();
+        return showed;
+    }
+
+    /// Views are large: they are not destroyed in a frame.
+    void let_go(Shown shown) {
+        if (shown) queue_.discard(std::move(shown));
+    }
+    void let_go(std::vector<models::Result<Shown>> results) {
+        for (models::Result<Shown>& result : results) {
+            if (result) let_go(std::move(*result));
+        }
+    }
+
+    const std::string what_;
+    const Want want_;
+    const LongBuild build_;
+    const bool finishes_ = false;
+    bool is_long_ = true;
+    bool is_cancelled_ = false;
+    std::optional<ViewOrder<Request>> asked_;
+    Shown shown_;
+    std::string error_;
+    /// Made ahead. A view of a predicted step takes some hundred KiB.
+    Recent<ViewOrder<Request>, models::Result<Shown>> cached_{48};
+    JobQueue<Shown> queue_{Waiting::kDrop};
+};
+
 // ---- what slots make their requests from ----------------------------------------------------
 
 /// The usual recipes that no open file has, planned for the step of the open ones.
 struct UsualPlan {
-    PlanQuestion question;
+    StepPlanRequest request;
     profiler::Plan plan;  // no rows if it could not be made
 };
 
@@ -52,14 +234,14 @@ struct WorkspaceState {
     const TimeAxis& time;
     const PanelQueries& queries;
     const FrontierPlans& frontier_plans;
-    const std::optional<PlanQuestion>& usual_question;
+    const std::optional<StepPlanRequest>& usual_request;
     std::shared_ptr<const profiler::MarksView> marks;  // null: nothing is marked
     std::shared_ptr<const RanksOfRun> rank_run;        // null: not made yet
     std::shared_ptr<const UsualPlan> usual_plan;       // null: not made yet
     std::string recipe_being_planned;                  // for the trial; empty: none
 };
 
-/// Which panels have an open window with a certain number, of those that may have several.
+/// Which of the repeatable panels have an open window with a certain number.
 struct OpenPanels {
     bool ledger = false;
     bool flame = false;
@@ -86,7 +268,7 @@ std::optional<ViewOrder<profiler::RibbonRequest>> order_ribbon(const WorkspaceSt
 std::optional<ViewOrder<profiler::KernelsRequest>> order_kernels(const WorkspaceState& state);
 std::optional<ViewOrder<profiler::MarksRequest>> order_marks(const WorkspaceState& state);
 std::optional<ViewOrder<profiler::LayerRequest>> order_layers(const WorkspaceState& state);
-std::optional<ViewOrder<PlanQuestion>> order_planner(const WorkspaceState& state);
+std::optional<ViewOrder<StepPlanRequest>> order_planner(const WorkspaceState& state);
 std::optional<ViewOrder<profiler::LedgerRequest>> order_ledger(const WindowState& window);
 std::optional<ViewOrder<profiler::FlameRequest>> order_flame(const WindowState& window);
 std::optional<ViewOrder<profiler::RangeRequest>> order_range(const WindowState& window);
@@ -133,7 +315,7 @@ double moment_of(const Selection& selection);
 /// documents, so that the old comparison stays on the screen while a file is added or closed.
 struct CompareRequest {
     std::vector<DocumentPtr> documents;
-    PlanChoice choice;
+    std::string gpu;                         // its id
     std::shared_ptr<const UsualPlan> usual;  // may be of another step or GPU, or null
 
     friend bool operator==(const CompareRequest&, const CompareRequest&) = default;
@@ -142,7 +324,7 @@ struct CompareResult {
     profiler::Comparison comparison;
     profiler::CompareView view;
     /// What to plan so that the usual recipes stand beside the open ones; empty: nothing.
-    std::optional<PlanQuestion> usual;
+    std::optional<StepPlanRequest> usual;
 };
 /// With what is known already of the plan of the first step: what would fit on the chosen GPU, and
 /// how fast it would be.
@@ -154,20 +336,20 @@ models::Result<CompareResult> build_planned_comparison(Predictor& predictor,
                                                        const CompareRequest& request,
                                                        const Predictor::Report& report);
 
-UsualPlan build_usual_plan(Predictor& predictor, const PlanQuestion& question,
+UsualPlan build_usual_plan(Predictor& predictor, const StepPlanRequest& request,
                            const Predictor::Report& report);
 
 std::optional<ViewOrder<CompareRequest>> order_comparison(const WorkspaceState& state);
 /// Disappears when other documents are open: a plan of others would leave recipes out. While the
 /// recipe of B is being planned, it waits for that.
 std::optional<ViewOrder<CompareRequest>> order_planned_comparison(const WorkspaceState& state);
-std::optional<ViewOrder<PlanQuestion>> order_usual_plan(const WorkspaceState& state);
+std::optional<ViewOrder<StepPlanRequest>> order_usual_plan(const WorkspaceState& state);
 
 // ---- the Recipe frontier --------------------------------------------------------------------
 
 /// The step of the Planner with every recipe. First those of A, B and open traces of the step, and
 /// those between the two selected dots.
-PlanQuestion frontier_wish(const WorkspaceState& state);
+StepPlanRequest frontier_wish(const WorkspaceState& state);
 
 std::optional<ViewOrder<profiler::FrontierRequest>> order_frontier(const WorkspaceState& state);
 
@@ -216,33 +398,20 @@ using Slot = ViewSlot<WorkspaceState, Request, View>;
 struct Slots {
     explicit Slots(Predictor& predictor)
         : compare("Comparing the traces", order_comparison,
-                  [&predictor](const CompareRequest& request) {
-                      return build_comparison(predictor, request);
-                  }),
-          planned_compare(
-              "Planning the recipes", order_planned_comparison,
-              [&predictor](const CompareRequest& request, const Predictor::Report& report) {
-                  return build_planned_comparison(predictor, request, report);
-              }),
+                  std::bind_front(build_comparison, std::ref(predictor))),
+          planned_compare("Planning the recipes", order_planned_comparison,
+                          std::bind_front(build_planned_comparison, std::ref(predictor))),
           usual_plan("Planning other recipes", order_usual_plan,
-                     [&predictor](const PlanQuestion& question,
-                                  const Predictor::Report& report) -> models::Result<UsualPlan> {
-                         return build_usual_plan(predictor, question, report);
-                     }),
-          planner(
-              "Planning the recipes", order_planner,
-              [&predictor](const PlanQuestion& question,
-                           const Predictor::Report& report) -> models::Result<PlannerResult> {
-                  return build_planner(predictor, question, report);
-              },
-              /*finishes=*/true) {}
+                     std::bind_front(build_usual_plan, std::ref(predictor))),
+          planner("Planning the recipes", order_planner,
+                  std::bind_front(build_planner, std::ref(predictor)), /*finishes=*/true) {}
 
     Slot<CompareRequest, CompareResult> compare;
     Slot<CompareRequest, CompareResult> planned_compare;
-    Slot<PlanQuestion, UsualPlan> usual_plan;
+    Slot<StepPlanRequest, UsualPlan> usual_plan;
     Slot<profiler::PairRequest, profiler::PairView> pair{"Comparing A and B", order_pair,
                                                          profiler::build_pair_view};
-    Slot<PlanQuestion, PlannerResult> planner;
+    Slot<StepPlanRequest, PlannerResult> planner;
     Slot<profiler::TimelineRequest, profiler::TimelineView> timeline{
         "Drawing the timeline", order_timeline, profiler::build_timeline_view};
     Slot<profiler::RibbonRequest, profiler::RibbonView> ribbon{

@@ -1,7 +1,7 @@
 #include "app/workspace/workspace.h"
 
 #include "app/user/examples.h"
-#include "app/workspace/planner_query.h"
+#include "app/workspace/planner_form.h"
 #include "profiler/view/layers/pair_figures.h"
 
 #include <fmt/format.h>
@@ -146,23 +146,23 @@ void Workspace::update_headline() {
     headline_ += planned_sentence(result->view.planned_on, *planned_b, *planned_a);
 }
 
-/// Until the comparison knows a document, its look is its recipe and the colour of that.
-void Workspace::update_looks() {
+/// Until the comparison knows a document, its label is its recipe with the recipe's colour.
+void Workspace::update_labels() {
     const profiler::Comparison* comparison = comparison_of(slots_);
     const std::vector<size_t> colors =
         comparison ? profiler::comparison_colors(*comparison) : std::vector<size_t>();
     std::vector<std::string> recipes;
     for (const DocumentPtr& document : documents()) recipes.push_back(document->recipe);
     const std::vector<size_t> own_colors = profiler::recipe_color_indices(recipes);
-    looks_.clear();
+    labels_.clear();
     for (const DocumentPtr& document : documents()) {
-        DocumentLabel look{document->recipe, own_colors[looks_.size()]};
+        DocumentLabel label{document->recipe, own_colors[labels_.size()]};
         if (const auto i = comparison ? column_of(*comparison, *document) : std::nullopt) {
-            look = {comparison->columns[*i].recipe, colors[*i]};
+            label = {comparison->columns[*i].recipe, colors[*i]};
         }
-        if (document == selection_.a) selection_.look_a = look;
-        if (document == selection_.b) selection_.look_b = look;
-        looks_.push_back(std::move(look));
+        if (document == selection_.a) selection_.label_a = label;
+        if (document == selection_.b) selection_.label_b = label;
+        labels_.push_back(std::move(label));
     }
 }
 
@@ -174,8 +174,8 @@ std::vector<size_t> Workspace::colors_of(const std::vector<std::string>& recipes
             known.emplace(canonical_recipe(comparison->columns[i].recipe_of_trace), colors[i]);
         }
     }
-    for (size_t i = 0; i < looks_.size(); ++i) {
-        known.emplace(canonical_recipe(documents()[i]->recipe), looks_[i].color);
+    for (size_t i = 0; i < labels_.size(); ++i) {
+        known.emplace(canonical_recipe(documents()[i]->recipe), labels_[i].color);
     }
     for (const std::string& recipe : recipes) {
         const auto found = known.find(canonical_recipe(recipe));
@@ -187,10 +187,10 @@ std::vector<size_t> Workspace::colors_of(const std::vector<std::string>& recipes
 }
 
 /// Of a document that is not open: what the comparison will call it if no other has its recipe.
-DocumentLabel Workspace::look_of(const DocumentPtr& document) const {
+DocumentLabel Workspace::label_of(const DocumentPtr& document) const {
     const auto found = std::find(documents().begin(), documents().end(), document);
     if (found == documents().end()) return {document->recipe, 0};
-    return looks_[static_cast<size_t>(found - documents().begin())];
+    return labels_[static_cast<size_t>(found - documents().begin())];
 }
 
 // ---- selection ------------------------------------------------------------------------------
@@ -238,16 +238,16 @@ void Workspace::selection_changed() {
     pair_changed();
 }
 
-/// Range, tensor and activity belonged to the documents before. The slots are updated at once, so
-/// that no panel draws the old views with the new selection.
+/// Range, tensor and call belonged to the documents before. The slots are updated at once, so that
+/// no panel draws the old views with the new selection.
 void Workspace::pair_changed() {
     std::array pair{selection_.a, selection_.b};
     if (pair != shown_pair_) forget_all_places();
     shown_pair_ = std::move(pair);
-    queries_.plan = plan_choice_beside(selection_.a);
+    queries_.plan = gpu_form_beside(selection_.a);
     changed_ = true;
     check_ahead();
-    update_looks();
+    update_labels();
     update_headline();
     update_slots();
 }
@@ -276,8 +276,8 @@ void Workspace::refresh(PendingPair& next) const {
     forget_places(next.selection);
     next.selection.a = next.pair.a;
     next.selection.b = next.pair.b;
-    if (next.pair.a) next.selection.look_a = look_of(next.pair.a);
-    if (next.pair.b) next.selection.look_b = look_of(next.pair.b);
+    if (next.pair.a) next.selection.label_a = label_of(next.pair.a);
+    if (next.pair.b) next.selection.label_b = label_of(next.pair.b);
     next.documents = next.pair.trial ? documents_.with_trial(*next.pair.trial) : documents_.all();
     const auto& open = next.documents;
     if (std::find(open.begin(), open.end(), next.pair.a) == open.end()) {
@@ -287,7 +287,7 @@ void Workspace::refresh(PendingPair& next) const {
     if (!next.is_aligned) next.time = time_;
     fit_widths(next.time, time_);
     next.queries = queries_;
-    next.queries.plan = plan_choice_beside(next.pair.a);
+    next.queries.plan = gpu_form_beside(next.pair.a);
     next.queries.search = {};
 }
 
@@ -298,7 +298,7 @@ WorkspaceState Workspace::state(const PendingPair* next) const {
             .time = next ? next->time : time_,
             .queries = next ? next->queries : queries_,
             .frontier_plans = frontier_plans_,
-            .usual_question = usual_question_,
+            .usual_request = usual_request_,
             .marks = next ? nullptr : slots_.marks.shared(),
             .rank_run = slots_.rank_run.shared(),
             .usual_plan = slots_.usual_plan.shared(),
@@ -399,7 +399,7 @@ void Workspace::update_slots() {
     }
     if (!views_changed) return;
     if (slots_.layers.view() != layers_before) check_ahead();  // it lists the switches
-    update_looks();  // the comparison gives names and colours
+    update_labels();  // the comparison gives names and colours
     update_headline();
 }
 
@@ -408,7 +408,7 @@ profiler::TimelineReadout Workspace::read_timeline(size_t trace, double time_ns)
                                    time_ns);
 }
 
-profiler::KernelsReadout Workspace::read_kernels(size_t trace, profiler::ActivityId id) const {
+profiler::KernelsReadout Workspace::read_kernels(size_t trace, profiler::CallId id) const {
     const DocumentPtr& document = trace == 0 ? selection_.a : selection_.b;
     if (!document) return {};
     return profiler::read_kernels(*document->index, id);
@@ -515,10 +515,10 @@ void Workspace::update() {
 }
 
 /// What recipes are planned for beside this A: the GPU that the user chose, or else A's own.
-PlanChoice Workspace::plan_choice_beside(const DocumentPtr& a) const {
+GpuForm Workspace::gpu_form_beside(const DocumentPtr& a) const {
     if (queries_.plan.is_chosen) return queries_.plan;
     const profiler::Gpu* const own = a ? profiler::gpu_of_trace(*a->trace, gpus()) : nullptr;
-    return own != nullptr ? PlanChoice{.gpu = own->id} : PlanChoice();
+    return own != nullptr ? GpuForm{.gpu = own->id} : GpuForm();
 }
 
 /// Beside a prediction B is predicted for the same GPU, whatever the user plans for.
@@ -567,11 +567,11 @@ std::optional<Workspace::Rows> Workspace::effect_of(const std::string& recipe) c
 }
 
 std::optional<int64_t> Workspace::peak_change_bytes(const std::string& recipe) const {
-    if (peak_changes_.generation != trials_.generation())
-        peak_changes_ = {trials_.generation(), {}};
-    const auto [known, is_new] = peak_changes_.of_recipe.try_emplace(recipe);
-    if (is_new) known->second = find_peak_change(recipe);
-    return known->second;
+    auto& kept = predictor_.store().peak_changes;
+    if (const auto known = kept.find(recipe)) return *known;
+    const std::optional<int64_t> change = find_peak_change(recipe);
+    kept.add(recipe, change);
+    return change;
 }
 
 std::optional<int64_t> Workspace::find_peak_change(const std::string& recipe) const {
@@ -602,9 +602,9 @@ void Workspace::cancel_work() {
 void Workspace::plan_usual_recipes() {
     const auto& planned = slots_.planned_compare;
     if (!trials_.is_idle() || !planned.settled(state())) return;
-    auto question = planned.view() ? planned.view()->usual : std::nullopt;
-    if (question == usual_question_) return;
-    usual_question_ = std::move(question);
+    auto request = planned.view() ? planned.view()->usual : std::nullopt;
+    if (request == usual_request_) return;
+    usual_request_ = std::move(request);
     changed_ = true;  // its slot asks in the next frame
 }
 

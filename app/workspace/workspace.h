@@ -1,7 +1,7 @@
 #pragma once
 
 #include "app/workspace/capture_session.h"
-#include "app/workspace/documents.h"
+#include "app/workspace/document.h"
 #include "app/workspace/exports.h"
 #include "app/workspace/frontier_plans.h"
 #include "app/workspace/jobs/file_watch.h"
@@ -13,7 +13,6 @@
 
 #include <array>
 #include <filesystem>
-#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -36,9 +35,9 @@ public:
     // ---- the parts ------------------------------------------------------------------------
     const std::vector<DocumentPtr>& documents() const { return documents_.all(); }
     /// Name and colour of each document, in the same order.
-    const std::vector<DocumentLabel>& looks() const { return looks_; }
-    /// For recipe_color, of recipes that a panel names: those of traces and of the comparison have
-    /// the colours that they have there.
+    const std::vector<DocumentLabel>& labels() const { return labels_; }
+    /// The colours (for recipe_color) of the recipes that a panel names. Recipes of open traces and
+    /// of the comparison keep their colours.
     std::vector<size_t> colors_of(const std::vector<std::string>& recipes) const;
     std::optional<Documents::Loading> loading() const { return documents_.loading(); }
     const Selection& selection() const { return selection_; }
@@ -70,7 +69,7 @@ public:
     const FrontierPlans& frontier_plans() const { return frontier_plans_; }
     /// The views, always those of the selected A and B.
     const Slots& slots() const { return slots_; }
-    /// Those that the windows with this number show, from 1 to kMostWindows.
+    /// The views of the windows with this number, from 1 to kMostWindows.
     const WindowViews& views(int number = 1) const { return views_.at(index_of(number)); }
     const CaptureSession& capture() const { return capture_; }
     /// Why a capture cannot start; empty: it can.
@@ -86,8 +85,8 @@ public:
     DocumentPtr document_of_recipe(const std::string& recipe) const {
         return app::document_of_recipe(documents(), selection_, recipe);
     }
-    /// What another recipe changes beside what is shown as B, or as A where there is no B: rows of
-    /// profiler::switch_effect. nullopt: it was not predicted yet.
+    /// What another recipe changes against B, or against A where there is no B: rows of
+    /// profiler::switch_effect. nullopt: the recipe is not predicted yet.
     using Rows = std::vector<std::pair<std::string, std::string>>;
     std::optional<Rows> effect_of(const std::string& recipe) const;
     /// The peak with another recipe minus the peak of what is shown. nullopt: not known yet, or
@@ -95,7 +94,7 @@ public:
     std::optional<int64_t> peak_change_bytes(const std::string& recipe) const;
     /// Trace 0 is A, trace 1 is B.
     profiler::TimelineReadout read_timeline(size_t trace, double time_ns) const;
-    profiler::KernelsReadout read_kernels(size_t trace, profiler::ActivityId id) const;
+    profiler::KernelsReadout read_kernels(size_t trace, profiler::CallId id) const;
     profiler::RibbonReadout read_module(size_t trace, profiler::ModuleLevel level,
                                         size_t span) const;
     /// A block of the trace that a window with this query shows.
@@ -131,7 +130,7 @@ public:
     /// What is searched in A and B; slots().search holds what was found.
     void search(SearchQuery query) { queries_.search = std::move(query); }
     /// Selects a call or kernel of A or B, and moves the time axis to it.
-    void find_activity(const PickedActivity& picked);
+    void find_call(const PickedCall& picked);
     void export_comparison(const std::filesystem::path& file, const ChartStyle& style);
     void export_timeline(const std::filesystem::path& file, const ChartStyle& style);
     /// Tables, and what was copied.
@@ -148,7 +147,7 @@ public:
     /// Whether something that panels show has been replaced since the last call. Tables and layouts
     /// then need a few frames to settle.
     bool take_changed() { return std::exchange(changed_, false); }
-    /// Nothing loads and every view is the one that is wanted.
+    /// Nothing loads, and every view answers its newest order.
     bool settled() const;
     /// Sentences for the user, and files that were opened, since the last call.
     std::vector<Notice> take_notices() { return std::exchange(notices_, {}); }
@@ -165,9 +164,9 @@ private:
     static size_t index_of(int number) { return static_cast<size_t>(number) - 1; }
     /// Of the pair that the window shows, or of another one (not null).
     WorkspaceState state(const PendingPair* next = nullptr) const;
-    PlanChoice plan_choice_beside(const DocumentPtr& a) const;
+    GpuForm gpu_form_beside(const DocumentPtr& a) const;
     LookAhead::Inputs trial_inputs() const;
-    DocumentLabel look_of(const DocumentPtr& document) const;
+    DocumentLabel label_of(const DocumentPtr& document) const;
     void show(Pair pair);
     void show(PendingPair& next);
     void show_next_pair();
@@ -189,7 +188,7 @@ private:
     void forget_document(const DocumentPtr& document);
     void selection_changed();
     void forget_all_places();
-    void update_looks();
+    void update_labels();
     void notify_all(std::vector<Notice> notices);
     void apply_part(const TraceEvents& events);
     void apply_part(const CaptureEvents& events);
@@ -198,33 +197,27 @@ private:
     void apply_part(const TimeEvents& events);
     void apply_part(const WindowEvents& events, WindowQueries& queries);
     void apply_part(const QueryEvents& events);
-    void choose_gpu(const PlanChoice& choice);
+    void choose_gpu(const GpuForm& form);
     void show_wanted_recipe();
     void plan_usual_recipes();
     void plan_frontier();
     void update_headline();
     void select_tensor(const PickedTensor& picked);
-    bool select_activity(const PickedActivity& picked);
+    bool select_call(const PickedCall& picked);
 
     Documents documents_;
     FileWatch watch_;
     bool reloads_at_once_ = false;
-    std::vector<DocumentLabel> looks_;
+    std::vector<DocumentLabel> labels_;
     Selection selection_;
     std::array<std::filesystem::path, 2> wanted_pair_;  // choose_when_read; empty: none
     std::array<DocumentPtr, 2> shown_pair_;  // A and B when selection_changed was last called
     SelectionHistory history_;
     TimeAxis time_;
     PanelQueries queries_;
-    std::optional<PlanQuestion> usual_question_;  // what slots().usual_plan answers
+    std::optional<StepPlanRequest> usual_request_;  // of slots().usual_plan
     Predictor predictor_;
     LookAhead trials_{predictor_};
-    /// The window asks for each button in each frame, and one answer takes 80 µs.
-    struct PeakChanges {
-        size_t generation = 0;  // of the trials, at the answers
-        std::map<std::string, std::optional<int64_t>> of_recipe;
-    };
-    mutable PeakChanges peak_changes_;
     FrontierPlans frontier_plans_{predictor_};
     bool grows_frontier_ = false;  // the panel was drawn since the last update
     bool predicts_ahead_ = false;  // a panel was drawn whose switches ask for predictions

@@ -73,13 +73,12 @@ void Workspace::apply_part(const SelectionEvents& events) {
     if (events.moment_ns) selection_.moment_ns = *events.moment_ns;
     if (events.marks) selection_.marks = *events.marks;
     if (events.clear_tensor) selection_.tensor.reset();
-    if (events.clear_activity) selection_.activity.reset();
+    if (events.clear_call) selection_.call.reset();
     // An earlier event may have changed A or B. Then the views are gone, and the row or the call
     // that was clicked belongs to the documents before.
     if (events.tensor) select_tensor(*events.tensor);
-    if (events.activity &&
-        (slots_.kernels.view() || slots_.layers.view() || slots_.movement.view())) {
-        select_activity(*events.activity);
+    if (events.call && (slots_.kernels.view() || slots_.layers.view() || slots_.movement.view())) {
+        select_call(*events.call);
     }
     history_.observe(selection_);
     if (events.history_step != 0) step_selection(events.history_step);
@@ -92,15 +91,15 @@ void Workspace::select_tensor(const PickedTensor& picked) {
     time_.reveal(*selection_.tensor);
 }
 
-bool Workspace::select_activity(const PickedActivity& picked) {
+bool Workspace::select_call(const PickedCall& picked) {
     const DocumentPtr& document = picked.in_b ? selection_.b : selection_.a;
-    if (document) selection_.activity = select(picked, *document, time_.alignment.get());
+    if (document) selection_.call = select(picked, *document, time_.alignment.get());
     return document != nullptr;
 }
 
-void Workspace::find_activity(const PickedActivity& picked) {
-    if (!select_activity(picked)) return;
-    time_.reveal(selection_.activity->range);
+void Workspace::find_call(const PickedCall& picked) {
+    if (!select_call(picked)) return;
+    time_.reveal(selection_.call->range);
     history_.observe(selection_);
 }
 
@@ -147,12 +146,12 @@ void Workspace::apply_part(const QueryEvents& events) {
 }
 
 /// The GPU that A has is no choice: another A then brings its own.
-void Workspace::choose_gpu(const PlanChoice& choice) {
+void Workspace::choose_gpu(const GpuForm& form) {
     const DocumentPtr& a = selection_.a;
     const profiler::Gpu* const own = a ? profiler::gpu_of_trace(*a->trace, gpus()) : nullptr;
-    queries_.plan = choice;
-    if (own != nullptr && own->id == choice.gpu) queries_.plan.is_chosen = false;
-    queries_.plan = plan_choice_beside(a);
+    queries_.plan = form;
+    if (own != nullptr && own->id == form.gpu) queries_.plan.is_chosen = false;
+    queries_.plan = gpu_form_beside(a);
     check_ahead();
 }
 

@@ -6,6 +6,9 @@
 
 namespace models {
 
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(BenchmarkTime, time_ns, samples, peak_allocated_bytes,
+                                   out_of_memory)
+
 Workload layer_workload(Workload workload) {
     workload.head = Head::kLayers;
     workload.model.num_layers = 1;
@@ -54,20 +57,10 @@ Result<Benchmark> benchmark_from_json(const nlohmann::json& json) try {
                 error.what());
 }
 
-nlohmann::json to_json(const BenchmarkTime& time) {
-    return {{"time_ns", time.time_ns},
-            {"samples", time.samples},
-            {"peak_allocated_bytes", time.peak_allocated_bytes},
-            {"out_of_memory", time.out_of_memory}};
-}
+nlohmann::json to_json(const BenchmarkTime& time) { return nlohmann::json(time); }
 
 Result<BenchmarkTime> benchmark_time_from_json(const nlohmann::json& json) try {
-    BenchmarkTime time;
-    json.at("time_ns").get_to(time.time_ns);
-    json.at("samples").get_to(time.samples);
-    json.at("peak_allocated_bytes").get_to(time.peak_allocated_bytes);
-    json.at("out_of_memory").get_to(time.out_of_memory);
-    return time;
+    return json.get<BenchmarkTime>();
 } catch (const nlohmann::json::exception& error) {
     return fail("The time of a benchmark cannot be read ({}): the worker is of another build.",
                 error.what());

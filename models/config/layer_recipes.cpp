@@ -85,7 +85,7 @@ Result<Recipe> recipe_with(Recipe recipe, const RecipePart& part) {
     return recipe;
 }
 
-/// Joins neighbouring ranges with equal recipes and drops those that have the base's recipe.
+/// Joins neighbouring ranges with equal recipes and drops ranges with the base's recipe.
 LayerRecipes canonical(const Recipe& base, const std::vector<RecipeRange>& layers) {
     LayerRecipes layer_recipes{.recipe = base, .layers = {}};
     for (const RecipeRange& one : layers) {

@@ -62,11 +62,9 @@ std::vector<std::string_view> nearest_names(std::string_view word,
     const std::string lower = lower_case(word);
     std::vector<Candidate> candidates;
     for (const std::string_view name : names) candidates.push_back(compare(lower, name));
-    std::stable_sort(candidates.begin(), candidates.end(),
-                     [](const Candidate& a, const Candidate& b) {
-                         return std::tie(a.lacks_word, a.word_at, a.distance) <
-                                std::tie(b.lacks_word, b.word_at, b.distance);
-                     });
+    std::ranges::stable_sort(candidates, {}, [](const Candidate& one) {
+        return std::tie(one.lacks_word, one.word_at, one.distance);
+    });
     std::vector<std::string_view> nearest;
     for (const Candidate& candidate : candidates) {
         // If some names contain the word, the other names are no help.
@@ -83,9 +81,7 @@ std::optional<std::string_view> misspelled_name(std::string_view word,
     const std::string lower = lower_case(word);
     std::vector<Candidate> candidates;
     for (const std::string_view name : names) candidates.push_back(compare(lower, name));
-    const auto nearest = std::min_element(
-        candidates.begin(), candidates.end(),
-        [](const Candidate& a, const Candidate& b) { return a.distance < b.distance; });
+    const auto nearest = std::ranges::min_element(candidates, {}, &Candidate::distance);
     if (nearest == candidates.end() || nearest->distance * 2 > word.size()) return std::nullopt;
     return nearest->name;
 }

@@ -41,8 +41,8 @@ Result<Enum> parse_name(const std::array<std::string_view, N>& names, std::strin
 std::vector<std::string_view> nearest_names(std::string_view word,
                                             const std::vector<std::string_view>& names);
 
-/// The one of `names` of which `word` is likely a misspelling: at most half of its letters differ.
-/// None if there is no such name.
+/// The name that `word` likely misspells: at most half of the letters differ. None if there is no
+/// such name.
 std::optional<std::string_view> misspelled_name(std::string_view word,
                                                 const std::vector<std::string_view>& names);
 

@@ -117,7 +117,7 @@ private:
 Tensor activation(const Tensor& x, const Workload& workload);
 
 /// branch + x, in place on `branch` unless autocast made their types differ. `module_path`: the
-/// module that adds them; empty: the one that runs.
+/// module of the addition; empty: the running module.
 Tensor add_residual(Tensor branch, const Tensor& x, std::string_view module_path);
 
 kernels::MaskKind mask_kind(Masks masks);

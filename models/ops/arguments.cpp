@@ -1,9 +1,10 @@
 #include "models/ops/arguments.h"
 
+#include "models/ops/torch_version.h"
+
 #include <ATen/core/grad_mode.h>
 #include <c10/core/SymBool.h>
 #include <torch/csrc/autograd/function.h>
-#include <torch/csrc/autograd/functions/basic_ops.h>
 
 #include <algorithm>
 #include <iterator>
@@ -19,12 +20,6 @@ namespace {
 
 constexpr int64_t kMaxKeyWord = std::numeric_limits<uint32_t>::max();
 
-void check_shape(const Tensor& tensor, const char* argument, const Tensor& like,
-                 const char* like_argument) {
-    TORCH_CHECK(tensor.sym_sizes() == like.sym_sizes(), "tempo: ", argument, " has shape ",
-                tensor.sym_sizes(), "; expected that of ", like_argument, ", ", like.sym_sizes());
-}
-
 bool is_same_or_float(at::ScalarType type, at::ScalarType like) {
     return type == like || (type == at::kFloat && c10::elementSize(like) == 2);
 }
@@ -37,6 +32,30 @@ void check_has_kernels(const Tensor& tensor, const char* argument) {
         c10::Dispatcher::singleton().findSchemaOrThrow("tempo::gelu_forward", "");
     TORCH_CHECK(op.hasKernelForDispatchKey(c10::DispatchKey::CUDA), "tempo: ", argument, " is on ",
                 tensor.device(), "; load libtempo_ops_cuda.so too, which has the kernels for it");
+}
+
+/// `tensor` has the shape, dtype and device of `like`, or is float beside 16 bits if it may be.
+void check_alike(const Tensor& tensor, const char* argument, const Tensor& like,
+                 const char* like_argument, bool may_be_float) {
+    TORCH_CHECK(tensor.sym_sizes() == like.sym_sizes(), "tempo: ", argument, " has shape ",
+                tensor.sym_sizes(), "; expected that of ", like_argument, ", ", like.sym_sizes());
+    const at::ScalarType type = tensor.scalar_type(), expected = like.scalar_type();
+    TORCH_CHECK(may_be_float ? is_same_or_float(type, expected) : type == expected,
+                "tempo: ", argument, " has dtype ", type, "; expected that of ", like_argument,
+                ", ", expected, may_be_float ? ", or float beside 16 bits" : "");
+    check_device(tensor, argument, like);
+}
+
+/// [size] of dtype `expected`, or of float beside 16 bits if it may be; on the device of `like`.
+void check_vector(const Tensor& tensor, const char* argument, const c10::SymInt& size,
+                  at::ScalarType expected, const Tensor& like, bool may_be_float) {
+    const at::ScalarType type = tensor.scalar_type();
+    TORCH_CHECK(tensor.dim() == 1 && tensor.sym_size(0) == size &&
+                    (may_be_float ? is_same_or_float(type, expected) : type == expected),
+                "tempo: ", argument, " has shape ", tensor.sym_sizes(), " and dtype ", type,
+                "; expected [", size, "] of ", expected,
+                may_be_float ? ", or of float beside 16 bits" : "");
+    check_device(tensor, argument, like);
 }
 
 }  // namespace
@@ -57,20 +76,12 @@ void check_device(const Tensor& tensor, const char* argument, const Tensor& like
 
 void check_like(const Tensor& tensor, const char* argument, const Tensor& like,
                 const char* like_argument) {
-    check_shape(tensor, argument, like, like_argument);
-    TORCH_CHECK(tensor.scalar_type() == like.scalar_type(), "tempo: ", argument, " has dtype ",
-                tensor.scalar_type(), "; expected that of ", like_argument, ", ",
-                like.scalar_type());
-    check_device(tensor, argument, like);
+    check_alike(tensor, argument, like, like_argument, /*may_be_float=*/false);
 }
 
 void check_like_or_float(const Tensor& tensor, const char* argument, const Tensor& like,
                          const char* like_argument) {
-    check_shape(tensor, argument, like, like_argument);
-    TORCH_CHECK(is_same_or_float(tensor.scalar_type(), like.scalar_type()), "tempo: ", argument,
-                " has dtype ", tensor.scalar_type(), "; expected that of ", like_argument, ", ",
-                like.scalar_type(), ", or float beside 16 bits");
-    check_device(tensor, argument, like);
+    check_alike(tensor, argument, like, like_argument, /*may_be_float=*/true);
 }
 
 void check_rows(const Tensor& x, const char* argument) {
@@ -92,33 +103,20 @@ void check_weight(const Tensor& weight, const char* argument, const c10::SymInt&
 
 void check_bias(const Tensor& bias, const char* argument, const Tensor& weight) {
     check_floating(bias, argument);
-    TORCH_CHECK(bias.dim() == 1 && bias.sym_size(0) == weight.sym_size(0) &&
-                    bias.scalar_type() == weight.scalar_type(),
-                "tempo: ", argument, " has shape ", bias.sym_sizes(), " and dtype ",
-                bias.scalar_type(), "; expected [", weight.sym_size(0), "] of ",
-                weight.scalar_type());
-    check_device(bias, argument, weight);
+    check_vector(bias, argument, weight.sym_size(0), weight.scalar_type(), weight,
+                 /*may_be_float=*/false);
 }
 
 Tensor checked_parameter(const MaybeTensor& parameter, const char* argument, const Tensor& x) {
     if (!parameter || !parameter->defined()) return {};
-    TORCH_CHECK(parameter->dim() == 1 && parameter->sym_size(0) == x.sym_size(-1) &&
-                    parameter->scalar_type() == x.scalar_type(),
-                "tempo: ", argument, " has shape ", parameter->sym_sizes(), " and dtype ",
-                parameter->scalar_type(), "; expected [", x.sym_size(-1), "] of ", x.scalar_type());
-    check_device(*parameter, argument, x);
+    check_vector(*parameter, argument, x.sym_size(-1), x.scalar_type(), x, /*may_be_float=*/false);
     return parameter->contiguous();
 }
 
 Tensor checked_channels(const MaybeTensor& parameter, const char* argument, const Tensor& x,
                         at::ScalarType output) {
     if (!parameter || !parameter->defined()) return {};
-    TORCH_CHECK(parameter->dim() == 1 && parameter->sym_size(0) == x.sym_size(-1) &&
-                    is_same_or_float(parameter->scalar_type(), output),
-                "tempo: ", argument, " has shape ", parameter->sym_sizes(), " and dtype ",
-                parameter->scalar_type(), "; expected [", x.sym_size(-1), "] of ", output,
-                ", or of float beside 16 bits");
-    check_device(*parameter, argument, x);
+    check_vector(*parameter, argument, x.sym_size(-1), output, x, /*may_be_float=*/true);
     return parameter->contiguous();
 }
 
@@ -229,7 +227,7 @@ variable_list once_differentiable(const char* op, const variable_list& upstream,
     edge_list dependencies = torch::autograd::collect_next_edges(upstream);
     const edge_list& inputs = torch::autograd::get_current_node()->next_edges();
     dependencies.insert(dependencies.end(), inputs.begin(), inputs.end());
-    const auto error = std::make_shared<torch::autograd::Error>(
+    const NodePtr error = error_node(
         std::string(op) +
             " has no second derivative; use torch's own op where gradients are differentiated",
         std::move(dependencies));

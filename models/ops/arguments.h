@@ -87,7 +87,7 @@ inline Tensor empty_like_if(bool wanted, const Tensor& like) {
 }
 template <typename T>
 T* pointer_if_any(const Tensor& result) {
-    return result.numel() > 0 ? pointer<T>(result) : nullptr;
+    return result.defined() && result.numel() > 0 ? pointer<T>(result) : nullptr;
 }
 
 /// Statistics are float, and double for double.

@@ -120,15 +120,5 @@ Tensor attention_core(const Tensor& scores, const Tensor& value, const MaybeTens
 TORCH_LIBRARY_IMPL(tempo, CompositeImplicitAutograd, m) {
     m.impl("attention_core", attention_core_op);
 }
-TORCH_LIBRARY_IMPL(tempo, CPU, m) {
-    m.impl("softmax_dropout_forward", softmax_dropout_forward<Cpu>);
-    m.impl("softmax_dropout_recompute", softmax_dropout_recompute<Cpu>);
-    m.impl("softmax_dropout_backward_", softmax_dropout_backward_<Cpu>);
-}
-TORCH_LIBRARY_IMPL(tempo, Meta, m) {
-    m.impl("softmax_dropout_forward", softmax_dropout_forward<Meta>);
-    m.impl("softmax_dropout_recompute", softmax_dropout_recompute<Meta>);
-    m.impl("softmax_dropout_backward_", softmax_dropout_backward_<Meta>);
-}
 
 }  // namespace models::ops

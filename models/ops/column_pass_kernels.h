@@ -19,25 +19,11 @@ inline kernels::Activation parse_activation(std::string_view name) {
     TORCH_CHECK(false, "tempo: activation is '", name, "'; expected none, relu, gelu or tanh_gelu");
 }
 
-/// Runs a pass over the rows of `like` that adds up one sum of its columns, and returns that, [C].
-/// `make_args(partials, T{})` returns the pass; partials are [P, 2, C], the second of them unused.
+/// As run_with_partial_sums, with one sum, which is returned, [C].
 template <typename Device, typename MakeArgs>
-Tensor with_column_sum(const Tensor& like, const MakeArgs& make_args) {
-    const c10::SymInt num_columns = like.sym_size(-1);
-    Tensor sum = at::empty_symint({num_columns}, like.options());
-    if (like.sym_numel().is_symbolic()) return sum;  // scratch needs a number
-    const int64_t num_rows = like.numel() / like.size(-1);
-    const int64_t num_partials = Device::layer_norm_num_partials(num_rows);
-    const Tensor partials =
-        at::empty({num_partials, 2, like.size(-1)}, like.options().dtype(stat_type(like)));
-    if constexpr (Device::kComputes) {
-        with_kernel_type(like, [&]<typename T>(T type) {
-            Device::run(make_args(pointer<kernels::StatOf<T>>(partials), type), num_rows);
-            Device::template reduce_partials<T>(const_pointer<kernels::StatOf<T>>(partials),
-                                                num_partials, like.size(-1), pointer<T>(sum),
-                                                nullptr);
-        });
-    }
+Tensor with_column_sum(const Tensor& rows, const MakeArgs& make_args) {
+    Tensor sum = at::empty_symint({rows.sym_size(-1)}, rows.options());
+    run_with_partial_sums<Device>(rows, sum, Tensor(), make_args);
     return sum;
 }
 
@@ -101,20 +87,18 @@ TwoTensors bias_dropout_backward(const Tensor& dy, const MaybeTensor& x, const M
         source = x->contiguous();
     }
     Tensor dx = at::empty_like(upstream);
-    const Tensor dbias =
-        with_column_sum<Device>(upstream, [&]<typename T>(kernels::StatOf<T>* partials, T) {
-            return kernels::BiasDropoutBackwardArgs<T>{.dy = const_pointer<T>(upstream),
-                                                       .x = pointer_or_null<T>(source),
-                                                       .bias = pointer_or_null<T>(added),
-                                                       .mask = mask_pointer(keep_mask),
-                                                       .dx = pointer<T>(dx),
-                                                       .partials = partials,
-                                                       .mask_kind = call.mask_kind,
-                                                       .dropout_p = call.p,
-                                                       .key = kernel_key(call),
-                                                       .activation = parse_activation(activation),
-                                                       .num_columns = upstream.size(-1)};
-        });
+    const Tensor dbias = with_column_sum<Device>(upstream, [&]<typename T>(T) {
+        return kernels::BiasDropoutBackwardArgs<T>{.dy = const_pointer<T>(upstream),
+                                                   .x = pointer_or_null<T>(source),
+                                                   .bias = pointer_or_null<T>(added),
+                                                   .mask = mask_pointer(keep_mask),
+                                                   .dx = pointer<T>(dx),
+                                                   .mask_kind = call.mask_kind,
+                                                   .dropout_p = call.p,
+                                                   .key = kernel_key(call),
+                                                   .activation = parse_activation(activation),
+                                                   .num_columns = upstream.size(-1)};
+    });
     return {dx, dbias};
 }
 
@@ -123,9 +107,9 @@ template <typename Device>
 Tensor column_sum(const Tensor& x) {
     check_rows(x, "x");
     const Tensor source = x.contiguous();
-    return with_column_sum<Device>(source, [&]<typename T>(kernels::StatOf<T>* partials, T) {
-        return kernels::BiasDropoutBackwardArgs<T>{
-            .dy = const_pointer<T>(source), .partials = partials, .num_columns = source.size(-1)};
+    return with_column_sum<Device>(source, [&]<typename T>(T) {
+        return kernels::BiasDropoutBackwardArgs<T>{.dy = const_pointer<T>(source),
+                                                   .num_columns = source.size(-1)};
     });
 }
 
@@ -175,14 +159,12 @@ TwoTensors bias_heads_backward(const Tensor& dquery, const Tensor& dkey, const T
     Tensor dx = at::empty_symint({query.sym_size(0) / num_heads, query.sym_size(1),
                                   query.sym_size(2) * (kernels::kHeadParts * num_heads)},
                                  query.options());
-    const Tensor dbias =
-        with_column_sum<Device>(dx, [&]<typename T>(kernels::StatOf<T>* partials, T) {
-            return kernels::BiasHeadsBackwardArgs<T>{
-                .dheads = {const_pointer<T>(query), const_pointer<T>(key), const_pointer<T>(value)},
-                .dx = pointer<T>(dx),
-                .partials = partials,
-                .shape = {query.size(1), num_heads, query.size(2)}};
-        });
+    const Tensor dbias = with_column_sum<Device>(dx, [&]<typename T>(T) {
+        return kernels::BiasHeadsBackwardArgs<T>{
+            .dheads = {const_pointer<T>(query), const_pointer<T>(key), const_pointer<T>(value)},
+            .dx = pointer<T>(dx),
+            .shape = {query.size(1), num_heads, query.size(2)}};
+    });
     return {dx, dbias};
 }
 
@@ -269,13 +251,15 @@ FourTensors scale_shift_backward(const Tensor& dy, const MaybeTensor& dresidual,
                                                            .dnormalized = pointer<T>(dnormalized),
                                                            .partials = sums,
                                                            .bias_partials = bias_sums,
-                                                           .num_columns = size},
+                                                           .num_columns = size,
+                                                           .num_rows = num_rows},
                         num_rows);
-            Device::template reduce_partials<T>(sums, num_partials, size, pointer<T>(dgamma),
-                                                pointer<T>(dbeta));
-            if (!dlinear) return;
-            Device::template reduce_partials<T>(bias_sums, num_partials, size, pointer<T>(dbias),
-                                                nullptr);
+            const auto reduce = [&](const Stat* from, T* first, T* second) {
+                Device::run(
+                    kernels::LayerNormReduceArgs<T>{from, first, second, num_partials, size}, size);
+            };
+            reduce(sums, pointer<T>(dgamma), pointer<T>(dbeta));
+            if (dlinear) reduce(bias_sums, pointer<T>(dbias), nullptr);
         });
     }
     return {dnormalized, dgamma, dbeta, dbias};
@@ -308,7 +292,8 @@ TwoTensors residual_norm_backward(const Tensor& dnormalized, const Tensor& cente
                     .mask_kind = call.mask_kind,
                     .dropout_p = call.p,
                     .key = kernel_key(call),
-                    .hidden_size = kept.size(-1)},
+                    .hidden_size = kept.size(-1),
+                    .num_rows = rstd.numel()},
                 rstd.numel());
         });
     }

@@ -195,18 +195,4 @@ TORCH_LIBRARY_IMPL(tempo, CompositeImplicitAutograd, m) {
     m.impl("bias_heads", bias_heads_op);
 }
 
-template <typename Device>
-void add_column_passes(torch::Library& m) {
-    m.impl("bias_dropout_forward", bias_dropout_forward<Device>);
-    m.impl("bias_dropout_backward", bias_dropout_backward<Device>);
-    m.impl("bias_backward", column_sum<Device>);
-    m.impl("bias_heads_forward", bias_heads_forward<Device>);
-    m.impl("bias_heads_backward", bias_heads_backward<Device>);
-    m.impl("bias_residual_norm_forward", bias_residual_norm_forward<Device>);
-    m.impl("scale_shift_backward", scale_shift_backward<Device>);
-    m.impl("residual_norm_backward", residual_norm_backward<Device>);
-}
-TORCH_LIBRARY_IMPL(tempo, CPU, m) { add_column_passes<Cpu>(m); }
-TORCH_LIBRARY_IMPL(tempo, Meta, m) { add_column_passes<Meta>(m); }
-
 }  // namespace models::ops

@@ -53,117 +53,68 @@ struct Cpu {
     static constexpr bool kSumsInMemory = true;  // residual_layer_norm reads the sum again
     static constexpr uintptr_t kAlignment = 1;
 
-    // ---- elements ----------------------------------------------------------------------------
-    template <typename T>
-    static void run(const kernels::DropoutForwardArgs<T>& args, int64_t count) {
-        over_elements(count, [&](int64_t b, int64_t e) { kernels::dropout_forward(args, b, e); });
-    }
-    template <typename T>
-    static void run(const kernels::DropoutBackwardArgs<T>& args, int64_t count) {
-        over_elements(count, [&](int64_t b, int64_t e) { kernels::dropout_backward(args, b, e); });
-    }
-    template <typename T>
-    static void run(const kernels::InplaceGeluForwardArgs<T>& args, int64_t count) {
-        over_elements(count,
-                      [&](int64_t b, int64_t e) { kernels::inplace_gelu_forward(args, b, e); });
-    }
-    template <typename T>
-    static void run(const kernels::InplaceGeluBackwardArgs<T>& args, int64_t count) {
-        over_elements(count,
-                      [&](int64_t b, int64_t e) { kernels::inplace_gelu_backward(args, b, e); });
-    }
-
-    // ---- rows --------------------------------------------------------------------------------
-    template <typename T>
-    static void run(const kernels::LayerNormForwardArgs<T>& args, int64_t num_rows) {
-        parallel_rows(num_rows, args.hidden_size, 1,
-                      [&](int64_t b, int64_t e) { kernels::layer_norm_forward(args, b, e); });
-    }
-    template <typename T>
-    static void run(const kernels::LayerNormBackwardArgs<T>& args, int64_t num_rows) {
-        over_partials(num_rows, args.hidden_size, [&](int64_t b, int64_t e) {
-            kernels::layer_norm_backward(args, num_rows, b, e);
-        });
-    }
     static int64_t layer_norm_num_partials(int64_t num_rows) {
         return kernels::layer_norm_num_partials(num_rows);
     }
-    template <typename T>
-    static void reduce_partials(const kernels::StatOf<T>* partials, int64_t num_partials,
-                                int64_t hidden_size, T* dgamma, T* dbeta) {
-        parallel_ranges(hidden_size, kernels::kElementGranularity,
-                        kGrainElements / std::max<int64_t>(1, num_partials),
-                        [&](int64_t b, int64_t e) {
-                            kernels::layer_norm_reduce_partials(partials, num_partials, hidden_size,
-                                                                dgamma, dbeta, b, e);
-                        });
-    }
-    template <typename T>
-    static void run(const kernels::ResidualLayerNormForwardArgs<T>& args, int64_t num_rows) {
-        over_rows(num_rows, args.hidden_size,
-                  [&](int64_t b, int64_t e) { kernels::residual_layer_norm_forward(args, b, e); });
-    }
-    template <typename T>
-    static void run(const kernels::ResidualLayerNormBackwardArgs<T>& args, int64_t num_rows) {
-        over_partials(num_rows, args.hidden_size, [&](int64_t b, int64_t e) {
-            kernels::residual_layer_norm_backward(args, num_rows, b, e);
-        });
-    }
-    template <typename T>
-    static void run(const kernels::SoftmaxDropoutForwardArgs<T>& args, int64_t num_rows) {
-        over_rows(num_rows, args.num_keys,
-                  [&](int64_t b, int64_t e) { kernels::softmax_dropout_forward(args, b, e); });
-    }
-    template <typename T>
-    static void run(const kernels::RecomputeDroppedArgs<T>& args, int64_t num_rows) {
-        over_rows(num_rows, args.num_keys,
-                  [&](int64_t b, int64_t e) { kernels::recompute_dropped_probs(args, b, e); });
-    }
-    template <typename T>
-    static void run(const kernels::SoftmaxDropoutBackwardArgs<T>& args, int64_t num_rows) {
-        over_rows(num_rows, args.num_keys,
-                  [&](int64_t b, int64_t e) { kernels::softmax_dropout_backward(args, b, e); });
-    }
 
-    template <typename T>
-    static void run(const kernels::BiasDropoutForwardArgs<T>& args, int64_t num_rows) {
-        over_rows(num_rows, args.num_columns,
-                  [&](int64_t b, int64_t e) { kernels::bias_dropout_forward(args, b, e); });
+    // run() for the arguments of each kernel, and what `count` counts of them.
+#define MODELS_RUN_ON_CPU(Args, kernel, over)                                                      \
+    template <typename T>                                                                          \
+    static void run(const kernels::Args<T>& args, int64_t count) {                                 \
+        over(args, count, [&](int64_t begin, int64_t end) { kernels::kernel(args, begin, end); }); \
     }
-    template <typename T>
-    static void run(const kernels::BiasDropoutBackwardArgs<T>& args, int64_t num_rows) {
-        over_partials(num_rows, args.num_columns, [&](int64_t b, int64_t e) {
-            kernels::bias_dropout_backward(args, num_rows, b, e);
-        });
-    }
-    template <typename T>
-    static void run(const kernels::BiasHeadsForwardArgs<T>& args, int64_t num_rows) {
-        parallel_rows(num_rows, args.shape.num_columns(), 1,
-                      [&](int64_t b, int64_t e) { kernels::bias_heads_forward(args, b, e); });
-    }
-    template <typename T>
-    static void run(const kernels::BiasHeadsBackwardArgs<T>& args, int64_t num_rows) {
-        over_partials(num_rows, args.shape.num_columns(), [&](int64_t b, int64_t e) {
-            kernels::bias_heads_backward(args, num_rows, b, e);
-        });
-    }
-    template <typename T>
-    static void run(const kernels::ScaleShiftBackwardArgs<T>& args, int64_t num_rows) {
-        over_partials(num_rows, args.num_columns, [&](int64_t b, int64_t e) {
-            kernels::scale_shift_backward(args, num_rows, b, e);
-        });
-    }
+    MODELS_RUN_ON_CPU(DropoutForwardArgs, dropout_forward, over_elements)
+    MODELS_RUN_ON_CPU(DropoutBackwardArgs, dropout_backward, over_elements)
+    MODELS_RUN_ON_CPU(InplaceGeluForwardArgs, inplace_gelu_forward, over_elements)
+    MODELS_RUN_ON_CPU(InplaceGeluBackwardArgs, inplace_gelu_backward, over_elements)
+    MODELS_RUN_ON_CPU(LayerNormForwardArgs, layer_norm_forward, over_any_rows)
+    MODELS_RUN_ON_CPU(LayerNormBackwardArgs, layer_norm_backward, over_partials)
+    MODELS_RUN_ON_CPU(LayerNormReduceArgs, layer_norm_reduce, over_columns)
+    MODELS_RUN_ON_CPU(ResidualLayerNormForwardArgs, residual_layer_norm_forward, over_rows)
+    MODELS_RUN_ON_CPU(ResidualLayerNormBackwardArgs, residual_layer_norm_backward, over_partials)
+    MODELS_RUN_ON_CPU(SoftmaxDropoutForwardArgs, softmax_dropout_forward, over_rows)
+    MODELS_RUN_ON_CPU(SoftmaxDropoutBackwardArgs, softmax_dropout_backward, over_rows)
+    MODELS_RUN_ON_CPU(RecomputeDroppedArgs, recompute_dropped_probs, over_rows)
+    MODELS_RUN_ON_CPU(BiasDropoutForwardArgs, bias_dropout_forward, over_rows)
+    MODELS_RUN_ON_CPU(BiasDropoutBackwardArgs, bias_dropout_backward, over_partials)
+    MODELS_RUN_ON_CPU(BiasHeadsForwardArgs, bias_heads_forward, over_any_rows)
+    MODELS_RUN_ON_CPU(BiasHeadsBackwardArgs, bias_heads_backward, over_partials)
+    MODELS_RUN_ON_CPU(ScaleShiftBackwardArgs, scale_shift_backward, over_partials)
+#undef MODELS_RUN_ON_CPU
 
 private:
-    static void over_elements(int64_t count, Range run) {
+    /// The elements of a row.
+    template <typename Args>
+    static int64_t row_size(const Args& args) {
+        if constexpr (requires { args.hidden_size; }) return args.hidden_size;
+        if constexpr (requires { args.num_keys; }) return args.num_keys;
+        if constexpr (requires { args.num_columns; }) return args.num_columns;
+        if constexpr (requires { args.shape; }) return args.shape.num_columns();
+    }
+
+    template <typename Args>
+    static void over_elements(const Args&, int64_t count, Range run) {
         parallel_ranges(count, kernels::kElementGranularity, kGrainElements, run);
     }
-    static void over_partials(int64_t num_rows, int64_t row_size, Range run) {
-        const int64_t count = layer_norm_num_partials(num_rows);
-        parallel_rows(count, num_rows / count * row_size, 1, run);
+    template <typename Args>
+    static void over_any_rows(const Args& args, int64_t num_rows, Range run) {
+        parallel_rows(num_rows, row_size(args), 1, run);
     }
-    static void over_rows(int64_t num_rows, int64_t row_size, Range run) {
-        parallel_rows(num_rows, row_size, kernels::row_granularity(row_size), run);
+    /// Rows whose mask is stored flat.
+    template <typename Args>
+    static void over_rows(const Args& args, int64_t num_rows, Range run) {
+        parallel_rows(num_rows, row_size(args), kernels::row_granularity(row_size(args)), run);
+    }
+    template <typename Args>
+    static void over_partials(const Args& args, int64_t num_rows, Range run) {
+        const int64_t count = layer_norm_num_partials(num_rows);
+        parallel_rows(count, num_rows / count * row_size(args), 1, run);
+    }
+    template <typename T>
+    static void over_columns(const kernels::LayerNormReduceArgs<T>& args, int64_t hidden_size,
+                             Range run) {
+        parallel_ranges(hidden_size, kernels::kElementGranularity,
+                        kGrainElements / std::max<int64_t>(1, args.num_partials), run);
     }
 };
 

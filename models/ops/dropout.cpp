@@ -58,13 +58,5 @@ TORCH_LIBRARY_FRAGMENT(tempo, m) {
     m.def("allow_replayed_masks(bool allowed) -> bool", allow_replayed_masks);
 }
 TORCH_LIBRARY_IMPL(tempo, CompositeImplicitAutograd, m) { m.impl("dropout", dropout_op); }
-TORCH_LIBRARY_IMPL(tempo, CPU, m) {
-    m.impl("dropout_forward", dropout_forward<Cpu>);
-    m.impl("dropout_backward", dropout_backward<Cpu>);
-}
-TORCH_LIBRARY_IMPL(tempo, Meta, m) {
-    m.impl("dropout_forward", dropout_forward<Meta>);
-    m.impl("dropout_backward", dropout_backward<Meta>);
-}
 
 }  // namespace models::ops

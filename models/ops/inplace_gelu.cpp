@@ -138,15 +138,5 @@ TORCH_LIBRARY_IMPL(tempo, CompositeImplicitAutograd, m) {
     m.impl("bias_gelu", bias_gelu_op);
     m.impl("gelu_linear", gelu_linear_op);
 }
-TORCH_LIBRARY_IMPL(tempo, CPU, m) {
-    m.impl("gelu_forward", gelu_forward<Cpu>);
-    m.impl("bias_gelu_forward", bias_gelu_forward<Cpu>);
-    m.impl("gelu_backward", gelu_backward<Cpu>);
-}
-TORCH_LIBRARY_IMPL(tempo, Meta, m) {
-    m.impl("gelu_forward", gelu_forward<Meta>);
-    m.impl("bias_gelu_forward", bias_gelu_forward<Meta>);
-    m.impl("gelu_backward", gelu_backward<Meta>);
-}
 
 }  // namespace models::ops

@@ -43,30 +43,34 @@ inline Tensor empty_gradient(const Tensor& parameter, const Tensor& like) {
     return parameter.defined() ? at::empty_like(parameter) : at::empty({0}, like.options());
 }
 
-/// Runs a backward over all rows of `kept` that writes partial sums of dgamma and dbeta, and then
-/// their reduction. `make_args(T{})` returns the kernel's arguments for tensors of T.
+/// Runs a backward over all rows of `rows` that writes two partial sums of each column, and then
+/// their reduction to `first` and `second`, such as dgamma and dbeta; either may be empty.
+/// `make_args(T{})` returns the kernel's arguments for tensors of T.
 template <typename Device, typename MakeArgs>
-void run_with_partial_sums(const Tensor& kept, const Tensor& rstd, const Tensor& dgamma,
-                           const Tensor& dbeta, const MakeArgs& make_args) {
-    if (rstd.sym_numel().is_symbolic()) return;  // scratch needs a number
-    const int64_t hidden_size = kept.size(-1);
-    const int64_t num_rows = rstd.numel();
+void run_with_partial_sums(const Tensor& rows, const Tensor& first, const Tensor& second,
+                           const MakeArgs& make_args) {
+    if (rows.sym_numel().is_symbolic()) return;  // scratch needs a number
+    const int64_t size = rows.size(-1), num_rows = rows.numel() / size;
     const int64_t num_partials = Device::layer_norm_num_partials(num_rows);
-    const Tensor partials = at::empty({num_partials, 2, hidden_size}, rstd.options());
+    const Tensor partials =
+        at::empty({num_partials, 2, size}, rows.options().dtype(stat_type(rows)));
     if constexpr (Device::kComputes) {
-        with_kernel_type(kept, [&]<typename T>(T type) {
-            using Stat = kernels::StatOf<T>;
+        with_kernel_type(rows, [&]<typename T>(T type) {
             auto args = make_args(type);
-            args.rstd = const_pointer<Stat>(rstd);
-            args.partials = pointer<Stat>(partials);
-            args.hidden_size = hidden_size;
+            args.partials = pointer<kernels::StatOf<T>>(partials);
+            args.num_rows = num_rows;
             Device::run(args, num_rows);
         });
-        // Gradients have the type of their parameters, which may be float beside 16 bits.
-        with_kernel_type(dgamma.numel() > 0 ? dgamma : dbeta, [&]<typename T>(T) {
-            Device::template reduce_partials<T>(
-                const_pointer<kernels::StatOf<T>>(partials), num_partials, hidden_size,
-                pointer_if_any<T>(dgamma), pointer_if_any<T>(dbeta));
+        // Sums have the type of their parameters, which may be float beside 16 bits.
+        with_kernel_type(first.numel() > 0 ? first : second, [&]<typename T>(T) {
+            Device::run(
+                kernels::LayerNormReduceArgs<T>{
+                    .partials = const_pointer<kernels::StatOf<T>>(partials),
+                    .dgamma = pointer_if_any<T>(first),
+                    .dbeta = pointer_if_any<T>(second),
+                    .num_partials = num_partials,
+                    .hidden_size = size},
+                size);
         });
     }
 }
@@ -140,13 +144,15 @@ ThreeTensors norm_backward(const Tensor& dy, const Tensor& saved, const MaybeTen
     Tensor dx = empty_input_gradient(upstream, dtype);
     Tensor dgamma = empty_gradient(affine.gamma, kept);
     Tensor dbeta = empty_gradient(affine.beta, kept);
-    run_with_partial_sums<Device>(kept, rstd, dgamma, dbeta, [&]<typename T>(T) {
+    run_with_partial_sums<Device>(kept, dgamma, dbeta, [&]<typename T>(T) {
         return kernels::LayerNormBackwardArgs<T>{.dy = const_pointer<T>(upstream),
                                                  .saved = const_pointer<T>(kept),
                                                  .gamma = source_or_null<T>(affine.gamma),
                                                  .beta = source_or_null<T>(affine.beta),
+                                                 .rstd = const_pointer<kernels::StatOf<T>>(rstd),
                                                  .dx = target_if_any<T>(dx),
                                                  .save = parse_save(save),
+                                                 .hidden_size = kept.size(-1),
                                                  .subtract_mean = subtract_mean};
     });
     return {dx, dgamma, dbeta};

@@ -139,13 +139,5 @@ TORCH_LIBRARY_IMPL(tempo, CompositeImplicitAutograd, m) {
     m.impl("residual_layer_norm", residual_layer_norm_op);
     m.impl("residual_layer_norm_sum", residual_layer_norm_sum_op);
 }
-TORCH_LIBRARY_IMPL(tempo, CPU, m) {
-    m.impl("residual_layer_norm_forward", residual_layer_norm_forward<Cpu>);
-    m.impl("residual_layer_norm_backward", residual_layer_norm_backward<Cpu>);
-}
-TORCH_LIBRARY_IMPL(tempo, Meta, m) {
-    m.impl("residual_layer_norm_forward", residual_layer_norm_forward<Meta>);
-    m.impl("residual_layer_norm_backward", residual_layer_norm_backward<Meta>);
-}
 
 }  // namespace models::ops

@@ -101,19 +101,22 @@ FourTensors residual_layer_norm_backward(const Tensor& dy, const MaybeTensor& ds
     Tensor dresidual = empty_input_gradient(upstream, dtype);
     Tensor dgamma = empty_gradient(scale, kept);
     Tensor dbeta = empty_gradient(shift, kept);
-    run_with_partial_sums<Device>(kept, rstd, dgamma, dbeta, [&]<typename T>(T) {
-        return kernels::ResidualLayerNormBackwardArgs<T>{.dy = const_pointer<T>(upstream),
-                                                         .dsum = source_or_null<T>(stream),
-                                                         .saved = const_pointer<T>(kept),
-                                                         .gamma = source_or_null<T>(scale),
-                                                         .beta = source_or_null<T>(shift),
-                                                         .mask = mask_pointer(keep_mask),
-                                                         .dx = pointer<T>(dx),
-                                                         .dresidual = target_if_any<T>(dresidual),
-                                                         .save = parse_save(save),
-                                                         .mask_kind = call.mask_kind,
-                                                         .dropout_p = call.p,
-                                                         .key = kernel_key(call)};
+    run_with_partial_sums<Device>(kept, dgamma, dbeta, [&]<typename T>(T) {
+        return kernels::ResidualLayerNormBackwardArgs<T>{
+            .dy = const_pointer<T>(upstream),
+            .dsum = source_or_null<T>(stream),
+            .saved = const_pointer<T>(kept),
+            .gamma = source_or_null<T>(scale),
+            .beta = source_or_null<T>(shift),
+            .rstd = const_pointer<kernels::StatOf<T>>(rstd),
+            .mask = mask_pointer(keep_mask),
+            .dx = pointer<T>(dx),
+            .dresidual = target_if_any<T>(dresidual),
+            .save = parse_save(save),
+            .mask_kind = call.mask_kind,
+            .dropout_p = call.p,
+            .key = kernel_key(call),
+            .hidden_size = kept.size(-1)};
     });
     return {dx, dresidual, dgamma, dbeta};
 }

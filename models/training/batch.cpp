@@ -49,9 +49,7 @@ at::Tensor triangular_mask(const Workload& w, at::ScalarType type) {
 }
 
 bool has_textbook_attention(const Workload& w) {
-    const std::vector<Recipe> recipes = recipes_in(w);
-    return std::any_of(recipes.begin(), recipes.end(),
-                       [](const Recipe& recipe) { return recipe.attention == Attention::kEager; });
+    return std::ranges::count(recipes_in(w), Attention::kEager, &Recipe::attention) > 0;
 }
 
 /// The token itself with probability 0.15, "ignore" otherwise.

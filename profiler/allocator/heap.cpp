@@ -230,9 +230,7 @@ uint32_t Heap::add_stream(int64_t stream) {
 std::vector<uint32_t> Heap::streams_by_handle() const {
     std::vector<uint32_t> order(streams.size());
     for (std::size_t i = 0; i < order.size(); ++i) order[i] = static_cast<uint32_t>(i);
-    std::sort(order.begin(), order.end(), [&](uint32_t a, uint32_t b) {
-        return static_cast<uint64_t>(streams[a]) < static_cast<uint64_t>(streams[b]);
-    });
+    std::ranges::sort(order, {}, [&](uint32_t s) { return static_cast<uint64_t>(streams[s]); });
     return order;
 }
 

@@ -231,9 +231,9 @@ private:
     }
 
     /// Handles segment_free and segment_unmap events in a row. If releasing all cached blocks gives
-    /// exactly these events, or the last of them, they count as predicted. Events before that are
-    /// taken as recorded and do not count: they come from garbage collection, which needs ages that
-    /// a recording does not hold, or from blocks released one by one.
+    /// exactly these events, or the last of them, they count as predicted. Earlier events are taken
+    /// as recorded and do not count. They come from blocks released one by one, or from garbage
+    /// collection: a recording lacks the ages that it needs.
     std::size_t release(std::size_t i) {
         const auto& events = recording_.events;
         std::size_t end = i;
@@ -274,8 +274,7 @@ private:
         simulator_.take_events();
     }
 
-    /// Compares the segments that the simulator asked the driver for with those that torch asked
-    /// for.
+    /// Compares the segments that the simulator asked the driver for with torch's segments.
     void settle_segment_events(std::size_t i) {
         const auto& expected = driver_.expected();
         if (expected.empty() && !simulator_.has_events()) return;

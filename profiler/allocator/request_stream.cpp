@@ -51,9 +51,7 @@ std::vector<TimedRequest> ordered_requests(const Trace& trace, Id<Device> wanted
             requests.push_back({completed[row], AllocatorRequestKind::kFreeCompleted, row});
         }
     }
-    std::stable_sort(
-        requests.begin(), requests.end(),
-        [](const TimedRequest& a, const TimedRequest& b) { return a.event < b.event; });
+    std::ranges::stable_sort(requests, {}, &TimedRequest::event);
     return requests;
 }
 

@@ -333,6 +333,11 @@ std::string to_text(const AllocatorSettings& settings) {
     return fmt::format("{}", fmt::join(parts, ","));
 }
 
+std::string name_of(const AllocatorSettings& settings) {
+    const std::string text = to_text(settings);
+    return text.empty() ? "default settings" : text;
+}
+
 AllocatorSettings settings_of(const RecordedSettings& recorded) {
     // The text may be out of date or unknown to this version; the fields hold what was in force.
     AllocatorSettings settings =

@@ -40,6 +40,9 @@ models::Result<AllocatorSettings> parse_alloc_conf(std::string_view text);
 /// The settings that differ from the defaults, in the same syntax; "" if none does.
 std::string to_text(const AllocatorSettings& settings);
 
+/// The same for people: "default settings" if none does.
+std::string name_of(const AllocatorSettings& settings);
+
 /// The settings of a recording. Its fields overrule its text.
 AllocatorSettings settings_of(const RecordedSettings& recorded);
 

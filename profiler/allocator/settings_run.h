@@ -27,12 +27,12 @@ struct SettingsRun {
     int64_t allocations_done = 0;  // before memory ran out
 };
 
-/// Runs the requests from an empty allocator. `simulation` gets what the options keep of it.
+/// Runs the requests from an empty allocator. `simulation` gets the parts that the options keep.
 SettingsRun run_settings(const RequestStream& stream, const SimulationOptions& options,
                          Simulation* simulation = nullptr);
 
-/// Settings that are worth a try for any program, the defaults first. Those that need a memory
-/// limit are left out without one.
+/// Settings that are worth a try for any program, the defaults first. Settings that need a memory
+/// limit are left out if there is no limit.
 std::vector<AllocatorSettings> settings_to_try(bool has_limit);
 
 }  // namespace profiler

@@ -507,8 +507,8 @@ void Simulator::grow_into_next(BlockHandle handle, int64_t bytes) {
 }
 
 /// Fills an empty heap. Expandable segments of one stream and half pool are parts of one
-/// reservation, which begins with the first of them; a segment without bytes marks where address
-/// space begins that is not mapped. Pending frees are held until a recording completes them.
+/// reservation, and the first segment begins it. A segment without bytes marks the begin of
+/// unmapped address space. Pending frees are held until a recording completes them.
 void Simulator::load(std::span<const RecordedSegment> segments) {
     SegmentLoader loader(heap_, pending_);
     std::vector<RecordedSegment> expandable;
@@ -519,10 +519,9 @@ void Simulator::load(std::span<const RecordedSegment> segments) {
             loader.load_plain(segment);
         }
     }
-    std::sort(expandable.begin(), expandable.end(),
-              [](const RecordedSegment& a, const RecordedSegment& b) {
-                  return std::tuple(owner_of(a), a.address) < std::tuple(owner_of(b), b.address);
-              });
+    std::ranges::sort(expandable, {}, [](const RecordedSegment& segment) {
+        return std::tuple(owner_of(segment), segment.address);
+    });
     for (auto first = expandable.begin(); first != expandable.end();) {
         const auto last = std::find_if(first, expandable.end(), [&](const RecordedSegment& other) {
             return owner_of(other) != owner_of(*first);
@@ -542,9 +541,7 @@ std::vector<RecordedSegment> Simulator::segments() const {
         const bool is_head = block.previous == kNoBlock || !blocks[block.previous].is_mapped();
         if (is_head) segments.push_back(segment_from(heap_, handle));
     }
-    std::sort(
-        segments.begin(), segments.end(),
-        [](const RecordedSegment& a, const RecordedSegment& b) { return a.address < b.address; });
+    std::ranges::sort(segments, {}, &RecordedSegment::address);
     return segments;
 }
 

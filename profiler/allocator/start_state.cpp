@@ -56,9 +56,7 @@ public:
     std::vector<RecordedSegment> segments() const {
         std::vector<RecordedSegment> all = ranges_.ranges();
         for (const auto& [address, segment] : segments_) all.push_back(segment);
-        std::sort(all.begin(), all.end(), [](const RecordedSegment& a, const RecordedSegment& b) {
-            return a.address < b.address;
-        });
+        std::ranges::sort(all, {}, &RecordedSegment::address);
         return all;
     }
 
@@ -228,7 +226,8 @@ Result<StartState> fill_segments(const BackwardWalk& walk, const AllocatorSettin
     return state;
 }
 
-/// Walks forward: the first block allocated right behind an open block shows where that one ends.
+/// Walks forward: the first block allocated right behind an open block shows where the open block
+/// ends.
 class RestFinder {
 public:
     RestFinder(const StartState& state) {

@@ -8,7 +8,7 @@ namespace profiler {
 
 void StepIndex::compute() const {
     const auto begin = [](auto make) { return std::async(std::launch::async, std::move(make)); };
-    const auto others = {begin([this] { activity(); }), begin([this] { modules(); }),
+    const auto others = {begin([this] { calls(); }), begin([this] { modules(); }),
                          begin([this] { blocks(); }), begin([this] { curve(); })};
     report();
     storage_names();

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "profiler/analysis/blocks/block_history.h"
-#include "profiler/analysis/ops/activity.h"
+#include "profiler/analysis/ops/calls.h"
 #include "profiler/analysis/step/memory_curve.h"
 #include "profiler/analysis/step/module_spans.h"
 #include "profiler/analysis/step/origin.h"
@@ -34,8 +34,8 @@ public:
     const MemoryCurve& curve() const {
         return curve_.get([&] { return MemoryCurve(trace_); });
     }
-    const Activity& activity() const {
-        return activity_.get([&] { return Activity(trace_); });
+    const Calls& calls() const {
+        return calls_.get([&] { return Calls(trace_); });
     }
     const ModuleSpans& modules() const {
         return modules_.get([&] { return ModuleSpans(trace_); });
@@ -82,7 +82,7 @@ private:
     const Trace& trace_;
     const std::shared_ptr<const StepReport> given_report_;
     Once<MemoryCurve> curve_;
-    Once<Activity> activity_;
+    Once<Calls> calls_;
     Once<ModuleSpans> modules_;
     Once<StepReport> report_;
     Once<std::vector<StringId>> storage_names_;

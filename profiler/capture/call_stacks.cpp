@@ -117,8 +117,8 @@ void CallStacks::add(int64_t alloc_event, NativeStack stack) {
     natives_.emplace(alloc_event, std::move(stack));
 }
 
-/// The op whose stack is that of `op`: one around it, or around the forward op that it belongs to.
-/// An op with a stack inside another one runs in a backward in Python, and its lines are its own.
+/// The op that gives `op` its stack: an op around `op`, or around its forward op. An op with a
+/// stack inside another one runs in a backward in Python, and its lines are its own.
 Id<Op> CallStacks::owner_of(const Trace& trace, Id<Op> op, const GatheredOps& gathered) {
     while (op.valid()) {
         const Id<Op> forward = trace.ops.get<&Op::forward>(op);

@@ -23,9 +23,10 @@
 ///     an allocation, where C++ frames are recorded ► gather_native: addresses of code
 ///     a step ends                         ► write: the stacks of those that allocated, as text
 ///
-/// Ops that run in an op have its stack. Where that one may run Python, as an autograd.Function of
-/// the program does, each has its own. What backward allocates has the stack of the forward op: on
-/// a GPU backward runs on a thread without Python, and on the CPU all of it below one line.
+/// Ops inside an op have the outer op's stack. If the outer op may run Python, like an
+/// autograd.Function of the program, each inner op has a stack of its own. Allocations of backward
+/// have the stack of the forward op: on a GPU backward runs on a thread without Python, and on the
+/// CPU all of backward runs below one line.
 namespace profiler {
 
 /// The text of lines of Python files on this machine.

@@ -56,8 +56,7 @@ const CudaModule& open_cuda_module(const std::filesystem::path& folder) {
 }
 
 std::string describe_problem(const std::vector<CudaCheck>& checks) {
-    const auto failed = std::find_if(checks.begin(), checks.end(),
-                                     [](const CudaCheck& check) { return !check.ok; });
+    const auto failed = std::ranges::find(checks, false, &CudaCheck::ok);
     if (failed == checks.end()) return {};
     std::string remedy = failed->remedy;
     if (!remedy.empty()) remedy[0] = static_cast<char>(std::tolower(remedy[0]));

@@ -53,10 +53,7 @@ LayoutBuffers::LayoutBuffers(const LayoutSizes& sizes, const at::Device& device)
     : sizes_(dimension_sizes(sizes)), device_(device) {}
 
 const std::string& LayoutBuffers::dimensions(const std::string& name) const {
-    const auto& tensors = encoder_layer().tensors;
-    return std::find_if(tensors.begin(), tensors.end(),
-                        [&](const LayoutTensor& tensor) { return tensor.name == name; })
-        ->dimensions;
+    return std::ranges::find(encoder_layer().tensors, name, &LayoutTensor::name)->dimensions;
 }
 
 at::Tensor LayoutBuffers::values(const std::string& name, at::IntArrayRef shape) {

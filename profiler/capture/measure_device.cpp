@@ -25,7 +25,6 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
-#include <cstddef>
 #include <functional>
 #include <utility>
 
@@ -278,12 +277,6 @@ private:
 void wait_for(const at::Device& device) {
     if (device.is_cpu()) return;
     c10::impl::VirtualGuardImpl(device.type()).synchronizeDevice(device.index());
-}
-
-double median(std::vector<double> values) {
-    const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-    std::nth_element(values.begin(), middle, values.end());
-    return *middle;
 }
 
 BenchmarkTime time_benchmark(const at::Device& device, const Benchmark& benchmark, double seconds,

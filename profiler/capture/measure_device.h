@@ -16,9 +16,6 @@ namespace profiler {
 /// Waits until the device has run what it was given.
 void wait_for(const at::Device& device);
 
-/// Of an even number of values the upper one of the middle. `values` is not empty.
-double median(std::vector<double> values);
-
 /// Times a GEMM, a pass over a vector or a layer, as mli's transformers-benchmarks do: the median
 /// of the calls that fit into `seconds`. A layer has parameters and input of the workload's
 /// precision, dropout on, and an input without gradient; backward starts from the sum of the output

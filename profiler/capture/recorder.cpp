@@ -49,8 +49,8 @@ bool may_run_python(const at::RecordFunction& function) {
     return name.find("::") == name.npos;
 }
 
-/// An op in another op has the Python stack of that one. A checkpoint runs forward again inside of
-/// any node: ops that autograd records there have their own.
+/// An op in another op has the outer op's Python stack. A checkpoint runs forward again inside of
+/// any node: ops that autograd records there have stacks of their own.
 bool may_have_own_stack(const at::RecordFunction& function) {
     if (op_stack.empty() || op_stack.back().may_run_python) return true;
     return op_stack.back().is_node && function.seqNr() >= 0;
@@ -63,8 +63,8 @@ NativeStack gather_native(const CallStacks* stacks) {
 
 Id<Op> current_op() { return op_stack.empty() ? Id<Op>() : op_stack.back().id; }
 
-/// Whether DDP reduces gradients in it: it is older than the backward that runs, and nothing else
-/// has said what it is.
+/// Whether DDP reduces gradients in the storage: the storage is older than the running backward,
+/// and nothing else has named its category.
 bool is_bucket(const Trace& trace, Id<Phase> running, Id<Storage> storage) {
     if (!running.valid() || !storage.valid()) return false;
     const Id<Allocation> block = trace.storages.get<&Storage::allocation>(storage);
@@ -387,11 +387,11 @@ void Recorder::record_end(const at::RecordFunction& function, const RecordedOp& 
     if (!op_stack.empty()) op_stack.pop_back();
     if (!running.inputs || wraps_itself) return;
     const std::vector<at::Tensor> outputs = tensors_of(function.outputs());
-    const OpCost cost =
-        cost_of(function.name(), trace_.ops.get<&Op::op_class>(id), *running.inputs, outputs);
-    trace_.ops.set<&Op::flop>(id, cost.flop);
-    trace_.ops.set<&Op::read_words>(id, cost.read_words);
-    trace_.ops.set<&Op::written_words>(id, cost.written_words);
+    const OpCounts counts =
+        counts_of(function.name(), trace_.ops.get<&Op::op_class>(id), *running.inputs, outputs);
+    trace_.ops.set<&Op::flop>(id, counts.flop);
+    trace_.ops.set<&Op::read_words>(id, counts.read_words);
+    trace_.ops.set<&Op::written_words>(id, counts.written_words);
     add_edges(id, outputs, Access::kWrite);
 }
 

@@ -2,7 +2,7 @@
 
 #include "models/observer/observer.h"
 #include "models/training/training.h"
-#include "profiler/capture/op_cost.h"
+#include "profiler/capture/op_counts.h"
 #include "profiler/capture/torch_adapter/allocation_source.h"
 #include "profiler/capture/torch_adapter/torch_hooks.h"
 #include "profiler/trace/trace.h"
@@ -91,8 +91,8 @@ public:
     }
     void stop();
 
-    /// The two parts of start(). Recording allocations alone costs little, and steps before the
-    /// recorded ones shape the memory that those find.
+    /// The two parts of start(). Recording allocations alone costs little, and earlier steps shape
+    /// the memory that the recorded steps find.
     void start_allocations();
     void start_ops();
 
@@ -228,8 +228,8 @@ private:
     std::vector<Id<Collective>> running_collectives_;
     int64_t num_buckets_ = 0;  // of DDP that were named in this step
     ListTexts list_texts_;
-    // In few large pieces: small ones would lie between the program's tensors, whose memory could
-    // then not be used again for large ones.
+    // In few large pieces: small pieces would lie between the program's tensors. The memory of
+    // freed tensors could then not serve large tensors again.
     std::vector<StorageDetail> storage_details_;  // by storage
     std::vector<Id<Tensor>> older_tensors_;       // by tensor: the one before of its storage
 };

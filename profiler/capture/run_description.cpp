@@ -1,7 +1,8 @@
 #include "profiler/capture/run_description.h"
 
+#include "profiler/capture/torch_adapter/torch_version.h"
+
 #include <ATen/Version.h>
-#include <torch/version.h>
 
 #include <nlohmann/json.hpp>
 
@@ -22,7 +23,7 @@ nlohmann::json software_of(const Trace& trace) {
 
 /// The columns that tell where and with what it runs, not what.
 Run run_in(const RunEnvironment& environment, Trace& trace) {
-    const nlohmann::json software{{"torch", TORCH_VERSION},
+    const nlohmann::json software{{"torch", kTorchVersion},
                                   {"cpu_capability", at::get_cpu_capability()}};
     return {.source = environment.source,
             .time_basis = environment.time_basis,

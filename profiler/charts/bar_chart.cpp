@@ -1,3 +1,4 @@
+#include "profiler/charts/bars.h"
 #include "profiler/charts/charts.h"
 #include "profiler/charts/document.h"
 #include "profiler/charts/figure.h"
@@ -81,34 +82,27 @@ void draw_series_rect(Canvas& canvas, const Theme& theme, const BarChart& chart,
     }
 }
 
-double draw_legend(Canvas& canvas, const Theme& theme, const BarChart& chart, const Flow& flow) {
-    const TextStyle style{.size = kTextSize, .color = theme.text};
-    double x = flow.x;
-    double y = flow.y;
+double draw_series_legend(Canvas& canvas, const Theme& theme, const BarChart& chart,
+                          const Flow& flow) {
+    std::vector<LegendEntry> entries;
     for (std::size_t i = 0; i < chart.series.size(); ++i) {
-        const double width = kSeriesSwatch + 6 + canvas.measure(chart.series[i], style);
-        if (x > flow.x && x + width > flow.x + flow.width) {
-            x = flow.x;
-            y += 20;
-        }
-        draw_series_rect(canvas, theme, chart, i, {x, y + 2, kSeriesSwatch, kSeriesSwatch});
-        canvas.text({x + kSeriesSwatch + 6, y + 12.5}, chart.series[i], style);
-        x += width + 18;
+        entries.push_back({.name = chart.series[i], .draw_mark = [&, i](Point at) {
+                               draw_series_rect(canvas, theme, chart, i,
+                                                {at.x, at.y, kSeriesSwatch, kSeriesSwatch});
+                           }});
     }
-    return y + 18;
+    return draw_legend(canvas, theme, entries, flow);
 }
 
 /// The least end of the axis that leaves every bar room for its text inside the plot.
 double axis_end_of(Canvas& canvas, const BarChart::Panel& panel, double width) {
-    double end = 0;
+    std::vector<LabelledBar> bars;
     for (const auto& group : panel.groups) {
         for (const BarChart::Bar& bar : group) {
-            const double text = canvas.measure(bar.text, kBarText) + kBarTextIndent;
-            const double room = std::max(width - text, width * 0.3);
-            end = std::max(end, std::max(bar.value, bar.outer) * width / room);
+            bars.push_back({std::max(bar.value, bar.outer), canvas.measure(bar.text, kBarText)});
         }
     }
-    return end > 0 ? end : 1;
+    return fit_bar_axis(bars, width, kBarTextIndent, 0.3);
 }
 
 void draw_bar(Canvas& canvas, const Theme& theme, const BarChart& chart, const BarChart::Bar& bar,
@@ -165,7 +159,7 @@ double draw_figure(Canvas& canvas, const BarChart& chart, const Theme& theme,
                    const FigureText& text, double width) {
     const Flow flow{kMargin, kMargin - 6, width - 2 * kMargin};
     double y = draw_header(canvas, theme, text, flow) + 12;
-    y = draw_legend(canvas, theme, chart, {flow.x, y, flow.width}) + 16;
+    y = draw_series_legend(canvas, theme, chart, {flow.x, y, flow.width}) + 16;
     const Layout layout = lay_out(canvas, chart, {flow.x, y, flow.width});
     draw_names(canvas, theme, chart, layout, flow.x);
     for (std::size_t i = 0; i < chart.panels.size(); ++i) {

@@ -10,7 +10,6 @@
 namespace profiler {
 namespace {
 
-constexpr double kHatchSpacing = 6;
 using std::numbers::pi;
 
 Rect bounds_of(std::span<const Point> points) {
@@ -58,24 +57,25 @@ void Canvas::line(Point from, Point to, const LineStyle& style) {
     polyline(ends, style);
 }
 
-void Canvas::hatch(std::span<const Point> points, Hatch hatch, Color ink, double alpha) {
+void Canvas::hatch(std::span<const Point> points, Hatch hatch, Color ink, double alpha,
+                   double spacing) {
     if (hatch == Hatch::kNone || points.empty()) return;
     const Rect r = bounds_of(points);
     std::vector<Segment> lines;
     // x + y and x - y are constant along the diagonals.
-    constexpr double kDiagonal = kHatchSpacing * std::numbers::sqrt2;
+    const double diagonal = spacing * std::numbers::sqrt2;
     if (hatch == Hatch::kDiagonal || hatch == Hatch::kCross) {
-        for (const double c : multiples(r.x + r.y, r.right() + r.bottom(), kDiagonal)) {
+        for (const double c : multiples(r.x + r.y, r.right() + r.bottom(), diagonal)) {
             lines.push_back({{c - r.y, r.y}, {c - r.bottom(), r.bottom()}});
         }
     }
     if (hatch == Hatch::kBackDiagonal || hatch == Hatch::kCross) {
-        for (const double c : multiples(r.x - r.bottom(), r.right() - r.y, kDiagonal)) {
+        for (const double c : multiples(r.x - r.bottom(), r.right() - r.y, diagonal)) {
             lines.push_back({{c + r.y, r.y}, {c + r.bottom(), r.bottom()}});
         }
     }
-    const std::vector<double> rows = multiples(r.y, r.bottom(), kHatchSpacing);
-    const std::vector<double> columns = multiples(r.x, r.right(), kHatchSpacing);
+    const std::vector<double> rows = multiples(r.y, r.bottom(), spacing);
+    const std::vector<double> columns = multiples(r.x, r.right(), spacing);
     if (hatch == Hatch::kHorizontal || hatch == Hatch::kGrid) {
         for (const double y : rows) lines.push_back({{r.x, y}, {r.right(), y}});
     }
@@ -93,12 +93,12 @@ void Canvas::hatch(std::span<const Point> points, Hatch hatch, Color ink, double
         {.color = ink, .width = is_dotted ? 1.8 : 0.8, .alpha = alpha, .round_ends = is_dotted});
 }
 
-void Canvas::hatch(const Rect& rect, Hatch pattern, Color ink, double alpha) {
+void Canvas::hatch(const Rect& rect, Hatch pattern, Color ink, double alpha, double spacing) {
     const std::array<Point, 4> corners{{{rect.x, rect.y},
                                         {rect.right(), rect.y},
                                         {rect.right(), rect.bottom()},
                                         {rect.x, rect.bottom()}}};
-    hatch(std::span<const Point>(corners), pattern, ink, alpha);
+    hatch(std::span<const Point>(corners), pattern, ink, alpha, spacing);
 }
 
 void Canvas::marker(Marker marker, Point c, double radius, Color color) {

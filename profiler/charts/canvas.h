@@ -1,6 +1,7 @@
 #pragma once
 
 #include "profiler/view/axis.h"
+#include "profiler/view/rect.h"
 #include "profiler/view/theme.h"
 
 #include <cstdint>
@@ -11,23 +12,6 @@
 /// What charts draw with: rectangles, lines, text, hatches and markers. Units are points; y grows
 /// downwards.
 namespace profiler {
-
-struct Point {
-    double x = 0;
-    double y = 0;
-};
-
-struct Rect {
-    double x = 0;
-    double y = 0;
-    double width = 0;
-    double height = 0;
-
-    double right() const { return x + width; }
-    double bottom() const { return y + height; }
-    double center_x() const { return x + width / 2; }
-    double center_y() const { return y + height / 2; }
-};
 
 enum class Weight : uint8_t { kRegular, kBold };
 
@@ -46,7 +30,7 @@ struct LineStyle {
     bool round_ends = false;
 };
 
-/// One of: CairoCanvas (PDF, PNG), SvgCanvas.
+/// One of: CairoCanvas (PDF, PNG), SvgCanvas, and the window's app::ImGuiCanvas.
 class Canvas {
 public:
     virtual ~Canvas() = default;
@@ -61,9 +45,11 @@ public:
     virtual void ring(Point center, double radius, const LineStyle& style) = 0;
     virtual void polyline(std::span<const Point> points, const LineStyle& style) = 0;
     void line(Point from, Point to, const LineStyle& style);
-    /// Draws the pattern inside the polygon `points`.
-    void hatch(std::span<const Point> points, Hatch hatch, Color ink, double alpha);
-    void hatch(const Rect& rect, Hatch hatch, Color ink, double alpha);
+    /// Draws the pattern inside the polygon `points`; its lines are `spacing` apart.
+    void hatch(std::span<const Point> points, Hatch hatch, Color ink, double alpha,
+               double spacing = kHatchSpacing);
+    void hatch(const Rect& rect, Hatch hatch, Color ink, double alpha,
+               double spacing = kHatchSpacing);
     void marker(Marker marker, Point center, double radius, Color color);
 
     /// Letters stand on `baseline`. Returns the width. The hyphen of a negative number becomes a
@@ -71,6 +57,8 @@ public:
     double text(Point baseline, std::string_view text, const TextStyle& style);
     double measure(std::string_view text, const TextStyle& style);
     MeasureText measurer(const TextStyle& style);
+
+    static constexpr double kHatchSpacing = 6;
 
 protected:
     struct Segment {

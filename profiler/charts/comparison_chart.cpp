@@ -4,24 +4,21 @@
 #include "profiler/charts/document.h"
 #include "profiler/charts/figure.h"
 #include "profiler/charts/html.h"
+#include "profiler/charts/throughput_chart.h"
 #include "profiler/trace/file/write_file.h"
 #include "profiler/view/quantity_names.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
-#include <functional>
-#include <set>
 #include <string>
 
 namespace profiler {
 namespace {
 
 constexpr double kTitleHeight = 42;  // panel title and remark
-constexpr double kAxisHeight = 38;   // tick labels and axis title
+constexpr double kAxisHeight = kBatchLabels;
 constexpr double kPanelGap = 30;
-constexpr double kYAxisWidth = 44;  // labels left of the throughput plot
 constexpr double kNameIndent = 18;  // the marker before a name
 constexpr double kRowHeight = 50;
 constexpr double kMinPlotHeight = 200;
@@ -36,77 +33,53 @@ double name_width(Canvas& canvas, const CompareView& view, double available) {
     return std::min(width + 2, available) + kNameIndent + 10;
 }
 
-struct Bar {
-    double value = 0;
-    double label_width = 0;
-};
+BarValue peak_value(const CompareColumn& column) { return {column.peak_text, column.peak_change}; }
 
-/// The least end of the axis that leaves every bar room for its label inside the plot.
-double fit_axis(const std::vector<Bar>& bars, double plot_width) {
-    double end = 0;
-    for (const Bar& bar : bars) {
-        const double room = std::max(plot_width - bar.label_width - kValueIndent, plot_width * 0.2);
-        end = std::max(end, bar.value * plot_width / room);
-    }
-    return end > 0 ? end : 1;
-}
-
-std::vector<Bar> collect(const CompareView& view,
-                         const std::function<Bar(const CompareColumn&)>& bar) {
-    std::vector<Bar> bars;
-    for (const CompareColumn& column : view.columns) bars.push_back(bar(column));
-    return bars;
+BarValue rate_value(const CompareColumn& column) {
+    return {column.throughput_text, column.throughput_change};
 }
 
 void fit_axes(Canvas& canvas, const CompareView& view, ComparisonLayout& layout) {
-    const auto bytes = [](int64_t size) { return static_cast<double>(size); };
-    layout.memory_end_bytes =
-        fit_axis(collect(view,
-                         [&](const CompareColumn& c) {
-                             return Bar{bytes(c.peak_bytes),
-                                        measure_value(canvas, c.peak_text, c.peak_change)};
-                         }),
-                 layout.memory.width);
-    const auto saved = collect(view, [&](const CompareColumn& c) {
+    const auto fit_axis = [&](const Rect& plot, const auto& bar) {
+        return fit_bar_axis(view, plot.width, kValueIndent, bar);
+    };
+    const double memory = fit_axis(layout.memory, [&](const CompareColumn& c) {
+        return LabelledBar{static_cast<double>(c.peak_bytes), measure_value(canvas, peak_value(c))};
+    });
+    const double saved = fit_axis(layout.memory, [&](const CompareColumn& c) {
         const TextStyle style{.size = kLabelSize};
-        return Bar{bytes(c.saved_bytes),
-                   canvas.measure("saved " + c.saved_text + " " + c.saved_change.text, style)};
+        return LabelledBar{
+            static_cast<double>(c.saved_bytes),
+            canvas.measure("saved " + c.saved_text + " " + c.saved_change.text, style)};
     });
-    layout.memory_end_bytes =
-        std::max(layout.memory_end_bytes, fit_axis(saved, layout.memory.width));
-    const auto batches = collect(view, [&](const CompareColumn& c) {
-        return Bar{bytes(c.largest_batch),
-                   measure_value(canvas, c.max_batch_text, c.max_batch_change)};
+    layout.memory_end_bytes = std::max(memory, saved);
+    layout.batch_end = fit_axis(layout.batch, [&](const CompareColumn& c) {
+        return LabelledBar{largest_batch(c), measure_value(canvas, batch_value(c))};
     });
-    layout.batch_end = fit_axis(batches, layout.batch.width);
-    const auto rates = collect(view, [&](const CompareColumn& c) {
-        return Bar{c.sequences_per_s,
-                   measure_value(canvas, c.throughput_text, c.throughput_change)};
+    layout.rate_end = fit_axis(layout.throughput, [&](const CompareColumn& c) {
+        return LabelledBar{c.sequences_per_s, measure_value(canvas, rate_value(c))};
     });
-    layout.rate_end = fit_axis(rates, layout.throughput.width);
 }
 
 RowLayout layout_row(const ComparisonLayout& layout, const CompareColumn& column,
                      const Rect& band) {
     const double bar_height = std::min(band.height * 0.44, 30.0);
     const double top = band.center_y() - (bar_height + 5 + kSavedHeight + 4) / 2;
-    RowLayout row;
-    const Rect& m = layout.memory;
-    const auto memory_x = [&](int64_t size_bytes) {
-        return static_cast<double>(size_bytes) / layout.memory_end_bytes * m.width;
+    const auto slot = [&](const Rect& plot, double end) {
+        return BarSlot{.area = {plot.x, top, plot.width, bar_height}, .end = end};
     };
+    const BarSlot memory = slot(layout.memory, layout.memory_end_bytes);
+    BarSlot saved = memory;
+    saved.area.y = top + bar_height + 5;
+    saved.area.height = kSavedHeight;
+    RowLayout row;
     row.name = {band.x, top, band.width, bar_height};
-    row.memory_bar = {m.x, top, memory_x(column.peak_bytes), bar_height};
-    for (const StackSegment& segment : column.stack) {
-        row.segments.push_back(
-            {m.x + memory_x(segment.start_bytes), top, memory_x(segment.size_bytes), bar_height});
-    }
-    row.saved_bar = {m.x, top + bar_height + 5, memory_x(column.saved_bytes), kSavedHeight};
-    const auto batch = static_cast<double>(column.largest_batch);
-    row.batch_bar = {layout.batch.x, top, batch / layout.batch_end * layout.batch.width,
-                     bar_height};
-    row.rate_bar = {layout.throughput.x, top,
-                    column.sequences_per_s / layout.rate_end * layout.throughput.width, bar_height};
+    row.memory_bar = memory.bar(static_cast<double>(column.peak_bytes));
+    row.segments = segment_rects(memory, column.stack);
+    row.saved_bar = saved.bar(static_cast<double>(column.saved_bytes));
+    row.batch = slot(layout.batch, layout.batch_end);
+    row.batch_bar = row.batch.bar(largest_batch(column));
+    row.rate_bar = slot(layout.throughput, layout.rate_end).bar(column.sequences_per_s);
     return row;
 }
 
@@ -115,7 +88,7 @@ RowLayout layout_row(const ComparisonLayout& layout, const CompareColumn& column
 ComparisonLayout layout_comparison(Canvas& canvas, const CompareView& view, const Rect& area) {
     ComparisonLayout layout;
     const double names = name_width(canvas, view, area.width * 0.16);
-    const double y_axis = view.has_throughput ? kYAxisWidth : 0;
+    const double y_axis = view.has_throughput ? kRateLabels : 0;
     const double room = area.width - names - 2 * kPanelGap - y_axis;
     const double rows_height = kRowHeight * static_cast<double>(view.columns.size());
     const double plot_height =
@@ -152,31 +125,6 @@ void draw_base_line(Canvas& canvas, const Theme& theme, const Rect& plot) {
                 {.color = theme.dim_text, .width = 1, .alpha = 0.7});
 }
 
-/// The bytes of a category, inside its part of the bar if they fit.
-void draw_segment_text(Canvas& canvas, Color fill, const Rect& rect, const std::string& text) {
-    const TextStyle style{.size = 10.5, .color = ink_on(fill), .align = 0.5};
-    const double width = canvas.measure(text, style) + 8;
-    if (width + 6 > rect.width || rect.height < 15) return;
-    const Rect plate{rect.center_x() - width / 2, rect.center_y() - 7, width, 14};
-    canvas.fill_rounded(plate, 3, fill);  // covers the hatch
-    canvas.text({rect.center_x(), rect.center_y() + 3.8}, text, style);
-}
-
-void draw_stack(Canvas& canvas, const Theme& theme, const CompareColumn& column,
-                const RowLayout& row) {
-    for (std::size_t i = 0; i < row.segments.size(); ++i) {
-        draw_category_rect(canvas, theme, column.stack[i].category, row.segments[i]);
-        if (i > 0) {  // a thin line of the background between layers
-            const Rect gap{row.segments[i].x - 0.4, row.segments[i].y, 0.8, row.segments[i].height};
-            canvas.fill(gap, theme.plot);
-        }
-    }
-    for (std::size_t i = 0; i < row.segments.size(); ++i) {
-        draw_segment_text(canvas, color_of(theme, column.stack[i].category), row.segments[i],
-                          column.stack[i].text);
-    }
-}
-
 void draw_saved(Canvas& canvas, const Theme& theme, const CompareColumn& column,
                 const RowLayout& row) {
     if (column.saved_bytes <= 0) return;
@@ -186,15 +134,6 @@ void draw_saved(Canvas& canvas, const Theme& theme, const CompareColumn& column,
     const double width = canvas.text(at, "saved " + column.saved_text, style);
     const TextStyle toned{.size = kLabelSize, .color = tone_color(theme, column.saved_change.tone)};
     canvas.text({at.x + width + 5, at.y}, column.saved_change.text, toned);
-}
-
-/// A bar in the recipe's colour, with its pattern where recipes share a colour.
-void draw_recipe_bar(Canvas& canvas, const Theme& theme, const Rect& bar, std::size_t index,
-                     double alpha) {
-    const Color fill = recipe_color(theme, index);
-    canvas.fill(bar, fill, alpha);
-    const Hatch hatch = recipe_hatch(index);
-    if (hatch != Hatch::kNone && bar.width > 0) canvas.hatch(bar, hatch, ink_on(fill), 0.3 * alpha);
 }
 
 void draw_recipe_names(Canvas& canvas, const Theme& theme, const CompareView& view,
@@ -234,10 +173,10 @@ void draw_memory_panel(Canvas& canvas, const Theme& theme, const CompareView& vi
     for (std::size_t i = 0; i < view.columns.size(); ++i) {
         const CompareColumn& column = view.columns[i];
         const RowLayout& row = layout.rows[i];
-        draw_stack(canvas, theme, column, row);
+        draw_stack(canvas, theme, column.stack, row.segments, {});
         draw_value(canvas, theme,
                    {row.memory_bar.right() + kValueIndent, middle_of(row.memory_bar)},
-                   column.peak_text, column.peak_change);
+                   peak_value(column));
         draw_saved(canvas, theme, column, row);
     }
     draw_base_line(canvas, theme, plot);
@@ -260,10 +199,9 @@ void draw_batch_panel(Canvas& canvas, const Theme& theme, const CompareView& vie
     for (std::size_t i = 0; i < view.columns.size(); ++i) {
         const CompareColumn& column = view.columns[i];
         const Rect& bar = layout.rows[i].batch_bar;
-        // Pale: everything fitted, so the maximum is larger than what the sweep tried.
-        draw_recipe_bar(canvas, theme, bar, column.color, column.max_batch_size ? 1 : 0.35);
+        draw_batch_bar(canvas, theme, column, layout.rows[i].batch);
         draw_value(canvas, theme, {bar.right() + kValueIndent, middle_of(bar)},
-                   column.max_batch_text, column.max_batch_change);
+                   batch_value(column));
     }
     draw_base_line(canvas, theme, plot);
 }
@@ -286,194 +224,24 @@ void draw_rate_panel(Canvas& canvas, const Theme& theme, const CompareView& view
     for (std::size_t i = 0; i < view.columns.size(); ++i) {
         const CompareColumn& column = view.columns[i];
         const Rect& bar = layout.rows[i].rate_bar;
-        draw_recipe_bar(canvas, theme, bar, column.color, 1);
-        draw_value(canvas, theme, {bar.right() + kValueIndent, middle_of(bar)},
-                   column.throughput_text, column.throughput_change);
+        draw_recipe_bar(canvas, theme, bar, column.color);
+        draw_value(canvas, theme, {bar.right() + kValueIndent, middle_of(bar)}, rate_value(column));
     }
     draw_base_line(canvas, theme, plot);
 }
 
-constexpr double kInset = 10;  // keeps the first and last marker inside the plot
-constexpr double kLogRatio = 16;
-constexpr std::size_t kMaxLabelled = 3;
-
-/// Maps batch sizes to x. The axis is logarithmic when small batches would overlap on a linear one,
-/// since sweeps double the batch.
-class BatchAxis {
-public:
-    BatchAxis(const CompareView& view, const Rect& plot) : plot_(plot) {
-        for (const CompareColumn& column : view.columns) {
-            for (const CurvePoint& point : column.curve) batches_.insert(point.batch_size);
-            if (column.out_of_memory_batch) batches_.insert(*column.out_of_memory_batch);
-        }
-        low_ = static_cast<double>(*batches_.begin());
-        high_ = static_cast<double>(*batches_.rbegin());
-        is_log_ = low_ > 0 && high_ / low_ >= kLogRatio;
-    }
-
-    double x(int64_t batch_size) const {
-        if (high_ <= low_) return plot_.center_x();
-        const auto b = static_cast<double>(batch_size);
-        const double t =
-            is_log_ ? std::log(b / low_) / std::log(high_ / low_) : (b - low_) / (high_ - low_);
-        return plot_.x + kInset + t * (plot_.width - 2 * kInset);
-    }
-
-    /// Labels at the batches that were tried, as many as fit without touching.
-    void draw(Canvas& canvas, const Theme& theme) const {
-        const TextStyle style{.size = kLabelSize, .color = theme.dim_text, .align = 0.5};
-        const LineStyle grid{.color = theme.text, .alpha = theme.is_dark ? 0.07 : 0.08};
-        double free_from = plot_.x - kInset;
-        for (const int64_t batch_size : batches_) {
-            const std::string label = fmt::format("{}", batch_size);
-            const double half = canvas.measure(label, style) / 2 + 4;
-            const double at = x(batch_size);
-            if (at - half < free_from) continue;
-            canvas.line({at, plot_.y}, {at, plot_.bottom()}, grid);
-            canvas.text({at, plot_.bottom() + 15}, label, style);
-            free_from = at + half;
-        }
-    }
-
-private:
-    Rect plot_;
-    std::set<int64_t> batches_;
-    double low_ = 0;
-    double high_ = 1;
-    bool is_log_ = false;
-};
-
-struct Scales {
-    Rect plot;
-    BatchAxis batch;
-    double rate_end = 1;
-    bool has_bands = true;  // bands of many recipes hide each other, so they get bars alone
-
-    double y(double rate) const { return plot.bottom() - rate / rate_end * plot.height; }
-};
-
-void draw_spread(Canvas& canvas, const Scales& scales, const CompareColumn& column, Color color) {
-    std::vector<Point> outline;
-    for (const CurvePoint& point : column.curve) {
-        outline.push_back({scales.batch.x(point.batch_size), scales.y(point.sequences_per_s_max)});
-    }
-    for (auto point = column.curve.rbegin(); point != column.curve.rend(); ++point) {
-        outline.push_back(
-            {scales.batch.x(point->batch_size), scales.y(point->sequences_per_s_min)});
-    }
-    if (scales.has_bands) canvas.polygon(outline, color, 0.16);
-    for (const CurvePoint& point : column.curve) {  // visible even with a single batch
-        const double x = scales.batch.x(point.batch_size);
-        canvas.line({x, scales.y(point.sequences_per_s_min)},
-                    {x, scales.y(point.sequences_per_s_max)},
-                    {.color = color, .width = 1, .alpha = 0.6});
-    }
-}
-
-void draw_curve(Canvas& canvas, const Scales& scales, const CompareColumn& column, Color color) {
-    std::vector<Point> points;
-    for (const CurvePoint& point : column.curve) {
-        points.push_back({scales.batch.x(point.batch_size), scales.y(point.sequences_per_s)});
-    }
-    canvas.polyline(points, {.color = color, .width = 1.8});
-    for (const Point& point : points) canvas.marker(recipe_marker(column.color), point, 3.6, color);
-}
-
-/// Crosses at the bottom of the plot. Recipes that failed at the same batch are stacked.
-bool draw_failures(Canvas& canvas, const Theme& theme, const CompareView& view,
-                   const Scales& scales) {
-    std::multiset<int64_t> drawn;
-    for (const CompareColumn& column : view.columns) {
-        if (!column.out_of_memory_batch) continue;
-        const auto below = static_cast<double>(drawn.count(*column.out_of_memory_batch));
-        const Point at{scales.batch.x(*column.out_of_memory_batch),
-                       scales.plot.bottom() - 8 - 11 * below};
-        canvas.marker(Marker::kCross, at, 4, recipe_color(theme, column.color));
-        drawn.insert(*column.out_of_memory_batch);
-    }
-    return !drawn.empty();
-}
-
-struct BestLabel {
-    Point at;  // of the point
-    double text_y = 0;
-    std::string text;
-};
-
-/// Up to kMaxLabelled recipes all show their best rate; of more, the baseline and the fastest.
-bool is_labelled(const CompareView& view, const CompareColumn& column) {
-    const auto rate = [](const CompareColumn& c) {
-        return c.best_point ? c.curve[*c.best_point].sequences_per_s : 0;
-    };
-    if (view.columns.size() <= kMaxLabelled || column.is_baseline) return true;
-    return std::ranges::all_of(
-        view.columns, [&](const CompareColumn& other) { return rate(other) <= rate(column); });
-}
-
-/// Places labels from the top down. A label that would overlap another moves down to the next free
-/// line.
-void draw_best(Canvas& canvas, const Theme& theme, const CompareView& view, const Scales& scales) {
-    std::vector<BestLabel> labels;
-    for (const CompareColumn& column : view.columns) {
-        if (!column.best_point || !is_labelled(view, column)) continue;
-        const CurvePoint& best = column.curve[*column.best_point];
-        const Point at{scales.batch.x(best.batch_size), scales.y(best.sequences_per_s)};
-        const std::string rate = column.best_text.substr(0, column.best_text.find(' '));
-        labels.push_back({at, at.y - 9, rate});
-        canvas.ring(at, 6.5, {.color = recipe_color(theme, column.color), .width = 1.4});
-    }
-    std::ranges::stable_sort(
-        labels, [](const BestLabel& a, const BestLabel& b) { return a.at.y < b.at.y; });
-    const TextStyle style{
-        .size = kLabelSize, .weight = Weight::kBold, .color = theme.text, .align = 0.5};
-    std::vector<Rect> taken;
-    for (BestLabel& label : labels) {
-        const double half = canvas.measure(label.text, style) / 2 + 3;
-        const double x = std::clamp(label.at.x, scales.plot.x + half, scales.plot.right() - half);
-        const auto overlaps = [&](double y) {
-            return std::ranges::any_of(taken, [&](const Rect& r) {
-                return x + half > r.x && x - half < r.right() && y > r.y && y - 12 < r.bottom();
-            });
-        };
-        while (overlaps(label.text_y) && label.text_y < scales.plot.bottom()) label.text_y += 4;
-        taken.push_back({x - half, label.text_y - 12, 2 * half, 12});
-        canvas.fill_rounded({x - half, label.text_y - 10.5, 2 * half, 13}, 3, theme.plot, 0.8);
-        canvas.text({x, label.text_y}, label.text, style);
-    }
-}
-
-/// Sequences per second over the batch size, a line per recipe. A band shows the spread of its
-/// steps, a ring and a label its best batch, a cross the batch that did not fit.
+/// A band shows the spread of the steps of each recipe, a ring and a label its best batch, a cross
+/// the batch that did not fit.
 void draw_throughput_panel(Canvas& canvas, const Theme& theme, const CompareView& view,
                            const ComparisonLayout& layout) {
     const Rect& plot = layout.throughput;
-    const int ticks = std::max(3, static_cast<int>(plot.height) / 46);
-    const Scales scales{plot, BatchAxis(view, plot),
-                        axis_end(AxisUnit::kRate, view.max_sequences_per_s, 0.1, ticks),
-                        view.columns.size() <= kMaxLabelled};
     draw_panel_title(canvas, theme, {plot.x - 36, layout.panel_title_y}, plot.width + 36,
                      "Throughput",
-                     {scales.has_bands ? "sequences/s; band: slowest to fastest step; ring: best"
-                                       : "sequences/s; bars: slowest to fastest step; ring: best",
+                     {view.columns.size() <= kMostBands
+                          ? "sequences/s; band: slowest to fastest step; ring: best"
+                          : "sequences/s; bars: slowest to fastest step; ring: best",
                       "sequences/s; ring: best", "sequences/s"});
-    draw_y_axis(canvas, theme, plot, make_ticks(AxisUnit::kRate, 0, scales.rate_end, ticks),
-                scales.rate_end);
-    scales.batch.draw(canvas, theme);
-    for (const CompareColumn& column : view.columns) {
-        if (!column.curve.empty()) {
-            draw_spread(canvas, scales, column, recipe_color(theme, column.color));
-        }
-    }
-    for (const CompareColumn& column : view.columns) {
-        draw_curve(canvas, scales, column, recipe_color(theme, column.color));
-    }
-    const bool has_failures = draw_failures(canvas, theme, view, scales);
-    draw_best(canvas, theme, view, scales);
-    canvas.line({plot.x, plot.bottom()}, {plot.right(), plot.bottom()},
-                {.color = theme.dim_text, .alpha = 0.7});
-    canvas.text({plot.center_x(), plot.bottom() + 31},
-                has_failures ? "batch size  (× did not fit)" : "batch size",
-                {.size = kLabelSize, .color = theme.dim_text, .align = 0.5});
+    draw_throughput(canvas, theme, view, {}, plot);
 }
 
 FigureText describe(const CompareView& view, const ChartOptions& options) {

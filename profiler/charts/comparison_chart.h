@@ -1,5 +1,6 @@
 #pragma once
 
+#include "profiler/charts/bars.h"
 #include "profiler/charts/canvas.h"
 #include "profiler/view/programs/compare_view.h"
 
@@ -26,8 +27,9 @@ struct RowLayout {
     Rect memory_bar;             // the whole stack
     std::vector<Rect> segments;  // of the stack, as CompareColumn::stack
     Rect saved_bar;              // below it
-    Rect batch_bar;
-    Rect rate_bar;  // throughput of the captured step, if there is no sweep
+    BarSlot batch;
+    Rect batch_bar;  // measured or predicted, whichever is longer
+    Rect rate_bar;   // throughput of the captured step, if there is no sweep
 };
 
 struct ComparisonLayout {

@@ -1,11 +1,14 @@
 #include "profiler/charts/figure.h"
 
+#include <array>
+#include <cmath>
+
 namespace profiler {
 namespace {
 
 constexpr double kLegendGap = 18;
 constexpr double kSwatch = 13;
-constexpr double kValueGap = 6;
+constexpr double kMarkGap = 6;
 
 /// Wrapped text; returns the y of the line below the last.
 double draw_lines(Canvas& canvas, const Flow& flow, std::string_view text, const TextStyle& style,
@@ -17,10 +20,6 @@ double draw_lines(Canvas& canvas, const Flow& flow, std::string_view text, const
         canvas.text({flow.x, y - style.size * 0.35}, line, style);
     }
     return y;
-}
-
-TextStyle value_style(Color color) {
-    return {.size = kTextSize, .weight = Weight::kBold, .color = color};
 }
 
 LineStyle grid_style(const Theme& theme) {
@@ -55,28 +54,63 @@ double draw_footer(Canvas& canvas, const Theme& theme, const FigureText& text, c
     return y;
 }
 
-void draw_category_rect(Canvas& canvas, const Theme& theme, Category category, const Rect& rect) {
+void draw_category_rect(Canvas& canvas, const Theme& theme, Category category, const Rect& rect,
+                        double alpha) {
     const Color fill = color_of(theme, category);
-    canvas.fill(rect, fill);
-    canvas.hatch(rect, hatch_of(category), ink_on(fill), 0.28);
+    canvas.fill(rect, fill, alpha);
+    canvas.hatch(rect, hatch_of(category), ink_on(fill), 0.28 * alpha);
 }
 
-double draw_category_legend(Canvas& canvas, const Theme& theme,
-                            const std::vector<Category>& categories, const Flow& flow) {
-    const TextStyle style{.size = kTextSize, .color = theme.text};
+void draw_outline(Canvas& canvas, const Rect& rect, const LineStyle& style) {
+    const std::array<Point, 5> corners{{{rect.x, rect.y},
+                                        {rect.right(), rect.y},
+                                        {rect.right(), rect.bottom()},
+                                        {rect.x, rect.bottom()},
+                                        {rect.x, rect.y}}};
+    canvas.polyline(corners, style);
+}
+
+LegendEntry marker_entry(Canvas& canvas, Marker marker, Color color, std::string_view name) {
+    constexpr double kRadius = 6;
+    return {.name = std::string(name),
+            .mark_width = 11,
+            .draw_mark = [&canvas, marker, color](Point at) {
+                canvas.marker(marker, {at.x + kRadius, at.y + kRadius}, kRadius, color);
+            }};
+}
+
+double draw_legend(Canvas& canvas, const Theme& theme, const std::vector<LegendEntry>& entries,
+                   const Flow& flow, double most_name_width) {
     double x = flow.x;
     double y = flow.y;
-    for (const Category category : categories) {
-        const double width = kSwatch + 6 + canvas.measure(label_of(category), style);
+    for (const LegendEntry& entry : entries) {
+        const TextStyle style{.size = kTextSize,
+                              .color = entry.draw_mark ? theme.text : theme.dim_text};
+        const double mark = entry.draw_mark ? entry.mark_width + kMarkGap : 0;
+        const std::string name = fit_label(entry.name, most_name_width, canvas.measurer(style));
+        const double width = mark + canvas.measure(name, style);
+        x += entry.space_before;
         if (x > flow.x && x + width > flow.x + flow.width) {
             x = flow.x;
             y += 20;
         }
-        draw_category_rect(canvas, theme, category, {x, y + 2, kSwatch, kSwatch});
-        canvas.text({x + kSwatch + 6, y + 12.5}, label_of(category), style);
+        if (entry.draw_mark) entry.draw_mark({x, y + 2});
+        canvas.text({x + mark, y + 12.5}, name, style);
         x += width + kLegendGap;
     }
-    return categories.empty() ? flow.y : y + 18;
+    return entries.empty() ? flow.y : y + 18;
+}
+
+double draw_category_legend(Canvas& canvas, const Theme& theme,
+                            const std::vector<Category>& categories, const Flow& flow) {
+    std::vector<LegendEntry> entries;
+    for (const Category category : categories) {
+        entries.push_back(
+            {.name = std::string(label_of(category)), .draw_mark = [&, category](Point at) {
+                 draw_category_rect(canvas, theme, category, {at.x, at.y, kSwatch, kSwatch});
+             }});
+    }
+    return draw_legend(canvas, theme, entries, flow);
 }
 
 void draw_panel_title(Canvas& canvas, const Theme& theme, Point baseline, double width,
@@ -111,6 +145,20 @@ void draw_y_axis(Canvas& canvas, const Theme& theme, const Rect& plot,
     }
 }
 
+void draw_arrow(Canvas& canvas, Point from, Point to, double gap, const LineStyle& style) {
+    constexpr double kLength = 5.5, kHalfWidth = 2.8;  // of the head
+    const double length = std::hypot(to.x - from.x, to.y - from.y);
+    if (length <= 0) return;
+    const Point along{(to.x - from.x) / length, (to.y - from.y) / length};
+    const Point tip{to.x - along.x * gap, to.y - along.y * gap};
+    const Point back{tip.x - along.x * kLength, tip.y - along.y * kLength};
+    const Point across{-along.y * kHalfWidth, along.x * kHalfWidth};
+    if (length > gap + kLength) canvas.line(from, back, style);
+    const std::array<Point, 3> head{
+        {tip, {back.x + across.x, back.y + across.y}, {back.x - across.x, back.y - across.y}}};
+    canvas.polygon(head, style.color, style.alpha);
+}
+
 void draw_empty_panel(Canvas& canvas, const Theme& theme, const Rect& plot, std::string_view text) {
     canvas.fill_rounded(plot, 4, mix(theme.plot, theme.text, 0.03));
     const TextStyle style{.size = kTextSize, .color = theme.dim_text, .align = 0.5};
@@ -121,25 +169,6 @@ void draw_empty_panel(Canvas& canvas, const Theme& theme, const Rect& plot, std:
         canvas.text({plot.center_x(), y}, line, style);
         y += leading;
     }
-}
-
-Color tone_color(const Theme& theme, Tone tone) {
-    return tone == Tone::kGood ? theme.good : tone == Tone::kBad ? theme.bad : theme.dim_text;
-}
-
-double measure_value(Canvas& canvas, std::string_view value, const Change& change) {
-    const double width = canvas.measure(value, value_style({}));
-    if (change.empty()) return width;
-    return width + kValueGap + canvas.measure(change.text, {.size = kTextSize});
-}
-
-double draw_value(Canvas& canvas, const Theme& theme, Point baseline, std::string_view value,
-                  const Change& change) {
-    const double width = canvas.text(baseline, value, value_style(theme.text));
-    if (change.empty()) return width;
-    const TextStyle style{.size = kTextSize, .color = tone_color(theme, change.tone)};
-    return width + kValueGap +
-           canvas.text({baseline.x + width + kValueGap, baseline.y}, change.text, style);
 }
 
 }  // namespace profiler

@@ -1,9 +1,9 @@
 #pragma once
 
 #include "profiler/charts/canvas.h"
-#include "profiler/view/programs/compare_view.h"
 #include "profiler/view/theme.h"
 
+#include <functional>
 #include <initializer_list>
 #include <string>
 #include <string_view>
@@ -33,11 +33,25 @@ struct Flow {
 
 double draw_header(Canvas& canvas, const Theme& theme, const FigureText& text, const Flow& flow);
 double draw_footer(Canvas& canvas, const Theme& theme, const FigureText& text, const Flow& flow);
+
+/// A mark with its name.
+struct LegendEntry {
+    std::string name;
+    double mark_width = 13;
+    std::function<void(Point corner)> draw_mark = {};  // 13 high; empty: the name alone, dim
+    double space_before = 0;                           // what tells it from the entry before
+};
+LegendEntry marker_entry(Canvas& canvas, Marker marker, Color color, std::string_view name);
+/// Side by side, in as many lines as they need; names of more than `most_name_width` are shortened.
+double draw_legend(Canvas& canvas, const Theme& theme, const std::vector<LegendEntry>& entries,
+                   const Flow& flow, double most_name_width = 1e9);
 double draw_category_legend(Canvas& canvas, const Theme& theme,
                             const std::vector<Category>& categories, const Flow& flow);
 
 /// A category's fill with its hatch.
-void draw_category_rect(Canvas& canvas, const Theme& theme, Category category, const Rect& rect);
+void draw_category_rect(Canvas& canvas, const Theme& theme, Category category, const Rect& rect,
+                        double alpha = 1);
+void draw_outline(Canvas& canvas, const Rect& rect, const LineStyle& style);
 
 /// Bold title and dim remark above a plot; `baseline` is the title's. Draws the first remark that
 /// fits, so give them from long to short.
@@ -50,14 +64,10 @@ void draw_x_axis(Canvas& canvas, const Theme& theme, const Rect& plot,
 void draw_y_axis(Canvas& canvas, const Theme& theme, const Rect& plot,
                  const std::vector<Tick>& ticks, double end);
 
+/// An arrow whose tip ends `gap` before `to`.
+void draw_arrow(Canvas& canvas, Point from, Point to, double gap, const LineStyle& style);
+
 /// Says why a panel is empty, in its place.
 void draw_empty_panel(Canvas& canvas, const Theme& theme, const Rect& plot, std::string_view text);
-
-Color tone_color(const Theme& theme, Tone tone);
-
-/// "3.20 GiB" in bold, then a change like "−12 %". Returns the width.
-double draw_value(Canvas& canvas, const Theme& theme, Point baseline, std::string_view value,
-                  const Change& change);
-double measure_value(Canvas& canvas, std::string_view value, const Change& change);
 
 }  // namespace profiler

@@ -283,7 +283,7 @@ void draw_path(Canvas& canvas, const FlowPath& path, const FlowColors& colors) {
 
 void draw_node(Canvas& canvas, const Theme& theme, const MovementNode& node,
                const std::string& label, const Rect& rect) {
-    const Color fill = color_of(theme, activity_class_of(node.op_class));
+    const Color fill = color_of(theme, call_class_of(node.op_class));
     canvas.fill_rounded({rect.x - 1.5, rect.y - 1.5, rect.width + 3, rect.height + 3}, 6,
                         theme.plot);
     canvas.fill_rounded(rect, 5, fill, 0.2);
@@ -299,22 +299,27 @@ void draw_node(Canvas& canvas, const Theme& theme, const MovementNode& node,
 
 double draw_flow_legend(Canvas& canvas, const Theme& theme, const MovementFlow& flow,
                         const FlowColors& colors, const Flow& place) {
-    const TextStyle style{.size = kTextSize, .color = theme.text};
-    double x = place.x;
     std::array<bool, kOpClassNames.size()> has_class{};
     for (const MovementNode& node : flow.nodes)
         has_class[static_cast<std::size_t>(node.op_class)] = true;
+    std::vector<LegendEntry> entries;
     for (std::size_t i = 0; i < has_class.size(); ++i) {
         if (!has_class[i]) continue;
-        const ActivityClass of = activity_class_of(static_cast<OpClass>(i));
-        canvas.fill_rounded({x, place.y + 2, 13, 13}, 3, color_of(theme, of));
-        x += 19 + canvas.text({x + 19, place.y + 12.5}, label_of(of), style) + 18;
+        const CallClass of = call_class_of(static_cast<OpClass>(i));
+        entries.push_back({.name = std::string(label_of(of)),
+                           .draw_mark = [&canvas, color = color_of(theme, of)](Point at) {
+                               canvas.fill_rounded({at.x, at.y, 13, 13}, 3, color);
+                           }});
     }
-    x += 10;
-    canvas.line({x, place.y + 8.5}, {x + 26, place.y + 8.5},
-                {.color = colors.saved, .width = 6, .alpha = 0.42});
-    canvas.text({x + 33, place.y + 12.5}, "saved for backward", style);
-    return place.y + 18;
+    entries.push_back({.name = "saved for backward",
+                       .mark_width = 27,
+                       .draw_mark =
+                           [&](Point at) {
+                               canvas.line({at.x, at.y + 6.5}, {at.x + 26, at.y + 6.5},
+                                           {.color = colors.saved, .width = 6, .alpha = 0.42});
+                           },
+                       .space_before = 10});
+    return draw_legend(canvas, theme, entries, place);
 }
 
 double draw_flow_figure(Canvas& canvas, const MovementFlow& flow, const Theme& theme,

@@ -78,7 +78,7 @@ void draw_slowdown_axis(Canvas& canvas, const Theme& theme, const PassPanel& pan
 void draw_configurations(Canvas& canvas, const Theme& theme, const PassPanel& panel) {
     for (std::size_t i = 0; i < panel.rows().size(); ++i) {
         const LayoutsViewRow& row = *panel.rows()[i];
-        const Color color = color_of(theme, activity_class_of(row.op_class));
+        const Color color = color_of(theme, call_class_of(row.op_class));
         const double alpha = row.all_ns.size() > 100 ? 0.18 : 0.4;
         for (const double time_ns : row.all_ns) {
             const double y = panel.y(time_ns / row.best_ns);
@@ -124,28 +124,34 @@ void draw_columns_text(Canvas& canvas, const Theme& theme, const PassPanel& pane
     }
 }
 
-double draw_legend(Canvas& canvas, const Theme& theme, const Flow& flow) {
-    const TextStyle style{.size = kTextSize, .color = theme.text};
-    double x = flow.x;
-    const double y = flow.y + 8;
+double draw_layouts_legend(Canvas& canvas, const Theme& theme, const Flow& flow) {
+    std::vector<LegendEntry> entries;
     for (const OpClass op_class :
          {OpClass::kContraction, OpClass::kNormalization, OpClass::kElementWise}) {
-        const ActivityClass of = activity_class_of(op_class);
-        canvas.line({x, y}, {x + 2 * kTickWidth, y}, {.color = color_of(theme, of), .width = 3});
-        x += 24 + canvas.text({x + 24, y + 4.5}, label_of(of), style) + 18;
+        const CallClass of = call_class_of(op_class);
+        entries.push_back({.name = std::string(label_of(of)),
+                           .mark_width = 2 * kTickWidth,
+                           .draw_mark = [&canvas, color = color_of(theme, of)](Point at) {
+                               canvas.line({at.x, at.y + 6}, {at.x + 2 * kTickWidth, at.y + 6},
+                                           {.color = color, .width = 3});
+                           }});
     }
-    canvas.disc({x + 6, y}, 3.6, theme.text);
-    x += 17 + canvas.text({x + 17, y + 4.5}, "chosen, with its copies", style) + 18;
-    canvas.ring({x + 6, y}, 5.5, {.color = theme.text, .width = 1.4, .alpha = 0.75});
-    canvas.text({x + 17, y + 4.5}, "torch's orders", style);
-    return flow.y + 18;
+    entries.push_back(
+        {.name = "chosen, with its copies", .mark_width = 11, .draw_mark = [&](Point at) {
+             canvas.disc({at.x + 6, at.y + 6}, 3.6, theme.text);
+         }});
+    entries.push_back({.name = "torch's orders", .mark_width = 11, .draw_mark = [&](Point at) {
+                           canvas.ring({at.x + 6, at.y + 6}, 5.5,
+                                       {.color = theme.text, .width = 1.4, .alpha = 0.75});
+                       }});
+    return draw_legend(canvas, theme, entries, flow);
 }
 
 double draw_layouts(Canvas& canvas, const LayoutsView& view, const Theme& theme,
                     const FigureText& text, double width) {
     const double inner = width - 2 * kMargin;
     double y = draw_header(canvas, theme, text, {kMargin, 20, inner}) + 12;
-    y = draw_legend(canvas, theme, {kMargin, y, inner}) + 8;
+    y = draw_layouts_legend(canvas, theme, {kMargin, y, inner}) + 8;
     for (const bool is_backward : {false, true}) {
         const PassPanel panel(
             view, is_backward,

@@ -5,6 +5,7 @@
 #include "profiler/trace/file/write_file.h"
 #include "profiler/trace/text.h"
 #include "profiler/trace/units.h"
+#include "profiler/view/place_labels.h"
 
 #include <algorithm>
 #include <cmath>
@@ -107,10 +108,13 @@ void draw_peak(Canvas& canvas, const Theme& theme, const TimelineTrace& trace, c
                                                                       end_bytes * axis.plot.height};
         const TextStyle style{.size = kLabelSize, .weight = Weight::kBold, .color = theme.text};
         const double width = canvas.measure(peak.text, style) + 12;
-        const bool is_left = at.x + width + 8 > axis.plot.right();
-        const Rect plate{is_left ? at.x - width - 8 : at.x + 8, at.y - 17, width, 17};
-        canvas.fill_rounded(plate, 3, theme.plot, 0.88);
-        canvas.text({plate.x + 6, plate.y + 12.5}, peak.text, style);
+        const double top = at.y - 17, right = at.x + 8, left = at.x - 8 - width;
+        const LabelWish wish{.size = {width, 17},
+                             .places = {{right, top}, {left, top}, {right, at.y}, {left, at.y}}};
+        if (const auto plate = place_label(wish, {.frame = axis.plot})) {
+            canvas.fill_rounded(*plate, 3, theme.plot, 0.88);
+            canvas.text({plate->x + 6, plate->y + 12.5}, peak.text, style);
+        }
         canvas.ring(at, 3.5, {.color = theme.text, .width = 1.6});
     }
 }

@@ -44,8 +44,7 @@ constexpr std::array kFormats{
 
 bool has_extension(const TraceFormat& format, const fs::path& path) {
     const std::string name = path.filename().string();
-    return std::any_of(format.extensions.begin(), format.extensions.end(),
-                       [&](std::string_view extension) { return name.ends_with(extension); });
+    return std::ranges::any_of(format.extensions, [&](auto end) { return name.ends_with(end); });
 }
 
 /// Packed JSON and other pickles may be anything, so their content decides.
@@ -156,9 +155,7 @@ Result<std::vector<fs::path>> traces_in(const fs::path& folder) {
         return models::fail("The folder {} cannot be read ({}): check its name and permissions.",
                             folder.string(), error.message());
     }
-    std::sort(files.begin(), files.end(), [](const fs::path& a, const fs::path& b) {
-        return std::tuple(a.stem(), a) < std::tuple(b.stem(), b);
-    });
+    std::ranges::sort(files, {}, [](const fs::path& file) { return std::pair(file.stem(), file); });
     return files;
 }
 

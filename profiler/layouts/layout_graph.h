@@ -43,7 +43,7 @@ struct LayoutOp {
     std::string name;  // "scores"
     OpClass op_class = OpClass::kOther;
     bool is_backward = false;
-    std::vector<std::size_t> tensors;  // that it reads, then those that it writes
+    std::vector<std::size_t> tensors;  // the read tensors, then the written tensors
     std::size_t num_reads = 0;
     std::vector<LayoutConfiguration> configurations;
 

@@ -13,6 +13,11 @@
 #include <unordered_map>
 
 namespace profiler {
+
+// Their fields in JSON.
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(LayoutRunCopy, tensor, from, to)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(LayoutRunStep, op, orders, before, after)
+
 namespace {
 
 using models::Result;
@@ -184,8 +189,7 @@ private:
 
     LayoutPath walk_back() const {
         const std::vector<Node>& last = layers_.back().nodes();
-        const auto best = std::ranges::min_element(
-            last, [](const Node& a, const Node& b) { return a.time_ns < b.time_ns; });
+        const auto best = std::ranges::min_element(last, {}, &Node::time_ns);
         LayoutPath path{.time_ns = best->time_ns,
                         .orders = std::vector<int>(graph_.tensors.size(), kAnyOrder)};
         auto index = static_cast<std::size_t>(best - last.begin());
@@ -214,7 +218,7 @@ private:
     const PassOps pass_;
     const PassLimits& limits_;
     std::vector<std::size_t> last_use_;  // by tensor: 1 + the last op that uses it
-    std::vector<double> rest_ns_;        // by op: the least time of it and those after it
+    std::vector<double> rest_ns_;        // by op: the least time of this and all later ops
     std::vector<Layer> layers_;          // the first has one node, before any op
 };
 
@@ -255,7 +259,7 @@ public:
     }
 
 private:
-    /// Those that every tensor of the chain may have; one empty text if there is no chain.
+    /// The orders that every tensor of the chain may have; one empty text if there is no chain.
     std::vector<std::string> chain_orders() const {
         std::optional<std::vector<std::string>> common;
         for (std::size_t i = 0; i < graph_.tensors.size(); ++i) {
@@ -354,14 +358,6 @@ private:
     std::size_t num_forward_ = 0;
 };
 
-json copies_json(const std::vector<LayoutRunCopy>& copies) {
-    json list = json::array();
-    for (const LayoutRunCopy& copy : copies) {
-        list.push_back({{"tensor", copy.tensor}, {"from", copy.from}, {"to", copy.to}});
-    }
-    return list;
-}
-
 /// Throws if `order` is no order of the tensor.
 void check_order(const std::string& tensor, const std::string& order) {
     const auto& tensors = encoder_layer().tensors;
@@ -372,22 +368,13 @@ void check_order(const std::string& tensor, const std::string& order) {
     if (!is_order) throw std::invalid_argument("'" + order + "' is no order of " + tensor);
 }
 
-std::vector<LayoutRunCopy> copies_from(const json& list) {
-    std::vector<LayoutRunCopy> copies;
-    for (const json& one : list) {
-        const LayoutRunCopy& copy =
-            copies.emplace_back(LayoutRunCopy{one.at("tensor"), one.at("from"), one.at("to")});
-        check_order(copy.tensor, copy.from);
-        check_order(copy.tensor, copy.to);
+void check_step(const LayoutRunStep& step) {
+    for (const auto* const copies : {&step.before, &step.after}) {
+        for (const LayoutRunCopy& copy : *copies) {
+            check_order(copy.tensor, copy.from);
+            check_order(copy.tensor, copy.to);
+        }
     }
-    return copies;
-}
-
-LayoutRunStep step_from(const json& from) {
-    LayoutRunStep step{.op = from.at("op"),
-                       .orders = from.at("orders"),
-                       .before = copies_from(from.at("before")),
-                       .after = copies_from(from.at("after"))};
     if (step.op >= encoder_layer().ops.size()) throw std::invalid_argument("an unknown op");
     const EncoderOp& op = encoder_layer().ops[step.op];
     if (step.orders.size() != op.reads.size() + op.writes.size()) {
@@ -397,7 +384,6 @@ LayoutRunStep step_from(const json& from) {
         const bool reads = i < op.reads.size();
         check_order(reads ? op.reads[i] : op.writes[i - op.reads.size()], step.orders[i]);
     }
-    return step;
 }
 
 }  // namespace
@@ -449,21 +435,12 @@ LayoutRun run_of(const LayoutGraph& graph, const LayoutPlan& plan) {
     return run;
 }
 
-json to_json(const LayoutRun& run) {
-    json steps = json::array();
-    for (const LayoutRunStep& step : run) {
-        steps.push_back({{"op", step.op},
-                         {"orders", step.orders},
-                         {"before", copies_json(step.before)},
-                         {"after", copies_json(step.after)}});
-    }
-    return steps;
-}
+json to_json(const LayoutRun& run) { return json(run); }
 
 models::Result<LayoutRun> layout_run_from_json(const json& from) {
     try {
-        LayoutRun run;
-        for (const json& step : from) run.push_back(step_from(step));
+        auto run = from.get<LayoutRun>();
+        for (const LayoutRunStep& step : run) check_step(step);
         return run;
     } catch (const std::exception& error) {  // of the JSON library, or of the checks
         return models::fail(

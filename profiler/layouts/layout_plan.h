@@ -21,9 +21,9 @@ namespace profiler {
 //
 // A node holds the order of every tensor that a later op still reads, so the residual path lies in
 // the nodes between its ends. (Substation's graph has no such nodes: it removes an edge of each
-// residual instead.) Nodes of equal orders are one node, so the work grows with their number and
-// not with that of the paths. Source: Ivanov et al., section 5, and config_selection/optimize.py
-// of spcl/substation.
+// residual instead.) Nodes of equal orders are one node, so the work grows with the number of
+// nodes, not of paths. Source: Ivanov et al., section 5, and config_selection/optimize.py of
+// spcl/substation.
 
 /// An order for one tensor; kAnyOrder where the search may choose.
 inline constexpr int kAnyOrder = -1;

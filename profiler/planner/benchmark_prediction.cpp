@@ -80,7 +80,7 @@ private:
 
     /// Calls of one kernel, one after the other: the host is ahead of the GPU.
     Result<PredictedBenchmark> predict_kernel() {
-        const KernelModel kernels(gpu_, *row_.environment, data_.calibration);
+        const KernelModel kernels(gpu_, row_.environment, data_.calibration);
         const MatmulType type = *matmul_type_of(workload_.precision);
         if (benchmark_.kind == BenchmarkKind::kMatmul && !gpu_.peak(type)) {
             return models::fail_fields({"precision"}, "{} has no products of {}.", gpu_.id,
@@ -119,11 +119,11 @@ private:
 
     /// A step of the model, or of its layer alone.
     Result<PredictedBenchmark> predict_step() {
-        const auto model = make_time_model(gpu_, *row_.environment, data_.calibration, workload_);
+        const auto model = make_time_model(gpu_, row_.environment, data_.calibration, workload_);
         if (!model) return tl::unexpected(model.error());
         const auto traced =
-            source_({.workload = traced_workload(workload_, *row_.environment, data_.calibration),
-                     .gpu = &gpu_});
+            source_({.workload = traced_workload(workload_, row_.environment, data_.calibration),
+                     .gpu = gpu_.id});
         if (!traced) return tl::unexpected(traced.error());
         auto step = step_work_of(**traced);
         if (!step) return tl::unexpected(step.error());

@@ -14,9 +14,9 @@ struct PredictedBenchmark {
     std::vector<std::string> notes;  // assumptions
 };
 
-/// How long a benchmark takes on a GPU. A layer is traced as it would run there, and its ops are
-/// timed; of a model's step, memory and time are those of a plan. As in a measurement, a benchmark
-/// of a layer adds its gradients to those that are there.
+/// How long a benchmark takes on a GPU. A layer is traced as on that GPU, and its ops are timed. A
+/// model's step has the memory and the time of its plan. As in a measurement, a layer's gradients
+/// are added to existing gradients.
 /// Errors: what the GPU or the software environment cannot run; errors of the source.
 models::Result<PredictedBenchmark> predict_benchmark(const models::Benchmark& benchmark,
                                                      const Gpu& gpu,

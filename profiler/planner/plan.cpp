@@ -50,7 +50,7 @@ private:
     bool suggest_row_of(const Plan& plan) {
         const int64_t wanted = row_.batch_size.value_or(1);
         for (const PlanRow& other : plan.rows) {
-            if (other.gpu != row_.gpu || other.max_batch_size.value_or(0) < wanted) continue;
+            if (other.gpu.id != row_.gpu.id || other.max_batch_size.value_or(0) < wanted) continue;
             if (!models::comparable(row_.workload, other.workload)) continue;
             row_.reason += fmt::format(" The recipe {} would fit.", other.workload.recipe_name);
             return true;
@@ -94,7 +94,7 @@ private:
 
     /// Whether one sequence fits. Empty: the GPU refuses the recipe, or it cannot be traced.
     std::optional<bool> would_fit(const PlanRequest& request, const models::Workload& workload) {
-        const PlanRow other = start_row(request, data_, workload, *row_.gpu);
+        const PlanRow other = start_row(request, data_, workload, row_.gpu);
         if (other.status != PlanStatus::kOk) return std::nullopt;
         const auto interpolation =
             interpolations_.get(step_to_trace(other, request, data_, workload));
@@ -229,7 +229,7 @@ private:
 
 }  // namespace
 
-std::string PlanRow::device_name() const { return predicted_device_name(*gpu, environment->id); }
+std::string PlanRow::device_name() const { return predicted_device_name(gpu, environment.id); }
 
 void PlanRow::refuse(const models::Error& error) {
     status = PlanStatus::kNotSupported;

@@ -91,8 +91,8 @@ struct PlannedProgram {
 struct PlanRow {
     models::Workload workload;
     std::optional<PlannedProgram> program;  // then the workload says nothing
-    const Gpu* gpu = nullptr;
-    const SoftwareEnvironment* environment = nullptr;  // that was assumed
+    Gpu gpu;
+    SoftwareEnvironment environment;  // that was assumed
     PlanStatus status = PlanStatus::kOk;
     std::string reason;                           // why it is not ok; else empty
     std::vector<std::string_view> reason_fields;  // the fields to change, as models::Error::fields
@@ -137,7 +137,6 @@ std::string not_limited_by_memory(int64_t max_batch, std::string_view why);
 using PlanProgress =
     std::function<void(std::size_t done, std::size_t total, const models::Workload& next)>;
 
-/// The plan points into `data` and to what `request` points to: both must outlive it.
 Plan make_plan(const PlanRequest& request, const PlannerData& data, const StepSource& source,
                const PlanProgress& progress = {});
 

@@ -36,15 +36,15 @@ Between around(const std::vector<Point>& points, double batch) {
 /// "Batch 48 needs 17.1 GiB, 2.5 GiB more than NVIDIA T4 has."
 std::string why_not(const PlanRow& row, int64_t batch_size, int64_t needed_bytes) {
     if (!row.other_limit.empty()) return other_limit_text(row);
-    const auto usable_bytes = static_cast<int64_t>(row.gpu->usable_memory_bytes.value);
+    const auto usable_bytes = static_cast<int64_t>(row.gpu.usable_memory_bytes.value);
     const int64_t missing_bytes = needed_bytes - usable_bytes;
     // Just above the largest batch, the line between planned batches may lie below the ceiling.
     if (missing_bytes <= 0) {
         return fmt::format("Batch {} needs a little more than the {} of {}.",
-                           format_count(batch_size), format_bytes(usable_bytes), row.gpu->name);
+                           format_count(batch_size), format_bytes(usable_bytes), row.gpu.name);
     }
     return fmt::format("Batch {} needs {}, {} more than {} has.", format_count(batch_size),
-                       format_bytes(needed_bytes), format_bytes(missing_bytes), row.gpu->name);
+                       format_bytes(needed_bytes), format_bytes(missing_bytes), row.gpu.name);
 }
 
 }  // namespace

@@ -102,7 +102,7 @@ private:
     void add_notes(const StepWork& step) {
         row_.notes.push_back(
             fmt::format("a CUDA context of {} is assumed", format_bytes(memory_.context_bytes)));
-        if (!row_.gpu->compute_capability) {
+        if (!row_.gpu.compute_capability) {
             row_.notes.push_back(
                 "memory requests are those of CUDA's kernels, not of this device's kernels");
         }
@@ -114,7 +114,7 @@ private:
             row_.notes.push_back(
                 "the shapes of some GEMMs are not known: their tiles are not modelled");
         }
-        const auto gpu_bytes = static_cast<int64_t>(row_.gpu->usable_memory_bytes.value);
+        const auto gpu_bytes = static_cast<int64_t>(row_.gpu.usable_memory_bytes.value);
         if (request_.budget_bytes.value_or(0) > gpu_bytes) {
             row_.notes.push_back(fmt::format("the budget of {} is more than the GPU has, {}",
                                              format_bytes(*request_.budget_bytes),
@@ -128,21 +128,21 @@ private:
 
     /// Empty, with a note that says why, if there is no model of the GPU's kernels.
     std::optional<TimeModel> time_model() {
-        if (!row_.gpu->no_kernel_model.empty()) {
+        if (!row_.gpu.no_kernel_model.empty()) {
             row_.notes.push_back(
-                fmt::format("memory only for {}: {}", row_.gpu->id, row_.gpu->no_kernel_model));
+                fmt::format("memory only for {}: {}", row_.gpu.id, row_.gpu.no_kernel_model));
             return std::nullopt;
         }
         if (row_.program) {
             const TimeModel model =
-                time_model_of_program(*row_.gpu, *row_.environment, data_.calibration);
+                time_model_of_program(row_.gpu, row_.environment, data_.calibration);
             add_kernel_notes(model.kernels, models::parse_precision(row_.program->step.precision)
                                                 .value_or(models::Precision::kFp32));
             return model;
         }
         const auto model =
-            make_time_model(*row_.gpu, *row_.environment, data_.calibration, row_.workload,
-                            request_.parallel, bus_bytes_per_s(request_, data_, *row_.gpu));
+            make_time_model(row_.gpu, row_.environment, data_.calibration, row_.workload,
+                            request_.parallel, bus_bytes_per_s(request_, data_, row_.gpu));
         if (!model) {
             row_.notes.push_back(model.error().message);
             return std::nullopt;
@@ -165,7 +165,7 @@ private:
         row_.notes.push_back(model.optimizer == of_recipe
                                  ? fmt::format("optimizer {}", model.optimizer)
                                  : fmt::format("optimizer {}, which {} has instead of {}",
-                                               model.optimizer, row_.environment->id, of_recipe));
+                                               model.optimizer, row_.environment.id, of_recipe));
     }
 
     void add_link_note() {
@@ -175,7 +175,7 @@ private:
                                              *request_.bus_bytes_per_s / kGiga));
             return;
         }
-        const LinkRow* link = find_link(data_.calibration, row_.gpu->id);
+        const LinkRow* link = find_link(data_.calibration, row_.gpu.id);
         if (link == nullptr) return;
         row_.notes.push_back(fmt::format("GPUs linked by {}, {} GB/s", link->name,
                                          link->bus_bytes_per_s.value / kGiga));
@@ -187,7 +187,7 @@ private:
         if (batch_size > interpolation_.largest_valid_batch()) {
             return say_batch_is_invalid(batch_size);
         }
-        const std::string place = request_.budget_bytes ? "the budget" : row_.gpu->id;
+        const std::string place = request_.budget_bytes ? "the budget" : row_.gpu.id;
         if (capacity_bytes_ <= 0) {
             row_.reason = fmt::format(
                 "Nothing is left for tensors: the CUDA context{} takes {}, and {} has {}; {}.",
@@ -340,17 +340,18 @@ bool uses_fused_attention(const models::Workload& workload) {
     });
 }
 
-/// Puts the row into the software environment of the request, or the one that stands in for it.
+/// Puts the row into the software environment of the request, or into its substitute for older
+/// GPUs.
 models::Result<void> choose_environment(PlanRow& row, const PlanRequest& request,
                                         const PlannerData& data) {
-    row.environment = request.environment;
-    const auto environment = environment_for(data.environments, *request.environment, *row.gpu);
+    row.environment = *request.environment;
+    const auto environment = environment_for(data.environments, *request.environment, row.gpu);
     if (!environment) return tl::unexpected(environment.error());
-    row.environment = *environment;
-    if (row.environment != request.environment) {
+    row.environment = **environment;
+    if (row.environment.id != request.environment->id) {
         row.notes.push_back(fmt::format("PyTorch {} does not run on {}: {} is assumed",
-                                        request.environment->torch, row.gpu->id,
-                                        row.environment->id));
+                                        request.environment->torch, row.gpu.id,
+                                        row.environment.id));
     }
     return {};
 }
@@ -359,14 +360,14 @@ models::Result<void> choose_environment(PlanRow& row, const PlanRequest& request
 
 PlanRow start_row(const PlanRequest& request, const PlannerData& data,
                   const PlannedProgram& program, const Gpu& gpu) {
-    PlanRow row{.program = program, .gpu = &gpu};
+    PlanRow row{.program = program, .gpu = gpu};
     if (const auto ok = choose_environment(row, request, data); !ok) row.refuse(ok.error());
     return row;
 }
 
 PlanRow start_row(const PlanRequest& request, const PlannerData& data,
                   const models::Workload& workload, const Gpu& gpu) {
-    PlanRow row{.workload = workload, .gpu = &gpu};
+    PlanRow row{.workload = workload, .gpu = gpu};
     const auto refuse = [&](const models::Error& error) {
         row.refuse(error);
         return row;
@@ -380,10 +381,10 @@ PlanRow start_row(const PlanRequest& request, const PlannerData& data,
     if (uses_fused_attention(workload)) {
         row.notes.push_back(
             "fused attention's times come from published charts of the kernels alone");
-        if (row.environment->torch.starts_with("1.")) {
+        if (row.environment.torch.starts_with("1.")) {
             row.notes.push_back(
                 fmt::format("PyTorch {} of {} has no fused attention: PyTorch 2.0's is assumed",
-                            row.environment->torch, row.environment->id));
+                            row.environment.torch, row.environment.id));
         }
     }
     return row;
@@ -398,28 +399,28 @@ models::Result<int64_t> largest_batch(BatchInterpolation& interpolation,
 
 StepToTrace step_to_trace(const PlanRow& row, const PlanRequest& request, const PlannerData& data,
                           const models::Workload& workload) {
-    return {.workload = traced_workload(workload, *row.environment, data.calibration),
-            .gpu = request.traces_each_gpu ? row.gpu : nullptr};
+    return {.workload = traced_workload(workload, row.environment, data.calibration),
+            .gpu = request.traces_each_gpu ? row.gpu.id : ""};
 }
 
 GpuLimits limits_of(const PlanRow& row, const PlanRequest& request, const Parameters& parameters) {
     GpuLimits limits;
     PlanMemory& memory = limits.memory;
-    memory.context_bytes = static_cast<int64_t>(row.environment->context_bytes(row.gpu->id).value);
-    memory.usable_bytes = static_cast<int64_t>(row.gpu->usable_memory_bytes.value);
+    memory.context_bytes = static_cast<int64_t>(row.environment.context_bytes(row.gpu.id).value);
+    memory.usable_bytes = static_cast<int64_t>(row.gpu.usable_memory_bytes.value);
     if (request.budget_bytes) {
         memory.usable_bytes = std::min(memory.usable_bytes, *request.budget_bytes);
     }
     memory.terms = data_parallel_terms(request.parallel, parameters,
-                                       row.environment->ddp_buckets == DdpBuckets::kCopy,
-                                       static_cast<int64_t>(row.environment->nccl_bytes.value));
+                                       row.environment.ddp_buckets == DdpBuckets::kCopy,
+                                       static_cast<int64_t>(row.environment.nccl_bytes.value));
     limits.capacity_bytes = memory.usable_bytes - memory.context_bytes;
     limits.options = {.settings = request.allocator,
-                      .gradients = row.environment->gradients,
+                      .gradients = row.environment.gradients,
                       .parallel = request.parallel};
-    if (row.gpu->compute_capability) {
+    if (row.gpu.compute_capability) {
         limits.options.cublas_workspace_bytes =
-            models::cublas_workspace_bytes(*row.gpu->compute_capability);
+            models::cublas_workspace_bytes(*row.gpu.compute_capability);
     }
     for (const MemoryTerm& term : memory.terms) {
         if (term.is_tensor) {

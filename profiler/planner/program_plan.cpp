@@ -104,9 +104,8 @@ Result<ProgramSteps> program_steps_of(std::vector<NamedTrace> traces) {
     if (traces.size() < 2) {
         return fail("One trace gives no line: give traces of two batches.");
     }
-    std::ranges::sort(traces, [](const NamedTrace& a, const NamedTrace& b) {
-        return a.trace->run().batch_size < b.trace->run().batch_size;
-    });
+    std::ranges::sort(traces, {},
+                      [](const NamedTrace& named) { return named.trace->run().batch_size; });
     ProgramSteps result;
     std::vector<Id<Allocation>> rows;
     for (std::size_t i = 0; i < traces.size(); ++i) {

@@ -22,8 +22,7 @@ struct ProgramSteps {
 /// steps; a size that grows faster than the batch, with what to do instead.
 models::Result<ProgramSteps> program_steps_of(std::vector<NamedTrace> traces);
 
-/// A row for each GPU. One that has no flash attention is refused if the program ran it. The plan
-/// points into `data`.
+/// A row for each GPU. One that has no flash attention is refused if the program ran it.
 Plan make_program_plan(const PlanRequest& request, const PlannerData& data,
                        const ProgramSteps& program);
 

@@ -4,12 +4,22 @@
 
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <vector>
 
 /// What the worker measured, as the summary of its result.
 namespace profiler {
+
+/// Of an even number of values the upper one of the middle. `values` is not empty.
+template <typename Number>
+Number median(std::vector<Number> values) {
+    const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+    std::nth_element(values.begin(), middle, values.end());
+    return *middle;
+}
 
 struct MeasuredBatch {
     int64_t batch_size = 0;

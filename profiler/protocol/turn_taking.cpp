@@ -107,7 +107,7 @@ int64_t TurnTaking::growth_bytes(const Waiting& member) const {
     return request.warmup_steps == 1 ? held_bytes / 2 : 0;
 }
 
-/// Whether the next request's worker fits into memory beside those that wait.
+/// Whether the next request's worker fits into memory beside the waiting workers.
 ///
 /// A sweep takes what its limit allows. What another recipe takes is not known before it has run:
 /// `original` after `tempo` takes more. The rule leaves room for twice the largest recipe so far.

@@ -29,12 +29,12 @@ namespace profiler {
 
 /// Called by `run` on its thread; `index` is a request's. Any member may be empty.
 struct TurnEvents {
-    std::function<void(std::size_t index)> started;
-    std::function<void(std::size_t index, const Progress&)> progress;
-    std::function<void(std::size_t index, const Sample&)> sample;
-    std::function<void(std::size_t index, const WorkerOutcome&)> ended;
+    std::function<void(std::size_t index)> started = {};
+    std::function<void(std::size_t index, const Progress&)> progress = {};
+    std::function<void(std::size_t index, const Sample&)> sample = {};
+    std::function<void(std::size_t index, const WorkerOutcome&)> ended = {};
     /// Says why not all recipes take turns with each other.
-    std::function<void(const std::string& text)> split;
+    std::function<void(const std::string& text)> split = {};
 };
 
 class TurnTaking {

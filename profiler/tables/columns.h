@@ -59,8 +59,8 @@ struct TextTable {
         std::string explanation = {};  // what the number is and how it came about, for a (?) marker
     };
     std::vector<Column> columns;
-    std::vector<std::vector<std::string>> rows;  // a cell per column
-    std::vector<std::vector<Tone>> tones;        // the same shape; empty: all are neutral
+    std::vector<std::vector<std::string>> rows = {};  // a cell per column
+    std::vector<std::vector<Tone>> tones = {};        // the same shape; empty: all are neutral
 };
 
 // A table for other programs: raw numbers under column names that end in their unit.
@@ -95,7 +95,7 @@ Cell known(T figure) {
 
 struct DataTable {
     std::vector<std::string> columns;  // "tensor", "size_bytes"
-    std::vector<std::vector<Cell>> rows;
+    std::vector<std::vector<Cell>> rows = {};
     std::string left_out = {};  // "12 more rows"; empty: the table is complete
 };
 

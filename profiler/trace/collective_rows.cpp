@@ -52,8 +52,7 @@ std::vector<int64_t> ranks_in(std::string_view text) {
 std::vector<Id<Kernel>> kernels_of_collectives(const Trace& trace) {
     std::vector<Id<Kernel>> kernels;
     std::unordered_map<int32_t, Id<Kernel>> running;  // by communicator
-    for (std::size_t i = 0; i < trace.collectives.size(); ++i) {
-        const Collective row = trace.collectives[Id<Collective>(i)];
+    for (const Collective row : trace.collectives.rows()) {
         Id<Kernel>& kernel = running[row.communicator.value];
         if (row.kernel.valid()) kernel = row.kernel;
         kernels.push_back(kernel);

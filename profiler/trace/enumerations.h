@@ -31,8 +31,8 @@ enum class OpClass : uint8_t { kContraction, kNormalization, kElementWise, kOthe
 inline constexpr std::array<std::string_view, 4> kOpClassNames{"contraction", "normalization",
                                                                "element_wise", "other"};
 
-/// What a storage is for. At least one op saves an activation for backward; no op saves a
-/// temporary; a workspace is scratch memory of a library.
+/// What a storage is for; its `role` in files and reports. At least one op saves an activation for
+/// backward; no op saves a temporary; a workspace is scratch memory of a library.
 enum class Category : uint8_t {
     kParameter,
     kGradient,

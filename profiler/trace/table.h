@@ -24,6 +24,7 @@
 ///     };
 ///     Table<Marker> markers;
 ///     Id<Marker> id = markers.append({.time_ns = 5});
+///     for (const Marker marker : markers.rows()) ...
 ///     std::span<const int64_t> times = markers.column<&Marker::time_ns>();
 namespace profiler {
 
@@ -106,6 +107,27 @@ struct MemberValue<T Row::*> {
 };
 }  // namespace detail
 
+/// What `get` returns for 0, 1, ... below `size`, for a loop. clang 14 cannot compile std::views of
+/// GCC 12's library.
+template <typename Get>
+struct Sequence {
+    struct Iterator {
+        const Get& get;
+        std::size_t index;
+        auto operator*() const { return get(index); }
+        Iterator& operator++() {
+            ++index;
+            return *this;
+        }
+        bool operator==(const Iterator& other) const { return index == other.index; }
+    };
+    Get get;
+    std::size_t size;
+
+    Iterator begin() const { return {get, 0}; }
+    Iterator end() const { return {get, size}; }
+};
+
 template <typename Row>
 class Table {
 public:
@@ -115,6 +137,18 @@ public:
 
     std::size_t size() const { return std::get<0>(values_).size(); }
     bool empty() const { return size() == 0; }
+
+    /// The ids of the rows that are there now, in order.
+    auto ids() const {
+        const auto id = [](std::size_t index) { return RowId(index); };
+        return Sequence<decltype(id)>{id, size()};
+    }
+
+    /// The same rows, each gathered from its columns.
+    auto rows() const {
+        const auto row = [this](std::size_t index) { return (*this)[RowId(index)]; };
+        return Sequence<decltype(row)>{row, size()};
+    }
 
     RowId append(const Row& row) {
         for_each_column(

@@ -47,8 +47,7 @@ void add_diagnostic(Trace& trace, const NewDiagnostic& diagnostic) {
 }
 
 void set_diagnostic(Trace& trace, const NewDiagnostic& diagnostic) {
-    for (std::size_t i = 0; i < trace.diagnostics.size(); ++i) {
-        const Id<Diagnostic> row(i);
+    for (const Id<Diagnostic> row : trace.diagnostics.ids()) {
         if (trace.text(trace.diagnostics.get<&Diagnostic::code>(row)) != diagnostic.code) continue;
         trace.diagnostics.set<&Diagnostic::severity>(row, diagnostic.severity);
         trace.diagnostics.set<&Diagnostic::count>(row, diagnostic.count);
@@ -66,8 +65,8 @@ bool is_host(const Trace& trace, Id<Device> device) {
 }
 
 Id<Device> profiled_device(const Trace& trace) {
-    for (std::size_t i = 0; i < trace.devices.size(); ++i) {
-        if (!is_host(trace, Id<Device>(i))) return Id<Device>(i);
+    for (const Id<Device> id : trace.devices.ids()) {
+        if (!is_host(trace, id)) return id;
     }
     return trace.devices.empty() ? Id<Device>() : Id<Device>(std::size_t{0});
 }

@@ -156,7 +156,7 @@ struct Thread {
     }
 };
 
-/// A node of the module tree, by its full path as Hugging Face names modules:
+/// A node of the module tree, a `scope` in files, by its full path as Hugging Face names modules:
 /// `encoder.layer.3.attention.self.softmax`, `h.3.mlp`.
 struct ModulePath {
     StringId path;

@@ -51,8 +51,7 @@ int64_t num_start_events(const Trace& trace, Id<Device> device) {
         code = fmt::format("{}{}", kStartStateOf,
                            trace.text(trace.devices.get<&Device::name>(device)));
     }
-    for (std::size_t i = 0; i < trace.diagnostics.size(); ++i) {
-        const Diagnostic note = trace.diagnostics[Id<Diagnostic>(i)];
+    for (const Diagnostic note : trace.diagnostics.rows()) {
         if (trace.text(note.code) == code) return note.count;
     }
     return 0;

@@ -74,11 +74,11 @@ models::Result<void> parse_data_colors(const nlohmann::json& json, Theme& theme)
         if (!color) return tl::unexpected(color.error());
         theme.categories[i] = *color;
     }
-    for (std::size_t i = 0; i < kActivityClassNames.size(); ++i) {
-        const std::string_view name = kActivityClassNames[i];
+    for (std::size_t i = 0; i < kCallClassNames.size(); ++i) {
+        const std::string_view name = kCallClassNames[i];
         const auto color = parse_color(member(member(json, "activities"), name), name);
         if (!color) return tl::unexpected(color.error());
-        theme.activities[i] = *color;
+        theme.call_classes[i] = *color;
     }
     const nlohmann::json recipes = member(json, "recipes");
     if (!recipes.is_array() || recipes.size() != kMaxDistinctRecipes) {
@@ -233,10 +233,10 @@ Hatch hatch_of(Category category) {
     return kHatches[static_cast<std::size_t>(category)];
 }
 
-std::string_view label_of(ActivityClass activity_class) {
-    constexpr std::array<std::string_view, kActivityClassNames.size()> kLabels{
+std::string_view label_of(CallClass call_class) {
+    constexpr std::array<std::string_view, kCallClassNames.size()> kLabels{
         "Contractions", "Normalizations", "Element-wise", "Other", "Copies"};
-    return kLabels[static_cast<std::size_t>(activity_class)];
+    return kLabels[static_cast<std::size_t>(call_class)];
 }
 
 std::string_view label_of(Category category) {

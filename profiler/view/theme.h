@@ -1,12 +1,14 @@
 #pragma once
 
 #include "models/config/result.h"
-#include "profiler/analysis/ops/activity.h"
+#include "profiler/analysis/ops/calls.h"
 #include "profiler/trace/trace.h"
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <iterator>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -64,8 +66,8 @@ struct Theme {
     Color good;        // a saving
     Color bad;         // a cost, an error
     Color warning;     //
-    std::array<Color, kCategoryNames.size()> categories{};       // by Category
-    std::array<Color, kActivityClassNames.size()> activities{};  // by ActivityClass
+    std::array<Color, kCategoryNames.size()> categories{};     // by Category
+    std::array<Color, kCallClassNames.size()> call_classes{};  // by CallClass
     std::vector<Color> recipes;  // by recipe_color_indices: grey for `original`, the accent, ...
 };
 
@@ -80,11 +82,19 @@ inline constexpr std::array<Category, kCategoryNames.size()> kCategoryStackOrder
     Category::kParameter,  Category::kOptimizerState, Category::kInput,     Category::kGradient,
     Category::kActivation, Category::kTemporary,      Category::kWorkspace, Category::kUnknown};
 
+/// Those of which `holds` is true, in that order.
+template <typename Predicate>
+std::vector<Category> categories_where(const Predicate& holds) {
+    std::vector<Category> categories;
+    std::ranges::copy_if(kCategoryStackOrder, std::back_inserter(categories), holds);
+    return categories;
+}
+
 inline Color color_of(const Theme& theme, Category category) {
     return theme.categories[static_cast<std::size_t>(category)];
 }
-inline Color color_of(const Theme& theme, ActivityClass activity_class) {
-    return theme.activities[static_cast<std::size_t>(activity_class)];
+inline Color color_of(const Theme& theme, CallClass call_class) {
+    return theme.call_classes[static_cast<std::size_t>(call_class)];
 }
 /// Colour, marker and pattern of recipe_color_indices. Colours repeat after kMaxDistinctRecipes;
 /// recipes of one colour then differ in their marker and their pattern.
@@ -110,7 +120,7 @@ Color ink_on(Color fill);
 Hatch hatch_of(Category category);
 /// For legends and tables: "Parameters", "Saved activations".
 std::string_view label_of(Category category);
-std::string_view label_of(ActivityClass activity_class);  // "Contractions", "Copies"
+std::string_view label_of(CallClass call_class);  // "Contractions", "Copies"
 /// What to say beside the classes of a trace: that they are inferred. Empty: the file has them.
 std::string_view classes_note(const Trace& trace);
 

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <optional>
 #include <stdexcept>
 #include <string_view>
@@ -201,6 +202,19 @@ const TimeMap& map_of(const std::shared_ptr<const Alignment>& alignment, std::si
     if (index == 0) return same;
     if (!alignment) throw std::logic_error("two traces on one axis need an alignment");
     return alignment->second;
+}
+
+namespace {
+
+constexpr double kMostNs = 0x1p62;
+
+}  // namespace
+
+int64_t to_clock(double time_ns) { return std::llround(std::clamp(time_ns, -kMostNs, kMostNs)); }
+
+bool is_drawable(double start_ns, double end_ns, int width_px) {
+    return end_ns > start_ns && width_px > 0 && std::abs(start_ns) <= kMostNs &&
+           std::abs(end_ns) <= kMostNs;
 }
 
 }  // namespace profiler

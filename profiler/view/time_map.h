@@ -3,6 +3,7 @@
 #include "profiler/trace/trace.h"
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>
@@ -57,5 +58,12 @@ Alignment align(const Trace& first, const Trace& second, TimeAlignment wanted);
 /// From the axis to the clock of the first trace (`index` 0) or of the second. A view of two traces
 /// must come with an alignment.
 const TimeMap& map_of(const std::shared_ptr<const Alignment>& alignment, std::size_t index);
+
+/// Whole nanoseconds on a clock. 2^62 of them are 146 years: a time beyond that is a mistake of the
+/// caller, and becomes the last one.
+int64_t to_clock(double time_ns);
+
+/// Whether there is something to draw in a window of time.
+bool is_drawable(double start_ns, double end_ns, int width_px);
 
 }  // namespace profiler

@@ -3,6 +3,9 @@
 #include <cuda.h>
 #include <cuda_runtime_api.h>
 
+#include <cstddef>
+#include <utility>
+
 /// What all files here share: how a function becomes CUDA's, and how one that is missing says so.
 namespace profiler::virtual_gpu {
 
@@ -12,6 +15,15 @@ namespace profiler::virtual_gpu {
 /// Throws std::runtime_error: the program needs `function`, and nothing here can stand in for it.
 /// torch passes the exception on to the program.
 [[noreturn]] void refuse(const char* function);
+
+/// The value beside `key` in a table; null if it has no such row.
+template <typename Key, typename Value, std::size_t Rows>
+const Value* find_value(const std::pair<Key, Value> (&table)[Rows], Key key) {
+    for (const auto& [known, value] : table) {
+        if (known == key) return &value;
+    }
+    return nullptr;
+}
 
 /// Keeps an error for cudaGetLastError, and returns it.
 cudaError_t report(cudaError_t error);

@@ -17,6 +17,26 @@ struct BlasHandle {
 
 BlasHandle& of(cublasHandle_t handle) { return *reinterpret_cast<BlasHandle*>(handle); }
 
+constexpr std::pair<cudaDataType_t, std::string_view> kTypeNames[]{
+    {CUDA_R_16F, "f16"},      {CUDA_R_16BF, "bf16"},    {CUDA_R_32F, "f32"}, {CUDA_R_64F, "f64"},
+    {CUDA_C_32F, "c32"},      {CUDA_C_64F, "c64"},      {CUDA_R_8I, "i8"},   {CUDA_R_32I, "i32"},
+    {CUDA_R_8F_E4M3, "e4m3"}, {CUDA_R_8F_E5M2, "e5m2"},
+};
+
+constexpr std::pair<cublasComputeType_t, std::string_view> kComputeNames[]{
+    {CUBLAS_COMPUTE_16F, "f16"},
+    {CUBLAS_COMPUTE_16F_PEDANTIC, "f16"},
+    {CUBLAS_COMPUTE_32F, "f32"},
+    {CUBLAS_COMPUTE_32F_PEDANTIC, "f32"},
+    {CUBLAS_COMPUTE_32F_FAST_16F, "f32_by_f16"},
+    {CUBLAS_COMPUTE_32F_FAST_16BF, "f32_by_bf16"},
+    {CUBLAS_COMPUTE_32F_FAST_TF32, "tf32"},
+    {CUBLAS_COMPUTE_64F, "f64"},
+    {CUBLAS_COMPUTE_64F_PEDANTIC, "f64"},
+    {CUBLAS_COMPUTE_32I, "i32"},
+    {CUBLAS_COMPUTE_32I_PEDANTIC, "i32"},
+};
+
 char letter(cublasOperation_t operation) {
     if (operation == CUBLAS_OP_N) return 'n';
     return operation == CUBLAS_OP_T ? 't' : 'c';
@@ -90,55 +110,15 @@ cublasStatus_t dot(cublasHandle_t handle, const char* function, T* result) {
 }  // namespace
 
 std::string_view name_of(cudaDataType_t type) {
-    switch (type) {
-        case CUDA_R_16F:
-            return "f16";
-        case CUDA_R_16BF:
-            return "bf16";
-        case CUDA_R_32F:
-            return "f32";
-        case CUDA_R_64F:
-            return "f64";
-        case CUDA_C_32F:
-            return "c32";
-        case CUDA_C_64F:
-            return "c64";
-        case CUDA_R_8I:
-            return "i8";
-        case CUDA_R_32I:
-            return "i32";
-        case CUDA_R_8F_E4M3:
-            return "e4m3";
-        case CUDA_R_8F_E5M2:
-            return "e5m2";
-        default:
-            refuse("a matrix product of this data type");
-    }
+    const auto* const name = find_value(kTypeNames, type);
+    if (name == nullptr) refuse("a matrix product of this data type");
+    return *name;
 }
 
 std::string_view name_of(cublasComputeType_t type) {
-    switch (type) {
-        case CUBLAS_COMPUTE_16F:
-        case CUBLAS_COMPUTE_16F_PEDANTIC:
-            return "f16";
-        case CUBLAS_COMPUTE_32F:
-        case CUBLAS_COMPUTE_32F_PEDANTIC:
-            return "f32";
-        case CUBLAS_COMPUTE_32F_FAST_16F:
-            return "f32_by_f16";
-        case CUBLAS_COMPUTE_32F_FAST_16BF:
-            return "f32_by_bf16";
-        case CUBLAS_COMPUTE_32F_FAST_TF32:
-            return "tf32";
-        case CUBLAS_COMPUTE_64F:
-        case CUBLAS_COMPUTE_64F_PEDANTIC:
-            return "f64";
-        case CUBLAS_COMPUTE_32I:
-        case CUBLAS_COMPUTE_32I_PEDANTIC:
-            return "i32";
-        default:
-            refuse("a matrix product of this compute type");
-    }
+    const auto* const name = find_value(kComputeNames, type);
+    if (name == nullptr) refuse("a matrix product of this compute type");
+    return *name;
 }
 
 std::string to_text(const Gemm& gemm) {

@@ -34,39 +34,27 @@ cublasStatus_t take(T& field, const void* value, std::size_t size) {
     return CUBLAS_STATUS_SUCCESS;
 }
 
+constexpr std::pair<cublasLtEpilogue_t, std::string_view> kEpilogueNames[]{
+    {CUBLASLT_EPILOGUE_DEFAULT, ""},
+    {CUBLASLT_EPILOGUE_RELU, "relu"},
+    {CUBLASLT_EPILOGUE_RELU_AUX, "relu_aux"},
+    {CUBLASLT_EPILOGUE_BIAS, "bias"},
+    {CUBLASLT_EPILOGUE_RELU_BIAS, "relu_bias"},
+    {CUBLASLT_EPILOGUE_RELU_AUX_BIAS, "relu_aux_bias"},
+    {CUBLASLT_EPILOGUE_GELU, "gelu"},
+    {CUBLASLT_EPILOGUE_GELU_AUX, "gelu_aux"},
+    {CUBLASLT_EPILOGUE_GELU_BIAS, "gelu_bias"},
+    {CUBLASLT_EPILOGUE_GELU_AUX_BIAS, "gelu_aux_bias"},
+    {CUBLASLT_EPILOGUE_DGELU_BGRAD, "dgelu_bgrad"},
+    {CUBLASLT_EPILOGUE_DRELU_BGRAD, "drelu_bgrad"},
+    {CUBLASLT_EPILOGUE_BGRADA, "bgrad_a"},
+    {CUBLASLT_EPILOGUE_BGRADB, "bgrad_b"},
+};
+
 std::string_view name_of(cublasLtEpilogue_t epilogue) {
-    switch (epilogue) {
-        case CUBLASLT_EPILOGUE_DEFAULT:
-            return "";
-        case CUBLASLT_EPILOGUE_RELU:
-            return "relu";
-        case CUBLASLT_EPILOGUE_RELU_AUX:
-            return "relu_aux";
-        case CUBLASLT_EPILOGUE_BIAS:
-            return "bias";
-        case CUBLASLT_EPILOGUE_RELU_BIAS:
-            return "relu_bias";
-        case CUBLASLT_EPILOGUE_RELU_AUX_BIAS:
-            return "relu_aux_bias";
-        case CUBLASLT_EPILOGUE_GELU:
-            return "gelu";
-        case CUBLASLT_EPILOGUE_GELU_AUX:
-            return "gelu_aux";
-        case CUBLASLT_EPILOGUE_GELU_BIAS:
-            return "gelu_bias";
-        case CUBLASLT_EPILOGUE_GELU_AUX_BIAS:
-            return "gelu_aux_bias";
-        case CUBLASLT_EPILOGUE_DGELU_BGRAD:
-            return "dgelu_bgrad";
-        case CUBLASLT_EPILOGUE_DRELU_BGRAD:
-            return "drelu_bgrad";
-        case CUBLASLT_EPILOGUE_BGRADA:
-            return "bgrad_a";
-        case CUBLASLT_EPILOGUE_BGRADB:
-            return "bgrad_b";
-        default:
-            refuse("a cuBLASLt product with this epilogue");
-    }
+    const auto* const name = find_value(kEpilogueNames, epilogue);
+    if (name == nullptr) refuse("a cuBLASLt product with this epilogue");
+    return *name;
 }
 
 }  // namespace

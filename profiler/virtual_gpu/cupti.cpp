@@ -36,29 +36,23 @@ constexpr CallbackName kCallbackNames[] = {
 constexpr std::size_t kMaxKinds = 256;
 constexpr std::size_t kMaxIdKinds = 16;
 
-/// What a record occupies. CUPTI aligns each to 8 bytes.
+/// What the records of each kind occupy. CUPTI aligns each to 8 bytes.
+constexpr std::pair<CUpti_ActivityKind, std::size_t> kRecordBytes[]{
+    {CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL, sizeof(CUpti_ActivityKernel10)},
+    {CUPTI_ACTIVITY_KIND_MEMCPY, sizeof(CUpti_ActivityMemcpy6)},
+    {CUPTI_ACTIVITY_KIND_MEMSET, sizeof(CUpti_ActivityMemset4)},
+    {CUPTI_ACTIVITY_KIND_RUNTIME, sizeof(CUpti_ActivityAPI)},
+    {CUPTI_ACTIVITY_KIND_DRIVER, sizeof(CUpti_ActivityAPI)},
+    {CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION, sizeof(CUpti_ActivityExternalCorrelation)},
+    {CUPTI_ACTIVITY_KIND_MEMORY2, sizeof(CUpti_ActivityMemory4)},
+    {CUPTI_ACTIVITY_KIND_CUDA_EVENT, sizeof(CUpti_ActivityCudaEvent2)},
+    {CUPTI_ACTIVITY_KIND_SYNCHRONIZATION, sizeof(CUpti_ActivitySynchronization2)},
+};
+
+/// 0: no such record is made here.
 std::size_t record_bytes(const CUpti_Activity& record) {
-    switch (record.kind) {
-        case CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL:
-            return sizeof(CUpti_ActivityKernel10);
-        case CUPTI_ACTIVITY_KIND_MEMCPY:
-            return sizeof(CUpti_ActivityMemcpy6);
-        case CUPTI_ACTIVITY_KIND_MEMSET:
-            return sizeof(CUpti_ActivityMemset4);
-        case CUPTI_ACTIVITY_KIND_RUNTIME:
-        case CUPTI_ACTIVITY_KIND_DRIVER:
-            return sizeof(CUpti_ActivityAPI);
-        case CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION:
-            return sizeof(CUpti_ActivityExternalCorrelation);
-        case CUPTI_ACTIVITY_KIND_MEMORY2:
-            return sizeof(CUpti_ActivityMemory4);
-        case CUPTI_ACTIVITY_KIND_CUDA_EVENT:
-            return sizeof(CUpti_ActivityCudaEvent2);
-        case CUPTI_ACTIVITY_KIND_SYNCHRONIZATION:
-            return sizeof(CUpti_ActivitySynchronization2);
-        default:
-            return 0;
-    }
+    const std::size_t* const bytes = find_value(kRecordBytes, record.kind);
+    return bytes == nullptr ? 0 : *bytes;
 }
 
 constexpr std::size_t aligned(std::size_t size) { return (size + 7) & ~std::size_t{7}; }
@@ -378,23 +372,16 @@ VIRTUAL_GPU_API CUptiResult cuptiGetVersion(uint32_t* version) {
     return CUPTI_SUCCESS;
 }
 VIRTUAL_GPU_API CUptiResult cuptiGetResultString(CUptiResult result, const char** text) {
-    switch (result) {
-        case CUPTI_SUCCESS:
-            *text = "CUPTI_SUCCESS";
-            return CUPTI_SUCCESS;
-        case CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED:
-            *text = "CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED";
-            return CUPTI_SUCCESS;
-        case CUPTI_ERROR_INVALID_KIND:
-            *text = "CUPTI_ERROR_INVALID_KIND";
-            return CUPTI_SUCCESS;
-        case CUPTI_ERROR_MAX_LIMIT_REACHED:
-            *text = "CUPTI_ERROR_MAX_LIMIT_REACHED";
-            return CUPTI_SUCCESS;
-        default:
-            *text = "an error that the virtual GPU does not know";
-            return CUPTI_SUCCESS;
-    }
+    static constexpr std::pair<CUptiResult, const char*> kTexts[]{
+        {CUPTI_SUCCESS, "CUPTI_SUCCESS"},
+        {CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED,
+         "CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED"},
+        {CUPTI_ERROR_INVALID_KIND, "CUPTI_ERROR_INVALID_KIND"},
+        {CUPTI_ERROR_MAX_LIMIT_REACHED, "CUPTI_ERROR_MAX_LIMIT_REACHED"},
+    };
+    const char* const* const known = find_value(kTexts, result);
+    *text = known != nullptr ? *known : "an error that the virtual GPU does not know";
+    return CUPTI_SUCCESS;
 }
 VIRTUAL_GPU_API CUptiResult cuptiSubscribe_v2(CUpti_SubscriberHandle* subscriber,
                                               CUpti_CallbackFunc callback, void* data,

@@ -61,9 +61,7 @@ constexpr ErrorText kErrors[] = {
      "operation failed due to a previous error during capture"}};
 
 const ErrorText* find_text(cudaError_t error) {
-    const auto* const found =
-        std::find_if(std::begin(kErrors), std::end(kErrors),
-                     [&](const ErrorText& row) { return row.error == error; });
+    const auto* const found = std::ranges::find(kErrors, error, &ErrorText::error);
     return found == std::end(kErrors) ? nullptr : found;
 }
 

@@ -33,7 +33,7 @@ uint64_t reserve_addresses(std::size_t device) {
 }
 
 /// Of one device. What comes on top reads as zeros.
-constexpr std::size_t kMaxKeptBytes = std::size_t{256} << 20;
+constexpr std::size_t kMaxHostBytes = std::size_t{256} << 20;
 
 }  // namespace
 
@@ -178,17 +178,17 @@ void Contents::forget(uint64_t address, std::size_t size) {
     while (piece != pieces_.end() && piece->first < end) {
         const uint64_t start = piece->first;
         std::vector<std::byte> bytes = std::move(pieces_.extract(piece++).mapped());
-        kept_bytes_ -= bytes.size();
+        host_bytes_ -= bytes.size();
         const uint64_t piece_end = start + bytes.size();
         if (piece_end > end) {
             std::vector<std::byte> rest(bytes.begin() + static_cast<std::ptrdiff_t>(end - start),
                                         bytes.end());
-            kept_bytes_ += rest.size();
+            host_bytes_ += rest.size();
             pieces_.emplace(end, std::move(rest));
         }
         if (start < address) {
             bytes.resize(address - start);
-            kept_bytes_ += bytes.size();
+            host_bytes_ += bytes.size();
             pieces_.emplace(start, std::move(bytes));
         }
     }
@@ -197,9 +197,9 @@ void Contents::forget(uint64_t address, std::size_t size) {
 void Contents::write(uint64_t address, std::span<const std::byte> bytes) {
     forget(address, bytes.size());
     if (bytes.empty() || bytes.size() > kMaxKeptCopyBytes) return;
-    if (kept_bytes_ + bytes.size() > kMaxKeptBytes) return;
+    if (host_bytes_ + bytes.size() > kMaxHostBytes) return;
     pieces_.emplace(address, std::vector<std::byte>(bytes.begin(), bytes.end()));
-    kept_bytes_ += bytes.size();
+    host_bytes_ += bytes.size();
 }
 
 void Contents::fill(uint64_t address, std::byte value, std::size_t size) {

@@ -39,7 +39,7 @@ public:
     /// The memory was given back, or serves another tensor: it reads as zeros.
     void forget(uint64_t address, std::size_t size);
 
-    std::size_t kept_bytes() const { return kept_bytes_; }
+    std::size_t host_bytes() const { return host_bytes_; }
 
 private:
     using Pieces = std::map<uint64_t, std::vector<std::byte>>;  // by address; none overlap
@@ -47,7 +47,7 @@ private:
     Pieces::const_iterator first_at_or_over(uint64_t address) const;
 
     Pieces pieces_;
-    std::size_t kept_bytes_ = 0;
+    std::size_t host_bytes_ = 0;
 };
 
 /// Physical memory of cuMemCreate.

@@ -29,8 +29,8 @@ struct Work {
     uint32_t stream_number = 0;
 };
 
-/// A call of the CUDA API, from its construction to its end. CUPTI hears of it at the end, after
-/// the work that it started.
+/// A call of the CUDA API, from its construction to its end. CUPTI hears of the call at its end,
+/// after the call's work.
 class ApiCall {
 public:
     explicit ApiCall(CUpti_runtime_api_trace_cbid function)

@@ -5,7 +5,6 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <fstream>
 #include <sstream>
 
 /// Tests `plan --auto` on small steps. A fake worker without torch traces them for every recipe.
@@ -15,24 +14,17 @@ using namespace tests;
 using testing::AllOf;
 using testing::HasSubstr;
 
-class AutoPlanCommand : public testing::Test {
+class AutoPlanCommand : public CommandTest {
 protected:
     Ran search(const std::vector<std::string>& more) const {
-        std::vector<std::string> arguments{"plan",     "--auto", "--model",  "bert-base",
-                                           "--layers", "4",      "--hidden", "512",
-                                           "--heads",  "8",      "--seq",    "512"};
-        arguments.insert(arguments.end(), more.begin(), more.end());
-        return run(arguments, {.environment = {"XDG_CONFIG_HOME=" + (folder_ / "config"),
-                                               "TEMPOSCOPE_WORKER=" TEMPOSCOPE_BINARY_DIR
-                                               "/tests/fake_worker_for_commands"}});
+        const std::string step = "--model bert-base --layers 4 --hidden 512 --heads 8 --seq 512";
+        return run(joined(words("plan --auto " + step), more), with_fake_worker());
     }
 
     void expect_failure(const std::vector<std::string>& more, int exit_code,
                         const std::string& part) const {
         expect_one_sentence(search(more), exit_code, part);
     }
-
-    TemporaryFolder folder_;
 };
 
 TEST_F(AutoPlanCommand, SaysWhatItChoseAndWhy) {
@@ -64,9 +56,8 @@ TEST_F(AutoPlanCommand, GivesTheAnswerFirstAndLettersToRecipes) {
 
 TEST_F(AutoPlanCommand, HasTheDocumentedKeys) {
     for (const auto& batch : {std::vector<std::string>{"--batch", "8"}, {}}) {
-        std::vector<std::string> arguments{"--gpu", "t4", "--budget", "800MiB", "--json"};
-        arguments.insert(arguments.end(), batch.begin(), batch.end());
-        const auto json = search(arguments).json();
+        const auto json =
+            search(joined({"--gpu", "t4", "--budget", "800MiB", "--json"}, batch)).json();
         EXPECT_EQ(keys_of(json), documented("plan"));
         Keys keys = documented("plan row");
         keys.merge(documented("auto row"));
@@ -84,12 +75,10 @@ TEST_F(AutoPlanCommand, HasTheDocumentedKeys) {
 TEST_F(AutoPlanCommand, WritesTheFrontier) {
     const std::string csv_path = folder_ / "frontier.csv";
     EXPECT_EQ(search({"--gpu", "t4", "--batch", "8", "-o", csv_path}).exit_code, 0);
-    std::stringstream csv;
-    csv << std::ifstream(csv_path).rdbuf();
-    EXPECT_THAT(csv.str(), AllOf(testing::StartsWith("model,head,gpu,"), HasSubstr(",true\n")));
+    EXPECT_THAT(read_file(csv_path),
+                AllOf(testing::StartsWith("model,head,gpu,"), HasSubstr(",true\n")));
     const Ran ran = search({"--gpu", "t4", "--batch", "8", "--json", "-o", folder_ / "f.json"});
-    std::ifstream file(folder_ / "f.json");
-    EXPECT_EQ(nlohmann::json::parse(file), ran.json());
+    EXPECT_EQ(nlohmann::json::parse(read_file(folder_ / "f.json")), ran.json());
 }
 
 TEST_F(AutoPlanCommand, ChoosesAmongTheRecipesThatAreNamed) {
@@ -101,9 +90,9 @@ TEST_F(AutoPlanCommand, ChoosesAmongTheRecipesThatAreNamed) {
 }
 
 TEST_F(AutoPlanCommand, OfAllRecipesChoosesAsWithoutNames) {
-    const auto result = [&](std::vector<std::string> more) {
-        more.insert(more.end(), {"--gpu", "t4", "--batch", "8", "--budget", "800MiB", "--json"});
-        return search(more).json()["rows"][0];
+    const auto result = [&](const std::vector<std::string>& more) {
+        return search(joined({"--gpu", "t4", "--batch", "8", "--budget", "800MiB", "--json"}, more))
+            .json()["rows"][0];
     };
     const auto all = result({"--recipe", "all"});
     const auto any = result({});

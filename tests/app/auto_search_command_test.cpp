@@ -11,23 +11,15 @@ namespace {
 using namespace tests;
 using testing::HasSubstr;
 
-class AutoSearchCommand : public testing::Test {
+class AutoSearchCommand : public CommandTest {
 protected:
     Ran search(const std::string& modes, const std::vector<std::string>& more) const {
-        std::vector<std::string> arguments{"sweep",     "--auto",   modes, "--model",
-                                           "bert-base", "--layers", "4",   "--hidden",
-                                           "512",       "--heads",  "8"};
-        arguments.insert(arguments.end(), more.begin(), more.end());
-        return run(arguments, {.environment = {"XDG_CONFIG_HOME=" + (folder_ / "config"),
-                                               "TEMPOSCOPE_WORKER=" TEMPOSCOPE_BINARY_DIR
-                                               "/tests/fake_worker_for_commands"}});
+        const std::string step = " --model bert-base --layers 4 --hidden 512 --heads 8";
+        return run(joined(words("sweep --auto " + modes + step), more), with_fake_worker());
     }
-    Ran on_cpu(const std::string& modes, std::vector<std::string> more = {}) const {
-        more.insert(more.end(), {"--device", "cpu", "--memory-limit", "64MiB"});
-        return search(modes, more);
+    Ran on_cpu(const std::string& modes, const std::vector<std::string>& more = {}) const {
+        return search(modes, joined({"--device", "cpu", "--memory-limit", "64MiB"}, more));
     }
-
-    TemporaryFolder folder_;
 };
 
 TEST_F(AutoSearchCommand, HasTheDocumentedKeysAndARowForEachMode) {

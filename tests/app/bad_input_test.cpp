@@ -19,6 +19,8 @@ using namespace tests;
 using namespace profiler;
 using testing::HasSubstr;
 
+using BadInput = CommandTest;
+
 void expect_failure(const Ran& ran, const std::string& part) {
     expect_one_sentence(ran, 1, part);
     EXPECT_THAT(ran.err, testing::EndsWith(".\n"));
@@ -28,82 +30,75 @@ void write(const std::string& path, std::string_view bytes) {
     std::ofstream(path, std::ios::binary) << bytes;
 }
 
-TEST(BadInput, EveryReaderNamesAFileThatIsNotThere) {
-    const TemporaryFolder folder;
-    const std::string missing = folder / "missing.tscope";
+TEST_F(BadInput, EveryReaderNamesAFileThatIsNotThere) {
+    const std::string missing = folder_ / "missing.tscope";
     for (const auto& arguments : std::vector<std::vector<std::string>>{
              {"info", missing},
              {"info", missing, "--json"},
              {"info", missing, "--ledger", "--json"},
              {"compare", missing, "--json"},
              {"open", missing},
-             {"export", missing, "--to", "csv", "-o", folder / "x.csv"}}) {
+             {"export", missing, "--to", "csv", "-o", folder_ / "x.csv"}}) {
         expect_failure(run(arguments), missing);
     }
-    EXPECT_FALSE(std::filesystem::exists(folder / "x.csv"));
+    EXPECT_FALSE(std::filesystem::exists(folder_ / "x.csv"));
 }
 
-TEST(BadInput, AFileOfAnotherKindIsRefused) {
-    const TemporaryFolder folder;
-    write(folder / "text.tscope", "Dear diary,\n");
-    expect_failure(run({"info", folder / "text.tscope"}), "text.tscope");
-    write(folder / "empty.tscope", "");
-    expect_failure(run({"info", folder / "empty.tscope"}), "empty.tscope");
+TEST_F(BadInput, AFileOfAnotherKindIsRefused) {
+    write(folder_ / "text.tscope", "Dear diary,\n");
+    expect_failure(run({"info", folder_ / "text.tscope"}), "text.tscope");
+    write(folder_ / "empty.tscope", "");
+    expect_failure(run({"info", folder_ / "empty.tscope"}), "empty.tscope");
 }
 
-TEST(BadInput, ATruncatedFileIsRefusedWhereverItEnds) {
-    const TemporaryFolder folder;
-    const std::string whole = write_sample(folder, "whole.tscope");
+TEST_F(BadInput, ATruncatedFileIsRefusedWhereverItEnds) {
+    const std::string whole = write_sample(folder_, "whole.tscope");
     const auto size = std::filesystem::file_size(whole);
     for (const auto part : {size / 10, size / 2, size - 1}) {
-        const std::string cut = folder / "cut.tscope";
+        const std::string cut = folder_ / "cut.tscope";
         std::filesystem::copy_file(whole, cut, std::filesystem::copy_options::overwrite_existing);
         std::filesystem::resize_file(cut, part);
         expect_failure(run({"info", cut, "--json"}), "cut.tscope");
     }
 }
 
-TEST(BadInput, OneBadFileAmongManyStopsTheComparison) {
-    const TemporaryFolder folder;
-    const std::string good = write_sample(folder, "good.tscope");
-    write(folder / "bad.tscope", "no");
-    expect_failure(run({"compare", good, folder / "bad.tscope", "--json"}), "bad.tscope");
+TEST_F(BadInput, OneBadFileAmongManyStopsTheComparison) {
+    const std::string good = write_sample(folder_, "good.tscope");
+    write(folder_ / "bad.tscope", "no");
+    expect_failure(run({"compare", good, folder_ / "bad.tscope", "--json"}), "bad.tscope");
 }
 
-TEST(BadInput, AFolderWithoutTracesSaysSo) {
-    const TemporaryFolder folder;
-    expect_failure(run({"compare", folder.path().string()}), "holds no trace (.tscope");
+TEST_F(BadInput, AFolderWithoutTracesSaysSo) {
+    expect_failure(run({"compare", folder_.path().string()}), "holds no trace (.tscope");
 }
 
-TEST(BadInput, AnOutputThatCannotBeWrittenLeavesNothing) {
-    const TemporaryFolder folder;
-    const std::string sample = write_sample(folder, "sample.tscope");
+TEST_F(BadInput, AnOutputThatCannotBeWrittenLeavesNothing) {
+    const std::string sample = write_sample(folder_, "sample.tscope");
     expect_failure(run({"export", sample, "--to", "csv", "-o", sample + "/x.csv"}), "x.csv");
-    expect_failure(run({"export", sample, "--to", "csv", "-o", folder.path().string()}),
-                   folder.path().string());
-    EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder.path()), {}), 1)
+    expect_failure(run({"export", sample, "--to", "csv", "-o", folder_.path().string()}),
+                   folder_.path().string());
+    EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder_.path()), {}), 1)
         << "only the sample";
 }
 
-TEST(BadInput, AnExportNeverOverwritesATrace) {
-    const TemporaryFolder folder;
-    const std::string sample = write_sample(folder, "sample.tscope");
-    std::filesystem::create_symlink(sample, folder / "link");
-    std::filesystem::create_symlink(write_sample(folder, "second.tscope"), folder / "chart.svg");
+TEST_F(BadInput, AnExportNeverOverwritesATrace) {
+    const std::string sample = write_sample(folder_, "sample.tscope");
+    std::filesystem::create_symlink(sample, folder_ / "link");
+    std::filesystem::create_symlink(write_sample(folder_, "second.tscope"), folder_ / "chart.svg");
     for (const std::string& output :
-         {sample, folder / "other.tscope", folder / "link", folder / "chart.svg",
-          folder / "killed.tscope.partial", folder / "killed.tscope.partial.1",
-          folder / "killed.tscope.partial-wal", folder / "killed.tscope.partial-shm",
-          folder / "running.tscope-journal"}) {
+         {sample, folder_ / "other.tscope", folder_ / "link", folder_ / "chart.svg",
+          folder_ / "killed.tscope.partial", folder_ / "killed.tscope.partial.1",
+          folder_ / "killed.tscope.partial-wal", folder_ / "killed.tscope.partial-shm",
+          folder_ / "running.tscope-journal"}) {
         const Ran ran = run({"export", sample, "--to", "svg", "-o", output});
         EXPECT_EQ(ran.exit_code, 2) << output;
         EXPECT_THAT(ran.err, HasSubstr("would replace")) << output;
     }
-    EXPECT_FALSE(std::filesystem::exists(folder / "killed.tscope.partial-wal"));
-    EXPECT_EQ(run({"info", sample}).exit_code, 0);
+    EXPECT_FALSE(std::filesystem::exists(folder_ / "killed.tscope.partial-wal"));
+    run_well({"info", sample});
 }
 
-TEST(BadInput, ControlCharactersOfANameDoNotReachTheTerminal) {
+TEST_F(BadInput, ControlCharactersOfANameDoNotReachTheTerminal) {
     const Ran ran = run({"info", "x\x1b[31m"});
     EXPECT_EQ(ran.exit_code, 1);
     EXPECT_EQ(ran.err.find('\x1b'), std::string::npos);
@@ -142,18 +137,16 @@ void expect_harmless(const std::string& text) {
     EXPECT_THAT(text, HasSubstr("\\x1b[31m\\x07\\x0d\\x0a\\u202e\\u009b"));
 }
 
-TEST(BadInput, TextOfATraceDoesNotReachTheTerminalAsItIs) {
-    const TemporaryFolder folder;
-    const std::string file = write_hostile_sample(folder);
+TEST_F(BadInput, TextOfATraceDoesNotReachTheTerminalAsItIs) {
+    const std::string file = write_hostile_sample(folder_);
     for (const auto& arguments : std::vector<std::vector<std::string>>{
              {"info", file},
              {"info", file, "--ledger", "--peak", "--by", "op", "--health"},
              {"compare", file, file, "--by", "op"},
              {"replay", file},
-             {"view", file, "-o", folder / (std::string(kHostile) + ".html")},
-             {"export", file, "--to", "csv", "-o", folder / (std::string(kHostile) + ".csv")}}) {
-        const Ran ran = run(arguments);
-        EXPECT_EQ(ran.exit_code, 0) << ran.err;
+             {"view", file, "-o", folder_ / (std::string(kHostile) + ".html")},
+             {"export", file, "--to", "csv", "-o", folder_ / (std::string(kHostile) + ".csv")}}) {
+        const Ran ran = run_well(arguments);
         expect_harmless(ran.out);
     }
     const Ran json = run({"info", file, "--json"});
@@ -161,37 +154,33 @@ TEST(BadInput, TextOfATraceDoesNotReachTheTerminalAsItIs) {
     expect_nothing_acts(json.out);
 }
 
-TEST(BadInput, TextOfATraceDoesNotReachATableAsItIs) {
-    const TemporaryFolder folder;
-    const std::string file = write_hostile_sample(folder);
-    const std::string csv = folder / "out.csv";
+TEST_F(BadInput, TextOfATraceDoesNotReachATableAsItIs) {
+    const std::string file = write_hostile_sample(folder_);
+    const std::string csv = folder_ / "out.csv";
     for (const char* table : {"ops", "ledger", "allocations"}) {
-        ASSERT_EQ(run({"export", file, "--to", "csv", "--table", table, "-o", csv}).exit_code, 0);
+        run_well({"export", file, "--to", "csv", "--table", table, "-o", csv});
         expect_harmless(read_file(csv));
     }
 }
 
-TEST(BadInput, ALongNameDoesNotWidenEachRow) {
-    const TemporaryFolder folder;
+TEST_F(BadInput, ALongNameDoesNotWidenEachRow) {
     Trace trace = make_sample();
     const std::string name = "begin" + std::string(1'000'000, 'x') + "end";
     trace.module_paths.set<&ModulePath::path>(Id<ModulePath>(0), trace.strings.intern(name));
-    const std::string file = folder / "long.tscope";
+    const std::string file = folder_ / "long.tscope";
     ASSERT_TRUE(write_trace(trace, file));
-    const Ran ran = run({"info", file, "--ledger", "--all"});
-    EXPECT_EQ(ran.exit_code, 0) << ran.err;
+    const Ran ran = run_well({"info", file, "--ledger", "--all"});
     EXPECT_LT(ran.out.size(), name.size());
     EXPECT_THAT(ran.out, HasSubstr("begin"));
     EXPECT_THAT(ran.out, HasSubstr("…"));
 }
 
-TEST(BadInput, AFileThatDoesNotFitTheMemorySaysSoWithItsOwnExitCode) {
-    const TemporaryFolder folder;
+TEST_F(BadInput, AFileThatDoesNotFitTheMemorySaysSoWithItsOwnExitCode) {
     const Surroundings small_memory{.shell_setup = "ulimit -v 2000000"};  // KiB
     if (run({"--version"}, small_memory).exit_code != 0) {
         GTEST_SKIP() << "this build does not start with so little memory";
     }
-    const std::string file = folder / "large.json";  // JSON is read at once
+    const std::string file = folder_ / "large.json";  // JSON is read at once
     write(file, "{\"segments\": [");
     std::filesystem::resize_file(file, 3'000'000'000);
     for (const char* command : {"info", "replay", "compare"}) {
@@ -202,25 +191,22 @@ TEST(BadInput, AFileThatDoesNotFitTheMemorySaysSoWithItsOwnExitCode) {
     expect_one_sentence(run({"info", file, "--json"}), 3, "open it on a larger machine");
 }
 
-TEST(BadInput, AFullDiskUnderStandardOutputIsAFailure) {
-    const TemporaryFolder folder;
-    const std::string sample = write_sample(folder, "sample.tscope");
+TEST_F(BadInput, AFullDiskUnderStandardOutputIsAFailure) {
+    const std::string sample = write_sample(folder_, "sample.tscope");
     const Ran ran = run({"info", sample, "--json"}, {.out_file = "/dev/full"});
     EXPECT_EQ(ran.exit_code, 1);
     EXPECT_THAT(ran.err, HasSubstr("could not be written"));
 }
 
-TEST(BadInput, ACaptureIntoAFileNamedLikeItsFolderIsRefused) {
-    const TemporaryFolder folder;
-    write(folder / "taken", "");
-    expect_failure(run({"capture", "--model", "bert-base", "-o", folder / "taken"}), "taken");
+TEST_F(BadInput, ACaptureIntoAFileNamedLikeItsFolderIsRefused) {
+    write(folder_ / "taken", "");
+    expect_failure(run({"capture", "--model", "bert-base", "-o", folder_ / "taken"}), "taken");
 }
 
 /// If only the workload of a file is impossible, the file opens without the results that need the
 /// workload.
-TEST(BadInput, AnImpossibleWorkloadDoesNotCrash) {
-    const TemporaryFolder folder;
-    const std::string file = folder / "damaged.tscope";
+TEST_F(BadInput, AnImpossibleWorkloadDoesNotCrash) {
+    const std::string file = folder_ / "damaged.tscope";
     for (const char* size : {"0", "-64", "9223372036854775807", "1e300"}) {
         Trace trace = make_sample();
         std::string workload(trace.text(trace.run().workload));
@@ -239,10 +225,9 @@ TEST(BadInput, AnImpossibleWorkloadDoesNotCrash) {
     }
 }
 
-TEST(BadInput, ATraceNeverTakesThePlaceOfAPipe) {
-    const TemporaryFolder folder;
-    const std::string sample = write_sample(folder, "sample.tscope");
-    const std::string pipe = folder / "pipe.tscope", link = folder / "link.tscope";
+TEST_F(BadInput, ATraceNeverTakesThePlaceOfAPipe) {
+    const std::string sample = write_sample(folder_, "sample.tscope");
+    const std::string pipe = folder_ / "pipe.tscope", link = folder_ / "link.tscope";
     ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
     std::filesystem::create_symlink(pipe, link);
     for (const std::string& output : {pipe, link}) {
@@ -252,10 +237,9 @@ TEST(BadInput, ATraceNeverTakesThePlaceOfAPipe) {
     EXPECT_TRUE(std::filesystem::is_symlink(link));
 }
 
-TEST(BadInput, ResultsNeverReplaceARecordingOfAnyFormat) {
-    const TemporaryFolder folder;
-    const std::string sample = write_sample(folder, "sample.tscope");
-    const std::string profile = folder / "profile.json", snapshot = folder / "snapshot.json";
+TEST_F(BadInput, ResultsNeverReplaceARecordingOfAnyFormat) {
+    const std::string sample = write_sample(folder_, "sample.tscope");
+    const std::string profile = folder_ / "profile.json", snapshot = folder_ / "snapshot.json";
     write(profile, R"({"schemaVersion": 1, "traceEvents": [{"ph": "X", "name": "aten::mm"}]})");
     write(snapshot, R"({"segments": [], "device_traces": []})");
     for (const std::string& recording : {profile, snapshot}) {
@@ -287,21 +271,20 @@ private:
     const int queue_;
 };
 
-TEST(BadInput, FilesThatATraceNamesAreNeverOpened) {
-    const TemporaryFolder folder;
-    const std::string named = folder / "train.py", trace = folder / "trace.json";
+TEST_F(BadInput, FilesThatATraceNamesAreNeverOpened) {
+    const std::string named = folder_ / "train.py", trace = folder_ / "trace.json";
     write(named, "import torch");
     const WatchedFile watched(named);
     write(trace, R"({"segments": [], "device_traces": [[
         {"action": "alloc", "addr": 4096, "size": 512, "stream": 0, "time_us": 1,
          "frames": [{"name": "main", "filename": ")" +
                      named + R"(", "line": 1}]}]]})");
-    const std::string page = folder / "page.html", table = folder / "table.csv";
+    const std::string page = folder_ / "page.html", table = folder_ / "table.csv";
     for (const auto& arguments :
          std::vector<std::vector<std::string>>{{"info", trace, "--json"},
                                                {"view", trace, "-o", page},
                                                {"export", trace, "--to", "csv", "-o", table},
-                                               {"import", trace, "-o", folder / "trace.tscope"}}) {
+                                               {"import", trace, "-o", folder_ / "trace.tscope"}}) {
         const Ran ran = run(arguments);
         EXPECT_EQ(ran.exit_code, 0) << arguments[0] << ": " << ran.err;
     }

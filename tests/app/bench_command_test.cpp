@@ -12,21 +12,15 @@ namespace {
 using namespace tests;
 using testing::HasSubstr;
 
-class BenchCommand : public testing::Test {
+class BenchCommand : public CommandTest {
 protected:
-    /// With a worker without torch.
-    Ran bench(std::vector<std::string> arguments) const {
-        arguments.insert(arguments.begin(), "bench");
-        return run(arguments, {.environment = {"XDG_CONFIG_HOME=" + (folder_ / "config"),
-                                               "TEMPOSCOPE_WORKER=" TEMPOSCOPE_BINARY_DIR
-                                               "/tests/fake_worker_for_commands"}});
+    Ran bench(const std::vector<std::string>& arguments) const {
+        return run(joined({"bench"}, arguments), with_fake_worker());
     }
     void expect_usage_error(const std::vector<std::string>& arguments,
                             const std::string& part) const {
         expect_one_sentence(bench(arguments), 2, part);
     }
-
-    TemporaryFolder folder_;
 };
 
 TEST_F(BenchCommand, PutsPublishedProductsBesidePredictedOnes) {
@@ -97,25 +91,18 @@ TEST_F(BenchCommand, WhatADeviceCannotRunIsARow) {
 }
 
 TEST_F(BenchCommand, WhatDoesNotFitAPredictedGpuIsOutOfMemory) {
-    const auto is_out_of_memory = [&](std::vector<std::string> arguments) {
-        for (const char* more : {"--device", "predict:t4", "--precision", "fp32", "--json"}) {
-            arguments.emplace_back(more);
-        }
-        const nlohmann::json rows = bench(arguments).json()["rows"];
-        return rows.at(0)["status"] == "out_of_memory";
+    const auto is_out_of_memory = [&](const std::vector<std::string>& arguments) {
+        const std::vector<std::string> more{"--device", "predict:t4", "--precision", "fp32",
+                                            "--json"};
+        return bench(joined(arguments, more)).json()["rows"].at(0)["status"] == "out_of_memory";
     };
     EXPECT_TRUE(is_out_of_memory({"vector", "--size", "2147483648"}));  // 2 x 8 GiB of 16
     EXPECT_FALSE(is_out_of_memory({"vector", "--size", "536870912"}));
     EXPECT_TRUE(is_out_of_memory({"matmul", "--size", "46000"}));  // 3 x 7.9 GiB
     EXPECT_FALSE(is_out_of_memory({"matmul", "--size", "8192"}));
     const std::vector<std::string> layer{"layer", "--model", "bert-large", "--seq", "512"};
-    const auto with_batch = [&](const char* batch) {
-        std::vector<std::string> arguments = layer;
-        arguments.insert(arguments.end(), {"--batch", batch});
-        return arguments;
-    };
-    EXPECT_TRUE(is_out_of_memory(with_batch("500")));
-    EXPECT_FALSE(is_out_of_memory(with_batch("4")));
+    EXPECT_TRUE(is_out_of_memory(joined(layer, {"--batch", "500"})));
+    EXPECT_FALSE(is_out_of_memory(joined(layer, {"--batch", "4"})));
 }
 
 TEST_F(BenchCommand, ChartsRunWhatWasPublished) {

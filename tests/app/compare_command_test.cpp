@@ -14,64 +14,58 @@ using namespace tests;
 using testing::HasSubstr;
 using testing::StartsWith;
 
-TEST(CompareCommand, PutsRecipesSideBySide) {
-    const TemporaryFolder folder;
-    write_sample(folder, "original.tscope");
-    write_sample(folder, "tempo.tscope", {.recipe = "tempo"});
-    const Ran ran = run({"compare", folder.path().string()});
-    EXPECT_EQ(ran.exit_code, 0) << ran.err;
+using CompareCommand = CommandTest;
+
+TEST_F(CompareCommand, PutsRecipesSideBySide) {
+    write_sample(folder_, "original.tscope");
+    write_sample(folder_, "tempo.tscope", {.recipe = "tempo"});
+    const Ran ran = run_well({"compare", folder_.path().string()});
     EXPECT_THAT(ran.out, HasSubstr("peak allocated"));
     EXPECT_THAT(ran.out, HasSubstr("tempo trains the same step in "));
-    const auto rows = run({"compare", folder.path().string(), "--json"}).json()["rows"];
+    const auto rows = run({"compare", folder_.path().string(), "--json"}).json()["rows"];
     ASSERT_EQ(rows.size(), 2u);
     EXPECT_EQ(rows[0]["recipe"], "original");
     EXPECT_EQ(rows[1]["recipe"], "tempo");
     EXPECT_LT(rows[1]["kept_bytes"], rows[0]["kept_bytes"]);
 }
 
-TEST(CompareCommand, OrdersAFolderAsHelpDoesAndKeepsTheOrderOfFiles) {
-    const TemporaryFolder folder;
-    const std::string original = write_sample(folder, "original.tscope");
+TEST_F(CompareCommand, OrdersAFolderAsHelpDoesAndKeepsTheOrderOfFiles) {
+    const std::string original = write_sample(folder_, "original.tscope");
     const std::string packed =
-        write_sample(folder, "tempo-packed.tscope", {.recipe = "tempo-packed"});
-    const std::string tempo = write_sample(folder, "tempo.tscope", {.recipe = "tempo"});
-    const auto recipes = [](std::vector<std::string> files) {
-        files.insert(files.begin(), "compare");
-        files.emplace_back("--json");
-        const auto json = run(files).json();
+        write_sample(folder_, "tempo-packed.tscope", {.recipe = "tempo-packed"});
+    const std::string tempo = write_sample(folder_, "tempo.tscope", {.recipe = "tempo"});
+    const auto recipes = [](const std::vector<std::string>& files) {
+        const auto json = run(joined({"compare", "--json"}, files)).json();
         std::vector<std::string> names;
         for (const auto& row : json["rows"]) names.push_back(row["recipe"]);
         return names;
     };
-    EXPECT_THAT(recipes({folder.path().string()}),
+    EXPECT_THAT(recipes({folder_.path().string()}),
                 testing::ElementsAre("original", "tempo", "tempo-packed"));
     EXPECT_THAT(recipes({packed, tempo, original}),
                 testing::ElementsAre("original", "tempo-packed", "tempo"));
 }
 
-TEST(CompareCommand, NamesADamagedFileOfAFolderAndComparesTheOthers) {
-    const TemporaryFolder folder;
-    write_sample(folder, "original.tscope");
-    write_sample(folder, "tempo.tscope", {.recipe = "tempo"});
-    const std::string damaged = folder / "flash.tscope";
-    std::filesystem::copy_file(folder / "tempo.tscope", damaged);
+TEST_F(CompareCommand, NamesADamagedFileOfAFolderAndComparesTheOthers) {
+    write_sample(folder_, "original.tscope");
+    write_sample(folder_, "tempo.tscope", {.recipe = "tempo"});
+    const std::string damaged = folder_ / "flash.tscope";
+    std::filesystem::copy_file(folder_ / "tempo.tscope", damaged);
     std::filesystem::resize_file(damaged, 5000);
-    const std::string path = folder.path().string();
-    const Ran ran = run({"compare", path, "--json"});
-    EXPECT_EQ(ran.exit_code, 0);
+    const std::string path = folder_.path().string();
+    const Ran ran = run_well({"compare", path, "--json"});
     EXPECT_THAT(ran.err, HasSubstr("Left out: " + damaged));
     EXPECT_EQ(ran.json()["rows"].size(), 2u);
     EXPECT_EQ(ran.json()["left_out"], nlohmann::json::array({damaged}));
     // A check must not pass because a file is missing from it.
     expect_one_sentence(run({"compare", path, "--fail-if-peak-grows", "200%"}), 1, damaged);
-    expect_one_sentence(run({"compare", folder / "original.tscope", damaged}), 1, damaged);
+    expect_one_sentence(run({"compare", folder_ / "original.tscope", damaged}), 1, damaged);
 }
 
-TEST(CompareCommand, BreaksPeaksDown) {
-    const TemporaryFolder folder;
-    write_sample(folder, "original.tscope");
-    write_sample(folder, "tempo.tscope", {.recipe = "tempo"});
-    const std::string path = folder.path().string();
+TEST_F(CompareCommand, BreaksPeaksDown) {
+    write_sample(folder_, "original.tscope");
+    write_sample(folder_, "tempo.tscope", {.recipe = "tempo"});
+    const std::string path = folder_.path().string();
     EXPECT_THAT(run({"compare", path, "--by", "layer"}).out, HasSubstr("encoder.layer.2"));
     for (const char* by : {"class", "layer", "op", "tensor", "line"}) {
         const nlohmann::json compared = run({"compare", path, "--by", by, "--json"}).json();
@@ -83,11 +77,10 @@ TEST(CompareCommand, BreaksPeaksDown) {
     }
 }
 
-TEST(CompareCommand, JoinsACaptureAndItsSweep) {
-    const TemporaryFolder folder;
-    const std::string capture = write_sample(folder, "capture.tscope");
+TEST_F(CompareCommand, JoinsACaptureAndItsSweep) {
+    const std::string capture = write_sample(folder_, "capture.tscope");
     const std::string sweep =
-        write_sample(folder, "sweep.tscope", {.sweep = {{4, {2'000'000}}, {5, {}}}});
+        write_sample(folder_, "sweep.tscope", {.sweep = {{4, {2'000'000}}, {5, {}}}});
     const auto rows = run({"compare", capture, sweep, "--json"}).json()["rows"];
     ASSERT_EQ(rows.size(), 1u);
     EXPECT_EQ(rows[0]["max_batch_size"], 4);
@@ -96,29 +89,27 @@ TEST(CompareCommand, JoinsACaptureAndItsSweep) {
     EXPECT_EQ(rows[0]["files"].size(), 2u);
 }
 
-TEST(CompareCommand, FailsWhenAPeakGrowsBeyondWhatIsAllowed) {
-    const TemporaryFolder folder;
-    const std::string before = write_sample(folder, "before.tscope");
-    const std::string after = write_sample(folder, "after.tscope", {.scale = 2});
+TEST_F(CompareCommand, FailsWhenAPeakGrowsBeyondWhatIsAllowed) {
+    const std::string before = write_sample(folder_, "before.tscope");
+    const std::string after = write_sample(folder_, "after.tscope", {.scale = 2});
     const Ran grown = run({"compare", before, after, "--fail-if-peak-grows", "2%", "--json"});
     EXPECT_EQ(grown.exit_code, 4);
     EXPECT_THAT(grown.err, StartsWith("temposcope: the peak of original (after) is "));
     EXPECT_EQ(grown.json()["rows"].size(), 2u) << "the comparison is printed all the same";
-    EXPECT_EQ(run({"compare", before, after, "--fail-if-peak-grows", "200 %"}).exit_code, 0);
-    EXPECT_EQ(run({"compare", after, before, "--fail-if-peak-grows", "0"}).exit_code, 0);
-    EXPECT_EQ(run({"compare", before, before, "--fail-if-peak-grows", "0%"}).exit_code, 0);
+    run_well({"compare", before, after, "--fail-if-peak-grows", "200 %"});
+    run_well({"compare", after, before, "--fail-if-peak-grows", "0"});
+    run_well({"compare", before, before, "--fail-if-peak-grows", "0%"});
 }
 
 /// The check works on files of other tools as well: what CI compares need not be captures.
-TEST(CompareCommand, ChecksThePeaksOfSnapshotsAndProfilerTraces) {
-    const TemporaryFolder folder;
-    const std::string before = write_sample(folder, "before.tscope");
-    const std::string after = write_sample(folder, "after.tscope", {.scale = 2});
+TEST_F(CompareCommand, ChecksThePeaksOfSnapshotsAndProfilerTraces) {
+    const std::string before = write_sample(folder_, "before.tscope");
+    const std::string after = write_sample(folder_, "after.tscope", {.scale = 2});
     for (const auto& [format, end] : std::vector<std::pair<std::string, std::string>>{
              {"snapshot", ".pickle"}, {"chrome", ".pt.trace.json"}}) {
-        const std::string a = folder / ("a" + end), b = folder / ("b" + end);
-        ASSERT_EQ(run({"export", before, "--to", format, "-o", a}).exit_code, 0);
-        ASSERT_EQ(run({"export", after, "--to", format, "-o", b}).exit_code, 0);
+        const std::string a = folder_ / ("a" + end), b = folder_ / ("b" + end);
+        run_well({"export", before, "--to", format, "-o", a});
+        run_well({"export", after, "--to", format, "-o", b});
         const Ran grown = run({"compare", a, b, "--fail-if-peak-grows", "2%"});
         EXPECT_EQ(grown.exit_code, 4) << grown.out << grown.err;
         EXPECT_THAT(grown.err, HasSubstr("% is allowed"));
@@ -127,10 +118,9 @@ TEST(CompareCommand, ChecksThePeaksOfSnapshotsAndProfilerTraces) {
     }
 }
 
-TEST(CompareCommand, ShowsTheLargestChangesOfTheGroupsOfTwoFilesFirst) {
-    const TemporaryFolder folder;
-    const std::string a = write_sample(folder, "a.tscope");
-    const std::string b = write_sample(folder, "b.tscope", {.recipe = "tempo"});
+TEST_F(CompareCommand, ShowsTheLargestChangesOfTheGroupsOfTwoFilesFirst) {
+    const std::string a = write_sample(folder_, "a.tscope");
+    const std::string b = write_sample(folder_, "b.tscope", {.recipe = "tempo"});
     const Ran ran = run({"compare", a, b, "--by", "class"});
     EXPECT_THAT(ran.out, HasSubstr("Change"));
     const std::size_t table = ran.out.find("At the peak");
@@ -139,23 +129,20 @@ TEST(CompareCommand, ShowsTheLargestChangesOfTheGroupsOfTwoFilesFirst) {
         << "parameters are the same in both";
 }
 
-std::string failure_of(std::vector<std::string> arguments) {
-    arguments.insert(arguments.begin(), "compare");
-    arguments.insert(arguments.end(), {"--fail-if-peak-grows", "2%", "--json"});
-    const Ran ran = run(arguments);
+std::string failure_of(const std::vector<std::string>& files) {
+    const Ran ran = run(joined({"compare", "--fail-if-peak-grows", "2%", "--json"}, files));
     expect_one_sentence(ran, 1);
     return ran.err;
 }
 
 /// A check that has nothing to compare must not pass.
-TEST(CompareCommand, FailsWhenThereIsNoPeakToCheck) {
-    const TemporaryFolder folder;
-    const std::string capture = write_sample(folder, "capture.tscope");
+TEST_F(CompareCommand, FailsWhenThereIsNoPeakToCheck) {
+    const std::string capture = write_sample(folder_, "capture.tscope");
     const std::string sweep =
-        write_sample(folder, "sweep.tscope",
+        write_sample(folder_, "sweep.tscope",
                      {.recipe = "tempo", .sweep = {{1, {1'000'000}}, {2, {}}}, .steps = 0});
     const std::string empty =
-        write_sample(folder, "empty.tscope", {.recipe = "tempo", .complete = false, .steps = 0});
+        write_sample(folder_, "empty.tscope", {.recipe = "tempo", .complete = false, .steps = 0});
     EXPECT_THAT(failure_of({sweep, capture}), HasSubstr("sweep.tscope has no captured step"));
     EXPECT_THAT(failure_of({empty, capture}), HasSubstr("empty.tscope has no captured step"));
     EXPECT_THAT(failure_of({capture, sweep}), HasSubstr("sweep.tscope has no captured step"));
@@ -163,27 +150,24 @@ TEST(CompareCommand, FailsWhenThereIsNoPeakToCheck) {
     EXPECT_THAT(failure_of({capture}), HasSubstr("needs two captures"));
 }
 
-TEST(CompareCommand, FailsToCheckPeaksOfDifferentSteps) {
-    const TemporaryFolder folder;
-    const std::string before = write_sample(folder, "before.tscope");
-    const std::string after = write_sample(folder, "after.tscope", {.batch_size = 3});
+TEST_F(CompareCommand, FailsToCheckPeaksOfDifferentSteps) {
+    const std::string before = write_sample(folder_, "before.tscope");
+    const std::string after = write_sample(folder_, "after.tscope", {.batch_size = 3});
     EXPECT_THAT(failure_of({before, after}), HasSubstr("differ in batch size (2 and 3)"));
     EXPECT_EQ(run({"compare", before, after}).exit_code, 0) << "without the check a note says so";
 }
 
 /// A capture replaces the traced step of a sweep of the same recipe.
-TEST(CompareCommand, FailsToCheckAgainstAStepThatAnotherFileReplaced) {
-    const TemporaryFolder folder;
+TEST_F(CompareCommand, FailsToCheckAgainstAStepThatAnotherFileReplaced) {
     const std::string sweep =
-        write_sample(folder, "sweep.tscope", {.sweep = {{1, {1'000'000}}, {2, {}}}});
-    const std::string capture = write_sample(folder, "capture.tscope", {.scale = 2});
+        write_sample(folder_, "sweep.tscope", {.sweep = {{1, {1'000'000}}, {2, {}}}});
+    const std::string capture = write_sample(folder_, "capture.tscope", {.scale = 2});
     EXPECT_THAT(failure_of({sweep, capture}), HasSubstr("name a capture first"));
 }
 
-TEST(CompareCommand, GivesBoundsOfTheMaximumBatchOfAnUnfinishedSweep) {
-    const TemporaryFolder folder;
+TEST_F(CompareCommand, GivesBoundsOfTheMaximumBatchOfAnUnfinishedSweep) {
     const std::string sweep =
-        write_sample(folder, "sweep.tscope", {.sweep = {{8, {1'000'000}}, {16, {}}}});
+        write_sample(folder_, "sweep.tscope", {.sweep = {{8, {1'000'000}}, {16, {}}}});
     EXPECT_THAT(run({"compare", sweep}).out, HasSubstr("≥ 8, < 16"));
     EXPECT_THAT(run({"info", sweep}).out, HasSubstr("at least 8, below 16"));
     for (const auto& json : {run({"compare", sweep, "--json"}).json()["rows"][0],
@@ -195,36 +179,31 @@ TEST(CompareCommand, GivesBoundsOfTheMaximumBatchOfAnUnfinishedSweep) {
 }
 
 /// The check compares with the first file, even if `original` is shown first.
-TEST(CompareCommand, ChecksGrowthAgainstTheFirstFile) {
-    const TemporaryFolder folder;
-    const std::string tempo = write_sample(folder, "tempo.tscope", {.recipe = "tempo"});
-    const std::string original = write_sample(folder, "original.tscope");
+TEST_F(CompareCommand, ChecksGrowthAgainstTheFirstFile) {
+    const std::string tempo = write_sample(folder_, "tempo.tscope", {.recipe = "tempo"});
+    const std::string original = write_sample(folder_, "original.tscope");
     EXPECT_EQ(run({"compare", tempo, original, "--fail-if-peak-grows", "2%"}).exit_code, 4);
-    EXPECT_EQ(run({"compare", original, tempo, "--fail-if-peak-grows", "2%"}).exit_code, 0);
+    run_well({"compare", original, tempo, "--fail-if-peak-grows", "2%"});
 }
 
-TEST(CompareCommand, WritesChartsInEachFormat) {
-    const TemporaryFolder folder;
-    const std::string sample = write_sample(folder, "original.tscope");
-    const Ran ran = run({"compare", sample, "--charts", folder / "charts/deep", "--format",
-                         "svg,svg,png,pdf", "--json"});
-    ASSERT_EQ(ran.exit_code, 0) << ran.err;
+TEST_F(CompareCommand, WritesChartsInEachFormat) {
+    const std::string sample = write_sample(folder_, "original.tscope");
+    const Ran ran = run_well({"compare", sample, "--charts", folder_ / "charts/deep", "--format",
+                              "svg,svg,png,pdf", "--json"});
     const auto charts = ran.json()["charts"];
     ASSERT_EQ(charts.size(), 3u);
     for (const auto& chart : charts) {
         EXPECT_GT(std::filesystem::file_size(chart.get<std::string>()), 1000u) << chart;
     }
-    EXPECT_TRUE(std::filesystem::exists(folder / "charts/deep/comparison.pdf"));
+    EXPECT_TRUE(std::filesystem::exists(folder_ / "charts/deep/comparison.pdf"));
 }
 
-TEST(CompareCommand, ShowsThePeakOfEachPhase) {
-    const TemporaryFolder folder;
-    const std::string a = write_sample(folder, "a.tscope");
-    const std::string b = write_sample(folder, "b.tscope", {.recipe = "tempo", .scale = 2});
-    const std::string snapshot = folder / "c.pickle";
-    ASSERT_EQ(run({"export", a, "--to", "snapshot", "-o", snapshot}).exit_code, 0);
-    const Ran ran = run({"compare", a, b, snapshot, "--phases"});
-    EXPECT_EQ(ran.exit_code, 0) << ran.err;
+TEST_F(CompareCommand, ShowsThePeakOfEachPhase) {
+    const std::string a = write_sample(folder_, "a.tscope");
+    const std::string b = write_sample(folder_, "b.tscope", {.recipe = "tempo", .scale = 2});
+    const std::string snapshot = folder_ / "c.pickle";
+    run_well({"export", a, "--to", "snapshot", "-o", snapshot});
+    const Ran ran = run_well({"compare", a, b, snapshot, "--phases"});
     const auto heading = ran.out.find("Peak of each phase");
     ASSERT_NE(heading, std::string::npos);
     const std::string table = ran.out.substr(heading);
@@ -241,21 +220,20 @@ TEST(CompareCommand, ShowsThePeakOfEachPhase) {
     EXPECT_EQ(highest, json["rows"][0]["peak_allocated_bytes"].get<int64_t>());
     Recorder recorder({});
     run_random(recorder, {.num_steps = 40});
-    const std::string unmarked = folder / "unmarked.pickle";
+    const std::string unmarked = folder_ / "unmarked.pickle";
     std::ofstream(unmarked, std::ios::binary) << snapshot_bytes(recorder.recording(0));
     EXPECT_THAT(run({"compare", unmarked, unmarked, "--phases"}).out,
                 HasSubstr("No file has phases"));
 }
 
-TEST(CompareCommand, ASnapshotWithoutHistoryHasNoPeakToCheck) {
-    const TemporaryFolder folder;
+TEST_F(CompareCommand, ASnapshotWithoutHistoryHasNoPeakToCheck) {
     Recorder recorder({});
     run_random(recorder, {.num_steps = 40});
     profiler::AllocatorRecording recording = recorder.recording(0);
     recording.events.clear();
-    const std::string end = folder / "end.pickle";
+    const std::string end = folder_ / "end.pickle";
     std::ofstream(end, std::ios::binary) << snapshot_bytes(recording);
-    const std::string same = folder / "same.pickle";
+    const std::string same = folder_ / "same.pickle";
     std::filesystem::copy_file(end, same);
     const Ran ran = run({"compare", end, same, "--fail-if-peak-grows", "1%"});
     EXPECT_EQ(ran.exit_code, 1);

@@ -2,6 +2,7 @@
 #include "tests/app/plan_traces.h"
 #include "tests/app/program.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -19,15 +20,12 @@ Keys with_trace(const std::string& name) {
     return keys;
 }
 
-class JsonKeys : public testing::Test {
+class JsonKeys : public CommandTest {
 protected:
     nlohmann::json info(const std::vector<std::string>& more) {
-        std::vector<std::string> arguments{"info", sample_, "--json"};
-        arguments.insert(arguments.end(), more.begin(), more.end());
-        return run(arguments).json();
+        return run(joined({"info", sample_, "--json"}, more)).json();
     }
 
-    TemporaryFolder folder_;
     std::string sample_ = write_sample(folder_, "s.tscope",
                                        {.sweep = {{1, {1'000'000}}, {2, {}}}, .complete = false});
 };
@@ -50,9 +48,12 @@ TEST_F(JsonKeys, OfRanks) {
     write_sample(ranks, "rank-0000.tscope");
     std::filesystem::copy_file(ranks / "rank-0000.tscope", damaged);
     std::filesystem::resize_file(damaged, 5000);
-    const auto document = run({"info", ranks.path().string(), "--json"}).json();
+    const Ran ran = run_well({"info", ranks.path().string(), "--json"});
+    EXPECT_THAT(ran.err, testing::HasSubstr("Left out: " + damaged));
+    const auto document = ran.json();
     EXPECT_EQ(keys_of(document), documented("info ranks"));
     EXPECT_EQ(keys_of(document["rows"][0]), documented("info ranks row"));
+    EXPECT_EQ(document["rows"].size(), 1U);
     EXPECT_EQ(document["left_out"], nlohmann::json::array({damaged}));
 }
 
@@ -110,9 +111,8 @@ TEST_F(JsonKeys, OfReplay) {
 
 TEST_F(JsonKeys, OfPlan) {
     write_plan_traces(folder_ / "traces", "original");
-    auto arguments = plan_arguments(folder_ / "traces");
-    arguments.insert(arguments.end(), {"--gpu", "t4", "--gpus", "2", "--json"});
-    const auto json = run(arguments).json();
+    const auto arguments = plan_arguments(folder_ / "traces");
+    const auto json = run(joined(arguments, {"--gpu", "t4", "--gpus", "2", "--json"})).json();
     EXPECT_EQ(keys_of(json), documented("plan"));
     const auto& row = json["rows"][0];
     EXPECT_EQ(keys_of(row), documented("plan row"));
@@ -122,15 +122,11 @@ TEST_F(JsonKeys, OfPlan) {
     EXPECT_EQ(keys_of(row["curve"][0]), documented("plan curve point"));
 }
 
-TEST_F(JsonKeys, OfExport) {
-    const auto json =
-        run({"export", sample_, "--to", "csv", "-o", folder_ / "x.csv", "--json"}).json();
-    EXPECT_EQ(keys_of(json), documented("export"));
-}
-
-TEST_F(JsonKeys, OfView) {
-    const auto json = run({"view", sample_, "-o", folder_ / "x.html", "--json"}).json();
-    EXPECT_EQ(keys_of(json), documented("view"));
+TEST_F(JsonKeys, OfExportAndView) {
+    const auto csv = run({"export", sample_, "--to", "csv", "-o", folder_ / "x.csv", "--json"});
+    EXPECT_EQ(keys_of(csv.json()), documented("export"));
+    const auto page = run({"view", sample_, "-o", folder_ / "x.html", "--json"});
+    EXPECT_EQ(keys_of(page.json()), documented("view"));
 }
 
 TEST_F(JsonKeys, OfDoctor) {

@@ -14,22 +14,18 @@ namespace {
 using namespace tests;
 using testing::HasSubstr;
 
-class LayoutsCommand : public testing::Test {
+class LayoutsCommand : public CommandTest {
 protected:
     /// A small layer on the CPU, where `more` does not say otherwise.
-    static Ran layouts(const std::vector<std::string>& more) {
+    Ran layouts(const std::vector<std::string>& more) const {
         std::vector<std::string> arguments{"layouts"};
         for (const auto& [option, value] :
              {std::pair{"--device", "cpu"}, {"--hidden", "24"}, {"--heads", "3"}, {"--seq", "6"}}) {
             if (std::ranges::find(more, option) != more.end()) continue;
             arguments.insert(arguments.end(), {option, value});
         }
-        arguments.insert(arguments.end(), more.begin(), more.end());
-        return run(arguments, {.environment = {"TEMPOSCOPE_WORKER=" TEMPOSCOPE_BINARY_DIR
-                                               "/tests/fake_worker_for_commands"}});
+        return run(joined(arguments, more), with_fake_worker());
     }
-
-    TemporaryFolder folder_;
 };
 
 TEST_F(LayoutsCommand, HasTheDocumentedKeysAndSumsThatFit) {

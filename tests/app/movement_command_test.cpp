@@ -54,14 +54,12 @@ std::string write_step(const TemporaryFolder& folder, bool on_gpu) {
     return path;
 }
 
-class MovementCommand : public testing::Test {
+class MovementCommand : public CommandTest {
 protected:
-    Ran movement(std::vector<std::string> more, bool on_gpu = true) {
-        more.insert(more.begin(), {"movement", on_gpu ? gpu_ : cpu_});
-        return run(more);
+    Ran movement(const std::vector<std::string>& more, bool on_gpu = true) {
+        return run(joined({"movement", on_gpu ? gpu_ : cpu_}, more));
     }
 
-    TemporaryFolder folder_;
     TemporaryFolder cpu_folder_;
     std::string gpu_ = write_step(folder_, true);
     std::string cpu_ = write_step(cpu_folder_, false);
@@ -117,7 +115,7 @@ TEST_F(MovementCommand, AFileWithoutOpsFailsWithASentence) {
     const std::string loss = folder_ / "loss.tscope";
     ASSERT_TRUE(write_trace(step.finish(), loss));
     expect_one_sentence(run({"movement", loss}), 1, "--scope all");
-    EXPECT_EQ(run({"movement", loss, "--scope", "all"}).exit_code, 0);
+    run_well({"movement", loss, "--scope", "all"});
 }
 
 TEST_F(MovementCommand, LogicalOpsAreThoseOfThePaper) {

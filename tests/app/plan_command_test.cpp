@@ -16,7 +16,9 @@ using namespace tests;
 using testing::AllOf;
 using testing::HasSubstr;
 
-class PlanCommand : public testing::Test {
+using PlanWithWorker = CommandTest;
+
+class PlanCommand : public CommandTest {
 protected:
     PlanCommand() {
         write_plan_traces(folder_ / "traces", "original");
@@ -24,22 +26,20 @@ protected:
     }
 
     /// Runs `plan` on traces of the small model.
-    Ran plan(std::vector<std::string> more) const {
+    Ran plan(const std::vector<std::string>& more) const {
         std::vector<std::string> arguments = plan_arguments(folder_ / "traces");
         if (std::find(more.begin(), more.end(), "--seq") != more.end()) {  // takes its place
             const auto seq = std::find(arguments.begin(), arguments.end(), "--seq");
             arguments.erase(seq, seq + 2);
         }
-        arguments.insert(arguments.end(), more.begin(), more.end());
-        return run(arguments, {.environment = {"XDG_CONFIG_HOME=" + (folder_ / "config")}});
+        return run(joined(arguments, more),
+                   {.environment = {"XDG_CONFIG_HOME=" + (folder_ / "config")}});
     }
 
     void expect_failure(const std::vector<std::string>& more, int exit_code,
                         const std::string& part) const {
         expect_one_sentence(plan(more), exit_code, part);
     }
-
-    TemporaryFolder folder_;
 };
 
 TEST_F(PlanCommand, MakesARowForEveryCell) {
@@ -118,14 +118,11 @@ TEST_F(PlanCommand, WithoutAPossibleRowFailsWithTheReason) {
 TEST_F(PlanCommand, WritesItsRowsWhereNoneIsPossible) {
     expect_failure({"--recipe", "flash", "--gpu", "t4", "-o", folder_ / "plan.json"}, 1,
                    "capability 8.0");
-    std::ifstream file(folder_ / "plan.json");
-    const auto row = nlohmann::json::parse(file)["rows"].at(0);
+    const auto row = nlohmann::json::parse(read_file(folder_ / "plan.json"))["rows"].at(0);
     EXPECT_EQ(row["status"], "not_supported");
     EXPECT_THAT(row["reason"].get<std::string>(), HasSubstr("capability 8.0"));
     expect_failure({"--recipe", "flash", "--gpu", "t4", "-o", folder_ / "plan.csv"}, 1, "8.0");
-    std::stringstream csv;
-    csv << std::ifstream(folder_ / "plan.csv").rdbuf();
-    EXPECT_THAT(csv.str(), HasSubstr("not_supported"));
+    EXPECT_THAT(read_file(folder_ / "plan.csv"), HasSubstr("not_supported"));
 }
 
 TEST_F(PlanCommand, NamesTheRowsOfAnAssumptionAndWhyOthersAreImpossible) {
@@ -185,32 +182,23 @@ TEST_F(PlanCommand, ReadsTheUsersGpus) {
 
 TEST_F(PlanCommand, WritesFiles) {
     EXPECT_EQ(plan({"--gpu", "t4", "-o", folder_ / "plan.csv"}).exit_code, 0);
-    std::ifstream csv(folder_ / "plan.csv");
-    std::string header;
-    std::getline(csv, header);
-    EXPECT_THAT(header, AllOf(testing::StartsWith("model,head,recipe,gpu,setup,"),
-                              HasSubstr(",best_throughput_sequences_per_s,best_model_tflops,gpus,"),
-                              HasSubstr(",link_bytes_per_s,"), HasSubstr(",parameter_bytes,"),
-                              HasSubstr(",cached_bytes,"), HasSubstr(",contraction_ns,")));
-    std::string line;
-    std::getline(csv, line);
-    EXPECT_THAT(line, HasSubstr("t4"));
+    const std::vector<std::string> lines = lines_of(folder_ / "plan.csv");
+    EXPECT_THAT(lines.at(0),
+                AllOf(testing::StartsWith("model,head,recipe,gpu,setup,"),
+                      HasSubstr(",best_throughput_sequences_per_s,best_model_tflops,gpus,"),
+                      HasSubstr(",link_bytes_per_s,"), HasSubstr(",parameter_bytes,"),
+                      HasSubstr(",cached_bytes,"), HasSubstr(",contraction_ns,")));
+    EXPECT_THAT(lines.at(1), HasSubstr("t4"));
     const Ran ran = plan({"--gpu", "t4", "--json", "-o", folder_ / "plan.json"});
-    std::ifstream file(folder_ / "plan.json");
-    EXPECT_EQ(nlohmann::json::parse(file), ran.json());
+    EXPECT_EQ(nlohmann::json::parse(read_file(folder_ / "plan.json")), ran.json());
 }
 
-TEST(PlanWithWorker, SaysByItsExitCodeThatThisMachineRanOutOfMemory) {
-    const TemporaryFolder folder;
-    const Surroundings surroundings{.environment = {"TEMPOSCOPE_WORKER=" TEMPOSCOPE_BINARY_DIR
-                                                    "/tests/fake_worker_for_commands",
-                                                    "TEMPOSCOPE_FAKE=out-of-memory",
-                                                    "XDG_CONFIG_HOME=" + (folder / "config")}};
-    for (const bool is_auto : {false, true}) {
-        std::vector<std::string> arguments{"plan", "--model", "bert-base", "--gpu", "t4"};
-        if (is_auto) arguments.emplace_back("--auto");
-        expect_one_sentence(run(arguments, surroundings), 3,
-                            "There is not enough memory on this machine");
+TEST_F(PlanWithWorker, SaysByItsExitCodeThatThisMachineRanOutOfMemory) {
+    const std::vector<std::string> arguments{"plan", "--model", "bert-base", "--gpu", "t4"};
+    for (const auto& ran :
+         {run(arguments, with_fake_worker("out-of-memory")),
+          run(joined(arguments, {"--auto"}), with_fake_worker("out-of-memory"))}) {
+        expect_one_sentence(ran, 3, "There is not enough memory on this machine");
     }
 }
 

@@ -1,6 +1,7 @@
 #include "tests/app/plan_traces.h"
 
 #include "profiler/trace/file/trace_file.h"
+#include "tests/app/program.h"
 #include "tests/profiler/planner/toy_step.h"
 
 #include <fmt/format.h>
@@ -29,8 +30,8 @@ void write_plan_traces(const std::string& folder, const std::string& recipe) {
 }
 
 std::vector<std::string> plan_arguments(const std::string& folder) {
-    return {"plan", "--model", "bert-base", "--layers",       "2",   "--hidden", "64",  "--heads",
-            "2",    "--seq",   "32",        "--intermediate", "256", "--traces", folder};
+    const std::string step = "--layers 2 --hidden 64 --heads 2 --seq 32 --intermediate 256";
+    return words("plan --model bert-base " + step + " --traces " + folder);
 }
 
 }  // namespace tests

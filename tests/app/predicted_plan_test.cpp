@@ -1,5 +1,4 @@
 // Steps on a virtual GPU as plans use them.
-#include "app/prediction/virtual_cards.h"
 #include "models/config/validity.h"
 #include "profiler/planner/step/batch_interpolation.h"
 #include "profiler/planner/step/step_memory.h"
@@ -98,11 +97,12 @@ TEST_F(PredictedPlan, OneWorkerAnswersSeveralRequestsAlike) {
 
 TEST_F(PredictedPlan, EveryGpuOfALongListTracesAsItself) {
     std::vector<Gpu> gpus(40, app::shared_gpu());
+    gpus.back().id = "newer";
     gpus.back().compute_capability = models::ComputeCapability{9, 0};
     std::vector<const Gpu*> pointers;
     for (const Gpu& gpu : gpus) pointers.push_back(&gpu);
     app::TraceWorkers workers(pointers, app::TraceDetail::kForPlan);
-    const auto trace = workers.source()({small("original"), &gpus.back()});
+    const auto trace = workers.source()({small("original"), "newer"});
     ASSERT_TRUE(trace) << trace.error().message;
     EXPECT_EQ((*trace)->text((*trace)->run().device_name), "compute capability 9.0");
 }

@@ -1,6 +1,5 @@
 #include "tests/app/predicted_steps.h"
 
-#include "app/prediction/virtual_cards.h"
 #include "profiler/planner/data/planner_data.h"
 
 #include <cstdlib>

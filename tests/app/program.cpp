@@ -15,6 +15,7 @@
 #include <chrono>
 #include <cstdlib>
 #include <fstream>
+#include <iterator>
 #include <sstream>
 #include <thread>
 
@@ -61,6 +62,17 @@ bool is_program(pid_t pid) {
 
 }  // namespace
 
+std::vector<std::string> words(const std::string& text) {
+    std::istringstream stream(text);
+    return {std::istream_iterator<std::string>(stream), {}};
+}
+
+std::vector<std::string> joined(std::vector<std::string> words,
+                                const std::vector<std::string>& more) {
+    words.insert(words.end(), more.begin(), more.end());
+    return words;
+}
+
 void wait_for_worker(pid_t pid) {
     while (!is_program(pid) || !has_child(pid)) {
         siginfo_t ended{};
@@ -76,6 +88,13 @@ std::string read_file(const std::filesystem::path& path) {
     std::ostringstream text;
     text << std::ifstream(path, std::ios::binary).rdbuf();
     return std::move(text).str();
+}
+
+std::vector<std::string> lines_of(const std::filesystem::path& path) {
+    std::vector<std::string> lines;
+    std::ifstream file(path);
+    for (std::string line; std::getline(file, line);) lines.push_back(line);
+    return lines;
 }
 
 nlohmann::json Ran::json() const {
@@ -120,6 +139,12 @@ Ran run(const std::vector<std::string>& arguments, const Surroundings& surroundi
             .err = read_file(err)};
 }
 
+Ran run_well(const std::vector<std::string>& arguments, const Surroundings& surroundings) {
+    Ran ran = run(arguments, surroundings);
+    EXPECT_EQ(ran.exit_code, 0) << ran.err;
+    return ran;
+}
+
 void expect_one_sentence(const Ran& ran, int exit_code, const std::string& part) {
     using namespace testing;
     EXPECT_EQ(ran.exit_code, exit_code) << ran.err;
@@ -138,6 +163,13 @@ TemporaryFolder::~TemporaryFolder() {
     std::error_code ignored;
     std::filesystem::permissions(path_, std::filesystem::perms::owner_all, ignored);
     std::filesystem::remove_all(path_, ignored);
+}
+
+Surroundings CommandTest::with_fake_worker(const std::string& act) const {
+    return {.environment = {"XDG_CONFIG_HOME=" + (folder_ / "config"),
+                            "TEMPOSCOPE_WORKER=" TEMPOSCOPE_BINARY_DIR
+                            "/tests/fake_worker_for_commands",
+                            "TEMPOSCOPE_FAKE=" + act}};
 }
 
 profiler::Trace make_sample(const SampleSpec& spec) {

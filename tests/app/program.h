@@ -2,6 +2,7 @@
 
 #include "profiler/trace/trace.h"
 
+#include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
 #include <sys/types.h>
@@ -13,6 +14,11 @@
 
 /// Runs the built `temposcope` and holds its output.
 namespace tests {
+
+/// The words of a text that spaces separate.
+std::vector<std::string> words(const std::string& text);
+std::vector<std::string> joined(std::vector<std::string> words,
+                                const std::vector<std::string>& more);
 
 struct Ran {
     int exit_code = -1;
@@ -33,6 +39,9 @@ struct Surroundings {
 Ran run(const std::vector<std::string>& arguments, const Surroundings& surroundings = {},
         const std::function<void(pid_t)>& started = {});
 
+/// Expects the exit code 0.
+Ran run_well(const std::vector<std::string>& arguments, const Surroundings& surroundings = {});
+
 /// Waits until the program, a child of this process, has started a worker: from then on a signal
 /// cancels its work.
 void wait_for_worker(pid_t pid);
@@ -44,6 +53,7 @@ void expect_one_sentence(const Ran& ran, int exit_code, const std::string& part 
 
 /// All bytes of a file; empty if it cannot be read.
 std::string read_file(const std::filesystem::path& path);
+std::vector<std::string> lines_of(const std::filesystem::path& path);
 
 /// A folder that is deleted after the test.
 class TemporaryFolder {
@@ -58,6 +68,16 @@ public:
 
 private:
     std::filesystem::path path_;
+};
+
+/// A test of commands in a folder of its own.
+class CommandTest : public testing::Test {
+protected:
+    /// The settings of a user who has none, and a worker without torch. `act` is what the worker
+    /// does to a capture (fake_worker.cpp).
+    Surroundings with_fake_worker(const std::string& act = "") const;
+
+    TemporaryFolder folder_;
 };
 
 /// A small BERT step of three layers, written as a file; `scale` multiplies the saved bytes.

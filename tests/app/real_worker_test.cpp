@@ -14,7 +14,7 @@ namespace {
 using namespace tests;
 using testing::HasSubstr;
 
-class RealWorker : public testing::Test {
+class RealWorker : public CommandTest {
 protected:
     void SetUp() override {
         if (!std::filesystem::exists(TEMPOSCOPE_BINARY_DIR "/temposcope-worker")) {
@@ -23,20 +23,14 @@ protected:
     }
     std::vector<std::string> small(const std::string& command, const std::string& output,
                                    const std::vector<std::string>& more) const {
-        std::vector<std::string> arguments{command,    "--model", "bert-base", "--layers", "3",
-                                           "--hidden", "64",      "--heads",   "2",        "--seq",
-                                           "37",       "--steps", "2",         "-o",       output};
-        arguments.insert(arguments.end(), more.begin(), more.end());
-        return arguments;
+        const std::string step = " --model bert-base --layers 3 --hidden 64 --heads 2 --seq 37";
+        return joined(joined(words(command + step + " --steps 2 -o"), {output}), more);
     }
-    TemporaryFolder folder_;
 };
 
 TEST_F(RealWorker, LedgerOfAMiddleLayerEqualsItsClosedForm) {
     const std::string out = folder_ / "out";
-    const Ran ran =
-        run(small("capture", out, {"--recipe", "original,tempo,tempo-packed", "--batch", "3"}));
-    ASSERT_EQ(ran.exit_code, 0) << ran.err;
+    run_well(small("capture", out, {"--recipe", "original,tempo,tempo-packed", "--batch", "3"}));
     for (const char* recipe : {"original", "tempo", "tempo-packed"}) {
         const std::string file = out + "/" + recipe + ".tscope";
         const auto json =
@@ -74,10 +68,8 @@ TEST_F(RealWorker, SaysThatTheLimitOnMemoryIsTooSmall) {
 
 TEST_F(RealWorker, TrainsMicroBatches) {
     const std::string file = folder_ / "k.tscope";
-    const Ran ran =
-        run(small("capture", file,
-                  {"--batch", "2", "--accumulate", "3", "--head", "mlm", "--recipe", "tempo"}));
-    ASSERT_EQ(ran.exit_code, 0) << ran.err;
+    run_well(small("capture", file,
+                   {"--batch", "2", "--accumulate", "3", "--head", "mlm", "--recipe", "tempo"}));
     const auto json = run({"info", file, "--json"}).json();
     EXPECT_EQ(json["gradient_accumulation_steps"], 3);
     EXPECT_EQ(json["closed_form"]["equal"], true);
@@ -89,24 +81,18 @@ TEST_F(RealWorker, TrainsMicroBatches) {
 }
 
 TEST_F(RealWorker, TimesBenchmarks) {
-    const auto rows_of = [&](std::vector<std::string> more) {
-        more.insert(more.begin(), "bench");
-        more.insert(more.end(), {"--device", "cpu", "--json"});
-        if (more[1] != "model") more.insert(more.end(), {"--seconds", "0.02"});
-        const Ran ran = run(more);
-        EXPECT_EQ(ran.exit_code, 0) << ran.err;
-        return ran.json()["rows"];
+    const auto rows_of = [](const std::string& benchmark) {
+        return run_well(words("bench " + benchmark + " --device cpu --json")).json()["rows"];
     };
-    for (const auto& row : rows_of({"matmul", "--size", "64", "--precision", "fp32,bf16"})) {
+    for (const auto& row : rows_of("matmul --size 64 --precision fp32,bf16 --seconds 0.02")) {
         EXPECT_GT(row["model_tflops"], 0);
     }
-    const auto layers = rows_of({"layer", "--model", "bert-base,t5-base-decoder", "--hidden", "64",
-                                 "--heads", "2", "--seq", "16", "--batch", "2"});
+    const std::string sizes = " --hidden 64 --heads 2 --seq 16 --batch 2";
+    const auto layers = rows_of("layer --model bert-base,t5-base-decoder --seconds 0.02" + sizes);
     ASSERT_EQ(layers.size(), 4U);
     for (const auto& row : layers) EXPECT_EQ(row["status"], "ok") << row;
     const auto models =
-        rows_of({"model", "--model", "bert-base", "--layers", "2", "--hidden", "64", "--heads", "2",
-                 "--seq", "16", "--batch", "2", "--accumulate", "1,3", "--steps", "1"});
+        rows_of("model --model bert-base --layers 2 --accumulate 1,3 --steps 1" + sizes);
     ASSERT_EQ(models.size(), 2U);
     for (const auto& row : models) EXPECT_GT(row["time_ns"], 0) << row;
     EXPECT_GT(models[0]["peak_allocated_bytes"], 0);
@@ -114,11 +100,9 @@ TEST_F(RealWorker, TimesBenchmarks) {
 }
 
 TEST_F(RealWorker, FindsTheOrdersOfASmallLayer) {
-    const Ran ran =
-        run({"layouts", "--hidden", "16", "--heads", "2", "--seq", "8", "--batch", "1", "--rounds",
-             "1", "--device", "cpu", "--chart", folder_ / "layouts.svg", "--json"});
-    ASSERT_EQ(ran.exit_code, 0) << ran.err;
-    const auto json = ran.json();
+    const std::string layer = "layouts --hidden 16 --heads 2 --seq 8 --batch 1 --rounds 1";
+    const auto arguments = words(layer + " --device cpu --json --chart");
+    const auto json = run_well(joined(arguments, {folder_ / "layouts.svg"})).json();
     EXPECT_EQ(json["rows"].size(), 34U);
     int64_t best_ns = 0;
     for (const auto& row : json["rows"]) {
@@ -136,19 +120,13 @@ TEST_F(RealWorker, FindsTheOrdersOfASmallLayer) {
 }
 
 TEST_F(RealWorker, SearchesRunRealStepsAndPredictOthers) {
-    const auto rows_of = [&](const std::string& modes, const std::vector<std::string>& device) {
-        std::vector<std::string> arguments{"sweep",    "--auto", modes,      "--model", "bert-base",
-                                           "--layers", "2",      "--hidden", "64",      "--heads",
-                                           "2",        "--seq",  "32",       "--json"};
-        arguments.insert(arguments.end(), device.begin(), device.end());
-        const Ran ran = run(arguments);
-        EXPECT_EQ(ran.exit_code, 0) << ran.err;
-        return ran.json()["rows"];
+    const auto rows_of = [&](const std::string& modes_and_device) {
+        const std::string step = " --model bert-base --layers 2 --hidden 64 --heads 2 --seq 32";
+        return run_well(words("sweep --json --auto " + modes_and_device + step)).json()["rows"];
     };
-    const auto measured =
-        rows_of("fast,smart", {"--device", "cpu", "--memory-limit", "8MiB", "--steps", "1"});
+    const auto measured = rows_of("fast,smart --device cpu --memory-limit 8MiB --steps 1");
     ASSERT_EQ(measured.size(), 3U);
-    const auto predicted = rows_of("all", {"--device", "predict:a100-40gb"});
+    const auto predicted = rows_of("all --device predict:a100-40gb");
     ASSERT_EQ(predicted.size(), 4U);
     for (const auto& rows : {measured, predicted}) {
         for (const auto& row : rows) {
@@ -174,8 +152,7 @@ std::vector<double> step_starts_s(const profiler::Trace& trace) {
 
 TEST_F(RealWorker, RecipesOfOneCaptureRunTheirStepsInTurn) {
     const std::string out = folder_ / "out";
-    const Ran ran = run(small("capture", out, {"--recipe", "original,tempo", "--batch", "2"}));
-    ASSERT_EQ(ran.exit_code, 0) << ran.err;
+    run_well(small("capture", out, {"--recipe", "original,tempo", "--batch", "2"}));
     const auto original = profiler::read_trace(out + "/original.tscope").value();
     const auto tempo = profiler::read_trace(out + "/tempo.tscope").value();
     const std::vector<double> a = step_starts_s(original), b = step_starts_s(tempo);
@@ -197,9 +174,8 @@ TEST_F(RealWorker, RecipesOfOneCaptureRunTheirStepsInTurn) {
 
 TEST_F(RealWorker, RecipesOfOneSweepTakeTurns) {
     const std::string out = folder_ / "sweep";
-    const Ran ran = run(small(
-        "sweep", out, {"--recipe", "original,tempo", "--batch", "1", "--memory-limit", "24MiB"}));
-    ASSERT_EQ(ran.exit_code, 0) << ran.err;
+    run_well(small("sweep", out,
+                   {"--recipe", "original,tempo", "--batch", "1", "--memory-limit", "24MiB"}));
     const auto turns = [&](const std::string& recipe) {
         const auto trace = profiler::read_trace(out + "/" + recipe + ".tscope").value();
         return nlohmann::json::parse(trace.text(trace.run().software))["measured_in_turn"];
@@ -222,8 +198,8 @@ TEST_F(RealWorker, CudaWithoutAGpuSaysWhatIsMissingAndHowToGoOn) {
 
 TEST_F(RealWorker, ASweepFindsTheLargestBatchUnderALimit) {
     const std::string out = folder_ / "sweep.tscope";
-    const Ran ran = run(small("sweep", out, {"--batch", "1", "--memory-limit", "24MiB", "--json"}));
-    ASSERT_EQ(ran.exit_code, 0) << ran.err;
+    const Ran ran =
+        run_well(small("sweep", out, {"--batch", "1", "--memory-limit", "24MiB", "--json"}));
     const auto row = ran.json()["rows"][0];
     ASSERT_TRUE(row["max_batch_size"].is_number()) << row;
     EXPECT_GE(row["max_batch_size"], 1);
@@ -242,15 +218,13 @@ TEST_F(RealWorker, APlanFromTwoBatchesEqualsTheReplayOfAThird) {
     const std::string third = folder_ / "third.tscope";
     for (const char* batch : {"2", "4"}) {
         const std::string file = folder_ / "two/" + batch + ".tscope";
-        ASSERT_EQ(run(small("capture", file, {"--batch", batch})).exit_code, 0);
+        run_well(small("capture", file, {"--batch", batch}));
     }
-    ASSERT_EQ(run(small("capture", third, {"--batch", "3"})).exit_code, 0);
-    const Ran ran = run({"plan", "--model", "bert-base", "--layers", "3", "--hidden", "64",
-                         "--heads", "2", "--seq", "37", "--gpu", "t4,a100-80gb", "--batch", "3",
-                         "--json", "--traces", folder_ / "two"});
-    ASSERT_EQ(ran.exit_code, 0) << ran.err;
+    run_well(small("capture", third, {"--batch", "3"}));
+    const std::string step = " --model bert-base --layers 3 --hidden 64 --heads 2 --seq 37";
+    const auto plan = words("plan --gpu t4,a100-80gb --batch 3 --json" + step + " --traces");
     const auto replay = run({"replay", third, "--json"}).json();
-    const nlohmann::json printed = ran.json();
+    const nlohmann::json printed = run_well(joined(plan, {folder_ / "two"})).json();
     for (const auto& row : printed["rows"]) {
         EXPECT_EQ(row["peak_allocated_bytes"], replay["peak_allocated_bytes"]);
         EXPECT_EQ(row["peak_reserved_bytes"], replay["peak_reserved_bytes"]);
@@ -258,39 +232,14 @@ TEST_F(RealWorker, APlanFromTwoBatchesEqualsTheReplayOfAThird) {
     }
 }
 
-TEST_F(RealWorker, ACaptureOverItsLimitIsOutOfMemory) {
-    const std::string out = folder_ / "one.tscope";
-    const Ran ran = run(small("capture", out, {"--batch", "64", "--memory-limit", "20MiB"}));
-    EXPECT_EQ(ran.exit_code, 3) << ran.err;
-    EXPECT_THAT(ran.err, HasSubstr("20.0 MiB"));
-    EXPECT_THAT(run({"info", out, "--health"}).out, HasSubstr("out_of_memory"));
-}
-
 /// What does not fit is a result: the other recipe is measured, and the trace shows what filled
 /// the memory.
 TEST_F(RealWorker, ARecipeThatDoesNotFitLeavesItsTrace) {
     const std::string out = folder_ / "out";
-    const Ran ran = run({"capture",
-                         "--model",
-                         "bert-base",
-                         "--layers",
-                         "2",
-                         "--hidden",
-                         "64",
-                         "--heads",
-                         "2",
-                         "--batch",
-                         "32",
-                         "--seq",
-                         "64",
-                         "--steps",
-                         "1",
-                         "--recipe",
-                         "original,tempo",
-                         "--memory-limit",
-                         "21MiB",
-                         "-o",
-                         out});
+    const std::string step =
+        "capture --model bert-base --layers 2 --hidden 64 --heads 2 --batch 32 --seq 64 --steps 1";
+    const Ran ran =
+        run(joined(words(step + " --recipe original,tempo --memory-limit 21MiB -o"), {out}));
     EXPECT_EQ(ran.exit_code, 3) << ran.err << ran.out;
     EXPECT_THAT(ran.err, HasSubstr("does not fit the limit of 21.0 MiB"));
     EXPECT_THAT(ran.out, HasSubstr("original ran out of memory at"));
@@ -304,16 +253,17 @@ TEST_F(RealWorker, ARecipeThatDoesNotFitLeavesItsTrace) {
     const profiler::PeakReport peak = profiler::find_peak(*original);
     EXPECT_LE(peak.allocated_bytes, 21 << 20);
     EXPECT_EQ(peak.allocated_bytes + refusal.free_bytes, 21 << 20);
+    EXPECT_THAT(run({"info", out + "/original.tscope", "--health"}).out,
+                HasSubstr("out_of_memory"));
     EXPECT_TRUE(profiler::read_trace(out + "/tempo.tscope"));
 }
 
 // If this fails, what is predicted has changed: run scripts/examples.
 TEST_F(RealWorker, TheExamplesAreWhatIsPredicted) {
     const std::string out = folder_ / "predicted";
-    const Ran ran = run({"capture", "--model", "bert-large", "--head", "mlm", "--batch", "8",
-                         "--seq", "512", "--precision", "amp-bf16", "--recipe", "original,tempo",
-                         "--device", "predict:a100-40gb", "-o", out});
-    ASSERT_EQ(ran.exit_code, 0) << ran.err;
+    run_well({"capture", "--model", "bert-large", "--head", "mlm", "--batch", "8", "--seq", "512",
+              "--precision", "amp-bf16", "--recipe", "original,tempo", "--device",
+              "predict:a100-40gb", "-o", out});
     for (const std::string name : {"/original.tscope", "/tempo.tscope"}) {
         const auto shipped = profiler::read_trace(TEMPOSCOPE_SOURCE_DIR "/assets/examples" + name);
         const auto predicted = profiler::read_trace(out + name);

@@ -14,6 +14,8 @@ using namespace tests;
 using testing::AllOf;
 using testing::HasSubstr;
 
+using Replay = CommandTest;
+
 std::string write_snapshot(const TemporaryFolder& folder, std::size_t first_event = 40) {
     Recorder recorder({});
     run_random(recorder, {.num_steps = 400});
@@ -27,11 +29,9 @@ void expect_usage_error(const std::vector<std::string>& arguments, const std::st
     expect_one_sentence(run(arguments), 2, part);
 }
 
-TEST(Replay, OfASnapshotFindsEveryRecordedAddress) {
-    const TemporaryFolder folder;
-    const std::string file = write_snapshot(folder);
-    const Ran ran = run({"replay", file});
-    EXPECT_EQ(ran.exit_code, 0) << ran.err;
+TEST_F(Replay, OfASnapshotFindsEveryRecordedAddress) {
+    const std::string file = write_snapshot(folder_);
+    const Ran ran = run_well({"replay", file});
     EXPECT_THAT(ran.out, AllOf(HasSubstr("Replayed exactly as recorded"), HasSubstr("100.0 %"),
                                HasSubstr("default settings"), HasSubstr("as recorded")));
     const auto json = run({"replay", file, "--json"}).json();
@@ -44,31 +44,26 @@ TEST(Replay, OfASnapshotFindsEveryRecordedAddress) {
     EXPECT_GT(json["peak_allocated_bytes"], 0);
 }
 
-TEST(Replay, OfASnapshotWithoutHistoryReportsNoMatchRate) {
-    const TemporaryFolder folder;
-    const Ran ran = run({"replay", write_snapshot(folder, 1'000'000)});
-    EXPECT_EQ(ran.exit_code, 0) << ran.err;
+TEST_F(Replay, OfASnapshotWithoutHistoryReportsNoMatchRate) {
+    const Ran ran = run_well({"replay", write_snapshot(folder_, 1'000'000)});
     EXPECT_THAT(ran.out, AllOf(HasSubstr("has no history"), HasSubstr("_record_memory_history"),
                                testing::Not(HasSubstr("100.0 %"))));
 }
 
-TEST(Replay, SaysThatAFileRecordsNoSegmentEvents) {
-    const TemporaryFolder folder;
+TEST_F(Replay, SaysThatAFileRecordsNoSegmentEvents) {
     Recorder recorder({});
     recorder.free(recorder.allocate(512));  // its segment stays
     const std::size_t first_event = recorder.num_events();
     recorder.free(recorder.allocate(512));
-    const std::string path = folder / "snapshot.pickle";
+    const std::string path = folder_ / "snapshot.pickle";
     std::ofstream(path, std::ios::binary) << snapshot_bytes(recorder.recording(first_event));
-    const Ran ran = run({"replay", path});
-    EXPECT_EQ(ran.exit_code, 0) << ran.err;
+    const Ran ran = run_well({"replay", path});
     EXPECT_THAT(ran.out, HasSubstr("  the file records no segment events, equal segments"));
     EXPECT_THAT(ran.out, HasSubstr("info counts the requested bytes"));
 }
 
-TEST(Replay, ShowsOtherSettingsBesideTheRecordedOnes) {
-    const TemporaryFolder folder;
-    const auto json = run({"replay", write_snapshot(folder), "--alloc-conf",
+TEST_F(Replay, ShowsOtherSettingsBesideTheRecordedOnes) {
+    const auto json = run({"replay", write_snapshot(folder_), "--alloc-conf",
                            "expandable_segments:True,roundup_power2_divisions:4", "--json"})
                           .json();
     ASSERT_EQ(json["rows"].size(), 3u);
@@ -79,9 +74,8 @@ TEST(Replay, ShowsOtherSettingsBesideTheRecordedOnes) {
     EXPECT_EQ(json["address_match_rate"], 1.0) << "still of the recording";
 }
 
-TEST(Replay, SaysWhereMemoryRunsOutUnderALimit) {
-    const TemporaryFolder folder;
-    const std::string file = write_snapshot(folder);
+TEST_F(Replay, SaysWhereMemoryRunsOutUnderALimit) {
+    const std::string file = write_snapshot(folder_);
     const Ran ran = run({"replay", file, "--memory-limit", "60MiB"});
     EXPECT_EQ(ran.exit_code, 0) << "it was asked for";
     EXPECT_THAT(ran.out, HasSubstr("Out of memory with default settings and 60.0 MiB after"));
@@ -96,9 +90,8 @@ TEST(Replay, SaysWhereMemoryRunsOutUnderALimit) {
 }
 
 /// Replays a step measured on the CPU as if a CUDA GPU had allocated it.
-TEST(Replay, OfATracePlacesItsAllocations) {
-    const TemporaryFolder folder;
-    const std::string file = write_sample(folder, "cpu.tscope");
+TEST_F(Replay, OfATracePlacesItsAllocations) {
+    const std::string file = write_sample(folder_, "cpu.tscope");
     const auto json = run({"replay", file, "--json"}).json();
     EXPECT_EQ(json["source"], "trace");
     EXPECT_TRUE(json["address_matches"].is_null());
@@ -111,7 +104,7 @@ TEST(Replay, OfATracePlacesItsAllocations) {
     EXPECT_THAT(run({"replay", file}).out, HasSubstr("as a CUDA device would have placed it"));
 }
 
-TEST(Replay, RefusesSettingsThatTorchRefuses) {
+TEST_F(Replay, RefusesSettingsThatTorchRefuses) {
     expect_usage_error({"replay", "x", "--alloc-conf", "expandable_segment:True"},
                        "not an allocator setting");
     expect_usage_error({"replay", "x", "--alloc-conf", "max_split_size_mb:3"}, "at least 20");
@@ -121,10 +114,9 @@ TEST(Replay, RefusesSettingsThatTorchRefuses) {
     expect_usage_error({"replay", "x", "--memory-limit", "much"}, "not a size");
 }
 
-TEST(Replay, NamesFilesThatItCannotRead) {
-    const TemporaryFolder folder;
+TEST_F(Replay, NamesFilesThatItCannotRead) {
     const auto expect_failure = [&](const std::string& bytes, const std::string& part) {
-        const std::string path = folder / "bad.pickle";
+        const std::string path = folder_ / "bad.pickle";
         std::ofstream(path, std::ios::binary | std::ios::trunc) << bytes;
         const Ran ran = run({"replay", path, "--json"});
         expect_one_sentence(ran, 1, part);
@@ -141,7 +133,7 @@ TEST(Replay, NamesFilesThatItCannotRead) {
     AllocatorRecording contradictory;
     contradictory.events = {{.action = RecordedAction::kAlloc, .address = 512, .size_bytes = 512}};
     expect_failure(snapshot_bytes(contradictory), "event 0 (alloc of 512 bytes");
-    EXPECT_THAT(run({"replay", folder / "missing.pickle"}).err, HasSubstr("missing.pickle"));
+    EXPECT_THAT(run({"replay", folder_ / "missing.pickle"}).err, HasSubstr("missing.pickle"));
 }
 
 }  // namespace

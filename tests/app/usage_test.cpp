@@ -13,20 +13,14 @@ using testing::HasSubstr;
 const std::vector<std::string> kCommands{"capture", "sweep",  "info", "compare", "replay", "bench",
                                          "export",  "import", "view", "open",    "doctor"};
 
-std::vector<std::string> capture(const std::vector<std::string>& more) {
-    std::vector<std::string> arguments{"capture", "--model", "bert-base", "-o",
-                                       "/nonexistent/never-written"};
-    arguments.insert(arguments.end(), more.begin(), more.end());
-    return arguments;
-}
+const std::string kCapture = "capture --model bert-base -o /nonexistent/never-written";
 
-void expect_usage_error(const std::vector<std::string>& arguments, const std::string& part) {
-    expect_one_sentence(run(arguments), 2, part);
+void expect_usage_error(const std::string& arguments, const std::string& part) {
+    expect_one_sentence(run(words(arguments)), 2, part);
 }
 
 TEST(Usage, HelpIsOnStandardOutputAndListsTheCommands) {
-    const Ran ran = run({"--help"});
-    EXPECT_EQ(ran.exit_code, 0);
+    const Ran ran = run_well({"--help"});
     EXPECT_EQ(ran.err, "");
     for (const auto& command : kCommands) EXPECT_THAT(ran.out, HasSubstr("\n  " + command));
     EXPECT_THAT(ran.out, HasSubstr("Exit codes: 0 ok"));
@@ -34,8 +28,7 @@ TEST(Usage, HelpIsOnStandardOutputAndListsTheCommands) {
 
 TEST(Usage, EachCommandHasHelpWithAnExample) {
     for (const auto& command : kCommands) {
-        const Ran ran = run({command, "--help"});
-        EXPECT_EQ(ran.exit_code, 0) << command;
+        const Ran ran = run_well({command, "--help"});
         EXPECT_THAT(ran.out, HasSubstr("temposcope " + command + " ")) << "an example";
     }
 }
@@ -56,7 +49,7 @@ TEST(Usage, HelpListsWhatOptionsTakeAndWhatNotesName) {
 TEST(Usage, HelpIsACommandToo) {
     EXPECT_EQ(run({"help"}).out, run({"--help"}).out);
     EXPECT_EQ(run({"help", "info"}).out, run({"info", "--help"}).out);
-    expect_usage_error({"help", "captrue"}, "did you mean capture");
+    expect_usage_error("help captrue", "did you mean capture");
 }
 
 TEST(Usage, AVeryLongArgumentIsNotRepeatedWhole) {
@@ -67,8 +60,7 @@ TEST(Usage, AVeryLongArgumentIsNotRepeatedWhole) {
 }
 
 TEST(Usage, VersionIsOneLine) {
-    const Ran ran = run({"--version"});
-    EXPECT_EQ(ran.exit_code, 0);
+    const Ran ran = run_well({"--version"});
     EXPECT_THAT(ran.out, testing::MatchesRegex("temposcope [0-9]+\\.[0-9]+\\.[0-9]+\n"));
 }
 
@@ -80,86 +72,82 @@ TEST(Usage, HelpAndVersionThatCannotBeWrittenAreAFailure) {
 }
 
 TEST(Usage, UnknownCommandsAndOptionsAreNamed) {
-    expect_usage_error({"frobnicate"}, "frobnicate");
-    expect_usage_error({"info", "x.tscope", "--ledgre"}, "--ledgre");
-    expect_usage_error({"info"}, "FILE is required");
-    expect_usage_error({"capture", "--modle", "bert-base"},
+    expect_usage_error("frobnicate", "frobnicate");
+    expect_usage_error("info x.tscope --ledgre", "--ledgre");
+    expect_usage_error("info", "FILE is required");
+    expect_usage_error("capture --modle bert-base",
                        "--modle is not an option here, did you mean --model;");
-    expect_usage_error({"captrue"}, "'captrue' is not a command, did you mean capture;");
-    expect_usage_error({"helo"}, "'helo' is not a command; see");
-    const auto expect_wrong = [](const std::vector<std::string>& option, const char* sentence) {
-        std::vector<std::string> arguments{"capture", "--model", "bert-base", "-o", "x.tscope"};
-        arguments.insert(arguments.end(), option.begin(), option.end());
-        expect_usage_error(arguments, sentence);
-    };
-    expect_wrong({"--batch", "1e3"}, "--batch takes a whole number of 64 bits, not '1e3'");
-    expect_wrong({"--batch", "0x10"}, "--batch takes a whole number of 64 bits, not '0x10'");
-    expect_wrong({"--seed", "99999999999999999999"},
-                 "--seed takes a whole number of 64 bits, not '99999999999999999999'");
-    expect_wrong({"--dropout", "much"}, "--dropout takes a number, not 'much'");
-    expect_wrong({"--batch"}, "--batch needs a value; see");
-    expect_wrong({"--device", "--json"}, "--device needs a value, and --json is an option; see");
-    expect_wrong({"--seed", "1", "--seed", "2"}, "--seed is given more than once; see");
+    expect_usage_error("captrue", "'captrue' is not a command, did you mean capture;");
+    expect_usage_error("helo", "'helo' is not a command; see");
+    expect_usage_error(kCapture + " --batch 1e3",
+                       "--batch takes a whole number of 64 bits, not '1e3'");
+    expect_usage_error(kCapture + " --batch 0x10",
+                       "--batch takes a whole number of 64 bits, not '0x10'");
+    expect_usage_error(kCapture + " --seed 99999999999999999999",
+                       "--seed takes a whole number of 64 bits, not '99999999999999999999'");
+    expect_usage_error(kCapture + " --dropout much", "--dropout takes a number, not 'much'");
+    expect_usage_error(kCapture + " --batch", "--batch needs a value; see");
+    expect_usage_error(kCapture + " --device --json",
+                       "--device needs a value, and --json is an option; see");
+    expect_usage_error(kCapture + " --seed 1 --seed 2", "--seed is given more than once; see");
     expect_usage_error(
-        {"export", "a", "--to", "bmp", "-o", "x"},
+        "export a --to bmp -o x",
         "--to takes one of svg, png, pdf, html, csv, snapshot, chrome, hta, not 'bmp'; see");
-    expect_usage_error({"info", "x.tscope", "--scope", "encoder"}, "--ledger");
-    expect_usage_error({"info", "x.tscope", "--by", "op"}, "--peak");
-    expect_usage_error({"inof", "x.tscope"}, "did you mean info");
-    expect_usage_error({"export", "a", "b", "c", "--to", "svg", "-o", "x"},
-                       "FILE takes at most 2 values");
-    expect_usage_error({"info", "a", "b"}, "'b' is one argument too many");
-    expect_usage_error({"run", "-o", "a.tscope", "python", "a.py"},
+    expect_usage_error("info x.tscope --scope encoder", "--ledger");
+    expect_usage_error("info x.tscope --by op", "--peak");
+    expect_usage_error("inof x.tscope", "did you mean info");
+    expect_usage_error("export a b c --to svg -o x", "FILE takes at most 2 values");
+    expect_usage_error("info a b", "'b' is one argument too many");
+    expect_usage_error("run -o a.tscope python a.py",
                        "'python' is one argument too many: write -- before the program");
-    expect_usage_error({"compare", "x.tscope", "--by", "colour"}, "colour");
-    expect_usage_error({"export", "x.tscope", "--to", "xls", "-o", "y"}, "xls");
+    expect_usage_error("compare x.tscope --by colour", "colour");
+    expect_usage_error("export x.tscope --to xls -o y", "xls");
 }
 
 TEST(Usage, UnknownNamesListTheKnownOnes) {
-    expect_usage_error({"capture", "--model", "bert-huge", "-o", "x"}, "bert-large");
-    expect_usage_error(capture({"--recipe", "temop"}), "tempo");
-    expect_usage_error(capture({"--recipe", "gelu=in_plaice"}), "in_place");
-    expect_usage_error(capture({"--recipe", "gleu=in_place"}), "gelu");
-    expect_usage_error(capture({"--precision", "fp8"}), "bf16");
-    expect_usage_error(capture({"--head", "tail"}), "squad");
-    expect_usage_error(capture({"--device", "tpu"}), "cpu");
-    expect_usage_error(capture({"--padding", "left"}), "random");
+    expect_usage_error("capture --model bert-huge -o x", "bert-large");
+    expect_usage_error(kCapture + " --recipe temop", "tempo");
+    expect_usage_error(kCapture + " --recipe gelu=in_plaice", "in_place");
+    expect_usage_error(kCapture + " --recipe gleu=in_place", "gelu");
+    expect_usage_error(kCapture + " --precision fp8", "bf16");
+    expect_usage_error(kCapture + " --head tail", "squad");
+    expect_usage_error(kCapture + " --device tpu", "cpu");
+    expect_usage_error(kCapture + " --padding left", "random");
 }
 
 TEST(Usage, ImpossibleShapesAreRefusedBeforeAnythingRuns) {
-    expect_usage_error(capture({"--heads", "7"}), "heads");
-    expect_usage_error(capture({"--batch", "0"}), "batch");
-    expect_usage_error(capture({"--batch", "-3"}), "batch");
-    expect_usage_error(capture({"--layers", "0"}), "layers");
-    expect_usage_error(capture({"--seq", "100000", "--batch", "1000"}), "2^31");
-    expect_usage_error(capture({"--head", "mlm", "--seq", "513"}), "512");
-    expect_usage_error(capture({"--dropout", "1.5"}), "1.5");
-    expect_usage_error(capture({"--steps", "0"}), "--steps");
-    expect_usage_error(capture({"--setup", "tempo-2022"}), "--setup");
-    expect_usage_error(capture({"--memory-limit", ""}), "empty");
-    expect_usage_error(capture({"--device", "predict:t4", "--steps", "2"}), "--steps");
-    expect_usage_error(capture({"--device", "predict:t4", "--warmup", "0"}), "--warmup");
-    expect_usage_error(capture({"--warmup", "-1"}), "--warmup");
-    expect_usage_error(capture({"--batch", "eight"}), "eight");
-    expect_usage_error(capture({"--batch", "9999999999"}), "2^31");
-    expect_usage_error(capture({"--memory-limit", "16 bananas"}), "bananas");
-    expect_usage_error(capture({"--memory-limit", "0"}), "--memory-limit");
-    expect_usage_error(capture({"--recipe", "flash"}), "to 0 (--attention-dropout)");
-    expect_usage_error(capture({"--recipe", "attention=cudnn"}), "CUDA");
-    expect_usage_error(capture({"--recipe", "original,flash", "--device", "predict:RTX3090"}),
+    expect_usage_error(kCapture + " --heads 7", "heads");
+    expect_usage_error(kCapture + " --batch 0", "batch");
+    expect_usage_error(kCapture + " --batch -3", "batch");
+    expect_usage_error(kCapture + " --layers 0", "layers");
+    expect_usage_error(kCapture + " --seq 100000 --batch 1000", "2^31");
+    expect_usage_error(kCapture + " --head mlm --seq 513", "512");
+    expect_usage_error(kCapture + " --dropout 1.5", "1.5");
+    expect_usage_error(kCapture + " --steps 0", "--steps");
+    expect_usage_error(kCapture + " --setup tempo-2022", "--setup");
+    expect_usage_error(kCapture + " --device predict:t4 --steps 2", "--steps");
+    expect_usage_error(kCapture + " --device predict:t4 --warmup 0", "--warmup");
+    expect_usage_error(kCapture + " --warmup -1", "--warmup");
+    expect_usage_error(kCapture + " --batch eight", "eight");
+    expect_usage_error(kCapture + " --batch 9999999999", "2^31");
+    for (const auto& [size, part] : {std::pair("", "empty"), std::pair("16 bananas", "bananas")}) {
+        expect_one_sentence(run(joined(words(kCapture), {"--memory-limit", size})), 2, part);
+    }
+    expect_usage_error(kCapture + " --memory-limit 0", "--memory-limit");
+    expect_usage_error(kCapture + " --recipe flash", "to 0 (--attention-dropout)");
+    expect_usage_error(kCapture + " --recipe attention=cudnn", "CUDA");
+    expect_usage_error(kCapture + " --recipe original,flash --device predict:RTX3090",
                        "attention=flash has no fp32 kernel");
 }
 
 TEST(Usage, OneFileTakesOneRecipe) {
-    expect_usage_error(
-        {"capture", "--model", "bert-base", "--recipe", "original,tempo", "-o", "x.tscope"},
-        "x.tscope");
-    expect_usage_error(capture({"--recipe", "tempo,tempo"}), "twice");
+    expect_usage_error("capture --model bert-base --recipe original,tempo -o x.tscope", "x.tscope");
+    expect_usage_error(kCapture + " --recipe tempo,tempo", "twice");
 }
 
 TEST(Usage, PercentagesAreChecked) {
-    expect_usage_error({"compare", "x.tscope", "--fail-if-peak-grows", "two"}, "2%");
-    expect_usage_error({"compare", "x.tscope", "--fail-if-peak-grows", "-1%"}, "2%");
+    expect_usage_error("compare x.tscope --fail-if-peak-grows two", "2%");
+    expect_usage_error("compare x.tscope --fail-if-peak-grows -1%", "2%");
 }
 
 }  // namespace

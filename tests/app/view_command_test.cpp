@@ -11,8 +11,6 @@
 
 #include <chrono>
 #include <csignal>
-#include <fstream>
-#include <sstream>
 #include <thread>
 
 namespace {
@@ -60,53 +58,62 @@ int printed_port(const std::string& path) {
     return 0;
 }
 
-TEST(ViewCommand, WritesOnePageForOneOrTwoTraces) {
-    const TemporaryFolder folder;
-    const std::string a = write_sample(folder, "a.tscope");
-    const std::string b = write_sample(folder, "b.tscope", {.recipe = "tempo"});
-    const std::string page = folder / "new/page.html";
-    Ran ran = run({"view", a, "-o", page});
+class ViewCommand : public CommandTest {
+protected:
+    /// Serves the page of the trace while `visit` runs, and then sends the signal.
+    void serve(const std::function<void(pid_t pid, int port)>& visit,
+               const std::vector<std::string>& options = {}, int signal = SIGINT,
+               const std::string& shell_setup = {}) {
+        const Surroundings surroundings{.out_file = out_, .shell_setup = shell_setup};
+        const Ran ran = run(joined({"view", a_, "--serve"}, options), surroundings, [&](pid_t pid) {
+            visit(pid, printed_port(out_));
+            kill(pid, signal);
+        });
+        EXPECT_EQ(ran.exit_code, 0) << ran.err;
+    }
+
+    std::string a_ = write_sample(folder_, "a.tscope");
+    std::string out_ = folder_ / "out";
+};
+
+TEST_F(ViewCommand, WritesOnePageForOneOrTwoTraces) {
+    const std::string b = write_sample(folder_, "b.tscope", {.recipe = "tempo"});
+    const std::string page = folder_ / "new/page.html";
+    Ran ran = run({"view", a_, "-o", page});
     EXPECT_EQ(ran.exit_code, 0) << ran.err;
     EXPECT_EQ(ran.out, "wrote " + page + "\n");
     EXPECT_THAT(read_file(page), StartsWith("<!doctype html>"));
     EXPECT_THAT(read_file(page), EndsWith("</html>\n"));
-    ran = run({"view", a, b, "-o", page, "--json"});
+    ran = run({"view", a_, b, "-o", page, "--json"});
     EXPECT_EQ(ran.json()["output"], page);
     EXPECT_THAT(read_file(page), HasSubstr("<title>original and tempo"));
 }
 
-TEST(ViewCommand, NeedsOnePlaceForThePage) {
-    const TemporaryFolder folder;
-    const std::string a = write_sample(folder, "a.tscope");
-    expect_one_sentence(run({"view", a}), 2, "-o page.html");
-    expect_one_sentence(run({"view", a, "-o", folder / "x.html", "--serve"}), 2, "choose one");
-    expect_one_sentence(run({"view", a, "-o", folder / "x.html", "--port", "80"}), 2, "--serve");
-    expect_one_sentence(run({"view", a, "--serve", "--port", "70000"}), 2, "from 1 to 65535");
-    expect_one_sentence(run({"view", a, a, a, "-o", folder / "x.html"}), 2);
-    EXPECT_FALSE(std::filesystem::exists(folder / "x.html"));
+TEST_F(ViewCommand, NeedsOnePlaceForThePage) {
+    expect_one_sentence(run({"view", a_}), 2, "-o page.html");
+    expect_one_sentence(run({"view", a_, "-o", folder_ / "x.html", "--serve"}), 2, "choose one");
+    expect_one_sentence(run({"view", a_, "-o", folder_ / "x.html", "--port", "80"}), 2, "--serve");
+    expect_one_sentence(run({"view", a_, "--serve", "--port", "70000"}), 2, "from 1 to 65535");
+    expect_one_sentence(run({"view", a_, a_, a_, "-o", folder_ / "x.html"}), 2);
+    EXPECT_FALSE(std::filesystem::exists(folder_ / "x.html"));
 }
 
-TEST(ViewCommand, NeverReplacesATrace) {
-    const TemporaryFolder folder;
-    const std::string a = write_sample(folder, "a.tscope");
-    const std::string before = read_file(a);
-    expect_one_sentence(run({"view", a, "-o", a}), 2, "names a trace");
-    expect_one_sentence(run({"view", a, "-o", folder / "other.tscope"}), 2, "names a trace");
-    EXPECT_EQ(read_file(a), before);
+TEST_F(ViewCommand, NeverReplacesATrace) {
+    const std::string before = read_file(a_);
+    expect_one_sentence(run({"view", a_, "-o", a_}), 2, "names a trace");
+    expect_one_sentence(run({"view", a_, "-o", folder_ / "other.tscope"}), 2, "names a trace");
+    EXPECT_EQ(read_file(a_), before);
 }
 
-TEST(ViewCommand, RefusesAFileWithoutMemoryOverTime) {
-    const TemporaryFolder folder;
-    const std::string a = write_sample(folder, "a.tscope", {.sweep = {{4, {1000}}}, .steps = 0});
-    expect_one_sentence(run({"view", a, "-o", folder / "x.html"}), 1, "holds no recorded step");
+TEST_F(ViewCommand, RefusesAFileWithoutMemoryOverTime) {
+    const std::string sweep =
+        write_sample(folder_, "sweep.tscope", {.sweep = {{4, {1000}}}, .steps = 0});
+    expect_one_sentence(run({"view", sweep, "-o", folder_ / "x.html"}), 1,
+                        "holds no recorded step");
 }
 
-TEST(ViewCommand, ServesThePageToThisMachineUntilItIsInterrupted) {
-    const TemporaryFolder folder;
-    const std::string a = write_sample(folder, "a.tscope");
-    const std::string out = folder / "out";
-    const Ran ran = run({"view", a, "--serve"}, {.out_file = out}, [&](pid_t pid) {
-        const int port = printed_port(out);
+TEST_F(ViewCommand, ServesThePageToThisMachineUntilItIsInterrupted) {
+    serve([](pid_t, int port) {
         const std::string host = fmt::format("127.0.0.1:{}", port);
         const std::string page = get(port, host);
         EXPECT_THAT(page, StartsWith("HTTP/1.1 200 "));
@@ -119,17 +126,11 @@ TEST(ViewCommand, ServesThePageToThisMachineUntilItIsInterrupted) {
         for (const char* method : {"POST", "PUT", "DELETE", "OPTIONS", "HEAD"}) {
             EXPECT_THAT(get(port, host, "/", method), StartsWith("HTTP/1.1 405 ")) << method;
         }
-        kill(pid, SIGINT);
     });
-    EXPECT_EQ(ran.exit_code, 0) << ran.err;
 }
 
-TEST(ViewCommand, RefusesHostsThatOnlyPointToThisMachine) {
-    const TemporaryFolder folder;
-    const std::string a = write_sample(folder, "a.tscope");
-    const std::string out = folder / "out";
-    const Ran ran = run({"view", a, "--serve", "--json"}, {.out_file = out}, [&](pid_t pid) {
-        const int port = printed_port(out);
+TEST_F(ViewCommand, RefusesHostsThatOnlyPointToThisMachine) {
+    const auto visit = [](pid_t, int port) {
         for (const std::string& host :
              {std::string("evil.example"), fmt::format("evil.example:{}", port),
               std::string("127.0.0.1"), fmt::format("127.0.0.1:{}", port + 1), std::string()}) {
@@ -139,35 +140,24 @@ TEST(ViewCommand, RefusesHostsThatOnlyPointToThisMachine) {
         }
         EXPECT_THAT(ask(port, "GET / HTTP/1.1\r\nConnection: close\r\n\r\n"),
                     StartsWith("HTTP/1.1 403 "));
-        kill(pid, SIGTERM);
-    });
-    EXPECT_EQ(ran.exit_code, 0) << ran.err;
-    EXPECT_EQ(keys_of(nlohmann::json::parse(read_file(out))), documented("served view"));
+    };
+    serve(visit, {"--json"}, SIGTERM);
+    EXPECT_EQ(keys_of(nlohmann::json::parse(read_file(out_))), documented("served view"));
 }
 
-TEST(ViewCommand, ASignalThatNohupIgnoresStaysIgnored) {
-    const TemporaryFolder folder;
-    const std::string a = write_sample(folder, "a.tscope");
-    const std::string out = folder / "out";
-    const Surroundings nohup{.out_file = out, .shell_setup = "trap '' HUP"};
-    const Ran ran = run({"view", a, "--serve"}, nohup, [&](pid_t pid) {
-        const int port = printed_port(out);
+TEST_F(ViewCommand, ASignalThatNohupIgnoresStaysIgnored) {
+    const auto visit = [](pid_t pid, int port) {
         kill(pid, SIGHUP);
         EXPECT_THAT(get(port, fmt::format("127.0.0.1:{}", port)), StartsWith("HTTP/1.1 200 "));
-        kill(pid, SIGINT);
-    });
-    EXPECT_EQ(ran.exit_code, 0) << ran.err;
+    };
+    serve(visit, {}, SIGINT, "trap '' HUP");
 }
 
-TEST(ViewCommand, SaysThatAPortIsTaken) {
-    const TemporaryFolder folder;
-    const std::string a = write_sample(folder, "a.tscope");
-    const std::string out = folder / "out";
-    run({"view", a, "--serve"}, {.out_file = out}, [&](pid_t pid) {
-        const std::string port = std::to_string(printed_port(out));
-        expect_one_sentence(run({"view", a, "--serve", "--port", port}), 1,
-                            "The port " + port + " of 127.0.0.1 cannot be used");
-        kill(pid, SIGINT);
+TEST_F(ViewCommand, SaysThatAPortIsTaken) {
+    serve([&](pid_t, int port) {
+        const std::string taken = std::to_string(port);
+        expect_one_sentence(run({"view", a_, "--serve", "--port", taken}), 1,
+                            "The port " + taken + " of 127.0.0.1 cannot be used");
     });
 }
 

@@ -7,7 +7,6 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <fstream>
 #include <map>
 #include <set>
 
@@ -24,7 +23,7 @@ constexpr int64_t kGiB = int64_t{1} << 30;
 constexpr int64_t kContextBytes = kGiB / 2;
 constexpr int64_t kPageBytes = 2 << 20;  // the driver's, and a small segment
 
-class VirtualGpuCapture : public testing::Test {
+class VirtualGpuCapture : public CommandTest {
 protected:
     void SetUp() override { see_card_of(40 * kGiB); }
 
@@ -42,20 +41,15 @@ protected:
     }
 
     Ran capture(const std::vector<std::string>& more, const std::string& command = "capture") {
-        std::vector<std::string> arguments{
-            command, "--model", "bert-base", "--layers", "2", "--hidden", "64",   "--heads",
-            "2",     "--seq",   "32",        "--steps",  "2", "--device", "cuda", "--overwrite"};
-        if (std::find(more.begin(), more.end(), "--batch") == more.end()) {
-            arguments.insert(arguments.end(), {"--batch", "4"});
-        }
-        arguments.insert(arguments.end(), more.begin(), more.end());
-        return run(arguments, surroundings_);
+        const bool has_batch = std::find(more.begin(), more.end(), "--batch") != more.end();
+        const std::string step = " --model bert-base --layers 2 --hidden 64 --heads 2 --seq 32" +
+                                 std::string(has_batch ? "" : " --batch 4");
+        return run(joined(words(command + step + " --steps 2 --device cuda --overwrite"), more),
+                   surroundings_);
     }
     Trace trace_of(const std::vector<std::string>& more) {
         const std::string file = folder_ / "trace.tscope";
-        std::vector<std::string> arguments = more;
-        arguments.insert(arguments.end(), {"-o", file});
-        const Ran ran = capture(arguments);
+        const Ran ran = capture(joined(more, {"-o", file}));
         EXPECT_EQ(ran.exit_code, 0) << ran.err;
         auto trace = profiler::read_trace(file);
         EXPECT_TRUE(trace.has_value()) << trace.error().message;
@@ -66,9 +60,7 @@ protected:
     std::map<int64_t, profiler::SweepPoint> sweep_of(const std::string& name,
                                                      const std::vector<std::string>& more) {
         const std::string file = folder_ / (name + ".tscope");
-        std::vector<std::string> arguments{"--recipe", "original", "-o", file};
-        arguments.insert(arguments.end(), more.begin(), more.end());
-        const Ran ran = capture(arguments, "sweep");
+        const Ran ran = capture(joined({"--recipe", "original", "-o", file}, more), "sweep");
         EXPECT_EQ(ran.exit_code, 0) << ran.err;
         const auto trace = profiler::read_trace(file);
         std::map<int64_t, profiler::SweepPoint> points;
@@ -79,7 +71,6 @@ protected:
         return points;
     }
 
-    TemporaryFolder folder_;
     Surroundings surroundings_;
 };
 
@@ -129,22 +120,13 @@ TEST_F(VirtualGpuCapture, RecordsAStepAfterAWarmUp) {
 TEST_F(VirtualGpuCapture, ExportsItsKernels) {
     const Trace trace = trace_of({"--recipe", "original"});
     const std::string csv = folder_ / "kernels.csv";
-    const Ran ran =
-        run({"export", folder_ / "trace.tscope", "--to", "csv", "--table", "kernels", "-o", csv});
-    ASSERT_EQ(ran.exit_code, 0) << ran.err;
-    std::ifstream file(csv);
-    std::string line;
-    std::getline(file, line);
-    EXPECT_EQ(line,
+    run_well({"export", folder_ / "trace.tscope", "--to", "csv", "--table", "kernels", "-o", csv});
+    const std::vector<std::string> lines = lines_of(csv);
+    EXPECT_EQ(lines.at(0),
               "name,op,scope,stream,start_ns,end_ns,grid,block,registers_per_thread,"
               "shared_memory_bytes,device");
-    std::size_t lines = 0;
-    bool has_norm = false;
-    for (; std::getline(file, line); ++lines) {
-        has_norm |= line.find(",aten::native_layer_norm,encoder.layer.0.") != std::string::npos;
-    }
-    EXPECT_EQ(lines, trace.kernels.size());
-    EXPECT_TRUE(has_norm);
+    EXPECT_EQ(lines.size(), 1 + trace.kernels.size());
+    EXPECT_THAT(lines, testing::Contains(HasSubstr(",aten::native_layer_norm,encoder.layer.0.")));
 }
 
 /// Kernels load with their first launch: most in the warm-up, whose ops are not recorded. Without
@@ -240,10 +222,8 @@ TEST_F(VirtualGpuCapture, DoctorFindsEverything) {
 /// Without a virtual GPU in the environment: the command makes one of its own.
 TEST_F(VirtualGpuCapture, APredictedCaptureRunsTorchsOwnCode) {
     const std::string file = folder_ / "predicted.tscope";
-    const Ran ran =
-        run({"capture", "--model", "bert-base", "--layers", "1", "--batch", "8", "--seq", "128",
-             "--recipe", "original", "--device", "predict:a100-80gb", "-o", file});
-    ASSERT_EQ(ran.exit_code, 0) << ran.err;
+    const std::string step = "capture --model bert-base --layers 1 --batch 8 --seq 128";
+    run_well(joined(words(step + " --recipe original --device predict:a100-80gb -o"), {file}));
     const auto trace = profiler::read_trace(file);
     ASSERT_TRUE(trace.has_value());
     EXPECT_EQ(trace->run().source, profiler::Source::kPredicted);
@@ -258,33 +238,18 @@ TEST_F(VirtualGpuCapture, APredictedCaptureRunsTorchsOwnCode) {
         if (name.starts_with("gemm ")) products_ns += kernel.end_ns - kernel.start_ns;
     }
     EXPECT_GT(products_ns, 0);
-    // Only the real reduction takes scratch: a buffer and its semaphores.
-    bool has_scratch = false;
-    for (std::size_t i = 0; i < trace->allocations.size(); ++i) {
-        const auto row = trace->allocations[Id<profiler::Allocation>(i)];
-        has_scratch = has_scratch ||
-                      (row.op.valid() && row.op == row.freeing_op &&
-                       trace->text(trace->ops.get<&profiler::Op::name>(row.op)) == "aten::sum");
-    }
-    EXPECT_TRUE(has_scratch);
 }
 
 /// A plan says which attention kernel torch chooses and which scratch ops take, and that is what a
 /// predicted capture records.
 TEST_F(VirtualGpuCapture, APlanListsWhatOpsRun) {
     const std::string file = folder_ / "flash.tscope";
-    const std::vector<std::string> step{"--model",  "bert-base", "--layers",    "1",
-                                        "--recipe", "flash",     "--precision", "amp-bf16",
-                                        "--seq",    "128",       "--batch",     "8"};
-    const auto with = [&](std::vector<std::string> arguments,
-                          const std::vector<std::string>& more) {
-        arguments.insert(arguments.end(), step.begin(), step.end());
-        arguments.insert(arguments.end(), more.begin(), more.end());
-        return run(arguments);
-    };
-    ASSERT_EQ(with({"capture"}, {"--device", "predict:a100-80gb", "-o", file}).exit_code, 0);
+    const std::string step =
+        " --model bert-base --layers 1 --recipe flash --precision amp-bf16 --seq 128 --batch 8";
+    run_well(joined(words("capture --device predict:a100-80gb" + step + " -o"), {file}));
     const auto captured = run({"info", file, "--ops", "--json"}).json();
-    const auto plan = with({"plan"}, {"--gpu", "a100-80gb", "--ops", "--json"}).json();
+    const auto plan_ops = words("plan --gpu a100-80gb --ops" + step);
+    const auto plan = run(joined(plan_ops, {"--json"})).json();
     const auto ops = plan["rows"][0]["ops"];
     EXPECT_EQ(ops, captured["rows"]);
     EXPECT_EQ(keys_of(ops[0]), documented("op usage"));
@@ -293,8 +258,9 @@ TEST_F(VirtualGpuCapture, APlanListsWhatOpsRun) {
     for (const auto& op : ops) by_name[op["op"]] = op;
     EXPECT_THAT(by_name["aten::_flash_attention_forward"]["kernels"].dump(),
                 HasSubstr("flash_fwd_kernel"));
+    // Only the real reduction takes scratch: a buffer and its semaphores.
     EXPECT_GT(by_name["aten::sum"]["scratch_bytes"], 0);
-    EXPECT_THAT(with({"plan"}, {"--gpu", "a100-80gb", "--ops"}).out,
+    EXPECT_THAT(run(plan_ops).out,
                 HasSubstr("Ops of bert-base, flash, amp-bf16, sequence length 128, batch 8"));
 }
 

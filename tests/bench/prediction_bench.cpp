@@ -4,7 +4,6 @@
 
 #include "app/prediction/predictor.h"
 #include "app/prediction/trace_workers.h"
-#include "app/prediction/virtual_cards.h"
 
 #include <fmt/core.h>
 
@@ -47,10 +46,8 @@ int main() {
     for (const char* recipe : {"original", "tempo", "checkpoint", "flash", "tempo-gelu"}) {
         const auto asked = std::chrono::steady_clock::now();
         const std::size_t traces_before = predictor.traces_asked();
-        const auto plan = predictor.plan({.workload = bert_large("original"),
-                                          .recipes = {recipe},
-                                          .gpu = "a100-80gb",
-                                          .wants_memory_curve = true});
+        const auto plan = predictor.plan(
+            {.workload = bert_large("original"), .recipes = {recipe}, .gpu = "a100-80gb"});
         if (!plan) {
             fmt::print(stderr, "{}\n", plan.error().message);
             return 1;

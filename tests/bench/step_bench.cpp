@@ -81,8 +81,9 @@ int run(std::string_view device, std::string_view recording, int64_t steps) {
     const bool cuda = device == "cuda";
     if (cuda) {
         std::error_code error;
-        const auto& module = profiler::open_cuda_module(
-            std::filesystem::read_symlink("/proc/self/exe", error).parent_path());
+        const auto program = std::filesystem::read_symlink("/proc/self/exe", error);
+        const auto folder = program.parent_path();
+        const auto& module = profiler::open_cuda_module(folder);
         if (module.source == nullptr) return fail(profiler::describe_problem(module.checks));
         if (const auto found = module.source->device(); !found) return fail(found.error().message);
     }

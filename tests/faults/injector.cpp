@@ -16,13 +16,14 @@
 #include <sys/stat.h>
 #include <sys/uio.h>
 #include <unistd.h>
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <cstdarg>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <initializer_list>
+#include <iterator>
 #include <string_view>
 
 namespace {
@@ -48,19 +49,14 @@ std::atomic<long> g_calls_left = 0;
 bool g_fails_on = false;  // each call after the k-th, too
 const char* g_log = nullptr;
 
+/// In the order of `Kind`.
+constexpr std::string_view kKindNames[] = {"none", "alloc",  "read",   "write", "open",   "mmap",
+                                           "fork", "thread", "rename", "sync",  "socket", "folder"};
+
 Kind kind_of(std::string_view name) {
-    if (name == "alloc") return Kind::kAlloc;
-    if (name == "read") return Kind::kRead;
-    if (name == "write") return Kind::kWrite;
-    if (name == "open") return Kind::kOpen;
-    if (name == "mmap") return Kind::kMmap;
-    if (name == "fork") return Kind::kFork;
-    if (name == "thread") return Kind::kThread;
-    if (name == "rename") return Kind::kRename;
-    if (name == "sync") return Kind::kSync;
-    if (name == "socket") return Kind::kSocket;
-    if (name == "folder") return Kind::kFolder;
-    return Kind::kNone;
+    const auto* const found = std::find(std::begin(kKindNames), std::end(kKindNames), name);
+    return found == std::end(kKindNames) ? Kind::kNone
+                                         : static_cast<Kind>(found - std::begin(kKindNames));
 }
 
 template <typename Function>
@@ -138,6 +134,14 @@ void* __libc_calloc(size_t, size_t);
 void* __libc_realloc(void*, size_t);
 void* __libc_memalign(size_t, size_t);
 
+/// A function of this name and these parameters that fails if it is its turn, and else calls the
+/// next one of its name.
+#define INTERCEPT(kind, error, failed, type, name, parameters, arguments) \
+    type name parameters {                                                \
+        static const auto call = next<type parameters>(#name);            \
+        return fails(Kind::kind, error) ? failed : call arguments;        \
+    }
+
 void* malloc(size_t size) { return fails(Kind::kAlloc, ENOMEM) ? nullptr : __libc_malloc(size); }
 void* calloc(size_t count, size_t size) {
     return fails(Kind::kAlloc, ENOMEM) ? nullptr : __libc_calloc(count, size);
@@ -154,48 +158,24 @@ int posix_memalign(void** result, size_t alignment, size_t size) {
     return *result == nullptr ? ENOMEM : 0;
 }
 
-ssize_t read(int file, void* bytes, size_t size) {
-    static const auto call = next<ssize_t(int, void*, size_t)>("read");
-    return fails(Kind::kRead, EIO) ? -1 : call(file, bytes, size);
-}
-ssize_t pread(int file, void* bytes, size_t size, off_t at) {
-    static const auto call = next<ssize_t(int, void*, size_t, off_t)>("pread");
-    return fails(Kind::kRead, EIO) ? -1 : call(file, bytes, size, at);
-}
-ssize_t pread64(int file, void* bytes, size_t size, off64_t at) {
-    static const auto call = next<ssize_t(int, void*, size_t, off64_t)>("pread64");
-    return fails(Kind::kRead, EIO) ? -1 : call(file, bytes, size, at);
-}
-size_t fread(void* bytes, size_t size, size_t count, FILE* file) {
-    static const auto call = next<size_t(void*, size_t, size_t, FILE*)>("fread");
-    return fails(Kind::kRead, EIO) ? 0 : call(bytes, size, count, file);
-}
+INTERCEPT(kRead, EIO, -1, ssize_t, read, (int file, void* bytes, size_t size), (file, bytes, size))
+INTERCEPT(kRead, EIO, -1, ssize_t, pread, (int file, void* bytes, size_t size, off_t at),
+          (file, bytes, size, at))
+INTERCEPT(kRead, EIO, -1, ssize_t, pread64, (int file, void* bytes, size_t size, off64_t at),
+          (file, bytes, size, at))
+INTERCEPT(kRead, EIO, 0, size_t, fread, (void* bytes, size_t size, size_t count, FILE* file),
+          (bytes, size, count, file))
 
-ssize_t write(int file, const void* bytes, size_t size) {
-    static const auto call = next<ssize_t(int, const void*, size_t)>("write");
-    return fails(Kind::kWrite, ENOSPC) ? -1 : call(file, bytes, size);
-}
-ssize_t pwrite(int file, const void* bytes, size_t size, off_t at) {
-    static const auto call = next<ssize_t(int, const void*, size_t, off_t)>("pwrite");
-    return fails(Kind::kWrite, ENOSPC) ? -1 : call(file, bytes, size, at);
-}
-ssize_t pwrite64(int file, const void* bytes, size_t size, off64_t at) {
-    static const auto call = next<ssize_t(int, const void*, size_t, off64_t)>("pwrite64");
-    return fails(Kind::kWrite, ENOSPC) ? -1 : call(file, bytes, size, at);
-}
-ssize_t writev(int file, const iovec* parts, int count) {
-    static const auto call = next<ssize_t(int, const iovec*, int)>("writev");
-    return fails(Kind::kWrite, ENOSPC) ? -1 : call(file, parts, count);
-}
-
-int ftruncate(int file, off_t size) {
-    static const auto call = next<int(int, off_t)>("ftruncate");
-    return fails(Kind::kWrite, ENOSPC) ? -1 : call(file, size);
-}
-int ftruncate64(int file, off64_t size) {
-    static const auto call = next<int(int, off64_t)>("ftruncate64");
-    return fails(Kind::kWrite, ENOSPC) ? -1 : call(file, size);
-}
+INTERCEPT(kWrite, ENOSPC, -1, ssize_t, write, (int file, const void* bytes, size_t size),
+          (file, bytes, size))
+INTERCEPT(kWrite, ENOSPC, -1, ssize_t, pwrite, (int file, const void* bytes, size_t size, off_t at),
+          (file, bytes, size, at))
+INTERCEPT(kWrite, ENOSPC, -1, ssize_t, pwrite64,
+          (int file, const void* bytes, size_t size, off64_t at), (file, bytes, size, at))
+INTERCEPT(kWrite, ENOSPC, -1, ssize_t, writev, (int file, const iovec* parts, int count),
+          (file, parts, count))
+INTERCEPT(kWrite, ENOSPC, -1, int, ftruncate, (int file, off_t size), (file, size))
+INTERCEPT(kWrite, ENOSPC, -1, int, ftruncate64, (int file, off64_t size), (file, size))
 
 #define TEMPOSCOPE_OPEN(name)                                                  \
     int name(const char* path, int flags, ...) {                               \
@@ -210,80 +190,40 @@ TEMPOSCOPE_OPEN(open)
 TEMPOSCOPE_OPEN(open64)
 #undef TEMPOSCOPE_OPEN
 
-FILE* fopen(const char* path, const char* mode) {
-    static const auto call = next<FILE*(const char*, const char*)>("fopen");
-    return fails(Kind::kOpen, EMFILE) ? nullptr : call(path, mode);
-}
-FILE* fopen64(const char* path, const char* mode) {
-    static const auto call = next<FILE*(const char*, const char*)>("fopen64");
-    return fails(Kind::kOpen, EMFILE) ? nullptr : call(path, mode);
-}
+INTERCEPT(kOpen, EMFILE, nullptr, FILE*, fopen, (const char* path, const char* mode), (path, mode))
+INTERCEPT(kOpen, EMFILE, nullptr, FILE*, fopen64, (const char* path, const char* mode),
+          (path, mode))
 
-void* mmap(void* at, size_t size, int protection, int flags, int file, off_t offset) {
-    static const auto call = next<void*(void*, size_t, int, int, int, off_t)>("mmap");
-    return fails(Kind::kMmap, ENOMEM) ? MAP_FAILED
-                                      : call(at, size, protection, flags, file, offset);
-}
-void* mmap64(void* at, size_t size, int protection, int flags, int file, off64_t offset) {
-    static const auto call = next<void*(void*, size_t, int, int, int, off64_t)>("mmap64");
-    return fails(Kind::kMmap, ENOMEM) ? MAP_FAILED
-                                      : call(at, size, protection, flags, file, offset);
-}
+INTERCEPT(kMmap, ENOMEM, MAP_FAILED, void*, mmap,
+          (void* at, size_t size, int protection, int flags, int file, off_t offset),
+          (at, size, protection, flags, file, offset))
+INTERCEPT(kMmap, ENOMEM, MAP_FAILED, void*, mmap64,
+          (void* at, size_t size, int protection, int flags, int file, off64_t offset),
+          (at, size, protection, flags, file, offset))
 
-pid_t fork() {
-    static const auto call = next<pid_t()>("fork");
-    return fails(Kind::kFork, EAGAIN) ? -1 : call();
-}
-int posix_spawn(pid_t* child, const char* path, const posix_spawn_file_actions_t* actions,
-                const posix_spawnattr_t* attributes, char* const arguments[],
-                char* const environment[]) {
-    static const auto call = next<decltype(posix_spawn)>("posix_spawn");
-    return fails(Kind::kFork, EAGAIN)
-               ? EAGAIN
-               : call(child, path, actions, attributes, arguments, environment);
-}
-int posix_spawnp(pid_t* child, const char* file, const posix_spawn_file_actions_t* actions,
-                 const posix_spawnattr_t* attributes, char* const arguments[],
-                 char* const environment[]) {
-    static const auto call = next<decltype(posix_spawnp)>("posix_spawnp");
-    return fails(Kind::kFork, EAGAIN)
-               ? EAGAIN
-               : call(child, file, actions, attributes, arguments, environment);
-}
-int pthread_create(pthread_t* thread, const pthread_attr_t* attributes, void* (*run)(void*),
-                   void* argument) {
-    static const auto call = next<decltype(pthread_create)>("pthread_create");
-    return fails(Kind::kThread, EAGAIN) ? EAGAIN : call(thread, attributes, run, argument);
-}
+INTERCEPT(kFork, EAGAIN, -1, pid_t, fork, (), ())
+INTERCEPT(kFork, EAGAIN, EAGAIN, int, posix_spawn,
+          (pid_t * child, const char* path, const posix_spawn_file_actions_t* actions,
+           const posix_spawnattr_t* attributes, char* const arguments[], char* const environment[]),
+          (child, path, actions, attributes, arguments, environment))
+INTERCEPT(kFork, EAGAIN, EAGAIN, int, posix_spawnp,
+          (pid_t * child, const char* file, const posix_spawn_file_actions_t* actions,
+           const posix_spawnattr_t* attributes, char* const arguments[], char* const environment[]),
+          (child, file, actions, attributes, arguments, environment))
+INTERCEPT(kThread, EAGAIN, EAGAIN, int, pthread_create,
+          (pthread_t * thread, const pthread_attr_t* attributes, void* (*run)(void*),
+           void* argument),
+          (thread, attributes, run, argument))
 
-int socketpair(int domain, int type, int protocol, int ends[2]) {
-    static const auto call = next<int(int, int, int, int*)>("socketpair");
-    return fails(Kind::kSocket, EMFILE) ? -1 : call(domain, type, protocol, ends);
-}
-int pipe2(int ends[2], int flags) {
-    static const auto call = next<int(int*, int)>("pipe2");
-    return fails(Kind::kSocket, EMFILE) ? -1 : call(ends, flags);
-}
-int mkdir(const char* path, mode_t mode) {
-    static const auto call = next<int(const char*, mode_t)>("mkdir");
-    return fails(Kind::kFolder, ENOSPC) ? -1 : call(path, mode);
-}
-char* mkdtemp(char* name) {
-    static const auto call = next<char*(char*)>("mkdtemp");
-    return fails(Kind::kFolder, ENOSPC) ? nullptr : call(name);
-}
+INTERCEPT(kSocket, EMFILE, -1, int, socketpair, (int domain, int type, int protocol, int ends[2]),
+          (domain, type, protocol, ends))
+INTERCEPT(kSocket, EMFILE, -1, int, pipe2, (int ends[2], int flags), (ends, flags))
+INTERCEPT(kFolder, ENOSPC, -1, int, mkdir, (const char* path, mode_t mode), (path, mode))
+INTERCEPT(kFolder, ENOSPC, nullptr, char*, mkdtemp, (char* name), (name))
 
-int rename(const char* from, const char* to) {
-    static const auto call = next<int(const char*, const char*)>("rename");
-    return fails(Kind::kRename, EIO) ? -1 : call(from, to);
-}
-int fsync(int file) {
-    static const auto call = next<int(int)>("fsync");
-    return fails(Kind::kSync, EIO) ? -1 : call(file);
-}
-int fdatasync(int file) {
-    static const auto call = next<int(int)>("fdatasync");
-    return fails(Kind::kSync, EIO) ? -1 : call(file);
-}
+INTERCEPT(kRename, EIO, -1, int, rename, (const char* from, const char* to), (from, to))
+INTERCEPT(kSync, EIO, -1, int, fsync, (int file), (file))
+INTERCEPT(kSync, EIO, -1, int, fdatasync, (int file), (file))
+#undef INTERCEPT
 
 }  // extern "C"

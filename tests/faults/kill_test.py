@@ -23,6 +23,9 @@ import time
 
 import processes
 
+sys.path.append(str(pathlib.Path(__file__).resolve().parent.parent))
+from run_test import Display  # noqa: E402
+
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 BUILD = pathlib.Path(os.environ.get("TEMPOSCOPE_BUILD_DIR", ROOT / "build"))
 PROGRAM = BUILD / "bin" / "temposcope"
@@ -70,25 +73,6 @@ SECONDS_TO_END = 2
 def patience() -> float:
     """How much later than on an idle machine this one schedules what ends."""
     return max(1.0, 2 * os.getloadavg()[0] / (os.cpu_count() or 1))
-
-
-@contextlib.contextmanager
-def display():
-    """A virtual X display for the window's test."""
-    reads, writes = os.pipe()
-    server = subprocess.Popen(
-        ["Xvfb", "-displayfd", str(writes), "-screen", "0", "2560x1600x24", "+extension", "GLX"],
-        pass_fds=[writes],
-        stderr=subprocess.DEVNULL,
-    )
-    os.close(writes)
-    try:
-        with os.fdopen(reads) as number:
-            NEEDS_OF_WINDOW["DISPLAY"] = f":{number.readline().strip()}"
-        yield
-    finally:
-        server.terminate()
-        server.wait()
 
 
 def start(kind: str, folder: pathlib.Path) -> subprocess.Popen:
@@ -199,7 +183,8 @@ def main() -> int:
     kinds = [k for k in KINDS if options.slow or k not in SLOW]
     if options.only:
         kinds = [options.only]
-    with display() if "window" in kinds else contextlib.nullcontext():
+    with Display() if "window" in kinds else contextlib.nullcontext() as number:
+        NEEDS_OF_WINDOW["DISPLAY"] = number or ""
         wrong = kill_at_random(random.Random(options.seed), kinds, options.kills, options.verbose)
     return 1 if wrong else 0
 

@@ -5,7 +5,7 @@
 #include "profiler/allocator/simulation.h"
 #include "profiler/analysis/blocks/allocator_counts.h"
 #include "profiler/analysis/compare/comparison.h"
-#include "profiler/analysis/ops/activity.h"
+#include "profiler/analysis/ops/calls.h"
 #include "profiler/analysis/step/diagnostics.h"
 #include "profiler/analysis/step/memory_curve.h"
 #include "profiler/formats/chrome/chrome_writer.h"
@@ -67,12 +67,12 @@ void analyse(const std::shared_ptr<const Trace>& trace) {
     (void)build_page_view({.steps = alone});
     (void)build_page_view(
         {.steps = alone, .limits = {.max_moments = 8, .max_blocks = 8, .max_live_blocks = 4}});
-    const auto activities = build_kernels_view(
+    const auto kernels = build_kernels_view(
         {.steps = alone, .start_ns = range.start_ns, .end_ns = range.end_ns, .width_px = 300});
-    for (const auto& of_trace : activities.traces) {
+    for (const auto& of_trace : kernels.traces) {
         for (const auto& lane : of_trace.lanes) {
             if (lane.rows.empty() || lane.rows[0].blocks.empty()) continue;
-            const ActivityBlock& block = lane.rows[0].blocks[0];
+            const CallBlock& block = lane.rows[0].blocks[0];
             (void)short_name(name_of(*trace, block.id));
             (void)read_kernels(*index, block.id);
         }
@@ -99,18 +99,21 @@ void analyse(const std::shared_ptr<const Trace>& trace) {
     if (comparison) (void)build_compare_view(*comparison);
 }
 
+/// The bytes of a file that is written by a function of ours.
+template <typename Write>
+std::string bytes_of(const Write& write, const Trace& trace, const char* name = "seed.tscope") {
+    const auto file = folder() / name;
+    const auto written = write(trace, file);
+    if (!written) throw std::runtime_error(written.error().message);
+    return read_bytes(file);
+}
+
+Trace small_trace(int64_t num_allocations) {
+    return make_synthetic_trace({.num_allocations = num_allocations, .num_layers = 1});
+}
+
 std::vector<std::string> trace_file_seeds() {
-    std::vector<std::string> seeds;
-    const auto add = [&](const Trace& trace) {
-        const auto file = folder() / "seed.tscope";
-        if (const auto written = write_trace(trace, file); !written) {
-            throw std::runtime_error(written.error().message);
-        }
-        seeds.push_back(read_bytes(file));
-    };
-    add(make_synthetic_trace({.num_allocations = 60, .num_layers = 1}));
-    add(RandomTrace(1).make(3));
-    return seeds;
+    return {bytes_of(write_trace, small_trace(60)), bytes_of(write_trace, RandomTrace(1).make(3))};
 }
 
 std::vector<std::string> snapshot_seeds() {
@@ -168,8 +171,7 @@ void read_file(const std::string& bytes) {
 }
 
 std::vector<std::string> byte_seeds() {
-    return {to_bytes(make_synthetic_trace({.num_allocations = 60, .num_layers = 1})),
-            to_bytes(RandomTrace(1).make(3))};
+    return {to_bytes(small_trace(60)), to_bytes(RandomTrace(1).make(3))};
 }
 
 void read_bytes_of_trace(const std::string& bytes) { (void)trace_from_bytes(bytes); }
@@ -181,16 +183,8 @@ void analyse_rows(const std::string& bytes) {
 }
 
 std::vector<std::string> packed_seeds() {
-    std::vector<std::string> seeds;
-    const auto add = [&](const std::filesystem::path& file, const auto& written) {
-        if (!written) throw std::runtime_error(written.error().message);
-        seeds.push_back(read_bytes(file));
-    };
-    const Trace trace = make_synthetic_trace({.num_allocations = 20, .num_layers = 1});
-    const auto file = folder() / "seed.json.gz";
-    add(file, write_chrome_trace(trace, file));
-    add(file, write_memory_timeline(trace, file));
-    return seeds;
+    return {bytes_of(write_chrome_trace, small_trace(20), "seed.json.gz"),
+            bytes_of(write_memory_timeline, small_trace(20), "seed.json.gz")};
 }
 
 /// The bytes are the profiler's trace of a run whose memory snapshot is sound.
@@ -199,18 +193,14 @@ void read_joined(const std::string& bytes) {
     std::ofstream(file, std::ios::binary) << bytes;
     const auto profile = open_trace(file);
     if (!profile) return;
-    static const Trace memory = make_synthetic_trace({.num_allocations = 60, .num_layers = 1});
+    static const Trace memory = small_trace(60);
     const auto joined = join_traces({memory, "memory"}, {*profile, "profile"});
     if (joined) analyse(std::make_shared<const Trace>(*joined));
 }
 
 std::vector<std::string> joined_seeds() {
-    const auto file = folder() / "seed.json";
-    const auto written =
-        write_chrome_trace(make_synthetic_trace({.num_allocations = 20, .num_layers = 1}), file);
-    if (!written) throw std::runtime_error(written.error().message);
     std::vector<std::string> seeds = profiler_seeds();
-    seeds.push_back(read_bytes(file));
+    seeds.push_back(bytes_of(write_chrome_trace, small_trace(20), "seed.json"));
     return seeds;
 }
 

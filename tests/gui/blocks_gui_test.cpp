@@ -13,10 +13,8 @@ const profiler::BlocksView& view() { return *window().workspace().views().blocks
 const app::BlocksQuery& query() { return window().workspace().views().queries.blocks; }
 
 void open_blocks(ImGuiTestContext* c, const std::vector<std::string>& recipes) {
-    window().reset(c);
-    window().open(c, recipes);
-    c->WindowFocus(kBlocks);
-    window().settle(c);
+    window().show(c, recipes);
+    window().focus(c, kBlocks);
 }
 
 /// Among the activations, in the first backward.
@@ -28,9 +26,7 @@ ImVec2 on_activations(ImGuiTestContext* c, float y = 0.7F) {
 /// ones, which are merged and cannot be selected.
 void click_a_block(ImGuiTestContext* c) {
     for (float y = 0.66F; y < 0.74F; y += 0.005F) {
-        c->MouseMoveToPos(on_activations(c, y));
-        c->MouseClick(0);
-        c->Yield(2);
+        window().click_at(c, on_activations(c, y));
         if (window().workspace().selection().tensor) return;
         c->SleepNoSkip(0.5F, 0.1F);  // or two clicks are a double click
     }
@@ -42,7 +38,7 @@ void choose_color(ImGuiTestContext* c, const char* item) {
     window().settle(c);
 }
 
-void shows_every_block_of_a(ImGuiTestContext* c) {
+GUI_TEST(blocks, shows_every_block_of_a) {
     open_blocks(c, {"original", "tempo"});
     IM_CHECK(window().workspace().views().blocks.view() != nullptr);
     IM_CHECK_GT(static_cast<int>(view().shapes.size()), 20);
@@ -52,7 +48,7 @@ void shows_every_block_of_a(ImGuiTestContext* c) {
     window().take_picture(c, "blocks");
 }
 
-void hovering_reads_a_block(ImGuiTestContext* c) {
+GUI_TEST(blocks, hovering_reads_a_block) {
     open_blocks(c, {"original"});
     c->MouseMoveToPos(on_activations(c));
     window().settle(c);
@@ -61,7 +57,7 @@ void hovering_reads_a_block(ImGuiTestContext* c) {
     window().take_picture(c, "blocks_hover", true);
 }
 
-void a_click_selects_the_block_and_the_moment(ImGuiTestContext* c) {
+GUI_TEST(blocks, a_click_selects_the_block_and_the_moment) {
     open_blocks(c, {"original", "tempo"});
     click_a_block(c);
     window().settle(c);
@@ -76,15 +72,13 @@ void a_click_selects_the_block_and_the_moment(ImGuiTestContext* c) {
     IM_CHECK_GT(static_cast<int>(siblings), 1);
     window().take_picture(c, "blocks_selected");
     const double moment_ns = *selection.moment_ns;
-    c->KeyPress(ImGuiKey_RightArrow);
-    window().settle(c);
+    window().press(c, ImGuiKey_RightArrow);
     IM_CHECK_GT(*selection.moment_ns, moment_ns);
-    c->KeyPress(ImGuiKey_Escape);
-    window().settle(c);
+    window().press(c, ImGuiKey_Escape);
     IM_CHECK(!selection.moment_ns.has_value());
 }
 
-void colours_can_be_switched(ImGuiTestContext* c) {
+GUI_TEST(blocks, colours_can_be_switched) {
     open_blocks(c, {"original"});
     choose_color(c, "Layer");
     IM_CHECK_GT(static_cast<int>(view().used_groups.size()), 10);
@@ -95,13 +89,12 @@ void colours_can_be_switched(ImGuiTestContext* c) {
     choose_color(c, "Op");
     window().take_picture(c, "blocks_ops");
     choose_color(c, "Category");
-    IM_CHECK(view().groups[0].look == profiler::BlockGroup::Look::kCategory);
+    IM_CHECK(view().groups[0].color_source == profiler::BlockGroup::ColorSource::kCategory);
 }
 
-void a_difference_says_what_b_does_not_hold(ImGuiTestContext* c) {
+GUI_TEST(blocks, a_difference_says_what_b_does_not_hold) {
     open_blocks(c, {"original", "tempo"});
-    c->ItemClick("//###blocks/###show_difference");
-    window().settle(c);
+    window().click(c, "//###blocks/###show_difference");
     IM_CHECK(view().difference);
     // original saves the dropped probabilities, which tempo frees at once.
     const auto gone = std::count_if(
@@ -110,64 +103,52 @@ void a_difference_says_what_b_does_not_hold(ImGuiTestContext* c) {
     IM_CHECK_GT(static_cast<int>(gone), 0);
     IM_CHECK(!window().workspace().views().live_blocks.view()->gone_text.empty());
     window().take_picture(c, "blocks_difference");
-    c->ItemClick("//###blocks/###show_b");
-    window().settle(c);
+    window().click(c, "//###blocks/###show_b");
     IM_CHECK(!view().difference);
     IM_CHECK_EQ(app::shown_trace(window().workspace().selection(), query()), size_t{1});
     c->ItemClick("//###blocks/###show_a");
 }
 
-void addresses_can_be_shown(ImGuiTestContext* c) {
+GUI_TEST(blocks, addresses_can_be_shown) {
     open_blocks(c, {"original"});
-    c->ItemClick("//###blocks/###addresses");
-    window().settle(c);
+    window().click(c, "//###blocks/###addresses");
     IM_CHECK(query().order == profiler::BlockOrder::kAddress);
     IM_CHECK_GT(static_cast<int>(view().shapes.size()), 20);
     window().take_picture(c, "blocks_addresses");
     c->ItemClick("//###blocks/###stack");
 }
 
-void wheels_zoom_in_time_and_in_bytes(ImGuiTestContext* c) {
+GUI_TEST(blocks, wheels_zoom_in_time_and_in_bytes) {
     open_blocks(c, {"original"});
     const double all = window().shown_ns();
     c->MouseMoveToPos(on_activations(c));
-    for (int i = 0; i < 8; ++i) {
-        c->MouseWheelY(1);
-        c->Yield();
-    }
+    window().turn_wheel(c, 8);
     window().settle(c);
     IM_CHECK_LT(window().shown_ns(), all * 0.6);
     IM_CHECK_EQ(query().high_bytes, 0.0);
     c->KeyDown(ImGuiMod_Ctrl);
-    for (int i = 0; i < 8; ++i) {
-        c->MouseWheelY(1);
-        c->Yield();
-    }
+    window().turn_wheel(c, 8);
     c->KeyUp(ImGuiMod_Ctrl);
     window().settle(c);
     IM_CHECK_GT(query().high_bytes, 0.0);
     IM_CHECK_LT(query().high_bytes - query().low_bytes, view().max_bytes * 0.6);
-    c->ItemClick("//###blocks/###fit");
-    window().settle(c);
+    window().click(c, "//###blocks/###fit");
     IM_CHECK_EQ(query().high_bytes, 0.0);
     IM_CHECK_GT(window().shown_ns(), all * 0.999);
 }
 
 const profiler::WhatIfView* what_if() { return window().workspace().views().what_if.view(); }
 
-void other_settings_are_replayed(ImGuiTestContext* c) {
+GUI_TEST(blocks, other_settings_are_replayed) {
     open_blocks(c, {"original", "tempo"});
-    c->ItemClick("//###blocks/###what_if");
-    window().settle(c);
+    window().click(c, "//###blocks/###what_if");
     IM_CHECK(what_if() != nullptr);
     const std::string recorded = what_if()->figures[0].recorded_text;
     IM_CHECK_STR_EQ(what_if()->figures[0].chosen_text.c_str(), recorded.c_str());
-    c->ItemClick("//###blocks/**/###expandable");
-    window().settle(c);
+    window().click(c, "//###blocks/**/###expandable");
     IM_CHECK(query().what_if.choice.settings.expandable_segments);
     c->ItemClick("//###blocks/**/###map_what_if");
-    c->ItemClick("//###blocks/**/###try_all");
-    window().settle(c);
+    window().click(c, "//###blocks/**/###try_all");
     IM_CHECK_GT(static_cast<int>(what_if()->tried.size()), 4);
     const profiler::SegmentMapView* map = window().workspace().views().segments.view();
     IM_CHECK(map->has_segments);
@@ -177,17 +158,15 @@ void other_settings_are_replayed(ImGuiTestContext* c) {
     IM_CHECK_STR_EQ(ImGui::GetClipboardText(), "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True");
 }
 
-void a_limit_says_where_memory_runs_out(ImGuiTestContext* c) {
+GUI_TEST(blocks, a_limit_says_where_memory_runs_out) {
     open_blocks(c, {"original"});
-    c->ItemClick("//###blocks/###what_if");
-    window().settle(c);
+    window().click(c, "//###blocks/###what_if");
     c->ItemInputValue("//###blocks/**/###limit", "1MiB");
     window().settle(c);
     IM_CHECK_EQ(query().what_if.choice.memory_limit_bytes.value_or(0), int64_t{1} << 20);
     IM_CHECK(!what_if()->fits);
     window().take_picture(c, "blocks_what_if_out_of_memory");
-    c->ItemClick("//###blocks/**/###show_oom");
-    window().settle(c);
+    window().click(c, "//###blocks/**/###show_oom");
     IM_CHECK(window().workspace().selection().moment_ns.has_value());
     c->ItemInputValue("//###blocks/**/###limit", "much");
     window().settle(c);
@@ -200,7 +179,7 @@ void a_limit_says_where_memory_runs_out(ImGuiTestContext* c) {
     IM_CHECK(!window().ui().panels.blocks.what_if.conf_error.empty());
 }
 
-void the_moment_plays(ImGuiTestContext* c) {
+GUI_TEST(blocks, the_moment_plays) {
     open_blocks(c, {"original"});
     c->ItemClick("//###blocks/###play");
     c->SleepNoSkip(0.5F, 0.05F);
@@ -209,36 +188,16 @@ void the_moment_plays(ImGuiTestContext* c) {
     c->SleepNoSkip(0.5F, 0.05F);
     const auto second = window().workspace().selection().moment_ns;
     IM_CHECK_GT(*second, *first);
-    c->ItemClick("//###blocks/###play");
-    window().settle(c);
+    window().click(c, "//###blocks/###play");
     IM_CHECK(!window().ui().panels.blocks.is_playing);
 }
 
-void says_what_it_shows_without_a_trace(ImGuiTestContext* c) {
+GUI_TEST(blocks, says_what_it_shows_without_a_trace) {
     window().reset(c);
-    c->WindowFocus(kBlocks);
-    window().settle(c);
+    window().focus(c, kBlocks);
     IM_CHECK(window().workspace().views().blocks.view() == nullptr);
     window().take_picture(c, "blocks_empty");
 }
 
 }  // namespace
-
-void register_blocks_tests(ImGuiTestEngine* engine) {
-    const auto add = [&](const char* name, void (*run)(ImGuiTestContext*)) {
-        IM_REGISTER_TEST(engine, "blocks", name)->TestFunc = run;
-    };
-    add("shows_every_block_of_a", shows_every_block_of_a);
-    add("hovering_reads_a_block", hovering_reads_a_block);
-    add("a_click_selects_the_block_and_the_moment", a_click_selects_the_block_and_the_moment);
-    add("colours_can_be_switched", colours_can_be_switched);
-    add("a_difference_says_what_b_does_not_hold", a_difference_says_what_b_does_not_hold);
-    add("addresses_can_be_shown", addresses_can_be_shown);
-    add("wheels_zoom_in_time_and_in_bytes", wheels_zoom_in_time_and_in_bytes);
-    add("other_settings_are_replayed", other_settings_are_replayed);
-    add("a_limit_says_where_memory_runs_out", a_limit_says_where_memory_runs_out);
-    add("the_moment_plays", the_moment_plays);
-    add("says_what_it_shows_without_a_trace", says_what_it_shows_without_a_trace);
-}
-
 }  // namespace tests

@@ -34,14 +34,20 @@ void show_capture_panel(ImGuiTestContext* c, int64_t batch_size) {
     form.output = folder().string();
     form.batch_size = batch_size;
     window().ui().panels.capture.form = form;
-    app::show_panel(window().ui(), "capture");
-    c->Yield(4);
+    window().show_panel(c, "capture");
 }
 
-void captures_and_opens_the_traces(ImGuiTestContext* c) {
+void start(ImGuiTestContext* c) { c->ItemClick("//###capture/**/###start"); }
+
+void wait_for_end(ImGuiTestContext* c) {
+    wait_until(c, [] { return !status().running; });
+    window().settle(c);
+}
+
+GUI_TEST(capture, captures_and_opens_the_traces) {
     show_capture_panel(c, 8);
     const Hold hold;
-    c->ItemClick("//###capture/**/###start");
+    start(c);
     // Held halfway, one recipe is in its second step and the other waits for its turn.
     wait_until(c, [] {
         return status().curves.size() == 2 && status().curves[0].time_ns.size() > 8 &&
@@ -55,8 +61,7 @@ void captures_and_opens_the_traces(ImGuiTestContext* c) {
     IM_CHECK(status().log.find("fake worker: batch 8") != std::string::npos);
     window().take_running_picture(c, "capture_running");
     hold.release();
-    wait_until(c, [] { return !status().running; });
-    window().settle(c);
+    wait_for_end(c);
     IM_CHECK_STR_EQ(status().error.c_str(), "");
     IM_CHECK_EQ(window().workspace().documents().size(), size_t{2});
     IM_CHECK_STR_EQ(window().workspace().selection().b->recipe.c_str(), "tempo");
@@ -65,9 +70,8 @@ void captures_and_opens_the_traces(ImGuiTestContext* c) {
     const std::filesystem::path first = window().workspace().selection().a->file;
     IM_CHECK(first.parent_path().parent_path() == folder());
     IM_CHECK(window().ui().settings.recent_files.front() == first.parent_path());
-    c->ItemClick("//###capture/**/###start");
-    wait_until(c, [] { return !status().running; });
-    window().settle(c);
+    start(c);
+    wait_for_end(c);
     IM_CHECK_EQ(window().workspace().documents().size(), size_t{4});
     IM_CHECK(std::filesystem::exists(first));
     // While nothing happens, nothing is copied.
@@ -75,14 +79,13 @@ void captures_and_opens_the_traces(ImGuiTestContext* c) {
     IM_CHECK(capture.status() == capture.status());
 }
 
-void cancels_a_capture(ImGuiTestContext* c) {
+GUI_TEST(capture, cancels_a_capture) {
     show_capture_panel(c, 8);
     const Hold hold;
-    c->ItemClick("//###capture/**/###start");
+    start(c);
     wait_until(c, [] { return !status().curves.empty() && !status().curves[0].time_ns.empty(); });
     c->ItemClick("//###capture/**/###cancel");
-    wait_until(c, [] { return !status().running; });
-    window().settle(c);
+    wait_for_end(c);
     IM_CHECK(window().workspace().documents().empty());
     IM_CHECK(status().error.find("cancelled") != std::string::npos);
     // The fake worker leaves no partial trace, so nothing is left of the capture.
@@ -90,12 +93,11 @@ void cancels_a_capture(ImGuiTestContext* c) {
 }
 
 /// Out of memory is a result: the other recipe runs, and the trace up to there opens.
-void shows_what_ran_out_of_memory(ImGuiTestContext* c) {
+GUI_TEST(capture, shows_what_ran_out_of_memory) {
     show_capture_panel(c, 97);
     window().ui().panels.capture.form.memory_limit = kLimit;
-    c->ItemClick("//###capture/**/###start");
-    wait_until(c, [] { return !status().running; });
-    window().settle(c);
+    start(c);
+    wait_for_end(c);
     IM_CHECK(!status().curves[0].out_of_memory.empty());
     IM_CHECK(status().curves[1].out_of_memory.empty());
     IM_CHECK(status().curves[1].finished);
@@ -118,34 +120,31 @@ void shows_what_ran_out_of_memory(ImGuiTestContext* c) {
     window().take_picture(c, "out_of_memory");
 }
 
-void says_why_a_capture_failed(ImGuiTestContext* c) {
+GUI_TEST(capture, says_why_a_capture_failed) {
     show_capture_panel(c, 99);
-    c->ItemClick("//###capture/**/###start");
-    wait_until(c, [] { return !status().running; });
-    c->Yield(3);
+    start(c);
+    wait_for_end(c);
     // What does not fit is a result of its recipe.
     IM_CHECK(status().curves[0].out_of_memory.find("Not enough memory") != std::string::npos);
     IM_CHECK(status().error.find("ran out of memory") != std::string::npos);
     IM_CHECK(!window().ui().toasts.toasts.empty());
 }
 
-void survives_a_worker_that_dies(ImGuiTestContext* c) {
+GUI_TEST(capture, survives_a_worker_that_dies) {
     show_capture_panel(c, 98);
-    c->ItemClick("//###capture/**/###start");
-    wait_until(c, [] { return !status().running; });
-    c->Yield(3);
+    start(c);
+    wait_for_end(c);
     IM_CHECK(!status().error.empty());
     IM_CHECK(window().workspace().documents().empty());
 }
 
-void the_log_is_copied_and_cleared(ImGuiTestContext* c) {
+GUI_TEST(capture, the_log_is_copied_and_cleared) {
     show_capture_panel(c, 8);
     window().ui().panels.log = {};
-    c->ItemClick("//###capture/**/###start");
+    start(c);
     wait_until(c, [] { return !status().running && !status().log.empty(); });
     window().settle(c);
-    app::show_panel(window().ui(), "log");
-    c->Yield(4);
+    window().show_panel(c, "log");
     const app::LogState& log = window().ui().panels.log;
     IM_CHECK(!log.capture.lines.empty());
     IM_CHECK_STR_EQ(log.capture.lines.back().c_str(), "fake worker: batch 8");
@@ -159,7 +158,7 @@ void the_log_is_copied_and_cleared(ImGuiTestContext* c) {
     window().take_picture(c, "log_empty");
 }
 
-void refuses_what_cannot_run(ImGuiTestContext* c) {
+GUI_TEST(capture, refuses_what_cannot_run) {
     show_capture_panel(c, 8);
     window().ui().panels.capture.form.seq_len = 100'000;
     c->Yield(3);
@@ -173,18 +172,4 @@ void refuses_what_cannot_run(ImGuiTestContext* c) {
 }
 
 }  // namespace
-
-void register_capture_tests(ImGuiTestEngine* engine) {
-    const auto add = [&](const char* name, void (*run)(ImGuiTestContext*)) {
-        IM_REGISTER_TEST(engine, "capture", name)->TestFunc = run;
-    };
-    add("captures_and_opens_the_traces", captures_and_opens_the_traces);
-    add("cancels_a_capture", cancels_a_capture);
-    add("shows_what_ran_out_of_memory", shows_what_ran_out_of_memory);
-    add("says_why_a_capture_failed", says_why_a_capture_failed);
-    add("survives_a_worker_that_dies", survives_a_worker_that_dies);
-    add("the_log_is_copied_and_cleared", the_log_is_copied_and_cleared);
-    add("refuses_what_cannot_run", refuses_what_cannot_run);
-}
-
 }  // namespace tests

@@ -42,13 +42,11 @@ void save_as(ImGuiTestContext* c, const fs::path& file) {
     IM_CHECK(fs::exists(file));
 }
 
-void copies_the_ledger(ImGuiTestContext* c) {
-    window().reset(c);
-    window().open(c, {"original", "tempo"});
+GUI_TEST(export, copies_the_ledger) {
+    window().show(c, {"original", "tempo"});
     open_menu_of(c, "ledger", 0.5F, 0.09F);
     window().take_picture(c, "panel_menu", true);
-    c->ItemClick("//$FOCUSED/\xef\x83\x85  Copy as CSV");
-    window().settle(c);
+    window().click(c, "//$FOCUSED/\xef\x83\x85  Copy as CSV");
     const std::string csv = ImGui::GetClipboardText();
     IM_CHECK(csv.starts_with("tensor,scope,"));
     IM_CHECK(csv.find("size_bytes") != std::string::npos);
@@ -56,55 +54,53 @@ void copies_the_ledger(ImGuiTestContext* c) {
     IM_CHECK_EQ(static_cast<size_t>(rows), window().workspace().views().ledger.view()->rows.size());
 }
 
+/// As many cells in each row as columns.
+void check_tables(const app::PanelWindow& shown) {
+    for (const app::PanelTable& table :
+         app::tables_of(shown, window().workspace(), window().ui().panels)) {
+        const profiler::DataTable made = table.make();
+        IM_CHECK_SILENT(!made.columns.empty());
+        for (const auto& cells : made.rows) IM_CHECK_SILENT(cells.size() == made.columns.size());
+    }
+}
+
 /// Also plots: each panel that draws traces has a table of what it draws.
-void every_panel_has_tables(ImGuiTestContext* c) {
-    window().reset(c);
-    window().open(c, {"original", "tempo"});
+GUI_TEST(export, every_panel_has_tables) {
+    window().show(c, {"original", "tempo"});
     const auto& row = window().workspace().views().ledger.view()->rows[0];
     window().workspace().apply(
         {.selection = {
              .tensor = app::PickedTensor{window().workspace().selection().a, row.storage, {}}}});
     for (const char* panel : {"traces", "compare", "kernels", "layer", "flame", "blocks",
-                              "movement", "timeline", "ledger", "inspector", "health"}) {
-        c->WindowFocus(("//###" + std::string(panel)).c_str());
-        window().settle(c);
+                              "movement", "timeline", "ledger", "inspector", "diagnostics"}) {
+        window().focus(c, ("//###" + std::string(panel)).c_str());
         const auto shown = app::find_window(panel);
         const auto tables = app::tables_of(*shown, window().workspace(), window().ui().panels);
         IM_CHECK_SILENT(!tables.empty());
-        for (const app::PanelTable& table : tables) {
-            const profiler::DataTable made = table.make();
-            for (const auto& cells : made.rows) {
-                IM_CHECK_SILENT(cells.size() == made.columns.size());
-            }
-        }
+        check_tables(*shown);
         const bool is_filled = !tables.front().make().rows.empty();
-        IM_CHECK_SILENT(is_filled || std::string(panel) == "health");
+        IM_CHECK_SILENT(is_filled || std::string(panel) == "diagnostics");
     }
+    window().select_range(c);
+    for (const app::PanelRow& panel : app::kPanels) check_tables({&panel});
 }
 
 /// The format is the extension of the name; the buttons change it.
-void the_dialog_chooses_target_and_format(ImGuiTestContext* c) {
-    window().reset(c);
-    window().open(c, {"original", "tempo"});
-    c->KeyPress(ImGuiMod_Ctrl | ImGuiKey_E);
-    c->Yield(3);
+GUI_TEST(export, the_dialog_chooses_target_and_format) {
+    window().show(c, {"original", "tempo"});
+    window().press(c, ImGuiMod_Ctrl | ImGuiKey_E);
     c->SetRef("Export");
     IM_CHECK_STR_EQ(window().ui().save_dialog.name.c_str(), "comparison.svg");
-    c->ItemClick("PDF");
-    c->Yield(2);
+    window().click(c, "PDF");
     IM_CHECK_STR_EQ(window().ui().save_dialog.name.c_str(), "comparison.pdf");
-    c->ItemClick("PNG");
-    c->Yield(2);
-    c->ItemClick("1x");
-    c->Yield(2);
+    window().click(c, "PNG");
+    window().click(c, "1x");
     window().take_picture(c, "export_dialog", true);
     const fs::path one = window().folder() / "one.png";
     save_as(c, one);
-    c->KeyPress(ImGuiMod_Ctrl | ImGuiKey_E);
-    c->Yield(3);
+    window().press(c, ImGuiMod_Ctrl | ImGuiKey_E);
     c->SetRef("Export");
-    c->ItemClick("PNG");
-    c->Yield(2);
+    window().click(c, "PNG");
     c->ItemClick("2x");
     const fs::path two = window().folder() / "two.png";
     save_as(c, two);
@@ -113,9 +109,8 @@ void the_dialog_chooses_target_and_format(ImGuiTestContext* c) {
     fs::remove(two);
 }
 
-void saves_a_table_as_json(ImGuiTestContext* c) {
-    window().reset(c);
-    window().open(c, {"original", "tempo"});
+GUI_TEST(export, saves_a_table_as_json) {
+    window().show(c, {"original", "tempo"});
     app::ask_for_export(window().ui(), app::ExportTarget::Kind::kTable, "comparison");
     const fs::path file = window().folder() / "table.json";
     save_as(c, file);
@@ -128,9 +123,8 @@ void saves_a_table_as_json(ImGuiTestContext* c) {
 }
 
 /// The pixels of one panel, without the dialog.
-void saves_a_picture_of_a_panel(ImGuiTestContext* c) {
-    window().reset(c);
-    window().open(c, {"original", "tempo"});
+GUI_TEST(export, saves_a_picture_of_a_panel) {
+    window().show(c, {"original", "tempo"});
     const float width = c->WindowInfo("//###timeline").RectFull.GetWidth();
     app::ask_for_export(window().ui(), app::ExportTarget::Kind::kPanel, "timeline");
     const fs::path file = window().pictures() / "panel_picture.png";
@@ -138,36 +132,5 @@ void saves_a_picture_of_a_panel(ImGuiTestContext* c) {
     IM_CHECK_EQ(width_of_png(file), static_cast<int>(width));
 }
 
-/// Every table of every panel can be made, and has as many cells in each row as columns.
-void every_panel_gives_its_tables(ImGuiTestContext* c) {
-    window().reset(c);
-    window().open(c, {"original", "tempo"});
-    window().select_range(c);
-    size_t count = 0;
-    for (const app::PanelRow& row : app::kPanels) {
-        for (const app::PanelTable& table :
-             app::tables_of({&row}, window().workspace(), window().ui().panels)) {
-            const profiler::DataTable data = table.make();
-            IM_CHECK(!data.columns.empty());
-            for (const auto& cells : data.rows) IM_CHECK_EQ(cells.size(), data.columns.size());
-            ++count;
-        }
-    }
-    IM_CHECK_GE(count, size_t{9});
-}
-
 }  // namespace
-
-void register_export_tests(ImGuiTestEngine* engine) {
-    const auto add = [&](const char* name, void (*run)(ImGuiTestContext*)) {
-        IM_REGISTER_TEST(engine, "export", name)->TestFunc = run;
-    };
-    add("copies_the_ledger", copies_the_ledger);
-    add("every_panel_has_tables", every_panel_has_tables);
-    add("the_dialog_chooses_target_and_format", the_dialog_chooses_target_and_format);
-    add("saves_a_table_as_json", saves_a_table_as_json);
-    add("saves_a_picture_of_a_panel", saves_a_picture_of_a_panel);
-    add("every_panel_gives_its_tables", every_panel_gives_its_tables);
-}
-
 }  // namespace tests

@@ -1,5 +1,5 @@
 #include "app/window/session.h"
-#include "app/workspace/planner_query.h"
+#include "app/workspace/planner_form.h"
 #include "tests/gui/test_window.h"
 #include "tests/profiler/formats/snapshot_bytes.h"
 #include "tests/support/synthetic_trace.h"
@@ -18,10 +18,9 @@ std::string toast_texts() {
     return all;
 }
 
-void opens_files_through_the_dialog(ImGuiTestContext* c) {
+GUI_TEST(files, opens_files_through_the_dialog) {
     window().reset(c);
-    c->KeyPress(ImGuiMod_Ctrl | ImGuiKey_O);
-    c->Yield(2);
+    window().press(c, ImGuiMod_Ctrl | ImGuiKey_O);
     c->SetRef("Open traces");
     c->ItemInputValue("##name", window().trace("original").c_str());
     window().settle(c);
@@ -30,36 +29,33 @@ void opens_files_through_the_dialog(ImGuiTestContext* c) {
     IM_CHECK(window().workspace().selection().b == nullptr);
 }
 
-void picks_files_from_the_list(ImGuiTestContext* c) {
+GUI_TEST(files, picks_files_from_the_list) {
     window().reset(c);
     window().ui().open_dialog.folder = window().folder();
-    c->ItemClick(
-        "//##toolbar/**/"
-        "\xef\x81\xbc  Open");
-    c->Yield(2);
+    window().click(c,
+                   "//##toolbar/**/"
+                   "\xef\x81\xbc  Open");
     c->SetRef("Open traces");
     c->ItemClick("**/tempo.tscope/##entry");
     c->KeyDown(ImGuiMod_Ctrl);
     c->ItemClick("**/original.tscope/##entry");
     c->KeyUp(ImGuiMod_Ctrl);
-    c->ItemClick("###confirm");
-    window().settle(c);
+    window().click(c, "###confirm");
     IM_CHECK_EQ(window().workspace().documents().size(), size_t{2});
     // The baseline becomes A, in whatever order the files are opened.
     IM_CHECK_STR_EQ(window().workspace().selection().a->recipe.c_str(), "original");
     IM_CHECK_STR_EQ(window().workspace().selection().b->recipe.c_str(), "tempo");
 }
 
-void opens_a_folder_of_traces(ImGuiTestContext* c) {
+GUI_TEST(files, opens_a_folder_of_traces) {
     window().reset(c);
-    window().workspace().open({window().folder()});
-    window().settle(c);
+    window().open_files(c, {window().folder()});
     IM_CHECK_EQ(window().workspace().documents().size(), size_t{3});
     IM_CHECK_EQ(window().workspace().slots().compare.view()->view.columns.size(), size_t{3});
 }
 
 /// Memory over time, and in words what a snapshot lacks.
-void opens_a_snapshot(ImGuiTestContext* c) {
+GUI_TEST(files, opens_a_snapshot) {
     using namespace profiler;
     constexpr int64_t kBase = 0x7f0000000000;
     AllocatorRecording recording;
@@ -79,8 +75,7 @@ void opens_a_snapshot(ImGuiTestContext* c) {
     const auto file = window().folder() / "snapshot.pickle";
     std::ofstream(file, std::ios::binary) << snapshot_bytes(recording);
     window().reset(c);
-    window().workspace().open({file});
-    window().settle(c);
+    window().open_files(c, {file});
     std::filesystem::remove(file);
     IM_CHECK_STR_EQ(toast_texts().c_str(), "");
     const auto a = window().workspace().selection().a;
@@ -93,8 +88,7 @@ void opens_a_snapshot(ImGuiTestContext* c) {
     IM_CHECK(window().workspace().views().ledger.view() != nullptr);
     IM_CHECK(window().workspace().views().ledger.view()->rows.empty());
     for (const char* panel : {"//###flame", "//###blocks"}) {
-        c->WindowFocus(panel);
-        window().settle(c);
+        window().focus(c, panel);
     }
     IM_CHECK(window().workspace().views().flame.view() != nullptr);
     IM_CHECK(window().workspace().views().blocks.view() != nullptr);
@@ -102,33 +96,27 @@ void opens_a_snapshot(ImGuiTestContext* c) {
 }
 
 /// The next start opens the traces again, with the same A and B, GPU and step of the Planner.
-void a_session_comes_back(ImGuiTestContext* c) {
-    window().reset(c);
-    window().open(c, {"original", "tempo", "tempo-packed"});
-    app::PlannerQuery query;
+GUI_TEST(files, a_session_comes_back) {
+    window().show(c, {"original", "tempo", "tempo-packed"});
+    app::PlannerForm query;
     query.workload.seq_len = 256;
     query.recipes = {"tempo", "best"};
     query.optimizer = models::Optimizer::kSgd;
     query.is_chosen = true;
-    app::PanelEvents events;
-    events.traces.set_a = window().workspace().documents()[1];
-    events.queries.plan = app::PlanChoice{"a100-80gb", /*is_chosen=*/true};
-    events.queries.planner = query;
-    window().workspace().apply(events);
-    events = {};
-    events.traces.set_b = window().workspace().documents()[2];
-    window().workspace().apply(events);
-    window().settle(c);
+    const app::PanelEvents no_choices{
+        .queries = {.plan = app::GpuForm(), .planner = app::PlannerForm()}};
+    const auto documents = window().workspace().documents();
+    window().workspace().apply(
+        {.traces = {.set_a = documents[1]},
+         .queries = {.plan = app::GpuForm{"a100-80gb", /*is_chosen=*/true}, .planner = query}});
+    window().apply(c, {.traces = {.set_b = documents[2]}});
     const app::Session session = app::current_settings(window().ui()).session;
     IM_CHECK_EQ(session.files.size(), size_t{3});
     IM_CHECK_STR_EQ(session.a.filename().c_str(), "tempo.tscope");
     IM_CHECK_STR_EQ(session.b.filename().c_str(), "tempo-packed.tscope");
 
     window().reset(c);
-    events = {};
-    events.queries.plan = app::PlanChoice();
-    events.queries.planner = app::PlannerQuery();
-    window().workspace().apply(events);
+    window().workspace().apply(no_choices);
     app::restore_choices(window().workspace(), session);
     app::reopen_traces(window().workspace(), session);
     window().settle(c);
@@ -138,14 +126,11 @@ void a_session_comes_back(ImGuiTestContext* c) {
     IM_CHECK_STR_EQ(window().workspace().queries().plan.gpu.c_str(), "a100-80gb");
     IM_CHECK(window().workspace().queries().plan.is_chosen);  // though it is the usual one
     IM_CHECK(window().workspace().queries().planner == query);
-    events = {};
-    events.queries.plan = app::PlanChoice();
-    events.queries.planner = app::PlannerQuery();
-    window().workspace().apply(events);
+    window().workspace().apply(no_choices);
 }
 
 /// The file manager drops files onto the window.
-void opens_dropped_files(ImGuiTestContext* c) {
+GUI_TEST(files, opens_dropped_files) {
     window().reset(c);
     const std::string original = window().trace("original"), tempo = window().trace("tempo");
     const char* paths[] = {tempo.c_str(), original.c_str()};
@@ -160,7 +145,7 @@ void opens_dropped_files(ImGuiTestContext* c) {
 }
 
 /// Every panel shows a million allocations; gui_bench measures how fast.
-void shows_a_million_allocations(ImGuiTestContext* c) {
+GUI_TEST(files, shows_a_million_allocations) {
     window().reset(c);
     constexpr int64_t kMillion = 1'000'000;
     window().workspace().add(
@@ -168,8 +153,7 @@ void shows_a_million_allocations(ImGuiTestContext* c) {
                            std::make_shared<const profiler::Trace>(
                                make_synthetic_trace({.num_allocations = kMillion}))));
     for (const app::PanelRow& panel : app::kPanels) {
-        c->WindowFocus(("//###" + std::string(panel.id)).c_str());
-        window().settle(c);
+        window().focus(c, ("//###" + std::string(panel.id)).c_str());
     }
     IM_CHECK_STR_EQ(toast_texts().c_str(), "");
     const auto& views = window().workspace().views();
@@ -183,101 +167,80 @@ void shows_a_million_allocations(ImGuiTestContext* c) {
     window().take_picture(c, "million_allocations");
 }
 
-void reports_a_bad_file_as_one_sentence(ImGuiTestContext* c) {
+GUI_TEST(files, reports_a_bad_file_as_one_sentence) {
     window().reset(c);
     const auto bad = window().folder() / "bad.tscope";
     std::ofstream(bad) << "this is not a trace";
-    window().workspace().open({bad});
-    window().settle(c);
+    window().open_files(c, {bad});
     std::filesystem::remove(bad);
     IM_CHECK(window().workspace().documents().empty());
     IM_CHECK(toast_texts().find("bad.tscope") != std::string::npos);
-    window().workspace().open({window().folder() / "missing.tscope"});
-    window().settle(c);
+    window().open_files(c, {window().folder() / "missing.tscope"});
     IM_CHECK(toast_texts().find("missing.tscope") != std::string::npos);
     IM_CHECK_EQ(window().ui().toasts.toasts.size(), size_t{2});
 }
 
-void reads_a_file_again_without_a_second_copy(ImGuiTestContext* c) {
-    window().reset(c);
-    window().open(c, {"original", "tempo"});
-    window().workspace().open({window().trace("tempo")});
-    window().settle(c);
-    IM_CHECK_EQ(window().workspace().documents().size(), size_t{2});
-    IM_CHECK_STR_EQ(window().workspace().selection().b->recipe.c_str(), "tempo");
-}
-
-void closes_a_trace(ImGuiTestContext* c) {
-    window().reset(c);
-    window().open(c, {"original", "tempo"});
+GUI_TEST(files, closes_a_trace) {
+    window().show(c, {"original", "tempo"});
     window().workspace().close(window().workspace().selection().a);
     window().settle(c);
     IM_CHECK_STR_EQ(window().workspace().selection().a->recipe.c_str(), "tempo");
     IM_CHECK(window().workspace().selection().b == nullptr);
-    c->KeyPress(ImGuiMod_Ctrl | ImGuiMod_Shift | ImGuiKey_W);
-    window().settle(c);
+    window().press(c, ImGuiMod_Ctrl | ImGuiMod_Shift | ImGuiKey_W);
     IM_CHECK(window().workspace().documents().empty());
     IM_CHECK(window().workspace().slots().compare.view() == nullptr);
     IM_CHECK(window().workspace().slots().timeline.view() == nullptr);
 }
 
-void remembers_opened_files(ImGuiTestContext* c) {
-    window().reset(c);
-    window().open(c, {"tempo", "original"});
+GUI_TEST(files, remembers_opened_files) {
+    window().show(c, {"tempo", "original"});
     IM_CHECK_GE(window().ui().settings.recent_files.size(), size_t{2});
     IM_CHECK(window().ui().settings.recent_files[0] == window().trace("original"));
 }
 
-void one_file_is_open_once_however_it_is_named(ImGuiTestContext* c) {
-    window().reset(c);
-    window().open(c, {"tempo"});
+GUI_TEST(files, one_file_is_open_once_however_it_is_named) {
+    window().show(c, {"original", "tempo"});
     std::error_code error;
-    const auto relative = std::filesystem::relative(window().trace("tempo"), error);
-    window().workspace().open({relative, window().folder() / "." / "tempo.tscope"});
-    window().settle(c);
-    IM_CHECK_EQ(window().workspace().documents().size(), size_t{1});
+    const auto tempo = window().trace("tempo");
+    const auto relative = std::filesystem::relative(tempo, error);
+    window().open_files(c, {tempo, relative, window().folder() / "." / "tempo.tscope"});
+    IM_CHECK_EQ(window().workspace().documents().size(), size_t{2});
+    IM_CHECK_STR_EQ(window().workspace().selection().b->recipe.c_str(), "tempo");
 }
 
-void a_picture_of_the_window_is_without_the_dialog(ImGuiTestContext* c) {
-    window().reset(c);
-    window().open(c, {"original", "tempo"});
+GUI_TEST(files, a_picture_of_the_window_is_without_the_dialog) {
+    window().show(c, {"original", "tempo"});
     window().take_picture(c, "without_dialog");
-    c->KeyPress(ImGuiMod_Ctrl | ImGuiMod_Shift | ImGuiKey_E);
-    c->Yield(3);
+    window().press(c, ImGuiMod_Ctrl | ImGuiMod_Shift | ImGuiKey_E);
     const auto saved = window().pictures() / "saved_by_dialog.png";
     std::filesystem::remove(saved);
     window().ui().save_dialog.folder = window().pictures();
     c->KeyCharsReplace("saved_by_dialog");  // the dialog adds the extension
-    c->KeyPress(ImGuiKey_Enter);
-    c->Yield(4);
+    window().press(c, ImGuiKey_Enter);
     IM_CHECK(std::filesystem::exists(saved));
     IM_CHECK(read_file(saved) == read_file(window().pictures() / "without_dialog.png"));
 }
 
-void a_file_is_replaced_only_when_asked_twice(ImGuiTestContext* c) {
-    window().reset(c);
-    window().open(c, {"original", "tempo"});
+GUI_TEST(files, a_file_is_replaced_only_when_asked_twice) {
+    window().show(c, {"original", "tempo"});
     const auto chart = window().folder() / "comparison.svg";
     std::ofstream(chart) << "precious";
-    c->KeyPress(ImGuiMod_Ctrl | ImGuiKey_E);
-    c->Yield(2);
+    window().press(c, ImGuiMod_Ctrl | ImGuiKey_E);
     c->SetRef("Export");
     c->ItemInputValue("##name", chart.c_str());
     window().settle(c);
     IM_CHECK(read_file(chart) == "precious");
     IM_CHECK(!window().ui().save_dialog.to_replace.empty());
     window().take_picture(c, "replace_question", true);
-    c->ItemClick("###confirm");
-    window().settle(c);
+    window().click(c, "###confirm");
     const std::string svg = read_file(chart);
     std::filesystem::remove(chart);
     IM_CHECK(svg.find("<svg") != std::string::npos);
     IM_CHECK(toast_texts().find("Wrote") != std::string::npos);
 }
 
-void every_export_is_written_and_said(ImGuiTestContext* c) {
-    window().reset(c);
-    window().open(c, {"original", "tempo"});
+GUI_TEST(files, every_export_is_written_and_said) {
+    window().show(c, {"original", "tempo"});
     for (const char* name : {"a.svg", "b.pdf", "c.html"}) {
         window().workspace().export_comparison(window().folder() / name, {.dark = true});
     }
@@ -289,22 +252,10 @@ void every_export_is_written_and_said(ImGuiTestContext* c) {
     }
 }
 
-void a_sweep_alone_is_shown_as_such(ImGuiTestContext* c) {
-    window().reset(c);
-    window().workspace().open({window().folder() / "sweeps" / "tempo.tscope"});
-    window().settle(c);
-    IM_CHECK_EQ(window().workspace().documents().size(), size_t{1});
-    IM_CHECK(window().workspace().selection().a != nullptr);
-    IM_CHECK(!window().workspace().selection().a->has_step);
-    IM_CHECK(window().workspace().slots().compare.view()->view.has_throughput);
-    window().take_picture(c, "sweep_alone");
-}
-
-void the_first_page_shows_what_tempo_saves(ImGuiTestContext* c) {
+GUI_TEST(files, the_first_page_shows_what_tempo_saves) {
     window().reset(c);
     setenv("XDG_CACHE_HOME", (window().folder() / "cache").c_str(), 1);
-    c->ItemClick("//###compare/###examples");
-    window().settle(c);
+    window().click(c, "//###compare/###examples");
     IM_CHECK_EQ(window().workspace().documents().size(), size_t{2});
     const app::Selection& selection = window().workspace().selection();
     IM_CHECK_STR_EQ(selection.a->recipe.c_str(), "original");
@@ -316,29 +267,4 @@ void the_first_page_shows_what_tempo_saves(ImGuiTestContext* c) {
 }
 
 }  // namespace
-
-void register_files_tests(ImGuiTestEngine* engine) {
-    const auto add = [&](const char* name, void (*run)(ImGuiTestContext*)) {
-        IM_REGISTER_TEST(engine, "files", name)->TestFunc = run;
-    };
-    add("opens_files_through_the_dialog", opens_files_through_the_dialog);
-    add("picks_files_from_the_list", picks_files_from_the_list);
-    add("opens_a_folder_of_traces", opens_a_folder_of_traces);
-    add("opens_a_snapshot", opens_a_snapshot);
-    add("a_session_comes_back", a_session_comes_back);
-    add("opens_dropped_files", opens_dropped_files);
-    add("shows_a_million_allocations", shows_a_million_allocations);
-    add("reports_a_bad_file_as_one_sentence", reports_a_bad_file_as_one_sentence);
-    add("reads_a_file_again_without_a_second_copy", reads_a_file_again_without_a_second_copy);
-    add("closes_a_trace", closes_a_trace);
-    add("remembers_opened_files", remembers_opened_files);
-    add("one_file_is_open_once_however_it_is_named", one_file_is_open_once_however_it_is_named);
-    add("a_picture_of_the_window_is_without_the_dialog",
-        a_picture_of_the_window_is_without_the_dialog);
-    add("a_file_is_replaced_only_when_asked_twice", a_file_is_replaced_only_when_asked_twice);
-    add("every_export_is_written_and_said", every_export_is_written_and_said);
-    add("the_first_page_shows_what_tempo_saves", the_first_page_shows_what_tempo_saves);
-    add("a_sweep_alone_is_shown_as_such", a_sweep_alone_is_shown_as_such);
-}
-
 }  // namespace tests

@@ -15,10 +15,8 @@ const profiler::FlameView& view() { return *window().workspace().views().flame.v
 const app::FlameState& state() { return window().ui().panels.flame; }
 
 void open(ImGuiTestContext* c, const std::vector<std::string>& recipes) {
-    window().reset(c);
-    window().open(c, recipes);
-    c->WindowFocus(kFlame);
-    window().settle(c);
+    window().show(c, recipes);
+    window().focus(c, kFlame);
 }
 
 /// The first box whose node fits; the test fails if there is none.
@@ -48,7 +46,7 @@ void click(ImGuiTestContext* c, const profiler::FlameBox& box) {
 bool is_layer(const profiler::FlameNode& node) { return node.layer == 1; }
 bool is_tensor(const profiler::FlameNode& node) { return node.is_tensor; }
 
-void shows_the_peak_of_a(ImGuiTestContext* c) {
+GUI_TEST(flame, shows_the_peak_of_a) {
     open(c, {"original", "tempo"});
     IM_CHECK(window().workspace().views().flame.view() != nullptr);
     const auto& peak = window().workspace().selection().a->index->peak();
@@ -58,29 +56,26 @@ void shows_the_peak_of_a(ImGuiTestContext* c) {
     window().take_picture(c, "flame");
 }
 
-void a_click_zooms_and_backspace_goes_back(ImGuiTestContext* c) {
+GUI_TEST(flame, a_click_zooms_and_backspace_goes_back) {
     open(c, {"original", "tempo"});
     const auto layer = find_box(is_layer);
     click(c, layer);
     IM_CHECK_EQ(state().focus_node, static_cast<size_t>(layer.node));
     IM_CHECK_EQ(state().layout.boxes[0].node, layer.node);
     window().take_picture(c, "flame_zoomed");
-    c->KeyPress(ImGuiKey_Backspace);
-    c->Yield(2);
+    window().press(c, ImGuiKey_Backspace);
     IM_CHECK_EQ(static_cast<int>(state().focus_node),
                 view().nodes[static_cast<size_t>(layer.node)].parent);
     c->KeyPress(ImGuiKey_Backspace);
-    c->KeyPress(ImGuiKey_Backspace);
-    c->Yield(2);
+    window().press(c, ImGuiKey_Backspace);
     IM_CHECK_EQ(state().focus_node, size_t{0});
     // And by the path above the picture.
     click(c, find_box(is_layer));
-    c->ItemClick("//###flame/$$1/###level");
-    c->Yield(2);
+    window().click(c, "//###flame/$$1/###level");
     IM_CHECK_EQ(state().focus_node, size_t{0});
 }
 
-void a_click_on_a_tensor_selects_it(ImGuiTestContext* c) {
+GUI_TEST(flame, a_click_on_a_tensor_selects_it) {
     open(c, {"original", "tempo"});
     const auto box = find_box(is_tensor);
     click(c, box);
@@ -91,12 +86,11 @@ void a_click_on_a_tensor_selects_it(ImGuiTestContext* c) {
     IM_CHECK(!window().workspace().selection().tensor.has_value());
 }
 
-void a_program_is_shown_by_its_lines(ImGuiTestContext* c) {
+GUI_TEST(flame, a_program_is_shown_by_its_lines) {
     open(c, {"programs/train"});
     IM_CHECK(view().tree == profiler::FlameTree::kModules);
     const int64_t peak_bytes = view().root().bytes[0];
-    c->ItemClick("//###flame/###stacks");
-    window().settle(c);
+    window().click(c, "//###flame/###stacks");
     IM_CHECK(view().tree == profiler::FlameTree::kStacks);
     IM_CHECK_EQ(view().root().bytes[0], peak_bytes);
     const auto line = find_box([](const profiler::FlameNode& node) {
@@ -104,44 +98,38 @@ void a_program_is_shown_by_its_lines(ImGuiTestContext* c) {
     });
     move_to(c, line);
     window().take_picture(c, "flame_stacks", true);
-    c->ItemClick("//###flame/###stacks");
-    window().settle(c);
+    window().click(c, "//###flame/###stacks");
     IM_CHECK(view().tree == profiler::FlameTree::kModules);
 }
 
-void another_moment_can_be_shown(ImGuiTestContext* c) {
+GUI_TEST(flame, another_moment_can_be_shown) {
     open(c, {"original"});
     const int64_t peak_bytes = view().root().bytes[0];
     const auto& all = window().workspace().time().limits;
     const double moment_ns = all.start_ns + (all.end_ns - all.start_ns) * 0.02;
-    window().workspace().apply({.selection = {.moment_ns = std::optional(moment_ns)}});
-    window().settle(c);
+    window().apply(c, {.selection = {.moment_ns = std::optional(moment_ns)}});
     IM_CHECK(view().moment_text.starts_with("at "));
     IM_CHECK_LT(view().root().bytes[0], peak_bytes);
-    c->ItemClick("//###flame/###peak");
-    window().settle(c);
+    window().click(c, "//###flame/###peak");
     IM_CHECK_EQ(view().root().bytes[0], peak_bytes);
 }
 
-void shows_b_and_the_difference(ImGuiTestContext* c) {
+GUI_TEST(flame, shows_b_and_the_difference) {
     open(c, {"original", "tempo"});
-    c->ItemClick("//###flame/###b");
-    window().settle(c);
+    window().click(c, "//###flame/###b");
     IM_CHECK(view().mode == profiler::FlameMode::kB);
     IM_CHECK_GT(view().root().bytes[1], int64_t{0});
-    c->ItemClick("//###flame/###difference");
-    window().settle(c);
+    window().click(c, "//###flame/###difference");
     IM_CHECK(view().mode == profiler::FlameMode::kDifference);
     IM_CHECK(window().workspace().views().queries.flame.combine_layers);
     move_to(c, find_box([](const auto& node) { return node.count[0] > 2 && node.is_tensor; }));
     window().take_picture(c, "flame_difference_combined", true);
-    c->ItemClick("//###flame/###combine");
-    window().settle(c);
+    window().click(c, "//###flame/###combine");
     IM_CHECK(!window().workspace().views().queries.flame.combine_layers);
     window().take_picture(c, "flame_difference");
 }
 
-void the_search_says_how_much_matches(ImGuiTestContext* c) {
+GUI_TEST(flame, the_search_says_how_much_matches) {
     open(c, {"original", "tempo"});
     c->ItemInputValue("//###flame/##search", "layer.1");
     window().settle(c);
@@ -151,43 +139,25 @@ void the_search_says_how_much_matches(ImGuiTestContext* c) {
     window().take_picture(c, "flame_search");
 }
 
-void the_tree_can_be_copied(ImGuiTestContext* c) {
+GUI_TEST(flame, the_tree_can_be_copied) {
     open(c, {"original", "tempo"});
     move_to(c, find_box(is_layer));
     c->MouseClick(1);
     c->Yield(2);
-    c->ItemClick("//$FOCUSED/" ICON_COPY "  Copy the tree as CSV");
-    c->Yield(2);
+    window().click(c, "//$FOCUSED/" ICON_COPY "  Copy the tree as CSV");
     const std::string copied = ImGui::GetClipboardText();
     IM_CHECK(copied.starts_with("path,kind,category,tensors,size_bytes\n"));
     IM_CHECK(copied.find("layer.1") != std::string::npos);
 }
 
-void the_zoom_stays_when_the_moment_changes(ImGuiTestContext* c) {
+GUI_TEST(flame, the_zoom_stays_when_the_moment_changes) {
     open(c, {"original", "tempo"});
     click(c, find_box(is_layer));
     const auto focus = state().focus;
     IM_CHECK(!focus.empty());
-    c->ItemClick("//###flame/###b");
-    window().settle(c);
+    window().click(c, "//###flame/###b");
     IM_CHECK(profiler::names_of(view(), state().focus_node) == focus);
 }
 
 }  // namespace
-
-void register_flame_tests(ImGuiTestEngine* engine) {
-    const auto add = [&](const char* name, void (*run)(ImGuiTestContext*)) {
-        IM_REGISTER_TEST(engine, "flame", name)->TestFunc = run;
-    };
-    add("shows_the_peak_of_a", shows_the_peak_of_a);
-    add("a_click_zooms_and_backspace_goes_back", a_click_zooms_and_backspace_goes_back);
-    add("a_click_on_a_tensor_selects_it", a_click_on_a_tensor_selects_it);
-    add("a_program_is_shown_by_its_lines", a_program_is_shown_by_its_lines);
-    add("another_moment_can_be_shown", another_moment_can_be_shown);
-    add("shows_b_and_the_difference", shows_b_and_the_difference);
-    add("the_search_says_how_much_matches", the_search_says_how_much_matches);
-    add("the_tree_can_be_copied", the_tree_can_be_copied);
-    add("the_zoom_stays_when_the_moment_changes", the_zoom_stays_when_the_moment_changes);
-}
-
 }  // namespace tests

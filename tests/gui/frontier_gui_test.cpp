@@ -24,8 +24,8 @@ const RecipeFrontierView* view() { return workspace().slots().frontier.view(); }
 ImVec2 point_on(size_t dot) { return state().picture.at(*view(), dot); }
 
 /// A small step, which is planned in seconds.
-app::PlannerQuery small_step() {
-    app::PlannerQuery step;
+app::PlannerForm small_step() {
+    app::PlannerForm step;
     step.workload.model = *models::find_model("bert-base");
     step.workload.model.num_layers = 2;
     step.workload.precision = models::Precision::kFp16;
@@ -38,7 +38,7 @@ app::PlannerQuery small_step() {
 void show(ImGuiTestContext* c) {
     window().reset(c);
     state() = {};
-    workspace().apply({.queries = {.plan = app::PlanChoice{"a100-80gb", true},
+    workspace().apply({.queries = {.plan = app::GpuForm{"a100-80gb", true},
                                    .planner = small_step(),
                                    .frontier = app::FrontierQuery()}});
     c->WindowFocus("//###frontier");
@@ -73,7 +73,7 @@ Gap widest_gap() {
     return gap;
 }
 
-void says_why_nothing_can_be_planned(ImGuiTestContext* c) {
+GUI_TEST(frontier_refused, says_why_nothing_can_be_planned) {
     show(c);
     IM_CHECK(query().is_drawn);
     wait_until(c, [] { return !plans().error().empty(); });
@@ -82,7 +82,7 @@ void says_why_nothing_can_be_planned(ImGuiTestContext* c) {
     window().take_picture(c, "frontier_error");
 }
 
-void plans_every_recipe(ImGuiTestContext* c) {
+GUI_TEST(frontier_planned, plans_every_recipe) {
     show(c);
     wait_until(c, [] { return !plans().error().empty() || (view() && view()->dots.size() >= 4); });
     window().take_running_picture(c, "frontier_growing");
@@ -91,15 +91,15 @@ void plans_every_recipe(ImGuiTestContext* c) {
     IM_CHECK_GE(view()->dots.size(), size_t{100});
     window().take_picture(c, "frontier");
     // Leaving the step and coming back plans nothing again.
-    workspace().apply({.queries = {.plan = app::PlanChoice{"t4", true}}});
+    workspace().apply({.queries = {.plan = app::GpuForm{"t4", true}}});
     c->Yield(3);
     IM_CHECK(!plans().is_complete());
-    workspace().apply({.queries = {.plan = app::PlanChoice{"a100-80gb", true}}});
+    workspace().apply({.queries = {.plan = app::GpuForm{"a100-80gb", true}}});
     c->Yield(3);
     IM_CHECK(plans().is_complete());
 }
 
-void dragging_the_limit_moves_the_best(ImGuiTestContext* c) {
+GUI_TEST(frontier_planned, dragging_the_limit_moves_the_best) {
     show_all(c);
     const auto fastest = profiler::best_within(*view(), view()->last_x);
     IM_CHECK_SILENT(fastest.has_value());
@@ -119,24 +119,19 @@ void dragging_the_limit_moves_the_best(ImGuiTestContext* c) {
     window().take_picture(c, "frontier_limit");
 }
 
-void two_clicks_show_the_path(ImGuiTestContext* c) {
+GUI_TEST(frontier_planned, two_clicks_show_the_path) {
     show_all(c);
     const size_t first = view()->frontier.back(), last = view()->frontier.front();
-    c->MouseMoveToPos(point_on(first));
-    c->MouseClick(0);
-    c->Yield(2);
+    window().click_at(c, point_on(first));
     IM_CHECK_STR_EQ(query().from.c_str(), view()->dots[first].recipe.c_str());
     c->SleepNoSkip(1, 0.5F);  // no double click
-    c->MouseMoveToPos(point_on(last));
-    c->MouseClick(0);
-    window().settle(c);
+    window().click_at(c, point_on(last));
     IM_CHECK_STR_EQ(query().to.c_str(), view()->dots[last].recipe.c_str());
     const profiler::RecipePath path = profiler::recipe_path(*view(), first, last);
     IM_CHECK_GE(path.steps.size(), size_t{1});
     for (const profiler::PathStep& step : path.steps) IM_CHECK(step.is_planned);
     window().take_picture(c, "frontier_path", true);
-    c->ItemClick("//###frontier/**/###forget");
-    c->Yield(2);
+    window().click(c, "//###frontier/**/###forget");
     IM_CHECK(query().from.empty() && query().to.empty());
 }
 
@@ -158,11 +153,10 @@ std::optional<size_t> dot_of_fp32() {
     return std::nullopt;
 }
 
-void a_double_click_asks_for_b(ImGuiTestContext* c) {
+GUI_TEST(frontier_planned, a_double_click_asks_for_b) {
     show_all(c);
     window().open(c, {"original"});
-    c->WindowFocus("//###frontier");
-    window().settle(c);
+    window().focus(c, "//###frontier");
     const std::optional<size_t> dot = dot_of_fp32();
     IM_CHECK_SILENT(dot.has_value());
     const std::string recipe = view()->dots[*dot].recipe;
@@ -175,14 +169,13 @@ void a_double_click_asks_for_b(ImGuiTestContext* c) {
                     recipe.c_str());
 }
 
-void capture_to_verify_fills_the_form(ImGuiTestContext* c) {
+GUI_TEST(frontier_planned, capture_to_verify_fills_the_form) {
     show_all(c);
     const app::StepForm before = window().ui().panels.capture.form;
     const auto best = profiler::best_within(*view(), static_cast<double>(view()->usable_bytes));
     IM_CHECK_SILENT(best.has_value());
     const std::string name = view()->dots[*best].name;
-    c->ItemClick("//###frontier/**/###verify");
-    c->Yield(3);
+    window().click(c, "//###frontier/**/###verify");
     const app::StepForm& form = window().ui().panels.capture.form;
     IM_CHECK_EQ(form.recipes.names.size(), size_t{1});
     IM_CHECK_STR_EQ(form.recipes.names.front().c_str(), name.c_str());
@@ -190,35 +183,15 @@ void capture_to_verify_fills_the_form(ImGuiTestContext* c) {
     window().ui().panels.capture.form = before;
 }
 
-void the_largest_batch_is_the_other_axis(ImGuiTestContext* c) {
+GUI_TEST(frontier_planned, the_largest_batch_is_the_other_axis) {
     show_all(c);
-    c->ItemClick("//###frontier/###by_batch");
-    window().settle(c);
+    window().click(c, "//###frontier/###by_batch");
     IM_CHECK(query().axis == profiler::FrontierAxis::kMaxBatch);
     IM_CHECK(view()->axis == profiler::FrontierAxis::kMaxBatch);
     c->MouseMoveToPos(point_on(view()->frontier.back()));
     c->Yield(2);
     window().take_picture(c, "frontier_batch", true);
-    window().ui().settings.dark = false;
-    c->Yield(3);
-    window().take_picture(c, "frontier_batch_light");
-    window().ui().settings.dark = true;
 }
 
 }  // namespace
-
-void register_frontier_tests(ImGuiTestEngine* engine) {
-    const auto add = [&](const char* group, const char* name, void (*run)(ImGuiTestContext*)) {
-        IM_REGISTER_TEST(engine, group, name)->TestFunc = run;
-    };
-    add("frontier_refused", "says_why_nothing_can_be_planned", says_why_nothing_can_be_planned);
-    const char* const planned = "frontier_planned";
-    add(planned, "plans_every_recipe", plans_every_recipe);
-    add(planned, "dragging_the_limit_moves_the_best", dragging_the_limit_moves_the_best);
-    add(planned, "two_clicks_show_the_path", two_clicks_show_the_path);
-    add(planned, "a_double_click_asks_for_b", a_double_click_asks_for_b);
-    add(planned, "capture_to_verify_fills_the_form", capture_to_verify_fills_the_form);
-    add(planned, "the_largest_batch_is_the_other_axis", the_largest_batch_is_the_other_axis);
-}
-
 }  // namespace tests

@@ -32,10 +32,8 @@ void start(ImGuiTestContext* c, bool dark) {
 void open_examples(ImGuiTestContext* c) {
     const auto files = app::write_examples(window().folder() / "examples");
     IM_CHECK(files.has_value());
-    window().workspace().open(*files);
-    window().settle(c);
-    window().workspace().apply({.selection = {.category = profiler::Category::kActivation}});
-    window().settle(c);
+    window().open_files(c, *files);
+    window().apply(c, {.selection = {.category = profiler::Category::kActivation}});
 }
 
 void check_panels(ImGuiTestContext* c, bool dark) {
@@ -54,15 +52,8 @@ void check_panels(ImGuiTestContext* c, bool dark) {
     window().ui().settings.dark = true;
 }
 
+GUI_TEST(golden, dark) { check_panels(c, true); }
+GUI_TEST(golden, light) { check_panels(c, false); }
+
 }  // namespace
-
-void register_golden_tests(ImGuiTestEngine* engine) {
-    IM_REGISTER_TEST(engine, "golden", "dark")->TestFunc = [](ImGuiTestContext* c) {
-        check_panels(c, true);
-    };
-    IM_REGISTER_TEST(engine, "golden", "light")->TestFunc = [](ImGuiTestContext* c) {
-        check_panels(c, false);
-    };
-}
-
 }  // namespace tests

@@ -39,38 +39,8 @@ void configure(ImGuiTestEngineIO& io) {
     };
 }
 
-void register_all(ImGuiTestEngine* engine) {
-    tests::register_blocks_tests(engine);
-    tests::register_capture_tests(engine);
-    tests::register_export_tests(engine);
-    tests::register_files_tests(engine);
-    tests::register_compare_tests(engine);
-    tests::register_flame_tests(engine);
-    tests::register_golden_tests(engine);
-    tests::register_frontier_tests(engine);
-    tests::register_inspector_tests(engine);
-    tests::register_kernels_tests(engine);
-    tests::register_timeline_tests(engine);
-    tests::register_moment_tests(engine);
-    tests::register_movement_tests(engine);
-    tests::register_ranks_tests(engine);
-    tests::register_layer_tests(engine);
-    tests::register_ledger_tests(engine);
-    tests::register_layout_tests(engine);
-    tests::register_picture_tests(engine);
-    tests::register_planner_tests(engine);
-    tests::register_stack_tests(engine);
-    tests::register_search_tests(engine);
-    tests::register_keyboard_tests(engine);
-    tests::register_reload_tests(engine);
-    tests::register_walkthrough_tests(engine);
-    tests::register_windows_tests(engine);
-    tests::register_worker_tests(engine);
-    // Tests this program: a failing test must make the run fail.
-    IM_REGISTER_TEST(engine, "must_fail", "one_is_two")->TestFunc = [](ImGuiTestContext*) {
-        IM_CHECK_EQ(1, 2);
-    };
-}
+// Tests this program: a failing test must make the run fail.
+GUI_TEST(must_fail, one_is_two) { IM_CHECK_EQ(1, 2); }
 
 /// The engine's own filter would also take tests of other groups that have the word in their name.
 void queue_group(ImGuiTestEngine* engine, const std::string& group) {
@@ -87,7 +57,7 @@ int run_tests(app::Shell& shell, const std::string& group) {
     configure(ImGuiTestEngine_GetIO(engine));
     ImGuiTestEngine_Start(engine, ImGui::GetCurrentContext());
     ImGuiTestEngine_InstallDefaultCrashHandler();
-    register_all(engine);
+    tests::register_gui_tests(engine);
     queue_group(engine, group);
     glfwSwapInterval(0);
     while (!ImGuiTestEngine_IsTestQueueEmpty(engine)) {

@@ -12,10 +12,8 @@ constexpr const char* kKernels = "//###kernels";
 const profiler::KernelsView& view() { return *window().workspace().slots().kernels.view(); }
 
 void open_two(ImGuiTestContext* c) {
-    window().reset(c);
-    window().open(c, {"original", "tempo"});
-    c->WindowFocus(kKernels);
-    window().settle(c);
+    window().show(c, {"original", "tempo"});
+    window().focus(c, kKernels);
 }
 
 /// A point on the kernels of A, below phases, modules and the name of the stream.
@@ -50,7 +48,7 @@ ImVec2 on_a_kernel(ImGuiTestContext* c) {
     return {shown.plot_left_px + width * static_cast<float>(share), on_first_row(c, 0).y};
 }
 
-void shows_threads_and_streams_of_both(ImGuiTestContext* c) {
+GUI_TEST(kernels, shows_threads_and_streams_of_both) {
     open_two(c);
     IM_CHECK(window().workspace().slots().kernels.view() != nullptr);
     IM_CHECK_EQ(view().traces.size(), size_t{2});
@@ -65,21 +63,19 @@ void shows_threads_and_streams_of_both(ImGuiTestContext* c) {
 }
 
 /// The modules above the lanes answer as in the Memory timeline.
-void a_layer_above_the_kernels_can_be_clicked(ImGuiTestContext* c) {
+GUI_TEST(kernels, a_layer_above_the_kernels_can_be_clicked) {
     open_two(c);
     const ImVec2 row = on_first_row(c, 0.4F);
     const float above = ImGui::GetTextLineHeightWithSpacing() * 2.6F;  // lane's name and modules
-    c->MouseMoveToPos({row.x, row.y - above});
-    c->MouseClick(0);
-    window().settle(c);
+    window().click_at(c, {row.x, row.y - above});
     const app::Selection& selection = window().workspace().selection();
     IM_CHECK(selection.range.has_value());
-    IM_CHECK(!selection.activity.has_value());
+    IM_CHECK(!selection.call.has_value());
     window().take_picture(c, "kernels_layer", true);
 }
 
 /// The status bar says what the mouse does in the panel below it.
-void the_status_bar_knows_the_panel_under_the_mouse(ImGuiTestContext* c) {
+GUI_TEST(kernels, the_status_bar_knows_the_panel_under_the_mouse) {
     open_two(c);
     for (const char* panel : {"kernels", "timeline", "ledger"}) {
         c->MouseMoveToPos(window().point_in(c, (std::string("//###") + panel).c_str(), 0.5F, 0.6F));
@@ -89,23 +85,17 @@ void the_status_bar_knows_the_panel_under_the_mouse(ImGuiTestContext* c) {
     }
 }
 
-void time_is_shared_with_the_memory_panel(ImGuiTestContext* c) {
+GUI_TEST(kernels, time_is_shared_with_the_memory_panel) {
     open_two(c);
     const double all = window().shown_ns();
     c->MouseMoveToPos(window().point_in(c, "//###timeline", 0.5F, 0.35F));
-    for (int i = 0; i < 8; ++i) {
-        c->MouseWheelY(1);
-        c->Yield();
-    }
+    window().turn_wheel(c, 8);
     window().settle(c);
     IM_CHECK_LT(window().shown_ns(), all * 0.6);
     const double start_ns = window().ui().panels.kernels.start_ns;
     IM_CHECK_EQ(start_ns, window().workspace().time().window.start_ns);
     c->MouseMoveToPos(window().point_in(c, kKernels, 0.5F, 0.5F));
-    for (int i = 0; i < 3; ++i) {
-        c->MouseWheelY(-1);
-        c->Yield();
-    }
+    window().turn_wheel(c, -3);
     window().settle(c);
     IM_CHECK_GT(window().shown_ns(), window().ui().panels.timeline.end_ns * 0.01);
     IM_CHECK_EQ(window().ui().panels.timeline.start_ns, window().ui().panels.kernels.start_ns);
@@ -116,28 +106,24 @@ void time_is_shared_with_the_memory_panel(ImGuiTestContext* c) {
     IM_CHECK(!window().ui().cursor_ns.has_value());
 }
 
-void a_click_picks_a_kernel_and_another_lets_go(ImGuiTestContext* c) {
+GUI_TEST(kernels, a_click_picks_a_kernel_and_another_lets_go) {
     open_two(c);
     const ImVec2 kernel = on_a_kernel(c);
     zoom_in(c, kernel);
-    c->MouseMoveToPos(kernel);
-    c->MouseClick(0);
-    c->Yield(2);
-    const auto& picked = window().workspace().selection().activity;
+    window().click_at(c, kernel);
+    const auto& picked = window().workspace().selection().call;
     IM_CHECK(picked.has_value());
     IM_CHECK(!picked->in_b);
     IM_CHECK(!picked->name.empty());
     IM_CHECK_LE(picked->range.start_ns, window().workspace().time().window.end_ns);
     window().take_picture(c, "kernels_picked", true);
-    c->KeyPress(ImGuiKey_Escape);
-    c->Yield(2);
-    IM_CHECK(!window().workspace().selection().activity.has_value());
+    window().press(c, ImGuiKey_Escape);
+    IM_CHECK(!window().workspace().selection().call.has_value());
 }
 
-void a_tensor_of_the_ledger_shows_its_life_and_what_ran(ImGuiTestContext* c) {
+GUI_TEST(kernels, a_tensor_of_the_ledger_shows_its_life_and_what_ran) {
     open_two(c);
     window().click_ledger_row(c, 3);
-    window().settle(c);
     const auto& tensor = window().workspace().selection().tensor;
     IM_CHECK(tensor.has_value());
     IM_CHECK_GT(tensor->num_kernels, 0);
@@ -145,7 +131,7 @@ void a_tensor_of_the_ledger_shows_its_life_and_what_ran(ImGuiTestContext* c) {
     c->KeyPress(ImGuiKey_Escape);
 }
 
-void a_double_click_zooms_to_what_is_under_it(ImGuiTestContext* c) {
+GUI_TEST(kernels, a_double_click_zooms_to_what_is_under_it) {
     open_two(c);
     const double shown = window().shown_ns();  // all of it: calls are narrower
     c->MouseMoveToPos(on_first_row(c, 0.4F));
@@ -154,35 +140,15 @@ void a_double_click_zooms_to_what_is_under_it(ImGuiTestContext* c) {
     IM_CHECK_LT(window().shown_ns(), shown * 0.9);
 }
 
-void dragging_moves_in_time_and_picks_nothing(ImGuiTestContext* c) {
+GUI_TEST(kernels, dragging_moves_in_time_and_picks_nothing) {
     open_two(c);
     zoom_in(c, on_first_row(c, 0.5F));
     const double start_ns = window().workspace().time().window.start_ns;
     c->MouseMoveToPos(on_first_row(c, 0.6F));
-    c->MouseDown(0);
-    c->MouseMoveToPos(on_first_row(c, 0.4F));
-    c->MouseUp(0);
-    window().settle(c);
+    window().drag_to(c, on_first_row(c, 0.4F));
     IM_CHECK_GT(window().workspace().time().window.start_ns, start_ns);
-    IM_CHECK(!window().workspace().selection().activity.has_value());
+    IM_CHECK(!window().workspace().selection().call.has_value());
 }
 
 }  // namespace
-
-void register_kernels_tests(ImGuiTestEngine* engine) {
-    const auto add = [&](const char* name, void (*run)(ImGuiTestContext*)) {
-        IM_REGISTER_TEST(engine, "kernels", name)->TestFunc = run;
-    };
-    add("shows_threads_and_streams_of_both", shows_threads_and_streams_of_both);
-    add("a_layer_above_the_kernels_can_be_clicked", a_layer_above_the_kernels_can_be_clicked);
-    add("the_status_bar_knows_the_panel_under_the_mouse",
-        the_status_bar_knows_the_panel_under_the_mouse);
-    add("time_is_shared_with_the_memory_panel", time_is_shared_with_the_memory_panel);
-    add("a_click_picks_a_kernel_and_another_lets_go", a_click_picks_a_kernel_and_another_lets_go);
-    add("a_tensor_of_the_ledger_shows_its_life_and_what_ran",
-        a_tensor_of_the_ledger_shows_its_life_and_what_ran);
-    add("a_double_click_zooms_to_what_is_under_it", a_double_click_zooms_to_what_is_under_it);
-    add("dragging_moves_in_time_and_picks_nothing", dragging_moves_in_time_and_picks_nothing);
-}
-
 }  // namespace tests

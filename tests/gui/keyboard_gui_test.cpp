@@ -33,10 +33,9 @@ void wait_for_key(const std::string& title) {
     }
 }
 
-void keys_are_listed_and_changed(ImGuiTestContext* c) {
+GUI_TEST(keyboard, keys_are_listed_and_changed) {
     reset_all(c);
-    c->KeyPress(ImGuiMod_Shift | ImGuiKey_Slash);
-    c->Yield(3);
+    window().press(c, ImGuiMod_Shift | ImGuiKey_Slash);
     IM_CHECK(window().ui().keyboard.is_open);
     window().take_picture(c, "keyboard");
     const ImGuiTestItemInfo button = c->ItemInfo("//###keyboard/**/$$0/###key");
@@ -44,36 +43,30 @@ void keys_are_listed_and_changed(ImGuiTestContext* c) {
     wait_for_key("Swap A and B");
     c->Yield(2);
     window().take_picture(c, "keyboard_waits");
-    c->KeyPress(ImGuiMod_Ctrl | ImGuiKey_B);
-    c->Yield(2);
+    window().press(c, ImGuiMod_Ctrl | ImGuiKey_B);
     IM_CHECK(!window().ui().keyboard.waiting.has_value());
     IM_CHECK_EQ(action("Swap A and B").keys[0], ImGuiMod_Ctrl | ImGuiKey_B);
-    c->KeyPress(ImGuiKey_F1);
-    c->Yield(2);
+    window().press(c, ImGuiKey_F1);
     window().open(c, {"original", "tempo"});
     const auto a = window().workspace().selection().a;
-    c->KeyPress(ImGuiKey_X);
-    c->Yield(2);
+    window().press(c, ImGuiKey_X);
     IM_CHECK(window().workspace().selection().a == a);
-    c->KeyPress(ImGuiMod_Ctrl | ImGuiKey_B);
-    c->Yield(2);
+    window().press(c, ImGuiMod_Ctrl | ImGuiKey_B);
     IM_CHECK(window().workspace().selection().b == a);
     reset_all(c);
 }
 
-void a_key_of_another_command_is_taken_on_the_second_press(ImGuiTestContext* c) {
+GUI_TEST(keyboard, a_key_of_another_command_is_taken_on_the_second_press) {
     reset_all(c);
-    c->KeyPress(ImGuiKey_F1);
-    c->Yield(2);
+    window().press(c, ImGuiKey_F1);
+    IM_CHECK(c->WindowInfo("###keyboard").Window != nullptr);
     wait_for_key("Swap A and B");
     c->Yield(2);
-    c->KeyPress(ImGuiMod_Ctrl | ImGuiKey_R);
-    c->Yield(2);
+    window().press(c, ImGuiMod_Ctrl | ImGuiKey_R);
     IM_CHECK(window().ui().keyboard.waiting.has_value());
     IM_CHECK_NE(window().ui().keyboard.sentence.find("Read all again"), std::string::npos);
     window().take_picture(c, "keyboard_conflict");
-    c->KeyPress(ImGuiMod_Ctrl | ImGuiKey_R);
-    c->Yield(2);
+    window().press(c, ImGuiMod_Ctrl | ImGuiKey_R);
     IM_CHECK_EQ(action("Swap A and B").keys[0], ImGuiMod_Ctrl | ImGuiKey_R);
     IM_CHECK_EQ(action("Read all again").keys[0], 0);
     wait_for_key("Swap A and B");
@@ -85,8 +78,7 @@ void a_key_of_another_command_is_taken_on_the_second_press(ImGuiTestContext* c) 
     c->Yield(2);
     IM_CHECK(!window().ui().keyboard.waiting.has_value());
     IM_CHECK(window().ui().keyboard.is_open);
-    c->ItemClick("//###keyboard/Reset all");
-    c->Yield(2);
+    window().click(c, "//###keyboard/Reset all");
     IM_CHECK_EQ(action("Read all again").keys[0], ImGuiMod_Ctrl | ImGuiKey_R);
     reset_all(c);
 }
@@ -101,16 +93,14 @@ void check_bars(ImGuiTestContext* c) {
     IM_CHECK_LE(c->ItemInfo("//##MainMenuBar/##MenuBar/Help").RectFull.Max.x, width);
 }
 
-void text_grows_and_shrinks(ImGuiTestContext* c) {
+GUI_TEST(keyboard, text_grows_and_shrinks) {
     reset_all(c);
     window().open(c, {"original", "tempo", "tempo-packed"});
     window().resize(c, 1920, 1080);
     const float small = ImGui::GetFontSize();
-    c->KeyPress(ImGuiMod_Ctrl | ImGuiKey_Equal);
-    c->Yield(3);
+    window().press(c, ImGuiMod_Ctrl | ImGuiKey_Equal);
     IM_CHECK_GT(ImGui::GetFontSize(), small);
-    c->KeyPress(ImGuiMod_Ctrl | ImGuiKey_Minus);
-    c->Yield(3);
+    window().press(c, ImGuiMod_Ctrl | ImGuiKey_Minus);
     IM_CHECK_EQ(ImGui::GetFontSize(), small);
     for (const bool dark : {true, false}) {
         window().ui().settings.dark = dark;
@@ -123,32 +113,18 @@ void text_grows_and_shrinks(ImGuiTestContext* c) {
             window().take_picture(c, name + std::to_string(static_cast<int>(scale)));
         }
     }
-    c->KeyPress(ImGuiMod_Ctrl | ImGuiKey_K);
-    c->Yield(3);
+    window().press(c, ImGuiMod_Ctrl | ImGuiKey_K);
     c->KeyChars("layer");
     window().take_picture(c, "text_search_3");
     c->KeyPress(ImGuiKey_Escape);
-    c->KeyPress(ImGuiKey_F1);
-    c->Yield(3);
+    window().press(c, ImGuiKey_F1);
     window().take_picture(c, "text_keyboard_3");
     c->KeyPress(ImGuiKey_F1);
-    c->KeyPress(ImGuiMod_Ctrl | ImGuiKey_0);
-    c->Yield(3);
+    window().press(c, ImGuiMod_Ctrl | ImGuiKey_0);
     IM_CHECK_EQ(ImGui::GetFontSize(), small);
     window().resize(c, 1600, 1000);
     reset_all(c);
 }
 
 }  // namespace
-
-void register_keyboard_tests(ImGuiTestEngine* engine) {
-    const auto add = [&](const char* name, void (*run)(ImGuiTestContext*)) {
-        IM_REGISTER_TEST(engine, "keyboard", name)->TestFunc = run;
-    };
-    add("keys_are_listed_and_changed", keys_are_listed_and_changed);
-    add("a_key_of_another_command_is_taken_on_the_second_press",
-        a_key_of_another_command_is_taken_on_the_second_press);
-    add("text_grows_and_shrinks", text_grows_and_shrinks);
-}
-
 }  // namespace tests

@@ -16,8 +16,7 @@ void show(ImGuiTestContext* c, const std::vector<std::string>& recipes) {
     window().reset(c);
     window().ui().panels.layer = {};
     window().open(c, recipes);
-    c->WindowFocus("//###layer");
-    window().settle(c);
+    window().focus(c, "//###layer");
     c->Yield(20);  // until nothing fades
 }
 
@@ -41,7 +40,7 @@ ImVec2 point_on_box(size_t column, bool in_backward) {
             in_backward ? picture.bottom + half : picture.top - half};
 }
 
-void shows_a_layer_of_two_traces(ImGuiTestContext* c) {
+GUI_TEST(layer, shows_a_layer_of_two_traces) {
     show(c, {"original", "tempo"});
     IM_CHECK_GT(static_cast<int>(view().columns.size()), 8);
     IM_CHECK(view().has_other);
@@ -51,7 +50,7 @@ void shows_a_layer_of_two_traces(ImGuiTestContext* c) {
     window().take_picture(c, "layer");
 }
 
-void hovering_shows_a_tensor_and_a_call(ImGuiTestContext* c) {
+GUI_TEST(layer, hovering_shows_a_tensor_and_a_call) {
     show(c, {"original", "tempo"});
     c->MouseMoveToPos(point_on(first_ribbon(Presence::kDisappeared)));
     window().settle(c);
@@ -65,81 +64,75 @@ void hovering_shows_a_tensor_and_a_call(ImGuiTestContext* c) {
     IM_CHECK(!window().has_tooltip());
 }
 
-void a_click_selects_the_tensor_everywhere(ImGuiTestContext* c) {
+GUI_TEST(layer, a_click_selects_the_tensor_everywhere) {
     show(c, {"original", "tempo"});
     const LayerRibbon ghost = first_ribbon(Presence::kDisappeared);
-    c->MouseMoveToPos(point_on(ghost));
-    c->MouseClick();
-    c->Yield(2);
+    window().click_at(c, point_on(ghost));
     const auto& tensor = window().workspace().selection().tensor;
     IM_CHECK(tensor.has_value());
     IM_CHECK(!tensor->in_b);
     IM_CHECK_EQ(tensor->storage.value, ghost.storage[0].value);
     window().take_picture(c, "layer_selected");
     // Again: nothing is selected.
-    c->MouseMoveToPos(point_on(ghost));
-    c->MouseClick();
-    c->Yield(2);
+    window().click_at(c, point_on(ghost));
     IM_CHECK(!window().workspace().selection().tensor.has_value());
 }
 
-void a_click_selects_the_call_everywhere(ImGuiTestContext* c) {
+GUI_TEST(layer, a_click_selects_the_call_everywhere) {
     show(c, {"original", "tempo"});
-    c->MouseMoveToPos(point_on_box(0, false));
-    c->MouseClick();
-    c->Yield(2);
-    const auto& activity = window().workspace().selection().activity;
-    IM_CHECK(activity.has_value());
-    IM_CHECK_EQ(activity->op.value, view().columns[0].forward.op[0].value);
+    window().click_at(c, point_on_box(0, false));
+    const auto& call = window().workspace().selection().call;
+    IM_CHECK(call.has_value());
+    IM_CHECK_EQ(call->op.value, view().columns[0].forward.op[0].value);
 }
 
-void a_tensor_chosen_elsewhere_is_marked_here(ImGuiTestContext* c) {
+GUI_TEST(layer, a_tensor_chosen_elsewhere_is_marked_here) {
     show(c, {"original", "tempo"});
     const LayerRibbon& ribbon = view().ribbons.front();
     const bool in_b = !ribbon.storage[0].valid();
     const auto& selection = window().workspace().selection();
-    window().workspace().apply(
-        {.selection = {.tensor = app::PickedTensor{in_b ? selection.b : selection.a,
-                                                   ribbon.storage[in_b], ribbon.block[in_b]}}});
-    c->Yield(2);
+    window().apply(
+        c, {.selection = {.tensor = app::PickedTensor{in_b ? selection.b : selection.a,
+                                                      ribbon.storage[in_b], ribbon.block[in_b]}}});
     IM_CHECK(profiler::ribbon_of(view(), in_b, selection.tensor->storage) == size_t{0});
 }
 
-void layers_are_chosen(ImGuiTestContext* c) {
+GUI_TEST(layer, layers_are_chosen) {
     show(c, {"original", "tempo"});
-    c->ItemClick("//###layer/**/###all");
-    window().settle(c);
+    window().click(c, "//###layer/**/###all");
     IM_CHECK_EQ(view().layers.count(), view().num_layers);
     window().take_picture(c, "layer_all");
-    c->ItemClick("//###layer/**/###some");
-    window().settle(c);
+    window().click(c, "//###layer/**/###some");
     IM_CHECK_EQ(view().layers.count(), int64_t{3});
-    c->ItemClick("//###layer/**/###one");
-    window().settle(c);
+    window().click(c, "//###layer/**/###one");
     IM_CHECK_EQ(view().layers.count(), int64_t{1});
     // A and B may change; the layer stays.
     window().workspace().apply({.selection = {.layers = profiler::LayerRange{2, 2}}});
     window().workspace().swap_a_and_b();
     window().settle(c);
     IM_CHECK_EQ(view().layers.first, int64_t{2});
+    window().workspace().clear_selection();
+    window().settle(c);
+    IM_CHECK_EQ(view().layers.first, view().num_layers / 2);
 }
 
-void a_switch_makes_an_open_trace_b(ImGuiTestContext* c) {
+GUI_TEST(layer, a_switch_makes_an_open_trace_b) {
     show(c, {"original", "tempo", "tempo-packed"});
-    IM_CHECK_STR_EQ(window().workspace().selection().look_b.name.c_str(), "tempo");
+    IM_CHECK_STR_EQ(window().workspace().selection().label_b.name.c_str(), "tempo");
     const auto shown = window().ui().panels.layer.shown;
+    window().ui().toasts = {};
     c->ItemClick("//###layer/**/masks/bit");
     // The picture is never empty: the old one stays until the new one is ready.
     IM_CHECK(window().ui().panels.layer.shown != nullptr);
     window().settle(c);
-    IM_CHECK_STR_EQ(window().workspace().selection().look_b.name.c_str(), "tempo-packed");
+    IM_CHECK_STR_EQ(window().workspace().selection().label_b.name.c_str(), "tempo-packed");
     IM_CHECK(window().ui().panels.layer.shown != shown);
-    c->ItemClick("//###layer/**/masks/byte");
-    window().settle(c);
-    IM_CHECK_STR_EQ(window().workspace().selection().look_b.name.c_str(), "tempo");
+    IM_CHECK(window().ui().toasts.toasts.empty());
+    window().click(c, "//###layer/**/masks/byte");
+    IM_CHECK_STR_EQ(window().workspace().selection().label_b.name.c_str(), "tempo");
 }
 
-void a_recipe_that_is_not_open_says_what_to_do(ImGuiTestContext* c) {
+GUI_TEST(layer, a_recipe_that_is_not_open_says_what_to_do) {
     show(c, {"original", "tempo"});
     window().ui().toasts = {};
     window().workspace().take_notices();
@@ -149,15 +142,14 @@ void a_recipe_that_is_not_open_says_what_to_do(ImGuiTestContext* c) {
     window().settle(c);
     IM_CHECK(window().workspace().wanted_recipe().empty());
     IM_CHECK(!window().ui().toasts.toasts.empty());
-    IM_CHECK_STR_EQ(window().workspace().selection().look_b.name.c_str(), "tempo");
+    IM_CHECK_STR_EQ(window().workspace().selection().label_b.name.c_str(), "tempo");
     // A's own recipe: A alone.
-    window().workspace().apply({.recipes = {.try_recipe = "original"}});
-    window().settle(c);
+    window().apply(c, {.recipes = {.try_recipe = "original"}});
     IM_CHECK(window().workspace().selection().b == nullptr);
     window().take_picture(c, "layer_alone");
 }
 
-void shows_the_layers_of_a_program(ImGuiTestContext* c) {
+GUI_TEST(layer, shows_the_layers_of_a_program) {
     show(c, {"programs/train"});
     IM_CHECK_EQ(view().num_layers, int64_t{6});
     IM_CHECK_EQ(view().layers.first, int64_t{3});
@@ -165,38 +157,19 @@ void shows_the_layers_of_a_program(ImGuiTestContext* c) {
     IM_CHECK_GT(static_cast<int>(view().ribbons.size()), 8);
     // All layers flow into the same columns: a path inside a layer does not tell its stack.
     const size_t columns = view().columns.size();
-    window().workspace().apply({.selection = {.layers = profiler::LayerRange{0, 5}}});
-    window().settle(c);
+    window().apply(c, {.selection = {.layers = profiler::LayerRange{0, 5}}});
     IM_CHECK_EQ(view().columns.size(), columns);
     window().take_picture(c, "layer_program");
 }
 
-void a_file_without_a_step_is_explained(ImGuiTestContext* c) {
+GUI_TEST(layer, a_file_without_a_step_is_explained) {
     window().reset(c);
     window().ui().panels.layer = {};
     window().workspace().open({window().folder() / "sweeps" / "tempo.tscope"});
-    c->WindowFocus("//###layer");
-    window().settle(c);
+    window().focus(c, "//###layer");
     IM_CHECK(window().workspace().slots().layers.view() == nullptr);
     window().take_picture(c, "layer_empty");
 }
 
 }  // namespace
-
-void register_layer_tests(ImGuiTestEngine* engine) {
-    const auto add = [&](const char* name, void (*run)(ImGuiTestContext*)) {
-        IM_REGISTER_TEST(engine, "layer", name)->TestFunc = run;
-    };
-    add("shows_a_layer_of_two_traces", shows_a_layer_of_two_traces);
-    add("hovering_shows_a_tensor_and_a_call", hovering_shows_a_tensor_and_a_call);
-    add("a_click_selects_the_tensor_everywhere", a_click_selects_the_tensor_everywhere);
-    add("a_click_selects_the_call_everywhere", a_click_selects_the_call_everywhere);
-    add("a_tensor_chosen_elsewhere_is_marked_here", a_tensor_chosen_elsewhere_is_marked_here);
-    add("layers_are_chosen", layers_are_chosen);
-    add("a_switch_makes_an_open_trace_b", a_switch_makes_an_open_trace_b);
-    add("a_recipe_that_is_not_open_says_what_to_do", a_recipe_that_is_not_open_says_what_to_do);
-    add("shows_the_layers_of_a_program", shows_the_layers_of_a_program);
-    add("a_file_without_a_step_is_explained", a_file_without_a_step_is_explained);
-}
-
 }  // namespace tests

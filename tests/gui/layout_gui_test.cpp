@@ -10,7 +10,7 @@
 namespace tests {
 namespace {
 
-void the_theme_can_be_switched(ImGuiTestContext* c) {
+GUI_TEST(layout, the_theme_can_be_switched) {
     window().reset(c);
     c->SetRef("##MainMenuBar");
     c->MenuClick("View/Light theme");
@@ -21,7 +21,7 @@ void the_theme_can_be_switched(ImGuiTestContext* c) {
     IM_CHECK(app::palette().dark);
 }
 
-void panels_close_and_the_layout_resets(ImGuiTestContext* c) {
+GUI_TEST(layout, panels_close_and_the_layout_resets) {
     window().reset(c);
     c->SetRef("##MainMenuBar");
     c->MenuUncheck("View/Ledger");
@@ -33,12 +33,12 @@ void panels_close_and_the_layout_resets(ImGuiTestContext* c) {
     IM_CHECK(c->WindowInfo("//###ledger").Window != nullptr);
 }
 
-void panels_can_be_dragged_elsewhere(ImGuiTestContext* c) {
+GUI_TEST(layout, panels_can_be_dragged_elsewhere) {
     window().reset(c);
-    const ImVec2 before = c->WindowInfo("//###health").RectFull.Min;
-    c->DockInto("//###health", "//###ledger");
+    const ImVec2 before = c->WindowInfo("//###diagnostics").RectFull.Min;
+    c->DockInto("//###diagnostics", "//###ledger");
     c->Yield(3);
-    const ImVec2 after = c->WindowInfo("//###health").RectFull.Min;
+    const ImVec2 after = c->WindowInfo("//###diagnostics").RectFull.Min;
     IM_CHECK_GT(after.x, before.x);
     window().ui().reset_layout = true;
     c->Yield(3);
@@ -58,9 +58,8 @@ void check_tool_bar(ImGuiTestContext* c) {
     IM_CHECK_LE(theme.Max.x, ImGui::GetMainViewport()->Size.x);
 }
 
-void small_windows_have_a_layout_of_their_own(ImGuiTestContext* c) {
-    window().reset(c);
-    window().open(c, {"original", "tempo", "tempo-packed"});
+GUI_TEST(layout, small_windows_have_a_layout_of_their_own) {
+    window().show(c, {"original", "tempo", "tempo-packed"});
     IM_CHECK_NE(dock_of(c, "//###compare"), dock_of(c, "//###timeline"));
     check_tool_bar(c);
     for (const auto& [width, height] : {std::pair(900, 600), std::pair(720, 480)}) {
@@ -82,35 +81,35 @@ void small_windows_have_a_layout_of_their_own(ImGuiTestContext* c) {
     IM_CHECK(window().workspace().slots().timeline.view() != nullptr);
 }
 
-void a_layout_of_the_users_stays_in_a_small_window(ImGuiTestContext* c) {
+GUI_TEST(layout, a_layout_of_the_users_stays_in_a_small_window) {
     window().reset(c);
-    c->DockInto("//###health", "//###ledger");
+    c->DockInto("//###diagnostics", "//###ledger");
     c->Yield(6);
     window().resize(c, 900, 600);
     IM_CHECK_NE(dock_of(c, "//###compare"), dock_of(c, "//###timeline"));
-    IM_CHECK_EQ(dock_of(c, "//###health"), dock_of(c, "//###ledger"));
+    IM_CHECK_EQ(dock_of(c, "//###diagnostics"), dock_of(c, "//###ledger"));
     window().resize(c, 1600, 1000);
 }
 
-void layouts_can_be_undone(ImGuiTestContext* c) {
+GUI_TEST(layout, layouts_can_be_undone) {
     window().reset(c);
     c->Yield(8);
-    const ImVec2 before = c->WindowInfo("//###health").RectFull.Min;
-    const ImGuiID dock = dock_of(c, "//###health");
+    const ImVec2 before = c->WindowInfo("//###diagnostics").RectFull.Min;
+    const ImGuiID dock = dock_of(c, "//###diagnostics");
     IM_CHECK(!window().ui().layout_history.can_undo());
-    c->DockInto("//###health", "//###ledger");
+    c->DockInto("//###diagnostics", "//###ledger");
     c->Yield(8);
-    IM_CHECK_NE(dock_of(c, "//###health"), dock);
+    IM_CHECK_NE(dock_of(c, "//###diagnostics"), dock);
     window().ui().settings.shown_panels["capture"] = false;
     c->Yield(8);
     c->KeyPress(ImGuiMod_Ctrl | ImGuiKey_Z);
     c->Yield(8);
     IM_CHECK(window().is_open("capture"));
-    IM_CHECK_NE(dock_of(c, "//###health"), dock);
+    IM_CHECK_NE(dock_of(c, "//###diagnostics"), dock);
     c->KeyPress(ImGuiMod_Ctrl | ImGuiKey_Z);
     c->Yield(8);
-    IM_CHECK_EQ(dock_of(c, "//###health"), dock);
-    const ImVec2 after = c->WindowInfo("//###health").RectFull.Min;
+    IM_CHECK_EQ(dock_of(c, "//###diagnostics"), dock);
+    const ImVec2 after = c->WindowInfo("//###diagnostics").RectFull.Min;
     IM_CHECK_EQ(after.x, before.x);
     IM_CHECK_EQ(after.y, before.y);
     IM_CHECK(!window().ui().layout_history.can_undo());
@@ -128,63 +127,20 @@ void layouts_can_be_undone(ImGuiTestContext* c) {
     window().reset(c);
 }
 
-void commands_run_from_the_palette(ImGuiTestContext* c) {
-    window().reset(c);
-    c->KeyPress(ImGuiMod_Ctrl | ImGuiKey_K);
-    c->Yield(3);
-    c->KeyChars("light th");
-    c->Yield(2);
-    window().take_picture(c, "palette");
-    c->KeyPress(ImGuiKey_Enter);
-    c->Yield(3);
-    IM_CHECK(!app::palette().dark);
-    window().ui().settings.dark = true;
-    c->Yield(2);
-}
-
-void keys_are_listed(ImGuiTestContext* c) {
-    window().reset(c);
-    c->KeyPress(ImGuiKey_F1);
-    c->Yield(2);
-    IM_CHECK(c->WindowInfo("###keyboard").Window != nullptr);
-    window().take_picture(c, "keys");
-    c->KeyPress(ImGuiKey_F1);
-    c->Yield(2);
-}
-
-void write_theme_and_panels(ImGuiTestContext* c) {
+GUI_TEST(remember_write, theme_and_panels) {
     c->SetRef("##MainMenuBar");
     c->MenuClick("View/Light theme");
     c->MenuUncheck("View/Diagnostics");
     window().open(c, {"original"});
-    IM_CHECK(!window().is_open("health"));
+    IM_CHECK(!window().is_open("diagnostics"));
 }
 
-void read_theme_and_panels(ImGuiTestContext* c) {
+GUI_TEST(remember_read, theme_and_panels) {
     c->Yield(2);
     IM_CHECK(!app::palette().dark);
-    IM_CHECK(!window().is_open("health"));
+    IM_CHECK(!window().is_open("diagnostics"));
     IM_CHECK_EQ(window().ui().settings.recent_files.size(), size_t{1});
 }
 
 }  // namespace
-
-void register_layout_tests(ImGuiTestEngine* engine) {
-    const auto add = [&](const char* group, const char* name, void (*run)(ImGuiTestContext*)) {
-        IM_REGISTER_TEST(engine, group, name)->TestFunc = run;
-    };
-    add("layout", "the_theme_can_be_switched", the_theme_can_be_switched);
-    add("layout", "panels_close_and_the_layout_resets", panels_close_and_the_layout_resets);
-    add("layout", "panels_can_be_dragged_elsewhere", panels_can_be_dragged_elsewhere);
-    add("layout", "small_windows_have_a_layout_of_their_own",
-        small_windows_have_a_layout_of_their_own);
-    add("layout", "a_layout_of_the_users_stays_in_a_small_window",
-        a_layout_of_the_users_stays_in_a_small_window);
-    add("layout", "layouts_can_be_undone", layouts_can_be_undone);
-    add("layout", "commands_run_from_the_palette", commands_run_from_the_palette);
-    add("layout", "keys_are_listed", keys_are_listed);
-    add("remember_write", "theme_and_panels", write_theme_and_panels);
-    add("remember_read", "theme_and_panels", read_theme_and_panels);
-}
-
 }  // namespace tests

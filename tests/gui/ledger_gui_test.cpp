@@ -8,13 +8,8 @@ namespace {
 
 const profiler::LedgerView& view() { return *window().workspace().views().ledger.view(); }
 
-void open_two(ImGuiTestContext* c) {
-    window().reset(c);
-    window().open(c, {"original", "tempo"});
-}
-
-void lists_saved_tensors_largest_first(ImGuiTestContext* c) {
-    open_two(c);
+GUI_TEST(ledger, lists_saved_tensors_largest_first) {
+    window().show(c, {"original", "tempo"});
     IM_CHECK(window().workspace().views().ledger.view() != nullptr);
     IM_CHECK_GT(static_cast<int>(view().rows.size()), 10);
     IM_CHECK(view().has_other);
@@ -23,8 +18,8 @@ void lists_saved_tensors_largest_first(ImGuiTestContext* c) {
                        [](const auto& a, const auto& b) { return a.size_bytes > b.size_bytes; }));
 }
 
-void a_click_on_a_title_sorts(ImGuiTestContext* c) {
-    open_two(c);
+GUI_TEST(ledger, a_click_on_a_title_sorts) {
+    window().show(c, {"original", "tempo"});
     c->TableClickHeader("//###ledger/##ledger", "Tensor");
     window().settle(c);
     IM_CHECK(window().workspace().views().queries.ledger.sort_by ==
@@ -37,13 +32,12 @@ void a_click_on_a_title_sorts(ImGuiTestContext* c) {
     IM_CHECK(window().workspace().views().queries.ledger.descending != descending);
 }
 
-void typing_filters(ImGuiTestContext* c) {
-    open_two(c);
+GUI_TEST(ledger, typing_filters) {
+    window().show(c, {"original", "tempo"});
     const size_t all = view().rows.size();
     const size_t in_a = window().workspace().selection().a->index->ledger().rows.size();
     const std::string unfiltered = view().comparison_text;
-    c->KeyPress(ImGuiMod_Ctrl | ImGuiKey_F);
-    c->Yield(3);
+    window().press(c, ImGuiMod_Ctrl | ImGuiKey_F);
     c->KeyCharsReplace("layer.1.attention");
     window().settle(c);
     IM_CHECK_LT(static_cast<int>(view().rows.size()), static_cast<int>(all));
@@ -60,21 +54,19 @@ void typing_filters(ImGuiTestContext* c) {
     IM_CHECK(view().rows.empty());
 }
 
-void a_click_on_a_row_selects_its_tensor(ImGuiTestContext* c) {
-    open_two(c);
+GUI_TEST(ledger, a_click_on_a_row_selects_its_tensor) {
+    window().show(c, {"original", "tempo"});
     window().click_ledger_row(c, 1);
-    c->Yield(2);
     const auto& tensor = window().workspace().selection().tensor;
     IM_CHECK(tensor.has_value());
     IM_CHECK_STR_EQ(tensor->name.c_str(), view().rows[1].tensor.c_str());
     IM_CHECK(tensor->alloc_ns.has_value());
-    c->KeyPress(ImGuiKey_Escape);
-    c->Yield(2);
+    window().press(c, ImGuiKey_Escape);
     IM_CHECK(!window().workspace().selection().tensor.has_value());
 }
 
-void the_mark_stays_with_its_tensor(ImGuiTestContext* c) {
-    open_two(c);
+GUI_TEST(ledger, the_mark_stays_with_its_tensor) {
+    window().show(c, {"original", "tempo"});
     const auto storage = view().rows[1].storage;
     window().click_ledger_row(c, 1);
     c->TableClickHeader("//###ledger/##ledger", "Tensor");
@@ -83,25 +75,23 @@ void the_mark_stays_with_its_tensor(ImGuiTestContext* c) {
     // Another row is second now. A click on it selects it, and does not clear the selection.
     IM_CHECK(view().rows[1].storage != storage);
     window().click_ledger_row(c, 1);
-    c->Yield(2);
     IM_CHECK(window().workspace().selection().tensor.has_value());
     IM_CHECK(window().workspace().selection().tensor->storage == view().rows[1].storage);
 }
 
-void copies_rows_as_text(ImGuiTestContext* c) {
-    open_two(c);
-    c->ItemClick(
-        "//###ledger/"
-        "\xef\x83\x85##copy");
-    c->Yield(2);
+GUI_TEST(ledger, copies_rows_as_text) {
+    window().show(c, {"original", "tempo"});
+    window().click(c,
+                   "//###ledger/"
+                   "\xef\x83\x85##copy");
     const std::string copied = ImGui::GetClipboardText();
     const auto lines = static_cast<size_t>(std::count(copied.begin(), copied.end(), '\n'));
     IM_CHECK_EQ(lines, view().rows.size() + 1);
     IM_CHECK(copied.find(view().rows[0].tensor) != std::string::npos);
 }
 
-void shows_only_what_changes(ImGuiTestContext* c) {
-    open_two(c);
+GUI_TEST(ledger, shows_only_what_changes) {
+    window().show(c, {"original", "tempo"});
     const size_t all = view().rows.size();
     c->ItemCheck("//###ledger/Changes");
     window().settle(c);
@@ -115,30 +105,26 @@ void shows_only_what_changes(ImGuiTestContext* c) {
 
 const app::LedgerState& state() { return window().ui().panels.ledger; }
 
-void groups_by_layers_and_kinds(ImGuiTestContext* c) {
-    open_two(c);
-    c->ItemClick("//###ledger/Layers");
-    window().settle(c);
+GUI_TEST(ledger, groups_by_layers_and_kinds) {
+    window().show(c, {"original", "tempo"});
+    window().click(c, "//###ledger/Layers");
     IM_CHECK(!view().groups.empty());
     const size_t closed = state().lines.size();
     IM_CHECK_LT(static_cast<int>(closed), static_cast<int>(view().rows.size()));
     window().click_ledger_row(c, 1);
-    c->Yield(2);
     IM_CHECK_GT(static_cast<int>(state().lines.size()), static_cast<int>(closed));
     window().take_picture(c, "ledger_layers");
     window().click_ledger_row(c, 1);
-    c->Yield(2);
     IM_CHECK_EQ(state().lines.size(), closed);
 
-    c->ItemClick("//###ledger/Kinds");
-    window().settle(c);
+    window().click(c, "//###ledger/Kinds");
     IM_CHECK(view().groups[view().top_groups[0]].sums.tensor.find("×") != std::string::npos);
     IM_CHECK_EQ(state().largest_bytes, view().groups[view().top_groups[0]].sums.size_bytes);
     window().take_picture(c, "ledger_kinds");
 }
 
-void marks_what_the_selected_op_made_and_saves(ImGuiTestContext* c) {
-    open_two(c);
+GUI_TEST(ledger, marks_what_the_selected_op_made_and_saves) {
+    window().show(c, {"original", "tempo"});
     const auto& row = view().rows[0];
     // The op that allocated it, not the one that saves it.
     const profiler::Trace& trace = *window().workspace().selection().a->trace;
@@ -147,52 +133,29 @@ void marks_what_the_selected_op_made_and_saves(ImGuiTestContext* c) {
         row.made_by.c_str(),
         std::string(trace.text(trace.ops.get<&profiler::Op::name>(row.ops[0].maker))).c_str());
     const auto op = row.ops[0].savers[0];
-    window().workspace().apply(
-        {.selection = {.activity =
-                           app::PickedActivity{false, {profiler::ActivityKind::kOp, op.value}}}});
-    c->Yield(3);
+    window().apply(
+        c, {.selection = {.call = app::PickedCall{false, {profiler::CallKind::kOp, op.value}}}});
     IM_CHECK(state().marks.rows[0].saved);
     IM_CHECK(state().marks.text.find("of these tensors") != std::string::npos);
     window().take_picture(c, "ledger_marks");
-    window().workspace().apply({.selection = {.clear_activity = true}});
-    c->Yield(3);
+    window().apply(c, {.selection = {.clear_call = true}});
     IM_CHECK(state().marks.rows.empty());
 }
 
 /// The ledger is that of the last step, and the range lies in the first one.
-void a_range_without_saved_tensors_says_so(ImGuiTestContext* c) {
-    open_two(c);
+GUI_TEST(ledger, a_range_without_saved_tensors_says_so) {
+    window().show(c, {"original", "tempo"});
     const profiler::Trace& trace = *window().workspace().selection().a->trace;
     const auto start_ns =
         static_cast<double>(trace.steps[profiler::Id<profiler::Step>(size_t{0})].start_ns);
-    app::PanelEvents events;
-    events.selection.range = std::optional(profiler::TimeRange{start_ns, start_ns + 1e6});
-    window().workspace().apply(events);
-    window().settle(c);
+    const profiler::TimeRange range{start_ns, start_ns + 1e6};
+    window().apply(c, {.selection = {.range = std::optional(range)}});
     IM_CHECK(view().rows.empty());
     window().take_picture(c, "ledger_range");
-    c->ItemClick("//###ledger/###clear_range");
-    window().settle(c);
+    window().click(c, "//###ledger/###clear_range");
     IM_CHECK(!window().workspace().selection().range.has_value());
     IM_CHECK(!view().rows.empty());
 }
 
 }  // namespace
-
-void register_ledger_tests(ImGuiTestEngine* engine) {
-    const auto add = [&](const char* name, void (*run)(ImGuiTestContext*)) {
-        IM_REGISTER_TEST(engine, "ledger", name)->TestFunc = run;
-    };
-    add("lists_saved_tensors_largest_first", lists_saved_tensors_largest_first);
-    add("a_click_on_a_title_sorts", a_click_on_a_title_sorts);
-    add("typing_filters", typing_filters);
-    add("a_click_on_a_row_selects_its_tensor", a_click_on_a_row_selects_its_tensor);
-    add("the_mark_stays_with_its_tensor", the_mark_stays_with_its_tensor);
-    add("copies_rows_as_text", copies_rows_as_text);
-    add("shows_only_what_changes", shows_only_what_changes);
-    add("groups_by_layers_and_kinds", groups_by_layers_and_kinds);
-    add("marks_what_the_selected_op_made_and_saves", marks_what_the_selected_op_made_and_saves);
-    add("a_range_without_saved_tensors_says_so", a_range_without_saved_tensors_says_so);
-}
-
 }  // namespace tests

@@ -39,15 +39,14 @@ void watch_frame(ImGuiTestContext* /*c*/) {
 void show(ImGuiTestContext* c) {
     window().reset(c);
     window().ui().panels.layer = {};
-    workspace().apply({.queries = {.plan = app::PlanChoice(),
-                                   .planner = app::PlannerQuery(),
+    workspace().apply({.queries = {.plan = app::GpuForm(),
+                                   .planner = app::PlannerForm(),
                                    .frontier = app::FrontierQuery()}});
     const app::DocumentPtr original = predicted_step();
     IM_CHECK_SILENT(original != nullptr);
     workspace().add(original);
     for (const char* panel : {"timeline", "kernels", "ledger", "layer"}) {
-        app::show_panel(window().ui(), panel);
-        window().settle(c);
+        window().show_panel(c, panel);
     }
 }
 
@@ -67,20 +66,20 @@ bool headline_says(const char* text) {
 }
 
 /// Until the user chooses a GPU, plans are for that of A.
-void plans_are_for_the_gpu_of_a(ImGuiTestContext* c) {
+GUI_TEST_WATCHED(moment, plans_are_for_the_gpu_of_a, watch_frame) {
     window().reset(c);
-    workspace().apply({.queries = {.plan = app::PlanChoice()}});
+    workspace().apply({.queries = {.plan = app::GpuForm()}});
     workspace().add(predicted_step("h100-sxm"));
     window().settle(c);
     IM_CHECK_STR_EQ(workspace().queries().plan.gpu.c_str(), "h100-sxm");
     IM_CHECK_STR_EQ(workspace().comparison()->view.planned_on.c_str(), "NVIDIA H100 SXM");
-    workspace().apply({.queries = {.plan = app::PlanChoice{"t4", true}}});
+    workspace().apply({.queries = {.plan = app::GpuForm{"t4", true}}});
     IM_CHECK(workspace().queries().plan.is_chosen);
-    workspace().apply({.queries = {.plan = app::PlanChoice{"h100-sxm", true}}});
+    workspace().apply({.queries = {.plan = app::GpuForm{"h100-sxm", true}}});
     IM_CHECK(!workspace().queries().plan.is_chosen);
 }
 
-void a_value_says_what_it_alone_changes(ImGuiTestContext* c) {
+GUI_TEST_WATCHED(moment, a_value_says_what_it_alone_changes, watch_frame) {
     show(c);
     wait_until_made_ahead(c);
     const auto effect = workspace().effect_of("gelu=in_place");
@@ -95,7 +94,7 @@ void a_value_says_what_it_alone_changes(ImGuiTestContext* c) {
     IM_CHECK(!workspace().effect_of("gelu=in_place,layer_norm=from_output").has_value());
 }
 
-void a_switch_is_answered_in_the_next_frame(ImGuiTestContext* c) {
+GUI_TEST_WATCHED(moment, a_switch_is_answered_in_the_next_frame, watch_frame) {
     show(c);
     wait_until_made_ahead(c);
     IM_CHECK(workspace().selection().b == nullptr);
@@ -122,7 +121,7 @@ void a_switch_is_answered_in_the_next_frame(ImGuiTestContext* c) {
 }
 
 /// A recipe that nobody made ahead: the old pictures stay until the new ones are there.
-void nothing_is_empty_while_it_is_predicted(ImGuiTestContext* c) {
+GUI_TEST_WATCHED(moment, nothing_is_empty_while_it_is_predicted, watch_frame) {
     show(c);
     start_watching();
     workspace().apply({.recipes = {.try_recipe = "gelu=in_place,layer_norm=from_output"}});
@@ -132,7 +131,7 @@ void nothing_is_empty_while_it_is_predicted(ImGuiTestContext* c) {
     IM_CHECK(headline_says("would fit a batch of"));
 }
 
-void a_trial_takes_the_place_of_the_one_before(ImGuiTestContext* c) {
+GUI_TEST_WATCHED(moment, a_trial_takes_the_place_of_the_one_before, watch_frame) {
     show(c);
     const auto try_recipe = [&](const char* recipe) {
         workspace().apply({.recipes = {.try_recipe = recipe}});
@@ -147,18 +146,15 @@ void a_trial_takes_the_place_of_the_one_before(ImGuiTestContext* c) {
     try_recipe("gelu=in_place");
     IM_CHECK_EQ(workspace().documents().size(), size_t{3});
     // A's own recipe: the trial is gone, what was kept stays.
-    workspace().apply({.recipes = {.try_recipe = "original"}});
-    window().settle(c);
+    window().apply(c, {.recipes = {.try_recipe = "original"}});
     IM_CHECK(workspace().selection().b == nullptr);
     IM_CHECK_EQ(workspace().documents().size(), size_t{2});
 }
 
-void a_switch_of_the_planner_moves_the_window_too(ImGuiTestContext* c) {
+GUI_TEST_WATCHED(moment, a_switch_of_the_planner_moves_the_window_too, watch_frame) {
     show(c);
     window().resize(c, 1600, 1500);  // the switches stand below the other controls
-    app::show_panel(window().ui(), "planner");
-    c->Yield(3);
-    window().settle(c);
+    window().show_panel(c, "planner");
     start_watching();
     c->ItemClick("//###planner/**/gelu/in_place");
     wait_until(c, [] { return recipe_of_b() == "gelu=in_place"; });
@@ -174,32 +170,14 @@ void a_switch_of_the_planner_moves_the_window_too(ImGuiTestContext* c) {
     window().resize(c, 1600, 1000);
 }
 
-void a_prediction_can_be_cancelled(ImGuiTestContext* c) {
+GUI_TEST_WATCHED(moment, a_prediction_can_be_cancelled, watch_frame) {
     show(c);
     workspace().apply({.recipes = {.try_recipe = "tempo-packed"}});
     IM_CHECK_SILENT(workspace().work().has_value());
-    workspace().apply({.recipes = {.cancel_work = true}});
-    window().settle(c);
+    window().apply(c, {.recipes = {.cancel_work = true}});
     IM_CHECK(workspace().wanted_recipe().empty());
     IM_CHECK(workspace().selection().b == nullptr);
 }
 
 }  // namespace
-
-void register_moment_tests(ImGuiTestEngine* engine) {
-    const auto add = [&](const char* name, void (*run)(ImGuiTestContext*)) {
-        ImGuiTest* const test = IM_REGISTER_TEST(engine, "moment", name);
-        test->TestFunc = run;
-        test->GuiFunc = watch_frame;
-    };
-    add("plans_are_for_the_gpu_of_a", plans_are_for_the_gpu_of_a);
-    add("a_value_says_what_it_alone_changes", a_value_says_what_it_alone_changes);
-    add("a_switch_is_answered_in_the_next_frame", a_switch_is_answered_in_the_next_frame);
-    add("nothing_is_empty_while_it_is_predicted", nothing_is_empty_while_it_is_predicted);
-    add("a_trial_takes_the_place_of_the_one_before", a_trial_takes_the_place_of_the_one_before);
-    add("a_switch_of_the_planner_moves_the_window_too",
-        a_switch_of_the_planner_moves_the_window_too);
-    add("a_prediction_can_be_cancelled", a_prediction_can_be_cancelled);
-}
-
 }  // namespace tests

@@ -24,19 +24,15 @@ void show(ImGuiTestContext* c) {
     window().reset(c);
     state() = {};
     workspace().apply({.queries = {.movement = app::MovementQuery()}});
-    c->WindowFocus(kMovement);
-    c->Yield(3);
+    window().focus(c, kMovement);
 }
 
 void show_examples(ImGuiTestContext* c) {
     show(c);
     const auto files = app::write_examples(window().folder() / "examples");
     IM_CHECK_SILENT(files.has_value());
-    workspace().open(*files);
-    window().settle(c);
-    c->WindowFocus(kMovement);
-    c->Yield(3);
-    window().settle(c);
+    window().open_files(c, *files);
+    window().focus(c, kMovement);
     IM_CHECK_SILENT(view() != nullptr);
     IM_CHECK_EQ_NO_RET(view()->traces.size(), size_t{2});
 }
@@ -46,14 +42,14 @@ ImVec2 point_on(size_t trace, size_t dot) {
     return state().picture.at(*view(), one.x, one.y);
 }
 
-void says_what_it_will_show(ImGuiTestContext* c) {
+GUI_TEST(movement, says_what_it_will_show) {
     show(c);
     IM_CHECK(query().is_drawn);
     IM_CHECK(view() == nullptr);
     window().take_picture(c, "movement_empty");
 }
 
-void draws_the_roofline(ImGuiTestContext* c) {
+GUI_TEST(movement, draws_the_roofline) {
     show_examples(c);
     IM_CHECK_GT(view()->traces[0].dots.size(), size_t{40});
     IM_CHECK(view()->headline.find("Memory-bound ops take") == 0);
@@ -63,22 +59,18 @@ void draws_the_roofline(ImGuiTestContext* c) {
     window().take_picture(c, "movement");
 }
 
-void draws_in_the_light_theme_and_in_a_narrow_panel(ImGuiTestContext* c) {
+GUI_TEST(movement, a_dot_can_be_hovered_in_a_narrow_panel) {
     show_examples(c);
-    window().ui().settings.dark = false;
-    c->Yield(2);
-    window().take_picture(c, "movement_light");
     window().resize(c, 900, 1000);
     window().take_picture(c, "movement_narrow");
     // Every dot is still inside the panel and can be hovered.
     c->MouseMoveToPos(point_on(1, 0));
     c->Yield(3);
     IM_CHECK(window().has_tooltip());
-    window().ui().settings.dark = true;
     window().resize(c, 1600, 1000);
 }
 
-void a_click_selects_the_call_everywhere(ImGuiTestContext* c) {
+GUI_TEST(movement, a_click_selects_the_call_everywhere) {
     show_examples(c);
     const size_t dot = 0;
     c->MouseMoveToPos(point_on(1, dot));
@@ -86,17 +78,17 @@ void a_click_selects_the_call_everywhere(ImGuiTestContext* c) {
     window().take_picture(c, "movement_tooltip", true);
     c->MouseClick(0);
     c->Yield(2);
-    IM_CHECK_SILENT(workspace().selection().activity.has_value());
+    IM_CHECK_SILENT(workspace().selection().call.has_value());
     // Of dots on top of each other the smallest is meant, so the row is asked, not assumed.
-    const bool in_b = workspace().selection().activity->in_b;
+    const bool in_b = workspace().selection().call->in_b;
     const auto& document = in_b ? workspace().selection().b : workspace().selection().a;
     const auto row = profiler::row_of(view()->traces[in_b ? 1 : 0], *document->trace,
-                                      workspace().selection().activity->op);
+                                      workspace().selection().call->op);
     IM_CHECK(row.has_value());
     window().take_picture(c, "movement_selected");
 }
 
-void a_rectangle_lists_its_ops(ImGuiTestContext* c) {
+GUI_TEST(movement, a_rectangle_lists_its_ops) {
     show_examples(c);
     const app::MovementPicture& picture = state().picture;
     const auto at = [&](float x, float y) {
@@ -129,19 +121,16 @@ void a_rectangle_lists_its_ops(ImGuiTestContext* c) {
     IM_CHECK(!marks.has_value());
 }
 
-void shows_logical_ops(ImGuiTestContext* c) {
+GUI_TEST(movement, shows_logical_ops) {
     show_examples(c);
-    c->ItemClick("//###movement/###ops_logical");
-    window().settle(c);
+    window().click(c, "//###movement/###ops_logical");
     IM_CHECK(query().ops == MovementOps::kLogical);
     IM_CHECK(!view()->has_times);
     IM_CHECK(view()->traces[0].per_layer.find("43.168 Gflop") != std::string::npos);
     window().take_picture(c, "movement_logical");
-    c->ItemClick("//###movement/###ops_run");
-    window().settle(c);
+    window().click(c, "//###movement/###ops_run");
     const size_t in_layers = view()->traces[0].rows.size();
-    c->ItemClick("//###movement/Whole step");
-    window().settle(c);
+    window().click(c, "//###movement/Whole step");
     IM_CHECK_GT(view()->traces[0].rows.size(), in_layers);
     window().take_picture(c, "movement_whole_step");
 }
@@ -153,7 +142,7 @@ bool is_sorted_by_flop(bool descending) {
     });
 }
 
-void a_header_sorts_the_table(ImGuiTestContext* c) {
+GUI_TEST(movement, a_header_sorts_the_table) {
     show_examples(c);
     IM_CHECK(!is_sorted_by_flop(true));
     c->SetRef(c->WindowInfo("//###movement/##side").ID);
@@ -181,13 +170,10 @@ std::string write_uncounted_step() {
     return profiler::write_trace(b.finish(), path) ? path : std::string();
 }
 
-void a_trace_without_counted_ops_says_so(ImGuiTestContext* c) {
+GUI_TEST(movement, a_trace_without_counted_ops_says_so) {
     show(c);
-    workspace().open({write_uncounted_step()});
-    window().settle(c);
-    c->WindowFocus(kMovement);
-    c->Yield(3);
-    window().settle(c);
+    window().open_files(c, {write_uncounted_step()});
+    window().focus(c, kMovement);
     IM_CHECK_SILENT(view() != nullptr);
     IM_CHECK_EQ(view()->traces.size(), size_t{1});
     IM_CHECK(view()->traces[0].rows.empty());
@@ -196,20 +182,4 @@ void a_trace_without_counted_ops_says_so(ImGuiTestContext* c) {
 }
 
 }  // namespace
-
-void register_movement_tests(ImGuiTestEngine* engine) {
-    const auto add = [&](const char* name, ImGuiTestTestFunc* test) {
-        IM_REGISTER_TEST(engine, "movement", name)->TestFunc = test;
-    };
-    add("says_what_it_will_show", says_what_it_will_show);
-    add("draws_the_roofline", draws_the_roofline);
-    add("draws_in_the_light_theme_and_in_a_narrow_panel",
-        draws_in_the_light_theme_and_in_a_narrow_panel);
-    add("a_click_selects_the_call_everywhere", a_click_selects_the_call_everywhere);
-    add("a_rectangle_lists_its_ops", a_rectangle_lists_its_ops);
-    add("shows_logical_ops", shows_logical_ops);
-    add("a_header_sorts_the_table", a_header_sorts_the_table);
-    add("a_trace_without_counted_ops_says_so", a_trace_without_counted_ops_says_so);
-}
-
 }  // namespace tests

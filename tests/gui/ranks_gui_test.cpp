@@ -73,8 +73,7 @@ profiler::Trace trace_of_rank(int64_t rank) {
 void show(ImGuiTestContext* c) {
     window().reset(c);
     state() = {};
-    c->WindowFocus(kPanel);
-    c->Yield(3);
+    window().focus(c, kPanel);
 }
 
 void show_ranks(ImGuiTestContext* c) {
@@ -85,16 +84,13 @@ void show_ranks(ImGuiTestContext* c) {
         const auto file = folder / fmt::format("rank-{:04}.tscope", rank);
         IM_CHECK_SILENT(profiler::write_trace(trace_of_rank(rank), file).has_value());
     }
-    workspace().open({folder});
-    window().settle(c);
-    c->WindowFocus(kPanel);
-    c->Yield(3);
-    window().settle(c);
+    window().open_files(c, {folder});
+    window().focus(c, kPanel);
     IM_CHECK_SILENT(view() != nullptr);
     IM_CHECK_EQ_NO_RET(view()->lanes.size(), size_t{kRanks});
 }
 
-void says_what_it_will_show(ImGuiTestContext* c) {
+GUI_TEST(ranks, says_what_it_will_show) {
     show(c);
     IM_CHECK(view() == nullptr);
     const auto file = window().folder() / "alone.tscope";
@@ -103,44 +99,29 @@ void says_what_it_will_show(ImGuiTestContext* c) {
     alone.allocate({.bytes = kMiB});
     alone.end_step();
     IM_CHECK_SILENT(profiler::write_trace(alone.finish(), file).has_value());
-    workspace().open({file});
-    window().settle(c);
+    window().open_files(c, {file});
     c->Yield(3);
     IM_CHECK(view() == nullptr);
     window().take_picture(c, "ranks_empty");
 }
 
-void draws_all_ranks_on_one_axis(ImGuiTestContext* c) {
+GUI_TEST(ranks, draws_all_ranks_on_one_axis) {
     show_ranks(c);
     IM_CHECK_STR_EQ(view()->lanes[3].difference.c_str(), "+192 MiB");
     IM_CHECK(view()->headline.find("Rank 3 needs the most memory") == 0);
     IM_CHECK(view()->headline.find("Rank 0 waits the most, 9.00 ms.") != std::string::npos);
     IM_CHECK_EQ(view()->kinds.size(), size_t{2});
     window().take_picture(c, "ranks");
-    c->ItemClick("//###ranks/###difference");
-    c->Yield(2);
+    window().click(c, "//###ranks/###difference");
     IM_CHECK(state().shown == app::RanksShown::kDifference);
     window().take_picture(c, "ranks_difference");
-    c->ItemClick("//###ranks/###peaks");
-    c->Yield(2);
+    window().click(c, "//###ranks/###peaks");
     window().take_picture(c, "ranks_peaks");
-    c->ItemClick("//###ranks/###times");
-    c->Yield(2);
+    window().click(c, "//###ranks/###times");
     window().take_picture(c, "ranks_times");
 }
 
-void draws_in_the_light_theme_and_in_a_narrow_panel(ImGuiTestContext* c) {
-    show_ranks(c);
-    window().ui().settings.dark = false;
-    c->Yield(2);
-    window().take_picture(c, "ranks_light");
-    window().resize(c, 900, 1000);
-    window().take_picture(c, "ranks_narrow");
-    window().ui().settings.dark = true;
-    window().resize(c, 1600, 1000);
-}
-
-void a_collective_is_shown_on_all_ranks(ImGuiTestContext* c) {
+GUI_TEST(ranks, a_collective_is_shown_on_all_ranks) {
     show_ranks(c);
     const auto& lane = view()->lanes[1];
     IM_CHECK_SILENT(!lane.collectives.empty());
@@ -155,7 +136,7 @@ void a_collective_is_shown_on_all_ranks(ImGuiTestContext* c) {
     window().take_picture(c, "ranks_collective", /*keep_mouse=*/true);
 }
 
-void a_rank_becomes_a_or_b(ImGuiTestContext* c) {
+GUI_TEST(ranks, a_rank_becomes_a_or_b) {
     show_ranks(c);
     const auto rank_of = [](const app::DocumentPtr& document) {
         return document ? document->trace->run().rank : -1;
@@ -175,17 +156,4 @@ void a_rank_becomes_a_or_b(ImGuiTestContext* c) {
 }
 
 }  // namespace
-
-void register_ranks_tests(ImGuiTestEngine* engine) {
-    const auto add = [&](const char* name, ImGuiTestTestFunc* test) {
-        IM_REGISTER_TEST(engine, "ranks", name)->TestFunc = test;
-    };
-    add("says_what_it_will_show", says_what_it_will_show);
-    add("draws_all_ranks_on_one_axis", draws_all_ranks_on_one_axis);
-    add("draws_in_the_light_theme_and_in_a_narrow_panel",
-        draws_in_the_light_theme_and_in_a_narrow_panel);
-    add("a_collective_is_shown_on_all_ranks", a_collective_is_shown_on_all_ranks);
-    add("a_rank_becomes_a_or_b", a_rank_becomes_a_or_b);
-}
-
 }  // namespace tests

@@ -16,8 +16,7 @@ fs::path open_copy(ImGuiTestContext* c) {
     const fs::path file = window().folder() / "copy" / "original.tscope";
     fs::create_directories(file.parent_path());
     fs::copy_file(window().trace("original"), file, fs::copy_options::overwrite_existing);
-    window().workspace().open({file});
-    window().settle(c);
+    window().open_files(c, {file});
     return file;
 }
 
@@ -32,7 +31,7 @@ bool offers_reload() {
                        [](const auto& toast) { return !toast.notice.reload.empty(); });
 }
 
-void a_replaced_file_is_offered_and_read_again(ImGuiTestContext* c) {
+GUI_TEST(reload, a_replaced_file_is_offered_and_read_again) {
     const fs::path file = open_copy(c);
     const auto before = window().workspace().documents().front();
     replace(file, window().trace("tempo"));
@@ -43,14 +42,13 @@ void a_replaced_file_is_offered_and_read_again(ImGuiTestContext* c) {
     window().workspace().take_notices();
     const std::string button =
         "//##toast" + std::to_string(window().ui().toasts.toasts.front().id) + "/###reload";
-    c->ItemClick(button.c_str());
-    window().settle(c);
+    window().click(c, button.c_str());
     IM_CHECK(!offers_reload());
     IM_CHECK_EQ(window().workspace().documents().size(), size_t{1});
     IM_CHECK_STR_EQ(window().workspace().documents().front()->recipe.c_str(), "tempo");
 }
 
-void a_replaced_file_is_read_without_asking_if_wanted(ImGuiTestContext* c) {
+GUI_TEST(reload, a_replaced_file_is_read_without_asking_if_wanted) {
     const fs::path file = open_copy(c);
     window().ui().settings.reload_changed_files = true;
     replace(file, window().trace("tempo"));
@@ -59,7 +57,7 @@ void a_replaced_file_is_read_without_asking_if_wanted(ImGuiTestContext* c) {
     window().ui().settings.reload_changed_files = false;
 }
 
-void a_broken_file_keeps_what_was_read(ImGuiTestContext* c) {
+GUI_TEST(reload, a_broken_file_keeps_what_was_read) {
     const fs::path file = open_copy(c);
     window().ui().settings.reload_changed_files = true;
     std::ofstream(file, std::ios::trunc) << "half";
@@ -74,15 +72,4 @@ void a_broken_file_keeps_what_was_read(ImGuiTestContext* c) {
 }
 
 }  // namespace
-
-void register_reload_tests(ImGuiTestEngine* engine) {
-    const auto add = [&](const char* name, void (*run)(ImGuiTestContext*)) {
-        IM_REGISTER_TEST(engine, "reload", name)->TestFunc = run;
-    };
-    add("a_replaced_file_is_offered_and_read_again", a_replaced_file_is_offered_and_read_again);
-    add("a_replaced_file_is_read_without_asking_if_wanted",
-        a_replaced_file_is_read_without_asking_if_wanted);
-    add("a_broken_file_keeps_what_was_read", a_broken_file_keeps_what_was_read);
-}
-
 }  // namespace tests

@@ -16,10 +16,8 @@ const app::TimelineState& timeline() { return window().ui().panels.timeline; }
 const app::Selection& selection() { return window().workspace().selection(); }
 
 void open(ImGuiTestContext* c, const std::vector<std::string>& recipes) {
-    window().reset(c);
-    window().open(c, recipes);
-    c->KeyPress(ImGuiKey_F);
-    window().settle(c);
+    window().show(c, recipes);
+    window().press(c, ImGuiKey_F);
 }
 
 /// The pixel column of an instant, as all plots of the stack draw it.
@@ -48,7 +46,7 @@ const profiler::RibbonBlock* wide_block(profiler::ModuleLevel level) {
     return widest;
 }
 
-void shows_modules_and_kernels_below_memory(ImGuiTestContext* c) {
+GUI_TEST(stack, shows_modules_and_kernels_below_memory) {
     open(c, {"original", "tempo"});
     const auto* ribbon = window().workspace().slots().ribbon.view();
     IM_CHECK(ribbon != nullptr);
@@ -57,16 +55,14 @@ void shows_modules_and_kernels_below_memory(ImGuiTestContext* c) {
     IM_CHECK(!ribbon->traces[1].levels[1].empty());
     window().take_picture(c, "stack");
     c->ItemClick("//###timeline/###modules");
-    c->ItemClick("//###timeline/###lane");
-    window().settle(c);
+    window().click(c, "//###timeline/###lane");
     IM_CHECK(!timeline().show_modules);
     IM_CHECK_EQ(window().workspace().time().lane_width_px, 0);
     c->ItemClick("//###timeline/###modules");
-    c->ItemClick("//###timeline/###lane");
-    window().settle(c);
+    window().click(c, "//###timeline/###lane");
 }
 
-void a_click_on_a_module_selects_its_layer_and_time(ImGuiTestContext* c) {
+GUI_TEST(stack, a_click_on_a_module_selects_its_layer_and_time) {
     open(c, {"original"});
     const auto* found = wide_block(profiler::ModuleLevel::kOuter);
     IM_CHECK(found != nullptr);
@@ -97,12 +93,12 @@ void a_click_on_a_module_selects_its_layer_and_time(ImGuiTestContext* c) {
     c->KeyPress(ImGuiKey_F);
 }
 
-void a_click_on_the_lane_of_kernels_selects_one(ImGuiTestContext* c) {
+GUI_TEST(stack, a_click_on_the_lane_of_kernels_selects_one) {
     open(c, {"original"});
     const auto* kernels = window().workspace().slots().kernels.view();
     IM_CHECK(kernels != nullptr);
     const auto peak_ns = static_cast<double>(selection().a->index->peak().time_ns);
-    const profiler::ActivityBlock* widest = nullptr;
+    const profiler::CallBlock* widest = nullptr;
     for (const auto& lane : kernels->traces.at(0).lanes) {
         if (!lane.is_stream) continue;
         for (const auto& block : lane.rows.at(0).blocks) {
@@ -115,16 +111,14 @@ void a_click_on_the_lane_of_kernels_selects_one(ImGuiTestContext* c) {
         }
     }
     IM_CHECK(widest != nullptr);
-    const profiler::ActivityId id = widest->id;
-    c->MouseMoveToPos(on_lane((widest->start_ns + widest->end_ns) / 2, 0));
-    c->MouseClick(0);
-    c->Yield(2);
-    IM_CHECK(selection().activity.has_value());
-    IM_CHECK(selection().activity->id == id);
+    const profiler::CallId id = widest->id;
+    window().click_at(c, on_lane((widest->start_ns + widest->end_ns) / 2, 0));
+    IM_CHECK(selection().call.has_value());
+    IM_CHECK(selection().call->id == id);
     c->KeyPress(ImGuiKey_Escape);
 }
 
-void kernels_below_the_timeline_have_its_edges(ImGuiTestContext* c) {
+GUI_TEST(stack, kernels_below_the_timeline_have_its_edges) {
     open(c, {"original", "tempo"});
     c->WindowFocus(kKernels);
     c->DockInto(kKernels, kTimeline, ImGuiDir_Down);
@@ -144,7 +138,7 @@ void kernels_below_the_timeline_have_its_edges(ImGuiTestContext* c) {
     window().reset(c);
 }
 
-void the_handle_moves_the_moment(ImGuiTestContext* c) {
+GUI_TEST(stack, the_handle_moves_the_moment) {
     open(c, {"original"});
     IM_CHECK(!selection().moment_ns.has_value());
     const double peak_ns = static_cast<double>(selection().a->index->peak().time_ns);
@@ -174,41 +168,35 @@ void the_handle_moves_the_moment(ImGuiTestContext* c) {
     IM_CHECK(!selection().moment_ns.has_value());
 }
 
-void keys_work_in_every_part(ImGuiTestContext* c) {
+GUI_TEST(stack, keys_work_in_every_part) {
     open(c, {"original", "tempo"});
-    c->WindowFocus(kKernels);
-    window().settle(c);
+    window().focus(c, kKernels);
     for (const ImVec2 at : {window().point_in(c, kTimeline, 0.5F, 0.35F),
                             window().point_in(c, kKernels, 0.5F, 0.6F)}) {
         c->KeyPress(ImGuiKey_F);
         const double all = window().shown_ns();
         c->MouseMoveToPos(at);
-        c->KeyPress(ImGuiKey_W);
-        c->Yield(2);
+        window().press(c, ImGuiKey_W);
         IM_CHECK_LT(window().shown_ns(), all * 0.8);
         c->KeyPress(ImGuiKey_S, 3);
         c->Yield(2);
         IM_CHECK_GT(window().shown_ns(), all * 0.999);
         c->KeyDown(ImGuiMod_Shift);
         c->Yield(2);
-        c->MouseDown(0);
-        c->MouseMoveToPos({at.x + app::px(120), at.y});
-        c->MouseUp(0);
+        window().drag_to(c, {at.x + app::px(120), at.y});
         c->KeyUp(ImGuiMod_Shift);
         c->Yield(2);
         IM_CHECK(selection().range.has_value());
         IM_CHECK_EQ(window().shown_ns(), all);
-        c->KeyPress(ImGuiKey_Z);
-        c->Yield(2);
+        window().press(c, ImGuiKey_Z);
         IM_CHECK_LT(window().shown_ns(), all * 0.5);
-        c->KeyPress(ImGuiKey_Escape);
-        c->Yield(2);
+        window().press(c, ImGuiKey_Escape);
         IM_CHECK(!selection().range.has_value());
     }
     c->KeyPress(ImGuiKey_F);
 }
 
-void a_range_sums_tensors_over_layers(ImGuiTestContext* c) {
+GUI_TEST(stack, a_range_sums_tensors_over_layers) {
     open(c, {"original", "tempo"});
     window().select_range(c);
     const auto* range = window().workspace().views().range.view();
@@ -221,19 +209,4 @@ void a_range_sums_tensors_over_layers(ImGuiTestContext* c) {
 }
 
 }  // namespace
-
-void register_stack_tests(ImGuiTestEngine* engine) {
-    const auto add = [&](const char* name, void (*run)(ImGuiTestContext*)) {
-        IM_REGISTER_TEST(engine, "stack", name)->TestFunc = run;
-    };
-    add("shows_modules_and_kernels_below_memory", shows_modules_and_kernels_below_memory);
-    add("a_click_on_a_module_selects_its_layer_and_time",
-        a_click_on_a_module_selects_its_layer_and_time);
-    add("a_click_on_the_lane_of_kernels_selects_one", a_click_on_the_lane_of_kernels_selects_one);
-    add("kernels_below_the_timeline_have_its_edges", kernels_below_the_timeline_have_its_edges);
-    add("the_handle_moves_the_moment", the_handle_moves_the_moment);
-    add("keys_work_in_every_part", keys_work_in_every_part);
-    add("a_range_sums_tensors_over_layers", a_range_sums_tensors_over_layers);
-}
-
 }  // namespace tests

@@ -64,10 +64,13 @@ struct Sweep {
     double step_factor = 1;
 };
 
-void describe_run(Trace& trace, const std::string& recipe) {
+void describe_run(Trace& trace, const std::string& recipe,
+                  int64_t batch_size = models::Workload().batch_size) {
     trace.runs.set<&Run::recipe>(Id<Run>(0), trace.strings.intern(recipe));
-    models::Workload workload{.model = *models::find_model("bert-large"), .recipe_name = recipe};
-    workload.recipe = *models::parse_recipe(recipe);
+    models::Workload workload{.model = *models::find_model("bert-large"),
+                              .recipe_name = recipe,
+                              .recipe = *models::parse_recipe(recipe),
+                              .batch_size = batch_size};
     trace.runs.set<&Run::workload>(Id<Run>(0),
                                    trace.strings.intern(models::to_json(workload).dump()));
     trace.runs.set<&Run::model>(Id<Run>(0), trace.strings.intern("bert-large"));
@@ -130,22 +133,10 @@ void write_sweep(const std::filesystem::path& folder, const std::string& recipe,
 }  // namespace
 
 void write_named_step(const std::filesystem::path& file, const NamedStep& step) {
-    Trace trace;
-    if (step.with_step) {
-        trace = make_synthetic_trace({.num_allocations = 5'000,
-                                      .batch_size = step.batch_size,
-                                      .in_place = step.recipe != "original"});
-    } else {
-        trace.runs.append({.state = RunState::kComplete, .num_layers = 24, .seq_len = 512});
-        trace.runs.set<&Run::batch_size>(Id<Run>(0), step.batch_size);
-    }
-    describe_run(trace, step.recipe);
-    models::Workload workload{.model = *models::find_model("bert-large"),
-                              .recipe_name = step.recipe};
-    workload.recipe = *models::parse_recipe(step.recipe);
-    workload.batch_size = step.batch_size;
-    trace.runs.set<&Run::workload>(Id<Run>(0),
-                                   trace.strings.intern(models::to_json(workload).dump()));
+    Trace trace = make_synthetic_trace({.num_allocations = 5'000,
+                                        .batch_size = step.batch_size,
+                                        .in_place = step.recipe != "original"});
+    describe_run(trace, step.recipe, step.batch_size);
     trace.runs.set<&Run::recipe>(Id<Run>(0), trace.strings.intern(step.name));
     if (step.with_sweep) add_sweep(trace, 495.0 * (1 << 20), 1.02);
     std::filesystem::create_directories(file.parent_path());
@@ -173,7 +164,7 @@ app::DocumentPtr predicted_step(const char* gpu, int64_t num_layers) {
     workload.batch_size = 8;
     workload.seq_len = 128;
     app::Predictor predictor;
-    auto trace = predictor.predict(workload, gpu);
+    auto trace = predictor.predict({workload, gpu});
     if (!trace) return nullptr;
     return app::make_document("original", std::make_shared<const Trace>(std::move(*trace)));
 }

@@ -14,13 +14,11 @@ namespace tests {
 /// call stacks.
 void write_test_traces(const std::filesystem::path& folder);
 
-/// A small step of `recipe` under another name, which need not be a recipe; or its sweep, which
-/// traces a step of its own batch.
+/// A small step of `recipe` under another name, which need not be a recipe; or its sweep.
 struct NamedStep {
     std::string name;
     std::string recipe = "tempo";
     int64_t batch_size = 8;
-    bool with_step = true;
     bool with_sweep = false;
 };
 void write_named_step(const std::filesystem::path& file, const NamedStep& step);

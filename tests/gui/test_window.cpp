@@ -5,9 +5,13 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstdlib>
 #include <fstream>
 #include <iterator>
+#include <string_view>
 #include <thread>
+#include <utility>
+#include <vector>
 
 namespace tests {
 namespace {
@@ -15,10 +19,32 @@ TestWindow*& current() {
     static TestWindow* window = nullptr;
     return window;
 }
+
+std::vector<GuiTest>& gui_tests() {
+    static std::vector<GuiTest> tests;
+    return tests;
+}
 }  // namespace
 
 TestWindow& window() { return *current(); }
 void set_window(TestWindow& window) { current() = &window; }
+
+bool add_gui_test(const GuiTest& test) {
+    gui_tests().push_back(test);
+    return true;
+}
+
+void register_gui_tests(ImGuiTestEngine* engine) {
+    std::ranges::sort(gui_tests(), {}, [](const GuiTest& test) {
+        return std::pair(std::string_view(test.file), test.line);
+    });
+    for (const GuiTest& test : gui_tests()) {
+        ImGuiTest* const known =
+            ImGuiTestEngine_RegisterTest(engine, test.group, test.name, test.file, test.line);
+        known->TestFunc = test.run;
+        known->GuiFunc = test.watch;
+    }
+}
 
 void TestWindow::settle(ImGuiTestContext* context) {
     context->Yield(3);
@@ -49,9 +75,63 @@ void TestWindow::reset(ImGuiTestContext* context) {
 void TestWindow::open(ImGuiTestContext* context, const std::vector<std::string>& recipes) {
     std::vector<std::filesystem::path> files;
     for (const std::string& recipe : recipes) files.push_back(trace(recipe));
-    workspace().open(files);
-    settle(context);
+    open_files(context, std::move(files));
     IM_CHECK_EQ(workspace().documents().size(), recipes.size());
+}
+
+void TestWindow::open_files(ImGuiTestContext* context, std::vector<std::filesystem::path> files) {
+    workspace().open(std::move(files));
+    settle(context);
+}
+
+void TestWindow::show(ImGuiTestContext* context, const std::vector<std::string>& recipes) {
+    reset(context);
+    open(context, recipes);
+}
+
+void TestWindow::click(ImGuiTestContext* context, const char* item) {
+    context->ItemClick(item);
+    settle(context);
+}
+
+void TestWindow::press(ImGuiTestContext* context, ImGuiKeyChord chord) {
+    context->KeyPress(chord);
+    settle(context);
+}
+
+void TestWindow::focus(ImGuiTestContext* context, const char* panel) {
+    context->WindowFocus(panel);
+    settle(context);
+}
+
+void TestWindow::show_panel(ImGuiTestContext* context, const char* id) {
+    app::show_panel(ui(), id);
+    settle(context);
+}
+
+void TestWindow::apply(ImGuiTestContext* context, const app::PanelEvents& events, int number) {
+    workspace().apply(events, number);
+    settle(context);
+}
+
+void TestWindow::click_at(ImGuiTestContext* context, ImVec2 point) {
+    context->MouseMoveToPos(point);
+    context->MouseClick(0);
+    settle(context);
+}
+
+void TestWindow::drag_to(ImGuiTestContext* context, ImVec2 point) {
+    context->MouseDown(0);
+    context->MouseMoveToPos(point);
+    context->MouseUp(0);
+    settle(context);
+}
+
+void TestWindow::turn_wheel(ImGuiTestContext* context, int notches) {
+    for (int i = 0; i < std::abs(notches); ++i) {
+        context->MouseWheelY(notches > 0 ? 1.0F : -1.0F);
+        context->Yield();
+    }
 }
 
 void TestWindow::take_picture(ImGuiTestContext* context, const std::string& name, bool keep_mouse) {
@@ -88,9 +168,7 @@ void TestWindow::select_range(ImGuiTestContext* context) {
     context->MouseTeleportToPos(point_in(context, timeline, 0.40F, 0.25F));
     context->KeyDown(ImGuiMod_Shift);
     context->Yield(2);
-    context->MouseDown(0);
-    context->MouseMoveToPos(point_in(context, timeline, 0.60F, 0.30F));
-    context->MouseUp(0);
+    drag_to(context, point_in(context, timeline, 0.60F, 0.30F));
     context->KeyUp(ImGuiMod_Shift);
     settle(context);
 }
@@ -98,8 +176,7 @@ void TestWindow::select_range(ImGuiTestContext* context) {
 void TestWindow::click_ledger_row(ImGuiTestContext* context, int index) {
     const std::string name = "//###ledger/**/$$" + std::to_string(index) + "/##row";
     const ImRect row = context->ItemInfo(name.c_str()).RectFull;
-    context->MouseMoveToPos({row.Min.x + row.GetHeight(), row.GetCenter().y});
-    context->MouseClick();
+    click_at(context, {row.Min.x + row.GetHeight(), row.GetCenter().y});
 }
 
 double TestWindow::shown_ns() const {

@@ -34,6 +34,21 @@ public:
     /// Waits until nothing loads and every view is the one wanted.
     void settle(ImGuiTestContext* context);
     void open(ImGuiTestContext* context, const std::vector<std::string>& recipes);
+    void open_files(ImGuiTestContext* context, std::vector<std::filesystem::path> files);
+    /// Resets the window, then opens these.
+    void show(ImGuiTestContext* context, const std::vector<std::string>& recipes);
+
+    /// What a user does. Each waits until the window has settled.
+    void click(ImGuiTestContext* context, const char* item);
+    void press(ImGuiTestContext* context, ImGuiKeyChord chord);
+    void focus(ImGuiTestContext* context, const char* panel);
+    void show_panel(ImGuiTestContext* context, const char* id);
+    void apply(ImGuiTestContext* context, const app::PanelEvents& events, int number = 1);
+    void click_at(ImGuiTestContext* context, ImVec2 point);
+    void drag_to(ImGuiTestContext* context, ImVec2 point);
+
+    void turn_wheel(ImGuiTestContext* context, int notches);
+
     /// Waits until the window has settled and writes a picture of it. Moves the mouse away first,
     /// unless `keep_mouse`.
     void take_picture(ImGuiTestContext* context, const std::string& name, bool keep_mouse = false);
@@ -67,32 +82,25 @@ private:
 TestWindow& window();
 void set_window(TestWindow& window);
 
-void register_blocks_tests(ImGuiTestEngine* engine);
-void register_capture_tests(ImGuiTestEngine* engine);
-void register_export_tests(ImGuiTestEngine* engine);
-void register_files_tests(ImGuiTestEngine* engine);
-void register_compare_tests(ImGuiTestEngine* engine);
-void register_flame_tests(ImGuiTestEngine* engine);
-void register_golden_tests(ImGuiTestEngine* engine);
-void register_frontier_tests(ImGuiTestEngine* engine);
-void register_inspector_tests(ImGuiTestEngine* engine);
-void register_kernels_tests(ImGuiTestEngine* engine);
-void register_timeline_tests(ImGuiTestEngine* engine);
-void register_layer_tests(ImGuiTestEngine* engine);
-void register_ledger_tests(ImGuiTestEngine* engine);
-void register_moment_tests(ImGuiTestEngine* engine);
-void register_movement_tests(ImGuiTestEngine* engine);
-void register_ranks_tests(ImGuiTestEngine* engine);
-void register_layout_tests(ImGuiTestEngine* engine);
-void register_picture_tests(ImGuiTestEngine* engine);
-void register_planner_tests(ImGuiTestEngine* engine);
-void register_stack_tests(ImGuiTestEngine* engine);
-void register_search_tests(ImGuiTestEngine* engine);
-void register_keyboard_tests(ImGuiTestEngine* engine);
-void register_reload_tests(ImGuiTestEngine* engine);
-void register_walkthrough_tests(ImGuiTestEngine* engine);
-void register_windows_tests(ImGuiTestEngine* engine);
-void register_worker_tests(ImGuiTestEngine* engine);
+struct GuiTest {
+    const char* group;
+    const char* name;
+    void (*run)(ImGuiTestContext*);
+    void (*watch)(ImGuiTestContext*);  // called at the begin of each frame, unless it is null
+    const char* file;
+    int line;
+};
+bool add_gui_test(const GuiTest& test);
+/// Gives all tests of the program to the engine: file by file, those of a file in their order.
+void register_gui_tests(ImGuiTestEngine* engine);
+
+/// GUI_TEST(blocks, the_moment_plays) { ... } is a test of the group `blocks`; `c` is its context.
+#define GUI_TEST(group, name) GUI_TEST_WATCHED(group, name, nullptr)
+#define GUI_TEST_WATCHED(group, name, watch)                                               \
+    void group##_##name(ImGuiTestContext* c);                                              \
+    [[maybe_unused]] const bool group##_##name##_is_added =                                \
+        ::tests::add_gui_test({#group, #name, group##_##name, watch, __FILE__, __LINE__}); \
+    void group##_##name([[maybe_unused]] ImGuiTestContext* c)
 
 /// All bytes of a file; empty if it cannot be read.
 std::string read_file(const std::filesystem::path& file);

@@ -6,13 +6,11 @@ namespace {
 constexpr const char* kTimeline = "//###timeline";
 
 void open_two(ImGuiTestContext* c) {
-    window().reset(c);
-    window().open(c, {"original", "tempo"});
-    c->KeyPress(ImGuiKey_F);
-    window().settle(c);
+    window().show(c, {"original", "tempo"});
+    window().press(c, ImGuiKey_F);
 }
 
-void shows_two_traces_on_one_axis(ImGuiTestContext* c) {
+GUI_TEST(timeline, shows_two_traces_on_one_axis) {
     open_two(c);
     const auto* view = window().workspace().slots().timeline.view();
     IM_CHECK(view != nullptr);
@@ -22,32 +20,25 @@ void shows_two_traces_on_one_axis(ImGuiTestContext* c) {
     IM_CHECK(view->traces[0].peaks.size() == 1);
 }
 
-void the_wheel_zooms_and_f_shows_all(ImGuiTestContext* c) {
+GUI_TEST(timeline, the_wheel_zooms_and_f_shows_all) {
     open_two(c);
     const double all = window().shown_ns();
     c->MouseMoveToPos(window().point_in(c, kTimeline, 0.5F, 0.28F));
-    for (int i = 0; i < 8; ++i) {
-        c->MouseWheelY(1);
-        c->Yield();
-    }
+    window().turn_wheel(c, 8);
     window().settle(c);
     IM_CHECK_LT(window().shown_ns(), all * 0.6);
     IM_CHECK_GT(
         static_cast<int>(window().workspace().slots().timeline.view()->traces[0].column_count()),
         100);
-    c->KeyPress(ImGuiKey_F);
-    window().settle(c);
+    window().press(c, ImGuiKey_F);
     IM_CHECK_GT(window().shown_ns(), all * 0.999);
-    for (int i = 0; i < 8; ++i) {
-        c->MouseWheelY(1);
-        c->Yield();
-    }
+    window().turn_wheel(c, 8);
     c->MouseDoubleClick(0);
     window().settle(c);
     IM_CHECK_GT(window().shown_ns(), all * 0.999);
 }
 
-void a_notch_zooms_by_a_fifth_and_keys_move(ImGuiTestContext* c) {
+GUI_TEST(timeline, a_notch_zooms_by_a_fifth_and_keys_move) {
     open_two(c);
     const double all = window().shown_ns();
     const auto start_ns = [] { return window().workspace().time().window.start_ns; };
@@ -68,23 +59,17 @@ void a_notch_zooms_by_a_fifth_and_keys_move(ImGuiTestContext* c) {
     IM_CHECK_GT(window().shown_ns(), all * 0.999);
 }
 
-void dragging_moves_in_time(ImGuiTestContext* c) {
+GUI_TEST(timeline, dragging_moves_in_time) {
     open_two(c);
     c->MouseMoveToPos(window().point_in(c, kTimeline, 0.5F, 0.28F));
-    for (int i = 0; i < 8; ++i) {
-        c->MouseWheelY(1);
-        c->Yield();
-    }
+    window().turn_wheel(c, 8);
     const double start = window().workspace().time().window.start_ns, shown = window().shown_ns();
-    c->MouseDown(0);
-    c->MouseMoveToPos(window().point_in(c, kTimeline, 0.3F, 0.28F));
-    c->MouseUp(0);
-    window().settle(c);
+    window().drag_to(c, window().point_in(c, kTimeline, 0.3F, 0.28F));
     IM_CHECK_GT(window().workspace().time().window.start_ns, start);
     IM_CHECK_LT(std::abs(window().shown_ns() - shown), shown * 1e-6);
 }
 
-void right_dragging_zooms_to_a_range(ImGuiTestContext* c) {
+GUI_TEST(timeline, right_dragging_zooms_to_a_range) {
     open_two(c);
     const double all = window().shown_ns();
     c->MouseTeleportToPos(window().point_in(c, kTimeline, 0.40F, 0.25F));
@@ -96,21 +81,7 @@ void right_dragging_zooms_to_a_range(ImGuiTestContext* c) {
     IM_CHECK_GT(window().shown_ns(), all * 0.10);
 }
 
-void shift_dragging_selects_a_range(ImGuiTestContext* c) {
-    open_two(c);
-    const double all = window().shown_ns();
-    window().select_range(c);
-    IM_CHECK(window().workspace().selection().range.has_value());
-    IM_CHECK_EQ(window().shown_ns(), all);
-    c->KeyPress(ImGuiKey_Z);
-    window().settle(c);
-    IM_CHECK_LT(window().shown_ns(), all * 0.35);
-    c->KeyPress(ImGuiKey_Escape);
-    c->Yield(2);
-    IM_CHECK(!window().workspace().selection().range.has_value());
-}
-
-void hovering_reads_both_traces(ImGuiTestContext* c) {
+GUI_TEST(timeline, hovering_reads_both_traces) {
     open_two(c);
     c->MouseMoveToPos(window().point_in(c, kTimeline, 0.5F, 0.28F));
     window().settle(c);
@@ -120,36 +91,31 @@ void hovering_reads_both_traces(ImGuiTestContext* c) {
     window().take_picture(c, "timeline_hover", true);
 }
 
-void alignment_can_be_switched(ImGuiTestContext* c) {
+GUI_TEST(timeline, alignment_can_be_switched) {
     open_two(c);
-    c->ItemClick("//###timeline/###align");
-    window().settle(c);
+    window().click(c, "//###timeline/###align");
     IM_CHECK(window().workspace().slots().timeline.view()->alignment ==
              profiler::TimeAlignment::kTime);
-    c->ItemClick("//###timeline/###align");
-    window().settle(c);
+    window().click(c, "//###timeline/###align");
     IM_CHECK(window().workspace().slots().timeline.view()->alignment ==
              profiler::TimeAlignment::kPhases);
-    c->ItemClick("//###timeline/###difference");
-    c->Yield(2);
+    window().click(c, "//###timeline/###difference");
     IM_CHECK(!window().ui().panels.timeline.show_difference);
     c->ItemClick("//###timeline/###difference");
 }
 
 /// A lane without room stays switched on. A click on its button switches it off.
-void a_low_panel_says_what_it_leaves_out(ImGuiTestContext* c) {
+GUI_TEST(timeline, a_low_panel_says_what_it_leaves_out) {
     open_two(c);
     const app::TimelineState& state = window().ui().panels.timeline;
     const bool had_room =
         state.has_room_for_modules && state.has_room_for_kernels && state.has_room_for_difference;
     window().resize(c, 1600, 340);  // too low for panels side by side
-    app::show_panel(window().ui(), "timeline");
-    window().settle(c);
+    window().show_panel(c, "timeline");
     window().take_picture(c, "timeline_low");
     const bool has_room =
         state.has_room_for_modules || state.has_room_for_kernels || state.has_room_for_difference;
-    c->ItemClick("//###timeline/###modules");
-    c->Yield(2);
+    window().click(c, "//###timeline/###modules");
     const bool modules_off = !state.show_modules && state.has_room_for_modules;
     c->ItemClick("//###timeline/###modules");
     window().resize(c, 1600, 1000);
@@ -160,7 +126,7 @@ void a_low_panel_says_what_it_leaves_out(ImGuiTestContext* c) {
     IM_CHECK(state.has_room_for_kernels && state.has_room_for_difference);
 }
 
-void a_range_ends_where_the_button_is_released(ImGuiTestContext* c) {
+GUI_TEST(timeline, a_range_ends_where_the_button_is_released) {
     open_two(c);
     c->MouseTeleportToPos(window().point_in(c, kTimeline, 0.40F, 0.25F));
     c->KeyDown(ImGuiMod_Shift);
@@ -181,40 +147,17 @@ void a_range_ends_where_the_button_is_released(ImGuiTestContext* c) {
     c->KeyPress(ImGuiKey_Escape);
 }
 
-void another_b_is_shown_whole(ImGuiTestContext* c) {
-    window().reset(c);
-    window().open(c, {"original", "tempo", "tempo-packed"});
+GUI_TEST(timeline, another_b_is_shown_whole) {
+    window().show(c, {"original", "tempo", "tempo-packed"});
     c->MouseMoveToPos(window().point_in(c, kTimeline, 0.5F, 0.28F));
-    for (int i = 0; i < 8; ++i) {
-        c->MouseWheelY(1);
-        c->Yield();
-    }
+    window().turn_wheel(c, 8);
     window().settle(c);
-    c->ItemClick("//###compare/##recipes/$$2/##row");
-    window().settle(c);
-    IM_CHECK_STR_EQ(window().workspace().selection().look_b.name.c_str(), "tempo-packed");
+    window().click(c, "//###compare/##recipes/$$2/##row");
+    IM_CHECK_STR_EQ(window().workspace().selection().label_b.name.c_str(), "tempo-packed");
     const profiler::TimeRange& all = window().workspace().time().limits;
     IM_CHECK_EQ(window().workspace().time().window.start_ns, all.start_ns);
     IM_CHECK_EQ(window().workspace().time().window.end_ns, all.end_ns);
 }
 
 }  // namespace
-
-void register_timeline_tests(ImGuiTestEngine* engine) {
-    const auto add = [&](const char* name, void (*run)(ImGuiTestContext*)) {
-        IM_REGISTER_TEST(engine, "timeline", name)->TestFunc = run;
-    };
-    add("shows_two_traces_on_one_axis", shows_two_traces_on_one_axis);
-    add("the_wheel_zooms_and_f_shows_all", the_wheel_zooms_and_f_shows_all);
-    add("a_notch_zooms_by_a_fifth_and_keys_move", a_notch_zooms_by_a_fifth_and_keys_move);
-    add("dragging_moves_in_time", dragging_moves_in_time);
-    add("right_dragging_zooms_to_a_range", right_dragging_zooms_to_a_range);
-    add("shift_dragging_selects_a_range", shift_dragging_selects_a_range);
-    add("hovering_reads_both_traces", hovering_reads_both_traces);
-    add("alignment_can_be_switched", alignment_can_be_switched);
-    add("a_range_ends_where_the_button_is_released", a_range_ends_where_the_button_is_released);
-    add("a_low_panel_says_what_it_leaves_out", a_low_panel_says_what_it_leaves_out);
-    add("another_b_is_shown_whole", another_b_is_shown_whole);
-}
-
 }  // namespace tests

@@ -16,22 +16,17 @@ void open_folder(ImGuiTestContext* c) {
     IM_CHECK_SILENT(folder != nullptr);
     window().reset(c);
     window().resize(c, 1600, 1000);
-    window().workspace().open({folder});
-    window().settle(c);
+    window().open_files(c, {folder});
 }
 
 void picture_of_window(ImGuiTestContext* c, const char* panel) {
-    app::show_panel(window().ui(), panel);
-    c->Yield(4);
-    window().settle(c);
+    window().show_panel(c, panel);
     window().take_picture(c, std::string("walkthrough_") + panel);
 }
 
 /// Only the panel's part of the window.
 void picture_of_panel(ImGuiTestContext* c, const char* panel) {
-    app::show_panel(window().ui(), panel);
-    c->Yield(4);
-    window().settle(c);
+    window().show_panel(c, panel);
     c->MouseTeleportToPos({2, 2});
     window().ui().picture_panel = panel;
     window().take_running_picture(c, std::string("walkthrough_") + panel);
@@ -48,13 +43,13 @@ app::PickedTensor attention_probs() {
     return {.document = workspace.selection().a, .storage = found->storage};
 }
 
-void all_panels(ImGuiTestContext* c) {
+GUI_TEST(walkthrough, all_panels) {
     open_folder(c);
     for (const char* panel : {"compare", "flame", "blocks"}) picture_of_window(c, panel);
     app::Workspace& workspace = window().workspace();
     workspace.apply({.selection = {.tensor = attention_probs()}});
     for (const char* panel : {"timeline", "kernels", "ledger", "inspector", "planner", "movement",
-                              "capture", "traces", "health"}) {
+                              "capture", "traces", "diagnostics"}) {
         picture_of_panel(c, panel);
     }
     app::show_panel(window().ui(), "frontier");
@@ -64,16 +59,13 @@ void all_panels(ImGuiTestContext* c) {
 
 /// The ranks of the folder in TEMPOSCOPE_WALKTHROUGH_RANKS, with a collective of the first that is
 /// under the mouse.
-void ranks(ImGuiTestContext* c) {
+GUI_TEST(walkthrough, ranks) {
     const char* folder = std::getenv("TEMPOSCOPE_WALKTHROUGH_RANKS");
     IM_CHECK_SILENT(folder != nullptr);
     window().reset(c);
     window().resize(c, 1600, 1000);
-    window().workspace().open({folder});
-    window().settle(c);
-    app::show_panel(window().ui(), "ranks");
-    c->Yield(4);
-    window().settle(c);
+    window().open_files(c, {folder});
+    window().show_panel(c, "ranks");
     const profiler::RanksView* view = window().workspace().slots().ranks.view();
     IM_CHECK_SILENT(view != nullptr && !view->lanes.front().collectives.empty());
     const auto& spans = view->lanes.front().collectives;
@@ -90,7 +82,7 @@ void ranks(ImGuiTestContext* c) {
     window().take_running_picture(c, "walkthrough_ranks");
 }
 
-void two_ledgers(ImGuiTestContext* c) {
+GUI_TEST(walkthrough, two_ledgers) {
     open_folder(c);
     app::show_panel(window().ui(), "ledger");
     app::open_another(window().ui(), *app::find_window("ledger"));
@@ -106,12 +98,11 @@ void two_ledgers(ImGuiTestContext* c) {
 }
 
 /// The moment that the window is made for: a switch, and the memory moves.
-void a_switch_moves_the_memory(ImGuiTestContext* c) {
+GUI_TEST(walkthrough, a_switch_moves_the_memory) {
     open_folder(c);
     app::Workspace& workspace = window().workspace();
     workspace.set_b(nullptr);
-    app::show_panel(window().ui(), "layer");
-    window().settle(c);
+    window().show_panel(c, "layer");
     workspace.apply({.recipes = {.try_recipe = "gelu=in_place"}});
     window().settle(c);
     IM_CHECK(workspace.selection().b != nullptr);
@@ -122,13 +113,4 @@ void a_switch_moves_the_memory(ImGuiTestContext* c) {
 }
 
 }  // namespace
-
-void register_walkthrough_tests(ImGuiTestEngine* engine) {
-    IM_REGISTER_TEST(engine, "walkthrough", "all_panels")->TestFunc = all_panels;
-    IM_REGISTER_TEST(engine, "walkthrough", "ranks")->TestFunc = ranks;
-    IM_REGISTER_TEST(engine, "walkthrough", "two_ledgers")->TestFunc = two_ledgers;
-    IM_REGISTER_TEST(engine, "walkthrough", "a_switch_moves_the_memory")->TestFunc =
-        a_switch_moves_the_memory;
-}
-
 }  // namespace tests

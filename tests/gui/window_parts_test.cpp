@@ -16,6 +16,7 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <map>
 #include <set>
 #include <string>
 #include <vector>
@@ -38,7 +39,7 @@ TEST(Settings, ComeBackAsTheyWereSaved) {
     app::Settings settings;
     settings.dark = false;
     settings.window_width = 1234;
-    settings.shown_panels["health"] = false;
+    settings.shown_panels["diagnostics"] = false;
     settings.further_windows["ledger-2"] = {{"filter", "probs"}};
     settings.text_scale = 1.5F;
     settings.reload_changed_files = true;
@@ -56,6 +57,19 @@ TEST(Settings, ComeBackAsTheyWereSaved) {
     // No other file is left in the folder, which another window may be using.
     const fs::directory_iterator files(scratch.path / "deep");
     EXPECT_EQ(std::distance(begin(files), end(files)), 1);
+}
+
+TEST(Settings, FindTheDiagnosticsPanelUnderItsOldId) {
+    const app::Settings settings =
+        app::parse_settings(R"({"shown_panels": {"health": false, "ledger": true},
+                                "layout_placement": "ledger:4 health:1f "})",
+                            "window.json")
+            .settings;
+    EXPECT_EQ(settings.shown_panels,
+              (std::map<std::string, bool>{{"diagnostics", false}, {"ledger", true}}));
+    EXPECT_EQ(settings.layout_placement, "ledger:4 diagnostics:1f ");
+    EXPECT_EQ(app::with_new_ids("[Window][###health]\nDockId=0x5\n", "[###", "]"),
+              "[Window][###diagnostics]\nDockId=0x5\n");
 }
 
 TEST(Settings, AreTheDefaultsWhenTheFileIsMissingOrDamaged) {
@@ -135,21 +149,6 @@ TEST(Keyboard, NoTwoActionsShareADefaultKey) {
     }
 }
 
-TEST(Keyboard, AKeyIsTakenFromTheActionThatHasIt) {
-    std::vector<app::Action> actions = app::make_actions();
-    const ImGuiKeyChord chord = ImGuiMod_Ctrl | ImGuiKey_O;
-    const auto holder = app::slot_with(actions, chord);
-    ASSERT_TRUE(holder);
-    const app::KeySlot other{holder->action + 1, 1};
-    app::set_key(actions, other, chord);
-    EXPECT_EQ(app::slot_with(actions, chord), other);
-    EXPECT_EQ(actions[holder->action].keys[holder->key], 0);
-    app::set_key(actions, other, 0);
-    EXPECT_EQ(app::slot_with(actions, chord), std::nullopt);
-    EXPECT_NE(app::reason_against(ImGuiKey_W), "");
-    EXPECT_EQ(app::reason_against(ImGuiMod_Ctrl | ImGuiKey_W), "");
-}
-
 TEST(PanelWindows, AreFoundByTheirIds) {
     std::set<std::string> ids;
     for (const app::PanelWindow& window : app::all_windows()) {
@@ -167,27 +166,6 @@ TEST(PanelWindows, AreFoundByTheirIds) {
     ASSERT_TRUE(second);
     EXPECT_EQ(app::title_of(*second), "Flame graph 2");
     EXPECT_TRUE(app::window_name(*second).ends_with(" Flame graph 2###flame-2"));
-}
-
-TEST(PanelWindows, OpenUpToFourAndTakeTheLowestFreeNumber) {
-    app::Ui ui;
-    const app::PanelWindow ledger = *app::find_window("ledger");
-    ui.workspace.apply({.window = {.ledger = app::LedgerQuery{.filter = "probs"}}});
-    for (int i = 0; i < 5; ++i) app::open_another(ui, ledger);
-    for (int number = 1; number <= app::kMostWindows; ++number) {
-        EXPECT_TRUE(app::is_open(ui, {ledger.panel, number}));
-        EXPECT_EQ(ui.workspace.views(number).queries.ledger.filter, "probs");
-    }
-    EXPECT_FALSE(app::can_open_another(ui, *ledger.panel));
-    app::set_open(ui, {ledger.panel, 3}, false);
-    EXPECT_TRUE(app::can_open_another(ui, *ledger.panel));
-    ui.focused_panel = "ledger-2";
-    EXPECT_EQ(app::meant_window(ui, "ledger").number, 2);
-    EXPECT_EQ(app::meant_window(ui, "flame").number, 1);
-    app::open_another(ui, ledger);
-    EXPECT_EQ(ui.focus_queue.back(), "ledger-3");
-    const app::PanelWindow traces = *app::find_window("traces");
-    EXPECT_FALSE(app::can_open_another(ui, *traces.panel));
 }
 
 TEST(PanelWindows, ComeBackWithWhatTheyShow) {
@@ -238,6 +216,7 @@ TEST(PanelWindows, IgnoreSettingsThatMakeNoSense) {
     for (const app::PanelWindow& window : app::all_windows()) {
         EXPECT_EQ(app::is_open(ui, window), window.number == 1) << app::id_of(window);
     }
+    EXPECT_FALSE(app::can_open_another(ui, *app::find_window("traces")->panel));
 }
 
 TEST(CommandPalette, FindsLettersInOrderAndPrefersStartsOfWords) {
@@ -278,20 +257,6 @@ protected:
     }
     app::LayoutHistory history_;
 };
-
-TEST_F(LayoutHistory, BringsBackOneChangeAfterTheOther) {
-    show("first");
-    EXPECT_FALSE(history_.can_undo());
-    show("second");
-    show("third");
-    EXPECT_EQ(history_.undo()->places, "second");
-    show("second");
-    EXPECT_EQ(history_.undo()->places, "first");
-    show("first");
-    EXPECT_FALSE(history_.can_undo());
-    show("fourth");
-    EXPECT_EQ(history_.undo()->places, "first");
-}
 
 TEST_F(LayoutHistory, TakesNoResizedWindowAndNoDragForAChange) {
     show("first");

@@ -12,11 +12,6 @@ namespace {
 app::Ui& ui() { return window().ui(); }
 const app::WindowViews& views(int number) { return window().workspace().views(number); }
 
-void open_two(ImGuiTestContext* c) {
-    window().reset(c);
-    window().open(c, {"original", "tempo"});
-}
-
 /// Through the menu bar.
 void open_another(ImGuiTestContext* c, const char* panel) {
     c->SetRef("##MainMenuBar");
@@ -37,14 +32,13 @@ void show_both(ImGuiTestContext* c, const char* second) {
 }
 
 void filter_focused_ledger(ImGuiTestContext* c, const char* filter) {
-    c->KeyPress(ImGuiMod_Ctrl | ImGuiKey_F);
-    c->Yield(3);
+    window().press(c, ImGuiMod_Ctrl | ImGuiKey_F);
     c->KeyCharsReplace(filter);
     window().settle(c);
 }
 
-void two_ledgers_have_two_filters(ImGuiTestContext* c) {
-    open_two(c);
+GUI_TEST(windows, two_ledgers_have_two_filters) {
+    window().show(c, {"original", "tempo"});
     const size_t all = views(1).ledger.view()->rows.size();
     open_another(c, "Ledger");
     IM_CHECK(window().is_open("ledger-2"));
@@ -59,8 +53,8 @@ void two_ledgers_have_two_filters(ImGuiTestContext* c) {
     window().reset(c);
 }
 
-void a_new_window_shows_what_the_other_one_shows(ImGuiTestContext* c) {
-    open_two(c);
+GUI_TEST(windows, a_new_window_shows_what_the_other_one_shows) {
+    window().show(c, {"original", "tempo"});
     filter_focused_ledger(c, "attention");
     c->ItemClick("//###ledger/Kinds");
     c->TableClickHeader("//###ledger/##ledger", "Module");
@@ -79,13 +73,12 @@ void a_new_window_shows_what_the_other_one_shows(ImGuiTestContext* c) {
     window().reset(c);
 }
 
-void a_click_in_one_selects_in_all(ImGuiTestContext* c) {
-    open_two(c);
+GUI_TEST(windows, a_click_in_one_selects_in_all) {
+    window().show(c, {"original", "tempo"});
     open_another(c, "Ledger");
     filter_focused_ledger(c, "attention");
     show_both(c, "//###ledger-2");
-    c->ItemClick("//###ledger-2/**/$$1/##row");
-    c->Yield(2);
+    window().click(c, "//###ledger-2/**/$$1/##row");
     const auto& tensor = window().workspace().selection().tensor;
     IM_CHECK(tensor.has_value());
     IM_CHECK(tensor->storage == views(2).ledger.view()->rows[1].storage);
@@ -96,8 +89,8 @@ void a_click_in_one_selects_in_all(ImGuiTestContext* c) {
     window().reset(c);
 }
 
-void a_closed_window_takes_no_memory_and_comes_back(ImGuiTestContext* c) {
-    open_two(c);
+GUI_TEST(windows, a_closed_window_takes_no_memory_and_comes_back) {
+    window().show(c, {"original", "tempo"});
     open_another(c, "Ledger");
     filter_focused_ledger(c, "attention");
     const size_t few = views(2).ledger.view()->rows.size();
@@ -120,8 +113,8 @@ void a_closed_window_takes_no_memory_and_comes_back(ImGuiTestContext* c) {
     window().reset(c);
 }
 
-void four_windows_are_the_most(ImGuiTestContext* c) {
-    open_two(c);
+GUI_TEST(windows, four_windows_are_the_most) {
+    window().show(c, {"original", "tempo"});
     for (const char* id : {"ledger-2", "ledger-3", "ledger-4"}) {
         open_another(c, "Ledger");
         IM_CHECK(window().is_open(id));
@@ -149,8 +142,8 @@ void four_windows_are_the_most(ImGuiTestContext* c) {
     window().reset(c);
 }
 
-void the_menu_of_a_panel_opens_another_and_exports_its_rows(ImGuiTestContext* c) {
-    open_two(c);
+GUI_TEST(windows, the_menu_of_a_panel_opens_another_and_exports_its_rows) {
+    window().show(c, {"original", "tempo"});
     app::open_panel_menu(ui(), "ledger");
     c->Yield(3);
     window().take_picture(c, "windows_menu", true);
@@ -161,8 +154,7 @@ void the_menu_of_a_panel_opens_another_and_exports_its_rows(ImGuiTestContext* c)
     filter_focused_ledger(c, "attention");
     app::open_panel_menu(ui(), "ledger-2");
     c->Yield(3);
-    c->ItemClick("//$FOCUSED/\xef\x83\x85  Copy as CSV");
-    window().settle(c);
+    window().click(c, "//$FOCUSED/\xef\x83\x85  Copy as CSV");
     const std::string csv = ImGui::GetClipboardText();
     const auto rows = static_cast<size_t>(std::count(csv.begin(), csv.end(), '\n')) - 1;
     IM_CHECK_EQ(rows, views(2).ledger.view()->rows.size());
@@ -178,14 +170,12 @@ void the_menu_of_a_panel_opens_another_and_exports_its_rows(ImGuiTestContext* c)
     window().reset(c);
 }
 
-void blocks_of_a_and_b_stand_side_by_side(ImGuiTestContext* c) {
-    open_two(c);
-    c->WindowFocus("//###blocks");
-    window().settle(c);
+GUI_TEST(windows, blocks_of_a_and_b_stand_side_by_side) {
+    window().show(c, {"original", "tempo"});
+    window().focus(c, "//###blocks");
     open_another(c, "Blocks");
     show_both(c, "//###blocks-2");
-    c->ItemClick("//###blocks-2/B###show_b");
-    window().settle(c);
+    window().click(c, "//###blocks-2/B###show_b");
     IM_CHECK(views(1).queries.blocks.show == app::BlocksQuery::Show::kA);
     IM_CHECK(views(2).queries.blocks.show == app::BlocksQuery::Show::kB);
     IM_CHECK(views(1).blocks.view() != nullptr);
@@ -197,42 +187,36 @@ void blocks_of_a_and_b_stand_side_by_side(ImGuiTestContext* c) {
     window().reset(c);
 }
 
-void a_flame_graph_stands_beside_the_difference(ImGuiTestContext* c) {
-    open_two(c);
-    c->WindowFocus("//###flame");
-    window().settle(c);
+GUI_TEST(windows, a_flame_graph_stands_beside_the_difference) {
+    window().show(c, {"original", "tempo"});
+    window().focus(c, "//###flame");
     open_another(c, "Flame graph");
     show_both(c, "//###flame-2");
-    window().workspace().apply(
-        {.window = {.flame = app::FlameQuery{.mode = profiler::FlameMode::kDifference,
-                                             .is_drawn = true}}},
-        /*window=*/2);
-    window().settle(c);
+    window().apply(c,
+                   {.window = {.flame = app::FlameQuery{.mode = profiler::FlameMode::kDifference,
+                                                        .is_drawn = true}}},
+                   /*window=*/2);
     IM_CHECK(views(1).flame.view()->mode == profiler::FlameMode::kA);
     IM_CHECK(views(2).flame.view()->mode == profiler::FlameMode::kDifference);
     window().take_picture(c, "windows_flames");
     window().reset(c);
 }
 
-void a_pinned_inspector_stays(ImGuiTestContext* c) {
-    open_two(c);
+GUI_TEST(windows, a_pinned_inspector_stays) {
+    window().show(c, {"original", "tempo"});
     window().click_ledger_row(c, 1);
-    window().settle(c);
     const std::string first = views(1).inspector.view()->tensor->title;
     open_another(c, "Inspector");
     window().click_ledger_row(c, 6);
-    window().settle(c);
     const std::string title = window().workspace().selection().tensor->name;
     IM_CHECK_STR_NE(title.c_str(), first.c_str());
     IM_CHECK_STR_EQ(views(1).inspector.view()->tensor->title.c_str(), title.c_str());
     IM_CHECK_STR_EQ(views(2).inspector.view()->tensor->title.c_str(), first.c_str());
     show_both(c, "//###inspector-2");
     window().take_picture(c, "windows_inspectors");
-    c->ItemClick("//###inspector-2/###pin");
-    window().settle(c);
+    window().click(c, "//###inspector-2/###pin");
     IM_CHECK_STR_EQ(views(2).inspector.view()->tensor->title.c_str(), title.c_str());
-    c->ItemClick("//###inspector-2/###pin");
-    window().settle(c);
+    window().click(c, "//###inspector-2/###pin");
     IM_CHECK(views(2).queries.inspector.pinned.has_value());
     window().workspace().swap_a_and_b();  // what was pinned belonged to the traces before
     window().settle(c);
@@ -240,17 +224,16 @@ void a_pinned_inspector_stays(ImGuiTestContext* c) {
     window().reset(c);
 }
 
-void write_windows(ImGuiTestContext* c) {
+GUI_TEST(remember_write, windows) {
     window().open(c, {"original"});
     open_another(c, "Ledger");
     filter_focused_ledger(c, "attention");
-    c->ItemClick("//###ledger-2/Kinds");
-    window().settle(c);
+    window().click(c, "//###ledger-2/Kinds");
     show_both(c, "//###ledger-2");
     IM_CHECK_EQ(dock_of(c, "//###ledger-2"), dock_of(c, "//###timeline"));
 }
 
-void read_windows(ImGuiTestContext* c) {
+GUI_TEST(remember_read, windows) {
     IM_CHECK(window().is_open("ledger-2"));
     IM_CHECK(!window().is_open("ledger-3"));
     IM_CHECK_EQ(dock_of(c, "//###ledger-2"), dock_of(c, "//###timeline"));
@@ -261,26 +244,4 @@ void read_windows(ImGuiTestContext* c) {
 }
 
 }  // namespace
-
-void register_windows_tests(ImGuiTestEngine* engine) {
-    const auto add = [&](const char* group, const char* name, void (*run)(ImGuiTestContext*)) {
-        IM_REGISTER_TEST(engine, group, name)->TestFunc = run;
-    };
-    add("windows", "two_ledgers_have_two_filters", two_ledgers_have_two_filters);
-    add("windows", "a_new_window_shows_what_the_other_one_shows",
-        a_new_window_shows_what_the_other_one_shows);
-    add("windows", "a_click_in_one_selects_in_all", a_click_in_one_selects_in_all);
-    add("windows", "a_closed_window_takes_no_memory_and_comes_back",
-        a_closed_window_takes_no_memory_and_comes_back);
-    add("windows", "four_windows_are_the_most", four_windows_are_the_most);
-    add("windows", "the_menu_of_a_panel_opens_another_and_exports_its_rows",
-        the_menu_of_a_panel_opens_another_and_exports_its_rows);
-    add("windows", "blocks_of_a_and_b_stand_side_by_side", blocks_of_a_and_b_stand_side_by_side);
-    add("windows", "a_flame_graph_stands_beside_the_difference",
-        a_flame_graph_stands_beside_the_difference);
-    add("windows", "a_pinned_inspector_stays", a_pinned_inspector_stays);
-    add("remember_write", "windows", write_windows);
-    add("remember_read", "windows", read_windows);
-}
-
 }  // namespace tests

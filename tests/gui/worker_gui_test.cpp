@@ -3,7 +3,7 @@
 #include "tests/gui/test_window.h"
 
 #include "app/window/export_dialog.h"
-#include "app/workspace/planner_query.h"
+#include "app/workspace/planner_form.h"
 
 #include <algorithm>
 #include <fstream>
@@ -27,8 +27,7 @@ void fill_form(ImGuiTestContext* c, const char* folder, std::vector<std::string>
     form.recipes.names = std::move(recipes);
     form.output = (window().folder() / folder).string();
     window().ui().panels.capture.form = form;
-    app::show_panel(window().ui(), "capture");
-    c->Yield(4);
+    window().show_panel(c, "capture");
 }
 
 /// Starts the filled-in capture and waits for its traces.
@@ -60,18 +59,17 @@ void says_what_b_does_without_a_tensor(ImGuiTestContext* c) {
 /// Autograd calls each node through a wrapper of the same name: the panel shows it once, in the
 /// colour of the longest call in it.
 void calls_are_drawn_once_in_the_colour_of_their_work(ImGuiTestContext* c) {
-    c->WindowFocus("//###kernels");
-    window().settle(c);
+    window().focus(c, "//###kernels");
     const profiler::KernelsView& view = *window().workspace().slots().kernels.view();
     size_t backward = 0, grey = 0;
-    for (const profiler::ActivityViewLane& lane : view.traces[0].lanes) {
+    for (const profiler::KernelsLane& lane : view.traces[0].lanes) {
         for (size_t row = 0; row < lane.rows.size(); ++row) {
-            for (const profiler::ActivityBlock& block : lane.rows[row].blocks) {
+            for (const profiler::CallBlock& block : lane.rows[row].blocks) {
                 if (!block.forward.valid() || block.count > 1 || lane.is_stream) continue;
                 ++backward;
-                grey += block.activity_class == profiler::ActivityClass::kOther ? 1 : 0;
+                grey += block.call_class == profiler::CallClass::kOther ? 1 : 0;
                 if (row + 1 == lane.rows.size()) continue;
-                for (const profiler::ActivityBlock& inner : lane.rows[row + 1].blocks) {
+                for (const profiler::CallBlock& inner : lane.rows[row + 1].blocks) {
                     const bool lies_in =
                         inner.start_ns >= block.start_ns && inner.end_ns <= block.end_ns;
                     // Ops do call ops of their name: mul of a number calls mul of a tensor.
@@ -87,8 +85,7 @@ void calls_are_drawn_once_in_the_colour_of_their_work(ImGuiTestContext* c) {
 
 /// Of predicted traces alone: memory, largest batch and throughput of these and of other recipes.
 void compare_is_never_empty(ImGuiTestContext* c) {
-    c->WindowFocus("//###compare");
-    window().settle(c);
+    window().focus(c, "//###compare");
     const auto comparison = window().workspace().comparison();
     const profiler::CompareView& view = comparison->view;
     IM_CHECK_GT(view.columns.size(), size_t{2});
@@ -111,82 +108,7 @@ void compare_is_never_empty(ImGuiTestContext* c) {
     IM_CHECK_EQ(form.recipes.names.size(), view.columns.size());
 }
 
-/// A sweep holds no recorded step: its memory is predicted.
-void a_sweep_alone_has_predicted_memory(ImGuiTestContext* c) {
-    window().reset(c);
-    window().workspace().open({window().folder() / "sweeps" / "tempo.tscope"});
-    window().settle(c);
-    const auto comparison = window().workspace().comparison();
-    const profiler::CompareView& view = comparison->view;
-    IM_CHECK(view.has_peak);
-    IM_CHECK_STR_EQ(view.columns[0].recipe.c_str(), "tempo");
-    IM_CHECK_GT(view.columns[0].peak_bytes, int64_t{0});
-    IM_CHECK(view.columns[0].memory_is_predicted);
-    IM_CHECK(!view.columns[0].is_planned);
-    window().take_picture(c, "sweep_alone_planned");
-}
-
-void plans_and_exports(ImGuiTestContext* c) {
-    window().reset(c);
-    app::PlannerQuery query;
-    query.workload.model.num_layers = 2;
-    query.recipes = {"original", "tempo"};
-    query.is_chosen = true;
-    window().workspace().apply({.queries = {.planner = query}});
-    c->WindowFocus("//###planner");
-    window().settle(c);
-    const app::PlannerResult* result = window().workspace().slots().planner.view();
-    IM_CHECK_SILENT(result != nullptr);
-    IM_CHECK_STR_EQ(result->error.c_str(), "");
-    const auto file = window().folder() / "plan.csv";
-    app::ask_for_export(window().ui(), app::ExportTarget::Kind::kTable, "planner");
-    c->Yield(2);
-    c->ItemInputValue("//Export/##name", file.c_str());
-    window().settle(c);
-    const std::string csv = read_file(file);
-    std::filesystem::remove(file);
-    IM_CHECK(csv.find("tempo") != std::string::npos);
-    IM_CHECK_GT(static_cast<int>(std::count(csv.begin(), csv.end(), '\n')), 2);
-}
-
-void predicts_a_gpu_that_is_not_here(ImGuiTestContext* c) {
-    fill_form(c, "predicted", {"original", "tempo"}, 1);
-    window().ui().panels.capture.form.device = "predict:t4";
-    window().ui().panels.capture.form.precision = "amp-fp16";
-    c->Yield(2);
-    run_form(c);
-    IM_CHECK_EQ(status().curves.size(), size_t{2});
-    for (const app::LiveCurve& curve : status().curves) {
-        IM_CHECK(curve.finished);
-        IM_CHECK_GT(curve.peak_bytes, int64_t{0});
-    }
-    IM_CHECK_EQ(window().workspace().documents().size(), size_t{2});
-    const profiler::Trace& trace = *window().workspace().selection().a->trace;
-    IM_CHECK(trace.run().source == profiler::Source::kPredicted);
-    IM_CHECK(std::filesystem::exists(window().workspace().selection().a->file));
-    app::show_panel(window().ui(), "capture");
-    window().take_picture(c, "capture_predicted");
-    says_what_b_does_without_a_tensor(c);
-    calls_are_drawn_once_in_the_colour_of_their_work(c);
-    compare_is_never_empty(c);
-}
-
-void sweeps_for_the_maximum_batch(ImGuiTestContext* c) {
-    fill_form(c, "swept", {"original"}, 1);
-    app::StepForm& form = window().ui().panels.capture.form;
-    form.head = "layers";
-    form.sweeps = true;
-    c->Yield(2);
-    IM_CHECK(window().ui().panels.capture.problem.find("memory limit") != std::string::npos);
-    form.memory_limit = "300MiB";
-    c->Yield(2);
-    run_form(c);
-    const app::CompareResult* result = window().workspace().slots().compare.view();
-    IM_CHECK(result != nullptr);
-    IM_CHECK(result->view.columns[0].max_batch_size.has_value());
-}
-
-void captures_trains_and_exports(ImGuiTestContext* c) {
+GUI_TEST(trains, captures_trains_and_exports) {
     fill_form(c, "trained", {"original", "tempo"}, 4);
     run_form(c);
     IM_CHECK_EQ(status().curves.size(), size_t{2});
@@ -214,7 +136,81 @@ void captures_trains_and_exports(ImGuiTestContext* c) {
     std::filesystem::remove(chart);
 }
 
-void cancels_while_it_trains(ImGuiTestContext* c) {
+GUI_TEST(trains, predicts_a_gpu_that_is_not_here) {
+    fill_form(c, "predicted", {"original", "tempo"}, 1);
+    window().ui().panels.capture.form.device = "predict:t4";
+    window().ui().panels.capture.form.precision = "amp-fp16";
+    c->Yield(2);
+    run_form(c);
+    IM_CHECK_EQ(status().curves.size(), size_t{2});
+    for (const app::LiveCurve& curve : status().curves) {
+        IM_CHECK(curve.finished);
+        IM_CHECK_GT(curve.peak_bytes, int64_t{0});
+    }
+    IM_CHECK_EQ(window().workspace().documents().size(), size_t{2});
+    const profiler::Trace& trace = *window().workspace().selection().a->trace;
+    IM_CHECK(trace.run().source == profiler::Source::kPredicted);
+    IM_CHECK(std::filesystem::exists(window().workspace().selection().a->file));
+    app::show_panel(window().ui(), "capture");
+    window().take_picture(c, "capture_predicted");
+    says_what_b_does_without_a_tensor(c);
+    calls_are_drawn_once_in_the_colour_of_their_work(c);
+    compare_is_never_empty(c);
+}
+
+/// A sweep holds no recorded step: its memory is predicted.
+GUI_TEST(trains, a_sweep_alone_has_predicted_memory) {
+    window().reset(c);
+    window().open_files(c, {window().folder() / "sweeps" / "tempo.tscope"});
+    const auto comparison = window().workspace().comparison();
+    const profiler::CompareView& view = comparison->view;
+    IM_CHECK(view.has_peak);
+    IM_CHECK(view.has_throughput);
+    IM_CHECK_STR_EQ(view.columns[0].recipe.c_str(), "tempo");
+    IM_CHECK_GT(view.columns[0].peak_bytes, int64_t{0});
+    IM_CHECK(view.columns[0].memory_is_predicted);
+    IM_CHECK(!view.columns[0].is_planned);
+    window().take_picture(c, "sweep_alone_planned");
+}
+
+GUI_TEST(trains, plans_and_exports) {
+    window().reset(c);
+    app::PlannerForm query;
+    query.workload.model.num_layers = 2;
+    query.recipes = {"original", "tempo"};
+    query.is_chosen = true;
+    window().workspace().apply({.queries = {.planner = query}});
+    window().focus(c, "//###planner");
+    const app::PlannerResult* result = window().workspace().slots().planner.view();
+    IM_CHECK_SILENT(result != nullptr);
+    IM_CHECK_STR_EQ(result->error.c_str(), "");
+    const auto file = window().folder() / "plan.csv";
+    app::ask_for_export(window().ui(), app::ExportTarget::Kind::kTable, "planner");
+    c->Yield(2);
+    c->ItemInputValue("//Export/##name", file.c_str());
+    window().settle(c);
+    const std::string csv = read_file(file);
+    std::filesystem::remove(file);
+    IM_CHECK(csv.find("tempo") != std::string::npos);
+    IM_CHECK_GT(static_cast<int>(std::count(csv.begin(), csv.end(), '\n')), 2);
+}
+
+GUI_TEST(trains, sweeps_for_the_maximum_batch) {
+    fill_form(c, "swept", {"original"}, 1);
+    app::StepForm& form = window().ui().panels.capture.form;
+    form.head = "layers";
+    form.sweeps = true;
+    c->Yield(2);
+    IM_CHECK(window().ui().panels.capture.problem.find("memory limit") != std::string::npos);
+    form.memory_limit = "300MiB";
+    c->Yield(2);
+    run_form(c);
+    const app::CompareResult* result = window().workspace().slots().compare.view();
+    IM_CHECK(result != nullptr);
+    IM_CHECK(result->view.columns[0].max_batch_size.has_value());
+}
+
+GUI_TEST(trains, cancels_while_it_trains) {
     fill_form(c, "cancelled", {"original"}, 100'000);
     c->ItemClick("//###capture/**/###start");
     wait_until(c, [] { return !status().curves.empty() && status().curves[0].time_ns.size() > 3; });
@@ -226,17 +222,4 @@ void cancels_while_it_trains(ImGuiTestContext* c) {
 }
 
 }  // namespace
-
-void register_worker_tests(ImGuiTestEngine* engine) {
-    const auto add = [&](const char* name, void (*run)(ImGuiTestContext*)) {
-        IM_REGISTER_TEST(engine, "trains", name)->TestFunc = run;
-    };
-    add("captures_trains_and_exports", captures_trains_and_exports);
-    add("predicts_a_gpu_that_is_not_here", predicts_a_gpu_that_is_not_here);
-    add("a_sweep_alone_has_predicted_memory", a_sweep_alone_has_predicted_memory);
-    add("plans_and_exports", plans_and_exports);
-    add("sweeps_for_the_maximum_batch", sweeps_for_the_maximum_batch);
-    add("cancels_while_it_trains", cancels_while_it_trains);
-}
-
 }  // namespace tests

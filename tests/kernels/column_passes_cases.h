@@ -41,9 +41,9 @@ template <typename Device, typename T>
 std::vector<T> reduced(const std::vector<StatOf<T>>& partials, int64_t num_rows, int64_t size,
                        bool second = false) {
     std::vector<T> sums(static_cast<size_t>(size));
-    layer_norm_reduce_partials<T>(partials.data(), Device::num_partials(num_rows), size,
-                                  second ? nullptr : sums.data(), second ? sums.data() : nullptr, 0,
-                                  size);
+    layer_norm_reduce<T>({partials.data(), second ? nullptr : sums.data(),
+                          second ? sums.data() : nullptr, Device::num_partials(num_rows), size},
+                         0, size);
     return sums;
 }
 

@@ -52,8 +52,9 @@ TEST(ColumnPasses, GeluDerivativeIsRightForHugeAndTinyInputs) {
                                       .x = x.data(),
                                       .dx = dx.data(),
                                       .activation = activation,
-                                      .num_columns = static_cast<int64_t>(x.size())},
-                                     1, 0, 1);
+                                      .num_columns = static_cast<int64_t>(x.size()),
+                                      .num_rows = 1},
+                                     0, 1);
         for (size_t i = 0; i < x.size(); ++i) {
             const double held = std::max(-40.0, std::min(40.0, double{x[i]}));
             EXPECT_NEAR(dx[i], reference::activation_derivative(activation, held), 3e-7) << x[i];

@@ -170,7 +170,7 @@ struct OnDevice {
                              Shift::now.mask * sizeof(T));
         }
         cudaDeviceSynchronize();
-        launch(a, num_rows);
+        launch(a, num_rows, side_stream());
     }
 
     template <typename T>
@@ -182,74 +182,8 @@ struct OnDevice {
         copies.take(dgamma, size);
         copies.take(dbeta, size);
         cudaDeviceSynchronize();
-        launch_layer_norm_reduce_partials(sums, num_partials(num_rows), size, dgamma, dbeta,
-                                          side_stream());
-    }
-
-private:
-    template <typename T>
-    static void launch(const DropoutForwardArgs<T>& a, int64_t n) {
-        launch_dropout_forward(a, n, side_stream());
-    }
-    template <typename T>
-    static void launch(const DropoutBackwardArgs<T>& a, int64_t n) {
-        launch_dropout_backward(a, n, side_stream());
-    }
-    template <typename T>
-    static void launch(const InplaceGeluForwardArgs<T>& a, int64_t n) {
-        launch_inplace_gelu_forward(a, n, side_stream());
-    }
-    template <typename T>
-    static void launch(const InplaceGeluBackwardArgs<T>& a, int64_t n) {
-        launch_inplace_gelu_backward(a, n, side_stream());
-    }
-    template <typename T>
-    static void launch(const SoftmaxDropoutForwardArgs<T>& a, int64_t n) {
-        launch_softmax_dropout_forward(a, n, side_stream());
-    }
-    template <typename T>
-    static void launch(const SoftmaxDropoutBackwardArgs<T>& a, int64_t n) {
-        launch_softmax_dropout_backward(a, n, side_stream());
-    }
-    template <typename T>
-    static void launch(const RecomputeDroppedArgs<T>& a, int64_t n) {
-        launch_recompute_dropped_probs(a, n, side_stream());
-    }
-    template <typename T>
-    static void launch(const LayerNormForwardArgs<T>& a, int64_t n) {
-        launch_layer_norm_forward(a, n, side_stream());
-    }
-    template <typename T>
-    static void launch(const LayerNormBackwardArgs<T>& a, int64_t n) {
-        launch_layer_norm_backward(a, n, side_stream());
-    }
-    template <typename T>
-    static void launch(const ResidualLayerNormForwardArgs<T>& a, int64_t n) {
-        launch_residual_layer_norm_forward(a, n, side_stream());
-    }
-    template <typename T>
-    static void launch(const ResidualLayerNormBackwardArgs<T>& a, int64_t n) {
-        launch_residual_layer_norm_backward(a, n, side_stream());
-    }
-    template <typename T>
-    static void launch(const BiasDropoutForwardArgs<T>& a, int64_t n) {
-        launch_bias_dropout_forward(a, n, side_stream());
-    }
-    template <typename T>
-    static void launch(const BiasDropoutBackwardArgs<T>& a, int64_t n) {
-        launch_bias_dropout_backward(a, n, side_stream());
-    }
-    template <typename T>
-    static void launch(const BiasHeadsForwardArgs<T>& a, int64_t n) {
-        launch_bias_heads_forward(a, n, side_stream());
-    }
-    template <typename T>
-    static void launch(const BiasHeadsBackwardArgs<T>& a, int64_t n) {
-        launch_bias_heads_backward(a, n, side_stream());
-    }
-    template <typename T>
-    static void launch(const ScaleShiftBackwardArgs<T>& a, int64_t n) {
-        launch_scale_shift_backward(a, n, side_stream());
+        launch(LayerNormReduceArgs<T>{sums, dgamma, dbeta, num_partials(num_rows), size}, size,
+               side_stream());
     }
 };
 

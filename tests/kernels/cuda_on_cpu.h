@@ -87,8 +87,8 @@ inline float rsqrtf(float v) { return 1.0f / std::sqrt(v); }
 namespace kernels::cuda {
 
 template <typename... Params, typename... Args>
-void launch(const char* name, void (*kernel)(Params...), dim3 grid, dim3 block,
-            cudaStream_t /*stream*/, const Args&... args) {
+void launch_kernel(const char* name, void (*kernel)(Params...), dim3 grid, dim3 block,
+                   cudaStream_t /*stream*/, const Args&... args) {
     cuda_on_cpu::run(name, grid, block, [&] { kernel(args...); });
 }
 

@@ -45,6 +45,28 @@ struct LastBlockOnly {
 };
 
 class BeyondTwoToThe31 : public testing::TestWithParam<MaskKind> {
+protected:
+    /// What dropout alone makes of these elements: its mask, and x where it is kept.
+    struct Dropped {
+        std::vector<uint8_t> mask;
+        std::vector<float> y;
+    };
+    static Dropped dropout_of(int64_t begin, const std::vector<float>& values) {
+        const auto count = static_cast<int64_t>(values.size());
+        Window<float> x(begin, values), y(begin, count);
+        Window<uint8_t> mask(GetParam() == MaskKind::kBit ? begin / 8 : begin,
+                             mask_bytes<float>(GetParam(), count));
+        dropout_forward<float>({.x = x.data(),
+                                .y = y.data(),
+                                .mask = mask.data(),
+                                .mask_kind = GetParam(),
+                                .dropout_p = 0.3,
+                                .key = kKey},
+                               begin, begin + count);
+        return {mask.values(), y.values()};
+    }
+
+private:
     LastBlockOnly last_block_only_;
 };
 
@@ -65,19 +87,19 @@ TEST_P(BeyondTwoToThe31, FlatKernels) {
                                       .mask_kind = GetParam(),
                                       .dropout_p = 0.3,
                                       .key = kKey};
-    launch_dropout_forward(drop, count, nullptr);
+    launch(drop, count, nullptr);
     drop.y = expected.data();
     drop.mask = expected_mask.data();
     dropout_forward(drop, begin, count);
     EXPECT_TRUE(test::same_bits(y.values(), expected.values()));
     EXPECT_EQ(mask.values(), expected_mask.values());
-    launch_dropout_backward<float>({.dy = x.data(),
-                                    .dx = y.data(),
-                                    .mask = mask.data(),
-                                    .mask_kind = GetParam(),
-                                    .dropout_p = 0.3,
-                                    .key = kKey},
-                                   count, nullptr);
+    launch(DropoutBackwardArgs<float>{.dy = x.data(),
+                                      .dx = y.data(),
+                                      .mask = mask.data(),
+                                      .mask_kind = GetParam(),
+                                      .dropout_p = 0.3,
+                                      .key = kKey},
+           count, nullptr);
     EXPECT_TRUE(test::same_bits(y.values(), expected.values()));
     if (GetParam() == MaskKind::kNone) return;
 
@@ -88,7 +110,7 @@ TEST_P(BeyondTwoToThe31, FlatKernels) {
                                           .mask_kind = GetParam(),
                                           .bias = bias.data(),
                                           .bias_size = 1000};
-    launch_inplace_gelu_forward(gelu, count, nullptr);
+    launch(gelu, count, nullptr);
     gelu.y = expected.data();
     gelu.mask = expected_mask.data();
     inplace_gelu_forward(gelu, begin, count);
@@ -100,7 +122,7 @@ TEST_P(BeyondTwoToThe31, FlatKernels) {
                                            .mask = mask.data(),
                                            .dx = dx.data(),
                                            .mask_kind = GetParam()};
-    launch_inplace_gelu_backward(back, count, nullptr);
+    launch(back, count, nullptr);
     back.dx = expected_dx.data();
     inplace_gelu_backward(back, begin, count);
     expect_near(dx.values(), expected_dx.values());
@@ -125,7 +147,7 @@ TEST_P(BeyondTwoToThe31, SoftmaxDropout) {
                                              .num_keys = size,
                                              .num_queries = size,
                                              .causal = true};
-    launch_softmax_dropout_forward(args, num_rows, nullptr);
+    launch(args, num_rows, nullptr);
     args.probs = expected_probs.data();
     args.dropped = expected_dropped.data();
     args.mask = expected_mask.data();
@@ -133,6 +155,9 @@ TEST_P(BeyondTwoToThe31, SoftmaxDropout) {
     expect_near(probs.values(), expected_probs.values());
     expect_near(dropped.values(), expected_dropped.values());
     EXPECT_EQ(mask.values(), expected_mask.values());
+    const Dropped alone = dropout_of(begin, expected_probs.values());
+    EXPECT_EQ(mask.values(), alone.mask);
+    EXPECT_TRUE(test::same_bits(expected_dropped.values(), alone.y));
     SoftmaxDropoutBackwardArgs<float> back = {.ddropped = scores.data(),
                                               .probs = expected_probs.data(),
                                               .mask = mask.data(),
@@ -141,7 +166,7 @@ TEST_P(BeyondTwoToThe31, SoftmaxDropout) {
                                               .dropout_p = 0.3,
                                               .key = kKey,
                                               .num_keys = size};
-    launch_softmax_dropout_backward(back, num_rows, nullptr);
+    launch(back, num_rows, nullptr);
     back.dscores = expected_dropped.data();
     softmax_dropout_backward(back, first_row, num_rows);
     expect_near(probs.values(), expected_dropped.values());
@@ -157,7 +182,7 @@ TEST_P(BeyondTwoToThe31, LayerNorm) {
     Window<uint8_t> mask(mask_begin, mask_size), expected_mask(mask_begin, mask_size);
     LayerNormForwardArgs<float> norm = {
         .x = x.data(), .y = y.data(), .rstd = rstd.data(), .hidden_size = size, .eps = 1e-5};
-    launch_layer_norm_forward(norm, num_rows, nullptr);
+    launch(norm, num_rows, nullptr);
     norm.y = expected.data();
     layer_norm_forward(norm, first_row, num_rows);
     expect_near(y.values(), expected.values());
@@ -171,12 +196,13 @@ TEST_P(BeyondTwoToThe31, LayerNorm) {
                                                     .key = kKey,
                                                     .hidden_size = size,
                                                     .eps = 1e-5};
-    launch_residual_layer_norm_forward(residual, num_rows, nullptr);
+    launch(residual, num_rows, nullptr);
     residual.y = expected.data();
     residual.mask = expected_mask.data();
     residual_layer_norm_forward(residual, first_row, num_rows);
     expect_near(y.values(), expected.values());
     EXPECT_EQ(mask.values(), expected_mask.values());
+    EXPECT_EQ(mask.values(), dropout_of(begin, x.values()).mask);
 }
 
 /// All zeros until written.
@@ -247,8 +273,9 @@ struct LargeBackward {
 /// The last block's dgamma and dbeta, computed on the CPU from the two rows.
 std::vector<float> reduced(const std::vector<float>& partials, int64_t size) {
     std::vector<float> sums(static_cast<size_t>(2 * size));
-    layer_norm_reduce_partials<float>(partials.data(), layer_norm_num_partials(2), size,
-                                      sums.data(), sums.data() + size, 0, size);
+    layer_norm_reduce<float>(
+        {partials.data(), sums.data(), sums.data() + size, layer_norm_num_partials(2), size}, 0,
+        size);
     return sums;
 }
 
@@ -265,7 +292,7 @@ TEST(LayerNormBeyondTwoToThe31, Backward) {
                                              .dx = large.dx.data(),
                                              .partials = large.partials.data(),
                                              .hidden_size = size};
-        launch_layer_norm_backward(args, large.num_rows, nullptr);
+        launch(args, large.num_rows, nullptr);
         std::vector<float> dx(static_cast<size_t>(2 * size)),
             partials(static_cast<size_t>(layer_norm_num_partials(2) * 2 * size));
         args.dy = large.dy_rows.data();
@@ -273,7 +300,8 @@ TEST(LayerNormBeyondTwoToThe31, Backward) {
         args.rstd = large.rstd_rows;
         args.dx = dx.data();
         args.partials = partials.data();
-        layer_norm_backward(args, 2, 0, layer_norm_num_partials(2));
+        args.num_rows = 2;
+        layer_norm_backward(args, 0, layer_norm_num_partials(2));
         expect_near(large.rows_of(large.dx), dx);
         expect_near(large.sums_of_last_block(), reduced(partials, size));
     }
@@ -315,7 +343,7 @@ TEST_P(BeyondTwoToThe31, ResidualLayerNormBackward) {
                                                  .dropout_p = 0.3,
                                                  .key = kKey,
                                                  .hidden_size = size};
-    launch_residual_layer_norm_backward(args, large.num_rows, nullptr);
+    launch(args, large.num_rows, nullptr);
     std::vector<float> dx(static_cast<size_t>(2 * size)), dresidual_rows(dx.size()),
         partials(static_cast<size_t>(layer_norm_num_partials(2) * 2 * size));
     args.dy = large.dy_rows.data();
@@ -326,7 +354,8 @@ TEST_P(BeyondTwoToThe31, ResidualLayerNormBackward) {
     args.dx = dx.data();
     args.dresidual = dresidual_rows.data();
     args.partials = partials.data();
-    residual_layer_norm_backward(args, 2, 0, layer_norm_num_partials(2));
+    args.num_rows = 2;
+    residual_layer_norm_backward(args, 0, layer_norm_num_partials(2));
     expect_near(large.rows_of(large.dx), dx);
     expect_near(large.rows_of(dresidual), dresidual_rows);
     expect_near(large.sums_of_last_block(), reduced(partials, size));
@@ -335,9 +364,9 @@ TEST_P(BeyondTwoToThe31, ResidualLayerNormBackward) {
 /// Rows are counted in 32 bits, so a call with more rows is an error.
 TEST(LayerNormBeyondTwoToThe31, BackwardRefusesSoManyRows) {
     const int64_t num_rows = int64_t{1} << 31;
-    EXPECT_THROW(launch_layer_norm_backward<float>({.hidden_size = 8}, num_rows, nullptr),
+    EXPECT_THROW(launch(LayerNormBackwardArgs<float>{.hidden_size = 8}, num_rows, nullptr),
                  std::runtime_error);
-    EXPECT_THROW(launch_residual_layer_norm_backward<float>({.hidden_size = 8}, num_rows, nullptr),
+    EXPECT_THROW(launch(ResidualLayerNormBackwardArgs<float>{.hidden_size = 8}, num_rows, nullptr),
                  std::runtime_error);
 }
 
@@ -382,27 +411,26 @@ struct NormBackward {
         a.partials = partials.data();
         a.save = LayerNormSave::kNormalized;
         a.hidden_size = size;
+        a.num_rows = num_rows;
         if constexpr (requires { a.dresidual; }) a.dresidual = dresidual.data();
         return a;
     }
     /// dgamma and dbeta [2, H] from the partials.
     std::vector<float> sums(int64_t num_partials) const {
         std::vector<float> sums(static_cast<size_t>(2 * size));
-        layer_norm_reduce_partials<float>(partials.data(), num_partials, size, sums.data(),
-                                          sums.data() + size, 0, size);
+        layer_norm_reduce<float>(
+            {partials.data(), sums.data(), sums.data() + size, num_partials, size}, 0, size);
         return sums;
     }
     std::vector<float> on_cpu() {
-        layer_norm_backward(args<LayerNormBackwardArgs<T>>(), num_rows, 0,
-                            layer_norm_num_partials(num_rows));
+        layer_norm_backward(args<LayerNormBackwardArgs<T>>(), 0, layer_norm_num_partials(num_rows));
         return sums(layer_norm_num_partials(num_rows));
     }
     std::vector<float> sums_on(const Card&, bool of_residual, unsigned expected_blocks) {
         if (of_residual) {
-            launch_residual_layer_norm_backward(args<ResidualLayerNormBackwardArgs<T>>(), num_rows,
-                                                nullptr);
+            launch(args<ResidualLayerNormBackwardArgs<T>>(), num_rows, nullptr);
         } else {
-            launch_layer_norm_backward(args<LayerNormBackwardArgs<T>>(), num_rows, nullptr);
+            launch(args<LayerNormBackwardArgs<T>>(), num_rows, nullptr);
         }
         EXPECT_EQ(cuda_on_cpu::grid_size().x, expected_blocks);
         return sums(layer_norm_cuda_num_partials(num_rows));

@@ -305,88 +305,17 @@ TEST(InplaceGelu, StoredOutputsBelowTheMinimumHaveDerivativeZero) {
     }
 }
 
-/// The derivative of the 2022 release: polynomials in o with its degrees, between its knots, one
-/// for the whole left branch, 1 from o = 3 on. In (0.977, 3.0) the sign of the knot is either the
-/// release's, o + knot, or the other. The coefficients are our own (Chebyshev nodes, in double), so
-/// the error comes from the choice of pieces and the sign alone. An audit of the published
-/// coefficients in fp32 found -0.12 at x = 1.45, +2.69 at x = 3.0 and an N(0, 1)-weighted RMS of
-/// 0.082.
-class PublishedPieces {
-public:
-    explicit PublishedPieces(bool wrong_sign) : wrong_sign_(wrong_sign) {}
-
-    double derivative(double x) const {
-        const double o = reference::gelu(GeluKind::kErf, x);
-        if (x < reference::gelu_minimum_x(GeluKind::kErf)) return left_(o - kMinimum);
-        if (o < kKnots[0]) return near_(o - kMinimum);
-        if (o < kKnots[1]) return middle_(o - kKnots[0]);
-        if (o < kKnots[2]) return far_(wrong_sign_ ? o + kKnots[1] : o - kKnots[1]);
-        return 1;
-    }
-
-private:
-    static constexpr double kMinimum = -0.16997120747990366;
-    static constexpr double kKnots[] = {0.10682675, 0.97743234, 3.0};
-
-    /// The polynomial in t = o - low through the derivative at the nodes of [low, high].
-    class Piece {
-    public:
-        Piece(double low, double high, int degree, bool right) {
-            for (int i = 0; i <= degree; ++i) {
-                const double o =
-                    (low + high) / 2 - (high - low) / 2 * std::cos(M_PI * (i + 0.5) / (degree + 1));
-                node_.push_back(o - low);
-                value_.push_back(reference::gelu_derivative_from_output(GeluKind::kErf, o, right));
-            }
-        }
-        double operator()(double t) const {  // Lagrange
-            double sum = 0;
-            for (size_t i = 0; i < node_.size(); ++i) {
-                double term = value_[i];
-                for (size_t j = 0; j < node_.size(); ++j) {
-                    if (j != i) term *= (t - node_[j]) / (node_[i] - node_[j]);
-                }
-                sum += term;
-            }
-            return sum;
-        }
-
-    private:
-        std::vector<double> node_, value_;
-    };
-
-    bool wrong_sign_;
-    Piece left_{kMinimum, -1e-12, 13, false};
-    Piece near_{kMinimum, kKnots[0], 12, true};
-    Piece middle_{kKnots[0], kKnots[1], 12, true};
-    Piece far_{kKnots[1], kKnots[2], 12, true};
-};
-
-TEST(InplaceGelu, PublishedPiecesFailTheErrorTest) {
-    const PublishedPieces published(true), corrected(false);
-    const double truth = reference::gelu_derivative(GeluKind::kErf, 1.45);
-    EXPECT_NEAR(published.derivative(1.45) - truth, -0.12, 0.01);
-    EXPECT_NEAR(corrected.derivative(1.45), truth, 1e-6);
+/// Tests the test: an error of a thousandth is too much. The polynomials of Tempo's release of 2022
+/// are off by 0.12 at x = 1.45 and by 2.69 at x = 3.0, in an audit in fp32.
+TEST(InplaceGelu, ADerivativeThatIsOffByAThousandthFailsTheErrorTest) {
     const auto x = test::gelu_points<float>(GeluKind::kErf);
-    const auto error_of = [&](const PublishedPieces& pieces, const char* what) {
-        std::vector<float> derivative(x.size());
-        for (size_t i = 0; i < x.size(); ++i) {
-            derivative[i] = static_cast<float>(pieces.derivative(x[i]));
-        }
-        const GeluError error = test::measure_gelu_error(GeluKind::kErf, x, derivative);
-        std::printf(
-            "    %-15s error %.3g (x = %.4g), %.0f times the floor; rms %.3g, %.0f times its "
-            "bound\n",
-            what, error.excess, error.worst_x, error.excess / error.floor, error.rms,
-            error.rms / kRmsBound<float>);
-        return error;
-    };
-    const GeluError as_published = error_of(published, "as published");
-    EXPECT_GT(as_published.excess, 10000 * as_published.floor);
-    EXPECT_NEAR(as_published.rms, 0.08, 0.01);
-    const GeluError right_sign = error_of(corrected, "sign corrected");
-    EXPECT_GT(right_sign.excess, 100 * right_sign.floor);
-    EXPECT_GT(right_sign.rms, 1000 * kRmsBound<float>);
+    std::vector<float> derivative(x.size());
+    for (size_t i = 0; i < x.size(); ++i) {
+        derivative[i] = static_cast<float>(reference::gelu_derivative(GeluKind::kErf, x[i]) + 1e-3);
+    }
+    const GeluError error = test::measure_gelu_error(GeluKind::kErf, x, derivative);
+    EXPECT_GT(error.excess, 1.05 * error.floor);
+    EXPECT_GT(error.rms, kRmsBound<float>);
 }
 
 /// Beyond 2^31 elements: only the last block is computed, on shifted pointers.

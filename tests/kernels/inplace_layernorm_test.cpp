@@ -76,11 +76,28 @@ Gradients<T> backward(const Problem<T>& p, const Forward<T>& f, LayerNormSave sa
         .partials = partials.data(),
         .save = save,
         .hidden_size = p.size,
+        .num_rows = p.num_rows,
         .subtract_mean = !p.is_rms};
-    for (int64_t i = num_partials - 1; i >= 0; --i) layer_norm_backward(args, p.num_rows, i, i + 1);
-    layer_norm_reduce_partials<T>(partials.data(), num_partials, p.size, g.dgamma.data(),
-                                  g.dbeta.data(), 0, p.size);
+    for (int64_t i = num_partials - 1; i >= 0; --i) layer_norm_backward(args, i, i + 1);
+    layer_norm_reduce<T>({partials.data(), g.dgamma.data(), g.dbeta.data(), num_partials, p.size},
+                         0, p.size);
     return g;
+}
+
+/// What the double-precision reference makes of a problem.
+template <typename T>
+reference::LayerNormResult truth_of(const Problem<T>& p) {
+    const auto x = test::load(p.x), gamma = test::load(p.gamma);
+    return p.is_rms ? reference::rms_norm(x, gamma, 1e-5)
+                    : reference::layer_norm(x, gamma, test::load(p.beta), 1e-5);
+}
+
+template <typename T>
+reference::LayerNormGradients gradient_of(const Problem<T>& p,
+                                          const reference::LayerNormResult& truth) {
+    const auto dy = test::load(p.dy), gamma = test::load(p.gamma);
+    return p.is_rms ? reference::rms_norm_backward(dy, truth, gamma)
+                    : reference::layer_norm_backward(dy, truth, gamma);
 }
 
 double largest(const std::vector<double>& values) {
@@ -112,8 +129,7 @@ TYPED_TEST(LayerNormOfType, ForwardEqualsReferenceForEveryShape) {
     for (const auto& [num_rows, size] : kShapes) {
         const auto p = make_problem<TypeParam>(num_rows, size);
         const auto f = forward(p);
-        const auto truth =
-            reference::layer_norm(test::load(p.x), test::load(p.gamma), test::load(p.beta), 1e-5);
+        const auto truth = truth_of(p);
         // A row of one element is all rounding: x - mean is 0 and rstd is 316.
         const double growth = size <= 2 ? 4000 : 40;
         const double tolerance = largest(truth.y) * test::kRoundoff<TypeParam> +
@@ -156,9 +172,8 @@ TYPED_TEST(LayerNormOfType, BackwardEqualsReferenceFromOutputAndFromNormalized) 
     for (const auto& [num_rows, size] : kShapes) {
         if (size <= 2) continue;  // x̂ is -1, 1 or 0 there and dx a difference of equal numbers
         const auto p = make_problem<TypeParam>(num_rows, size);
-        const auto gamma = test::load(p.gamma);
-        const auto truth = reference::layer_norm(test::load(p.x), gamma, test::load(p.beta), 1e-5);
-        const auto gradient = reference::layer_norm_backward(test::load(p.dy), truth, gamma);
+        const auto truth = truth_of(p);
+        const auto gradient = gradient_of(p, truth);
         expect_gradients(p, forward(p), truth, gradient, 2);
     }
 }
@@ -169,12 +184,11 @@ TYPED_TEST(LayerNormOfType, RmsNormEqualsReferenceFromOutputAndFromNormalized) {
         auto p = make_problem<TypeParam>(num_rows, size);
         p.is_rms = true;
         const auto f = forward(p);
-        const auto gamma = test::load(p.gamma);
-        const auto truth = reference::rms_norm(test::load(p.x), gamma, 1e-5);
+        const auto truth = truth_of(p);
         const double u = test::kRoundoff<TypeParam>, c = test::kComputeRoundoff<TypeParam>;
         expect_close(f.y, truth.y, largest(truth.y) * u + 40 * c, "y");
         expect_close(f.rstd, truth.rstd, largest(truth.rstd) * 40 * c, "rstd");
-        const auto gradient = reference::rms_norm_backward(test::load(p.dy), truth, gamma);
+        const auto gradient = gradient_of(p, truth);
         // g and x̂ mean(g x̂) cancel in rows of one element, where dx is about 0.
         expect_gradients(p, f, truth, gradient, 2 + largest(truth.normalized));
     }
@@ -196,8 +210,9 @@ TYPED_TEST(LayerNormOfType, WorksInPlaceAndWithoutAffineOrWantedOutputs) {
                                     .saved = y.data(),
                                     .rstd = rstd.data(),
                                     .dx = dx.data(),
-                                    .hidden_size = 100},
-                                   6, 0, 1);
+                                    .hidden_size = 100,
+                                    .num_rows = 6},
+                                   0, 1);
     EXPECT_TRUE(test::same_bits(dx, g.dx));
 }
 
@@ -215,12 +230,13 @@ TYPED_TEST(LayerNormOfType, GradientsOfParametersDoNotDependOnTheSplit) {
                                     .beta = p.beta.data(),
                                     .rstd = f.rstd.data(),
                                     .partials = partials.data(),
-                                    .hidden_size = 129},
-                                   131, 0, layer_norm_num_partials(131));
-    layer_norm_reduce_partials<TypeParam>(partials.data(), layer_norm_num_partials(131), 129,
-                                          dgamma.data(), nullptr, 64, 129);
-    layer_norm_reduce_partials<TypeParam>(partials.data(), layer_norm_num_partials(131), 129,
-                                          dgamma.data(), nullptr, 0, 64);
+                                    .hidden_size = 129,
+                                    .num_rows = 131},
+                                   0, layer_norm_num_partials(131));
+    const LayerNormReduceArgs<TypeParam> reduction = {partials.data(), dgamma.data(), nullptr,
+                                                      layer_norm_num_partials(131), 129};
+    layer_norm_reduce(reduction, 64, 129);
+    layer_norm_reduce(reduction, 0, 64);
     EXPECT_TRUE(test::same_bits(once.dgamma, dgamma));
 }
 
@@ -228,8 +244,7 @@ TEST(LayerNorm, LargeMeanDoesNotCancel) {
     Problem<float> p = make_problem<float>(4, 768);
     p.x = test::normal<float>(4 * 768, 5, 1000, 1);
     const auto f = forward(p);
-    const auto truth =
-        reference::layer_norm(test::load(p.x), test::load(p.gamma), test::load(p.beta), 1e-5);
+    const auto truth = truth_of(p);
     expect_close(f.y, truth.y, 2e-4, "y");  // 1000 * 2^-24 per element of x, over a deviation of 1
 }
 
@@ -240,9 +255,8 @@ TEST(LayerNorm, BackwardHoldsAtTheBoundsOfGammaAndBeta) {
     for (float& b : p.beta) b = static_cast<float>(kGammaMin * kBetaOverGammaMax);
     ASSERT_FALSE(needs_normalized(p.gamma.data(), p.beta.data(), 256));
     const auto f = forward(p);
-    const auto gamma = test::load(p.gamma);
-    const auto truth = reference::layer_norm(test::load(p.x), gamma, test::load(p.beta), 1e-5);
-    const auto gradient = reference::layer_norm_backward(test::load(p.dy), truth, gamma);
+    const auto truth = truth_of(p);
+    const auto gradient = gradient_of(p, truth);
     const auto got = backward(p, f, LayerNormSave::kOutput);
     const double normalized_error = (kBetaOverGammaMax + 6) * 0x1p-24 * 2;
     expect_close(got.dgamma, gradient.dgamma, 40 * 5 * normalized_error, "dgamma");
@@ -255,9 +269,8 @@ TEST(LayerNorm, ZeroGammaIsExactFromNormalized) {
     p.gamma[7] = 0;
     ASSERT_TRUE(needs_normalized(p.gamma.data(), p.beta.data(), 64));
     const auto f = forward(p);
-    const auto gamma = test::load(p.gamma);
-    const auto truth = reference::layer_norm(test::load(p.x), gamma, test::load(p.beta), 1e-5);
-    const auto gradient = reference::layer_norm_backward(test::load(p.dy), truth, gamma);
+    const auto truth = truth_of(p);
+    const auto gradient = gradient_of(p, truth);
     const auto got = backward(p, f, LayerNormSave::kNormalized);
     EXPECT_NEAR(got.dgamma[7], gradient.dgamma[7], 40 * 4 * 40 * 0x1p-24);
     expect_close(got.dx, gradient.dx, largest(truth.rstd) * 8 * 40 * 0x1p-24, "dx");
@@ -336,8 +349,9 @@ TYPED_TEST(LayerNormBesideFloat, GivesTheNumbersOfFloatRoundedOnce) {
                                     .rstd = rstd.data(),
                                     .dx = to.dx.data(),
                                     .partials = to.partials.data(),
-                                    .hidden_size = size},
-                                   num_rows, 0, num_partials);
+                                    .hidden_size = size,
+                                    .num_rows = num_rows},
+                                   0, num_partials);
             return to;
         };
         const auto dy = test::normal<T>(num_rows * size, 2);

@@ -17,75 +17,40 @@ namespace kernels::test {
 struct OnCpu {
     static int64_t num_partials(int64_t num_rows) { return layer_norm_num_partials(num_rows); }
 
-    template <typename T>
-    static void run(const DropoutForwardArgs<T>& args, int64_t count) {
-        dropout_forward(args, 0, count);
+    // Backward goes over partials; other kernels over `count` elements, rows or columns.
+#define KERNELS_RUN(Args, kernel)                    \
+    template <typename T>                            \
+    static void run(Args<T> args, int64_t count) {   \
+        if constexpr (requires { args.num_rows; }) { \
+            args.num_rows = count;                   \
+            count = num_partials(count);             \
+        }                                            \
+        kernel(args, 0, count);                      \
     }
-    template <typename T>
-    static void run(const DropoutBackwardArgs<T>& args, int64_t count) {
-        dropout_backward(args, 0, count);
-    }
-    template <typename T>
-    static void run(const InplaceGeluForwardArgs<T>& args, int64_t count) {
-        inplace_gelu_forward(args, 0, count);
-    }
-    template <typename T>
-    static void run(const InplaceGeluBackwardArgs<T>& args, int64_t count) {
-        inplace_gelu_backward(args, 0, count);
-    }
-    template <typename T>
-    static void run(const SoftmaxDropoutForwardArgs<T>& args, int64_t num_rows) {
-        softmax_dropout_forward(args, 0, num_rows);
-    }
-    template <typename T>
-    static void run(const SoftmaxDropoutBackwardArgs<T>& args, int64_t num_rows) {
-        softmax_dropout_backward(args, 0, num_rows);
-    }
-    template <typename T>
-    static void run(const RecomputeDroppedArgs<T>& args, int64_t num_rows) {
-        recompute_dropped_probs(args, 0, num_rows);
-    }
-    template <typename T>
-    static void run(const LayerNormForwardArgs<T>& args, int64_t num_rows) {
-        layer_norm_forward(args, 0, num_rows);
-    }
-    template <typename T>
-    static void run(const LayerNormBackwardArgs<T>& args, int64_t num_rows) {
-        layer_norm_backward(args, num_rows, 0, num_partials(num_rows));
-    }
-    template <typename T>
-    static void run(const ResidualLayerNormForwardArgs<T>& args, int64_t num_rows) {
-        residual_layer_norm_forward(args, 0, num_rows);
-    }
-    template <typename T>
-    static void run(const ResidualLayerNormBackwardArgs<T>& args, int64_t num_rows) {
-        residual_layer_norm_backward(args, num_rows, 0, num_partials(num_rows));
-    }
-    template <typename T>
-    static void run(const BiasDropoutForwardArgs<T>& args, int64_t num_rows) {
-        bias_dropout_forward(args, 0, num_rows);
-    }
-    template <typename T>
-    static void run(const BiasDropoutBackwardArgs<T>& args, int64_t num_rows) {
-        bias_dropout_backward(args, num_rows, 0, num_partials(num_rows));
-    }
-    template <typename T>
-    static void run(const BiasHeadsForwardArgs<T>& args, int64_t num_rows) {
-        bias_heads_forward(args, 0, num_rows);
-    }
-    template <typename T>
-    static void run(const BiasHeadsBackwardArgs<T>& args, int64_t num_rows) {
-        bias_heads_backward(args, num_rows, 0, num_partials(num_rows));
-    }
-    template <typename T>
-    static void run(const ScaleShiftBackwardArgs<T>& args, int64_t num_rows) {
-        scale_shift_backward(args, num_rows, 0, num_partials(num_rows));
-    }
+    KERNELS_RUN(DropoutForwardArgs, dropout_forward)
+    KERNELS_RUN(DropoutBackwardArgs, dropout_backward)
+    KERNELS_RUN(InplaceGeluForwardArgs, inplace_gelu_forward)
+    KERNELS_RUN(InplaceGeluBackwardArgs, inplace_gelu_backward)
+    KERNELS_RUN(SoftmaxDropoutForwardArgs, softmax_dropout_forward)
+    KERNELS_RUN(SoftmaxDropoutBackwardArgs, softmax_dropout_backward)
+    KERNELS_RUN(RecomputeDroppedArgs, recompute_dropped_probs)
+    KERNELS_RUN(LayerNormForwardArgs, layer_norm_forward)
+    KERNELS_RUN(LayerNormBackwardArgs, layer_norm_backward)
+    KERNELS_RUN(LayerNormReduceArgs, layer_norm_reduce)
+    KERNELS_RUN(ResidualLayerNormForwardArgs, residual_layer_norm_forward)
+    KERNELS_RUN(ResidualLayerNormBackwardArgs, residual_layer_norm_backward)
+    KERNELS_RUN(BiasDropoutForwardArgs, bias_dropout_forward)
+    KERNELS_RUN(BiasDropoutBackwardArgs, bias_dropout_backward)
+    KERNELS_RUN(BiasHeadsForwardArgs, bias_heads_forward)
+    KERNELS_RUN(BiasHeadsBackwardArgs, bias_heads_backward)
+    KERNELS_RUN(ScaleShiftBackwardArgs, scale_shift_backward)
+#undef KERNELS_RUN
+
     template <typename T>
     static void reduce(const std::vector<StatOf<T>>& partials, int64_t num_rows, int64_t size,
                        T* dgamma, T* dbeta) {
-        layer_norm_reduce_partials(partials.data(), num_partials(num_rows), size, dgamma, dbeta, 0,
-                                   size);
+        run(LayerNormReduceArgs<T>{partials.data(), dgamma, dbeta, num_partials(num_rows), size},
+            size);
     }
 };
 

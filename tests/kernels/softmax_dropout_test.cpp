@@ -66,8 +66,14 @@ TYPED_TEST_SUITE(SoftmaxDropoutOfType, Types);
 /// P: exp's error is relative, the logit's rounding (|logit| up to 20) enters its exponent; then
 /// one rounding.
 template <typename T>
-double probability_tolerance(double p) {
-    return p * (test::kRoundoff<T> + 60 * test::kComputeRoundoff<T>)+test::kTiny<T> + 1e-38;
+void expect_probabilities(const SoftmaxDropoutForwardArgs<T>& args, int64_t num_rows) {
+    const auto f = forward(args, num_rows);
+    const auto truth = reference::softmax(logits(args, num_rows), args.num_keys);
+    const double relative = test::kRoundoff<T> + 60 * test::kComputeRoundoff<T>;
+    for (size_t i = 0; i < truth.size(); ++i) {
+        ASSERT_NEAR(to_double(f.probs[i]), truth[i], truth[i] * relative + test::kTiny<T> + 1e-38)
+            << "element " << i << " S " << args.num_keys << " causal " << args.causal;
+    }
 }
 
 TYPED_TEST(SoftmaxDropoutOfType, ForwardEqualsReferenceWithEveryMask) {
@@ -90,13 +96,7 @@ TYPED_TEST(SoftmaxDropoutOfType, ForwardEqualsReferenceWithEveryMask) {
                         causal ? std::min(shape.num_queries, shape.num_keys) : shape.num_queries,
                     .rows_per_mask = shape.num_queries,
                     .causal = causal};
-                const auto f = forward(args, shape.num_rows());
-                const auto truth =
-                    reference::softmax(logits(args, shape.num_rows()), shape.num_keys);
-                for (size_t i = 0; i < truth.size(); ++i) {
-                    ASSERT_NEAR(to_double(f.probs[i]), truth[i], probability_tolerance<T>(truth[i]))
-                        << "element " << i << " S " << shape.num_keys << " causal " << causal;
-                }
+                expect_probabilities(args, shape.num_rows());
             }
         }
     }
@@ -140,48 +140,54 @@ TYPED_TEST(SoftmaxDropoutOfType, MasksAndDroppedProductAreThoseOfDropout) {
     }
 }
 
+/// Backward in place, from the stored P: its rounding is an error of the forward. `terms` roundings
+/// of P, and one of the result.
+template <typename T>
+void expect_backward(const SoftmaxDropoutForwardArgs<T>& args, int64_t num_rows,
+                     const std::vector<T>& ddropped, double terms) {
+    const auto keep = reference::dropout_keep(kKey, args.dropout_p, num_rows * args.num_keys);
+    std::vector<double> factor(keep.size());
+    for (size_t i = 0; i < keep.size(); ++i)
+        factor[i] = keep[i] ? keep_scale(keep_threshold(args.dropout_p)) : 0;
+    const auto f = forward(args, num_rows);
+    const auto gradient = reference::softmax_dropout_backward(
+        test::load(ddropped), test::load(f.probs), factor, args.num_keys);
+    auto dscores = ddropped;
+    softmax_dropout_backward<T>({.ddropped = dscores.data(),
+                                 .probs = f.probs.data(),
+                                 .mask = f.mask.data(),
+                                 .dscores = dscores.data(),
+                                 .mask_kind = args.mask_kind,
+                                 .dropout_p = args.dropout_p,
+                                 .key = kKey,
+                                 .scale = args.scale,
+                                 .num_keys = args.num_keys},
+                                0, num_rows);
+    for (size_t i = 0; i < gradient.size(); ++i) {
+        const double truth = gradient[i] * args.scale;
+        const double size = args.scale * to_double(f.probs[i]);
+        ASSERT_NEAR(to_double(dscores[i]), truth,
+                    std::abs(truth) * test::kRoundoff<T> +
+                        terms * size * test::kComputeRoundoff<T> + test::kTiny<T>)
+            << "element " << i << " of S " << args.num_keys << " p " << args.dropout_p;
+    }
+}
+
 TYPED_TEST(SoftmaxDropoutOfType, BackwardEqualsReferenceForEveryMaskKind) {
     using T = TypeParam;
     for (const Shape& shape : kShapes) {
         const int64_t count = shape.num_rows() * shape.num_keys;
         const auto scores = test::normal<T>(count, 4);
-        const auto ddropped = test::normal<T>(count, 5);
         for (const double p : {0.0, 0.3}) {
-            const auto keep = reference::dropout_keep(kKey, p, count);
-            std::vector<double> factor(keep.size());
-            for (size_t i = 0; i < keep.size(); ++i)
-                factor[i] = keep[i] ? keep_scale(keep_threshold(p)) : 0;
             for (const MaskKind kind : {MaskKind::kByte, MaskKind::kBit, MaskKind::kNone}) {
-                const auto f = forward<T>({.scores = scores.data(),
-                                           .mask_kind = kind,
-                                           .dropout_p = p,
-                                           .key = kKey,
-                                           .scale = 0.25,
-                                           .num_keys = shape.num_keys},
-                                          shape.num_rows());
-                // From the stored P: its rounding is an error of the forward.
-                auto truth = reference::softmax_dropout_backward(
-                    test::load(ddropped), test::load(f.probs), factor, shape.num_keys);
-                auto dscores = ddropped;  // in place
-                softmax_dropout_backward<T>({.ddropped = dscores.data(),
-                                             .probs = f.probs.data(),
-                                             .mask = f.mask.data(),
-                                             .dscores = dscores.data(),
-                                             .mask_kind = kind,
-                                             .dropout_p = p,
-                                             .key = kKey,
-                                             .scale = 0.25,
-                                             .num_keys = shape.num_keys},
-                                            0, shape.num_rows());
-                for (size_t i = 0; i < truth.size(); ++i) {
-                    truth[i] *= 0.25;
-                    const double row_size =
-                        6 * 0.25 * to_double(f.probs[i]);  // |dP| and the row's sum are below 6
-                    ASSERT_NEAR(to_double(dscores[i]), truth[i],
-                                std::abs(truth[i]) * test::kRoundoff<T> +
-                                    row_size * 40 * test::kComputeRoundoff<T> + test::kTiny<T>)
-                        << "element " << i << " of S " << shape.num_keys << " p " << p;
-                }
+                expect_backward<T>({.scores = scores.data(),
+                                    .mask_kind = kind,
+                                    .dropout_p = p,
+                                    .key = kKey,
+                                    .scale = 0.25,
+                                    .num_keys = shape.num_keys},
+                                   shape.num_rows(), test::normal<T>(count, 5),
+                                   6 * 40);  // |dP| and the row's sum are below 6
             }
         }
     }
@@ -239,33 +245,8 @@ TYPED_TEST(SoftmaxDropoutOfType, LongRowsEqualReference) {
                                                .dropout_p = 0.1,
                                                .key = kKey,
                                                .num_keys = num_keys};
-    const auto f = forward(args, num_rows);
-    const auto truth = reference::softmax(logits(args, num_rows), num_keys);
-    for (size_t i = 0; i < truth.size(); ++i) {
-        ASSERT_NEAR(to_double(f.probs[i]), truth[i], probability_tolerance<T>(truth[i]));
-    }
-    const auto keep = reference::dropout_keep(kKey, 0.1, num_rows * num_keys);
-    std::vector<double> factor(keep.size());
-    for (size_t i = 0; i < keep.size(); ++i)
-        factor[i] = keep[i] ? keep_scale(keep_threshold(0.1)) : 0;
-    const auto gradient = reference::softmax_dropout_backward(
-        test::load(scores), test::load(f.probs), factor, num_keys);
-    std::vector<T> dscores(scores.size());
-    softmax_dropout_backward<T>({.ddropped = scores.data(),
-                                 .probs = f.probs.data(),
-                                 .mask = f.mask.data(),
-                                 .dscores = dscores.data(),
-                                 .mask_kind = MaskKind::kBit,
-                                 .dropout_p = 0.1,
-                                 .key = kKey,
-                                 .num_keys = num_keys},
-                                0, num_rows);
-    for (size_t i = 0; i < gradient.size(); ++i) {
-        ASSERT_NEAR(to_double(dscores[i]), gradient[i],
-                    std::abs(gradient[i]) * test::kRoundoff<T> +
-                        20 * to_double(f.probs[i]) * 100 * test::kComputeRoundoff<T> +
-                        test::kTiny<T>);
-    }
+    expect_probabilities(args, num_rows);
+    expect_backward(args, num_rows, scores, 20 * 100);
 }
 
 TEST(SoftmaxDropout, HugeScoresDoNotOverflow) {
@@ -335,31 +316,6 @@ TYPED_TEST(SoftmaxDropoutOfType, ProbabilityOneDropsEverythingAndKeepsTheProbabi
             ASSERT_EQ(to_double(dscores[i]), 0.0);
         }
     }
-}
-
-/// Beyond 2^31 elements: only the last rows are computed, on shifted pointers. The mask must equal
-/// the mask that dropout draws there.
-TEST(SoftmaxDropout, IndexesBeyondTwoToThe31Elements) {
-    const int64_t num_keys = 96, first = int64_t{1} << 28, begin = first * num_keys;
-    const auto scores = test::normal<float>(2 * num_keys, 1);
-    std::vector<float> probs(scores.size()), dropped(scores.size()), expected(scores.size());
-    softmax_dropout_forward<float>({.scores = scores.data() - begin,
-                                    .probs = probs.data() - begin,
-                                    .dropped = dropped.data() - begin,
-                                    .mask_kind = MaskKind::kNone,
-                                    .dropout_p = 0.3,
-                                    .key = kKey,
-                                    .num_keys = num_keys},
-                                   first, first + 2);
-    dropout_backward<float>({.dy = probs.data() - begin,
-                             .dx = expected.data() - begin,
-                             .mask_kind = MaskKind::kNone,
-                             .dropout_p = 0.3,
-                             .key = kKey},
-                            begin, begin + 2 * num_keys);
-    EXPECT_TRUE(test::same_bits(dropped, expected));
-    const auto truth = reference::softmax(test::load(scores), num_keys);
-    for (size_t i = 0; i < truth.size(); ++i) EXPECT_NEAR(probs[i], truth[i], 1e-6);
 }
 
 }  // namespace

@@ -27,15 +27,13 @@ Results<T> run_all() {
     const int64_t num_rows = 9, size = 77, count = num_rows * size;
     const auto n = static_cast<size_t>(count);
     const auto x = test::normal<T>(count, 1, 0, 2), dy = test::normal<T>(count, 2);
-    Results<T> r{std::vector<T>(n),
-                 std::vector<T>(n),
-                 std::vector<T>(n),
-                 std::vector<T>(n),
-                 std::vector<T>(n),
-                 std::vector<T>(n),
-                 std::vector<T>(n),
-                 std::vector<uint8_t>(n),
-                 std::vector<uint8_t>(static_cast<size_t>(packed_bytes(count)))};
+    Results<T> r;
+    for (auto* result :
+         {&r.dropped, &r.gelu, &r.dgelu, &r.normalized, &r.dx, &r.probs, &r.dscores}) {
+        result->resize(n);
+    }
+    r.keep.resize(n);
+    r.branch.resize(static_cast<size_t>(packed_bytes(count)));
     dropout_forward<T>({.x = x.data(),
                         .y = r.dropped.data(),
                         .mask = r.keep.data(),
@@ -58,8 +56,9 @@ Results<T> run_all() {
                             .saved = r.normalized.data(),
                             .rstd = rstd.data(),
                             .dx = r.dx.data(),
-                            .hidden_size = size},
-                           num_rows, 0, 1);
+                            .hidden_size = size,
+                            .num_rows = num_rows},
+                           0, 1);
     std::vector<T> dropped(n);
     softmax_dropout_forward<T>({.scores = x.data(),
                                 .probs = r.probs.data(),
@@ -92,6 +91,7 @@ void expect_near(const std::vector<T>& got, const std::vector<T>& expected, cons
     }
 }
 
+template <typename T>
 class VectorTargets : public testing::Test {
 protected:
     static void use(int64_t targets) {
@@ -99,34 +99,26 @@ protected:
         hwy::GetChosenTarget().DeInit();           // the next call chooses again
     }
     void TearDown() override { use(0); }
-
-    template <typename T>
-    void expect_baseline_agrees() {
-        use(0);
-        const Results<T> widest = run_all<T>();
-        use(HWY_SCALAR);
-        const Results<T> baseline = run_all<T>();
-        EXPECT_TRUE(test::same_bits(baseline.dropped, widest.dropped));
-        EXPECT_EQ(baseline.keep, widest.keep);
-        EXPECT_EQ(baseline.branch, widest.branch);
-        expect_near(baseline.gelu, widest.gelu, "gelu");
-        expect_near(baseline.normalized, widest.normalized, "normalized");
-        expect_near(baseline.probs, widest.probs, "probs");
-        expect_near(baseline.dscores, widest.dscores, "dscores");
-        // Saved values differ by an ulp, so gradients differ by a few; near x* by its square root.
-        expect_near(baseline.dx, widest.dx, "dx", 8 * test::kRoundoff<T>);
-        expect_near(baseline.dgelu, widest.dgelu, "dgelu", 4 * std::sqrt(test::kRoundoff<T>));
-    }
 };
+using Types = testing::Types<float, double, Half, BFloat16>;
+TYPED_TEST_SUITE(VectorTargets, Types);
 
-TEST_F(VectorTargets, BaselineAgreesWithTheWidestForFloat) { expect_baseline_agrees<float>(); }
-
-TEST_F(VectorTargets, BaselineAgreesWithTheWidestForDouble) { expect_baseline_agrees<double>(); }
-
-TEST_F(VectorTargets, BaselineAgreesWithTheWidestForHalf) { expect_baseline_agrees<Half>(); }
-
-TEST_F(VectorTargets, BaselineAgreesWithTheWidestForBFloat16) {
-    expect_baseline_agrees<BFloat16>();
+TYPED_TEST(VectorTargets, BaselineAgreesWithTheWidest) {
+    using T = TypeParam;
+    this->use(0);
+    const Results<T> widest = run_all<T>();
+    this->use(HWY_SCALAR);
+    const Results<T> baseline = run_all<T>();
+    EXPECT_TRUE(test::same_bits(baseline.dropped, widest.dropped));
+    EXPECT_EQ(baseline.keep, widest.keep);
+    EXPECT_EQ(baseline.branch, widest.branch);
+    expect_near(baseline.gelu, widest.gelu, "gelu");
+    expect_near(baseline.normalized, widest.normalized, "normalized");
+    expect_near(baseline.probs, widest.probs, "probs");
+    expect_near(baseline.dscores, widest.dscores, "dscores");
+    // Saved values differ by an ulp, so gradients differ by a few; near x* by its square root.
+    expect_near(baseline.dx, widest.dx, "dx", 8 * test::kRoundoff<T>);
+    expect_near(baseline.dgelu, widest.dgelu, "dgelu", 4 * std::sqrt(test::kRoundoff<T>));
 }
 
 }  // namespace

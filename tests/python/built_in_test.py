@@ -123,6 +123,9 @@ class ManyGpus(Commands):
         self.assertEqual(told["world_size"], world_size)
         return {row["rank"]: row for row in told["rows"]}
 
+    def told_of_rank_0(self, *options: str) -> dict:
+        return self.told("info", self.folder / "ranks" / "rank-0000.tscope", *options)
+
     def assert_peak(self, row: dict, expected: int):
         peak = row["peak_allocated_bytes"]
         self.assertLess(abs(peak - expected) / expected, 1e-3, f"{peak} instead of {expected}")
@@ -172,9 +175,7 @@ class ManyGpus(Commands):
         self.succeed("capture", *DECODER, *recipe, "-o", file)
         kept = self.told("info", file)["kept_bytes"]
         self.ranks("ddp", 2, *recipe)
-        trace = self.folder / "ranks" / "rank-0000.tscope"
-        told = self.told("info", trace)
-        self.assertEqual(told["kept_bytes"], kept)
+        self.assertEqual(self.told_of_rank_0()["kept_bytes"], kept)
 
     def test_overwrite_takes_only_traces_of_ranks(self):
         folder = self.folder / "mine"
@@ -211,17 +212,14 @@ class ManyGpus(Commands):
         largest = max(row["by_class"]["optimizer_state_bytes"] for row in rows.values())
         self.assertEqual(largest, 2 * bytes_of([(VOCAB, WIDTH)]))  # more than all the rest
 
-    def test_fsdp2_holds_shards(self):
-        row = self.ranks("fsdp2", 8)[0]
-        self.assert_peak(row, self.one_card() - 3 * PARAMETERS + 3 * shard_bytes(8))
-
-    def test_fsdp2_without_reshard_holds_all_parameters(self):
-        row = self.ranks("fsdp2-no-reshard", 8)[0]
-        self.assert_peak(row, self.one_card() - 2 * PARAMETERS + 3 * shard_bytes(8))
-
-    def test_hsdp_shards_in_its_groups(self):
-        row = self.ranks("hsdp:4", 8)[0]
-        self.assert_peak(row, self.one_card() - 3 * PARAMETERS + 3 * shard_bytes(4))
+    def test_fsdp_holds_shards_of_parameters_and_states(self):
+        """Without reshard it holds all parameters too; hsdp:4 shards in groups of four."""
+        for parallel, group_size, whole in (("fsdp2", 8, 0), ("fsdp2-no-reshard", 8, 1),
+                                            ("hsdp:4", 4, 0)):  # fmt: skip
+            with self.subTest(parallel):
+                row = self.ranks(parallel, 8, "--overwrite")[0]
+                shards = whole * PARAMETERS + 3 * shard_bytes(group_size)
+                self.assert_peak(row, self.one_card() - 3 * PARAMETERS + shards)
 
     def test_tensor_parallelism_splits_layers_and_vocabulary(self):
         row = self.ranks("tp:4", 4)[0]
@@ -231,8 +229,7 @@ class ManyGpus(Commands):
         self.assertEqual(row["collectives"], 4 * LAYERS + 2 + 3)
         of_loss = 3 * 4 * BATCH * POSITIONS
         self.assertEqual(row["collective_bytes"], (4 * LAYERS + 2) * HIDDEN + of_loss)
-        trace = self.folder / "ranks" / "rank-0000.tscope"
-        told = self.told("info", trace, "--ledger")
+        told = self.told_of_rank_0("--ledger")
         share = BATCH * POSITIONS * math.ceil(VOCAB / 4)
         of_vocabulary = [row for row in told["rows"] if row["size_bytes"] >= 4 * share]
         self.assertEqual([row["size_bytes"] for row in of_vocabulary], [4 * share])
@@ -283,8 +280,7 @@ class ManyGpus(Commands):
         decoder[decoder.index("--layers") + 1] = "3"
         spread = ("--parallel", "tp:4", "--world-size", "4", "-o", self.folder / "ranks")
         self.succeed("capture", *decoder, *options, *spread, "--overwrite")
-        trace = self.folder / "ranks" / "rank-0000.tscope"
-        told = self.told("info", trace, "--ledger")
+        told = self.told_of_rank_0("--ledger")
         in_layer = [row for row in told["rows"] if f"{row['scope']}.".startswith("h.1.")]
         return sum(row["size_bytes"] for row in in_layer), told["closed_form"]
 
@@ -307,9 +303,7 @@ class ManyGpus(Commands):
 
     def test_a_pipeline_splits_layers_and_copies_the_decoder(self):
         rows = self.ranks("pp:2", 2, "--recipe", "flash", "--precision", "pure-bf16")
-        trace = self.folder / "ranks" / "rank-0000.tscope"
-        told = self.told("info", trace)
-        self.assertEqual(told["gradient_accumulation_steps"], 2)
+        self.assertEqual(self.told_of_rank_0()["gradient_accumulation_steps"], 2)
         parameters = [row["by_class"]["parameter_bytes"] for row in rows.values()]
         self.assertEqual(sum(parameters), (PARAMETERS + bytes_of([(VOCAB, WIDTH)])) // 2)
         # Two micro-batches in bfloat16: hidden states on, their gradients back.
@@ -343,9 +337,7 @@ class ManyGpus(Commands):
         decoder[decoder.index("--layers") + 1] = "4"
         spread = ("--parallel", "pp:2", "--world-size", "2", "-o", self.folder / "ranks")
         self.succeed("capture", *decoder, *spread)
-        trace = self.folder / "ranks" / "rank-0000.tscope"
-        told = self.told("info", trace)
-        self.assertEqual(told["num_layers"], 2)
+        self.assertEqual(self.told_of_rank_0()["num_layers"], 2)
 
     def test_a_step_that_does_not_fit_says_so(self):
         spread = ("--parallel", "ddp", "--world-size", "2", "-o", self.folder / "ranks")

@@ -30,6 +30,11 @@ class Commands(unittest.TestCase):
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
         self.folder = pathlib.Path(folder.name)
+        self.file = self.folder / "out.tscope"
+
+    def query(self, sql: str, file=None) -> list[tuple]:
+        """Of the trace that most tests of the class are about."""
+        return query(file or self.file, sql)
 
     def succeed(self, *words, **surroundings) -> subprocess.CompletedProcess:
         ran = temposcope(*words, **surroundings)

@@ -4,14 +4,10 @@ import contextlib
 import copy
 import gc
 import io
-import json
 import os
-import pathlib
 import pickle
-import sqlite3
 import subprocess
 import sys
-import tempfile
 import textwrap
 import unittest
 from unittest import mock
@@ -21,9 +17,8 @@ from torch import nn
 from torch.utils.checkpoint import checkpoint
 
 import temposcope
+from commands import Commands
 from temposcope import RecordingError, _describe, _recorder
-
-BIN = pathlib.Path(sys.argv.pop(1)).resolve() if len(sys.argv) > 1 else None
 
 
 class Mlp(nn.Module):
@@ -62,12 +57,11 @@ class Square(torch.autograd.Function):
         return 2 * x * dy
 
 
-class Recorded(unittest.TestCase):
+class Recorded(Commands):
     def setUp(self):
+        super().setUp()
         torch.manual_seed(0)
-        self.folder = tempfile.TemporaryDirectory()
-        self.addCleanup(self.folder.cleanup)
-        self.file = f"{self.folder.name}/step.tscope"
+        self.file = f"{self.folder}/step.tscope"
         self.x = torch.randn(32, 16)
 
     def gradients(self, model, step=None):
@@ -83,13 +77,7 @@ class Recorded(unittest.TestCase):
             self.assertTrue(torch.equal(a, b))
 
     def saved_bytes(self) -> int:
-        command = [BIN / "temposcope", "info", self.file, "--ledger", "--json"]
-        out = subprocess.run(command, check=True, capture_output=True).stdout
-        return json.loads(out)["total_bytes"]
-
-    def query(self, sql: str):
-        with contextlib.closing(sqlite3.connect(self.file)) as trace:
-            return trace.execute(sql).fetchall()
+        return self.told("info", self.file, "--ledger")["total_bytes"]
 
 
 class Guest(Recorded):

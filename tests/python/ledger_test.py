@@ -10,15 +10,14 @@ import importlib.util
 import json
 import os
 import pathlib
-import sqlite3
 import subprocess
 import sys
 import tempfile
 import unittest
 
 import families
+from commands import BIN, query, temposcope
 
-BIN = pathlib.Path(sys.argv.pop(1)).resolve() if len(sys.argv) > 1 else None
 HERE = pathlib.Path(__file__).parent
 CARD = {
     "name": "NVIDIA A100-SXM4-40GB", "compute_capability": "8.0", "total_bytes": 42409459712,
@@ -51,8 +50,7 @@ def record_all(device: str, folder: str) -> list[dict]:
 
 
 def info(path: str, flag: str) -> dict:
-    command = [BIN / "temposcope", "info", path, flag, "--json"]
-    return json.loads(subprocess.run(command, check=True, capture_output=True).stdout)
+    return json.loads(temposcope("info", path, flag, "--json").stdout)
 
 
 class Recorded:
@@ -85,23 +83,22 @@ class Recorded:
     def test_every_save_has_an_op_and_a_module(self):
         for result, path in self.each():
             with self.subTest(family=result["family"]):
-                with sqlite3.connect(path) as trace:
-                    (saves,) = trace.execute("SELECT count(*) FROM save").fetchone()
-                    (homeless,) = trace.execute(
-                        "SELECT count(*) FROM save LEFT JOIN op ON op.id = save.op "
-                        "WHERE save.op IS NULL OR op.scope IS NULL"
-                    ).fetchone()
-                self.assertGreater(saves, 0)
-                self.assertEqual(homeless, 0)
+                self.assertGreater(query(path, "SELECT count(*) FROM save"), [(0,)])
+                homeless = query(
+                    path,
+                    "SELECT count(*) FROM save LEFT JOIN op ON op.id = save.op "
+                    "WHERE save.op IS NULL OR op.scope IS NULL",
+                )
+                self.assertEqual(homeless, [(0,)])
 
     def test_every_backward_node_has_its_forward_op(self):
         for result, path in self.each():
             with self.subTest(family=result["family"]):
-                with sqlite3.connect(path) as trace:
-                    nodes, linked = trace.execute(
-                        "SELECT count(*), count(forward) FROM v_op WHERE name LIKE "
-                        "'autograd::engine%' AND name NOT LIKE '%AccumulateGrad%'"
-                    ).fetchone()
+                ((nodes, linked),) = query(
+                    path,
+                    "SELECT count(*), count(forward) FROM v_op WHERE name LIKE "
+                    "'autograd::engine%' AND name NOT LIKE '%AccumulateGrad%'",
+                )
                 self.assertGreater(nodes, 0)
                 self.assertEqual(linked, nodes)
 
@@ -129,19 +126,16 @@ class OnAVirtualGpu(Recorded, unittest.TestCase):
     def test_kernels_have_their_ops(self):
         for result, path in self.each():
             with self.subTest(family=result["family"]):
-                with sqlite3.connect(path) as trace:
-                    row = trace.execute("SELECT count(*), count(op) FROM kernel").fetchone()
-                kernels, with_op = row
+                ((kernels, with_op),) = query(path, "SELECT count(*), count(op) FROM kernel")
                 self.assertGreater(kernels, 0)
                 self.assertEqual(with_op, kernels)
 
     def flop(self, family: str) -> dict[str, list[int]]:
         """By op, in the order of its calls."""
         flop = {}
-        with sqlite3.connect(f"{self.folder.name}/{family}.tscope") as trace:
-            rows = trace.execute("SELECT name, flop FROM v_op WHERE flop > 0 ORDER BY id")
-            for name, number in rows:
-                flop.setdefault(name, []).append(number)
+        path = f"{self.folder.name}/{family}.tscope"
+        for name, number in query(path, "SELECT name, flop FROM v_op WHERE flop > 0 ORDER BY id"):
+            flop.setdefault(name, []).append(number)
         return flop
 
     def test_convolutions_are_counted(self):

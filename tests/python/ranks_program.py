@@ -2,7 +2,7 @@
 
     torchrun [...] ranks_program.py MODE [--layers 4] [--width 1024] [--vocab 32000] [--device cuda]
 
-MODE is single, ddp, fsdp2, fsdp2-no-reshard, hsdp, zero or pp; gloo talks and trains alone, asks
+MODE is single, ddp, fsdp2, hsdp, zero or pp; gloo talks and trains alone, asks
 waits for another rank, in dies the last rank fails, in slow it comes last to each collective of the
 last step, and in stays all wait after two recorded steps. With --after FILE it says "waits" and
 trains once the file is there. The largest memory lies in the loss, where no layer has a
@@ -60,12 +60,11 @@ def loss_of(logits, tokens):
     return functional.cross_entropy(logits.flatten(0, 1), tokens.flatten())
 
 
-def shard(model, mesh, reshards: bool):
+def shard(model, mesh):
     from torch.distributed.fsdp import fully_shard
 
-    for layer in model.layers:
-        fully_shard(layer, mesh=mesh, reshard_after_forward=reshards)
-    fully_shard(model, mesh=mesh, reshard_after_forward=reshards)
+    for module in (*model.layers, model):
+        fully_shard(module, mesh=mesh, reshard_after_forward=True)
 
 
 def parallel(mode: str, model, world_size: int):
@@ -75,11 +74,11 @@ def parallel(mode: str, model, world_size: int):
 
     if mode in ("ddp", "zero", "slow", "stays"):
         model = DistributedDataParallel(model)
-    elif mode.startswith("fsdp2"):
-        shard(model, init_device_mesh("cuda", (world_size,)), not mode.endswith("no-reshard"))
+    elif mode == "fsdp2":
+        shard(model, init_device_mesh("cuda", (world_size,)))
     elif mode == "hsdp":
         names = ("replicate", "shard")
-        shard(model, init_device_mesh("cuda", (world_size // 8, 8), mesh_dim_names=names), True)
+        shard(model, init_device_mesh("cuda", (world_size // 8, 8), mesh_dim_names=names))
     if mode == "zero":
         from torch.distributed.optim import ZeroRedundancyOptimizer
 

@@ -1,13 +1,8 @@
 """What a recording of a program's own steps holds: steps, phases, modules, names, categories."""
 
-import contextlib
 import gc
 import math
 import os
-import pathlib
-import sqlite3
-import sys
-import tempfile
 import unittest
 
 import torch
@@ -15,22 +10,15 @@ from torch import nn
 
 import families
 import temposcope
-
-if len(sys.argv) > 1:
-    sys.argv.pop(1)  # the folder of the programs: not needed here
+from commands import Commands
 
 
-class RecordedFile(unittest.TestCase):
+class RecordedFile(Commands):
     def setUp(self):
+        super().setUp()
         torch.manual_seed(0)
         gc.collect()  # an optimizer that lives on says that this program trains
-        self.folder = tempfile.TemporaryDirectory()
-        self.addCleanup(self.folder.cleanup)
-        self.file = f"{self.folder.name}/step.tscope"
-
-    def query(self, sql: str):
-        with contextlib.closing(sqlite3.connect(self.file)) as trace:
-            return trace.execute(sql).fetchall()
+        self.file = f"{self.folder}/step.tscope"
 
     def column(self, sql: str) -> list:
         return [row[0] for row in self.query(sql)]
@@ -143,7 +131,7 @@ class Steps(RecordedFile):
         with self.assertWarnsRegex(UserWarning, "no step ran in the block"):
             with temposcope.record(self.file, nn.Linear(2, 2)):
                 pass
-        self.assertEqual(os.listdir(self.folder.name), [])
+        self.assertEqual(os.listdir(self.folder), [])
 
 
 class Contents(RecordedFile):
@@ -237,7 +225,7 @@ class Contents(RecordedFile):
         self.assertEqual(self.column("SELECT precision FROM v_run"), ["amp-bf16"])
 
     def test_memory_of_numpy_and_of_files_is_recorded(self):
-        path = pathlib.Path(self.folder.name) / "weights"
+        path = self.folder / "weights"
         path.write_bytes(b"\0" * 4 * 16)
         model = nn.Linear(4, 4, bias=False)
         mapped = torch.from_file(str(path), size=16, dtype=torch.float32).view(4, 4)
@@ -322,14 +310,14 @@ class Contents(RecordedFile):
 class BadInput(RecordedFile):
     def test_a_folder_that_is_not_there(self):
         with self.assertRaisesRegex(temposcope.RecordingError, "no/step.tscope"):
-            with temposcope.record(f"{self.folder.name}/no/step.tscope", nn.Linear(2, 2)):
+            with temposcope.record(f"{self.folder}/no/step.tscope", nn.Linear(2, 2)):
                 pass
 
     def test_a_recording_in_a_recording(self):
         model = nn.Linear(2, 2)
         with temposcope.record(self.file, model):
             with self.assertRaisesRegex(temposcope.RecordingError, "recorded already"):
-                with temposcope.record(f"{self.folder.name}/other.tscope", model):
+                with temposcope.record(f"{self.folder}/other.tscope", model):
                     pass
             model(torch.zeros(1, 2)).sum().backward()
         self.assertEqual(self.query("SELECT state FROM v_run"), [("complete",)])

@@ -105,9 +105,7 @@ class Apply(Run):
         self.assertIn("was put into no model, because none ran in training mode", ran.stderr)
 
     def test_calls_of_functions_are_said_to_be_left(self):
-        script = self.write(
-            "calls.py",
-            """
+        script = self.program("""
             import torch
             import torch.nn.functional as F
             from torch import nn
@@ -129,8 +127,7 @@ class Apply(Run):
             for step in range(4):
                 model(torch.randn(2, 2, 8, 16)).mean().backward()
                 optimizer.step()
-            """,
-        )
+            """)
         ran = self.run_well(PYTHON, script, options=["--apply", "tempo"])
         self.assertIn("In Net, tempo: replaced 2 LayerNorm; left: ", ran.stderr)
         ((note,),) = self.query("SELECT explanation FROM v_health WHERE code = 'recipe_left'")

@@ -19,6 +19,9 @@ from commands import BIN, Commands, query, temposcope
 
 PROGRAM = str(pathlib.Path(__file__).with_name("ranks_program.py"))
 TORCHRUN = (sys.executable, "-m", "torch.distributed.run")
+TWO_RANKS = (*TORCHRUN, "--standalone", "--nproc-per-node", "2")
+SMALL = ("--width", "64", "--vocab", "512", "--positions", "16")  # of PROGRAM
+ALONE = ("single", "--device", "cpu", *SMALL)
 
 LAYERS, WIDTH, VOCAB = 4, 1024, 128000
 LAYER_SHAPES = [
@@ -49,6 +52,15 @@ def shard_bytes(shapes, world_size: int) -> int:
 
 ALL_SHAPES = LAYERS * LAYER_SHAPES + ROOT_SHAPES
 PARAMETERS = bytes_of(ALL_SHAPES)
+
+
+# Five steps of a program; more lines may come before and after.
+STEPS = (
+    "import torch\nmodel = torch.nn.Linear(8, 8, device='cpu')\n"
+    "optimizer = torch.optim.SGD(model.parameters())\n"
+    "for step in range(5):\n    model(torch.ones(2, 8, device='cpu')).sum().backward()\n"
+    "    optimizer.step()\n"
+)
 
 
 def kill_group(group: int):
@@ -131,6 +143,8 @@ class VirtualRanks(Ranks):
         """In the loss, outside of the model, all parameters are sharded again."""
         for world_size in (2, 1024):
             row = self.virtual("fsdp2", world_size, ranks=str(world_size - 1))[world_size - 1]
+            # fully_shard gives the model another class: FSDPDecoder.
+            self.assertEqual(self.query(row, "SELECT model FROM v_run"), [("Decoder",)])
             self.assert_peak(row, 3 * shard_bytes(ALL_SHAPES, world_size) + self.activations())
             whole = padded_bytes(ALL_SHAPES, world_size)
             parts = self.collectives_of(row)
@@ -152,13 +166,6 @@ class VirtualRanks(Ranks):
                 "WHERE c.start_ns <> k.start_ns OR c.end_ns <> k.end_ns",
             )
             self.assertEqual(at_other_times, [(0,)])
-
-    def test_fsdp2_without_reshard_holds_all_layers(self):
-        row = self.virtual("fsdp2-no-reshard", 64, ranks="0")[0]
-        # fully_shard gives the model another class: FSDPDecoder.
-        self.assertEqual(self.query(row, "SELECT model FROM v_run"), [("Decoder",)])
-        shards = 3 * shard_bytes(ALL_SHAPES, 64)
-        self.assert_peak(row, shards + self.activations() + PARAMETERS)
 
     def test_hsdp_shards_among_eight(self):
         row = self.virtual("hsdp", 64, ranks="0")[0]
@@ -210,8 +217,7 @@ class VirtualRanks(Ranks):
 
     def test_two_launches_are_told_apart(self):
         """By their ids alone: all that happens in them is the same."""
-        small = ("--width", "64", "--vocab", "512", "--positions", "16")
-        first, second = (self.virtual("ddp", 2, *small, ranks=ranks) for ranks in ("0,1", "1"))
+        first, second = (self.virtual("ddp", 2, *SMALL, ranks=ranks) for ranks in ("0,1", "1"))
         blocks, others = (self.query(
             row,
             "SELECT address, block_bytes, alloc_event, free_completed_event, op FROM allocation",
@@ -247,24 +253,12 @@ class VirtualRanks(Ranks):
         return self.start(self.folder / "alone", sys.executable, "-c", program, options=options)
 
     def test_ranks_without_a_launcher_are_an_error_with_a_sentence(self):
-        ran = self.start_alone(
-            "import torch\nmodel = torch.nn.Linear(4, 4)\n"
-            "optimizer = torch.optim.SGD(model.parameters())\n"
-            "for _ in range(2):\n    model(torch.ones(2, 4)).sum().backward()\n"
-            "    optimizer.step()\n"
-        )
+        ran = self.start_alone(STEPS.replace("range(5)", "range(2)"))
         self.assertIn("no launcher of torch started ranks", ran.stderr)
         self.assertIn("put torchrun in front of the program", ran.stderr)
         ran = self.start_alone("")
         self.assertIn("saw no Python process import torch", ran.stderr)
         self.assertNotIn("torchrun", ran.stderr)
-
-    STEPS = (
-        "import torch\nmodel = torch.nn.Linear(8, 8).cuda()\n"
-        "optimizer = torch.optim.SGD(model.parameters())\n"
-        "for _ in range(5):\n    model(torch.ones(2, 8).cuda()).sum().backward()\n"
-        "    optimizer.step()\n"
-    )
 
     def start_rank(self, program: str, *, rank=2, code=1, options=()):
         """A program's rank of 4, which ends with this code."""
@@ -354,7 +348,7 @@ class VirtualRanks(Ranks):
         child = "import torch; raise ValueError('probe')"
         ran = self.start_rank(
             "import subprocess, sys, torch\n"
-            f"subprocess.run([sys.executable, '-c', {child!r}])\n" + self.STEPS,
+            f"subprocess.run([sys.executable, '-c', {child!r}])\n" + STEPS.replace("cpu", "cuda"),
             code=0,
         )
         self.assertIn("ValueError: probe", ran.stderr)
@@ -372,13 +366,12 @@ class VirtualRanks(Ranks):
     def test_a_failure_after_the_recording_has_its_reason(self):
         """However long that is, and whatever is in it."""
         message = "'late \\ud800' + 10000 * 'x'"
-        ran = self.start_rank(self.STEPS + f"raise ValueError({message})\n")
+        ran = self.start_rank(STEPS.replace("cpu", "cuda") + f"raise ValueError({message})\n")
         self.assertIn("of 4. Rank 2 failed with ValueError: late ?xxx", ran.stderr)
         self.assertLess(len(ran.stderr.splitlines()[-1]), 500)
 
     def test_gloo_runs_without_the_others(self):
-        small = ("--width", "64", "--vocab", "512", "--positions", "16")
-        rows = self.virtual("gloo", 4, *small, ranks="2")
+        rows = self.virtual("gloo", 4, *SMALL, ranks="2")
         self.assertEqual(rows[2]["state"], "complete")
 
     def test_what_only_another_rank_knows_is_said(self):
@@ -438,12 +431,9 @@ class VirtualRanks(Ranks):
 
 
 class RealRanks(Ranks):
-    SMALL = ("--width", "64", "--vocab", "512", "--positions", "16")
-
     def test_torchrun_on_the_cpu(self):
         folder = self.folder / "gloo"
-        launcher = (*TORCHRUN, "--standalone", "--nproc-per-node", "2")
-        self.start_well(folder, *launcher, PROGRAM, "ddp", "--device", "cpu", *self.SMALL)
+        self.start_well(folder, *TWO_RANKS, PROGRAM, "ddp", "--device", "cpu", *SMALL)
         rows = self.ranks_in(folder)
         self.assertEqual(sorted(rows), [0, 1])
         self.assertEqual(self.run_document["world_size"], 2)
@@ -465,33 +455,19 @@ class RealRanks(Ranks):
 
     def test_the_rank_that_others_wait_for_is_named(self):
         folder = self.folder / "slow"
-        launcher = (*TORCHRUN, "--standalone", "--nproc-per-node", "2")
-        self.start_well(folder, *launcher, PROGRAM, "slow", "--device", "cpu", *self.SMALL)
+        self.start_well(folder, *TWO_RANKS, PROGRAM, "slow", "--device", "cpu", *SMALL)
         rows = self.ranks_in(folder)
         self.assert_each_waits_for_the_other(rows)
         self.assertGreater(rows[1]["waited_for_ns"], rows[0]["waited_for_ns"])
         told = temposcope("info", folder).stdout
         self.assertIn("In the last step, the others wait the most for rank 1: ", told)
 
-    def test_a_damaged_rank_is_named_and_the_others_shown(self):
-        folder = self.folder / "damaged"
-        launcher = (*TORCHRUN, "--standalone", "--nproc-per-node", "2")
-        self.start_well(folder, *launcher, PROGRAM, "ddp", "--device", "cpu", *self.SMALL)
-        damaged = folder / "rank-0000.tscope"
-        damaged.write_bytes(damaged.read_bytes()[:5000])
-        told = temposcope("info", folder, "--json")
-        self.assertEqual(told.returncode, 0, told.stderr)
-        self.assertEqual([row["rank"] for row in json.loads(told.stdout)["rows"]], [1])
-        self.assertEqual(json.loads(told.stdout)["left_out"], [str(damaged)])
-        self.assertIn(f"Left out: {damaged}", told.stderr)
-
     def test_another_run_needs_another_folder(self):
-        small = ("single", "--device", "cpu", *self.SMALL)
         for rank in ("0", "1"):
             environment = {"RANK": rank, "WORLD_SIZE": "2"}
             into = self.folder / f"run-{rank}"
-            self.start_well(into, sys.executable, PROGRAM, *small, **environment)
-        again = self.start(into, sys.executable, PROGRAM, *small, **environment)
+            self.start_well(into, sys.executable, PROGRAM, *ALONE, **environment)
+        again = self.start(into, sys.executable, PROGRAM, *ALONE, **environment)
         self.assertEqual(again.returncode, 2)
         self.assertIn("has traces already: give another folder, or --overwrite", again.stderr)
         earlier = into / "rank-0000.tscope"
@@ -505,16 +481,15 @@ class RealRanks(Ranks):
     def test_two_launches_into_one_folder_at_the_same_time(self):
         """The second one comes to its first step when the first one has written its trace."""
         into, go = self.folder / "both", self.folder / "go"
-        small = ("single", "--device", "cpu", *self.SMALL)
         errors_file = self.enterContext(open(self.folder / "errors", "w+"))
         second = self.enterContext(subprocess.Popen(
-            [BIN / "temposcope", "run", "-o", into, "--", sys.executable, PROGRAM, *small,
+            [BIN / "temposcope", "run", "-o", into, "--", sys.executable, PROGRAM, *ALONE,
              "--after", go],
             stdout=subprocess.PIPE, stderr=errors_file, text=True, start_new_session=True,
         ))  # fmt: skip
         self.addCleanup(kill_group, second.pid)
         self.assertEqual(second.stdout.readline(), "waits\n")
-        self.start_well(into, sys.executable, PROGRAM, *small)
+        self.start_well(into, sys.executable, PROGRAM, *ALONE)
         trace = into / "rank-0000.tscope"
         written = trace.read_bytes()
         go.touch()
@@ -533,8 +508,7 @@ class RealRanks(Ranks):
         for rank in ("0", "1"):
             environment = {"RANK": rank, "WORLD_SIZE": "2"} | launch
             into = self.folder / f"node-{rank}"
-            small = ("single", "--device", "cpu", *self.SMALL)
-            self.start_well(into, sys.executable, PROGRAM, *small, **environment)
+            self.start_well(into, sys.executable, PROGRAM, *ALONE, **environment)
             (row,) = self.ranks_in(into).values()
             ids += self.query(
                 row,
@@ -549,7 +523,7 @@ class RealRanks(Ranks):
         errors_file = self.enterContext(open(self.folder / "errors", "w+"))
         process = self.enterContext(subprocess.Popen(
             [BIN / "temposcope", "run", "--gpu", "a100-80gb", "--world-size", "2", "--ranks", "0",
-             "-o", folder, "--", *TORCHRUN, PROGRAM, "stays", *self.SMALL],
+             "-o", folder, "--", *TORCHRUN, PROGRAM, "stays", *SMALL],
             stdout=subprocess.PIPE, stderr=errors_file, text=True, start_new_session=True,
         ))  # fmt: skip
         self.addCleanup(kill_group, process.pid)
@@ -557,7 +531,7 @@ class RealRanks(Ranks):
         finished = folder / "rank-0000.tscope"  # sorts before the partial one
         finished.touch()
         again = self.start(
-            folder, sys.executable, PROGRAM, "single", "--device", "cpu", *self.SMALL,
+            folder, sys.executable, PROGRAM, *ALONE,
             options=("--overwrite",),
         )  # fmt: skip
         self.assertTrue(finished.exists())
@@ -572,9 +546,8 @@ class RealRanks(Ranks):
 
     def test_torchrun_on_virtual_cards(self):
         folder = self.folder / "cards"
-        launcher = (*TORCHRUN, "--standalone", "--nproc-per-node", "2")
         self.start_well(
-            folder, *launcher, PROGRAM, "fsdp2", *self.SMALL, options=("--gpu", "a100-80gb")
+            folder, *TWO_RANKS, PROGRAM, "fsdp2", *SMALL, options=("--gpu", "a100-80gb")
         )
         rows = self.ranks_in(folder)
         self.assertEqual([row["device"] for row in rows.values()], ["cuda:0", "cuda:1"])
@@ -588,14 +561,10 @@ class RealRanks(Ranks):
 
     def test_a_rank_that_dies_is_not_said_to_end_as_the_launcher(self):
         program = self.script(
-            "import os, torch\nimport torch.distributed as dist\n"
-            "dist.init_process_group('gloo')\nmodel = torch.nn.Linear(8, 8)\n"
-            "optimizer = torch.optim.SGD(model.parameters())\n"
-            "for _ in range(4):\n    model(torch.ones(2, 8)).sum().backward()\n"
-            "    optimizer.step()\n    if dist.get_rank() == 1:\n        os._exit(9)\n"
-        )
-        words = (*TORCHRUN, "--nproc-per-node", "2", program)
-        ran = self.start(self.folder / "dies", *words)
+            "import os\nimport torch.distributed as dist\ndist.init_process_group('gloo')\n"
+            + STEPS + "    if dist.get_rank() == 1:\n        os._exit(9)\n"
+        )  # fmt: skip
+        ran = self.start(self.folder / "dies", *TWO_RANKS, program)
         self.assertIn("rank 1: Nothing was recorded: it was killed, or ended,", ran.stderr)
 
     def test_times_are_of_the_last_step_that_all_ranks_have_whole(self):
@@ -610,8 +579,7 @@ class RealRanks(Ranks):
             "    loss.backward()\n    optimizer.step()\n"
         )
         folder = self.folder / "torn"
-        words = (*TORCHRUN, "--standalone", "--nproc-per-node", "2", program)
-        self.start(folder, *words, options=("--steps", "4"))
+        self.start(folder, *TWO_RANKS, program, options=("--steps", "4"))
         rows = self.ranks_in(folder)
         self.assertEqual(self.run_document["shared_step"], 2)
         self.assert_each_waits_for_the_other(rows)
@@ -633,14 +601,11 @@ class RealRanks(Ranks):
 
     def test_two_processes_of_one_rank_are_not_taken_for_ranks(self):
         program = self.script(
-            "import torch\nimport torch.distributed as dist\n"
+            "import torch.distributed as dist\n"
             "dist.init_process_group('gloo', store=dist.HashStore(), rank=0, world_size=1)\n"
-            "model = torch.nn.Linear(8, 8)\noptimizer = torch.optim.SGD(model.parameters())\n"
-            "for _ in range(4):\n    model(torch.ones(2, 8)).sum().backward()\n"
-            "    optimizer.step()\n"
+            + STEPS
         )
-        words = (*TORCHRUN, "--standalone", "--nproc-per-node", "2", program)
-        ran = self.start_well(self.folder / "same", *words)
+        ran = self.start_well(self.folder / "same", *TWO_RANKS, program)
         self.assertEqual(
             len(re.findall(
                 "torch.distributed calls this process rank 0 of 1, as it does another one, and its "
@@ -655,10 +620,7 @@ class RealRanks(Ranks):
     def test_a_rank_that_was_started_again_has_not_failed(self):
         program = self.script(
             "import os, torch\nif os.environ['TORCHELASTIC_RESTART_COUNT'] == '0':\n"
-            "    raise ValueError\n"
-            "model = torch.nn.Linear(8, 8)\noptimizer = torch.optim.SGD(model.parameters())\n"
-            "for _ in range(5):\n    model(torch.ones(2, 8)).sum().backward()\n"
-            "    optimizer.step()\n"
+            "    raise ValueError\n" + STEPS
         )
         words = ("--standalone", "--nproc-per-node", "1", "--max-restarts", "1", program)
         ran = self.start_well(self.folder / "again", *TORCHRUN, *words)
@@ -671,9 +633,8 @@ class RealRanks(Ranks):
             ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"),
         )):
             folder = self.folder / f"launched-{number}"
-            small = ("single", "--device", "cpu", *self.SMALL)
             environment = {rank: "3", size: "4"}
-            self.start_well(folder, sys.executable, PROGRAM, *small, **environment)
+            self.start_well(folder, sys.executable, PROGRAM, *ALONE, **environment)
             self.assertEqual(sorted(self.ranks_in(folder)), [3])
 
 

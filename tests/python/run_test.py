@@ -15,7 +15,7 @@ import textwrap
 import time
 import unittest
 
-from commands import BIN, Commands, query, temposcope
+from commands import BIN, Commands, temposcope
 
 PYTHON = sys.executable
 
@@ -37,14 +37,13 @@ TRAIN = """
 
 
 class Run(Commands):
-    def setUp(self):
-        super().setUp()
-        self.file = self.folder / "out.tscope"
-
     def write(self, name: str, text: str) -> str:
         path = self.folder / name
         path.write_text(textwrap.dedent(text))
         return str(path)
+
+    def program(self, text: str) -> str:
+        return self.write("program.py", text)
 
     def train_script(self, end: str = "") -> str:
         return self.write("train.py", textwrap.dedent(TRAIN).format(end=end))
@@ -63,9 +62,6 @@ class Run(Commands):
         self.assertEqual(ran.returncode, 0, ran.stderr)
         return ran
 
-    def query(self, sql: str, file=None):
-        return query(file or self.file, sql)
-
     def assert_recorded(self, steps: int, state: str = "complete"):
         self.assertEqual(self.query("SELECT state FROM v_run"), [(state,)])
         self.assertEqual(self.query("SELECT count(*) FROM step"), [(steps,)])
@@ -75,6 +71,16 @@ class Run(Commands):
         ours = [line for line in ran.stderr.splitlines() if line.startswith("temposcope: ")]
         self.assertEqual(len(ours), 1, ran.stderr)
         self.assertTrue(ours[0].endswith((".", "?")), ours)
+
+    def assert_torch_refused(self, text: str, sentence: str, *options: str):
+        """Before a program runs that finds this text beside itself when it imports torch."""
+        package = self.folder / "torch"
+        package.mkdir()
+        (package / "__init__.py").write_text(text)
+        program = self.program("import torch\nprint('ran')\n")
+        ran = self.run_program(PYTHON, program, options=options)
+        self.assertEqual((ran.returncode, ran.stdout), (1, ""))
+        self.assertIn(sentence, ran.stderr)
 
 
 class Programs(Run):
@@ -115,9 +121,7 @@ class Programs(Run):
         self.assertTrue((self.folder / "train.tscope").is_file())
 
     def test_workers_of_a_data_loader_are_not_recorded(self):
-        script = self.write(
-            "loader.py",
-            """
+        script = self.program("""
             import torch
 
             class Data(torch.utils.data.Dataset):
@@ -138,15 +142,12 @@ class Programs(Run):
                         optimizer.zero_grad()
                         model(batch).mean().backward()
                         optimizer.step()
-            """,
-        )
+            """)
         self.run_well(PYTHON, script, options=["--steps", "6"])
         self.assert_recorded(6)
 
     def test_a_step_of_a_gan_trains_both_models(self):
-        script = self.write(
-            "gan.py",
-            """
+        script = self.program("""
             import torch
             from torch import nn
 
@@ -163,8 +164,7 @@ class Programs(Run):
                 of_judge.step()
                 judge(made).mean().backward()
                 of_make.step()
-            """,
-        )
+            """)
         self.run_well(PYTHON, script, options=["--skip", "0"])
         self.assert_recorded(3)
         passes = "SELECT step, count(*) FROM v_phase WHERE kind = 'backward' GROUP BY step"
@@ -202,9 +202,7 @@ class Programs(Run):
         self.assertEqual(self.micro_batches_of(unlike), (None, None))
 
     def test_a_closure_trains_on_one_batch_several_times(self):
-        script = self.write(
-            "closure.py",
-            """
+        script = self.program("""
             import torch
 
             model = torch.nn.Linear(8, 8)
@@ -219,14 +217,11 @@ class Programs(Run):
                     return loss
 
                 optimizer.step(closure)
-            """,
-        )
+            """)
         self.assertEqual(self.micro_batches_of(script), (None, None))
 
     def test_an_optimizer_that_runs_no_more_does_not_hold_up_the_steps(self):
-        script = self.write(
-            "warm.py",
-            """
+        script = self.program("""
             import torch
 
             model = torch.nn.Linear(4, 4)
@@ -236,8 +231,7 @@ class Programs(Run):
                 if step == 0:
                     once.step()
                 always.step()
-            """,
-        )
+            """)
         self.run_program(PYTHON, script, options=["--skip", "0", "--steps", "5"])
         self.assert_recorded(5)
         passes = "SELECT count(*) FROM v_phase WHERE kind = 'backward' GROUP BY step"
@@ -288,9 +282,7 @@ class Programs(Run):
         self.assert_recorded(3)
 
     def test_an_optimizer_without_a_backward_ends_a_step(self):
-        script = self.write(
-            "evolution.py",
-            """
+        script = self.program("""
             import torch
 
             model = torch.nn.Linear(8, 8)
@@ -301,17 +293,14 @@ class Programs(Run):
                     for parameter in model.parameters():
                         parameter.grad = score * torch.randn_like(parameter)
                 optimizer.step()
-            """,
-        )
+            """)
         self.run_well(PYTHON, script)
         self.assert_recorded(3)
         gradients = self.query("SELECT count(*) FROM v_storage WHERE role = 'gradient'")
         self.assertGreaterEqual(gradients, [(6,)])  # two in each step
 
     def test_a_program_that_marks_its_steps_needs_no_optimizer(self):
-        script = self.write(
-            "marks.py",
-            """
+        script = self.program("""
             import torch
             import temposcope
 
@@ -321,8 +310,7 @@ class Programs(Run):
                     loss = (torch.randn(4, 8) @ weight).square().mean()
                 loss.backward()
                 temposcope.step()
-            """,
-        )
+            """)
         self.run_well(PYTHON, script, options=["--skip", "0"])
         self.assert_recorded(3)
 
@@ -351,8 +339,8 @@ class OnAVirtualGpu(Run):
         self.assertGreater(kernels, 30)
 
     def test_training_on_the_cpu_is_not_taken_for_the_card(self):
-        script = self.write("cpu.py", TRAIN.replace("torch.cuda.is_available()", "0"))
-        pathlib.Path(script).write_text(pathlib.Path(script).read_text().format(end=""))
+        on_cpu = TRAIN.replace("torch.cuda.is_available()", "0")
+        script = self.program(textwrap.dedent(on_cpu).format(end=""))
         ran = self.run_program(PYTHON, script, "3", options=["--gpu", "h100-sxm"])
         self.assertEqual((ran.returncode, ran.stdout.count("cpu")), (0, 3), ran.stderr)
         self.assert_one_sentence(ran, "trains on the CPU and not on the virtual NVIDIA H100")
@@ -408,16 +396,13 @@ class OnAVirtualGpu(Run):
         self.assert_one_sentence(ran, "does not run CUDA")
 
     def test_memory_that_runs_out_is_recorded(self):
-        script = self.write(
-            "large.py",
-            """
+        script = self.program("""
             import torch
 
             model = torch.nn.Linear(1 << 16, 1 << 16, device="cuda")  # 16 GiB
             model(torch.randn(4, 1 << 16, device="cuda")).mean().backward()
             torch.optim.AdamW(model.parameters()).step()
-            """,
-        )
+            """)
         ran = self.run_program(
             PYTHON, script, options=["--gpu", "a100-40gb", "--skip", "0", "--steps", "1"]
         )
@@ -433,15 +418,8 @@ class OnAVirtualGpu(Run):
         self.assert_one_sentence(ran, "h1000")
 
     def test_a_torch_without_cuda(self):
-        package = self.folder / "torch"
-        package.mkdir()
-        (package / "__init__.py").write_text(
-            "class version: cuda = None\n__version__ = '2.11.0+cpu'\n"
-        )
-        program = self.write("program.py", "import torch\nprint('ran')\n")
-        ran = self.run_program(PYTHON, program, options=["--gpu", "h100-sxm"])
-        self.assertEqual((ran.returncode, ran.stdout), (1, ""))
-        self.assertIn("has no CUDA", ran.stderr)
+        torch = "class version: cuda = None\n__version__ = '2.11.0+cpu'\n"
+        self.assert_torch_refused(torch, "has no CUDA", "--gpu", "h100-sxm")
 
 
 class LargestBatch(Run):
@@ -718,13 +696,7 @@ class BadInput(Run):
         self.assertEqual(self.file.read_text(), "mine")
 
     def test_another_version_of_torch(self):
-        package = self.folder / "torch"
-        package.mkdir()
-        (package / "__init__.py").write_text("__version__ = '2.10.0'\n")
-        program = self.write("program.py", "import torch\nprint('ran')\n")
-        ran = self.run_program(PYTHON, program)
-        self.assertEqual((ran.returncode, ran.stdout), (1, ""))
-        self.assertIn("built for torch 2.11", ran.stderr)
+        self.assert_torch_refused("__version__ = '2.10.0'\n", "built for torch 2.11")
 
 
 if __name__ == "__main__":

@@ -4,12 +4,10 @@ ops, its virtual GPU. The wheel holds what is built already.
     wheel_test.py BIN_FOLDER
 """
 
-import contextlib
 import importlib.util
 import json
 import os
 import pathlib
-import sqlite3
 import subprocess
 import sys
 import sysconfig
@@ -17,7 +15,8 @@ import tempfile
 import textwrap
 import unittest
 
-BIN = pathlib.Path(sys.argv.pop(1)).resolve() if len(sys.argv) > 1 else None
+from commands import BIN, query
+
 SOURCE = pathlib.Path(__file__).resolve().parents[2]
 
 TRAIN = """
@@ -96,9 +95,8 @@ class Wheel(unittest.TestCase):
         return path
 
     def assert_steps(self, name: str, steps: int):
-        with contextlib.closing(sqlite3.connect(self.folder / name)) as trace:
-            self.assertEqual(trace.execute("SELECT state FROM v_run").fetchall(), [("complete",)])
-            self.assertEqual(trace.execute("SELECT count(*) FROM step").fetchall(), [(steps,)])
+        self.assertEqual(query(self.folder / name, "SELECT state FROM v_run"), [("complete",)])
+        self.assertEqual(query(self.folder / name, "SELECT count(*) FROM step"), [(steps,)])
 
     def test_the_doctor_finds_the_worker_and_the_virtual_gpu(self):
         ran = self.run_command("doctor", "--json")
@@ -109,9 +107,7 @@ class Wheel(unittest.TestCase):
         self.assertEqual((found["worker"], found["virtual GPU"]), ("ok", "ok"), report)
 
     def test_a_program_records_itself(self):
-        program = self.write(
-            "itself.py",
-            """
+        program = self.write("itself.py", """
             import temposcope
             import torch
 
@@ -122,8 +118,7 @@ class Wheel(unittest.TestCase):
                 model(torch.randn(2, 8)).sum().backward()
                 optimizer.step()
             print(temposcope.__file__)
-            """,
-        )
+            """)  # fmt: skip
         printed = checked(self.python, program, cwd=self.folder, env=clean_environment())
         self.assertTrue(printed.startswith(str(self.folder / "environment")), printed)
         self.assert_steps("itself.tscope", 1)

@@ -25,31 +25,25 @@ struct OpShape {
     OpClass op_class;
 };
 
+using enum OpClass;
+
 constexpr std::array<OpShape, 13> kOriginalLayer{{
-    {"attention.self.query", "aten::addmm", "query", false, 1, true, false, 2,
-     OpClass::kContraction},
-    {"attention.self.key", "aten::addmm", "key", false, 1, true, false, 2, OpClass::kContraction},
-    {"attention.self.value", "aten::addmm", "value", false, 1, true, false, 2,
-     OpClass::kContraction},
-    {"attention.self.scores", "aten::bmm", "scores", true, 1, false, false, 0,
-     OpClass::kContraction},
-    {"attention.self.softmax", "aten::_softmax", "probs", true, 1, true, false, 0,
-     OpClass::kNormalization},
+    {"attention.self.query", "aten::addmm", "query", false, 1, true, false, 2, kContraction},
+    {"attention.self.key", "aten::addmm", "key", false, 1, true, false, 2, kContraction},
+    {"attention.self.value", "aten::addmm", "value", false, 1, true, false, 2, kContraction},
+    {"attention.self.scores", "aten::bmm", "scores", true, 1, false, false, 0, kContraction},
+    {"attention.self.softmax", "aten::_softmax", "probs", true, 1, true, false, 0, kNormalization},
     {"attention.self.dropout", "tempo::dropout", "probs_dropped", true, 1, true, true, 0,
-     OpClass::kElementWise},
-    {"attention.self.context", "aten::bmm", "context", false, 1, true, false, 0,
-     OpClass::kContraction},
-    {"attention.output.dense", "aten::addmm", "projected", false, 1, false, true, 2,
-     OpClass::kContraction},
+     kElementWise},
+    {"attention.self.context", "aten::bmm", "context", false, 1, true, false, 0, kContraction},
+    {"attention.output.dense", "aten::addmm", "projected", false, 1, false, true, 2, kContraction},
     {"attention.output.LayerNorm", "aten::native_layer_norm", "attended", false, 1, true, false, 2,
-     OpClass::kNormalization},
-    {"intermediate.dense", "aten::addmm", "gelu_input", false, 4, true, false, 2,
-     OpClass::kContraction},
-    {"intermediate.gelu", "aten::gelu", "gelu_output", false, 4, true, false, 0,
-     OpClass::kElementWise},
-    {"output.dense", "aten::addmm", "reduced", false, 1, false, true, 2, OpClass::kContraction},
+     kNormalization},
+    {"intermediate.dense", "aten::addmm", "gelu_input", false, 4, true, false, 2, kContraction},
+    {"intermediate.gelu", "aten::gelu", "gelu_output", false, 4, true, false, 0, kElementWise},
+    {"output.dense", "aten::addmm", "reduced", false, 1, false, true, 2, kContraction},
     {"output.LayerNorm", "aten::native_layer_norm", "hidden", false, 1, true, false, 2,
-     OpClass::kNormalization},
+     kNormalization},
 }};
 
 /// Thrown when the requested number of allocations is reached.
@@ -246,7 +240,7 @@ private:
 
     int64_t parameter_bytes(const OpShape& shape, bool is_weight) const {
         const int64_t width = options_.hidden_size * shape.width;
-        const bool is_matrix = is_weight && shape.op_class == OpClass::kContraction;
+        const bool is_matrix = is_weight && shape.op_class == kContraction;
         return 4 * width * (is_matrix ? options_.hidden_size : 1);
     }
 
@@ -295,7 +289,7 @@ private:
             for (std::size_t i = 0; i < kOriginalLayer.size(); ++i) run_forward(layer, i);
         }
         begin_phase(PhaseKind::kLoss);
-        begin_op("aten::mul", {}, {}, OpClass::kElementWise, 1);
+        begin_op("aten::mul", {}, {}, kElementWise, 1);
         release(storage_of(allocate(4, Category::kTemporary, "loss", "[]")));
         end_op();
         begin_phase(PhaseKind::kBackward);
@@ -369,8 +363,7 @@ private:
     void run_optimizer() {
         for (const Id<Storage> gradient : gradients_) {
             const int64_t bytes = trace_.storages.get<&Storage::size_bytes>(gradient);
-            begin_op("aten::addcdiv_", optimizer_module_path_, {}, OpClass::kElementWise,
-                     bytes / 4);
+            begin_op("aten::addcdiv_", optimizer_module_path_, {}, kElementWise, bytes / 4);
             release(storage_of(allocate(bytes, Category::kTemporary, "denominator",
                                         fmt::format("[{}]", bytes / 4))));
             end_op();

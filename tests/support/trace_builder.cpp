@@ -101,6 +101,11 @@ Id<Save> TraceBuilder::save(Id<Allocation> allocation, Id<Op> op) {
                                 .saved_event = event_});
 }
 
+Trace TraceBuilder::finish() {
+    if (step_.valid()) end_step();
+    return std::move(trace_);
+}
+
 int64_t TraceBuilder::tick() {
     const int64_t ns = now_ns_;
     now_ns_ += kTickNs;

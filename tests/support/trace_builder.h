@@ -61,7 +61,8 @@ public:
     Trace& trace() { return trace_; }
     int64_t next_event() const { return event_; }
 
-    Trace finish() { return std::move(trace_); }
+    /// Ends the step, if one is open.
+    Trace finish();
 
 private:
     int64_t tick();

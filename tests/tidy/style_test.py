@@ -31,7 +31,7 @@ WITHOUT_OPTIONS = (
 )
 # The worker's own command line, and a command that is written into a data file.
 MAY_NAME_OPTIONS = {"app/worker/worker_main.cpp", "app/user/user_calibration.cpp",
-                    "app/workspace/plan_command.cpp"}
+                    "app/workspace/planner_form.cpp"}
 OPTION_NAME = re.compile(r'"[^"]*(?<![\w-])--[a-z][^"]*"')
 SET_UP_FILES = ("scripts/", "cmake/", ".ci/", "CMakeLists.txt", "CMakePresets.json")
 

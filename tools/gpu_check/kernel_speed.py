@@ -60,56 +60,45 @@ def leaf(*shape, dtype, device):
     return torch.randn(*shape, dtype=dtype, device=device, requires_grad=True)
 
 
-def gelu_op(tokens, hidden, dtype, device, tanh) -> Op:
+def gelu_op(tokens, hidden, dtype, device, tanh=False, with_bias=False) -> Op:
     tempo = torch.ops.tempo
-    x = leaf(tokens, 4 * hidden, dtype=dtype, device=device)
-    y, mask = tempo.gelu_forward(x.detach(), tanh, "bit")
-    n, e = x.numel(), x.element_size()
+    inputs = [leaf(tokens, 4 * hidden, dtype=dtype, device=device)]
+    if with_bias:
+        inputs.append(leaf(4 * hidden, dtype=dtype, device=device))
+    detached = [tensor.detach() for tensor in inputs]
+    ours, forward = ((tempo.bias_gelu, tempo.bias_gelu_forward) if with_bias
+                     else (tempo.gelu, tempo.gelu_forward))
+    y, mask = forward(*detached, tanh, "bit")
+    n, e = inputs[0].numel(), inputs[0].element_size()
     return Op(
-        "gelu tanh" if tanh else "gelu",
-        [x],
-        lambda: tempo.gelu(x, tanh, "bit"),
-        lambda: F.gelu(x, approximate="tanh" if tanh else "none"),
-        lambda: tempo.gelu_forward(x.detach(), tanh, "bit"),
+        "bias_gelu" if with_bias else "gelu tanh" if tanh else "gelu",
+        inputs,
+        lambda: ours(*inputs, tanh, "bit"),
+        lambda: F.gelu(sum(inputs[1:], inputs[0]), approximate="tanh" if tanh else "none"),
+        lambda: forward(*detached, tanh, "bit"),
         lambda dy: tempo.gelu_backward(dy, y, mask, tanh, "bit"),
         n * (2 * e + MASK),
         n * (3 * e + MASK),
     )
 
 
-def layer_norm_op(tokens, hidden, dtype, device) -> Op:
-    tempo = torch.ops.tempo
-    x = leaf(tokens, hidden, dtype=dtype, device=device)
-    gamma, beta = (leaf(hidden, dtype=dtype, device=device) for _ in range(2))
-    detached = [tensor.detach() for tensor in (x, gamma, beta)]
-    saved, _, rstd = tempo.layer_norm_forward(*detached, 1e-5, "output")
-    n, e = x.numel(), x.element_size()
-    return Op(
-        "layer_norm",
-        [x, gamma, beta],
-        lambda: tempo.layer_norm(x, gamma, beta, 1e-5, "output"),
-        lambda: F.layer_norm(x, (hidden,), gamma, beta, 1e-5),
-        lambda: tempo.layer_norm_forward(*detached, 1e-5, "output"),
-        lambda dy: tempo.layer_norm_backward(dy, saved, *detached[1:], rstd, "output"),
-        n * 2 * e + 4 * tokens,
-        n * 3 * e + 4 * tokens,
+def norm_op(name, parameters, eps, tokens, hidden, dtype, device) -> Op:
+    """layer_norm, with gamma and beta, or rms_norm, with gamma."""
+    ours, forward, backward = (
+        getattr(torch.ops.tempo, name + suffix) for suffix in ("", "_forward", "_backward")
     )
-
-
-def rms_norm_op(tokens, hidden, dtype, device) -> Op:
-    tempo = torch.ops.tempo
     x = leaf(tokens, hidden, dtype=dtype, device=device)
-    gamma = leaf(hidden, dtype=dtype, device=device)
-    detached = [tensor.detach() for tensor in (x, gamma)]
-    saved, _, rstd = tempo.rms_norm_forward(*detached, 1e-6, "output")
+    affine = [leaf(hidden, dtype=dtype, device=device) for _ in range(parameters)]
+    detached = [tensor.detach() for tensor in (x, *affine)]
+    saved, _, rstd = forward(*detached, eps, "output")
     n, e = x.numel(), x.element_size()
     return Op(
-        "rms_norm",
-        [x, gamma],
-        lambda: tempo.rms_norm(x, gamma, 1e-6, "output"),
-        lambda: F.rms_norm(x, (hidden,), gamma, 1e-6),
-        lambda: tempo.rms_norm_forward(*detached, 1e-6, "output"),
-        lambda dy: tempo.rms_norm_backward(dy, saved, detached[1], rstd, "output"),
+        name,
+        [x, *affine],
+        lambda: ours(x, *affine, eps, "output"),
+        lambda: getattr(F, name)(x, (hidden,), *affine, eps),
+        lambda: forward(*detached, eps, "output"),
+        lambda dy: backward(dy, saved, *detached[1:], rstd, "output"),
         n * 2 * e + 4 * tokens,
         n * 3 * e + 4 * tokens,
     )
@@ -129,24 +118,6 @@ def dropout_op(tokens, hidden, dtype, device) -> Op:
         lambda dy: tempo.dropout_backward(dy, mask, P, "bit", KEY),
         n * (2 * e + MASK),
         n * (2 * e + MASK),
-    )
-
-
-def bias_gelu_op(tokens, hidden, dtype, device) -> Op:
-    tempo = torch.ops.tempo
-    x = leaf(tokens, 4 * hidden, dtype=dtype, device=device)
-    bias = leaf(4 * hidden, dtype=dtype, device=device)
-    y, mask = tempo.bias_gelu_forward(x.detach(), bias.detach(), False, "bit")
-    n, e = x.numel(), x.element_size()
-    return Op(
-        "bias_gelu",
-        [x, bias],
-        lambda: tempo.bias_gelu(x, bias, False, "bit"),
-        lambda: F.gelu(x + bias),
-        lambda: tempo.bias_gelu_forward(x.detach(), bias.detach(), False, "bit"),
-        lambda dy: tempo.gelu_backward(dy, y, mask, False, "bit"),
-        n * (2 * e + MASK),
-        n * (3 * e + MASK),
     )
 
 
@@ -205,9 +176,9 @@ def ops_of(model: str, dtype, device: str, scale: int) -> list:
     length //= scale
     tokens = batch * length
     yield gelu_op(tokens, hidden, dtype, device, tanh=model == "gpt2")
-    yield bias_gelu_op(tokens, hidden, dtype, device)
-    yield layer_norm_op(tokens, hidden, dtype, device)
-    yield rms_norm_op(tokens, hidden, dtype, device)
+    yield gelu_op(tokens, hidden, dtype, device, with_bias=True)
+    yield norm_op("layer_norm", 2, 1e-5, tokens, hidden, dtype, device)
+    yield norm_op("rms_norm", 1, 1e-6, tokens, hidden, dtype, device)
     yield dropout_op(tokens, hidden, dtype, device)
     yield residual_op(tokens, hidden, dtype, device)
     yield attention_op(batch * heads, length, heads, dtype, device)

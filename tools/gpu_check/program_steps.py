@@ -20,24 +20,9 @@ import time
 import torch
 from torch import nn
 from torch.nn import functional as F
+from torch_memory import VOCAB, Model
 
 STEPS, TIMED_STEPS, RECORDED_STEPS = 3, 10, 2
-VOCAB = 30522
-
-
-class Encoder(nn.Module):
-    """torch's own Transformer encoder at the sizes of half a BERT-base."""
-
-    def __init__(self):
-        super().__init__()
-        self.words = nn.Embedding(VOCAB, 768)
-        layer = nn.TransformerEncoderLayer(768, 12, 3072, activation="gelu", batch_first=True)
-        self.layers = nn.TransformerEncoder(layer, 6, enable_nested_tensor=False)
-        self.head = nn.Linear(768, VOCAB)
-
-    def forward(self, tokens):  # [B, S] -> the loss
-        logits = self.head(self.layers(self.words(tokens)))
-        return F.cross_entropy(logits.flatten(0, 1).float(), tokens.flatten())
 
 
 class Block(nn.Module):
@@ -167,7 +152,8 @@ def t5():
 
 
 def encoder():
-    return Encoder(), {"tokens": words(8, 512, VOCAB)}
+    """Half a BERT-base."""
+    return Model(layers=6, hidden=768, heads=12), {"tokens": words(8, 512, VOCAB)}
 
 
 def decoder():

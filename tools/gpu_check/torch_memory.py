@@ -20,16 +20,16 @@ DTYPES = {"bf16": torch.bfloat16, "fp16": torch.float16}
 
 
 class Model(torch.nn.Module):
-    """Embedding, encoder layers and a head of BERT-large's sizes."""
+    """Embedding, torch's own encoder layers and a head, of BERT-large's sizes."""
 
-    def __init__(self):
+    def __init__(self, layers=LAYERS, hidden=HIDDEN, heads=HEADS):
         super().__init__()
-        self.words = torch.nn.Embedding(VOCAB, HIDDEN)
+        self.words = torch.nn.Embedding(VOCAB, hidden)
         layer = torch.nn.TransformerEncoderLayer(
-            HIDDEN, HEADS, 4 * HIDDEN, activation="gelu", batch_first=True
+            hidden, heads, 4 * hidden, activation="gelu", batch_first=True
         )
-        self.layers = torch.nn.TransformerEncoder(layer, LAYERS, enable_nested_tensor=False)
-        self.head = torch.nn.Linear(HIDDEN, VOCAB)
+        self.layers = torch.nn.TransformerEncoder(layer, layers, enable_nested_tensor=False)
+        self.head = torch.nn.Linear(hidden, VOCAB)
 
     def forward(self, tokens):  # [B, S] -> the loss
         logits = self.head(self.layers(self.words(tokens)))

@@ -6,7 +6,6 @@ gradients of gamma and beta. Dropout draws one Philox number for each element an
 bytes."""
 
 import pathlib
-import tempfile
 
 import triton
 import triton.language as tl
@@ -17,7 +16,6 @@ import kernel_ops
 
 BLOCK, WARPS = 1024, 4
 SPLIT_ROWS = tl.constexpr(kernel_ops.SPLIT_ROWS)
-TRITON_TYPE = {"fp32": "fp32", "fp16": "fp16", "bf16": "bf16"}
 
 
 @triton.jit
@@ -174,7 +172,7 @@ NUMBERS = (dict.fromkeys(("seed", "width", "rows"), "i32")
 def compile_kernel(kernel, dtype, capability, block):
     """The machine code for an architecture ("9.0"), as a cubin."""
     names = kernel.arg_names
-    kinds = {name: (NUMBERS | TENSORS).get(name, f"*{TRITON_TYPE[dtype]}") for name in names}
+    kinds = {name: (NUMBERS | TENSORS).get(name, f"*{dtype}") for name in names}
     kinds["BLOCK"] = "constexpr"
     aligned = {(i,): [["tt.divisibility", 16]] for i, name in enumerate(names)
                if kinds[name].startswith("*") or name == "width"}
@@ -188,14 +186,9 @@ def cubins(capability, folder: pathlib.Path, keys):
     found = {}
     for kernel in KERNELS:
         block = keys if "softmax" in kernel.__name__ else BLOCK
-        for dtype in TRITON_TYPE:
+        for dtype in kernel_ops.DTYPES:
             name = f"{kernel.__name__}, {dtype}"
             path = folder / f"{name.replace(', ', '_')}.cubin"
             path.write_bytes(compile_kernel(kernel, dtype, capability, block))
             found[name] = path
     return found
-
-
-if __name__ == "__main__":
-    with tempfile.TemporaryDirectory() as folder:
-        print(len(cubins("9.0", pathlib.Path(folder), 512)))

@@ -73,10 +73,10 @@ def ops(dtype, capability):
         *layer_norm(dtype),
         *rms_norm(dtype),
         *residual_layer_norm(dtype, capability),
-        *residual_layer_norm_sum(dtype, capability),
+        *residual_layer_norm(dtype, capability, with_sum=True),
         *softmax_dropout(dtype, capability),
         *softmax_dropout(dtype, capability, masked=True),
-        *softmax_dropout_of_few_keys(dtype, capability),
+        *softmax_dropout(dtype, capability, keys=FEW_KEYS),
         *(autocast(dtype, capability) if dtype != "fp32" else []),
     ]
 
@@ -307,10 +307,6 @@ def residual_layer_norm(dtype, capability, with_sum=False):
     ]
 
 
-def residual_layer_norm_sum(dtype, capability):
-    return residual_layer_norm(dtype, capability, with_sum=True)
-
-
 # --- rows of softmax -----------------------------------------------------------------------------
 
 
@@ -343,28 +339,34 @@ def torch_softmax(direction, types, keys, total):
     return Code(name, accesses, each, inputs * DTYPES[read] + DTYPES[write], total, threads=128)
 
 
-def softmax_dropout(dtype, capability, masked=False):
+def softmax_dropout(dtype, capability, masked=False, keys=KEYS):
     """PyTorch's attention scales the scores and adds the mask in kernels of their own, which our op
     replaces: 2e bytes each, and the scale once more in backward. torch.compile keeps the scores, a
-    row's maximum and sum, the mask and the dropped probabilities."""
-    e, types = DTYPES[dtype], (dtype, dtype)
+    row's maximum and sum, the mask and the dropped probabilities. Several short rows it would walk
+    in a block: counted by its bytes."""
+    e, types, scores = DTYPES[dtype], (dtype, dtype), SCORES * keys // KEYS
     name = "mask + softmax + dropout" if masked else "softmax + dropout"
-    kernel = "masked_softmax_dropout" if masked else "softmax_dropout"
-    pass_over = only_bytes(2 * e, SCORES)
+    name += "" if keys == KEYS else f", {keys} keys"
+    pass_over = only_bytes(2 * e, scores)
+
+    def compiled(direction):
+        count = compiled_softmax(direction, e, keys)
+        kernel = f"{'masked_' if masked else ''}softmax_dropout_{direction}"
+        return (triton(kernel, dtype, count, scores, keys) if keys == KEYS
+                else only_bytes(count, scores))
+
     return [
         Op(name, "forward",
-           (our_softmax("forward", dtype, KEYS, SCORES, masked),),
+           (our_softmax("forward", dtype, keys, scores, masked),),
            (pass_over, *([pass_over] if masked else []),
-            torch_softmax("forward", types, KEYS, SCORES), torch_dropout(dtype, SCORES)),
-           (triton(f"{kernel}_forward", dtype, compiled_softmax("forward", e, KEYS), SCORES,
-                   KEYS),)),
+            torch_softmax("forward", types, keys, scores), torch_dropout(dtype, scores)),
+           (compiled("forward"),)),
         Op(name, "backward",
-           (our_dropout_backward(dtype, SCORES),  # makes the dropped probabilities again
-            our_softmax("backward", dtype, KEYS, SCORES)),
-           (torch_masked_scale(dtype, capability, SCORES),
-            torch_softmax("backward", types, KEYS, SCORES), pass_over),
-           (triton(f"{kernel}_backward", dtype, compiled_softmax("backward", e, KEYS), SCORES,
-                   KEYS),)),
+           (our_dropout_backward(dtype, scores),  # makes the dropped probabilities again
+            our_softmax("backward", dtype, keys, scores)),
+           (torch_masked_scale(dtype, capability, scores),
+            torch_softmax("backward", types, keys, scores), pass_over),
+           (compiled("backward"),)),
     ]
 
 
@@ -372,25 +374,6 @@ def compiled_softmax(direction, e, keys):
     """Bytes an element of torch.compile's kernel: scores, mask and dropped probabilities in
     forward, in backward two gradients, scores and mask; and two floats a row."""
     return {"forward": 2, "backward": 3}[direction] * e + BYTE + 8 / keys
-
-
-def softmax_dropout_of_few_keys(dtype, capability):
-    """torch.compile would walk several short rows in a block: counted by its bytes."""
-    e, types = DTYPES[dtype], (dtype, dtype)
-    scores = SCORES * FEW_KEYS // KEYS
-    name, pass_over = f"softmax + dropout, {FEW_KEYS} keys", only_bytes(2 * e, scores)
-    return [
-        Op(name, "forward",
-           (our_softmax("forward", dtype, FEW_KEYS, scores),),
-           (pass_over, torch_softmax("forward", types, FEW_KEYS, scores),
-            torch_dropout(dtype, scores)),
-           (only_bytes(compiled_softmax("forward", e, FEW_KEYS), scores),)),
-        Op(name, "backward",
-           (our_dropout_backward(dtype, scores), our_softmax("backward", dtype, FEW_KEYS, scores)),
-           (torch_masked_scale(dtype, capability, scores),
-            torch_softmax("backward", types, FEW_KEYS, scores), pass_over),
-           (only_bytes(compiled_softmax("backward", e, FEW_KEYS), scores),)),
-    ]
 
 
 # --- under autocast ------------------------------------------------------------------------------

@@ -15,8 +15,8 @@ namespace app {
 /// the others by name.
 models::Result<std::vector<std::string>> expand_paths(const std::vector<std::string>& paths);
 
-/// Reads a trace, and makes `device` the one that figures are of (--device; empty: as the file has
-/// it). Shows a bar on a terminal when it takes long.
+/// Reads a trace. Its figures are of `device` (--device); empty: of the device that the file names.
+/// Shows a bar on a terminal when it takes long.
 models::Result<profiler::NamedTrace> open_trace(const std::string& path,
                                                 const std::string& device = {});
 models::Result<std::vector<profiler::NamedTrace>> open_traces(const std::vector<std::string>& paths,

@@ -44,7 +44,8 @@ std::string wrapped(const std::string& text) { return two_columns("", text, 0); 
 /// The values of a switch that a user can choose: "original, in_place". The value that the recipe
 /// `original` has comes first.
 std::string list_values(const auto& table) {
-    const models::SwitchValue& first = table.chosen(models::Recipe{});
+    const models::Recipe original{};
+    const models::SwitchValue& first = table.chosen(original);
     std::string text(first.name);
     for (const auto& row : table.rows) {
         if (&row.is == &first || row.is.runs_on == models::RunsOn::kNowhere) continue;

@@ -327,9 +327,7 @@ Json largest_json(const std::vector<ParallelRow>& rows) {
 std::string largest_csv(const std::vector<ParallelRow>& rows) {
     auto columns = join<ParallelRow>({parallel_columns(), of_search(columns_of_what_filled())});
     const auto parallel = [](const ParallelRow& row) { return models::to_text(row.parallel); };
-    columns.insert(columns.begin() + 1,
-                   {{.id = "GPUs", .value = [](const ParallelRow&) { return Cell(); }},
-                    {.id = "parallel", .value = parallel}});
+    columns.insert(columns.begin() + 1, {.id = "parallel", .value = parallel});
     return to_csv(data_table(columns, rows), Decimals::kAsJson);
 }
 
@@ -416,14 +414,6 @@ void print_tries(Output& output, const std::vector<ParallelRow>& rows) {
     }
 }
 
-template <typename Value>
-std::size_t place_of(std::vector<Value>& values, const Value& value) {
-    const auto found = std::ranges::find(values, value);
-    if (found != values.end()) return static_cast<std::size_t>(found - values.begin());
-    values.push_back(value);
-    return values.size() - 1;
-}
-
 }  // namespace
 
 std::string about_try(const ProgramCase& of, const BatchRun& one) {
@@ -467,9 +457,9 @@ BarChart parallel_chart(const std::vector<ParallelRow>& rows) {
     const bool with_step = has_several_steps(rows);
     if (!with_step) chart.subtitle = step_of(rows.front());
     for (const ParallelRow& row : rows) {
-        const std::size_t series = place_of(chart.series, models::to_text(row.parallel));
+        const std::size_t series = index_in(chart.series, models::to_text(row.parallel));
         const std::size_t group =
-            place_of(chart.groups, with_step ? gpus_of(row) + ", " + step_of(row) : gpus_of(row));
+            index_in(chart.groups, with_step ? gpus_of(row) + ", " + step_of(row) : gpus_of(row));
         const auto add = [&](std::size_t panel, double value, const std::string& text) {
             chart.panels[panel].groups.resize(chart.groups.size());
             chart.panels[panel].groups[group].push_back(

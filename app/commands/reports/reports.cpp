@@ -270,7 +270,7 @@ Json peak_json(const NamedTrace& named, GroupBy by) {
 
 namespace {
 
-constexpr std::size_t kMaxOpRows = 20;
+constexpr std::ptrdiff_t kMaxOpRows = 20;
 
 /// The longest kernel and how many others there are: "flash_fwd_kernel", "reduce_kernel, 3 more".
 std::string name_kernels(const std::vector<OpKernel>& kernels) {
@@ -279,55 +279,49 @@ std::string name_kernels(const std::vector<OpKernel>& kernels) {
     return kernels.size() == 1 ? first : fmt::format("{}, {} more", first, kernels.size() - 1);
 }
 
+const std::vector<TableColumn<OpUsage>>& op_columns() {
+    using enum Unit;
+    using Row = OpUsage;
+    static const std::vector<TableColumn<Row>> kColumns{
+        {"phase", "phase", kText, "", [](const Row& row) { return name_of(row.phase); }},
+        {"op", "op", kText, "", &Row::op},
+        {"calls", "calls", kCount, "", &Row::num_calls},
+        {"device_time_ns", "time", kNanoseconds, "", &Row::device_ns},
+        {"scratch_bytes", "scratch", kBytes, "", &Row::scratch_bytes,
+         [](const Row& row) { return text_of(kBytes, known(row.scratch_bytes)); }},
+        {"kernels", "kernels", kText, "",
+         [](const Row& row) { return name_kernels(row.kernels); }}};
+    return kColumns;
+}
+
 }  // namespace
 
 TextTable ops_table(const std::vector<OpUsage>& usage) {
-    TextTable table;
-    table.columns = {{"phase", Align::kLeft},    {"op", Align::kLeft},
-                     {"calls", Align::kRight},   {"time", Align::kRight},
-                     {"scratch", Align::kRight}, {"kernels", Align::kLeft}};
-    int64_t rest_ns = 0;
-    int64_t rest_calls = 0;
-    int64_t rest_scratch_bytes = 0;
-    const auto add = [&](std::string_view phase, std::string op, int64_t calls, int64_t device_ns,
-                         int64_t scratch_bytes, std::string kernels) {
-        table.rows.push_back(
-            {std::string(phase), std::move(op), format_count(calls), format_duration(device_ns),
-             scratch_bytes > 0 ? format_bytes(scratch_bytes) : "–", std::move(kernels)});
-    };
-    for (std::size_t i = 0; i < usage.size(); ++i) {
-        const OpUsage& row = usage[i];
-        if (i < kMaxOpRows) {
-            add(name_of(row.phase), std::string(row.op), row.num_calls, row.device_ns,
-                row.scratch_bytes, name_kernels(row.kernels));
-            continue;
-        }
-        rest_ns += row.device_ns;
-        rest_calls += row.num_calls;
-        rest_scratch_bytes = std::max(rest_scratch_bytes, row.scratch_bytes);
+    const auto shown_end = usage.begin() + std::min(std::ssize(usage), kMaxOpRows);
+    TextTable table = text_table(op_columns(), {usage.begin(), shown_end});
+    if (shown_end == usage.end()) return table;
+    OpUsage rest;
+    for (auto row = shown_end; row != usage.end(); ++row) {
+        rest.device_ns += row->device_ns;
+        rest.num_calls += row->num_calls;
+        rest.scratch_bytes = std::max(rest.scratch_bytes, row->scratch_bytes);
     }
-    if (usage.size() > kMaxOpRows) {
-        add("", fmt::format("{} more", usage.size() - kMaxOpRows), rest_calls, rest_ns,
-            rest_scratch_bytes, "");
-    }
+    std::vector<std::string> cells = text_table(op_columns(), {rest}).rows.front();
+    cells[0] = "";  // of several phases
+    cells[1] = fmt::format("{} more", usage.end() - shown_end);
+    table.rows.push_back(std::move(cells));
     return table;
 }
 
 Json ops_json(const std::vector<OpUsage>& usage) {
-    Json rows = Json::array();
-    for (const OpUsage& row : usage) {
-        Json kernels = Json::array();
-        for (const OpKernel& kernel : row.kernels) {
+    Json rows = json_rows(data_table(op_columns(), usage));
+    for (std::size_t i = 0; i < usage.size(); ++i) {
+        Json& kernels = rows[i]["kernels"] = Json::array();
+        for (const OpKernel& kernel : usage[i].kernels) {
             kernels.push_back({{"name", kernel.name},
                                {"launches", kernel.num_launches},
                                {"device_time_ns", kernel.device_ns}});
         }
-        rows.push_back({{"phase", name_of(row.phase)},
-                        {"op", row.op},
-                        {"calls", row.num_calls},
-                        {"device_time_ns", row.device_ns},
-                        {"scratch_bytes", row.scratch_bytes},
-                        {"kernels", std::move(kernels)}});
     }
     return rows;
 }

@@ -19,7 +19,7 @@
 namespace app {
 namespace {
 
-using profiler::ActivityViewLane;
+using profiler::KernelsLane;
 using profiler::KernelsView;
 
 /// A horizontal strip of the panel.
@@ -28,8 +28,8 @@ struct Strip {
     Kind kind = Kind::kTraceName;
     size_t trace = 0;
     profiler::ModuleLevel level = profiler::ModuleLevel::kOuter;  // of kModules
-    const ActivityViewLane* lane = nullptr;                       // of kLaneName and kBlocks
-    const profiler::ActivityBlockRow* blocks = nullptr;
+    const KernelsLane* lane = nullptr;                            // of kLaneName and kBlocks
+    const profiler::CallBlockRow* blocks = nullptr;
     float top = 0;  // pixels below the first strip's top
     float height = 0;
 };
@@ -79,7 +79,7 @@ void lay_out_strips(Frame& frame) {
                 add({.kind = Strip::Kind::kModules, .trace = t, .level = level}, ribbon_height());
             }
         }
-        for (const ActivityViewLane& lane : frame.view.traces[t].lanes) {
+        for (const KernelsLane& lane : frame.view.traces[t].lanes) {
             add({.kind = Strip::Kind::kLaneName, .trace = t, .lane = &lane}, px(18));
             for (const auto& row : lane.rows) {
                 // What a GPU runs is what the panel is for.
@@ -131,19 +131,19 @@ void draw_name(const Frame& frame, ImDrawList* draw, const PlotMap& map, const S
         draw->AddText({x, y}, palette().dim, name.c_str());
         return;
     }
-    const DocumentLabel& look = strip.trace == 0 ? selection.look_a : selection.look_b;
+    const DocumentLabel& label = strip.trace == 0 ? selection.label_a : selection.label_b;
     draw->AddRectFilled({map.corner.x, top}, {map.right(), top + strip.height - px(2)},
                         palette().panel);
     const ScopedFont bold(fonts().bold, kSmallSize);
     const float size = letter_badge_size();
     const float y = std::round(top + (strip.height - size) / 2);
-    draw_letter_badge(draw, {x, y}, strip.trace == 0 ? "A" : "B", recipe_color(look.color));
+    draw_letter_badge(draw, {x, y}, strip.trace == 0 ? "A" : "B", recipe_color(label.color));
     const float name_x = x + size + px(7);
-    draw->AddText({name_x, y + px(1)}, palette().text, look.name.c_str());
+    draw->AddText({name_x, y + px(1)}, palette().text, label.name.c_str());
     const bool stretched =
         strip.trace == 1 && frame.view.alignment != profiler::TimeAlignment::kTime;
     if (!stretched) return;
-    const float note_x = name_x + text_width(look.name) + px(12);
+    const float note_x = name_x + text_width(label.name) + px(12);
     const ScopedFont plain(fonts().text, kSmallSize);
     draw->AddText({note_x, y + px(1)}, palette().dim,
                   "stretched to the phases of A: the axis shows A's time, titles give B's times");
@@ -162,9 +162,9 @@ void draw_strip(Frame& frame, ImDrawList* draw, const PlotMap& map, const Strip&
                 draw_ribbon(draw, map, selection, *frame.ribbon(strip.trace), strip.level, top);
             break;
         case Kind::kBlocks:
-            hit.activity = draw_activity_strip(draw, map, selection,
-                                               {strip.blocks, strip.trace, top, strip.height},
-                                               ImPlot::IsPlotHovered());
+            hit.call = draw_call_strip(draw, map, selection,
+                                       {strip.blocks, strip.trace, top, strip.height},
+                                       ImPlot::IsPlotHovered());
             break;
         case Kind::kTraceName:
         case Kind::kLaneName:

@@ -4,7 +4,7 @@
 #include "app/panels/parts/panel_notes.h"
 #include "app/widgets/fonts.h"
 #include "app/widgets/icons.h"
-#include "app/widgets/marks.h"
+#include "app/widgets/imgui_canvas.h"
 #include "app/widgets/scoped.h"
 #include "app/widgets/text.h"
 #include "app/widgets/theme.h"
@@ -54,15 +54,14 @@ struct MovementFrame {
 
 void draw_ops_choice(MovementFrame& frame) {
     MovementOps& ops = frame.query.ops;
-    if (toggle_button("Ops that ran###ops_run", ops == MovementOps::kRun)) ops = MovementOps::kRun;
-    ImGui::SetItemTooltip("Each op that ran, with its time");
-    ImGui::SameLine(0, px(3));
-    if (toggle_button("Logical ops###ops_logical", ops == MovementOps::kLogical)) {
-        ops = MovementOps::kLogical;
-    }
-    ImGui::SetItemTooltip(
-        "As papers count: bias, dropout and residual are passes of their own, and nothing is "
-        "recomputed. Each stands at the limit of the card");
+    choose_one<MovementOps>(
+        ops,
+        {{"Ops that ran###ops_run", "Each op that ran, with its time", MovementOps::kRun},
+         {"Logical ops###ops_logical",
+          "As papers count: bias, dropout and residual are passes of their own, and nothing is "
+          "recomputed. Each stands at the limit of the card",
+          MovementOps::kLogical}},
+        px(3));
     ImGui::SameLine(0, px(10));
     const ScopedDisabled layers_only(ops == MovementOps::kLogical);
     bool is_all = frame.query.scope == MovementScope::kAll && ops == MovementOps::kRun;
@@ -108,8 +107,8 @@ void draw_movement_tooltip(const MovementView& view, const MovementViewRow& row,
     if (!ImGui::BeginTooltip()) return;
     ImGui::PushTextWrapPos(em(26));
     if (view.traces.size() > 1) {
-        const DocumentLabel& look = trace == 0 ? selection.look_a : selection.look_b;
-        letter_badge(trace == 0 ? "A" : "B", recipe_color(look.color));
+        const DocumentLabel& label = trace == 0 ? selection.label_a : selection.label_b;
+        letter_badge(trace == 0 ? "A" : "B", recipe_color(label.color));
         ImGui::SameLine(0, px(6));
     }
     bold_text(row.name);
@@ -134,31 +133,30 @@ void draw_movement_tooltip(const MovementView& view, const MovementViewRow& row,
 /// The row that holds the selected call.
 std::optional<size_t> selected_row(const MovementFrame& frame, const MovementView& view,
                                    size_t trace) {
-    const auto& activity = frame.selection.activity;
+    const auto& call = frame.selection.call;
     const DocumentPtr& document = trace == 0 ? frame.selection.a : frame.selection.b;
-    if (!activity || !document || activity->in_b != (trace == 1) || !activity->op.valid()) {
+    if (!call || !document || call->in_b != (trace == 1) || !call->op.valid()) {
         return std::nullopt;
     }
-    return profiler::row_of(view.traces[trace], *document->trace, activity->op);
+    return profiler::row_of(view.traces[trace], *document->trace, call->op);
 }
 
 void select_row(MovementFrame& frame, const MovementView& view, size_t trace, size_t row) {
     const profiler::Id<profiler::Op> call = view.traces[trace].rows[row].row.call;
     if (!call.valid()) return;
-    frame.events.selection.activity =
-        PickedActivity{trace == 1, {profiler::ActivityKind::kOp, call.value}};
+    frame.events.selection.call = PickedCall{trace == 1, {profiler::CallKind::kOp, call.value}};
 }
 
 /// The calls of the ops in the rectangle. Logical ops are no calls that ran.
 std::optional<profiler::CallMarks> marks_in(const MovementFrame& frame, const MovementView& view,
-                                            const MovementBox& box) {
+                                            const profiler::RooflineBox& box) {
     if (frame.query.ops == MovementOps::kLogical) return std::nullopt;
     profiler::CallMarks marks;
     for (size_t t = 0; t < view.traces.size(); ++t) {
         for (const profiler::MovementDot& dot : view.traces[t].dots) {
             if (!box.contains(dot)) continue;
             const profiler::MovementRow& row = view.traces[t].rows[dot.row].row;
-            marks.keys[t].push_back({.kind = profiler::ActivityKind::kOp,
+            marks.keys[t].push_back({.kind = profiler::CallKind::kOp,
                                      .name = row.name,
                                      .phase = row.phase,
                                      .module = {{row.module, row.is_in_layer}}});
@@ -192,7 +190,7 @@ void apply_plot(MovementFrame& frame, const MovementView& view, const MovementIn
     }
     if (input.clicked_nothing) {
         forget_box(frame);
-        frame.events.selection.clear_activity = true;
+        frame.events.selection.clear_call = true;
     }
     if (!input.clicked) return;
     const auto& trace = view.traces[input.clicked->trace];
@@ -220,7 +218,7 @@ void draw_share_bar(const std::string& label, const std::vector<Share>& shares, 
     float x = left;
     for (const Share& one : shares) {
         const float end = x + span * static_cast<float>(std::clamp(one.share, 0.0, 1.0));
-        const ImU32 fill = activity_color(profiler::activity_class_of(one.op_class));
+        const ImU32 fill = call_color(profiler::call_class_of(one.op_class));
         draw->AddRectFilled({x, start.y}, {std::max(end - px(1), x + px(0.5F)), start.y + height},
                             fill);
         const std::string text = fmt::format("{:.{}f} %", 100 * one.share, decimals);
@@ -232,9 +230,9 @@ void draw_share_bar(const std::string& label, const std::vector<Share>& shares, 
     ImGui::Dummy({width, height + px(2)});
     if (!ImGui::IsItemHovered() || !ImGui::BeginTooltip()) return;
     for (const Share& one : shares) {
-        swatch(activity_color(profiler::activity_class_of(one.op_class)));
+        swatch(call_color(profiler::call_class_of(one.op_class)));
         text(fmt::format("{:.2f} %  {}", 100 * one.share,
-                         profiler::label_of(profiler::activity_class_of(one.op_class))));
+                         profiler::label_of(profiler::call_class_of(one.op_class))));
     }
     ImGui::EndTooltip();
 }
@@ -256,8 +254,8 @@ void draw_class_shares(const MovementView& view, const Selection& selection) {
     for (size_t t = 0; t < view.traces.size(); ++t) {
         const auto shares = shares_of(view.traces[t].classes, time);
         if (shares.empty()) continue;
-        const DocumentLabel& look = t == 0 ? selection.look_a : selection.look_b;
-        draw_share_bar(fmt::format("Time {}  {}", t == 0 ? "A" : "B", look.name), shares, 1);
+        const DocumentLabel& label = t == 0 ? selection.label_a : selection.label_b;
+        draw_share_bar(fmt::format("Time {}  {}", t == 0 ? "A" : "B", label.name), shares, 1);
     }
     const auto& classes = view.traces.front().classes;
     const auto paper =
@@ -386,11 +384,11 @@ void draw_cell(const MovementViewRow& row, MovementColumn column) {
 void draw_op_cell(const MovementViewRow& row) {
     const float height = ImGui::GetTextLineHeight();
     const ImVec2 at = ImGui::GetCursorScreenPos();
-    const auto of =
-        profiler::activity_class_of(row.row.op_class.value_or(profiler::OpClass::kOther));
-    draw_phase_shape(ImGui::GetWindowDrawList(),
-                     row.row.phase.value_or(profiler::PhaseKind::kForward),
-                     {at.x + px(5), at.y + height / 2}, px(4.2F), activity_color(of));
+    const auto of = profiler::call_class_of(row.row.op_class.value_or(profiler::OpClass::kOther));
+    draw_marker(ImGui::GetWindowDrawList(),
+                profiler::marker_of(row.row.phase.value_or(profiler::PhaseKind::kForward)),
+                {at.x + px(5), at.y + height / 2}, px(4.2F),
+                profiler::color_of(current_theme(), of));
     ImGui::SetCursorPosX(ImGui::GetCursorPosX() + px(15));
     // The namespace says little here; the tooltip has the whole name.
     const size_t colon = row.name.rfind("::");
@@ -399,7 +397,8 @@ void draw_op_cell(const MovementViewRow& row) {
 }
 
 /// The rows that the table lists: all, or those of the rectangle.
-std::vector<size_t> rows_in(const MovementTrace& trace, const std::optional<MovementBox>& box) {
+std::vector<size_t> rows_in(const MovementTrace& trace,
+                            const std::optional<profiler::RooflineBox>& box) {
     std::vector<size_t> rows;
     if (!box) {
         for (size_t i = 0; i < trace.rows.size(); ++i) rows.push_back(i);
@@ -415,7 +414,7 @@ std::vector<size_t> rows_in(const MovementTrace& trace, const std::optional<Move
 void draw_table_choice(MovementFrame& frame, const MovementView& view, size_t table_of) {
     if (view.traces.size() < 2) return;
     for (size_t t = 0; t < 2; ++t) {
-        const DocumentLabel& of = t == 0 ? frame.selection.look_a : frame.selection.look_b;
+        const DocumentLabel& of = t == 0 ? frame.selection.label_a : frame.selection.label_b;
         const std::string label =
             fmt::format("{}  {}###table_{}", t == 0 ? "A" : "B", fit_to(of.name, em(9)), t);
         if (toggle_button(label.c_str(), table_of == t)) frame.state.table_of = t;
@@ -501,24 +500,25 @@ void draw_headline(const MovementView& view) {
 
 void draw_filled(MovementFrame& frame, const MovementView& view) {
     frame.state.table_of = std::min(frame.state.table_of, view.traces.size() - 1);
-    MovementLook look{.color_a = recipe_color(frame.selection.look_a.color),
-                      .color_b = recipe_color(frame.selection.look_b.color),
-                      .box = frame.state.box,
-                      .selected = {}};
-    for (size_t t = 0; t < view.traces.size(); ++t) look.selected[t] = selected_row(frame, view, t);
+    profiler::RooflineOverlay overlay{
+        .color_b = profiler::recipe_color(current_theme(), frame.selection.label_b.color),
+        .box = frame.state.box};
+    for (size_t t = 0; t < view.traces.size(); ++t) {
+        overlay.selected[t] = selected_row(frame, view, t);
+    }
     const ImVec2 space = ImGui::GetContentRegionAvail();
     const bool is_wide = space.x > em(kLeastSide_em + kLeastPlot_em);
     const float gap = px(12);
     const float side = std::max(em(kLeastSide_em), space.x * kSideShare);
     const ImVec2 size = is_wide ? ImVec2{space.x - side - gap, space.y}
                                 : ImVec2{space.x, std::max(em(16), space.y * 0.58F)};
-    const MovementInput input = draw_movement_plot(view, look, size, frame.state.picture);
+    const MovementInput input = draw_movement_plot(view, overlay, size, frame.state.picture);
     if (is_wide) ImGui::SameLine(0, gap);
     const ScopedChild column("##side", {is_wide ? side : 0, 0}, 0, ImGuiWindowFlags_NoScrollbar);
     if (column) {
         draw_class_shares(view, frame.selection);
         ImGui::Dummy({0, px(4)});
-        draw_movement_table(frame, view, look.selected[frame.state.table_of]);
+        draw_movement_table(frame, view, overlay.selected[frame.state.table_of]);
     }
     apply_plot(frame, view, input);
 }

@@ -1,39 +1,13 @@
 #pragma once
 
+#include "profiler/charts/roofline_chart.h"
 #include "profiler/view/kernels/movement_view.h"
 
 #include <imgui.h>
 
-#include <cstddef>
 #include <optional>
 
 namespace app {
-
-/// A dot of trace 0 (A) or 1 (B).
-struct MovementDotId {
-    std::size_t trace = 0;
-    std::size_t dot = 0;
-
-    friend bool operator==(const MovementDotId&, const MovementDotId&) = default;
-};
-
-/// A rectangle on the axes of the roofline.
-struct MovementBox {
-    double low_x = 0, high_x = 0;
-    double low_y = 0, high_y = 0;
-
-    bool contains(const profiler::MovementDot& dot) const {
-        return dot.x >= low_x && dot.x <= high_x && dot.y >= low_y && dot.y <= high_y;
-    }
-};
-
-/// What the picture shows besides the view.
-struct MovementLook {
-    ImU32 color_a = 0;
-    ImU32 color_b = 0;
-    std::optional<MovementBox> box;          // ops outside of it are pale
-    std::optional<std::size_t> selected[2];  // rows of A and B that hold the selected call
-};
 
 /// Where the picture lies on the screen, kept between frames.
 struct MovementPicture {
@@ -46,14 +20,15 @@ struct MovementPicture {
 
 /// What the mouse did.
 struct MovementInput {
-    std::optional<MovementDotId> hovered;
-    std::optional<MovementDotId> clicked;
+    std::optional<profiler::RooflineDotId> hovered;
+    std::optional<profiler::RooflineDotId> clicked;
     bool clicked_nothing = false;
-    std::optional<MovementBox> box;  // a finished rectangle
+    std::optional<profiler::RooflineBox> box;  // a finished rectangle
 };
 
-/// Draws the roofline: a dot for each op, and arrows from A's ops to B's.
-MovementInput draw_movement_plot(const profiler::MovementView& view, const MovementLook& look,
-                                 ImVec2 size, MovementPicture& picture);
+/// Draws the roofline with its legend. `overlay` gets the dot under the mouse.
+MovementInput draw_movement_plot(const profiler::MovementView& view,
+                                 profiler::RooflineOverlay overlay, ImVec2 size,
+                                 MovementPicture& picture);
 
 }  // namespace app

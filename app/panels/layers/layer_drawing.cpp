@@ -29,15 +29,7 @@ using profiler::Presence;
 /// Height of the line that names a lane.
 float lane_line_height() { return px(20); }
 
-struct Box {
-    ImVec2 upper;
-    ImVec2 lower;
-
-    float width() const { return lower.x - upper.x; }
-    bool contains(ImVec2 point) const {
-        return point.x >= upper.x && point.x < lower.x && point.y >= upper.y && point.y < lower.y;
-    }
-};
+using Box = ScreenBox;
 
 Box box_of(const LayerPicture& picture, const LayerColumn& column, bool in_backward) {
     const float gap = px(2);
@@ -47,7 +39,7 @@ Box box_of(const LayerPicture& picture, const LayerColumn& column, bool in_backw
 }
 
 ImU32 class_color(profiler::OpClass op_class) {
-    return activity_color(static_cast<profiler::ActivityClass>(op_class));
+    return call_color(static_cast<profiler::CallClass>(op_class));
 }
 
 // ---- boxes ----------------------------------------------------------------------------------
@@ -245,7 +237,7 @@ struct Label {
 struct Labels {
     ImDrawList* draw = nullptr;
     const LayerPicture& picture;
-    std::vector<LabelArea> taken;
+    std::vector<profiler::Rect> taken;
 };
 
 ImU32 name_color(const Label& label) {
@@ -282,7 +274,7 @@ bool draw_level(Labels& labels, const Label& label) {
                          label.ribbon->name.c_str());
     labels.draw->AddText({std::round(middle - label.size_width / 2), y + line + gap},
                          size_color(label), label.ribbon->size_text.c_str());
-    labels.taken.push_back({{middle - width / 2, y}, {middle + width / 2, y + height}});
+    labels.taken.push_back(to_rect({middle - width / 2, y}, {width, height}));
     return true;
 }
 
@@ -374,8 +366,8 @@ void write_along(Labels& labels, const Label& label, const Lines& lines, const C
     const ImVec2 end = point(lines.length, 0);
     const float half = lines.two ? line : line / 2;
     labels.taken.push_back(
-        {{std::min(course.start.x, end.x) - half, std::min(course.start.y, end.y)},
-         {std::max(course.start.x, end.x) + half, std::max(course.start.y, end.y)}});
+        to_rect({std::min(course.start.x, end.x) - half, std::min(course.start.y, end.y)},
+                {std::abs(course.start.x - end.x) + 2 * half, std::abs(course.start.y - end.y)}));
 }
 
 /// Along the ribbon, where it is wide and straight enough.
@@ -393,53 +385,72 @@ bool draw_along(Labels& labels, const Label& label) {
 // ---- labels over a ribbon -------------------------------------------------------------------
 
 /// Short lines along the ribbon, out of its plate: which of neighbours the plate names.
-void draw_ties(const Labels& labels, const LayerRibbon& ribbon, const LabelArea& plate,
+void draw_ties(const Labels& labels, const LayerRibbon& ribbon, float plate_top, float plate_bottom,
                ImU32 color) {
     const LayerPicture& picture = labels.picture;
     const auto at = [&](float y) {
         y = std::clamp(y, picture.top, picture.bottom);
         return ImVec2{span_at(picture, ribbon, y).middle(), y};
     };
-    for (const auto& [from, to] : {std::pair(plate.low.y, plate.low.y - px(9)),
-                                   std::pair(plate.high.y, plate.high.y + px(9))}) {
+    for (const auto& [from, to] :
+         {std::pair(plate_top, plate_top - px(9)), std::pair(plate_bottom, plate_bottom + px(9))}) {
         labels.draw->AddLine(at(from), at(to), color, px(2));
         labels.draw->AddCircleFilled(at(to), px(3), color);
     }
 }
 
-/// Name above size on a plate of its own, at the first height where it meets no other label.
-bool draw_plate(Labels& labels, const Label& label) {
-    const LayerPicture& picture = labels.picture;
-    const LayerRibbon& ribbon = *label.ribbon;
-    const float line = ImGui::GetTextLineHeight();
-    const ImVec2 size{std::max(label.name_width, label.size_width) + px(12), 2 * line + px(6)};
-    const float height = picture.bottom - picture.top;
+/// Name above size.
+ImVec2 plate_size(const Label& label) {
+    return {std::max(label.name_width, label.size_width) + px(12),
+            2 * ImGui::GetTextLineHeight() + px(6)};
+}
+
+/// On the ribbon, at several heights.
+profiler::LabelWish plate_wish(const LayerPicture& picture, const Label& label) {
+    const ImVec2 size = plate_size(label);
+    profiler::LabelWish wish{.size = to_size(size)};
     for (const float share : {0.5F, 0.34F, 0.66F, 0.2F, 0.8F}) {
-        const float y = picture.top + height * share - size.y / 2;
-        const float middle = span_at(picture, ribbon, y + size.y / 2).middle();
+        const float y = picture.top + (picture.bottom - picture.top) * share;
+        const float middle = span_at(picture, *label.ribbon, y).middle();
         const float x = std::clamp(middle - size.x / 2, picture.corner.x,
                                    picture.corner.x + picture.size.x - size.x);
-        const LabelArea area{{std::round(x), std::round(y)}, {x + size.x, y + size.y}};
-        if (area.low.y < picture.top + px(3) || area.high.y > picture.bottom - px(3)) continue;
-        if (std::any_of(labels.taken.begin(), labels.taken.end(),
-                        [&](const LabelArea& other) { return area.overlaps(other); })) {
-            continue;
-        }
-        const float alpha = std::max(label.strength, 0.7F);
-        const ImU32 ink = ribbon.presence == Presence::kAdded ? palette().bad : palette().good;
-        draw_ties(labels, ribbon, area, with_alpha(ink, alpha));
-        labels.draw->AddRectFilled(area.low, area.high, with_alpha(palette().popup, 0.94F), px(4));
-        labels.draw->AddRect(area.low, area.high, with_alpha(ink, 0.55F * alpha), px(4), px(1));
-        const auto add = [&](float width, float top, ImU32 color, const std::string& content) {
-            labels.draw->AddText({std::round((area.low.x + area.high.x - width) / 2), top},
-                                 with_alpha(color, alpha), content.c_str());
-        };
-        add(label.name_width, area.low.y + px(2), palette().text, ribbon.name);
-        add(label.size_width, area.low.y + px(3) + line, ink, ribbon.size_text);
-        labels.taken.push_back(area);
-        return true;
+        wish.places.push_back({x, y - size.y / 2});
     }
-    return false;
+    return wish;
+}
+
+void draw_plate(const Labels& labels, const Label& label, ImVec2 low) {
+    const LayerRibbon& ribbon = *label.ribbon;
+    const ImVec2 high = low + plate_size(label);
+    const float alpha = std::max(label.strength, 0.7F);
+    const ImU32 ink = ribbon.presence == Presence::kAdded ? palette().bad : palette().good;
+    draw_ties(labels, ribbon, low.y, high.y, with_alpha(ink, alpha));
+    labels.draw->AddRectFilled(low, high, with_alpha(palette().popup, 0.94F), px(4));
+    labels.draw->AddRect(low, high, with_alpha(ink, 0.55F * alpha), px(4), px(1));
+    const auto add = [&](float width, float top, ImU32 color, const std::string& content) {
+        labels.draw->AddText({std::round((low.x + high.x - width) / 2), top},
+                             with_alpha(color, alpha), content.c_str());
+    };
+    add(label.name_width, low.y + px(2), palette().text, ribbon.name);
+    add(label.size_width, low.y + px(3) + ImGui::GetTextLineHeight(), ink, ribbon.size_text);
+}
+
+/// Labels on plates of their own, up to a few, where they meet no other label.
+void draw_plates(const Labels& labels, const std::vector<Label>& left) {
+    constexpr size_t kMostPlates = 8;
+    const LayerPicture& picture = labels.picture;
+    std::vector<profiler::LabelWish> wishes;
+    for (const Label& label : left) wishes.push_back(plate_wish(picture, label));
+    const auto places = profiler::place_labels(
+        wishes, {.frame = to_rect({picture.corner.x, picture.top + px(3)},
+                                  {picture.size.x, picture.bottom - picture.top - px(6)}),
+                 .taken = labels.taken});
+    size_t plates = 0;
+    for (size_t i = 0; i < left.size() && plates < kMostPlates; ++i) {
+        if (!places[i]) continue;
+        draw_plate(labels, left[i], corner_of(*places[i]));
+        ++plates;
+    }
 }
 
 /// Names and sizes of the ribbons, large ribbons first: level inside the ribbon, else along it. A
@@ -447,7 +458,6 @@ bool draw_plate(Labels& labels, const Label& label) {
 /// meets no other label.
 void draw_ribbon_labels(ImDrawList* draw, const LayerPicture& picture, const LayerView& view,
                         const std::vector<RibbonLook>& looks) {
-    constexpr size_t kMostPlates = 8;
     constexpr int64_t kSmallestPlate = 100;  // of the largest ribbon, as a fraction 1 / n
     const ScopedFont font(fonts().text, kSmallSize);
     Labels labels{draw, picture, {}};
@@ -466,11 +476,7 @@ void draw_ribbon_labels(ImDrawList* draw, const LayerPicture& picture, const Lay
     std::ranges::stable_sort(left, std::greater(), [](const Label& label) {
         return std::abs(label.ribbon->bytes[1] - label.ribbon->bytes[0]);
     });
-    size_t plates = 0;
-    for (const Label& label : left) {
-        if (plates == kMostPlates) break;
-        plates += draw_plate(labels, label);
-    }
+    draw_plates(labels, left);
 }
 
 // ---- focus ----------------------------------------------------------------------------------
@@ -482,25 +488,25 @@ bool touches(const LayerRibbon& ribbon, size_t column, bool in_backward) {
 }
 
 /// Whether the ribbon stays bright while something is in focus.
-bool in_focus(const LayerRibbon& ribbon, size_t index, const LayerMarks& marks) {
-    if (marks.hovered.ribbon) return *marks.hovered.ribbon == index;
-    if (marks.hovered.column) {
-        return touches(ribbon, *marks.hovered.column, marks.hovered.in_backward);
+bool in_focus(const LayerRibbon& ribbon, size_t index, const LayerHighlights& highlights) {
+    if (highlights.hovered.ribbon) return *highlights.hovered.ribbon == index;
+    if (highlights.hovered.column) {
+        return touches(ribbon, *highlights.hovered.column, highlights.hovered.in_backward);
     }
-    if (marks.picked_ribbon) return *marks.picked_ribbon == index;
-    if (marks.picked_call.column != profiler::kOutside) {
-        return touches(ribbon, marks.picked_call.column, marks.picked_call.in_backward);
+    if (highlights.picked_ribbon) return *highlights.picked_ribbon == index;
+    if (highlights.picked_call.column != profiler::kOutside) {
+        return touches(ribbon, highlights.picked_call.column, highlights.picked_call.in_backward);
     }
-    return !marks.category || *marks.category == ribbon.category;
+    return !highlights.category || *highlights.category == ribbon.category;
 }
 
-std::vector<RibbonLook> looks_of(const LayerView& view, const LayerMarks& marks) {
+std::vector<RibbonLook> looks_of(const LayerView& view, const LayerHighlights& highlights) {
     std::vector<RibbonLook> looks(view.ribbons.size());
     for (size_t i = 0; i < looks.size(); ++i) {
-        looks[i].strength = in_focus(view.ribbons[i], i, marks) ? 1.0F : 0.32F;
-        looks[i].is_hovered = marks.hovered.ribbon == i;
-        looks[i].is_picked = marks.picked_ribbon == i;
-        if (i < marks.arrived.size()) looks[i].arrived = marks.arrived[i];
+        looks[i].strength = in_focus(view.ribbons[i], i, highlights) ? 1.0F : 0.32F;
+        looks[i].is_hovered = highlights.hovered.ribbon == i;
+        looks[i].is_picked = highlights.picked_ribbon == i;
+        if (i < highlights.arrived.size()) looks[i].arrived = highlights.arrived[i];
     }
     return looks;
 }
@@ -530,7 +536,7 @@ LayerHit hit_at(const LayerView& view, const LayerPicture& picture, ImVec2 point
 }
 
 void draw_layer_picture(ImDrawList* draw, const LayerView& view, const LayerPicture& picture,
-                        const LayerMarks& marks) {
+                        const LayerHighlights& highlights) {
     std::string forward = times_of(view.forward_text);
     if (!view.box_times_text.empty()) forward += "; " + view.box_times_text;
     draw_lane(draw, picture, picture.corner.y, false, "forward", forward);
@@ -539,7 +545,7 @@ void draw_layer_picture(ImDrawList* draw, const LayerView& view, const LayerPict
     draw_lane(draw, picture, picture.bottom + picture.box_height + px(2), true, "backward",
               backward);
     draw_outside(draw, picture, view);
-    const std::vector<RibbonLook> looks = looks_of(view, marks);
+    const std::vector<RibbonLook> looks = looks_of(view, highlights);
     for (size_t i = 0; i < view.ribbons.size(); ++i) {
         draw_ribbon(draw, picture, view.ribbons[i], looks[i]);
     }
@@ -549,9 +555,9 @@ void draw_layer_picture(ImDrawList* draw, const LayerView& view, const LayerPict
     const float title_size = title_size_of(view, picture);
     for (size_t i = 0; i < view.columns.size(); ++i) {
         for (const bool in_backward : {false, true}) {
-            const LayerHit& hovered = marks.hovered;
-            const bool is_picked =
-                marks.picked_call.column == i && marks.picked_call.in_backward == in_backward;
+            const LayerHit& hovered = highlights.hovered;
+            const bool is_picked = highlights.picked_call.column == i &&
+                                   highlights.picked_call.in_backward == in_backward;
             draw_box(draw, picture, view.columns[i], in_backward,
                      {.title_size = title_size,
                       .is_hovered = hovered.column == i && hovered.in_backward == in_backward,

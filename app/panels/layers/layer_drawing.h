@@ -21,7 +21,7 @@ struct LayerHit {
 };
 
 /// What stands out in this frame.
-struct LayerMarks {
+struct LayerHighlights {
     LayerHit hovered;
     std::optional<size_t> picked_ribbon;
     profiler::FlowPlace picked_call;
@@ -32,6 +32,6 @@ struct LayerMarks {
 LayerPicture lay_out_picture(ImVec2 corner, ImVec2 size);
 LayerHit hit_at(const profiler::LayerView& view, const LayerPicture& picture, ImVec2 point);
 void draw_layer_picture(ImDrawList* draw, const profiler::LayerView& view,
-                        const LayerPicture& picture, const LayerMarks& marks);
+                        const LayerPicture& picture, const LayerHighlights& highlights);
 
 }  // namespace app

@@ -150,9 +150,9 @@ void draw_key(const LayerView& view) {
             if (node->exists) seen[static_cast<size_t>(node->op_class)] = true;
         }
     }
-    std::vector<profiler::ActivityClass> classes;
+    std::vector<profiler::CallClass> classes;
     for (size_t i = 0; i < seen.size(); ++i) {
-        if (seen[i]) classes.push_back(static_cast<profiler::ActivityClass>(i));
+        if (seen[i]) classes.push_back(static_cast<profiler::CallClass>(i));
     }
     std::vector<NamedColor> colors = colors_of(classes);
     const float room = ImGui::GetContentRegionAvail().x - px(64);  // beside the help
@@ -225,8 +225,8 @@ void draw_bar(ImDrawList* draw, const PairFigure& figure, const Selection& selec
     };
     if (figure.share[0] <= 0 && figure.share[1] <= 0) return;  // no bytes
     draw->AddRectFilled(corner, {corner.x + width, corner.y + height}, palette().raised, px(2));
-    const ImU32 color_a = recipe_color(selection.look_a.color);
-    const ImU32 filled = two ? recipe_color(selection.look_b.color) : color_a;
+    const ImU32 color_a = recipe_color(selection.label_a.color);
+    const ImU32 filled = two ? recipe_color(selection.label_b.color) : color_a;
     const double share = figure.share[two], start = figure.start[two];
     draw->AddRectFilled(corner, {corner.x + length(share), corner.y + height},
                         with_alpha(filled, 0.4F), px(2));
@@ -373,9 +373,9 @@ void draw_box_readout(const Frame& frame, size_t index, bool in_backward) {
 }
 
 /// A click selects the tensor or the call everywhere; a click on nothing, or again, clears.
-void handle_click(Frame& frame, const LayerHit& hit, const LayerMarks& marks) {
-    if (!hit || (hit.ribbon && hit.ribbon == marks.picked_ribbon)) {
-        frame.events.selection.clear_tensor = frame.events.selection.clear_activity = true;
+void handle_click(Frame& frame, const LayerHit& hit, const LayerHighlights& highlights) {
+    if (!hit || (hit.ribbon && hit.ribbon == highlights.picked_ribbon)) {
+        frame.events.selection.clear_tensor = frame.events.selection.clear_call = true;
         return;
     }
     if (hit.ribbon) {
@@ -388,22 +388,21 @@ void handle_click(Frame& frame, const LayerHit& hit, const LayerMarks& marks) {
     const auto& column = frame.view.columns[*hit.column];
     const LayerNode& node = hit.in_backward ? column.backward : column.forward;
     const bool in_b = !node.op[0].valid();
-    frame.events.selection.activity =
-        PickedActivity{in_b, {profiler::ActivityKind::kOp, node.op[in_b].value}};
+    frame.events.selection.call = PickedCall{in_b, {profiler::CallKind::kOp, node.op[in_b].value}};
 }
 
-LayerMarks marks_of(const Frame& frame) {
-    LayerMarks marks;
-    marks.category = frame.selection.category;
-    marks.arrived = arrivals(frame.view, frame.state);
-    if (!frame.is_current) return marks;
+LayerHighlights highlights_of(const Frame& frame) {
+    LayerHighlights highlights;
+    highlights.category = frame.selection.category;
+    highlights.arrived = arrivals(frame.view, frame.state);
+    if (!frame.is_current) return highlights;
     if (const auto& tensor = frame.selection.tensor) {
-        marks.picked_ribbon = profiler::ribbon_of(frame.view, tensor->in_b, tensor->storage);
+        highlights.picked_ribbon = profiler::ribbon_of(frame.view, tensor->in_b, tensor->storage);
     }
-    if (const auto& activity = frame.selection.activity) {
-        marks.picked_call = profiler::place_of(frame.view, activity->in_b, activity->op);
+    if (const auto& call = frame.selection.call) {
+        highlights.picked_call = profiler::place_of(frame.view, call->in_b, call->op);
     }
-    return marks;
+    return highlights;
 }
 
 void draw_picture(Frame& frame) {
@@ -415,17 +414,18 @@ void draw_picture(Frame& frame) {
         return;
     }
     const bool clicked = ImGui::InvisibleButton("##picture", size);
-    LayerMarks marks = marks_of(frame);
+    LayerHighlights highlights = highlights_of(frame);
     if (ImGui::IsItemHovered()) {
-        marks.hovered = hit_at(frame.view, picture, ImGui::GetMousePos());
-        if (marks.hovered) ImGui::SetMouseCursor(ImGuiMouseCursor_Hand);
+        highlights.hovered = hit_at(frame.view, picture, ImGui::GetMousePos());
+        if (highlights.hovered) ImGui::SetMouseCursor(ImGuiMouseCursor_Hand);
     }
-    draw_layer_picture(ImGui::GetWindowDrawList(), frame.view, picture, marks);
-    if (marks.hovered.ribbon) draw_ribbon_readout(frame.view.ribbons[*marks.hovered.ribbon]);
-    if (marks.hovered.column) {
-        draw_box_readout(frame, *marks.hovered.column, marks.hovered.in_backward);
+    draw_layer_picture(ImGui::GetWindowDrawList(), frame.view, picture, highlights);
+    if (highlights.hovered.ribbon)
+        draw_ribbon_readout(frame.view.ribbons[*highlights.hovered.ribbon]);
+    if (highlights.hovered.column) {
+        draw_box_readout(frame, *highlights.hovered.column, highlights.hovered.in_backward);
     }
-    if (clicked && frame.is_current) handle_click(frame, marks.hovered, marks);
+    if (clicked && frame.is_current) handle_click(frame, highlights.hovered, highlights);
 }
 
 /// A line over the picture while the recipe that was asked for is predicted. A prediction that is
@@ -486,8 +486,8 @@ void draw_switches(Frame& frame) {
     if (frame.view.switches.empty()) {
         return note_text("The trace does not say which recipe it ran.");
     }
-    SwitchColors colors{.a = recipe_color(frame.selection.look_a.color), .b = {}};
-    if (frame.selection.b) colors.b = recipe_color(frame.selection.look_b.color);
+    SwitchColors colors{.a = recipe_color(frame.selection.label_a.color)};
+    if (frame.selection.b) colors.b = recipe_color(frame.selection.label_b.color);
     std::string& asked = frame.state.asked;
     const Workspace& workspace = frame.context.workspace;
     const SwitchEffect effect{

@@ -575,11 +575,11 @@ void draw_segment_choice(const PanelContext& context, PanelEvents& events) {
     WhatIfQuery& query = wanted_query(context, events).what_if;
     if (!query.is_open) return;
     const ScopedStyle padding(ImGuiStyleVar_FramePadding, {px(6), 0});
-    if (toggle_button("Recorded###map_recorded", !query.shows_map)) query.shows_map = false;
-    ImGui::SetItemTooltip("The segments that the trace recorded");
-    ImGui::SameLine(0, px(1));
-    if (toggle_button("What-if###map_what_if", query.shows_map)) query.shows_map = true;
-    ImGui::SetItemTooltip("The segments with the chosen settings, replayed");
+    choose_one<bool>(
+        query.shows_map,
+        {{"Recorded###map_recorded", "The segments that the trace recorded", false},
+         {"What-if###map_what_if", "The segments with the chosen settings, replayed", true}},
+        px(1));
     ImGui::SameLine(0, px(8));
 }
 

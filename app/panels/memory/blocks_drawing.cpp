@@ -1,6 +1,7 @@
 #include "app/panels/memory/blocks_drawing.h"
 
 #include "app/widgets/fonts.h"
+#include "app/widgets/marks.h"
 #include "app/widgets/scoped.h"
 #include "app/widgets/text.h"
 #include "app/widgets/theme.h"
@@ -18,16 +19,7 @@ using profiler::BlockShape;
 using profiler::BlocksView;
 using profiler::MergedBlocks;
 
-struct Box {
-    ImVec2 upper, lower;
-
-    bool empty() const { return lower.x <= upper.x || lower.y <= upper.y; }
-    bool holds(ImVec2 point) const {
-        return point.x >= upper.x && point.x < lower.x && point.y >= upper.y && point.y < lower.y;
-    }
-    float width() const { return lower.x - upper.x; }
-    float height() const { return lower.y - upper.y; }
-};
+using Box = ScreenBox;
 
 /// Whole pixels, cut to the plot. A far off edge would overflow the numbers of the graphics card.
 Box box_of(const PlotMap& map, double start_ns, double end_ns, double low, double high) {
@@ -129,11 +121,11 @@ void outline(ImDrawList* draw, const PlotMap& map, const BlocksView& view,
 class BlockPainter {
 public:
     BlockPainter(ImDrawList* draw, const PlotMap& map, const BlocksView& view,
-                 const BlockMarks& marks, std::optional<ImVec2> mouse)
+                 const BlockHighlights& highlights, std::optional<ImVec2> mouse)
         : draw_(draw),
           map_(map),
           view_(view),
-          marks_(marks),
+          highlights_(highlights),
           mouse_(mouse),
           colors_(colors_of(view)) {}
 
@@ -150,8 +142,9 @@ private:
     /// rectangle, down to half the strength. Opaque, because neighbours overlap by a pixel.
     ImU32 color_of(const profiler::MergedPart& part, float density) const {
         const profiler::BlockGroup& group = view_.groups[part.group];
-        const bool pale = marks_.category && group.look == profiler::BlockGroup::Look::kCategory &&
-                          group.category != *marks_.category;
+        const bool pale = highlights_.category &&
+                          group.color_source == profiler::BlockGroup::ColorSource::kCategory &&
+                          group.category != *highlights_.category;
         const double strength = pale ? 0.18 : group.gone ? 0.16 : 0.70;
         const double thinned = 0.5 + 0.5 * std::sqrt(static_cast<double>(density));
         return between(palette().plot, colors_[part.group], strength * thinned);
@@ -171,7 +164,7 @@ private:
         } else {
             paint_parts(merged, box);
         }
-        if (mouse_ && box.holds(*mouse_)) hovered_ = {nullptr, &merged};
+        if (mouse_ && box.contains(*mouse_)) hovered_ = {nullptr, &merged};
     }
 
     /// The lowest part that has a pixel of the box has the joint too.
@@ -196,7 +189,7 @@ private:
         const Box box = box_of(map_, piece.start_ns, piece.end_ns, piece.low_bytes,
                                piece.low_bytes + static_cast<double>(shape.size_bytes));
         if (box.empty()) return;
-        const bool pale = marks_.category && shape.category != *marks_.category;
+        const bool pale = highlights_.category && shape.category != *highlights_.category;
         const ImU32 color = colors_[shape.group];
         if (view_.difference) {
             draw_compared(draw_, map_, shape, piece, color, pale ? 0.2F : 1.0F);
@@ -206,10 +199,10 @@ private:
         if (index == shape.label_piece && !shape.label.empty()) {
             draw_label(draw_, shape, box, color, pale || (view_.difference && shape.kept < 1));
         }
-        if (mouse_ && box.holds(*mouse_)) hovered_ = {&shape, nullptr};
-        if (shape.allocation == marks_.selected) {
+        if (mouse_ && box.contains(*mouse_)) hovered_ = {&shape, nullptr};
+        if (shape.allocation == highlights_.selected) {
             selected_.push_back(&piece);
-        } else if (marks_.family != 0 && shape.family == marks_.family) {
+        } else if (highlights_.family != 0 && shape.family == highlights_.family) {
             siblings_.push_back(&piece);
         }
     }
@@ -217,7 +210,7 @@ private:
     ImDrawList* draw_;
     const PlotMap& map_;
     const BlocksView& view_;
-    const BlockMarks& marks_;
+    const BlockHighlights& highlights_;
     std::optional<ImVec2> mouse_;
     std::vector<ImU32> colors_;
     HoveredBlock hovered_;
@@ -227,15 +220,15 @@ private:
 }  // namespace
 
 ImU32 group_color(const profiler::BlockGroup& group) {
-    using Look = profiler::BlockGroup::Look;
-    switch (group.look) {
-        case Look::kCategory:
+    using ColorSource = profiler::BlockGroup::ColorSource;
+    switch (group.color_source) {
+        case ColorSource::kCategory:
             return category_color(group.category);
-        case Look::kNamed:
+        case ColorSource::kNamed:
             return recipe_color(1 + group.number);
-        case Look::kRamp:
+        case ColorSource::kRamp:
             return ramp_color(group.share);
-        case Look::kOther:
+        case ColorSource::kOther:
             break;
     }
     return category_color(profiler::Category::kUnknown);
@@ -261,9 +254,9 @@ void draw_group_legend(const BlocksView& view, float width) {
 }
 
 HoveredBlock draw_blocks(ImDrawList* draw, const PlotMap& map, const BlocksView& view,
-                         const BlockMarks& marks, std::optional<ImVec2> mouse) {
+                         const BlockHighlights& highlights, std::optional<ImVec2> mouse) {
     const ScopedFont font(fonts().text, kSmallSize);
-    BlockPainter painter(draw, map, view, marks, mouse);
+    BlockPainter painter(draw, map, view, highlights, mouse);
     const HoveredBlock hovered = painter.paint();
     outline(draw, map, view, painter.siblings(), palette().accent, px(1.5F));
     outline(draw, map, view, painter.selected(), palette().text, px(2));

@@ -10,7 +10,7 @@
 namespace app {
 
 /// What is drawn stronger or paler than the rest.
-struct BlockMarks {
+struct BlockHighlights {
     std::optional<profiler::Category> category;   // others are pale
     profiler::Id<profiler::Allocation> selected;  // of the trace that is drawn
     uint64_t family = 0;                          // its siblings are outlined
@@ -33,7 +33,7 @@ void draw_group_legend(const profiler::BlocksView& view, float width);
 
 /// Draws all blocks; returns the one at `mouse`.
 HoveredBlock draw_blocks(ImDrawList* draw, const PlotMap& map, const profiler::BlocksView& view,
-                         const BlockMarks& marks, std::optional<ImVec2> mouse);
+                         const BlockHighlights& highlights, std::optional<ImVec2> mouse);
 
 /// The whole capture, with the visible part framed. Returns the time that was clicked or dragged
 /// to.

@@ -43,42 +43,29 @@ struct Frame {
 
 // ---- toolbar and legend ---------------------------------------------------------------------
 
-struct Choice {
-    const char* label;
-    const char* tooltip;
-};
-
-/// Buttons in a row; the chosen one is lit. Returns the clicked one, or `chosen`.
-template <size_t N>
-size_t choose(const std::array<Choice, N>& choices, size_t chosen) {
-    size_t clicked = chosen;
-    for (size_t i = 0; i < N; ++i) {
-        if (i > 0) ImGui::SameLine(0, px(1));
-        if (toggle_button(choices[i].label, i == chosen)) clicked = i;
-        ImGui::SetItemTooltip("%s", choices[i].tooltip);
-    }
-    return clicked;
-}
-
 void draw_trace_switch(const Selection& selection, BlocksQuery& query) {
     if (!selection.b || !selection.b->has_step) return;
-    constexpr std::array<Choice, 3> kChoices{
-        {{"A###show_a", "The blocks of A"},
-         {"B###show_b", "The blocks of B, on the time axis of A"},
-         {"A, not in B###show_difference", "The blocks of A; hollow where B does not hold them"}}};
-    query.show = static_cast<Show>(choose(kChoices, static_cast<size_t>(query.show)));
+    choose_one<Show>(query.show,
+                     {{"A###show_a", "The blocks of A", Show::kA},
+                      {"B###show_b", "The blocks of B, on the time axis of A", Show::kB},
+                      {"A, not in B###show_difference",
+                       "The blocks of A; hollow where B does not hold them", Show::kDifference}},
+                     px(1));
     ImGui::SameLine(0, px(10));
 }
 
 void draw_order_switch(BlocksQuery& query) {
-    constexpr std::array<Choice, 2> kChoices{
-        {{"Stack###stack", "In the order of allocation: a block falls when one below it is freed"},
-         {"Addresses###addresses",
-          "Where the blocks lie; addresses that are never used are left "
-          "out"}}};
-    const auto order = static_cast<BlockOrder>(choose(kChoices, static_cast<size_t>(query.order)));
-    if (order != query.order) query.low_bytes = query.high_bytes = 0;
-    query.order = order;
+    if (choose_one<BlockOrder>(
+            query.order,
+            {{"Stack###stack",
+              "In the order of allocation: a block falls when one below it is freed",
+              BlockOrder::kStack},
+             {"Addresses###addresses",
+              "Where the blocks lie; addresses that are never used are left out",
+              BlockOrder::kAddress}},
+            px(1))) {
+        query.low_bytes = query.high_bytes = 0;
+    }
     ImGui::SameLine(0, px(10));
 }
 
@@ -152,14 +139,10 @@ void draw_blocks_legend(const PanelContext& context, const BlocksView& view, Pan
     if (view.difference) note = "hollow or pale: not in B at that time   " + note;
     const float note_width = std::min(text_width(note), width * 0.6F);
     if (coloring_of(selection, context.views.queries.blocks) == BlockColoring::kCategory) {
-        std::vector<profiler::Category> categories;
-        for (const profiler::Category category : profiler::kCategoryStackOrder) {
-            const auto index = static_cast<uint8_t>(category);
-            const auto& used = view.used_groups;
-            if (std::find(used.begin(), used.end(), index) != used.end()) {
-                categories.push_back(category);
-            }
-        }
+        const auto& used = view.used_groups;
+        const auto categories = profiler::categories_where([&](profiler::Category category) {
+            return std::ranges::find(used, static_cast<uint8_t>(category)) != used.end();
+        });
         const auto clicked = category_legend(categories, selection.category, 1e6F);
         draw_inferred_mark(selection);
         if (clicked) events.selection.category = clicked;
@@ -210,15 +193,16 @@ void move_vertically(Frame& frame, const PlotMap& map) {
     state.high_bytes = state.low_bytes + length;
 }
 
-BlockMarks marks_of(const Frame& frame) {
-    BlockMarks marks{.category = frame.selection.category};
+BlockHighlights highlights_of(const Frame& frame) {
+    BlockHighlights highlights{.category = frame.selection.category};
     const auto& tensor = frame.selection.tensor;
     const size_t shown = shown_trace(frame.selection, frame.context.views.queries.blocks);
-    if (!tensor || tensor->in_b != (shown == 1)) return marks;
-    marks.selected = tensor->allocation;
+    if (!tensor || tensor->in_b != (shown == 1)) return highlights;
+    highlights.selected = tensor->allocation;
     const profiler::Steps steps = recorded_steps(frame.selection);
-    if (shown < steps.size()) marks.family = profiler::family_of(steps[shown], marks.selected);
-    return marks;
+    if (shown < steps.size())
+        highlights.family = profiler::family_of(steps[shown], highlights.selected);
+    return highlights;
 }
 
 /// The peak as a line across the plot. In address order, heights are no sums.
@@ -365,7 +349,7 @@ void draw_plot(Frame& frame, ImVec2 size) {
     const std::optional<ImVec2> mouse =
         ImPlot::IsPlotHovered() ? std::optional(ImGui::GetMousePos()) : std::nullopt;
     draw_phases(draw, map, frame.view.bands, false);
-    frame.hovered = draw_blocks(draw, map, frame.view, marks_of(frame), mouse);
+    frame.hovered = draw_blocks(draw, map, frame.view, highlights_of(frame), mouse);
     draw_phases(draw, map, frame.view.bands, true);
     draw_peak_line(frame, draw, map);
     if (frame.selection.range) draw_range(draw, map, *frame.selection.range);

@@ -126,10 +126,10 @@ void draw_kernel_key(const Frame& frame, float left, float width) {
 void draw_trace_header(const Frame& frame, size_t source, std::string_view note) {
     const TimelineTrace& trace = frame.view.traces[source];
     const Selection& selection = frame.selection;
-    const DocumentLabel& look = source == 0 ? selection.look_a : selection.look_b;
-    letter_badge(letter(source), recipe_color(look.color));
+    const DocumentLabel& label = source == 0 ? selection.label_a : selection.label_b;
+    letter_badge(letter(source), recipe_color(label.color));
     ImGui::SameLine(0, px(7));
-    bold_text(fit_to(look.name, em(18)));
+    bold_text(fit_to(label.name, em(18)));
     ImGui::SameLine(0, px(10));
     const bool is_stretched =
         source == 1 && frame.view.alignment == profiler::TimeAlignment::kPhases;
@@ -309,8 +309,8 @@ void draw_trace_plot(Frame& frame, size_t source, const TimelineLanes& lanes,
     const LaneHit hit = draw_timeline_lanes(draw, map, frame.selection, lanes, source);
     const auto& tensor = frame.selection.tensor;
     if (tensor && tensor->in_b == (source == 1)) draw_tensor_lifetime(draw, map, *tensor);
-    const auto& activity = frame.selection.activity;
-    if (activity && activity->in_b == (source == 1)) draw_activity(draw, map, *activity);
+    const auto& call = frame.selection.call;
+    if (call && call->in_b == (source == 1)) draw_call(draw, map, *call);
     draw_markers(draw, map, trace, /*with_texts=*/size.memory > px(80));
     handle_mouse(frame, map, source, hit);
     if (source == 0 || ImPlot::IsPlotHovered()) drag_range(frame.state.range, frame.events);
@@ -468,7 +468,7 @@ PlotLayout lay_out_plots(const Frame& frame) {
 std::string note_on_b(const Frame& frame, const PlotLayout& layout) {
     const Selection& selection = frame.selection;
     if (selection.b && !selection.b->has_step) {
-        return fmt::format("B, {}, holds no recorded step", selection.look_b.name);
+        return fmt::format("B, {}, holds no recorded step", selection.label_b.name);
     }
     return layout.count < frame.view.traces.size() ? "make the panel higher to see B" : "";
 }

@@ -17,18 +17,17 @@ namespace app {
 /// Begins a row; the control that follows fills the second column.
 void form_row(const char* label);
 
-/// A row in which presets are ticked, each beside what it does, and chosen recipes of the user's
-/// own can be taken away. `preview` is shown while the list
-/// is closed; presets that `is_offered` refuses are left out.
+/// A row to tick presets, each beside its effect, and to remove the user's own recipes. `preview`
+/// is shown while the list is closed. Presets that `is_offered` refuses are left out.
 void recipes_row(std::vector<std::string>& chosen, const std::string& preview,
                  bool (*is_offered)(const models::Recipe&));
 
-/// The rows of an open list of GPUs: name at the left, memory at the right. Returns the one that
-/// was clicked.
+/// The rows of an open list of GPUs: name at the left, memory at the right. Returns the clicked
+/// GPU.
 const profiler::Gpu* gpu_rows(const std::vector<profiler::Gpu>& gpus, std::string_view chosen_id);
 
-/// A closed list that shows the chosen GPU; its id if it is none of `gpus`. Returns the one that
-/// was clicked.
+/// A closed list that shows the chosen GPU, or the chosen id if no GPU has it. Returns the clicked
+/// GPU.
 const profiler::Gpu* gpu_list(const char* id, const std::vector<profiler::Gpu>& gpus,
                               std::string_view chosen_id);
 

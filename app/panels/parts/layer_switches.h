@@ -15,8 +15,8 @@ namespace app {
 
 struct SwitchColors {
     ImU32 a = 0;
-    std::optional<ImU32> b;    // empty: there is no B
-    bool with_letters = true;  // the chosen values carry an A and a B
+    std::optional<ImU32> b = {};  // empty: there is no B
+    bool with_letters = true;     // the chosen values carry an A and a B
 };
 
 /// What a click on a value changes; nullopt: not known yet.

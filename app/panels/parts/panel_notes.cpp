@@ -20,7 +20,7 @@ void draw_missing_step(const char* icon, const Selection& selection) {
             ? "The capture ended before its first step. Capture it again."
             : "It is a sweep over batch sizes, which the Compare panel shows. Choose another trace "
               "as A, or record a step in the Capture panel.";
-    empty_state(icon, fmt::format("{} holds no recorded step", selection.look_a.name), advice);
+    empty_state(icon, fmt::format("{} holds no recorded step", selection.label_a.name), advice);
 }
 
 }  // namespace

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "app/workspace/documents.h"
+#include "app/workspace/document.h"
 #include "app/workspace/selection.h"
 
 #include <string_view>

@@ -3,6 +3,7 @@
 #include "app/panels/parts/panel_context.h"
 #include "app/widgets/fonts.h"
 #include "app/widgets/icons.h"
+#include "app/widgets/imgui_canvas.h"
 #include "app/widgets/marks.h"
 #include "app/widgets/plot.h"
 #include "app/widgets/scoped.h"
@@ -91,12 +92,6 @@ void label_in(ImDrawList* draw, const PlotMap& map, float left, float right, flo
 
 }  // namespace
 
-PlotMap current_plot_map() {
-    const ImPlotRect limits = ImPlot::GetPlotLimits();
-    return {ImPlot::GetPlotPos(), ImPlot::GetPlotSize(), limits.X.Min,
-            limits.X.Max,         limits.Y.Min,          limits.Y.Max};
-}
-
 void setup_time_axis(const profiler::TimeRange& limits, double& start_ns, double& end_ns,
                      float width_px) {
     const double length = std::max(limits.end_ns - limits.start_ns, kMinWindowNs);
@@ -158,7 +153,7 @@ void draw_reserved_line(ImDrawList* draw, const PlotMap& map,
     for (size_t begin = 0, end = 0; begin < heights.size(); begin = end) {
         const float y = heights[begin];
         end = begin + 1;
-        if (!covers(begin)) continue;  // nothing is known of it, which is not 0
+        if (!covers(begin)) continue;  // unknown, which is not 0
         while (end < heights.size() && heights[end] == y && covers(end)) ++end;
         const float left = pixels.edges[begin];
         draw->AddRectFilled({left, y}, {pixels.edges[end], y + px(1)}, color);
@@ -250,13 +245,15 @@ namespace {
 /// through it.
 void draw_marker_text(ImDrawList* draw, const PlotMap& map, ImVec2 point, ImU32 color,
                       const std::string& text) {
-    const ImVec2 size = ImGui::CalcTextSize(text.c_str());
-    const float gap = px(10);
-    const bool to_left = point.x + gap + size.x + px(8) > map.right();
-    const ImVec2 at{to_left ? point.x - gap - size.x - px(5) : point.x + gap + px(5),
-                    std::clamp(point.y - size.y / 2, map.corner.y + phase_strip_height() + px(2),
-                               map.bottom() - size.y - px(2))};
-    text_on_plate(draw, at, text, color, with_alpha(palette().popup, 0.66F), {5, 2});
+    const ImVec2 margin{px(5), px(2)};
+    const ImVec2 strip{0, phase_strip_height()};
+    const profiler::Rect frame = to_rect(map.corner + strip, map.size - strip);
+    const ImVec2 size = ImGui::CalcTextSize(text.c_str()) + margin * 2;
+    const auto place = profiler::place_label(
+        profiler::right_or_left(to_point(point), px(10), to_size(size), frame), {.frame = frame});
+    if (!place) return;
+    text_on_plate(draw, corner_of(*place) + margin, text, color, with_alpha(palette().popup, 0.66F),
+                  {5, 2});
 }
 
 void draw_limit(ImDrawList* draw, const PlotMap& map, const profiler::TimelineTrace& trace) {
@@ -278,7 +275,7 @@ void draw_markers(ImDrawList* draw, const PlotMap& map, const profiler::Timeline
     if (trace.limit_bytes > 0 && with_texts) draw_limit(draw, map, trace);
     if (const auto& end = trace.out_of_memory) {  // says more than the peak, which is near it
         const ImVec2 point = point_of(*end);
-        draw_cross(draw, point, px(5), palette().bad);
+        draw_marker(draw, profiler::Marker::kCross, point, px(5), current_theme().bad);
         if (with_texts) draw_marker_text(draw, map, point, palette().bad, end->text);
         return;
     }
@@ -314,19 +311,18 @@ void draw_tensor_lifetime(ImDrawList* draw, const PlotMap& map, const SelectedTe
              fmt::format("{}  {}", tensor.name, profiler::format_bytes(tensor.size_bytes)));
 }
 
-void draw_activity(ImDrawList* draw, const PlotMap& map, const SelectedActivity& activity) {
+void draw_call(ImDrawList* draw, const PlotMap& map, const SelectedCall& call) {
     const ScopedFont font(fonts().text, kSmallSize);
-    const float left = whole_pixel(map.x(activity.range.start_ns));
-    const float right = std::max(left + px(2), whole_pixel(map.x(activity.range.end_ns)));
+    const float left = whole_pixel(map.x(call.range.start_ns));
+    const float right = std::max(left + px(2), whole_pixel(map.x(call.range.end_ns)));
     if (right < map.corner.x || left > map.right()) return;
     draw->AddRectFilled({left, map.corner.y}, {right, map.bottom()},
                         with_alpha(palette().text, 0.22F));
-    const ImVec2 size = ImGui::CalcTextSize(activity.name.c_str());
+    const ImVec2 size = ImGui::CalcTextSize(call.name.c_str());
     const bool to_left = right + size.x + px(12) > map.right();
     const ImVec2 at{to_left ? left - size.x - px(7) : right + px(7),
                     map.corner.y + phase_strip_height() + px(5)};
-    text_on_plate(draw, at, activity.name, palette().text, with_alpha(palette().popup, 0.92F),
-                  {5, 2});
+    text_on_plate(draw, at, call.name, palette().text, with_alpha(palette().popup, 0.92F), {5, 2});
 }
 
 void draw_moment(ImDrawList* draw, const PlotMap& map, double time_ns) {

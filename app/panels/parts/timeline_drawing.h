@@ -1,10 +1,10 @@
 #pragma once
 
+#include "app/widgets/plot.h"
 #include "app/workspace/panel_events.h"
 
 #include <imgui.h>
 
-#include <algorithm>
 #include <optional>
 
 /// The inside of a timeline plot, drawn directly into ImPlot's draw list: steps of one column per
@@ -12,46 +12,6 @@
 namespace app {
 
 struct PanelContext;
-
-/// From plot units to pixels; both axes are linear.
-struct PlotMap {
-    ImVec2 corner;  // upper left
-    ImVec2 size;
-    double x_min = 0, x_max = 1;
-    double y_min = 0, y_max = 1;
-
-    float x(double value) const {
-        return corner.x + static_cast<float>((value - x_min) / (x_max - x_min) * size.x);
-    }
-    float y(double value) const {
-        return corner.y + static_cast<float>((y_max - value) / (y_max - y_min) * size.y);
-    }
-    float right() const { return corner.x + size.x; }
-    float bottom() const { return corner.y + size.y; }
-};
-
-/// The nearest whole pixel; of NaN, a pixel left of and above any screen. It is inline because a
-/// frame places ten thousand columns, and std::round would be a call for each.
-inline float whole_pixel(float position) {
-    constexpr float kFar = 1 << 20;  // farther than any screen reaches
-    const double inside = position > -kFar ? std::min(position, kFar) : -kFar;
-    return static_cast<float>(static_cast<int>(inside + kFar + 0.5) - static_cast<int>(kFar));
-}
-
-/// What a plot shows of a time, in whole pixels: at least one.
-struct PixelSpan {
-    float left = 0;
-    float right = 0;
-
-    float width() const { return right - left; }
-};
-inline PixelSpan span_in_pixels(const PlotMap& map, double start_ns, double end_ns) {
-    const float left = whole_pixel(std::max(map.x(start_ns), map.corner.x));
-    return {left, std::max(left + 1, whole_pixel(std::min(map.x(end_ns), map.right())))};
-}
-
-/// The map of the current plot. Between SetupFinish and EndPlot.
-PlotMap current_plot_map();
 
 void draw_stack(ImDrawList* draw, const PlotMap& map, const profiler::TimelineTrace& trace,
                 std::optional<profiler::Category> picked);
@@ -69,7 +29,7 @@ void draw_markers(ImDrawList* draw, const PlotMap& map, const profiler::Timeline
                   bool with_texts = true);
 void draw_range(ImDrawList* draw, const PlotMap& map, const profiler::TimeRange& range);
 void draw_tensor_lifetime(ImDrawList* draw, const PlotMap& map, const SelectedTensor& tensor);
-void draw_activity(ImDrawList* draw, const PlotMap& map, const SelectedActivity& activity);
+void draw_call(ImDrawList* draw, const PlotMap& map, const SelectedCall& call);
 /// The selected moment: a line with a handle at its foot.
 void draw_moment(ImDrawList* draw, const PlotMap& map, double time_ns);
 /// The handle alone, pale: nothing is selected, and panels show this moment.

@@ -20,15 +20,15 @@ namespace app {
 
 namespace {
 
-using profiler::ActivityBlock;
+using profiler::CallBlock;
 
 constexpr float kPale = 0.18F;  // of blocks that are not marked, where others are
 
 /// How a block is related to the op that was clicked.
 enum class Kinship : uint8_t { kNone, kPicked, kSameOp, kForwardOrBackward };
 
-Kinship kinship(const Selection& selection, size_t trace, const ActivityBlock& block) {
-    const auto& picked = selection.activity;
+Kinship kinship(const Selection& selection, size_t trace, const CallBlock& block) {
+    const auto& picked = selection.call;
     if (!picked || block.count > 1 || picked->in_b != (trace == 1)) return Kinship::kNone;
     if (picked->id == block.id) return Kinship::kPicked;
     if (!block.op.valid() || !picked->op.valid()) return Kinship::kNone;
@@ -60,26 +60,25 @@ float drawn_right(const PixelSpan& span) {
     return span.width() > px(4) ? span.right - 1 : span.right;
 }
 
-ImU32 fill_of(const ActivityBlock& block) {
+ImU32 fill_of(const CallBlock& block) {
     // The less of its time a merged block was busy, the paler it is.
     const auto busy = static_cast<float>(block.busy);
     const float shown = block.count > 1 ? 0.30F + 0.62F * busy : 0.92F;
-    return with_alpha(activity_color(block.activity_class),
-                      block.is_marked ? shown : kPale * shown);
+    return with_alpha(call_color(block.call_class), block.is_marked ? shown : kPale * shown);
 }
 
 bool is_rounded(const PixelSpan& span) { return span.width() > px(6); }
 
-using Blocks = std::span<const ActivityBlock>;
+using Blocks = std::span<const CallBlock>;
 
 /// The many blocks of few pixels: one reservation for all of them, as a rectangle each would cost
 /// more than all else in a frame.
-void draw_narrow(ImDrawList* draw, const PlotMap& map, const ActivityStrip& strip, Blocks blocks) {
+void draw_narrow(ImDrawList* draw, const PlotMap& map, const CallStrip& strip, Blocks blocks) {
     const auto count = static_cast<int>(blocks.size());
     const float bottom = strip.top + strip.height - px(1);
     draw->PrimReserve(6 * count, 4 * count);
     int drawn = 0;
-    for (const ActivityBlock& block : blocks) {
+    for (const CallBlock& block : blocks) {
         const PixelSpan span = span_in_pixels(map, block.start_ns, block.end_ns);
         if (is_rounded(span)) continue;
         draw->PrimRect({span.left, strip.top}, {drawn_right(span), bottom}, fill_of(block));
@@ -88,8 +87,7 @@ void draw_narrow(ImDrawList* draw, const PlotMap& map, const ActivityStrip& stri
     draw->PrimUnreserve(6 * (count - drawn), 4 * (count - drawn));
 }
 
-void draw_outline(ImDrawList* draw, const ActivityStrip& strip, const PixelSpan& span,
-                  Kinship kin) {
+void draw_outline(ImDrawList* draw, const CallStrip& strip, const PixelSpan& span, Kinship kin) {
     const ImU32 color = kin == Kinship::kPicked ? palette().text : palette().accent;
     draw->AddRect(
         {span.left, strip.top},
@@ -97,7 +95,7 @@ void draw_outline(ImDrawList* draw, const ActivityStrip& strip, const PixelSpan&
         px(2), px(kin == Kinship::kForwardOrBackward ? 1.0F : 2.0F));
 }
 
-void draw_wide(ImDrawList* draw, const ActivityStrip& strip, const ActivityBlock& block,
+void draw_wide(ImDrawList* draw, const CallStrip& strip, const CallBlock& block,
                const PixelSpan& span) {
     draw->AddRectFilled({span.left, strip.top},
                         {drawn_right(span), strip.top + strip.height - px(1)}, fill_of(block),
@@ -105,25 +103,23 @@ void draw_wide(ImDrawList* draw, const ActivityStrip& strip, const ActivityBlock
     if (block.count > 1 || span.width() < px(34)) return;
     const std::string label = block_label(block.label, span.width() - px(8));
     const float y = strip.top + (strip.height - px(1) - ImGui::GetTextLineHeight()) / 2;
-    const ImU32 ink =
-        block.is_marked ? ink_on(activity_color(block.activity_class)) : palette().dim;
+    const ImU32 ink = block.is_marked ? ink_on(call_color(block.call_class)) : palette().dim;
     draw->AddText({span.left + px(4), std::round(y)}, ink, label.c_str());
 }
 
 }  // namespace
 
-HoveredActivity draw_activity_strip(ImDrawList* draw, const PlotMap& map,
-                                    const Selection& selection, const ActivityStrip& strip,
-                                    bool hovered) {
-    HoveredActivity found{strip.trace, nullptr};
+HoveredCall draw_call_strip(ImDrawList* draw, const PlotMap& map, const Selection& selection,
+                            const CallStrip& strip, bool hovered) {
+    HoveredCall found{strip.trace, nullptr};
     const auto& all = strip.row->blocks;
-    const auto first = std::ranges::lower_bound(all, map.x_min, {}, &ActivityBlock::end_ns);
+    const auto first = std::ranges::lower_bound(all, map.x_min, {}, &CallBlock::end_ns);
     const auto last =
-        std::ranges::upper_bound(first, all.end(), map.x_max, {}, &ActivityBlock::start_ns);
+        std::ranges::upper_bound(first, all.end(), map.x_max, {}, &CallBlock::start_ns);
     draw_narrow(draw, map, strip, {first, last});
     const ImVec2 mouse = ImGui::GetMousePos();
     const bool in_row = hovered && mouse.y >= strip.top && mouse.y < strip.top + strip.height;
-    for (const ActivityBlock& block : Blocks{first, last}) {
+    for (const CallBlock& block : Blocks{first, last}) {
         const PixelSpan span = span_in_pixels(map, block.start_ns, block.end_ns);
         if (is_rounded(span)) draw_wide(draw, strip, block, span);
         const Kinship kin = kinship(selection, strip.trace, block);
@@ -134,16 +130,16 @@ HoveredActivity draw_activity_strip(ImDrawList* draw, const PlotMap& map,
     return found;
 }
 
-std::vector<NamedColor> colors_of(std::span<const profiler::ActivityClass> classes) {
+std::vector<NamedColor> colors_of(std::span<const profiler::CallClass> classes) {
     std::vector<NamedColor> colors;
-    for (const profiler::ActivityClass one : classes) {
-        colors.push_back({activity_color(one), profiler::label_of(one)});
+    for (const profiler::CallClass one : classes) {
+        colors.push_back({call_color(one), profiler::label_of(one)});
     }
     return colors;
 }
 
-void draw_activity_readout(const Workspace& workspace, const HoveredActivity& hovered) {
-    const ActivityBlock* block = hovered.block;
+void draw_call_readout(const Workspace& workspace, const HoveredCall& hovered) {
+    const CallBlock* block = hovered.block;
     if (!block || !ImGui::BeginTooltip()) return;
     if (block->count > 1) {
         text(fmt::format("{} spans in {}", profiler::format_count(block->count),
@@ -159,11 +155,11 @@ void draw_activity_readout(const Workspace& workspace, const HoveredActivity& ho
     ImGui::EndTooltip();
 }
 
-void click_activity(const HoveredActivity& hovered, PanelEvents& events) {
+void click_call(const HoveredCall& hovered, PanelEvents& events) {
     if (hovered.block && hovered.block->count == 1) {
-        events.selection.activity = PickedActivity{hovered.trace == 1, hovered.block->id};
+        events.selection.call = PickedCall{hovered.trace == 1, hovered.block->id};
     } else {
-        events.selection.clear_activity = true;
+        events.selection.clear_call = true;
     }
 }
 
@@ -182,7 +178,7 @@ float strip_height() { return px(17); }
 
 /// A row of blocks with its name.
 struct KernelStrip {
-    const profiler::ActivityBlockRow* row = nullptr;
+    const profiler::CallBlockRow* row = nullptr;
     std::string name;
 };
 
@@ -198,7 +194,7 @@ std::vector<KernelStrip> kernel_strips(const TimelineLanes& lanes) {
     std::vector<KernelStrip> strips;
     if (!lanes.kernels) return strips;
     for (const bool is_stream : {true, false}) {
-        for (const profiler::ActivityViewLane& lane : lanes.kernels->lanes) {
+        for (const profiler::KernelsLane& lane : lanes.kernels->lanes) {
             if (lane.is_stream != is_stream || lane.rows.empty()) continue;
             if (strips.size() == kMostStrips) return strips;
             strips.push_back(
@@ -337,8 +333,8 @@ float lanes_height(const TimelineLanes& lanes) {
 
 std::optional<profiler::TimeRange> LaneHit::span() const {
     if (module) return profiler::TimeRange{module->start_ns, module->end_ns};
-    if (!activity.block) return std::nullopt;
-    return profiler::TimeRange{activity.block->start_ns, activity.block->end_ns};
+    if (!call.block) return std::nullopt;
+    return profiler::TimeRange{call.block->start_ns, call.block->end_ns};
 }
 
 LaneHit draw_timeline_lanes(ImDrawList* draw, const PlotMap& map, const Selection& selection,
@@ -356,9 +352,9 @@ LaneHit draw_timeline_lanes(ImDrawList* draw, const PlotMap& map, const Selectio
         top += ribbon_height();
     }
     for (const KernelStrip& strip : kernel_strips(lanes)) {
-        const HoveredActivity found = draw_activity_strip(
+        const HoveredCall found = draw_call_strip(
             draw, map, selection, {strip.row, trace, top, strip_height()}, ImPlot::IsPlotHovered());
-        if (found.block) hit.activity = found;
+        if (found.block) hit.call = found;
         top += strip_height();
     }
     return hit;
@@ -379,7 +375,7 @@ void draw_lane_names(ImDrawList* draw, const PlotMap& map, const TimelineLanes& 
 }
 
 void draw_lane_readout(const Workspace& workspace, size_t trace, const LaneHit& hit) {
-    if (hit.activity.block) return draw_activity_readout(workspace, hit.activity);
+    if (hit.call.block) return draw_call_readout(workspace, hit.call);
     if (!hit.module || !ImGui::BeginTooltip()) return;
     const RibbonBlock& block = *hit.module;
     if (block.count > 1) {
@@ -395,7 +391,7 @@ void draw_lane_readout(const Workspace& workspace, size_t trace, const LaneHit& 
 }
 
 void click_lane(const Workspace& workspace, size_t trace, const LaneHit& hit, PanelEvents& events) {
-    if (!hit.module) return click_activity(hit.activity, events);
+    if (!hit.module) return click_call(hit.call, events);
     if (is_picked(workspace.selection(), *hit.module)) {
         events.selection.range = std::optional<profiler::TimeRange>();
         return;

@@ -17,33 +17,32 @@ namespace app {
 // ---- calls, kernels and copies --------------------------------------------------------------
 
 /// A row of blocks of A (trace 0) or B (trace 1), from `top` downwards.
-struct ActivityStrip {
-    const profiler::ActivityBlockRow* row = nullptr;
+struct CallStrip {
+    const profiler::CallBlockRow* row = nullptr;
     std::size_t trace = 0;
     float top = 0;
     float height = 0;
 };
 
 /// A block under the mouse.
-struct HoveredActivity {
+struct HoveredCall {
     std::size_t trace = 0;
-    const profiler::ActivityBlock* block = nullptr;
+    const profiler::CallBlock* block = nullptr;
 };
 
 /// Draws what the plot shows of the row. Returns the block under the mouse if `hovered`, that is if
 /// the mouse is over the plot.
-HoveredActivity draw_activity_strip(ImDrawList* draw, const PlotMap& map,
-                                    const Selection& selection, const ActivityStrip& strip,
-                                    bool hovered);
+HoveredCall draw_call_strip(ImDrawList* draw, const PlotMap& map, const Selection& selection,
+                            const CallStrip& strip, bool hovered);
 
 /// What the colours of blocks mean, for a legend.
-std::vector<NamedColor> colors_of(std::span<const profiler::ActivityClass> classes);
+std::vector<NamedColor> colors_of(std::span<const profiler::CallClass> classes);
 
 /// The tooltip of a block.
-void draw_activity_readout(const Workspace& workspace, const HoveredActivity& hovered);
+void draw_call_readout(const Workspace& workspace, const HoveredCall& hovered);
 
 /// Selects the block, or no call if there is none or a merged one.
-void click_activity(const HoveredActivity& hovered, PanelEvents& events);
+void click_call(const HoveredCall& hovered, PanelEvents& events);
 
 // ---- layers and modules ---------------------------------------------------------------------
 
@@ -51,7 +50,7 @@ void click_activity(const HoveredActivity& hovered, PanelEvents& events);
 struct TimelineLanes {
     const profiler::RibbonTrace* ribbon = nullptr;
     bool with_parts = true;  // of the ribbon: the modules in layers, too
-    const profiler::ActivityViewTrace* kernels = nullptr;
+    const profiler::KernelsTrace* kernels = nullptr;
 };
 
 /// A row of layers or of the modules in them, ribbon_height() high from `top` downwards. Returns
@@ -73,7 +72,7 @@ struct LaneHit {
     float bottom = 0;
     const profiler::RibbonBlock* module = nullptr;
     profiler::ModuleLevel level = profiler::ModuleLevel::kOuter;
-    HoveredActivity activity;
+    HoveredCall call;
 
     bool holds(float y) const { return y >= top && y < bottom; }
     /// Begin and end of the block under the mouse; empty if there is none.

@@ -70,24 +70,19 @@ void follow_view(FlameState& state, const std::shared_ptr<const FlameView>& view
 // ---- above the picture ----------------------------------------------------------------------
 
 void draw_modes(Frame& frame) {
-    const struct {
-        const char* label;
-        const char* tooltip;
-        FlameMode mode;
-    } modes[] = {
-        {"A###a", "The memory of A", FlameMode::kA},
-        {"B###b", "The memory of B at the same place of the step", FlameMode::kB},
-        {"B - A###difference", "What grows and what shrinks from A to B", FlameMode::kDifference}};
-    for (const auto& [label, tooltip, mode] : modes) {
-        const ScopedDisabled disabled(mode != FlameMode::kA && !frame.view.has_second);
-        if (toggle_button(label, frame.view.mode == mode)) {
-            FlameQuery& wanted = wanted_query(frame);
-            // What changes in every layer is read once, and large enough for its name.
-            if (mode == FlameMode::kDifference) wanted.combine_layers = true;
-            wanted.mode = mode;
-        }
-        ImGui::SetItemTooltip("%s", tooltip);
-        ImGui::SameLine(0, px(2));
+    FlameMode mode = frame.view.mode;
+    const bool has_b = frame.view.has_second;
+    if (choose_one<FlameMode>(
+            mode,
+            {{"A###a", "The memory of A", FlameMode::kA},
+             {"B###b", "The memory of B at the same place of the step", FlameMode::kB, has_b},
+             {"B - A###difference", "What grows and what shrinks from A to B",
+              FlameMode::kDifference, has_b}},
+            px(2))) {
+        FlameQuery& wanted = wanted_query(frame);
+        // What changes in every layer is read once, and large enough for its name.
+        if (mode == FlameMode::kDifference) wanted.combine_layers = true;
+        wanted.mode = mode;
     }
     ImGui::SameLine(0, px(10));
     if (frame.view.tree == profiler::FlameTree::kModules) {

@@ -66,19 +66,12 @@ void copy_rows(const LedgerView& view, std::optional<size_t> only) {
 
 /// Tensors, layers or kinds.
 void draw_groupings(LedgerQuery& query) {
-    const struct {
-        const char* label;
-        const char* tooltip;
-        LedgerGrouping grouping;
-    } groupings[] = {
-        {"Tensors", "One row for each tensor", LedgerGrouping::kTensors},
-        {"Layers", "A tree of layers, modules and tensors, with sums", LedgerGrouping::kLayers},
-        {"Kinds", "The same tensor of all layers in one row", LedgerGrouping::kKinds}};
-    for (const auto& [label, tooltip, grouping] : groupings) {
-        if (toggle_button(label, query.grouping == grouping)) query.grouping = grouping;
-        ImGui::SetItemTooltip("%s", tooltip);
-        ImGui::SameLine(0, px(2));
-    }
+    choose_one<LedgerGrouping>(
+        query.grouping,
+        {{"Tensors", "One row for each tensor", LedgerGrouping::kTensors},
+         {"Layers", "A tree of layers, modules and tensors, with sums", LedgerGrouping::kLayers},
+         {"Kinds", "The same tensor of all layers in one row", LedgerGrouping::kKinds}},
+        px(2));
     ImGui::SameLine(0, px(8));
 }
 
@@ -127,8 +120,8 @@ void draw_closed_forms(const Frame& frame) {
         const auto& line = frame.view.closed_forms[i];
         if (!line) continue;
         if (frame.view.has_other) {
-            const auto& look = i == 0 ? selection.look_a : selection.look_b;
-            letter_badge(i == 0 ? "A" : "B", recipe_color(look.color));
+            const auto& label = i == 0 ? selection.label_a : selection.label_b;
+            letter_badge(i == 0 ? "A" : "B", recipe_color(label.color));
             ImGui::SameLine(0, px(6));
         }
         colored_text(line->is_equal ? palette().good : palette().warn,
@@ -496,20 +489,19 @@ void update_lines(Frame& frame, const std::shared_ptr<const LedgerView>& view) {
         state.lines = profiler::lines_of(*view, state.open);
         state.largest_bytes = profiler::largest_bytes(*view, state.lines);
     }
-    const auto& activity = frame.selection.activity;
-    const auto wanted =
-        activity ? std::optional(PickedActivity{activity->in_b, activity->id}) : std::nullopt;
+    const auto& call = frame.selection.call;
+    const auto wanted = call ? std::optional(PickedCall{call->in_b, call->id}) : std::nullopt;
     const bool same_op =
         wanted.has_value() == state.marked_for.has_value() &&
         (!wanted || (wanted->in_b == state.marked_for->in_b && wanted->id == state.marked_for->id));
     if (same_view && same_op) return;
     state.marked_for = wanted;
     state.marks = {};
-    if (!activity) return;
-    const DocumentPtr& document = activity->in_b ? frame.selection.b : frame.selection.a;
+    if (!call) return;
+    const DocumentPtr& document = call->in_b ? frame.selection.b : frame.selection.a;
     if (!document) return;
-    state.marks = profiler::mark_rows(
-        *view, {document->trace.get(), activity->in_b, activity->op, activity->forward});
+    state.marks =
+        profiler::mark_rows(*view, {document->trace.get(), call->in_b, call->op, call->forward});
 }
 
 /// Why no tensor is listed, and a button that lists them all again.

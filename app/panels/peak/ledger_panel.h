@@ -24,7 +24,7 @@ struct LedgerState {
     std::vector<profiler::LedgerLine> lines;
     int64_t largest_bytes = 0;
     std::vector<profiler::LedgerColumn> columns;  // that were visible when the table was last drawn
-    std::optional<PickedActivity> marked_for;
+    std::optional<PickedCall> marked_for;
     profiler::LedgerMarks marks;
 };
 

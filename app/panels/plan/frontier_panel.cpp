@@ -36,7 +36,7 @@ struct Frame {
     const PanelContext& context;
     FrontierState& state;
     FrontierQuery query;  // changed by the controls
-    PlannerQuery step;    // as shown
+    PlannerForm step;     // as shown
     PanelEvents& events;
 
     const Workspace& workspace() const { return context.workspace; }
@@ -46,17 +46,14 @@ struct Frame {
 // ---- toolbar --------------------------------------------------------------------------------
 
 void draw_axis(Frame& frame) {
-    FrontierAxis& axis = frame.query.axis;
     const std::string by_memory = std::string(profiler::kPeakOnGpu) + "###by_memory";
-    if (toggle_button(by_memory.c_str(), axis == FrontierAxis::kPeakMemory)) {
-        axis = FrontierAxis::kPeakMemory;
-    }
-    ImGui::SetItemTooltip("Memory and throughput of a step at one batch");
-    ImGui::SameLine(0, px(3));
-    if (toggle_button("Largest batch###by_batch", axis == FrontierAxis::kMaxBatch)) {
-        axis = FrontierAxis::kMaxBatch;
-    }
-    ImGui::SetItemTooltip("The largest batch that fits, and throughput at the best batch");
+    choose_one<FrontierAxis>(frame.query.axis,
+                             {{by_memory.c_str(), "Memory and throughput of a step at one batch",
+                               FrontierAxis::kPeakMemory},
+                              {"Largest batch###by_batch",
+                               "The largest batch that fits, and throughput at the best batch",
+                               FrontierAxis::kMaxBatch}},
+                             px(3));
 }
 
 void draw_gpu(Frame& frame) {
@@ -65,7 +62,7 @@ void draw_gpu(Frame& frame) {
     frame.state.gpu = workspace.queries().plan.gpu;
     ImGui::SetNextItemWidth(em(13));
     if (const auto* gpu = gpu_list("##gpu", workspace.gpus(), workspace.queries().plan.gpu)) {
-        frame.events.queries.plan = PlanChoice{gpu->id, /*is_chosen=*/true};
+        frame.events.queries.plan = GpuForm{gpu->id, /*is_chosen=*/true};
     }
 }
 
@@ -153,7 +150,7 @@ void show_as_b(Frame& frame, const RecipeDot& dot) {
 }
 
 void capture(Frame& frame, const RecipeDot& dot) {
-    PlannerQuery step = frame.step;
+    PlannerForm step = frame.step;
     step.recipes = {dot.name};  // without the optimizer, which the step has
     frame.events.capture.fill = std::move(step);
 }
@@ -388,8 +385,8 @@ std::optional<size_t> dot_of_mark(const RecipeFrontierView& view, const char* le
     return std::nullopt;
 }
 
-/// The path that is shown: between the two dots that are selected; to the one; else from A, or from
-/// the baseline, to the best within the limit.
+/// The shown path: between the two selected dots, or to the only selected dot; else from A, or from
+/// the baseline, to the best dot within the limit.
 void choose_path(const Frame& frame, const RecipeFrontierView& view, FrontierSide& side) {
     const auto from = profiler::find_dot(view, frame.query.from);
     const auto to = profiler::find_dot(view, frame.query.to);
@@ -443,18 +440,18 @@ void draw_filled(Frame& frame, const RecipeFrontierView& view) {
     choose_path(frame, view, side);
     RecipePath path;
     if (side.from && side.to) path = profiler::recipe_path(view, *side.from, *side.to);
-    const FrontierLook look{.limit = limit,
-                            .limit_text = limit_text,
-                            .best = side.best,
-                            .path = dots_on(view, path, side),
-                            .color_a = recipe_color(selection.look_a.color),
-                            .color_b = recipe_color(selection.look_b.color)};
+    const FrontierOverlay overlay{.limit = limit,
+                                  .limit_text = limit_text,
+                                  .best = side.best,
+                                  .path = dots_on(view, path, side),
+                                  .color_a = recipe_color(selection.label_a.color),
+                                  .color_b = recipe_color(selection.label_b.color)};
     const ImVec2 space = ImGui::GetContentRegionAvail();
     const bool is_wide = space.x > em(kSideWidth_em + 22);
     const float gap = px(14);
     const ImVec2 size = is_wide ? ImVec2{space.x - em(kSideWidth_em) - gap, space.y}
                                 : ImVec2{space.x, std::max(em(15), space.y * 0.6F)};
-    const FrontierInput input = draw_frontier_plot(view, look, size, frame.state.picture);
+    const FrontierInput input = draw_frontier_plot(view, overlay, size, frame.state.picture);
     if (is_wide) ImGui::SameLine(0, gap);
     const ScopedChild column("##side", {is_wide ? em(kSideWidth_em) : 0, 0});
     if (column) draw_side(frame, view, path, side);
@@ -483,7 +480,7 @@ PanelEvents draw_frontier_panel(const PanelContext& context, FrontierState& stat
     PanelEvents events;
     const Workspace& workspace = context.workspace;
     Frame frame{context, state, workspace.queries().frontier,
-                shown_query(workspace.queries().planner, workspace.selection()), events};
+                shown_form(workspace.queries().planner, workspace.selection()), events};
     frame.query.is_drawn = true;
     events.queries.grows_frontier = true;
     const RecipeFrontierView* view = workspace.slots().frontier.view();

@@ -1,13 +1,14 @@
 #include "app/panels/plan/frontier_plot.h"
 
-#include "app/panels/parts/dot_labels.h"
 #include "app/widgets/fonts.h"
 #include "app/widgets/icons.h"
+#include "app/widgets/imgui_canvas.h"
 #include "app/widgets/marks.h"
 #include "app/widgets/plot.h"
 #include "app/widgets/scoped.h"
 #include "app/widgets/text.h"
 #include "app/widgets/theme.h"
+#include "profiler/charts/figure.h"
 #include "profiler/trace/units.h"
 #include "profiler/view/quantity_names.h"
 
@@ -29,12 +30,13 @@ constexpr float kFrontierRadius = 5.5F;
 constexpr float kReach = 12;     // of the mouse to a dot
 constexpr float kSnap = 6;       // of the limit to a ceiling
 constexpr float kGripReach = 7;  // of the mouse to the limit
+constexpr float kMostName_em = 20;
 constexpr const char* kNotFromZero = ", axis not from 0";
 
 /// One frame's drawing: what the helpers below share.
 struct Plot {
     const RecipeFrontierView& view;
-    const FrontierLook& look;
+    const FrontierOverlay& overlay;
     ImDrawList* draw;
     ImVec2 corner;
     ImVec2 size;
@@ -46,7 +48,7 @@ struct Plot {
     /// Of the GPU whose memory is the limit; null: the limit is another.
     const profiler::MemoryCeiling* ceiling_at_limit() const {
         for (const profiler::MemoryCeiling& ceiling : view.ceilings) {
-            if (std::abs(ceiling.bytes - look.limit) < 1) return &ceiling;
+            if (std::abs(ceiling.bytes - overlay.limit) < 1) return &ceiling;
         }
         return nullptr;
     }
@@ -54,8 +56,8 @@ struct Plot {
     float right() const { return corner.x + size.x; }
     /// At the edge if it lies outside.
     float limit_x() const {
-        return std::round(
-            std::clamp(ImPlot::PlotToPixels(look.limit, 0.0).x, corner.x + px(1), right() - px(1)));
+        return std::round(std::clamp(ImPlot::PlotToPixels(overlay.limit, 0.0).x, corner.x + px(1),
+                                     right() - px(1)));
     }
 };
 
@@ -98,13 +100,12 @@ void set_up_axes(const RecipeFrontierView& view, ImVec2 size, FrontierPicture& p
     const auto [first_y, last_y] = y_clear_of_texts(view, size.y);
     picture.first_y = first_y;
     picture.last_y = last_y;
-    ImPlot::SetupAxes(nullptr, nullptr, kFixedAxis, kFixedAxis);
-    setup_ticks(ImAxis_X1, by_memory ? AxisUnit::kBytes : AxisUnit::kCount, view.first_x,
-                view.last_x, size.x);
-    setup_ticks(ImAxis_Y1, AxisUnit::kRate, first_y, last_y, size.y);
-    ImPlot::SetupAxisLimits(ImAxis_X1, view.first_x, view.last_x, ImPlotCond_Always);
-    ImPlot::SetupAxisLimits(ImAxis_Y1, first_y, last_y, ImPlotCond_Always);
-    ImPlot::SetupFinish();
+    setup_fixed_axes(
+        {.unit = by_memory ? AxisUnit::kBytes : AxisUnit::kCount,
+         .first = view.first_x,
+         .last = view.last_x,
+         .length_px = size.x},
+        {.unit = AxisUnit::kRate, .first = first_y, .last = last_y, .length_px = size.y});
 }
 
 /// What the axes show, at their ends.
@@ -159,25 +160,37 @@ void draw_lines_of_ceilings(const Plot& plot) {
 /// At the top, one below the other where they would overlap. A ceiling that equals the limit and is
 /// off the axis gets no name here: the limit's tag names it.
 void draw_names_of_ceilings(const Plot& plot) {
-    float free_from = plot.corner.x;
-    float row = 0;
+    constexpr int kMostRows = 4;
+    struct Name {
+        const profiler::MemoryCeiling* ceiling = nullptr;
+        std::string text;
+    };
+    const auto font_of = [](const profiler::MemoryCeiling& ceiling) {
+        return ceiling.is_chosen ? fonts().bold : fonts().text;
+    };
+    const float margin = px(5);  // around a name
+    const profiler::Rect frame = to_rect(plot.corner, plot.size);
+    std::vector<Name> names;
+    std::vector<profiler::LabelWish> wishes;
     for (const profiler::MemoryCeiling& ceiling : plot.view.ceilings) {
         const float x = x_of(ceiling);
         if (!is_inside(plot, ceiling) && &ceiling == plot.ceiling_at_limit()) continue;
-        const ScopedFont font(ceiling.is_chosen ? fonts().bold : fonts().text, kSmallSize);
+        const ScopedFont font(font_of(ceiling), kSmallSize);
         std::string name = fmt::format("{}  {}", ceiling.label,
                                        profiler::format_bytes(std::llround(ceiling.bytes)));
         if (x > plot.right()) name += "  " ICON_ARROW_RIGHT;
         if (x < plot.corner.x) name = ICON_ARROW_LEFT "  " + name;
-        const float width = text_width(name);
-        const float left =
-            std::clamp(x + px(5), plot.corner.x + px(5),
-                       std::max(plot.corner.x + px(5), plot.right() - width - px(5)));
-        row = left < free_from ? row + 1 : 0;
-        free_from = left + width + px(10);
-        const float step = ImGui::GetTextLineHeight() + px(1);
-        text_on_plate(plot.draw, {std::round(left), plot.corner.y + px(4) + step * (row + 1)}, name,
-                      color_of(ceiling), palette().plot, {2, 0});
+        const float line = ImGui::GetTextLineHeight() + px(1);  // the first is the title of y
+        wishes.push_back(profiler::in_rows({x, plot.corner.y + px(4) + line}, kMostRows,
+                                           {text_width(name) + 2 * margin, line}, frame));
+        names.push_back({&ceiling, std::move(name)});
+    }
+    const auto places = profiler::place_labels(wishes, {.frame = frame});
+    for (size_t i = 0; i < names.size(); ++i) {
+        if (!places[i]) continue;
+        const ScopedFont font(font_of(*names[i].ceiling), kSmallSize);
+        text_on_plate(plot.draw, corner_of(*places[i]) + ImVec2(margin, 0), names[i].text,
+                      color_of(*names[i].ceiling), palette().plot, {2, 0});
     }
 }
 
@@ -192,18 +205,11 @@ void draw_frontier_line(const RecipeFrontierView& view) {
 
 /// From dot to dot, one switch a step.
 void draw_path(const Plot& plot) {
-    for (size_t i = 1; i < plot.look.path.size(); ++i) {
-        const ImVec2 from = plot.at(plot.look.path[i - 1]);
-        const ImVec2 to = plot.at(plot.look.path[i]);
-        plot.draw->AddLine(from, to, with_alpha(palette().text, 0.75F), px(1.5F));
-        const float x = to.x - from.x, y = to.y - from.y;
-        const float length = std::sqrt(x * x + y * y);
-        if (length < px(14)) continue;
-        const ImVec2 along{x / length, y / length};
-        const ImVec2 tip = to - along * px(6);
-        const ImVec2 back = tip - along * px(7);
-        const ImVec2 across{-along.y * px(3.5F), along.x * px(3.5F)};
-        plot.draw->AddTriangleFilled(tip, back + across, back - across, palette().text);
+    ImGuiCanvas canvas(plot.draw);
+    const profiler::LineStyle style{.color = current_theme().text, .width = 1.3, .alpha = 0.75};
+    for (size_t i = 1; i < plot.overlay.path.size(); ++i) {
+        profiler::draw_arrow(canvas, canvas.to_canvas(plot.at(plot.overlay.path[i - 1])),
+                             canvas.to_canvas(plot.at(plot.overlay.path[i])), 5, style);
     }
 }
 
@@ -225,14 +231,14 @@ void draw_dots(const Plot& plot, std::optional<size_t> hovered) {
         plot.draw->AddCircle(plot.at(i), radius_of(plot.view.dots[i]) + px(3.5F), color, 0,
                              px(1.75F));
     };
-    if (!plot.look.path.empty()) {
-        ring(plot.look.path.front(), palette().text);
-        ring(plot.look.path.back(), palette().text);
+    if (!plot.overlay.path.empty()) {
+        ring(plot.overlay.path.front(), palette().text);
+        ring(plot.overlay.path.back(), palette().text);
     }
     for (const profiler::MarkedDot& mark : plot.view.marks) {
-        ring(mark.dot, mark.letter == "A" ? plot.look.color_a : plot.look.color_b);
+        ring(mark.dot, mark.letter == "A" ? plot.overlay.color_a : plot.overlay.color_b);
     }
-    if (plot.look.best) ring(*plot.look.best, palette().good);
+    if (plot.overlay.best) ring(*plot.overlay.best, palette().good);
     if (hovered) ring(*hovered, palette().text);
 }
 
@@ -253,8 +259,20 @@ void draw_measured(const Plot& plot) {
 /// The panel says beside the plot which recipe is the fastest; its words would be too long here.
 std::string name_in_plot(const Plot& plot, size_t i) {
     const RecipeDot& dot = plot.view.dots[i];
-    return plot.look.best == i && !dot.is_preset ? "fastest" : dot.title;
+    return plot.overlay.best == i && !dot.is_preset ? "fastest" : dot.title;
 }
+
+struct DotLabel {
+    ImVec2 dot;
+    float radius = 0;
+    std::string text;
+    ImU32 color = 0;
+    bool is_bold = false;
+    std::string badge;  // "A"; empty: none
+    ImU32 badge_color = 0;
+
+    ImFont* font() const { return is_bold ? fonts().bold : fonts().text; }
+};
 
 std::vector<DotLabel> make_labels(const Plot& plot) {
     std::vector<DotLabel> labels;
@@ -265,24 +283,23 @@ std::vector<DotLabel> make_labels(const Plot& plot) {
         const RecipeDot& dot = plot.view.dots[i];
         DotLabel label{.dot = plot.at(dot),
                        .radius = radius_of(dot),
-                       .text = name_in_plot(plot, i),
+                       .text = fit_to(name_in_plot(plot, i), em(kMostName_em)),
                        .color = color,
                        .is_bold = is_bold,
-                       .badge = {},
-                       .shape = {}};
+                       .badge = {}};
         for (const profiler::MarkedDot& mark : plot.view.marks) {
             if (mark.dot != i) continue;
-            label.badge_color = mark.letter == "A" ? plot.look.color_a : plot.look.color_b;
+            label.badge_color = mark.letter == "A" ? plot.overlay.color_a : plot.overlay.color_b;
             label.badge = mark.letter;
             break;
         }
         labels.push_back(std::move(label));
     };
     for (const profiler::MarkedDot& mark : plot.view.marks) add(mark.dot, palette().text, true);
-    if (plot.look.best) add(*plot.look.best, palette().good, true);
-    if (!plot.look.path.empty()) {
-        add(plot.look.path.front(), palette().text, true);
-        add(plot.look.path.back(), palette().text, true);
+    if (plot.overlay.best) add(*plot.overlay.best, palette().good, true);
+    if (!plot.overlay.path.empty()) {
+        add(plot.overlay.path.front(), palette().text, true);
+        add(plot.overlay.path.back(), palette().text, true);
     }
     for (const size_t i : plot.view.frontier) {
         if (plot.view.dots[i].is_preset) add(i, palette().text, false);
@@ -293,14 +310,56 @@ std::vector<DotLabel> make_labels(const Plot& plot) {
     return labels;
 }
 
+/// From the edge of the dot to the label: which of several dots it names.
+void draw_leader(ImDrawList* draw, const DotLabel& label, ImVec2 low, ImVec2 high) {
+    const ImVec2 near{std::clamp(label.dot.x, low.x, high.x),
+                      std::clamp(label.dot.y, low.y, high.y)};
+    const ImVec2 way = near - label.dot;
+    const float length = std::hypot(way.x, way.y);
+    if (length <= label.radius) return;
+    draw->AddLine(label.dot + way * (label.radius / length), near, label.color, px(1));
+}
+
+/// With its badge before the name.
+ImVec2 size_of(const DotLabel& label) {
+    const ScopedFont font(label.font(), kSmallSize);
+    const float badge = label.badge.empty() ? 0 : letter_badge_size() + px(4);
+    return {text_width(label.text) + badge + px(6), ImGui::GetTextLineHeight() + px(2)};
+}
+
+void draw_label(ImDrawList* draw, const DotLabel& label, ImVec2 low) {
+    const ScopedFont font(label.font(), kSmallSize);
+    const ImVec2 high = low + size_of(label);
+    draw_leader(draw, label, low, high);
+    draw->AddRectFilled(low, high, with_alpha(palette().plot, 0.82F), px(2));
+    ImVec2 at{low.x + px(3), low.y + px(1)};
+    if (!label.badge.empty()) {
+        draw_letter_badge(draw, at, label.badge.c_str(), label.badge_color);
+        at.x += letter_badge_size() + px(4);
+    }
+    draw->AddText(at, label.color, label.text.c_str());
+}
+
+/// Names stand between the texts at the top and at the bottom. A bold one may cover dots.
 void draw_labels(const Plot& plot) {
-    std::vector<ImVec2> dots;
-    for (const RecipeDot& dot : plot.view.dots) dots.push_back(plot.at(dot));
-    const ScopedFont small(fonts().text, kSmallSize);
     const float top = height_of_names(plot.view);
     const float below = height_of_tags();
-    draw_dot_labels(plot.draw, make_labels(plot), dots,
-                    {{plot.corner.x, plot.corner.y + top}, {plot.right(), plot.bottom() - below}});
+    profiler::LabelRoom room{
+        .frame = to_rect(plot.corner + ImVec2(0, top), plot.size - ImVec2(0, top + below))};
+    for (const RecipeDot& dot : plot.view.dots) {
+        room.dots.push_back(profiler::square_around(to_point(plot.at(dot)), px(2)));
+    }
+    const std::vector<DotLabel> labels = make_labels(plot);
+    std::vector<profiler::LabelWish> wishes;
+    for (const DotLabel& label : labels) {
+        wishes.push_back(profiler::beside_dot(to_point(label.dot), label.radius + px(4),
+                                              to_size(size_of(label))));
+        wishes.back().may_cover_dots = label.is_bold;
+    }
+    const auto places = profiler::place_labels(wishes, room);
+    for (size_t i = 0; i < labels.size(); ++i) {
+        if (places[i]) draw_label(plot.draw, labels[i], corner_of(*places[i]));
+    }
 }
 
 /// A line with its value in a tag at the bottom, by which it is dragged. A limit outside of the
@@ -309,23 +368,19 @@ void draw_limit(const Plot& plot) {
     const ScopedFont bold(fonts().bold, kSmallSize);
     const float x = plot.limit_x();
     const bool is_outside =
-        plot.look.limit < plot.view.first_x || plot.look.limit > plot.view.last_x;
+        plot.overlay.limit < plot.view.first_x || plot.overlay.limit > plot.view.last_x;
     const auto* const ceiling = is_outside ? plot.ceiling_at_limit() : nullptr;
     std::string text = plot.by_memory() ? "limit " : "at least ";
     if (ceiling != nullptr) text += ceiling->label + "  ";
-    text += plot.look.limit_text;
-    if (plot.look.limit < plot.view.first_x) {
+    text += plot.overlay.limit_text;
+    if (plot.overlay.limit < plot.view.first_x) {
         text = ICON_ARROW_LEFT "  " + text;
-    } else if (plot.look.limit > plot.view.last_x) {
+    } else if (plot.overlay.limit > plot.view.last_x) {
         text += "  " ICON_ARROW_RIGHT;
     } else {
         plot.draw->AddLine({x, plot.corner.y}, {x, plot.bottom()}, palette().good, px(1.5F));
     }
-    const ImVec2 box{text_width(text) + px(10), ImGui::GetTextLineHeight() + px(3)};
-    const float left = std::clamp(x - box.x / 2, plot.corner.x, plot.right() - box.x);
-    const float top = plot.bottom() - 2 * box.y - px(4);
-    text_on_plate(plot.draw, {left + px(5), top + px(1)}, text, ink_on(palette().good),
-                  palette().good, {5, 1});
+    draw_tag(plot.draw, {x, plot.bottom() - tag_height() - px(4)}, text, palette().good);
 }
 
 std::optional<size_t> dot_under_mouse(const Plot& plot) {
@@ -390,13 +445,13 @@ ImVec2 FrontierPicture::at(const RecipeFrontierView& view, size_t dot) const {
             corner.y + size.y * static_cast<float>(1 - y)};
 }
 
-FrontierInput draw_frontier_plot(const RecipeFrontierView& view, const FrontierLook& look,
+FrontierInput draw_frontier_plot(const RecipeFrontierView& view, const FrontierOverlay& overlay,
                                  ImVec2 size, FrontierPicture& picture) {
     FrontierInput input;
     if (!ImPlot::BeginPlot("##frontier", size, kPlainPlot)) return input;
     set_up_axes(view, size, picture);
     const Plot plot{view,
-                    look,
+                    overlay,
                     ImPlot::GetPlotDrawList(),
                     ImPlot::GetPlotPos(),
                     ImPlot::GetPlotSize(),

@@ -12,7 +12,7 @@
 namespace app {
 
 /// What the picture shows besides the view.
-struct FrontierLook {
+struct FrontierOverlay {
     double limit = 0;        // bytes, or the batch that is wanted
     std::string limit_text;  // "16.0 GiB"
     std::optional<size_t> best;
@@ -44,7 +44,8 @@ struct FrontierInput {
 };
 
 /// Draws dots, frontier, ceilings and the limit.
-FrontierInput draw_frontier_plot(const profiler::RecipeFrontierView& view, const FrontierLook& look,
-                                 ImVec2 size, FrontierPicture& picture);
+FrontierInput draw_frontier_plot(const profiler::RecipeFrontierView& view,
+                                 const FrontierOverlay& overlay, ImVec2 size,
+                                 FrontierPicture& picture);
 
 }  // namespace app

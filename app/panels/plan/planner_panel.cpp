@@ -41,7 +41,7 @@ constexpr double kDropoutStep = 0.05;
 struct Frame {
     const PanelContext& context;
     PlannerState& state;
-    PlannerQuery query;  // as shown; changed by the controls
+    PlannerForm form;  // as shown; changed by the controls
     PanelEvents& events;
     bool is_planning = false;
     std::vector<size_t> colors{};  // of the view's recipes, for recipe_color
@@ -90,7 +90,7 @@ void draw_figure_cells(const PlanFigures& figures) {
 
 void draw_row(Frame& frame, const PlannerView& view, size_t index) {
     const PlannerRecipe& recipe = view.recipes[index];
-    const PlanFigures figures = profiler::planner_figures(recipe, frame.query.workload.batch_size);
+    const PlanFigures figures = profiler::planner_figures(recipe, frame.form.workload.batch_size);
     const ScopedId id(static_cast<int>(index));
     ImGui::TableNextRow();
     ImGui::TableNextColumn();
@@ -120,7 +120,7 @@ void draw_table(Frame& frame, const PlannerView& view) {
     {
         const ScopedFont small(fonts().text, kSmallSize);
         const ScopedColor dim(ImGuiCol_Text, palette().dim);
-        right_text(fmt::format("peak, step and rate at batch {}", frame.query.workload.batch_size));
+        right_text(fmt::format("peak, step and rate at batch {}", frame.form.workload.batch_size));
     }
     if (!begin_figures("##recipes", ImGuiTableFlags_RowBg | ImGuiTableFlags_BordersInnerH)) return;
     ImGui::TableNextRow(ImGuiTableRowFlags_Headers);
@@ -193,8 +193,8 @@ void draw_fixes(Frame& frame, const PlannerView& view, const PlannerReading& rea
         if (!ImGui::Button(label.c_str(), {-1, 0})) continue;
         if (fix.recipe) frame.state.focus = view.recipes[*fix.recipe].name();
         if (!fix.batch_size) continue;
-        frame.query.workload.batch_size = *fix.batch_size;
-        frame.query.is_chosen = true;
+        frame.form.workload.batch_size = *fix.batch_size;
+        frame.form.is_chosen = true;
     }
     ImGui::Dummy({0, px(2)});
 }
@@ -203,10 +203,10 @@ void draw_gauge(Frame& frame, const PlannerView& view) {
     if (view.recipes.empty()) return;
     const size_t focus = focus_of(frame, view);
     const PlannerReading reading =
-        profiler::read_planner(view, focus, frame.query.workload.batch_size);
+        profiler::read_planner(view, focus, frame.form.workload.batch_size);
     bold_text(view.recipes[focus].name());
     ImGui::SameLine(0, px(6));
-    dim_text(fmt::format("at batch {}", frame.query.workload.batch_size));
+    dim_text(fmt::format("at batch {}", frame.form.workload.batch_size));
     if (!reading.parts.empty()) {
         ImGui::SameLine();
         const ScopedFont bold(fonts().bold);
@@ -234,8 +234,8 @@ void draw_pin_button(Frame& frame, const PlannerView& view) {
         const std::string label =
             fmt::format(ICON_THUMBTACK "  Pin {}###pin", view.recipes[focus].name());
         if (ImGui::Button(label.c_str())) {
-            const int64_t batch = frame.query.workload.batch_size;
-            pins.push_back(profiler::pin_of(view, focus, batch, step_label(frame.query, view.gpu)));
+            const int64_t batch = frame.form.workload.batch_size;
+            pins.push_back(profiler::pin_of(view, focus, batch, step_label(frame.form, view.gpu)));
         }
     }
     const char* tooltip = full ? "Four are pinned: remove one first"
@@ -303,12 +303,12 @@ const typename Rows::value_type* pick(const char* label, const char* id, const s
     return picked;
 }
 
-void draw_step_kind(PlannerQuery& query) {
-    models::Workload& workload = query.workload;
+void draw_step_kind(PlannerForm& form) {
+    models::Workload& workload = form.workload;
     const auto same = [](const auto& name) { return name; };
     if (const auto* model = pick("Model", "##model", workload.model.name, models::model_presets(),
                                  [](const auto& one) { return one.name; })) {
-        set_model(query, *model);
+        set_model(form, *model);
     }
     if (const auto* head = pick("Head", "##head", std::string(models::name_of(workload.head)),
                                 models::kHeadNames, same)) {
@@ -320,10 +320,10 @@ void draw_step_kind(PlannerQuery& query) {
         workload.precision = models::parse_precision(*precision).value_or(workload.precision);
     }
     if (const auto* row =
-            pick("Optimizer", "##optimizer", std::string(models::name_of(query.optimizer)),
+            pick("Optimizer", "##optimizer", std::string(models::name_of(form.optimizer)),
                  models::kOptimizerSwitch.rows,
                  [](const auto& one) { return models::name_of(one.value); })) {
-        query.optimizer = row->value;
+        form.optimizer = row->value;
     }
 }
 
@@ -399,19 +399,19 @@ void draw_gpu(Frame& frame) {
     const Workspace& workspace = frame.context.workspace;
     form_row("GPU");
     if (const auto* gpu = gpu_list("##gpu", workspace.gpus(), workspace.queries().plan.gpu)) {
-        frame.events.queries.plan = PlanChoice{gpu->id, /*is_chosen=*/true};
+        frame.events.queries.plan = GpuForm{gpu->id, /*is_chosen=*/true};
     }
 }
 
 void draw_step(Frame& frame, int64_t last_batch) {
-    PlannerQuery& query = frame.query;
+    PlannerForm& form = frame.form;
     if (!ImGui::BeginTable("##controls", 2, ImGuiTableFlags_SizingFixedFit)) return;
     ImGui::TableSetupColumn("label", ImGuiTableColumnFlags_WidthFixed, em(5));
     ImGui::TableSetupColumn("value", ImGuiTableColumnFlags_WidthStretch);
     draw_gpu(frame);
-    draw_recipes(query.recipes);
-    draw_sliders(query.workload, last_batch);
-    draw_step_kind(query);
+    draw_recipes(form.recipes);
+    draw_sliders(form.workload, last_batch);
+    draw_step_kind(form);
     ImGui::EndTable();
 }
 
@@ -420,19 +420,19 @@ void draw_step(Frame& frame, int64_t last_batch) {
 void draw_buttons(Frame& frame) {
     const std::string& gpu = frame.context.workspace.queries().plan.gpu;
     if (ImGui::Button(ICON_RECORD "  Capture this###capture_this")) {
-        frame.events.capture.fill = frame.query;
+        frame.events.capture.fill = frame.form;
     }
     ImGui::SetItemTooltip("Put this step into the Capture panel");
     ImGui::SameLine(0, px(5));
     if (ImGui::Button(ICON_COPY "###copy_command")) {
-        ImGui::SetClipboardText(plan_command(frame.query, gpu).c_str());
+        ImGui::SetClipboardText(plan_command(frame.form, gpu).c_str());
     }
-    ImGui::SetItemTooltip("Copy as a command:\n%s", plan_command(frame.query, gpu).c_str());
+    ImGui::SetItemTooltip("Copy as a command:\n%s", plan_command(frame.form, gpu).c_str());
     const bool can_follow =
-        frame.query.is_chosen && frame.context.workspace.selection().a != nullptr;
+        frame.form.is_chosen && frame.context.workspace.selection().a != nullptr;
     ImGui::SameLine(0, px(5));
     const ScopedDisabled nothing(!can_follow);
-    if (ImGui::Button(ICON_ROTATE_LEFT "###follow_a")) frame.query.is_chosen = false;
+    if (ImGui::Button(ICON_ROTATE_LEFT "###follow_a")) frame.form.is_chosen = false;
     ImGui::SetItemTooltip("Plan the step of trace A");
 }
 
@@ -455,40 +455,39 @@ void draw_status(Frame& frame, const PlannerView* view) {
 /// The switches of the recipe in focus. What they lead to is planned, and if A ran this step, shown
 /// as B.
 void draw_switches(Frame& frame) {
-    PlannerQuery& query = frame.query;
-    if (query.recipes.empty()) return;
-    const size_t focus = index_of_recipe(query, frame.state.focus);
-    const auto workload = models::with_recipe(query.workload, query.recipes[focus]);
+    PlannerForm& form = frame.form;
+    if (form.recipes.empty()) return;
+    const size_t focus = index_of_recipe(form, frame.state.focus);
+    const auto workload = models::with_recipe(form.workload, form.recipes[focus]);
     if (!workload) return;
     const int64_t middle = workload->model.num_layers / 2;
     ImGui::Dummy({0, px(6)});
-    bold_text(fit_to(query.recipes[focus], ImGui::GetContentRegionAvail().x));
+    bold_text(fit_to(form.recipes[focus], ImGui::GetContentRegionAvail().x));
     const PlannerView* view = view_of(frame);
     const size_t shown = view && !view->recipes.empty() ? focus_of(frame, *view) : 0;
     const SwitchColors colors{.a = shown < (view ? view->recipes.size() : 0)
                                        ? recipe_color(frame.colors[shown])
                                        : palette().accent,
-                              .b = {},
                               .with_letters = false};
     const auto rows = profiler::recipe_switches(*workload, nullptr, middle);
     const auto* const option = draw_recipe_switches(rows, colors, {});
     if (option == nullptr) return;
-    const size_t switched = switch_recipe(query.recipes, focus, option->recipe);
-    frame.state.focus_before = std::exchange(frame.state.focus, recipe_texts(query)[switched]);
+    const size_t switched = switch_recipe(form.recipes, focus, option->recipe);
+    frame.state.focus_before = std::exchange(frame.state.focus, recipe_texts(form)[switched]);
     const DocumentPtr& a = frame.context.workspace.selection().a;
-    if (a && is_step_of(query, *a)) {
+    if (a && is_step_of(form, *a)) {
         frame.events.recipes.try_recipe =
-            profiler::with_optimizer_of(option->recipe, query.optimizer);
+            profiler::with_optimizer_of(option->recipe, form.optimizer);
     }
 }
 
-/// The controls change the query of the next frame.
+/// The controls change the form of the next frame.
 void draw_controls(Frame& frame) {
     const PlannerView* view = view_of(frame);
     const int64_t last = view ? view->axes.last_batch : 64;
-    const PlannerQuery before = frame.query;
+    const PlannerForm before = frame.form;
     draw_step(frame, last);
-    if (frame.query != before) frame.query.is_chosen = true;
+    if (frame.form != before) frame.form.is_chosen = true;
     ImGui::Dummy({0, px(3)});
     draw_buttons(frame);
     draw_status(frame, view);
@@ -499,13 +498,13 @@ void draw_controls(Frame& frame) {
 
 void draw_plots(Frame& frame, const PlannerView& view, ImVec2 size) {
     if (view.recipes.empty()) return;
-    const PlannerMarks marks{frame.query.workload.batch_size,
-                             view.recipes[focus_of(frame, view)].name(), frame.state.pins,
-                             frame.colors};
-    if (const auto batch = draw_planner_plots(view, marks, size)) {
-        if (*batch == frame.query.workload.batch_size) return;
-        frame.query.workload.batch_size = *batch;
-        frame.query.is_chosen = true;
+    const PlannerOverlay overlay{frame.form.workload.batch_size,
+                                 view.recipes[focus_of(frame, view)].name(), frame.state.pins,
+                                 frame.colors};
+    if (const auto batch = draw_planner_plots(view, overlay, size)) {
+        if (*batch == frame.form.workload.batch_size) return;
+        frame.form.workload.batch_size = *batch;
+        frame.form.is_chosen = true;
     }
 }
 
@@ -546,9 +545,9 @@ PanelEvents draw_planner_panel(const PanelContext& context, PlannerState& state)
     PanelEvents events;
     const Workspace& workspace = context.workspace;
     const std::string error = take_plan(workspace, state);
-    Frame frame{context, state, shown_query(workspace.queries().planner, workspace.selection()),
+    Frame frame{context, state, shown_form(workspace.queries().planner, workspace.selection()),
                 events};
-    frame.query.is_drawn = true;
+    frame.form.is_drawn = true;
     if (const PlannerView* view = view_of(frame)) {
         std::vector<std::string> names;
         for (const PlannerRecipe& recipe : view->recipes) names.push_back(recipe.name());
@@ -558,8 +557,7 @@ PanelEvents draw_planner_panel(const PanelContext& context, PlannerState& state)
     const PlannerResult* newest = workspace.slots().planner.view();
     frame.is_planning =
         error.empty() &&
-        (!newest ||
-         newest->question != planner_question(frame.query, workspace.queries().plan.gpu));
+        (!newest || newest->request != planner_request(frame.form, workspace.queries().plan.gpu));
     {
         const ScopedChild left("##controls", {em(kControlsWidth_em), 0});
         if (left) draw_controls(frame);
@@ -569,7 +567,7 @@ PanelEvents draw_planner_panel(const PanelContext& context, PlannerState& state)
         const ScopedChild right("##picture", {0, 0});
         if (right) draw_picture(frame, error);
     }
-    if (frame.query != workspace.queries().planner) events.queries.planner = frame.query;
+    if (frame.form != workspace.queries().planner) events.queries.planner = frame.form;
     return events;
 }
 

@@ -11,7 +11,7 @@ namespace app {
 
 struct PlannerState {
     std::string focus;         // the recipe whose gauge is shown; empty: the first
-    std::string focus_before;  // is shown until that one is planned
+    std::string focus_before;  // is shown until `focus` is planned
     /// The last plan that succeeded. It stays while the next one is made.
     std::shared_ptr<const PlannerResult> shown;
     std::shared_ptr<const PlannerResult> taken;  // the newest, also if it failed

@@ -15,6 +15,7 @@
 #include <algorithm>
 #include <cmath>
 #include <optional>
+#include <utility>
 #include <vector>
 
 namespace app {
@@ -28,18 +29,6 @@ struct Label {
     ImU32 color = 0;
     ImVec2 at;  // the point that it is about
 };
-
-void set_up_axes(int64_t last_batch, profiler::AxisUnit unit, double most, ImVec2 size,
-                 bool has_labels) {
-    const auto last = static_cast<double>(last_batch);
-    const ImPlotAxisFlags x_flags = kFixedAxis | (has_labels ? 0 : ImPlotAxisFlags_NoTickLabels);
-    ImPlot::SetupAxes(nullptr, nullptr, x_flags, kFixedAxis);
-    setup_ticks(ImAxis_X1, profiler::AxisUnit::kCount, 0, last, size.x);
-    setup_ticks(ImAxis_Y1, unit, 0, most, size.y);
-    ImPlot::SetupAxisLimits(ImAxis_X1, 0, last, ImPlotCond_Always);
-    ImPlot::SetupAxisLimits(ImAxis_Y1, 0, most, ImPlotCond_Always);
-    ImPlot::SetupFinish();
-}
 
 void draw_line(const PlannerRecipe& recipe, ImU32 color, const std::vector<double>& x,
                const std::vector<double>& y, bool is_bold) {
@@ -103,45 +92,30 @@ float draw_title(const std::string& title, float width) {
     return ImGui::GetTextLineHeightWithSpacing();
 }
 
-/// The first place that is inside of the plot and free: above the point, higher up, else below it.
-std::optional<LabelArea> place_of(const Label& label, const std::vector<LabelArea>& taken) {
-    constexpr int kMostSteps = 8;
-    const ImVec2 corner = ImPlot::GetPlotPos(), size = ImPlot::GetPlotSize();
-    const float margin = px(4), line = ImGui::GetTextLineHeight(), step = line + px(1);
-    const float width = text_width(label.text);
-    const float left = corner.x + margin;
-    const float x = std::clamp(label.at.x - width / 2, left,
-                               std::max(left, corner.x + size.x - width - margin));
-    for (int i = 0; i < 2 * kMostSteps; ++i) {
-        const bool is_above = i < kMostSteps;
-        const float steps = step * static_cast<float>(i % kMostSteps);
-        const float y = is_above ? label.at.y - px(6) - step - steps : label.at.y + px(6) + steps;
-        const LabelArea area{{x - px(5), y}, {x + width + px(5), y + line}};
-        const bool is_inside = y >= corner.y && area.high.y <= corner.y + size.y;
-        if (is_inside && std::none_of(taken.begin(), taken.end(),
-                                      [&](const LabelArea& one) { return one.overlaps(area); })) {
-            return area;
-        }
-    }
-    return std::nullopt;
-}
-
-void draw_labels(std::vector<Label> labels, std::vector<LabelArea> taken) {
+/// Above their points or below them; labels on the left choose first.
+void draw_labels(std::vector<Label> labels, std::vector<profiler::Rect> taken) {
     std::sort(labels.begin(), labels.end(),
               [](const Label& a, const Label& b) { return a.at.x < b.at.x; });
+    const ImVec2 margin{px(5), 0};
+    const profiler::Rect frame = to_rect(ImPlot::GetPlotPos(), ImPlot::GetPlotSize());
+    std::vector<profiler::LabelWish> wishes;
     for (const Label& label : labels) {
-        const auto area = place_of(label, taken);
-        if (!area) continue;  // the table has it too
-        taken.push_back(*area);
-        text_on_plate(ImPlot::GetPlotDrawList(), {area->low.x + px(5), area->low.y}, label.text,
-                      label.color, with_alpha(palette().plot, 0.85F));
+        const ImVec2 size{text_width(label.text), ImGui::GetTextLineHeight() + px(1)};
+        wishes.push_back(
+            profiler::above_point(to_point(label.at), px(6), to_size(size + margin * 2), frame));
+    }
+    const auto places = profiler::place_labels(wishes, {.frame = frame, .taken = std::move(taken)});
+    for (size_t i = 0; i < labels.size(); ++i) {
+        if (!places[i]) continue;  // the table has it too
+        text_on_plate(ImPlot::GetPlotDrawList(), corner_of(*places[i]) + margin, labels[i].text,
+                      labels[i].color, with_alpha(palette().plot, 0.85F));
     }
 }
 
 /// The largest batch of each recipe, with its name: where its memory meets the ceiling, or below
 /// that where something else limits it.
-void draw_crossings(const PlannerView& view, const PlannerMarks& marks,
-                    const LabelArea& ceiling_name) {
+void draw_crossings(const PlannerView& view, const PlannerOverlay& overlay,
+                    const profiler::Rect& ceiling_name) {
     const ScopedFont small(fonts().bold, kSmallSize);
     ImDrawList* draw = ImPlot::GetPlotDrawList();
     const float ceiling = ImPlot::PlotToPixels(0.0, static_cast<double>(view.usable_bytes)).y;
@@ -152,7 +126,7 @@ void draw_crossings(const PlannerView& view, const PlannerMarks& marks,
         if (max_batch <= 0 || recipe.memory_x.empty()) continue;
         const auto batch = static_cast<double>(max_batch);
         const int64_t bytes = profiler::memory_at(recipe.row, batch).needed_bytes;
-        const ImU32 color = recipe_color(marks.colors[i]);
+        const ImU32 color = recipe_color(overlay.colors[i]);
         const ImVec2 at = ImPlot::PlotToPixels(batch, static_cast<double>(bytes));
         draw->AddCircleFilled(at, px(4.5F), color);
         draw->AddCircle(at, px(4.5F), palette().plot, 0, px(1.25F));
@@ -184,7 +158,7 @@ void draw_ceiling(const PlannerView& view, const profiler::PlannerAxes& axes) {
 }
 
 /// Above the ceiling, where no curve is left of the first crossing; below it without room there.
-LabelArea draw_name_of_ceiling(const PlannerView& view) {
+profiler::Rect draw_name_of_ceiling(const PlannerView& view) {
     const auto usable = static_cast<double>(view.usable_bytes);
     const ScopedFont small(fonts().text, kSmallSize);
     const std::string name = fmt::format("{}: {}", profiler::short_gpu_name(view.gpu),
@@ -194,7 +168,7 @@ LabelArea draw_name_of_ceiling(const PlannerView& view) {
     const bool has_room = foot.y - gap - line >= ImPlot::GetPlotPos().y;
     const ImVec2 at{foot.x + px(7), has_room ? foot.y - gap - line : foot.y + gap};
     text_on_plate(ImPlot::GetPlotDrawList(), at, name, palette().text, palette().plot);
-    return {at, {at.x + text_width(name), at.y + line}};
+    return to_rect(at, {text_width(name), line});
 }
 
 /// A line at the batch, with its number in the upper plot. It and the ceiling are neutral: every
@@ -207,12 +181,7 @@ void draw_batch_cursor(int64_t batch_size, bool has_number) {
     const float x = std::round(ImPlot::PlotToPixels(static_cast<double>(batch_size), 0.0).x);
     draw->AddLine({x, corner.y}, {x, corner.y + size.y}, palette().text, px(1.5F));
     if (!has_number) return;
-    const std::string number = fmt::format("batch {}", batch_size);
-    const ImVec2 box{text_width(number) + px(10), ImGui::GetTextLineHeight() + px(3)};
-    const float left = std::clamp(x - box.x / 2, corner.x, corner.x + size.x - box.x);
-    const float top = corner.y + size.y - box.y;
-    text_on_plate(draw, {left + px(5), top + px(1)}, number, ink_on(palette().text), palette().text,
-                  {5, 1});
+    draw_tag(draw, {x, corner.y + size.y}, fmt::format("batch {}", batch_size), palette().text);
 }
 
 /// A press anywhere in the plot takes the cursor along.
@@ -225,7 +194,7 @@ std::optional<int64_t> dragged_batch(int64_t last_batch) {
 
 /// One of the two plots; `draw` draws what is in it.
 template <typename Draw>
-void draw_plot(const char* id, const PlannerView& view, const PlannerMarks& marks, ImVec2 size,
+void draw_plot(const char* id, const PlannerView& view, const PlannerOverlay& overlay, ImVec2 size,
                bool shows_memory, std::optional<int64_t>& dragged, Draw&& draw) {
     const std::string rates = view.band_text.empty()
                                   ? "Sequences per second"
@@ -233,16 +202,19 @@ void draw_plot(const char* id, const PlannerView& view, const PlannerMarks& mark
     size.y -= draw_title(
         shows_memory ? fmt::format("{} against the batch", profiler::kPeakOnGpu) : rates, size.x);
     if (!ImPlot::BeginPlot(id, size, kPlainPlot)) return;
-    const profiler::PlannerAxes axes = profiler::axes_of(view, marks.pins);
-    set_up_axes(axes.last_batch,
-                shows_memory ? profiler::AxisUnit::kBytes : profiler::AxisUnit::kRate,
-                shows_memory ? axes.last_bytes : axes.last_rate, size, !shows_memory);
+    const profiler::PlannerAxes axes = profiler::axes_of(view, overlay.pins);
+    setup_fixed_axes({.last = static_cast<double>(axes.last_batch),
+                      .length_px = size.x,
+                      .flags = shows_memory ? ImPlotAxisFlags_NoTickLabels : 0},
+                     {.unit = shows_memory ? profiler::AxisUnit::kBytes : profiler::AxisUnit::kRate,
+                      .last = shows_memory ? axes.last_bytes : axes.last_rate,
+                      .length_px = size.y});
     if (shows_memory) draw_ceiling(view, axes);
     draw();
     ImPlot::PushPlotClipRect();
-    draw_pins(marks.pins, shows_memory);
-    draw_batch_cursor(marks.batch_size, shows_memory);
-    if (shows_memory) draw_crossings(view, marks, draw_name_of_ceiling(view));
+    draw_pins(overlay.pins, shows_memory);
+    draw_batch_cursor(overlay.batch_size, shows_memory);
+    if (shows_memory) draw_crossings(view, overlay, draw_name_of_ceiling(view));
     ImPlot::PopPlotClipRect();
     if (const auto batch = dragged_batch(axes.last_batch)) dragged = batch;
     ImPlot::EndPlot();
@@ -250,28 +222,28 @@ void draw_plot(const char* id, const PlannerView& view, const PlannerMarks& mark
 
 }  // namespace
 
-std::optional<int64_t> draw_planner_plots(const PlannerView& view, const PlannerMarks& marks,
+std::optional<int64_t> draw_planner_plots(const PlannerView& view, const PlannerOverlay& overlay,
                                           ImVec2 size) {
     std::optional<int64_t> dragged;
     if (!ImPlot::BeginAlignedPlots("##planner")) return dragged;
     ImGui::BeginGroup();
     const float gap = ImGui::GetStyle().ItemSpacing.y;
     const float upper = std::round((size.y - gap) * 0.62F);
-    draw_plot("##memory", view, marks, {size.x, upper}, true, dragged, [&] {
+    draw_plot("##memory", view, overlay, {size.x, upper}, true, dragged, [&] {
         for (size_t i = 0; i < view.recipes.size(); ++i) {
             const PlannerRecipe& recipe = view.recipes[i];
-            draw_line(recipe, recipe_color(marks.colors[i]), recipe.memory_x, recipe.memory_y,
-                      recipe.name() == marks.focus);
+            draw_line(recipe, recipe_color(overlay.colors[i]), recipe.memory_x, recipe.memory_y,
+                      recipe.name() == overlay.focus);
         }
     });
-    draw_plot("##speed", view, marks, {size.x, size.y - gap - upper}, false, dragged, [&] {
+    draw_plot("##speed", view, overlay, {size.x, size.y - gap - upper}, false, dragged, [&] {
         for (size_t i = 0; i < view.recipes.size(); ++i) {
-            draw_band(view.recipes[i], recipe_color(marks.colors[i]));
+            draw_band(view.recipes[i], recipe_color(overlay.colors[i]));
         }
         for (size_t i = 0; i < view.recipes.size(); ++i) {
             const PlannerRecipe& recipe = view.recipes[i];
-            draw_line(recipe, recipe_color(marks.colors[i]), recipe.speed_x, recipe.speed_y,
-                      recipe.name() == marks.focus);
+            draw_line(recipe, recipe_color(overlay.colors[i]), recipe.speed_x, recipe.speed_y,
+                      recipe.name() == overlay.focus);
         }
     });
     ImGui::EndGroup();

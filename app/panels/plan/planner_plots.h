@@ -12,7 +12,7 @@
 
 namespace app {
 
-struct PlannerMarks {
+struct PlannerOverlay {
     int64_t batch_size = 1;                      // the cursor
     std::string focus;                           // the recipe that is drawn bold
     std::span<const profiler::PlannerPin> pins;  // their curves are drawn dim
@@ -22,6 +22,6 @@ struct PlannerMarks {
 /// Memory against the batch, and below it throughput on the same axis. Returns the batch to which
 /// the user dragged the cursor.
 std::optional<int64_t> draw_planner_plots(const profiler::PlannerView& view,
-                                          const PlannerMarks& marks, ImVec2 size);
+                                          const PlannerOverlay& overlay, ImVec2 size);
 
 }  // namespace app

@@ -1,6 +1,8 @@
 #pragma once
 
+#include "app/widgets/imgui_canvas.h"
 #include "app/workspace/panel_events.h"
+#include "profiler/charts/bars.h"
 #include "profiler/view/programs/compare_view.h"
 #include "profiler/view/programs/pair_view.h"
 
@@ -9,6 +11,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 /// The charts of the Compare panel, and what they share.
 namespace app {
@@ -55,9 +58,6 @@ std::string max_batch_subtitle(const profiler::CompareView& view);
 /// The largest batch of all columns, measured or predicted; 0: none is known.
 int64_t largest_batch(const profiler::CompareView& view);
 
-/// Whether a sweep says something about the maximum batch of this recipe.
-bool is_swept(const profiler::CompareColumn& column);
-
 /// What a stacked bar is of.
 struct StackOwner {
     std::string name;
@@ -68,20 +68,15 @@ struct StackOwner {
 };
 StackOwner owner_of(const profiler::CompareColumn& column);
 
-/// A part of a stacked bar; it is pale while another category is selected. A click selects its
-/// recipe and its category. Returns whether it is pale.
-bool draw_stack_segment(ImDrawList* draw, ImVec2 upper_left, ImVec2 lower_right,
-                        const StackOwner& owner, const profiler::StackSegment& segment,
-                        const Selection& selection, PanelEvents& events);
+/// A bar stacked by category; all but the selected category are pale. A click on a segment selects
+/// its recipe and its category.
+void draw_stacked_bar(ImGuiCanvas& canvas, const profiler::BarSlot& slot, const StackOwner& owner,
+                      const std::vector<profiler::StackSegment>& stack, const Selection& selection,
+                      PanelEvents& events);
 
-/// The bytes in the middle of a segment if they fit, on a plate that covers the pattern.
-void draw_segment_text(ImDrawList* draw, ImVec2 upper_left, ImVec2 lower_right,
-                       const profiler::StackSegment& segment);
-
-/// What was measured and what is predicted of a recipe's maximum batch.
-void max_batch_tooltip(const profiler::CompareColumn& column);
-
-/// Whether the mouse is over this part of the current window.
-bool mouse_in(ImVec2 upper_left, ImVec2 lower_right);
+/// What was measured and what is predicted of a recipe's largest batch, where the mouse is over
+/// `area`; a click there makes the recipe B.
+void read_batch_mouse(const ImGuiCanvas& canvas, const profiler::Rect& area,
+                      const profiler::CompareColumn& column, PanelEvents& events);
 
 }  // namespace app

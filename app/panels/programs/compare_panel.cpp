@@ -27,7 +27,7 @@ using profiler::TextTable;
 void draw_gpu_choice(const Workspace& workspace, PanelEvents& events) {
     ImGui::SetNextItemWidth(em(13));
     if (const auto* gpu = gpu_list("##gpu", workspace.gpus(), workspace.queries().plan.gpu)) {
-        events.queries.plan = PlanChoice{gpu->id, /*is_chosen=*/true};
+        events.queries.plan = GpuForm{gpu->id, /*is_chosen=*/true};
     }
 }
 
@@ -36,14 +36,14 @@ void draw_measure_button(const Workspace& workspace, PanelEvents& events) {
     const auto result = workspace.comparison();
     const DocumentPtr& a = workspace.selection().a;
     if (!a || !a->step) return;
-    PlannerQuery query{.workload = *a->step, .recipes = {}, .is_chosen = true};
+    PlannerForm form{.workload = *a->step, .recipes = {}, .is_chosen = true};
     for (const profiler::ComparisonColumn& column : result->comparison.columns) {
         const bool is_measured = column.source != profiler::Source::kPredicted;
-        if (!is_measured) query.recipes.push_back(column.recipe_of_trace);
+        if (!is_measured) form.recipes.push_back(column.recipe_of_trace);
     }
-    if (query.recipes.empty()) return;
+    if (form.recipes.empty()) return;
     ImGui::SameLine(0, px(8));
-    if (ImGui::Button(ICON_RECORD "  Measure###measure")) events.capture.fill = std::move(query);
+    if (ImGui::Button(ICON_RECORD "  Measure###measure")) events.capture.fill = std::move(form);
     ImGui::SetItemTooltip("Put the recipes that are only predicted into the Capture form.");
 }
 
@@ -89,12 +89,13 @@ struct Frame {
 const profiler::PairView* choose_memory(const Workspace& workspace, CompareState& state) {
     const profiler::PairView* pair = workspace.slots().pair.view();
     if (!pair || pair->moments.empty()) return nullptr;
-    if (toggle_button("Recipes", !state.shows_pair)) state.shows_pair = false;
-    ImGui::SetItemTooltip("Memory of every recipe at its own peak");
-    ImGui::SameLine(0, px(2));
-    if (toggle_button("A and B", state.shows_pair)) state.shows_pair = true;
-    ImGui::SetItemTooltip(
-        "Memory of A and B at their peaks, at A's peak, at the end of forward, and what is kept");
+    choose_one<bool>(
+        state.shows_pair,
+        {{"Recipes", "Memory of every recipe at its own peak", false},
+         {"A and B",
+          "Memory of A and B at their peaks, at A's peak, at the end of forward, and what is kept",
+          true}},
+        px(2));
     ImGui::SameLine(0, px(14));
     return state.shows_pair ? pair : nullptr;
 }

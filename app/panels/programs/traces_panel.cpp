@@ -110,12 +110,12 @@ void draw_item(const profiler::DiagnosticItem& item) {
     if (!count.empty()) ImGui::SetItemTooltip("%s", count.c_str());
 }
 
-void draw_document(const char* letter, const DocumentLabel& look, const DocumentPtr& document) {
+void draw_document(const char* letter, const DocumentLabel& label, const DocumentPtr& document) {
     if (!document) return;
     const ScopedId id(letter);
-    letter_badge(letter, recipe_color(look.color));
+    letter_badge(letter, recipe_color(label.color));
     ImGui::SameLine(0, px(7));
-    bold_text(fit_to(look.name, ImGui::GetContentRegionAvail().x));
+    bold_text(fit_to(label.name, ImGui::GetContentRegionAvail().x));
     if (document->diagnostics.empty()) {
         colored_text(palette().good, ICON_CHECK);
         ImGui::SameLine(0, px(7));
@@ -145,8 +145,8 @@ void draw_diagnostics_panel(const Selection& selection) {
         return empty_state(ICON_HEART_PULSE, "No trace is open",
                            "What a capture could not see is listed here.");
     }
-    draw_document("A", selection.look_a, selection.a);
-    draw_document("B", selection.look_b, selection.b);
+    draw_document("A", selection.label_a, selection.a);
+    draw_document("B", selection.label_b, selection.b);
 }
 
 }  // namespace app

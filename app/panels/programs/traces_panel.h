@@ -1,8 +1,8 @@
 #pragma once
 
-#include "app/workspace/documents.h"
+#include "app/workspace/document.h"
+#include "app/workspace/panel_events.h"
 #include "app/workspace/selection.h"
-#include "app/workspace/trace_events.h"
 
 #include <optional>
 #include <vector>

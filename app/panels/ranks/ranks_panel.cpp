@@ -3,6 +3,7 @@
 #include "app/panels/parts/panel_notes.h"
 #include "app/widgets/fonts.h"
 #include "app/widgets/icons.h"
+#include "app/widgets/marks.h"
 #include "app/widgets/plot.h"
 #include "app/widgets/scoped.h"
 #include "app/widgets/text.h"
@@ -51,7 +52,7 @@ struct Frame {
 
 // ---- lanes ----------------------------------------------------------------------------------
 
-struct RanksLook {
+struct RanksOptions {
     std::span<const LanePlace> places;
     bool shows_difference = false;
     std::optional<profiler::Category> category;
@@ -88,13 +89,7 @@ ImU32 color_of(CollectiveKind kind) {
     }
 }
 
-struct Box {
-    ImVec2 corner, end;
-
-    bool contains(ImVec2 point) const {
-        return point.x >= corner.x && point.x < end.x && point.y >= corner.y && point.y < end.y;
-    }
-};
+using Box = ScreenBox;
 
 /// A collective is drawn at least two pixels wide.
 Box box_of(const PlotMap& map, const LanePlace& place, double start_ns, double end_ns, int row) {
@@ -115,19 +110,20 @@ PlotMap memory_map(const PlotMap& map, const LanePlace& place, double y_min, dou
 }
 
 void draw_memory(ImDrawList* draw, const PlotMap& map, const RanksView& view, const RankLane& lane,
-                 const LanePlace& place, const RanksLook& look) {
-    const double most = look.shows_difference ? std::max(view.max_difference_bytes, 1.0)
-                                              : std::max(view.max_bytes, 1.0);
+                 const LanePlace& place, const RanksOptions& options) {
+    const double most = options.shows_difference ? std::max(view.max_difference_bytes, 1.0)
+                                                 : std::max(view.max_bytes, 1.0);
     // The marker of a peak needs room above it.
     const double top = 1 + px(6) / std::max(place.memory_height - px(6), 1.0F);
-    const PlotMap own = memory_map(map, place, look.shows_difference ? -top * most : 0, top * most);
+    const PlotMap own =
+        memory_map(map, place, options.shows_difference ? -top * most : 0, top * most);
     draw->AddRectFilled(own.corner, {own.right(), own.bottom()}, palette().plot);
     draw_phases(draw, own, lane.memory, /*with_names=*/false);
-    if (look.shows_difference) {
+    if (options.shows_difference) {
         draw_difference(draw, own, lane.memory.edge_ns, lane.difference_bytes);
         return;
     }
-    draw_stack(draw, own, lane.memory, look.category);
+    draw_stack(draw, own, lane.memory, options.category);
     draw_reserved_line(draw, own, lane.memory);
     draw_markers(draw, own, lane.memory, /*with_texts=*/false);
 }
@@ -139,8 +135,8 @@ const CollectiveSpan* draw_collectives(ImDrawList* draw, const PlotMap& map, con
     const CollectiveSpan* hovered = nullptr;
     for (const CollectiveSpan& span : lane.collectives) {
         const Box box = box_of(map, place, span.start_ns, span.end_ns, span.row);
-        if (box.end.x < map.corner.x || box.corner.x > map.right()) continue;
-        draw->AddRectFilled(box.corner, box.end,
+        if (box.lower.x < map.corner.x || box.upper.x > map.right()) continue;
+        draw->AddRectFilled(box.upper, box.lower,
                             with_alpha(color_of(span.kind), span.count > 1 ? 0.6F : 0.95F), px(1));
         if (is_hovered && box.contains(ImGui::GetMousePos())) hovered = &span;
     }
@@ -150,14 +146,14 @@ const CollectiveSpan* draw_collectives(ImDrawList* draw, const PlotMap& map, con
 /// All lanes that can be seen, on a plot from 0 to its height. Returns the collective under the
 /// mouse, or null.
 const CollectiveSpan* draw_ranks(ImDrawList* draw, const PlotMap& map, const RanksView& view,
-                                 const RanksLook& look) {
+                                 const RanksOptions& options) {
     const CollectiveSpan* hovered = nullptr;
     for (size_t i = 0; i < view.lanes.size(); ++i) {
-        const LanePlace& place = look.places[i];
+        const LanePlace& place = options.places[i];
         const float top = map.corner.y + place.top;
         if (!ImGui::IsRectVisible({map.corner.x, top}, {map.right(), top + place.height})) continue;
-        draw_memory(draw, map, view, view.lanes[i], place, look);
-        const auto* span = draw_collectives(draw, map, view.lanes[i], place, look.is_hovered);
+        draw_memory(draw, map, view, view.lanes[i], place, options);
+        const auto* span = draw_collectives(draw, map, view.lanes[i], place, options.is_hovered);
         if (span) hovered = span;
     }
     return hovered;
@@ -173,13 +169,13 @@ void draw_joined(ImDrawList* draw, const PlotMap& map, std::span<const LanePlace
     }
     for (size_t i = 1; i < boxes.size(); ++i) {
         const Box &above = boxes[i - 1], &below = boxes[i];
-        draw->AddQuadFilled({above.corner.x, above.end.y}, {above.end.x, above.end.y},
-                            {below.end.x, below.corner.y}, {below.corner.x, below.corner.y},
+        draw->AddQuadFilled({above.upper.x, above.lower.y}, {above.lower.x, above.lower.y},
+                            {below.lower.x, below.upper.y}, {below.upper.x, below.upper.y},
                             with_alpha(color, 0.22F));
-        draw->AddLine({above.corner.x, above.end.y}, {below.corner.x, below.corner.y}, color);
-        draw->AddLine({above.end.x, above.end.y}, {below.end.x, below.corner.y}, color);
+        draw->AddLine({above.upper.x, above.lower.y}, {below.upper.x, below.upper.y}, color);
+        draw->AddLine({above.lower.x, above.lower.y}, {below.lower.x, below.upper.y}, color);
     }
-    for (const Box& box : boxes) draw->AddRect(box.corner, box.end, palette().text, px(1));
+    for (const Box& box : boxes) draw->AddRect(box.upper, box.lower, palette().text, px(1));
 }
 
 /// `joined` is read_collective of the span, if that stands alone.
@@ -209,26 +205,25 @@ void draw_collective_legend(std::span<const CollectiveKind> kinds) {
 // ---- above the lanes ------------------------------------------------------------------------
 
 void draw_switches(Frame& frame) {
-    const auto choice = [&](const char* label, RanksShown shown, const char* tip) {
-        if (toggle_button(label, frame.state.shown == shown)) frame.state.shown = shown;
-        ImGui::SetItemTooltip("%s", tip);
-        ImGui::SameLine(0, px(3));
-    };
-    choice("Memory###by_class", RanksShown::kMemory, "Memory of each rank over time, by class");
-    choice("Difference###difference", RanksShown::kDifference,
-           "What a rank holds more or less than the median rank at that time");
-    choice("Peaks###peaks", RanksShown::kPeaks, "A table of the ranks at their peaks");
-    choice("Times###times", RanksShown::kTimes,
-           "A table of the last step that all ranks have whole: compute, exposed communication, "
-           "idle, waits");
+    using enum RanksShown;
+    choose_one<RanksShown>(
+        frame.state.shown,
+        {{"Memory###by_class", "Memory of each rank over time, by class", kMemory},
+         {"Difference###difference",
+          "What a rank holds more or less than the median rank at that time", kDifference},
+         {"Peaks###peaks", "A table of the ranks at their peaks", kPeaks},
+         {"Times###times",
+          "A table of the last step that all ranks have whole: compute, exposed communication, "
+          "idle, waits",
+          kTimes}},
+        px(3));
     ImGui::SameLine(0, px(8));
     if (ImGui::Button(ICON_EXPAND "###fit")) frame.events.time.fit = true;
     ImGui::SetItemTooltip("Show the whole capture (F)");
     ImGui::SameLine(0, px(10));
     // Level with the text of the buttons.
     ImGui::SetCursorPosY(ImGui::GetCursorPosY() + ImGui::GetStyle().FramePadding.y);
-    const bool is_picture =
-        frame.state.shown == RanksShown::kMemory || frame.state.shown == RanksShown::kDifference;
+    const bool is_picture = frame.state.shown == kMemory || frame.state.shown == kDifference;
     if (is_picture) draw_collective_legend(frame.view.kinds);
     help_marker(
         "One lane a rank, on the clock of A. Below the memory stand the collectives: point at one "
@@ -264,11 +259,11 @@ void draw_name(Frame& frame, size_t index) {
         text(fmt::format("rank {}", lane.rank));
     }
     ImGui::SetCursorPos({start.x + em(kNames_em) - em(4.2F), start.y});
-    if (letter_button("A", is_a, recipe_color(selection.look_a.color))) {
+    if (letter_button("A", is_a, recipe_color(selection.label_a.color))) {
         frame.events.traces.set_a = document;
     }
     ImGui::SameLine(0, px(3));
-    if (letter_button("B", is_b, recipe_color(selection.look_b.color))) {
+    if (letter_button("B", is_b, recipe_color(selection.label_b.color))) {
         frame.events.traces.set_b = is_b ? nullptr : document;
     }
     ImGui::SetCursorPos({start.x, start.y + ImGui::GetTextLineHeight() + px(4)});

@@ -3,7 +3,7 @@
 #include "app/panels/parts/form_rows.h"
 #include "app/widgets/fonts.h"
 #include "app/widgets/icons.h"
-#include "app/widgets/marks.h"
+#include "app/widgets/imgui_canvas.h"
 #include "app/widgets/plot.h"
 #include "app/widgets/scoped.h"
 #include "app/widgets/text.h"
@@ -211,7 +211,8 @@ void draw_end_of_memory(const LiveCurve& curve, double limit) {
     const ImVec2 end = curve.time_ns.empty() ? ImPlot::PlotToPixels(0, limit)
                                              : ImPlot::PlotToPixels(curve.time_ns.back(),
                                                                     curve.allocated_bytes.back());
-    draw_cross(ImPlot::GetPlotDrawList(), end, px(5), palette().bad);
+    draw_marker(ImPlot::GetPlotDrawList(), profiler::Marker::kCross, end, px(5),
+                current_theme().bad);
 }
 
 void draw_live_curve(const CaptureStatus& status, float height) {
@@ -227,12 +228,10 @@ void draw_live_curve(const CaptureStatus& status, float height) {
     const bool near_limit = limit > 0 && peak > 0.5 * limit;
     if (near_limit) peak = std::max(peak, limit);
     if (!ImPlot::BeginPlot("##live", {-1, height}, kPlainPlot | ImPlotFlags_NoInputs)) return;
-    ImPlot::SetupAxes(nullptr, nullptr, kFixedAxis, kFixedAxis);
-    const float width = ImGui::GetContentRegionAvail().x;
-    setup_ticks(ImAxis_X1, profiler::AxisUnit::kTime, 0, end_ns, width);
-    setup_ticks(ImAxis_Y1, profiler::AxisUnit::kBytes, 0, peak * 1.1, height);
-    ImPlot::SetupAxisLimits(ImAxis_X1, 0, end_ns * 1.05, ImPlotCond_Always);
-    ImPlot::SetupAxisLimits(ImAxis_Y1, 0, peak * 1.1, ImPlotCond_Always);
+    setup_fixed_axes({.unit = profiler::AxisUnit::kTime,
+                      .last = end_ns * 1.05,
+                      .length_px = ImGui::GetContentRegionAvail().x},
+                     {.unit = profiler::AxisUnit::kBytes, .last = peak * 1.1, .length_px = height});
     const std::vector<size_t> colors = curve_colors(status);
     for (size_t i = 0; i < status.curves.size(); ++i) {
         const LiveCurve& curve = status.curves[i];

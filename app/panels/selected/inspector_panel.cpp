@@ -13,6 +13,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <string>
 
 namespace app {
@@ -60,9 +61,13 @@ bool draw_chip(const ChipLine& line, const char* id, std::string_view label) {
     return clicked;
 }
 
+/// Nothing lasts less than 0.
+std::string duration_text(double duration_ns) {
+    return profiler::format_duration(profiler::to_clock(std::max(duration_ns, 0.0)));
+}
+
 std::string range_label(const profiler::TimeRange& range) {
-    const double length_ns = std::clamp(range.end_ns - range.start_ns, 0.0, 0x1p62);
-    return profiler::format_duration(std::llround(length_ns));
+    return duration_text(range.end_ns - range.start_ns);
 }
 
 std::string layers_label(const profiler::LayerRange& layers) {
@@ -71,8 +76,10 @@ std::string layers_label(const profiler::LayerRange& layers) {
 }
 
 std::string moment_label(double moment_ns) {
-    return "at " + profiler::format_duration(std::llround(std::clamp(moment_ns, -0x1p62, 0x1p62)));
+    return "at " + profiler::format_duration(profiler::to_clock(moment_ns));
 }
+
+std::string marks_label(const profiler::CallMarks& marks) { return "marked: " + marks.label; }
 
 void draw_step_button(const Workspace& workspace, const char* label, const char* tip, int direction,
                       PanelEvents& events) {
@@ -92,34 +99,23 @@ void draw_chips(const Workspace& workspace, PanelEvents& events) {
     ImGui::SameLine(0, px(2));
     draw_step_button(workspace, ICON_ARROW_RIGHT "###forward", "The selection after (Alt + Right)",
                      1, events);
-    if (const auto& category = selection.category) {
-        // Selecting it again clears it.
-        if (draw_chip(line, "category", profiler::label_of(*category)))
-            events.selection.category = category;
-    }
-    if (const auto& range = selection.range) {
-        if (draw_chip(line, "range", range_label(*range))) {
-            events.selection.range = std::optional<profiler::TimeRange>();
-        }
-    }
-    if (const auto& moment_ns = selection.moment_ns) {
-        if (draw_chip(line, "moment", moment_label(*moment_ns)))
-            events.selection.moment_ns.emplace(std::nullopt);
-    }
-    if (const auto& layers = selection.layers) {
-        if (draw_chip(line, "layers", layers_label(*layers)))
-            events.selection.layers.emplace(std::nullopt);
-    }
-    if (const auto& tensor = selection.tensor) {
-        if (draw_chip(line, "tensor", tensor->name)) events.selection.clear_tensor = true;
-    }
-    if (const auto& activity = selection.activity) {
-        if (draw_chip(line, "call", activity->name)) events.selection.clear_activity = true;
-    }
-    if (const auto& marks = selection.marks) {
-        if (draw_chip(line, "marks", "marked: " + marks->label))
-            events.selection.marks.emplace(std::nullopt);
-    }
+    const auto removes = [&](const char* id, const auto& selected, const auto& label_of) {
+        return selected && draw_chip(line, id, std::invoke(label_of, *selected));
+    };
+    // Selecting a category again clears it.
+    const auto category_label = [](profiler::Category one) { return profiler::label_of(one); };
+    if (removes("category", selection.category, category_label))
+        events.selection.category = selection.category;
+    if (removes("range", selection.range, range_label))
+        events.selection.range.emplace(std::nullopt);
+    if (removes("moment", selection.moment_ns, moment_label))
+        events.selection.moment_ns.emplace(std::nullopt);
+    if (removes("layers", selection.layers, layers_label))
+        events.selection.layers.emplace(std::nullopt);
+    events.selection.clear_tensor = removes("tensor", selection.tensor, &SelectedTensor::name);
+    events.selection.clear_call = removes("call", selection.call, &SelectedCall::name);
+    if (removes("marks", selection.marks, marks_label))
+        events.selection.marks.emplace(std::nullopt);
 }
 
 /// A pinned Inspector keeps describing the same while other things are selected.
@@ -147,7 +143,7 @@ void draw_title(const Selection& selection, std::optional<bool> in_b, std::strin
     ImGui::Spacing();
     if (in_b) {
         letter_badge(*in_b ? "B" : "A",
-                     recipe_color((*in_b ? selection.look_b : selection.look_a).color));
+                     recipe_color((*in_b ? selection.label_b : selection.label_a).color));
         ImGui::SameLine(0, px(7));
     }
     const std::string shown = fit_to(title, ImGui::GetContentRegionAvail().x);
@@ -215,9 +211,9 @@ void draw_life(const Selection& selection, const std::vector<profiler::LifeRow>&
     if (num_values > 1) {
         draw_label("");
         ImGui::TableNextColumn();
-        letter_badge("A", recipe_color(selection.look_a.color));
+        letter_badge("A", recipe_color(selection.label_a.color));
         ImGui::TableNextColumn();
-        letter_badge("B", recipe_color(selection.look_b.color));
+        letter_badge("B", recipe_color(selection.label_b.color));
     }
     for (const auto& row : rows) {
         draw_label(row.label);
@@ -269,7 +265,7 @@ void draw_bars(ImDrawList* draw, const Bars& bars, const Selection& selection,
                const CallGroup& group) {
     for (size_t source = 0; source < group.sources.size(); ++source) {
         const bool is_a = source == 0;
-        const ImU32 color = recipe_color((is_a ? selection.look_a : selection.look_b).color);
+        const ImU32 color = recipe_color((is_a ? selection.label_a : selection.label_b).color);
         const auto& counts = group.sources[source].counts;
         for (size_t i = 0; i < counts.size(); ++i) {
             if (counts[i] == 0) continue;
@@ -291,16 +287,12 @@ void draw_picked(ImDrawList* draw, const Bars& bars, const CallGroup& group) {
                             palette().accent);
 }
 
-std::string time_text(double time_ns) {
-    return profiler::format_duration(std::llround(std::clamp(time_ns, 0.0, 0x1p62)));
-}
-
 void draw_class_tooltip(const CallGroup& group, size_t index) {
     if (!ImGui::BeginTooltip()) return;
     const double ratio = group.high_ns / group.low_ns;
     const auto edge = [&](size_t i) {
         const double along = static_cast<double>(i) / static_cast<double>(CallGroup::kNumClasses);
-        return time_text(group.low_ns * std::pow(ratio, along));
+        return duration_text(group.low_ns * std::pow(ratio, along));
     };
     bold_text(fmt::format("{} to {}", edge(index), edge(index + 1)));
     for (size_t source = 0; source < group.sources.size(); ++source) {
@@ -324,7 +316,7 @@ void draw_histogram(const Selection& selection, const CallGroup& group) {
     draw_picked(draw, bars, group);
     ImGui::InvisibleButton("###histogram", {std::max(bars.size.x, px(1)), bars.size.y + px(8)});
     const bool is_hovered = ImGui::IsItemHovered();
-    const std::string low = time_text(group.low_ns), high = time_text(group.high_ns);
+    const std::string low = duration_text(group.low_ns), high = duration_text(group.high_ns);
     const float left = ImGui::GetCursorPosX();
     dim_text(low);
     ImGui::SameLine(0, 0);
@@ -334,10 +326,10 @@ void draw_histogram(const Selection& selection, const CallGroup& group) {
     if (const auto index = bars.class_at(ImGui::GetMousePos())) draw_class_tooltip(group, *index);
 }
 
-void draw_step_to(const char* label, const char* tip, profiler::ActivityId to, bool in_b,
+void draw_step_to(const char* label, const char* tip, profiler::CallId to, bool in_b,
                   PanelEvents& events) {
     const ScopedDisabled disabled(!to.valid());
-    if (ImGui::Button(label)) events.selection.activity = PickedActivity{in_b, to};
+    if (ImGui::Button(label)) events.selection.call = PickedCall{in_b, to};
     ImGui::SetItemTooltip("%s", tip);
     ImGui::SameLine(0, px(4));
 }
@@ -347,16 +339,16 @@ void draw_step_to(const char* label, const char* tip, profiler::ActivityId to, b
 void draw_call_group(const Selection& selection, const CallGroup& group, PanelEvents& events) {
     draw_histogram(selection, group);
     const ScopedFont small(fonts().text, kSmallSize);
-    const bool in_b = selection.activity->in_b;
-    const profiler::CallMarks marks{.label = selection.activity->name,
+    const bool in_b = selection.call->in_b;
+    const profiler::CallMarks marks{.label = selection.call->name,
                                     .keys = {std::vector{group.key}, std::vector{group.key}}};
     const bool are_marked = selection.marks == marks;
     draw_step_to(ICON_ARROW_LEFT "###previous_call", "The call of it before", group.previous, in_b,
                  events);
     draw_step_to(ICON_ARROW_RIGHT "###next_call", "The next call of it", group.next, in_b, events);
-    const bool is_longest = group.longest == selection.activity->id;
+    const bool is_longest = group.longest == selection.call->id;
     draw_step_to("Longest###longest_call", "The call of it that takes longest",
-                 is_longest ? profiler::ActivityId() : group.longest, in_b, events);
+                 is_longest ? profiler::CallId() : group.longest, in_b, events);
     if (toggle_button("Mark all###mark_calls", are_marked)) {
         events.selection.marks.emplace(are_marked ? std::nullopt : std::optional(marks));
     }
@@ -486,45 +478,40 @@ void draw_range_tables(const PanelContext& context, const RangeView& view, Panel
     const ScopedFont small(fonts().text, kSmallSize);
     const Columns columns = lay_out_columns(view.has_other);
     if (!view.phase_text.empty()) note_text(view.phase_text);
+    const auto draw_figure = [&](const RangeRow& row) {
+        draw_row(columns, row, row.name != "freed");  // to free less is neither good nor bad
+    };
+    const auto draw_tensor = [&](const RangeRow& row) {
+        const RangeRow* clicked = draw_tensor_row(columns, row);
+        if (!clicked) return;
+        events.selection.tensor = {
+            clicked->in_b ? selection.b : selection.a, {}, clicked->allocation};
+    };
     const auto table = [&](const char* title, std::string_view help,
-                           const std::vector<RangeRow>& rows) {
+                           const std::vector<RangeRow>& rows, const auto& draw_one) {
         if (rows.empty()) return;
         const ScopedId id(title);
         draw_titles(columns, title, help);
         for (size_t i = 0; i < rows.size(); ++i) {
             const ScopedId row_id(static_cast<int>(i));
-            // To free less is neither good nor bad.
-            draw_row(columns, rows[i], rows[i].name != "freed");
+            draw_one(rows[i]);
         }
     };
-    const auto tensors = [&](const char* title, std::string_view help,
-                             const std::vector<RangeRow>& rows) {
-        if (rows.empty()) return;
-        const ScopedId id(title);
-        draw_titles(columns, title, help);
-        for (size_t i = 0; i < rows.size(); ++i) {
-            const ScopedId row_id(static_cast<int>(i));
-            const RangeRow* clicked = draw_tensor_row(columns, rows[i]);
-            if (!clicked) continue;
-            events.selection.tensor = {
-                clicked->in_b ? selection.b : selection.a, {}, clicked->allocation};
-        }
-    };
-    table("In this range", "", view.figures);
-    tensors("Held at its end",
-            view.has_other ? "What differs between A and B. Summed by module and tensor over all "
-                             "layers."
-                           : "Summed by module and tensor over all layers.",
-            view.held);
-    tensors("Allocated in it",
-            "Bytes allocated in the range, summed by module and tensor over all layers.",
-            view.tensors);
+    table("In this range", "", view.figures, draw_figure);
+    table("Held at its end",
+          view.has_other ? "What differs between A and B. Summed by module and tensor over all "
+                           "layers."
+                         : "Summed by module and tensor over all layers.",
+          view.held, draw_tensor);
+    table("Allocated in it",
+          "Bytes allocated in the range, summed by module and tensor over all layers.",
+          view.tensors, draw_tensor);
     table("Ops by time",
           view.counts_kernels ? "Time of the kernels and copies that the op itself launched."
                               : "Time of the calls without that of the calls in them.",
-          view.ops_by_time);
-    table("Ops by bytes", "Bytes allocated while the op was the innermost call.",
-          view.ops_by_bytes);
+          view.ops_by_time, draw_figure);
+    table("Ops by bytes", "Bytes allocated while the op was the innermost call.", view.ops_by_bytes,
+          draw_figure);
 }
 
 // ---- the cards ------------------------------------------------------------------------------
@@ -566,12 +553,12 @@ void draw_tensor(const Selection& selection, const profiler::TensorCard& card) {
 
 void draw_call(const Selection& selection, const profiler::CallCard& card, PanelEvents& events) {
     const ScopedId id("call");
-    draw_title(selection, selection.activity->in_b, card.title);
+    draw_title(selection, selection.call->in_b, card.title);
     draw_rows(card.rows);
     // The view is made off the frame thread: right after a click it still describes the old call.
     const profiler::CallGroup& group = card.group;
     const bool is_of_selection =
-        group.picked == selection.activity->id && (group.source == 1) == selection.activity->in_b;
+        group.picked == selection.call->id && (group.source == 1) == selection.call->in_b;
     if (!is_of_selection || group.low_ns <= 0) return;
     const auto& phase = group.key.phase;
     draw_title(selection, std::nullopt,
@@ -610,31 +597,31 @@ void draw_moment_card(const Workspace& workspace, const Selection& selection) {
     draw_rows(rows);
 }
 
+/// In the place of what is not made yet, or cannot be.
+void note_of_work(std::string_view working, const std::string& error) {
+    error.empty() ? working_line(working) : note_text(error);
+}
+
 void draw_cards(const PanelContext& context, const Selection& selection, PanelEvents& events) {
     const Workspace& workspace = context.workspace;
     const profiler::InspectorView* view = context.views.inspector.view();
-    const bool has_cards = selection.category || selection.tensor || selection.activity;
+    const bool has_cards = selection.category || selection.tensor || selection.call;
     if (has_cards && !view) {
-        const std::string& error = context.views.inspector.error();
-        error.empty() ? working_line("Describing the selection ...") : note_text(error);
+        note_of_work("Describing the selection ...", context.views.inspector.error());
     }
     if (view && selection.category) draw_category(selection, view->category);
     if (view && view->tensor && selection.tensor) draw_tensor(selection, *view->tensor);
-    if (view && view->call && selection.activity) draw_call(selection, *view->call, events);
+    if (view && view->call && selection.call) draw_call(selection, *view->call, events);
     const profiler::MarksView* const marks = workspace.slots().marks.view();
     const bool is_of_marks = selection.marks == workspace.selection().marks;  // else pinned ones
     if (marks && selection.marks && is_of_marks) draw_marks(selection, *marks);
     if (selection.range) {
         const ScopedId id("range");
         draw_title(selection, std::nullopt, "A range of " + range_label(*selection.range));
-        const profiler::RangeView* range = context.views.range.view();
-        const std::string& error = context.views.range.error();
-        if (range) {
+        if (const profiler::RangeView* range = context.views.range.view()) {
             draw_range_tables(context, *range, events);
-        } else if (!error.empty()) {
-            note_text(error);
         } else {
-            working_line("Summing up the range ...");
+            note_of_work("Summing up the range ...", context.views.range.error());
         }
     }
     if (selection.moment_ns) draw_moment_card(workspace, selection);

@@ -30,7 +30,7 @@ public:
     explicit FileWatch(std::chrono::milliseconds period = std::chrono::seconds(1))
         : period_(period) {}
 
-    /// Reports versions of the file other than `known`, the one that was read.
+    /// Reports versions of the file that differ from `known`, the version in use.
     void watch(const std::filesystem::path& file, const FileStamp& known);
     void forget(const std::filesystem::path& file);
 

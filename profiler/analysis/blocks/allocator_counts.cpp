@@ -12,8 +12,7 @@ namespace profiler {
 namespace {
 
 int64_t count_segments(std::vector<AllocatorEvent> events) {
-    std::ranges::stable_sort(events,
-                             [](const auto& a, const auto& b) { return a.event < b.event; });
+    std::ranges::stable_sort(events, {}, &AllocatorEvent::event);
     std::set<int64_t> segments;  // by address
     MappedSegments mapped;
     for (const AllocatorEvent& event : events) {
@@ -58,8 +57,7 @@ AllocatorCounts count_allocator_rows(const Trace& trace) {
         counts.live_blocks += !is_completed;
     }
     std::vector<AllocatorEvent> events;
-    for (std::size_t i = 0; i < trace.allocator_events.size(); ++i) {
-        const AllocatorEvent event = trace.allocator_events[Id<AllocatorEvent>(i)];
+    for (const AllocatorEvent event : trace.allocator_events.rows()) {
         if (!is_on(profiled, event.device)) continue;
         if (event.address >= 0) events.push_back(event);  // -1: only their sum is known
         counts.events += event.event >= first_event;

@@ -98,8 +98,7 @@ AddressSpan address_span(int64_t address, int64_t size_bytes) {
 std::vector<AddressSpan> used_spans(const Trace& trace, const BlockHistory& history) {
     std::vector<AddressSpan> spans;
     const Id<Device> profiled = profiled_device(trace);
-    for (std::size_t i = 0; i < trace.allocator_events.size(); ++i) {
-        const AllocatorEvent event = trace.allocator_events[Id<AllocatorEvent>(i)];
+    for (const AllocatorEvent event : trace.allocator_events.rows()) {
         if (segment_bytes_of(event) <= 0 || !is_on(profiled, event.device)) continue;
         spans.push_back(address_span(event.address, event.size_bytes));
     }
@@ -182,8 +181,7 @@ TextKey key_of(std::string_view text) {
 class LayersOfNames {
 public:
     explicit LayersOfNames(const Trace& trace) {
-        for (std::size_t i = 0; i < trace.module_paths.size(); ++i) {
-            const ModulePath module = trace.module_paths[Id<ModulePath>(i)];
+        for (const ModulePath module : trace.module_paths.rows()) {
             layers_.emplace(trace.text(module.path), module.layer);
         }
     }
@@ -357,8 +355,7 @@ BlockIndex::Range BlockIndex::with_key(uint64_t key) const {
 
 BlockIndex::Range BlockIndex::in_step(Range range, uint32_t step) {
     const auto first = std::ranges::lower_bound(range, step, {}, &Entry::step);
-    const auto last = std::upper_bound(first, range.end(), step,
-                                       [](uint32_t a, const Entry& b) { return a < b.step; });
+    const auto last = std::ranges::upper_bound(first, range.end(), step, {}, &Entry::step);
     return {first, last};
 }
 
@@ -415,8 +412,7 @@ BlocksByKey blocks_by_key(const Trace& trace, std::unordered_map<std::string, in
     Origins origins(trace, numbers);
     BlocksByKey blocks;
     const Id<Device> profiled = profiled_device(trace);
-    for (std::size_t i = 0; i < trace.allocations.size(); ++i) {
-        const Id<Allocation> id(i);
+    for (const Id<Allocation> id : trace.allocations.ids()) {
         const Allocation block = trace.allocations[id];
         if (!is_on(profiled, block.device)) continue;
         blocks[{origins.of(block), block.requested_bytes}].push_back(id);

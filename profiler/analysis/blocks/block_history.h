@@ -62,8 +62,8 @@ public:
     uint32_t first_change_at(int64_t time_ns) const;
     /// The rank of the first change after `time_ns`.
     uint32_t first_change_after(int64_t time_ns) const;
-    /// The rank after which most is live, of those that follow a change at `time_ns`: many changes
-    /// may have the same time. Without such a change, as first_change_after.
+    /// Of the ranks right after a change at `time_ns`, the rank with the most live bytes: many
+    /// changes may have the same time. Without such a change, as first_change_after.
     uint32_t highest_rank_at(int64_t time_ns) const;
     /// Whether the block is live after the changes before `rank`.
     bool is_live(std::size_t block, uint32_t rank) const {

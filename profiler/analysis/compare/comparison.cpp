@@ -91,7 +91,8 @@ std::string suffix(const std::vector<std::string>& parts, std::size_t count) {
     return path.string();
 }
 
-/// The shortest end of the path `file` that no path in `others` has; all of it if there is none.
+/// The shortest end of the path `file` that no path in `others` shares; the whole path if they
+/// share every end.
 std::string distinguishing_suffix(const std::string& file, const std::vector<std::string>& others) {
     const std::vector<std::string> parts = parts_from_end(file);
     for (std::size_t count = 1; count < parts.size(); ++count) {
@@ -143,7 +144,7 @@ struct Draft {
     std::string own_recipe;                  // "tempo" of "tempo · fsdp2"
     bool has_recipe = true;                  // else it is called by its file
     bool has_sweep = false;
-    bool step_is_sweeps = false;  // its captured step is the one that came with a sweep
+    bool step_is_sweeps = false;  // its captured step came with a sweep
 };
 
 /// A sweep and a capture may be the same run although their batches differ.

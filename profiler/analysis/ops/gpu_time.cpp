@@ -29,8 +29,7 @@ Id<Step> step_of(const Trace& trace, Id<Op> op) {
 TimeSpan on_gpu(const Trace& trace, Id<Step> wanted) {
     TimeSpan span{.start_ns = INT64_MAX, .end_ns = INT64_MIN};
     int64_t end_before_ns = INT64_MIN;
-    for (std::size_t i = 0; i < trace.kernels.size(); ++i) {
-        const Kernel kernel = trace.kernels[Id<Kernel>(i)];
+    for (const Kernel kernel : trace.kernels.rows()) {
         const Id<Step> step = step_of(trace, kernel.op);
         if (!step.valid()) continue;
         if (step.index() > wanted.index()) continue;
@@ -63,12 +62,11 @@ std::optional<GpuTime> gpu_time_of(const Trace& trace, Id<Step> wanted) {
                             std::min(row.end_ns, step.end_ns)};
         if (span.start_ns < span.end_ns) spans.push_back(span);
     };
-    for (std::size_t i = 0; i < trace.kernels.size(); ++i) {
-        const Kernel kernel = trace.kernels[Id<Kernel>(i)];
+    for (const Kernel kernel : trace.kernels.rows()) {
         add(is_nccl_kernel(trace.text(kernel.name)) ? communication : compute, kernel);
     }
-    for (std::size_t i = 0; i < trace.memcpys.size(); ++i) {
-        add(compute, trace.memcpys[Id<Memcpy>(i)]);
+    for (const Id<Memcpy> id : trace.memcpys.ids()) {
+        add(compute, trace.memcpys[id]);
     }
     GpuTime time{.step_ns = step.end_ns - step.start_ns, .compute_ns = covered_ns(compute)};
     const bool is_known = !communication.empty() || trace.run().time_basis == TimeBasis::kMeasured;

@@ -297,6 +297,12 @@ MovementReport logical_movement(const models::Workload& workload) {
     return report;
 }
 
+MovementWork work_of_layer(const models::Workload& workload) {
+    MovementWork sum;
+    for (const LogicalOp& op : logical_ops(workload)) sum += work_of(op, 1, workload.precision);
+    return sum;
+}
+
 MovementWork attention_of(const std::vector<LogicalOp>& ops, models::Precision precision) {
     MovementWork sum;
     for (const LogicalOp& op : ops) {

@@ -43,6 +43,9 @@ std::vector<LogicalOp> logical_ops(const models::Workload& workload);
 /// The same as rows for all layers of the workload.
 MovementReport logical_movement(const models::Workload& workload);
 
+/// One micro-batch of one layer, forward and backward.
+MovementWork work_of_layer(const models::Workload& workload);
+
 /// Multi-head attention of one layer, forward: 43.17 Gflop and 153.6 flop a word for BERT-large at
 /// batch 8 and sequence length 512.
 MovementWork attention_of(const std::vector<LogicalOp>& ops, models::Precision precision);

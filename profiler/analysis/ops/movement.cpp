@@ -30,8 +30,7 @@ public:
         : trace_(trace), scope_(scope), calls_(trace) {}
 
     MovementReport build() {
-        for (std::size_t i = 0; i < trace_.ops.size(); ++i) {
-            const Id<Op> op(i);
+        for (const Id<Op> op : trace_.ops.ids()) {
             if (!is_in_scope(op)) continue;
             if (calls_.is_counted(op)) {
                 add_call(op);
@@ -284,8 +283,7 @@ private:
     }
 
     void add_nodes() {
-        for (std::size_t i = 0; i < trace_.ops.size(); ++i) {
-            const Id<Op> op(i);
+        for (const Id<Op> op : trace_.ops.ids()) {
             if (!calls_.is_counted(op) || !is_in_last_micro_batch(op)) continue;
             const CallPlace place = calls_.place_of(op);
             if (place.layer != flow_.layer) continue;
@@ -311,15 +309,13 @@ private:
             bool is_write = false;
         };
         std::vector<Use> uses;
-        for (std::size_t i = 0; i < trace_.op_tensors.size(); ++i) {
-            const OpTensor row = trace_.op_tensors[Id<OpTensor>(i)];
+        for (const OpTensor row : trace_.op_tensors.rows()) {
             const auto node = node_of_op_.find(row.op.value);
             if (node == node_of_op_.end() || !row.tensor.valid()) continue;
             uses.push_back({node->second, row.tensor, row.words, row.access == Access::kWrite});
         }
-        std::ranges::stable_sort(uses, [](const Use& a, const Use& b) {
-            return std::pair(a.node, a.is_write) < std::pair(b.node, b.is_write);
-        });
+        std::ranges::stable_sort(uses, {},
+                                 [](const Use& use) { return std::pair(use.node, use.is_write); });
         std::unordered_map<int32_t, NodeIndex> writer;  // last one of each storage
         for (const Use& use : uses) {
             const Id<Storage> storage = trace_.tensors.get<&Tensor::storage>(use.tensor);

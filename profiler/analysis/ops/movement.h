@@ -188,8 +188,8 @@ public:
 
     /// Whether the trace holds kernels or copies: these are then the times of calls.
     bool has_device_times() const { return has_device_times_; }
-    /// Of kernels and copies: of a counted call, all that it or a call in it launched; of a call
-    /// that belongs to none, what it launched itself.
+    /// The time of kernels and copies. A counted call has the time of all launches in it, at any
+    /// depth. A call outside of every counted call has the time of its own launches.
     int64_t device_ns_of(Id<Op> op) const { return device_ns_[op.index()]; }
     int64_t time_of(Id<Op> op) const;
     MovementWork work_of(Id<Op> op) const;

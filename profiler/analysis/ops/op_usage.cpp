@@ -1,6 +1,6 @@
 #include "profiler/analysis/ops/op_usage.h"
 
-#include "profiler/analysis/ops/activity.h"
+#include "profiler/analysis/ops/calls.h"
 #include "profiler/analysis/step/origin.h"
 #include "profiler/analysis/step/recorded_step.h"
 #include "profiler/trace/trace_notes.h"
@@ -26,9 +26,8 @@ public:
         add_scratch();
         std::vector<OpUsage> rows;
         for (auto& [key, row] : rows_) rows.push_back(finish(std::move(row)));
-        std::ranges::stable_sort(rows, [](const OpUsage& a, const OpUsage& b) {
-            return std::pair(a.device_ns, a.scratch_bytes) >
-                   std::pair(b.device_ns, b.scratch_bytes);
+        std::ranges::stable_sort(rows, std::ranges::greater{}, [](const OpUsage& row) {
+            return std::pair(row.device_ns, row.scratch_bytes);
         });
         return rows;
     }
@@ -76,8 +75,7 @@ private:
 
     template <typename Launch>
     void add_launches(const Table<Launch>& launches, StringId Launch::*name) {
-        for (std::size_t i = 0; i < launches.size(); ++i) {
-            const Launch launch = launches[Id<Launch>(i)];
+        for (const Launch launch : launches.rows()) {
             Row* row = row_of(launch.op);
             if (row == nullptr) continue;
             OpKernel& kernel = row->kernels[trace_.text(launch.*name)];
@@ -93,8 +91,7 @@ private:
             int64_t bytes = 0;
         };
         std::unordered_map<int32_t, std::vector<Change>> by_call;
-        for (std::size_t i = 0; i < trace_.allocations.size(); ++i) {
-            const Allocation a = trace_.allocations[Id<Allocation>(i)];
+        for (const Allocation a : trace_.allocations.rows()) {
             if (!is_scratch(a)) continue;
             std::vector<Change>& changes = by_call[a.freeing_op.value];
             changes.push_back({a.alloc_event, a.requested_bytes});

@@ -66,8 +66,7 @@ bool knows_communication(const Trace& trace) {
     if (trace.run().time_basis == TimeBasis::kMeasured) return true;
     if (is_stage(trace)) return false;
     bool has_times = trace.collectives.empty();
-    for (std::size_t i = 0; i < trace.collectives.size(); ++i) {
-        const Collective row = trace.collectives[Id<Collective>(i)];
+    for (const Collective row : trace.collectives.rows()) {
         has_times |= row.end_ns > row.start_ns;
     }
     return has_times;
@@ -110,8 +109,7 @@ public:
     std::vector<RankGroup> of(const Trace& trace) {
         std::vector<RankGroup> groups;
         const int64_t rank = trace.run().rank;
-        for (std::size_t i = 0; i < trace.communicators.size(); ++i) {
-            const Communicator one = trace.communicators[Id<Communicator>(i)];
+        for (const Communicator one : trace.communicators.rows()) {
             const std::string_view ranks = trace.text(one.ranks);
             const std::vector<int64_t> numbers = ranks_in(ranks);
             const auto own = std::ranges::find(numbers, rank);
@@ -188,7 +186,7 @@ std::vector<std::vector<Neighbour>> neighbours_at_ends(std::span<const Trace* co
     std::map<std::pair<std::size_t, std::size_t>, std::vector<int64_t>> differences;
     for (const JoinedCollective& one : joined) {
         if (!waits_for_all(kind_of(traces, one))) continue;
-        // Those that follow each other are enough: a chain joins all ranks of a communicator.
+        // Neighbouring parts are enough: a chain joins all ranks of a communicator.
         for (std::size_t i = 1; i < one.parts.size(); ++i) {
             const auto before = time_of(traces, one.parts[i - 1]);
             const auto after = time_of(traces, one.parts[i]);

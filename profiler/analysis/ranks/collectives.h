@@ -27,8 +27,8 @@ struct CollectiveTotal {
 /// the trace has no phases.
 std::vector<Id<Step>> steps_of_collectives(const Trace& trace);
 
-/// Of each collective, whether it is one of the step (of the trace, if it has no steps or phases),
-/// and of the rank that figures are of.
+/// For each collective: whether it belongs to the step and to the rank that the figures describe. A
+/// trace without steps or phases counts as one step.
 std::vector<bool> are_in(const Trace& trace, Id<Step> step);
 
 /// Whether the times of the trace say what communication costs. Modelled ones do where all ranks do
@@ -71,17 +71,18 @@ struct RankClocks {
         kFirstStep     // the first recorded steps begin at one instant
     };
     std::vector<int64_t> ahead_ns;
-    Basis basis = Basis::kCollectives;  // the least exact of those that were used
+    Basis basis = Basis::kCollectives;  // the least exact basis in use
 };
 
 /// "collectives", "wall_clock", "first_step".
 std::string_view name_of(RankClocks::Basis basis);
 
-/// A collective that waits for all of its ranks ends on all of them at nearly the same time: the
-/// clocks of two ranks differ by the median over those that both took part in. Ranks that no chain
-/// of such collectives joins with the first trace take the wall clock, which another machine may
-/// have set otherwise, or begin with its first step where the wall clock is not known. Modelled
-/// times say nothing of other ranks: there, all first steps begin together.
+/// A collective that waits for all of its ranks ends on every rank at nearly the same time. So the
+/// clocks of two ranks differ by the median difference of these ends, over the collectives of both
+/// ranks. A rank may have no chain of such collectives to the first trace. Then the wall clock
+/// counts, which another machine may have set otherwise. Without a wall clock, the first steps of
+/// the two traces begin together. Modelled times say nothing of other ranks: there, all first steps
+/// begin together.
 RankClocks compare_clocks(std::span<const Trace* const> traces,
                           std::span<const JoinedCollective> joined);
 

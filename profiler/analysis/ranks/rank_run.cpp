@@ -35,14 +35,14 @@ struct Piece {
 
 template <auto Member, typename Row, typename Rows>
 void add_pieces(const Rows& rows, std::vector<Piece>& pieces) {
-    for (std::size_t i = 0; i < rows.size(); ++i) {
-        const Row row = rows[Id<Row>(i)];
+    for (const Id<Row> id : rows.ids()) {
+        const Row row = rows[id];
         if (row.end_ns < row.start_ns) continue;
         pieces.push_back({.modelled_start_ns = row.start_ns,
                           .duration_ns = row.end_ns - row.start_ns,
                           .stream = row.stream,
                           .correlation = row.correlation});
-        pieces.back().*Member = Id<Row>(i);
+        pieces.back().*Member = id;
     }
 }
 
@@ -62,8 +62,7 @@ public:
                                  : of_memcpy_[piece.memcpy.value] = i;
         }
         await_the_last_of_each_stream();
-        for (std::size_t i = 0; i < trace.stream_waits.size(); ++i) {
-            const StreamWait row = trace.stream_waits[Id<StreamWait>(i)];
+        for (const StreamWait row : trace.stream_waits.rows()) {
             const auto one = find(row.kernel, row.memcpy);
             const auto awaited = find(row.awaited_kernel, row.awaited_memcpy);
             if (one && awaited && *awaited < *one) pieces_[*one].awaited.push_back(*awaited);
@@ -212,8 +211,9 @@ std::optional<int64_t> pipeline_step_ns(std::span<const Trace* const> traces,
 
 namespace {
 
-/// Those that start in the step, before the next one starts. A trace without steps counts as one
-/// step; without a whole step there are none. Traces of version 1 show collectives in no other way.
+/// The kernels that start in the step, before the next step starts. A trace without steps counts as
+/// one step; without a whole step there are no kernels. Traces of version 1 show collectives in no
+/// other way.
 int64_t count_kernels_of_nccl(const Trace& trace, Id<Step> step) {
     if (!step.valid() && !trace.steps.empty()) return 0;
     const auto starts_ns = trace.steps.column<&Step::start_ns>();
@@ -221,8 +221,7 @@ int64_t count_kernels_of_nccl(const Trace& trace, Id<Step> step) {
     const bool is_last = !step.valid() || step.index() + 1 == starts_ns.size();
     const int64_t next_ns = is_last ? INT64_MAX : starts_ns[step.index() + 1];
     int64_t count = 0;
-    for (std::size_t i = 0; i < trace.kernels.size(); ++i) {
-        const Kernel kernel = trace.kernels[Id<Kernel>(i)];
+    for (const Kernel kernel : trace.kernels.rows()) {
         const bool is_nccl = is_nccl_kernel(trace.text(kernel.name));
         count += is_nccl && kernel.start_ns >= start_ns && kernel.start_ns < next_ns ? 1 : 0;
     }
@@ -361,9 +360,8 @@ int64_t nccl_bytes_of(const Trace& trace) {
 }
 
 const RankSummary& RankRun::largest() const {
-    return *std::ranges::max_element(ranks, [](const RankSummary& a, const RankSummary& b) {
-        return a.peak.allocated_bytes < b.peak.allocated_bytes;
-    });
+    return *std::ranges::max_element(
+        ranks, {}, [](const RankSummary& rank) { return rank.peak.allocated_bytes; });
 }
 
 double RankRun::imbalance() const {

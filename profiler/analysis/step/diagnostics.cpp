@@ -103,8 +103,7 @@ std::string count_text(const DiagnosticItem& item) {
 }
 
 std::string_view why_out_of_memory(const Trace& trace) {
-    for (std::size_t i = 0; i < trace.diagnostics.size(); ++i) {
-        const Diagnostic note = trace.diagnostics[Id<Diagnostic>(i)];
+    for (const Diagnostic note : trace.diagnostics.rows()) {
         const std::string_view code = trace.text(note.code);
         if (code == kRanOutOfMemory || code == kStepDoesNotFit) return trace.text(note.explanation);
     }
@@ -113,8 +112,7 @@ std::string_view why_out_of_memory(const Trace& trace) {
 
 std::vector<DiagnosticItem> report_diagnostics(const Trace& trace, const StepReport& report) {
     std::vector<DiagnosticItem> items;
-    for (std::size_t i = 0; i < trace.diagnostics.size(); ++i) {
-        const Diagnostic note = trace.diagnostics[Id<Diagnostic>(i)];
+    for (const Diagnostic note : trace.diagnostics.rows()) {
         const std::string_view code = trace.text(note.code);
         items.push_back(make_item(
             code, note.severity, note.count, std::string(trace.text(note.explanation)),
@@ -127,9 +125,7 @@ std::vector<DiagnosticItem> report_diagnostics(const Trace& trace, const StepRep
     add_unknown_categories(trace, report.peak, items);
     add_bad_times(trace, items);
     add_closed_form(report.closed_form, items);
-    std::ranges::stable_sort(items, [](const DiagnosticItem& a, const DiagnosticItem& b) {
-        return static_cast<int>(a.severity) > static_cast<int>(b.severity);
-    });
+    std::ranges::stable_sort(items, std::ranges::greater{}, &DiagnosticItem::severity);
     return items;
 }
 

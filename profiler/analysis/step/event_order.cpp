@@ -45,8 +45,7 @@ std::vector<MemoryChange> sorted_changes(const Trace& trace) {
     std::vector<std::pair<int64_t, MemoryChange>> changes;
     for_each_change(
         trace, [&](int64_t event, MemoryChange change) { changes.emplace_back(event, change); });
-    std::ranges::stable_sort(changes,
-                             [](const auto& a, const auto& b) { return a.first < b.first; });
+    std::ranges::stable_sort(changes, {}, &std::pair<int64_t, MemoryChange>::first);
     std::vector<MemoryChange> ordered;
     ordered.reserve(changes.size());
     for (const auto& [event, change] : changes) ordered.push_back(change);
@@ -73,8 +72,7 @@ int64_t segment_bytes_of(const AllocatorEvent& event) {
 std::vector<AllocatorEvent> ordered_segment_events(const Trace& trace) {
     const Id<Device> profiled = profiled_device(trace);
     std::vector<AllocatorEvent> events;
-    for (std::size_t i = 0; i < trace.allocator_events.size(); ++i) {
-        const AllocatorEvent event = trace.allocator_events[Id<AllocatorEvent>(i)];
+    for (const AllocatorEvent event : trace.allocator_events.rows()) {
         if (segment_bytes_of(event) != 0 && is_on(profiled, event.device)) events.push_back(event);
     }
     std::ranges::stable_sort(events, {}, &AllocatorEvent::event);
@@ -129,8 +127,7 @@ std::optional<Phase> phase_in(const std::vector<Phase>& phases, int64_t event) {
 }  // namespace
 
 PhasesByEvent::PhasesByEvent(const Trace& trace) {
-    for (std::size_t i = 0; i < trace.phases.size(); ++i) {
-        const Phase phase = trace.phases[Id<Phase>(i)];
+    for (const Phase phase : trace.phases.rows()) {
         (phase.kind == PhaseKind::kOptimizer ? updates_ : others_).push_back(phase);
     }
     std::ranges::stable_sort(updates_, {}, &Phase::first_event);

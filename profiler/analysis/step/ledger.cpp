@@ -22,8 +22,8 @@ std::vector<Moment> begins_of_backward(const Trace& trace) {
     std::vector<Moment> found;
     Id<Step> step;
     bool is_open = false;  // no other phase came since the last one of `found`
-    for (std::size_t i = 0; i < trace.phases.size(); ++i) {
-        const Phase phase = trace.phases[Id<Phase>(i)];
+    for (const Id<Phase> id : trace.phases.ids()) {
+        const Phase phase = trace.phases[id];
         const bool is_forward = phase.kind == PhaseKind::kForward;
         const bool goes_on = is_open && phase.step == step;
         is_open = is_forward || (goes_on && phase.kind == PhaseKind::kLoss);
@@ -32,7 +32,7 @@ std::vector<Moment> begins_of_backward(const Trace& trace) {
         if (is_before) continue;  // a file may say so
         if (phase.step != step) found.clear();
         if (!goes_on || found.empty()) found.emplace_back();
-        found.back() = {.event = phase.last_event, .last_phase = Id<Phase>(i)};
+        found.back() = {.event = phase.last_event, .last_phase = id};
         step = phase.step;
     }
     return found;
@@ -69,11 +69,10 @@ Id<Op> maker_of(const Trace& trace, const Storage& storage, Id<Tensor> tensor) {
 }
 
 /// What autograd holds then, without parameters, gradients, optimizer state and inputs.
-int64_t kept_bytes(const Trace& trace, const Moment& moment) {
+int64_t saved_bytes(const Trace& trace, const Moment& moment) {
     std::vector<bool> is_counted(trace.storages.size());
     int64_t bytes = 0;
-    for (std::size_t i = 0; i < trace.saves.size(); ++i) {
-        const Save save = trace.saves[Id<Save>(i)];
+    for (const Save save : trace.saves.rows()) {
         if (!save.storage.valid() || !is_saved(trace, save, moment)) continue;
         const Storage storage = trace.storages[save.storage];
         if (is_step_data(storage.category) || is_counted[save.storage.index()]) continue;
@@ -83,9 +82,9 @@ int64_t kept_bytes(const Trace& trace, const Moment& moment) {
     return bytes;
 }
 
-/// When the ledger is taken: where that backward of the last step begins for which autograd keeps
-/// the most, the last one of several. In a trace without phases: at the peak, which is found if it
-/// is null.
+/// When the ledger is taken: at the beginning of a backward of the last step. Of several backwards,
+/// the one with the most saved bytes counts; of equals, the last. In a trace without phases: at the
+/// peak. A null `peak` is found here.
 Moment moment_of_ledger(const Trace& trace, const PeakReport* peak) {
     constexpr std::size_t kMostMoments = 64;  // each costs a pass over the saves
     const std::vector<Moment> moments = begins_of_backward(trace);
@@ -99,7 +98,7 @@ Moment moment_of_ledger(const Trace& trace, const PeakReport* peak) {
     // clang 14 cannot compile std::views of GCC 12's library.
     const auto last = std::span(moments).last(std::min(moments.size(), kMostMoments));
     for (auto moment = last.rbegin(); moment != last.rend(); ++moment) {
-        const int64_t bytes = kept_bytes(trace, *moment);
+        const int64_t bytes = saved_bytes(trace, *moment);
         if (bytes <= most_bytes) continue;
         most_bytes = bytes;
         most = *moment;
@@ -153,7 +152,7 @@ int64_t start_of_ledger_step(const Trace& trace) {
 }
 
 int64_t saved_bytes_of(const Trace& trace) {
-    return kept_bytes(trace, moment_of_ledger(trace, nullptr));
+    return saved_bytes(trace, moment_of_ledger(trace, nullptr));
 }
 
 Ledger build_ledger(const Trace& trace, const LedgerOptions& options) {
@@ -168,8 +167,7 @@ Ledger build_ledger(const Trace& trace, const PeakReport& peak, const LedgerOpti
     std::vector<int32_t> row_of_storage(trace.storages.size(), kNoRow);
     std::vector<LedgerRow> rows;
 
-    for (std::size_t i = 0; i < trace.saves.size(); ++i) {
-        const Save save = trace.saves[Id<Save>(i)];
+    for (const Save save : trace.saves.rows()) {
         if (!save.storage.valid() || !is_saved(trace, save, moment)) continue;
         if (!options.include_all &&
             is_step_data(trace.storages.get<&Storage::category>(save.storage))) {

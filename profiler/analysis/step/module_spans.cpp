@@ -163,7 +163,7 @@ void add_bytes(const Trace& trace, ModuleTrack& track) {
         ModuleSpan* const freed = free_events[i] >= 0 ? enders.at(free_ns[i]) : nullptr;
         if (made) made->allocated_bytes += bytes[i];
         if (freed) freed->freed_bytes += bytes[i];
-        if (made && made != freed) made->kept_bytes += bytes[i];
+        if (made && made != freed) made->left_bytes += bytes[i];
     }
 }
 

@@ -25,7 +25,7 @@ struct ModuleSpan {
     int32_t ordinal = 0;    // number of modules before it that have the same parent
     int64_t allocated_bytes = 0;
     int64_t freed_bytes = 0;
-    int64_t kept_bytes = 0;  // allocated in the span and not freed in it
+    int64_t left_bytes = 0;  // allocated in the span and not freed in it
 };
 
 /// Spans in the order of time; they do not overlap.

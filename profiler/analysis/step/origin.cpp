@@ -196,8 +196,8 @@ std::string_view with_last_folder(std::string_view path) {
 }  // namespace
 
 CallSites::CallSites(const Trace& trace) : trace_(trace) {
-    for (std::size_t i = 0; i < trace.frames.size(); ++i) {
-        kind_of_frame_.push_back(kind_of(trace, trace.frames[Id<Frame>(i)]));
+    for (const Id<Frame> id : trace.frames.ids()) {
+        kind_of_frame_.push_back(kind_of(trace, trace.frames[id]));
     }
     const auto frames = trace.stacks.column<&Stack::frame>();
     const auto parents = trace.stacks.column<&Stack::parent>();

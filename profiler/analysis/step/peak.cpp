@@ -27,7 +27,7 @@ struct Maximum {
     int64_t bytes = 0;
     int64_t event = -1;
     int64_t time_ns = -1;
-    Id<Allocation> allocation;  // the one that reached it; none if it lived before the window
+    Id<Allocation> allocation;  // that made the maximum; none: the maximum is older than the window
 
     void offer(int64_t candidate, int64_t at_event, int64_t at_ns, Id<Allocation> by) {
         if (candidate > bytes) *this = {candidate, at_event, at_ns, by};
@@ -174,8 +174,7 @@ PhasePeaks find_phase_peaks(const Trace& trace) {
     PhasePeaks peaks;
     peaks.fill(-1);
     const auto live = live_after_each_change(trace);
-    for (std::size_t i = 0; i < trace.phases.size(); ++i) {
-        const Phase phase = trace.phases[Id<Phase>(i)];
+    for (const Phase phase : trace.phases.rows()) {
         auto next = std::ranges::lower_bound(live, phase.first_event, {}, &LiveAfter::event);
         // What lives when the phase begins counts too.
         int64_t highest = next == live.begin() ? 0 : std::prev(next)->bytes;

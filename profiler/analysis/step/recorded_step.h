@@ -34,8 +34,8 @@ inline Id<Step> last_whole_step(const Trace& trace) {
     return count > 0 ? Id<Step>(count - 1) : Id<Step>();
 }
 
-/// The step that stands for all: the last whole one, or else the one that was cut off. None in a
-/// trace without steps.
+/// The step that stands for all steps: the last whole step, else the step that was cut off. None in
+/// a trace without steps.
 inline Id<Step> last_step(const Trace& trace) {
     const Id<Step> whole = last_whole_step(trace);
     return whole.valid() || trace.steps.empty() ? whole : Id<Step>(trace.steps.size() - 1);
@@ -61,11 +61,11 @@ inline int64_t step_limit_bytes(const Trace& trace) {
 /// The last forward: a step has one for each micro-batch. None in a trace without phases.
 inline Id<Phase> last_forward_of(const Trace& trace) {
     Id<Phase> last;
-    for (std::size_t i = 0; i < trace.phases.size(); ++i) {
-        const Phase phase = trace.phases[Id<Phase>(i)];
+    for (const Id<Phase> id : trace.phases.ids()) {
+        const Phase phase = trace.phases[id];
         if (phase.kind != PhaseKind::kForward) continue;
         if (!last.valid() || phase.last_event >= trace.phases.get<&Phase::last_event>(last)) {
-            last = Id<Phase>(i);
+            last = id;
         }
     }
     return last;

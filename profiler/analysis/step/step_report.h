@@ -27,7 +27,7 @@ struct NamedTrace {
     std::shared_ptr<const StepReport> report = nullptr;  // null: report_of computes it
 };
 
-/// The report of the trace: the one it carries, else a new one.
+/// The report that the trace carries, else a new report.
 std::shared_ptr<const StepReport> report_of(const NamedTrace& named);
 
 }  // namespace profiler

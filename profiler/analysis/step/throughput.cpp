@@ -107,8 +107,7 @@ std::vector<ThroughputPoint> sweep_curve(const Trace& trace) {
         curve.push_back(make_point(trace.sweep_points[Id<SweepPoint>(i)], micro_batches,
                                    std::move(times_ns[i])));
     }
-    std::ranges::stable_sort(
-        curve, [](const auto& a, const auto& b) { return a.batch_size < b.batch_size; });
+    std::ranges::stable_sort(curve, {}, &ThroughputPoint::batch_size);
     return curve;
 }
 

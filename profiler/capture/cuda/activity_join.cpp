@@ -30,8 +30,7 @@ std::string demangle(std::string_view mangled) {
 /// CUPTI's buffers hold records of several streams and threads, each in its own order.
 template <typename Record>
 void sort_by_start(std::vector<Record>& records) {
-    std::stable_sort(records.begin(), records.end(),
-                     [](const Record& a, const Record& b) { return a.start_ns < b.start_ns; });
+    std::ranges::stable_sort(records, {}, &Record::start_ns);
 }
 
 }  // namespace
@@ -62,8 +61,7 @@ Id<Op> ActivityJoin::op_at(uint32_t thread, int64_t time_ns) const {
     const std::vector<Id<Op>>& ops = thread_ops_[row->second.index()];
     const auto starts = trace_.ops.column<&Op::start_ns>();
     const auto after =
-        std::upper_bound(ops.begin(), ops.end(), time_ns,
-                         [&](int64_t time, Id<Op> op) { return time < starts[op.index()]; });
+        std::ranges::upper_bound(ops, time_ns, {}, [&](Id<Op> op) { return starts[op.index()]; });
     if (after == ops.begin()) return {};
     Id<Op> op = *std::prev(after);
     while (op.valid() && trace_.ops.get<&Op::end_ns>(op) < time_ns) {
@@ -79,30 +77,24 @@ void ActivityJoin::add_origins(const ActivityRecords& records) {
         const Id<Op> op = op_of_external(record.external_id, trace_);
         if (op.valid()) added.push_back({record.correlation, op});
     }
-    const auto by_correlation = [](const Origin& a, const Origin& b) {
-        return a.correlation < b.correlation;
-    };
-    std::stable_sort(added.begin(), added.end(), by_correlation);
+    std::ranges::stable_sort(added, {}, &Origin::correlation);
     // Calls without an id, by where they were made.
     const std::size_t with_id = added.size();
     for (const ApiRecord& api : records.apis) {
-        const bool known =
-            std::binary_search(added.begin(), added.begin() + static_cast<std::ptrdiff_t>(with_id),
-                               Origin{api.correlation, {}}, by_correlation);
+        const bool known = std::ranges::binary_search(std::span(added).first(with_id),
+                                                      api.correlation, {}, &Origin::correlation);
         if (known || api.start_ns == 0) continue;
         const Id<Op> op = op_at(api.thread, time_of(api.start_ns));
         if (op.valid()) added.push_back({api.correlation, op});
     }
-    std::stable_sort(added.begin(), added.end(), by_correlation);
-    const auto middle = static_cast<std::ptrdiff_t>(origins_.size());
+    std::ranges::stable_sort(added, {}, &Origin::correlation);
+    const auto middle = std::ssize(origins_);
     origins_.insert(origins_.end(), added.begin(), added.end());
-    std::inplace_merge(origins_.begin(), origins_.begin() + middle, origins_.end(), by_correlation);
+    std::ranges::inplace_merge(origins_, origins_.begin() + middle, {}, &Origin::correlation);
 }
 
 Id<Op> ActivityJoin::op_of(uint32_t correlation) const {
-    const auto found = std::lower_bound(
-        origins_.begin(), origins_.end(), correlation,
-        [](const Origin& origin, uint32_t value) { return origin.correlation < value; });
+    const auto found = std::ranges::lower_bound(origins_, correlation, {}, &Origin::correlation);
     return found != origins_.end() && found->correlation == correlation ? found->op : Id<Op>();
 }
 
@@ -219,9 +211,7 @@ void ActivityJoin::add_overheads(const std::vector<OverheadRecord>& overheads) {
 /// A mark for each piece of memory that the process took from the driver or gave back, be it a
 /// segment of the allocator's or a library's own.
 void ActivityJoin::add_memory_marks(std::vector<MemoryRecord>& records) {
-    std::stable_sort(
-        records.begin(), records.end(),
-        [](const MemoryRecord& a, const MemoryRecord& b) { return a.time_ns < b.time_ns; });
+    std::ranges::stable_sort(records, {}, &MemoryRecord::time_ns);
     for (const MemoryRecord& record : records) {
         const std::string_view library =
             record.library.substr(record.library.find_last_of('/') + 1);  // 0 where there is no /

@@ -1,16 +1,13 @@
 #pragma once
 
-#include "models/config/result.h"
 #include "profiler/capture/torch_adapter/cupti.h"
 
 #include <cstdint>
-#include <deque>
 #include <filesystem>
 #include <fstream>
 #include <span>
-#include <string>
+#include <string_view>
 #include <unordered_set>
-#include <vector>
 
 /// A file of unchanged CUPTI activity buffers: input for tests on machines without a GPU.
 ///
@@ -19,7 +16,8 @@
 ///             size (8)  0 (8)        bytes        a buffer
 ///
 /// Records hold pointers to names, which are invalid in another process. The texts are therefore
-/// written before the buffer, and the reader replaces the pointers by those of its own copies.
+/// written before the buffer, and the reader (tests/profiler/capture/cuda/recorded_buffers.h)
+/// replaces the pointers by those of its own copies.
 /// Little-endian.
 namespace profiler {
 
@@ -38,18 +36,5 @@ private:
     NextActivityRecord next_;
     std::unordered_set<const char*> written_texts_;
 };
-
-struct ActivityRecording {
-    std::vector<std::vector<uint64_t>> buffers;  // in words, for CUPTI's alignment
-    std::deque<std::string> texts;               // to which records in the buffers point
-
-    static std::span<uint8_t> bytes_of(std::vector<uint64_t>& buffer) {
-        return {reinterpret_cast<uint8_t*>(buffer.data()), buffer.size() * 8};
-    }
-};
-
-/// Errors: there is no such file; it is not a recording, of another CUPTI version, or truncated.
-models::Result<ActivityRecording> read_activity_recording(const std::filesystem::path& path,
-                                                          NextActivityRecord next);
 
 }  // namespace profiler

@@ -8,8 +8,8 @@
 #include <span>
 #include <unordered_map>
 
-/// Which kernels and copies wait for which ones of another stream: from the order of launches,
-/// recorded events and waits for them to the rows of `stream_wait`.
+/// Finds the kernels and copies that wait for work of another stream. The order of launches,
+/// recorded events and waits gives the rows of `stream_wait`.
 ///
 ///     stream A   kernel 1   record e                 ──►   kernel 2 waits for kernel 1
 ///     stream B                         wait e   kernel 2

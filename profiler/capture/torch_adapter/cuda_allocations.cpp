@@ -91,8 +91,7 @@ std::vector<RecordedSegment> segments_of(const allocator::SnapshotInfo& snapshot
                             .is_expandable = segment.is_expandable,
                             .blocks = blocks_of(segment)});
     }
-    std::sort(segments.begin(), segments.end(),
-              [](const auto& a, const auto& b) { return a.address < b.address; });
+    std::ranges::sort(segments, {}, &RecordedSegment::address);
     return segments;
 }
 

@@ -11,8 +11,8 @@
 #include <span>
 #include <string>
 
-/// The CUPTI that libtorch brought into this process, opened at run time, and the records in the
-/// buffers that it fills: the only file that knows its functions and structs by name.
+/// libtorch's CUPTI, opened at run time, and the records in the buffers that CUPTI fills. No other
+/// file knows CUPTI's functions and structs by name.
 namespace profiler {
 
 /// What a capture calls. A copy of the library that nobody else maps would see none of the
@@ -69,9 +69,9 @@ using NextActivityRecord = CUptiResult (*)(uint8_t* buffer, size_t valid_bytes,
 inline constexpr CUpti_ExternalCorrelationKind kOpCorrelationKind =
     CUPTI_EXTERNAL_CORRELATION_KIND_CUSTOM2;
 
-/// Adds the records of `buffer` to `records`, which also counts what cannot be read: records of
-/// kinds that are not enabled, and buffers that end inside a record (the records before it are
-/// added).
+/// Adds the records of `buffer` to `records`. `records` also counts what cannot be read: records of
+/// kinds that are not enabled, and buffers that end inside a record. The records before such an end
+/// are added.
 void parse_activity_buffer(std::span<uint8_t> buffer, NextActivityRecord next,
                            ActivityRecords& records);
 

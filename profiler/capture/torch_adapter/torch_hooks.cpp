@@ -66,8 +66,8 @@ void on_op_end(const at::RecordFunction& function, at::ObserverContext* context)
 
 // ---- saved tensors ---------------------------------------------------------------------------
 
-/// Whether the tensor has a storage of its own. Tensors of a subclass and those that a transform
-/// (vmap, grad) wraps have none.
+/// Whether the tensor has a storage of its own. A tensor of a subclass has none, and neither has a
+/// tensor that a transform (vmap, grad) wraps.
 bool is_plain(const at::Tensor& tensor) {
     constexpr c10::DispatchKeySet kWrapped(
         {c10::DispatchKey::Python, c10::DispatchKey::FuncTorchGradWrapper,

@@ -35,10 +35,9 @@ public:
     virtual void release(Id<Save> save) = 0;
 };
 
-/// Has torch's autograd engine report saved tensors. Backward stays the work of the engine that is
-/// there, and so do the hooks of that engine: in Python, those of checkpoints and save_on_cpu come
-/// first, and what they keep is theirs. Costs an uncontended lock and a branch per saved tensor
-/// while nothing is recorded.
+/// Has torch's autograd engine report saved tensors. The previous engine still runs backward and
+/// its own hooks: in Python, the hooks of checkpoints and save_on_cpu come first and own what they
+/// keep. Costs an uncontended lock and a branch per saved tensor while nothing is recorded.
 void install_hook_engine();
 
 /// Directs op and saved-tensor callbacks of the whole process to `listener`. Null switches them
@@ -49,8 +48,8 @@ void install_torch_hooks(TorchListener* listener);
 /// own.
 using InnerTensors = std::vector<at::Tensor> (*)(const at::Tensor& wrapper);
 
-/// What autograd saves of such a class counts as the tensors in it. Without this call it is not
-/// seen. No lock is held while `of` runs.
+/// A saved tensor of such a class counts as the tensors in it. Without this call it is not seen. No
+/// lock is held while `of` runs.
 void set_inner_tensors(InnerTensors of);
 
 }  // namespace profiler

@@ -26,8 +26,7 @@ namespace {
 class ChromeCollectives {
 public:
     explicit ChromeCollectives(const Trace& trace) : trace_(trace) {
-        for (std::size_t i = 0; i < trace.collectives.size(); ++i) {
-            const Id<Collective> row(i);
+        for (const Id<Collective> row : trace.collectives.ids()) {
             by_op_.emplace(trace.collectives.get<&Collective::op>(row).value, row);
             const Id<Kernel> kernel = trace.collectives.get<&Collective::kernel>(row);
             if (kernel.valid()) by_kernel_.emplace(kernel.value, row);
@@ -111,8 +110,8 @@ public:
     CallStacks(const Trace& trace, JsonList& list) : trace_(trace), list_(list) {
         constexpr std::size_t kMostTextBytes = std::size_t{64} << 20;
         std::vector<std::size_t> frame_bytes, bytes(trace.stacks.size());
-        for (std::size_t i = 0; i < trace.frames.size(); ++i) {
-            const std::string text = frame_text(Id<Frame>(i));
+        for (const Id<Frame> id : trace.frames.ids()) {
+            const std::string text = frame_text(id);
             has_texts_ = has_texts_ && text.find(';') == std::string::npos;
             frame_bytes.push_back(text.size());
         }
@@ -269,17 +268,16 @@ private:
         name_track("thread_name", kHostProcess, kModulesTrack, "\"modules\"");
         name_track("thread_name", kHostProcess, kAnnotationsTrack, "\"annotations\"");
         name_track("thread_name", kHostProcess, kNoOpTrack, "\"allocations outside of ops\"");
-        for (std::size_t i = 0; i < trace_.threads.size(); ++i) {
-            const Thread thread = trace_.threads[Id<Thread>(i)];
-            name_track("thread_name", kHostProcess, track_of(Id<Thread>(i)), texts_[thread.name]);
+        for (const Id<Thread> id : trace_.threads.ids()) {
+            const Thread thread = trace_.threads[id];
+            name_track("thread_name", kHostProcess, track_of(id), texts_[thread.name]);
         }
         for (const Id<Device> device : devices()) {
             if (!device.valid() || is_host(trace_, device)) continue;
             name_track("process_name", process_of(device), 0,
                        texts_[trace_.devices.get<&Device::name>(device)]);
         }
-        for (std::size_t i = 0; i < trace_.streams.size(); ++i) {
-            const Stream stream = trace_.streams[Id<Stream>(i)];
+        for (const Stream stream : trace_.streams.rows()) {
             if (!stream.device.valid() || is_host(trace_, stream.device)) continue;
             name_track("thread_name", process_of(stream.device), stream.handle,
                        fmt::format("\"stream {} \"", stream.handle));
@@ -302,8 +300,8 @@ private:
         }
     }
 
-    /// Ranges of several threads may overlap without lying in each other, which viewers do not draw
-    /// on one track: the first track on which the range lies in all that are open.
+    /// Ranges of several threads may overlap without nesting, and viewers cannot draw these on one
+    /// track. Returns the first track on which all open ranges contain this range.
     int64_t annotations_track(const MarkedRange& range) {
         constexpr std::size_t kMostTracks = 64;  // what still overlaps stands on the last
         std::size_t track = 0;
@@ -323,12 +321,6 @@ private:
         }
         open_until_ns_[track].push_back(range.end_ns);
         return number;
-    }
-
-    std::string_view module_of(Id<Op> op) const {
-        const Id<ModulePath> path = trace_.ops.get<&Op::module_path>(op);
-        return path.valid() ? trace_.text(trace_.module_paths.get<&ModulePath::path>(path))
-                            : std::string_view();
     }
 
     /// Those of joined ranks stand rank after rank.
@@ -458,8 +450,7 @@ private:
     }
 
     void write_copies() {
-        for (std::size_t i = 0; i < trace_.memcpys.size(); ++i) {
-            const Memcpy copy = trace_.memcpys[Id<Memcpy>(i)];
+        for (const Memcpy copy : trace_.memcpys.rows()) {
             const Stream stream = stream_of(copy.stream);
             const int64_t device = process_of(stream.device);
             const std::string_view kind = trace_.text(copy.kind);

@@ -36,8 +36,7 @@ std::string code_in_joined(std::string_view code, std::string_view device, int64
 }
 
 void name_start_states_after_rank(Trace& trace, int64_t rank) {
-    for (std::size_t i = 0; i < trace.diagnostics.size(); ++i) {
-        const Id<Diagnostic> note(i);
+    for (const Id<Diagnostic> note : trace.diagnostics.ids()) {
         const std::string_view code = trace.text(trace.diagnostics.get<&Diagnostic::code>(note));
         if (!code.starts_with(kStartStateOf)) continue;
         trace.diagnostics.set<&Diagnostic::code>(note,
@@ -51,8 +50,7 @@ void add_notes(const Trace& from, Trace& joined) {
     const Id<Device> device = profiled_device(from);
     const std::string name = name_of_rank(
         device.valid() ? from.text(from.devices.get<&Device::name>(device)) : "", rank);
-    for (std::size_t i = 0; i < from.diagnostics.size(); ++i) {
-        const Diagnostic note = from.diagnostics[Id<Diagnostic>(i)];
+    for (const Diagnostic note : from.diagnostics.rows()) {
         const bool is_start = from.text(note.code).starts_with(kStartState);
         if (note.severity == Severity::kInfo && !is_start) continue;  // the same for all ranks
         add_diagnostic(
@@ -103,8 +101,7 @@ public:
 private:
     template <typename Row>
     void add_rows(Table<Row>& to, const Table<Row>& from) {
-        for (std::size_t i = 0; i < from.size(); ++i) {
-            Row row = from[Id<Row>(i)];
+        for (Row row : from.rows()) {
             std::apply([&](const auto&... column) { (map(row.*column.member), ...); },
                        Row::columns());
             to.append(row);
@@ -139,12 +136,10 @@ private:
 
     void map_modules() {
         std::unordered_map<std::string_view, Id<ModulePath>> known;
-        for (std::size_t i = 0; i < joined_.module_paths.size(); ++i) {
-            const Id<ModulePath> path(i);
+        for (const Id<ModulePath> path : joined_.module_paths.ids()) {
             known.emplace(joined_.text(joined_.module_paths.get<&ModulePath::path>(path)), path);
         }
-        for (std::size_t i = 0; i < from_.module_paths.size(); ++i) {
-            ModulePath row = from_.module_paths[Id<ModulePath>(i)];
+        for (ModulePath row : from_.module_paths.rows()) {
             const auto found = known.find(from_.text(row.path));
             if (found != known.end()) {
                 modules_.push_back(found->second);
@@ -165,11 +160,11 @@ private:
         };
         std::map<std::pair<int32_t, int>, int> seen, seen_here;
         std::map<std::tuple<int32_t, int, int>, Id<Phase>> known;
-        for (std::size_t i = 0; i < joined_.phases.size(); ++i) {
-            known[key_of(joined_.phases[Id<Phase>(i)], seen)] = Id<Phase>(i);
+        for (const Id<Phase> id : joined_.phases.ids()) {
+            known[key_of(joined_.phases[id], seen)] = id;
         }
-        for (std::size_t i = 0; i < from_.phases.size(); ++i) {
-            const auto found = known.find(key_of(from_.phases[Id<Phase>(i)], seen_here));
+        for (const Phase phase : from_.phases.rows()) {
+            const auto found = known.find(key_of(phase, seen_here));
             phases_.push_back(found == known.end() ? Id<Phase>() : found->second);
         }
     }

@@ -56,8 +56,8 @@ private:
 class StartEvents {
 public:
     explicit StartEvents(const Trace& trace) {
-        for (std::size_t i = 0; i < trace.devices.size(); ++i) {
-            counts_.push_back(num_start_events(trace, Id<Device>(i)));
+        for (const Id<Device> id : trace.devices.ids()) {
+            counts_.push_back(num_start_events(trace, id));
         }
     }
 
@@ -81,10 +81,10 @@ class SameBlocks {
 public:
     SameBlocks(const Trace& memory, const Trace& profile) : profile_(profile) {
         const int64_t profile_start = num_start_events(profile);
-        for (std::size_t i = 0; i < profile.allocations.size(); ++i) {
-            const Allocation block = profile.allocations[Id<Allocation>(i)];
+        for (const Id<Allocation> id : profile.allocations.ids()) {
+            const Allocation block = profile.allocations[id];
             if (block.address <= 0 || block.alloc_event < profile_start) continue;
-            by_address_[block.address].push_back(Id<Allocation>(i));
+            by_address_[block.address].push_back(id);
         }
         const StartEvents memory_start(memory);
         std::unordered_map<int64_t, int> uses;  // by address
@@ -92,8 +92,7 @@ public:
             ++uses[address];
         }
         std::vector<int64_t> all, certain;
-        for (std::size_t i = 0; i < memory.allocations.size(); ++i) {
-            const Allocation block = memory.allocations[Id<Allocation>(i)];
+        for (const Allocation block : memory.allocations.rows()) {
             if (block.alloc_event < memory_start.of(block.device)) continue;
             const Id<Allocation> nearest = nearest_to(block);
             if (!nearest.valid()) continue;
@@ -131,9 +130,8 @@ private:
         const auto found = by_address_.find(block.address);
         if (found == by_address_.end()) return {};
         const auto& rows = found->second;  // in the order of time
-        const auto next = std::lower_bound(
-            rows.begin(), rows.end(), block.alloc_ns,
-            [&](Id<Allocation> row, int64_t time_ns) { return time_of(row) < time_ns; });
+        const auto next = std::ranges::lower_bound(
+            rows, block.alloc_ns, {}, [&](Id<Allocation> row) { return time_of(row); });
         Id<Allocation> nearest;
         int64_t distance = INT64_MAX;
         // The block that is nearest in time may be of another size: look at two on either side.
@@ -195,9 +193,9 @@ private:
     Id<Device> device_of(Id<Device> device) {
         if (!device.valid()) return {};
         const std::string name(memory_.text(memory_.devices.get<&Device::name>(device)));
-        for (std::size_t i = 0; i < joined_.devices.size(); ++i) {
-            const StringId known = joined_.devices.get<&Device::name>(Id<Device>(i));
-            if (joined_.text(known) == name) return Id<Device>(i);
+        for (const Id<Device> id : joined_.devices.ids()) {
+            const StringId known = joined_.devices.get<&Device::name>(id);
+            if (joined_.text(known) == name) return id;
         }
         Device row = memory_.devices[device];
         row.name = joined_.strings.intern(name);
@@ -218,10 +216,10 @@ private:
         if (!is_new) return known->second;
         Stream row = memory_.streams[stream];
         row.device = device_of(row.device);
-        for (std::size_t i = 0; i < joined_.streams.size(); ++i) {
-            const Stream other = joined_.streams[Id<Stream>(i)];
+        for (const Id<Stream> id : joined_.streams.ids()) {
+            const Stream other = joined_.streams[id];
             if (other.device == row.device && other.handle == row.handle) {
-                return known->second = Id<Stream>(i);
+                return known->second = id;
             }
         }
         return known->second = joined_.streams.append(row);
@@ -229,16 +227,14 @@ private:
 
     void add_stacks() {
         const std::size_t first_frame = joined_.frames.size();
-        for (std::size_t i = 0; i < memory_.frames.size(); ++i) {
-            const Frame frame = memory_.frames[Id<Frame>(i)];
+        for (const Frame frame : memory_.frames.rows()) {
             joined_.frames.append({.function = text_of(frame.function),
                                    .file = text_of(frame.file),
                                    .line = frame.line,
                                    .code = text_of(frame.code)});
         }
         first_stack_ = joined_.stacks.size();
-        for (std::size_t i = 0; i < memory_.stacks.size(); ++i) {
-            const Stack stack = memory_.stacks[Id<Stack>(i)];
+        for (const Stack stack : memory_.stacks.rows()) {
             joined_.stacks.append({.parent = stack_of(stack.parent),
                                    .frame = stack.frame.valid()
                                                 ? Id<Frame>(first_frame + stack.frame.index())
@@ -254,8 +250,7 @@ private:
     }
 
     void add_events() {
-        for (std::size_t i = 0; i < memory_.allocator_events.size(); ++i) {
-            AllocatorEvent event = memory_.allocator_events[Id<AllocatorEvent>(i)];
+        for (AllocatorEvent event : memory_.allocator_events.rows()) {
             event.device = device_of(event.device);
             event.stream = stream_of(event.stream);
             joined_.allocator_events.append(event);
@@ -265,8 +260,7 @@ private:
     void add_blocks(const SameBlocks& same) {
         const RunningOps running(profile_);
         const StartEvents start_events(memory_);
-        for (std::size_t i = 0; i < memory_.allocations.size(); ++i) {
-            Allocation block = memory_.allocations[Id<Allocation>(i)];
+        for (Allocation block : memory_.allocations.rows()) {
             const int64_t start = start_events.of(block.device);
             const bool was_there = block.alloc_event < start;
             const Id<Allocation> twin = was_there ? Id<Allocation>() : same.of(block);
@@ -312,8 +306,7 @@ private:
     }
 
     void copy_notes(const Trace& from, std::span<const std::string_view> dropped) {
-        for (std::size_t i = 0; i < from.diagnostics.size(); ++i) {
-            const Diagnostic note = from.diagnostics[Id<Diagnostic>(i)];
+        for (const Diagnostic note : from.diagnostics.rows()) {
             const std::string_view code = from.text(note.code);
             if (std::find(dropped.begin(), dropped.end(), code) != dropped.end()) continue;
             add_diagnostic(joined_, {.code = code,

@@ -21,10 +21,10 @@ struct JoinInput {
 ///     snapshot   |alloc ..... free|     time_us: microseconds since 1970
 ///     profiler   |  addmm  |            baseTimeNanoseconds + ts: nanoseconds since 1970
 ///
-/// Both files count from 1970, but each with its own estimate of the clock. Where the profiler
-/// recorded memory too, blocks of one address and size are the same block: the median of their
-/// differences corrects the clocks, and such a block gets exactly the op in which the profiler saw
-/// it. Any other block gets the op that started last at its time, on whichever thread.
+/// Both files count from 1970, but each with its own estimate of the clock. If the profiler
+/// recorded memory too, two blocks of one address and size are the same block. The median of their
+/// time differences corrects the clocks, and such a block gets exactly the op that the profiler
+/// saw. Any other block gets the op that started last at its time, on whichever thread.
 ///
 /// Categories are inferred from the phases (kInferredCategories). Steps and phases number the
 /// snapshot's events.
@@ -32,7 +32,8 @@ struct JoinInput {
 /// time.
 models::Result<Trace> join_traces(const JoinInput& memory, const JoinInput& profile);
 
-/// One trace from those that the ranks of one run wrote: the PyTorch profiler writes one for each.
+/// One trace from the traces of all ranks of one run: the PyTorch profiler writes a trace for each
+/// rank.
 ///
 ///     rank 0   | step 0 |   step 1   |     devices, streams, threads, ops, kernels and blocks of
 ///     rank 1     | step 0 |   step 1   |   all ranks, on the clock of the lowest rank

@@ -62,8 +62,7 @@ public:
             const bool is_known = parents[i].valid() && parents[i].index() < i;
             outermost_.push_back(is_known ? outermost_[parents[i].index()] : Id<Op>(i));
         }
-        for (std::size_t i = 0; i < trace.memcpys.size(); ++i) {
-            const Memcpy copy = trace.memcpys[Id<Memcpy>(i)];
+        for (const Memcpy copy : trace.memcpys.rows()) {
             if (!copy.op.valid() || trace.text(copy.kind) != "host_to_device") continue;
             loading_.insert(outermost_[copy.op.index()].value);
         }
@@ -81,8 +80,7 @@ private:
 /// Times in which gradients are dropped.
 std::vector<std::pair<int64_t, int64_t>> zero_grad_times(const Trace& trace) {
     std::vector<std::pair<int64_t, int64_t>> times;
-    for (std::size_t i = 0; i < trace.annotations.size(); ++i) {
-        const Annotation range = trace.annotations[Id<Annotation>(i)];
+    for (const Annotation range : trace.annotations.rows()) {
         if (trace.text(range.text).starts_with(kZeroGradMark)) {
             times.emplace_back(range.start_ns, range.end_ns);
         }
@@ -154,8 +152,7 @@ private:
 void infer_categories(Trace& trace) {
     const Inference inference(trace, num_start_events(trace));
     int64_t inferred = 0;
-    for (std::size_t i = 0; i < trace.allocations.size(); ++i) {
-        const Allocation block = trace.allocations[Id<Allocation>(i)];
+    for (const Allocation block : trace.allocations.rows()) {
         if (!has_numbers_of_phases(trace, block.device)) continue;
         const Category category = inference.of(block);
         if (category == Category::kUnknown) continue;

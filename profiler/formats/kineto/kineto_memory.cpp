@@ -17,10 +17,7 @@ std::vector<const MemoryChangeEvent*> ordered(const std::vector<MemoryChangeEven
     for (const MemoryChangeEvent& change : changes) {
         if (change.size_bytes != 0) order.push_back(&change);
     }
-    std::stable_sort(order.begin(), order.end(),
-                     [](const MemoryChangeEvent* a, const MemoryChangeEvent* b) {
-                         return a->time_ns < b->time_ns;
-                     });
+    std::ranges::stable_sort(order, {}, &MemoryChangeEvent::time_ns);
     return order;
 }
 

@@ -157,19 +157,17 @@ void OpRows::add_annotations() {
         if (span.kind != SpanKind::kAnnotation) continue;
         rows.push_back({span.name, at(span.start_ns), at(span.end_ns)});
     }
-    std::stable_sort(rows.begin(), rows.end(), [](const Annotation& a, const Annotation& b) {
-        return a.start_ns < b.start_ns;
-    });
+    std::ranges::stable_sort(rows, {}, &Annotation::start_ns);
     for (const Annotation& row : rows) trace_.annotations.append(row);
 }
 
 void OpRows::link_backward() {
     link_by_arrows();
     link_by_numbers();
-    for (std::size_t i = 0; i < trace_.ops.size(); ++i) {  // parents come before their children
-        const Id<Op> parent = trace_.ops.get<&Op::parent>(Id<Op>(i));
-        if (!parent.valid() || trace_.ops.get<&Op::forward>(Id<Op>(i)).valid()) continue;
-        trace_.ops.set<&Op::forward>(Id<Op>(i), trace_.ops.get<&Op::forward>(parent));
+    for (const Id<Op> id : trace_.ops.ids()) {  // parents come before their children
+        const Id<Op> parent = trace_.ops.get<&Op::parent>(id);
+        if (!parent.valid() || trace_.ops.get<&Op::forward>(id).valid()) continue;
+        trace_.ops.set<&Op::forward>(id, trace_.ops.get<&Op::forward>(parent));
     }
 }
 
@@ -227,9 +225,7 @@ void OpRows::add_calls() {
     for (std::size_t i = 0; i < events_.spans.size(); ++i) {
         if (events_.spans[i].kind == SpanKind::kApi) order.push_back(static_cast<uint32_t>(i));
     }
-    std::stable_sort(order.begin(), order.end(), [&](uint32_t a, uint32_t b) {
-        return events_.spans[a].start_ns < events_.spans[b].start_ns;
-    });
+    std::ranges::stable_sort(order, {}, [&](uint32_t i) { return events_.spans[i].start_ns; });
     for (const uint32_t i : order) {
         const HostSpan& span = events_.spans[i];
         const Id<Op> op = innermost(span.thread, at(span.start_ns));
@@ -282,9 +278,7 @@ Id<Op> OpRows::op_of(const DeviceWork& work) const {
 void OpRows::add_device_work() {
     std::vector<const DeviceWork*> order;
     for (const DeviceWork& work : events_.work) order.push_back(&work);
-    std::stable_sort(order.begin(), order.end(), [](const DeviceWork* a, const DeviceWork* b) {
-        return a->start_ns < b->start_ns;
-    });
+    std::ranges::stable_sort(order, {}, &DeviceWork::start_ns);
     for (const DeviceWork* work : order) {
         const Id<Stream> stream = stream_row(work->device, work->stream);
         if (work->kind == WorkKind::kKernel) {

@@ -292,10 +292,10 @@ void add_stacks_of_ops(const KinetoEvents& events, int64_t start_ns, const OpRow
         const bool inherits = !stack_of_op[i].valid() && parents[i].valid();
         if (inherits) stack_of_op[i] = stack_of_op[parents[i].index()];
     }
-    for (std::size_t i = 0; i < trace.allocations.size(); ++i) {
-        const Id<Op> op = trace.allocations.get<&Allocation::op>(Id<Allocation>(i));
+    for (const Id<Allocation> id : trace.allocations.ids()) {
+        const Id<Op> op = trace.allocations.get<&Allocation::op>(id);
         if (!op.valid()) continue;
-        trace.allocations.set<&Allocation::stack>(Id<Allocation>(i), stack_of_op[op.index()]);
+        trace.allocations.set<&Allocation::stack>(id, stack_of_op[op.index()]);
     }
 }
 
@@ -317,11 +317,11 @@ PythonThreads python_threads(const KinetoEvents& events, int64_t start_ns, const
 }
 
 void add_modules(const PythonThreads& threads, Trace& trace) {
-    for (std::size_t i = 0; i < trace.ops.size(); ++i) {
-        const Op op = trace.ops[Id<Op>(i)];
+    for (const Id<Op> id : trace.ops.ids()) {
+        const Op op = trace.ops[id];
         const auto thread = threads.find(op.thread.value);
         if (op.forward.valid() || thread == threads.end()) continue;
-        trace.ops.set<&Op::module_path>(Id<Op>(i), thread->second.module_at(op.start_ns));
+        trace.ops.set<&Op::module_path>(id, thread->second.module_at(op.start_ns));
     }
     for (std::size_t i = 0; i < trace.ops.size(); ++i) {
         const Id<Op> forward = trace.ops.get<&Op::forward>(Id<Op>(i));
@@ -331,14 +331,14 @@ void add_modules(const PythonThreads& threads, Trace& trace) {
 }
 
 void add_stacks_of_functions(const PythonThreads& threads, Trace& trace) {
-    for (std::size_t i = 0; i < trace.allocations.size(); ++i) {
-        const Id<Op> op = trace.allocations.get<&Allocation::op>(Id<Allocation>(i));
+    for (const Id<Allocation> id : trace.allocations.ids()) {
+        const Id<Op> op = trace.allocations.get<&Allocation::op>(id);
         if (!op.valid()) continue;
         const auto thread = threads.find(trace.ops.get<&Op::thread>(op).value);
         if (thread == threads.end()) continue;
-        const int64_t time_ns = trace.allocations.get<&Allocation::alloc_ns>(Id<Allocation>(i));
+        const int64_t time_ns = trace.allocations.get<&Allocation::alloc_ns>(id);
         const Id<Stack> stack = thread->second.stack_at(time_ns);
-        if (stack.valid()) trace.allocations.set<&Allocation::stack>(Id<Allocation>(i), stack);
+        if (stack.valid()) trace.allocations.set<&Allocation::stack>(id, stack);
     }
 }
 

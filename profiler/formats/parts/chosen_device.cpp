@@ -23,8 +23,7 @@ std::string_view name_of(const Trace& trace, Id<Device> device) {
 void exchange_start_states(Trace& trace, std::string_view from, std::string_view to) {
     std::vector<Id<Diagnostic>> first, other;
     const std::string code_of_other = fmt::format("{}{}", kStartStateOf, to);
-    for (std::size_t i = 0; i < trace.diagnostics.size(); ++i) {
-        const Id<Diagnostic> note(i);
+    for (const Id<Diagnostic> note : trace.diagnostics.ids()) {
         const std::string_view code = trace.text(trace.diagnostics.get<&Diagnostic::code>(note));
         if (code == kStartState) first.push_back(note);
         if (code == code_of_other) other.push_back(note);
@@ -60,8 +59,7 @@ models::Result<void> choose_device(Trace& trace, std::string_view name) {
     const bool has_gpu = !is_host(trace, first);
     std::vector<std::string_view> names;
     Id<Device> chosen;
-    for (std::size_t i = 0; i < trace.devices.size(); ++i) {
-        const Id<Device> device(i);
+    for (const Id<Device> device : trace.devices.ids()) {
         if (has_gpu && is_host(trace, device)) continue;
         names.push_back(name_of(trace, device));
         if (names.back() == name) chosen = device;

@@ -42,8 +42,7 @@ std::vector<MarkedRange> marked_ranges(const Trace& trace) {
         const Phase phase = trace.phases[Id<Phase>(i)];
         ranges.push_back({phase_mark(phase.kind), phase.start_ns, phase.end_ns});
     }
-    for (std::size_t i = 0; i < trace.annotations.size(); ++i) {
-        const Annotation row = trace.annotations[Id<Annotation>(i)];
+    for (const Annotation row : trace.annotations.rows()) {
         const std::string_view name = trace.text(row.text);
         if (is_mark(name) && !are_annotations && !name.starts_with(kStepMark)) continue;
         ranges.push_back({std::string(name), row.start_ns, row.end_ns, !is_mark(name)});
@@ -73,11 +72,10 @@ bool holds_or_starts_before(const Range& a, const Range& b) {
 
 constexpr std::string_view kEngine = "autograd::engine::evaluate_function: ";
 
-/// Annotations with this prefix, by start, without those that lie in another.
+/// Annotations with this prefix, by start, without annotations inside another one.
 std::vector<Range> ranges_named(const Trace& trace, std::string_view prefix, PhaseKind kind) {
     std::vector<Range> ranges;
-    for (std::size_t i = 0; i < trace.annotations.size(); ++i) {
-        const Annotation row = trace.annotations[Id<Annotation>(i)];
+    for (const Annotation row : trace.annotations.rows()) {
         if (!trace.text(row.text).starts_with(prefix)) continue;
         ranges.push_back({row.start_ns, row.end_ns, kind});
     }
@@ -89,13 +87,12 @@ std::vector<Range> ranges_named(const Trace& trace, std::string_view prefix, Pha
     return outer;
 }
 
-/// Starts of calls that no other call made and that are not autograd's, by time: of the thread with
-/// the most of them. Others load data, or run replicas.
+/// Starts of outermost calls without autograd's, by time, on the thread with the most such calls.
+/// Other threads load data, or run replicas.
 std::vector<int64_t> forward_starts(const Trace& trace, const std::vector<Range>& not_forward) {
     std::map<int32_t, std::vector<int64_t>> by_thread;
     auto range = not_forward.begin();
-    for (std::size_t i = 0; i < trace.ops.size(); ++i) {
-        const Id<Op> op(i);
+    for (const Id<Op> op : trace.ops.ids()) {
         if (trace.ops.get<&Op::parent>(op).valid()) continue;
         const std::string_view name = trace.text(trace.ops.get<&Op::name>(op));
         if (name.starts_with("autograd::") || name.starts_with("torch::autograd::")) continue;
@@ -111,8 +108,7 @@ std::vector<int64_t> forward_starts(const Trace& trace, const std::vector<Range>
 
 std::vector<Range> autograd_functions(const Trace& trace) {
     std::vector<Range> functions;
-    for (std::size_t i = 0; i < trace.ops.size(); ++i) {
-        const Op op = trace.ops[Id<Op>(i)];
+    for (const Op op : trace.ops.rows()) {
         if (!trace.text(op.name).starts_with(kEngine)) continue;
         functions.push_back({op.start_ns, op.end_ns, PhaseKind::kBackward});
     }

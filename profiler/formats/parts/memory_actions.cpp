@@ -32,8 +32,8 @@ void collect(const Trace& trace, ListOf list_of) {
 }
 
 void sort_actions(std::vector<MemoryAction>& actions) {
-    std::sort(actions.begin(), actions.end(), [](const MemoryAction& a, const MemoryAction& b) {
-        return std::tuple(a.event, a.kind, a.row) < std::tuple(b.event, b.kind, b.row);
+    std::ranges::sort(actions, {}, [](const MemoryAction& action) {
+        return std::tuple(action.event, action.kind, action.row);
     });
 }
 
@@ -52,9 +52,7 @@ ActionsByDevice::ActionsByDevice(const Trace& trace) : lists_(trace.devices.size
 }
 
 int64_t event_at(std::span<const MemoryAction> actions, int64_t time_ns) {
-    const auto found =
-        std::partition_point(actions.begin(), actions.end(),
-                             [&](const MemoryAction& action) { return action.time_ns < time_ns; });
+    const auto found = std::ranges::lower_bound(actions, time_ns, {}, &MemoryAction::time_ns);
     if (found != actions.end()) return found->event;
     return actions.empty() ? 0 : actions.back().event + 1;
 }
@@ -63,8 +61,7 @@ std::vector<int64_t> device_numbers(const Trace& trace) {
     std::vector<int64_t> by_name, by_order;
     std::set<int64_t> numbers_of_gpus;
     int64_t num_gpus = 0;
-    for (std::size_t i = 0; i < trace.devices.size(); ++i) {
-        const Id<Device> device(i);
+    for (const Id<Device> device : trace.devices.ids()) {
         const std::string_view name = trace.text(trace.devices.get<&Device::name>(device));
         const auto colon = name.find(':');
         int64_t number = 0;

@@ -42,8 +42,7 @@ int64_t event_at(std::span<const MemoryAction> actions, int64_t time_ns);
 /// Gives ranges of time, such as steps, the numbers of the first and the last action in them.
 template <typename Row>
 void number_by_time(std::span<const MemoryAction> actions, Table<Row>& ranges) {
-    for (std::size_t i = 0; i < ranges.size(); ++i) {
-        const Id<Row> id(i);
+    for (const Id<Row> id : ranges.ids()) {
         const Row range = ranges[id];
         ranges.template set<&Row::first_event>(id, event_at(actions, range.start_ns));
         ranges.template set<&Row::last_event>(id, event_at(actions, range.end_ns));

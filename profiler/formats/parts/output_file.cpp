@@ -99,7 +99,6 @@ void OutputFile::write(std::string_view bytes) {
     if (impl_->buffer.size() >= Impl::kBufferBytes) impl_->empty_buffer(false);
 }
 
-bool OutputFile::has_failed() const { return impl_->error != 0; }
 int64_t OutputFile::size_bytes() const { return impl_->size_bytes; }
 
 models::Result<void> OutputFile::finish() {

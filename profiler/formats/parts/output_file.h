@@ -13,8 +13,8 @@
 #include <string_view>
 #include <vector>
 
-/// A file that is written piece by piece. It gets its name when it is complete, so that a file of
-/// that name is whole or is what was there before. And JSON, written in pieces.
+/// A file that is written piece by piece. It gets its name when it is complete, so a file of that
+/// name is always whole: the new file or its predecessor. And JSON, written in pieces.
 namespace profiler {
 
 class OutputFile {
@@ -28,7 +28,6 @@ public:
 
     /// Appends bytes. After an error, such as a full disk, it does nothing, and finish reports it.
     void write(std::string_view bytes);
-    bool has_failed() const;
     int64_t size_bytes() const;  // written so far, before packing
 
     /// Writes what is left and gives the file its name. Errors: as write_file.

@@ -24,8 +24,7 @@ void shift_times(Trace& trace, int64_t shift_ns) {
         });
     });
     auto& blocks = trace.allocations;  // not all were freed; a time below 0 is no sign of that
-    for (std::size_t i = 0; i < blocks.size(); ++i) {
-        const Id<Allocation> id(i);
+    for (const Id<Allocation> id : blocks.ids()) {
         const Allocation block = blocks[id];
         if (block.free_requested_event >= 0) {
             blocks.set<&Allocation::free_requested_ns>(id, block.free_requested_ns + shift_ns);

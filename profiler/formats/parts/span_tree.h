@@ -42,9 +42,7 @@ public:
 
     /// The innermost span that holds `time_ns`, both its ends included; -1 for none.
     int32_t innermost(int64_t time_ns) const {
-        const auto after =
-            std::upper_bound(nodes_.begin(), nodes_.end(), time_ns,
-                             [](int64_t time, const Node& node) { return time < node.start_ns; });
+        const auto after = std::ranges::upper_bound(nodes_, time_ns, {}, &Node::start_ns);
         auto node = static_cast<int32_t>(after - nodes_.begin()) - 1;
         while (node >= 0 && at(node).end_ns < time_ns) {
             const auto [outlasting, jump, length] = way(node);

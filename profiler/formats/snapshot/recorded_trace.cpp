@@ -251,8 +251,8 @@ private:
 
 constexpr std::ptrdiff_t kMostOpenRanges = 64;  // of one name, among which an end is looked up
 
-/// A range of the user on the wall clock. -1: that mark is missing.
-struct PairedMarks {
+/// A range of the user on the wall clock. -1: the file lacks this end.
+struct RecordedRange {
     std::string_view name;
     int64_t start_us = -1;
     int64_t end_us = -1;
@@ -260,12 +260,12 @@ struct PairedMarks {
 
 /// Ends are matched with the last start of their name, on their device if it has one: PyTorch marks
 /// them with the device that is current at the time.
-std::vector<PairedMarks> pair_up(std::span<const RecordedAnnotation> annotations) {
+std::vector<RecordedRange> pair_up(std::span<const RecordedAnnotation> annotations) {
     struct Open {
         std::size_t range = 0;
         int64_t device = 0;
     };
-    std::vector<PairedMarks> ranges;
+    std::vector<RecordedRange> ranges;
     std::map<std::string_view, std::vector<Open>> open_by_name;
     for (const RecordedAnnotation& mark : annotations) {
         if (mark.time_us < 0 || mark.time_us > INT64_MAX / 1000 || !is_utf8(mark.name)) continue;
@@ -289,10 +289,10 @@ std::vector<PairedMarks> pair_up(std::span<const RecordedAnnotation> annotations
 }
 
 /// The trace begins with its first event, or with a range around it.
-int64_t start_with_ranges(int64_t first_us, std::span<const PairedMarks> ranges) {
+int64_t start_with_ranges(int64_t first_us, std::span<const RecordedRange> ranges) {
     constexpr int64_t kLongestRangeUs = int64_t{3'600} * 1'000'000;
     int64_t start_us = first_us;
-    for (const PairedMarks& range : ranges) {
+    for (const RecordedRange& range : ranges) {
         const bool is_around = range.start_us >= 0 && range.end_us > first_us &&
                                first_us - range.start_us < kLongestRangeUs;
         if (is_around) start_us = std::min(start_us, range.start_us);
@@ -301,10 +301,10 @@ int64_t start_with_ranges(int64_t first_us, std::span<const PairedMarks> ranges)
 }
 
 /// A range without an end reaches to the last time, one without a start to the first.
-std::vector<Annotation> rows_of(std::span<const PairedMarks> ranges, int64_t start_us,
+std::vector<Annotation> rows_of(std::span<const RecordedRange> ranges, int64_t start_us,
                                 int64_t last_ns, Trace& trace) {
     std::vector<Annotation> rows;
-    for (const PairedMarks& range : ranges) {
+    for (const RecordedRange& range : ranges) {
         const bool is_before = range.end_us >= 0 && range.end_us < start_us;
         const bool fits = std::max(range.start_us, range.end_us) - start_us < kMostMicroseconds;
         if (is_before || !fits) continue;
@@ -316,7 +316,7 @@ std::vector<Annotation> rows_of(std::span<const PairedMarks> ranges, int64_t sta
     return rows;
 }
 
-void add_annotations(std::span<const PairedMarks> ranges, int64_t start_us, Trace& trace) {
+void add_annotations(std::span<const RecordedRange> ranges, int64_t start_us, Trace& trace) {
     const auto actions = memory_actions(trace, Id<Device>(0));
     const int64_t last_ns = actions.empty() ? 0 : actions.back().time_ns;
     for (const Annotation& row : rows_of(ranges, start_us, last_ns, trace)) {

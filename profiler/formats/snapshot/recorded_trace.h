@@ -42,8 +42,8 @@ const AllocatorRecording* busiest_of(std::span<const AllocatorRecording> devices
 /// of trace_of. Reading a snapshot of these recordings gives the rows of
 /// `allocation`, `storage`, `allocator_event` and `stack` back.
 ///
-/// - What `load` added for blocks from before the recording is left out, as in the snapshot that
-///   it came from; the final state implies it.
+/// - Events that `load` added for blocks from before the recording are left out: no snapshot has
+///   them, because the final state implies them.
 /// - Blocks without an address (of old profiler traces) get one that no device uses.
 /// - An allocation without a call stack gets one from its op: a frame is a call (its function) in a
 ///   module (its file), and the calls around it.

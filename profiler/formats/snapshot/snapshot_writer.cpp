@@ -218,9 +218,8 @@ private:
 
     void write_block(const RecordedBlock& block, const AllocatorRecording& device) {
         const auto& known = device.block_stacks;  // by address
-        const auto stack = std::lower_bound(
-            known.begin(), known.end(), block.address,
-            [](const RecordedBlockStack& a, int64_t address) { return a.address < address; });
+        const auto stack =
+            std::ranges::lower_bound(known, block.address, {}, &RecordedBlockStack::address);
         const bool has_stack = block.state != BlockState::kInactive && stack != known.end() &&
                                stack->address == block.address;
         out_.begin_dict();

@@ -35,7 +35,7 @@ struct Action {
     }
 };
 
-/// The call stacks of a trace, and those that ops stand for.
+/// The call stacks of a trace, and the stacks that are made from ops.
 class Stacks {
 public:
     explicit Stacks(const Trace& trace) : trace_(trace) {
@@ -44,8 +44,7 @@ public:
         }
         empty_text_ = static_cast<int32_t>(stacks_.texts.size());
         stacks_.texts.emplace_back();
-        for (std::size_t i = 0; i < trace.frames.size(); ++i) {
-            const Frame frame = trace.frames[Id<Frame>(i)];
+        for (const Frame frame : trace.frames.rows()) {
             stacks_.frames.push_back({.function = text_of(frame.function),
                                       .file = text_of(frame.file),
                                       .line = frame.line});
@@ -326,8 +325,7 @@ private:
 /// Events before this number rebuild what was there before the recording.
 int64_t first_recorded_event(const Trace& trace, Id<Device> device) {
     if (trace.allocator_events.empty()) return 0;
-    for (std::size_t i = 0; i < trace.allocator_events.size(); ++i) {
-        const Id<AllocatorEvent> row(i);
+    for (const Id<AllocatorEvent> row : trace.allocator_events.ids()) {
         const bool is_known = trace.allocator_events.get<&AllocatorEvent::address>(row) >= 0;
         if (!is_known) return 0;  // the final state, which implies the first, is not known
     }
@@ -354,8 +352,7 @@ std::vector<AllocatorRecording> recordings_of(const Trace& trace) {
     // A snapshot is of GPUs. The host stands for one only where there is none.
     const bool has_gpu = !is_host(trace, profiled_device(trace));
     std::vector<Id<Device>> devices;
-    for (std::size_t i = 0; i < trace.devices.size(); ++i) {
-        const Id<Device> device(i);
+    for (const Id<Device> device : trace.devices.ids()) {
         if (!has_gpu || !is_host(trace, device)) devices.push_back(device);
     }
     if (devices.empty()) devices.emplace_back();

@@ -63,8 +63,8 @@ std::vector<std::string> words_of_name(std::string_view name);
 /// catalogue and driver disagree. "PCIe" stays: these are slower GPUs.
 bool is_same_gpu_model(std::string_view name, std::string_view other);
 
-/// The catalogue's GPU for a device by name and memory; of several, the one whose memory is
-/// nearest. With memory_bytes <= 0 the name decides. Null: none.
+/// The catalogue's GPU for a device by name and memory; of several, the GPU with the nearest
+/// memory. With memory_bytes <= 0 the name decides. Null: none.
 const Gpu* find_gpu_by_name(const std::vector<Gpu>& gpus, std::string_view device_name,
                             int64_t memory_bytes);
 

@@ -57,7 +57,7 @@ models::Result<std::vector<SoftwareEnvironment>> parse_environments(std::string_
 models::Result<const SoftwareEnvironment*> find_environment(
     const std::vector<SoftwareEnvironment>& environments, std::string_view id);
 
-/// The environment in which `gpu` runs: `environment`, or the one that it names for older GPUs.
+/// The environment of `gpu`: `environment` itself, or the environment that it names for older GPUs.
 /// Errors: a GPU that no software environment covers.
 models::Result<const SoftwareEnvironment*> environment_for(
     const std::vector<SoftwareEnvironment>& environments, const SoftwareEnvironment& environment,

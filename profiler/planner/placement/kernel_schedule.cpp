@@ -71,8 +71,8 @@ public:
 
     void add_times() {
         std::vector<StepOps> ops;
-        for (std::size_t i = 0; i < trace_.steps.size(); ++i) {
-            ops.push_back(ops_of_step(trace_, Id<Step>(i), defaults_));
+        for (const Id<Step> id : trace_.steps.ids()) {
+            ops.push_back(ops_of_step(trace_, id, defaults_));
         }
         list_launches(ops);
         for (std::size_t i = 0; i < num_kernels_; ++i) {  // a recording may have given them others
@@ -152,7 +152,7 @@ private:
         return !parent.valid() || trace_.ops.get<&Op::phase>(parent) != phase;
     }
 
-    /// The step that an op belongs to; one outside of phases, to the step that ran when it began.
+    /// The step of an op. An op outside of phases belongs to the step that ran when the op began.
     Id<Step> step_around(Id<Op> op) const {
         const Id<Phase> phase = trace_.ops.get<&Op::phase>(op);
         if (phase.valid()) return trace_.phases.get<&Phase::step>(phase);
@@ -292,8 +292,8 @@ private:
         }
     }
 
-    /// For each op, if it is outermost, the modelled time of the counted ops in it, and a launch's
-    /// time for each of its kernels that no counted op launched; else 0.
+    /// For each outermost op: the modelled time of the counted ops in it, and a launch's time for
+    /// each other kernel in it. For every other op: 0.
     std::vector<double> times_of_updates(const std::vector<Id<Op>>& ops) const {
         std::vector<double> times_ns(trace_.ops.size(), 0);
         std::vector<bool> is_inside(trace_.ops.size(), false);  // a counted op, itself included

@@ -57,9 +57,7 @@ public:
     /// For a boundary between events of the recorded step ("all events before this number").
     int64_t of_limit(int64_t event) const {
         if (event < 0) return event;
-        const auto request = std::lower_bound(
-            origins_->begin(), origins_->end(), event,
-            [](const RequestOrigin& origin, int64_t limit) { return origin.event < limit; });
+        const auto request = std::ranges::lower_bound(*origins_, event, {}, &RequestOrigin::event);
         const auto index = static_cast<std::size_t>(request - origins_->begin());
         const auto end = std::lower_bound(requests_.begin(), requests_.end(), index);
         return static_cast<int64_t>(index) + (end - requests_.begin());
@@ -147,8 +145,7 @@ private:
     void resize_workspaces() {
         if (!gpu_.compute_capability) return;
         const int64_t bytes = models::cublas_workspace_bytes(*gpu_.compute_capability);
-        for (std::size_t i = 0; i < trace_.allocations.size(); ++i) {
-            const Id<Allocation> row(i);
+        for (const Id<Allocation> row : trace_.allocations.ids()) {
             const Id<Storage> storage = trace_.allocations.get<&Allocation::storage>(row);
             if (!storage.valid()) continue;
             if (!is_cublas_workspace(trace_.storages.get<&Storage::category>(storage),
@@ -243,8 +240,7 @@ private:
 
     template <auto Member, typename Row>
     static void number_limits(Table<Row>& table, const EventNumbers& numbers) {
-        for (std::size_t i = 0; i < table.size(); ++i) {
-            const Id<Row> row(i);
+        for (const Id<Row> row : table.ids()) {
             table.template set<Member>(row, numbers.of_limit(table.template get<Member>(row)));
         }
     }

@@ -14,9 +14,9 @@ namespace {
 /// The starts and ends of steps and phases.
 std::vector<int64_t> borders_of(const Trace& trace) {
     std::vector<int64_t> times;
-    for (std::size_t i = 0; i < trace.steps.size(); ++i) {
-        times.push_back(trace.steps.get<&Step::start_ns>(Id<Step>(i)));
-        times.push_back(trace.steps.get<&Step::end_ns>(Id<Step>(i)));
+    for (const Id<Step> id : trace.steps.ids()) {
+        times.push_back(trace.steps.get<&Step::start_ns>(id));
+        times.push_back(trace.steps.get<&Step::end_ns>(id));
     }
     for (std::size_t i = 0; i < trace.phases.size(); ++i) {
         times.push_back(trace.phases.get<&Phase::start_ns>(Id<Phase>(i)));
@@ -48,30 +48,27 @@ private:
 
 /// Copies happen when their op begins; what was sampled or marked stays between the same borders.
 void move_other_rows(Trace& trace, const ClockMap& map) {
-    for (std::size_t i = 0; i < trace.memcpys.size(); ++i) {
-        const Id<Memcpy> row(i);
+    for (const Id<Memcpy> row : trace.memcpys.ids()) {
         const Id<Op> op = trace.memcpys.get<&Memcpy::op>(row);
         const int64_t time_ns = op.valid() ? trace.ops.get<&Op::start_ns>(op)
                                            : map(trace.memcpys.get<&Memcpy::start_ns>(row));
         trace.memcpys.set<&Memcpy::start_ns>(row, time_ns);
         trace.memcpys.set<&Memcpy::end_ns>(row, time_ns);
     }
-    for (std::size_t i = 0; i < trace.counters.size(); ++i) {
-        const Id<Counter> row(i);
+    for (const Id<Counter> row : trace.counters.ids()) {
         trace.counters.set<&Counter::time_ns>(row, map(trace.counters.get<&Counter::time_ns>(row)));
     }
-    for (std::size_t i = 0; i < trace.annotations.size(); ++i) {
-        const Annotation old = trace.annotations[Id<Annotation>(i)];
-        trace.annotations.set<&Annotation::start_ns>(Id<Annotation>(i), map(old.start_ns));
-        trace.annotations.set<&Annotation::end_ns>(Id<Annotation>(i), map(old.end_ns));
+    for (const Id<Annotation> id : trace.annotations.ids()) {
+        const Annotation old = trace.annotations[id];
+        trace.annotations.set<&Annotation::start_ns>(id, map(old.start_ns));
+        trace.annotations.set<&Annotation::end_ns>(id, map(old.end_ns));
     }
     trace.apis = {};
 }
 
 /// A collective lasts as long as its kernel, or as its call.
 void move_collectives(Trace& trace) {
-    for (std::size_t i = 0; i < trace.collectives.size(); ++i) {
-        const Id<Collective> row(i);
+    for (const Id<Collective> row : trace.collectives.ids()) {
         const Id<Kernel> kernel = trace.collectives.get<&Collective::kernel>(row);
         const Id<Op> op = trace.collectives.get<&Collective::op>(row);
         trace.collectives.set<&Collective::start_ns>(

@@ -66,12 +66,10 @@ std::unordered_map<int64_t, Transfer> transfers_of(const Trace& trace,
 
 std::vector<Launch> launches_in_order(const Trace& trace) {
     std::vector<std::pair<int64_t, Launch>> launches;
-    for (std::size_t i = 0; i < trace.kernels.size(); ++i) {
-        const Id<Kernel> kernel(i);
+    for (const Id<Kernel> kernel : trace.kernels.ids()) {
         launches.push_back({trace.kernels.get<&Kernel::correlation>(kernel), {.kernel = kernel}});
     }
-    for (std::size_t i = 0; i < trace.memcpys.size(); ++i) {
-        const Id<Memcpy> memcpy(i);
+    for (const Id<Memcpy> memcpy : trace.memcpys.ids()) {
         launches.push_back({trace.memcpys.get<&Memcpy::correlation>(memcpy), {.memcpy = memcpy}});
     }
     std::ranges::stable_sort(launches, {}, &std::pair<int64_t, Launch>::first);
@@ -84,8 +82,7 @@ StreamTimes::StreamTimes(Trace& trace, const std::optional<CommunicationModel>& 
     : trace_(trace) {
     if (model) transfers_ = transfers_of(trace, *model);
     computing_ = computing_stream();
-    for (std::size_t i = 0; i < trace.stream_waits.size(); ++i) {
-        const StreamWait row = trace.stream_waits[Id<StreamWait>(i)];
+    for (const StreamWait row : trace.stream_waits.rows()) {
         const Launch waits{row.kernel, row.memcpy};
         const Launch awaited{row.awaited_kernel, row.awaited_memcpy};
         awaited_[key_of(waits)].push_back(key_of(awaited));
@@ -95,9 +92,9 @@ StreamTimes::StreamTimes(Trace& trace, const std::optional<CommunicationModel>& 
 
 Id<Stream> StreamTimes::computing_stream() const {
     std::vector<int64_t> counts(trace_.streams.size(), 0);
-    for (std::size_t i = 0; i < trace_.kernels.size(); ++i) {
-        const Id<Stream> stream = trace_.kernels.get<&Kernel::stream>(Id<Kernel>(i));
-        if (stream.valid() && !is_transfer(Id<Kernel>(i))) ++counts[stream.index()];
+    for (const Id<Kernel> id : trace_.kernels.ids()) {
+        const Id<Stream> stream = trace_.kernels.get<&Kernel::stream>(id);
+        if (stream.valid() && !is_transfer(id)) ++counts[stream.index()];
     }
     if (counts.empty()) return {};
     const auto most = std::ranges::max_element(counts);

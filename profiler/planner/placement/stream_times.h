@@ -11,7 +11,7 @@
 
 /// When kernels and copies run that were launched in order on several streams.
 ///
-///     start = max(end of the stream's last one, end of those that it waits for, launch)
+///     start = max(end of the stream's previous work, end of the awaited work, launch)
 ///
 /// One stream computes: the one with the most kernels that are not NCCL's. Its kernels come as fast
 /// as the schedule says; others begin when the host has launched them. Kernels of two streams do

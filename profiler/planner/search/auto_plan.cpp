@@ -254,9 +254,8 @@ private:
             !ok) {
             return ok;
         }
-        std::ranges::sort(points_, [](const BatchPoint& a, const BatchPoint& b) {
-            return a.batch.batch_size < b.batch.batch_size;
-        });
+        std::ranges::sort(points_, {},
+                          [](const BatchPoint& point) { return point.batch.batch_size; });
         return {};
     }
 
@@ -275,8 +274,7 @@ private:
     }
 
     const BatchPoint& best_point() const {
-        return *std::ranges::max_element(
-            points_, [](const BatchPoint& a, const BatchPoint& b) { return a.rate < b.rate; });
+        return *std::ranges::max_element(points_, {}, &BatchPoint::rate);
     }
 
     models::Result<void> report(const Choice& choice) {
@@ -298,7 +296,7 @@ private:
     void fill_plan_row(const models::Workload& workload, int64_t batch_size) {
         PlanRequest one = request_.plan;
         one.batch_size = batch_size;
-        row_.row = start_row(one, data_, workload, *own_.gpu);
+        row_.row = start_row(one, data_, workload, own_.gpu);
         if (row_.row.status != PlanStatus::kOk) return;
         const auto interpolation =
             interpolations_.get(step_to_trace(own_, request_.plan, data_, workload));

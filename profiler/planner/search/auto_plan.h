@@ -45,7 +45,7 @@ struct AutoPlan {
 };
 
 /// Without a batch in the request, chooses the recipe with the highest throughput at its best
-/// batch. The plan points into `data` and to what `request` points to: both must outlive it.
+/// batch.
 AutoPlan make_auto_plan(const AutoRequest& request, const PlannerData& data,
                         const StepSource& source, const PlanProgress& progress = {});
 

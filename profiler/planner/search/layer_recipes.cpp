@@ -54,9 +54,8 @@ private:
 };
 
 void drop_dominated(std::vector<Label>& labels) {
-    std::ranges::stable_sort(labels, [](const Label& a, const Label& b) {
-        return std::tie(a.time_ns, a.saved_bytes, a.peak_bytes) <
-               std::tie(b.time_ns, b.saved_bytes, b.peak_bytes);
+    std::ranges::stable_sort(labels, {}, [](const Label& label) {
+        return std::tie(label.time_ns, label.saved_bytes, label.peak_bytes);
     });
     Staircase staircase;
     std::erase_if(labels, [&](const Label& label) { return !staircase.add(label); });
@@ -141,9 +140,8 @@ std::vector<LayerChoice> pareto_layer_choices(const LayerProblem& problem) {
         }
         choices.push_back(std::move(choice));
     }
-    std::ranges::stable_sort(choices, [](const LayerChoice& a, const LayerChoice& b) {
-        return std::tie(a.peak_bytes, a.time_ns, a.saved_bytes) <
-               std::tie(b.peak_bytes, b.time_ns, b.saved_bytes);
+    std::ranges::stable_sort(choices, {}, [](const LayerChoice& choice) {
+        return std::tie(choice.peak_bytes, choice.time_ns, choice.saved_bytes);
     });
     int64_t fastest_ns = std::numeric_limits<int64_t>::max();
     std::erase_if(choices, [&](const LayerChoice& choice) {

@@ -173,8 +173,7 @@ LayerRecipes recipe_of(const ConversionSpace& space, const std::vector<std::stri
 }
 
 const PlanPoint* MeasuredRecipe::best() const {
-    const auto best = std::ranges::max_element(
-        curve, [](const auto& a, const auto& b) { return a.sequences_per_s < b.sequences_per_s; });
+    const auto best = std::ranges::max_element(curve, {}, &PlanPoint::sequences_per_s);
     return best == curve.end() ? nullptr : &*best;
 }
 

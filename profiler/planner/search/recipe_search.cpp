@@ -28,23 +28,21 @@ bool contains(const std::vector<Recipe>& recipes, const Recipe& recipe) {
 
 /// The index of the last choice whose estimated peak is within `bytes`; 0 if there is none.
 std::size_t last_within(const std::vector<LayerChoice>& choices, int64_t bytes) {
-    const auto above = std::upper_bound(
-        choices.begin(), choices.end(), bytes,
-        [](int64_t most, const LayerChoice& choice) { return most < choice.peak_bytes; });
+    const auto above = std::ranges::upper_bound(choices, bytes, {}, &LayerChoice::peak_bytes);
     return above == choices.begin() ? 0 : static_cast<std::size_t>(above - choices.begin()) - 1;
 }
 
 }  // namespace
 
 models::Result<void> RecipeSearch::prepare() {
-    if (!row_.gpu->no_kernel_model.empty()) {
+    if (!row_.gpu.no_kernel_model.empty()) {
         return models::fail_fields(
             {"gpu"}, "The recipe search compares times, and {} has no modelled times: {}.",
-            row_.gpu->id, row_.gpu->no_kernel_model);
+            row_.gpu.id, row_.gpu.no_kernel_model);
     }
     const auto model =
-        make_time_model(*row_.gpu, *row_.environment, data_.calibration, row_.workload,
-                        request_.plan.parallel, bus_bytes_per_s(request_.plan, data_, *row_.gpu));
+        make_time_model(row_.gpu, row_.environment, data_.calibration, row_.workload,
+                        request_.plan.parallel, bus_bytes_per_s(request_.plan, data_, row_.gpu));
     if (!model) return tl::unexpected(model.error());
     model_ = *model;
     const auto step = interpolation_.ops_at(1);
@@ -53,11 +51,11 @@ models::Result<void> RecipeSearch::prepare() {
 
     const std::vector<Recipe> recipes =
         request_.candidates.empty()
-            ? recipes_of_a_layer(row_.workload, *row_.gpu, data_.calibration)
-            : supported_recipes(request_.candidates, row_.workload, *row_.gpu);
+            ? recipes_of_a_layer(row_.workload, row_.gpu, data_.calibration)
+            : supported_recipes(request_.candidates, row_.workload, row_.gpu);
     if (recipes.empty()) {
         return models::fail_fields(
-            {"recipe"}, "{} can run none of the given recipes: choose others.", row_.gpu->id);
+            {"recipe"}, "{} can run none of the given recipes: choose others.", row_.gpu.id);
     }
     auto table = trace_table(recipes);
     if (!table) return tl::unexpected(table.error());
@@ -88,7 +86,7 @@ models::Result<void> RecipeSearch::add_on_top_of_best() {
             }
         }
     }
-    recipes = supported_recipes(std::move(recipes), row_.workload, *row_.gpu);
+    recipes = supported_recipes(std::move(recipes), row_.workload, row_.gpu);
     if (recipes.empty()) return {};
     auto table = trace_table(recipes);
     if (!table) return tl::unexpected(table.error());

@@ -73,8 +73,7 @@ std::vector<Recipe> recipes_between(const Recipe& from, const Recipe& to) {
 
 Recipe most_frequent(const std::vector<Recipe>& layers) {
     const auto count = [&](const Recipe& recipe) { return std::ranges::count(layers, recipe); };
-    return *std::ranges::max_element(
-        layers, [&](const Recipe& a, const Recipe& b) { return count(a) < count(b); });
+    return *std::ranges::max_element(layers, {}, count);
 }
 
 }  // namespace profiler

@@ -2,7 +2,6 @@
 
 #include "models/config/result.h"
 #include "models/config/workload.h"
-#include "profiler/planner/data/gpu.h"
 #include "profiler/planner/step/step_memory.h"
 #include "profiler/planner/step/step_work.h"
 #include "profiler/trace/trace.h"
@@ -14,6 +13,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <string>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -24,7 +24,7 @@ namespace profiler {
 /// A step, and the GPU on which it is traced. On another GPU reductions take other scratch.
 struct StepToTrace {
     models::Workload workload;
-    const Gpu* gpu = nullptr;  // null: one GPU for all plans
+    std::string gpu;  // its id; empty: one GPU for all plans
     friend bool operator==(const StepToTrace&, const StepToTrace&) = default;
 };
 
@@ -96,8 +96,8 @@ public:
     /// Traces this batch itself: from now on its requests are exact. A batch that no GPU could hold
     /// stays interpolated.
     models::Result<void> trace_batch(int64_t batch_size);
-    /// Traces those that are not yet traced, at once if there are threads. The error of a batch is
-    /// kept for its next use.
+    /// Traces the batches that have no trace yet, at once if there are threads. The error of a
+    /// batch is kept for its next use.
     void trace_together(const std::vector<int64_t>& batches);
 
     /// The requests of a process that runs two steps.

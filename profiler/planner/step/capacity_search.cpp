@@ -11,8 +11,8 @@
 namespace profiler {
 namespace {
 
-/// Where a line through the peaks of the batch that fits and the batch that fails meets the
-/// capacity; 0: one of the peaks is not known.
+/// The batch at which a line through two peaks meets the capacity: the peak of the fitting and the
+/// peak of the failing batch. 0: a peak is not known.
 int64_t guess_between(BatchInterpolation& interpolation, const MemoryOptions& options,
                       int64_t capacity_bytes, const models::BatchBisection& search) {
     const auto [good, bad] = std::pair(search.fits, search.fails);

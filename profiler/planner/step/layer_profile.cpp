@@ -78,14 +78,14 @@ models::Result<LayerSpans> spans_of_layers(const Trace& trace, std::size_t num_l
     const Id<Step> last(trace.steps.size() - 1);
     LayerSpans spans{.forward = std::vector<Span>(num_layers),
                      .backward = std::vector<Span>(num_layers)};
-    for (std::size_t i = 0; i < trace.ops.size(); ++i) {
-        const Op op = trace.ops[Id<Op>(i)];
+    for (const Id<Op> id : trace.ops.ids()) {
+        const Op op = trace.ops[id];
         if (!op.phase.valid()) continue;
         const Phase phase = trace.phases[op.phase];
         if (phase.step != last) continue;
         const bool is_backward = phase.kind == PhaseKind::kBackward;
         if (is_backward) spans.backward_end_ns = std::max(spans.backward_end_ns, phase.end_ns);
-        const auto layer = layer_of(trace, Id<Op>(i));
+        const auto layer = layer_of(trace, id);
         if (!layer || *layer >= num_layers) continue;
         if (is_backward) spans.backward[*layer].add(op.start_ns, op.end_ns);
         if (phase.kind == PhaseKind::kForward) spans.forward[*layer].add(op.start_ns, op.end_ns);

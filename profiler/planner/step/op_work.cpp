@@ -206,8 +206,7 @@ KernelKind contraction_of(std::string_view name) {
 void append_launches(const Trace& trace, Id<Step> step, const std::vector<bool>& is_counted,
                      std::vector<OpWork>& ops) {
     std::map<Id<Op>, double> bytes;
-    for (std::size_t i = 0; i < trace.kernels.size(); ++i) {
-        const Kernel kernel = trace.kernels[Id<Kernel>(i)];
+    for (const Kernel kernel : trace.kernels.rows()) {
         if (!kernel.op.valid() || is_counted[kernel.op.index()]) continue;
         if (is_in_step(trace, kernel.op, step)) {
             bytes[kernel.op] += threads_of(kernel) * kBytesOfThread;
@@ -290,8 +289,7 @@ std::vector<OpWork> counted_ops_of_step(const Trace& trace, Id<Step> step,
                                         const OpWorkDefaults& defaults) {
     std::vector<OpWork> ops;
     WorkReader reader(trace, defaults);
-    for (std::size_t i = 0; i < trace.ops.size(); ++i) {
-        const Id<Op> op(i);
+    for (const Id<Op> op : trace.ops.ids()) {
         if (reader.has_cost(op) && is_in_step(trace, op, step)) reader.append_work(op, ops);
     }
     return ops;

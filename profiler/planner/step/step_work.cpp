@@ -24,15 +24,14 @@ std::vector<uint64_t> numbers_of_ops(const Trace& trace) {
         return (number ^ more) * 0x9e3779b97f4a7c15ULL + (number >> 29);
     };
     std::vector<uint64_t> modules;
-    for (std::size_t i = 0; i < trace.module_paths.size(); ++i) {
-        const StringId path = trace.module_paths.get<&ModulePath::path>(Id<ModulePath>(i));
+    for (const Id<ModulePath> id : trace.module_paths.ids()) {
+        const StringId path = trace.module_paths.get<&ModulePath::path>(id);
         modules.push_back(std::hash<std::string_view>()(trace.text(path)));
     }
     std::vector<uint64_t> numbers;
     std::unordered_map<uint64_t, uint64_t> equal_before;
     numbers.reserve(trace.ops.size());
-    for (std::size_t i = 0; i < trace.ops.size(); ++i) {
-        const Id<Op> id(i);
+    for (const Id<Op> id : trace.ops.ids()) {
         const Id<ModulePath> module = trace.ops.get<&Op::module_path>(id);
         const Id<Phase> phase = trace.ops.get<&Op::phase>(id);
         uint64_t number = std::hash<std::string_view>()(trace.text(trace.ops.get<&Op::name>(id)));
@@ -139,8 +138,7 @@ std::string layer_of(const std::string& name) {
 void read_parameters(const Trace& trace, Parameters& parameters) {
     std::vector<bool> seen(trace.storages.size(), false);
     std::map<std::string, int64_t> layers;
-    for (std::size_t i = 0; i < trace.tensors.size(); ++i) {
-        const Tensor tensor = trace.tensors[Id<Tensor>(i)];
+    for (const Tensor tensor : trace.tensors.rows()) {
         if (!tensor.storage.valid() || seen[tensor.storage.index()]) continue;
         const Storage storage = trace.storages[tensor.storage];
         if (storage.category != Category::kParameter) continue;
@@ -242,8 +240,8 @@ struct Line {
     }
 };
 
-/// What tells the allocations of a step apart, at every batch size alike: the ops that allocate and
-/// free it, stream, pool, and a number among those of equal ops, streams and pools.
+/// Identifies an allocation of a step at every batch size: the allocating op, the freeing op,
+/// stream, pool, and a number among the allocations that agree in these four.
 using AllocationKey = std::tuple<uint64_t, uint64_t, int64_t, int64_t, int64_t>;
 
 class AllocationKeys {

@@ -21,8 +21,8 @@ int last_errno(sqlite3* db) {
     return number;
 }
 
-/// The pages of a database lie in one piece. Single ones would lie in the heap of a program that is
-/// recorded, between its tensors, whose memory could then not be used again for large ones.
+/// The pages of a database lie in one piece. Single pages would lie in the recorded program's heap,
+/// between its tensors. The memory of freed tensors could then not serve large tensors again.
 void configure() {
     sqlite3_config(SQLITE_CONFIG_MEMSTATUS, 0);  // counting bytes takes time, and nobody asks
     constexpr int kPageBytes = 4096;

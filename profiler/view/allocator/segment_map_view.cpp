@@ -254,7 +254,7 @@ using State = SegmentPiece::State;
 
 int64_t own_time(const SegmentMapRequest& request) {
     const TimeMap& map = map_of(request.alignment, request.shown);
-    return std::llround(std::clamp(map.to_own(request.moment_ns), -0x1p62, 0x1p62));
+    return to_clock(map.to_own(request.moment_ns));
 }
 
 std::string kind_of(const AllocatorEvent& event) {
@@ -283,7 +283,7 @@ std::vector<SegmentRow> rows_of(const SegmentReader& reader, std::size_t num_eve
     return rows;
 }
 
-/// Adds pieces to a row from left to right; merges those that are narrower than `least_bytes`.
+/// Adds pieces to a row from left to right; merges pieces narrower than `least_bytes`.
 class PieceWriter {
 public:
     PieceWriter(SegmentRow& row, int64_t least_bytes) : row_(row), least_bytes_(least_bytes) {}

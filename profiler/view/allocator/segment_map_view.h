@@ -158,7 +158,7 @@ struct SegmentMapView {
     /// that needs a new segment."
     std::string summary;
     bool has_segments = false;  // the trace knows segments; never on the CPU
-    /// The segment that `cause_text` is about: the one asked for, else the newest.
+    /// The segment that `cause_text` explains: the requested segment, else the newest.
     std::size_t cause_row = 0;
     std::string cause_title;  // "Why 0x7f2e40000000, the newest segment"
     std::string cause_text;   // "aten::bmm asked for 8.00 MiB; ..."

@@ -16,11 +16,6 @@ namespace {
 using Trend = WhatIfView::Trend;
 using Progress = std::function<bool(double)>;
 
-std::string name_of(const AllocatorSettings& settings) {
-    const std::string text = to_text(settings);
-    return text.empty() ? "default settings" : text;
-}
-
 /// One replay after the other, each an equal share of the whole.
 class Runner {
 public:

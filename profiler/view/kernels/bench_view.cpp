@@ -38,14 +38,6 @@ std::string label_of(const Series& series) {
     return fmt::format("{}, {}", series.device, name_of(series.source));
 }
 
-template <typename T>
-std::size_t index_in(std::vector<T>& all, const T& one) {
-    const auto found = std::ranges::find(all, one);
-    if (found != all.end()) return static_cast<std::size_t>(found - all.begin());
-    all.push_back(one);
-    return all.size() - 1;
-}
-
 std::vector<const BenchRow*> rows_of(const std::vector<BenchRow>& rows, BenchmarkKind kind) {
     std::vector<const BenchRow*> result;
     for (const BenchRow& row : rows) {

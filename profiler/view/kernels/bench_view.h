@@ -4,7 +4,9 @@
 #include "profiler/tables/columns.h"
 #include "profiler/view/axis.h"
 
+#include <algorithm>
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -60,6 +62,15 @@ struct BenchTable {
 };
 /// A table for each kind that occurs, in the order of the kinds.
 std::vector<BenchTable> bench_tables(const std::vector<BenchRow>& rows);
+
+/// The place of a series or a group among all; a new one is added at their end.
+template <typename T>
+std::size_t index_in(std::vector<T>& all, const T& one) {
+    const auto found = std::ranges::find(all, one);
+    if (found != all.end()) return static_cast<std::size_t>(found - all.begin());
+    all.push_back(one);
+    return all.size() - 1;
+}
 
 /// Bars of several series beside each other in up to three panels, which share their groups.
 struct BarChart {

@@ -17,15 +17,15 @@ class NameMatch {
 public:
     NameMatch(const Trace& trace, const CallKey& key) : trace_(trace), key_(key) {}
 
-    bool operator()(ActivityId id, StringId name) {
+    bool operator()(CallId id, StringId name) {
         const auto [known, is_new] = matches_.try_emplace(name.value, false);
         if (is_new) known->second = name_in_key(trace_, id) == key_.name;
         return known->second;
     }
 
-    static std::string name_in_key(const Trace& trace, ActivityId id) {
+    static std::string name_in_key(const Trace& trace, CallId id) {
         const std::string_view name = name_of(trace, id);
-        return id.kind == ActivityKind::kKernel ? short_name(name) : std::string(name);
+        return id.kind == CallKind::kKernel ? short_name(name) : std::string(name);
     }
 
 private:
@@ -34,22 +34,22 @@ private:
     std::unordered_map<int32_t, bool> matches_;  // by the row of the text
 };
 
-std::optional<PhaseKind> phase_of(const Trace& trace, ActivityId id) {
+std::optional<PhaseKind> phase_of(const Trace& trace, CallId id) {
     const Id<Op> op = op_of(trace, id);
     const Id<Phase> phase = op.valid() ? trace.ops.get<&Op::phase>(op) : Id<Phase>();
     return phase.valid() ? std::optional(trace.phases.get<&Phase::kind>(phase)) : std::nullopt;
 }
 
-bool has_phase(const Trace& trace, const CallKey& key, ActivityId id) {
+bool has_phase(const Trace& trace, const CallKey& key, CallId id) {
     return !key.phase || phase_of(trace, id) == key.phase;
 }
 
-std::vector<ActivityId> spans_named(const Trace& trace, const CallKey& key,
-                                    std::span<const StringId> names) {
-    std::vector<ActivityId> found;
+std::vector<CallId> spans_named(const Trace& trace, const CallKey& key,
+                                std::span<const StringId> names) {
+    std::vector<CallId> found;
     NameMatch has_name(trace, key);
     for (std::size_t i = 0; i < names.size(); ++i) {
-        const ActivityId id{key.kind, static_cast<int32_t>(i)};
+        const CallId id{key.kind, static_cast<int32_t>(i)};
         if (has_name(id, names[i]) && has_phase(trace, key, id)) found.push_back(id);
     }
     return found;
@@ -64,8 +64,8 @@ ModuleKey module_key_of(const CallPlace& place) {
 
 /// Of calls, those of a row of the Movement panel.
 void keep_counted(const OutermostOps& counted, const ModuleKey& module,
-                  std::vector<ActivityId>& calls) {
-    std::erase_if(calls, [&](ActivityId id) {
+                  std::vector<CallId>& calls) {
+    std::erase_if(calls, [&](CallId id) {
         const Id<Op> op(static_cast<std::size_t>(id.row));
         return !counted.is_counted(op) || module_key_of(counted.place_of(op)) != module;
     });
@@ -73,8 +73,8 @@ void keep_counted(const OutermostOps& counted, const ModuleKey& module,
 
 /// The call of the same name around an op, or the span itself: autocast calls an op again, with
 /// other types.
-ActivityId outer_call(const Trace& trace, ActivityId id) {
-    if (id.kind != ActivityKind::kOp) return id;
+CallId outer_call(const Trace& trace, CallId id) {
+    if (id.kind != CallKind::kOp) return id;
     const auto names = trace.ops.column<&Op::name>();
     const auto parents = trace.ops.column<&Op::parent>();
     Id<Op> op(static_cast<std::size_t>(id.row));
@@ -83,11 +83,11 @@ ActivityId outer_call(const Trace& trace, ActivityId id) {
            names[parents[op.index()].index()] == names[op.index()]) {
         op = parents[op.index()];
     }
-    return {ActivityKind::kOp, op.value};
+    return {CallKind::kOp, op.value};
 }
 
-void keep_outer(const Trace& trace, std::vector<ActivityId>& calls) {
-    std::erase_if(calls, [&](ActivityId id) { return outer_call(trace, id) != id; });
+void keep_outer(const Trace& trace, std::vector<CallId>& calls) {
+    std::erase_if(calls, [&](CallId id) { return outer_call(trace, id) != id; });
 }
 
 /// Of each op: the time of all that it and the calls in it launched. Empty without launches.
@@ -120,18 +120,17 @@ struct TimesOfCalls {
     bool are_of_device = false;
 };
 
-TimesOfCalls times_of(const Trace& trace, std::span<const ActivityId> calls,
+TimesOfCalls times_of(const Trace& trace, std::span<const CallId> calls,
                       const std::vector<int64_t>& device_times_ns) {
     TimesOfCalls times;
-    const auto device_ns = [&](ActivityId id) {
-        return id.kind == ActivityKind::kOp && !device_times_ns.empty()
+    const auto device_ns = [&](CallId id) {
+        return id.kind == CallKind::kOp && !device_times_ns.empty()
                    ? device_times_ns[static_cast<std::size_t>(id.row)]
                    : int64_t{0};
     };
-    times.are_of_device =
-        std::ranges::any_of(calls, [&](ActivityId id) { return device_ns(id) > 0; });
-    for (const ActivityId id : calls) {
-        const ActivitySpan span = span_of(trace, id);
+    times.are_of_device = std::ranges::any_of(calls, [&](CallId id) { return device_ns(id) > 0; });
+    for (const CallId id : calls) {
+        const CallSpan span = span_of(trace, id);
         times.times_ns.push_back(times.are_of_device
                                      ? device_ns(id)
                                      : std::max<int64_t>(span.end_ns - span.start_ns, 0));
@@ -169,11 +168,11 @@ void choose_axis(CallGroup& group) {
 }
 
 /// The neighbours of the picked call in time, and the longest one.
-void find_neighbours(CallGroup& group, const Trace& trace, std::vector<ActivityId> calls,
-                     const std::vector<int64_t>& times_ns, ActivityId picked) {
+void find_neighbours(CallGroup& group, const Trace& trace, std::vector<CallId> calls,
+                     const std::vector<int64_t>& times_ns, CallId picked) {
     const auto longest = std::ranges::max_element(times_ns);
     group.longest = calls[static_cast<std::size_t>(longest - times_ns.begin())];
-    const auto starts_before = [&](ActivityId a, ActivityId b) {
+    const auto starts_before = [&](CallId a, CallId b) {
         return span_of(trace, a).start_ns < span_of(trace, b).start_ns;
     };
     std::ranges::stable_sort(calls, starts_before);
@@ -185,7 +184,7 @@ void find_neighbours(CallGroup& group, const Trace& trace, std::vector<ActivityI
 
 /// Marks what stands inside of marked calls, and what they launch.
 void mark_inner(const Trace& trace, MarkedSpans& marked) {
-    std::vector<bool>& calls = marked.of(ActivityKind::kOp);
+    std::vector<bool>& calls = marked.of(CallKind::kOp);
     const auto parents = trace.ops.column<&Op::parent>();
     for (std::size_t i = 0; i < parents.size(); ++i) {
         const Id<Op> parent = parents[i];
@@ -196,24 +195,24 @@ void mark_inner(const Trace& trace, MarkedSpans& marked) {
             if (ops[i].valid() && calls[ops[i].index()]) launches[i] = true;
         }
     };
-    mark_launches(trace.kernels.column<&Kernel::op>(), marked.of(ActivityKind::kKernel));
-    mark_launches(trace.memcpys.column<&Memcpy::op>(), marked.of(ActivityKind::kMemcpy));
+    mark_launches(trace.kernels.column<&Kernel::op>(), marked.of(CallKind::kKernel));
+    mark_launches(trace.memcpys.column<&Memcpy::op>(), marked.of(CallKind::kMemcpy));
 }
 
 MarkedSpans marked_spans(const Trace& trace, std::span<const CallKey> keys) {
     MarkedSpans marked;
-    marked.of(ActivityKind::kOp).resize(trace.ops.size());
-    marked.of(ActivityKind::kKernel).resize(trace.kernels.size());
-    marked.of(ActivityKind::kMemcpy).resize(trace.memcpys.size());
+    marked.of(CallKind::kOp).resize(trace.ops.size());
+    marked.of(CallKind::kKernel).resize(trace.kernels.size());
+    marked.of(CallKind::kMemcpy).resize(trace.memcpys.size());
     const std::vector<int64_t> device_times_ns = device_times(trace);
     const OutermostOps counted(trace);
     for (const CallKey& key : keys) {
-        const std::vector<ActivityId> calls = calls_of(trace, key, &counted);
+        const std::vector<CallId> calls = calls_of(trace, key, &counted);
         const CallTimes times = summary_of(times_of(trace, calls, device_times_ns));
         marked.num_calls += times.num_calls;
         marked.time_ns = add_times(marked.time_ns, times.total_ns);
         std::vector<bool>& spans = marked.of(key.kind);
-        for (const ActivityId id : calls) spans[static_cast<std::size_t>(id.row)] = true;
+        for (const CallId id : calls) spans[static_cast<std::size_t>(id.row)] = true;
     }
     mark_inner(trace, marked);
     return marked;
@@ -221,21 +220,20 @@ MarkedSpans marked_spans(const Trace& trace, std::span<const CallKey> keys) {
 
 }  // namespace
 
-CallKey key_of(const Trace& trace, ActivityId id) {
+CallKey key_of(const Trace& trace, CallId id) {
     return {id.kind, NameMatch::name_in_key(trace, id), phase_of(trace, id), std::nullopt};
 }
 
-std::vector<ActivityId> calls_of(const Trace& trace, const CallKey& key,
-                                 const OutermostOps* counted) {
+std::vector<CallId> calls_of(const Trace& trace, const CallKey& key, const OutermostOps* counted) {
     switch (key.kind) {
-        case ActivityKind::kKernel:
+        case CallKind::kKernel:
             return spans_named(trace, key, trace.kernels.column<&Kernel::name>());
-        case ActivityKind::kMemcpy:
+        case CallKind::kMemcpy:
             return spans_named(trace, key, trace.memcpys.column<&Memcpy::kind>());
-        case ActivityKind::kOp:
+        case CallKind::kOp:
             break;
     }
-    std::vector<ActivityId> calls = spans_named(trace, key, trace.ops.column<&Op::name>());
+    std::vector<CallId> calls = spans_named(trace, key, trace.ops.column<&Op::name>());
     keep_outer(trace, calls);
     if (key.module) keep_counted(*counted, *key.module, calls);
     return calls;
@@ -249,18 +247,18 @@ std::size_t CallGroup::class_of(int64_t time_ns) const {
 }
 
 CallGroup build_call_group(std::span<const Trace* const> traces, std::size_t source,
-                           ActivityId picked) {
+                           CallId picked) {
     CallGroup group{
         .key = key_of(*traces[source], picked), .source = source, .picked = picked, .sources = {}};
     std::vector<TimesOfCalls> times;
     for (std::size_t i = 0; i < traces.size(); ++i) {
         const Trace& trace = *traces[i];
-        const std::vector<ActivityId> calls = calls_of(trace, group.key);
+        const std::vector<CallId> calls = calls_of(trace, group.key);
         times.push_back(times_of(trace, calls, device_times(trace)));
         group.sources.push_back(summary_of(times.back()));
         if (i != source) continue;
         const std::vector<int64_t>& own_ns = times.back().times_ns;
-        const ActivityId counted = outer_call(trace, picked);
+        const CallId counted = outer_call(trace, picked);
         const auto at = std::ranges::find(calls, counted);
         group.picked_ns = own_ns[static_cast<std::size_t>(at - calls.begin())];
         group.num_longer = std::ranges::count_if(

@@ -27,7 +27,7 @@ struct ModuleKey {
 
 /// What the calls of a group have in common.
 struct CallKey {
-    ActivityKind kind = ActivityKind::kOp;
+    CallKind kind = CallKind::kOp;
     std::string name;                 // "aten::addmm"; of a kernel its short_name
     std::optional<PhaseKind> phase;   // empty: any
     std::optional<ModuleKey> module;  // of counted calls only (movement.h); empty: of all
@@ -36,12 +36,12 @@ struct CallKey {
 };
 
 /// The name and the phase of a span.
-CallKey key_of(const Trace& trace, ActivityId id);
+CallKey key_of(const Trace& trace, CallId id);
 
 /// The spans of a group in the order of their rows. Of an op that calls itself under autocast the
 /// outer call counts. O(n) for n ops or launches; `counted` is needed for a key with a module.
-std::vector<ActivityId> calls_of(const Trace& trace, const CallKey& key,
-                                 const OutermostOps* counted = nullptr);
+std::vector<CallId> calls_of(const Trace& trace, const CallKey& key,
+                             const OutermostOps* counted = nullptr);
 
 /// How long the calls of one trace take. On a GPU a call takes as long as the kernels and copies
 /// that it and the calls in it launch. If no call launches any, the processor's time counts.
@@ -62,22 +62,21 @@ struct CallGroup {
 
     CallKey key;
     std::size_t source = 0;  // the trace of the picked call
-    ActivityId picked;
+    CallId picked;
     std::vector<CallTimes> sources;  // as asked; without calls where the other trace has none
     double low_ns = 0;
     double high_ns = 0;
     int64_t picked_ns = 0;
     int64_t num_longer = 0;  // calls of its trace that take longer than the picked one
-    ActivityId previous;     // by time, in its trace; invalid: none
-    ActivityId next;
-    ActivityId longest;
+    CallId previous;         // by time, in its trace; invalid: none
+    CallId next;
+    CallId longest;
 
     std::size_t class_of(int64_t time_ns) const;
 };
 
 /// `traces` are A, or A and B; `picked` belongs to the one at `source`.
-CallGroup build_call_group(std::span<const Trace* const> traces, std::size_t source,
-                           ActivityId picked);
+CallGroup build_call_group(std::span<const Trace* const> traces, std::size_t source, CallId picked);
 
 /// Calls that the user marked in A and in B.
 struct CallMarks {
@@ -96,12 +95,12 @@ struct MarksRequest {
 
 /// The spans of one trace that are marked: the calls, what they call, and what all of these launch.
 struct MarkedSpans {
-    std::array<std::vector<bool>, 3> rows;  // by ActivityKind and row
+    std::array<std::vector<bool>, 3> rows;  // by CallKind and row
     int64_t num_calls = 0;                  // of the keys
     int64_t time_ns = 0;                    // of these, as in CallTimes
 
-    std::vector<bool>& of(ActivityKind kind) { return rows[static_cast<std::size_t>(kind)]; }
-    bool contains(ActivityId id) const {
+    std::vector<bool>& of(CallKind kind) { return rows[static_cast<std::size_t>(kind)]; }
+    bool contains(CallId id) const {
         return rows[static_cast<std::size_t>(id.kind)][static_cast<std::size_t>(id.row)];
     }
 };

@@ -25,16 +25,16 @@ struct Pixels {
 
 class RowBuilder {
 public:
-    RowBuilder(const StepIndex& source, const ActivityRow& row, const TimeMap& map,
+    RowBuilder(const StepIndex& source, const CallRow& row, const TimeMap& map,
                const Pixels& pixels, const MarkedSpans* marked)
         : trace_(source.trace()),
-          activity_(source.activity()),
+          calls_(source.calls()),
           row_(row),
           map_(map),
           pixels_(pixels),
           marked_(marked) {}
 
-    ActivityBlockRow build() {
+    CallBlockRow build() {
         std::size_t i = row_.first_ending_after(own(pixels_.start_ns));
         const std::size_t end = row_.first_starting_at(own(pixels_.end_ns));
         while (i < end) i = is_wide(i) ? add(i, i + 1) : add(i, end_of_narrow(i, end));
@@ -61,14 +61,14 @@ private:
         const int64_t start_ns = row_.start_ns[first], end_ns = row_.end_ns[end - 1];
         const int64_t busy_ns =
             row_.busy_ns[end - 1] - row_.busy_ns[first] + end_ns - row_.start_ns[end - 1];
-        const ActivityId id = row_.ids[first];
-        ActivityBlock block{.start_ns = shared(start_ns),
-                            .end_ns = shared(end_ns),
-                            .id = id,
-                            .count = static_cast<int64_t>(end - first),
-                            .activity_class = class_of(first, end),
-                            .op = op_of(trace_, id),
-                            .is_marked = is_marked(first, end)};
+        const CallId id = row_.ids[first];
+        CallBlock block{.start_ns = shared(start_ns),
+                        .end_ns = shared(end_ns),
+                        .id = id,
+                        .count = static_cast<int64_t>(end - first),
+                        .call_class = class_of(first, end),
+                        .op = op_of(trace_, id),
+                        .is_marked = is_marked(first, end)};
         if (block.op.valid()) block.forward = trace_.ops.get<&Op::forward>(block.op);
         if (block.count == 1) {
             block.label = label_of(id, block);
@@ -80,28 +80,28 @@ private:
     }
 
     /// The class that takes the most time. Of very many spans, evenly spread ones are asked.
-    ActivityClass class_of(std::size_t first, std::size_t end) const {
+    CallClass class_of(std::size_t first, std::size_t end) const {
         constexpr std::size_t kMostAsked = 64;
         const std::size_t stride = (end - first - 1) / kMostAsked + 1;
-        std::array<int64_t, kActivityClassNames.size()> time_ns{};
+        std::array<int64_t, kCallClassNames.size()> time_ns{};
         for (std::size_t i = first; i < end; i += stride) {
-            const auto of = activity_.class_of(trace_, row_.ids[i]);
+            const auto of = calls_.class_of(trace_, row_.ids[i]);
             time_ns[static_cast<std::size_t>(of)] += row_.end_ns[i] - row_.start_ns[i] + 1;
         }
-        return static_cast<ActivityClass>(std::ranges::max_element(time_ns) - time_ns.begin());
+        return static_cast<CallClass>(std::ranges::max_element(time_ns) - time_ns.begin());
     }
 
     bool is_marked(std::size_t first, std::size_t end) const {
-        const auto is_one = [&](ActivityId id) { return marked_->contains(id); };
+        const auto is_one = [&](CallId id) { return marked_->contains(id); };
         const auto ids = row_.ids.begin();
         return !marked_ || std::any_of(ids + static_cast<std::ptrdiff_t>(first),
                                        ids + static_cast<std::ptrdiff_t>(end), is_one);
     }
 
     /// "dense  AddmmBackward0" for a node of backward: its module tells it from the others.
-    std::string label_of(ActivityId id, const ActivityBlock& block) const {
+    std::string label_of(CallId id, const CallBlock& block) const {
         std::string label = short_name(name_of(trace_, id));
-        if (id.kind != ActivityKind::kOp || !block.forward.valid()) return label;
+        if (id.kind != CallKind::kOp || !block.forward.valid()) return label;
         const Id<ModulePath> module = module_of(trace_, block.forward);
         if (!module.valid() || label.find("Backward") == label.npos) return label;
         const std::string_view path = path_of_module(trace_, module);
@@ -109,21 +109,21 @@ private:
     }
 
     const Trace& trace_;
-    const Activity& activity_;
-    const ActivityRow& row_;
+    const Calls& calls_;
+    const CallRow& row_;
     const TimeMap& map_;
     const Pixels& pixels_;
     const MarkedSpans* const marked_;  // null: nothing is marked
-    ActivityBlockRow blocks_;
+    CallBlockRow blocks_;
 };
 
-ActivityViewTrace build_trace(const StepIndex& source, const TimeMap& map, const Pixels& pixels,
-                              const MarkedSpans* marked) {
-    ActivityViewTrace view;
-    for (const ActivityLane& lane : source.activity().lanes()) {
-        ActivityViewLane& to =
-            view.lanes.emplace_back(ActivityViewLane{lane.name, lane.is_stream, {}, lane.left_out});
-        for (const ActivityRow& row : lane.rows) {
+KernelsTrace build_trace(const StepIndex& source, const TimeMap& map, const Pixels& pixels,
+                         const MarkedSpans* marked) {
+    KernelsTrace view;
+    for (const CallLane& lane : source.calls().lanes()) {
+        KernelsLane& to =
+            view.lanes.emplace_back(KernelsLane{lane.name, lane.is_stream, {}, lane.left_out});
+        for (const CallRow& row : lane.rows) {
             to.rows.push_back(RowBuilder(source, row, map, pixels, marked).build());
         }
     }
@@ -131,18 +131,18 @@ ActivityViewTrace build_trace(const StepIndex& source, const TimeMap& map, const
 }
 
 void find_classes(KernelsView& view) {
-    std::array<bool, kActivityClassNames.size()> occurs{};
-    for (const ActivityViewTrace& trace : view.traces) {
-        for (const ActivityViewLane& lane : trace.lanes) {
-            for (const ActivityBlockRow& row : lane.rows) {
-                for (const ActivityBlock& block : row.blocks) {
-                    occurs[static_cast<std::size_t>(block.activity_class)] = true;
+    std::array<bool, kCallClassNames.size()> occurs{};
+    for (const KernelsTrace& trace : view.traces) {
+        for (const KernelsLane& lane : trace.lanes) {
+            for (const CallBlockRow& row : lane.rows) {
+                for (const CallBlock& block : row.blocks) {
+                    occurs[static_cast<std::size_t>(block.call_class)] = true;
                 }
             }
         }
     }
     for (std::size_t i = 0; i < occurs.size(); ++i) {
-        if (occurs[i]) view.classes.push_back(static_cast<ActivityClass>(i));
+        if (occurs[i]) view.classes.push_back(static_cast<CallClass>(i));
     }
 }
 
@@ -200,23 +200,23 @@ std::string_view telling_argument(std::string_view name) {
 
 class Readout {
 public:
-    Readout(const StepIndex& source, ActivityId id) : trace_(source.trace()), source_(source) {
+    Readout(const StepIndex& source, CallId id) : trace_(source.trace()), source_(source) {
         readout_.title = name_of(trace_, id);
         const auto row = static_cast<std::size_t>(id.row);
         switch (id.kind) {
-            case ActivityKind::kOp:
+            case CallKind::kOp:
                 add_op_times(Id<Op>(row));
                 break;
-            case ActivityKind::kKernel:
+            case CallKind::kKernel:
                 add_kernel(trace_.kernels[Id<Kernel>(row)]);
                 break;
-            case ActivityKind::kMemcpy:
+            case CallKind::kMemcpy:
                 add_memcpy(trace_.memcpys[Id<Memcpy>(row)]);
                 break;
         }
         const Id<Op> op = op_of(trace_, id);
         if (!op.valid()) return;
-        if (id.kind != ActivityKind::kOp) add("op", name_of_call(trace_, op));
+        if (id.kind != CallKind::kOp) add("op", name_of_call(trace_, op));
         add_op(trace_.ops[op], op);
     }
 
@@ -277,7 +277,7 @@ private:
             add("gradient of", name_of_call(trace_, op.forward));
         }
         int64_t kernels_ns = 0;
-        const auto kernels = source_.activity().kernels_of(id);
+        const auto kernels = source_.calls().kernels_of(id);
         for (const Id<Kernel> kernel : kernels) {
             kernels_ns += trace_.kernels.get<&Kernel::end_ns>(kernel) -
                           trace_.kernels.get<&Kernel::start_ns>(kernel);
@@ -291,7 +291,7 @@ private:
                                         format_count(op.written_words)));
         }
         int64_t allocated_bytes = 0;
-        const auto allocations = source_.activity().allocations_of(id);
+        const auto allocations = source_.calls().allocations_of(id);
         for (const Id<Allocation> allocation : allocations) {
             allocated_bytes += trace_.allocations.get<&Allocation::requested_bytes>(allocation);
         }
@@ -312,12 +312,9 @@ private:
 
 KernelsView build_kernels_view(const KernelsRequest& request) {
     KernelsView view;
-    const double range_ns = request.end_ns - request.start_ns;
-    const bool is_drawable = range_ns > 0 && request.width_px > 0 &&
-                             std::abs(request.start_ns) < 0x1p62 &&
-                             std::abs(request.end_ns) < 0x1p62;
-    if (!is_drawable) return view;
-    const Pixels pixels{request.start_ns, request.end_ns, range_ns / request.width_px};
+    if (!is_drawable(request.start_ns, request.end_ns, request.width_px)) return view;
+    const Pixels pixels{request.start_ns, request.end_ns,
+                        (request.end_ns - request.start_ns) / request.width_px};
     for (const StepIndex& source : request.steps.all()) {
         const std::size_t index = view.traces.size();
         const TimeMap& map = map_of(request.alignment, index);
@@ -350,20 +347,20 @@ std::string short_name(std::string_view name) {
     return std::string(leaf.empty() ? name : leaf);
 }
 
-KernelsReadout read_kernels(const StepIndex& source, ActivityId id) {
+KernelsReadout read_kernels(const StepIndex& source, CallId id) {
     if (!id.valid()) return {};
     return Readout(source, id).take();
 }
 
 namespace {
 
-const char* kind_of(ActivityKind kind) {
+const char* kind_of(CallKind kind) {
     constexpr std::array kKinds{"call", "kernel", "copy"};
     return kKinds[static_cast<std::size_t>(kind)];
 }
 
-std::string module_of(const Trace& trace, ActivityId id) {
-    if (id.kind != ActivityKind::kOp) return {};
+std::string module_of(const Trace& trace, CallId id) {
+    if (id.kind != CallKind::kOp) return {};
     const Id<ModulePath> path = trace.ops.get<&Op::module_path>(Id<Op>(id.row));
     if (!path.valid()) return {};
     return std::string(path_of_module(trace, path));
@@ -376,8 +373,8 @@ DataTable kernels_data(const StepIndex& step, int64_t start_ns, int64_t end_ns, 
         .columns = {"lane", "kind", "class", "name", "scope", "start_ns", "duration_ns"}};
     std::size_t left_out = 0;
     const Trace& trace = step.trace();
-    for (const ActivityLane& lane : step.activity().lanes()) {
-        for (const ActivityRow& row : lane.rows) {
+    for (const CallLane& lane : step.calls().lanes()) {
+        for (const CallRow& row : lane.rows) {
             const std::size_t first = row.first_ending_after(start_ns);
             const std::size_t last = std::max(first, row.first_starting_at(end_ns));
             for (std::size_t i = first; i < last; ++i) {
@@ -385,10 +382,10 @@ DataTable kernels_data(const StepIndex& step, int64_t start_ns, int64_t end_ns, 
                     left_out += last - i;
                     break;
                 }
-                const ActivityId id = row.ids[i];
-                const auto activity_class = step.activity().class_of(trace, id);
+                const CallId id = row.ids[i];
+                const auto call_class = step.calls().class_of(trace, id);
                 table.rows.push_back({lane.name, kind_of(id.kind),
-                                      kActivityClassNames[static_cast<std::size_t>(activity_class)],
+                                      kCallClassNames[static_cast<std::size_t>(call_class)],
                                       name_of(trace, id), module_of(trace, id), row.start_ns[i],
                                       row.end_ns[i] - row.start_ns[i]});
             }

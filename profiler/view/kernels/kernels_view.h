@@ -22,37 +22,37 @@
 /// trace stretched onto it (time_map.h).
 namespace profiler {
 
-struct ActivityBlock {
+struct CallBlock {
     double start_ns = 0;  // on the shared axis
     double end_ns = 0;
-    ActivityId id;      // of the first span in the block
+    CallId id;          // of the first span in the block
     int64_t count = 1;  // number of merged spans; the op is that of the first one
     double busy = 1;    // share of the block's time in which one of its spans ran
-    ActivityClass activity_class = ActivityClass::kOther;  // of merged spans: with the most time
+    CallClass call_class = CallClass::kOther;  // of merged spans: with the most time
     Id<Op> op;              // the op that the span belongs to; invalid if unknown
     Id<Op> forward;         // the forward op of `op`; invalid if `op` is not a backward op
     bool is_marked = true;  // one of its spans is, or nothing is marked in its trace
     std::string label;      // of a single span: its short_name, in backward after the module's name
 };
 
-struct ActivityBlockRow {
-    std::vector<ActivityBlock> blocks;  // in the order of time
+struct CallBlockRow {
+    std::vector<CallBlock> blocks;  // in the order of time
 };
 
-struct ActivityViewLane {
+struct KernelsLane {
     std::string name;  // "main thread", "stream 7"
     bool is_stream = false;
-    std::vector<ActivityBlockRow> rows;
+    std::vector<CallBlockRow> rows;
     int64_t left_out = 0;  // number of spans for which there were not enough rows
 };
 
-struct ActivityViewTrace {
-    std::vector<ActivityViewLane> lanes;
+struct KernelsTrace {
+    std::vector<KernelsLane> lanes;
 };
 
 struct KernelsView {
-    std::vector<ActivityViewTrace> traces;
-    std::vector<ActivityClass> classes;              // classes that occur in the window
+    std::vector<KernelsTrace> traces;
+    std::vector<CallClass> classes;                  // classes that occur in the window
     TimeAlignment alignment = TimeAlignment::kTime;  // the alignment that was used
     bool has_kernels = false;  // some trace records kernels, whether in the window or not
 };
@@ -81,7 +81,7 @@ struct KernelsReadout {
     std::string title;                                      // the whole name
     std::vector<std::pair<std::string, std::string>> rows;  // "layer", "encoder.layer.1.output"
 };
-KernelsReadout read_kernels(const StepIndex& source, ActivityId id);
+KernelsReadout read_kernels(const StepIndex& source, CallId id);
 
 // ---- tables for other programs ------------------------------------------------------------------
 

@@ -36,13 +36,9 @@ LayoutsViewRow row_of(const LayoutGraph& graph, const LayoutStep& step, const La
                        .is_backward = op.is_backward,
                        .orders = orders_text(graph, op, chosen),
                        .written = written_order(graph, op, chosen),
-                       .copies = {},
                        .time_ns = step.time_ns,
                        .copies_ns = step.total_ns() - step.time_ns,
-                       .best_ns = op.best_ns(),
-                       .torch_ns = {},
-                       .torch_written = {},
-                       .all_ns = {}};
+                       .best_ns = op.best_ns()};
     for (const LayoutCopy& copy : step.copies) {
         const LayoutTensor& tensor = graph.tensors[copy.tensor];
         row.copies.push_back(fmt::format("{} {} {} {}", tensor.name, tensor.orders[copy.from],
@@ -80,9 +76,7 @@ TextTable table_of(const LayoutsView& view) {
                                 {"best", Align::kRight},
                                 {"gap", Align::kRight},
                                 {"torch", Align::kRight},
-                                {"copied", Align::kLeft}},
-                    .rows = {},
-                    .tones = {}};
+                                {"copied", Align::kLeft}}};
     for (const LayoutsViewRow& row : view.rows) table.rows.push_back(cells_of(row));
     table.rows.push_back({"sum", "", "", duration_text(view.time_ns - view.copies_ns),
                           view.copies_ns > 0 ? duration_text(view.copies_ns) : std::string(),
@@ -122,19 +116,12 @@ LayoutsView build_layouts_view(const LayoutGraph& graph, const LayoutsRequest& r
     const LayoutPlan& plan = *request.plan;
     const LayoutPlan* const torch = request.torch;
     LayoutsView view{.device = graph.device_name,
-                     .sentence = {},
-                     .rows = {},
                      .time_ns = plan.time_ns,
                      .copies_ns = plan.copies_ns(),
                      .free_ns = layout_free_ns(graph),
-                     .torch_ns = {},
                      .whole_ns = request.whole_ns.front(),
-                     .torch_whole_ns = {},
                      .pass_order = plan.pass_order,
-                     .chain_order = {},
-                     .num_configurations = 0,
-                     .num_rounds = graph.num_rounds,
-                     .table = {}};
+                     .num_rounds = graph.num_rounds};
     if (torch != nullptr) {
         view.torch_ns = torch->time_ns;
         view.torch_whole_ns = request.whole_ns.back();

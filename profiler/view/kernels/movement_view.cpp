@@ -11,7 +11,6 @@
 #include <algorithm>
 #include <cctype>
 #include <cmath>
-#include <functional>
 #include <limits>
 #include <tuple>
 
@@ -250,13 +249,9 @@ void set_y_axis(MovementView& view) {
 }
 
 std::string per_layer_text(const models::Workload& workload) {
-    const auto ops = logical_ops(workload);
-    models::Workload one = workload;
-    one.model.num_layers = 1;
-    one.gradient_accumulation_steps = 1;
     return fmt::format("A layer: {}. Its attention, forward: {}.",
-                       sum_text(total_of(logical_movement(one).rows)),
-                       sum_text(attention_of(ops, workload.precision)));
+                       sum_text(work_of_layer(workload)),
+                       sum_text(attention_of(logical_ops(workload), workload.precision)));
 }
 
 std::string headline_of(const MovementView& view, const MovementRequest& request) {
@@ -298,7 +293,7 @@ Marker marker_of(PhaseKind phase) {
     return kMarkers[static_cast<std::size_t>(phase)];
 }
 
-ActivityClass activity_class_of(OpClass op_class) { return static_cast<ActivityClass>(op_class); }
+CallClass call_class_of(OpClass op_class) { return static_cast<CallClass>(op_class); }
 
 std::string sum_text(const MovementWork& work) {
     constexpr int kDigits = 5;
@@ -560,25 +555,19 @@ std::vector<MovementViewRow> movement_rows(const std::vector<MovementRow>& rows,
 
 TextTable movement_table(const std::vector<MovementViewRow>& rows, MovementBy by) {
     const std::vector<MovementColumn> columns = columns_by(by);
-    TextTable table;
+    MovementColumns shown;
     for (const MovementColumn column : columns) {
-        const bool is_layer = by == MovementBy::kLayer && column == MovementColumn::kOp;
-        const TableColumn<MovementViewRow>& shown = table_column(column);
-        table.columns.push_back({is_layer ? "layer" : shown.title,
-                                 shown.unit == Unit::kText ? Align::kLeft : Align::kRight,
-                                 shown.explanation});
+        shown.push_back(table_column(column));
+        if (by == MovementBy::kLayer && column == MovementColumn::kOp) shown.back().title = "layer";
     }
+    TextTable table = text_table(shown, rows);
     for (const MovementViewRow& row : rows) {
-        std::vector<std::string> cells;
-        std::vector<Tone> tones;
+        std::vector<Tone>& tones = table.tones.emplace_back();
         for (const MovementColumn column : columns) {
-            cells.push_back(row.cells[static_cast<std::size_t>(column)]);
             const bool is_strong = (column == MovementColumn::kPeak && row.is_peak_larger) ||
                                    (column == MovementColumn::kMue && row.is_mue_larger);
             tones.push_back(is_strong ? Tone::kStrong : Tone::kNeutral);
         }
-        table.rows.push_back(std::move(cells));
-        table.tones.push_back(std::move(tones));
     }
     return table;
 }
@@ -612,30 +601,32 @@ DataTable movement_data(const MovementTrace& movement) {
         movement.rows);
 }
 
-TextTable movement_class_table(const std::vector<MovementClassRow>& classes) {
-    const auto share = [](const std::optional<double>& value, int decimals) {
-        return value ? fmt::format("{:.{}f} %", 100 * *value, decimals) : std::string(kNoValue);
+const std::vector<TableColumn<MovementClassRow>>& movement_class_columns() {
+    using Row = MovementClassRow;
+    const auto percent = [](auto share, int decimals) {
+        return [=](const Row& row) -> std::string {
+            const std::optional<double> value = row.*share;
+            return value ? fmt::format("{:.{}f} %", 100 * *value, decimals) : kNoValue;
+        };
     };
+    static const std::vector<TableColumn<Row>> kColumns{
+        {"class", "class", Unit::kText, "", [](const Row& row) { return name_of(row.op_class); },
+         [](const Row& row) { return std::string(name_of_class(row.op_class)); }},
+        {"flop_share", "of flop", Unit::kShare, "", &Row::flop_share, percent(&Row::flop_share, 2)},
+        {"time_share", "of time", Unit::kShare, "", &Row::time_share, percent(&Row::time_share, 1)},
+        {"ivanov_flop_share", "of flop, Ivanov", Unit::kShare,
+         "Table 1 of arXiv 2007.00072, a layer of BERT-large", &Row::ivanov_flop_share,
+         percent(&Row::ivanov_flop_share, 2)},
+        {"ivanov_time_share", "of time, Ivanov", Unit::kShare, "PyTorch of 2020 on a V100",
+         &Row::ivanov_time_share, percent(&Row::ivanov_time_share, 1)}};
+    return kColumns;
+}
+
+TextTable movement_class_table(const std::vector<MovementClassRow>& classes) {
     const bool has_paper = std::ranges::any_of(
         classes, [](const auto& row) { return row.ivanov_flop_share.has_value(); });
-    TextTable table;
-    table.columns = {
-        {"class", Align::kLeft}, {"of flop", Align::kRight}, {"of time", Align::kRight}};
-    if (has_paper) {
-        table.columns.push_back({"of flop, Ivanov", Align::kRight,
-                                 "Table 1 of arXiv 2007.00072, a layer of BERT-large"});
-        table.columns.push_back({"of time, Ivanov", Align::kRight, "PyTorch of 2020 on a V100"});
-    }
-    for (const MovementClassRow& row : classes) {
-        std::vector<std::string> cells{std::string(name_of_class(row.op_class)),
-                                       share(row.flop_share, 2), share(row.time_share, 1)};
-        if (has_paper) {
-            cells.push_back(share(row.ivanov_flop_share, 2));
-            cells.push_back(share(row.ivanov_time_share, 1));
-        }
-        table.rows.push_back(std::move(cells));
-    }
-    return table;
+    const auto& all = movement_class_columns();
+    return text_table(has_paper ? all : pick(all, {"class", "flop_share", "time_share"}), classes);
 }
 
 }  // namespace profiler

@@ -141,7 +141,7 @@ struct MovementView {
 /// The shape of a dot, so that its colour can be its class.
 Marker marker_of(PhaseKind phase);
 /// The colour of a class.
-ActivityClass activity_class_of(OpClass op_class);
+CallClass call_class_of(OpClass op_class);
 /// "8.0622 Tflop, 42.684 Gwords, 188.9 flop a word (94.4 a byte), 78.4 ms"
 std::string sum_text(const MovementWork& work);
 
@@ -164,6 +164,7 @@ inline const TableColumn<MovementViewRow>& table_column(MovementColumn column) {
 }
 
 /// The classes, beside Ivanov's if the paper's table is of the same workload and ops.
+const std::vector<TableColumn<MovementClassRow>>& movement_class_columns();
 TextTable movement_class_table(const std::vector<MovementClassRow>& classes);
 std::vector<MovementClassRow> movement_classes(const MovementReport& report,
                                                const models::Workload* workload,

@@ -96,7 +96,7 @@ struct LayerFlow {
     int64_t forward_ns = 0;
     int64_t backward_ns = 0;
     int64_t recomputed_ns = 0;
-    std::size_t columns_left_out = 0;  // beyond kMostColumns: those that took least time
+    std::size_t columns_left_out = 0;  // beyond kMostColumns: the columns with the least time
 
     static constexpr std::size_t kMostColumns = 64;
 };

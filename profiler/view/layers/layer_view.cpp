@@ -397,8 +397,8 @@ Ledger as_ledger(const LayerFlow& flow) {
     return ledger;
 }
 
-/// The ribbon of each tensor of the first flow, then of those that only the second has. A tensor of
-/// both is drawn as it flows in the second.
+/// A ribbon for each tensor of the first flow, then for each tensor of the second flow alone. A
+/// tensor of both flows is drawn as in the second.
 void add_ribbons(LayerView& view, const std::vector<Side>& sides) {
     for (const FlowTensor& tensor : sides[0].flow.tensors) {
         add_tensor(view.ribbons.emplace_back(), sides[0], tensor, false, view.layers);

@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::size_t kMostNamed = 7;  // ops or lines of code with a colour of their own
 
-using Look = BlockGroup::Look;
+using ColorSource = BlockGroup::ColorSource;
 
 /// The op that made a block, or in a PyTorch snapshot the line of code that did, as a number.
 class Makers {
@@ -96,7 +96,7 @@ void BlockGroups::add_categories(const StepIndex& source) {
     for (std::size_t i = 0; i < kCategoryNames.size(); ++i) {
         const auto category = static_cast<Category>(i);
         groups_.push_back({.label = std::string(label_of(category)),
-                           .look = Look::kCategory,
+                           .color_source = ColorSource::kCategory,
                            .category = category});
     }
     for (std::size_t i = 0; i < source.blocks().size(); ++i) {
@@ -117,7 +117,7 @@ void BlockGroups::add_layers(const StepIndex& source) {
         const int32_t end = std::min(first + per_group - 1, last);
         groups_.push_back({.label = per_group == 1 ? fmt::format("layer {}", first)
                                                    : fmt::format("layers {}-{}", first, end),
-                           .look = Look::kRamp,
+                           .color_source = ColorSource::kRamp,
                            .share = last > 0 ? static_cast<double>(first) / last : 0});
     }
     for (std::size_t i = 0; i < source.blocks().size(); ++i) {
@@ -144,8 +144,9 @@ void BlockGroups::add_makers(const StepIndex& source) {
     groups_.push_back({.label = makers.names().empty() ? "unknown" : "others"});
     for (std::size_t i = 0; i < std::min(bytes.size(), kMostNamed); ++i) {
         group_of_maker[bytes[i].second] = static_cast<uint8_t>(groups_.size());
-        groups_.push_back(
-            {.label = makers.names()[bytes[i].second], .look = Look::kNamed, .number = i});
+        groups_.push_back({.label = makers.names()[bytes[i].second],
+                           .color_source = ColorSource::kNamed,
+                           .number = i});
     }
     for (const int32_t number : maker) {
         group_.push_back(number < 0 ? uint8_t{0}
@@ -167,7 +168,7 @@ void BlockGroups::add_sizes(const StepIndex& source) {
                                         {INT64_MAX, "256 MiB and more"}}};
     for (std::size_t i = 0; i < kBins.size(); ++i) {
         groups_.push_back({.label = kBins[i].label,
-                           .look = Look::kRamp,
+                           .color_source = ColorSource::kRamp,
                            .share = static_cast<double>(i) / (kBins.size() - 1)});
     }
     for (std::size_t i = 0; i < source.blocks().size(); ++i) {

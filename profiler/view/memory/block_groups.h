@@ -13,14 +13,14 @@ namespace profiler {
 enum class BlockColoring : uint8_t { kCategory, kLayer, kOp, kSize };
 
 struct BlockGroup {
-    enum class Look : uint8_t {
+    enum class ColorSource : uint8_t {
         kCategory,  // the colour of `category`
         kNamed,     // the colour `number` of a palette
         kRamp,      // `share` of the way along a ramp
         kOther      // grey
     };
     std::string label;  // "Parameters", "layer 3", "aten::addmm", "4 to 16 MiB"
-    Look look = Look::kOther;
+    ColorSource color_source = ColorSource::kOther;
     Category category = Category::kUnknown;
     std::size_t number = 0;
     double share = 0;

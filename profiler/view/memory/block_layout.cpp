@@ -13,21 +13,17 @@ BlockCanvas::BlockCanvas(const BlocksRequest& request, const BlockHistory& histo
     static const TimeMap same;
     const TimelineRequest& time = request.time;
     map_ = request.shown == 0 || !time.alignment ? &same : &time.alignment->second;
-    const double range_ns = time.end_ns - time.start_ns;
     const bool has_part = request.high_bytes > request.low_bytes;
     low_bytes_ = has_part ? request.low_bytes : 0;
     high_bytes_ = has_part ? request.high_bytes : std::max(max_bytes, 1.0);
     height_px_ = request.height_px;
-    if (!(range_ns > 0) || time.width_px <= 0 || height_px_ <= 0 ||
-        std::abs(time.start_ns) > 0x1p62 || std::abs(time.end_ns) > 0x1p62) {
-        return;  // nothing to draw on
-    }
+    if (height_px_ <= 0 || !is_drawable(time.start_ns, time.end_ns, time.width_px)) return;
     pixel_bytes_ = (high_bytes_ - low_bytes_) / height_px_;
-    column_ns_ = std::max(1.0, std::ceil(range_ns / time.width_px));
+    column_ns_ = std::max(1.0, std::ceil((time.end_ns - time.start_ns) / time.width_px));
     first_ = std::llround(std::floor(time.start_ns / column_ns_));
     columns_ = std::llround(std::ceil(time.end_ns / column_ns_)) - first_;
     for (int64_t i = 0; i <= columns_; ++i) {
-        own_ns_.push_back(std::llround(std::clamp(map_->to_own(edge_ns(i)), -0x1p62, 0x1p62)));
+        own_ns_.push_back(to_clock(map_->to_own(edge_ns(i))));
         rank_.push_back(history.first_change_at(own_ns_.back()));
     }
 }
@@ -106,12 +102,12 @@ struct StackNode {
 ///        \gap     \gap     \gap                    the next one lies a gap, the sum of the blocks
 ///                                                  without a shape that were allocated in between
 ///
-/// A new block goes on top. A block without a shape adds to the topmost gap and later takes its
-/// bytes from the gap that holds it by then: when a shape goes, its gap joins the one below
-/// (`holder_` follows these joins, as in union-find). A gap that is high enough to see is closed by
-/// a node without a block when the next block to stay has another colour, so that a thousand small
-/// weights and a thousand small gradients do not become one rectangle. A change costs O(1); a
-/// column costs as much as there are nodes on the stack, and only if something changed.
+/// A new block goes on top. A block without a shape adds its bytes to the topmost gap. When a shape
+/// goes, its gap joins the gap below; `holder_` follows these joins, as in union-find, so that a
+/// freed block finds its gap. A visible gap is closed by a node without a block when the next block
+/// to stay has another colour: a thousand small weights and a thousand small gradients must not
+/// become one rectangle. A change costs O(1); a column costs as much as there are nodes on the
+/// stack, and only if something changed.
 class StackSweep {
 public:
     StackSweep(const BlockCanvas& canvas, const BlockHistory& history, const BlockGroups& groups,

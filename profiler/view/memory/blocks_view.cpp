@@ -286,8 +286,8 @@ namespace {
 /// The own clock of a trace at the moment, and the changes up to then.
 uint32_t rank_at(const LiveBlocksRequest& request, std::size_t trace) {
     const TimeMap& map = map_of(request.alignment, trace);
-    const double own_ns = std::clamp(map.to_own(request.moment_ns), -0x1p62, 0x1p62);
-    return request.steps[trace].blocks().highest_rank_at(std::llround(own_ns));
+    const int64_t own_ns = to_clock(map.to_own(request.moment_ns));
+    return request.steps[trace].blocks().highest_rank_at(own_ns);
 }
 
 std::vector<uint32_t> live_blocks(const BlockHistory& history, uint32_t rank) {

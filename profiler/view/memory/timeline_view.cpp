@@ -29,12 +29,8 @@ struct ColumnGrid {
 };
 
 ColumnGrid make_grid(const TimelineRequest& request) {
+    if (!is_drawable(request.start_ns, request.end_ns, request.width_px)) return {};
     const double range_ns = request.end_ns - request.start_ns;
-    // 2^62 ns are 146 years. A window beyond that is a mistake of the caller and is drawn empty.
-    if (!(range_ns > 0) || request.width_px <= 0 || std::abs(request.start_ns) > 0x1p62 ||
-        std::abs(request.end_ns) > 0x1p62) {
-        return {};
-    }
     ColumnGrid grid;
     grid.width_ns = std::max<int64_t>(1, std::llround(std::ceil(range_ns / request.width_px)));
     const auto width = static_cast<double>(grid.width_ns);
@@ -312,11 +308,8 @@ std::vector<Category> categories_in(std::span<const TimelineTrace* const> traces
             }
         }
     }
-    std::vector<Category> categories;
-    for (const Category category : kCategoryStackOrder) {
-        if (occurs[static_cast<std::size_t>(category)]) categories.push_back(category);
-    }
-    return categories;
+    return categories_where(
+        [&](Category category) { return occurs[static_cast<std::size_t>(category)]; });
 }
 
 TimelineView build_timeline_view(const TimelineRequest& request) {
@@ -403,7 +396,7 @@ namespace {
 
 class TrackLayout {
 public:
-    TrackLayout(const RibbonRequest& request, const StepIndex& source, const TimeMap& map,
+    TrackLayout(const TimelineRequest& request, const StepIndex& source, const TimeMap& map,
                 ModuleLevel level)
         : request_(request),
           trace_(source.trace()),
@@ -472,7 +465,7 @@ private:
         block.short_label = path.substr(path.rfind('.') + 1);
     }
 
-    const RibbonRequest& request_;
+    const TimelineRequest& request_;
     const Trace& trace_;
     const ModuleTrack& track_;
     const TimeMap& map_;
@@ -485,10 +478,7 @@ private:
 
 RibbonView build_ribbon_view(const RibbonRequest& request) {
     RibbonView view;
-    const bool is_drawable = request.end_ns > request.start_ns && request.width_px > 0 &&
-                             std::abs(request.start_ns) < 0x1p62 &&
-                             std::abs(request.end_ns) < 0x1p62;
-    if (!is_drawable) return view;
+    if (!is_drawable(request.start_ns, request.end_ns, request.width_px)) return view;
     for (const StepIndex& source : request.steps.all()) {
         const TimeMap& map = map_of(request.alignment, view.traces.size());
         RibbonTrace& trace = view.traces.emplace_back();
@@ -519,7 +509,7 @@ RibbonReadout read_ribbon(const StepIndex& source, ModuleLevel level, std::size_
                     {"time", format_duration(span.end_ns - span.start_ns)},
                     {"allocated", format_bytes(span.allocated_bytes)},
                     {"freed", format_bytes(span.freed_bytes)},
-                    {"left at its end", format_bytes(span.kept_bytes)}};
+                    {"left at its end", format_bytes(span.left_bytes)}};
     return readout;
 }
 

@@ -166,15 +166,7 @@ struct RibbonView {
     bool has_modules = false;  // some trace has modules, whether in the window or not
 };
 
-struct RibbonRequest {
-    Steps steps;
-    double start_ns = 0;  // window, on the first trace's clock
-    double end_ns = 0;
-    int width_px = 0;
-    std::shared_ptr<const Alignment> alignment;  // of A and B
-
-    friend bool operator==(const RibbonRequest&, const RibbonRequest&) = default;
-};
+using RibbonRequest = TimelineRequest;
 
 RibbonView build_ribbon_view(const RibbonRequest& request);
 

@@ -292,8 +292,8 @@ std::string shown_text(std::string_view text) {
 
 // ---- the moment -------------------------------------------------------------------------------
 
-/// The last event that has happened at this time: the one before the first that is later. Times of
-/// two threads may run backwards; the memory curve raises them in the same way.
+/// The last event up to this time: the predecessor of the first later event. Times of two threads
+/// may run backwards; the memory curve raises them in the same way.
 int64_t event_at(const Trace& trace, int64_t time_ns) {
     const auto alloc_event = trace.allocations.column<&Allocation::alloc_event>();
     const auto free_event = trace.allocations.column<&Allocation::free_requested_event>();
@@ -321,7 +321,7 @@ Moment moment_of(const FlameRequest& request, std::size_t index) {
     const bool is_mapped = index > 0 && request.alignment;
     const double own_ns =
         is_mapped ? request.alignment->second.to_own(*request.moment_ns) : *request.moment_ns;
-    const int64_t time_ns = std::llround(std::clamp(own_ns, -0x1p62, 0x1p62));
+    const int64_t time_ns = to_clock(own_ns);
     return {event_at(step.trace(), time_ns), time_ns};
 }
 
@@ -484,9 +484,8 @@ void arrange(FlameView& view) {
 
 void find_categories(FlameView& view) {
     const CategoryBytes& bytes = view.mixes[static_cast<std::size_t>(view.root().mix)];
-    for (const Category category : kCategoryStackOrder) {
-        if (bytes[static_cast<std::size_t>(category)] > 0) view.categories.push_back(category);
-    }
+    view.categories = categories_where(
+        [&](Category category) { return bytes[static_cast<std::size_t>(category)] > 0; });
 }
 
 // ---- search -----------------------------------------------------------------------------------

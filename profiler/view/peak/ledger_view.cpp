@@ -52,7 +52,7 @@ bool lives_in(const std::optional<LedgerSpan>& span, const LedgerRow& row) {
     return !ends_before && row.saved_ns < span->end_ns;
 }
 
-/// All rows of the first ledger, then those that only the second one has.
+/// All rows of the first ledger, then the rows of the second ledger alone.
 std::vector<LedgerViewRow> build_rows(const LedgerRequest& request) {
     const Ledger& first = request.steps.a->ledger();
     const Ledger* second = request.steps.b ? &request.steps.b->ledger() : nullptr;
@@ -208,11 +208,9 @@ std::string text_of(const Total& shown, const Ledger& ledger) {
 void add_totals(LedgerView& view, const LedgerRequest& request) {
     Total a, b;
     for (const LedgerViewRow& row : view.rows) {
-        view.largest_row_bytes = std::max(view.largest_row_bytes, row.size_bytes);
         if (row.presence != Presence::kAdded) a.add(row.size_bytes);
         if (row.presence != Presence::kDisappeared) b.add(row.other_bytes);
     }
-    view.shown_bytes = a.bytes;
     view.total_text = text_of(a, request.steps.a->ledger());
     if (!view.has_other) return;
     view.total_text =

@@ -138,8 +138,6 @@ struct LedgerView {
     std::vector<LedgerGroup> groups;      // empty for a flat list
     std::vector<std::size_t> top_groups;  // the outermost ones, in the order of the table
     std::size_t row_count_total = 0;      // number of rows before the filter, added ones included
-    int64_t shown_bytes = 0;              // bytes of the visible rows, in the first ledger
-    int64_t largest_row_bytes = 0;        // of the visible rows, in the first ledger
     int64_t total_bytes = 0;
     int64_t other_total_bytes = 0;
     int64_t shown_difference_bytes = 0;  // B minus A, over the rows that the filter leaves
@@ -166,7 +164,7 @@ const TableColumn<LedgerViewRow>& table_column(LedgerColumn column);
 /// Whether the view has values for it.
 bool applies(const LedgerView& view, LedgerColumn column);
 
-/// `columns`: those that are shown, in their order; empty: all of the panel.
+/// `columns`: the shown columns, in their order; empty: all columns of the panel.
 DataTable ledger_data(const LedgerView& view, std::span<const LedgerColumn> columns = {});
 /// The rows for the clipboard; `only`: this one alone.
 DataTable copied_rows(const LedgerView& view, std::optional<std::size_t> only = {});

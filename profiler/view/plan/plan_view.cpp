@@ -40,8 +40,8 @@ PlanColumns naming_columns() {
     add("head", "head", kText, [](Row r) { return r.program ? Cell() : name_of(r.workload.head); });
     add("recipe", "recipe", kText,
         [](Row r) { return r.program ? known(r.program->recipe) : Cell(r.workload.recipe_name); });
-    add("gpu", "GPU", kText, [](Row r) { return r.gpu->id; });
-    add("setup", "software", kText, [](Row r) { return r.environment->id; });
+    add("gpu", "GPU", kText, [](Row r) { return r.gpu.id; });
+    add("setup", "software", kText, [](Row r) { return r.environment.id; });
     all.back().identifies_row = false;
     add("precision", "precision", kText, [](Row r) {
         return r.program ? known(r.program->step.precision) : Cell(name_of(r.workload.precision));
@@ -224,7 +224,7 @@ std::string name_of_rows(const std::vector<NamingColumn>& columns, const Rows& a
     return fmt::format("{}", fmt::join(parts, ", "));
 }
 
-/// Each sentence once, in the order in which they first occur, with the rows that it is about.
+/// Each sentence once, in the order of first occurrence, with its rows.
 template <typename SentencesOf>
 std::vector<PlanSentence> group_sentences(const std::vector<NamingColumn>& columns,
                                           const Rows& rows, const SentencesOf& sentences_of) {

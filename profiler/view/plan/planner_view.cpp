@@ -136,8 +136,8 @@ double last_of(const std::vector<double>& values) { return values.empty() ? 0 : 
 PlannerView build_planner_view(const Plan& plan) {
     PlannerView view;
     for (const PlanRow& row : plan.rows) {
-        view.gpu = row.gpu->name;
-        view.usable_bytes = static_cast<int64_t>(row.gpu->usable_memory_bytes.value);
+        view.gpu = row.gpu.name;
+        view.usable_bytes = static_cast<int64_t>(row.gpu.usable_memory_bytes.value);
         view.recipes.push_back({.row = row});
         add_notes(row, view.notes);
     }

@@ -119,7 +119,7 @@ RecipeFrontierView build_recipe_frontier_view(const FrontierRequest& request);
 /// equals the one with the fewest switches. Empty: none.
 std::optional<std::size_t> best_within(const RecipeFrontierView& view, double limit);
 
-/// The dot with the least memory of those that are at most 1 % slower than `best`. Often the better
+/// Of the dots at most 1 % slower than `best`, the dot with the least memory. Often the better
 /// choice: predicted times err by more than 1 %. Empty if none saves 1 % of the memory of `best`,
 /// or if x is not memory.
 std::optional<std::size_t> smaller_near_tie(const RecipeFrontierView& view, std::size_t best);

@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <set>
 #include <utility>
 
@@ -109,6 +110,12 @@ void add_peak(const ComparisonColumn& column, CompareColumn& view) {
                          : view.short_peak_text;
 }
 
+std::string loss_text(const ComparisonColumn& column) {
+    if (!column.loss) return kNoValue;
+    if (!std::isfinite(*column.loss)) return "not finite";
+    return fmt::format("{:.6g}", *column.loss);
+}
+
 CompareColumn build_column(const ComparisonColumn& column, std::size_t index) {
     CompareColumn view;
     view.recipe = column.recipe;
@@ -130,6 +137,7 @@ CompareColumn build_column(const ComparisonColumn& column, std::size_t index) {
     view.max_batch_size = column.max_batch.exact();
     view.largest_batch = view.max_batch_size.value_or(column.max_batch.at_least.value_or(0));
     view.max_batch_text = or_no_value(bounds_text(column.max_batch));
+    view.loss_text = loss_text(column);
     return view;
 }
 
@@ -228,17 +236,12 @@ void find_axis_ends(CompareView& view) {
                 std::max(view.max_sequences_per_s, point.sequences_per_s_max);
         }
     }
-    for (const Category category : kCategoryStackOrder) {
-        for (const CompareColumn& column : view.columns) {
-            const auto occurs = [category](const StackSegment& s) {
-                return s.category == category;
-            };
-            if (std::ranges::any_of(column.stack, occurs)) {
-                view.categories.push_back(category);
-                break;
-            }
-        }
-    }
+    view.categories = categories_where([&](Category category) {
+        return std::ranges::any_of(view.columns, [&](const CompareColumn& column) {
+            return std::ranges::find(column.stack, category, &StackSegment::category) !=
+                   column.stack.end();
+        });
+    });
 }
 
 /// The memory that the captured steps had, if it was the same for all.
@@ -304,72 +307,70 @@ void add_batches(const Comparison& comparison, CompareView& view) {
     }
 }
 
-TextTable empty_table() {
+std::string peak_at_batch(const CompareColumn& view) {
+    return view.batch_text.empty() ? view.peak_text : view.peak_text + " at " + view.batch_text;
+}
+
+/// A figure of the table, and how it changes from the first recipe of the same step.
+struct TableFigure {
+    TextTable::Column column;
+    std::function<std::string(const CompareColumn&)> text;
+    Change CompareColumn::*change = nullptr;  // null: the table has no column of its changes
+    const char* what_changes = "";
+};
+
+std::vector<TableFigure> table_figures() {
+    using View = CompareColumn;
     const auto number = [](const char* title, const char* explanation) {
         return TextTable::Column{title, Align::kRight, explanation};
     };
-    TextTable table;
-    table.columns = {
-        {"Recipe", Align::kLeft,
-         "The techniques that are switched on. Changes compare with the first recipe of the same "
-         "step."},
-        number(kPeakAllocated, "The most bytes in tensors at one time during the recorded steps."),
-        number("Change", "Change of the peak from the first recipe of the same step."),
-        {"Peak in", Align::kLeft, "The phase of the step in which the peak is reached."},
-        number("Saved for backward",
-               "Bytes that autograd holds from forward to backward: the ledger's "
-               "total."),
-        number("Change", "Change of the saved bytes from the first recipe of the same step."),
-        number("Step", "Median duration of the recorded steps."),
-        number("Sequences/s", "Batch size divided by the median duration of the recorded steps."),
-        number("Change", "Change of the throughput from the first recipe of the same step."),
-        number(kLargestBatch, "The largest batch that trained under the sweep's memory limit."),
-        number("Change", "Change of the largest batch from the first recipe of the same step."),
-        number(kBestRate,
-               "The highest throughput in the sweep, and the batch size that reached it."),
-        number("Change", "Change of the best throughput from the first recipe of the same step."),
-        number(kLossTitle,
-               "Loss of the last recorded step. Recipes that compute the same function have the "
-               "same loss."),
-    };
-    return table;
-}
-
-std::string loss_text(const ComparisonColumn& column) {
-    if (!column.loss) return kNoValue;
-    if (!std::isfinite(*column.loss)) return "not finite";
-    return fmt::format("{:.6g}", *column.loss);
+    return {
+        {{"Recipe", Align::kLeft,
+          "The techniques that are switched on. Changes compare with the first recipe of the same "
+          "step."},
+         &View::recipe},
+        {number(kPeakAllocated, "The most bytes in tensors at one time during the recorded steps."),
+         peak_at_batch, &View::peak_change, "the peak"},
+        {{"Peak in", Align::kLeft, "The phase of the step in which the peak is reached."},
+         &View::peak_phase_text},
+        {number("Saved for backward",
+                "Bytes that autograd holds from forward to backward: the ledger's total."),
+         &View::saved_text, &View::saved_change, "the saved bytes"},
+        {number("Step", "Median duration of the recorded steps."), &View::step_time_text},
+        {number("Sequences/s", "Batch size divided by the median duration of the recorded steps."),
+         &View::throughput_text, &View::throughput_change, "the throughput"},
+        {number(kLargestBatch, "The largest batch that trained under the sweep's memory limit."),
+         &View::max_batch_text, &View::max_batch_change, "the largest batch"},
+        {number(kBestRate,
+                "The highest throughput in the sweep, and the batch size that reached it."),
+         &View::best_text, &View::best_change, "the best throughput"},
+        {number(kLossTitle,
+                "Loss of the last recorded step. Recipes that compute the same function have the "
+                "same loss."),
+         &View::loss_text}};
 }
 
 /// A row for each column of the comparison.
-TextTable build_compare_table(const Comparison& comparison,
-                              const std::vector<CompareColumn>& views) {
-    TextTable table = empty_table();
-    for (std::size_t i = 0; i < views.size(); ++i) {
-        const CompareColumn& view = views[i];
-        std::vector<std::string> cells;
-        std::vector<Tone> tones;
-        const auto add = [&](const std::string& text, Tone tone = Tone::kNeutral) {
-            cells.push_back(or_no_value(text));
-            tones.push_back(tone);
-        };
-        const auto add_change = [&](const Change& change) { add(change.text, change.tone); };
-        add(view.recipe);
-        add(view.batch_text.empty() ? view.peak_text : view.peak_text + " at " + view.batch_text);
-        add_change(view.peak_change);
-        add(view.peak_phase_text);
-        add(view.saved_text);
-        add_change(view.saved_change);
-        add(view.step_time_text);
-        add(view.throughput_text);
-        add_change(view.throughput_change);
-        add(view.max_batch_text);
-        add_change(view.max_batch_change);
-        add(view.best_text);
-        add_change(view.best_change);
-        add(loss_text(comparison.columns[i]));
-        table.rows.push_back(std::move(cells));
-        table.tones.push_back(std::move(tones));
+TextTable build_compare_table(const std::vector<CompareColumn>& views) {
+    TextTable table;
+    table.rows.resize(views.size());
+    table.tones.resize(views.size());
+    const auto add = [&](std::size_t row, const std::string& text, Tone tone) {
+        table.rows[row].push_back(or_no_value(text));
+        table.tones[row].push_back(tone);
+    };
+    for (const TableFigure& figure : table_figures()) {
+        table.columns.push_back(figure.column);
+        for (std::size_t i = 0; i < views.size(); ++i)
+            add(i, figure.text(views[i]), Tone::kNeutral);
+        if (figure.change == nullptr) continue;
+        table.columns.push_back({"Change", Align::kRight,
+                                 fmt::format("Change of {} from the first recipe of the same step.",
+                                             figure.what_changes)});
+        for (std::size_t i = 0; i < views.size(); ++i) {
+            const Change& change = views[i].*figure.change;
+            add(i, change.text, change.tone);
+        }
     }
     return table;
 }
@@ -416,7 +417,7 @@ CompareView build_compare_view(const Comparison& comparison) {
     find_axis_ends(view);
     find_step_limit(comparison, view);
     describe_sweeps(comparison, view);
-    view.table = build_compare_table(comparison, view.columns);
+    view.table = build_compare_table(view.columns);
     return view;
 }
 
@@ -486,8 +487,8 @@ void add_to_table(CompareView& view) {
     }
 }
 
-/// From the baseline's prediction. There is none where the baseline was measured: that is what is
-/// shown of it, and a prediction for one GPU does not compare with a measurement on another.
+/// Changes against the baseline's prediction. A measured baseline shows its measurement instead,
+/// and a prediction for one GPU does not compare with a measurement on another.
 void add_changes(CompareView& view) {
     const CompareColumn& first = view.columns.front();
     if (!first.planned) return;
@@ -526,7 +527,7 @@ void add_planned_columns(Comparison& comparison, const Plan& plan) {
 
 void add_plan(CompareView& view, const Comparison& comparison, const Plan& plan) {
     if (plan.rows.empty() || view.columns.empty()) return;
-    view.planned_on = plan.rows.front().gpu->name;
+    view.planned_on = plan.rows.front().gpu.name;
     view.planned_mark = "predicted";
     const std::string& device = comparison.columns.front().device;
     if (device != view.planned_on && !device.starts_with(view.planned_on + " with ")) {

@@ -85,6 +85,8 @@ struct CompareColumn {
     std::string step_ratio_text;  // "0.92 (0.89 to 0.96), 6 pairs"; empty: too few pairs, or none
     Tone step_ratio_tone = Tone::kNeutral;
 
+    std::string loss_text;  // of the last step
+
     std::vector<CurvePoint> curve;               // of a sweep: batches that trained, ascending
     std::optional<CurvePoint> captured;          // the captured step, which no sweep ran
     std::optional<std::size_t> best_point;       // index into `curve`: the fastest
@@ -140,9 +142,9 @@ inline constexpr std::size_t kMostComparedColumns = 6;
 
 CompareView build_compare_view(const Comparison& comparison);
 
-/// Adds what a plan of one step on one GPU says where no file says anything: a column for each
-/// recipe that no column has, and the memory of recipes of which there is only a sweep. Adds
-/// nothing if the columns are of several steps.
+/// Fills the gaps of the files from a plan of one step on one GPU: a column for each recipe without
+/// a column, and the memory of each recipe that has a sweep alone. Adds nothing if the columns are
+/// of several steps.
 void add_planned_columns(Comparison& comparison, const Plan& plan);
 
 /// Adds what a plan says about the recipes of a comparison: its rows are of the first step of the

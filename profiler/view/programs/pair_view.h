@@ -10,9 +10,9 @@
 #include <string>
 #include <vector>
 
-/// The memory of A and of B at moments that can be compared. Where a peak moves from the layers
-/// into the optimizer, a recipe that halves what is kept for backward hardly lowers the peak: one
-/// number does not show that, these do.
+/// The memory of A and of B at moments that can be compared. A recipe may halve the saved tensors
+/// and hardly lower the peak, because the peak moves from the layers into the optimizer. The peak
+/// alone does not show that; these moments do.
 namespace profiler {
 
 struct PairRequest {

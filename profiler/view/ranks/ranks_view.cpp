@@ -36,10 +36,7 @@ RankLane make_lane(const RanksRequest& request, std::size_t index) {
             .peak = format_bytes(rank.peak.allocated_bytes),
             .difference = more == 0 ? std::string() : signed_bytes(more),
             .difference_tone = more > 0 ? Tone::kBad : Tone::kGood,
-            .memory = build_timeline_trace(*request.ranks[index], map, window),
-            .difference_bytes = {},
-            .rows = {},
-            .collectives = {}};
+            .memory = build_timeline_trace(*request.ranks[index], map, window)};
 }
 
 // ---- memory -----------------------------------------------------------------------------------

@@ -45,10 +45,10 @@ struct RankLane {
     Tone difference_tone = Tone::kNeutral;
     TimelineTrace memory;  // on the axis
     /// For each column what the rank has more than the median of all that were recorded then.
-    std::vector<double> difference_bytes;
-    std::vector<int> rows;                    // of its collectives, in all windows
-    int num_rows = 0;                         // at most kMostCollectiveRows
-    std::vector<CollectiveSpan> collectives;  // those that meet the window
+    std::vector<double> difference_bytes = {};
+    std::vector<int> rows = {};                    // of its collectives, in all windows
+    int num_rows = 0;                              // at most kMostCollectiveRows
+    std::vector<CollectiveSpan> collectives = {};  // those that meet the window
 };
 inline constexpr int kMostCollectiveRows = 3;
 

@@ -34,7 +34,7 @@ int64_t layer_of(const Trace& trace, Id<Op> op) {
     return module.valid() ? trace.module_paths.get<&ModulePath::layer>(module) : -1;
 }
 
-/// The step that the share and the peak are of: the one that made the block, else the last one.
+/// The step of the share and of the peak: the step that made the block, else the last step.
 std::optional<Step> step_around(const Trace& trace, const Allocation& block) {
     if (trace.steps.empty()) return std::nullopt;
     return trace
@@ -452,11 +452,11 @@ private:
 struct CallMemory {
     int64_t count = 0;
     int64_t bytes = 0;
-    int64_t kept_bytes = 0;     // still live when it returns
+    int64_t left_bytes = 0;     // still live when it returns
     int64_t scratch_bytes = 0;  // the most that it held and freed again itself
 };
 
-CallMemory memory_of(const Trace& trace, const ActivitySpan& span) {
+CallMemory memory_of(const Trace& trace, const CallSpan& span) {
     struct Change {
         int64_t event = 0;
         int64_t bytes = 0;
@@ -474,7 +474,7 @@ CallMemory memory_of(const Trace& trace, const ActivitySpan& span) {
         const bool is_scratch =
             block.free_requested_event >= 0 && block.free_requested_ns <= span.end_ns;
         if (!is_scratch) {
-            memory.kept_bytes += block.requested_bytes;
+            memory.left_bytes += block.requested_bytes;
             continue;
         }
         scratch.push_back({block.alloc_event, block.requested_bytes});
@@ -523,21 +523,21 @@ InspectorRows rows_of(const CallGroup& group, std::size_t source) {
 
 CallCard read_call(const InspectorRequest& request, const InspectedCall& call) {
     const StepIndex& source = request.steps[call.source];
-    const ActivityId id = call.id;
+    const CallId id = call.id;
     const Trace& trace = source.trace();
     KernelsReadout readout = read_kernels(source, id);
     CallCard card{.title = std::move(readout.title),
                   .rows = std::move(readout.rows),
                   .group = group_of(request, call)};
     card.group_rows = rows_of(card.group, call.source);
-    if (id.kind != ActivityKind::kOp) return card;
+    if (id.kind != CallKind::kOp) return card;
     const CallMemory memory = memory_of(trace, span_of(trace, id));
     if (memory.count == 0) return card;
     card.rows.emplace_back(
         "with its calls",
         fmt::format("allocates {} in {} {}", format_bytes(memory.bytes), format_count(memory.count),
                     memory.count == 1 ? "block" : "blocks"));
-    card.rows.emplace_back("leaves live", format_bytes(memory.kept_bytes));
+    card.rows.emplace_back("leaves live", format_bytes(memory.left_bytes));
     if (memory.scratch_bytes > 0) {
         card.rows.emplace_back("scratch", "up to " + format_bytes(memory.scratch_bytes));
     }

@@ -83,7 +83,7 @@ struct InspectedTensor {
 
 struct InspectedCall {
     std::size_t source = 0;
-    ActivityId id;
+    CallId id;
 
     friend bool operator==(const InspectedCall&, const InspectedCall&) = default;
 };

@@ -29,7 +29,7 @@ struct OwnRange {
     }
 };
 
-int64_t to_clock(double time_ns) { return std::llround(std::clamp(time_ns, -0x1p60, 0x1p60)); }
+int64_t own_clock(double time_ns) { return std::llround(std::clamp(time_ns, -0x1p60, 0x1p60)); }
 
 struct LiveBytes {
     int64_t at_start = 0;
@@ -95,7 +95,7 @@ private:
 
     void add_source() {
         const TimeMap& map = map_of(request_.alignment, side_);
-        range_ = {to_clock(map.to_own(request_.start_ns)), to_clock(map.to_own(request_.end_ns))};
+        range_ = {own_clock(map.to_own(request_.start_ns)), own_clock(map.to_own(request_.end_ns))};
         const LiveBytes live = live_in(request_.steps[side_].curve(), range_);
         Figures& figures = figures_[side_];
         figures.duration_ns = range_.end_ns - range_.start_ns;

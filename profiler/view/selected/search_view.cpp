@@ -129,21 +129,14 @@ NamedRows tensors_of(const StepIndex& source) {
     return {&source.trace(), source.storage_names(), {sizes.begin(), sizes.end()}, times_ns};
 }
 
-NamedRows ops_of(const StepIndex& source) {
-    const auto& ops = source.trace().ops;
-    const auto starts_ns = ops.column<&Op::start_ns>();
+/// Ops or kernels.
+template <typename Row, auto RowsOf>
+NamedRows spans_of(const StepIndex& source) {
+    const Table<Row>& rows = source.trace().*RowsOf;
+    const auto starts_ns = rows.template column<&Row::start_ns>();
     return {&source.trace(),
-            ops.column<&Op::name>(),
-            durations(starts_ns, ops.column<&Op::end_ns>()),
-            {starts_ns.begin(), starts_ns.end()}};
-}
-
-NamedRows kernels_of(const StepIndex& source) {
-    const auto& kernels = source.trace().kernels;
-    const auto starts_ns = kernels.column<&Kernel::start_ns>();
-    return {&source.trace(),
-            kernels.column<&Kernel::name>(),
-            durations(starts_ns, kernels.column<&Kernel::end_ns>()),
+            rows.template column<&Row::name>(),
+            durations(starts_ns, rows.template column<&Row::end_ns>()),
             {starts_ns.begin(), starts_ns.end()}};
 }
 
@@ -282,8 +275,8 @@ SearchIndex build_search_index(const Steps& steps) {
         add_rows(kind, rows, index);
     };
     add(SearchKind::kTensor, tensors_of);
-    add(SearchKind::kOp, ops_of);
-    add(SearchKind::kKernel, kernels_of);
+    add(SearchKind::kOp, spans_of<Op, &Trace::ops>);
+    add(SearchKind::kKernel, spans_of<Kernel, &Trace::kernels>);
     add(SearchKind::kModule, modules_of);
     add_layers(steps, index);
     add_sites(steps, index);

@@ -1,6 +1,5 @@
 #include "app/prediction/trace_workers.h"
 
-#include "app/prediction/virtual_cards.h"
 #include "app/user/workload_jobs.h"
 #include "tests/app/prediction/fake_worker_test.h"
 
@@ -40,12 +39,15 @@ TEST_F(TraceWorkersTest, AWorkerStaysWhenTheThreadThatUsedItEnds) {
 }
 
 TEST_F(TraceWorkersTest, MoreGpusThanAProcessSeesAreSharedOutInGroups) {
-    const std::vector<profiler::Gpu> gpus(profiler::kMostVirtualCards + 8, shared_gpu());
+    std::vector<profiler::Gpu> gpus(profiler::kMostVirtualCards + 8, shared_gpu());
     std::vector<const profiler::Gpu*> pointers;
-    for (const profiler::Gpu& gpu : gpus) pointers.push_back(&gpu);
+    for (profiler::Gpu& gpu : gpus) {
+        gpu.id = std::to_string(pointers.size());
+        pointers.push_back(&gpu);
+    }
     TraceWorkers workers(pointers, TraceDetail::kForPlan);
     for (const profiler::Gpu* gpu : {pointers.front(), pointers.back(), pointers[1]}) {
-        const auto traced = workers.source()({workload_, gpu});
+        const auto traced = workers.source()({workload_, gpu->id});
         ASSERT_TRUE(traced.has_value()) << traced.error().message;
     }
     EXPECT_EQ(workers.started(), 2U);

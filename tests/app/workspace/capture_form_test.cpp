@@ -5,9 +5,10 @@
 #include "app/user/workload_jobs.h"
 #include "app/workspace/capture_session.h"
 #include "app/workspace/jobs/rate_limit.h"
-#include "app/workspace/planner_query.h"
+#include "app/workspace/planner_form.h"
 #include "profiler/protocol/messages.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
@@ -19,6 +20,8 @@
 #include <string>
 
 namespace {
+
+using testing::HasSubstr;
 
 const app::Predictor& predictor() {
     static const app::Predictor predictor;
@@ -68,13 +71,13 @@ TEST(CaptureForm, BecomesOneRequestPerRecipe) {
 }
 
 TEST(CaptureForm, RunsTheStepOfThePlanner) {
-    app::PlannerQuery query;
-    models::Workload& planned = query.workload;
+    app::PlannerForm planner;
+    models::Workload& planned = planner.workload;
     planned.padding = models::Padding::kRandom;
     planned.model.hidden_dropout_p = 0;
     app::set_hidden_size(planned.model, 4);
-    query.recipes = {"tempo"};
-    const app::StepForm form = app::capture_form_of(query, app::first_capture_form());
+    planner.recipes = {"tempo"};
+    const app::StepForm form = app::capture_form_of(planner, app::first_capture_form());
     const auto list = app::make_jobs(form, "/out", predictor());
     ASSERT_TRUE(list) << list.error().message;
     models::Workload run = list->jobs.at(0).workload;
@@ -113,27 +116,22 @@ TEST(CaptureForm, IsRefusedInOneSentenceWhenItCannotRun) {
         const std::string problem = app::problem_of(form_with(change), predictor());
         return problem.empty() ? std::string("accepted") : problem;
     };
-    EXPECT_NE(refused([](auto& one) { one.model = "bert-huge"; }).find("bert-huge"),
-              std::string::npos);
-    EXPECT_NE(refused([](auto& one) { one.recipes.names = {"temp"}; }).find("temp"),
-              std::string::npos);
+    EXPECT_THAT(refused([](auto& one) { one.model = "bert-huge"; }), HasSubstr("bert-huge"));
+    EXPECT_THAT(refused([](auto& one) { one.recipes.names = {"temp"}; }), HasSubstr("temp"));
     EXPECT_NE(refused([](auto& one) { one.seq_len = 100'000; }), "accepted");
     EXPECT_NE(refused([](auto& one) { one.memory_limit = "lots"; }), "accepted");
     // The checks are those of the command.
-    EXPECT_NE(refused([](auto& one) { one.memory_limit = "0"; }).find("memory limit is 0"),
-              std::string::npos);
-    EXPECT_NE(refused([](auto& one) { one.recipes.names = {"tempo", "tempo"}; }).find("twice"),
-              std::string::npos);
+    EXPECT_THAT(refused([](auto& one) { one.memory_limit = "0"; }), HasSubstr("memory limit is 0"));
+    EXPECT_THAT(refused([](auto& one) { one.recipes.names = {"tempo", "tempo"}; }),
+                HasSubstr("twice"));
     EXPECT_NE(refused([](auto& one) { one.layers = -1; }), "accepted");
-    EXPECT_NE(refused([](auto& one) { one.steps = 0; }).find("at least 1 step"), std::string::npos);
-    EXPECT_NE(refused([](auto& one) { one.recipes.names = {}; }).find("at least one"),
-              std::string::npos);
+    EXPECT_THAT(refused([](auto& one) { one.steps = 0; }), HasSubstr("at least 1 step"));
+    EXPECT_THAT(refused([](auto& one) { one.recipes.names = {}; }), HasSubstr("at least one"));
     EXPECT_EQ(
         refused([](auto& one) { one.recipes.names = {"original", "gelu=in_place,masks=bit"}; }),
         "accepted");
-    EXPECT_NE(refused([](auto& one) { one.sweeps = true; }).find("memory limit"),
-              std::string::npos);
-    EXPECT_NE(refused([](auto& one) { one.device = "predict:t5"; }).find("t4"), std::string::npos);
+    EXPECT_THAT(refused([](auto& one) { one.sweeps = true; }), HasSubstr("memory limit"));
+    EXPECT_THAT(refused([](auto& one) { one.device = "predict:t5"; }), HasSubstr("t4"));
     const auto flash_on = [&](const char* device, const char* precision) {
         return refused([&](auto& one) {
             one.device = device;
@@ -141,7 +139,7 @@ TEST(CaptureForm, IsRefusedInOneSentenceWhenItCannotRun) {
             one.precision = precision;
         });
     };
-    EXPECT_NE(flash_on("predict:t4", "amp-fp16").find("7.5"), std::string::npos);
+    EXPECT_THAT(flash_on("predict:t4", "amp-fp16"), HasSubstr("7.5"));
     EXPECT_EQ(flash_on("predict:a100-40gb", "bf16"), "accepted");
 }
 

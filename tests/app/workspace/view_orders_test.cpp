@@ -57,7 +57,7 @@ struct Shown {
                  .time = time,
                  .queries = queries,
                  .frontier_plans = plans,
-                 .usual_question = usual_question,
+                 .usual_request = usual_request,
                  .marks = nullptr,
                  .rank_run = rank_run,
                  .usual_plan = nullptr,
@@ -75,7 +75,7 @@ struct Shown {
     app::OpenPanels open{true, true, true, true};
     app::Predictor predictor;
     app::FrontierPlans plans{predictor};
-    std::optional<app::PlanQuestion> usual_question;
+    std::optional<app::StepPlanRequest> usual_request;
     std::shared_ptr<const app::RanksOfRun> rank_run =
         std::make_shared<const app::RanksOfRun>(app::build_rank_run(documents).value());
     std::shared_ptr<profiler::SegmentLayout> layout;
@@ -123,7 +123,7 @@ TEST(ViewOrders, KnowEveryFieldOfTheQueries) {
     [[maybe_unused]] const auto& [width] = app::RanksQuery();
     [[maybe_unused]] const auto& [text, is_shown] = app::SearchQuery();
     [[maybe_unused]] const auto& [workload, recipes, optimizer, is_chosen, is_wanted] =
-        app::PlannerQuery();
+        app::PlannerForm();
 }
 
 TEST(ViewOrders, OfTheLedgerFollowItsQuery) {
@@ -173,7 +173,7 @@ TEST(ViewOrders, OfBlocksFollowTheirQuery) {
 TEST(ViewOrders, OfTheInspectorFollowSelectionAndPin) {
     EXPECT_MADE_AGAIN(order_inspector, selection.category = profiler::Category::kParameter);
     EXPECT_MADE_AGAIN(order_inspector, selection.tensor.emplace());
-    EXPECT_MADE_AGAIN(order_inspector, selection.activity.emplace());
+    EXPECT_MADE_AGAIN(order_inspector, selection.call.emplace());
     EXPECT_MADE_AGAIN(order_inspector, own.inspector.pinned = shown.selection;
                       shown.own.inspector.pinned->category.reset();
                       shown.own.inspector.pinned->tensor.emplace());
@@ -186,8 +186,8 @@ TEST(ViewOrders, OfTheTimeAxisFollowItsWindow) {
     EXPECT_MADE_AGAIN(order_timeline, time.window.start_ns += 10);
     EXPECT_MADE_AGAIN(order_timeline, time.window.end_ns += 10);
     EXPECT_MADE_AGAIN(order_timeline, time.window.width_px = 500);
-    EXPECT_MADE_AGAIN(order_timeline, selection.look_a.name = "tempo (before)");
-    EXPECT_MADE_AGAIN(order_timeline, selection.look_b.name = "tempo (after)");
+    EXPECT_MADE_AGAIN(order_timeline, selection.label_a.name = "tempo (before)");
+    EXPECT_MADE_AGAIN(order_timeline, selection.label_b.name = "tempo (after)");
     EXPECT_MADE_AGAIN(order_ribbon, time.window.start_ns += 10);
     EXPECT_MADE_AGAIN(order_ribbon, time.kernels_width_px = 500);
     EXPECT_MADE_AGAIN(order_kernels, time.window.end_ns += 10);

@@ -1,4 +1,4 @@
-#include "app/workspace/view_slot.h"
+#include "app/workspace/slots.h"
 
 #include "tests/app/workspace/waiting.h"
 

@@ -9,14 +9,12 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
-#include <array>
 #include <atomic>
 #include <chrono>
 #include <filesystem>
 #include <memory>
 #include <string>
 #include <thread>
-#include <vector>
 
 namespace {
 
@@ -73,6 +71,11 @@ protected:
         workspace_.apply({.time = {.window = window}});
     }
     void settle() { ::settle(workspace_); }
+    app::DocumentPtr add(const std::string& recipe) {
+        const auto document = make_document("/t/" + recipe + ".tscope", recipe);
+        workspace_.add(document);
+        return document;
+    }
     app::Workspace workspace_;
 };
 
@@ -137,10 +140,8 @@ TEST_F(WorkspaceTest, ShowsTheOldPairUntilTheViewsOfTheNewOneAreMade) {
 }
 
 TEST_F(WorkspaceTest, ShowsNothingOfATraceThatIsClosed) {
-    const auto original = make_document("/t/original.tscope", "original");
-    const auto tempo = make_document("/t/tempo.tscope", "tempo");
-    const auto gelu = make_document("/t/gelu.tscope", "tempo-gelu");
-    for (const auto& document : {original, tempo, gelu}) workspace_.add(document);
+    add("original");
+    const auto tempo = add("tempo"), gelu = add("tempo-gelu");
     settle();
     workspace_.set_b(gelu);
     workspace_.close(gelu);
@@ -160,36 +161,36 @@ TEST_F(WorkspaceTest, HasOneOfAFileHoweverItIsNamed) {
 }
 
 TEST_F(WorkspaceTest, ARecipeHasOneColourHoweverItIsSpelled) {
-    workspace_.add(make_document("/t/original.tscope", "original"));
+    add("original");
     workspace_.add(make_document("/t/own.tscope", "masks=bit,gelu=in_place"));
     settle();
     const auto colors = workspace_.colors_of({"flash", "gelu=in_place,masks=bit", "original"});
-    EXPECT_EQ(colors[1], workspace_.looks()[1].color);
-    EXPECT_EQ(colors[2], workspace_.looks()[0].color);
+    EXPECT_EQ(colors[1], workspace_.labels()[1].color);
+    EXPECT_EQ(colors[2], workspace_.labels()[0].color);
     EXPECT_NE(colors[0], colors[1]);
     EXPECT_NE(colors[0], colors[2]);
 }
 
 TEST_F(WorkspaceTest, TellsTwoFilesOfOneRecipeApartAsTheComparisonDoes) {
     workspace_.add(make_document("/before/tempo.tscope", "tempo"));
-    workspace_.add(make_document("/t/original.tscope", "original"));
+    add("original");
     workspace_.add(make_document("/t/after.tscope", "tempo"));
     settle();
-    const auto& looks = workspace_.looks();
+    const auto& labels = workspace_.labels();
     const auto& columns = workspace_.slots().compare.view()->view.columns;
-    ASSERT_EQ(looks.size(), 3U);
+    ASSERT_EQ(labels.size(), 3U);
     ASSERT_EQ(columns.size(), 3U);
-    EXPECT_NE(looks[0].name, looks[2].name);
-    EXPECT_NE(looks[0].color, looks[2].color);
-    for (const auto& look : looks) {
+    EXPECT_NE(labels[0].name, labels[2].name);
+    EXPECT_NE(labels[0].color, labels[2].color);
+    for (const auto& label : labels) {
         const auto column = std::find_if(columns.begin(), columns.end(),
-                                         [&](const auto& one) { return one.recipe == look.name; });
-        ASSERT_NE(column, columns.end()) << look.name;
-        EXPECT_EQ(column->color, look.color);
+                                         [&](const auto& one) { return one.recipe == label.name; });
+        ASSERT_NE(column, columns.end()) << label.name;
+        EXPECT_EQ(column->color, label.color);
     }
-    EXPECT_EQ(workspace_.selection().look_a.name, "original");
-    EXPECT_EQ(workspace_.selection().look_b.name, looks[0].name);
-    EXPECT_EQ(workspace_.selection().look_b.color, looks[0].color);
+    EXPECT_EQ(workspace_.selection().label_a.name, "original");
+    EXPECT_EQ(workspace_.selection().label_b.name, labels[0].name);
+    EXPECT_EQ(workspace_.selection().label_b.color, labels[0].color);
 }
 
 TEST_F(WorkspaceTest, ShowsASweepAloneAsA) {
@@ -202,8 +203,7 @@ TEST_F(WorkspaceTest, ShowsASweepAloneAsA) {
     EXPECT_EQ(workspace_.views().ledger.view(), nullptr);
     EXPECT_EQ(workspace_.document_of_column(0), sweep);
     // A captured step takes its place, unless the user has chosen.
-    const auto original = make_document("/t/original.tscope", "original");
-    workspace_.add(original);
+    const auto original = add("original");
     settle();
     EXPECT_EQ(workspace_.selection().a, original);
     EXPECT_EQ(workspace_.selection().b, nullptr);
@@ -215,32 +215,8 @@ TEST_F(WorkspaceTest, ShowsASweepAloneAsA) {
     EXPECT_FALSE(workspace_.views().ledger.view()->has_other);
 }
 
-TEST_F(WorkspaceTest, ClosesTheDocumentThatIsA) {
-    const auto tempo = make_document("/t/tempo.tscope", "tempo");
-    workspace_.add(make_document("/t/original.tscope", "original"));
-    workspace_.add(tempo);
-    workspace_.close(workspace_.selection().a);
-    EXPECT_EQ(workspace_.documents(), std::vector{tempo});
-    EXPECT_EQ(workspace_.selection().a, tempo);
-    EXPECT_EQ(workspace_.selection().b, nullptr);
-}
-
-TEST_F(WorkspaceTest, KeepsTheSelectedTensorByItsStorage) {
-    workspace_.add(make_document("/t/original.tscope", "original"));
-    settle();
-    const profiler::LedgerViewRow row = workspace_.views().ledger.view()->rows[3];
-    const app::DocumentPtr a = workspace_.selection().a;
-    workspace_.apply({.selection = {.tensor = {{a, row.storage, row.allocation}}}});
-    app::LedgerQuery query;
-    query.sort_by = profiler::LedgerColumn::kTensor;
-    workspace_.apply({.window = {.ledger = query}});
-    settle();
-    ASSERT_TRUE(workspace_.selection().tensor);
-    EXPECT_EQ(workspace_.selection().tensor->storage, row.storage);
-}
-
 TEST_F(WorkspaceTest, GoesBackToEarlierSelections) {
-    workspace_.add(make_document("/t/original.tscope", "original"));
+    add("original");
     settle();
     const auto select_range = [&](double start_ns, double end_ns) {
         app::PanelEvents events;
@@ -264,69 +240,8 @@ TEST_F(WorkspaceTest, GoesBackToEarlierSelections) {
     int steps = 0;
     for (; workspace_.can_step_selection(-1); ++steps) workspace_.step_selection(-1);
     EXPECT_EQ(steps, 49);
-    workspace_.add(make_document("/t/tempo.tscope", "tempo"));
+    add("tempo");
     EXPECT_FALSE(workspace_.can_step_selection(1)) << "A and B are others";
-}
-
-TEST_F(WorkspaceTest, ASelectedRangeIsSummedUpAndFiltersTheLedger) {
-    workspace_.add(make_document("/t/original.tscope", "original"));
-    settle();
-    const profiler::TimeRange limits = workspace_.time().limits;
-    EXPECT_EQ(workspace_.views().range.view(), nullptr);
-    app::PanelEvents events;
-    events.selection.range = profiler::TimeRange{limits.start_ns, limits.start_ns + 1};
-    workspace_.apply(events);
-    settle();
-    ASSERT_NE(workspace_.views().range.view(), nullptr);
-    EXPECT_FALSE(workspace_.views().range.view()->figures.empty());
-    EXPECT_FALSE(workspace_.views().ledger.view()->span_text.empty());
-    workspace_.clear_selection();
-    settle();
-    EXPECT_EQ(workspace_.views().range.view(), nullptr);
-    EXPECT_TRUE(workspace_.views().ledger.view()->span_text.empty());
-}
-
-TEST_F(WorkspaceTest, ARecipeToTryIsAnsweredByTheOpenTraceThatHasIt) {
-    setenv("TEMPOSCOPE_VIRTUAL_GPU_FOLDER", "/no/such/folder", 1);
-    const auto original = make_document("/t/original.tscope", "original");
-    const auto tempo = make_document("/t/tempo.tscope", "tempo");
-    const auto gelu = make_document("/t/gelu.tscope", "tempo-gelu");
-    for (const auto& document : {original, tempo, gelu}) workspace_.add(document);
-    ASSERT_EQ(workspace_.selection().b, tempo);
-
-    workspace_.apply({.recipes = {.try_recipe = "gelu=in_place"}});
-    settle();
-    EXPECT_EQ(workspace_.selection().b, gelu);
-    EXPECT_TRUE(workspace_.take_notices().empty());
-
-    workspace_.apply({.recipes = {.try_recipe = "gelu=recompute"}});
-    EXPECT_EQ(workspace_.selection().b, gelu);
-    // It is not open, so it is predicted. Without a virtual GPU a sentence says why not.
-    EXPECT_EQ(workspace_.wanted_recipe(), "gelu=recompute");
-    settle();
-    EXPECT_EQ(workspace_.wanted_recipe(), "");
-    const auto notices = workspace_.take_notices();
-    ASSERT_GE(notices.size(), 1U);
-    EXPECT_EQ(workspace_.selection().b, gelu);
-
-    workspace_.apply({.recipes = {.try_recipe = "original"}});
-    settle();
-    EXPECT_EQ(workspace_.selection().b, nullptr);
-}
-
-TEST_F(WorkspaceTest, KeepsTheChosenLayersWhenAAndBChange) {
-    workspace_.add(make_document("/t/original.tscope", "original"));
-    workspace_.add(make_document("/t/tempo.tscope", "tempo"));
-    settle();
-    ASSERT_NE(workspace_.slots().layers.view(), nullptr);
-    EXPECT_EQ(workspace_.slots().layers.view()->layers, (profiler::LayerRange{2, 2}));
-    workspace_.apply({.selection = {.layers = profiler::LayerRange{1, 3}}});
-    workspace_.swap_a_and_b();
-    settle();
-    EXPECT_EQ(workspace_.slots().layers.view()->layers, (profiler::LayerRange{1, 3}));
-    workspace_.clear_selection();
-    settle();
-    EXPECT_EQ(workspace_.slots().layers.view()->layers, (profiler::LayerRange{2, 2}));
 }
 
 /// The Kernels panel draws phases and modules, also where the Memory timeline was never drawn.
@@ -341,8 +256,8 @@ TEST(Workspace, HasPhasesAndModulesForTheKernelsPanelAlone) {
 }
 
 TEST_F(WorkspaceTest, BuildsTheFlameGraphOnceItsPanelIsDrawn) {
-    workspace_.add(make_document("/t/original.tscope", "original"));
-    workspace_.add(make_document("/t/tempo.tscope", "tempo"));
+    add("original");
+    add("tempo");
     settle();
     EXPECT_EQ(workspace_.views().flame.view(), nullptr);
     workspace_.apply({.window = {.flame = app::FlameQuery{.is_drawn = true}}});
@@ -355,53 +270,8 @@ TEST_F(WorkspaceTest, BuildsTheFlameGraphOnceItsPanelIsDrawn) {
     EXPECT_LT(workspace_.views().flame.view()->root().bytes[0], peak_bytes);
 }
 
-TEST_F(WorkspaceTest, HasViewsOfOpenWindowsOnly) {
-    workspace_.add(make_document("/t/original.tscope", "original"));
-    workspace_.apply({.window = {.ledger = app::LedgerQuery{.filter = "layer.1"}}}, /*window=*/2);
-    settle();
-    const size_t all = workspace_.views(1).ledger.view()->rows.size();
-    EXPECT_EQ(workspace_.views(2).ledger.view(), nullptr);
-    std::array<app::OpenPanels, app::kMostWindows> open;
-    open[1].ledger = true;
-    workspace_.show_windows(open);
-    settle();
-    EXPECT_EQ(workspace_.views(1).ledger.view(), nullptr);
-    ASSERT_NE(workspace_.views(2).ledger.view(), nullptr);
-    EXPECT_LT(workspace_.views(2).ledger.view()->rows.size(), all);
-    EXPECT_EQ(workspace_.views(3).ledger.view(), nullptr);
-}
-
-TEST_F(WorkspaceTest, APinnedInspectorKeepsWhatWasSelectedUntilTheTracesChange) {
-    const auto original = make_document("/t/original.tscope", "original");
-    workspace_.add(original);
-    workspace_.add(make_document("/t/tempo.tscope", "tempo"));
-    settle();
-    const auto select = [&](size_t row) {
-        const profiler::LedgerViewRow& picked = workspace_.views().ledger.view()->rows[row];
-        workspace_.apply({.selection = {.tensor = app::PickedTensor{original, picked.storage,
-                                                                    picked.allocation}}});
-        settle();
-        return workspace_.selection().tensor->name;
-    };
-    const std::string first = select(0);
-    workspace_.apply({.window = {.inspector = app::InspectorQuery{workspace_.selection()}}});
-    const std::string second = select(1);
-    ASSERT_NE(first, second);
-    const auto title = [&] { return workspace_.views().inspector.view()->tensor->title; };
-    EXPECT_EQ(title(), first);
-    workspace_.apply({.window = {.inspector = app::InspectorQuery()}});
-    settle();
-    EXPECT_EQ(title(), second);
-    workspace_.apply({.window = {.inspector = app::InspectorQuery{workspace_.selection()}}});
-    workspace_.swap_a_and_b();
-    settle();
-    EXPECT_FALSE(workspace_.views().queries.inspector.pinned);
-}
-
 TEST_F(WorkspaceTest, SearchesTheTracesThatAreAAndB) {
-    const auto original = make_document("/t/original.tscope", "original");
-    const auto tempo = make_document("/t/tempo.tscope", "tempo");
-    workspace_.add(original);
+    add("original");
     workspace_.search({"gelu_input", true});
     settle();
     const auto& slot = workspace_.slots().search;
@@ -413,7 +283,7 @@ TEST_F(WorkspaceTest, SearchesTheTracesThatAreAAndB) {
     workspace_.search({"gelu", true});
     settle();
     EXPECT_EQ(slot.view()->index, index);  // a key press builds no index
-    workspace_.add(tempo);
+    add("tempo");
     settle();
     EXPECT_NE(slot.view()->index, index);
     EXPECT_NE(slot.view()->groups[0].hits.at(0).count.find("B"), std::string::npos);
@@ -423,15 +293,15 @@ TEST_F(WorkspaceTest, SearchesTheTracesThatAreAAndB) {
 }
 
 TEST_F(WorkspaceTest, ACallThatIsFoundIsInTheVisibleTime) {
-    workspace_.add(make_document("/t/original.tscope", "original"));
+    add("original");
     settle();
-    const app::PickedActivity first{false, {profiler::ActivityKind::kOp, 0}};
+    const app::PickedCall first{false, {profiler::CallKind::kOp, 0}};
     const auto& ops = workspace_.selection().a->trace->ops;
     const auto last_row = static_cast<int32_t>(ops.size()) - 1;
-    workspace_.find_activity(first);
-    workspace_.find_activity({false, {profiler::ActivityKind::kOp, last_row}});
+    workspace_.find_call(first);
+    workspace_.find_call({false, {profiler::CallKind::kOp, last_row}});
     const app::TimeWindow& window = workspace_.time().window;
-    const auto& found = workspace_.selection().activity;
+    const auto& found = workspace_.selection().call;
     ASSERT_TRUE(found);
     EXPECT_EQ(found->id.row, last_row);
     EXPECT_LE(window.start_ns, found->range.start_ns);
@@ -439,8 +309,8 @@ TEST_F(WorkspaceTest, ACallThatIsFoundIsInTheVisibleTime) {
     // It is zoomed to, as far as the axis zooms in.
     const double length_ns = found->range.end_ns - found->range.start_ns;
     EXPECT_LE(window.end_ns - window.start_ns, std::max(100 * length_ns, app::kMinWindowNs) * 1.01);
-    workspace_.find_activity({true, {profiler::ActivityKind::kOp, 0}});  // there is no B
-    EXPECT_EQ(workspace_.selection().activity->id.row, last_row);
+    workspace_.find_call({true, {profiler::CallKind::kOp, 0}});  // there is no B
+    EXPECT_EQ(workspace_.selection().call->id.row, last_row);
 }
 
 }  // namespace

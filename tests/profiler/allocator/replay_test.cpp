@@ -82,11 +82,10 @@ TEST(Replay, TakesGarbageCollectionAsRecorded) {
                        .memory_limit_bytes = 900 * kMiB});
     tests::run_random(recorder, {.num_steps = 4'000, .max_bytes = 64 * kMiB, .max_live = 30});
     const AllocatorRecording recording = recorder.recording();
-    const auto report = replay(recording, settings_of(recording.settings));
-    ASSERT_TRUE(report.has_value());
-    EXPECT_EQ(report->address_matches, report->allocations);
-    EXPECT_TRUE(report->final_state_matches);
-    EXPECT_LT(report->segment_event_matches, report->segment_events)
+    const auto report = replay(recording, settings_of(recording.settings)).value();
+    EXPECT_EQ(report.address_matches, report.allocations);
+    EXPECT_TRUE(report.final_state_matches);
+    EXPECT_LT(report.segment_event_matches, report.segment_events)
         << "neither ages nor the limit are recorded: these are not counted as predicted";
 }
 
@@ -95,11 +94,10 @@ TEST(Replay, UnderOtherSettingsIsNotExact) {
     Recorder recorder({});
     tests::run_random(recorder, {.num_steps = 1'000});
     const AllocatorRecording recording = recorder.recording();
-    const auto report = replay(recording, *parse_alloc_conf("roundup_power2_divisions:2"));
-    ASSERT_TRUE(report.has_value());
-    EXPECT_LT(report->address_match_rate(), 0.9);
-    EXPECT_FALSE(report->final_state_matches);
-    EXPECT_FALSE(report->first_difference.empty());
+    const auto report = replay(recording, *parse_alloc_conf("roundup_power2_divisions:2")).value();
+    EXPECT_LT(report.address_match_rate(), 0.9);
+    EXPECT_FALSE(report.final_state_matches);
+    EXPECT_FALSE(report.first_difference.empty());
 }
 
 TEST(Replay, ReportsPeaks) {
@@ -107,20 +105,18 @@ TEST(Replay, ReportsPeaks) {
     const auto a = recorder.allocate(3 * kMiB);
     recorder.free(recorder.allocate(4 * kMiB));
     recorder.free(a);
-    const auto report = replay(recorder.recording(), {});
-    ASSERT_TRUE(report.has_value());
-    EXPECT_EQ(report->events, 7);
-    EXPECT_EQ(report->peak.allocated_bytes, 7 * kMiB);
-    EXPECT_EQ(report->peak.reserved_bytes, 20 * kMiB);
-    EXPECT_EQ(report->num_segments_at_peak, 1);
-    EXPECT_EQ(report->segment_events, 1);
+    const auto report = replay(recorder.recording(), {}).value();
+    EXPECT_EQ(report.events, 7);
+    EXPECT_EQ(report.peak.allocated_bytes, 7 * kMiB);
+    EXPECT_EQ(report.peak.reserved_bytes, 20 * kMiB);
+    EXPECT_EQ(report.num_segments_at_peak, 1);
+    EXPECT_EQ(report.segment_events, 1);
 }
 
 TEST(Replay, OfNothingMatches) {
-    const auto report = replay({}, {});
-    ASSERT_TRUE(report.has_value());
-    EXPECT_TRUE(report->is_exact());
-    EXPECT_EQ(report->address_match_rate(), 1);
+    const auto report = replay({}, {}).value();
+    EXPECT_TRUE(report.is_exact());
+    EXPECT_EQ(report.address_match_rate(), 1);
 }
 
 }  // namespace

@@ -63,13 +63,12 @@ TEST(RequestStream, OfARecordingBeginsWithWhatLivedBefore) {
     const std::size_t cut = recorder.num_events();
     recorder.free(a);
     recorder.allocate(5 * kMiB);
-    const auto stream = request_stream_of(recorder.recording(cut), AllocatorSettings{});
-    ASSERT_TRUE(stream.has_value());
-    std::multiset<int64_t> first{stream->requests[0].size_bytes, stream->requests[1].size_bytes};
+    const auto stream = request_stream_of(recorder.recording(cut), AllocatorSettings{}).value();
+    std::multiset<int64_t> first{stream.requests[0].size_bytes, stream.requests[1].size_bytes};
     EXPECT_EQ(first, (std::multiset<int64_t>{1000, 3 * kMiB}));
-    ASSERT_EQ(stream->requests.size(), 4u);
-    EXPECT_EQ(stream->requests[2].kind, AllocatorRequestKind::kFree);
-    EXPECT_EQ(stream->requests[3].size_bytes, 5 * kMiB);
+    ASSERT_EQ(stream.requests.size(), 4u);
+    EXPECT_EQ(stream.requests[2].kind, AllocatorRequestKind::kFree);
+    EXPECT_EQ(stream.requests[3].size_bytes, 5 * kMiB);
 }
 
 }  // namespace

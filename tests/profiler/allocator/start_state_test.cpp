@@ -18,18 +18,16 @@ std::string problem_of(const AllocatorRecording& recording) {
 TEST(StartState, OfAWholeRecordingIsEmpty) {
     Recorder recorder({});
     tests::run_random(recorder, {.num_steps = 300});
-    const auto state = rebuild_start_state(recorder.recording(), {});
-    ASSERT_TRUE(state.has_value());
-    EXPECT_TRUE(state->segments.empty());
+    const auto state = rebuild_start_state(recorder.recording(), {}).value();
+    EXPECT_TRUE(state.segments.empty());
 }
 
 TEST(StartState, OfNoEventsIsTheFinalState) {
     Recorder recorder({});
     tests::run_random(recorder, {.num_steps = 300});
     const auto recording = recorder.recording(recorder.num_events());
-    const auto state = rebuild_start_state(recording, {});
-    ASSERT_TRUE(state.has_value());
-    EXPECT_EQ(state->segments, recording.segments);
+    const auto state = rebuild_start_state(recording, {}).value();
+    EXPECT_EQ(state.segments, recording.segments);
 }
 
 /// A rest of up to 1 MiB belongs to the block although no event says so.
@@ -39,12 +37,11 @@ TEST(StartState, KnowsTheRestThatCannotBeAFreeBlock) {
         recorder.allocate(19 * kMiB + 512);  // the last MiB - 512 bytes of the segment stay with it
     const std::size_t cut = recorder.num_events();
     recorder.free(a);
-    const auto state = rebuild_start_state(recorder.recording(cut), {});
-    ASSERT_TRUE(state.has_value());
-    ASSERT_EQ(state->segments.size(), 1u);
-    ASSERT_EQ(state->segments[0].blocks.size(), 1u);
-    EXPECT_EQ(state->segments[0].blocks[0].size_bytes, 20 * kMiB);
-    EXPECT_TRUE(state->open.empty());
+    const auto state = rebuild_start_state(recorder.recording(cut), {}).value();
+    ASSERT_EQ(state.segments.size(), 1u);
+    ASSERT_EQ(state.segments[0].blocks.size(), 1u);
+    EXPECT_EQ(state.segments[0].blocks[0].size_bytes, 20 * kMiB);
+    EXPECT_TRUE(state.open.empty());
 }
 
 TEST(StartState, FindsWhereAnOpenBlockEndsFromTheNextAllocationBehindIt) {
@@ -59,10 +56,9 @@ TEST(StartState, FindsWhereAnOpenBlockEndsFromTheNextAllocationBehindIt) {
     const auto behind = recorder.allocate(2 * kMiB);
     ASSERT_EQ(behind, a + 3 * kMiB);
     recorder.free(a);
-    const auto state = rebuild_start_state(recorder.recording(cut), {});
-    ASSERT_TRUE(state.has_value());
-    EXPECT_EQ(state->segments[0].blocks[0].size_bytes, 3 * kMiB);
-    EXPECT_TRUE(state->open.empty());
+    const auto state = rebuild_start_state(recorder.recording(cut), {}).value();
+    EXPECT_EQ(state.segments[0].blocks[0].size_bytes, 3 * kMiB);
+    EXPECT_TRUE(state.open.empty());
 }
 
 TEST(StartState, RefusesEventsThatContradictTheFinalState) {

@@ -14,6 +14,13 @@ protected:
         return simulator_.allocate({size_bytes, stream, pool}).value_or(kNoBlock);
     }
     int64_t address(BlockHandle block) const { return simulator_.block(block).address; }
+    std::vector<int64_t> released_by_empty_cache() {
+        simulator_.take_events();
+        simulator_.empty_cache();
+        std::vector<int64_t> addresses;
+        for (const auto& event : simulator_.take_events()) addresses.push_back(event.address);
+        return addresses;
+    }
     void TearDown() override { tests::expect_sound(simulator_); }
 
     ModelDriver driver_{100 * kMiB};
@@ -76,11 +83,7 @@ TEST_F(StreamsAndPools, SegmentsAreReleasedInTheOrderOfPoolsAndStreams) {
     const auto c = allocate(10 * kMiB, 9);
     const std::vector<int64_t> expected{address(b), address(c), address(a), address(small)};
     for (const auto block : {a, b, small, c}) simulator_.free(block);
-    simulator_.take_events();
-    simulator_.empty_cache();
-    std::vector<int64_t> released;
-    for (const auto& event : simulator_.take_events()) released.push_back(event.address);
-    EXPECT_EQ(released, expected) << "large before small, by stream, then size";
+    EXPECT_EQ(released_by_empty_cache(), expected) << "large before small, by stream, then size";
 }
 
 TEST_F(StreamsAndPools, APrivatePoolSharesNothingWithTheDefaultOne) {
@@ -119,11 +122,7 @@ TEST_F(StreamsAndPools, FreeablePrivatePoolsReleaseSmallBeforeLarge) {
     simulator_.free(large);
     simulator_.free(small);
     simulator_.release_pool(1);
-    simulator_.take_events();
-    simulator_.empty_cache();
-    std::vector<int64_t> released;
-    for (const auto& event : simulator_.take_events()) released.push_back(event.address);
-    EXPECT_EQ(released, expected);
+    EXPECT_EQ(released_by_empty_cache(), expected);
 }
 
 TEST_F(StreamsAndPools, DuringACaptureEventsAreNotLookedAt) {

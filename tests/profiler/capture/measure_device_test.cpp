@@ -2,7 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <functional>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace profiler {
@@ -13,15 +15,19 @@ const SpeedSizes kTiny{.gemm_sizes = {32, 64},
                        .stream_elements = 64 * 512,
                        .seconds_per_figure = 0};
 
+CaptureCallbacks cancelled_if(std::function<bool()> cancelled) {
+    CaptureCallbacks callbacks;
+    callbacks.cancelled = std::move(cancelled);
+    return callbacks;
+}
+
 TEST(MeasureDevice, GivesEveryFigure) {
     std::vector<std::string> stages;
-    const DeviceSpeed speed = measure_device(
-        at::kCPU, kTiny,
-        {.progress = [&](std::string_view stage, int64_t, int64_t) { stages.emplace_back(stage); },
-         .wait_for_turn = {},
-         .phase_begun = {},
-         .step_done = {},
-         .cancelled = {}});
+    CaptureCallbacks callbacks;
+    callbacks.progress = [&](std::string_view stage, int64_t, int64_t) {
+        stages.emplace_back(stage);
+    };
+    const DeviceSpeed speed = measure_device(at::kCPU, kTiny, callbacks);
     ASSERT_EQ(speed.gemms.size(), 4U);
     for (const DeviceSpeed::Gemm& gemm : speed.gemms) EXPECT_GT(gemm.flop_per_s, 0);
     EXPECT_EQ(speed.gemms[1].size, 64);
@@ -34,26 +40,15 @@ TEST(MeasureDevice, GivesEveryFigure) {
 }
 
 TEST(MeasureDevice, EndsWhenItIsCancelled) {
-    EXPECT_THROW(measure_device(at::kCPU, kTiny,
-                                {.progress = {},
-                                 .wait_for_turn = {},
-                                 .phase_begun = {},
-                                 .step_done = {},
-                                 .cancelled = [] { return true; }}),
-                 Cancelled);
+    EXPECT_THROW(measure_device(at::kCPU, kTiny, cancelled_if([] { return true; })), Cancelled);
 }
 
 TEST(MeasureDevice, EndsWithinAFigureWhenItIsCancelled) {
     SpeedSizes endless = kTiny;
     endless.seconds_per_figure = 1e6;
     int asked = 0;
-    EXPECT_THROW(measure_device(at::kCPU, endless,
-                                {.progress = {},
-                                 .wait_for_turn = {},
-                                 .phase_begun = {},
-                                 .step_done = {},
-                                 .cancelled = [&] { return ++asked > 3; }}),
-                 Cancelled);
+    const CaptureCallbacks callbacks = cancelled_if([&] { return ++asked > 3; });
+    EXPECT_THROW(measure_device(at::kCPU, endless, callbacks), Cancelled);
 }
 
 TEST(DeviceSpeed, SurvivesTheWayToTheProgram) {
@@ -67,9 +62,8 @@ TEST(DeviceSpeed, SurvivesTheWayToTheProgram) {
                             .softmax_bytes_per_s = 2.5,
                             .layer_norm_bytes_per_s = 3.5,
                             .launch_ns = 4.5};
-    const auto read = device_speed_from_json(nlohmann::json::parse(to_json(speed).dump()));
-    ASSERT_TRUE(read.has_value());
-    EXPECT_EQ(to_json(*read), to_json(speed));
+    const auto read = device_speed_from_json(nlohmann::json::parse(to_json(speed).dump())).value();
+    EXPECT_EQ(to_json(read), to_json(speed));
     EXPECT_FALSE(device_speed_from_json(nlohmann::json{{"device_name", "x"}}).has_value());
 }
 

@@ -26,18 +26,14 @@ constexpr const char* kHostile = "</script><img onerror=document.title=1 src=x><
 /// One step whose names are the given one.
 Trace make_trace(const std::string& name) {
     TraceBuilder b;
-    b.begin_step();
-    b.begin_phase(PhaseKind::kForward);
+    b.begin_step(PhaseKind::kForward);
     const auto op = b.op(name, b.module_path(name, 0));
     const auto block = b.allocate(
         {.bytes = 4096, .category = Category::kActivation, .op = op, .name = name, .shape = name});
     const auto save = b.save(block, op);
-    b.end_phase();
     b.begin_phase(PhaseKind::kBackward);
     b.release(save);
     b.free(block);
-    b.end_phase();
-    b.end_step();
     return b.finish();
 }
 

@@ -75,12 +75,11 @@ TEST_F(SampleSnapshots, AreNotReproducedUnderOtherRules) {
 TEST_F(SampleSnapshots, FromAnEmptyAllocatorReserveNearlyAsMuch) {
     for (const auto& file : files_) {
         const AllocatorRecording recording = recording_of(file);
-        const auto stream = request_stream_of(recording, {});
-        ASSERT_TRUE(stream.has_value());
+        const auto stream = request_stream_of(recording, {}).value();
         int64_t recorded_bytes = 0;
         for (const RecordedSegment& segment : recording.segments)
             recorded_bytes += segment.size_bytes;
-        const Simulation simulation = simulate(*stream, {});
+        const Simulation simulation = simulate(stream, {});
         EXPECT_NEAR(static_cast<double>(simulation.peak.reserved_bytes),
                     static_cast<double>(recorded_bytes), 0.02 * static_cast<double>(recorded_bytes))
             << file;

@@ -7,7 +7,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <mutex>
 #include <set>
 #include <string>
 #include <utility>
@@ -54,46 +53,37 @@ TEST(PlanLimits, ABatchThatAlmostFitsLacksWhatTheAllocatorCannotGiveBack) {
     const auto source = tests::toy_source();
     auto interpolation = BatchInterpolation::trace({tests::toy_workload()}, source);
     ASSERT_TRUE(interpolation);
-    const auto unlimited = interpolation->unlimited_memory(64, {});
-    ASSERT_TRUE(unlimited);
+    const auto unlimited = interpolation->unlimited_memory(64, {}).value();
     const auto limited = [&](int64_t bytes) {
         return interpolation->limited_memory(64, {}, bytes);
     };
-    const auto least = least_capacity_bytes(*unlimited, 1 << 20, limited);
-    ASSERT_TRUE(least);
-    EXPECT_GE(*least, unlimited->peak_allocated_bytes);
-    EXPECT_LE(*least, unlimited->peak_reserved_bytes);
-    EXPECT_FALSE(limited(*least)->out_of_memory);
-    EXPECT_TRUE(limited(*least - (2 << 20))->out_of_memory);
+    const auto least = least_capacity_bytes(unlimited, 1 << 20, limited).value();
+    EXPECT_GE(least, unlimited.peak_allocated_bytes);
+    EXPECT_LE(least, unlimited.peak_reserved_bytes);
+    EXPECT_FALSE(limited(least)->out_of_memory);
+    EXPECT_TRUE(limited(least - (2 << 20))->out_of_memory);
 }
 
 TEST(PlanLimits, NamesTheStageOfZeroInWhichAStepFits) {
     // Parameters, gradients and moments are most of this step: 256 MiB each.
-    PlanRequest request = request_for({"original"}, {});
+    const Gpu gpu = small_gpu(int64_t{900} << 20);
+    PlanRequest request = request_on({"original"}, gpu);
     request.workloads[0].model.hidden_size = 2048;
     request.workloads[0].model.intermediate_size = 8192;
-    const Gpu gpu = small_gpu(int64_t{900} << 20);
-    request.gpus = {&gpu};
     EXPECT_THAT(plan(request).rows.front().reason, Not(HasSubstr("ZeRO")));
     request.parallel = {.num_gpus = 64};
     EXPECT_THAT(plan(request).rows.front().reason, HasSubstr(" It would fit with ZeRO stage 2."));
 }
 
 TEST(PlanLimits, AdviceTracesNoStepThatThePlanHasTraced) {
-    PlanRequest request = request_for({"original", "tempo"}, {});
     const Gpu gpu = small_gpu(int64_t{213} << 20);  // beside NCCL, too little for any recipe
-    request.gpus = {&gpu};
+    PlanRequest request = request_on({"original", "tempo"}, gpu);
     request.parallel = {.num_gpus = 2};
-    std::mutex mutex;
     std::multiset<std::pair<std::string, int64_t>> traced;
-    const Plan result = make_plan(request, data(), [&](const StepToTrace& step) {
-        const models::Workload& workload = step.workload;
-        {
-            const std::lock_guard lock(mutex);
-            traced.emplace(workload.recipe_name, workload.batch_size);
-        }
-        return toy_source()(step);
-    });
+    const Plan result =
+        make_plan(request, data(), noting_source([&](const StepToTrace& step) {
+                      traced.emplace(step.workload.recipe_name, step.workload.batch_size);
+                  }));
     EXPECT_EQ(result.rows[0].status, PlanStatus::kDoesNotFit);
     EXPECT_THAT(result.rows[0].reason, HasSubstr("Nor would checkpoint"));
     for (const auto& step : traced) {

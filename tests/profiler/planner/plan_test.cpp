@@ -9,7 +9,6 @@
 
 #include <atomic>
 #include <chrono>
-#include <mutex>
 #include <set>
 #include <string>
 #include <thread>
@@ -24,60 +23,53 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::Not;
 
-TEST(MaxBatch, IsTheLastThatTheAllocatorServes) {
-    const auto source = tests::toy_source();
-    auto interpolation = BatchInterpolation::trace({tests::toy_workload()}, source);
-    ASSERT_TRUE(interpolation);
+class MaxBatch : public testing::Test {
+protected:
+    BatchInterpolation interpolate() const {
+        return BatchInterpolation::trace({toy_workload()}, source_).value();
+    }
+
+    const StepSource source_ = toy_source();
+};
+
+TEST_F(MaxBatch, IsTheLastThatTheAllocatorServes) {
+    BatchInterpolation interpolation = interpolate();
     for (const int64_t capacity : {40 << 20, 100 << 20, 1 << 30}) {
-        const auto max_batch = find_max_batch(*interpolation, {}, capacity);
-        ASSERT_TRUE(max_batch);
-        ASSERT_GT(*max_batch, 1);
-        EXPECT_FALSE(interpolation->limited_memory(*max_batch, {}, capacity)->out_of_memory);
-        EXPECT_TRUE(interpolation->limited_memory(*max_batch + 1, {}, capacity)->out_of_memory);
+        const auto max_batch = find_max_batch(interpolation, {}, capacity).value();
+        ASSERT_GT(max_batch, 1);
+        EXPECT_FALSE(interpolation.limited_memory(max_batch, {}, capacity)->out_of_memory);
+        EXPECT_TRUE(interpolation.limited_memory(max_batch + 1, {}, capacity)->out_of_memory);
     }
 }
 
-TEST(MaxBatch, DoesNotDependOnTheCapacitiesThatWereSearchedBefore) {
-    const auto source = tests::toy_source();
-    auto shared = BatchInterpolation::trace({tests::toy_workload()}, source);
-    ASSERT_TRUE(shared);
+TEST_F(MaxBatch, DoesNotDependOnTheCapacitiesThatWereSearchedBefore) {
+    BatchInterpolation shared = interpolate();
     for (const int64_t mib : {100, 40, 1000, 60, 61, 59, 999, 20}) {
-        auto fresh = BatchInterpolation::trace({tests::toy_workload()}, source);
-        ASSERT_TRUE(fresh);
-        EXPECT_EQ(find_max_batch(*shared, {}, mib << 20).value(),
-                  find_max_batch(*fresh, {}, mib << 20).value())
+        BatchInterpolation fresh = interpolate();
+        EXPECT_EQ(find_max_batch(shared, {}, mib << 20).value(),
+                  find_max_batch(fresh, {}, mib << 20).value())
             << mib;
     }
 }
 
-TEST(MaxBatch, IsNoneWhereNotOneSequenceFits) {
-    const auto source = tests::toy_source();
-    auto interpolation = BatchInterpolation::trace({tests::toy_workload()}, source);
-    EXPECT_EQ(find_max_batch(*interpolation, {}, 1 << 20), 0);
-    EXPECT_EQ(find_max_batch(*interpolation, {}, -5), 0);
+TEST_F(MaxBatch, IsNoneWhereNotOneSequenceFits) {
+    BatchInterpolation interpolation = interpolate();
+    EXPECT_EQ(find_max_batch(interpolation, {}, 1 << 20), 0);
+    EXPECT_EQ(find_max_batch(interpolation, {}, -5), 0);
 }
 
-TEST(MaxBatch, EndsAtWhatTheModelAccepts) {
-    const auto source = tests::toy_source();
-    auto interpolation = BatchInterpolation::trace({tests::toy_workload()}, source);
+TEST_F(MaxBatch, EndsAtWhatTheModelAccepts) {
+    BatchInterpolation interpolation = interpolate();
     // 2^31 elements over S · I (the widest tensor).
-    EXPECT_EQ(interpolation->largest_valid_batch(), (int64_t{1} << 31) / (32 * 256));
-    EXPECT_EQ(find_max_batch(*interpolation, {}, int64_t{1} << 45),
-              interpolation->largest_valid_batch());
-}
-
-/// Toy steps, whose batch sizes it lists.
-StepSource listing_source(std::vector<int64_t>& traced) {
-    return [&](const StepToTrace& step) -> models::Result<std::shared_ptr<const Trace>> {
-        const models::Workload& w = step.workload;
-        traced.push_back(w.batch_size);
-        return std::make_shared<const Trace>(tests::make_toy_step(w));
-    };
+    EXPECT_EQ(interpolation.largest_valid_batch(), (int64_t{1} << 31) / (32 * 256));
+    EXPECT_EQ(find_max_batch(interpolation, {}, int64_t{1} << 45),
+              interpolation.largest_valid_batch());
 }
 
 TEST(BatchInterpolation, TracesAnchorsWhenABatchBesideThemIsNeeded) {
     std::vector<int64_t> traced;
-    const StepSource source = listing_source(traced);
+    const StepSource source =
+        noting_source([&](const StepToTrace& step) { traced.push_back(step.workload.batch_size); });
     auto interpolation = BatchInterpolation::trace({tests::toy_workload()}, source);
     ASSERT_TRUE(interpolation);
     EXPECT_THAT(traced, testing::ElementsAre(4, 32));
@@ -171,10 +163,9 @@ TEST(Plan, LeavesBusyCoresAlone) {
 }
 
 TEST(Plan, SaysWhereTheSearchForABatchEnds) {
-    PlanRequest request = request_for({"original"}, {});
     Gpu gpu = *gpu_named("b200");
     gpu.usable_memory_bytes.value = 1e15;
-    request.gpus = {&gpu};
+    PlanRequest request = request_on({"original"}, gpu);
     request.workloads[0].seq_len = 1;
     request.workloads[0].model.intermediate_size = 64;
     const PlanRow row = plan(request).rows.front();
@@ -213,8 +204,8 @@ TEST(Plan, FiguresAreAtTheBatchThatWasAskedFor) {
     EXPECT_EQ(row.memory->contents.peaks.peak_allocated_bytes,
               simulate_step(work, {.cublas_workspace_bytes = 8519680}, std::nullopt)
                   .peak_allocated_bytes);
-    const auto model = make_time_model(*gpu_named("a100-80gb"), *row.environment,
-                                       data().calibration, row.workload);
+    const auto model =
+        make_time_model(*gpu_named("a100-80gb"), row.environment, data().calibration, row.workload);
     EXPECT_NEAR(row.time->total_ns(), time_of(work, *model).total_ns(), 1e-6);
     EXPECT_NEAR(row.sequences_per_s, 10 / (row.time->total_ns() / 1e9), 1e-6);
     EXPECT_NEAR(row.model_tflops, static_cast<double>(work.model_flop) / row.time->total_ns() / 1e3,
@@ -223,8 +214,7 @@ TEST(Plan, FiguresAreAtTheBatchThatWasAskedFor) {
 
 TEST(Plan, SaysByHowMuchABatchDoesNotFitAndWhatWould) {
     const Gpu gpu = small_gpu(64 << 20);
-    PlanRequest request = request_for({"original", "checkpoint"}, {});
-    request.gpus = {&gpu};
+    PlanRequest request = request_on({"original", "checkpoint"}, gpu);
     const Plan free_batch = plan(request);
     ASSERT_EQ(free_batch.rows[0].status, PlanStatus::kOk);
     request.batch_size = *free_batch.rows[0].max_batch_size + 1;
@@ -294,16 +284,15 @@ TEST(Plan, SaysWhereACardsOwnRateIsNotKnown) {
     Gpu gpu = *gpu_named("a100-80gb");
     gpu.id = "mine";
     gpu.peak_flop_per_s[static_cast<std::size_t>(MatmulType::kBf16)].reset();
-    PlanRequest request = request_for({"original"}, {});
+    PlanRequest request = request_on({"original"}, gpu);
     request.workloads[0].precision = models::Precision::kBf16;
-    request.gpus = {&gpu};
     EXPECT_THAT(plan(request).rows.front().notes,
                 Contains(HasSubstr("the bf16 rate is not known: the fp32 rate is assumed")));
 }
 
 TEST(Plan, OlderCardsNameTheSetupThatIsAssumed) {
     const PlanRow row = plan(request_for({"original"}, {"v100-16gb"})).rows.front();
-    EXPECT_EQ(row.environment->id, "tempo-2022");
+    EXPECT_EQ(row.environment.id, "tempo-2022");
     EXPECT_THAT(row.notes, Contains(HasSubstr("tempo-2022 is assumed")));
 }
 
@@ -420,15 +409,9 @@ TEST(StepTime, TheSetupChoosesTheOptimizer) {
 }
 
 TEST(Plan, TracesTheOptimizerOfTheSetup) {
-    std::mutex mutex;
     std::set<std::string> traced;
-    const StepSource source =
-        [&](const StepToTrace& step) -> models::Result<std::shared_ptr<const Trace>> {
-        const models::Workload& w = step.workload;
-        const std::lock_guard lock(mutex);
-        traced.insert(models::to_text(w.recipe));
-        return std::make_shared<const Trace>(tests::make_toy_step(w));
-    };
+    const StepSource source = noting_source(
+        [&](const StepToTrace& step) { traced.insert(models::to_text(step.workload.recipe)); });
     PlanRequest request = request_for({"original"}, {"t4", "v100-16gb", "a100-80gb"});
     request.workloads[0].precision = models::Precision::kFp32;
     request.traces_each_gpu = false;
@@ -443,21 +426,16 @@ TEST(Plan, TracesTheOptimizerOfTheSetup) {
 }
 
 TEST(Plan, TracesEachGpuAtItsLargestBatch) {
-    std::mutex mutex;
     std::set<std::pair<std::string, int64_t>> traced;
-    const StepSource source =
-        [&](const StepToTrace& step) -> models::Result<std::shared_ptr<const Trace>> {
-        const std::lock_guard lock(mutex);
-        traced.emplace(step.gpu->id, step.workload.batch_size);
-        return std::make_shared<const Trace>(tests::make_toy_step(step.workload));
-    };
+    const StepSource source = noting_source(
+        [&](const StepToTrace& step) { traced.emplace(step.gpu, step.workload.batch_size); });
     PlanRequest request = request_for({"original"}, {"t4", "a100-80gb"});
     request.budget_bytes = int64_t{1} << 30;
     const Plan result = make_plan(request, data(), source);
     for (const PlanRow& row : result.rows) {
         ASSERT_EQ(row.status, PlanStatus::kOk) << row.reason;
-        EXPECT_TRUE(traced.contains({row.gpu->id, *row.max_batch_size}));
-        EXPECT_TRUE(traced.contains({row.gpu->id, *row.max_batch_size + 1}));
+        EXPECT_TRUE(traced.contains({row.gpu.id, *row.max_batch_size}));
+        EXPECT_TRUE(traced.contains({row.gpu.id, *row.max_batch_size + 1}));
     }
 }
 
@@ -480,8 +458,7 @@ TEST(Calibration, HasARowForEveryOptimizerThatASetupNames) {
 
 TEST(Plan, HasAMemoryCurveWhereItIsWanted) {
     const Gpu gpu = small_gpu(256 << 20);
-    PlanRequest request = request_for({"original"}, {});
-    request.gpus = {&gpu};
+    PlanRequest request = request_on({"original"}, gpu);
     EXPECT_TRUE(plan(request).rows[0].memory_curve.empty());
     request.wants_memory_curve = true;
     const Plan planned = plan(request);
@@ -495,8 +472,7 @@ TEST(Plan, HasAMemoryCurveWhereItIsWanted) {
 
 TEST(Plan, TheMemoryCurveHoldsTheGapsToo) {
     const Gpu gpu = small_gpu(256 << 20);
-    PlanRequest request = request_for({"original"}, {});
-    request.gpus = {&gpu};
+    PlanRequest request = request_on({"original"}, gpu);
     request.wants_memory_curve = true;
     const PlanRow row = plan(request).rows[0];
     const auto& point = std::ranges::max(row.memory_curve, {}, &MemoryPoint::gap_bytes);

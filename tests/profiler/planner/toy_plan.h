@@ -1,11 +1,14 @@
 #pragma once
 
-#include "profiler/planner/plan.h"
-#include "tests/profiler/planner/toy_step.h"
-
+#include <functional>
+#include <memory>
+#include <mutex>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
+#include "profiler/planner/plan.h"
+#include "tests/profiler/planner/toy_step.h"
 
 /// Plans of toy steps on GPUs of the catalogue.
 namespace tests {
@@ -28,6 +31,23 @@ inline profiler::PlanRequest request_for(std::vector<std::string> recipes,
     for (const std::string& recipe : recipes) request.workloads.push_back(with_recipe(recipe));
     for (const std::string& gpu : gpus) request.gpus.push_back(gpu_named(gpu));
     return request;
+}
+
+inline profiler::PlanRequest request_on(std::vector<std::string> recipes,
+                                        const profiler::Gpu& gpu) {
+    profiler::PlanRequest request = request_for(std::move(recipes), {});
+    request.gpus = {&gpu};
+    return request;
+}
+
+/// Makes toy steps, and tells of each before, one at a time.
+inline profiler::StepSource noting_source(std::function<void(const profiler::StepToTrace&)> tell) {
+    return [tell = std::move(tell),
+            mutex = std::make_shared<std::mutex>()](const profiler::StepToTrace& step) {
+        const std::lock_guard lock(*mutex);
+        tell(step);
+        return toy_source()(step);
+    };
 }
 
 inline profiler::Plan plan(const profiler::PlanRequest& request, const ToyOptions& options = {}) {

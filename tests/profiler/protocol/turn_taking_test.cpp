@@ -205,21 +205,18 @@ TEST_F(Turns, CancelEndsAllWorkersAndNamesTheirFiles) {
     b.workload["act"] = "wait";
     TurnTaking turns({a, b});
     std::thread canceller;
-    const auto done = turns.run({.started = {},
-                                 .progress =
-                                     [&](std::size_t, const Progress& progress) {
-                                         if (progress.done != 3) return;
-                                         std::ofstream(a.output_path + ".partial") << "rows";
-                                         std::ofstream(b.output_path + ".partial") << "rows";
-                                         canceller = std::thread([&] { turns.cancel(); });
-                                     },
-                                 .sample = {},
-                                 .ended =
-                                     [this](std::size_t index, const WorkerOutcome& outcome) {
-                                         EXPECT_TRUE(outcome.error().cancelled);
-                                         ended_.push_back(index);
-                                     },
-                                 .split = {}});
+    TurnEvents events;
+    events.progress = [&](std::size_t, const Progress& progress) {
+        if (progress.done != 3) return;
+        std::ofstream(a.output_path + ".partial") << "rows";
+        std::ofstream(b.output_path + ".partial") << "rows";
+        canceller = std::thread([&] { turns.cancel(); });
+    };
+    events.ended = [this](std::size_t index, const WorkerOutcome& outcome) {
+        EXPECT_TRUE(outcome.error().cancelled);
+        ended_.push_back(index);
+    };
+    const auto done = turns.run(events);
     canceller.join();
     ASSERT_FALSE(done);
     EXPECT_TRUE(done.error().cancelled);
@@ -235,11 +232,9 @@ TEST_F(Turns, CancelDoesNotNameFilesOfRequestsThatDidNotBegin) {
     std::ofstream(a.output_path + ".partial") << "rows";
     std::ofstream(c.output_path + ".partial") << "rows of an earlier run";
     TurnTaking turns({a, b, c});
-    const auto done = turns.run({.started = {},
-                                 .progress = [&](std::size_t, const Progress&) { turns.cancel(); },
-                                 .sample = {},
-                                 .ended = {},
-                                 .split = {}});
+    TurnEvents events;
+    events.progress = [&](std::size_t, const Progress&) { turns.cancel(); };
+    const auto done = turns.run(events);
     ASSERT_FALSE(done);
     EXPECT_TRUE(done.error().cancelled);
     EXPECT_EQ(done.error().message, "The capture was cancelled. What was recorded before is in " +
@@ -250,16 +245,13 @@ TEST_F(Turns, CancelBeforeAWorkerIsAskedEndsTheRun) {
     const Request a = request("a"), b = request("b"), c = request("c");
     std::ofstream(b.output_path + ".partial") << "rows of an earlier run";
     TurnTaking turns({a, b, c});
-    const auto done =
-        turns.run({.started =
-                       [&](std::size_t index) {
-                           ++started_;
-                           if (index == 1) turns.cancel();
-                       },
-                   .progress = {},
-                   .sample = {},
-                   .ended = [this](std::size_t index, const auto&) { ended_.push_back(index); },
-                   .split = {}});
+    TurnEvents events;
+    events.started = [&](std::size_t index) {
+        ++started_;
+        if (index == 1) turns.cancel();
+    };
+    events.ended = [this](std::size_t index, const auto&) { ended_.push_back(index); };
+    const auto done = turns.run(events);
     ASSERT_FALSE(done);
     EXPECT_TRUE(done.error().cancelled);
     EXPECT_THAT(done.error().message, Not(HasSubstr("b.tscope.partial")));
@@ -277,20 +269,17 @@ TEST_F(Turns, CancelWhileAWorkerStartsEndsTheRun) {
         b.workload["act"] = "wait";
         TurnTaking turns({request("a"), b, request("c")});
         std::thread canceller;
-        const auto done =
-            turns.run({.started =
-                           [&](std::size_t index) {
-                               ++started_;
-                               if (index != 1) return;
-                               canceller = std::thread([&turns, delay_ms] {
-                                   std::this_thread::sleep_for(std::chrono::milliseconds(delay_ms));
-                                   turns.cancel();
-                               });
-                           },
-                       .progress = {},
-                       .sample = {},
-                       .ended = [this](std::size_t index, const auto&) { ended_.push_back(index); },
-                       .split = {}});
+        TurnEvents events;
+        events.started = [&](std::size_t index) {
+            ++started_;
+            if (index != 1) return;
+            canceller = std::thread([&turns, delay_ms] {
+                std::this_thread::sleep_for(std::chrono::milliseconds(delay_ms));
+                turns.cancel();
+            });
+        };
+        events.ended = [this](std::size_t index, const auto&) { ended_.push_back(index); };
+        const auto done = turns.run(events);
         canceller.join();
         ASSERT_FALSE(done) << delay_ms;
         EXPECT_TRUE(done.error().cancelled) << done.error().message;

@@ -10,6 +10,9 @@ namespace {
 using namespace profiler;
 using testing::Contains;
 
+const Gpu kT4{.id = "t4", .name = "NVIDIA T4"};
+const SoftwareEnvironment kTorch{.id = "torch-2.11"};
+
 ComparisonColumn captured(const std::string& recipe) {
     ComparisonColumn column;
     column.recipe = column.recipe_of_trace = recipe;
@@ -18,9 +21,15 @@ ComparisonColumn captured(const std::string& recipe) {
     return column;
 }
 
-PlanRow planned(const Gpu& gpu, const std::string& recipe, int64_t max_batch, double best) {
+Comparison comparison_of(const std::vector<std::string>& recipes) {
+    Comparison comparison;
+    for (const std::string& recipe : recipes) comparison.columns.push_back(captured(recipe));
+    return comparison;
+}
+
+PlanRow planned(const std::string& recipe, int64_t max_batch, double best) {
     PlanRow row;
-    row.gpu = &gpu;
+    row.gpu = kT4;
     row.workload.recipe_name = recipe;
     row.max_batch_size = max_batch;
     row.best_batch_size = max_batch;
@@ -30,20 +39,22 @@ PlanRow planned(const Gpu& gpu, const std::string& recipe, int64_t max_batch, do
     return row;
 }
 
+CompareView view_beside(const Comparison& comparison, const Plan& plan) {
+    CompareView view = build_compare_view(comparison);
+    add_plan(view, comparison, plan);
+    return view;
+}
+
 TEST(ComparePlan, StandsBesideWhatWasMeasured) {
-    const Gpu gpu{.id = "t4", .name = "NVIDIA T4"};
-    Comparison comparison;
-    comparison.columns = {captured("original"), captured("tempo"), captured("checkpoint")};
+    Comparison comparison = comparison_of({"original", "tempo", "checkpoint"});
     comparison.columns[1].max_batch = {.at_least = 10, .below = 11};
     Plan plan;
-    plan.rows = {planned(gpu, "original", 8, 20), planned(gpu, "tempo", 12, 18)};
-    plan.rows.push_back(planned(gpu, "checkpoint", 0, 0));
+    plan.rows = {planned("original", 8, 20), planned("tempo", 12, 18), planned("checkpoint", 0, 0)};
     plan.rows.back().curve.clear();
     plan.rows.back().best_batch_size.reset();
     plan.rows.back().status = PlanStatus::kDoesNotFit;
     plan.rows.back().reason = "Batch 1 needs 20.0 GiB.";
-    CompareView view = build_compare_view(comparison);
-    add_plan(view, comparison, plan);
+    CompareView view = view_beside(comparison, plan);
     EXPECT_EQ(view.planned_on, "NVIDIA T4");
     EXPECT_EQ(view.planned_mark, "predicted, T4") << "the files are of no T4";
     comparison.columns[0].device = "NVIDIA T4 with torch-2.11";
@@ -66,14 +77,9 @@ TEST(ComparePlan, StandsBesideWhatWasMeasured) {
 }
 
 TEST(ComparePlan, APredictedFileSaysSoOnceAndNotInEachCell) {
-    const Gpu gpu{.id = "t4", .name = "NVIDIA T4"};
-    Comparison comparison;
-    comparison.columns = {captured("original")};
+    Comparison comparison = comparison_of({"original"});
     comparison.columns[0].source = Source::kPredicted;
-    Plan plan;
-    plan.rows = {planned(gpu, "original", 8, 20)};
-    CompareView view = build_compare_view(comparison);
-    add_plan(view, comparison, plan);
+    const CompareView view = view_beside(comparison, {{planned("original", 8, 20)}});
     EXPECT_TRUE(view.columns[0].is_predicted);
     EXPECT_FALSE(view.columns[0].is_planned);
     EXPECT_THAT(view.table.rows[0], Contains("8"));
@@ -81,41 +87,29 @@ TEST(ComparePlan, APredictedFileSaysSoOnceAndNotInEachCell) {
 }
 
 TEST(ComparePlan, IsNotComparedWithAMeasuredBaseline) {
-    const Gpu gpu{.id = "t4", .name = "NVIDIA T4"};
-    Comparison comparison;
-    comparison.columns = {captured("original"), captured("tempo")};
+    Comparison comparison = comparison_of({"original", "tempo"});
     comparison.columns[0].max_batch = {.at_least = 4, .below = 5};
-    Plan plan;
-    plan.rows = {planned(gpu, "original", 8, 20), planned(gpu, "tempo", 12, 18)};
-    CompareView view = build_compare_view(comparison);
-    add_plan(view, comparison, plan);
+    const CompareView view =
+        view_beside(comparison, {{planned("original", 8, 20), planned("tempo", 12, 18)}});
     EXPECT_TRUE(view.columns[1].planned_max_batch_change.empty()) << "4 was measured, not 8";
     EXPECT_EQ(view.columns[1].planned_best_change.text, "-10.0 %") << "no curve was measured";
 }
 
 TEST(ComparePlan, TheTableSaysWhatElseThanMemoryIsTheLimit) {
-    const Gpu gpu{.id = "t4", .name = "NVIDIA T4"};
-    Comparison comparison;
-    comparison.columns = {captured("original")};
-    Plan plan;
-    plan.rows = {planned(gpu, "original", 8, 20)};
+    const Comparison comparison = comparison_of({"original"});
+    Plan plan{{planned("original", 8, 20)}};
     plan.rows[0].other_limit = not_limited_by_memory(8, "Larger ones were not tried");
     plan.rows[0].max_batch_end = MaxBatchEnd::kSearch;
-    CompareView view = build_compare_view(comparison);
-    add_plan(view, comparison, plan);
-    EXPECT_THAT(view.table.rows[0], Contains("≥ 8 predicted"));
-
+    EXPECT_THAT(view_beside(comparison, plan).table.rows[0], Contains("≥ 8 predicted"));
     plan.rows[0].max_batch_end = MaxBatchEnd::kElements;
-    view = build_compare_view(comparison);
-    add_plan(view, comparison, plan);
-    EXPECT_THAT(view.table.rows[0], Contains("8 predicted, by tensor size"));
+    EXPECT_THAT(view_beside(comparison, plan).table.rows[0],
+                Contains("8 predicted, by tensor size"));
 }
 
 /// A plan of `recipe` for a batch of 8 that needs `peak_bytes`.
-PlanRow planned_step(const Gpu& gpu, const SoftwareEnvironment& environment,
-                     const std::string& recipe, int64_t peak_bytes) {
-    PlanRow row = planned(gpu, recipe, 12, 30);
-    row.environment = &environment;
+PlanRow planned_step(const std::string& recipe, int64_t peak_bytes) {
+    PlanRow row = planned(recipe, 12, 30);
+    row.environment = kTorch;
     row.batch_size = 8;
     row.memory.emplace();
     row.memory->contents.peaks.peak_allocated_bytes = peak_bytes;
@@ -127,20 +121,14 @@ PlanRow planned_step(const Gpu& gpu, const SoftwareEnvironment& environment,
 }
 
 TEST(ComparePlan, RecipesThatNoFileHasGetColumns) {
-    const Gpu gpu{.id = "t4", .name = "NVIDIA T4"};
-    const SoftwareEnvironment environment{.id = "torch-2.11"};
-    Comparison comparison;
-    comparison.columns = {captured("original"), captured("tempo")};
+    Comparison comparison = comparison_of({"original", "tempo"});
     comparison.columns[1].peak_allocated_bytes = 0;  // only a sweep
-    Plan plan;
-    plan.rows = {planned_step(gpu, environment, "tempo", 3 << 18),
-                 planned_step(gpu, environment, "checkpoint", 1 << 19),
-                 planned_step(gpu, environment, "best", 1 << 18)};
+    Plan plan{{planned_step("tempo", 3 << 18), planned_step("checkpoint", 1 << 19),
+               planned_step("best", 1 << 18)}};
     plan.rows.back().status = PlanStatus::kNotSupported;
     add_planned_columns(comparison, plan);
     ASSERT_EQ(comparison.columns.size(), 3U);  // the GPU cannot run `best`
-    CompareView view = build_compare_view(comparison);
-    add_plan(view, comparison, plan);
+    const CompareView view = view_beside(comparison, plan);
     EXPECT_FALSE(view.columns[0].memory_is_predicted);
     EXPECT_TRUE(view.columns[1].memory_is_predicted);
     EXPECT_FALSE(view.columns[1].is_planned);
@@ -157,48 +145,29 @@ TEST(ComparePlan, RecipesThatNoFileHasGetColumns) {
     EXPECT_THAT(view.source, testing::HasSubstr("NVIDIA T4 with torch-2.11"));
 }
 
-TEST(ComparePlan, BesideAPredictionPlansAreCompared) {
-    const Gpu gpu{.id = "t4", .name = "NVIDIA T4"};
-    const SoftwareEnvironment environment{.id = "torch-2.11"};
-    Comparison comparison;
-    comparison.columns = {captured("original")};
-    comparison.columns[0].source = Source::kPredicted;
-    comparison.columns[0].device = "NVIDIA T4 with torch-2.11";
-    comparison.columns[0].batch_size = 8;
-    comparison.columns[0].sequences_per_s = 25;
-    comparison.columns[0].saved_bytes = 1 << 20;
-    Plan plan;
-    plan.rows = {planned_step(gpu, environment, "tempo", 1 << 19)};
-    add_planned_columns(comparison, plan);
-    const CompareView view = build_compare_view(comparison);
-    EXPECT_EQ(view.columns[1].peak_change.text, "-50.0 %");
-    EXPECT_EQ(view.columns[1].saved_change.text, "-75.0 %");
-    EXPECT_EQ(view.columns[1].throughput_change.text, "-20.0 %");
-}
-
-TEST(ComparePlan, BesideAPredictionOfAnotherGpuPlansAreNotCompared) {
-    const Gpu gpu{.id = "t4", .name = "NVIDIA T4"};
-    const SoftwareEnvironment environment{.id = "torch-2.11"};
-    Comparison comparison;
-    comparison.columns = {captured("original")};
-    comparison.columns[0].source = Source::kPredicted;
-    comparison.columns[0].device = "NVIDIA A100-SXM4-80GB with torch-2.11";
-    comparison.columns[0].batch_size = 8;
-    Plan plan;
-    plan.rows = {planned_step(gpu, environment, "tempo", 1 << 19)};
-    add_planned_columns(comparison, plan);
-    const CompareView view = build_compare_view(comparison);
-    EXPECT_TRUE(view.columns[1].peak_change.empty());
-    EXPECT_TRUE(view.columns[1].throughput_change.empty());
+TEST(ComparePlan, BesideAPredictionPlansAreComparedIfItIsOfTheSameGpu) {
+    const auto planned_beside = [](const std::string& device) {
+        Comparison comparison = comparison_of({"original"});
+        comparison.columns[0].source = Source::kPredicted;
+        comparison.columns[0].device = device;
+        comparison.columns[0].batch_size = 8;
+        comparison.columns[0].sequences_per_s = 25;
+        comparison.columns[0].saved_bytes = 1 << 20;
+        add_planned_columns(comparison, {{planned_step("tempo", 1 << 19)}});
+        return build_compare_view(comparison).columns[1];
+    };
+    const CompareColumn same = planned_beside("NVIDIA T4 with torch-2.11");
+    EXPECT_EQ(same.peak_change.text, "-50.0 %");
+    EXPECT_EQ(same.saved_change.text, "-75.0 %");
+    EXPECT_EQ(same.throughput_change.text, "-20.0 %");
+    const CompareColumn other = planned_beside("NVIDIA A100-SXM4-80GB with torch-2.11");
+    EXPECT_TRUE(other.peak_change.empty());
+    EXPECT_TRUE(other.throughput_change.empty());
 }
 
 TEST(ComparePlan, ABatchThatDoesNotFitIsAResult) {
-    const Gpu gpu{.id = "t4", .name = "NVIDIA T4"};
-    const SoftwareEnvironment environment{.id = "torch-2.11"};
-    Comparison comparison;
-    comparison.columns = {captured("tempo")};
-    Plan plan;
-    plan.rows = {planned_step(gpu, environment, "original", 1 << 20)};
+    Comparison comparison = comparison_of({"tempo"});
+    Plan plan{{planned_step("original", 1 << 20)}};
     plan.rows[0].status = PlanStatus::kDoesNotFit;
     plan.rows[0].reason = "Batch 8 needs 20.0 GiB.";
     plan.rows[0].memory.reset();
@@ -210,14 +179,10 @@ TEST(ComparePlan, ABatchThatDoesNotFitIsAResult) {
 }
 
 TEST(ComparePlan, ColumnsOfAnotherStepStayWithout) {
-    const Gpu gpu{.id = "t4", .name = "NVIDIA T4"};
-    Comparison comparison;
-    comparison.columns = {captured("original"), captured("original")};
+    Comparison comparison = comparison_of({"original", "original"});
     comparison.columns[1].baseline = 1;
-    Plan plan;
-    plan.rows = {planned(gpu, "original", 8, 20)};
-    CompareView view = build_compare_view(comparison);
-    add_plan(view, comparison, plan);
+    const Plan plan{{planned("original", 8, 20)}};
+    CompareView view = view_beside(comparison, plan);
     EXPECT_TRUE(view.columns[0].planned);
     EXPECT_FALSE(view.columns[1].planned);
     add_planned_columns(comparison, plan);

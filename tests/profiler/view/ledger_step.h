@@ -1,6 +1,6 @@
 #pragma once
 
-#include "profiler/analysis/step_index.h"
+#include "profiler/view/peak/ledger_view.h"
 
 #include <memory>
 #include <utility>
@@ -23,5 +23,19 @@ private:
     profiler::Trace trace_;
     profiler::StepIndex index_;
 };
+
+inline profiler::LedgerView ledger_view_of(const profiler::Ledger& ledger,
+                                           profiler::LedgerRequest request = {}) {
+    const LedgerStep step(ledger);
+    request.steps = {step.get()};
+    return profiler::build_ledger_view(request);
+}
+
+inline profiler::LedgerView ledger_view_of(const profiler::Ledger& a, const profiler::Ledger& b,
+                                           profiler::LedgerRequest request = {}) {
+    const LedgerStep first(a), second(b);
+    request.steps = {first.get(), second.get()};
+    return profiler::build_ledger_view(request);
+}
 
 }  // namespace tests

@@ -39,7 +39,7 @@ TEST(VirtualMemoryContents, ALaterWriteHidesTheParts) {
     contents.write(100, bytes_of({1, 2, 3, 4}));
     contents.write(101, bytes_of({8, 9}));
     EXPECT_EQ(read(contents, 100, 4), bytes_of({1, 8, 9, 4}));
-    EXPECT_EQ(contents.kept_bytes(), 4U);
+    EXPECT_EQ(contents.host_bytes(), 4U);
 }
 
 TEST(VirtualMemoryContents, ForgottenBytesReadAsZeros) {
@@ -48,7 +48,7 @@ TEST(VirtualMemoryContents, ForgottenBytesReadAsZeros) {
     contents.forget(101, 2);
     EXPECT_EQ(read(contents, 100, 4), bytes_of({1, 0, 0, 4}));
     contents.forget(0, 1000);
-    EXPECT_EQ(contents.kept_bytes(), 0U);
+    EXPECT_EQ(contents.host_bytes(), 0U);
 }
 
 TEST(VirtualMemoryContents, LargeCopiesAreNotKeptAndHideWhatWasThere) {

@@ -33,16 +33,21 @@ def _run_tokens(model, device):
     return model(_tokens(device)).last_hidden_state
 
 
-def _bert(num_layers, attention, kind="Bert"):
+def _hugging_face(kind, num_layers, attention, **more):
+    """A model whose sizes have the names that most of the library's models share."""
     config = getattr(transformers, f"{kind}Config")(
         hidden_size=H,
         num_attention_heads=A,
         num_hidden_layers=num_layers,
         intermediate_size=F,
-        vocab_size=VOCABULARY,
         attn_implementation=attention,
+        **more,
     )
     return getattr(transformers, f"{kind}Model")(config)
+
+
+def _bert(*given, kind="Bert"):
+    return _hugging_face(kind, *given, vocab_size=VOCABULARY)
 
 
 def _gpt2(num_layers, attention):
@@ -56,19 +61,10 @@ def _gpt2(num_layers, attention):
     return transformers.GPT2Model(config)
 
 
-def _vit(num_layers, attention):
-    config = transformers.ViTConfig(
-        hidden_size=H,
-        num_attention_heads=A,
-        num_hidden_layers=num_layers,
-        intermediate_size=F,
-        image_size=(4, PATCHES),
-        patch_size=(4, 1),
-        hidden_dropout_prob=0.1,
-        attention_probs_dropout_prob=0.1,
-        attn_implementation=attention,
-    )
-    return transformers.ViTModel(config)
+def _vit(*given):
+    sizes = {"image_size": (4, PATCHES), "patch_size": (4, 1)}
+    dropout = {"hidden_dropout_prob": 0.1, "attention_probs_dropout_prob": 0.1}
+    return _hugging_face("ViT", *given, **sizes, **dropout)
 
 
 def _run_images(model, device):
@@ -77,18 +73,9 @@ def _run_images(model, device):
     return model(pixel_values=images).last_hidden_state
 
 
-def _llama(num_layers, attention):
-    config = transformers.LlamaConfig(
-        hidden_size=H,
-        num_attention_heads=A,
-        num_key_value_heads=A,
-        num_hidden_layers=num_layers,
-        intermediate_size=F,
-        vocab_size=VOCABULARY,
-        attention_dropout=0.1,
-        attn_implementation=attention,
-    )
-    return transformers.LlamaModel(config)
+def _llama(*given):
+    own = {"num_key_value_heads": A, "attention_dropout": 0.1}
+    return _hugging_face("Llama", *given, vocab_size=VOCABULARY, **own)
 
 
 def _encoder(num_layers, attention, norm_first=False):

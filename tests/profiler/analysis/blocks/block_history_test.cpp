@@ -167,7 +167,6 @@ TEST(BlockLabels, AnotherRecipeMayMakeATensorInAnotherModule) {
         b.begin_step();
         const auto module = b.module_path(path, 3);
         b.allocate({.bytes = bytes, .op = b.op("aten::_softmax", module), .name = "probs"});
-        b.end_step();
         return b.finish();
     };
     const Loaded a(probs_in("encoder.layer.3.softmax", 64)),

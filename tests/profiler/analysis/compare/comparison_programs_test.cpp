@@ -35,16 +35,12 @@ NamedTrace make_program(const std::string& file, const ProgramSpec& spec) {
     return {file, std::make_shared<const Trace>(std::move(trace))};
 }
 
-std::vector<std::string> recipes(const Comparison& comparison) {
-    std::vector<std::string> names;
-    for (const auto& column : comparison.columns) names.push_back(column.recipe);
-    return names;
+Comparison compare_programs(const ProgramSpec& a, const ProgramSpec& b) {
+    return compare({make_program("a.tscope", a), make_program("b.tscope", b)}).value();
 }
 
 TEST(ComparePrograms, AProgramWithoutARecipeIsTheOriginalOfOneWithIt) {
-    const auto comparison = compare({make_program("b.tscope", {.recipe = "tempo", .bytes = 600}),
-                                     make_program("a.tscope", {})})
-                                .value();
+    const auto comparison = compare_programs({.recipe = "tempo", .bytes = 600}, {});
     EXPECT_THAT(recipes(comparison), ElementsAre("original", "tempo"));
     EXPECT_THAT(comparison.workload, HasSubstr("train.py: Net, B=8"));
     EXPECT_THAT(comparison.sentence,
@@ -63,18 +59,13 @@ TEST(ComparePrograms, DamagedNumbersOfSequencesAreNotKnown) {
 }
 
 TEST(ComparePrograms, WithoutRecipesTheyAreCalledByTheirFiles) {
-    const auto comparison =
-        compare({make_program("before.tscope", {}), make_program("after.tscope", {.bytes = 900})})
-            .value();
-    EXPECT_THAT(recipes(comparison), ElementsAre("before", "after"));
-    EXPECT_THAT(comparison.sentence, HasSubstr("in 10.0 % less memory than before"));
+    const auto comparison = compare_programs({}, {.bytes = 900});
+    EXPECT_THAT(recipes(comparison), ElementsAre("a", "b"));
+    EXPECT_THAT(comparison.sentence, HasSubstr("in 10.0 % less memory than a"));
 }
 
 TEST(ComparePrograms, SaysWhatDiffersAndDrawsNoConclusion) {
-    const auto comparison =
-        compare({make_program("a.tscope", {}),
-                 make_program("b.tscope", {.program = "other.py", .batch_size = 4})})
-            .value();
+    const auto comparison = compare_programs({}, {.program = "other.py", .batch_size = 4});
     EXPECT_EQ(comparison.sentence, "");
     EXPECT_THAT(comparison.notes,
                 ElementsAre("a and b do not train the same step: program (train.py and other.py), "
@@ -89,9 +80,7 @@ TEST(ComparePrograms, AProgramIsNotAWorkloadOfOurs) {
 }
 
 TEST(ComparePrograms, KnowThroughputWhereMicroBatchesAreCounted) {
-    const auto comparison =
-        compare({make_program("a.tscope", {}), make_program("b.tscope", {.micro_batches = 4})})
-            .value();
+    const auto comparison = compare_programs({}, {.micro_batches = 4});
     EXPECT_EQ(comparison.columns[0].sequences_per_s, 0);
     const auto& counted = comparison.columns[1];
     EXPECT_DOUBLE_EQ(counted.sequences_per_s,
@@ -100,17 +89,13 @@ TEST(ComparePrograms, KnowThroughputWhereMicroBatchesAreCounted) {
 }
 
 TEST(ComparePrograms, MicroBatchesMakeAnotherStep) {
-    const auto comparison = compare({make_program("a.tscope", {.micro_batches = 1}),
-                                     make_program("b.tscope", {.micro_batches = 4})})
-                                .value();
+    const auto comparison = compare_programs({.micro_batches = 1}, {.micro_batches = 4});
     EXPECT_THAT(comparison.notes, ElementsAre(HasSubstr("micro-batches (1 and 4)")));
 }
 
 TEST(ComparePrograms, MicroBatchesOfTheSameSamplesAreTheSameStep) {
-    const auto comparison =
-        compare({make_program("a.tscope", {.batch_size = 8, .micro_batches = 1}),
-                 make_program("b.tscope", {.batch_size = 2, .micro_batches = 4})})
-            .value();
+    const auto comparison = compare_programs({.batch_size = 8, .micro_batches = 1},
+                                             {.batch_size = 2, .micro_batches = 4});
     EXPECT_THAT(comparison.notes, IsEmpty());
     EXPECT_EQ(comparison.columns[1].baseline, 0U);
 }

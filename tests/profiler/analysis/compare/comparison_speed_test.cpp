@@ -16,8 +16,7 @@ using testing::HasSubstr;
 using testing::Not;
 
 TEST(Compare, SaysWhenThePeaksAreEqual) {
-    const auto sentence =
-        compare({{"a", make_trace({})}, {"b", make_trace({.recipe = "tempo"})}}).value().sentence;
+    const auto sentence = compare_two({}, {.recipe = "tempo"}).sentence;
     EXPECT_THAT(sentence,
                 HasSubstr("in the same memory as original (1000 B) and shows no difference in step "
                           "time at a batch of 8 (not measured in turn)."));
@@ -25,11 +24,8 @@ TEST(Compare, SaysWhenThePeaksAreEqual) {
 
 TEST(Compare, SaysNothingOfSpeedThatTheStepsDoNotShow) {
     const auto sentence = [](std::vector<int64_t> baseline_ns, std::vector<int64_t> other_ns) {
-        return compare({{"a", make_trace({.step_times_ns = std::move(baseline_ns)})},
-                        {"b", make_trace({.recipe = "tempo",
-                                          .bytes = 600,
-                                          .step_times_ns = std::move(other_ns)})}})
-            .value()
+        return compare_two({.step_times_ns = std::move(baseline_ns)},
+                           {.recipe = "tempo", .bytes = 600, .step_times_ns = std::move(other_ns)})
             .sentence;
     };
     EXPECT_THAT(sentence({9'000'000}, {1'000'000}), Not(HasSubstr("time"))) << "one step";
@@ -42,15 +38,14 @@ TEST(Compare, SaysNothingOfSpeedThatTheStepsDoNotShow) {
 /// The machine slows down by half during the run: medians of the two recipes overlap, pairs do not.
 TEST(Compare, PairsStepsThatWereMeasuredInTurn) {
     const auto comparison = [](const char* other_run) {
-        return compare({{"a", make_trace({.step_times_ns = {100'000'000, 100'000'000, 100'000'000,
-                                                            120'000'000, 150'000'000, 150'000'000},
-                                          .turns_run = "7"})},
-                        {"b", make_trace({.recipe = "tempo",
-                                          .bytes = 600,
-                                          .step_times_ns = {108'000'000, 107'000'000, 109'000'000,
-                                                            132'000'000, 159'000'000, 162'000'000},
-                                          .turns_run = other_run})}})
-            .value();
+        return compare_two({.step_times_ns = {100'000'000, 100'000'000, 100'000'000, 120'000'000,
+                                              150'000'000, 150'000'000},
+                            .turns_run = "7"},
+                           {.recipe = "tempo",
+                            .bytes = 600,
+                            .step_times_ns = {108'000'000, 107'000'000, 109'000'000, 132'000'000,
+                                              159'000'000, 162'000'000},
+                            .turns_run = other_run});
     };
     const Comparison paired = comparison("7");
     const ComparisonColumn &original = paired.columns[0], &tempo = paired.columns[1];
@@ -74,18 +69,16 @@ TEST(Compare, PairsStepsThatWereMeasuredInTurn) {
 }
 
 TEST(Compare, SeesNoDifferenceWherePairsDisagree) {
-    const auto sentence =
-        compare({{"a", make_trace({.step_times_ns = std::vector<int64_t>(6, 100'000'000),
-                                   .turns_run = "7"})},
-                 {"b", make_trace({.recipe = "tempo",
-                                   .bytes = 600,
-                                   .step_times_ns = {98'000'000, 110'000'000, 101'000'000,
-                                                     102'000'000, 103'000'000, 104'000'000},
-                                   .turns_run = "7"})}})
-            .value()
-            .sentence;
-    EXPECT_THAT(sentence, HasSubstr("shows no difference in step time at a batch of 8 (-2.0 % to "
-                                    "+10.0 % in 6 pairs of steps)."));
+    const Comparison comparison =
+        compare_two({.step_times_ns = std::vector<int64_t>(6, 100'000'000), .turns_run = "7"},
+                    {.recipe = "tempo",
+                     .bytes = 600,
+                     .step_times_ns = {98'000'000, 110'000'000, 101'000'000, 102'000'000,
+                                       103'000'000, 104'000'000},
+                     .turns_run = "7"});
+    EXPECT_THAT(comparison.sentence,
+                HasSubstr("shows no difference in step time at a batch of 8 (-2.0 % to "
+                          "+10.0 % in 6 pairs of steps)."));
 }
 
 TEST(Compare, ClaimsNoDifferenceOfTooFewPairs) {
@@ -94,12 +87,11 @@ TEST(Compare, ClaimsNoDifferenceOfTooFewPairs) {
             return std::vector<int64_t>(pairs, step_ns);
         };
         const Comparison comparison =
-            compare({{"a", make_trace({.step_times_ns = steps(100'000'000), .turns_run = "7"})},
-                     {"b", make_trace({.recipe = "tempo",
-                                       .bytes = 600,
-                                       .step_times_ns = steps(200'000'000),
-                                       .turns_run = "7"})}})
-                .value();
+            compare_two({.step_times_ns = steps(100'000'000), .turns_run = "7"},
+                        {.recipe = "tempo",
+                         .bytes = 600,
+                         .step_times_ns = steps(200'000'000),
+                         .turns_run = "7"});
         EXPECT_TRUE(speed_is_uncertain(comparison.columns[1], comparison.columns[0])) << pairs;
         EXPECT_THAT(comparison.sentence,
                     HasSubstr("and shows no certain difference in step time at a batch of 8 (" +
@@ -111,15 +103,14 @@ TEST(Compare, ClaimsNoDifferenceOfTooFewPairs) {
 
 TEST(Compare, SaysWhatAPredictedRecipeCostsThoughItHasOneStep) {
     const auto predicted = [](const char* recipe, int64_t bytes, int64_t step_ns) {
-        return make_trace({.recipe = recipe,
-                           .bytes = bytes,
-                           .step_times_ns = {step_ns},
-                           .source = Source::kPredicted});
+        return Spec{.recipe = recipe,
+                    .bytes = bytes,
+                    .step_times_ns = {step_ns},
+                    .source = Source::kPredicted};
     };
     const auto sentence = [&](int64_t step_ns) {
-        return compare({{"a", predicted("original", 1000, 100'000'000)},
-                        {"b", predicted("tempo", 600, step_ns)}})
-            .value()
+        return compare_two(predicted("original", 1000, 100'000'000),
+                           predicted("tempo", 600, step_ns))
             .sentence;
     };
     EXPECT_THAT(sentence(104'300'000),
@@ -129,12 +120,9 @@ TEST(Compare, SaysWhatAPredictedRecipeCostsThoughItHasOneStep) {
 }
 
 TEST(Compare, SaysNothingOfSpeedsOnABusyMachine) {
-    Trace busy = *make_trace({.recipe = "tempo", .step_times_ns = {1'000'000, 1'100'000}});
-    busy.diagnostics.append(
-        {.code = busy.strings.intern(kMachineBusy), .severity = Severity::kWarning});
-    const auto comparison = compare({{"a", make_trace({.step_times_ns = {8'000'000, 9'000'000}})},
-                                     {"b", std::make_shared<const Trace>(busy)}})
-                                .value();
+    const auto comparison = compare_two(
+        {.step_times_ns = {8'000'000, 9'000'000}},
+        {.recipe = "tempo", .step_times_ns = {1'000'000, 1'100'000}, .warning = kMachineBusy});
     EXPECT_THAT(comparison.sentence, HasSubstr("busy with something else while tempo ran"));
     EXPECT_THAT(comparison.sentence, Not(HasSubstr("less time")));
     EXPECT_THAT(comparison.notes,
@@ -142,19 +130,17 @@ TEST(Compare, SaysNothingOfSpeedsOnABusyMachine) {
 }
 
 TEST(Compare, SaysThatASweepRanOnABusyMachine) {
-    Trace busy = *make_trace({.step_times_ns = {}, .sweep = {{1, {1'000'000}}, {2, {}}}});
-    busy.diagnostics.append(
-        {.code = busy.strings.intern(kMachineBusy), .severity = Severity::kWarning});
-    const auto comparison = compare({{"a", std::make_shared<const Trace>(busy)}}).value();
+    const auto busy = make_trace(
+        {.step_times_ns = {}, .sweep = {{1, {1'000'000}}, {2, {}}}, .warning = kMachineBusy});
+    const auto comparison = compare({{"a", busy}}).value();
     EXPECT_TRUE(comparison.columns[0].sweep_was_busy);
     EXPECT_THAT(comparison.notes, testing::Contains(HasSubstr("The machine was busy")));
 }
 
 TEST(Compare, SaysOnceThatPredictedTimesAreNotCalibrated) {
     const auto predicted = [](const char* recipe) {
-        Trace trace = *make_trace({.recipe = recipe, .source = Source::kPredicted});
-        trace.diagnostics.append(
-            {.code = trace.strings.intern(kTimesNotCalibrated), .severity = Severity::kWarning});
+        Trace trace = *make_trace(
+            {.recipe = recipe, .source = Source::kPredicted, .warning = kTimesNotCalibrated});
         trace.runs.set<&Run::device_name>(Id<profiler::Run>(0), trace.strings.intern("RTX 3090"));
         return std::make_shared<const Trace>(trace);
     };

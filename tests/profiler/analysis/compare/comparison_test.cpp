@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <nlohmann/json.hpp>
 
 namespace {
 
@@ -18,18 +19,9 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-std::vector<std::string> recipes(const Comparison& comparison) {
-    std::vector<std::string> names;
-    for (const auto& column : comparison.columns) names.push_back(column.recipe);
-    return names;
-}
-
 TEST(Compare, DrawsNoConclusionFromAPredictionBesideAMeasurement) {
     const auto comparison =
-        compare(
-            {{"m", make_trace({})},
-             {"p", make_trace({.recipe = "tempo", .bytes = 500, .source = Source::kPredicted})}})
-            .value();
+        compare_two({}, {.recipe = "tempo", .bytes = 500, .source = Source::kPredicted});
     EXPECT_EQ(comparison.sentence, "");
     EXPECT_THAT(comparison.notes, testing::Contains(HasSubstr("are not the recipe's alone")));
 }
@@ -178,14 +170,12 @@ TEST(Compare, ReportsAMaximumBatchOfZeroWhenNotEvenOneFits) {
 
 TEST(Compare, QuotesTheBatchWithItsLimit) {
     const Sample ok8{8, {1'000'000}}, ok13{13, {1'000'000}}, oom9{9, {}}, oom14{14, {}};
-    const auto sentence =
-        compare({{"a", make_trace({.sweep = {ok8, oom9}, .memory_limit_bytes = 1 << 30})},
-                 {"b", make_trace({.recipe = "tempo",
-                                   .bytes = 500,
-                                   .sweep = {ok13, oom14},
-                                   .memory_limit_bytes = 1 << 30})}})
-            .value()
-            .sentence;
+    const auto sentence = compare_two({.sweep = {ok8, oom9}, .memory_limit_bytes = 1 << 30},
+                                      {.recipe = "tempo",
+                                       .bytes = 500,
+                                       .sweep = {ok13, oom14},
+                                       .memory_limit_bytes = 1 << 30})
+                              .sentence;
     EXPECT_THAT(sentence, HasSubstr("fits a batch of 13 instead of 8 within 1.00 GiB"));
 }
 
@@ -290,9 +280,7 @@ TEST(WorkloadOf, RefusesWhatCannotBe) {
 }
 
 TEST(Compare, SaysWhatIsNotComparable) {
-    const auto comparison =
-        compare({{"a", make_trace({})}, {"b", make_trace({.recipe = "tempo", .batch_size = 16})}})
-            .value();
+    const auto comparison = compare_two({}, {.recipe = "tempo", .batch_size = 16});
     EXPECT_THAT(comparison.notes,
                 ElementsAre("original and tempo differ in more than the recipe: batch size (8 and "
                             "16); their figures are not comparable."));
@@ -318,10 +306,10 @@ TEST(Compare, HoldsEachStepAgainstItsOwnBaseline) {
 }
 
 TEST(Compare, SaysWhenCaptureAndSweepDisagreeInSpeed) {
-    const Spec capture{.step_times_ns = {4'000'000, 4'000'000}};
     const auto notes = [&](int64_t sweep_step_ns) {
-        const Spec sweep{.step_times_ns = {}, .sweep = {{8, {sweep_step_ns}}}};
-        return compare({{"a", make_trace(capture)}, {"b", make_trace(sweep)}}).value().notes;
+        return compare_two({.step_times_ns = {4'000'000, 4'000'000}},
+                           {.step_times_ns = {}, .sweep = {{8, {sweep_step_ns}}}})
+            .notes;
     };
     EXPECT_THAT(notes(4'200'000), IsEmpty());
     EXPECT_THAT(notes(5'000'000),
@@ -340,9 +328,7 @@ TEST(Compare, DoesNotKnowWhatAStepThatRanOutOfMemoryWouldSave) {
 
 TEST(Compare, SaysWherePeaksLieThatNoActivationMakes) {
     const auto sentence = [](PhaseKind a, PhaseKind b) {
-        return compare({{"a", make_trace({.peak_phase = a})},
-                        {"b", make_trace({.recipe = "tempo", .bytes = 600, .peak_phase = b})}})
-            .value()
+        return compare_two({.peak_phase = a}, {.recipe = "tempo", .bytes = 600, .peak_phase = b})
             .sentence;
     };
     EXPECT_THAT(sentence(PhaseKind::kBackward, PhaseKind::kForward), Not(HasSubstr("lie")));

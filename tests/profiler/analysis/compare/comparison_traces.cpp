@@ -21,8 +21,7 @@ std::shared_ptr<const Trace> make_trace(const Spec& spec) {
                                            b.trace().strings.intern(software.dump()));
     }
     for (const int64_t duration_ns : spec.step_times_ns) {
-        b.begin_step();
-        b.begin_phase(spec.peak_phase);
+        b.begin_step(spec.peak_phase);
         const auto op = b.op("aten::addmm");
         const auto kept =
             b.allocate({.bytes = spec.bytes, .category = Category::kActivation, .op = op});
@@ -42,7 +41,21 @@ std::shared_ptr<const Trace> make_trace(const Spec& spec) {
         for (const int64_t ns : times_ns)
             b.trace().sweep_samples.append({.point = point, .step_time_ns = ns});
     }
+    if (!spec.warning.empty()) {
+        b.trace().diagnostics.append(
+            {.code = b.text(spec.warning), .severity = Severity::kWarning});
+    }
     return std::make_shared<const Trace>(b.finish());
+}
+
+Comparison compare_two(const Spec& a, const Spec& b) {
+    return compare({{"a", make_trace(a)}, {"b", make_trace(b)}}).value();
+}
+
+std::vector<std::string> recipes(const Comparison& comparison) {
+    std::vector<std::string> names;
+    for (const ComparisonColumn& column : comparison.columns) names.push_back(column.recipe);
+    return names;
 }
 
 }  // namespace tests

@@ -1,10 +1,12 @@
 #pragma once
 
+#include "profiler/analysis/compare/comparison.h"
 #include "tests/support/trace_builder.h"
 
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 /// Small traces for the tests of comparisons.
@@ -27,9 +29,16 @@ struct Spec {
     int64_t memory_limit_bytes = -1;
     PhaseKind peak_phase = PhaseKind::kForward;
     Source source = Source::kMeasuredCpu;
-    std::string turns_run;  // empty: not measured in turn
+    std::string turns_run;     // empty: not measured in turn
+    std::string_view warning;  // the code of a diagnostic
 };
 
 std::shared_ptr<const Trace> make_trace(const Spec& spec);
+
+/// Traces "a" and "b".
+Comparison compare_two(const Spec& a, const Spec& b);
+
+/// Of its columns.
+std::vector<std::string> recipes(const Comparison& comparison);
 
 }  // namespace tests

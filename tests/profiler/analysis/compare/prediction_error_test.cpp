@@ -33,8 +33,7 @@ Trace make_step(const StepSpec& spec) {
     }
     b.allocate({.bytes = 4 << 20, .category = Category::kParameter, .name = "weight"});
     b.allocate({.bytes = spec.workspace_bytes, .category = Category::kWorkspace, .name = "cublas"});
-    b.begin_step();
-    b.begin_phase(spec.phase);
+    b.begin_step(spec.phase);
     const auto module_path = b.module_path("encoder.layer.0", 0);
     b.allocate({.bytes = 2 << 20,
                 .category = Category::kActivation,
@@ -44,7 +43,6 @@ Trace make_step(const StepSpec& spec) {
     }
     b.allocate(
         {.bytes = spec.gradient_bytes, .category = Category::kGradient, .name = "weight.grad"});
-    b.end_step();
     Trace trace = b.finish();
     for (std::size_t i = 0; i < trace.allocations.size(); ++i) {
         const Id<Allocation> row(i);

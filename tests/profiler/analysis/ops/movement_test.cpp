@@ -45,10 +45,7 @@ protected:
         b.trace().op_tensors.append({.op = op, .tensor = of, .access = access, .words = words});
     }
     void begin() { b.begin_step(PhaseKind::kForward); }
-    Trace finish() {
-        b.end_step();
-        return b.finish();
-    }
+    MovementReport report_of_layers() { return movement_of(b.finish(), MovementScope::kLayers); }
 
     TraceBuilder b;
     const Id<ModulePath> layer0_ = b.module_path("encoder.layer.0", 0);
@@ -64,8 +61,7 @@ TEST_F(MovementTest, AddsUpTheCallsOfAllLayersInOneRow) {
     launch(call("aten::addmm", dense0_, cost), 30);
     launch(call("aten::addmm", dense1_, cost), 40);
     launch(call("aten::addmm", head_, cost), 1000);
-    const Trace trace = finish();
-    const MovementReport report = movement_of(trace, MovementScope::kLayers);
+    const MovementReport report = report_of_layers();
     ASSERT_EQ(report.rows.size(), 1U);
     const MovementRow& row = report.rows[0];
     EXPECT_EQ(row.name, "aten::addmm");
@@ -90,7 +86,7 @@ TEST_F(MovementTest, ScopeAllAddsWhatRunsOutsideOfLayers) {
     call("aten::addmm", head_, cost);
     b.begin_phase(PhaseKind::kOptimizer);
     call("aten::_foreach_add_", {}, cost);
-    const Trace trace = finish();
+    const Trace trace = b.finish();
     EXPECT_EQ(movement_of(trace, MovementScope::kLayers).rows.size(), 1U);
     const MovementReport all = movement_of(trace, MovementScope::kAll);
     ASSERT_EQ(all.rows.size(), 3U);
@@ -110,8 +106,7 @@ TEST_F(MovementTest, ACallInsideACountedCallBelongsToIt) {
     put_into(inner, outer);
     launch(inner, 25);
     launch(engine, 3);
-    const Trace trace = finish();
-    const MovementReport report = movement_of(trace, MovementScope::kLayers);
+    const MovementReport report = report_of_layers();
     ASSERT_EQ(report.rows.size(), 1U);
     EXPECT_EQ(report.rows[0].name, "aten::mul_");
     EXPECT_EQ(report.rows[0].work.flop, 8);
@@ -126,8 +121,7 @@ TEST_F(MovementTest, BackwardOpsBelongToTheModuleOfTheirForwardOp) {
     b.begin_phase(PhaseKind::kBackward);
     const Id<Op> backward = call("aten::gelu_backward", {}, cost);
     b.trace().ops.set<&Op::forward>(backward, forward);
-    const Trace trace = finish();
-    const MovementReport report = movement_of(trace, MovementScope::kLayers);
+    const MovementReport report = report_of_layers();
     ASSERT_EQ(report.rows.size(), 2U);
     EXPECT_EQ(report.rows[1].module, "output.dense");
     EXPECT_EQ(report.rows[1].phase, PhaseKind::kBackward);
@@ -140,8 +134,7 @@ TEST_F(MovementTest, RowsAreMeansOverTheSteps) {
                step == 0 ? 10 : 30);
         b.end_step();
     }
-    const Trace trace = b.finish();
-    const MovementReport report = movement_of(trace, MovementScope::kLayers);
+    const MovementReport report = report_of_layers();
     ASSERT_EQ(report.rows.size(), 1U);
     EXPECT_EQ(report.rows[0].work.num_calls, 1);
     EXPECT_EQ(report.rows[0].work.flop, 8);
@@ -153,8 +146,7 @@ TEST_F(MovementTest, BytesFollowTheTypesOfTheTensors) {
     const Id<Op> op = call("aten::copy_", dense0_, {.words_read = 10, .words_written = 10});
     touch(op, tensor("x", DType::kFloat32), Access::kRead, 10);
     touch(op, tensor("y", DType::kBFloat16), Access::kWrite, 10);
-    const Trace trace = finish();
-    const MovementReport report = movement_of(trace, MovementScope::kLayers);
+    const MovementReport report = report_of_layers();
     ASSERT_EQ(report.rows.size(), 1U);
     EXPECT_DOUBLE_EQ(report.rows[0].work.bytes, 60);
 }
@@ -166,8 +158,7 @@ TEST_F(MovementTest, ACopyDoesNotReadWhatItOverwrites) {
     touch(op, target, Access::kRead, 10);
     touch(op, tensor("x", DType::kFloat32), Access::kRead, 10);
     touch(op, target, Access::kWrite, 10);
-    const Trace trace = finish();
-    const MovementReport report = movement_of(trace, MovementScope::kLayers);
+    const MovementReport report = report_of_layers();
     ASSERT_EQ(report.rows.size(), 1U);
     EXPECT_EQ(report.rows[0].work.words_read, 10);
     EXPECT_DOUBLE_EQ(report.rows[0].work.bytes, 60);
@@ -176,8 +167,7 @@ TEST_F(MovementTest, ACopyDoesNotReadWhatItOverwrites) {
 TEST_F(MovementTest, ACpuTraceTakesTheTimesOfItsCalls) {
     begin();
     call("aten::gelu", dense0_, {.flop = 8, .words_read = 8, .words_written = 8});
-    const Trace trace = finish();
-    const MovementReport report = movement_of(trace, MovementScope::kLayers);
+    const MovementReport report = report_of_layers();
     EXPECT_FALSE(report.has_device_times);
     EXPECT_EQ(report.rows[0].work.time_ns, 100);
 }
@@ -189,7 +179,7 @@ TEST_F(MovementTest, ADamagedTraceWithParentsAfterTheirCallsIsRead) {
     const Id<Op> second = call("aten::add", dense0_, cost);
     put_into(first, second);
     put_into(second, first);
-    const Trace trace = finish();
+    const Trace trace = b.finish();
     EXPECT_EQ(movement_of(trace, MovementScope::kAll).rows.size(), 1U);
     EXPECT_EQ(movement_of(Trace(), MovementScope::kAll).rows.size(), 0U);
 }
@@ -201,8 +191,7 @@ TEST_F(MovementTest, ClassesHoldTheSharesOfFlopAndTime) {
              {.flop = 90, .words_read = 2, .words_written = 1, .op_class = OpClass::kContraction}),
         60);
     launch(call("aten::mul", dense0_, {.flop = 10, .words_read = 20, .words_written = 10}), 40);
-    const Trace trace = finish();
-    const auto shares = class_shares(movement_of(trace, MovementScope::kLayers));
+    const auto shares = class_shares(report_of_layers());
     ASSERT_EQ(shares.size(), 2U);
     EXPECT_EQ(shares[0].op_class, OpClass::kContraction);
     EXPECT_DOUBLE_EQ(shares[0].flop, 0.9);
@@ -252,8 +241,7 @@ TEST_F(MovementTest, MemoryBoundOpsTakeAShareOfTheTime) {
     launch(call("aten::bmm", dense0_, {.flop = 1000, .words_read = 1, .words_written = 1}), 30);
     launch(call("aten::mul", dense0_, {.flop = 1, .words_read = 100, .words_written = 100}), 60);
     launch(b.op("aten::arange", dense0_), 10);
-    const Trace trace = finish();
-    const MovementReport report = movement_of(trace, MovementScope::kLayers);
+    const MovementReport report = report_of_layers();
     const DevicePeaks peaks{.name = "card", .flop_per_s = 10e9, .bytes_per_s = 1e9};
     EXPECT_DOUBLE_EQ(*memory_bound_share(report, peaks), 60.0 / 90);
     EXPECT_FALSE(memory_bound_share(report, {}).has_value());
@@ -271,7 +259,7 @@ TEST_F(MovementTest, TheFlowOfALayerFollowsItsTensors) {
     touch(in_place, scores, Access::kRead, 8);
     touch(in_place, scores, Access::kWrite, 8);
     touch(reader, scores, Access::kRead, 8);
-    const Trace trace = finish();
+    const Trace trace = b.finish();
     const MovementFlow flow = movement_flow(trace);
     EXPECT_EQ(flow.layer, 1);
     ASSERT_EQ(flow.nodes.size(), 3U);
@@ -304,7 +292,7 @@ TEST_F(MovementTest, WhatACheckpointRunsAgainIsToldFromItsBackward) {
     const Id<Op> again = in_backward("aten::addmm", node, checkpoint, cost);
     const Id<Op> inner = in_backward("autograd::AddmmBackward0", node, again, {});
     const Id<Op> backward = in_backward("aten::mm", inner, again, cost);
-    const Trace trace = finish();
+    const Trace trace = b.finish();
     EXPECT_FALSE(runs_again(trace, forward));
     EXPECT_FALSE(runs_again(trace, node));
     EXPECT_TRUE(runs_again(trace, again));

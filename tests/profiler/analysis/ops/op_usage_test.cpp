@@ -40,7 +40,6 @@ TEST_F(OpUsageTest, AddsUpCallsOfOneOpByPhaseAndKernel) {
     launch("bias", second, 5);
     b.begin_phase(PhaseKind::kBackward);
     launch("gemm", b.op("aten::addmm"), 10);
-    b.end_step();
     const Trace trace = b.finish();
     const auto usage = op_usage(trace);
     ASSERT_EQ(usage.size(), 2U);
@@ -71,7 +70,6 @@ TEST_F(OpUsageTest, ScratchIsWhatACallTakesAndGivesBackItself) {
     const auto engine = b.op("autograd::engine::evaluate_function: MulBackward0");
     const auto inner = op_in(engine, "aten::mul");
     free_by(b.allocate({.bytes = 500, .op = inner}), engine);  // a gradient that dies
-    b.end_step();
     const Trace trace = b.finish();
     const auto usage = op_usage(trace);
     ASSERT_EQ(usage.size(), 1U);
@@ -114,7 +112,6 @@ TEST_F(OpUsageTest, OfJoinedRanksTheOthersDoNotCount) {
         const Thread thread{.name = b.text(name)};
         b.trace().ops.set<&Op::thread>(op, b.trace().threads.append(thread));
     }
-    b.end_step();
     Trace trace = b.finish();
     add_diagnostic(trace, {.code = kJoinedRanks, .count = 2, .explanation = "2 ranks."});
     const auto usage = op_usage(trace);
@@ -146,7 +143,6 @@ TEST_F(OpUsageTest, ADamagedTreeOfCallsEnds) {
     const auto other = b.op("aten::sum");
     b.trace().ops.set<&Op::parent>(op, op);
     free_by(b.allocate({.bytes = 8, .op = op}), other);
-    b.end_step();
     EXPECT_TRUE(op_usage(b.finish()).empty());
 }
 

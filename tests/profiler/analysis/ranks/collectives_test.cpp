@@ -80,7 +80,6 @@ TEST_F(CollectivesOfAStep, AreThereBehindItsLastPhaseToo) {
          .kind = CollectiveKind::kAllReduce,
          .in_bytes = 4,
          .out_bytes = 4});
-    builder_.end_step();
     const Trace trace = builder_.finish();
     const auto totals = collectives_of(trace, last_whole_step(trace));
     ASSERT_EQ(totals.size(), 1U);

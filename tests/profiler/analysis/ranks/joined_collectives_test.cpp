@@ -213,11 +213,9 @@ TEST(RankRunTimes, CoverTheLastStep) {
     for (RankTrace* rank : {&first, &second}) {
         const int64_t late_ns = rank == &second ? 30 : 0;
         for (const int64_t step_ns : {0, 1000}) {
-            rank->builder().begin_step();
-            rank->builder().begin_phase(PhaseKind::kBackward);
+            rank->builder().begin_step(PhaseKind::kBackward);
             rank->add(CollectiveKind::kAllReduce, step_ns + 10 + late_ns, step_ns + 100);
             rank->add(CollectiveKind::kAllReduce, step_ns + 20 + late_ns, step_ns + 110);
-            rank->builder().end_phase();
             rank->builder().end_step();
         }
     }
@@ -231,10 +229,8 @@ TEST(RankRunTimes, CoverTheLastStep) {
 TEST(RankRunTimes, AreOfTheLastStepThatAllRanksHaveWhole) {
     RankTrace first(0), second(1), third(2);
     const auto add_step = [](RankTrace& rank, int64_t start_ns, int64_t late_ns) {
-        rank.builder().begin_step();
-        rank.builder().begin_phase(PhaseKind::kBackward);
+        rank.builder().begin_step(PhaseKind::kBackward);
         rank.add(CollectiveKind::kAllReduce, start_ns + late_ns, start_ns + 100);
-        rank.builder().end_phase();
         rank.builder().end_step();
     };
     for (const int64_t step : {0, 1, 2}) {
@@ -261,10 +257,8 @@ TEST(RankRunTimes, AreOfTheLastStepThatAllRanksHaveWhole) {
 TEST(RankRunTimes, AreUnknownOfARankWithoutAWholeStep) {
     RankTrace ranks[]{RankTrace(0), RankTrace(1), RankTrace(2)};
     for (RankTrace& rank : ranks) {
-        rank.builder().begin_step();
-        rank.builder().begin_phase(PhaseKind::kBackward);
+        rank.builder().begin_step(PhaseKind::kBackward);
         rank.add(CollectiveKind::kAllReduce, &rank == &ranks[1] ? 60 : 0, 100);
-        rank.builder().end_phase();
         rank.builder().end_step();
     }
     add_diagnostic(ranks[1].trace(), {.code = kCutOffStep, .explanation = "It ended."});
@@ -341,13 +335,12 @@ protected:
 };
 
 TEST_F(GpuTimes, AddUpToTheStepOnTheGpu) {
-    const auto time = gpu_time_of(trace(), last_whole_step(trace()));
-    ASSERT_TRUE(time);
-    EXPECT_EQ(time->step_ns, 85);
-    EXPECT_EQ(time->compute_ns, 40 + 5 + 10);
-    EXPECT_EQ(time->communication_ns, 40 + 6);
-    EXPECT_EQ(time->exposed_communication_ns, 20);
-    EXPECT_EQ(time->idle_ns, 5 + 5);
+    const auto time = gpu_time_of(trace(), last_whole_step(trace())).value();
+    EXPECT_EQ(time.step_ns, 85);
+    EXPECT_EQ(time.compute_ns, 40 + 5 + 10);
+    EXPECT_EQ(time.communication_ns, 40 + 6);
+    EXPECT_EQ(time.exposed_communication_ns, 20);
+    EXPECT_EQ(time.idle_ns, 5 + 5);
 }
 
 TEST_F(GpuTimes, OfModelledStepsWithoutTransfersHaveNoCommunication) {
@@ -357,10 +350,9 @@ TEST_F(GpuTimes, OfModelledStepsWithoutTransfersHaveNoCommunication) {
         trace().kernels.set<&Kernel::end_ns>(kernel, trace().kernels[kernel].start_ns);
     }
     set_of_run<&profiler::Run::time_basis>(trace(), TimeBasis::kModelled);
-    const auto time = gpu_time_of(trace(), last_whole_step(trace()));
-    ASSERT_TRUE(time);
-    EXPECT_EQ(time->communication_ns, std::nullopt);
-    EXPECT_EQ(time->idle_ns, 85 - 55);
+    const auto time = gpu_time_of(trace(), last_whole_step(trace())).value();
+    EXPECT_EQ(time.communication_ns, std::nullopt);
+    EXPECT_EQ(time.idle_ns, 85 - 55);
 }
 
 TEST_F(GpuTimes, OfModelledTransfersAddUpToo) {

@@ -14,7 +14,6 @@ NamedTrace rank(int64_t rank, int64_t world_size, int64_t bytes) {
     builder.allocate({.bytes = bytes, .category = Category::kParameter});
     const Id<Op> op = builder.op("c10d::allreduce_");
     builder.trace().collectives.append({.op = op, .in_bytes = bytes / 2, .out_bytes = bytes});
-    builder.end_step();
     Trace trace = builder.finish();
     trace.runs.set<&Run::rank>(Id<Run>(0), rank);
     trace.runs.set<&Run::world_size>(Id<Run>(0), world_size);

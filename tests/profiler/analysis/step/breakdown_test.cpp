@@ -38,7 +38,6 @@ Trace make_layered_trace() {
                 .name = "context"});
     b.allocate({.bytes = 4, .category = Category::kTemporary, .op = b.op("aten::bmm", layer1)});
     b.allocate({.bytes = 3});
-    b.end_step();
     return b.finish();
 }
 
@@ -114,7 +113,6 @@ TEST(BreakDown, ByTensorKeepsNamesThatAreNotInsideTheirLayer) {
     for (const char* name : {"layer.x", "layer.x.", "layer.xy.w", "layer.x.w", ".w", "."}) {
         b.allocate({.bytes = 8, .name = name});
     }
-    b.end_step();
     const Trace trace = b.finish();
     std::set<std::string> names;
     for (const auto& row : break_down(trace, find_peak(trace), GroupBy::kTensor))

@@ -18,6 +18,7 @@ struct TwoLayers {
     Id<ModulePath> layer1 = b.module_path("encoder.layer.1", 1);
     Id<Allocation> weight, output0, probs1, dead;
     Id<Save> by_norm, by_linear;
+    Trace trace;
 
     TwoLayers() {
         weight = b.allocate({.bytes = 400, .category = Category::kParameter, .name = "weight"});
@@ -42,9 +43,6 @@ struct TwoLayers {
         dead = b.allocate({.bytes = 1000, .category = Category::kActivation});
         b.release(b.save(dead, softmax));
         b.free(dead);
-        b.end_phase();
-    }
-    void finish_step() {
         b.begin_phase(PhaseKind::kLoss);
         const auto loss = b.op("aten::mul");
         const auto product =
@@ -55,15 +53,13 @@ struct TwoLayers {
         b.allocate({.bytes = 4});
         b.release(by_norm);
         b.free(output0);
-        b.end_step();
+        trace = b.finish();
     }
 };
 
 TEST(BuildLedger, ListsEachStorageOnceUnderTheFirstOpThatKeepsIt) {
-    TwoLayers t;
-    t.finish_step();
-    const Trace trace = t.b.finish();
-    const Ledger ledger = build_ledger(trace);
+    const TwoLayers t;
+    const Ledger ledger = build_ledger(t.trace);
     ASSERT_EQ(ledger.rows.size(), 3u);
     EXPECT_EQ(ledger.total_bytes, 168);
 
@@ -84,32 +80,27 @@ TEST(BuildLedger, ListsEachStorageOnceUnderTheFirstOpThatKeepsIt) {
 }
 
 TEST(BuildLedger, KeepsAStorageUntilItsLastKeeperLetsGo) {
-    TwoLayers t;
-    t.finish_step();
-    const Trace trace = t.b.finish();
-    const LedgerRow row = build_ledger(trace).rows[0];
-    EXPECT_EQ(row.released_event, trace.saves.get<&Save::released_event>(t.by_norm));
-    EXPECT_EQ(row.released_ns, trace.allocations.get<&Allocation::free_requested_ns>(t.output0));
-    EXPECT_EQ(row.saved_ns, trace.ops.get<&Op::start_ns>(Id<Op>(0)));
+    const TwoLayers t;
+    const LedgerRow row = build_ledger(t.trace).rows[0];
+    EXPECT_EQ(row.released_event, t.trace.saves.get<&Save::released_event>(t.by_norm));
+    EXPECT_EQ(row.released_ns, t.trace.allocations.get<&Allocation::free_requested_ns>(t.output0));
+    EXPECT_EQ(row.saved_ns, t.trace.ops.get<&Op::start_ns>(Id<Op>(0)));
 }
 
 TEST(BuildLedger, LeavesParametersOutUnlessAsked) {
-    TwoLayers t;
-    t.finish_step();
-    const Trace trace = t.b.finish();
-    const Ledger all = build_ledger(trace, {.include_all = true});
+    const TwoLayers t;
+    const Ledger all = build_ledger(t.trace, {.include_all = true});
     EXPECT_EQ(all.total_bytes, 568);
     EXPECT_EQ(all.rows.size(), 4u);
 }
 
 TEST(BuildLedger, TakesOnlyTheScopeAsked) {
-    TwoLayers t;
-    t.finish_step();
-    const Trace trace = t.b.finish();
-    EXPECT_EQ(build_ledger(trace, {.module_path = "encoder.layer.1"}).total_bytes, 60);
-    EXPECT_EQ(build_ledger(trace, {.module_path = "encoder"}).total_bytes, 160);
-    EXPECT_EQ(build_ledger(trace, {.module_path = "encoder.layer"}).total_bytes, 160);
-    EXPECT_EQ(build_ledger(trace, {.module_path = "enc"}).total_bytes, 0) << "a name, not a prefix";
+    const TwoLayers t;
+    EXPECT_EQ(build_ledger(t.trace, {.module_path = "encoder.layer.1"}).total_bytes, 60);
+    EXPECT_EQ(build_ledger(t.trace, {.module_path = "encoder"}).total_bytes, 160);
+    EXPECT_EQ(build_ledger(t.trace, {.module_path = "encoder.layer"}).total_bytes, 160);
+    EXPECT_EQ(build_ledger(t.trace, {.module_path = "enc"}).total_bytes, 0)
+        << "a name, not a prefix";
 }
 
 TEST(BuildLedger, IsTakenInTheLastRecordedStep) {
@@ -138,7 +129,6 @@ TEST(BuildLedger, LeavesOutWhatBackwardSavesForItself) {
     const auto op = b.op("aten::gelu");
     const auto again = b.allocate({.bytes = 10, .category = Category::kActivation, .op = op});
     b.save(again, op);
-    b.end_step();
     const Trace trace = b.finish();
     EXPECT_TRUE(build_ledger(trace).rows.empty());
 }
@@ -161,7 +151,6 @@ TEST(BuildLedger, HoldsWhatAllForwardsBeforeOneBackwardSave) {
     save_in(PhaseKind::kLoss, 20);
     save_in(PhaseKind::kForward, 40);
     save_in(PhaseKind::kBackward, 80);
-    b.end_step();
     const Trace trace = b.finish();
     EXPECT_EQ(build_ledger(trace).total_bytes, 70);
 }
@@ -187,7 +176,6 @@ TEST(BuildLedger, OfSeveralBackwardsTheOneForWhichTheMostIsKeptCounts) {
     b.allocate({.bytes = 1, .op = op()});
     b.release(of_generator);
     b.release(of_both);
-    b.end_step();
     EXPECT_EQ(build_ledger(b.finish()).total_bytes, 140);
 }
 

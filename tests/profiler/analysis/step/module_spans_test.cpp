@@ -105,7 +105,7 @@ TEST(ModuleSpans, CountsBytesOfEachSpan) {
     const ModuleSpan& span = spans.track(ModuleLevel::kOuter).spans.at(0);
     EXPECT_EQ(span.allocated_bytes, 107);
     EXPECT_EQ(span.freed_bytes, 7);
-    EXPECT_EQ(span.kept_bytes, 100);
+    EXPECT_EQ(span.left_bytes, 100);
 }
 
 TEST(ModuleSpans, SurvivesDamagedParentsAndTracesWithoutModules) {

@@ -20,7 +20,6 @@ TEST(FindPeak, CountsWhatSetUpLeftAliveAndSplitsItByCategory) {
     b.end_phase();
     b.free(second);
     b.free(first);
-    b.end_step();
     const Trace trace = b.finish();
 
     const PeakReport peak = find_peak(trace);
@@ -43,7 +42,6 @@ TEST(FindPeak, ReportsFirstTimeWhenPeakRepeats) {
     TraceBuilder b;
     b.begin_step();
     for (int i = 0; i < 3; ++i) b.free(b.allocate({.bytes = 64}));
-    b.end_step();
     EXPECT_EQ(find_peak(b.finish()).event, 0);
 }
 
@@ -77,7 +75,6 @@ TEST(FindPeak, OfAStepThatOnlyFreesIsWhatLivedWhenItBegan) {
     const auto a = b.allocate({.bytes = 100});
     b.begin_step();
     b.free(a);
-    b.end_step();
     EXPECT_EQ(find_peak(b.finish()).allocated_bytes, 100);
 }
 
@@ -96,7 +93,6 @@ TEST(FindPeak, TakesReservedBytesFromSegments) {
     events.append({.action = AllocatorAction::kOom, .event = 1, .size_bytes = 999999});
     events.append({.action = AllocatorAction::kSnapshot, .event = 1, .size_bytes = 999999});
     b.allocate({.bytes = 20});
-    b.end_step();
     EXPECT_EQ(find_peak(b.finish()).reserved_bytes, 2000);
 }
 
@@ -107,7 +103,6 @@ TEST(FindPeak, LooksAtTheCardWhenTheHostIsThereToo) {
     b.allocate({.bytes = 500});
     const auto on_gpu = b.allocate({.bytes = 20});
     b.trace().allocations.set<&Allocation::device>(on_gpu, gpu);
-    b.end_step();
     EXPECT_EQ(find_peak(b.finish()).allocated_bytes, 20);
 }
 
@@ -149,7 +144,6 @@ TEST(FindPeak, EqualsAPlainSimulation) {
                 live.erase(live.begin() + static_cast<std::ptrdiff_t>(which));
             }
         }
-        b.end_step();
         const Trace trace = b.finish();
         const PeakReport peak = find_peak(trace);
         EXPECT_EQ(peak.allocated_bytes, expected);

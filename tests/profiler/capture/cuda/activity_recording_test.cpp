@@ -1,6 +1,7 @@
 #include "profiler/capture/cuda/activity_recording.h"
 
 #include "tests/profiler/capture/cuda/activity_buffers.h"
+#include "tests/profiler/capture/cuda/recorded_buffers.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -44,7 +45,7 @@ protected:
     void write_file(const std::string& bytes) const {
         std::ofstream(path_, std::ios::binary) << bytes;
     }
-    auto read() const { return read_activity_recording(path_, tests::next_activity_record()); }
+    auto read() const { return tests::read_activity_recording(path_); }
 
     std::filesystem::path path_;
 };
@@ -56,8 +57,8 @@ TEST_F(SyntheticActivityRecording, HoldsTheRecordsAndTheirNames) {
     ASSERT_EQ(recording->buffers.size(), 2U);
     ActivityRecords records;
     for (auto& buffer : recording->buffers) {
-        parse_activity_buffer(ActivityRecording::bytes_of(buffer), tests::next_activity_record(),
-                              records);
+        parse_activity_buffer(tests::ActivityRecording::bytes_of(buffer),
+                              tests::next_activity_record(), records);
     }
     EXPECT_EQ(records.broken_buffers, 0);
     ASSERT_EQ(records.kernels.size(), 2U);

@@ -6,6 +6,7 @@
 #include "profiler/formats/snapshot/pytorch_snapshot.h"
 #include "tests/profiler/allocator/recorder.h"
 #include "tests/profiler/capture/cuda/activity_buffers.h"
+#include "tests/profiler/capture/cuda/recorded_buffers.h"
 #include "tests/profiler/formats/snapshot_bytes.h"
 
 #include <gmock/gmock.h>
@@ -61,12 +62,12 @@ std::string problem_of_snapshot(const fs::path& file) {
 
 /// Empty when every record is read, and they are of a step: kernels, calls and ops.
 std::string problem_of_buffers(const fs::path& file) {
-    auto recording = read_activity_recording(file, tests::next_activity_record());
+    auto recording = tests::read_activity_recording(file);
     if (!recording) return recording.error().message;
     ActivityRecords records;
     for (auto& buffer : recording->buffers) {
-        parse_activity_buffer(ActivityRecording::bytes_of(buffer), tests::next_activity_record(),
-                              records);
+        parse_activity_buffer(tests::ActivityRecording::bytes_of(buffer),
+                              tests::next_activity_record(), records);
     }
     if (records.broken_buffers > 0) return "a buffer ends within a record";
     if (records.kernels.empty()) return "it has no kernel";

@@ -32,6 +32,13 @@ Trace opened(const std::filesystem::path& path) {
     return trace ? std::move(*trace) : Trace();
 }
 
+/// What a snapshot of the trace holds.
+Trace through_a_snapshot(const Trace& trace) {
+    const tests::TemporaryFolder folder;
+    EXPECT_TRUE(write_snapshot(trace, folder / "a.pickle").has_value());
+    return opened(folder / "a.pickle");
+}
+
 TEST(SnapshotWriter, GivesRealSnapshotsBackToTheLastColumn) {
     const auto files = tests::sample_snapshots();
     if (files.empty()) GTEST_SKIP() << "no snapshots: set TEMPOSCOPE_SAMPLES";
@@ -52,9 +59,8 @@ TEST(SnapshotWriter, KeepsTheEventsAndSegmentsOfARecording) {
     const auto files = tests::sample_snapshots();
     if (files.empty()) GTEST_SKIP() << "no snapshots: set TEMPOSCOPE_SAMPLES";
     for (const auto& file : files) {
-        const auto snapshot = read_pytorch_snapshot(file);
-        ASSERT_TRUE(snapshot.has_value());
-        const AllocatorRecording& whole = snapshot->busiest();
+        const auto snapshot = read_pytorch_snapshot(file).value();
+        const AllocatorRecording& whole = snapshot.busiest();
         const auto made = recordings_of(opened(file));
         ASSERT_FALSE(made.empty());
         ASSERT_EQ(made[0].events.size(), whole.events.size());
@@ -70,10 +76,7 @@ TEST(SnapshotWriter, KeepsTheEventsAndSegmentsOfARecording) {
 /// Rows of a trace that was recorded here come back: an event of the trace is an event of the file.
 TEST(SnapshotWriter, KeepsTheBlocksOfACapture) {
     const Trace trace = tests::make_synthetic_trace({.num_allocations = 5'000});
-    const tests::TemporaryFolder folder;
-    const auto out = folder.path() / "a.pickle";
-    ASSERT_TRUE(write_snapshot(trace, out).has_value());
-    const Trace read = opened(out);
+    const Trace read = through_a_snapshot(trace);
     ASSERT_EQ(read.allocations.size(), trace.allocations.size());
     for (std::size_t i = 0; i < trace.allocations.size(); ++i) {
         const Allocation a = trace.allocations[Id<Allocation>(i)];
@@ -94,9 +97,7 @@ TEST(SnapshotWriter, KeepsTheBlocksOfACapture) {
 
 TEST(SnapshotWriter, KeepsStepsAndPhasesAsAnnotations) {
     const Trace trace = tests::make_synthetic_trace({.num_allocations = 5'000});
-    const tests::TemporaryFolder folder;
-    ASSERT_TRUE(write_snapshot(trace, folder / "a.pickle").has_value());
-    const Trace read = opened(folder / "a.pickle");
+    const Trace read = through_a_snapshot(trace);
     EXPECT_EQ(read.steps.size(), trace.steps.size());
     ASSERT_EQ(read.phases.size(), trace.phases.size());
     for (std::size_t i = 0; i < read.phases.size(); ++i) {
@@ -104,8 +105,7 @@ TEST(SnapshotWriter, KeepsStepsAndPhasesAsAnnotations) {
         EXPECT_EQ(a.kind, b.kind) << i;
         EXPECT_EQ(a.step, b.step) << i;
     }
-    ASSERT_TRUE(write_snapshot(read, folder / "b.pickle").has_value());
-    EXPECT_EQ(tests::first_difference(read, opened(folder / "b.pickle")), "");
+    EXPECT_EQ(tests::first_difference(read, through_a_snapshot(read)), "");
 }
 
 /// Marks come in the order of time: of ranges that lie in each other, the inner one ends first.
@@ -155,8 +155,7 @@ TEST(SnapshotWriter, KeepsTheUsersMetadataAndTheCompileContext) {
     const auto stack = read.allocations.column<&Allocation::stack>();
     EXPECT_EQ(sites.of(stack[0]), "model.py:12 forward");
     EXPECT_EQ(sites.of(stack[1]), "<user_metadata> step 3");
-    ASSERT_TRUE(write_snapshot(read, folder / "b.pickle").has_value());
-    EXPECT_EQ(tests::first_difference(read, opened(folder / "b.pickle")), "");
+    EXPECT_EQ(tests::first_difference(read, through_a_snapshot(read)), "");
 }
 
 /// Metadata that changes with every call must not multiply the stacks: then the reader would refuse
@@ -209,9 +208,7 @@ TEST(SnapshotWriter, TakesAStackWithoutAFrame) {
     trace.stacks = {};
     trace.stacks.append({.parent = Id<Stack>(0), .frame = {}});  // lies in itself
     trace.allocations.set<&Allocation::stack>(Id<Allocation>(0), Id<Stack>(0));
-    const tests::TemporaryFolder folder;
-    ASSERT_TRUE(write_snapshot(trace, folder / "a.pickle").has_value());
-    EXPECT_EQ(opened(folder / "a.pickle").allocations.size(), 100U);
+    EXPECT_EQ(through_a_snapshot(trace).allocations.size(), 100U);
 }
 
 TEST(SnapshotWriter, RefusesATraceWithoutAllocations) {

@@ -14,11 +14,8 @@ constexpr int64_t kGiB = int64_t{1} << 30;
 
 Trace trace_on(std::string_view device, int64_t memory_bytes, Source source) {
     tests::TraceBuilder b(models::Workload{.precision = models::Precision::kAmpBf16});
-    b.begin_step();
-    b.begin_phase(PhaseKind::kForward);
+    b.begin_step(PhaseKind::kForward);
     b.allocate({.bytes = 4});
-    b.end_phase();
-    b.end_step();
     Trace trace = b.finish();
     trace.runs.set<&Run::device_name>(Id<Run>(0), trace.strings.intern(device));
     trace.runs.set<&Run::source>(Id<Run>(0), source);

@@ -135,10 +135,9 @@ TEST(PlannerData, AddsAndReplacesWhatTheUserGives) {
     EXPECT_EQ(data->calibration.efficiencies.back().efficiency.source, "measured here");
     std::filesystem::remove(folder.path() / "calibration.json");  // nothing is "mine" any more
     std::ofstream(folder.path() / "gpus.json") << gpu_file("\"mine\"", "\"t4\"");
-    const auto replaced = load_planner_data(folder.path());
-    ASSERT_TRUE(replaced);
-    EXPECT_EQ(replaced->gpus.size(), std::size(kIds));
-    EXPECT_EQ((*find_gpu(replaced->gpus, "t4"))->name, "My GPU");
+    const auto replaced = load_planner_data(folder.path()).value();
+    EXPECT_EQ(replaced.gpus.size(), std::size(kIds));
+    EXPECT_EQ((*find_gpu(replaced.gpus, "t4"))->name, "My GPU");
 }
 
 TEST(PlannerData, NamesTheUsersFileThatIsWrong) {

@@ -192,9 +192,8 @@ TEST(Lower, AStepTakesWhatThePlannerSays) {
     const Trace trace = lower_toy();
     const auto workload = tests::toy_workload(64);
     const auto model =
-        make_time_model(gpu_named("a100-80gb"), today(), data().calibration, workload);
-    ASSERT_TRUE(model);
-    const StepTime time = time_of(step_work_of(tests::make_toy_step(workload)).value(), *model);
+        make_time_model(gpu_named("a100-80gb"), today(), data().calibration, workload).value();
+    const StepTime time = time_of(step_work_of(tests::make_toy_step(workload)).value(), model);
     for (std::size_t i = 0; i < trace.steps.size(); ++i) {
         const Step step = trace.steps[Id<Step>(i)];
         EXPECT_NEAR(static_cast<double>(step.end_ns - step.start_ns), time.total_ns(), 2);

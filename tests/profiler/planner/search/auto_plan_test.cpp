@@ -1,7 +1,7 @@
 #include "profiler/planner/search/auto_plan.h"
 
 #include "profiler/planner/plan_row.h"
-#include "tests/profiler/planner/toy_step.h"
+#include "tests/profiler/planner/toy_plan.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -18,9 +18,10 @@ using testing::HasSubstr;
 using testing::Not;
 using testing::SizeIs;
 
-const PlannerData& data() { return built_in_planner_data(); }
+using tests::data;
+
 const profiler::SoftwareEnvironment& environment() {
-    return **find_environment(data().environments, "torch-2.11");
+    return *tests::environment_named("torch-2.11");
 }
 
 /// Six layers, wide enough that kernels and not the host take the time.
@@ -42,20 +43,26 @@ Gpu gpu_with(int64_t bytes) {
     return gpu;
 }
 
-AutoRequest request_for(const Gpu& gpu, std::optional<int64_t> batch_size = {}) {
-    return {.plan = {.workloads = {workload()},
-                     .gpus = {&gpu},
-                     .environment = &environment(),
-                     .batch_size = batch_size},
-            .candidates = {}};
+AutoRequest request_for(const Gpu& gpu, std::optional<int64_t> batch_size = {},
+                        const std::vector<std::string>& candidates = {}) {
+    AutoRequest request{.plan = {.workloads = {workload()},
+                                 .gpus = {&gpu},
+                                 .environment = &environment(),
+                                 .batch_size = batch_size},
+                        .candidates = {}};
+    for (const std::string& recipe : candidates) {
+        request.candidates.push_back(models::parse_recipe(recipe).value());
+    }
+    return request;
 }
 
 AutoRow search(const AutoRequest& request) {
     return make_auto_plan(request, data(), tests::toy_source()).rows.at(0);
 }
 
-/// What `plan` says of a recipe at a batch.
-PlanRow planned(const AutoRequest& request, const std::string& recipe, int64_t batch_size) {
+/// What `plan` says of a recipe, at a batch or without one.
+PlanRow planned(const AutoRequest& request, const std::string& recipe,
+                std::optional<int64_t> batch_size = {}) {
     PlanRequest one = request.plan;
     one.workloads = {workload(recipe)};
     one.batch_size = batch_size;
@@ -119,11 +126,8 @@ TEST(AutoPlan, ChoosesNearlyTheFastestOfAllChoicesThatFit) {
     std::set<std::string> chosen_recipes;
     for (int64_t size_mib = 160; size_mib < 400; size_mib += 15) {
         const Gpu gpu = gpu_with(size_mib * kMiB);
-        AutoRequest request = request_for(gpu, 8);
+        AutoRequest request = request_for(gpu, 8, names);
         request.plan.workloads[0].model.num_layers = 3;
-        for (const std::string& name : names) {
-            request.candidates.push_back(models::parse_recipe(name).value());
-        }
         double fastest_ns = std::numeric_limits<double>::infinity();
         for (std::size_t i = 0; i < 27; ++i) {
             const std::string text =
@@ -150,9 +154,7 @@ TEST(AutoPlan, WithoutABatchTakesTheOneOfTheHighestThroughput) {
     const AutoRow row = search(request);
     ASSERT_EQ(row.row.status, PlanStatus::kOk) << row.row.reason;
     for (const char* recipe : {"original", "tempo", "checkpoint", "tempo-gelu"}) {
-        PlanRequest one = request.plan;
-        one.workloads = {workload(recipe)};
-        const PlanRow uniform = make_plan(one, data(), tests::toy_source()).rows.at(0);
+        const PlanRow uniform = planned(request, recipe);
         EXPECT_GE(row.row.sequences_per_s, uniform.best_sequences_per_s * (1 - 1e-9)) << recipe;
     }
     EXPECT_EQ(chosen(row).batch_size, row.row.batch_size);
@@ -164,11 +166,7 @@ TEST(AutoPlan, WithoutABatchTakesTheOneOfTheHighestThroughput) {
 
 TEST(AutoPlan, LeavesTheRecipeAloneWhereMemoryIsNoConcern) {
     const Gpu gpu = gpu_with(int64_t{1} << 36);
-    AutoRequest request = request_for(gpu, 2);
-    for (const char* name : {"original", "checkpoint"}) {
-        request.candidates.push_back(models::parse_recipe(name).value());
-    }
-    const AutoRow row = search(request);
+    const AutoRow row = search(request_for(gpu, 2, {"original", "checkpoint"}));
     EXPECT_EQ(row.row.workload.recipe_name, "original");
     EXPECT_THAT(row.sentence, HasSubstr("original is the fastest recipe that fits"));
     EXPECT_THAT(row.why, HasSubstr("No recipe is faster"));
@@ -178,13 +176,10 @@ TEST(AutoPlan, LeavesTheRecipeAloneWhereMemoryIsNoConcern) {
 TEST(AutoPlan, FindsABatchOnEveryCardThatTheOnlyRecipeFits) {
     for (int64_t size_mib = 400; size_mib <= 25600; size_mib *= 2) {
         const Gpu gpu = gpu_with(size_mib * kMiB);
-        AutoRequest request = request_for(gpu);
-        request.candidates.push_back(models::parse_recipe("original").value());
+        const AutoRequest request = request_for(gpu, {}, {"original"});
         const AutoRow row = search(request);
         ASSERT_EQ(row.row.status, PlanStatus::kOk) << row.row.reason;
-        PlanRequest one = request.plan;
-        one.workloads = {workload("original")};
-        const PlanRow plain = make_plan(one, data(), tests::toy_source()).rows.at(0);
+        const PlanRow plain = planned(request, "original");
         EXPECT_GE(row.row.sequences_per_s, plain.best_sequences_per_s * 0.98) << size_mib;
         EXPECT_FALSE(row.frontier.empty()) << size_mib;
         for (const FrontierPoint& point : row.frontier) {
@@ -196,10 +191,7 @@ TEST(AutoPlan, FindsABatchOnEveryCardThatTheOnlyRecipeFits) {
 /// As Tempo's release on a V100 in 16 bits: it reaches a larger batch, and is slower there.
 TEST(AutoPlan, DoesNotChooseWhatReachesALargerBatchButDoesNotPay) {
     const Gpu gpu = gpu_with(700 * kMiB);
-    AutoRequest request = request_for(gpu);
-    for (const char* name : {"original", "tempo-gelu"}) {
-        request.candidates.push_back(models::parse_recipe(name).value());
-    }
+    const AutoRequest request = request_for(gpu, {}, {"original", "tempo-gelu"});
     const StepSource slow = tests::toy_source({.in_place_passes = 20});
     PlanRequest uniform = request.plan;
     uniform.workloads.push_back(workload("tempo-gelu"));
@@ -277,9 +269,7 @@ TEST(AutoPlan, TakesTheBatchAtWhichTheChosenRecipeIsFastest) {
 
 TEST(AutoPlan, OfOneRecipeSaysThatItWasAlone) {
     const Gpu gpu = gpu_with(480 * kMiB);
-    AutoRequest request = request_for(gpu, 4);
-    request.candidates = {models::Recipe()};
-    const AutoRow row = search(request);
+    const AutoRow row = search(request_for(gpu, 4, {"original"}));
     EXPECT_EQ(row.sentence, "original fits at batch 4. No other recipe was tried.");
     EXPECT_THAT(row.why, HasSubstr("only one recipe"));
 }
@@ -292,8 +282,7 @@ TEST(AutoPlan, RefusesCardsWithoutTimes) {
 
 TEST(AutoPlan, SaysWhenACardRunsNoneOfTheRecipes) {
     const Gpu gpu = gpu_with(480 * kMiB);
-    AutoRequest request = request_for(gpu, 1);
-    request.candidates = {models::parse_recipe("flash").value()};  // not in fp32
+    const AutoRequest request = request_for(gpu, 1, {"flash"});  // not in fp32
     EXPECT_THAT(search(request).row.reason, HasSubstr("can run none of the given recipes"));
 }
 

@@ -75,13 +75,12 @@ TryBatch fits_up_to(int64_t largest, std::vector<int64_t>& tried) {
 
 TEST(TryBatches, DoublesAndBisectsWithoutALikelyBatch) {
     std::vector<int64_t> tried;
-    const auto trial = try_batches(fits_up_to(11, tried), 0, 4096);
-    ASSERT_TRUE(trial);
-    EXPECT_EQ(trial->max_batch_size, 11);
+    const auto trial = try_batches(fits_up_to(11, tried), 0, 4096).value();
+    EXPECT_EQ(trial.max_batch_size, 11);
     EXPECT_THAT(tried, ElementsAre(1, 2, 4, 8, 16, 12, 10, 11));
-    EXPECT_EQ(trial->best()->batch_size, 11);
+    EXPECT_EQ(trial.best()->batch_size, 11);
     EXPECT_TRUE(
-        std::is_sorted(trial->curve.begin(), trial->curve.end(),
+        std::is_sorted(trial.curve.begin(), trial.curve.end(),
                        [](const auto& a, const auto& b) { return a.batch_size < b.batch_size; }));
 }
 
@@ -89,9 +88,8 @@ TEST(TryBatches, FindsTheLargestBatchFromEveryLikelyOne) {
     for (int64_t largest = 0; largest <= 20; ++largest) {
         for (int64_t likely = 0; likely <= 40; ++likely) {
             std::vector<int64_t> tried;
-            const auto trial = try_batches(fits_up_to(largest, tried), likely, 20);
-            ASSERT_TRUE(trial);
-            EXPECT_EQ(trial->max_batch_size, largest) << likely;
+            const auto trial = try_batches(fits_up_to(largest, tried), likely, 20).value();
+            EXPECT_EQ(trial.max_batch_size, largest) << likely;
             std::sort(tried.begin(), tried.end());
             EXPECT_EQ(std::unique(tried.begin(), tried.end()), tried.end()) << "each once";
         }
@@ -134,47 +132,42 @@ TEST(Techniques, GoToTheFirstLayersOfEach) {
 
 TEST(FastSearch, ConvertsEverythingWhereThroughputStillRises) {
     const ToyDevice device{.step_ns = 400e6};
-    const auto search = search_fast(kSpace, device.try_recipe());
-    ASSERT_TRUE(search);
-    EXPECT_EQ(search->tried.size(), 2u);
-    EXPECT_THAT(search->tried[search->chosen].counts, ElementsAre(4, 4, 4));
-    EXPECT_GT(search->tried[1].max_batch_size, search->tried[0].max_batch_size);
+    const auto search = search_fast(kSpace, device.try_recipe()).value();
+    EXPECT_EQ(search.tried.size(), 2u);
+    EXPECT_THAT(search.tried[search.chosen].counts, ElementsAre(4, 4, 4));
+    EXPECT_GT(search.tried[1].max_batch_size, search.tried[0].max_batch_size);
 }
 
 TEST(FastSearch, TriesNothingElseWhereThroughputIsSaturated) {
     const ToyDevice device{.step_ns = 0};
-    const auto search = search_fast(kSpace, device.try_recipe());
-    ASSERT_TRUE(search);
-    EXPECT_EQ(search->tried.size(), 1u);
-    EXPECT_EQ(search->chosen, 0u);
-    EXPECT_THAT(search->why, HasSubstr("no longer rises"));
+    const auto search = search_fast(kSpace, device.try_recipe()).value();
+    EXPECT_EQ(search.tried.size(), 1u);
+    EXPECT_EQ(search.chosen, 0u);
+    EXPECT_THAT(search.why, HasSubstr("no longer rises"));
 }
 
 /// AutoTempo's fast mode never runs what it chose.
 TEST(FastSearch, KeepsTheOriginalWhereTheTechniquesCostMoreThanTheLargerBatchGains) {
     const ToyDevice device{.step_ns = 400e6, .dropout_ns = 200e6};
-    const auto search = search_fast(kSpace, device.try_recipe());
-    ASSERT_TRUE(search);
-    EXPECT_EQ(search->tried.size(), 2u);
-    EXPECT_EQ(search->chosen, 0u);
+    const auto search = search_fast(kSpace, device.try_recipe()).value();
+    EXPECT_EQ(search.tried.size(), 2u);
+    EXPECT_EQ(search.chosen, 0u);
 }
 
 /// AutoTempo's smart mode moves all techniques together, so it cannot leave out one of them.
 TEST(SmartSearch, LeavesOutATechniqueThatDoesNotPay) {
     const ToyDevice device{.step_ns = 100e6, .norm_ns = 20e6};
-    const auto search = search_smart(kSpace, device.try_recipe());
-    ASSERT_TRUE(search);
-    EXPECT_THAT(search->tried[search->chosen].counts, ElementsAre(4, 0, 4));
-    EXPECT_THAT(search->why, HasSubstr("layer_norm=from_output in 0 of 4 layers"));
+    const auto search = search_smart(kSpace, device.try_recipe()).value();
+    EXPECT_THAT(search.tried[search.chosen].counts, ElementsAre(4, 0, 4));
+    EXPECT_THAT(search.why, HasSubstr("layer_norm=from_output in 0 of 4 layers"));
 }
 
 TEST(SmartSearch, IsAsFastAsEveryRecipeThatItTried) {
     for (const double cost : {0.0, 0.5e6, 2e6, 8e6, 40e6}) {
         const ToyDevice device{.step_ns = 60e6, .gelu_ns = cost, .norm_ns = cost / 3};
-        const auto search = search_smart(kSpace, device.try_recipe());
-        ASSERT_TRUE(search);
-        const double best = search->tried[search->chosen].sequences_per_s();
-        for (const MeasuredRecipe& one : search->tried) {
+        const auto search = search_smart(kSpace, device.try_recipe()).value();
+        const double best = search.tried[search.chosen].sequences_per_s();
+        for (const MeasuredRecipe& one : search.tried) {
             EXPECT_LE(one.sequences_per_s(), best * (1 + kLeastGain));
         }
     }
@@ -182,37 +175,33 @@ TEST(SmartSearch, IsAsFastAsEveryRecipeThatItTried) {
 
 TEST(SmartSearch, KeepsTheOriginalWhereNothingPays) {
     const ToyDevice device{.step_ns = 0, .gelu_ns = 1e6, .norm_ns = 1e6, .dropout_ns = 1e6};
-    const auto search = search_smart(kSpace, device.try_recipe());
-    ASSERT_TRUE(search);
-    EXPECT_EQ(search->chosen, 0u);
-    EXPECT_THAT(search->why, HasSubstr("trains faster than none"));
+    const auto search = search_smart(kSpace, device.try_recipe()).value();
+    EXPECT_EQ(search.chosen, 0u);
+    EXPECT_THAT(search.why, HasSubstr("trains faster than none"));
 }
 
 /// AutoTempo compares the times of steps at different batches: the larger batch always loses.
 TEST(SmartSearch, ComparesTimeASequenceAndNotTimeAStep) {
     const ToyDevice device{.step_ns = 400e6};
-    const auto search = search_smart(kSpace, device.try_recipe());
-    ASSERT_TRUE(search);
-    const MeasuredRecipe& chosen = search->tried[search->chosen];
-    EXPECT_GT(chosen.best()->step_time_ns, search->tried[0].best()->step_time_ns);
-    EXPECT_GT(chosen.sequences_per_s(), search->tried[0].sequences_per_s());
+    const auto search = search_smart(kSpace, device.try_recipe()).value();
+    const MeasuredRecipe& chosen = search.tried[search.chosen];
+    EXPECT_GT(chosen.best()->step_time_ns, search.tried[0].best()->step_time_ns);
+    EXPECT_GT(chosen.sequences_per_s(), search.tried[0].sequences_per_s());
 }
 
 TEST(SmartSearch, FindsARecipeThatFitsWhereTheOriginalDoesNot) {
     const ToyDevice device{.memory = 80};
-    const auto search = search_smart(kSpace, device.try_recipe());
-    ASSERT_TRUE(search);
-    EXPECT_EQ(search->tried[0].max_batch_size, 0);
-    EXPECT_EQ(search->tried[search->chosen].max_batch_size, 1);
+    const auto search = search_smart(kSpace, device.try_recipe()).value();
+    EXPECT_EQ(search.tried[0].max_batch_size, 0);
+    EXPECT_EQ(search.tried[search.chosen].max_batch_size, 1);
 }
 
 TEST(SmartSearch, TriesNoRecipeTwice) {
     const ToyDevice device;
-    const auto search = search_smart(kSpace, device.try_recipe());
-    ASSERT_TRUE(search);
-    for (std::size_t i = 0; i < search->tried.size(); ++i) {
+    const auto search = search_smart(kSpace, device.try_recipe()).value();
+    for (std::size_t i = 0; i < search.tried.size(); ++i) {
         for (std::size_t k = 0; k < i; ++k) {
-            EXPECT_NE(search->tried[i].counts, search->tried[k].counts);
+            EXPECT_NE(search.tried[i].counts, search.tried[k].counts);
         }
     }
 }

@@ -48,14 +48,11 @@ TEST(PublishedTempo, LeavesTheRestAsItIs) {
 
 TEST(PublishedTempo, OpsOfATraceStandForSeveralKernels) {
     tests::TraceBuilder b;
-    b.begin_step();
-    b.begin_phase(PhaseKind::kBackward);
+    b.begin_step(PhaseKind::kBackward);
     const Id<Op> op = b.op("tempo::layer_norm_backward");
     b.trace().ops.set<&Op::op_class>(op, OpClass::kNormalization);
     b.trace().ops.set<&Op::read_words>(op, 200);
     b.trace().ops.set<&Op::written_words>(op, 100);
-    b.end_phase();
-    b.end_step();
     const Trace trace = b.finish();
     OpWorkDefaults defaults{.type = MatmulType::kFp32, .word_bytes = 4};
     EXPECT_EQ(ops_of_step(trace, Id<Step>(std::size_t{0}), defaults).ops.size(), 1U);

@@ -35,8 +35,7 @@ TEST(StepWork, HoldsTheProductsOfAStepOnce) {
 /// The gradient of softmax and dropout overwrites its first argument.
 TEST(StepWork, AnOpThatReturnsNothingWritesItsFirstArgument) {
     ::tests::TraceBuilder b(toy_workload(2));
-    b.begin_step();
-    b.begin_phase(PhaseKind::kBackward);
+    b.begin_step(PhaseKind::kBackward);
     const Id<Op> op = b.op("tempo::softmax_dropout_backward_");
     auto& trace = b.trace();
     const auto read = [&](DType dtype) {
@@ -48,8 +47,6 @@ TEST(StepWork, AnOpThatReturnsNothingWritesItsFirstArgument) {
     trace.ops.set<&Op::read_words>(op, 300);
     trace.ops.set<&Op::written_words>(op, 100);
     trace.ops.set<&Op::op_class>(op, OpClass::kNormalization);
-    b.end_phase();
-    b.end_step();
     const Trace done = b.finish();
     const StepOps ops = ops_of_step(done, Id<Step>(0), defaults_of(toy_workload(2)));
     ASSERT_EQ(ops.ops.size(), 1U);

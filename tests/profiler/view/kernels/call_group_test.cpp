@@ -12,13 +12,12 @@ namespace {
 using namespace profiler;
 using tests::TraceBuilder;
 
-ActivityId op_id(Id<Op> op) { return {ActivityKind::kOp, op.value}; }
+CallId op_id(Id<Op> op) { return {CallKind::kOp, op.value}; }
 
 /// A step whose products take these times, each inside of a call aten::linear of its layer.
 struct Step {
     explicit Step(const std::vector<int64_t>& products_ns) {
-        builder.begin_step();
-        builder.begin_phase(PhaseKind::kForward);
+        builder.begin_step(PhaseKind::kForward);
         int64_t now_ns = 0;
         for (std::size_t i = 0; i < products_ns.size(); ++i) {
             const auto layer = static_cast<int64_t>(i);
@@ -33,7 +32,6 @@ struct Step {
             products.push_back(product);
             now_ns += products_ns[i] + 100;
         }
-        builder.end_phase();
         builder.end_step();
     }
 
@@ -133,7 +131,7 @@ TEST(CallGroup, GroupsKernelsByTheirShortName) {
     step.launch(step.products[1], "void gemm<8>(float*)", 5);
     step.launch(step.products[1], "void other<8>(float*)", 5);
     const std::array<const Trace*, 1> traces{&step.trace()};
-    const CallGroup group = build_call_group(traces, 0, {ActivityKind::kKernel, 0});
+    const CallGroup group = build_call_group(traces, 0, {CallKind::kKernel, 0});
     EXPECT_EQ(group.key.name, "gemm");
     EXPECT_EQ(group.sources.at(0).num_calls, 2);
     EXPECT_EQ(group.sources.at(0).total_ns, 8);
@@ -150,15 +148,15 @@ TEST(MarkedSpans, HoldTheCallsWhatTheyCallAndWhatTheyLaunch) {
     EXPECT_EQ(marked.num_calls, 2);
     EXPECT_EQ(marked.time_ns, 7);
     for (const Id<Op> op : step.products) EXPECT_TRUE(marked.contains(op_id(op)));
-    EXPECT_TRUE(marked.contains({ActivityKind::kKernel, 0}));
+    EXPECT_TRUE(marked.contains({CallKind::kKernel, 0}));
     EXPECT_FALSE(
-        marked.contains({ActivityKind::kOp, static_cast<int32_t>(step.trace().ops.size()) - 1}));
+        marked.contains({CallKind::kOp, static_cast<int32_t>(step.trace().ops.size()) - 1}));
 }
 
 TEST(MarkedSpans, OfARowOfTheRooflineAreItsCountedCalls) {
     Step step({100, 400});
     const auto marked_in = [&](ModuleKey module) {
-        const CallKey key{ActivityKind::kOp, "aten::mm", PhaseKind::kForward, std::move(module)};
+        const CallKey key{CallKind::kOp, "aten::mm", PhaseKind::kForward, std::move(module)};
         const CallMarks marks{"one op", {{{key}, {}}}};
         const StepIndex index(step.trace());
         return build_marks_view({{&index}, marks}).traces.at(0).num_calls;

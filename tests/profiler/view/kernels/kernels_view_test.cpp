@@ -19,7 +19,7 @@ KernelsView view_of(const Loaded& loaded, double start_ns, double end_ns, int wi
         {.steps = {&loaded.index}, .start_ns = start_ns, .end_ns = end_ns, .width_px = width_px});
 }
 
-const std::vector<ActivityBlock>& first_row(const KernelsView& view) {
+const std::vector<CallBlock>& first_row(const KernelsView& view) {
     return view.traces.at(0).lanes.at(0).rows.at(0).blocks;
 }
 
@@ -46,9 +46,9 @@ TEST(KernelsView, WideSpansStandAlone) {
     EXPECT_EQ(blocks[2].start_ns, 200);
     EXPECT_EQ(blocks[2].end_ns, 260);
     EXPECT_EQ(blocks[2].count, 1);
-    EXPECT_EQ(blocks[2].activity_class, ActivityClass::kContraction);
+    EXPECT_EQ(blocks[2].call_class, CallClass::kContraction);
     EXPECT_EQ(blocks[2].label, "volta_sgemm_128x32_nt");
-    EXPECT_THAT(view.classes, ElementsAre(ActivityClass::kContraction));
+    EXPECT_THAT(view.classes, ElementsAre(CallClass::kContraction));
     EXPECT_TRUE(view.has_kernels);
 }
 
@@ -68,7 +68,7 @@ TEST(KernelsView, ABlockHoldsItsOpTheForwardOpAndAShortName) {
          .end_ns = 80});
     const Loaded loaded(std::move(trace));
     const KernelsView view = view_of(loaded, 0, 100, 100);
-    const ActivityBlock& kernel = first_row(view).at(0);
+    const CallBlock& kernel = first_row(view).at(0);
     EXPECT_EQ(kernel.label, "MulFunctor");
     EXPECT_EQ(kernel.op, op);
     EXPECT_EQ(kernel.forward, forward);
@@ -96,7 +96,7 @@ TEST(KernelsView, MergedSpansHaveTheClassThatTakesTheMostTime) {
     const auto& blocks = first_row(view);
     ASSERT_EQ(blocks.size(), 1U);
     EXPECT_EQ(blocks[0].count, 3);
-    EXPECT_EQ(blocks[0].activity_class, ActivityClass::kContraction);
+    EXPECT_EQ(blocks[0].call_class, CallClass::kContraction);
 }
 
 TEST(KernelsView, AWideSpanIsNeverMergedWithItsNarrowNeighbours) {
@@ -108,7 +108,7 @@ TEST(KernelsView, AWideSpanIsNeverMergedWithItsNarrowNeighbours) {
     const auto view = view_of(loaded, 0, 1000, 100);
     ASSERT_EQ(first_row(view).size(), 2U);
     EXPECT_EQ(first_row(view)[0].count, 2);
-    EXPECT_EQ(first_row(view)[1].id, (ActivityId{ActivityKind::kKernel, 2}));
+    EXPECT_EQ(first_row(view)[1].id, (CallId{CallKind::kKernel, 2}));
 }
 
 TEST(KernelsView, AnyWindowShowsEachSpanInItOnce) {
@@ -134,8 +134,8 @@ TEST(KernelsView, AnyWindowShowsEachSpanInItOnce) {
         for (std::size_t k = 0; k < starts.size(); ++k)
             expected += ends[k] > from && starts[k] < to;
         int64_t shown = 0;
-        for (const ActivityBlockRow& row : view.traces[0].lanes[0].rows) {
-            for (const ActivityBlock& block : row.blocks) shown += block.count;
+        for (const CallBlockRow& row : view.traces[0].lanes[0].rows) {
+            for (const CallBlock& block : row.blocks) shown += block.count;
             ASSERT_LE(row.blocks.size(), static_cast<std::size_t>(2 * width + 3));
         }
         ASSERT_EQ(shown, expected) << from << " to " << to << ", " << width << " px";
@@ -214,7 +214,7 @@ TEST(ShortName, NeverReadsPastDamagedNames) {
     }
 }
 
-TEST(ReadActivity, TellsOfAKernelItsOpLayerAndRates) {
+TEST(ReadKernels, TellsOfAKernelItsOpLayerAndRates) {
     Trace trace;
     const auto module_path =
         trace.module_paths.append({.path = trace.strings.intern("encoder.layer.1.output.dense")});
@@ -239,7 +239,7 @@ TEST(ReadActivity, TellsOfAKernelItsOpLayerAndRates) {
                                               .block_z = 1});
     trace.allocations.append({.requested_bytes = 2048, .op = op});
     const Loaded loaded(std::move(trace));
-    const auto readout = read_kernels(loaded.index, {ActivityKind::kKernel, kernel.value});
+    const auto readout = read_kernels(loaded.index, {CallKind::kKernel, kernel.value});
     EXPECT_EQ(readout.title, "volta_sgemm");
     EXPECT_THAT(readout.rows,
                 ElementsAre(Pair("time", "2.00 µs"), Pair("grid", "8 x 2 x 1"),
@@ -251,14 +251,14 @@ TEST(ReadActivity, TellsOfAKernelItsOpLayerAndRates) {
                             Pair("allocates", "2.00 KiB in one tensor")));
 }
 
-TEST(ReadActivity, GivesACopyItsBandwidth) {
+TEST(ReadKernels, GivesACopyItsBandwidth) {
     Trace trace;
     const auto copy = trace.memcpys.append({.kind = trace.strings.intern("host_to_device"),
                                             .start_ns = 0,
                                             .end_ns = 1000,
                                             .size_bytes = 12'000});
     const Loaded loaded(std::move(trace));
-    const auto readout = read_kernels(loaded.index, {ActivityKind::kMemcpy, copy.value});
+    const auto readout = read_kernels(loaded.index, {CallKind::kMemcpy, copy.value});
     EXPECT_EQ(readout.title, "host_to_device");
     EXPECT_THAT(readout.rows, Contains(Pair("rate", "12 GB/s")));
 }

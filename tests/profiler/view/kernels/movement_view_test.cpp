@@ -38,7 +38,6 @@ Trace trace_with(const std::vector<CallOfOp>& calls) {
             {.name = b.text("kernel"), .op = op, .start_ns = 0, .end_ns = call.time_ns});
         b.end_phase();
     }
-    b.end_step();
     return b.finish();
 }
 
@@ -81,8 +80,7 @@ const MovementDot* dot_named(const MovementTrace& trace, std::string_view name) 
 }
 
 TEST(MovementView, DotsStandAtTheirIntensityAndRate) {
-    const Trace trace = trace_with(two_ops());
-    const MovementView view = view_of(trace);
+    const MovementView view = view_of(trace_with(two_ops()));
     ASSERT_EQ(view.traces.size(), 1U);
     EXPECT_DOUBLE_EQ(view.ridge, 100);
     const MovementDot* const product = dot_named(view.traces[0], "aten::addmm");
@@ -103,8 +101,7 @@ TEST(MovementView, DotsStandAtTheirIntensityAndRate) {
 }
 
 TEST(MovementView, AnOpWithoutArithmeticStandsInTheGutterAsFarBelowTheRoofAsItsBandwidth) {
-    const Trace trace = trace_with(two_ops());
-    const MovementView view = view_of(trace);
+    const MovementView view = view_of(trace_with(two_ops()));
     const MovementDot* const copy = dot_named(view.traces[0], "aten::copy_");
     ASSERT_NE(copy, nullptr);
     EXPECT_TRUE(view.has_gutter);
@@ -117,8 +114,7 @@ TEST(MovementView, AnOpWithoutArithmeticStandsInTheGutterAsFarBelowTheRoofAsItsB
 }
 
 TEST(MovementView, TheLargerOfTheTwoLimitsIsStrong) {
-    const Trace trace = trace_with(two_ops());
-    const MovementView view = view_of(trace);
+    const MovementView view = view_of(trace_with(two_ops()));
     for (const MovementViewRow& row : view.traces[0].rows) {
         EXPECT_EQ(row.is_peak_larger, row.row.name == "aten::addmm") << row.row.name;
         EXPECT_EQ(row.is_mue_larger, row.row.name != "aten::addmm") << row.row.name;
@@ -136,8 +132,7 @@ TEST(MovementView, TheLargerOfTheTwoLimitsIsStrong) {
 }
 
 TEST(MovementView, TheHeadlineSaysWhatMemoryBoundOpsTake) {
-    const Trace trace = trace_with(two_ops());
-    const MovementView view = view_of(trace);
+    const MovementView view = view_of(trace_with(two_ops()));
     EXPECT_EQ(view.headline,
               "Memory-bound ops take 89.5 % of the time in the layers, by the limits of card.");
 }
@@ -238,8 +233,7 @@ TEST(MovementView, FindsTheRowOfACall) {
 }
 
 TEST(MovementView, AnEmptyTraceHasNoRows) {
-    const Trace trace;
-    const MovementView view = view_of(trace);
+    const MovementView view = view_of(Trace());
     ASSERT_EQ(view.traces.size(), 1U);
     EXPECT_TRUE(view.traces[0].rows.empty());
     EXPECT_TRUE(build_movement_view({}).traces.empty());
@@ -249,8 +243,7 @@ TEST(MovementView, UnitsFollowTheSizesOfASmallModel) {
     auto calls = two_ops();
     calls[0].flop = 4200;
     calls[0].words = 640;
-    const Trace trace = trace_with(calls);
-    const MovementView view = view_of(trace);
+    const MovementView view = view_of(trace_with(calls));
     const auto cell = [&](std::string_view name, MovementColumn column) {
         const auto& rows = view.traces[0].rows;
         const auto row = std::find_if(rows.begin(), rows.end(),

@@ -12,6 +12,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <stdexcept>
 #include <string>
 
 namespace {
@@ -59,11 +60,7 @@ public:
                            .name = name,
                            .shape = "[8, 512]"});
     }
-    Trace finish() {
-        b.end_phase();
-        b.end_step();
-        return b.finish();
-    }
+    Trace finish() { return b.finish(); }
 
     TraceBuilder b;
 
@@ -98,7 +95,6 @@ Trace half_layer(bool in_place, std::vector<int64_t> layers = {12}) {
         l.of_output = w.b.save(output, l.output);
         made.push_back(l);
     }
-    w.b.end_phase();
     w.b.begin_phase(PhaseKind::kBackward);
     std::reverse(made.begin(), made.end());
     for (std::size_t i = 0; i < made.size(); ++i) {
@@ -127,11 +123,10 @@ struct Subject : tests::LoadedStep {
     }
 };
 
-const LayerRibbon* find(const LayerView& view, std::string_view name) {
-    for (const LayerRibbon& ribbon : view.ribbons) {
-        if (ribbon.name == name) return &ribbon;
-    }
-    return nullptr;
+const LayerRibbon& ribbon_named(const LayerView& view, std::string_view name) {
+    const auto found = std::ranges::find(view.ribbons, name, &LayerRibbon::name);
+    if (found == view.ribbons.end()) throw std::out_of_range(std::string(name));
+    return *found;
 }
 
 std::vector<std::string> titles(const LayerView& view) {
@@ -161,24 +156,22 @@ TEST(LayerView, ColumnsFollowTheForward) {
 TEST(LayerView, ARibbonRunsFromTheMakerToTheBackwardOfTheOpThatSavesIt) {
     const LayerView view = Subject(half_layer(false)).alone();
     ASSERT_EQ(view.ribbons.size(), 2U);
-    const LayerRibbon* input = find(view, "gelu_input");
-    ASSERT_NE(input, nullptr);
-    EXPECT_EQ(input->producer, 0U);
-    EXPECT_EQ(input->consumer, 1U);
-    EXPECT_TRUE(input->consumer_known);
-    EXPECT_EQ(input->size_text, "32.0 MiB");
-    EXPECT_EQ(detail(*input, "released by"), "GeluBackward0");
-    EXPECT_EQ(detail(*input, "made by"), "addmm");
-    EXPECT_EQ(find(view, "gelu_output")->consumer, 2U);
+    const LayerRibbon& input = ribbon_named(view, "gelu_input");
+    EXPECT_EQ(input.producer, 0U);
+    EXPECT_EQ(input.consumer, 1U);
+    EXPECT_TRUE(input.consumer_known);
+    EXPECT_EQ(input.size_text, "32.0 MiB");
+    EXPECT_EQ(detail(input, "released by"), "GeluBackward0");
+    EXPECT_EQ(detail(input, "made by"), "addmm");
+    EXPECT_EQ(ribbon_named(view, "gelu_output").consumer, 2U);
 }
 
 TEST(LayerView, WhereTwoOpsSaveATensorTheRibbonEndsAtTheLastRelease) {
     const LayerView view = Subject(half_layer(true)).alone();
-    const LayerRibbon* output = find(view, "gelu_output");
-    ASSERT_NE(output, nullptr);
-    EXPECT_EQ(output->consumer, 1U);
-    EXPECT_EQ(output->also, std::vector<std::size_t>{2});
-    EXPECT_EQ(detail(*output, "kept by"), "gelu, addmm");
+    const LayerRibbon& output = ribbon_named(view, "gelu_output");
+    EXPECT_EQ(output.consumer, 1U);
+    EXPECT_EQ(output.also, std::vector<std::size_t>{2});
+    EXPECT_EQ(detail(output, "kept by"), "gelu, addmm");
 }
 
 TEST(LayerView, MarksWhatOnlyOneTraceSaves) {
@@ -186,14 +179,14 @@ TEST(LayerView, MarksWhatOnlyOneTraceSaves) {
     const LayerView view = original.beside(in_place);
     EXPECT_EQ(view.box_times_text, "boxes show B");
     ASSERT_EQ(view.ribbons.size(), 3U);
-    const LayerRibbon* input = find(view, "gelu_input");
-    EXPECT_EQ(input->presence, Presence::kDisappeared);
-    EXPECT_EQ(input->size_text, "-32.0 MiB");
-    const LayerRibbon* mask = find(view, "branch_mask");
-    EXPECT_EQ(mask->presence, Presence::kAdded);
-    EXPECT_EQ(mask->size_text, "+8.00 MiB");
-    EXPECT_FALSE(mask->storage[0].valid());
-    EXPECT_EQ(find(view, "gelu_output")->presence, Presence::kSame);
+    const LayerRibbon& input = ribbon_named(view, "gelu_input");
+    EXPECT_EQ(input.presence, Presence::kDisappeared);
+    EXPECT_EQ(input.size_text, "-32.0 MiB");
+    const LayerRibbon& mask = ribbon_named(view, "branch_mask");
+    EXPECT_EQ(mask.presence, Presence::kAdded);
+    EXPECT_EQ(mask.size_text, "+8.00 MiB");
+    EXPECT_FALSE(mask.storage[0].valid());
+    EXPECT_EQ(ribbon_named(view, "gelu_output").presence, Presence::kSame);
     EXPECT_EQ(titles(view), (std::vector<std::string>{"dense", "gelu", "dense"}));
     ASSERT_FALSE(view.figures.empty());
     EXPECT_EQ(view.figures[0].label, "layer 12");
@@ -214,24 +207,24 @@ TEST(LayerView, SumsSeveralLayers) {
     const Subject subject(half_layer(false, {3, 4, 5}));
     const LayerView two = subject.alone({4, 5});
     EXPECT_EQ(two.columns.size(), 3U);
-    const LayerRibbon* input = find(two, "gelu_input");
-    ASSERT_NE(input, nullptr);
-    EXPECT_EQ(input->bytes[0], 64 * kMiB);
-    EXPECT_EQ(input->storages[0].size(), 2U);
+    const LayerRibbon& input = ribbon_named(two, "gelu_input");
+    EXPECT_EQ(input.bytes[0], 64 * kMiB);
+    EXPECT_EQ(input.storages[0].size(), 2U);
     EXPECT_EQ(two.columns[0].forward.time_text, "20.0 µs");
     EXPECT_EQ(two.box_times_text, "") << "there is only A";
     EXPECT_EQ(two.figures[0].label, "layers 4 to 5");
-    EXPECT_EQ(subject.alone({0, 23}).figures[0].label, "all 24 layers");
-    EXPECT_EQ(find(subject.alone({0, 23}), "gelu_input")->bytes[0], 96 * kMiB);
+    const LayerView all = subject.alone({0, 23});
+    EXPECT_EQ(all.figures[0].label, "all 24 layers");
+    EXPECT_EQ(ribbon_named(all, "gelu_input").bytes[0], 96 * kMiB);
 }
 
 TEST(LayerView, FindsRibbonsAndBoxesOfASelection) {
     const Subject original(half_layer(false)), in_place(half_layer(true));
     const LayerView view = original.beside(in_place);
-    const auto mask = find(view, "branch_mask");
-    const auto index = static_cast<std::size_t>(mask - view.ribbons.data());
-    EXPECT_EQ(ribbon_of(view, true, mask->storage[1]), index);
-    EXPECT_NE(ribbon_of(view, false, mask->storage[1]), index);
+    const LayerRibbon& mask = ribbon_named(view, "branch_mask");
+    const auto index = static_cast<std::size_t>(&mask - view.ribbons.data());
+    EXPECT_EQ(ribbon_of(view, true, mask.storage[1]), index);
+    EXPECT_NE(ribbon_of(view, false, mask.storage[1]), index);
     EXPECT_EQ(ribbon_of(view, false, Id<Storage>()), std::nullopt);
     const Id<Op> backward = view.columns[1].backward.op[0];
     EXPECT_EQ(place_of(view, false, backward).column, 1U);
@@ -250,7 +243,6 @@ Subject saved_by_unlinked_call(Finish finish) {
     const Id<Op> dense = w.call("aten::addmm", w.module("output.dense"));
     const auto probs = w.make("probs", 4 * kMiB, softmax);
     w.b.save(probs, softmax);
-    w.b.end_phase();
     w.b.begin_phase(PhaseKind::kBackward);
     const Id<Op> backward = w.call("aten::addmm_backward", w.module("output.dense"), {}, dense);
     finish(w.b.trace(), probs, backward);
@@ -263,10 +255,8 @@ TEST(LayerView, WithoutALinkTheFirstBackwardCallThatReadsTheStorageConsumesIt) {
         trace.op_tensors.append({.op = backward, .tensor = Id<Tensor>(0), .access = Access::kRead});
     });
     const LayerView view = subject.alone();
-    const LayerRibbon* probs = find(view, "probs");
-    ASSERT_NE(probs, nullptr);
-    EXPECT_TRUE(probs->consumer_known);
-    EXPECT_EQ(probs->consumer, 1U);
+    EXPECT_TRUE(ribbon_named(view, "probs").consumer_known);
+    EXPECT_EQ(ribbon_named(view, "probs").consumer, 1U);
 }
 
 TEST(LayerView, ElseTheCallThatFreesTheMemoryDoes) {
@@ -274,17 +264,16 @@ TEST(LayerView, ElseTheCallThatFreesTheMemoryDoes) {
         saved_by_unlinked_call([](Trace& trace, Id<Allocation> probs, Id<Op> backward) {
             trace.allocations.set<&Allocation::freeing_op>(probs, backward);
         });
-    EXPECT_EQ(find(subject.alone(), "probs")->consumer, 1U);
+    EXPECT_EQ(ribbon_named(subject.alone(), "probs").consumer, 1U);
 }
 
 TEST(LayerView, ElseItIsNotKnown) {
     const Subject subject = saved_by_unlinked_call([](Trace&, Id<Allocation>, Id<Op>) {});
     const LayerView view = subject.alone();
-    const LayerRibbon* probs = find(view, "probs");
-    ASSERT_NE(probs, nullptr);
-    EXPECT_FALSE(probs->consumer_known);
-    EXPECT_EQ(probs->consumer, 0U);
-    EXPECT_EQ(detail(*probs, "released by"), "not known");
+    const LayerRibbon& probs = ribbon_named(view, "probs");
+    EXPECT_FALSE(probs.consumer_known);
+    EXPECT_EQ(probs.consumer, 0U);
+    EXPECT_EQ(detail(probs, "released by"), "not known");
 }
 
 // ---- calls --------------------------------------------------------------------------------------
@@ -310,12 +299,11 @@ TEST(LayerView, ATensorOfTheLayerBeforeComesFromOutside) {
     const Id<Op> query = w.call("aten::addmm", w.module("attention.self.query"));
     w.b.save(hidden, query);
     const LayerView view = Subject(w.finish()).alone();
-    const LayerRibbon* ribbon = find(view, "hidden_states");
-    ASSERT_NE(ribbon, nullptr);
-    EXPECT_EQ(ribbon->producer, kOutside);
+    const LayerRibbon& ribbon = ribbon_named(view, "hidden_states");
+    EXPECT_EQ(ribbon.producer, kOutside);
     EXPECT_GT(view.outside_right, 0);
-    EXPECT_LE(ribbon->top_right, view.outside_right);
-    EXPECT_GE(ribbon->bottom_left, view.outside_right);
+    EXPECT_LE(ribbon.top_right, view.outside_right);
+    EXPECT_GE(ribbon.bottom_left, view.outside_right);
 }
 
 TEST(LayerView, NamesACastAfterItsSource) {
@@ -324,17 +312,15 @@ TEST(LayerView, NamesACastAfterItsSource) {
     const auto module = w.module("attention.self.query");
     const Id<Op> linear = w.call("aten::linear", module);
     const Id<Op> copy = w.call("aten::copy_", module, linear);
-    const auto source = w.make("encoder.layer.12.attention.self.query.weight", 4 * kMiB, {});
+    w.make("encoder.layer.12.attention.self.query.weight", 4 * kMiB, {});
     const auto cast = w.make("_to_copy_output", 2 * kMiB, copy);
-    (void)source;
     Trace& trace = w.b.trace();
     trace.tensors.set<&Tensor::dtype>(Id<Tensor>(1), DType::kBFloat16);
     trace.op_tensors.append({.op = copy, .tensor = Id<Tensor>(0), .access = Access::kRead});
     trace.op_tensors.append({.op = copy, .tensor = Id<Tensor>(1), .access = Access::kRead});
     trace.op_tensors.append({.op = copy, .tensor = Id<Tensor>(1), .access = Access::kWrite});
     w.b.save(cast, linear);
-    const LayerView view = Subject(w.finish()).alone();
-    EXPECT_NE(find(view, "query.weight cast"), nullptr);
+    EXPECT_NO_THROW(ribbon_named(Subject(w.finish()).alone(), "query.weight cast"));
 }
 
 TEST(LayerView, MarksRecomputationInsideABackwardCall) {
@@ -342,7 +328,6 @@ TEST(LayerView, MarksRecomputationInsideABackwardCall) {
     w.b.begin_phase(PhaseKind::kForward);
     const auto core = w.module("attention.self.core");
     const Id<Op> forward = w.call("tempo::attention_core", core);
-    w.b.end_phase();
     w.b.begin_phase(PhaseKind::kBackward);
     const Id<Op> backward = w.call("AttentionCoreFunction", core, {}, forward);
     w.b.trace().ops.set<&Op::end_ns>(backward,
@@ -365,7 +350,6 @@ TEST(LayerView, ACheckpointRunsItsForwardAgain) {
     w.call("aten::gelu", gelu, checkpoint);
     w.call("aten::add", layer, checkpoint);
     w.b.save(w.make("hidden_states", kMiB, checkpoint), checkpoint);
-    w.b.end_phase();
     w.b.begin_phase(PhaseKind::kBackward);
     const Id<Op> backward = w.call("CheckpointFunction", layer, {}, checkpoint);
     const Id<Op> again = w.call("aten::gelu", gelu, backward, checkpoint);

@@ -21,26 +21,29 @@ constexpr int64_t kMiB = int64_t{1} << 20;
 
 /// One step: parameters live throughout, `activation_bytes` from forward to backward. Forward lasts
 /// `forward_ns`, backward 1 ms.
-Trace make_trace(int64_t activation_bytes, int64_t forward_ns, int64_t lead_ns = 0) {
+Trace make_trace(int64_t activation_bytes = 8 * kMiB, int64_t forward_ns = 4'000'000,
+                 int64_t lead_ns = 0) {
     TraceBuilder b;
     b.allocate({.bytes = 2 * kMiB, .category = Category::kParameter});
     b.wait(lead_ns);
-    b.begin_step();
-    b.begin_phase(PhaseKind::kForward);
+    b.begin_step(PhaseKind::kForward);
     b.wait(forward_ns / 2);
     const auto activation =
         b.allocate({.bytes = activation_bytes, .category = Category::kActivation});
     b.wait(forward_ns / 2);
-    b.end_phase();
     b.begin_phase(PhaseKind::kBackward);
     const auto temporary = b.allocate({.bytes = kMiB, .category = Category::kTemporary});
     b.wait(1'000'000);
     b.free(temporary);
     b.free(activation);
-    b.end_phase();
     b.end_step(1.5);
     b.wait(10'000);
     return b.finish();
+}
+
+TimelineView view_of(const Loaded& a, double start_ns, double end_ns, int width_px = 100) {
+    return build_timeline_view(
+        {.steps = {&a.index}, .start_ns = start_ns, .end_ns = end_ns, .width_px = width_px});
 }
 
 TimelineRequest request_of(const Loaded& a) {
@@ -88,10 +91,9 @@ double highest(const std::vector<double>& values) {
 }
 
 TEST(BuildTimelineView, NeverLosesThePeakWhateverTheWidth) {
-    const Loaded loaded(make_trace(8 * kMiB, 4'000'000));
+    const Loaded loaded(make_trace());
     for (const int width : {1, 7, 100, 1919}) {
-        const TimelineView view = build_timeline_view(
-            {.steps = {&loaded.index}, .start_ns = 0, .end_ns = 5'100'000, .width_px = width});
+        const TimelineView view = view_of(loaded, 0, 5'100'000, width);
         ASSERT_EQ(view.traces.size(), 1u);
         EXPECT_EQ(highest(view.traces[0].allocated_bytes), 11.0 * kMiB) << width;
         EXPECT_LE(view.traces[0].column_count(), static_cast<std::size_t>(width) + 1);
@@ -100,7 +102,7 @@ TEST(BuildTimelineView, NeverLosesThePeakWhateverTheWidth) {
 }
 
 TEST(BuildTimelineView, NotesWhatIsNotAsItShouldBe) {
-    Trace trace = make_trace(8 * kMiB, 4'000'000);
+    Trace trace = make_trace();
     const auto notes_of = [](const Trace& traced) {
         const Loaded loaded(traced);
         return build_timeline_view(
@@ -116,9 +118,8 @@ TEST(BuildTimelineView, NotesWhatIsNotAsItShouldBe) {
 }
 
 TEST(BuildTimelineView, StacksCategoriesUpToTheAllocatedLine) {
-    const Loaded loaded(make_trace(8 * kMiB, 4'000'000));
-    const TimelineView view = build_timeline_view(
-        {.steps = {&loaded.index}, .start_ns = 0, .end_ns = 5e6, .width_px = 200});
+    const Loaded loaded(make_trace());
+    const TimelineView view = view_of(loaded, 0, 5e6, 200);
     const TimelineTrace& trace = view.traces[0];
     for (std::size_t i = 0; i < trace.column_count(); ++i) {
         double below = 0;
@@ -136,15 +137,12 @@ TEST(BuildTimelineView, StacksCategoriesUpToTheAllocatedLine) {
 }
 
 TEST(BuildTimelineView, KeepsColumnsWherePanningFindsThem) {
-    const Loaded loaded(make_trace(8 * kMiB, 4'000'000));
-    const auto view_at = [&](double start_ns) {
-        return build_timeline_view({.steps = {&loaded.index},
-                                    .start_ns = start_ns,
-                                    .end_ns = start_ns + 1e6,
-                                    .width_px = 100});
+    const Loaded loaded(make_trace());
+    const auto columns_from = [&](double start_ns) {
+        return view_of(loaded, start_ns, start_ns + 1e6).traces[0];
     };
-    const TimelineTrace here = view_at(2'000'000).traces[0];
-    const TimelineTrace there = view_at(2'123'456).traces[0];
+    const TimelineTrace here = columns_from(2'000'000);
+    const TimelineTrace there = columns_from(2'123'456);
     ASSERT_GT(here.edge_ns.back(), there.edge_ns.front());
     for (std::size_t i = 0; i < here.column_count(); ++i) {
         const auto same =
@@ -157,9 +155,8 @@ TEST(BuildTimelineView, KeepsColumnsWherePanningFindsThem) {
 }
 
 TEST(BuildTimelineView, MarksPhasesStepsAndThePeak) {
-    const Loaded loaded(make_trace(8 * kMiB, 4'000'000));
-    const TimelineView view = build_timeline_view(
-        {.steps = {&loaded.index}, .start_ns = 0, .end_ns = 6e6, .width_px = 100});
+    const Loaded loaded(make_trace());
+    const TimelineView view = view_of(loaded, 0, 6e6);
     const TimelineTrace& trace = view.traces[0];
     ASSERT_EQ(trace.phases.size(), 2u);
     EXPECT_EQ(trace.phases[0].kind, PhaseKind::kForward);
@@ -172,16 +169,15 @@ TEST(BuildTimelineView, MarksPhasesStepsAndThePeak) {
 }
 
 TEST(BuildTimelineView, LeavesOutBandsBesideTheWindow) {
-    const Loaded loaded(make_trace(8 * kMiB, 4'000'000));
-    const TimelineView view = build_timeline_view(
-        {.steps = {&loaded.index}, .start_ns = 1e6, .end_ns = 2e6, .width_px = 100});
+    const Loaded loaded(make_trace());
+    const TimelineView view = view_of(loaded, 1e6, 2e6);
     EXPECT_EQ(view.traces[0].phases.size(), 1u);
     EXPECT_TRUE(view.traces[0].peaks.empty());
     EXPECT_EQ(view.max_bytes, 11.0 * kMiB) << "the axis does not jump while zooming";
 }
 
 TEST(BuildTimelineView, AlignsPhasesOfTracesOfDifferentSpeed) {
-    const Loaded a(make_trace(8 * kMiB, 4'000'000));
+    const Loaded a(make_trace());
     const Loaded b(make_trace(4 * kMiB, 9'000'000, 3'000'000));
     const TimelineView view = build_timeline_view(request_of(a, b));
     EXPECT_EQ(view.alignment, TimeAlignment::kPhases);
@@ -196,7 +192,7 @@ TEST(BuildTimelineView, AlignsPhasesOfTracesOfDifferentSpeed) {
 }
 
 TEST(BuildTimelineView, SubtractsTheFirstTraceFromTheSecond) {
-    const Loaded a(make_trace(8 * kMiB, 4'000'000));
+    const Loaded a(make_trace());
     const Loaded b(make_trace(4 * kMiB, 9'000'000));
     const TimelineView view = build_timeline_view(request_of(a, b));
     ASSERT_EQ(view.difference_bytes.size(), view.traces[0].column_count());
@@ -210,16 +206,13 @@ TEST(BuildTimelineView, SubtractsTheFirstTraceFromTheSecond) {
 /// Holds 8 MiB for `held_ns`, and 1 MiB for an instant in the middle of it if `with_spike`.
 Trace make_holding(int64_t held_ns, bool with_spike = false) {
     TraceBuilder b;
-    b.begin_step();
-    b.begin_phase(PhaseKind::kForward);
+    b.begin_step(PhaseKind::kForward);
     const auto held = b.allocate({.bytes = 8 * kMiB});
     b.wait(held_ns / 2);
     if (with_spike) b.free(b.allocate({.bytes = kMiB}));
     b.wait(held_ns / 2);
     b.free(held);
     b.wait(2'000'000);
-    b.end_phase();
-    b.end_step();
     return b.finish();
 }
 
@@ -237,7 +230,7 @@ TEST(BuildTimelineView, AStepInNeighbouringColumnsIsNoDifference) {
 }
 
 TEST(BuildTimelineView, SubtractsNothingWhereOneTraceHasEnded) {
-    const Loaded a(make_trace(8 * kMiB, 4'000'000));
+    const Loaded a(make_trace());
     const Loaded b(make_trace(8 * kMiB, 9'000'000));
     TimelineRequest request = request_of(a, b, TimeAlignment::kTime);
     request.start_ns = -2e6;
@@ -252,7 +245,7 @@ TEST(BuildTimelineView, SubtractsNothingWhereOneTraceHasEnded) {
 }
 
 TEST(BuildTimelineView, SaysWhyPhasesCannotBeAligned) {
-    const Loaded a(make_trace(8 * kMiB, 4'000'000));
+    const Loaded a(make_trace());
     TraceBuilder builder;
     builder.allocate({.bytes = 64});
     const Loaded b(builder.finish());
@@ -262,18 +255,16 @@ TEST(BuildTimelineView, SaysWhyPhasesCannotBeAligned) {
 }
 
 TEST(BuildTimelineView, IsEmptyForEmptyAndAbsurdWindows) {
-    const Loaded loaded(make_trace(8 * kMiB, 4'000'000));
+    const Loaded loaded(make_trace());
     for (const auto& [start, end, width] :
          {std::tuple{0.0, 0.0, 100}, {5.0, 1.0, 100}, {0.0, 1e6, 0}, {0.0, 1e300, 100}}) {
-        const TimelineView view = build_timeline_view(
-            {.steps = {&loaded.index}, .start_ns = start, .end_ns = end, .width_px = width});
-        EXPECT_EQ(view.traces[0].column_count(), 0u);
+        EXPECT_EQ(view_of(loaded, start, end, width).traces[0].column_count(), 0u);
     }
     EXPECT_TRUE(build_timeline_view({}).traces.empty());
 }
 
 TEST(FitTimeline, CoversAllTraces) {
-    const Loaded a(make_trace(8 * kMiB, 4'000'000));
+    const Loaded a(make_trace());
     const Loaded b(make_trace(4 * kMiB, 9'000'000, 3'000'000));
     const TimeRange own = fit_timeline(request_of(a, b, TimeAlignment::kTime));
     EXPECT_EQ(own.end_ns - own.start_ns,
@@ -284,7 +275,7 @@ TEST(FitTimeline, CoversAllTraces) {
 }
 
 TEST(ReadTimeline, ListsCategoriesFromTheTopOfTheStack) {
-    const Loaded loaded(make_trace(8 * kMiB, 4'000'000));
+    const Loaded loaded(make_trace());
     const TimelineReadout readout = read_timeline({.steps = {&loaded.index}}, 0, 4'500'000);
     EXPECT_EQ(readout.phase_text, "backward of step 1");
     EXPECT_EQ(readout.total_text, "11.0 MiB");
@@ -296,7 +287,7 @@ TEST(ReadTimeline, ListsCategoriesFromTheTopOfTheStack) {
 }
 
 TEST(ReadTimeline, NamesTheAnnotationsAroundATimeFromTheOutside) {
-    Trace trace = make_trace(8 * kMiB, 4'000'000);
+    Trace trace = make_trace();
     const auto mark = [&](std::string_view name, int64_t start_ns, int64_t end_ns) {
         trace.annotations.append({trace.strings.intern(name), start_ns, end_ns});
     };
@@ -327,13 +318,11 @@ TEST(TimeMap, GoesThereAndBack) {
 
 TEST(Align, NamesTheFirstPhaseThatDiffers) {
     TraceBuilder builder;
-    builder.begin_step();
-    builder.begin_phase(PhaseKind::kLoss);
+    builder.begin_step(PhaseKind::kLoss);
     builder.wait(10);
-    builder.end_phase();
     builder.end_step();
-    const Trace other = builder.finish();
-    const Alignment alignment = align(make_trace(64, 1000), other, TimeAlignment::kPhases);
+    const Alignment alignment =
+        align(make_trace(64, 1000), builder.finish(), TimeAlignment::kPhases);
     EXPECT_EQ(alignment.used, TimeAlignment::kTime);
     EXPECT_THAT(alignment.note, HasSubstr("phase 1 is forward in one trace and loss in the other"));
 }
@@ -363,27 +352,30 @@ TEST(Align, FollowsTheBlocksWhereThereAreNoPhases) {
     }
 }
 
-/// One forward phase of 100 ticks in which modules run at given times.
-Trace make_modules(const std::vector<std::pair<std::string, int64_t>>& modules) {
+/// A phase of 100 ticks in which calls begin at given times: in forward, one in each module of
+/// these names; in the optimizer, calls of these names.
+Trace make_calls(PhaseKind phase, const std::vector<std::pair<std::string, int64_t>>& calls) {
     TraceBuilder b;
-    b.begin_step();
-    b.begin_phase(PhaseKind::kForward);
+    b.begin_step(phase);
     int64_t now_ns = 0;
-    for (const auto& [module, start_ns] : modules) {
+    for (const auto& [name, start_ns] : calls) {
         b.wait(start_ns - now_ns);
         now_ns = start_ns;
-        b.op("aten::addmm", b.module_path(module));
+        if (phase == PhaseKind::kForward) {
+            b.op("aten::addmm", b.module_path(name));
+        } else {
+            b.op(name);
+        }
     }
     b.wait(100 - now_ns);
-    b.end_phase();
-    b.end_step();
     return b.finish();
 }
 
 TEST(Align, MapsModulesOntoEachOther) {
-    const Trace first = make_modules({{"query", 10}, {"softmax", 20}, {"output", 50}});
-    const Trace second =
-        make_modules({{"query", 30}, {"extra", 35}, {"softmax", 40}, {"output", 90}});
+    const Trace first =
+        make_calls(PhaseKind::kForward, {{"query", 10}, {"softmax", 20}, {"output", 50}});
+    const Trace second = make_calls(
+        PhaseKind::kForward, {{"query", 30}, {"extra", 35}, {"softmax", 40}, {"output", 90}});
     const TimeMap map = align(first, second, TimeAlignment::kPhases).second;
     EXPECT_EQ(map.to_own(10), 30);
     EXPECT_EQ(map.to_own(20), 40);
@@ -391,26 +383,11 @@ TEST(Align, MapsModulesOntoEachOther) {
     EXPECT_EQ(map.to_own(100), 100);
 }
 
-/// An optimizer's phase of 100 ticks in which calls begin at given times.
-Trace make_updates(const std::vector<std::pair<std::string, int64_t>>& calls) {
-    TraceBuilder b;
-    b.begin_step();
-    b.begin_phase(PhaseKind::kOptimizer);
-    int64_t now_ns = 0;
-    for (const auto& [name, start_ns] : calls) {
-        b.wait(start_ns - now_ns);
-        now_ns = start_ns;
-        b.op(name);
-    }
-    b.wait(100 - now_ns);
-    b.end_phase();
-    b.end_step();
-    return b.finish();
-}
-
 TEST(Align, MapsTheOptimizersCallsOntoEachOther) {
-    const Trace first = make_updates({{"mul_", 10}, {"sqrt", 20}, {"mul_", 50}});
-    const Trace second = make_updates({{"mul_", 30}, {"sqrt", 60}, {"mul_", 90}});
+    const Trace first =
+        make_calls(PhaseKind::kOptimizer, {{"mul_", 10}, {"sqrt", 20}, {"mul_", 50}});
+    const Trace second =
+        make_calls(PhaseKind::kOptimizer, {{"mul_", 30}, {"sqrt", 60}, {"mul_", 90}});
     const TimeMap map = align(first, second, TimeAlignment::kPhases).second;
     EXPECT_EQ(map.to_own(10), 30);
     EXPECT_EQ(map.to_own(20), 60);
@@ -418,8 +395,8 @@ TEST(Align, MapsTheOptimizersCallsOntoEachOther) {
 }
 
 TEST(Align, PassesOverModulesThatRunInAnotherOrder) {
-    const Trace first = make_modules({{"a", 10}, {"b", 20}, {"c", 50}});
-    const Trace second = make_modules({{"b", 10}, {"a", 20}, {"c", 60}});
+    const Trace first = make_calls(PhaseKind::kForward, {{"a", 10}, {"b", 20}, {"c", 50}});
+    const Trace second = make_calls(PhaseKind::kForward, {{"b", 10}, {"a", 20}, {"c", 60}});
     const TimeMap map = align(first, second, TimeAlignment::kPhases).second;
     EXPECT_EQ(map.to_own(10), 20);
     EXPECT_EQ(map.to_own(50), 60);
@@ -427,7 +404,7 @@ TEST(Align, PassesOverModulesThatRunInAnotherOrder) {
 }
 
 TEST(ReadTimeline, IsEmptyForASourceThatIsNotThere) {
-    const Loaded loaded(make_trace(8 * kMiB, 4'000'000));
+    const Loaded loaded(make_trace());
     const TimelineReadout readout = read_timeline({.steps = {&loaded.index}}, 1, 100);
     EXPECT_TRUE(readout.rows.empty());
     EXPECT_EQ(readout.total_text, "");

@@ -37,8 +37,7 @@ Sample two_layers(int64_t probs_bytes = 400, bool with_mask = false) {
                     .category = Category::kParameter,
                     .name = path + ".self.weight"});
     }
-    b.begin_step();
-    b.begin_phase(PhaseKind::kForward);
+    b.begin_step(PhaseKind::kForward);
     for (const auto module : self) {
         const auto op = b.op("aten::softmax", module);
         b.allocate(
@@ -48,8 +47,6 @@ Sample two_layers(int64_t probs_bytes = 400, bool with_mask = false) {
                 {.bytes = 50, .category = Category::kActivation, .op = op, .name = "keep_mask"});
         }
     }
-    b.end_phase();
-    b.end_step();
     return Sample(b.finish());
 }
 

@@ -12,7 +12,7 @@ namespace {
 using namespace profiler;
 using testing::ElementsAre;
 using testing::IsEmpty;
-using tests::LedgerStep;
+using tests::ledger_view_of;
 
 Ledger make_ledger(int64_t probs_bytes) {
     Ledger ledger;
@@ -55,17 +55,14 @@ std::set<std::string> all_open(const LedgerView& view) {
 }
 
 TEST(LinesOf, AreTheRowsOfAFlatList) {
-    const Ledger ledger = make_ledger(100);
-    const LedgerView view = build_ledger_view({.steps = {LedgerStep(ledger).get()}});
+    const LedgerView view = ledger_view_of(make_ledger(100));
     EXPECT_THAT(view.groups, IsEmpty());
     EXPECT_THAT(texts(view, {}),
                 ElementsAre("probs 100", "probs 100", "logits 50", "mask 10", "mask 10"));
 }
 
 TEST(GroupRows, MakesATreeOfLayersModulesAndTensors) {
-    const Ledger ledger = make_ledger(100);
-    const LedgerView view = build_ledger_view(
-        {.steps = {LedgerStep(ledger).get()}, .grouping = LedgerGrouping::kLayers});
+    const LedgerView view = ledger_view_of(make_ledger(100), {.grouping = LedgerGrouping::kLayers});
     EXPECT_THAT(texts(view, {}),
                 ElementsAre("encoder.layer.0 110", "encoder.layer.1 110", "cls 50"));
     EXPECT_THAT(texts(view, {"encoder.layer.1"}),
@@ -78,9 +75,7 @@ TEST(GroupRows, MakesATreeOfLayersModulesAndTensors) {
 }
 
 TEST(GroupRows, PutsTheSameTensorOfAllLayersTogether) {
-    const Ledger ledger = make_ledger(100);
-    const LedgerView view = build_ledger_view(
-        {.steps = {LedgerStep(ledger).get()}, .grouping = LedgerGrouping::kKinds});
+    const LedgerView view = ledger_view_of(make_ledger(100), {.grouping = LedgerGrouping::kKinds});
     EXPECT_THAT(texts(view, {}), ElementsAre("probs ×2 200", "logits 50", "mask ×2 20"));
     const LedgerViewRow& probs = view.groups[view.top_groups[0]].sums;
     EXPECT_EQ(probs.module_path, "encoder.layer.*.self");
@@ -93,11 +88,9 @@ TEST(GroupRows, PutsTheSameTensorOfAllLayersTogether) {
 }
 
 TEST(GroupRows, SumsBothLedgersAndFollowsTheFilter) {
-    const Ledger a = make_ledger(100);
-    const Ledger b = make_ledger(30);
-    const LedgerView view = build_ledger_view({.steps = {LedgerStep(a).get(), LedgerStep(b).get()},
-                                               .filter = "layer.1",
-                                               .grouping = LedgerGrouping::kLayers});
+    const LedgerView view =
+        ledger_view_of(make_ledger(100), make_ledger(30),
+                       {.filter = "layer.1", .grouping = LedgerGrouping::kLayers});
     ASSERT_EQ(view.top_groups.size(), 1u);
     const LedgerViewRow& layer = view.groups[view.top_groups[0]].sums;
     EXPECT_EQ(layer.difference_text, "-70 B");
@@ -112,8 +105,7 @@ TEST(GroupRows, KeepsRowsOutsideOfModules) {
     row.layer = 7;  // of a damaged file: the path says nothing of a layer
     ledger.rows = {row, row};
     for (const auto grouping : {LedgerGrouping::kLayers, LedgerGrouping::kKinds}) {
-        const LedgerView view =
-            build_ledger_view({.steps = {LedgerStep(ledger).get()}, .grouping = grouping});
+        const LedgerView view = ledger_view_of(ledger, {.grouping = grouping});
         ASSERT_EQ(view.top_groups.size(), 1u);
         EXPECT_EQ(view.groups[0].sums.size_bytes, 16);
     }
@@ -133,8 +125,7 @@ TEST(MarkRows, FindsWhatAnOpMadeAndSaves) {
     b.save(probs, softmax);
     const Trace trace = b.finish();
     const Ledger ledger = build_ledger(trace);
-    const LedgerView view = build_ledger_view(
-        {.steps = {LedgerStep(ledger).get()}, .grouping = LedgerGrouping::kLayers});
+    const LedgerView view = ledger_view_of(ledger, {.grouping = LedgerGrouping::kLayers});
     ASSERT_EQ(view.rows.size(), 2u);
     EXPECT_EQ(view.rows[0].made_by, "aten::addmm");
 
@@ -158,20 +149,18 @@ TEST(MarkRows, SaysThatTheLedgerListsAnotherStep) {
     tests::TraceBuilder b;
     std::vector<Id<Op>> ops;
     for (int step = 0; step < 2; ++step) {
-        b.begin_step();
-        b.begin_phase(PhaseKind::kForward);
+        b.begin_step(PhaseKind::kForward);
         ops.push_back(b.op("aten::addmm"));
         if (step == 1) {
             b.save(b.allocate({.bytes = 8, .op = ops.back(), .name = "scores"}), ops.back());
         }
         b.wait(1000);
-        b.end_phase();
         b.end_step();
     }
     const auto earlier = ops[0], last = ops[1];
     const Trace trace = b.finish();
     const Ledger ledger = build_ledger(trace);
-    const LedgerView view = build_ledger_view({.steps = {LedgerStep(ledger).get()}});
+    const LedgerView view = ledger_view_of(ledger);
     EXPECT_EQ(mark_rows(view, {&trace, false, earlier, {}}).text,
               "This aten::addmm ran before step 2, which the ledger lists.");
     EXPECT_EQ(mark_rows(view, {&trace, false, last, {}}).text,

@@ -22,7 +22,7 @@ protected:
     }
 
     PlanRow& add_row(const std::string& recipe, std::size_t gpu) {
-        PlanRow row{.gpu = &gpus_[gpu], .environment = &environment_};
+        PlanRow row{.gpu = gpus_[gpu], .environment = environment_};
         row.workload.model.name = "bert-base";
         row.workload.recipe_name = recipe;
         return plan_.rows.emplace_back(std::move(row));
@@ -115,7 +115,7 @@ TEST_F(PlanViewOf, ASentenceNamesTheFewestColumnsThatSelectItsRows) {
     }
     for (PlanRow& row : plan_.rows) {
         row.notes.emplace_back("of all rows");
-        if (row.gpu == &gpus_[0]) row.notes.emplace_back("of a GPU");
+        if (row.gpu.id == gpus_[0].id) row.notes.emplace_back("of a GPU");
         if (row.workload.recipe_name != "flash") row.notes.emplace_back("of two recipes");
     }
     const PlanView shown = view();

@@ -16,11 +16,12 @@ Gpu gpu_of(int64_t usable_bytes) {
     return gpu;
 }
 
+const Gpu kGpu = gpu_of(16 * kGiB);
+
 /// 2 GiB and `bytes_per_sequence`, of which 1 GiB are parameters.
-PlanRow planned(const Gpu& gpu, const std::string& recipe, int64_t max_batch,
-                int64_t bytes_per_sequence) {
+PlanRow planned(const std::string& recipe, int64_t max_batch, int64_t bytes_per_sequence = kGiB) {
     PlanRow row;
-    row.gpu = &gpu;
+    row.gpu = kGpu;
     row.workload.recipe_name = recipe;
     row.max_batch_size = max_batch;
     for (const int64_t batch : {int64_t{1}, max_batch}) {
@@ -39,8 +40,7 @@ PlanRow planned(const Gpu& gpu, const std::string& recipe, int64_t max_batch,
 }
 
 TEST(PlannerView, ReadsEveryBatchBetweenThoseOfThePlan) {
-    const Gpu gpu = gpu_of(16 * kGiB);
-    const PlannerView view = build_planner_view({{planned(gpu, "original", 14, kGiB)}});
+    const PlannerView view = build_planner_view({{planned("original", 14)}});
     EXPECT_EQ(view.gpu, "NVIDIA T4");
     const PlannerReading reading = read_planner(view, 0, 10);
     EXPECT_TRUE(reading.figures.fits);
@@ -52,9 +52,8 @@ TEST(PlannerView, ReadsEveryBatchBetweenThoseOfThePlan) {
 }
 
 TEST(PlannerView, PartsAddUpToTheMemory) {
-    const Gpu gpu = gpu_of(16 * kGiB);
-    const PlannerView view = build_planner_view({{planned(gpu, "original", 14, kGiB)}});
-    const PlannerReading reading = read_planner(view, 0, 10);
+    const PlannerReading reading =
+        read_planner(build_planner_view({{planned("original", 14)}}), 0, 10);
     ASSERT_EQ(reading.parts.size(), 3U);
     EXPECT_FALSE(reading.parts[0].category);
     EXPECT_EQ(reading.parts[0].bytes, kGiB);
@@ -64,9 +63,8 @@ TEST(PlannerView, PartsAddUpToTheMemory) {
 }
 
 TEST(PlannerView, SaysBeyondTheLimitWhatFits) {
-    const Gpu gpu = gpu_of(16 * kGiB);
-    const PlannerView view = build_planner_view(
-        {{planned(gpu, "original", 14, kGiB), planned(gpu, "tempo", 28, kGiB / 2)}});
+    const PlannerView view =
+        build_planner_view({{planned("original", 14), planned("tempo", 28, kGiB / 2)}});
     const PlannerReading reading = read_planner(view, 0, 20);
     EXPECT_FALSE(reading.figures.fits);
     EXPECT_EQ(reading.figures.needed_bytes, 22 * kGiB);  // the line goes on
@@ -82,8 +80,7 @@ TEST(PlannerView, SaysBeyondTheLimitWhatFits) {
 }
 
 TEST(PlannerView, CountsTheGapsThatDecideWhetherABatchFits) {
-    const Gpu gpu = gpu_of(16 * kGiB);
-    PlanRow row = planned(gpu, "original", 14, kGiB);
+    PlanRow row = planned("original", 14);
     for (MemoryPoint& point : row.memory_curve) {
         point.needed_bytes += kGiB / 2;
         point.gap_bytes = kGiB / 2;
@@ -97,8 +94,9 @@ TEST(PlannerView, CountsTheGapsThatDecideWhetherABatchFits) {
 }
 
 TEST(PlannerView, SaysWhatElseThanMemoryLimitsTheBatch) {
+    PlanRow row = planned("original", 14);
     const Gpu gpu = gpu_of(80 * kGiB);
-    PlanRow row = planned(gpu, "original", 14, kGiB);
+    row.gpu = gpu;
     row.other_limit = not_limited_by_memory(14, "At 15: the logits are too large");
     const PlannerView view = build_planner_view({{row}});
     EXPECT_TRUE(read_planner(view, 0, 14).figures.why.empty());
@@ -107,8 +105,7 @@ TEST(PlannerView, SaysWhatElseThanMemoryLimitsTheBatch) {
 }
 
 TEST(PlannerView, DrawsABandOnlyWhereThePlanStatesAnError) {
-    const Gpu gpu = gpu_of(16 * kGiB);
-    PlanRow row = planned(gpu, "original", 14, kGiB);
+    PlanRow row = planned("original", 14);
     row.times_are_calibrated = true;
     EXPECT_TRUE(build_planner_view({{row}}).recipes[0].speed_low.empty());
     EXPECT_EQ(build_planner_view({{row}}).band_text, "");
@@ -123,13 +120,12 @@ TEST(PlannerView, DrawsABandOnlyWhereThePlanStatesAnError) {
 }
 
 TEST(PlannerPins, KeepFiguresAndCurves) {
-    const Gpu gpu = gpu_of(16 * kGiB);
-    const PlannerView large = build_planner_view({{planned(gpu, "tempo", 28, kGiB / 2)}});
+    const PlannerView large = build_planner_view({{planned("tempo", 28, kGiB / 2)}});
     const PlannerPin pin = pin_of(large, 0, 10, "bert-large, T4");
     EXPECT_EQ(pin.recipe.name(), "tempo");
     EXPECT_EQ(pin.figures.memory_text, "7.00 GiB");
     EXPECT_EQ(pin.recipe.memory_x, large.recipes[0].memory_x);
-    const PlannerView small = build_planner_view({{planned(gpu, "original", 14, kGiB)}});
+    const PlannerView small = build_planner_view({{planned("original", 14)}});
     const PlannerAxes alone = axes_of(small, {});
     EXPECT_EQ(alone.last_batch, small.axes.last_batch);
     const PlannerAxes both = axes_of(small, std::span(&pin, 1));
@@ -139,9 +135,8 @@ TEST(PlannerPins, KeepFiguresAndCurves) {
 }
 
 TEST(PlannerView, DrawsMemoryAcrossTheCeilingAndSpeedUpToTheLargestBatch) {
-    const Gpu gpu = gpu_of(16 * kGiB);
-    const PlannerView view = build_planner_view(
-        {{planned(gpu, "original", 14, kGiB), planned(gpu, "tempo", 28, kGiB / 2)}});
+    const PlannerView view =
+        build_planner_view({{planned("original", 14), planned("tempo", 28, kGiB / 2)}});
     EXPECT_GT(view.axes.last_batch, 28);
     EXPECT_GT(view.axes.last_bytes, static_cast<double>(view.usable_bytes));
     const PlannerRecipe& original = view.recipes[0];
@@ -154,7 +149,8 @@ TEST(PlannerView, DrawsMemoryAcrossTheCeilingAndSpeedUpToTheLargestBatch) {
 
 TEST(PlannerView, KeepsTheReasonOfARecipeThatDoesNotFit) {
     const Gpu gpu = gpu_of(2 * kGiB);
-    PlanRow row = planned(gpu, "original", 1, kGiB);
+    PlanRow row = planned("original", 1);
+    row.gpu = gpu;
     row.max_batch_size = 0;
     row.status = PlanStatus::kDoesNotFit;
     row.reason = "Batch 1 needs 3 GiB.";
@@ -170,9 +166,8 @@ TEST(PlannerView, KeepsTheReasonOfARecipeThatDoesNotFit) {
 }
 
 TEST(PlannerView, IsEmptyWithoutMemoryOrRecipes) {
-    const Gpu gpu = gpu_of(2 * kGiB);
     PlanRow refused;
-    refused.gpu = &gpu;
+    refused.gpu = kGpu;
     refused.refuse(models::Error{"bf16 does not run on it"});
     const PlannerView view = build_planner_view({{refused}});
     EXPECT_TRUE(view.recipes[0].memory_x.empty());

@@ -21,7 +21,7 @@ const Gpu kGpu{.id = "a100", .name = "NVIDIA A100"};
 
 PlanRow row_of(const std::string& recipe) {
     PlanRow row;
-    row.gpu = &kGpu;
+    row.gpu = kGpu;
     row.workload = models::with_recipe(std::move(row.workload), recipe).value();
     return row;
 }

@@ -18,20 +18,16 @@ constexpr int64_t kMiB = int64_t{1} << 20;
 /// Keeps `activation_bytes` from forward to backward, and holds `update_bytes` in the optimizer.
 Trace make_trace(int64_t activation_bytes, int64_t update_bytes) {
     TraceBuilder b;
-    b.begin_step();
-    b.begin_phase(PhaseKind::kForward);
+    b.begin_step(PhaseKind::kForward);
     b.wait(1000);
     const auto kept = b.allocate({.bytes = activation_bytes, .category = Category::kActivation});
     b.wait(1000);
-    b.end_phase();
     b.begin_phase(PhaseKind::kBackward);
     b.wait(1000);
     b.free(kept);
-    b.end_phase();
     b.begin_phase(PhaseKind::kOptimizer);
     b.wait(1000);
     b.free(b.allocate({.bytes = update_bytes, .category = Category::kTemporary}));
-    b.end_phase();
     b.end_step(1);
     return b.finish();
 }

@@ -52,7 +52,6 @@ protected:
                                           .end_ns = ahead + (is_first ? 20 : 14) * kTick});
         }
         b.wait(40 * kTick);
-        b.end_step();
         Trace trace = b.finish();
         const Id<profiler::Run> run(0);
         trace.runs.set<&profiler::Run::rank>(run, rank);
@@ -135,7 +134,6 @@ TEST(CrowdedRanks, MergeWhatSharesPixels) {
         b.trace().collectives.append({.start_ns = i, .end_ns = i + (i % 3 == 0 ? 40'000 : 1)});
     }
     b.wait(100'000);
-    b.end_step();
     const auto trace = std::make_shared<const Trace>(b.finish());
     const StepIndex step(*trace);
     const auto run = std::make_shared<const RankRun>(

@@ -1,6 +1,6 @@
 #include "profiler/view/selected/inspector_view.h"
 
-#include "profiler/analysis/ops/activity.h"
+#include "profiler/analysis/ops/calls.h"
 #include "tests/profiler/view/block_traces.h"
 #include "tests/support/trace_builder.h"
 
@@ -18,8 +18,7 @@ using tests::TraceBuilder;
 Trace make_step(int64_t probs_bytes, const std::string& part = "") {
     TraceBuilder b;
     std::vector<Id<Allocation>> kept;
-    b.begin_step();
-    b.begin_phase(PhaseKind::kForward);
+    b.begin_step(PhaseKind::kForward);
     for (int layer = 0; layer < 2; ++layer) {
         const std::string path = "encoder.layer." + std::to_string(layer);
         auto module = b.module_path(path, layer);
@@ -38,11 +37,8 @@ Trace make_step(int64_t probs_bytes, const std::string& part = "") {
         b.trace().ops.set<&Op::end_ns>(
             softmax, b.trace().allocations.get<&Allocation::alloc_ns>(kept.back()) + 1);
     }
-    b.end_phase();
     b.begin_phase(PhaseKind::kBackward);
     for (const auto allocation : kept) b.free(allocation);
-    b.end_phase();
-    b.end_step();
     return b.finish();
 }
 
@@ -148,8 +144,7 @@ TEST(InspectorView, ATensorOfACallThatBDoesNotRunHasThatAsItsCause) {
 /// B makes as many bytes, but frees them in forward.
 TEST(InspectorView, AFateIsAboutTimeToo) {
     TraceBuilder builder;
-    builder.begin_step();
-    builder.begin_phase(PhaseKind::kForward);
+    builder.begin_step(PhaseKind::kForward);
     const auto module = builder.module_path("encoder.layer.0", 0);
     const auto softmax = builder.op("aten::softmax", module);
     const auto probs = builder.allocate({.bytes = 64,
@@ -159,11 +154,8 @@ TEST(InspectorView, AFateIsAboutTimeToo) {
                                          .shape = "[8, 8]"});
     builder.trace().allocations.set<&Allocation::freeing_op>(probs, softmax);
     builder.free(probs);
-    builder.end_phase();
     builder.begin_phase(PhaseKind::kBackward);
     builder.free(builder.allocate({.bytes = 256}));
-    builder.end_phase();
-    builder.end_step();
     const Inspected a(make_step(64)), b(builder.finish());
     const auto card = [&](std::size_t source) {
         InspectedTensor tensor = (source == 0 ? a : b).tensor(64);
@@ -186,8 +178,8 @@ TEST(InspectorView, AFateIsAboutTimeToo) {
 
 TEST(InspectorView, TellsWhatACallAllocates) {
     const Inspected a(make_step(64));
-    const auto view = build_inspector_view(
-        {.steps = {&a.index}, .call = InspectedCall{0, {ActivityKind::kOp, 0}}});
+    const auto view =
+        build_inspector_view({.steps = {&a.index}, .call = InspectedCall{0, {CallKind::kOp, 0}}});
     ASSERT_TRUE(view.call);
     EXPECT_EQ(value(view.call->rows, "with its calls"), "allocates 80 B in 2 blocks");
     EXPECT_EQ(value(view.call->rows, "leaves live"), "64 B");

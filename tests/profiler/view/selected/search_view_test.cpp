@@ -8,6 +8,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <stdexcept>
 #include <string>
 
 namespace {
@@ -21,8 +23,7 @@ Loaded make_step(int calls) {
     TraceBuilder b;
     const auto outer = b.module_path("encoder.layer.0", 0);
     const auto inner = b.module_path("encoder.layer.0.query", 0, outer);
-    b.begin_step();
-    b.begin_phase(PhaseKind::kForward);
+    b.begin_step(PhaseKind::kForward);
     for (int i = 0; i < calls; ++i) {
         const auto mm = b.op("aten::mm", inner);
         b.allocate({.bytes = 100, .op = mm, .name = "scores"});
@@ -30,7 +31,6 @@ Loaded make_step(int calls) {
     const auto addmm = b.op("aten::addmm", inner);
     b.allocate({.bytes = 7, .op = addmm, .name = "mm_out"});
     b.allocate({.bytes = 7, .op = addmm});  // without a name
-    b.end_phase();
     b.end_step();
     for (std::size_t i = 0; i < b.trace().ops.size(); ++i) {
         b.trace().ops.set<&Op::start_ns>(Id<Op>(i), static_cast<int64_t>(i) * 10'000);
@@ -43,23 +43,21 @@ std::shared_ptr<const SearchIndex> index_of(const Steps& steps) {
     return std::make_shared<const SearchIndex>(build_search_index(steps));
 }
 
-const SearchGroup* group(const SearchView& view, SearchKind kind) {
-    for (const SearchGroup& group : view.groups) {
-        if (group.kind == kind) return &group;
-    }
-    return nullptr;
+const SearchGroup& group(const SearchView& view, SearchKind kind) {
+    const auto found = std::ranges::find(view.groups, kind, &SearchGroup::kind);
+    if (found == view.groups.end()) throw std::out_of_range("no group of this kind");
+    return *found;
 }
 
 TEST(Search, RowsOfOneNameAreOneEntryWithItsRowsInOrder) {
     const Loaded step = make_step(3);
     const SearchView view = search(index_of({&step.index}), "aten::mm");
-    const SearchGroup* ops = group(view, SearchKind::kOp);
-    ASSERT_NE(ops, nullptr);
-    ASSERT_EQ(ops->hits.size(), 1U);
-    EXPECT_EQ(ops->hits[0].label, "aten::mm");
-    EXPECT_EQ(ops->hits[0].count, "×3 in A");
-    EXPECT_EQ(ops->hits[0].amount, "6.00 µs");
-    const SearchName& name = view.index->names[ops->hits[0].name];
+    const SearchGroup& ops = group(view, SearchKind::kOp);
+    ASSERT_EQ(ops.hits.size(), 1U);
+    EXPECT_EQ(ops.hits[0].label, "aten::mm");
+    EXPECT_EQ(ops.hits[0].count, "×3 in A");
+    EXPECT_EQ(ops.hits[0].amount, "6.00 µs");
+    const SearchName& name = view.index->names[ops.hits[0].name];
     for (std::size_t i = 0; i < 3; ++i) {
         EXPECT_EQ(view.index->place(name, i).row, static_cast<int32_t>(i));
         EXPECT_EQ(view.index->place(name, i).source, 0U);
@@ -90,12 +88,11 @@ TEST(Search, FindsTheBlocksOfALineOfCodeAndOfTheUsersMetadata) {
          {std::tuple("model.py", "app/model.py:54 forward", "×1 in A", "100 B"),
           std::tuple("step 3", "<user_metadata> step 3", "×2 in A", "128 B")}) {
         const SearchView view = search(index, query);
-        const SearchGroup* sites = group(view, SearchKind::kSite);
-        ASSERT_NE(sites, nullptr) << query;
-        EXPECT_EQ(sites->hits[0].label, name);
-        EXPECT_EQ(sites->hits[0].count, count);
-        EXPECT_EQ(sites->hits[0].amount, amount);
-        EXPECT_EQ(view.index->place(view.index->names[sites->hits[0].name], 0).row, 0);
+        const SearchHit& site = group(view, SearchKind::kSite).hits[0];
+        EXPECT_EQ(site.label, name);
+        EXPECT_EQ(site.count, count);
+        EXPECT_EQ(site.amount, amount);
+        EXPECT_EQ(view.index->place(view.index->names[site.name], 0).row, 0);
     }
 }
 
@@ -118,12 +115,10 @@ TEST(Search, TheRowsOfAComeBeforeThoseOfB) {
 TEST(Search, GoesFirstToTheStepThatTheLedgerLists) {
     TraceBuilder b;
     for (const int calls : {3, 2}) {
-        b.begin_step();
-        b.begin_phase(PhaseKind::kForward);
+        b.begin_step(PhaseKind::kForward);
         for (int i = 0; i < calls; ++i) {
             b.allocate({.bytes = 8, .op = b.op("aten::mm"), .name = "scores"});
         }
-        b.end_phase();
         b.end_step();
         b.wait(1000);
     }
@@ -146,11 +141,10 @@ TEST(Search, GoesFirstToTheStepThatTheLedgerLists) {
 TEST(Search, StartsOfWordsComeBeforeTheirInside) {
     const Loaded step = make_step(1);
     const SearchView view = search(index_of({&step.index}), "MM");
-    const SearchGroup* ops = group(view, SearchKind::kOp);
-    ASSERT_NE(ops, nullptr);
-    ASSERT_EQ(ops->hits.size(), 2U);
-    EXPECT_EQ(ops->hits[0].label, "aten::mm");  // "mm" starts a word; in "addmm" it does not
-    EXPECT_EQ(ops->hits[1].label, "aten::addmm");
+    const SearchGroup& ops = group(view, SearchKind::kOp);
+    ASSERT_EQ(ops.hits.size(), 2U);
+    EXPECT_EQ(ops.hits[0].label, "aten::mm");  // "mm" starts a word; in "addmm" it does not
+    EXPECT_EQ(ops.hits[1].label, "aten::addmm");
     EXPECT_EQ(view.groups[0].kind, SearchKind::kTensor);  // "mm_out" starts with it
 }
 
@@ -162,7 +156,7 @@ TEST(Search, ALayerIsFoundByItsWholeNumber) {
 TEST(Search, EveryWordMustOccurInAnyOrder) {
     const Loaded step = make_step(1);
     const auto index = index_of({&step.index});
-    EXPECT_NE(group(search(index, "query layer"), SearchKind::kModule), nullptr);
+    EXPECT_NO_THROW(group(search(index, "query layer"), SearchKind::kModule));
     EXPECT_TRUE(search(index, "query nothing").groups.empty());
     EXPECT_TRUE(search(index, "").groups.empty());
     EXPECT_TRUE(search(index, "  ").groups.empty());
@@ -171,20 +165,18 @@ TEST(Search, EveryWordMustOccurInAnyOrder) {
 TEST(Search, ModulesTakeTheTimeOfTheModulesInThem) {
     const Loaded step = make_step(2);
     const SearchView view = search(index_of({&step.index}), "encoder");
-    const SearchGroup* modules = group(view, SearchKind::kModule);
-    ASSERT_NE(modules, nullptr);
-    ASSERT_EQ(modules->hits.size(), 2U);
-    EXPECT_EQ(modules->hits[0].label, "encoder.layer.0");
-    EXPECT_EQ(modules->hits[0].amount, "6.00 µs");
-    EXPECT_EQ(modules->hits[1].amount, "6.00 µs");
+    const SearchGroup& modules = group(view, SearchKind::kModule);
+    ASSERT_EQ(modules.hits.size(), 2U);
+    EXPECT_EQ(modules.hits[0].label, "encoder.layer.0");
+    EXPECT_EQ(modules.hits[0].amount, "6.00 µs");
+    EXPECT_EQ(modules.hits[1].amount, "6.00 µs");
 }
 
 TEST(Search, LayersAreFoundByTheirNumber) {
     const Loaded step = make_step(1);
     const SearchView view = search(index_of({&step.index}), "layer 0");
-    const SearchGroup* layers = group(view, SearchKind::kLayer);
-    ASSERT_NE(layers, nullptr);
-    const SearchName& name = view.index->names[layers->hits[0].name];
+    const SearchGroup& layers = group(view, SearchKind::kLayer);
+    const SearchName& name = view.index->names[layers.hits[0].name];
     EXPECT_EQ(view.index->place(name, 0).row, 0);
 }
 
@@ -193,8 +185,7 @@ TEST(Search, NamesOfDamagedFilesAreCutAndCleaned) {
     const auto cycle = b.module_path("a");
     b.trace().module_paths.set<&ModulePath::parent>(cycle, cycle);
     b.trace().module_paths.set<&ModulePath::layer>(cycle, int64_t{1} << 60);
-    b.begin_step();
-    b.begin_phase(PhaseKind::kForward);
+    b.begin_step(PhaseKind::kForward);
     b.op("x\n\ty\x01z", cycle);
     b.op("", cycle);
     b.op("   ", cycle);
@@ -204,8 +195,6 @@ TEST(Search, NamesOfDamagedFilesAreCutAndCleaned) {
     const auto backwards = b.op("backwards", cycle);
     b.trace().ops.set<&Op::start_ns>(backwards, 10);
     b.trace().ops.set<&Op::end_ns>(backwards, -10);
-    b.end_phase();
-    b.end_step();
     const Loaded step(b.finish());
     const auto index = index_of({&step.index});
     for (const SearchName& name : index->names) {
@@ -221,11 +210,8 @@ TEST(Search, NamesOfDamagedFilesAreCutAndCleaned) {
 
 TEST(Search, ShowsTheBestAndCountsTheRest) {
     TraceBuilder b;
-    b.begin_step();
-    b.begin_phase(PhaseKind::kForward);
+    b.begin_step(PhaseKind::kForward);
     for (int i = 0; i < 40; ++i) b.op("kernel_" + std::to_string(i));
-    b.end_phase();
-    b.end_step();
     const Loaded step(b.finish());
     const SearchView view = search(index_of({&step.index}), "kernel");
     ASSERT_EQ(view.groups.size(), 1U);

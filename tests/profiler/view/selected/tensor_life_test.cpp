@@ -98,22 +98,16 @@ TEST(TensorLife, IsReadFromATrace) {
     TraceBuilder b;
     const auto weight = b.allocate({.bytes = 10, .category = Category::kParameter});
     const auto layer = b.module_path("encoder.layer.3", 3);
-    b.begin_step();
-    b.begin_phase(PhaseKind::kForward);
+    b.begin_step(PhaseKind::kForward);
     const auto op = b.op("aten::gelu", layer);
     const auto output = b.allocate({.bytes = 20, .op = op});
     b.wait(TraceBuilder::kTickNs);
-    b.end_phase();
     b.begin_phase(PhaseKind::kBackward);
     b.free(output);
     const auto gradient = b.allocate({.bytes = 5});
-    b.end_phase();
     b.end_step();
-    b.begin_step();
-    b.begin_phase(PhaseKind::kOptimizer);
+    b.begin_step(PhaseKind::kOptimizer);
     b.free(gradient);
-    b.end_phase();
-    b.end_step();
     const Trace trace = b.finish();
     const BlockHistory history(trace);
 

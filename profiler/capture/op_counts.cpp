@@ -1,4 +1,4 @@
-#include "profiler/capture/op_cost.h"
+#include "profiler/capture/op_counts.h"
 
 #include "profiler/capture/torch_adapter/op_call.h"
 #include "profiler/trace/flop_counts.h"
@@ -245,25 +245,25 @@ OpInputs summarize_inputs(std::string_view name, OpClass op_class,
     return result;
 }
 
-OpCost cost_of(std::string_view name, OpClass op_class, const OpInputs& inputs,
-               std::span<const at::Tensor> outputs) {
-    OpCost cost{
+OpCounts counts_of(std::string_view name, OpClass op_class, const OpInputs& inputs,
+                   std::span<const at::Tensor> outputs) {
+    OpCounts counts{
         .op_class = op_class, .read_words = inputs.words, .written_words = words_of(outputs)};
     if (op_class == OpClass::kContraction) {
-        cost.flop = inputs.product_flop > 0 ? inputs.product_flop
-                                            : 2 * cost.written_words * inputs.contracted_length;
+        counts.flop = inputs.product_flop > 0 ? inputs.product_flop
+                                              : 2 * counts.written_words * inputs.contracted_length;
     } else {
         // A lookup reads the rows that it gathers, not the whole table.
-        if (name == "aten::embedding") cost.read_words = cost.written_words;
+        if (name == "aten::embedding") counts.read_words = counts.written_words;
         const OpKind& kind = *find_kind(name, OpSet::kCuda);
         if (kind.updates > 0 && outputs.empty())
-            cost.written_words = kind.updates * inputs.first_words;
+            counts.written_words = kind.updates * inputs.first_words;
         const bool over_list = cuda_op_kinds().contains(name);
-        cost.flop =
+        counts.flop =
             inputs.flop_per_element *
             (over_list ? inputs.first_words : std::max(inputs.largest_words, largest(outputs)));
     }
-    return cost;
+    return counts;
 }
 
 }  // namespace profiler

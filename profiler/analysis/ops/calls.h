@@ -10,34 +10,35 @@
 #include <string_view>
 #include <vector>
 
-/// What ran at which time: framework calls on threads, kernels and copies on streams.
+/// What ran at which time: framework calls on threads, kernels and copies on streams. For short,
+/// all three are calls here, as in the window.
 namespace profiler {
 
-enum class ActivityKind : uint8_t { kOp, kKernel, kMemcpy };
+enum class CallKind : uint8_t { kOp, kKernel, kMemcpy };
 
 /// The autograd engine's call around each node of the graph begins with this.
 inline constexpr std::string_view kEngineCall = "autograd::engine::evaluate_function: ";
 
 /// The class that colours and sums a span: the class of its op, or copy.
-enum class ActivityClass : uint8_t { kContraction, kNormalization, kElementWise, kOther, kCopy };
-inline constexpr std::array<std::string_view, 5> kActivityClassNames{
-    "contraction", "normalization", "element_wise", "other", "copy"};
+enum class CallClass : uint8_t { kContraction, kNormalization, kElementWise, kOther, kCopy };
+inline constexpr std::array<std::string_view, 5> kCallClassNames{"contraction", "normalization",
+                                                                 "element_wise", "other", "copy"};
 
 /// A row of `op`, `kernel` or `memcpy`.
-struct ActivityId {
-    ActivityKind kind = ActivityKind::kOp;
+struct CallId {
+    CallKind kind = CallKind::kOp;
     int32_t row = -1;
 
     bool valid() const { return row >= 0; }
-    friend bool operator==(ActivityId, ActivityId) = default;
+    friend bool operator==(CallId, CallId) = default;
 };
 
 /// Spans that do not overlap, ordered by time.
-struct ActivityRow {
+struct CallRow {
     std::vector<int64_t> start_ns;
     std::vector<int64_t> end_ns;
     std::vector<int64_t> busy_ns;  // of all spans before this one
-    std::vector<ActivityId> ids;
+    std::vector<CallId> ids;
 
     std::size_t size() const { return ids.size(); }
     /// The first span that ends after `time_ns`.
@@ -49,28 +50,28 @@ struct ActivityRow {
 /// A thread or a stream. The engine's call around a node is left out where the node itself is
 /// recorded, because both are the same work. Its rows go from the outermost call inwards. A span
 /// lies in the first row that is free at its start; for nested calls that is the depth of the call.
-struct ActivityLane {
+struct CallLane {
     static constexpr std::size_t kMostRows = 32;
 
     std::string name;        // "main thread", "stream 7 of cuda:0"
     bool is_stream = false;  // kernels and copies; else calls
-    std::vector<ActivityRow> rows;
+    std::vector<CallRow> rows;
     int64_t left_out = 0;  // spans that found no free row
 };
 
 /// Built once per trace in O(n log n) for n ops, kernels and copies. A query for a window takes
 /// O(log n) per span shown. It copies what it needs, so the trace need not outlive it.
-class Activity {
+class Calls {
 public:
-    explicit Activity(const Trace& trace);
+    explicit Calls(const Trace& trace);
 
     /// Streams, then threads, each in the order of their ids.
-    const std::vector<ActivityLane>& lanes() const { return lanes_; }
+    const std::vector<CallLane>& lanes() const { return lanes_; }
     bool empty() const { return lanes_.empty(); }
 
     /// The class of a span. A call without an own class has the class of the longest call in it: a
     /// backward node counts as the product that it computes.
-    ActivityClass class_of(const Trace& trace, ActivityId id) const;
+    CallClass class_of(const Trace& trace, CallId id) const;
     /// Kernels that `op` itself launched, in their order.
     std::span<const Id<Kernel>> kernels_of(Id<Op> op) const;
     /// Allocations made while `op` was the innermost call.
@@ -92,7 +93,7 @@ private:
         std::vector<Id<Row>> rows_;
     };
 
-    std::vector<ActivityLane> lanes_;
+    std::vector<CallLane> lanes_;
     std::vector<OpClass> op_classes_;        // by op, inherited where it has none
     std::vector<int64_t> kernel_starts_ns_;  // each sorted on its own, which is enough to count
     std::vector<int64_t> kernel_ends_ns_;
@@ -101,15 +102,15 @@ private:
 };
 
 /// The full name of a call or a kernel, or the kind of a copy.
-std::string_view name_of(const Trace& trace, ActivityId id);
+std::string_view name_of(const Trace& trace, CallId id);
 
-struct ActivitySpan {
+struct CallSpan {
     int64_t start_ns = 0;
     int64_t end_ns = 0;
 };
-ActivitySpan span_of(const Trace& trace, ActivityId id);
+CallSpan span_of(const Trace& trace, CallId id);
 
 /// The op of a span: the span itself, or the op that launched it. Invalid when it is not known.
-Id<Op> op_of(const Trace& trace, ActivityId id);
+Id<Op> op_of(const Trace& trace, CallId id);
 
 }  // namespace profiler

@@ -1,4 +1,4 @@
-#include "app/workspace/planner_query.h"
+#include "app/workspace/planner_form.h"
 
 #include "models/config/layer_recipes.h"
 #include "models/config/switches.h"
@@ -27,17 +27,17 @@ std::string canonical_recipe(const std::string& recipe) {
     return parsed ? models::to_text(*parsed) : recipe;
 }
 
-std::vector<std::string> recipe_texts(const PlannerQuery& query) {
-    std::vector<std::string> texts = query.recipes;
-    if (query.optimizer == models::Recipe{}.optimizer) return texts;
+std::vector<std::string> recipe_texts(const PlannerForm& form) {
+    std::vector<std::string> texts = form.recipes;
+    if (form.optimizer == models::Recipe{}.optimizer) return texts;
     for (std::string& text : texts) {  // a preset keeps its name
-        text += fmt::format(",optimizer={}", models::name_of(query.optimizer));
+        text += fmt::format(",optimizer={}", models::name_of(form.optimizer));
     }
     return texts;
 }
 
-size_t index_of_recipe(const PlannerQuery& query, const std::string& text) {
-    const std::vector<std::string> texts = recipe_texts(query);
+size_t index_of_recipe(const PlannerForm& form, const std::string& text) {
+    const std::vector<std::string> texts = recipe_texts(form);
     const auto found = std::find(texts.begin(), texts.end(), text);
     return found != texts.end() ? static_cast<size_t>(found - texts.begin()) : 0;
 }
@@ -60,12 +60,12 @@ size_t switch_recipe(std::vector<std::string>& recipes, size_t from, const std::
     return at < from ? at : at - 1;
 }
 
-bool is_step_of(const PlannerQuery& query, const Document& document) {
+bool is_step_of(const PlannerForm& form, const Document& document) {
     if (!document.step) return false;
     models::Workload step = *document.step;
-    step.batch_size = query.workload.batch_size;
-    step.gradient_accumulation_steps = query.workload.gradient_accumulation_steps;
-    return models::comparable(step, query.workload);
+    step.batch_size = form.workload.batch_size;
+    step.gradient_accumulation_steps = form.workload.gradient_accumulation_steps;
+    return models::comparable(step, form.workload);
 }
 
 const ModelConfig& preset_of(const ModelConfig& model) {
@@ -84,19 +84,19 @@ models::Workload first_workload() {
     return workload;
 }
 
-PlannerQuery shown_query(const PlannerQuery& query, const Selection& selection) {
-    if (query.is_chosen || !selection.a) return query;
+PlannerForm shown_form(const PlannerForm& form, const Selection& selection) {
+    if (form.is_chosen || !selection.a) return form;
     const auto& workload = selection.a->step;
-    if (!workload) return query;
-    PlannerQuery shown = query;
+    if (!workload) return form;
+    PlannerForm shown = form;
     shown.workload = *workload;
     shown.workload.gradient_accumulation_steps = 1;  // the panels speak of one batch
     shown.optimizer = workload->recipe.optimizer;
     return shown;
 }
 
-void set_model(PlannerQuery& query, const ModelConfig& model) {
-    models::Workload& workload = query.workload;
+void set_model(PlannerForm& form, const ModelConfig& model) {
+    models::Workload& workload = form.workload;
     workload.model = model;
     workload.head = head_for(model, workload.head);
     if (workload.seq_len > model.max_position_embeddings) {
@@ -104,16 +104,16 @@ void set_model(PlannerQuery& query, const ModelConfig& model) {
     }
 }
 
-std::string step_label(const PlannerQuery& query, const std::string& gpu) {
-    const models::Workload& workload = query.workload;
+std::string step_label(const PlannerForm& form, const std::string& gpu) {
+    const models::Workload& workload = form.workload;
     const ModelConfig& model = workload.model;
     std::string text = fmt::format("{}, {} layers", preset_of(model).name, model.num_layers);
     if (model.hidden_size != preset_of(model).hidden_size) {
         text += fmt::format(", hidden {}", model.hidden_size);
     }
     text += fmt::format(", S {}, {}", workload.seq_len, models::name_of(workload.precision));
-    if (query.optimizer != models::Recipe{}.optimizer) {
-        text += fmt::format(", {}", models::name_of(query.optimizer));
+    if (form.optimizer != models::Recipe{}.optimizer) {
+        text += fmt::format(", {}", models::name_of(form.optimizer));
     }
     return fmt::format("{}, {}", text, gpu);
 }
@@ -127,17 +127,58 @@ void set_hidden_size(ModelConfig& model, int64_t num_heads) {
     model.intermediate_size = usual ? preset.intermediate_size : 4 * model.hidden_size;
 }
 
-PlanQuestion planner_question(const PlannerQuery& query, const std::string& gpu) {
-    PlanQuestion question{.workload = query.workload,
-                          .recipes = recipe_texts(query),
-                          .gpu = gpu,
-                          .wants_memory_curve = true};
-    question.workload.batch_size = 1;
-    return question;
+StepPlanRequest planner_request(const PlannerForm& form, const std::string& gpu) {
+    StepPlanRequest request{.workload = form.workload, .recipes = recipe_texts(form), .gpu = gpu};
+    request.workload.batch_size = 1;
+    return request;
 }
 
-StepForm capture_form_of(const PlannerQuery& query, StepForm form) {
-    const models::Workload& workload = query.workload;
+// ---- the command line: the one place of the window that names options ------------------------
+
+namespace {
+
+std::string model_options(const ModelConfig& model) {
+    const ModelConfig& preset = preset_of(model);
+    std::string text = fmt::format(" --model {}", preset.name);
+    const auto add = [&](const char* option, auto value, auto usual) {
+        if (value != usual) text += fmt::format(" {} {}", option, value);
+    };
+    add("--layers", model.num_layers, preset.num_layers);
+    add("--hidden", model.hidden_size, preset.hidden_size);
+    add("--heads", model.num_heads, preset.num_heads);
+    add("--intermediate", model.intermediate_size, preset.intermediate_size);
+    add("--vocab", model.vocab_size, preset.vocab_size);
+    add("--dropout", model.hidden_dropout_p, preset.hidden_dropout_p);
+    // --dropout sets both, unless the second is given.
+    const double usual = model.hidden_dropout_p == preset.hidden_dropout_p
+                             ? preset.attention_dropout_p
+                             : model.hidden_dropout_p;
+    add("--attention-dropout", model.attention_dropout_p, usual);
+    return text;
+}
+
+/// In a list, switches belong to the name before them, so each recipe begins with a name.
+std::string in_list(const std::string& recipe) {
+    const bool has_name = recipe.substr(0, recipe.find(',')).find('=') == std::string::npos;
+    return has_name ? recipe : "original," + recipe;
+}
+
+}  // namespace
+
+std::string plan_command(const PlannerForm& form, const std::string& gpu) {
+    const models::Workload& workload = form.workload;
+    std::vector<std::string> recipes;
+    for (const std::string& recipe : recipe_texts(form)) recipes.push_back(in_list(recipe));
+    std::string text = "temposcope plan" + model_options(workload.model);
+    text += fmt::format(" --head {} --precision {} --seq {}", models::name_of(workload.head),
+                        models::name_of(workload.precision), workload.seq_len);
+    if (workload.padding != models::Padding::kNone) text += " --padding random";
+    return text + fmt::format(" --recipe {} --gpu {} --batch {}", fmt::join(recipes, ","), gpu,
+                              workload.batch_size);
+}
+
+StepForm capture_form_of(const PlannerForm& planned, StepForm form) {
+    const models::Workload& workload = planned.workload;
     const ModelConfig& model = workload.model;
     const ModelConfig& preset = preset_of(model);
     const auto other_than = [](int64_t preset_size, int64_t size) {
@@ -157,15 +198,15 @@ StepForm capture_form_of(const PlannerQuery& query, StepForm form) {
     form.precision = models::name_of(workload.precision);
     form.batch_size = workload.batch_size;
     form.seq_len = workload.seq_len;
-    form.recipes.names = recipe_texts(query);
+    form.recipes.names = recipe_texts(planned);
     return form;
 }
 
-PlannerResult build_planner(Predictor& predictor, const PlanQuestion& question,
+PlannerResult build_planner(Predictor& predictor, const StepPlanRequest& request,
                             const Predictor::Report& report) {
-    const auto plan = predictor.plan(question, report);
-    if (!plan) return {question, {}, plan.error().message};
-    return {question, profiler::build_planner_view(*plan), {}};
+    const auto plan = predictor.plan(request, report);
+    if (!plan) return {request, {}, plan.error().message};
+    return {request, profiler::build_planner_view(*plan), {}};
 }
 
 }  // namespace app

@@ -1,4 +1,4 @@
-#include "profiler/analysis/ops/activity.h"
+#include "profiler/analysis/ops/calls.h"
 
 #include "profiler/analysis/step/origin.h"
 
@@ -15,7 +15,7 @@ namespace {
 struct Span {
     int64_t start_ns = 0;
     int64_t end_ns = 0;
-    ActivityId id;
+    CallId id;
 };
 
 /// Sorts outer calls before the calls inside them. Most traces hold them in that order.
@@ -27,7 +27,7 @@ void sort_spans(std::vector<Span>& spans) {
     std::ranges::stable_sort(spans, comes_before);
 }
 
-void append(const Span& span, ActivityRow& row) {
+void append(const Span& span, CallRow& row) {
     const bool first = row.ids.empty();
     row.busy_ns.push_back(first ? 0 : row.busy_ns.back() + row.end_ns.back() - row.start_ns.back());
     row.start_ns.push_back(span.start_ns);
@@ -35,16 +35,14 @@ void append(const Span& span, ActivityRow& row) {
     row.ids.push_back(span.id);
 }
 
-void lay_out(std::vector<Span>& spans, ActivityLane& lane) {
+void lay_out(std::vector<Span>& spans, CallLane& lane) {
     sort_spans(spans);
     for (const Span& span : spans) {
         // Calls fill rows from the outermost inwards, so the search ends after a few rows.
-        const auto is_free = [&](const ActivityRow& row) {
-            return row.end_ns.back() <= span.start_ns;
-        };
+        const auto is_free = [&](const CallRow& row) { return row.end_ns.back() <= span.start_ns; };
         auto row = std::ranges::find_if(lane.rows, is_free);
         if (row == lane.rows.end()) {
-            if (lane.rows.size() == ActivityLane::kMostRows) {
+            if (lane.rows.size() == CallLane::kMostRows) {
                 ++lane.left_out;
                 continue;
             }
@@ -94,7 +92,7 @@ std::vector<OpClass> inherit_classes(const Trace& trace) {
 
 /// Groups the rows of one table by thread or stream; -1 stands for rows without one.
 template <auto Place, auto Start, auto End, typename Row>
-void collect(const Table<Row>& table, ActivityKind kind, std::map<int32_t, std::vector<Span>>& to) {
+void collect(const Table<Row>& table, CallKind kind, std::map<int32_t, std::vector<Span>>& to) {
     const auto places = table.template column<Place>();
     const auto starts = table.template column<Start>();
     const auto ends = table.template column<End>();
@@ -123,20 +121,20 @@ std::string name_of_stream(const Trace& trace, Id<Stream> id) {
 }
 
 /// The classes of ops come first.
-ActivityClass to_activity_class(OpClass op_class) { return static_cast<ActivityClass>(op_class); }
+CallClass to_call_class(OpClass op_class) { return static_cast<CallClass>(op_class); }
 
 }  // namespace
 
-std::size_t ActivityRow::first_ending_after(int64_t time_ns) const {
+std::size_t CallRow::first_ending_after(int64_t time_ns) const {
     return static_cast<std::size_t>(std::ranges::upper_bound(end_ns, time_ns) - end_ns.begin());
 }
 
-std::size_t ActivityRow::first_starting_at(int64_t time_ns) const {
+std::size_t CallRow::first_starting_at(int64_t time_ns) const {
     return static_cast<std::size_t>(std::ranges::lower_bound(start_ns, time_ns) - start_ns.begin());
 }
 
 template <typename Row>
-Activity::ByOp<Row>::ByOp(std::span<const Id<Op>> op_of_row, std::size_t num_ops)
+Calls::ByOp<Row>::ByOp(std::span<const Id<Op>> op_of_row, std::size_t num_ops)
     : first_(num_ops + 1) {
     for (const Id<Op> op : op_of_row) {
         if (op.valid()) ++first_[op.index() + 1];
@@ -150,25 +148,25 @@ Activity::ByOp<Row>::ByOp(std::span<const Id<Op>> op_of_row, std::size_t num_ops
 }
 
 template <typename Row>
-std::span<const Id<Row>> Activity::ByOp<Row>::of(Id<Op> op) const {
+std::span<const Id<Row>> Calls::ByOp<Row>::of(Id<Op> op) const {
     if (!op.valid() || op.index() + 1 >= first_.size()) return {};
     return std::span(rows_).subspan(first_[op.index()],
                                     first_[op.index() + 1] - first_[op.index()]);
 }
 
-Activity::Activity(const Trace& trace)
+Calls::Calls(const Trace& trace)
     : op_classes_(inherit_classes(trace)),
       kernels_(trace.kernels.column<&Kernel::op>(), trace.ops.size()),
       allocations_(trace.allocations.column<&Allocation::op>(), trace.ops.size()) {
     std::map<int32_t, std::vector<Span>> threads, streams;
-    collect<&Op::thread, &Op::start_ns, &Op::end_ns>(trace.ops, ActivityKind::kOp, threads);
-    collect<&Kernel::stream, &Kernel::start_ns, &Kernel::end_ns>(trace.kernels,
-                                                                 ActivityKind::kKernel, streams);
-    collect<&Memcpy::stream, &Memcpy::start_ns, &Memcpy::end_ns>(trace.memcpys,
-                                                                 ActivityKind::kMemcpy, streams);
+    collect<&Op::thread, &Op::start_ns, &Op::end_ns>(trace.ops, CallKind::kOp, threads);
+    collect<&Kernel::stream, &Kernel::start_ns, &Kernel::end_ns>(trace.kernels, CallKind::kKernel,
+                                                                 streams);
+    collect<&Memcpy::stream, &Memcpy::start_ns, &Memcpy::end_ns>(trace.memcpys, CallKind::kMemcpy,
+                                                                 streams);
     for (const auto& [stream, spans] : streams) {
         for (const Span& span : spans) {
-            if (span.id.kind != ActivityKind::kKernel) continue;
+            if (span.id.kind != CallKind::kKernel) continue;
             kernel_starts_ns_.push_back(span.start_ns);
             kernel_ends_ns_.push_back(span.end_ns);
         }
@@ -182,7 +180,7 @@ Activity::Activity(const Trace& trace)
         });
     }
     const auto add = [&](std::vector<Span>& spans, std::string name, bool is_stream) {
-        lay_out(spans, lanes_.emplace_back(ActivityLane{std::move(name), is_stream, {}, 0}));
+        lay_out(spans, lanes_.emplace_back(CallLane{std::move(name), is_stream, {}, 0}));
     };
     for (auto& [stream, spans] : streams) {
         Id<Stream> id;
@@ -196,14 +194,14 @@ Activity::Activity(const Trace& trace)
     }
 }
 
-std::span<const Id<Kernel>> Activity::kernels_of(Id<Op> op) const { return kernels_.of(op); }
+std::span<const Id<Kernel>> Calls::kernels_of(Id<Op> op) const { return kernels_.of(op); }
 
-std::span<const Id<Allocation>> Activity::allocations_of(Id<Op> op) const {
+std::span<const Id<Allocation>> Calls::allocations_of(Id<Op> op) const {
     return allocations_.of(op);
 }
 
-int64_t Activity::count_kernels(int64_t start_ns, int64_t end_ns) const {
-    // The kernels that have begun by the end, minus those that had ended by the start.
+int64_t Calls::count_kernels(int64_t start_ns, int64_t end_ns) const {
+    // The kernels that began before the end, minus the kernels that ended by the start.
     const auto begun =
         std::ranges::lower_bound(kernel_starts_ns_, end_ns) - kernel_starts_ns_.begin();
     const auto ended =
@@ -211,52 +209,51 @@ int64_t Activity::count_kernels(int64_t start_ns, int64_t end_ns) const {
     return std::max<int64_t>(0, begun - ended);
 }
 
-ActivityClass Activity::class_of(const Trace& trace, ActivityId id) const {
-    if (id.kind == ActivityKind::kMemcpy) return ActivityClass::kCopy;
+CallClass Calls::class_of(const Trace& trace, CallId id) const {
+    if (id.kind == CallKind::kMemcpy) return CallClass::kCopy;
     const Id<Op> op = op_of(trace, id);
-    return op.valid() && op.index() < op_classes_.size()
-               ? to_activity_class(op_classes_[op.index()])
-               : ActivityClass::kOther;
+    return op.valid() && op.index() < op_classes_.size() ? to_call_class(op_classes_[op.index()])
+                                                         : CallClass::kOther;
 }
 
-std::string_view name_of(const Trace& trace, ActivityId id) {
+std::string_view name_of(const Trace& trace, CallId id) {
     const auto row = static_cast<std::size_t>(id.row);
     switch (id.kind) {
-        case ActivityKind::kOp:
+        case CallKind::kOp:
             return name_of_call(trace, Id<Op>(row));
-        case ActivityKind::kKernel:
+        case CallKind::kKernel:
             return trace.text(trace.kernels.get<&Kernel::name>(Id<Kernel>(row)));
-        case ActivityKind::kMemcpy:
+        case CallKind::kMemcpy:
             return trace.text(trace.memcpys.get<&Memcpy::kind>(Id<Memcpy>(row)));
     }
     return {};
 }
 
-ActivitySpan span_of(const Trace& trace, ActivityId id) {
+CallSpan span_of(const Trace& trace, CallId id) {
     const auto row = static_cast<std::size_t>(id.row);
     switch (id.kind) {
-        case ActivityKind::kOp:
+        case CallKind::kOp:
             return {trace.ops.get<&Op::start_ns>(Id<Op>(row)),
                     trace.ops.get<&Op::end_ns>(Id<Op>(row))};
-        case ActivityKind::kKernel:
+        case CallKind::kKernel:
             return {trace.kernels.get<&Kernel::start_ns>(Id<Kernel>(row)),
                     trace.kernels.get<&Kernel::end_ns>(Id<Kernel>(row))};
-        case ActivityKind::kMemcpy:
+        case CallKind::kMemcpy:
             return {trace.memcpys.get<&Memcpy::start_ns>(Id<Memcpy>(row)),
                     trace.memcpys.get<&Memcpy::end_ns>(Id<Memcpy>(row))};
     }
     return {};
 }
 
-Id<Op> op_of(const Trace& trace, ActivityId id) {
+Id<Op> op_of(const Trace& trace, CallId id) {
     if (!id.valid()) return {};
     const auto row = static_cast<std::size_t>(id.row);
     switch (id.kind) {
-        case ActivityKind::kOp:
+        case CallKind::kOp:
             return Id<Op>(row);
-        case ActivityKind::kKernel:
+        case CallKind::kKernel:
             return trace.kernels.get<&Kernel::op>(Id<Kernel>(row));
-        case ActivityKind::kMemcpy:
+        case CallKind::kMemcpy:
             return trace.memcpys.get<&Memcpy::op>(Id<Memcpy>(row));
     }
     return {};

@@ -14,7 +14,7 @@ namespace profiler {
 /// Arithmetic and data movement of one op, counted as in Ivanov et al., "Data Movement Is All You
 /// Need": a GEMM is 2 M N K, other ops count as profiler/trace/flop_counts.h says; movement is the
 /// elements of all inputs and outputs, each counted once.
-struct OpCost {
+struct OpCounts {
     OpClass op_class = OpClass::kOther;
     int64_t flop = 0;
     int64_t read_words = 0;
@@ -28,7 +28,7 @@ enum class OpSet : uint8_t { kCpu, kCuda };
 /// None for ops that only call other ops (aten::linear), which count themselves, and for views.
 std::optional<OpClass> op_class_of(std::string_view name, OpSet ops);
 
-/// What an op's cost depends on in its inputs. torch shows inputs only while the op begins.
+/// What an op's counts depend on in its inputs. torch shows inputs only while the op begins.
 struct OpInputs {
     int64_t words = 0;
     int64_t largest_words = 0;
@@ -44,7 +44,7 @@ OpInputs summarize_inputs(std::string_view name, OpClass op_class,
                           std::span<const c10::IValue> arguments,
                           std::span<const at::Tensor> tensors);
 
-OpCost cost_of(std::string_view name, OpClass op_class, const OpInputs& inputs,
-               std::span<const at::Tensor> outputs);
+OpCounts counts_of(std::string_view name, OpClass op_class, const OpInputs& inputs,
+                   std::span<const at::Tensor> outputs);
 
 }  // namespace profiler
