@@ -11,6 +11,7 @@
 import os as _os
 
 from . import _recorder, _session
+from ._keepers import keepers
 from ._library import load_ops
 from ._recipes import recipes
 from ._record import Recording, phase, record, step
@@ -22,6 +23,7 @@ __all__ = [
     "Recording",
     "RecordingError",
     "SwapReport",
+    "keepers",
     "load_ops",
     "phase",
     "recipes",
