@@ -470,7 +470,7 @@ void arrange(FlameView& view) {
         sort_children(children[old], found);
         FlameNode node = found[old];
         node.first_child = static_cast<int32_t>(order.size());
-        order.insert(order.end(), children[old].begin(), children[old].end());
+        for (const int32_t child : children[old]) order.push_back(child);
         view.nodes.push_back(node);
     }
     for (std::size_t i = 0; i < view.nodes.size(); ++i) {
