@@ -251,8 +251,7 @@ FourTensors scale_shift_backward(const Tensor& dy, const MaybeTensor& dresidual,
                                                            .dnormalized = pointer<T>(dnormalized),
                                                            .partials = sums,
                                                            .bias_partials = bias_sums,
-                                                           .num_columns = size,
-                                                           .num_rows = num_rows},
+                                                           .num_columns = size},
                         num_rows);
             const auto reduce = [&](const Stat* from, T* first, T* second) {
                 Device::run(
@@ -292,8 +291,7 @@ TwoTensors residual_norm_backward(const Tensor& dnormalized, const Tensor& cente
                     .mask_kind = call.mask_kind,
                     .dropout_p = call.p,
                     .key = kernel_key(call),
-                    .hidden_size = kept.size(-1),
-                    .num_rows = rstd.numel()},
+                    .hidden_size = kept.size(-1)},
                 rstd.numel());
         });
     }

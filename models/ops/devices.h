@@ -57,10 +57,12 @@ struct Cpu {
         return kernels::layer_norm_num_partials(num_rows);
     }
 
-    // run() for the arguments of each kernel, and what `count` counts of them.
+    // run() for the arguments of each kernel, and what `count` counts of them. A kernel over ranges
+    // of partial sums learns from it how many rows there are.
 #define MODELS_RUN_ON_CPU(Args, kernel, over)                                                      \
     template <typename T>                                                                          \
-    static void run(const kernels::Args<T>& args, int64_t count) {                                 \
+    static void run(kernels::Args<T> args, int64_t count) {                                        \
+        if constexpr (requires { args.num_rows; }) args.num_rows = count;                          \
         over(args, count, [&](int64_t begin, int64_t end) { kernels::kernel(args, begin, end); }); \
     }
     MODELS_RUN_ON_CPU(DropoutForwardArgs, dropout_forward, over_elements)

@@ -58,7 +58,6 @@ void run_with_partial_sums(const Tensor& rows, const Tensor& first, const Tensor
         with_kernel_type(rows, [&]<typename T>(T type) {
             auto args = make_args(type);
             args.partials = pointer<kernels::StatOf<T>>(partials);
-            args.num_rows = num_rows;
             Device::run(args, num_rows);
         });
         // Sums have the type of their parameters, which may be float beside 16 bits.
