@@ -35,6 +35,7 @@ void add_commands(app::CommandLine& line) {
     app::add_run_command(line);
     app::add_sweep_command(line);
     app::add_plan_command(line);
+    app::add_explain_command(line);
     app::add_info_command(line);
     app::add_compare_command(line);
     app::add_movement_command(line);
@@ -46,6 +47,7 @@ void add_commands(app::CommandLine& line) {
     app::add_view_command(line);
     app::add_open_command(line);
     app::add_doctor_command(line);
+    app::add_mcp_command(line);
 }
 
 int status_of(app::ExitCode code) { return static_cast<int>(code); }

@@ -103,26 +103,26 @@ bool measures(const BenchOptions& options) {
     });
 }
 
-/// Errors: an option that has no effect on `options.what`.
-Result<void> check_bench_options(const Command& command, const BenchOptions& options) {
+Modes bench_mode(const BenchOptions& options) {
     const auto place = std::ranges::find(kWhats, options.what) - kWhats.begin();
-    if (const auto* option = command.misplaced(1U << place)) {
-        std::vector<std::string_view> of;
-        for (std::size_t i = 0; i < kWhats.size(); ++i) {
-            if ((option->modes >> i & 1U) != 0) of.push_back(kWhats[i]);
-        }
-        return models::fail("{} has no effect on 'bench {}', only on {}: leave it out.",
-                            option->name, options.what, fmt::join(of, ", "));
-    }
-    if (auto ok = check_formats(options.charts); !ok) return ok;
-    if (options.what != "charts" || measures(options)) return {};
-    if (const auto* option = command.misplaced(kBenchPublished)) {
-        return models::fail(
+    const Modes mode = 1U << place;
+    return mode == kBenchCharts && !measures(options) ? kBenchPublished : mode;
+}
+
+/// Why an option that has a meaning in `modes` has none in what was asked for.
+std::string refuse(const std::string& option, Modes modes, const BenchOptions& options) {
+    if ((modes & kBenchCharts) != 0 && options.what == "charts") {
+        return fmt::format(
             "'bench charts' predicts what was published: leave {} out, or name a device of this "
             "machine.",
-            option->name);
+            option);
     }
-    return {};
+    std::vector<std::string_view> of;
+    for (std::size_t i = 0; i < kWhats.size(); ++i) {
+        if ((modes >> i & 1U) != 0) of.push_back(kWhats[i]);
+    }
+    return fmt::format("{} has no effect on 'bench {}', only on {}: leave it out.", option,
+                       options.what, fmt::join(of, ", "));
 }
 
 // ---- predicted ---------------------------------------------------------------------------------
@@ -390,6 +390,7 @@ std::string bench_csv(const BenchDocument& document) {
 // ---- the command -------------------------------------------------------------------------------
 
 Outcome run_bench(const BenchOptions& options, Output& output) {
+    if (const auto ok = check_formats(options.charts); !ok) return wrong_usage(ok.error());
     const auto data = load_planner_data(settings_folder());
     if (!data) return failed(data.error());
     const auto request = make_bench_request(options, *data);
@@ -440,13 +441,16 @@ void add_bench_command(CommandLine& line) {
         "      --recipe original,checkpoint --device predict:a100-80gb\n"
         "  temposcope bench charts --device auto,predict:rtx3090ti --setup mli-2023 \\\n"
         "      --charts charts\n");
-    command.on_run([options, &command](Output& output) -> Outcome {
-        if (const auto ok = check_bench_options(command, *options); !ok) {
-            return wrong_usage(ok.error());
-        }
+    const auto run = [options, &command](Output& output) {
         options->names_setup = command.is_given("--setup");
         return run_bench(*options, output);
-    });
+    };
+    const auto refuse_option = [options, &command](const std::string& option) {
+        return refuse(option, command.modes_of(option), *options);
+    };
+    command.on_run({{.bit_by_value = [options] { return bench_mode(*options); },
+                     .refuse = refuse_option,
+                     .run = run}});
 }
 
 }  // namespace app

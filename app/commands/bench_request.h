@@ -16,7 +16,7 @@ namespace app {
 struct BenchOptions {
     std::string what;             // "matmul", ..., or "charts"
     std::string device = "auto";  // a list of devices
-    std::string setup = "torch-2.11";
+    std::string setup = profiler::kUsualSetup;
     std::string models, recipes, precisions, sizes, lengths, batches, micro_batches;  // lists
     StepForm workload;  // head, padding, sizes of the model, dropout, seed
     std::optional<double> seconds;

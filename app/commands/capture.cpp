@@ -121,21 +121,29 @@ void add_capture_command(CommandLine& line) {
         "  temposcope capture --model gpt2-xl --head lm --seq 1024 --recipe flash \\\n"
         "      --precision amp-bf16 --device predict:a100-80gb --parallel fsdp2 --world-size 8 -o "
         "ranks\n");
-    const auto checked = [&command, options](const auto& run) {
-        return [&command, options, run](Output& output) -> Outcome {
-            const auto ok = check_prediction_options(command, options->workload);
-            return ok ? run(*options, output) : wrong_usage(ok.error());
-        };
+    const auto refuse_of_ranks = [&command](const std::string& option) {
+        const bool is_of_prediction = (command.modes_of(option) & kPredictStep) != 0;
+        return is_of_prediction
+                   ? fmt::format("--parallel runs the setup of the virtual GPU: leave {} out.",
+                                 option)
+                   : refuse_in_prediction(option);
     };
-    const auto capture = [](const CaptureOptions& form, Output& output) {
-        return run_jobs(form.workload, MeasureKind::kCapture, output);
+    const auto refuse = [options](const std::string& option) {
+        return options->workload.predicts() ? refuse_in_prediction(option)
+                                            : refuse_in_measurement(option);
     };
-    const auto refuse = sentence("--parallel runs the setup of the virtual GPU: leave {} out.");
-    command.on_run({{.bit = kCaptureRanks,
-                     .chosen_by = "--parallel",
-                     .refuse = refuse,
-                     .run = checked(capture_ranks)},
-                    {.bit = kMeasure, .run = checked(capture)}});
+    command.on_run(
+        {{.bit = kCaptureRanks,
+          .chosen_by = "--parallel",
+          .refuse = refuse_of_ranks,
+          .run = [options](Output& output) { return capture_ranks(*options, output); }},
+         {.bit_by_value =
+              [options] { return options->workload.predicts() ? kPredictStep : kMeasure; },
+          .refuse = refuse,
+          .run =
+              [options](Output& output) {
+                  return run_jobs(options->workload, MeasureKind::kCapture, output);
+              }}});
 }
 
 }  // namespace app

@@ -13,6 +13,7 @@ void add_capture_command(CommandLine& line);
 void add_run_command(CommandLine& line);
 void add_sweep_command(CommandLine& line);
 void add_plan_command(CommandLine& line);
+void add_explain_command(CommandLine& line);
 void add_info_command(CommandLine& line);
 void add_compare_command(CommandLine& line);
 void add_movement_command(CommandLine& line);
@@ -24,6 +25,7 @@ void add_import_command(CommandLine& line);
 void add_view_command(CommandLine& line);
 void add_open_command(CommandLine& line);
 void add_doctor_command(CommandLine& line);
+void add_mcp_command(CommandLine& line);
 
 /// Opens the window with these files and returns when the user closes it.
 Outcome open_window(const std::vector<std::string>& files);

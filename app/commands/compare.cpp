@@ -1,12 +1,12 @@
 #include "app/commands/command.h"
+#include "app/commands/console/report.h"
 #include "app/commands/console/trace_files.h"
 #include "app/commands/options/help.h"
 #include "app/commands/options/values.h"
 #include "app/commands/reports/chart_files.h"
 #include "app/commands/reports/compare_report.h"
-#include "profiler/analysis/compare/comparison_notes.h"
 #include "profiler/analysis/step/describe_run.h"
-#include "profiler/analysis/step/diagnostics.h"
+#include "profiler/trace/trace_notes.h"
 #include "profiler/trace/units.h"
 
 #include <fmt/ranges.h>
@@ -87,14 +87,8 @@ models::Result<void> check_comparable(const ComparisonColumn& column,
             "torch.cuda.memory._record_memory_history() before the steps to record.",
             fmt::join(column.files, ", "));
     }
-    const auto ran = workload_of(*column.step_trace);
-    const auto wanted = workload_of(*baseline.step_trace);
-    const auto program = program_of(*column.step_trace);
-    const auto wanted_program = program_of(*baseline.step_trace);
-    std::vector<std::string> differing;  // imported: the comparison has a note on it
-    if (ran && wanted) differing = differences(*wanted, *ran);
-    if (program && wanted_program) differing = differences(*wanted_program, *program);
-    if (differing.empty()) return {};
+    const auto differing = differences(*baseline.step_trace, *column.step_trace);
+    if (differing.empty()) return {};  // imported: the comparison has a note on it
     return models::fail(
         "--fail-if-peak-grows needs captures of the same step: {} and {} differ in {}.",
         baseline.files.front(), column.files.front(), fmt::join(differing, ", "));
@@ -165,14 +159,16 @@ Outcome run_compare(const CompareOptions& options, Output& output) {
         charts = std::move(*written);
     }
     const auto by = find_group_by(options.by);
-    if (output.json()) {
+    const auto json = [&, &left_out = left_out] {
         auto document = comparison_json(*comparison, by, charts);
         document["left_out"] = left_out;
-        output.document(document);
-    } else {
-        print_comparison(output, *comparison, by, charts, options.phases);
-    }
-    if (allowed_ratio >= 0) {
+        return document;
+    };
+    const auto print = [&](Output& text) {
+        print_comparison(text, *comparison, by, charts, options.phases);
+    };
+    const auto shown = emit(output, {.json = json, .text = print});
+    if (shown && allowed_ratio >= 0) {
         const auto grown = grown_peaks(*comparison, traces.front(), allowed_ratio);
         if (!grown) return failed(grown.error());
         if (!grown->empty()) {
@@ -183,7 +179,7 @@ Outcome run_compare(const CompareOptions& options, Output& output) {
         output.line(fmt::format("No peak is more than {} above that of {}.",
                                 options.fail_if_peak_grows, traces.front().file));
     }
-    return ExitCode::kOk;
+    return shown;
 }
 
 }  // namespace

@@ -21,6 +21,7 @@ struct InfoOptions {
     std::string file;
     bool ledger = false;
     bool peak = false;
+    bool growth = false;
     bool ops = false;
     bool diagnostics = false;
     bool all = false;
@@ -44,6 +45,7 @@ nlohmann::json reports_json(const InfoOptions& options, const NamedTrace& named)
     nlohmann::json reports = nlohmann::json::object();
     if (options.ledger) reports["ledger"] = ledger_json(named, ledger_options(options));
     if (options.peak) reports["peak"] = peak_json(named, group_by(options, named));
+    if (options.growth) reports["growth"] = growth_json(named);
     if (options.ops) reports["ops"] = ops_json(named);
     if (options.diagnostics) reports["health"] = diagnostics_json(named);
     if (reports.empty()) return overview_json(named);
@@ -59,6 +61,7 @@ void print_reports(const InfoOptions& options, const NamedTrace& named, Output& 
     };
     print(options.ledger, [&] { print_ledger(output, named, ledger_options(options)); });
     print(options.peak, [&] { print_peak(output, named, group_by(options, named)); });
+    print(options.growth, [&] { print_growth(output, named); });
     print(options.ops, [&] { print_ops(output, named); });
     print(options.diagnostics, [&] { print_diagnostics(output, named); });
     if (is_first) print_overview(output, named);
@@ -97,7 +100,7 @@ Outcome show_ranks(const InfoOptions& options, Output& output) {
     const bool is_one_import =
         traces.size() == 1 && first.world_size <= 1 && first.source == Source::kImported;
     if (is_one_import) return show_trace(options, traces.front(), output);
-    if (options.ledger || options.peak || options.ops || options.diagnostics) {
+    if (options.ledger || options.peak || options.growth || options.ops || options.diagnostics) {
         return wrong_usage({fmt::format(
             "{} is a folder, of which info shows the ranks: name the trace of one for its reports.",
             options.file)});
@@ -131,6 +134,9 @@ void add_info_command(CommandLine& line) {
                  "every tensor saved for backward: which op saves it, shape, bytes, closed form"},
                 &options->ledger);
     command.add({"--peak", "what lives when most memory is in use"}, &options->peak);
+    command.add(
+        {"--growth", "which lines of code keep more memory after each step, and who holds it"},
+        &options->growth);
     command.add({"--ops", "what each op runs: its calls, time, kernels and scratch"},
                 &options->ops);
     command.add({"--health", "what the capture could not see, and what to do"},
@@ -153,7 +159,7 @@ void add_info_command(CommandLine& line) {
                 &options->by);
     command.add(device_option(), &options->device);
     command.footer(
-        "Without --ledger, --peak, --ops or --health: an overview.\n\n"
+        "Without --ledger, --peak, --growth, --ops or --health: an overview.\n\n"
         "Examples:\n"
         "  temposcope info out/tempo.tscope\n"
         "  temposcope info out/tempo.tscope --ledger --scope encoder.layer.1\n"

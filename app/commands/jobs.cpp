@@ -2,6 +2,7 @@
 
 #include "app/commands/console/interrupt.h"
 #include "app/commands/console/progress.h"
+#include "app/commands/console/report.h"
 #include "app/commands/console/trace_files.h"
 #include "app/commands/reports/compare_report.h"
 #include "app/commands/reports/reports.h"
@@ -137,7 +138,7 @@ tl::expected<std::string, Failure> predict(const Job& job, const PredictionTarge
     if (const auto written = write_trace(*trace, job.path); !written) {
         return failed(written.error());
     }
-    const std::string_view why = why_out_of_memory(*trace);
+    const std::string why = why_out_of_memory(*trace);
     if (why.empty()) return std::string();
     return fmt::format("{}: {} Ask temposcope plan which batch and recipe fit.",
                        job.workload.recipe_name, why);
@@ -293,16 +294,15 @@ Outcome run_jobs(const StepForm& workload, MeasureKind kind, Output& output) {
     if (traces.empty()) return code;
     warn_about_losses(traces);
     warn_about_busy_machine(traces);
-    if (output.json()) {
-        output.document(results_json(traces));
-        return code;
-    }
     const auto comparison = compare(traces);
     if (!comparison) return failed(comparison.error());
-    print_comparison(output, *comparison, std::nullopt, {});
-    output.line();
-    for (const NamedTrace& named : traces) output.line("wrote " + named.file);
-    return code;
+    const auto print = [&](Output& text) {
+        print_comparison(text, *comparison, std::nullopt, {});
+        text.line();
+        for (const NamedTrace& named : traces) text.line("wrote " + named.file);
+    };
+    const auto shown = emit(output, {.json = [&] { return results_json(traces); }, .text = print});
+    return shown ? code : shown;
 }
 
 }  // namespace app

@@ -176,6 +176,14 @@ void add_limit_options(Command& command, PlanOptions& options) {
     command.add({"-o,--output", "a file that ends in .csv or .json", "FILE"}, &options.output);
 }
 
+/// What a plan of the layers alone leaves out, and the head that adds it; empty: the model has
+/// no other head.
+std::string about_layers_only(const models::Workload& workload) {
+    const auto heads = workload.model.traits().heads;
+    if (workload.head != models::Head::kLayers || heads.empty()) return {};
+    return fmt::format("no embeddings and no head: --head {} adds them", name_of(heads.front()));
+}
+
 }  // namespace
 
 std::vector<std::string> planned_recipes(const PlanOptions& options) {
@@ -255,6 +263,27 @@ void add_plan_options(Command& command, PlanOptions& options) {
     add_grid_options(command, options);
     add_model_size_options(command, options.workload, kPlanModels, kPlanModels);
     add_limit_options(command, options);
+}
+
+std::vector<const Gpu*> traced_gpus(const PlanRequest& request) {
+    return request.traces_each_gpu ? request.gpus : std::vector{&shared_gpu()};
+}
+
+void add_option_names(PlanRow& row, bool interpolates) {
+    if (interpolates) {
+        row.notes.push_back(fmt::format(
+            "traced on an A100 at some batches and interpolated: reserved memory within 4 %, which "
+            "can move the largest batch; plans of up to {} rows trace each GPU and batch",
+            kMostTracedRows));
+    }
+    row.reason = with_options(std::move(row.reason), row.reason_fields);
+    if (std::string note = about_layers_only(row.workload); !note.empty()) {
+        row.notes.insert(row.notes.begin(), std::move(note));
+    }
+}
+
+ExitCode no_row_code(const PlanRow& first) {
+    return first.ran_out_of_memory ? ExitCode::kOutOfMemory : ExitCode::kFailed;
 }
 
 }  // namespace app

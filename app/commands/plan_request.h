@@ -1,17 +1,24 @@
 #pragma once
 
+#include "app/commands/console/interrupt.h"
+#include "app/commands/console/progress.h"
 #include "app/commands/options/command_line.h"
 #include "app/commands/options/workload_options.h"
 #include "app/commands/programs/batch_search.h"
+#include "app/prediction/trace_workers.h"
 #include "profiler/planner/plan.h"
 
+#include <fmt/format.h>
+
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <type_traits>
 #include <vector>
 
-/// The options of `temposcope plan`, the request that they make, and the mode in plan_parallel.cpp.
+/// The options of `temposcope plan`, the request that they make, and what its modes share.
 namespace app {
 
 /// The modes of the command.
@@ -24,7 +31,7 @@ struct PlanOptions {
     StepForm workload;  // recipes and precision are lists here
     std::string seq = "512";
     std::string gpu = "all";
-    std::string environment = "torch-2.11";
+    std::string environment = profiler::kUsualSetup;
     std::optional<int64_t> batch_size;
     std::string budget;
     std::optional<int64_t> num_gpus;
@@ -59,11 +66,41 @@ std::vector<std::string> planned_recipes(const PlanOptions& options);
 /// The recipes of --recipe, from which --auto may choose; empty: it may choose any.
 models::Result<std::vector<models::Recipe>> auto_candidates(const PlanOptions& options);
 
-/// The mode of another file. `options` must live until the command has run.
+/// The modes of other files. `options` and `command` must live until the command has run.
+Mode auto_plan_mode(PlanOptions& options, const Command& command);
 Mode parallel_plan_mode(const PlanOptions& options);
+Mode program_plan_mode(const PlanOptions& options);
 
 /// `plan --parallel`, if batches are guessed: the largest ones. `sweep --parallel`, if they are
 /// doubled: all that were tried.
 Outcome run_parallel(const PlanOptions& options, BatchOrder order, Output& output);
+
+// ---- plans of models ---------------------------------------------------------------------------
+
+/// The GPUs on which the steps are traced.
+std::vector<const profiler::Gpu*> traced_gpus(const profiler::PlanRequest& request);
+
+/// The plan that `make` makes. It shows its progress and can be cancelled.
+template <typename Make>
+models::Result<std::invoke_result_t<Make, profiler::PlanProgress>> make_with_progress(
+    TraceWorkers& workers, const Make& make) {
+    const CancelOnInterrupt cancel(workers);
+    Progress progress(std::chrono::seconds(2));  // most plans take less
+    auto plan = make([&](std::size_t done, std::size_t total, const models::Workload& next) {
+        progress.update(static_cast<double>(done) / static_cast<double>(total),
+                        fmt::format("plan: {} of {}: {}, {}, {}, sequence length {}", done + 1,
+                                    total, next.model.name, next.recipe_name,
+                                    models::name_of(next.precision), next.seq_len));
+    });
+    if (workers.is_cancelled()) return models::fail("The plan was cancelled.");
+    return plan;
+}
+
+/// Adds what names options of this command. `interpolates`: the steps of some batches were traced,
+/// on one GPU.
+void add_option_names(profiler::PlanRow& row, bool interpolates);
+
+/// The exit code of a plan without a possible row.
+ExitCode no_row_code(const profiler::PlanRow& first);
 
 }  // namespace app

@@ -2,6 +2,7 @@
 
 #include "app/commands/console/terminal.h"
 #include "app/commands/options/values.h"
+#include "profiler/analysis/step/failure_words.h"
 #include "profiler/formats/trace_formats.h"
 #include "profiler/trace/file/trace_file.h"
 
@@ -48,7 +49,10 @@ Result<void> make_folder(const std::string& folder, bool overwrites) {
         if (!fs::exists(trace, error)) continue;
         return models::fail("Another launch records into {}: give another folder.", folder);
     }
-    for (const fs::path& trace : *traces) fs::remove(trace, error);
+    for (const fs::path& trace : *traces) {
+        fs::remove(trace, error);
+        fs::remove(profiler::oom_trace_of(trace), error);
+    }
     return {};
 }
 
@@ -81,6 +85,26 @@ void add_times(const ProgramTarget& target, const std::string& file, std::string
     if (!ok) sentence += " It has no times: " + ok.error().message;
 }
 
+std::string verdict_on(const std::string& file) {
+    if (file.empty()) return {};
+    const auto trace = profiler::read_trace(file);
+    if (!trace) return {};
+    for (std::size_t row = trace->failures.size(); row-- > 0;) {
+        const profiler::Id<profiler::Failure> id(row);
+        const profiler::Failure failure = trace->failures[id];
+        const bool is_absorbed = failure.outcome == profiler::FailureOutcome::kAbsorbed;
+        if (!is_absorbed && failure.requested_bytes >= 0) {
+            return profiler::failure_sentence(*trace, id);
+        }
+    }
+    return {};
+}
+
+void print_verdict(const std::string& verdict, const fs::path& trace) {
+    print_error(verdict);
+    print_error(fmt::format("Next: temposcope explain {}", trace.string()));
+}
+
 tl::expected<ProgramResult, Failure> record_ranks(ProgramRun& run, const RecordRequest& request) {
     // A GPU that does not exist must not cost the traces of the run before.
     if (const auto known = target_of(request.gpu); !known) return failed(known.error());
@@ -100,6 +124,14 @@ tl::expected<ProgramResult, Failure> record_ranks(ProgramRun& run, const RecordR
         if (!rank.is_complete) print_error(fmt::format("rank {}: {}", rank.rank, rank.sentence));
     }
     print_error(result.sentence);
+    for (const RankResult& rank : result.ranks) {
+        const std::string verdict = verdict_on(rank.failure_file);
+        if (verdict.empty()) continue;
+        fs::path next = request.output;
+        if (rank.failure_file != rank.file) next /= fs::path(rank.failure_file).filename();
+        print_verdict(fmt::format("rank {}: {}", rank.rank, verdict), next);
+        break;
+    }
     return std::move(result);
 }
 

@@ -4,6 +4,7 @@
 #include "app/commands/programs/program_run.h"
 #include "app/prediction/prediction_target.h"
 
+#include <filesystem>
 #include <optional>
 #include <string>
 
@@ -23,6 +24,12 @@ void add_times(const ProgramTarget& target, const std::string& file, std::string
 
 /// Whether an output is a folder for the traces of ranks: it is one, or could be one by its name.
 bool names_folder(const std::string& output);
+
+/// The verdict on the last request for memory that torch did not absorb: "Out of memory at
+/// train.py:14 in step 1: ..."; empty: the trace has none, cannot be read, or there is no `file`.
+std::string verdict_on(const std::string& file);
+/// Prints it, and the command that says more about `trace`.
+void print_verdict(const std::string& verdict, const std::filesystem::path& trace);
 
 struct RecordRequest {
     std::string output;

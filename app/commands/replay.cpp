@@ -15,6 +15,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -31,8 +32,9 @@ struct ReplayDocument {
     std::string source;  // "snapshot" or "trace"
     std::string device;  // "cuda:0"
     int64_t events = 0;
-    std::optional<profiler::ReplayReport> exact;  // none for a trace, which has no addresses
-    std::vector<profiler::SettingsRun> rows;      // the last is what the command line asks for
+    std::optional<profiler::ReplayReport> exact;  // of a snapshot
+    std::vector<profiler::SettingsRun> rows;      // the file's own settings first
+    std::size_t asked_row = 0;  // what the command line asks for; settings to try come after it
     std::vector<std::string> notes;
 };
 
@@ -45,6 +47,24 @@ nlohmann::json out_of_memory_json(const SettingsRun& row) {
             {"free_bytes", detail.free_bytes},
             {"allocated_bytes", detail.use.allocated_bytes},
             {"reserved_bytes", detail.use.reserved_bytes}};
+}
+
+/// Without a limit nothing fails to fit.
+std::optional<bool> fits(const SettingsRun& row) {
+    if (row.fits() && !row.memory_limit_bytes) return std::nullopt;
+    return row.fits();
+}
+
+nlohmann::json refused_json(const SettingsRun& row) {
+    if (!row.refused) return nullptr;
+    const RefusedRequest& refused = *row.refused;
+    return {
+        {"requested_bytes", refused.requested_bytes},
+        {"is_served", refused.is_served},
+        {"free_bytes", refused.free_bytes ? nlohmann::json(*refused.free_bytes) : nlohmann::json()},
+        {"cached_pieces", refused.cached.num},
+        {"cached_bytes", refused.cached.total_bytes},
+        {"largest_cached_bytes", refused.cached.largest_bytes}};
 }
 
 void print_exactness(Output& output, const ReplayReport& report) {
@@ -75,22 +95,32 @@ void print_exactness(Output& output, const ReplayReport& report) {
     if (!report.first_difference.empty()) output.line("  " + report.first_difference);
 }
 
-/// `recorded_allocations` counts the events. The stream begins with blocks that were there before.
+std::string cached_text(const CachedPieces& cached) {
+    return fmt::format("; {} cached in {} pieces, the largest {}", format_bytes(cached.total_bytes),
+                       format_count(cached.num), format_bytes(cached.largest_bytes));
+}
+
+/// `recorded_allocations` counts the events. The stream begins with blocks that were there before,
+/// and may end with a request that was refused.
 std::string out_of_memory_sentence(const SettingsRun& row, int64_t recorded_allocations) {
     const OutOfMemory& detail = row.out_of_memory->detail;
+    const int64_t num_before =
+        row.num_allocations - recorded_allocations - (row.refused.has_value() ? 1 : 0);
     return fmt::format(
         "Out of memory with {}{} after {} of {} allocations{}. A request of {} needed a segment of "
-        "{}, but {} were free ({} allocated, {} reserved).",
+        "{}, but {} were free ({} allocated, {} reserved{}).",
         name_of(row.settings),
         row.memory_limit_bytes ? " and " + format_bytes(*row.memory_limit_bytes) : std::string(),
         format_count(row.allocations_done), format_count(row.num_allocations),
-        recorded_allocations < row.num_allocations
+        num_before > 0
             ? fmt::format("; the first {} are those that were there when the recording began",
-                          format_count(row.num_allocations - recorded_allocations))
+                          format_count(num_before))
             : std::string(),
         format_bytes(detail.requested_bytes), format_bytes(detail.asked_bytes),
         format_bytes(detail.free_bytes), format_bytes(detail.use.allocated_bytes),
-        format_bytes(detail.use.reserved_bytes));
+        format_bytes(detail.use.reserved_bytes),
+        row.refused && row.refused->cached.num > 0 ? cached_text(row.refused->cached)
+                                                   : std::string());
 }
 
 /// The keys of a row of JSON, and the titles of the table.
@@ -126,8 +156,9 @@ const std::vector<TableColumn<SettingsRun>>& run_columns() {
 TextTable rows_table(const std::vector<SettingsRun>& rows) {
     std::vector<TableColumn<SettingsRun>> columns = run_columns();
     std::erase_if(columns, [](const auto& column) { return column.title.empty(); });
-    columns.push_back({.title = "out of memory", .value = [](const SettingsRun& row) {
-                           return row.out_of_memory ? "yes" : kNoValue;
+    columns.push_back({.title = "fits", .value = [](const SettingsRun& row) {
+                           const auto known = fits(row);
+                           return !known ? kNoValue : *known ? "fits" : "does not fit";
                        }});
     return text_table(columns, rows);
 }
@@ -149,12 +180,16 @@ nlohmann::json replay_json(const ReplayDocument& document) {
          known([](const ReplayReport& r) { return r.segment_event_matches; })},
         {"final_state_matches", known([](const ReplayReport& r) { return r.final_state_matches; })},
         {"first_difference", known([](const ReplayReport& r) { return r.first_difference; })},
-        {"peak_allocated_bytes", document.rows.back().peak.allocated_bytes},
-        {"peak_reserved_bytes", document.rows.back().peak.reserved_bytes},
+        {"peak_allocated_bytes", document.rows[document.asked_row].peak.allocated_bytes},
+        {"peak_reserved_bytes", document.rows[document.asked_row].peak.reserved_bytes},
         {"notes", document.notes},
         {"rows", json_rows(data_table(run_columns(), document.rows))}};
     for (std::size_t i = 0; i < document.rows.size(); ++i) {
-        json["rows"][i]["out_of_memory"] = out_of_memory_json(document.rows[i]);
+        const SettingsRun& row = document.rows[i];
+        const auto row_fits = fits(row);
+        json["rows"][i]["out_of_memory"] = out_of_memory_json(row);
+        json["rows"][i]["fits"] = row_fits ? nlohmann::json(*row_fits) : nlohmann::json();
+        json["rows"][i]["refused_request"] = refused_json(row);
     }
     return json;
 }
@@ -171,10 +206,14 @@ void print_replay(Output& output, const ReplayDocument& document) {
     } else {
         output.line("Placed as a CUDA device would have placed it.");
     }
+    if (const auto& refused = document.rows.front().refused) {
+        output.line(fmt::format("The program ran out of memory when it asked for {}.",
+                                format_bytes(refused->requested_bytes)));
+    }
     output.line();
     output.table(rows_table(document.rows));
-    for (const SettingsRun& row : document.rows) {
-        if (!row.out_of_memory) continue;
+    for (const SettingsRun& row : std::span(document.rows).first(document.asked_row + 1)) {
+        if (row.fits()) continue;
         output.line(out_of_memory_sentence(
             row, document.exact ? document.exact->allocations : row.num_allocations));
     }
@@ -228,14 +267,41 @@ Result<Asked> parse_options(const ReplayOptions& options) {
     return asked;
 }
 
-void add_asked_row(ReplayDocument& document, const RequestStream& stream, const Asked& asked,
-                   const AllocatorSettings& own_settings) {
-    const AllocatorSettings settings = asked.settings.value_or(own_settings);
-    document.rows.push_back(run_settings(
-        stream, {.settings = settings, .memory_limit_bytes = asked.memory_limit_bytes}));
-    if (settings.gc_threshold > 0 && !asked.memory_limit_bytes) {
+/// Rows beside that of the file's own settings: what the command line asks for, or, where a program
+/// ran out of memory and nothing is asked, the settings that are worth a try.
+void add_rows(ReplayDocument& document, const RequestStream& stream, const Asked& asked,
+              const AllocatorSettings& own) {
+    const auto try_settings = [&](const AllocatorSettings& settings) {
+        return run_settings(stream,
+                            {.settings = settings, .memory_limit_bytes = asked.memory_limit_bytes});
+    };
+    if (asked.is_something()) {
+        const SettingsRun run = try_settings(asked.settings.value_or(own));
+        const bool starts_differ =
+            document.rows.front().from_recorded_start && !run.from_recorded_start;
+        if (starts_differ && !stream.ends_refused) {
+            // Only figures of runs with the same start can be compared.
+            document.rows.push_back(
+                run_settings(stream, {.settings = own, .from_recorded_start = false}));
+        }
+        document.rows.push_back(run);
+        document.asked_row = document.rows.size() - 1;
+        if (run.settings.gc_threshold > 0 && !run.memory_limit_bytes) {
+            document.notes.push_back(
+                "garbage_collection_threshold has no effect without a limit: add --memory-limit.");
+        }
+    } else if (stream.ends_refused) {
+        for (const auto& settings : settings_to_try(stream.recorded_limit_bytes.has_value())) {
+            if (settings != own) document.rows.push_back(try_settings(settings));
+        }
+    }
+    const bool some_start_empty = !std::ranges::all_of(
+        document.rows, [](const SettingsRun& row) { return row.from_recorded_start; });
+    if (!stream.start.segments.empty() && some_start_empty) {
         document.notes.push_back(
-            "garbage_collection_threshold has no effect without a limit: add --memory-limit.");
+            "Rows that start empty begin with the recorded blocks alone: the recorded segments are "
+            "not of their kind, or exceed their limit. They may reserve less than the program "
+            "would.");
     }
 }
 
@@ -248,13 +314,12 @@ const AllocatorRecording* device_named(const std::vector<AllocatorRecording>& re
     return found == recordings.end() ? nullptr : &*found;
 }
 
-/// Replays recorded actions: first as they were recorded, then from an empty allocator under both
-/// settings, because only runs with the same start can be compared.
+/// Replays recorded actions: first as they were recorded, then under other settings.
 Result<ReplayDocument> replay_recordings(const std::string& file,
                                          const std::vector<AllocatorRecording>& recordings,
                                          const Asked& asked) {
     const auto found =
-        asked.device.empty() ? busiest_of(recordings) : device_named(recordings, asked.device);
+        asked.device.empty() ? main_recording(recordings) : device_named(recordings, asked.device);
     if (found == nullptr) {
         return models::fail("{} has no events or segments of '{}': name another GPU (--device).",
                             file, asked.device);
@@ -269,34 +334,39 @@ Result<ReplayDocument> replay_recordings(const std::string& file,
                             .device = fmt::format("cuda:{}", recording.device),
                             .events = exact->events,
                             .exact = *exact};
+    const bool ran_out =
+        std::ranges::count(recording.events, RecordedAction::kOom, &RecordedEvent::action) > 0;
+    const auto devices = std::ranges::count_if(recordings, [](const AllocatorRecording& device) {
+        return !device.events.empty() || !device.segments.empty();
+    });
+    if (devices > 1 && asked.device.empty()) {
+        document.notes.push_back(
+            fmt::format("The file holds {} devices; this is the one {} (--device).", devices,
+                        ran_out ? "on which memory ran out" : "with the most events"));
+    }
     document.rows.push_back({.settings = settings,
                              .from_recorded_start = true,
                              .peak = exact->peak,
                              .at_peak = exact->at_peak,
                              .num_segments = exact->num_segments_at_peak});
-    const auto devices = std::ranges::count_if(recordings, [](const AllocatorRecording& device) {
-        return !device.events.empty() || !device.segments.empty();
-    });
-    if (devices > 1 && asked.device.empty()) {
-        document.notes.push_back(fmt::format(
-            "The file holds {} devices; this is the one with the most events (--device).",
-            devices));
-    }
-    if (!asked.is_something()) return document;
-    const auto stream = request_stream_of(recording, settings);
-    if (!stream) return models::fail("{} cannot be replayed: {}.", file, stream.error().message);
-    document.rows.push_back(run_settings(*stream, {.settings = settings}));
-    add_asked_row(document, *stream, asked, settings);
+    if (!asked.is_something() && !ran_out) return document;
+    const auto trace = trace_of({recording});
+    if (!trace) return models::fail("{} cannot be replayed: {}.", file, trace.error().message);
+    const auto stream = stream_to_failure(*trace, profiled_device(*trace));
+    if (!stream) return models::fail("{} cannot be replayed: {}", file, stream.error().message);
+    if (stream->ends_refused) document.rows = {run_settings(*stream, {.settings = settings})};
+    add_rows(document, *stream, asked, settings);
     return document;
 }
 
-/// Replays the allocations of a trace of any source, as requests to a CUDA device.
+/// Replays the allocations of a trace of any source, or of a snapshot without segments, as requests
+/// to a CUDA device.
 Result<ReplayDocument> replay_trace(const std::string& file, const Asked& asked) {
     const auto named = open_trace(file, asked.device);
     if (!named) return tl::unexpected(named.error());
     const Trace& trace = *named->trace;
     const Id<Device> device = profiled_device(trace);
-    const auto stream = request_stream_of(trace, device);
+    const auto stream = stream_to_failure(trace, device);
     if (!stream) return models::fail("{}: {}", file, stream.error().message);
     if (stream->requests.empty()) {
         return models::fail("{} holds no allocations to replay; capture a step first.", file);
@@ -310,8 +380,18 @@ Result<ReplayDocument> replay_trace(const std::string& file, const Asked& asked)
         .events = static_cast<int64_t>(stream->requests.size())};
     const AllocatorSettings own = settings.value_or(AllocatorSettings{});
     document.rows.push_back(run_settings(*stream, {.settings = own}));
-    if (asked.is_something()) add_asked_row(document, *stream, asked, own);
+    add_rows(document, *stream, asked, own);
     return document;
+}
+
+/// False of a run on the CPU, exported as a snapshot: its recorded addresses lie nowhere. Without
+/// events there is nothing to place either.
+bool can_be_compared(const AllocatorRecording& recording) {
+    return recording.events.empty() || !recording.segments.empty() ||
+           std::ranges::any_of(recording.events, [](const RecordedEvent& event) {
+               return event.action >= RecordedAction::kSegmentAlloc &&
+                      event.action <= RecordedAction::kSegmentUnmap;
+           });
 }
 
 Outcome run_replay(const ReplayOptions& options, Output& output) {
@@ -319,9 +399,9 @@ Outcome run_replay(const ReplayOptions& options, Output& output) {
     if (!asked) return wrong_usage(asked.error());
     const auto recordings = open_recordings(options.file);
     if (!recordings) return failed(recordings.error());
-    const auto document = recordings->empty()
-                              ? replay_trace(options.file, *asked)
-                              : replay_recordings(options.file, *recordings, *asked);
+    const auto document = std::ranges::any_of(*recordings, can_be_compared)
+                              ? replay_recordings(options.file, *recordings, *asked)
+                              : replay_trace(options.file, *asked);
     if (!document) return failed(document.error());
     return emit(output, {.json = [&] { return replay_json(*document); },
                          .text = [&](Output& text) { print_replay(text, *document); }});
@@ -347,7 +427,10 @@ void add_replay_command(CommandLine& line) {
     command.add(device_option(), &options->device);
     command.footer(
         "A snapshot is first replayed under its own settings: do all blocks lie where PyTorch put\n"
-        "them? With other settings or a limit, memory under them is shown beside.\n\n"
+        "them? With other settings or a limit, memory under them is shown beside. Of a program "
+        "that\n"
+        "ran out of memory, the request that was refused is replayed too: which settings serve "
+        "it?\n\n"
         "Examples:\n"
         "  temposcope replay snapshot.pickle\n"
         "  temposcope replay snapshot.pickle --alloc-conf expandable_segments:True\n"

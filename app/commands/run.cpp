@@ -1,5 +1,6 @@
 #include "app/commands/command.h"
 #include "app/commands/console/progress.h"
+#include "app/commands/console/report.h"
 #include "app/commands/console/terminal.h"
 #include "app/commands/console/trace_files.h"
 #include "app/commands/options/values.h"
@@ -9,11 +10,13 @@
 #include "app/user/settings.h"
 #include "models/config/parallel.h"
 #include "models/config/recipe.h"
+#include "profiler/formats/trace_formats.h"
 #include "profiler/planner/data/planner_data.h"
 
 #include <nlohmann/json.hpp>
 
 #include <charconv>
+#include <cstdint>
 #include <filesystem>
 #include <memory>
 #include <string>
@@ -38,6 +41,8 @@ struct RunOptions {
     std::string link;
     std::string layers;
     bool overwrites = false;
+    bool asks_for_stacks = false;  // which is what happens without it
+    bool without_stacks = false;
 };
 
 /// "train" of `python train.py`, "trainer" of `python -m company.trainer`.
@@ -51,7 +56,8 @@ std::string name_of_program(const std::vector<std::string>& words) {
     return fs::path(words.front()).stem().string();
 }
 
-Result<void> check_file(const std::string& file, std::string_view endings, bool overwrites) {
+/// Errors: the file is there already, or cannot be.
+Result<void> check_new_file(const std::string& file, bool overwrites) {
     std::error_code error;
     if (fs::exists(file, error) && !overwrites) {
         return models::fail("{} exists already: give another name, or --overwrite.", file);
@@ -61,13 +67,13 @@ Result<void> check_file(const std::string& file, std::string_view endings, bool 
         return models::fail("{} is no folder: make it first, or give another file.",
                             folder.string());
     }
-    const std::string ending = fs::path(file).extension().string();
-    if (!ending.empty() && endings.find(ending + " ") != std::string_view::npos) return {};
-    std::string choices(endings.substr(0, endings.size() - 1));
-    if (const auto space = choices.find(' '); space != std::string::npos) {
-        choices.replace(space, 1, " or ");
-    }
-    return models::fail("-o {}: give a name that ends in {}.", file, choices);
+    return {};
+}
+
+Result<void> check_trace_file(const std::string& file, bool overwrites) {
+    if (auto ok = check_new_file(file, overwrites); !ok) return ok;
+    if (fs::path(file).extension() == ".tscope") return {};
+    return models::fail("-o {}: give a name that ends in .tscope.", file);
 }
 
 /// Empty: representative ranks.
@@ -97,14 +103,20 @@ Result<std::vector<int64_t>> parse_ranks(const std::string& text, int64_t world_
 /// Errors: what cannot be run or recorded.
 Result<ProgramRun> make_run(const RunOptions& options) {
     ProgramRun run = options.run;
-    if (run.words.empty()) {
+    if (run.words.empty() || run.words.front().empty()) {
         return models::fail(
             "No program to run: give it after --, as in temposcope run -- python train.py.");
     }
+    if (options.without_stacks && (options.asks_for_stacks || run.with_cpp_stacks)) {
+        return models::fail(
+            "--no-stacks leaves out what --stacks and --cpp-stacks ask for: "
+            "give one of them.");
+    }
+    run.with_stacks = !options.without_stacks;
     if (run.steps < 1) return models::fail("--steps is {}: record at least 1 step.", run.steps);
     if (run.skip < 0) return models::fail("--skip is {}: give 0 or more.", run.skip);
     if (!run.recipe.empty()) {
-        const auto recipe = models::parse_recipe(run.recipe);
+        const auto recipe = models::parse_program_recipe(run.recipe);
         if (!recipe) return models::fail("--apply: {}", recipe.error().message);
     }
     if (run.world_size == 0 && !options.ranks.empty()) {
@@ -124,10 +136,11 @@ Result<ProgramRun> make_run(const RunOptions& options) {
     return run;
 }
 
-Result<std::vector<std::string>> gpus_of(const RunOptions& options) {
-    if (options.gpus.empty()) return std::vector<std::string>();
-    auto gpus = split_list("--gpu", options.gpus);
-    if (gpus && gpus->size() > 1 && options.placeholder.empty()) {
+/// The GPUs of --gpu, at most `most`.
+Result<std::vector<std::string>> gpus_of(const std::string& list, std::size_t most) {
+    if (list.empty()) return std::vector<std::string>();
+    auto gpus = split_list("--gpu", list);
+    if (gpus && gpus->size() > most) {
         return models::fail("--gpu names {} GPUs: a program runs on one, without --max.",
                             gpus->size());
     }
@@ -140,25 +153,34 @@ Result<std::vector<std::string>> gpus_of(const RunOptions& options) {
     return gpus;
 }
 
-/// Of a trace that was written; `file` is empty if none was.
-nlohmann::json file_json(const std::string& file, bool is_complete) {
-    if (file.empty()) return {{"file", nullptr}, {"state", nullptr}};
-    return {{"file", file}, {"state", is_complete ? "complete" : "incomplete"}};
+/// null where there is none.
+nlohmann::json text_json(const std::string& text) {
+    return text.empty() ? nlohmann::json() : nlohmann::json(text);
 }
 
-nlohmann::json document_of(const ProgramResult& result) {
-    nlohmann::json document = file_json(result.file, result.is_complete);
+/// Of what was written by a run, or by a rank.
+nlohmann::json files_json(const auto& result) {
+    const std::string state = result.is_complete ? "complete" : "incomplete";
+    return {{"file", text_json(result.file)},
+            {"state", text_json(result.file.empty() ? "" : state)},
+            {"failure_file", text_json(result.failure_file)}};
+}
+
+/// `verdict`: on memory that ran out; empty: it did not.
+nlohmann::json document_of(const ProgramResult& result, const std::string& verdict) {
+    nlohmann::json document = files_json(result);
     document.update({{"steps", result.recorded_steps},
                      {"exit_code", result.exit_code},
                      {"applied", result.applied},
-                     {"sentence", result.sentence}});
+                     {"sentence", result.sentence},
+                     {"verdict", text_json(verdict)}});
     return document;
 }
 
 nlohmann::json document_of_ranks(const ProgramResult& result) {
     nlohmann::json rows = nlohmann::json::array();
     for (const RankResult& rank : result.ranks) {
-        rows.push_back(file_json(rank.file, rank.is_complete));
+        rows.push_back(files_json(rank));
         rows.back().update(
             {{"rank", rank.rank}, {"steps", rank.recorded_steps}, {"sentence", rank.sentence}});
     }
@@ -166,8 +188,15 @@ nlohmann::json document_of_ranks(const ProgramResult& result) {
         {"rows", std::move(rows)}, {"exit_code", result.exit_code}, {"sentence", result.sentence}};
 }
 
-Outcome record(ProgramRun run, RecordRequest request, Output& output) {
+Outcome record(const RunOptions& options, Output& output) {
+    auto made = make_run(options);
+    if (!made) return wrong_usage(made.error());
+    const auto gpus = gpus_of(options.gpus, 1);
+    if (!gpus) return wrong_usage(gpus.error());
+    ProgramRun& run = *made;
     run.output_is_ours = output.json();
+    RecordRequest request{options.output, options.overwrites, gpus->empty() ? "" : gpus->front(),
+                          options.link};
     const bool has_ranks = run.world_size > 0 || names_folder(request.output);
     if (request.output.empty()) {
         request.output = name_of_program(run.words) + (has_ranks ? ".ranks" : ".tscope");
@@ -178,8 +207,10 @@ Outcome record(ProgramRun run, RecordRequest request, Output& output) {
         output.document(document_of_ranks(*result));
         return static_cast<ExitCode>(result->exit_code);
     }
-    if (const auto ok = check_file(request.output, ".tscope ", request.overwrites); !ok) {
-        return wrong_usage(ok.error());
+    const fs::path beside = profiler::oom_trace_of(request.output);
+    for (const std::string& file : {request.output, beside.string()}) {
+        const auto ok = check_trace_file(file, request.overwrites);
+        if (!ok) return wrong_usage(ok.error());
     }
     run.file = fs::absolute(request.output).string();
     auto recorded = run_on(request.gpu, run);
@@ -188,7 +219,12 @@ Outcome record(ProgramRun run, RecordRequest request, Output& output) {
     if (target && result.file == run.file) add_times(*target, run.file, result.sentence);
     for (const std::string& sentence : result.applied_sentences) print_error(sentence);
     print_error(result.sentence);
-    output.document(document_of(result));
+    const bool is_beside = !result.failure_file.empty() && result.failure_file != result.file;
+    std::error_code error;
+    if (result.file == run.file && !is_beside) fs::remove(beside, error);  // of the run before
+    const std::string verdict = verdict_on(result.failure_file);
+    if (!verdict.empty()) print_verdict(verdict, is_beside ? beside : fs::path(request.output));
+    output.document(document_of(result, verdict));
     return static_cast<ExitCode>(result.exit_code);
 }
 
@@ -243,10 +279,19 @@ Result<std::vector<ProgramCase>> cases_of(const ProgramRun& run,
 }
 
 /// The largest batch of a program on each of the GPUs with each of the values, as a table.
-Outcome run_max(const RunOptions& options, const ProgramRun& run,
-                const std::vector<std::string>& gpus, Output& output) {
+Outcome find_max(const RunOptions& options, Output& output) {
+    auto run = make_run(options);
+    if (!run) return wrong_usage(run.error());
+    run->with_stacks = false;
+    const auto gpus = gpus_of(options.gpus, SIZE_MAX);
+    if (!gpus) return wrong_usage(gpus.error());
+    if (!options.output.empty()) {
+        auto ok = check_new_file(options.output, options.overwrites);
+        if (ok) ok = check_ending(options.output, "--max");
+        if (!ok) return wrong_usage(ok.error());
+    }
     const std::string placeholder = name_of_placeholder(options.placeholder);
-    const auto cases = cases_of(run, gpus, options.values, placeholder);
+    const auto cases = cases_of(*run, *gpus, options.values, placeholder);
     if (!cases) return wrong_usage(cases.error());
     std::vector<std::string> words = cases->front().run.words;
     if (!fill_in(words, placeholder, "1")) {
@@ -257,31 +302,15 @@ Outcome run_max(const RunOptions& options, const ProgramRun& run,
     }
     if (const auto ok = check_result_file(options.output); !ok) return failed(ok.error());
     Progress progress;
-    const auto tried = [&](const ProgramCase& of, const BatchRun& one) {
+    const auto after_batch = [&](const ProgramCase& of, const BatchRun& one) {
         progress.update(-1, about_try(of, one));
     };
-    const auto rows = find_largest_batches(placeholder, *cases, tried);
+    const auto rows = find_largest_batches(placeholder, *cases, after_batch);
     if (!rows) return failed(rows.error());
     for (const LargestBatch& row : *rows) {
         if (!row.error.empty()) return failed({row.error});
     }
     return emit(output, program_report(*rows), options.output);
-}
-
-Outcome run_command(const RunOptions& options, Output& output) {
-    const auto run = make_run(options);
-    if (!run) return wrong_usage(run.error());
-    const auto gpus = gpus_of(options);
-    if (!gpus) return wrong_usage(gpus.error());
-    if (options.placeholder.empty()) {
-        const std::string gpu = gpus->empty() ? "" : gpus->front();
-        return record(*run, {options.output, options.overwrites, gpu, options.link}, output);
-    }
-    if (!options.output.empty()) {
-        const auto ok = check_file(options.output, ".csv .json ", options.overwrites);
-        if (!ok) return wrong_usage(ok.error());
-    }
-    return run_max(options, *run, *gpus, output);
 }
 
 }  // namespace
@@ -302,11 +331,14 @@ void add_run_command(CommandLine& line) {
                  .needs = "--apply"},
                 &options->layers);
     command.add({"--steps", "how many steps to record", "N"}, &options->run.steps, kRunRecord);
-    command.add({"--skip", "how many steps come first, unrecorded", "N"}, &options->run.skip,
-                kRunRecord);
-    command.add({"--stacks", "record the lines of Python that led to each allocation, too"},
-                &options->run.with_stacks, kRunRecord);
-    command.add({"--cpp-stacks", "the same, and the C++ functions below them"},
+    command.add({"--skip", "how many steps come before them; the first one is recorded, too", "N"},
+                &options->run.skip, kRunRecord);
+    command.add(
+        {"--stacks", "record the lines of Python that led to each allocation, as without it"},
+        &options->asks_for_stacks, kRunRecord);
+    command.add({"--no-stacks", "do not record these lines, which take a few percent of a step"},
+                &options->without_stacks, kRunRecord);
+    command.add({"--cpp-stacks", "record the C++ functions below these lines, too"},
                 &options->run.with_cpp_stacks, kRunRecord);
     command.add({"--stop", "end the program after the recorded steps"}, &options->run.stops,
                 kRunRecord);
@@ -356,8 +388,9 @@ void add_run_command(CommandLine& line) {
         "      python train.py --batch {BATCH} --seq {SEQ}\n");
     const auto refuse =
         sentence("{} says how a trace is recorded, and --max writes none: leave one out.");
-    const auto run = [options](Output& output) { return run_command(*options, output); };
-    command.on_run({{.bit = kRunMax, .chosen_by = "--max", .refuse = refuse, .run = run},
+    const auto run = [options](Output& output) { return record(*options, output); };
+    const auto max = [options](Output& output) { return find_max(*options, output); };
+    command.on_run({{.bit = kRunMax, .chosen_by = "--max", .refuse = refuse, .run = max},
                     {.bit = kRunRecord, .run = run}});
 }
 

@@ -11,14 +11,6 @@
 namespace app {
 namespace {
 
-Outcome run_sweep(const Command& command, const StepForm& options, Output& output) {
-    if (!options.predicts()) {  // that is refused later
-        const auto ok = check_prediction_options(command, options);
-        if (!ok) return wrong_usage(ok.error());
-    }
-    return run_jobs(options, MeasureKind::kSweep, output);
-}
-
 /// The same rows as `plan --parallel` has on one card.
 Outcome run_parallel_sweep(const SweepOptions& options, Output& output) {
     const StepForm& workload = options.workload;
@@ -57,7 +49,7 @@ void add_mode_options(Command& command, SweepOptions& options) {
                  "search, layer by layer, for the fastest recipe between the two of --recipe "
                  "(original,tempo): fast, smart or predicted, with commas between, or all",
                  "LIST"},
-                &options.searches, kMeasureAuto);
+                &options.searches, kMeasureAuto | kPredictAuto);
     const auto add_parallel = [&](std::string names, std::string help, std::string value_name,
                                   std::string needs, std::string* value) {
         command.add({.names = std::move(names),
@@ -113,14 +105,17 @@ void add_sweep_command(CommandLine& line) {
         "  temposcope sweep --model gpt2 --head lm --seq 1024 --recipe flash,flash-tempo \\\n"
         "      --precision amp-bf16 --device predict:a100-80gb --parallel ddp,fsdp2 \\\n"
         "      --world-size 8 -o sweep.csv --chart sweep.svg\n");
-    const auto run = [options, &command](Output& output) {
-        return run_sweep(command, options->workload, output);
+    const auto run = [options](Output& output) {
+        return run_jobs(options->workload, MeasureKind::kSweep, output);
     };
+    // A sweep refuses to predict whatever else was given.
+    const auto bit = [options] { return options->workload.predicts() ? kAllModes : kMeasure; };
     command.on_run(
         {parallel_sweep_mode(*options),
          auto_sweep_mode(*options, command),
          calibration_mode(*options),
-         {.bit = kMeasure,
+         {.bit_by_value = bit,
+          .refuse = refuse_in_measurement,
           .needs = {{"--model", sentence("A sweep trains a model: say which with --model.")},
                     {"--output",
                      sentence("A sweep writes traces: name a file or folder with -o.")}},

@@ -148,7 +148,7 @@ std::string auto_search_csv(const AutoSearchReport& report) {
 
 constexpr std::array<std::string_view, 3> kModes{"fast", "smart", "predicted"};
 
-struct TrialOptions {
+struct MeasureOptions {
     std::string device = "cpu";  // or "cuda", or "auto"
     int64_t memory_limit_bytes = -1;
     int64_t warmup_steps = 1;
@@ -161,7 +161,7 @@ struct Search {
     ConversionSpace space;
     std::string gpu;          // predicted; empty: measured
     std::string environment;  // of the prediction
-    TrialOptions trials;
+    MeasureOptions measuring;
 };
 
 /// Makes steps of many recipes, measured or predicted.
@@ -170,7 +170,7 @@ public:
     StepSourceOfSearch(const Search& search, const PlannerData& data)
         : search_(search), data_(data) {}
     virtual ~StepSourceOfSearch() = default;
-    virtual Result<MeasuredRecipe> try_recipe(const LayerRecipes& recipe, int64_t likely) = 0;
+    virtual Result<MeasuredRecipe> measure_recipe(const LayerRecipes& recipe, int64_t likely) = 0;
     virtual int64_t num_batches() const { return 0; }  // that were run so far; 0: none is
     /// The plan's request for the device of the steps. Errors: the planner does not know it.
     virtual Result<PlanRequest> plan_request() = 0;
@@ -193,8 +193,8 @@ Result<PlanRequest> request_for(const Search& search, const PlannerData& data, c
     if (!target) return tl::unexpected(target.error());
     PlanRequest request{
         .workloads = {search.workload}, .gpus = {target->gpu}, .environment = target->environment};
-    if (search.trials.memory_limit_bytes >= 0) {
-        request.budget_bytes = search.trials.memory_limit_bytes;
+    if (search.measuring.memory_limit_bytes >= 0) {
+        request.budget_bytes = search.measuring.memory_limit_bytes;
     }
     return request;
 }
@@ -210,7 +210,7 @@ Result<MeasuredBatches> only_batch(const ResultFrame& result) {
 }
 
 /// The request for steps of a workload at its batch size.
-Request trial_request(const models::Workload& workload, const TrialOptions& options) {
+Request measure_request(const models::Workload& workload, const MeasureOptions& options) {
     return {.kind = RequestKind::kTryBatches,
             .workload = models::to_json(workload),
             .device = options.device,
@@ -227,16 +227,16 @@ public:
         : StepSourceOfSearch(search, data), worker_(std::move(worker)) {}
 
     /// The largest batch of a recipe, and the median step time at each batch that was tried.
-    Result<MeasuredRecipe> try_recipe(const LayerRecipes& recipe, int64_t likely) override {
+    Result<MeasuredRecipe> measure_recipe(const LayerRecipes& recipe, int64_t likely) override {
         show(recipe);
         const CancelOnInterrupt cancel(worker_);
         models::Workload workload = with_recipe(search_.workload, recipe);
-        const auto try_one = [&](int64_t batch_size) {
+        const auto measure_one = [&](int64_t batch_size) {
             workload.batch_size = batch_size;
-            return try_batch(workload);
+            return measure_batch(workload);
         };
         constexpr int64_t kMostBatch = 4096;  // as a sweep
-        return try_batches(try_one, likely, kMostBatch);
+        return measure_batches(measure_one, likely, kMostBatch);
     }
     int64_t num_batches() const override { return num_batches_; }
 
@@ -249,9 +249,9 @@ public:
     }
 
 private:
-    Result<std::optional<PlanPoint>> try_batch(const models::Workload& workload) {
+    Result<std::optional<PlanPoint>> measure_batch(const models::Workload& workload) {
         ++num_batches_;
-        const auto outcome = worker_.run(trial_request(workload, search_.trials));
+        const auto outcome = worker_.run(measure_request(workload, search_.measuring));
         if (!outcome) return tl::unexpected(to_error(outcome.error()));
         const auto tried = only_batch(*outcome);
         if (!tried) return tl::unexpected(tried.error());
@@ -282,7 +282,7 @@ public:
           request_(std::move(request)),
           workers_(request_.gpus, TraceDetail::kForPlan) {}
 
-    Result<MeasuredRecipe> try_recipe(const LayerRecipes& recipe, int64_t) override {
+    Result<MeasuredRecipe> measure_recipe(const LayerRecipes& recipe, int64_t) override {
         show(recipe);
         PlanRequest request = request_;
         request.workloads = {with_recipe(search_.workload, recipe)};
@@ -294,9 +294,10 @@ public:
             return tl::unexpected(models::Error{row.reason, row.reason_fields});
         }
         if (row.status == PlanStatus::kDoesNotFit) return MeasuredRecipe{};
-        MeasuredRecipe trial{.max_batch_size = row.max_batch_size.value_or(0), .curve = row.curve};
-        std::ranges::sort(trial.curve, {}, &PlanPoint::batch_size);
-        return trial;
+        MeasuredRecipe measured{.max_batch_size = row.max_batch_size.value_or(0),
+                                .curve = row.curve};
+        std::ranges::sort(measured.curve, {}, &PlanPoint::batch_size);
+        return measured;
     }
     Result<PlanRequest> plan_request() override { return request_; }
 
@@ -317,9 +318,9 @@ int64_t ns_since(Clock::time_point start) {
     return std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now() - start).count();
 }
 
-void fill_result(const MeasuredRecipe& trial, AutoSearchRow& row) {
-    row.max_batch_size = trial.max_batch_size;
-    const PlanPoint* const best = trial.best();
+void fill_result(const MeasuredRecipe& measured, AutoSearchRow& row) {
+    row.max_batch_size = measured.max_batch_size;
+    const PlanPoint* const best = measured.best();
     if (best == nullptr) return;
     row.batch_size = best->batch_size;
     row.step_time_ns = best->step_time_ns;
@@ -332,31 +333,31 @@ public:
 
     Result<void> add_own() {
         const LayerRecipes own{.recipe = search_.space.from, .layers = {}};
-        const auto trial = steps_.try_recipe(own, 0);
-        if (!trial) return tl::unexpected(trial.error());
-        own_batch_ = trial->max_batch_size;
+        const auto measured = steps_.measure_recipe(own, 0);
+        if (!measured) return tl::unexpected(measured.error());
+        own_batch_ = measured->max_batch_size;
         AutoSearchRow row{.mode = "none",
                           .recipe = models::to_text(own),
                           .tried_recipes = 1,
                           .tried_steps = steps_.num_batches()};
         if (own_batch_ == 0) row.why = "Not even one sequence fits.";
-        fill_result(*trial, row);
+        fill_result(*measured, row);
         rows_.push_back(std::move(row));
         return {};
     }
 
     Result<void> add(const std::string& mode) {
         if (mode == "predicted") return add_predicted();
-        const TryRecipe try_recipe = [&](const LayerRecipes& recipe,
-                                         int64_t likely) -> Result<MeasuredRecipe> {
+        const MeasureRecipe measure_recipe = [&](const LayerRecipes& recipe,
+                                                 int64_t likely) -> Result<MeasuredRecipe> {
             // Values that do not go together count as a recipe that does not fit.
             if (!models::validate(with_recipe(search_.workload, recipe))) return MeasuredRecipe{};
-            return steps_.try_recipe(recipe, likely);
+            return steps_.measure_recipe(recipe, likely);
         };
         const auto start = Clock::now();
         const int64_t batches_before = steps_.num_batches();
-        const auto found = mode == "fast" ? search_fast(search_.space, try_recipe)
-                                          : search_smart(search_.space, try_recipe);
+        const auto found = mode == "fast" ? search_fast(search_.space, measure_recipe)
+                                          : search_smart(search_.space, measure_recipe);
         if (!found) return tl::unexpected(found.error());
         const MeasuredRecipe& chosen = found->tried[found->chosen];
         const bool has_any = chosen.max_batch_size > 0;
@@ -401,9 +402,10 @@ private:
         const LayerRecipes chosen = layer_recipes_of(found.row.workload);
         row.recipe = models::to_text(chosen);
         row.why = found.sentence;
-        const auto trial = steps_.try_recipe(chosen, found.row.max_batch_size.value_or(own_batch_));
-        if (!trial) return tl::unexpected(trial.error());
-        fill_result(*trial, row);
+        const auto measured =
+            steps_.measure_recipe(chosen, found.row.max_batch_size.value_or(own_batch_));
+        if (!measured) return tl::unexpected(measured.error());
+        fill_result(*measured, row);
         return {};
     }
 
@@ -416,10 +418,10 @@ private:
 /// Median step times of several workloads at their batch sizes, in the same order, from steps that
 /// take turns: if the machine's speed drifts, it slows all of them alike. Empty: out of memory.
 tl::expected<std::vector<std::optional<int64_t>>, Failure> time_in_turn(
-    const std::vector<models::Workload>& workloads, const TrialOptions& options) {
+    const std::vector<models::Workload>& workloads, const MeasureOptions& options) {
     std::vector<Request> requests;
     for (const models::Workload& workload : workloads) {
-        requests.push_back(trial_request(workload, options));
+        requests.push_back(measure_request(workload, options));
     }
     TurnTaking workers(std::move(requests));
     const CancelOnInterrupt cancel(workers);
@@ -468,7 +470,7 @@ tl::expected<void, Failure> time_rows(const Search& search, std::vector<AutoSear
         if (place_of(workload) == workloads.size()) workloads.push_back(std::move(workload));
     }
     if (workloads.empty()) return {};
-    const auto times = time_in_turn(workloads, search.trials);
+    const auto times = time_in_turn(workloads, search.measuring);
     if (!times) return tl::unexpected(times.error());
     for (AutoSearchRow& row : rows) {
         if (!row.batch_size) continue;
@@ -511,12 +513,12 @@ Result<Search> make_search(const StepForm& options) {
         .space = {.from = from.recipe, .to = to.recipe, .num_layers = from.model.num_layers},
         .gpu = jobs->gpu,
         .environment = options.setup,
-        .trials = {.device = jobs->device,
-                   .memory_limit_bytes = jobs->memory_limit_bytes,
-                   .warmup_steps = options.warmup_steps,
-                   .steps = options.steps}};
+        .measuring = {.device = jobs->device,
+                      .memory_limit_bytes = jobs->memory_limit_bytes,
+                      .warmup_steps = options.warmup_steps,
+                      .steps = options.steps}};
     if (const auto ok = techniques_of(search.space); !ok) return tl::unexpected(ok.error());
-    if (search.gpu.empty() && search.trials.device == "cpu" && jobs->memory_limit_bytes < 0) {
+    if (search.gpu.empty() && search.measuring.device == "cpu" && jobs->memory_limit_bytes < 0) {
         return models::fail(
             "On the CPU --auto needs --memory-limit, the memory of the GPU to stand for: without "
             "it a search would fill this machine.");
@@ -572,9 +574,9 @@ tl::expected<AutoSearchReport, Failure> search_recipes(const StepForm& options,
         .workload = search->workload,
         .from = models::to_text(search->space.from),
         .to = models::to_text(search->space.to),
-        .device = search->gpu.empty() ? search->trials.device : "predict:" + search->gpu,
-        .memory_limit_bytes = search->trials.memory_limit_bytes,
-        .ran_in_turn = search->gpu.empty() && search->trials.device == "cpu"};
+        .device = search->gpu.empty() ? search->measuring.device : "predict:" + search->gpu,
+        .memory_limit_bytes = search->measuring.memory_limit_bytes,
+        .ran_in_turn = search->gpu.empty() && search->measuring.device == "cpu"};
     {
         const auto steps = make_steps(*search, *data);
         if (!steps) return failed(steps.error());
@@ -596,7 +598,6 @@ tl::expected<AutoSearchReport, Failure> search_recipes(const StepForm& options,
 Outcome run_auto_sweep(const SweepOptions& options, const Command& command, Output& output) {
     StepForm workload = options.workload;
     if (auto ok = check_ending(workload.output, "--auto"); !ok) return wrong_usage(ok.error());
-    if (auto ok = check_prediction_options(command, workload); !ok) return wrong_usage(ok.error());
     if (!command.is_given("--recipe")) workload.recipes.names = {"original", "tempo"};
     const auto modes = parse_searches(options.searches);
     if (!modes) return wrong_usage(modes.error());
@@ -613,11 +614,20 @@ Outcome run_auto_sweep(const SweepOptions& options, const Command& command, Outp
 }  // namespace
 
 Mode auto_sweep_mode(const SweepOptions& options, const Command& command) {
-    return {.bit = kMeasureAuto,
-            .chosen_by = "--auto",
-            .refuse = sentence("--auto finds the batch itself and writes no traces: leave {} out."),
-            .needs = {{"--model", sentence("A search trains a model: say which with --model.")}},
-            .run = [&](Output& output) { return run_auto_sweep(options, command, output); }};
+    const auto refuse = [&](const std::string& option) {
+        if ((command.modes_of(option) & (kMeasureAuto | kPredictAuto)) == 0) {
+            return fmt::format("--auto finds the batch itself and writes no traces: leave {} out.",
+                               option);
+        }
+        return options.workload.predicts() ? refuse_in_prediction(option)
+                                           : refuse_in_measurement(option);
+    };
+    return {
+        .bit_by_value = [&] { return options.workload.predicts() ? kPredictAuto : kMeasureAuto; },
+        .chosen_by = "--auto",
+        .refuse = refuse,
+        .needs = {{"--model", sentence("A search trains a model: say which with --model.")}},
+        .run = [&](Output& output) { return run_auto_sweep(options, command, output); }};
 }
 
 }  // namespace app

@@ -177,6 +177,12 @@ models::Result<void> check(const ViewOptions& options) {
             "{} is there already and is no page; choose another name, such as page.html.",
             replaced_file(options.output));
     }
+    const std::string extension = std::filesystem::path(options.output).extension().string();
+    if (!extension.empty() && extension != ".html" && extension != ".htm") {  // not /dev/stdout
+        return models::fail(
+            "-o {} ends in {}, but a page is HTML: choose another name, such as page.html.",
+            options.output, extension);
+    }
     return {};
 }
 

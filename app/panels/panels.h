@@ -32,10 +32,10 @@ namespace app {
 /// Where a panel lies in the default layout. Panels that share a place are tabs.
 enum class DockPlace {
     kLeftTop,      // narrow column at the left
-    kLeftBottom,   //
+    kLeftBottom,   // below it
     kTop,          // wide, above the two places at the bottom
-    kBottomLeft,   //
-    kBottomRight,  //
+    kBottomLeft,   // left of the two
+    kBottomRight,  // right of the two
 };
 
 /// What panels keep between frames: those of window 1, and once more for each further number.
@@ -86,7 +86,7 @@ inline constexpr std::array kPanels{
                  const Workspace& w = c.workspace;
                  return PanelEvents{
                      .traces = draw_traces_panel({w.documents(), w.labels(), w.selection().a,
-                                                  w.selection().b, w.trial(), w.loading()})};
+                                                  w.selection().b, w.prediction(), w.loading()})};
              }},
     PanelRow{"Compare", "compare", ICON_CHART_COLUMN, DockPlace::kTop, ImGuiMod_Ctrl | ImGuiKey_2,
              "click a recipe to make it B  ·  click a category to pick it out  ·  right click the "

@@ -12,9 +12,6 @@
 
 namespace app {
 
-/// The software environment that is assumed where the user names none: Temposcope is built with it.
-inline constexpr const char* kUsualSetup = "torch-2.11";
-
 /// A GPU and what is assumed around it.
 struct PredictionTarget {
     const profiler::Gpu* gpu = nullptr;

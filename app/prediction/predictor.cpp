@@ -28,11 +28,11 @@ PlannerData load_data(std::optional<models::Error>& error) {
 }
 
 /// A workload for each recipe that can run. Errors: none can.
-models::Result<std::vector<models::Workload>> possible_workloads(const StepPlanRequest& wanted) {
+models::Result<std::vector<models::Workload>> possible_workloads(const StepPlanRequest& request) {
     std::vector<models::Workload> workloads;
     std::optional<models::Error> first;
-    for (const std::string& recipe : wanted.recipes) {
-        auto workload = models::with_recipe(wanted.workload, recipe);
+    for (const std::string& recipe : request.recipes) {
+        auto workload = models::with_recipe(request.workload, recipe);
         if (workload) {
             workload->batch_size = 1;  // the plan finds the largest batch
             const auto valid = models::validate(*workload);
@@ -50,9 +50,9 @@ models::Result<std::vector<models::Workload>> possible_workloads(const StepPlanR
 }
 
 /// What the row of one workload depends on.
-StepToTrace key_of(const StepPlanRequest& wanted, models::Workload workload) {
-    workload.batch_size = wanted.batch_size.value_or(0);
-    return {.workload = std::move(workload), .gpu = wanted.gpu};
+StepToTrace key_of(const StepPlanRequest& request, models::Workload workload) {
+    workload.batch_size = request.batch_size.value_or(0);
+    return {.workload = std::move(workload), .gpu = request.gpu};
 }
 
 bool any_does_not_fit(const Plan& plan) {
@@ -71,16 +71,16 @@ Plan in_order_of(const PlanRequest& request, Plan plan) {
 }
 
 /// Impossible recipes are left out as long as one is possible.
-models::Result<PlanRequest> make_plan_request(const StepPlanRequest& wanted,
+models::Result<PlanRequest> make_plan_request(const StepPlanRequest& request,
                                               const PlannerData& data) {
-    auto workloads = possible_workloads(wanted);
+    auto workloads = possible_workloads(request);
     if (!workloads) return tl::unexpected(workloads.error());
-    auto request =
-        profiler::make_plan_request(std::move(*workloads), {wanted.gpu}, kUsualSetup, data);
-    if (!request) return request;
-    request->batch_size = wanted.batch_size;
-    request->wants_memory_curve = true;  // always: then all who ask share the rows
-    return request;
+    auto plan_request =
+        profiler::make_plan_request(std::move(*workloads), {request.gpu}, kUsualSetup, data);
+    if (!plan_request) return plan_request;
+    plan_request->batch_size = request.batch_size;
+    plan_request->wants_memory_curve = true;  // always: then all who ask share the rows
+    return plan_request;
 }
 
 }  // namespace
@@ -95,15 +95,15 @@ void Predictor::cancel() {
     for_traces_.cancel();
 }
 
-models::Result<Plan> Predictor::plan(const StepPlanRequest& wanted, const Report& report,
+models::Result<Plan> Predictor::plan(const StepPlanRequest& request, const Report& report,
                                      unsigned busy_cores) {
     if (data_error_) return tl::unexpected(*data_error_);
-    auto request = make_plan_request(wanted, data_);
-    if (!request) return tl::unexpected(request.error());
-    request->busy_cores = busy_cores;
-    PlanRequest unknown = *request;
-    Plan known = known_rows(wanted, unknown);
-    if (unknown.workloads.empty()) return in_order_of(*request, std::move(known));
+    auto plan_request = make_plan_request(request, data_);
+    if (!plan_request) return tl::unexpected(plan_request.error());
+    plan_request->busy_cores = busy_cores;
+    PlanRequest unknown = *plan_request;
+    Plan known = known_rows(request, unknown);
+    if (unknown.workloads.empty()) return in_order_of(*plan_request, std::move(known));
     std::atomic<double> share = 0;
     const PlanProgress progress = [&](std::size_t done, std::size_t total, const auto&) {
         share = static_cast<double>(done) / static_cast<double>(total);
@@ -111,41 +111,41 @@ models::Result<Plan> Predictor::plan(const StepPlanRequest& wanted, const Report
     const StepSource fresh = for_plans_.source();
     const StepSource source = [&](const StepToTrace& step) -> models::Result<TracePointer> {
         if (report && !report(share)) return models::fail("The plan was cancelled.");
-        if (!wanted.keeps_traces) return fresh(step);
-        if (auto kept = store_.traces.find(step)) return *kept;
+        if (!request.keeps_traces) return fresh(step);
+        if (auto kept = traces_.find(step)) return *kept;
         auto trace = fresh(step);
-        if (trace) store_.traces.add(step, *trace);
+        if (trace) traces_.add(step, *trace);
         return trace;
     };
     Plan plan = make_plan(unknown, data_, source, progress);
     // The advice in a row that does not fit names other rows of its plan.
     if (!known.rows.empty() && any_does_not_fit(plan)) {
-        return make_plan(*request, data_, source, progress);
+        return make_plan(*plan_request, data_, source, progress);
     }
-    keep_rows(wanted, plan);
+    keep_rows(request, plan);
     for (PlanRow& row : known.rows) plan.rows.push_back(std::move(row));
-    return in_order_of(*request, std::move(plan));
+    return in_order_of(*plan_request, std::move(plan));
 }
 
-Plan Predictor::known_plan(const StepPlanRequest& wanted) {
-    auto request = make_plan_request(wanted, data_);
-    return request ? known_rows(wanted, *request) : Plan();
+Plan Predictor::known_plan(const StepPlanRequest& request) {
+    auto plan_request = make_plan_request(request, data_);
+    return plan_request ? known_rows(request, *plan_request) : Plan();
 }
 
-/// Takes the workloads of the known rows off the request.
-Plan Predictor::known_rows(const StepPlanRequest& wanted, PlanRequest& request) {
+/// Takes the workloads of the known rows off `plan_request`.
+Plan Predictor::known_rows(const StepPlanRequest& request, PlanRequest& plan_request) {
     Plan plan;
-    std::erase_if(request.workloads, [&](const models::Workload& workload) {
-        auto row = store_.rows.find(key_of(wanted, workload));
+    std::erase_if(plan_request.workloads, [&](const models::Workload& workload) {
+        auto row = rows_.find(key_of(request, workload));
         if (row) plan.rows.push_back(std::move(*row));
         return row.has_value();
     });
     return plan;
 }
 
-void Predictor::keep_rows(const StepPlanRequest& wanted, const Plan& plan) {
+void Predictor::keep_rows(const StepPlanRequest& request, const Plan& plan) {
     for (const PlanRow& row : plan.rows) {
-        if (row.status == PlanStatus::kOk) store_.rows.add(key_of(wanted, row.workload), row);
+        if (row.status == PlanStatus::kOk) rows_.add(key_of(request, row.workload), row);
     }
 }
 

@@ -1,9 +1,10 @@
 #pragma once
 
-#include "app/prediction/prediction_store.h"
+#include "app/prediction/recent.h"
 #include "app/prediction/trace_workers.h"
 #include "profiler/planner/data/planner_data.h"
 #include "profiler/planner/plan.h"
+#include "profiler/planner/step/batch_interpolation.h"
 
 #include <cstddef>
 #include <cstdint>
@@ -28,7 +29,7 @@ struct StepPlanRequest {
     friend bool operator==(const StepPlanRequest&, const StepPlanRequest&) = default;
 };
 
-/// Answers from workers that stay. What was asked before comes from the store, at once. Any thread;
+/// Answers from workers that stay. What was asked before is answered at once. Any thread;
 /// several may ask at once.
 class Predictor {
 public:
@@ -45,11 +46,11 @@ public:
 
     /// It leaves `busy_cores` to other work.
     /// Errors: unknown names, a workload that no recipe can run, errors of the workers.
-    models::Result<profiler::Plan> plan(const StepPlanRequest& wanted, const Report& report = {},
+    models::Result<profiler::Plan> plan(const StepPlanRequest& request, const Report& report = {},
                                         unsigned busy_cores = 0);
 
     /// The rows of that plan that are known already, in any number. Does not wait.
-    profiler::Plan known_plan(const StepPlanRequest& wanted);
+    profiler::Plan known_plan(const StepPlanRequest& request);
 
     /// Whether the GPU can run the workload, at any batch. Errors: it cannot, or is not known.
     models::Result<void> check(const models::Workload& workload, const std::string& gpu) const;
@@ -60,8 +61,6 @@ public:
     /// By the order of the catalogue.
     const std::vector<profiler::Gpu>& gpus() const { return data_.gpus; }
     const profiler::PlannerData& data() const { return data_; }
-
-    PredictionStore& store() const { return store_; }
 
     /// How many steps the workers were asked to trace so far.
     std::size_t traces_asked() const {
@@ -76,14 +75,23 @@ public:
 
 private:
     using TracePointer = std::shared_ptr<const profiler::Trace>;
-    profiler::Plan known_rows(const StepPlanRequest& wanted, profiler::PlanRequest& request);
-    void keep_rows(const StepPlanRequest& wanted, const profiler::Plan& plan);
+    profiler::Plan known_rows(const StepPlanRequest& request, profiler::PlanRequest& plan_request);
+    void keep_rows(const StepPlanRequest& request, const profiler::Plan& plan);
 
     profiler::PlannerData data_;
     std::optional<models::Error> data_error_;
     TraceWorkers for_plans_;
     TraceWorkers for_traces_;
-    mutable PredictionStore store_;  // what is kept changes no answer
+
+    // Kept by step: the workload with its recipe, and the id of the GPU.
+
+    /// What plans traced; some megabytes each.
+    Recent<profiler::StepToTrace, TracePointer> traces_{64};
+
+    /// Rows that fit their GPU; some kilobytes each. They depend on nothing else, while the advice
+    /// in other rows depends on the whole plan. A step has a few hundred recipes. The batch of the
+    /// key is the one whose figures were asked for; 0: the largest that fits.
+    Recent<profiler::StepToTrace, profiler::PlanRow> rows_{1024};
 };
 
 }  // namespace app

@@ -7,7 +7,6 @@
 #include "app/widgets/theme.h"
 #include "profiler/trace/text.h"
 #include "profiler/view/search_words.h"
-#include "profiler/view/selected/search_view.h"
 
 #include <misc/cpp/imgui_stdlib.h>
 

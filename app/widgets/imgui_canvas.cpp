@@ -1,7 +1,7 @@
 #include "app/widgets/imgui_canvas.h"
 
 #include "app/widgets/fonts.h"
-#include "app/widgets/marks.h"
+#include "app/widgets/plot_marks.h"
 #include "app/widgets/theme.h"
 
 #include <algorithm>

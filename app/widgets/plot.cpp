@@ -1,6 +1,6 @@
 #include "app/widgets/plot.h"
 
-#include "app/widgets/marks.h"
+#include "app/widgets/plot_marks.h"
 #include "app/widgets/text.h"
 #include "app/widgets/theme.h"
 

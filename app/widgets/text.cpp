@@ -2,7 +2,7 @@
 
 #include "app/widgets/fonts.h"
 #include "app/widgets/icons.h"
-#include "app/widgets/marks.h"
+#include "app/widgets/plot_marks.h"
 #include "app/widgets/scoped.h"
 #include "app/widgets/theme.h"
 #include "profiler/view/axis.h"
@@ -90,7 +90,7 @@ SwatchBox place_swatch() {
     return {corner, {corner.x + size, corner.y + size}};
 }
 
-enum class LegendLook : uint8_t { kPlain, kPicked, kFaded };
+enum class LegendStyle : uint8_t { kPlain, kPicked, kFaded };
 
 float legend_gap() { return px(18); }  // between items, with room for a cross
 
@@ -109,10 +109,10 @@ void draw_legend_cross() {
 
 /// Swatch and name of a category, with a cross behind it if it is picked: another click ends that.
 /// Returns true when it was clicked.
-bool legend_item(profiler::Category category, LegendLook look) {
+bool legend_item(profiler::Category category, LegendStyle style) {
     const std::string_view label = profiler::label_of(category);
-    const bool is_picked = look == LegendLook::kPicked;
-    const bool is_faded = look == LegendLook::kFaded;
+    const bool is_picked = style == LegendStyle::kPicked;
+    const bool is_faded = style == LegendStyle::kFaded;
     const float cross = is_picked ? legend_gap() : 0;
     const ImVec2 start = ImGui::GetCursorPos();
     const ScopedId id(static_cast<int>(category));
@@ -244,9 +244,9 @@ std::optional<profiler::Category> category_legend(std::span<const profiler::Cate
     std::optional<profiler::Category> clicked;
     const float start = ImGui::GetCursorPosX();
     for (std::size_t i = 0; i < categories.size(); ++i) {
-        const LegendLook look = !picked                    ? LegendLook::kPlain
-                                : *picked == categories[i] ? LegendLook::kPicked
-                                                           : LegendLook::kFaded;
+        const LegendStyle style = !picked                    ? LegendStyle::kPlain
+                                  : *picked == categories[i] ? LegendStyle::kPicked
+                                                             : LegendStyle::kFaded;
         if (i > 0) {
             ImGui::SameLine(0, legend_gap());
             const float needed =
@@ -256,7 +256,7 @@ std::optional<profiler::Category> category_legend(std::span<const profiler::Cate
                 ImGui::SetCursorPosX(start);
             }
         }
-        if (legend_item(categories[i], look)) clicked = categories[i];
+        if (legend_item(categories[i], style)) clicked = categories[i];
     }
     return clicked;
 }

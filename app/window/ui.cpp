@@ -21,12 +21,12 @@ namespace {
 
 constexpr size_t kMaxToasts = 5;
 
-struct ToastLook {
+struct ToastStyle {
     const char* icon;
     ImU32 color;
 };
 
-ToastLook look_of(const Notice& notice) {
+ToastStyle style_of(const Notice& notice) {
     if (!notice.reload.empty()) return {ICON_ROTATE, palette().accent};  // nothing is done yet
     switch (notice.severity) {
         case profiler::Severity::kError:
@@ -54,7 +54,7 @@ bool draw_toast(ToastState::Toast& toast, float& bottom,
                 std::vector<std::filesystem::path>& reload) {
     const ImGuiViewport* viewport = ImGui::GetMainViewport();
     const float width = 26 * ImGui::GetFontSize();
-    const ToastLook look = look_of(toast.notice);
+    const ToastStyle style = style_of(toast.notice);
     ImGui::SetNextWindowPos({viewport->WorkPos.x + viewport->WorkSize.x - em(0.8F), bottom}, 0,
                             {1, 1});
     ImGui::SetNextWindowSize({width, 0});
@@ -71,10 +71,10 @@ bool draw_toast(ToastState::Toast& toast, float& bottom,
         const ImVec2 corner = ImGui::GetWindowPos();
         const float height = ImGui::GetWindowHeight();
         ImGui::GetWindowDrawList()->AddRectFilled(corner, {corner.x + em(0.2F), corner.y + height},
-                                                  look.color, em(0.2F));
+                                                  style.color, em(0.2F));
         {
-            const ScopedColor color(ImGuiCol_Text, look.color);
-            ImGui::TextUnformatted(look.icon);
+            const ScopedColor color(ImGuiCol_Text, style.color);
+            ImGui::TextUnformatted(style.icon);
         }
         ImGui::SameLine(0, em(0.5F));
         ImGui::PushTextWrapPos(width - em(2.4F));

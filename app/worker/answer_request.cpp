@@ -121,8 +121,9 @@ private:
         require(writer_->finish(trace_));
         return ResultFrame{.path = request_.output_path};
     } catch (const Cancelled&) {
-        return cancellation(committed_ ? "The capture was cancelled." + saved_sentence()
-                                       : "The capture was cancelled; nothing was saved.");
+        return cancellation(fmt::format("The {} was cancelled{}{}", work_of(request_.kind),
+                                        committed_ ? "." : "; nothing was saved.",
+                                        saved_sentence()));
     } catch (const FileError& error) {
         return failure(error.what());
     } catch (const std::bad_alloc&) {

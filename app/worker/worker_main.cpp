@@ -2,7 +2,6 @@
 // workload does not end the window or a command.
 
 #include "app/worker/answers.h"
-#include "profiler/capture/cpu_capture.h"
 #include "profiler/capture/torch_adapter/torch_version.h"
 #include "profiler/protocol/process_environment.h"
 #include "profiler/protocol/worker_server.h"

@@ -198,11 +198,11 @@ models::Result<profiler::WorkerOutcome> CaptureSession::predict_job(size_t index
         return tl::unexpected(written.error());
     }
     show_curve(index, *trace);
-    const std::string_view why = profiler::why_out_of_memory(*trace);
+    const std::string why = profiler::why_out_of_memory(*trace);
     if (why.empty()) return profiler::WorkerOutcome(profiler::ResultFrame{.path = job.path});
     return profiler::WorkerOutcome(
         tl::unexpect, profiler::ErrorFrame{
-                          .message = std::string(why),
+                          .message = why,
                           .exit_code = static_cast<int>(profiler::ExitCode::kOutOfMemory),
                           .path = job.path,
                       });

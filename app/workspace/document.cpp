@@ -1,6 +1,7 @@
 #include "app/workspace/document.h"
 
 #include "profiler/analysis/step/describe_run.h"
+#include "profiler/analysis/step/failure_words.h"
 #include "profiler/analysis/step/recorded_step.h"
 #include "profiler/analysis/step_index.h"
 #include "profiler/formats/trace_formats.h"
@@ -68,7 +69,7 @@ DocumentPtr make_document(std::filesystem::path file, std::shared_ptr<const Trac
         .source = std::string(profiler::describe(trace->run().source)),
         .state = describe_state(*trace),
         .has_step = profiler::has_recorded_step(*trace),
-        .is_cut_off = profiler::has_note(*trace, profiler::kRanOutOfMemory),
+        .is_cut_off = profiler::ran_out_of_memory(*trace),
         .diagnostics = profiler::report_diagnostics(*trace, index->report()),
     });
     if (document->recipe.empty()) document->recipe = document->file.stem().string();
@@ -133,10 +134,10 @@ DocumentPtr Documents::add(DocumentPtr document) {
     return nullptr;
 }
 
-std::vector<DocumentPtr> Documents::with_trial(const DocumentPtr& trial) const {
+std::vector<DocumentPtr> Documents::with_prediction(const DocumentPtr& prediction) const {
     std::vector<DocumentPtr> documents = open_;
-    if (trial_ != trial) std::erase(documents, trial_);
-    if (trial && !is_open(trial)) documents.push_back(trial);
+    if (prediction_ != prediction) std::erase(documents, prediction_);
+    if (prediction && !is_open(prediction)) documents.push_back(prediction);
     return documents;
 }
 

@@ -91,15 +91,15 @@ public:
 
     /// The prediction that stands for what the user tries; the next one takes its place. Null:
     /// there is none, or the user keeps it.
-    DocumentPtr trial() const { return is_open(trial_) ? trial_ : nullptr; }
-    /// The documents that are open with another trial, or with none (null).
-    std::vector<DocumentPtr> with_trial(const DocumentPtr& trial) const;
-    void show_trial(const DocumentPtr& trial) {
-        open_ = with_trial(trial);
-        trial_ = trial;
+    DocumentPtr prediction() const { return is_open(prediction_) ? prediction_ : nullptr; }
+    /// The documents that are open with another prediction, or with none (null).
+    std::vector<DocumentPtr> with_prediction(const DocumentPtr& prediction) const;
+    void show_prediction(const DocumentPtr& prediction) {
+        open_ = with_prediction(prediction);
+        prediction_ = prediction;
     }
-    /// Lets the trial stay, like a file that was opened.
-    void keep_trial() { trial_ = nullptr; }
+    /// Lets the prediction stay, like a file that was opened.
+    void keep_prediction() { prediction_ = nullptr; }
 
     bool is_open(const DocumentPtr& document) const {
         return document && std::find(open_.begin(), open_.end(), document) != open_.end();
@@ -120,7 +120,7 @@ private:
     void open_folder(const std::filesystem::path& folder);
 
     std::vector<DocumentPtr> open_;
-    DocumentPtr trial_;
+    DocumentPtr prediction_;
     std::vector<Notice> notices_;
     JobQueue<DocumentPtr> loader_{Waiting::kKeep};
 };

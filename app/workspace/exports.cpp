@@ -1,7 +1,7 @@
 #include "app/workspace/exports.h"
 
 #include "app/workspace/jobs/wake.h"
-#include "app/workspace/slots.h"
+#include "app/workspace/view_orders.h"
 #include "profiler/trace/file/write_file.h"
 
 #include <fmt/format.h>

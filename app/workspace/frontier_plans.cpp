@@ -83,7 +83,9 @@ std::vector<models::Recipe> best_of(const std::shared_ptr<const profiler::Plan>&
     return best;
 }
 
-profiler::StepToTrace step_of(const StepPlanRequest& wish) { return {wish.workload, wish.gpu}; }
+profiler::StepToTrace step_of(const StepPlanRequest& request) {
+    return {request.workload, request.gpu};
+}
 
 bool any_runs(const profiler::Plan& plan) {
     return std::any_of(plan.rows.begin(), plan.rows.end(), [](const profiler::PlanRow& row) {
@@ -93,24 +95,23 @@ bool any_runs(const profiler::Plan& plan) {
 
 }  // namespace
 
-bool FrontierPlans::update(const StepPlanRequest& wish, bool may_start) {
+bool FrontierPlans::update(const StepPlanRequest& request, bool may_start) {
     const bool taken = take();
     const auto before = current_;
-    choose(wish);
-    if (may_start && !queue_.busy()) start_next(wish);
+    choose(request);
+    if (may_start && !queue_.busy()) start_next(request);
     return taken || current_ != before;
 }
 
 /// The plans of this step: kept ones, or new ones.
-void FrontierPlans::choose(const StepPlanRequest& wish) {
-    const profiler::StepToTrace step = step_of(wish);
-    if (current_ && current_->step == step) return add_first(wish);
+void FrontierPlans::choose(const StepPlanRequest& request) {
+    const profiler::StepToTrace step = step_of(request);
+    if (current_ && current_->step == step) return add_first(request);
     queue_.cancel();
-    auto& kept = predictor_.store().recipe_plans;
-    current_ = kept.find(step).value_or(nullptr);
+    current_ = kept_.find(step).value_or(nullptr);
     if (!current_) {
         current_ = std::make_shared<RecipePlans>(RecipePlans{.step = step});
-        kept.add(step, current_);
+        kept_.add(step, current_);
         RecipePlans& set = *current_;
         set.plan = std::make_shared<const profiler::Plan>();
         const auto gpu = profiler::find_gpu(gpus(), step.gpu);
@@ -132,13 +133,13 @@ void FrontierPlans::choose(const StepPlanRequest& wish) {
     for (const profiler::PlanRow& row : current_->plan->rows) {
         current_->asked.push_back(profiler::recipe_text(row));
     }
-    add_first(wish);
+    add_first(request);
 }
 
 /// Adds recipes of open traces that the list lacks, such as a recipe that differs by layer.
-void FrontierPlans::add_first(const StepPlanRequest& wish) {
-    for (const std::string& recipe : wish.recipes) {
-        if (contains(current_->recipes, recipe) || !is_valid(wish.workload, recipe)) continue;
+void FrontierPlans::add_first(const StepPlanRequest& request) {
+    for (const std::string& recipe : request.recipes) {
+        if (contains(current_->recipes, recipe) || !is_valid(request.workload, recipe)) continue;
         current_->recipes.push_back(recipe);
         current_->is_complete = false;
     }
@@ -146,15 +147,15 @@ void FrontierPlans::add_first(const StepPlanRequest& wish) {
 
 /// The recipes without a plan: first the named recipes, then the presets, then the nearest
 /// neighbours of the named recipes.
-std::vector<std::string> FrontierPlans::open_recipes(const StepPlanRequest& wish) const {
+std::vector<std::string> FrontierPlans::open_recipes(const StepPlanRequest& request) const {
     std::vector<std::string> named, presets, others;
     for (std::size_t i = 0; i < current_->recipes.size(); ++i) {
         const std::string& recipe = current_->recipes[i];
         if (contains(current_->asked, recipe)) continue;
-        const bool is_named = contains(wish.recipes, recipe);
+        const bool is_named = contains(request.recipes, recipe);
         (is_named ? named : i < current_->num_presets ? presets : others).push_back(recipe);
     }
-    sort_by_distance(others, wish.recipes);
+    sort_by_distance(others, request.recipes);
     named.insert(named.end(), presets.begin(), presets.end());
     named.insert(named.end(), others.begin(), others.end());
     return named;
@@ -173,19 +174,19 @@ void FrontierPlans::add_on_top_of_best() {
     }
 }
 
-void FrontierPlans::start_next(const StepPlanRequest& wish) {
+void FrontierPlans::start_next(const StepPlanRequest& request) {
     if (current_->is_complete || !current_->error.empty()) return;
-    std::vector<std::string> next = open_recipes(wish);
+    std::vector<std::string> next = open_recipes(request);
     if (next.empty()) {
         current_->is_complete = true;
         return;
     }
     next.resize(std::min(next.size(), kChunk));
     current_->asked.insert(current_->asked.end(), next.begin(), next.end());
-    StepPlanRequest request = wish;
-    request.recipes = std::move(next);
-    queue_.start("Planning the recipes", [&predictor = predictor_, request](const auto&) {
-        return models::Result<Chunk>({step_of(request), predictor.plan(request)});
+    StepPlanRequest chunk = request;
+    chunk.recipes = std::move(next);
+    queue_.start("Planning the recipes", [&predictor = predictor_, chunk](const auto&) {
+        return models::Result<Chunk>({step_of(chunk), predictor.plan(chunk)});
     });
 }
 

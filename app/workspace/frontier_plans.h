@@ -1,6 +1,7 @@
 #pragma once
 
 #include "app/prediction/predictor.h"
+#include "app/prediction/recent.h"
 #include "app/workspace/jobs/job_queue.h"
 #include "profiler/planner/search/step_recipes.h"
 #include "profiler/view/plan/recipe_frontier_view.h"
@@ -27,7 +28,7 @@ struct RecipePlans {
 };
 
 /// Plans every recipe of a step, a few at a time on a background thread, and then what the search
-/// tries on top of the best ones. The plans of the last steps stay in the predictor's store. All
+/// tries on top of the best ones. The plans of the last steps are kept. All
 /// plans take half a minute; meanwhile the panel shows the finished plans.
 class FrontierPlans {
 public:
@@ -37,7 +38,7 @@ public:
     /// Once a frame: takes what was planned. Plans more recipes of the step, with its optimizer,
     /// only if `may_start`: first the named recipes, then the presets, then the neighbours of the
     /// named recipes. Returns true when one of the following has changed.
-    bool update(const StepPlanRequest& wish, bool may_start);
+    bool update(const StepPlanRequest& request, bool may_start);
 
     /// The plans so far; null before the first request.
     std::shared_ptr<const profiler::Plan> plan() const {
@@ -61,14 +62,15 @@ private:
         models::Result<profiler::Plan> plan;
     };
 
-    void choose(const StepPlanRequest& wish);
-    void add_first(const StepPlanRequest& wish);
+    void choose(const StepPlanRequest& request);
+    void add_first(const StepPlanRequest& request);
     void add_on_top_of_best();
-    std::vector<std::string> open_recipes(const StepPlanRequest& wish) const;
+    std::vector<std::string> open_recipes(const StepPlanRequest& request) const;
     bool take();
-    void start_next(const StepPlanRequest& wish);
+    void start_next(const StepPlanRequest& request);
 
     Predictor& predictor_;
+    Recent<profiler::StepToTrace, std::shared_ptr<RecipePlans>> kept_{8};
     std::shared_ptr<RecipePlans> current_;
     JobQueue<Chunk> queue_{Waiting::kKeep};
 };

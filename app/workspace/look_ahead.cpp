@@ -13,7 +13,7 @@ namespace {
 using Inputs = LookAhead::Inputs;
 using profiler::StepToTrace;
 
-/// The step of A with another recipe, on the GPU of the trial.
+/// The step of A with another recipe, on the GPU of the prediction.
 std::optional<StepToTrace> step_with(const Inputs& inputs, const std::string& recipe) {
     const DocumentPtr& a = inputs.selection.a;
     if (!a || !a->step) return std::nullopt;
@@ -79,7 +79,7 @@ DocumentPtr document_of_recipe(const std::vector<DocumentPtr>& documents,
 }
 
 DocumentPtr LookAhead::find(const StepToTrace& step) const {
-    const auto known = predictor_.store().documents.find(step);
+    const auto known = documents_.find(step);
     return known && *known ? **known : nullptr;
 }
 
@@ -87,7 +87,7 @@ DocumentPtr LookAhead::find(const StepToTrace& step) const {
 bool LookAhead::want_step(const StepToTrace& step) {
     if (contains(wanted_steps_, step)) return false;
     wanted_steps_.push_back(step);
-    predictor_.store().documents.erase(step);  // try again
+    documents_.erase(step);  // try again
     if (!contains(running_, step)) start(step);
     return true;
 }
@@ -119,7 +119,7 @@ std::vector<std::string> LookAhead::update() {
         std::erase(running_, result->step);
         const bool was_wanted = std::erase(wanted_steps_, result->step) > 0;
         if (was_wanted && !result->document) sentences.push_back(result->document.error().message);
-        predictor_.store().documents.add(std::move(result->step), std::move(result->document));
+        documents_.add(std::move(result->step), std::move(result->document));
     }
     if (!sentences.empty()) wanted_.clear();
     plans_.take();
@@ -130,8 +130,8 @@ std::vector<std::string> LookAhead::update() {
 std::optional<Pair> LookAhead::find_pair(const Inputs& inputs, const std::string& recipe) const {
     const DocumentPtr& now = inputs.selection.a;
     if (DocumentPtr open = document_of_recipe(inputs.documents, inputs.selection, recipe)) {
-        const DocumentPtr trial = open == inputs.trial ? open : nullptr;
-        return Pair{now, open == now ? nullptr : std::move(open), trial};
+        const DocumentPtr prediction = open == inputs.prediction ? open : nullptr;
+        return Pair{now, open == now ? nullptr : std::move(open), prediction};
     }
     const auto step = step_with(inputs, recipe);
     if (!step) return std::nullopt;
@@ -186,8 +186,7 @@ void LookAhead::predict_ahead(const Inputs& inputs, const profiler::LayerView* v
         std::reverse(ahead_->begin(), ahead_->end());  // taken from the end
     }
     while (!ahead_->empty() && is_idle()) {
-        if (!predictor_.store().documents.find(ahead_->back()))
-            start(ahead_->back());  // not even refused
+        if (!documents_.find(ahead_->back())) start(ahead_->back());  // not even refused
         ahead_->pop_back();
     }
 }

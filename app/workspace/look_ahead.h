@@ -1,10 +1,12 @@
 #pragma once
 
 #include "app/prediction/predictor.h"
+#include "app/prediction/recent.h"
 #include "app/workspace/jobs/job_queue.h"
 #include "app/workspace/pending_pairs.h"
 #include "profiler/view/layers/layer_view.h"
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -21,7 +23,7 @@ DocumentPtr document_of_recipe(const std::vector<DocumentPtr>& documents,
 
 /// Gets the step of A with other recipes: first with the recipe that the user asked to see as B,
 /// then, ahead of time, with recipes that the user may ask for next. They are predicted on a
-/// background thread, and kept in the predictor's store.
+/// background thread, and the last of them are kept.
 class LookAhead {
 public:
     struct Inputs {
@@ -29,7 +31,7 @@ public:
         const Selection& selection;
         const std::string& gpu;          // its id; of a predicted A its own
         const std::string& planned_gpu;  // for which Compare plans
-        const DocumentPtr trial;         // that is open
+        const DocumentPtr prediction;    // that is open
     };
 
     explicit LookAhead(Predictor& predictor) : predictor_(predictor) {}
@@ -73,6 +75,11 @@ public:
         note_news();
     }
 
+    /// By recipe: what it changes in the peak of the step that the window shows; nullopt: not
+    /// known. Cleared when one of them may have changed. The window asks for each button in each
+    /// frame, and to find an answer takes 80 µs.
+    Recent<std::string, std::optional<int64_t>>& peak_changes() const { return peak_changes_; }
+
     /// Whether all that is one switch away was predicted, or cannot be.
     bool knows_ahead() const { return ahead_ && ahead_->empty() && is_idle() && !has_news_; }
 
@@ -96,7 +103,7 @@ private:
     /// find_pair may answer otherwise than before.
     void note_news() {
         has_news_ = true;
-        predictor_.store().peak_changes.clear();
+        peak_changes_.clear();
     }
     void plan(const Inputs& inputs);
 
@@ -110,6 +117,10 @@ private:
     /// What is still to be predicted ahead; empty: it is not known yet.
     std::optional<std::vector<profiler::StepToTrace>> ahead_;
     JobQueue<bool> plans_{Waiting::kDrop};  // the predictor keeps what they plan
+    /// Predicted steps as the window opens them, or why they cannot be predicted; some megabytes
+    /// each.
+    Recent<profiler::StepToTrace, models::Result<DocumentPtr>> documents_{48};
+    mutable Recent<std::string, std::optional<int64_t>> peak_changes_{256};
 };
 
 }  // namespace app

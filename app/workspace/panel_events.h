@@ -25,7 +25,7 @@ struct TraceEvents {
     std::optional<DocumentPtr> set_a;
     std::optional<DocumentPtr> set_b;
     std::optional<std::size_t> column;  // of the comparison: its trace becomes B, unless it is A
-    bool keep_trial = false;
+    bool keep_prediction = false;
 };
 
 /// What is selected in A and B.
@@ -38,7 +38,7 @@ struct SelectionEvents {
     bool clear_tensor = false;
     std::optional<PickedCall> call;
     bool clear_call = false;
-    std::optional<std::optional<profiler::CallMarks>> marks;  // an inner none: mark nothing
+    std::optional<std::optional<profiler::SelectedCalls>> marks;  // an inner none: mark nothing
     int history_step = 0;  // -1: the selection before; 1: the one after, if the user went back
 };
 

@@ -21,8 +21,8 @@ namespace app {
 struct Pair {
     DocumentPtr a;
     DocumentPtr b;  // null: A alone
-    /// The trial that is then open (Documents::trial); null: none. Empty: as it is.
-    std::optional<DocumentPtr> trial = {};
+    /// The prediction that is then open (Documents::prediction); null: none. Empty: as it is.
+    std::optional<DocumentPtr> prediction = {};
 };
 
 struct PendingPair {

@@ -22,11 +22,6 @@ Head head_for(const ModelConfig& model, Head head) {
 
 }  // namespace
 
-std::string canonical_recipe(const std::string& recipe) {
-    const auto parsed = models::parse_layer_recipes(recipe);
-    return parsed ? models::to_text(*parsed) : recipe;
-}
-
 std::vector<std::string> recipe_texts(const PlannerForm& form) {
     std::vector<std::string> texts = form.recipes;
     if (form.optimizer == models::Recipe{}.optimizer) return texts;
@@ -47,7 +42,7 @@ size_t switch_recipe(std::vector<std::string>& recipes, size_t from, const std::
     const auto old = recipes.begin() + static_cast<std::ptrdiff_t>(from);
     const bool is_own = !models::is_preset(*old);
     const auto known = std::find_if(recipes.begin(), recipes.end(), [&](const std::string& one) {
-        return canonical_recipe(one) == canonical_recipe(to);
+        return models::canonical_recipe(one) == models::canonical_recipe(to);
     });
     if (known == recipes.end()) {
         if (!is_own) return place(recipes.insert(old + 1, to));

@@ -27,9 +27,6 @@ struct PlannerForm {
     friend bool operator==(const PlannerForm&, const PlannerForm&) = default;
 };
 
-/// The recipe in its one canonical spelling. Text that names no recipe stays as it is.
-std::string canonical_recipe(const std::string& recipe);
-
 /// `form`, or until the user changes it, the step of A.
 PlannerForm shown_form(const PlannerForm& form, const Selection& selection);
 

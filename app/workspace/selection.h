@@ -68,7 +68,7 @@ struct Selection {
     std::optional<profiler::LayerRange> layers;
     std::optional<SelectedTensor> tensor;
     std::optional<SelectedCall> call;
-    std::optional<profiler::CallMarks> marks;  // all other calls and kernels are pale
+    std::optional<profiler::SelectedCalls> marks;  // all other calls and kernels are pale
 };
 
 /// Whether anything in A and B is selected that can be described.
@@ -112,7 +112,7 @@ private:
         std::optional<profiler::LayerRange> layers;
         std::optional<SelectedTensor> tensor;
         std::optional<SelectedCall> call;
-        std::optional<profiler::CallMarks> marks;
+        std::optional<profiler::SelectedCalls> marks;
     };
     static Picks picks_of(const Selection& selection);
     static bool is_same(const Picks& a, const Picks& b);

@@ -1,6 +1,6 @@
 #include "app/workspace/time_axis.h"
 
-#include "app/workspace/slots.h"
+#include "app/workspace/view_orders.h"
 
 #include <algorithm>
 

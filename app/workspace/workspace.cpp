@@ -2,7 +2,8 @@
 
 #include "app/user/examples.h"
 #include "app/workspace/planner_form.h"
-#include "profiler/view/layers/pair_figures.h"
+#include "models/config/layer_recipes.h"
+#include "profiler/view/programs/pair_figures.h"
 
 #include <fmt/format.h>
 
@@ -171,14 +172,15 @@ std::vector<size_t> Workspace::colors_of(const std::vector<std::string>& recipes
     if (const profiler::Comparison* comparison = comparison_of(slots_)) {
         const std::vector<size_t> colors = profiler::comparison_colors(*comparison);
         for (size_t i = 0; i < colors.size(); ++i) {
-            known.emplace(canonical_recipe(comparison->columns[i].recipe_of_trace), colors[i]);
+            known.emplace(models::canonical_recipe(comparison->columns[i].recipe_of_trace),
+                          colors[i]);
         }
     }
     for (size_t i = 0; i < labels_.size(); ++i) {
-        known.emplace(canonical_recipe(documents()[i]->recipe), labels_[i].color);
+        known.emplace(models::canonical_recipe(documents()[i]->recipe), labels_[i].color);
     }
     for (const std::string& recipe : recipes) {
-        const auto found = known.find(canonical_recipe(recipe));
+        const auto found = known.find(models::canonical_recipe(recipe));
         if (found == known.end()) continue;
         const size_t color = found->second;
         known.emplace(recipe, color);
@@ -278,7 +280,8 @@ void Workspace::refresh(PendingPair& next) const {
     next.selection.b = next.pair.b;
     if (next.pair.a) next.selection.label_a = label_of(next.pair.a);
     if (next.pair.b) next.selection.label_b = label_of(next.pair.b);
-    next.documents = next.pair.trial ? documents_.with_trial(*next.pair.trial) : documents_.all();
+    next.documents =
+        next.pair.prediction ? documents_.with_prediction(*next.pair.prediction) : documents_.all();
     const auto& open = next.documents;
     if (std::find(open.begin(), open.end(), next.pair.a) == open.end()) {
         next.documents.push_back(next.pair.a);
@@ -302,7 +305,7 @@ WorkspaceState Workspace::state(const PendingPair* next) const {
             .marks = next ? nullptr : slots_.marks.shared(),
             .rank_run = slots_.rank_run.shared(),
             .usual_plan = slots_.usual_plan.shared(),
-            .recipe_being_planned = next ? std::string() : trials_.being_planned()};
+            .recipe_being_planned = next ? std::string() : look_ahead_.being_planned()};
 }
 
 /// How to make what the pair lacks; empty: it can be shown. Plans take longer than the rest and
@@ -335,10 +338,10 @@ void Workspace::show_next_pair() {
 
 void Workspace::show(PendingPair& next) {
     refresh(next);
-    if (next.pair.trial) documents_.show_trial(*next.pair.trial);
+    if (next.pair.prediction) documents_.show_prediction(*next.pair.prediction);
     if (!documents_.is_open(next.pair.a)) documents_.add(next.pair.a);
-    // A trial that others are compared with is more than a try.
-    if (documents_.trial() == next.pair.a) documents_.keep_trial();
+    // A prediction that others are compared with stays open.
+    if (documents_.prediction() == next.pair.a) documents_.keep_prediction();
     const bool has_other_a = selection_.a != next.pair.a;
     selection_.a = next.pair.a;
     selection_.b = next.pair.b;
@@ -354,18 +357,18 @@ void Workspace::show(PendingPair& next) {
 /// Nothing that was made ahead fits any more: A, or an open trace, is another one.
 void Workspace::forget_ahead() {
     pending_.forget_ahead();
-    trials_.forget_ahead();
+    look_ahead_.forget_ahead();
     const auto forget = [](auto&... slot) { (slot.forget_cached(), ...); };
     std::apply(forget, slots_.all());
     for (WindowViews& views : views_) std::apply(forget, views.all());
 }
 
 bool Workspace::is_made_ahead() const {
-    return trials_.is_idle() && trials_.knows_ahead() && pending_.are_made_ahead();
+    return look_ahead_.is_idle() && look_ahead_.knows_ahead() && pending_.are_made_ahead();
 }
 
 void Workspace::check_ahead() {
-    trials_.forget_ahead();
+    look_ahead_.forget_ahead();
     pending_.check_ahead();
 }
 
@@ -374,9 +377,9 @@ void Workspace::make_ahead() {
     pending_.update_ahead();
     if (!std::exchange(predicts_ahead_, false)) return;
     const profiler::LayerView* view = slots_.layers.view();
-    trials_.predict_ahead(trial_inputs(), view);
+    look_ahead_.predict_ahead(look_ahead_inputs(), view);
     if (!view || pending_.is_making_ahead()) return;
-    if (auto pairs = trials_.take_known_ahead(trial_inputs(), *view)) {
+    if (auto pairs = look_ahead_.take_known_ahead(look_ahead_inputs(), *view)) {
         pending_.keep_ahead(std::move(*pairs));
     }
     if (!pending_.can_make_ahead() || !settled()) return;
@@ -435,8 +438,8 @@ bool Workspace::settled() const {
         return std::apply([&](const auto&... slot) { return (slot.settled(inputs) && ...); },
                           slots);
     };
-    return !pending_.next() && !documents_.busy() && !exports_.busy() && !trials_.busy() &&
-           trials_.being_planned().empty() && all_settled(slots_.all(), state()) &&
+    return !pending_.next() && !documents_.busy() && !exports_.busy() && !look_ahead_.busy() &&
+           look_ahead_.being_planned().empty() && all_settled(slots_.all(), state()) &&
            std::all_of(views_.begin(), views_.end(), [&](const WindowViews& views) {
                return all_settled(views.all(), views.state(state()));
            });
@@ -522,22 +525,22 @@ GpuForm Workspace::gpu_form_beside(const DocumentPtr& a) const {
 }
 
 /// Beside a prediction B is predicted for the same GPU, whatever the user plans for.
-LookAhead::Inputs Workspace::trial_inputs() const {
+LookAhead::Inputs Workspace::look_ahead_inputs() const {
     const DocumentPtr& a = selection_.a;
     const bool a_is_predicted = a && a->trace->run().source == profiler::Source::kPredicted;
     const profiler::Gpu* own = a_is_predicted ? profiler::gpu_of_trace(*a->trace, gpus()) : nullptr;
     return {documents(), selection_, own != nullptr ? own->id : queries_.plan.gpu,
-            queries_.plan.gpu, documents_.trial()};
+            queries_.plan.gpu, documents_.prediction()};
 }
 
 void Workspace::take_predicted() {
-    for (std::string& sentence : trials_.update()) {
+    for (std::string& sentence : look_ahead_.update()) {
         notify(profiler::Severity::kError, std::move(sentence));
     }
 }
 
 void Workspace::show_wanted_recipe() {
-    auto pair = trials_.take_wanted(trial_inputs());
+    auto pair = look_ahead_.take_wanted(look_ahead_inputs());
     if (!pair) return notify(profiler::Severity::kWarning, pair.error().message);
     if (!*pair) return;
     selection_.chosen = true;
@@ -545,7 +548,7 @@ void Workspace::show_wanted_recipe() {
 }
 
 std::optional<Workspace::RecipeChange> Workspace::find_change(const std::string& recipe) const {
-    const auto pair = trials_.find_pair(trial_inputs(), recipe);
+    const auto pair = look_ahead_.find_pair(look_ahead_inputs(), recipe);
     if (!pair) return std::nullopt;
     DocumentPtr shown = selection_.b ? selection_.b : selection_.a;
     const DocumentPtr& other = pair->b ? pair->b : pair->a;
@@ -567,7 +570,7 @@ std::optional<Workspace::Rows> Workspace::effect_of(const std::string& recipe) c
 }
 
 std::optional<int64_t> Workspace::peak_change_bytes(const std::string& recipe) const {
-    auto& kept = predictor_.store().peak_changes;
+    auto& kept = look_ahead_.peak_changes();
     if (const auto known = kept.find(recipe)) return *known;
     const std::optional<int64_t> change = find_peak_change(recipe);
     kept.add(recipe, change);
@@ -583,7 +586,7 @@ std::optional<int64_t> Workspace::find_peak_change(const std::string& recipe) co
 
 std::optional<Workspace::Work> Workspace::work() const {
     if (!wanted_recipe().empty()) return Work{"Predicting " + wanted_recipe(), std::nullopt};
-    const std::string& recipe = trials_.being_planned();
+    const std::string& recipe = look_ahead_.being_planned();
     if (!recipe.empty()) return Work{"Planning " + recipe, std::nullopt};
     const auto planned = slots_.planned_compare.progress();
     const auto share = planned ? planned : slots_.planner.progress();
@@ -592,7 +595,7 @@ std::optional<Workspace::Work> Workspace::work() const {
 
 /// A and B stay as they are. Plans keep the rows that are known.
 void Workspace::cancel_work() {
-    trials_.cancel();
+    look_ahead_.cancel();
     pending_.wait_no_longer();
     slots_.planned_compare.cancel();
     slots_.planner.cancel();
@@ -601,7 +604,7 @@ void Workspace::cancel_work() {
 /// What the user waits for comes first: a recipe that is tried, the plan of the open ones.
 void Workspace::plan_usual_recipes() {
     const auto& planned = slots_.planned_compare;
-    if (!trials_.is_idle() || !planned.settled(state())) return;
+    if (!look_ahead_.is_idle() || !planned.settled(state())) return;
     auto request = planned.view() ? planned.view()->usual : std::nullopt;
     if (request == usual_request_) return;
     usual_request_ = std::move(request);
@@ -612,9 +615,9 @@ void Workspace::plan_usual_recipes() {
 /// what the user waits for comes first.
 void Workspace::plan_frontier() {
     if (!std::exchange(grows_frontier_, false)) return;
-    const bool is_free = trials_.is_idle() && slots_.planner.settled(state()) &&
+    const bool is_free = look_ahead_.is_idle() && slots_.planner.settled(state()) &&
                          slots_.planned_compare.settled(state());
-    frontier_plans_.update(frontier_wish(state()), is_free);
+    frontier_plans_.update(frontier_request(state()), is_free);
 }
 
 }  // namespace app

@@ -19,7 +19,7 @@
 #include <utility>
 #include <vector>
 
-/// What the window shows. The parts stand each in its own file: documents, selection and time axis,
+/// What the window shows. Each part has its own file: documents, selection and time axis,
 /// slots, captures, exports. The workspace keeps them consistent.
 ///
 ///     each frame   update()          takes finished work; orders views that are wanted now
@@ -47,7 +47,7 @@ public:
     /// The comparison, with the plan once that is made; null: there is none.
     std::shared_ptr<const CompareResult> comparison() const;
     /// The recipe that the user wants to see and that is being predicted; empty: none.
-    const std::string& wanted_recipe() const { return trials_.wanted(); }
+    const std::string& wanted_recipe() const { return look_ahead_.wanted(); }
     /// What the user waits for besides files and captures, and may cancel
     /// (PanelEvents::cancel_work).
     struct Work {
@@ -55,8 +55,8 @@ public:
         std::optional<double> share;  // that is done, in [0, 1]; empty: not known
     };
     std::optional<Work> work() const;
-    /// Null: no trace is a trial.
-    DocumentPtr trial() const { return documents_.trial(); }
+    /// Documents::prediction.
+    DocumentPtr prediction() const { return documents_.prediction(); }
     /// How many steps were traced for predictions and plans so far.
     size_t traces_asked() const { return predictor_.traces_asked(); }
     /// All that is one switch away is made, as far as it can be predicted.
@@ -116,8 +116,8 @@ public:
     void set_a(DocumentPtr document);
     void set_b(DocumentPtr document);  // null: show A alone
     void swap_a_and_b();
-    /// Lets the trial (Documents::trial) stay open when another recipe is tried.
-    void keep_trial() { documents_.keep_trial(); }
+    /// Lets the prediction (Documents::prediction) stay open when another recipe is tried.
+    void keep_prediction() { documents_.keep_prediction(); }
     void clear_selection();  // all but A and B
     /// Selects what was selected before (-1), or again what came after it (1).
     bool can_step_selection(int direction) const { return history_.can_step(direction); }
@@ -165,7 +165,7 @@ private:
     /// Of the pair that the window shows, or of another one (not null).
     WorkspaceState state(const PendingPair* next = nullptr) const;
     GpuForm gpu_form_beside(const DocumentPtr& a) const;
-    LookAhead::Inputs trial_inputs() const;
+    LookAhead::Inputs look_ahead_inputs() const;
     DocumentLabel label_of(const DocumentPtr& document) const;
     void show(Pair pair);
     void show(PendingPair& next);
@@ -217,7 +217,7 @@ private:
     PanelQueries queries_;
     std::optional<StepPlanRequest> usual_request_;  // of slots().usual_plan
     Predictor predictor_;
-    LookAhead trials_{predictor_};
+    LookAhead look_ahead_{predictor_};
     FrontierPlans frontier_plans_{predictor_};
     bool grows_frontier_ = false;  // the panel was drawn since the last update
     bool predicts_ahead_ = false;  // a panel was drawn whose switches ask for predictions

@@ -39,7 +39,7 @@ void Workspace::apply_part(const TraceEvents& events) {
         const DocumentPtr document = document_of_column(*events.column);
         if (document && document != selection_.a) set_b(document);
     }
-    if (events.keep_trial) keep_trial();
+    if (events.keep_prediction) keep_prediction();
 }
 
 void Workspace::apply_part(const CaptureEvents& events) {
@@ -52,7 +52,7 @@ void Workspace::apply_part(const CaptureEvents& events) {
 
 void Workspace::apply_part(const RecipeEvents& events) {
     if (events.try_recipe) {
-        trials_.want(*events.try_recipe);
+        look_ahead_.want(*events.try_recipe);
         show_wanted_recipe();
     }
     if (events.cancel_work) cancel_work();

@@ -1,8 +1,9 @@
 'use strict';
 // Reads the packed numbers of the page (profiler/charts/html.h) into typed arrays.
 
-const kNumSeries = 9;  // bytes of eight categories, reserved bytes
-const kReserved = kNumSeries - 1;
+const page = JSON.parse(document.getElementById('data').textContent);
+const kReserved = page.categories.length;  // reserved bytes come after those of the categories
+const kNumSeries = kReserved + 1;
 
 function decodeBase64(text) {
   const characters = atob(text);
@@ -89,6 +90,5 @@ function decodeTrace(packed, index) {
   return trace;
 }
 
-const page = JSON.parse(document.getElementById('data').textContent);
 const traces = page.traces.map(decodeTrace);
 const duration = Math.max(page.end_ns - page.start_ns, 1);

@@ -35,6 +35,7 @@ const kHatches = [
   (x) => x % 4 < 1,
   (x, y) => x % 8 < 1 || y % 8 < 1,
   (x, y) => (x % 4 < 1.5 && y % 4 < 1.5),
+  (x, y) => y % 4 < 1 && (x + y) % 8 < 5,
 ];
 
 /** A tile of `size` pixels a side, row by row from below; 1 where the hatch has ink. */

@@ -161,6 +161,18 @@ std::string to_text(const LayerRecipes& layer_recipes) {
     return text;
 }
 
+std::string canonical_recipe(const std::string& recipe) {
+    const auto parsed = parse_layer_recipes(recipe);
+    return parsed ? to_text(*parsed) : recipe;
+}
+
+std::string with_optimizer_of(const std::string& recipe, Optimizer optimizer) {
+    auto parsed = parse_layer_recipes(recipe);
+    if (!parsed) return recipe;
+    parsed->recipe.optimizer = optimizer;
+    return to_text(*parsed);
+}
+
 Recipe recipe_of_layer(const LayerRecipes& layer_recipes, int64_t layer) {
     for (const RecipeRange& one : layer_recipes.layers) {
         if (layer < one.first_layer || layer > one.last_layer) continue;

@@ -46,6 +46,12 @@ Result<LayerRecipes> parse_layer_recipes(std::string_view text);
 /// Canonical text. parse_layer_recipes(to_text(r)) == r.
 std::string to_text(const LayerRecipes& layer_recipes);
 
+/// The recipe in its one canonical spelling. Text that names no recipe stays as it is.
+std::string canonical_recipe(const std::string& recipe);
+
+/// The optimizer of `recipe` replaced; texts that are no recipe stay.
+std::string with_optimizer_of(const std::string& recipe, Optimizer optimizer);
+
 /// The recipe of one layer, with the switches of the whole step.
 Recipe recipe_of_layer(const LayerRecipes& layer_recipes, int64_t layer);
 

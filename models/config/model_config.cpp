@@ -128,6 +128,7 @@ constexpr std::array<FamilyTraits, kFamilyNames.size()> kFamilies{kBert, kGpt2, 
 static_assert([] {
     for (std::size_t i = 0; i < kFamilies.size(); ++i) {
         if (kFamilies[i].family != static_cast<Family>(i)) return false;
+        if (name_of(kFamilies[i].activation).empty()) return false;  // none: no constant
     }
     return true;
 }());

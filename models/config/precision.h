@@ -13,9 +13,9 @@ enum class Precision : uint8_t {
     kFp32,      // everything fp32
     kTf32,      // fp32 with tf32 matrix multiplication
     kFp16,      // 16-bit weights and gradients; fp32 loss, master weights, moments (apex O2)
-    kBf16,      //
+    kBf16,      // the same in bf16
     kAmpFp16,   // fp32 weights, autocast
-    kAmpBf16,   //
+    kAmpBf16,   // the same with bf16
     kPureFp16,  // 16-bit throughout, optimizer state too
     kPureBf16,
     kFp64,  // everything fp64: the reference that recipes are compared in

@@ -192,6 +192,28 @@ Result<Recipe> parse_recipe(std::string_view text) {
     return recipe;
 }
 
+Result<ProgramRecipe> parse_program_recipe(std::string_view text) {
+    constexpr std::string_view kAlone = "chunked-loss", kItem = "loss=chunked";
+    ProgramRecipe program;
+    std::vector<std::string_view> items;
+    for (std::size_t begin = 0; begin <= text.size();) {
+        const std::size_t comma = std::min(text.find(',', begin), text.size());
+        const std::string_view item = text.substr(begin, comma - begin);
+        begin = comma + 1;
+        if (item == kItem || text == kAlone) {
+            program.chunks_loss = true;
+        } else {
+            items.push_back(item);
+        }
+    }
+    const bool is_alone = program.chunks_loss && items.empty();
+    const std::string rest = fmt::format("{}", fmt::join(items, ","));
+    auto recipe = parse_recipe(is_alone ? "original-stock" : rest);
+    if (!recipe) return tl::unexpected(recipe.error());
+    program.recipe = *recipe;
+    return program;
+}
+
 std::string differing_switches(const Recipe& recipe, const Recipe& base) {
     std::string text;
     for_each_switch([&](const auto& table) {

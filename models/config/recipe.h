@@ -89,6 +89,17 @@ bool is_preset(std::string_view name);
 /// twice.
 Result<Recipe> parse_recipe(std::string_view text);
 
+/// What is put into the models of a program that is not ours: a recipe, and what only such programs
+/// have.
+struct ProgramRecipe {
+    Recipe recipe;
+    bool chunks_loss = false;  // a large vocabulary's cross entropy in chunks that run again
+};
+
+/// As parse_recipe, and "chunked-loss" alone, or "loss=chunked" beside other items. Alone, it
+/// leaves all else as it is. Errors: as parse_recipe.
+Result<ProgramRecipe> parse_program_recipe(std::string_view text);
+
 /// Canonical text: the switches that differ from `original`, as "gelu=in_place,masks=bit", or
 /// "original". parse_recipe(to_text(r)) == r.
 std::string to_text(const Recipe& recipe);

@@ -59,18 +59,19 @@ void count_versions(const c10::OperatorHandle& op, c10::DispatchKeySet keys,
 }
 
 // The recipes of models/config for Python: it has no copy of their names, values and presets.
-// Errors   ValueError with the sentence of models::parse_recipe.
+// Errors   ValueError with the sentence of models::parse_program_recipe.
 
 using TextToText = c10::Dict<std::string, std::string>;
 
-/// Every switch with its value: {"gelu": "in_place", "layer_norm": "from_output", ...}.
+/// Every switch with its value: {"gelu": "in_place", ..., "loss": "whole"}.
 TextToText recipe_switches(const std::string& text) {
-    const models::Result<models::Recipe> recipe = models::parse_recipe(text);
-    TORCH_CHECK_VALUE(recipe.has_value(), recipe ? "" : recipe.error().message);
+    const auto program = models::parse_program_recipe(text);
+    TORCH_CHECK_VALUE(program.has_value(), program ? "" : program.error().message);
     TextToText switches;
     models::for_each_switch([&](const auto& table) {
-        switches.insert(std::string(table.name), std::string(table.chosen(*recipe).name));
+        switches.insert(std::string(table.name), std::string(table.chosen(program->recipe).name));
     });
+    switches.insert("loss", program->chunks_loss ? "chunked" : "whole");
     return switches;
 }
 

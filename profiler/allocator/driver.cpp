@@ -15,6 +15,7 @@ std::optional<int64_t> ModelDriver::allocate_segment(int64_t size_bytes) {
 
 void ModelDriver::free_segment(int64_t address, int64_t size_bytes) {
     used_bytes_ -= size_bytes;
+    if (!segments_.contains(static_cast<uint64_t>(address))) return;  // it was held before
     segments_.give_back(static_cast<uint64_t>(address),
                         static_cast<uint64_t>(round_up(size_bytes, kLargeGranuleBytes)));
 }

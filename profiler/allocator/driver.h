@@ -41,6 +41,8 @@ public:
     void unmap(int64_t address, int64_t size_bytes) override;
     int64_t total_bytes() const override { return total_bytes_; }
     int64_t free_bytes() const override { return total_bytes_ - used_bytes_; }
+    /// Memory that was taken before, somewhere above the model's addresses.
+    void hold(int64_t size_bytes) { used_bytes_ += size_bytes; }
 
 private:
     int64_t total_bytes_;

@@ -179,7 +179,11 @@ private:
         const bool follows_request =
             i > 0 && recording_.events[i - 1].action == RecordedAction::kFreeRequested &&
             recording_.events[i - 1].address == event.address;
-        if (!follows_request) has_released_ = true;
+        if (simulator_.block(block).use != BlockUse::kPending) {
+            request_free(i);  // the file has only the second event of the free
+        } else if (!follows_request) {
+            has_released_ = true;
+        }
         simulator_.complete_free(block);
         live_.erase(found);
         open_rest_.erase(block);

@@ -1,12 +1,21 @@
 #include "profiler/allocator/request_stream.h"
 
-#include "profiler/allocator/start_state.h"
+#include "profiler/allocator/recorded_segments.h"
+#include "profiler/trace/trace_notes.h"
 
 #include <algorithm>
+#include <limits>
 #include <unordered_map>
+#include <utility>
 
 namespace profiler {
 namespace {
+
+constexpr int64_t kNoEnd = std::numeric_limits<int64_t>::max();
+
+int64_t handle_of(const Trace& trace, Id<Stream> stream) {
+    return stream.valid() ? trace.streams.get<&Stream::handle>(stream) : 0;
+}
 
 struct TimedRequest {
     int64_t event = 0;
@@ -55,10 +64,9 @@ std::vector<TimedRequest> ordered_requests(const Trace& trace, Id<Device> wanted
     return requests;
 }
 
-}  // namespace
-
-models::Result<RequestStream> request_stream_of(const Trace& trace, Id<Device> device,
-                                                std::vector<Id<Allocation>>* rows) {
+/// The requests of events with numbers below `end_event`. `rows` gets the row of each allocation.
+models::Result<RequestStream> stream_until(const Trace& trace, Id<Device> device, int64_t end_event,
+                                           std::vector<Id<Allocation>>& rows) {
     const auto bytes = trace.allocations.column<&Allocation::requested_bytes>();
     const auto pool = trace.allocations.column<&Allocation::pool>();
     const auto streams = trace.allocations.column<&Allocation::stream>();
@@ -66,6 +74,7 @@ models::Result<RequestStream> request_stream_of(const Trace& trace, Id<Device> d
     std::vector<Life> life(bytes.size());
     RequestStream stream;
     for (const TimedRequest& request : ordered_requests(trace, device)) {
+        if (request.event >= end_event) break;
         if (!follows(life[request.row], request.kind)) {
             return models::fail(
                 "Allocation {} {} at event {}, which is impossible then: the trace is damaged, "
@@ -74,10 +83,9 @@ models::Result<RequestStream> request_stream_of(const Trace& trace, Id<Device> d
                 request.event);
         }
         if (request.kind == AllocatorRequestKind::kAlloc) {
-            const Id<Stream> id = streams[request.row];
-            const int64_t handle = id.valid() ? trace.streams.get<&Stream::handle>(id) : 0;
-            number[request.row] = stream.allocate(bytes[request.row], handle, pool[request.row]);
-            if (rows != nullptr) rows->push_back(Id<Allocation>(request.row));
+            number[request.row] = stream.allocate(
+                bytes[request.row], handle_of(trace, streams[request.row]), pool[request.row]);
+            rows.emplace_back(request.row);
         } else {
             stream.requests.push_back({request.kind, number[request.row]});
         }
@@ -85,40 +93,71 @@ models::Result<RequestStream> request_stream_of(const Trace& trace, Id<Device> d
     return stream;
 }
 
-models::Result<RequestStream> request_stream_of(const AllocatorRecording& recording,
-                                                const AllocatorSettings& settings) {
-    const auto start = rebuild_start_state(recording, settings);
-    if (!start) return tl::unexpected(start.error());
-    RequestStream stream;
-    std::unordered_map<int64_t, uint32_t> live;  // by address
-    for (const RecordedSegment& segment : start->segments) {
-        for (const RecordedBlock& block : segment.blocks) {
-            if (block.state == BlockState::kInactive) continue;
-            live[block.address] =
-                stream.allocate(block.requested_bytes, segment.stream, segment.pool);
-            if (block.state == BlockState::kAllocated) continue;
-            stream.requests.push_back({AllocatorRequestKind::kFreeRequested, live[block.address]});
+/// The requests of the blocks that lived before the recording stay the first of the stream: an
+/// allocator that starts empty gets them too. So all these blocks start in use.
+void add_start(const Trace& trace, Id<Device> device, const std::vector<Id<Allocation>>& rows,
+               RequestStream& stream) {
+    const int64_t first_event = num_start_events(trace, device);
+    if (first_event == 0) return;
+    std::unordered_map<int32_t, uint32_t> numbers;  // row -> allocation
+    for (uint32_t number = 0; number < rows.size(); ++number) {
+        const Id<Allocation> row = rows[number];
+        if (trace.allocations.get<&Allocation::alloc_event>(row) < first_event) {
+            numbers[row.value] = number;
         }
     }
-    for (std::size_t i = 0; i < recording.events.size(); ++i) {
-        const RecordedEvent& event = recording.events[i];
-        if (event.action == RecordedAction::kAlloc) {
-            live[event.address] =
-                stream.allocate(event.size_bytes, event.stream, std::max<int64_t>(event.pool, 0));
-        } else if (event.action == RecordedAction::kFreeRequested) {
-            const bool is_completed =
-                i + 1 < recording.events.size() &&
-                recording.events[i + 1].action == RecordedAction::kFreeCompleted &&
-                recording.events[i + 1].address == event.address;
-            stream.requests.push_back(
-                {is_completed ? AllocatorRequestKind::kFree : AllocatorRequestKind::kFreeRequested,
-                 live.at(event.address)});
-            if (is_completed) ++i;
-        } else if (event.action == RecordedAction::kFreeCompleted) {
-            stream.requests.push_back(
-                {AllocatorRequestKind::kFreeCompleted, live.at(event.address)});
+    auto [segments, blocks] = segments_at(trace, device, first_event);
+    if (blocks.size() != numbers.size()) return;  // some lie in no segment that was recorded
+    AllocatorStart start{.segments = std::move(segments)};
+    for (const Id<Allocation> row : blocks) {
+        const auto found = numbers.find(row.value);
+        if (found == numbers.end()) return;
+        start.allocations.push_back(found->second);
+    }
+    for (RecordedSegment& segment : start.segments) {
+        for (RecordedBlock& block : segment.blocks) {
+            if (block.state == BlockState::kPendingFree) block.state = BlockState::kAllocated;
         }
     }
+    stream.start = std::move(start);
+}
+
+/// The allocator's own event of the failure knows the stream and the pool.
+void add_refused_request(const Trace& trace, const Failure& failure, RequestStream& stream) {
+    if (failure.limit_bytes >= 0) stream.recorded_limit_bytes = failure.limit_bytes;
+    int64_t handle = 0, pool = 0;
+    for (const AllocatorEvent event : trace.allocator_events.rows()) {
+        const bool is_it = event.action == AllocatorAction::kOom && event.event == failure.event &&
+                           event.device == failure.device;
+        if (!is_it) continue;
+        handle = handle_of(trace, event.stream);
+        pool = event.pool;
+    }
+    stream.allocate(failure.requested_bytes, handle, pool);
+    stream.ends_refused = true;
+}
+
+}  // namespace
+
+models::Result<RequestStream> request_stream_of(const Trace& trace, Id<Device> device,
+                                                std::vector<Id<Allocation>>* rows) {
+    std::vector<Id<Allocation>> made;
+    return stream_until(trace, device, kNoEnd, rows == nullptr ? made : *rows);
+}
+
+models::Result<RequestStream> stream_to_failure(const Trace& trace, Id<Device> device,
+                                                std::vector<Id<Allocation>>* rows) {
+    const Id<Failure> id = fatal_failure(trace, device);
+    const Failure failure = id.valid() ? trace.failures[id] : Failure{};
+    std::vector<Id<Allocation>> made;
+    auto stream = stream_until(trace, device, failure.event >= 0 ? failure.event : kNoEnd, made);
+    if (!stream) return stream;
+    add_start(trace, device, made, *stream);
+    if (failure.requested_bytes > 0) {
+        add_refused_request(trace, failure, *stream);
+        made.emplace_back();
+    }
+    if (rows != nullptr) *rows = std::move(made);
     return stream;
 }
 

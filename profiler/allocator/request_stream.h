@@ -1,11 +1,11 @@
 #pragma once
 
 #include "models/config/result.h"
-#include "profiler/allocator/settings.h"
 #include "profiler/trace/allocator_recording.h"
 #include "profiler/trace/trace.h"
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 /// The requests of a program to an allocator, in order: the input of a simulation.
@@ -27,9 +27,20 @@ struct AllocatorRequest {
     int64_t pool = 0;
 };
 
+/// What the allocator held before a recording began, as Simulator::load takes it.
+struct AllocatorStart {
+    std::vector<RecordedSegment> segments;  // by address
+    std::vector<uint32_t> allocations;      // of the blocks in use, in the same order
+};
+
 struct RequestStream {
     std::vector<AllocatorRequest> requests;
     uint32_t num_allocations = 0;
+
+    // Only of a stream_to_failure:
+    AllocatorStart start;       // empty: nothing was held, or the trace does not say what
+    bool ends_refused = false;  // the program did not get its last request
+    std::optional<int64_t> recorded_limit_bytes;  // on reserved bytes, when it was refused
 
     uint32_t allocate(int64_t size_bytes, int64_t stream = 0, int64_t pool = 0) {
         requests.push_back(
@@ -48,9 +59,11 @@ struct RequestStream {
 models::Result<RequestStream> request_stream_of(const Trace& trace, Id<Device> device,
                                                 std::vector<Id<Allocation>>* rows = nullptr);
 
-/// A recording, for an empty allocator: first the blocks that were live before its first event, by
-/// address, then its events. Errors as rebuild_start_state.
-models::Result<RequestStream> request_stream_of(const AllocatorRecording& recording,
-                                                const AllocatorSettings& settings);
+/// What a program asked for until memory ran out on the device (fatal_failure): the requests before
+/// the refusal, the refused one as the last, and what the allocator held before the first. Without
+/// a failure, all requests. The refused request has no row: `rows` gets an invalid id.
+/// Errors as above.
+models::Result<RequestStream> stream_to_failure(const Trace& trace, Id<Device> device,
+                                                std::vector<Id<Allocation>>* rows = nullptr);
 
 }  // namespace profiler

@@ -13,12 +13,28 @@ bool takes_memory(const SegmentEvent& event) {
            event.event.action == RecordedAction::kSegmentMap;
 }
 
+RefusedRequest refused_request(const RequestStream& stream, const SimulationOptions& options,
+                               const Simulation& done) {
+    RefusedRequest refused{.requested_bytes = stream.requests.back().size_bytes,
+                           .is_served = !done.out_of_memory,
+                           .cached = cached_pieces(done.segments)};
+    if (done.out_of_memory) {
+        refused.free_bytes = done.out_of_memory->detail.free_bytes;
+    } else if (options.memory_limit_bytes) {
+        refused.free_bytes = *options.memory_limit_bytes;
+        for (const auto& segment : done.segments) *refused.free_bytes -= segment.size_bytes;
+    }
+    return refused;
+}
+
 }  // namespace
 
-SettingsRun run_settings(const RequestStream& stream, const SimulationOptions& options,
+SettingsRun run_settings(const RequestStream& stream, SimulationOptions options,
                          Simulation* simulation) {
+    if (!options.memory_limit_bytes) options.memory_limit_bytes = stream.recorded_limit_bytes;
     Simulation done = simulate(stream, options);
     SettingsRun run{.settings = options.settings,
+                    .from_recorded_start = done.from_recorded_start,
                     .memory_limit_bytes = options.memory_limit_bytes,
                     .peak = done.peak,
                     .at_peak = done.at_peak,
@@ -33,6 +49,7 @@ SettingsRun run_settings(const RequestStream& stream, const SimulationOptions& o
     if (run.out_of_memory) {
         run.allocations_done = stream.requests[run.out_of_memory->request].allocation;
     }
+    if (stream.ends_refused) run.refused = refused_request(stream, options, done);
     if (simulation != nullptr) *simulation = std::move(done);
     return run;
 }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "profiler/allocator/recorded_segments.h"
 #include "profiler/allocator/simulation.h"
 
 #include <cstdint>
@@ -9,6 +10,15 @@
 /// What other settings of the allocator would do: the requests of a program under one choice of
 /// settings. The command `replay` and the window both ask here.
 namespace profiler {
+
+/// The request at which the program ran out of memory, under other settings.
+struct RefusedRequest {
+    int64_t requested_bytes = 0;
+    bool is_served = false;
+    // Behind it, or where memory ran out before:
+    std::optional<int64_t> free_bytes;  // below the limit; none: there is no limit
+    CachedPieces cached;
+};
 
 /// Memory under one choice of settings.
 struct SettingsRun {
@@ -24,11 +34,15 @@ struct SettingsRun {
     int64_t num_retries = 0;
     int64_t num_allocations = 0;  // of the whole stream, to compare allocations_done with
     std::optional<OutOfMemoryPoint> out_of_memory;
-    int64_t allocations_done = 0;  // before memory ran out
+    int64_t allocations_done = 0;           // before memory ran out
+    std::optional<RefusedRequest> refused;  // none: the stream does not end with such a request
+
+    bool fits() const { return !out_of_memory; }
 };
 
-/// Runs the requests from an empty allocator. `simulation` gets the parts that the options keep.
-SettingsRun run_settings(const RequestStream& stream, const SimulationOptions& options,
+/// Runs the requests, below the recorded limit if the options name none. `simulation` gets the
+/// parts that the options keep.
+SettingsRun run_settings(const RequestStream& stream, SimulationOptions options,
                          Simulation* simulation = nullptr);
 
 /// Settings that are worth a try for any program, the defaults first. Settings that need a memory

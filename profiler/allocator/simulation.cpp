@@ -15,6 +15,22 @@ ModelDriver driver_for(const SimulationOptions& options) {
     return ModelDriver(std::min(*options.memory_limit_bytes, kMaxDeviceBytes));
 }
 
+/// Recorded addresses are moved by as much, above all that a model of a device gives out.
+constexpr int64_t kRecordedAddresses = int64_t{1} << 60;
+
+/// A recorded segment is of no use to settings that take memory in segments of the other kind, and
+/// could not have been there below a lower limit.
+bool can_start_as_recorded(const RequestStream& stream, const SimulationOptions& options) {
+    const auto& segments = stream.start.segments;
+    int64_t reserved_bytes = 0;
+    for (const RecordedSegment& segment : segments) {
+        if (segment.is_expandable != options.settings.expandable_segments) return false;
+        if (segment.address < 0 || segment.address > kRecordedAddresses) return false;  // damaged
+        reserved_bytes += segment.size_bytes;
+    }
+    return !segments.empty() && reserved_bytes <= options.memory_limit_bytes.value_or(INT64_MAX);
+}
+
 class StreamRun {
 public:
     StreamRun(const RequestStream& stream, const SimulationOptions& options)
@@ -25,6 +41,7 @@ public:
           block_of_(stream.num_allocations, kNoBlock) {
         if (options.keep_placements) result_.placements.resize(stream.num_allocations);
         if (options.keep_curve) result_.curve.reserve(stream.requests.size());
+        if (options.from_recorded_start && can_start_as_recorded(stream, options)) load_start();
     }
 
     Simulation finish() {
@@ -46,6 +63,35 @@ public:
     }
 
 private:
+    /// The segments come with the first request, which finds its block among theirs.
+    void load_start() {
+        result_.from_recorded_start = true;
+        std::vector<RecordedSegment> segments = stream_.start.segments;
+        std::unordered_map<int64_t, uint32_t> allocations;  // by address of the block
+        auto next = stream_.start.allocations.begin();
+        for (RecordedSegment& segment : segments) {
+            segment.address += kRecordedAddresses;
+            driver_.hold(segment.size_bytes);
+            result_.segment_events.push_back(
+                {0,
+                 {.action = segment.is_expandable ? RecordedAction::kSegmentMap
+                                                  : RecordedAction::kSegmentAlloc,
+                  .address = segment.address,
+                  .size_bytes = segment.size_bytes,
+                  .stream = segment.stream,
+                  .pool = segment.pool}});
+            for (RecordedBlock& block : segment.blocks) {
+                block.address += kRecordedAddresses;
+                if (block.state != BlockState::kInactive) allocations[block.address] = *next++;
+            }
+        }
+        simulator_.load(segments);
+        for (BlockHandle handle = 0; handle < simulator_.num_blocks(); ++handle) {
+            const Block& block = simulator_.block(handle);
+            if (!block.is_allocatable()) block_of_[allocations.at(block.address)] = handle;
+        }
+    }
+
     bool report(std::size_t done) const {
         return !options_.progress ||
                options_.progress(static_cast<double>(done) /
@@ -87,12 +133,15 @@ private:
 
     bool allocate(std::size_t index) {
         const AllocatorRequest& request = stream_.requests[index];
-        const auto block = simulator_.allocate({request.size_bytes, request.stream, request.pool});
-        if (!block) return false;
-        block_of_[request.allocation] = *block;
+        BlockHandle& block = block_of_[request.allocation];
+        if (block == kNoBlock) {  // else it was there before
+            block = simulator_.allocate({request.size_bytes, request.stream, request.pool})
+                        .value_or(kNoBlock);
+        }
+        if (block == kNoBlock) return false;
         if (options_.keep_placements) {
-            result_.placements[request.allocation] = {simulator_.block(*block).address,
-                                                      simulator_.block(*block).size_bytes};
+            result_.placements[request.allocation] = {simulator_.block(block).address,
+                                                      simulator_.block(block).size_bytes};
         }
         if (index >= options_.first_measured) note_peaks(index);
         return true;

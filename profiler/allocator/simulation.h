@@ -15,7 +15,10 @@ namespace profiler {
 struct SimulationOptions {
     AllocatorSettings settings;
     std::optional<int64_t> memory_limit_bytes;  // of reserved memory; also the size of the device
-    std::size_t first_measured = 0;             // peaks count from this request on
+    /// Begins with what the stream says that the allocator held, where that is possible: under
+    /// settings with the same kind of segments, and below the limit. Else with nothing.
+    bool from_recorded_start = true;
+    std::size_t first_measured = 0;  // peaks count from this request on
     bool keep_placements = false;
     bool keep_curve = false;
     /// Gets the share of the requests that are done, now and then. The simulation ends when it
@@ -40,6 +43,7 @@ struct OutOfMemoryPoint {
 };
 
 struct Simulation {
+    bool from_recorded_start = false;               // else from an empty allocator
     std::vector<Placement> placements;              // by allocation, if kept
     std::vector<MemoryUse> curve;                   // after each request, if kept
     std::vector<SegmentEvent> segment_events;       // in order

@@ -4,7 +4,6 @@
 
 #include <cxxabi.h>
 #include <dlfcn.h>
-#include <torch/csrc/profiler/unwind/unwind.h>
 
 #include <algorithm>
 #include <cstdlib>
@@ -69,6 +68,32 @@ std::string_view SourceLines::of(std::string_view file, int64_t line) {
     return lines[static_cast<std::size_t>(line) - 1];
 }
 
+// ---- rows -------------------------------------------------------------------------------------
+
+Id<Stack> StackRows::add(Id<Stack> parent, const StackLine& line) {
+    const Id<Frame> frame = frame_of(line);
+    const auto [known, is_new] = stacks_.try_emplace({parent, frame});
+    if (is_new) known->second = trace_.stacks.append({.parent = parent, .frame = frame});
+    return known->second;
+}
+
+Id<Frame> StackRows::frame_of(const StackLine& line) {
+    StringTable& strings = trace_.strings;
+    const auto key =
+        std::tuple(strings.intern(line.function), strings.intern(line.file), line.line);
+    const auto [known, is_new] = frames_.try_emplace(key);
+    if (is_new) {
+        const std::string_view code =
+            line.code.empty() ? lines_.of(line.file, line.line) : line.code;
+        known->second =
+            trace_.frames.append({.function = std::get<0>(key),
+                                  .file = std::get<1>(key),
+                                  .line = line.line,
+                                  .code = code.empty() ? StringId() : strings.intern(code)});
+    }
+    return known->second;
+}
+
 // ---- C++ frames ------------------------------------------------------------------------------
 
 const NativeFrames::Known& NativeFrames::find(void* address) {
@@ -104,7 +129,7 @@ std::vector<NativeFrame> NativeFrames::of(const NativeStack& stack) {
 // ---- stacks ----------------------------------------------------------------------------------
 
 NativeStack CallStacks::gather_native() const {
-    return with_native_ ? torch::unwind::unwind() : NativeStack();
+    return with_native_ ? gather_native_stack() : NativeStack();
 }
 
 void CallStacks::add(Id<Op> op, Gathered stack) {
@@ -153,21 +178,21 @@ CallStacks::Taken CallStacks::take(const Trace& trace) {
     return taken;
 }
 
-torch::SymbolizedTracebacks CallStacks::symbolize(const Allocated& allocated) {
-    std::vector<torch::CapturedTraceback*> stacks;
-    for (const auto& [stack, allocations] : allocated) stacks.push_back(stack.get());
-    return torch::symbolize(stacks);
+PythonStacks CallStacks::symbolize(const Allocated& allocated) {
+    std::vector<Gathered> stacks;
+    for (const auto& [stack, allocations] : allocated) stacks.push_back(stack);
+    return text_of(stacks);
 }
 
-void CallStacks::append(const Allocated& allocated, const torch::SymbolizedTracebacks& text,
-                        Trace& trace) {
+void CallStacks::append(const Allocated& allocated, const PythonStacks& text, Trace& trace) {
     for (std::size_t i = 0; i < allocated.size(); ++i) {
         Id<Stack> stack;
-        const std::vector<uint64_t>& frames = text.tracebacks[i];  // the innermost first
+        const std::vector<uint64_t>& frames = text.stacks[i];  // the innermost first
         for (auto index = frames.rbegin(); index != frames.rend(); ++index) {
-            const torch::unwind::Frame& frame = text.all_frames[*index];
-            if (frame.filename.starts_with(hidden_)) continue;
-            stack = stack_of(stack, frame_of(frame, trace), trace);
+            const PythonLine& line = text.lines[*index];
+            if (line.file.starts_with(hidden_)) continue;
+            stack =
+                rows_.add(stack, {.function = line.function, .file = line.file, .line = line.line});
         }
         for (const Id<Allocation> allocation : allocated[i].second) {
             trace.allocations.set<&Allocation::stack>(allocation, stack);
@@ -189,32 +214,10 @@ void CallStacks::append(const std::vector<Named>& natives, Trace& trace) {
     for (const auto& [id, frames] : natives) {
         Id<Stack> stack = trace.allocations.get<&Allocation::stack>(id);
         for (const NativeFrame& frame : frames) {
-            stack = stack_of(stack, frame_of({frame.library, frame.function, 0}, trace), trace);
+            stack = rows_.add(stack, {.function = frame.function, .file = frame.library});
         }
         trace.allocations.set<&Allocation::stack>(id, stack);
     }
-}
-
-Id<Stack> CallStacks::stack_of(Id<Stack> parent, Id<Frame> frame, Trace& trace) {
-    const auto [known, is_new] = stacks_.try_emplace({parent, frame});
-    if (is_new) known->second = trace.stacks.append({.parent = parent, .frame = frame});
-    return known->second;
-}
-
-Id<Frame> CallStacks::frame_of(const torch::unwind::Frame& frame, Trace& trace) {
-    const auto key =
-        std::tuple(trace.strings.intern(frame.funcname), trace.strings.intern(frame.filename),
-                   static_cast<int64_t>(frame.lineno));
-    const auto [known, is_new] = frames_.try_emplace(key);
-    if (is_new) {
-        const std::string_view code = lines_.of(frame.filename, std::get<2>(key));
-        known->second =
-            trace.frames.append({.function = std::get<0>(key),
-                                 .file = std::get<1>(key),
-                                 .line = std::get<2>(key),
-                                 .code = code.empty() ? StringId() : trace.strings.intern(code)});
-    }
-    return known->second;
 }
 
 }  // namespace profiler

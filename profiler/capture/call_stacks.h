@@ -1,9 +1,7 @@
 #pragma once
 
+#include "profiler/capture/torch_adapter/torch_stacks.h"
 #include "profiler/trace/trace.h"
-
-#include <c10/util/intrusive_ptr.h>
-#include <torch/csrc/profiler/combined_traceback.h>
 
 #include <cstdint>
 #include <map>
@@ -42,6 +40,32 @@ private:
     std::unordered_map<std::string, std::vector<std::string>> lines_;
 };
 
+/// A line of a program, as a call stack names it.
+struct StackLine {
+    std::string_view function;
+    std::string_view file;
+    int64_t line = 0;
+    std::string_view code;  // its text; empty: it is read from the file
+};
+
+/// The rows of frames and stacks of a trace, each of them once.
+class StackRows {
+public:
+    explicit StackRows(Trace& trace) : trace_(trace) {}
+
+    /// The stack that `line` continues `parent` to; without a parent it begins there. Under the
+    /// lock on the rows.
+    Id<Stack> add(Id<Stack> parent, const StackLine& line);
+
+private:
+    Id<Frame> frame_of(const StackLine& line);
+
+    Trace& trace_;
+    SourceLines lines_;
+    std::map<std::tuple<StringId, StringId, int64_t>, Id<Frame>> frames_;
+    std::map<std::pair<Id<Stack>, Id<Frame>>, Id<Stack>> stacks_;
+};
+
 /// Return addresses of a C++ call stack, the innermost first.
 using NativeStack = std::vector<void*>;
 
@@ -72,15 +96,15 @@ private:
 
 class CallStacks {
 public:
-    using Gathered = std::shared_ptr<torch::CapturedTraceback>;
+    using Gathered = GatheredStack;
 
     /// Frames of files in the folder `hidden` are left out: they are those of the recorder.
-    CallStacks(std::string hidden, bool with_native)
-        : hidden_(std::move(hidden)), with_native_(with_native) {}
+    CallStacks(std::string hidden, bool with_native, StackRows& rows)
+        : hidden_(std::move(hidden)), with_native_(with_native), rows_(rows) {}
 
     /// The stack of this thread. Waits for Python's lock: the caller must hold none that a thread
     /// with Python's lock may want. A thread without Python has an empty one.
-    static Gathered gather() { return torch::CapturedTraceback::gather(true, false, false); }
+    static Gathered gather() { return gather_python_stack(); }
     void add(Id<Op> op, Gathered stack);
 
     /// The C++ stack of this thread; empty if they are not asked for. Needs no lock. O(depth), a
@@ -98,7 +122,7 @@ public:
             const auto lock = lock_rows();
             taken = take(trace);
         }
-        const torch::SymbolizedTracebacks text = symbolize(taken.by_op);
+        const PythonStacks text = symbolize(taken.by_op);
         const std::vector<Named> natives = name(taken.natives);
         const auto lock = lock_rows();
         append(taken.by_op, text, trace);
@@ -119,23 +143,19 @@ private:
 
     static Id<Op> owner_of(const Trace& trace, Id<Op> op, const GatheredOps& gathered);
     Taken take(const Trace& trace);
-    static torch::SymbolizedTracebacks symbolize(const Allocated& allocated);
-    void append(const Allocated& allocated, const torch::SymbolizedTracebacks& text, Trace& trace);
+    static PythonStacks symbolize(const Allocated& allocated);
+    void append(const Allocated& allocated, const PythonStacks& text, Trace& trace);
     std::vector<Named> name(const std::vector<std::pair<Id<Allocation>, NativeStack>>& natives);
     void append(const std::vector<Named>& natives, Trace& trace);
-    Id<Frame> frame_of(const torch::unwind::Frame& frame, Trace& trace);
-    Id<Stack> stack_of(Id<Stack> parent, Id<Frame> frame, Trace& trace);
 
     const std::string hidden_;
     const bool with_native_;
+    StackRows& rows_;
     std::mutex mutex_;
     GatheredOps gathered_;                              // by op
     std::unordered_map<int64_t, NativeStack> natives_;  // by event
     std::size_t num_written_ = 0;                       // allocations
     NativeFrames native_frames_;
-    SourceLines lines_;
-    std::map<std::tuple<StringId, StringId, int64_t>, Id<Frame>> frames_;
-    std::map<std::pair<Id<Stack>, Id<Frame>>, Id<Stack>> stacks_;
 };
 
 }  // namespace profiler

@@ -17,8 +17,12 @@ public:
     /// file, or from before the allocator was watched.
     virtual void adopt(const at::Tensor& /*tensor*/) {}
 
-    /// Before the recorder starts.
-    virtual void start(Recorder& /*recorder*/) {}
+    /// Once, after the run's row is there.
+    virtual void start() {}
+    /// Records the device's work from here on, before ops are recorded, and until stop_work().
+    virtual void start_work(Recorder& /*recorder*/) {}
+    /// Adds the rows of the work so far. Between two ops, while no op is recorded.
+    virtual void stop_work() {}
     /// Names the memory that libraries hold.
     virtual void describe_workspaces(Recorder& /*recorder*/) {}
     /// Between two steps, while no op is recorded: adds the rows of the step that ended.

@@ -55,7 +55,7 @@ double train_recorded(models::Training& training, models::StepListener& watch, R
         return training.step(&watch);
     } catch (const std::exception& error) {
         if (is_out_of_memory(error)) {
-            recorder.end_step(0);
+            recorder.end_step(0, StepKind::kBroken);
             recorder.stop();
         }
         throw;

@@ -12,6 +12,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cstddef>
+#include <iterator>
 
 namespace profiler {
 namespace {
@@ -62,6 +63,17 @@ NativeStack gather_native(const CallStacks* stacks) {
 }
 
 Id<Op> current_op() { return op_stack.empty() ? Id<Op>() : op_stack.back().id; }
+
+/// Takes `op` off this thread's stack, with ops in it whose end an exception skipped. None: it is
+/// not there.
+std::optional<OpFrame> leave_op(Id<Op> op) {
+    const auto found = std::find_if(op_stack.rbegin(), op_stack.rend(),
+                                    [&](const OpFrame& frame) { return frame.id == op; });
+    if (found == op_stack.rend()) return std::nullopt;
+    const OpFrame frame = *found;
+    op_stack.erase(std::prev(found.base()), op_stack.end());
+    return frame;
+}
 
 /// Whether DDP reduces gradients in the storage: the storage is older than the running backward,
 /// and nothing else has named its category.
@@ -138,10 +150,14 @@ void Recorder::start_ops() {
     install_torch_hooks(this);
 }
 
-void Recorder::stop() {
-    if (!recording_) return;
+void Recorder::stop_ops() {
     install_torch_hooks(nullptr);
     models::set_observer(nullptr);
+}
+
+void Recorder::stop() {
+    if (!recording_) return;
+    stop_ops();
     allocations_.stop();
     recording_ = false;
 }
@@ -155,15 +171,28 @@ Recorder::StepStart Recorder::next_step_start() {
 
 void Recorder::begin_step(const StepStart& start) {
     const std::lock_guard lock(mutex_);
-    step_ = trace_.steps.append({.start_ns = start.time_ns, .first_event = start.event});
+    step_ = trace_.steps.append(
+        {.start_ns = start.time_ns, .first_event = start.event, .kind = StepKind::kBroken});
+    end_so_far();
 }
 
-void Recorder::end_step(double loss) {
+void Recorder::end_so_far() {
+    if (step_.valid()) {
+        trace_.steps.set<&Step::end_ns>(step_, now_ns());
+        trace_.steps.set<&Step::last_event>(step_, next_event_);
+    }
+    if (phase_.valid()) {
+        trace_.phases.set<&Phase::end_ns>(phase_, now_ns());
+        trace_.phases.set<&Phase::last_event>(phase_, next_event_);
+    }
+}
+
+void Recorder::end_step(double loss, StepKind kind) {
     const std::lock_guard lock(mutex_);
     if (!step_.valid()) throw std::logic_error("no step has begun");
-    trace_.steps.set<&Step::end_ns>(step_, now_ns());
-    trace_.steps.set<&Step::last_event>(step_, next_event_);
+    end_so_far();
     trace_.steps.set<&Step::loss>(step_, loss);
+    trace_.steps.set<&Step::kind>(step_, kind);
     step_ = {};
     // Sequence numbers are never reused, and later steps' backward ops do not refer to them.
     forward_ops_.clear();
@@ -187,9 +216,7 @@ void Recorder::on_phase_begin(models::TrainingPhase phase) {
 
 void Recorder::on_phase_end(models::TrainingPhase) noexcept {
     const std::lock_guard lock(mutex_);
-    if (!phase_.valid()) return;
-    trace_.phases.set<&Phase::end_ns>(phase_, now_ns());
-    trace_.phases.set<&Phase::last_event>(phase_, next_event_);
+    end_so_far();
     phase_ = {};
 }
 
@@ -239,17 +266,43 @@ void Recorder::on_free(const BlockHeader& block) {
     ++next_event_;
 }
 
-void Recorder::on_out_of_memory(int64_t requested_bytes, int64_t free_bytes) {
-    const std::lock_guard lock(mutex_);
+void Recorder::on_out_of_memory(const Refusal& refusal) {
+    const LockedMoment locked = next_action();
     trace_.allocator_events.append({.action = AllocatorAction::kOom,
-                                    .event = next_event_++,
-                                    .time_ns = now_ns(),
+                                    .event = locked.moment.event,
+                                    .time_ns = locked.moment.time_ns,
                                     .device = device_,
-                                    .size_bytes = requested_bytes,
-                                    .free_bytes = free_bytes});
+                                    .size_bytes = refusal.requested_bytes,
+                                    .free_bytes = refusal.free_bytes});
+    add_failure(refusal, locked.moment);
+}
+
+void Recorder::add_failure(const Refusal& refusal, const AllocatorMoment& moment) {
+    Failure failure = failure_here();
+    failure.event = moment.event;
+    failure.requested_bytes = refusal.requested_bytes;
+    failure.allocated_bytes = refusal.allocated_bytes;
+    failure.reserved_bytes = refusal.reserved_bytes;
+    failure.free_bytes = refusal.free_bytes;
+    failure.limit_bytes = refusal.limit_bytes;
+    trace_.failures.append(failure);
+}
+
+Failure Recorder::failure_here() {
+    return {.device = device_,
+            .thread = current_thread(),
+            .event = next_event_,
+            .time_ns = now_ns(),
+            .step = step_,
+            .phase = phase_,
+            .op = current_op(),
+            .module_path = running_module_path(current_op()),
+            .outcome = FailureOutcome::kAbsorbed};
 }
 
 // ---- ops -------------------------------------------------------------------------------------
+
+Recorder::RecordedOp::~RecordedOp() { leave_op(id); }
 
 std::unique_ptr<RunningOp> Recorder::begin_op(const at::RecordFunction& function) {
     auto running = std::make_unique<RecordedOp>();
@@ -288,15 +341,7 @@ void Recorder::record_begin(const at::RecordFunction& function, const Collective
     const Id<Op> id(trace_.ops.size());
     const OpKind& kind = kind_of(function);
     Op op{.name = kind.name, .phase = phase_, .thread = current_thread(), .parent = current_op()};
-    const std::string& path = models::ModuleScope::current();
-    if (!path.empty()) {
-        // Most ops are of the module of the op before.
-        if (path != newest_path_) {
-            newest_path_ = path;
-            newest_module_path_ = module_path_of(path);
-        }
-        op.module_path = newest_module_path_;
-    }
+    op.module_path = running_module_path({});
     link_to_forward(op, function, id);
     if (!op_stack.empty() && op_stack.back().name == op.name) op_stack.back().wraps_itself = true;
     op.op_class = kind.op_class.value_or(OpClass::kOther);
@@ -381,11 +426,8 @@ void Recorder::record_end(const at::RecordFunction& function, const RecordedOp& 
     const std::lock_guard lock(mutex_);
     const Id<Op> id = running.id;
     trace_.ops.set<&Op::end_ns>(id, now_ns());
-    // Ops end in reverse order. An exception may have skipped some ends.
-    while (!op_stack.empty() && op_stack.back().id != id) op_stack.pop_back();
-    const bool wraps_itself = !op_stack.empty() && op_stack.back().wraps_itself;
-    if (!op_stack.empty()) op_stack.pop_back();
-    if (!running.inputs || wraps_itself) return;
+    const std::optional<OpFrame> frame = leave_op(id);
+    if (!running.inputs || (frame && frame->wraps_itself)) return;
     const std::vector<at::Tensor> outputs = tensors_of(function.outputs());
     const OpCounts counts =
         counts_of(function.name(), trace_.ops.get<&Op::op_class>(id), *running.inputs, outputs);
@@ -492,6 +534,20 @@ Id<ModulePath> Recorder::module_path_of(const std::string& path) {
         {.path = trace_.strings.intern(path), .parent = parent, .layer = layer});
     module_paths_.emplace(path, id);
     return id;
+}
+
+/// Of `op`, else of the model code that runs on this thread.
+Id<ModulePath> Recorder::running_module_path(Id<Op> op) {
+    const Id<ModulePath> of_op =
+        op.valid() ? trace_.ops.get<&Op::module_path>(op) : Id<ModulePath>();
+    const std::string& path = models::ModuleScope::current();
+    if (of_op.valid() || path.empty()) return of_op;
+    // Most ops are of the module of the op before.
+    if (path != newest_path_) {
+        newest_path_ = path;
+        newest_module_path_ = module_path_of(path);
+    }
+    return newest_module_path_;
 }
 
 Id<Thread> Recorder::current_thread() {

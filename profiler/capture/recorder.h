@@ -92,9 +92,11 @@ public:
     void stop();
 
     /// The two parts of start(). Recording allocations alone costs little, and earlier steps shape
-    /// the memory that the recorded steps find.
+    /// the memory that the recorded steps find. Ops may pause and go on; what autograd releases
+    /// meanwhile counts as saved until the end.
     void start_allocations();
     void start_ops();
+    void stop_ops();
 
     /// A moment at which a step may turn out to have begun.
     struct StepStart {
@@ -105,9 +107,16 @@ public:
 
     void begin_step() { begin_step(next_step_start()); }
     void begin_step(const StepStart& start);
-    void end_step(double loss);
+    /// Until then the step is a broken one, so that a crash leaves it as what it is.
+    void end_step(double loss, StepKind kind = StepKind::kWhole);
+    /// Gives the step and the phase that run the end that they have so far, for a file that is
+    /// written in the middle of them. Under lock_rows().
+    void end_so_far();
     /// Leaves a pause between two steps out of the recorder's clock.
     void skip(std::chrono::nanoseconds pause) { start_ += pause; }
+
+    /// Allocator events so far. Under lock_rows().
+    int64_t num_events() const { return next_event_; }
 
     /// Adds `paths` to the layers, in this order. From then on a number at the end of a path makes
     /// no layer.
@@ -117,6 +126,9 @@ public:
     /// The category of the storage of `tensor` so far; none: no recorded allocation.
     std::optional<Category> category_of(const at::Tensor& tensor);
     void add_note(std::string_view code, Severity severity, std::string_view explanation);
+
+    /// A failure that happens now on this thread, of no request. Under lock_rows().
+    Failure failure_here();
 
     /// Time since the recorder was made, without pauses. With TimeBasis::kEventOrder, the number of
     /// allocator events so far.
@@ -135,8 +147,9 @@ public:
     // AllocationListener
     void on_alloc(BlockHeader& block, int64_t address) override;
     void on_free(const BlockHeader& block) override;
-    void on_out_of_memory(int64_t requested_bytes, int64_t free_bytes) override;
+    void on_out_of_memory(const Refusal& refusal) override;
     LockedMoment next_action() override;
+    void add_failure(const Refusal& refusal, const AllocatorMoment& moment) override;
     std::unique_lock<std::mutex> lock_rows() override { return std::unique_lock(mutex_); }
 
     // TorchListener
@@ -150,6 +163,8 @@ public:
 
 private:
     struct RecordedOp final : RunningOp {
+        /// Also where nobody hears of the end of the op: an exception, or a pause of the hooks.
+        ~RecordedOp() override;
         Id<Op> id;
         Id<ModulePath> node_module_path;  // of a backward node whose forward op is known
         std::optional<OpInputs> inputs;   // of ops that are counted
@@ -186,6 +201,7 @@ private:
     StorageDetail& detail_of(Id<Storage> storage);
     int64_t layer_named(const std::string& path) const;
     Id<ModulePath> module_path_of(const std::string& path);
+    Id<ModulePath> running_module_path(Id<Op> op);
     Id<Storage> storage_of(const at::Tensor& tensor) const;
     Id<Op> maker_of(Id<Storage> storage) const;
     bool is_made_by_copy(Id<Storage> storage) const;

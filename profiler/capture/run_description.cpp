@@ -21,7 +21,7 @@ nlohmann::json software_of(const Trace& trace) {
     return nlohmann::json::parse(trace.text(trace.runs.get<&Run::software>(kRun)));
 }
 
-/// The columns that tell where and with what it runs, not what.
+/// The columns about the machine and the software; those about the workload come later.
 Run run_in(const RunEnvironment& environment, Trace& trace) {
     const nlohmann::json software{{"torch", kTorchVersion},
                                   {"cpu_capability", at::get_cpu_capability()}};
@@ -96,6 +96,11 @@ void describe_program(const ProgramDescription& program, const RunEnvironment& e
     trace.runs.set<&Run::workload>(kRun, strings.intern(what.dump()));
     trace.runs.set<&Run::rank>(kRun, program.rank);
     trace.runs.set<&Run::world_size>(kRun, program.world_size);
+    if (!program.command.empty()) {
+        trace.runs.set<&Run::command>(kRun, strings.intern(program.command));
+        trace.runs.set<&Run::folder>(kRun, strings.intern(program.folder));
+        trace.runs.set<&Run::environment>(kRun, strings.intern(program.environment));
+    }
     if (!program.run_id.empty()) add_software({{"run_id", program.run_id}}, trace);
     if (!program.launch_id.empty()) add_software({{"launch_id", program.launch_id}}, trace);
 }

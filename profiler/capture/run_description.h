@@ -44,6 +44,10 @@ struct ProgramDescription {
     /// The program trains this built-in model. The fields above that name the model are not used.
     std::optional<models::Workload> workload;
     std::string parallel;  // and spreads it so: models::to_text(Parallel)
+    // How it was started: columns of Run, as text.
+    std::string command;  // JSON array
+    std::string folder;
+    std::string environment;  // JSON object
 };
 
 /// Appends the run's row of such a program, or fills it in again when more is known.

@@ -110,7 +110,12 @@ void TrackingAllocator::free_block(void* data) {
 
 void TrackingAllocator::note_out_of_memory(int64_t requested_bytes, int64_t free_bytes) {
     last_out_of_memory_ = {.requested_bytes = requested_bytes, .free_bytes = free_bytes};
-    if (listener_) listener_->on_out_of_memory(requested_bytes, free_bytes);
+    if (listener_ == nullptr) return;
+    listener_->on_out_of_memory({.requested_bytes = requested_bytes,
+                                 .allocated_bytes = allocated_bytes_,
+                                 .reserved_bytes = allocated_bytes_,
+                                 .free_bytes = free_bytes,
+                                 .limit_bytes = limit_bytes_});
 }
 
 /// Throws the same error as PyTorch's CUDA allocator, so that callers handle both alike.

@@ -97,7 +97,7 @@ private:
     void unlink(BlockHeader& block);
     void refuse_over_limit(int64_t size_bytes);
     c10::DataPtr ask_upstream(int64_t size_bytes);
-    void note_out_of_memory(int64_t requested_bytes, int64_t free_bytes);
+    void note_out_of_memory(int64_t requested_bytes, int64_t free_bytes);  // free -1: not known
 
     c10::Allocator* upstream_;
     mutable std::mutex mutex_;

@@ -95,13 +95,13 @@ double fit_bar_axis(const CompareView& view, double plot_width, double label_gap
 // ---- what bars look like --------------------------------------------------------------------
 
 void draw_stack(Canvas& canvas, const Theme& theme, std::span<const StackSegment> stack,
-                std::span<const Rect> rects, const StackLook& look) {
+                std::span<const Rect> rects, const StackStyle& style) {
     const auto is_pale = [&](const StackSegment& segment) {
-        return look.picked && *look.picked != segment.category;
+        return style.picked && *style.picked != segment.category;
     };
     for (std::size_t i = 0; i < stack.size(); ++i) {
         const double alpha = is_pale(stack[i]) ? kPale : 1;
-        if (look.is_predicted) {
+        if (style.is_predicted) {
             const Category category = stack[i].category;
             draw_predicted(canvas, rects[i], color_of(theme, category), hatch_of(category), alpha);
         } else {

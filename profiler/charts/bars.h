@@ -46,14 +46,14 @@ double fit_bar_axis(const CompareView& view, double plot_width, double label_gap
 
 // ---- what bars look like --------------------------------------------------------------------
 
-struct StackLook {
+struct StackStyle {
     bool is_predicted = false;            // pale, with an outline
     std::optional<Category> picked = {};  // the others are pale
 };
 
 /// A stacked bar whose segments lie in `rects`, with their bytes where they fit.
 void draw_stack(Canvas& canvas, const Theme& theme, std::span<const StackSegment> stack,
-                std::span<const Rect> rects, const StackLook& look);
+                std::span<const Rect> rects, const StackStyle& style);
 
 /// A bar in the recipe's colour, with its pattern where recipes share a colour.
 void draw_recipe_bar(Canvas& canvas, const Theme& theme, const Rect& bar, std::size_t index);

@@ -82,6 +82,16 @@ void Canvas::hatch(std::span<const Point> points, Hatch hatch, Color ink, double
     if (hatch == Hatch::kVertical || hatch == Hatch::kGrid) {
         for (const double x : columns) lines.push_back({{x, r.y}, {x, r.bottom()}});
     }
+    if (hatch == Hatch::kBricks) {
+        // The rows and columns have global positions, so the dashes of neighbours meet.
+        for (const double y : rows) {
+            const bool is_odd = std::lround(y / spacing) % 2 != 0;
+            for (const double x : columns) {
+                const double left = is_odd ? x + spacing / 2 : x;
+                lines.push_back({{left, y}, {left + spacing * 0.6, y}});
+            }
+        }
+    }
     if (hatch == Hatch::kDots) {
         for (const double y : rows) {
             for (const double x : columns) lines.push_back({{x, y}, {x, y}});

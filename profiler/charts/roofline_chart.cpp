@@ -193,20 +193,24 @@ Roof draw_roof(Canvas& canvas, const Theme& theme, const RooflineMap& map) {
     }
     canvas.polyline(roof.line, {.color = theme.text, .width = 1.8, .alpha = 0.75});
     const TextStyle style{.size = kLabelSize, .color = theme.dim_text, .align = 1};
-    const auto add_label = [&](Point end, const std::string& text) {
+    const Rect frame{plot.x + 4, plot.y + 2, plot.width - 10, plot.height - 2};
+    // Above the roof, and left of `end`.
+    const auto add_label = [&](Point end, double gap, const std::string& text) {
         const double width = canvas.measure(text, style);
-        // A small plot has less room above the roof and left of it.
-        end = {std::max(end.x, plot.x + width + 4), std::max(end.y, plot.y + 13)};
-        canvas.text(end, text, style);
-        roof.labels.push_back({end.x - width, end.y - 11, width, 15});
+        const Point above{end.x - width / 2, end.y};
+        const auto place = place_label(above_point(above, gap, {width, 15}, frame),
+                                       {.frame = frame, .taken = roof.labels});
+        if (!place) return;
+        canvas.text({place->right(), place->y + 11}, text, style);
+        roof.labels.push_back(*place);
     };
     if (view.peaks.flop_per_s > 0) {
         add_label(
-            {plot.right() - 6, map.y(view.peaks.flop_per_s) - 22},
+            {plot.right() - 6, map.y(view.peaks.flop_per_s)}, 18,
             fmt::format("{}: {}", view.peaks.name, format_amount(view.peaks.flop_per_s, "flop/s")));
     }
     const Point middle = roof_point(std::sqrt(first * knee));
-    add_label({middle.x - 10, middle.y - 4}, format_amount(view.peaks.bytes_per_s, "B/s"));
+    add_label({middle.x - 10, middle.y}, 0, format_amount(view.peaks.bytes_per_s, "B/s"));
     return roof;
 }
 
@@ -214,12 +218,12 @@ bool is_pale(const RooflineOverlay& overlay, const MovementDot& dot) {
     return overlay.box && !overlay.box->contains(dot);
 }
 
-struct DotLook {
+struct DotStyle {
     Marker marker = Marker::kCircle;
     Color color;
 };
 
-DotLook look_of(const Theme& theme, const MovementTrace& trace, const MovementDot& dot) {
+DotStyle style_of(const Theme& theme, const MovementTrace& trace, const MovementDot& dot) {
     const MovementRow& row = trace.rows[dot.row].row;
     return {marker_of(row.phase.value_or(PhaseKind::kForward)),
             color_of(theme, call_class_of(row.op_class.value_or(OpClass::kOther)))};
@@ -230,7 +234,7 @@ void draw_dot(Canvas& canvas, const Theme& theme, const RooflineMap& map,
               const RooflineOverlay& overlay, RooflineDotId id) {
     const MovementTrace& trace = map.view().traces[id.trace];
     const MovementDot& dot = trace.dots[id.dot];
-    const auto [marker, color] = look_of(theme, trace, dot);
+    const auto [marker, color] = style_of(theme, trace, dot);
     const bool is_faint = map.view().traces.size() > 1 && id.trace == 0;
     const double strength = is_pale(overlay, dot) ? 0.14 : is_faint ? 0.38 : 1;
     const Point at = map.at(dot);
@@ -329,7 +333,7 @@ void draw_name(Canvas& canvas, const Theme& theme, const RooflineMap& map, const
                     {.color = theme.text});
     }
     canvas.fill_rounded(place, 2, theme.plot, 0.82);
-    const auto [marker, color] = look_of(theme, map.view().traces.back(), *name.dot);
+    const auto [marker, color] = style_of(theme, map.view().traces.back(), *name.dot);
     canvas.marker(marker, {place.x + kNameMargin + 3.5, place.center_y()}, 3.2, color);
     canvas.text({place.x + kNameMargin + kNameShape, place.y + 10.5}, name.text,
                 {.size = kLabelSize, .color = theme.text});

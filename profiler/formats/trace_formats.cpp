@@ -9,7 +9,9 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdio>
 #include <new>
+#include <set>
 #include <string>
 #include <system_error>
 #include <tuple>
@@ -54,6 +56,13 @@ bool is_trace(const fs::path& path) {
     return (name.ends_with(".pkl") || name.ends_with(".json.gz")) && holds_any_trace(path);
 }
 
+/// Whether a list of rows begins: [[time, action, bytes, category], ...
+bool looks_like_memory_timeline(const std::string& text) {
+    int end = 0;
+    std::sscanf(text.c_str(), " [ [ %*d , %*d , %*d , %*d ]%n", &end);
+    return end > 0;
+}
+
 /// The row for a file. An empty or unreadable file goes to the reader of its extension, which
 /// explains what is wrong.
 Result<const TraceFormat*> format_of(const fs::path& path) {
@@ -64,7 +73,7 @@ Result<const TraceFormat*> format_of(const fs::path& path) {
         return models::fail("{} is a packed memory snapshot: unpack it first, as with gunzip.",
                             path.string());
     }
-    if (bytes && unpacked_beginning(*bytes).starts_with("[[")) {
+    if (bytes && looks_like_memory_timeline(unpacked_beginning(*bytes))) {
         return models::fail(
             "{} is a raw memory timeline, which has no ops and no addresses: name the profiler's "
             "trace of the run (export_chrome_trace).",
@@ -143,6 +152,10 @@ bool belongs_to_trace(const fs::path& path) {
     return has_trace_extension(name);
 }
 
+fs::path oom_trace_of(const fs::path& trace) {
+    return fs::path(trace).replace_extension(".oom.tscope");
+}
+
 Result<std::vector<fs::path>> traces_in(const fs::path& folder) {
     std::vector<fs::path> files;
     std::error_code error;
@@ -155,6 +168,9 @@ Result<std::vector<fs::path>> traces_in(const fs::path& folder) {
         return models::fail("The folder {} cannot be read ({}): check its name and permissions.",
                             folder.string(), error.message());
     }
+    std::set<fs::path> beside_others;
+    for (const fs::path& file : files) beside_others.insert(oom_trace_of(file));
+    std::erase_if(files, [&](const fs::path& file) { return beside_others.contains(file); });
     std::ranges::sort(files, {}, [](const fs::path& file) { return std::pair(file.stem(), file); });
     return files;
 }

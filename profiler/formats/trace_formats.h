@@ -58,8 +58,12 @@ bool holds_any_trace(const std::filesystem::path& path);
 /// capture that was set aside (".tscope.partial.1").
 bool belongs_to_trace(const std::filesystem::path& path);
 
+/// Where `temposcope run` says that memory ran out after the steps that it recorded in `trace`:
+/// "train.oom.tscope" beside "train.tscope".
+std::filesystem::path oom_trace_of(const std::filesystem::path& trace);
+
 /// The traces of a folder, without those in folders inside it, ordered by name without extension:
-/// "tempo" comes before "tempo-packed". May be none.
+/// "tempo" comes before "tempo-packed". An oom_trace_of another one is left out. May be none.
 /// Errors: the folder cannot be read.
 models::Result<std::vector<std::filesystem::path>> traces_in(const std::filesystem::path& folder);
 

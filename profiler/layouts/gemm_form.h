@@ -67,10 +67,10 @@ struct ContractionOrders {
 
 /// The forms in which one call computes C from A and B. A dimension is summed over if C does not
 /// have it. Dimensions of rows, columns and sums must each lie side by side, in one order, so that
-/// they act as one dimension. Dimensions that all three tensors have, and those of rows or columns
-/// that do not lie beside the others, number the matrices of the batch; they too must act as one
-/// dimension, and the latter make at most kMostSplitMatrices. Empty: no form. The form with the
-/// fewest matrices comes first.
+/// they act as one dimension. The other dimensions number the matrices of the batch, and must act
+/// as one dimension too: those that all three tensors have, and those of rows or columns that lie
+/// apart from the others. The latter make at most kMostSplitMatrices. Empty: no form. The form with
+/// the fewest matrices comes first.
 std::vector<GemmForm> gemm_forms(const ContractionOrders& orders, const DimensionSizes& sizes);
 
 }  // namespace profiler

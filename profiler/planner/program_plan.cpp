@@ -1,5 +1,6 @@
 #include "profiler/planner/program_plan.h"
 
+#include "profiler/analysis/step/recorded_step.h"
 #include "profiler/planner/plan_row.h"
 #include "profiler/planner/step/batch_interpolation.h"
 #include "profiler/trace/units.h"
@@ -118,6 +119,12 @@ Result<ProgramSteps> program_steps_of(std::vector<NamedTrace> traces) {
             return fail(
                 "{} does not say its batch size, since no tensor went into its model: record a "
                 "program whose model takes one with temposcope run.",
+                traces[i].file);
+        }
+        if (!trace.steps.empty() && last_whole_step(trace).index() + 1 != trace.steps.size()) {
+            return fail(
+                "{} ends in a step that did not end, so what a step needs is not known: record the "
+                "program with a smaller batch.",
                 traces[i].file);
         }
         auto step = step_work_of(trace, &rows);

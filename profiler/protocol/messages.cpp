@@ -128,6 +128,13 @@ Message message_from(const std::string& name, const json& header) {
 
 }  // namespace
 
+std::string_view work_of(RequestKind kind) {
+    constexpr std::array<std::string_view, kRequestNames.size()> kWorks{
+        "check",  "capture",     "sweep",       "prediction", "measurement",
+        "search", "measurement", "measurement", "benchmark"};
+    return kWorks[static_cast<std::size_t>(kind)];
+}
+
 models::Error to_error(const ErrorFrame& frame) {
     return {frame.message, {frame.fields.begin(), frame.fields.end()}, frame.out_of_memory()};
 }

@@ -50,6 +50,8 @@ enum class RequestKind : uint8_t {
     kTimeLayoutRuns,  // whole layers, which layout_runs describes
     kBenchmark
 };
+/// What a request does, for "The ... was cancelled.": "capture", "measurement".
+std::string_view work_of(RequestKind kind);
 
 struct Request {
     RequestKind kind = RequestKind::kDoctor;

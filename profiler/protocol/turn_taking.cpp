@@ -207,8 +207,9 @@ ErrorFrame TurnTaking::cancelled_error() const {
     }
     ErrorFrame frame = *failure_;
     if (requests_.size() > 1 && !partial_files.empty()) {
-        frame.message = fmt::format("The capture was cancelled. What was recorded before is in {}.",
-                                    fmt::join(partial_files, ", "));
+        frame.message =
+            fmt::format("The {} was cancelled. What was recorded before is in {}.",
+                        work_of(requests_.front().kind), fmt::join(partial_files, ", "));
     }
     return frame;
 }

@@ -40,12 +40,12 @@ std::string saved_in(const std::string& output_path) {
     return fmt::format(" What was recorded before is in {}.", partial);
 }
 
-tl::unexpected<ErrorFrame> cancelled(const std::string& output_path) {
+tl::unexpected<ErrorFrame> cancelled(RequestKind kind, const std::string& output_path) {
     const std::string saved = saved_in(output_path);
-    const std::string text = saved.empty() && !output_path.empty()
-                                 ? "The capture was cancelled; nothing was saved."
-                                 : "The capture was cancelled." + saved;
-    return tl::unexpected(ErrorFrame{text, 1, true});
+    const bool lost = saved.empty() && !output_path.empty();
+    return tl::unexpected(ErrorFrame{fmt::format("The {} was cancelled{}{}", work_of(kind),
+                                                 lost ? "; nothing was saved." : ".", saved),
+                                     1, true});
 }
 
 }  // namespace
@@ -84,7 +84,8 @@ struct WorkerClient::Impl {
     CancelEscalation escalation = CancelEscalation::kNone;
     Clock::time_point asked_at;
     Clock::time_point started_at = Clock::now();
-    std::string output_path;  // of the request that runs
+    RequestKind kind{};       // of the request that runs
+    std::string output_path;  // of it
     milliseconds timeout{0};
     Clock::time_point heard_at = Clock::now();
 
@@ -140,11 +141,12 @@ WorkerOutcome WorkerClient::run(const Request& request, const WorkerEvents& even
 
 WorkerState WorkerClient::begin(const Request& request, const WorkerEvents& events) {
     Impl& impl = *impl_;
-    if (impl.cancel_requested) return cancelled({});
+    if (impl.cancel_requested) return cancelled(request.kind, {});
     if (!is_utf8(request.output_path)) {
         return tl::unexpected(ErrorFrame{
             fmt::format("{} is not UTF-8 text; choose another name.", request.output_path)});
     }
+    impl.kind = request.kind;
     impl.output_path = request.output_path;
     // If the worker is gone, wait_for_state() finds the end of the socket.
     impl.socket.send(to_header(request, ++impl.last_id));
@@ -287,7 +289,7 @@ WorkerOutcome WorkerClient::Impl::ended() {
     }
     if (process.log_descriptor() >= 0) process.drain_log(log);
     socket.close();
-    if (cancel_requested) return cancelled(output_path);
+    if (cancel_requested) return cancelled(kind, output_path);
     const int exit_code = process.out_of_memory(log) ? 3 : 1;
     return tl::unexpected(ErrorFrame{process.describe_end(log) + saved_in(output_path), exit_code});
 }

@@ -59,9 +59,9 @@ constexpr AllocatorAction action_of(RecordedAction action) {
 
 struct RecordedEvent {
     RecordedAction action = RecordedAction::kAlloc;
-    int32_t stack = -1;      // of an alloc: index into RecordedStacks::stacks; -1 = not recorded
+    int32_t stack = -1;      // of alloc and oom: index into RecordedStacks::stacks; -1 = none
     int64_t address = 0;     // for kOom: free bytes of the device
-    int64_t size_bytes = 0;  // of a block, the bytes asked for; of a segment, the bytes taken
+    int64_t size_bytes = 0;  // of a block or kOom, the bytes asked for; of a segment, those taken
     int64_t stream = 0;      // CUDA's handle
     int64_t pool = -1;       // 0 = default, private pools from 1, -1 = not recorded
     int64_t time_us = -1;    // since 1970; -1 = not recorded

@@ -22,6 +22,11 @@ inline constexpr std::array<std::string_view, 2> kRunStateNames{"complete", "inc
 enum class Severity : uint8_t { kInfo, kWarning, kError };
 inline constexpr std::array<std::string_view, 3> kSeverityNames{"info", "warning", "error"};
 
+/// The first step of a training is a step of its own kind: optimizer state is born in it, libraries
+/// load. A broken step did not end: the program ran out of memory in it, crashed or was stopped.
+enum class StepKind : uint8_t { kWhole, kFirst, kBroken };
+inline constexpr std::array<std::string_view, 3> kStepKindNames{"whole", "first", "broken"};
+
 enum class PhaseKind : uint8_t { kForward, kLoss, kBackward, kOptimizer };
 inline constexpr std::array<std::string_view, 4> kPhaseKindNames{"forward", "loss", "backward",
                                                                  "optimizer"};
@@ -32,7 +37,8 @@ inline constexpr std::array<std::string_view, 4> kOpClassNames{"contraction", "n
                                                                "element_wise", "other"};
 
 /// What a storage is for; its `role` in files and reports. At least one op saves an activation for
-/// backward; no op saves a temporary; a workspace is scratch memory of a library.
+/// backward; no op saves a temporary; a workspace is scratch memory of a library; a held storage
+/// lives past its last use because the program still refers to it.
 enum class Category : uint8_t {
     kParameter,
     kGradient,
@@ -41,11 +47,12 @@ enum class Category : uint8_t {
     kTemporary,
     kWorkspace,
     kInput,
-    kUnknown
+    kUnknown,
+    kHeld
 };
-inline constexpr std::array<std::string_view, 8> kCategoryNames{
-    "parameter", "gradient",  "optimizer_state", "activation",
-    "temporary", "workspace", "input",           "unknown"};
+inline constexpr std::array<std::string_view, 9> kCategoryNames{
+    "parameter", "gradient", "optimizer_state", "activation", "temporary",
+    "workspace", "input",    "unknown",         "held"};
 
 enum class DType : uint8_t {
     kFloat32,
@@ -81,6 +88,33 @@ inline constexpr std::array<std::string_view, 6> kAllocatorActionNames{
 enum class SweepOutcome : uint8_t { kOk, kOutOfMemory };
 inline constexpr std::array<std::string_view, 2> kSweepOutcomeNames{"ok", "out_of_memory"};
 
+/// What became of a program when memory ran out: the error ended it, the program caught the error,
+/// or torch absorbed it and went on (cuDNN tries algorithms until one fits).
+enum class FailureOutcome : uint8_t { kEnded, kCaught, kAbsorbed };
+inline constexpr std::array<std::string_view, 3> kFailureOutcomeNames{"ended", "caught",
+                                                                      "absorbed"};
+
+/// What refers to a block of memory. kCpp: only C++ code does. kCollector: nothing does, and the
+/// garbage collector of Python has yet to free it.
+enum class KeeperKind : uint8_t {
+    kVariable,
+    kFrame,
+    kAttribute,
+    kContainer,
+    kParameter,
+    kGradient,
+    kOptimizer,
+    kAutograd,
+    kClosure,
+    kGenerator,
+    kException,
+    kCpp,
+    kCollector
+};
+inline constexpr std::array<std::string_view, 13> kKeeperKindNames{
+    "variable", "frame",   "attribute", "container", "parameter", "gradient", "optimizer",
+    "autograd", "closure", "generator", "exception", "cpp",       "collector"};
+
 enum class CollectiveKind : uint8_t {
     kAllReduce,
     kAllGather,
@@ -103,6 +137,7 @@ constexpr std::string_view name_of(Source v) { return kSourceNames[static_cast<s
 constexpr std::string_view name_of(TimeBasis v) { return kTimeBasisNames[static_cast<size_t>(v)]; }
 constexpr std::string_view name_of(RunState v) { return kRunStateNames[static_cast<size_t>(v)]; }
 constexpr std::string_view name_of(Severity v) { return kSeverityNames[static_cast<size_t>(v)]; }
+constexpr std::string_view name_of(StepKind v) { return kStepKindNames[static_cast<size_t>(v)]; }
 constexpr std::string_view name_of(PhaseKind v) { return kPhaseKindNames[static_cast<size_t>(v)]; }
 constexpr std::string_view name_of(OpClass v) { return kOpClassNames[static_cast<size_t>(v)]; }
 constexpr std::string_view name_of(Category v) { return kCategoryNames[static_cast<size_t>(v)]; }
@@ -113,6 +148,12 @@ constexpr std::string_view name_of(AllocatorAction v) {
 }
 constexpr std::string_view name_of(SweepOutcome v) {
     return kSweepOutcomeNames[static_cast<size_t>(v)];
+}
+constexpr std::string_view name_of(FailureOutcome v) {
+    return kFailureOutcomeNames[static_cast<size_t>(v)];
+}
+constexpr std::string_view name_of(KeeperKind v) {
+    return kKeeperKindNames[static_cast<size_t>(v)];
 }
 constexpr std::string_view name_of(CollectiveKind v) {
     return kCollectiveKindNames[static_cast<size_t>(v)];

@@ -58,6 +58,15 @@ void set_diagnostic(Trace& trace, const NewDiagnostic& diagnostic) {
     add_diagnostic(trace, diagnostic);
 }
 
+Id<Failure> fatal_failure(const Trace& trace, Id<Device> device) {
+    for (std::size_t row = trace.failures.size(); row-- > 0;) {
+        const Id<Failure> id(row);
+        if (trace.failures.get<&Failure::outcome>(id) != FailureOutcome::kEnded) continue;
+        if (!device.valid() || trace.failures.get<&Failure::device>(id) == device) return id;
+    }
+    return {};
+}
+
 bool is_host(const Trace& trace, Id<Device> device) {
     if (!device.valid()) return false;
     const std::string_view name = trace.text(trace.devices.get<&Device::name>(device));

@@ -66,6 +66,10 @@ struct Run {
     int64_t rank = 0;
     int64_t world_size = 1;
     int64_t start_unix_ns = 0;  // wall clock at time 0 of this trace
+    // How the program was started, so that it can be run again; empty when the writer is not told.
+    StringId command;      // JSON array of arguments: ["python", "train.py"]
+    StringId folder;       // the working folder
+    StringId environment;  // JSON object of the variables that change memory; never a secret
 
     static constexpr auto columns() {
         return std::tuple(
@@ -80,7 +84,10 @@ struct Run {
             Column{"seq_len", &Run::seq_len}, Column{"seed", &Run::seed},
             Column{"num_threads", &Run::num_threads},
             Column{"memory_limit_bytes", &Run::memory_limit_bytes}, Column{"rank", &Run::rank},
-            Column{"world_size", &Run::world_size}, Column{"start_unix_ns", &Run::start_unix_ns});
+            Column{"world_size", &Run::world_size}, Column{"start_unix_ns", &Run::start_unix_ns},
+            Column{"command", &Run::command, /*since=*/3},
+            Column{"folder", &Run::folder, /*since=*/3},
+            Column{"environment", &Run::environment, /*since=*/3});
     }
 };
 
@@ -176,11 +183,13 @@ struct Step {
     int64_t first_event = 0;  // allocator events [first_event, last_event) happened in it
     int64_t last_event = 0;
     double loss = 0;
+    StepKind kind = StepKind::kWhole;
 
     static constexpr auto columns() {
         return std::tuple(Column{"start_ns", &Step::start_ns}, Column{"end_ns", &Step::end_ns},
                           Column{"first_event", &Step::first_event},
-                          Column{"last_event", &Step::last_event}, Column{"loss", &Step::loss});
+                          Column{"last_event", &Step::last_event}, Column{"loss", &Step::loss},
+                          Column{"kind", &Step::kind, /*since=*/3});
     }
 };
 
@@ -344,6 +353,62 @@ struct Allocation {
             Column{"op", &Allocation::op}, Column{"freeing_op", &Allocation::freeing_op},
             Column{"storage", &Allocation::storage}, Column{"segment", &Allocation::segment},
             Column{"stack", &Allocation::stack});
+    }
+};
+
+/// A request that the allocator could not serve. Of an error that no request explains (a crash, an
+/// error of another library), the bytes are -1.
+struct Failure {
+    StringId error;    // its class: "OutOfMemoryError"
+    StringId message;  // as the program saw it
+    Id<Device> device;
+    Id<Thread> thread;   // that asked
+    int64_t event = -1;  // the number that the allocation would have had
+    int64_t time_ns = 0;
+    int64_t requested_bytes = -1;  // as the op asked; of a CUDA allocator, rounded up to 512
+    int64_t allocated_bytes = -1;  // in blocks in use, at that event
+    int64_t reserved_bytes = -1;   // in segments
+    int64_t free_bytes = -1;       // of the device, below the limit
+    int64_t limit_bytes = -1;      // what the allocator may reserve at most
+    Id<Step> step;                 // none: outside of every step
+    Id<Phase> phase;
+    Id<Op> op;
+    Id<ModulePath> module_path;
+    Id<Stack> stack;
+    FailureOutcome outcome = FailureOutcome::kEnded;
+
+    static constexpr int kSince = 3;
+    static constexpr auto columns() {
+        return std::tuple(Column{"error", &Failure::error}, Column{"message", &Failure::message},
+                          Column{"device", &Failure::device}, Column{"thread", &Failure::thread},
+                          Column{"event", &Failure::event}, Column{"time_ns", &Failure::time_ns},
+                          Column{"requested_bytes", &Failure::requested_bytes},
+                          Column{"allocated_bytes", &Failure::allocated_bytes},
+                          Column{"reserved_bytes", &Failure::reserved_bytes},
+                          Column{"free_bytes", &Failure::free_bytes},
+                          Column{"limit_bytes", &Failure::limit_bytes},
+                          Column{"step", &Failure::step}, Column{"phase", &Failure::phase},
+                          Column{"op", &Failure::op}, Column{"scope", &Failure::module_path},
+                          Column{"stack", &Failure::stack}, Column{"outcome", &Failure::outcome});
+    }
+};
+
+/// Something that refers to a block, so that it cannot be freed. A block with several rows is freed
+/// only when all of them let go.
+struct Keeper {
+    Id<Allocation> allocation;
+    int64_t event = -1;  // found when so many events had happened
+    KeeperKind kind = KeeperKind::kVariable;
+    StringId text;  // "list `history[3]`, train_leak.py:16 (<module>)"
+    StringId file;  // of the line that stored it; empty: not known
+    int64_t line = -1;
+
+    static constexpr int kSince = 3;
+    static constexpr auto columns() {
+        return std::tuple(Column{"allocation", &Keeper::allocation},
+                          Column{"event", &Keeper::event}, Column{"kind", &Keeper::kind},
+                          Column{"text", &Keeper::text}, Column{"file", &Keeper::file},
+                          Column{"line", &Keeper::line});
     }
 };
 
@@ -547,6 +612,8 @@ struct Trace {
     Table<Save> saves;
     Table<Allocation> allocations;
     Table<AllocatorEvent> allocator_events;
+    Table<Failure> failures;
+    Table<Keeper> keepers;
     Table<Kernel> kernels;
     Table<Memcpy> memcpys;
     Table<StreamWait> stream_waits;
@@ -582,6 +649,8 @@ struct Trace {
         visit("save", self.saves);
         visit("allocation", self.allocations);
         visit("allocator_event", self.allocator_events);
+        visit("failure", self.failures);
+        visit("keeper", self.keepers);
         visit("kernel", self.kernels);
         visit("memcpy", self.memcpys);
         visit("stream_wait", self.stream_waits);
@@ -610,6 +679,10 @@ inline constexpr std::string_view kStepDoesNotFit = "does_not_fit";
 void add_diagnostic(Trace& trace, const NewDiagnostic& diagnostic);
 /// The same, in place of the row with this code if there is one.
 void set_diagnostic(Trace& trace, const NewDiagnostic& diagnostic);
+
+/// The failure that ended the program: the last one that neither the program caught nor torch
+/// absorbed, on a device or, for an invalid id, on any. None when there is none.
+Id<Failure> fatal_failure(const Trace& trace, Id<Device> device = {});
 
 /// "cpu", or "cpu of rank 1" in a trace of joined ranks.
 bool is_host(const Trace& trace, Id<Device> device);

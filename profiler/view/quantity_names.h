@@ -1,7 +1,5 @@
 #pragma once
 
-#include <string_view>
-
 /// One name for each quantity that several panels, charts and tables show. A "peak" alone is the
 /// peak allocated.
 namespace profiler {
@@ -16,13 +14,5 @@ inline constexpr const char* kPeakOnGpu = "Peak on the GPU";
 inline constexpr const char* kLargestBatch = "Largest batch";
 /// The highest throughput over all batches.
 inline constexpr const char* kBestRate = "Best sequences/s";
-
-/// "RTX 3090" of "NVIDIA GeForce RTX 3090": without the maker and its brand.
-inline std::string_view short_gpu_name(std::string_view gpu) {
-    for (const std::string_view prefix : {"NVIDIA ", "AMD ", "GeForce ", "Tesla ", "Instinct "}) {
-        if (gpu.starts_with(prefix)) gpu.remove_prefix(prefix.size());
-    }
-    return gpu;
-}
 
 }  // namespace profiler

@@ -15,6 +15,21 @@ bool ends_with_number(std::string_view word) {
     return before == word.rend() || !is_letter(*before);
 }
 
+constexpr int kWhole = 100, kStart = 60, kWordStart = 40, kInside = 20;
+
+/// The best place of one word; -1: it does not occur.
+int word_score(std::string_view text, std::string_view word) {
+    if (text == word) return kWhole;
+    int best = -1;
+    for (auto at = find_word(text, word); at != text.npos; at = find_word(text, word, at + 1)) {
+        if (at == 0) return kStart;
+        const bool is_inside = is_letter(text[at - 1]) || is_digit(text[at - 1]);
+        best = std::max(best, is_inside ? kInside : kWordStart);
+        if (best == kWordStart) break;
+    }
+    return best;
+}
+
 }  // namespace
 
 std::vector<std::string> search_words(std::string_view query) {
@@ -49,6 +64,22 @@ bool contains_all(std::string_view lower_text, const std::vector<std::string>& w
     return std::ranges::all_of(words, [&](const std::string& word) {
         return find_word(lower_text, word) != std::string_view::npos;
     });
+}
+
+int search_score(std::string_view lower_text, std::span<const std::string> words) {
+    constexpr std::size_t kBytesPerPoint = 8;
+    int score = 0;
+    std::size_t word_bytes = 0;
+    for (const std::string& word : words) {
+        const int one = word_score(lower_text, word);
+        if (one < 0) return -1;
+        score += one;
+        word_bytes += word.size();
+    }
+    if (words.empty()) return 0;
+    // Less than what the place of one word is worth, so that length decides between equals only.
+    const std::size_t rest = lower_text.size() - std::min(lower_text.size(), word_bytes);
+    return score - static_cast<int>(std::min<std::size_t>(rest / kBytesPerPoint, kInside - 1));
 }
 
 }  // namespace profiler

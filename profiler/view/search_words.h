@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -18,5 +19,9 @@ std::size_t find_word(std::string_view lower_text, std::string_view word, std::s
 
 /// Whether the text, which is in lower case, contains every word.
 bool contains_all(std::string_view lower_text, const std::vector<std::string>& words);
+
+/// How well the words match a text in lower case: -1 unless it contains them all; higher if they
+/// are the whole text, its start or the start of a word. Of two such texts the shorter is better.
+int search_score(std::string_view lower_text, std::span<const std::string> words);
 
 }  // namespace profiler

@@ -2,7 +2,6 @@
 
 #include "embedded/temposcope_themes.h"
 #include "models/config/recipe.h"
-#include "profiler/analysis/step/describe_run.h"
 
 #include <algorithm>
 #include <charconv>
@@ -228,8 +227,8 @@ Color ink_on(Color fill) {
 
 Hatch hatch_of(Category category) {
     constexpr std::array<Hatch, kCategoryNames.size()> kHatches{
-        Hatch::kNone, Hatch::kBackDiagonal, Hatch::kHorizontal, Hatch::kDiagonal,
-        Hatch::kDots, Hatch::kVertical,     Hatch::kGrid,       Hatch::kCross};
+        Hatch::kNone,     Hatch::kBackDiagonal, Hatch::kHorizontal, Hatch::kDiagonal, Hatch::kDots,
+        Hatch::kVertical, Hatch::kGrid,         Hatch::kCross,      Hatch::kBricks};
     return kHatches[static_cast<std::size_t>(category)];
 }
 
@@ -241,13 +240,9 @@ std::string_view label_of(CallClass call_class) {
 
 std::string_view label_of(Category category) {
     constexpr std::array<std::string_view, kCategoryNames.size()> kLabels{
-        "Parameters",  "Gradients", "Optimizer state", "Saved activations",
-        "Temporaries", "Workspace", "Inputs",          "Unknown"};
+        "Parameters", "Gradients", "Optimizer state", "Saved activations",  "Temporaries",
+        "Workspace",  "Inputs",    "Unknown",         "Held by the program"};
     return kLabels[static_cast<std::size_t>(category)];
-}
-
-std::string_view classes_note(const Trace& trace) {
-    return has_inferred_categories(trace) ? kClassesInferred : std::string_view();
 }
 
 }  // namespace profiler

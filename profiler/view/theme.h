@@ -46,7 +46,8 @@ enum class Hatch : uint8_t {
     kHorizontal,
     kVertical,
     kGrid,
-    kDots
+    kDots,
+    kBricks  // dashes, shifted from row to row
 };
 
 /// The second cue of a recipe: the marker of its points.
@@ -65,7 +66,7 @@ struct Theme {
     Color accent;      // selection, focus
     Color good;        // a saving
     Color bad;         // a cost, an error
-    Color warning;     //
+    Color warning;     // what may be wrong
     std::array<Color, kCategoryNames.size()> categories{};     // by Category
     std::array<Color, kCallClassNames.size()> call_classes{};  // by CallClass
     std::vector<Color> recipes;  // by recipe_color_indices: grey for `original`, the accent, ...
@@ -79,8 +80,9 @@ models::Result<Theme> parse_theme(std::string_view json);
 
 /// Categories from the bottom of a stack to its top: long-lived memory below, short-lived above.
 inline constexpr std::array<Category, kCategoryNames.size()> kCategoryStackOrder{
-    Category::kParameter,  Category::kOptimizerState, Category::kInput,     Category::kGradient,
-    Category::kActivation, Category::kTemporary,      Category::kWorkspace, Category::kUnknown};
+    Category::kParameter, Category::kOptimizerState, Category::kInput,
+    Category::kGradient,  Category::kHeld,           Category::kActivation,
+    Category::kTemporary, Category::kWorkspace,      Category::kUnknown};
 
 /// Those of which `holds` is true, in that order.
 template <typename Predicate>
@@ -121,7 +123,5 @@ Hatch hatch_of(Category category);
 /// For legends and tables: "Parameters", "Saved activations".
 std::string_view label_of(Category category);
 std::string_view label_of(CallClass call_class);  // "Contractions", "Copies"
-/// What to say beside the classes of a trace: that they are inferred. Empty: the file has them.
-std::string_view classes_note(const Trace& trace);
 
 }  // namespace profiler

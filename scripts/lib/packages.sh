@@ -27,7 +27,7 @@ PYTHON_PACKAGES=(
     "cuda-toolkit[nvcc,crt,nvvm,cccl,cudart,cupti,nvtx,nvml]==13.0.2"
 )
 
-# Models of others that the tests of app/python record, in a folder of their own: torch must not see them in a build. All that
+# Models of others that the tests of app/python record, pytest, and their other needs, in a folder of their own: torch must not see them in a build. All that
 # they need is listed, since pip would also bring another torch.
 PROGRAM_PACKAGES=(
     transformers==5.23.0 torchvision==0.26.0 accelerate==1.15.0
@@ -37,6 +37,11 @@ PROGRAM_PACKAGES=(
     pillow==13.0.0 psutil==7.2.2 pydantic==2.14.3 pydantic_core==2.50.4 Pygments==2.21.0 PyYAML==6.0.3 regex==2026.11.15
     rich==15.0.0 safetensors==0.8.0 shellingham==1.5.4 tokenizers==0.23.3 tqdm==4.70.1 truststore==0.10.5 typer==0.29.2
     typing-inspection==0.4.5
+    pytest==9.2.0 pluggy==1.7.0 iniconfig==2.3.1
+    # the protocol of `temposcope mcp`
+    mcp==2.3.0 mcp-types==2.3.0 attrs==26.1.0 cffi==2.1.1 cryptography==50.0.2 jsonschema==4.26.0
+    jsonschema-specifications==2025.9.1 opentelemetry-api==1.45.2 pycparser==3.12 PyJWT==2.15.1 python-multipart==0.0.34
+    referencing==0.37.0 rpds-py==2026.9.1 sse-starlette==3.7.0 starlette==1.10.0 uvicorn==0.54.0
 )
 
 # Dear ImGui, ImPlot, GLFW and the test engine as one source package.

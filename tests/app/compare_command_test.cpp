@@ -1,3 +1,4 @@
+#include "profiler/trace/file/trace_file.h"
 #include "tests/app/program.h"
 #include "tests/profiler/allocator/recorder.h"
 #include "tests/profiler/formats/snapshot_bytes.h"
@@ -155,6 +156,20 @@ TEST_F(CompareCommand, FailsToCheckPeaksOfDifferentSteps) {
     const std::string after = write_sample(folder_, "after.tscope", {.batch_size = 3});
     EXPECT_THAT(failure_of({before, after}), HasSubstr("differ in batch size (2 and 3)"));
     EXPECT_EQ(run({"compare", before, after}).exit_code, 0) << "without the check a note says so";
+}
+
+/// A file may say how large its batch was, but not all of its workload.
+TEST_F(CompareCommand, FailsToCheckPeaksOfStepsThatAreKnownToDiffer) {
+    profiler::Trace trace = make_sample({.batch_size = 3});
+    trace.runs.set<&profiler::Run::workload>(profiler::Id<profiler::Run>(0), {});
+    const std::string after = folder_ / "after.tscope";
+    ASSERT_TRUE(profiler::write_trace(trace, after));
+    const std::string before = write_sample(folder_, "before.tscope");
+    EXPECT_THAT(failure_of({before, after}), HasSubstr("differ in batch size (2 and 3)"));
+
+    trace.runs.set<&profiler::Run::batch_size>(profiler::Id<profiler::Run>(0), 0);
+    ASSERT_TRUE(profiler::write_trace(trace, after));
+    run_well({"compare", before, after, "--fail-if-peak-grows", "100%"});
 }
 
 /// A capture replaces the traced step of a sweep of the same recipe.

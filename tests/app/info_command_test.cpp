@@ -1,8 +1,11 @@
 #include "profiler/analysis/step/ledger.h"
 #include "profiler/analysis/step/peak.h"
+#include "profiler/trace/file/trace_file.h"
+#include "tests/app/json_keys.h"
 #include "tests/app/program.h"
 #include "tests/profiler/allocator/recorder.h"
 #include "tests/profiler/formats/snapshot_bytes.h"
+#include "tests/support/trace_builder.h"
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
@@ -254,6 +257,94 @@ TEST_F(Info, BySiteSaysThatATraceHasNoCallStacks) {
 TEST_F(Info, WarnsWhenALayerDiffersFromItsClosedForm) {
     const Ran ran = run({"info", write_sample(folder_, "twice.tscope", {.scale = 2}), "--health"});
     EXPECT_THAT(ran.out, HasSubstr("closed_form_differs"));
+}
+
+/// A sample whose second step asks for too much, at a line, with a block that a list keeps.
+std::string write_failed(const TemporaryFolder& folder) {
+    profiler::Trace trace = make_sample();
+    const auto text = [&](std::string_view value) { return trace.strings.intern(value); };
+    const Id<Frame> frame = trace.frames.append({.function = text("<module>"),
+                                                 .file = text("/home/me/project/train.py"),
+                                                 .line = 14,
+                                                 .code = text("loss.backward()")});
+    const Id<Stack> stack = trace.stacks.append({.frame = frame});
+    const Id<Step> last(trace.steps.size() - 1);
+    const Id<Phase> backward(trace.phases.size() - 1);
+    trace.steps.set<&Step::kind>(last, StepKind::kBroken);
+    trace.runs.set<&profiler::Run::state>(Id<profiler::Run>(0), RunState::kIncomplete);
+    trace.failures.append({.error = text("OutOfMemoryError"),
+                           .message = text("CUDA out of memory."),
+                           .device = Id<Device>(0),
+                           .event = trace.phases.get<&Phase::first_event>(backward),
+                           .requested_bytes = int64_t{6} << 30,
+                           .free_bytes = int64_t{3} << 30,
+                           .limit_bytes = int64_t{40} << 30,
+                           .step = last,
+                           .phase = backward,
+                           .stack = stack});
+    const Id<Allocation> parameter(0);
+    trace.allocations.set<&Allocation::stack>(parameter, stack);
+    trace.keepers.append({.allocation = parameter,
+                          .kind = KeeperKind::kContainer,
+                          .text = text("list `history[3]`, train_leak.py:16"),
+                          .file = text("train_leak.py"),
+                          .line = 16});
+    const std::string path = folder / "failed.tscope";
+    EXPECT_TRUE(profiler::write_trace(trace, path));
+    return path;
+}
+
+TEST_F(Info, SaysFirstThatMemoryRanOut) {
+    const std::string file = write_failed(folder_);
+    const std::string sentence =
+        "Out of memory at train.py:14 in step 2: 6.00 GiB asked, 3.00 GiB free of 40.0 GiB.";
+    const Ran ran = run_well({"info", file});
+    EXPECT_THAT(ran.out, HasSubstr(sentence));
+    EXPECT_LT(ran.out.find(sentence), ran.out.find("peak allocated"));
+    EXPECT_THAT(ran.out, HasSubstr("in step 1, forward")) << "the peak, which the two steps have";
+    const auto overview = run({"info", file, "--json"}).json();
+    EXPECT_EQ(keys_of(overview["failures"][0]), documented("failure"));
+    EXPECT_EQ(overview["failures"][0]["sentence"], sentence);
+    EXPECT_EQ(overview["failures"][0]["code"], "loss.backward()");
+    EXPECT_TRUE(overview["failures"][0]["reserved_bytes"].is_null());
+    EXPECT_THAT(run({"info", file, "--health"}).out, HasSubstr("failure_ended"));
+}
+
+TEST_F(Info, PeakSaysWhoKeepsTheLargestBlocks) {
+    const std::string file = write_failed(folder_);
+    EXPECT_THAT(run_well({"info", file, "--peak"}).out,
+                HasSubstr("list `history[3]`, train_leak.py:16"));
+    const auto kept = run({"info", file, "--peak", "--json"}).json()["keepers"];
+    ASSERT_EQ(kept.size(), 1U);
+    EXPECT_EQ(keys_of(kept[0]), documented("kept block"));
+    EXPECT_EQ(kept[0]["size_bytes"], 4096);
+    EXPECT_EQ(kept[0]["line"], "project/train.py:14 <module>");
+    EXPECT_EQ(keys_of(kept[0]["keepers"][0]), documented("keeper"));
+    EXPECT_EQ(kept[0]["keepers"][0]["kind"], "container");
+}
+
+TEST_F(Info, GrowthNamesTheLineThatKeepsMoreAfterEachStep) {
+    EXPECT_THAT(run_well({"info", write_sample(folder_, "two.tscope"), "--growth"}).out,
+                HasSubstr("Growth shows in 3 whole steps or more, and the trace has 2"));
+    const std::string steady = write_sample(folder_, "steady.tscope", {.steps = 4});
+    EXPECT_THAT(run_well({"info", steady, "--growth"}).out, HasSubstr("Nothing grows"));
+    TraceBuilder b;
+    for (int step = 0; step < 4; ++step) {
+        b.begin_step();
+        b.allocate({.bytes = 64 << 20, .op = b.op("aten::ones")});
+        b.end_step();
+    }
+    b.trace().runs.set<&profiler::Run::memory_limit_bytes>(Id<profiler::Run>(0), 640 << 20);
+    const std::string file = folder_ / "grows.tscope";
+    ASSERT_TRUE(profiler::write_trace(b.finish(), file));
+    EXPECT_THAT(run_well({"info", file, "--growth"}).out,
+                AllOf(HasSubstr("aten::ones"),
+                      HasSubstr("Memory grows by 64.0 MiB a step: in 6 steps more it is full.")));
+    const auto json = run({"info", file, "--growth", "--json"}).json();
+    ASSERT_EQ(json["rows"].size(), 1U);
+    EXPECT_EQ(keys_of(json["rows"][0]), documented("growing line"));
+    EXPECT_EQ(json["rows"][0]["bytes_by_step"].size(), 4U);
+    EXPECT_EQ(json["rows"][0]["steps_until_full"], 6);
 }
 
 /// Numbers are printed in the same way in every locale.

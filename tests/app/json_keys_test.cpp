@@ -1,11 +1,16 @@
 #include "tests/app/json_keys.h"
+#include "profiler/trace/file/trace_file.h"
 #include "tests/app/plan_traces.h"
 #include "tests/app/program.h"
+#include "tests/profiler/allocator/recorder.h"
+#include "tests/profiler/formats/snapshot_bytes.h"
+#include "tests/support/trace_builder.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <fstream>
 #include <regex>
 
 /// Every command prints exactly the JSON keys that docs/commands.md lists, because users rely on
@@ -65,10 +70,30 @@ TEST_F(JsonKeys, OfTheReports) {
     EXPECT_EQ(keys_of(peak), with_trace("peak"));
     EXPECT_EQ(keys_of(peak["rows"][0]), documented("peak row"));
     EXPECT_EQ(keys_of(peak["rows"][0]["by_class"]), documented("classes"));
+    EXPECT_EQ(keys_of(info({"--growth"})), with_trace("growth"));
     EXPECT_EQ(keys_of(info({"--ops"})), with_trace("ops"));
     const auto diagnostics = info({"--health"});
     EXPECT_EQ(keys_of(diagnostics), with_trace("health"));
     EXPECT_EQ(keys_of(diagnostics["rows"][0]), documented("health row"));
+}
+
+TEST_F(JsonKeys, OfExplain) {
+    tests::TraceBuilder b;
+    b.begin_step(PhaseKind::kBackward);
+    b.allocate({.bytes = 1 << 20});
+    b.end_step();
+    Trace trace = b.finish();
+    trace.failures.append({.event = b.next_event(), .requested_bytes = 1, .step = Id<Step>(0)});
+    const std::string file = folder_ / "failed.tscope";
+    ASSERT_TRUE(write_trace(trace, file));
+    const auto json = run({"explain", file, "--json"}).json();
+    EXPECT_EQ(keys_of(json), documented("explain"));
+    EXPECT_EQ(keys_of(json["verdict"]), documented("explain verdict"));
+    Keys failure = documented("explain failure");
+    failure.merge(documented("failure"));
+    EXPECT_EQ(keys_of(json["failure"]), failure);
+    EXPECT_EQ(keys_of(json["peak"]), documented("explain peak"));
+    EXPECT_EQ(keys_of(json["target"]), documented("explain target"));
 }
 
 TEST_F(JsonKeys, OfCompare) {
@@ -107,6 +132,10 @@ TEST_F(JsonKeys, OfReplay) {
     EXPECT_EQ(keys_of(json), documented("replay"));
     for (const auto& row : json["rows"]) EXPECT_EQ(keys_of(row), documented("replay row"));
     EXPECT_EQ(keys_of(json["rows"].back()["out_of_memory"]), documented("out of memory"));
+    const std::string snapshot = folder_ / "oom.pickle";
+    std::ofstream(snapshot, std::ios::binary) << snapshot_bytes(out_of_memory_recording());
+    const auto failed = run({"replay", snapshot, "--json"}).json();
+    EXPECT_EQ(keys_of(failed["rows"][0]["refused_request"]), documented("refused request"));
 }
 
 TEST_F(JsonKeys, OfPlan) {

@@ -82,11 +82,46 @@ TEST_F(Replay, SaysWhereMemoryRunsOutUnderALimit) {
     EXPECT_THAT(ran.out, testing::ContainsRegex("allocations; the first [0-9,]+ are those that "
                                                 "were there when the recording began\\. A"));
     const auto json = run({"replay", file, "--memory-limit", "60MiB", "--json"}).json();
-    const auto& oom = json["rows"][2]["out_of_memory"];
+    const auto& oom = json["rows"].back()["out_of_memory"];
     EXPECT_GT(oom["asked_bytes"], oom["free_bytes"]);
     EXPECT_GE(oom["asked_bytes"], oom["requested_bytes"]);
     EXPECT_LE(oom["reserved_bytes"], 60 << 20);
-    EXPECT_TRUE(json["rows"][1]["out_of_memory"].is_null());
+    EXPECT_EQ(json["rows"].back()["fits"], false);
+    EXPECT_TRUE(json["rows"][0]["out_of_memory"].is_null());
+    EXPECT_TRUE(json["rows"][0]["fits"].is_null()) << "nothing fails to fit without a limit";
+}
+
+/// A snapshot of a program that ran out of memory although in one piece its cache would have done,
+/// and the same as a trace.
+TEST_F(Replay, OfAProgramThatRanOutOfMemorySaysWhichSettingsFit) {
+    const std::string snapshot = folder_ / "oom.pickle";
+    std::ofstream(snapshot, std::ios::binary) << snapshot_bytes(out_of_memory_recording(9));
+    const std::string trace = folder_ / "oom.tscope";
+    run_well({"import", snapshot, "-o", trace});
+    for (const std::string& file : {snapshot, trace}) {
+        const Ran ran = run_well({"replay", file});
+        EXPECT_THAT(ran.out,
+                    HasSubstr("The program ran out of memory when it asked for 18.0 MiB."));
+        EXPECT_THAT(ran.out, testing::ContainsRegex("default settings .*96.0 MiB .*does not fit"));
+        EXPECT_THAT(ran.out, testing::ContainsRegex("expandable_segments:True .*96.0 MiB .* fits"));
+        EXPECT_THAT(ran.out, HasSubstr("20.0 MiB cached in 2 pieces, the largest 10.0 MiB"));
+        const auto rows = run({"replay", file, "--json"}).json()["rows"];
+        EXPECT_EQ(rows[0]["fits"], false);
+        EXPECT_EQ(rows[0]["start"], "recorded");
+        EXPECT_EQ(rows[0]["memory_limit_bytes"], 96 << 20);
+        EXPECT_EQ(rows[0]["out_of_memory"]["reserved_bytes"], 80 << 20);
+        EXPECT_EQ(rows[0]["refused_request"]["is_served"], false);
+        EXPECT_EQ(rows[0]["refused_request"]["cached_pieces"], 2);
+        const auto asked =
+            run({"replay", file, "--alloc-conf", "expandable_segments:True", "--json"}).json();
+        ASSERT_EQ(asked["rows"].size(), 2u);
+        EXPECT_EQ(asked["rows"][1]["fits"], true);
+        EXPECT_EQ(asked["rows"][1]["refused_request"]["is_served"], true);
+        EXPECT_EQ(asked["peak_reserved_bytes"], asked["rows"][1]["peak_reserved_bytes"]);
+        EXPECT_EQ(
+            run({"replay", file, "--memory-limit", "98MiB", "--json"}).json()["rows"][1]["fits"],
+            true);
+    }
 }
 
 /// Replays a step measured on the CPU as if a CUDA GPU had allocated it.
@@ -102,6 +137,10 @@ TEST_F(Replay, OfATracePlacesItsAllocations) {
                   .size(),
               2u);
     EXPECT_THAT(run({"replay", file}).out, HasSubstr("as a CUDA device would have placed it"));
+
+    const std::string snapshot = folder_ / "cpu.pickle";  // has no segments either
+    run_well({"export", file, "--to", "snapshot", "-o", snapshot});
+    EXPECT_EQ(run_well({"replay", snapshot, "--json"}).json()["rows"], json["rows"]);
 }
 
 TEST_F(Replay, RefusesSettingsThatTorchRefuses) {
@@ -132,6 +171,10 @@ TEST_F(Replay, NamesFilesThatItCannotRead) {
         "GLOBAL builds Python objects");
     AllocatorRecording contradictory;
     contradictory.events = {{.action = RecordedAction::kAlloc, .address = 512, .size_bytes = 512}};
+    contradictory.segments = {{.address = 2 * kMiB,
+                               .size_bytes = 2 * kMiB,
+                               .is_small = true,
+                               .blocks = {{.address = 2 * kMiB, .size_bytes = 2 * kMiB}}}};
     expect_failure(snapshot_bytes(contradictory), "event 0 (alloc of 512 bytes");
     EXPECT_THAT(run({"replay", folder_ / "missing.pickle"}).err, HasSubstr("missing.pickle"));
 }

@@ -10,8 +10,9 @@ namespace {
 using namespace tests;
 using testing::HasSubstr;
 
-const std::vector<std::string> kCommands{"capture", "sweep",  "info", "compare", "replay", "bench",
-                                         "export",  "import", "view", "open",    "doctor"};
+const std::vector<std::string> kCommands{"capture", "sweep",  "explain", "info",   "compare",
+                                         "replay",  "bench",  "export",  "import", "view",
+                                         "open",    "doctor", "mcp"};
 
 const std::string kCapture = "capture --model bert-base -o /nonexistent/never-written";
 
@@ -89,6 +90,8 @@ TEST(Usage, UnknownCommandsAndOptionsAreNamed) {
     expect_usage_error(kCapture + " --batch", "--batch needs a value; see");
     expect_usage_error(kCapture + " --device --json",
                        "--device needs a value, and --json is an option; see");
+    expect_usage_error("info x.tscope --json=maybe", "--json takes no value; see");
+    expect_usage_error("info x.tscope --json=false --json=x", "--json takes no value; see");
     expect_usage_error(kCapture + " --seed 1 --seed 2", "--seed is given more than once; see");
     expect_usage_error(
         "export a --to bmp -o x",
@@ -100,8 +103,10 @@ TEST(Usage, UnknownCommandsAndOptionsAreNamed) {
     expect_usage_error("info a b", "'b' is one argument too many");
     expect_usage_error("run -o a.tscope python a.py",
                        "'python' is one argument too many: write -- before the program");
+    expect_one_sentence(run({"run", "--", ""}), 2, "No program to run");
     expect_usage_error("compare x.tscope --by colour", "colour");
     expect_usage_error("export x.tscope --to xls -o y", "xls");
+    expect_usage_error("export x.tscope --to csv -o -", "--output does not take - for a pipe");
 }
 
 TEST(Usage, UnknownNamesListTheKnownOnes) {

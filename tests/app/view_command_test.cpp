@@ -96,6 +96,8 @@ TEST_F(ViewCommand, NeedsOnePlaceForThePage) {
     expect_one_sentence(run({"view", a_, "--serve", "--port", "70000"}), 2, "from 1 to 65535");
     expect_one_sentence(run({"view", a_, a_, a_, "-o", folder_ / "x.html"}), 2);
     EXPECT_FALSE(std::filesystem::exists(folder_ / "x.html"));
+    expect_one_sentence(run({"view", a_, "-o", folder_ / "x.txt"}), 2, "ends in .txt, but a page");
+    EXPECT_FALSE(std::filesystem::exists(folder_ / "x.txt"));
 }
 
 TEST_F(ViewCommand, NeverReplacesATrace) {

@@ -9,6 +9,7 @@
 #include "profiler/allocator/request_stream.h"
 #include "profiler/allocator/simulation.h"
 #include "profiler/formats/snapshot/pytorch_snapshot.h"
+#include "profiler/formats/snapshot/recorded_trace.h"
 #include "profiler/trace/units.h"
 #include "tests/support/synthetic_trace.h"
 
@@ -84,7 +85,7 @@ int measure_snapshot(const char* path, std::size_t events) {
         return 1;
     }
     const double reading = reading_watch.seconds();
-    const AllocatorRecording& recording = snapshot->busiest();
+    const AllocatorRecording& recording = snapshot->main();
     const AllocatorSettings settings = settings_of(recording.settings);
     fmt::print("{}\n  read in {}\n", path, format_duration(static_cast<int64_t>(reading * 1e9)));
     std::size_t done = 0;
@@ -95,10 +96,13 @@ int measure_snapshot(const char* path, std::size_t events) {
         done += recording.events.size();
     }
     print_rate("replay, start rebuilt and checked", done, watch.seconds());
-    if (const auto stream = request_stream_of(recording, settings)) {
+    const auto trace = trace_of({recording});
+    if (!trace) return 1;
+    if (const auto stream = stream_to_failure(*trace, profiled_device(*trace))) {
+        const SimulationOptions options{.from_recorded_start = false};
         const Stopwatch simulation_watch;
         std::size_t simulated = 0;
-        for (; simulated < events; simulated += stream->requests.size()) simulate(*stream, {});
+        for (; simulated < events; simulated += stream->requests.size()) simulate(*stream, options);
         print_rate("simulation from empty", simulated, simulation_watch.seconds());
     }
     return 0;

@@ -93,7 +93,9 @@ void analyse(const std::shared_ptr<const Trace>& trace) {
     (void)build_movement_view(
         {.steps = twice, .peaks = {card, card}, .scope = MovementScope::kAll});
     (void)movement_flow(*trace);
-    if (const auto stream = request_stream_of(*trace, {})) (void)simulate(*stream, {});
+    if (const auto stream = stream_to_failure(*trace, profiled_device(*trace))) {
+        (void)simulate(*stream, {});
+    }
     (void)align(*trace, *trace, TimeAlignment::kPhases);
     const auto comparison = compare({{"a.tscope", trace, report}, {"b.tscope", trace, report}});
     if (comparison) (void)build_compare_view(*comparison);
@@ -167,7 +169,7 @@ void read_file(const std::string& bytes) {
         analyse(std::make_shared<const Trace>(std::move(*trace)));
     }
     const auto recordings = open_recordings(file);
-    if (recordings && !recordings->empty()) (void)replay(*busiest_of(*recordings), {});
+    if (recordings && !recordings->empty()) (void)replay(*main_recording(*recordings), {});
 }
 
 std::vector<std::string> byte_seeds() {

@@ -139,13 +139,13 @@ GUI_TEST_WATCHED(moment, a_trial_takes_the_place_of_the_one_before, watch_frame)
         window().settle(c);
     };
     try_recipe("gelu=in_place");
-    IM_CHECK(workspace().trial() == workspace().selection().b);
+    IM_CHECK(workspace().prediction() == workspace().selection().b);
     try_recipe("gelu=recompute");
     IM_CHECK_EQ(workspace().documents().size(), size_t{2});
     c->ItemClick("//###layer/**/###keep_trial");
     try_recipe("gelu=in_place");
     IM_CHECK_EQ(workspace().documents().size(), size_t{3});
-    // A's own recipe: the trial is gone, what was kept stays.
+    // A's own recipe: the prediction is gone, what was kept stays.
     window().apply(c, {.recipes = {.try_recipe = "original"}});
     IM_CHECK(workspace().selection().b == nullptr);
     IM_CHECK_EQ(workspace().documents().size(), size_t{2});

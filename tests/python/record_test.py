@@ -127,6 +127,16 @@ class Steps(RecordedFile):
         self.assertEqual(self.query("SELECT state FROM v_run"), [("incomplete",)])
         self.assertEqual(self.query("SELECT count(*) FROM step"), [(2,)])
 
+    def test_an_exception_is_a_failure_and_its_step_is_broken(self):
+        model, batch, optimizer = self.model()
+        with self.assertRaises(ValueError), temposcope.record(self.file, model, optimizer):
+            train(model, batch, optimizer)
+            families.loss_of(model, batch)
+            raise ValueError("no data")
+        failures = self.query("SELECT outcome, error, message FROM v_failure")
+        self.assertEqual(failures, [("ended", "ValueError", "no data")])
+        self.assertEqual(self.column("SELECT kind FROM v_step ORDER BY id"), ["whole", "broken"])
+
     def test_a_block_without_a_step_leaves_no_file(self):
         with self.assertWarnsRegex(UserWarning, "no step ran in the block"):
             with temposcope.record(self.file, nn.Linear(2, 2)):
@@ -195,7 +205,7 @@ class Contents(RecordedFile):
         self.assertEqual(found, [0, 1, 2, 3])
         self.assertEqual((layers["0"], layers["2"]), (None, None))
 
-    def test_what_lives_on_without_a_name_is_unknown(self):
+    def test_what_lives_on_because_a_variable_keeps_it_is_held(self):
         before = torch.zeros(1000)
         kept = []
         model, batch, optimizer = self.model()
@@ -207,7 +217,7 @@ class Contents(RecordedFile):
             self.column(
                 "SELECT role FROM v_storage WHERE size_bytes IN (4000, 8000) ORDER BY id"
             ),
-            ["unknown", "unknown"],
+            ["held", "held"],
         )
 
     def test_the_run_says_what_it_ran(self):

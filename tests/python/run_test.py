@@ -62,9 +62,10 @@ class Run(Commands):
         self.assertEqual(ran.returncode, 0, ran.stderr)
         return ran
 
-    def assert_recorded(self, steps: int, state: str = "complete"):
+    def assert_recorded(self, steps: int, state: str = "complete", beside: int = 1):
+        """`beside`: steps that were not asked for, as the first one without --skip 0."""
         self.assertEqual(self.query("SELECT state FROM v_run"), [(state,)])
-        self.assertEqual(self.query("SELECT count(*) FROM step"), [(steps,)])
+        self.assertEqual(self.query("SELECT count(*) FROM step"), [(beside + steps,)])
 
     def assert_one_sentence(self, ran, part: str):
         self.assertIn(part, ran.stderr)
@@ -83,13 +84,18 @@ class Run(Commands):
         self.assertIn(sentence, ran.stderr)
 
 
+    def kinds(self) -> list[str]:
+        """Of the steps."""
+        return [kind for (kind,) in self.query("SELECT kind FROM v_step ORDER BY id")]
+
+
 class Programs(Run):
     def test_a_script_runs_to_its_end_and_its_steps_are_recorded(self):
         ran = self.run_well(PYTHON, self.train_script(), "6")
         self.assertEqual(ran.stdout, "".join(f"step {i} cpu\n" for i in range(6)))
         self.assert_one_sentence(ran, "Recorded 3 steps in ")
         self.assert_recorded(3)
-        # The first step is skipped, so that the optimizer's state is there from the start.
+        self.assertEqual(self.kinds(), ["first", "whole", "whole", "whole"])
         self.assertEqual(
             self.query("SELECT count(*) FROM v_storage WHERE role = 'optimizer_state'"), [(12,)]
         )
@@ -99,7 +105,22 @@ class Programs(Run):
             PYTHON, self.train_script(), "6", options=["--stop", "--steps", "2", "--skip", "0"]
         )
         self.assertEqual(ran.stdout, "step 0 cpu\n")
-        self.assert_recorded(2)
+        self.assert_recorded(2, beside=0)
+        self.assertEqual(self.kinds(), ["first", "whole"])
+
+    def test_steps_between_the_first_one_and_those_asked_for_are_left_out(self):
+        ran = self.run_well(PYTHON, self.train_script(), "7", options=["--skip", "3"])
+        self.assert_one_sentence(ran, "Recorded 3 steps in ")
+        self.assert_recorded(3)
+        self.assertEqual(self.kinds(), ["first", "whole", "whole", "whole"])
+        # What is left out has no ops, and its allocations are there.
+        ((end, start, events),) = self.query(
+            "SELECT a.end_ns, b.start_ns, b.first_event - a.last_event "
+            "FROM step a JOIN step b ON a.id = 0 AND b.id = 1"
+        )
+        ops = f"SELECT count(*) FROM op WHERE start_ns > {end} AND end_ns < {start}"
+        self.assertEqual(self.query(ops), [(0,)])
+        self.assertGreater(events, 20)
 
     def test_a_module_of_a_package_runs(self):
         package = self.folder / "trainer"
@@ -166,7 +187,7 @@ class Programs(Run):
                 of_make.step()
             """)
         self.run_well(PYTHON, script, options=["--skip", "0"])
-        self.assert_recorded(3)
+        self.assert_recorded(3, beside=0)
         passes = "SELECT step, count(*) FROM v_phase WHERE kind = 'backward' GROUP BY step"
         self.assertEqual(self.query(passes), [(0, 3), (1, 3), (2, 3)])
         names = self.query("SELECT DISTINCT name FROM v_tensor")
@@ -233,7 +254,7 @@ class Programs(Run):
                 always.step()
             """)
         self.run_program(PYTHON, script, options=["--skip", "0", "--steps", "5"])
-        self.assert_recorded(5)
+        self.assert_recorded(5, beside=0)
         passes = "SELECT count(*) FROM v_phase WHERE kind = 'backward' GROUP BY step"
         self.assertEqual(self.query(passes), [(1,), (3,), (1,), (1,), (1,)])
 
@@ -312,7 +333,7 @@ class Programs(Run):
                 temposcope.step()
             """)
         self.run_well(PYTHON, script, options=["--skip", "0"])
-        self.assert_recorded(3)
+        self.assert_recorded(3, beside=0)
 
     def test_json_stands_alone_on_standard_output(self):
         ran = self.run_program(PYTHON, self.train_script(), "5", options=["--json"])
@@ -322,6 +343,7 @@ class Programs(Run):
             {
                 "file": str(self.file), "state": "complete", "steps": 3, "exit_code": 0,
                 "sentence": f"Recorded 3 steps in {self.file}.", "applied": None,
+                "verdict": None, "failure_file": None,
             },
         )  # fmt: skip
         self.assertIn("step 4 cpu", ran.stderr)
@@ -372,7 +394,7 @@ class OnAVirtualGpu(Run):
     def test_times_are_modelled(self):
         self.run_well(PYTHON, self.train_script(), "5", options=["--gpu", "h100-sxm"])
         self.assertEqual(self.query("SELECT time_basis FROM v_run"), [("modelled",)])
-        steps = self.query("SELECT start_ns, end_ns FROM step ORDER BY id")
+        steps = self.query("SELECT start_ns, end_ns FROM v_step WHERE kind = 'whole' ORDER BY id")
         self.assertEqual(len({end - start for start, end in steps}), 1)  # of equal steps
         for start, end in steps:
             self.assertGreater(end - start, 10_000)
@@ -409,7 +431,7 @@ class OnAVirtualGpu(Run):
         self.assertEqual(ran.returncode, 1)
         self.assertIn("OutOfMemoryError", ran.stderr)
         self.assertIn("which says that it is incomplete", ran.stderr)
-        self.assert_recorded(1, "incomplete")
+        self.assert_recorded(1, "incomplete", beside=0)
         self.assertIn(("out_of_memory",), self.query("SELECT code FROM v_health"))
 
     def test_a_card_that_does_not_exist(self):
@@ -523,7 +545,7 @@ class LargestBatch(Run):
         self.assertEqual(len(list(self.folder.glob("started*"))), 1)
 
     def test_what_only_a_trace_needs(self):
-        for option in (["--steps", "4"], ["--skip", "0"], ["--stop"], ["--stacks"]):
+        for option in (["--steps", "4"], ["--skip", "0"], ["--stop"], ["--no-stacks"]):
             ran = self.search(PYTHON, "train.py", "{N}", options=option)
             self.assertEqual((ran.returncode, ran.stdout), (2, ""))
             self.assert_one_sentence(ran, f"{option[0]} says how a trace is recorded")
@@ -559,7 +581,18 @@ class ProgramsThatEndEarly(Run):
 
     def test_a_program_that_ends_before_its_steps(self):
         ran = self.run_well(PYTHON, self.train_script(), "1")
-        self.assert_one_sentence(ran, "--skip 0")
+        self.assert_one_sentence(ran, "Recorded the first step and 0 of 3 steps after it in ")
+        self.assert_recorded(0, "incomplete")
+
+    def test_a_program_that_ends_before_its_first_step(self):
+        script = self.program("""
+            import torch
+            model = torch.nn.Linear(8, 8).cuda()
+            raise ValueError("no data")
+            """)
+        ran = self.run_program(PYTHON, script, options=["--gpu", "rtx4090"])
+        self.assertEqual(ran.returncode, 1)
+        self.assert_one_sentence(ran, "the program ended with ValueError before its first step")
         self.assertFalse(self.file.exists())
 
     def test_a_program_without_torch(self):
@@ -647,14 +680,14 @@ class ProgramsThatEndEarly(Run):
         self.assertEqual(process.returncode, 128 + signal.SIGKILL)
         self.assertIn(".partial", errors)
         partial = f"{self.file}.partial"
-        self.assertEqual(self.query("SELECT count(*) FROM step", partial), [(2,)])
+        self.assertEqual(self.query("SELECT count(*) FROM step", partial), [(3,)])
 
     def test_a_program_that_is_killed_before_its_recording(self):
-        script = self.train_script("import os; os.kill(os.getpid(), 15)")
+        script = self.program("import os, torch\nos.kill(os.getpid(), 15)\n")
         stale = pathlib.Path(f"{self.file}.partial")
         stale.write_text("of another run")
         os.utime(stale, (1e9, 1e9))
-        ran = self.run_program(PYTHON, script, "3", options=["--skip", "30"])
+        ran = self.run_program(PYTHON, script)
         self.assertEqual(ran.returncode, 128 + signal.SIGTERM)
         self.assert_one_sentence(ran, "ended with exit code 143 before its recording began")
 
@@ -663,7 +696,7 @@ class ProgramsThatEndEarly(Run):
         ran = self.run_program(PYTHON, script, "3")
         self.assertEqual(ran.returncode, 128 + signal.SIGSEGV)
         self.assert_one_sentence(ran, f"the steps before are in {self.file}.partial")
-        self.assertEqual(self.query("SELECT count(*) FROM step", f"{self.file}.partial"), [(2,)])
+        self.assertEqual(self.query("SELECT count(*) FROM step", f"{self.file}.partial"), [(3,)])
 
     def test_much_output_passes(self):
         program = "import torch; print('x' * 5_000_000)"
@@ -687,6 +720,10 @@ class BadInput(Run):
     def test_numbers_of_steps(self):
         self.refused("--steps", "0", "--", "true", code=2, part="--steps is 0")
         self.refused("--skip", "-1", "--", "true", code=2, part="--skip is -1")
+
+    def test_stacks_that_are_asked_for_and_left_out(self):
+        for option in ("--stacks", "--cpp-stacks"):
+            self.refused("--no-stacks", option, "--", "true", code=2, part="give one of them.")
 
     def test_files(self):
         self.refused("-o", "a.txt", "--", "true", code=2, part="give a name that ends in .tscope.")

@@ -112,7 +112,7 @@ class Trainers(Run):
         backwards = self.query(
             "SELECT count(*) FROM v_phase WHERE kind = 'backward' GROUP BY step ORDER BY step"
         )
-        self.assertEqual(backwards, [(2,), (2,), (2,)])
+        self.assertEqual(backwards, [(2,)] * 4)  # the first step, and three
         states = self.query("SELECT count(*) FROM v_storage WHERE role = 'optimizer_state'")
         parameters = 5 + 2 * 16 + 2 + 2  # embeddings, layers, pooler, classifier
         self.assertEqual(states, [(states_per_parameter * parameters,)])

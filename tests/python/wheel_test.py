@@ -127,7 +127,7 @@ class Wheel(unittest.TestCase):
         program = self.write("train.py", TRAIN)
         ran = self.run_command("run", "-o", "cpu.tscope", "--", self.python, program)
         self.assertEqual((ran.returncode, ran.stdout), (0, "cpu\n"), ran.stderr)
-        self.assert_steps("cpu.tscope", 3)
+        self.assert_steps("cpu.tscope", 4)  # the first one, and three
 
     def test_a_program_runs_on_a_virtual_gpu(self):
         program = self.write("train.py", TRAIN)
@@ -135,7 +135,12 @@ class Wheel(unittest.TestCase):
             "run", "--gpu", "h100-sxm", "-o", "gpu.tscope", "--", self.python, program
         )
         self.assertEqual((ran.returncode, ran.stdout), (0, "cuda\n"), ran.stderr)
-        self.assert_steps("gpu.tscope", 3)
+        self.assert_steps("gpu.tscope", 4)
+
+    def test_pytest_finds_its_plugin(self):
+        ask = "import importlib.metadata as m; print(*m.entry_points(group='pytest11').names)"
+        printed = checked(self.python, "-c", ask, env=clean_environment())
+        self.assertIn("temposcope_pytest", printed.split())
 
     def test_another_torch_is_refused(self):
         self.write("other/torch/__init__.py", "")

@@ -39,6 +39,8 @@ profiler/planner/placement: PLAIN profiler/allocator profiler/analysis/step
     profiler/planner/data profiler/planner/step
 profiler/planner: PLAIN profiler/allocator profiler/analysis/ops profiler/analysis/step
     profiler/planner/data profiler/planner/step
+profiler/analysis/advice: PLAIN profiler/allocator profiler/analysis profiler/analysis/step
+    profiler/planner/data profiler/planner/placement
 profiler/planner/search: PLAIN profiler/planner profiler/planner/data profiler/planner/step
 profiler/formats/parts: PLAIN profiler/trace/file
 profiler/formats/snapshot: PLAIN profiler/allocator profiler/formats/parts profiler/trace/file
@@ -56,12 +58,12 @@ profiler/view/peak: profiler/analysis profiler/analysis/step profiler/tables pro
 profiler/view/kernels: PLAIN profiler/analysis profiler/analysis/ops profiler/analysis/step
     profiler/layouts profiler/planner profiler/tables profiler/view
 profiler/view/programs: profiler/analysis profiler/analysis/compare profiler/analysis/step
-    profiler/planner profiler/tables profiler/trace profiler/view profiler/view/memory
-    profiler/view/peak
+    profiler/planner profiler/planner/data profiler/tables profiler/trace profiler/view
+    profiler/view/memory profiler/view/peak
 profiler/view/layers: PLAIN profiler/analysis profiler/analysis/step profiler/tables
     profiler/view profiler/view/kernels profiler/view/peak profiler/view/programs
-profiler/view/plan: PLAIN profiler/analysis/step profiler/planner profiler/planner/search
-    profiler/planner/step profiler/tables profiler/view
+profiler/view/plan: PLAIN profiler/analysis/step profiler/planner profiler/planner/data
+    profiler/planner/search profiler/planner/step profiler/tables profiler/view
 profiler/view/selected: profiler/analysis profiler/analysis/blocks profiler/analysis/step
     profiler/tables profiler/trace profiler/view profiler/view/kernels profiler/view/layers
     profiler/view/memory profiler/view/peak
@@ -80,7 +82,7 @@ profiler/capture: PLAIN models/observer models/training profiler/capture/torch_a
 profiler/capture/cuda: PLAIN models/observer models/training profiler/capture
     profiler/capture/torch_adapter
 profiler/capture/python: models/observer models/training profiler/capture
-    profiler/capture/torch_adapter profiler/trace/file
+    profiler/capture/torch_adapter profiler/trace profiler/trace/file
 
 app/user: PLAIN profiler/planner/data profiler/protocol profiler/trace/file
 app/prediction: PLAIN app/user profiler/planner profiler/planner/data profiler/planner/placement
@@ -93,19 +95,19 @@ app/workspace: PLAIN app/prediction app/user app/workspace/jobs profiler/analysi
     profiler/view/kernels profiler/view/layers profiler/view/memory profiler/view/peak
     profiler/view/plan profiler/view/programs profiler/view/ranks profiler/view/selected
 app/widgets: profiler/charts profiler/tables profiler/trace profiler/view
-    profiler/view/selected
-app/panels/parts: PLAIN app/widgets app/workspace profiler/view profiler/view/layers
+app/panels/parts: PLAIN app/widgets app/workspace profiler/analysis/step profiler/planner/data
+    profiler/view profiler/view/layers
 app/panels/memory: app/panels/parts app/widgets app/workspace app/workspace/jobs profiler/trace
     profiler/view/allocator profiler/view/memory
 app/panels/peak: app/panels/parts app/widgets app/workspace profiler/trace profiler/view/peak
 app/panels/layers: app/panels/parts app/widgets app/workspace app/workspace/jobs
     profiler/view/layers
-app/panels/kernels: app/panels/parts app/widgets profiler/charts profiler/trace profiler/view
-    profiler/view/kernels
+app/panels/kernels: app/panels/parts app/widgets profiler/charts profiler/planner/data
+    profiler/trace profiler/view/kernels
 app/panels/programs: app/panels/parts app/widgets app/workspace profiler/charts profiler/trace
     profiler/view profiler/view/programs
-app/panels/plan: PLAIN app/panels/parts app/widgets profiler/charts profiler/tables
-    profiler/view profiler/view/plan profiler/view/programs
+app/panels/plan: PLAIN app/panels/parts app/widgets profiler/charts profiler/planner/data
+    profiler/tables profiler/view profiler/view/plan
 app/panels/selected: app/panels/parts app/widgets app/workspace profiler/trace
     profiler/view/selected
 app/panels/ranks: app/panels/parts app/widgets profiler/trace profiler/view/ranks
@@ -120,19 +122,21 @@ app/window: PLAIN app/panels app/user app/widgets app/workspace app/workspace/jo
 app/commands/console: PLAIN profiler/analysis/step profiler/formats profiler/formats/parts
     profiler/protocol profiler/tables profiler/trace/file
 app/commands/options: PLAIN app/commands/console app/user
-app/commands/programs: PLAIN app/prediction profiler/analysis/ranks profiler/analysis/step
+app/commands/programs: PLAIN app/prediction app/user profiler/analysis/advice
+    profiler/analysis/ranks profiler/analysis/step profiler/planner/data
     profiler/planner/step profiler/protocol profiler/trace/file
 app/commands/reports: PLAIN app/commands/console app/commands/programs profiler/analysis/blocks
     profiler/analysis/compare profiler/analysis/ops profiler/analysis/ranks
     profiler/analysis/step profiler/charts profiler/planner profiler/tables profiler/trace/file
-    profiler/view/kernels profiler/view/peak profiler/view/programs profiler/view/ranks
+    profiler/view/kernels profiler/view/peak profiler/view/plan profiler/view/programs
+    profiler/view/ranks
 app/commands: PLAIN app/commands/console app/commands/options app/commands/programs
     app/commands/reports app/prediction app/user app/window profiler/allocator
-    profiler/analysis/compare profiler/analysis/ops profiler/analysis/step profiler/formats
-    profiler/formats/chrome profiler/formats/join profiler/formats/snapshot profiler/layouts
-    profiler/planner profiler/planner/data profiler/planner/search profiler/planner/step
-    profiler/protocol profiler/tables profiler/trace/file profiler/view/kernels
-    profiler/view/plan
+    profiler/analysis/advice profiler/analysis/ops profiler/analysis/step profiler/formats
+    profiler/formats/chrome
+    profiler/formats/join profiler/formats/snapshot profiler/layouts profiler/planner
+    profiler/planner/data profiler/planner/search profiler/planner/step profiler/protocol
+    profiler/tables profiler/trace/file profiler/view/kernels profiler/view/plan
 app: app/commands app/commands/console app/commands/options profiler/protocol
 app/worker: PLAIN profiler/capture profiler/capture/torch_adapter profiler/protocol
     profiler/trace/file
@@ -163,6 +167,7 @@ LIBTORCH = [
 OUTSIDE = [
     (
         r"torch/version\.h|torch/csrc/(autograd/(engine|functions|saved_variable)|distributed)|"
+        r"torch/csrc/profiler/(combined_traceback|unwind)|"
         r"c10/cuda/CUDACachingAllocator|ATen/cuda/",
         [
             "models/ops/torch_version.cpp",

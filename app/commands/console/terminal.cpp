@@ -21,7 +21,6 @@ namespace {
 
 using namespace profiler;
 
-constexpr std::string_view kNothing = "–";
 constexpr std::string_view kColumnGap = "  ";
 
 const char* escape_of(Style style) {
@@ -94,7 +93,7 @@ std::vector<std::size_t> column_widths(const TextTable& table) {
     for (std::size_t column = 0; column < widths.size(); ++column) {
         bool says_something = table.rows.empty();
         for (const auto& row : table.rows) {
-            says_something |= !row[column].empty() && row[column] != kNothing;
+            says_something |= !row[column].empty() && row[column] != kNoValue;
             widths[column] = std::max(widths[column], display_width(row[column]));
         }
         widths[column] = says_something
@@ -176,7 +175,7 @@ void Output::table(const TextTable& raw) {
     add_row(titles, [](std::size_t) { return Style::kDim; });
     for (std::size_t row = 0; row < table.rows.size(); ++row) {
         add_row(table.rows[row], [&](std::size_t column) {
-            if (table.rows[row][column] == kNothing) return Style::kDim;
+            if (table.rows[row][column] == kNoValue) return Style::kDim;
             return row < table.tones.size() ? style_of(table.tones[row][column]) : Style::kPlain;
         });
     }

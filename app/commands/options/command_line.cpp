@@ -86,6 +86,7 @@ void assign(std::optional<T>& target, const std::string& name, const std::string
 
 void check(const Option& option, const std::string& name, const std::string& text) {
     if (text.empty() && !option.may_be_empty) refuse(name, "is empty: give a value");
+    if (text == "-" && name == "--output") refuse(name, "does not take - for a pipe: name a file");
     const auto& choices = option.choices;
     if (!choices.empty() && std::ranges::find(choices, text) == choices.end()) {
         refuse(name, fmt::format("takes one of {}, not '{}'", fmt::join(choices, ", "), text));
@@ -131,7 +132,9 @@ CLI::Option* add_option(CLI::App& parser, const Option& option, T& value) {
     const bool is_argument = !option.names.starts_with('-');
     const std::string name = last_name(option);
     constexpr bool kIsList = std::is_same_v<T, std::vector<std::string>>;
-    const auto take = [&value, &parser, option, name, is_argument](const CLI::results_t& words) {
+    const auto take = [&value, &parser, option, name, is_argument](CLI::results_t words) {
+        // The library's own word for an option that stands alone.
+        if (!option.if_alone.empty() && words.front() == "true") words.front() = option.if_alone;
         for (const std::string& one : words) check_is_value(parser, name, one, is_argument);
         if constexpr (kIsList) {
             if (is_argument && static_cast<int>(words.size()) > option.max_values) {
@@ -157,6 +160,7 @@ CLI::Option* add_option(CLI::App& parser, const Option& option, T& value) {
     added->type_name(option.value_name)->default_str(default_text(value));
     added->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
     if (kIsList && is_argument) added->expected(1, option.max_values)->allow_extra_args();
+    if (!option.if_alone.empty()) added->expected(0, 1);
     return added;
 }
 CLI::Option* add_option(CLI::App& parser, const Option& option, bool& value) {
@@ -221,6 +225,10 @@ models::Error explain(const CLI::App& program, const CLI::ParseError& error, boo
         what = about_extra_word(program, command, takes_program);
     } else if (dynamic_cast<const CLI::ArgumentMismatch*>(&error) != nullptr) {
         what = what.substr(0, what.find(':')) + " needs a value";  // "--seed: 1 required ..."
+    } else if (dynamic_cast<const CLI::ConversionError*>(&error) != nullptr) {
+        // "Could not convert: --json = maybe": a flag, because we read the values of options.
+        const auto name = what.find("--");
+        what = what.substr(name, what.find(' ', name) - name) + " takes no value";
     }
     return {fmt::format("{}; see temposcope {}--help.", what,
                         command == nullptr ? "" : command->get_name() + " ")};
@@ -251,18 +259,17 @@ bool Command::is_given(const std::string& name) const {
     return parser_->get_option(name)->count() > 0;
 }
 
-const Command::AddedOption* Command::misplaced(Modes mode) const {
-    const auto found = std::ranges::find_if(options_, [&](const AddedOption& option) {
-        return option.parsed->count() > 0 && (option.modes & mode) == 0;
-    });
-    return found == options_.end() ? nullptr : &*found;
+Modes Command::modes_of(const std::string& name) const {
+    return std::ranges::find(options_, name, &AddedOption::name)->modes;
 }
 
 Outcome Command::run(Output& output) const {
     const auto mode = std::ranges::find_if(
         modes_, [&](const Mode& one) { return one.chosen_by.empty() || is_given(one.chosen_by); });
-    if (const AddedOption* option = misplaced(mode->bit)) {
-        return wrong_usage({mode->refuse(option->name)});
+    const Modes bit = mode->bit_by_value ? mode->bit_by_value() : mode->bit;
+    for (const AddedOption& option : options_) {
+        if (option.parsed->count() == 0 || (option.modes & bit) != 0) continue;
+        return wrong_usage({mode->refuse(option.name)});
     }
     for (const auto& [option, lacks] : mode->needs) {
         if (!is_given(option)) return wrong_usage({lacks(option)});

@@ -39,6 +39,7 @@ struct Option {
     std::vector<std::string> choices = {};  // no others are accepted; empty: any value
     std::string needs = {};                 // the option without which this one has no meaning
     int max_values = 1 << 20;               // of an argument that takes several texts
+    std::string if_alone = {};  // its value where none follows it; empty: one must follow
 };
 
 /// A set of modes of a command: one bit for each mode.
@@ -51,8 +52,9 @@ struct Mode {
     using Sentence = std::function<std::string(const std::string& option)>;
 
     Modes bit = 1;
-    std::string chosen_by;  // an option; empty: no other mode was chosen
-    Sentence refuse = {};   // on an option that has no meaning in this mode
+    std::function<Modes()> bit_by_value = {};  // in place of `bit`: it depends on values of options
+    std::string chosen_by;                     // an option; empty: no other mode was chosen
+    Sentence refuse = {};                      // on an option that has no meaning in this mode
     std::vector<std::pair<std::string, Sentence>> needs = {};  // options, and what their lack means
     std::function<Outcome(Output&)> run;
 };
@@ -81,16 +83,16 @@ public:
 
     /// Whether the option was given, by one of its names.
     bool is_given(const std::string& name) const;
+    /// The modes in which the option has a meaning, by the last of its names.
+    Modes modes_of(const std::string& name) const;
+
+private:
+    friend class CommandLine;
     struct AddedOption {
         std::string name;  // the last of its names: "--output"
         Modes modes;
         const CLI::Option* parsed;
     };
-    /// The first option that was given and has no meaning in the mode; null: there is none.
-    const AddedOption* misplaced(Modes mode) const;
-
-private:
-    friend class CommandLine;
     Outcome run(Output& output) const;
 
     CLI::App* parser_;

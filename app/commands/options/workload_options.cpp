@@ -21,9 +21,11 @@ std::string model_names() {
     return fmt::format("{}", fmt::join(names, ", "));
 }
 
-constexpr Modes kTraces = kMeasure | kCaptureRanks;  // that write traces
-constexpr Modes kRuns = kTraces | kMeasureAuto;
+constexpr Modes kTraces = kMeasure | kPredictStep | kCaptureRanks;  // that write traces
+constexpr Modes kRuns = kTraces | kMeasureAuto | kPredictAuto;
 constexpr Modes kSteps = kRuns | kMeasureParallel;  // all that train
+constexpr Modes kMeasures = kMeasure | kMeasureAuto;
+constexpr Modes kPredicts = kPredictStep | kPredictAuto;
 
 void add_step_options(Command& command, StepForm& options) {
     command.add({"--head",
@@ -45,8 +47,8 @@ void add_step_options(Command& command, StepForm& options) {
                 &options.padding, kSteps);
     command.add({"--seed", "of weights, data and dropout", "N", kStep}, &options.seed, kRuns);
     command.add({"--warmup", "steps before the recorded ones", "N", kRun}, &options.warmup_steps,
-                kRuns);
-    command.add({"--steps", "steps to record", "N", kRun}, &options.steps, kRuns);
+                kMeasures);
+    command.add({"--steps", "steps to record", "N", kRun}, &options.steps, kMeasures);
     command.add({"--memory-limit", "fail as a GPU with this much memory would, such as 16GiB",
                  "SIZE", kRun},
                 &options.memory_limit, kRuns);
@@ -109,23 +111,20 @@ void add_training_options(Command& command, StepForm& options, bool is_capture) 
                  "NAME", kRun},
                 &options.device);
     command.add({"--setup", "with predict:GPU: the software environment to assume", "NAME", kRun},
-                &options.setup, kMeasure | kMeasureAuto);
+                &options.setup, kPredicts);
 }
 
-models::Result<void> check_prediction_options(const Command& command, const StepForm& options) {
-    if (!options.predicts()) {
-        if (!command.is_given("--setup")) return {};
-        return models::fail(
-            "--setup chooses the software environment of a prediction, and this is a measurement: "
-            "leave --setup out, or add --device predict:GPU.");
-    }
-    for (const char* name : {"--steps", "--warmup"}) {
-        if (!command.is_given(name)) continue;
-        return models::fail(
-            "{} is for measurements: a prediction has one step after a warm-up step. Leave {} out.",
-            name, name);
-    }
-    return {};
+std::string refuse_in_measurement(const std::string& option) {
+    return fmt::format(
+        "{0} chooses the software environment of a prediction, and this is a measurement: leave "
+        "{0} out, or add --device predict:GPU.",
+        option);
+}
+
+std::string refuse_in_prediction(const std::string& option) {
+    return fmt::format(
+        "{0} is for measurements: a prediction has one step after a warm-up step. Leave {0} out.",
+        option);
 }
 
 }  // namespace app

@@ -13,7 +13,9 @@ enum MeasureMode : Modes {
     kMeasureAuto = 2,      // sweep --auto
     kMeasureParallel = 4,  // sweep --parallel
     kCalibrate = 8,        // sweep --calibrate
-    kCaptureRanks = 16     // capture --parallel
+    kCaptureRanks = 16,    // capture --parallel
+    kPredictStep = 32,     // capture --device predict:GPU
+    kPredictAuto = 64      // sweep --auto --device predict:GPU
 };
 
 /// --hidden, --heads, --intermediate, --dropout and --attention-dropout, which say what a layer is,
@@ -29,7 +31,8 @@ void add_accumulation_option(Command& command, StepForm& options, const char* gr
 /// and an output.
 void add_training_options(Command& command, StepForm& options, bool is_capture);
 
-/// Errors: an option that only measurements use was given for a prediction, or the other way round.
-models::Result<void> check_prediction_options(const Command& command, const StepForm& options);
+/// Refuse an option that only predictions use, and one that only measurements use.
+std::string refuse_in_measurement(const std::string& option);
+std::string refuse_in_prediction(const std::string& option);
 
 }  // namespace app

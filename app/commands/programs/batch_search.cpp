@@ -166,6 +166,10 @@ Result<Attempt> attempt(ProgramRun run, int64_t batch_size) {
     const auto result = run_program(run);
     if (!result) return tl::unexpected(result.error());
     if (result->was_asked_to_end) return Attempt{.was_asked_to_end = true};
+    if (result->has_timed_out) {
+        return fail("the program did not come to its second step within {} s: give it more time.",
+                    run.timeout.count());
+    }
     std::vector<std::string> files;
     if (run.world_size == 0) files.push_back(result->file);
     for (const RankResult& rank : result->ranks) files.push_back(rank.file);
@@ -285,8 +289,8 @@ struct Line {
 
 class Search {
 public:
-    Search(const std::string& placeholder, const BatchTried& tried)
-        : placeholder_(placeholder), tried_(tried) {}
+    Search(const std::string& placeholder, const AfterBatch& after_batch)
+        : placeholder_(placeholder), after_batch_(after_batch) {}
 
     Result<std::vector<LargestBatch>> run(const std::vector<ProgramCase>& cases, BatchOrder order) {
         for (const ProgramCase& one : cases) {
@@ -343,7 +347,7 @@ private:
             return;
         }
         resident_bytes_ = std::max(resident_bytes_, made->resident_bytes);
-        if (tried_) tried_(bracket.found.of, made->outcome);
+        if (after_batch_) after_batch_(bracket.found.of, made->outcome);
         bracket.add(std::move(made->outcome));
     }
 
@@ -421,11 +425,11 @@ private:
     }
 
     const std::string placeholder_;
-    const BatchTried& tried_;
+    const AfterBatch& after_batch_;
     std::vector<Bracket> brackets_;
     std::size_t num_at_once_ = 1;
     int64_t resident_bytes_ = 0;  // the most that a try took of this machine
-    std::mutex mutex_;            // of brackets_, tried_ and resident_bytes_ while programs run
+    std::mutex mutex_;  // of brackets_, after_batch_ and resident_bytes_ while programs run
     std::atomic<bool> cancelled_ = false;
 };
 
@@ -444,6 +448,17 @@ bool fill_in(std::vector<std::string>& words, const std::string& name, const std
     return is_there;
 }
 
+Result<BatchRun> try_program(ProgramRun run, const std::string& gpu) {
+    const auto target = ProgramTarget::find(gpu);
+    if (!target) return tl::unexpected(target.error());
+    run.card = target->card();
+    auto made = attempt(std::move(run), -1);
+    if (!made) return tl::unexpected(made.error());
+    if (made->was_asked_to_end) return fail("The run was cancelled.");
+    if (made->outcome.fits) made->outcome.step_time_ns = modelled_step_ns(*target, made->traces);
+    return std::move(made->outcome);
+}
+
 std::size_t expected_runs(const std::vector<ProgramCase>& cases) {
     std::size_t num_lines = 0;
     for (auto one = cases.begin(); one != cases.end(); ++one) {
@@ -458,8 +473,9 @@ std::size_t expected_runs(const std::vector<ProgramCase>& cases) {
 
 Result<std::vector<LargestBatch>> find_largest_batches(const std::string& placeholder,
                                                        const std::vector<ProgramCase>& cases,
-                                                       const BatchTried& tried, BatchOrder order) {
-    return Search(placeholder, tried).run(cases, order);
+                                                       const AfterBatch& after_batch,
+                                                       BatchOrder order) {
+    return Search(placeholder, after_batch).run(cases, order);
 }
 
 }  // namespace app

@@ -41,6 +41,11 @@ struct BatchRun {
     int64_t free_bytes = -1;          // of the GPU at that time
 };
 
+/// Runs a program until two steps came to their end, so that the second one finds the optimizer's
+/// state. `run` needs neither file nor log. It fits if no request fails: a program may catch that.
+/// Errors: an unknown GPU; the program ended for another reason than memory, or took too long.
+models::Result<BatchRun> try_program(ProgramRun run, const std::string& gpu);
+
 /// A program on a GPU.
 struct ProgramCase {
     std::string gpu;                                          // id
@@ -69,7 +74,7 @@ enum class BatchOrder : uint8_t {
 };
 
 /// Called after each run, by one thread at a time.
-using BatchTried = std::function<void(const ProgramCase&, const BatchRun&)>;
+using AfterBatch = std::function<void(const ProgramCase&, const BatchRun&)>;
 
 /// About as many programs will run: one for each batch of a line, and two of each case if the line
 /// guesses well.
@@ -82,7 +87,7 @@ std::size_t expected_runs(const std::vector<ProgramCase>& cases);
 /// searched has an error of its own, because the program ended for another reason than memory.
 /// Errors: an unknown GPU, one that does not run CUDA, or a signal such as Ctrl-C.
 models::Result<std::vector<LargestBatch>> find_largest_batches(
-    const std::string& placeholder, const std::vector<ProgramCase>& cases, const BatchTried& tried,
-    BatchOrder order = BatchOrder::kGuessed);
+    const std::string& placeholder, const std::vector<ProgramCase>& cases,
+    const AfterBatch& after_batch, BatchOrder order = BatchOrder::kGuessed);
 
 }  // namespace app

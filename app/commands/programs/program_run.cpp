@@ -7,8 +7,10 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <poll.h>
 #include <spawn.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -42,6 +44,7 @@ struct ProgramEnd {
     int exit_code = 1;                      // as a shell would give it
     int64_t resident_bytes = 0;             // the most memory that one of its processes held
     bool was_asked_to_end = false;          // by a signal, such as Ctrl-C
+    bool has_timed_out = false;
 };
 
 // ---- what became of it -----------------------------------------------------------------------
@@ -156,6 +159,28 @@ void describe_applied(const ProgramRun& run, const nlohmann::json& status, Progr
         "{} was put into no model, because none ran in training mode with gradients.", run.recipe));
 }
 
+/// What happened after the last recorded step; empty: nothing of interest.
+std::string about_later(bool ran_out, const std::string& exception) {
+    const std::string end = exception.empty() ? "" : "the program ended with " + exception;
+    if (ran_out) {
+        return fmt::format(" After them memory ran out{}{}.", end.empty() ? "" : ", and ", end);
+    }
+    if (end.empty()) return {};
+    return fmt::format(" After them {}. Record up to there with more --steps.", end);
+}
+
+/// "Recorded 2 of 3 steps in train.tscope, which says that it is incomplete: the program ended."
+std::string about_incomplete(const ProgramRun& run, const nlohmann::json& status,
+                             const ProgramResult& result) {
+    const bool has_first_alone =
+        run.skip > 0 && result.recorded_steps == 0 && status.value("seen_steps", int64_t{0}) > 0;
+    return fmt::format(
+        "Recorded {}{} of {} steps{} in {}, which says that it is incomplete: the program ended{}.",
+        has_first_alone ? "the first step and " : "", result.recorded_steps, run.steps,
+        has_first_alone ? " after it" : "", run.file,
+        result.exception.empty() ? "" : " with " + result.exception);
+}
+
 ProgramResult describe_end(const ProgramRun& run, const nlohmann::json& status,
                            const ProgramEnd& end) {
     ProgramResult result{.exit_code = end.exit_code, .resident_bytes = end.resident_bytes};
@@ -166,15 +191,14 @@ ProgramResult describe_end(const ProgramRun& run, const nlohmann::json& status,
         result.recorded_steps = status.value("steps", int64_t{0});
         result.is_complete = state == "complete";
         result.file = run.file;
-        const std::string& with = result.exception;
+        const std::string oom_file = status.value("oom_file", "");
+        const bool has_failures = status.value("failures", int64_t{0}) > 0;
+        result.failure_file = !oom_file.empty() ? oom_file : has_failures ? run.file : "";
         result.sentence =
             result.is_complete
-                ? fmt::format("Recorded {} in {}.", plural(result.recorded_steps, "step"), run.file)
-                : fmt::format(
-                      "Recorded {} of {} steps in {}, which says that it is incomplete: the "
-                      "program ended{}.",
-                      result.recorded_steps, run.steps, run.file,
-                      with.empty() ? "" : " with " + with);
+                ? fmt::format("Recorded {} in {}.{}", plural(result.recorded_steps, "step"),
+                              run.file, about_later(!oom_file.empty(), result.exception))
+                : about_incomplete(run, status, result);
         return result;
     }
     describe_partial(run, end.start, result);
@@ -292,6 +316,7 @@ ProgramResult describe_ranks(const ProgramRun& run, const RunStatus& status,
                                 .recorded_steps = of_rank.recorded_steps,
                                 .is_complete = of_rank.is_complete,
                                 .file = of_rank.file,
+                                .failure_file = of_rank.failure_file,
                                 .sentence = of_rank.sentence});
         const bool is_first = result.ranks.size() == 1;
         result.recorded_steps = is_first ? of_rank.recorded_steps
@@ -312,6 +337,7 @@ ProgramResult describe_program(const ProgramRun& run, const fs::path& status,
     ProgramResult result = run.folder.empty() ? describe_end(run, told.last[kNoRank], end)
                                               : describe_ranks(run, told, end);
     result.was_asked_to_end = end.was_asked_to_end;
+    result.has_timed_out = end.has_timed_out;
     return result;
 }
 
@@ -329,6 +355,7 @@ Result<std::vector<std::string>> variables_of(const ProgramRun& run, const fs::p
     auto variables = run.card ? virtual_gpu_environment(virtual_gpu_folder(), {*run.card})
                               : Result<std::vector<std::string>>(std::vector<std::string>());
     if (!variables) return variables;
+    std::error_code error;
     const nlohmann::json options{
         {"file", run.file},
         {"folder", run.folder.empty() ? nlohmann::json() : nlohmann::json(run.folder)},
@@ -344,7 +371,9 @@ Result<std::vector<std::string>> variables_of(const ProgramRun& run, const fs::p
                                        : ""},
         {"gpu", run.card ? nlohmann::json(run.card->name) : nlohmann::json()},
         {"apply", run.recipe.empty() ? nlohmann::json() : nlohmann::json(run.recipe)},
-        {"layers", run.layers}};
+        {"layers", run.layers},
+        {"command", run.words},
+        {"working_folder", fs::current_path(error).string()}};
     variables->push_back("PYTHONPATH=" + before_own("PYTHONPATH", (*package / "start").string()));
     variables->push_back("TEMPOSCOPE_RUN=" + options.dump());
     variables->insert(variables->end(), run.variables.begin(), run.variables.end());
@@ -464,6 +493,9 @@ Result<pid_t> spawn(const ProgramRun& run, const std::vector<std::string>& varia
     } else if (run.output_is_ours) {
         posix_spawn_file_actions_adddup2(&files, STDERR_FILENO, STDOUT_FILENO);
     }
+    if (!run.working_folder.empty()) {
+        posix_spawn_file_actions_addchdir_np(&files, run.working_folder.c_str());
+    }
     pid_t pid = 0;
     const int error = posix_spawnp(&pid, words.front(), &files, &attributes, words.data(),
                                    with_own_environment(variables).data());
@@ -482,8 +514,25 @@ Result<pid_t> spawn(const ProgramRun& run, const std::vector<std::string>& varia
 /// File systems know the time less exactly than the clock.
 constexpr auto kClockStep = std::chrono::milliseconds(20);
 
-ProgramEnd wait_for(pid_t pid) {
+/// Ends a program that takes longer: first it is asked to end, so that its recording is closed.
+/// Returns whether it took longer.
+bool end_after(pid_t pid, std::chrono::milliseconds timeout) {
+    if (timeout.count() == 0) return false;
+    constexpr int kGraceMs = 5000;
+    pollfd ended{.fd = static_cast<int>(syscall(SYS_pidfd_open, pid, 0)), .events = POLLIN};
+    if (ended.fd < 0) return false;
+    const bool takes_longer = poll(&ended, 1, static_cast<int>(timeout.count())) == 0;
+    if (takes_longer) {
+        kill(pid, SIGTERM);
+        if (poll(&ended, 1, kGraceMs) == 0) kill(pid, SIGKILL);
+    }
+    close(ended.fd);
+    return takes_longer;
+}
+
+ProgramEnd wait_for(pid_t pid, std::chrono::milliseconds timeout) {
     const ListedProgram listed(pid);
+    const bool has_timed_out = end_after(pid, timeout);
     int status = 0;
     rusage usage{};
     while (wait4(pid, &status, 0, &usage) < 0) {
@@ -493,7 +542,8 @@ ProgramEnd wait_for(pid_t pid) {
     constexpr int64_t kKibibyte = 1024;
     return {
         .exit_code = WIFSIGNALED(status) ? kKilledBySignal + WTERMSIG(status) : WEXITSTATUS(status),
-        .resident_bytes = usage.ru_maxrss * kKibibyte};
+        .resident_bytes = usage.ru_maxrss * kKibibyte,
+        .has_timed_out = has_timed_out};
 }
 
 }  // namespace
@@ -508,6 +558,11 @@ Result<fs::path> find_python_package() {
                 (bin / "python").string());
 }
 
+std::string python_interpreter() {
+    const char* const python = std::getenv("TEMPOSCOPE_PYTHON");
+    return python == nullptr ? "python3" : python;
+}
+
 Result<ProgramResult> run_program(const ProgramRun& run) {
     const TemporaryFolder folder;
     if (!folder.exists()) return fail(kNoTemporaryFolder);
@@ -518,7 +573,7 @@ Result<ProgramResult> run_program(const ProgramRun& run) {
     const auto start = fs::file_time_type::clock::now() - kClockStep;
     const auto pid = spawn(run, *variables, signals.handled());
     if (!pid) return tl::unexpected(pid.error());
-    ProgramEnd end = wait_for(*pid);
+    ProgramEnd end = wait_for(*pid, run.timeout);
     end.start = start;
     end.was_asked_to_end = asks_to_end(last_signal);
     return describe_program(run, status, end);
@@ -530,9 +585,8 @@ Result<ProgramRun> built_in_program(const models::Workload& workload,
     if (!ok) return tl::unexpected(ok.error());
     const auto package = find_python_package();
     if (!package) return tl::unexpected(package.error());
-    const char* const python = std::getenv("TEMPOSCOPE_PYTHON");
     ProgramRun run{
-        .words = {python == nullptr ? "python3" : python},
+        .words = {python_interpreter()},
         // Python would find modules in the current folder first: a user's random.py.
         .variables = {"PYTHONSAFEPATH=1"},
         .steps = 3,  // the second one finds the optimizer's state, the third DDP's buckets

@@ -6,6 +6,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include <chrono>
 #include <cstdint>
 #include <filesystem>
 #include <optional>
@@ -25,12 +26,14 @@ struct ProgramRun {
     std::string recipe;                         // to put into the program's models; empty: none
     std::vector<std::string> layers;            // classes that are layers for the recipe
     int64_t steps = 3;                          // to record
-    int64_t skip = 1;                           // before them
-    bool with_stacks = false;      // records the Python lines that led to each allocation
-    bool with_cpp_stacks = false;  // and the C++ functions below them
-    bool stops = false;            // the program ends after the recorded steps
-    bool output_is_ours = false;   // the program's standard output goes to standard error
-    std::string log;               // a file that takes all output of the program; empty: none
+    int64_t skip = 1;                           // before them; the first one is recorded, too
+    bool with_stacks = false;         // records the Python lines that led to each allocation
+    bool with_cpp_stacks = false;     // and the C++ functions below them
+    bool stops = false;               // the program ends after the recorded steps
+    bool output_is_ours = false;      // the program's standard output goes to standard error
+    std::string log;                  // a file that takes all output of the program; empty: none
+    std::string working_folder;       // the program starts there; empty: here
+    std::chrono::seconds timeout{0};  // it is ended after so long; 0: never
     /// Number of ranks that the program is told. `ranks` of them run, alone (docs/many_gpus.md).
     /// 0: the processes that the program starts.
     int64_t world_size = 0;
@@ -42,8 +45,9 @@ struct RankResult {
     int64_t rank = 0;
     int64_t recorded_steps = 0;
     bool is_complete = false;
-    std::string file;      // what was written; empty: nothing
-    std::string sentence;  // for people
+    std::string file;          // what was written; empty: nothing
+    std::string failure_file;  // as in ProgramResult
+    std::string sentence;      // for people
 };
 
 /// What became of the recording. The program itself went its own way.
@@ -53,8 +57,12 @@ struct ProgramResult {
     int64_t recorded_steps = 0;  // of ranks: by each
     bool is_complete = false;
     bool was_asked_to_end = false;  // by a signal, such as Ctrl-C
-    std::string exception;   // that ended the program, or its first rank that failed: "ValueError"
-    std::string file;        // what was written: the trace, or its .partial; empty: nothing
+    bool has_timed_out = false;
+    std::string exception;  // that ended the program, or its first rank that failed: "ValueError"
+    std::string file;       // what was written: the trace, or its .partial; empty: nothing
+    /// The trace that tells of memory that ran out, or of an error at the end: `file`, or the one
+    /// beside it (oom_trace_of) if memory ran out after the recorded steps. Empty: none does.
+    std::string failure_file;
     std::string sentence;    // for people
     nlohmann::json applied;  // per model that the recipe was put into; null: no recipe
     std::vector<std::string> applied_sentences;  // for people
@@ -65,13 +73,15 @@ struct ProgramResult {
 /// beside the package in a build.
 models::Result<std::filesystem::path> find_python_package();
 
+/// What runs programs of ours: the interpreter that TEMPOSCOPE_PYTHON names; without it, python3.
+std::string python_interpreter();
+
 /// Any number of threads may call it at once.
 /// Errors: the recorder, the virtual GPU or the program cannot be started.
 models::Result<ProgramResult> run_program(const ProgramRun& run);
 
 /// A built-in model as a program of Python, which torch's own wrappers can spread over many GPUs: a
-/// run of three steps, as far as model and ranks say it. It starts the interpreter that
-/// TEMPOSCOPE_PYTHON names; without it, python3. Further arguments may follow the words.
+/// run of three steps, as far as model and ranks say it. Further arguments may follow the words.
 /// Errors: as models::validate; the package is missing.
 models::Result<ProgramRun> built_in_program(const models::Workload& workload,
                                             const models::Parallel& parallel, int64_t world_size);

@@ -61,7 +61,7 @@ Json tensors_json(const std::vector<LiveTensor>& tensors) {
 }
 
 /// "–" for -1: not known.
-std::string size_text(int64_t bytes) { return bytes < 0 ? "–" : format_bytes(bytes); }
+std::string size_text(int64_t bytes) { return bytes < 0 ? kNoValue : format_bytes(bytes); }
 
 /// "a100-40gb", "a100-40gb, SEQ=512"
 std::string name_of(const ProgramCase& one) {
@@ -207,7 +207,9 @@ std::optional<double> rate_of(const ParallelRow& row, const BatchRun& at) {
     return sequences_per_s(sequences_per_step(row, at), at.step_time_ns);
 }
 
-std::string rate_cell(const std::optional<double>& rate) { return rate ? format_rate(*rate) : "–"; }
+std::string rate_cell(const std::optional<double>& rate) {
+    return rate ? format_rate(*rate) : kNoValue;
+}
 
 /// In place of a batch.
 std::string why_none(const ParallelRow& row) {
@@ -270,7 +272,7 @@ TextTable largest_table(const std::vector<ParallelRow>& rows) {
         table.rows.push_back(
             {gpus_of(row), with_step ? step_of(row) : "", models::to_text(row.parallel),
              row.fits() ? format_count(largest.batch_size) : why_none(row),
-             row.fits() ? format_count(sequences_per_step(row, largest)) : "–",
+             row.fits() ? format_count(sequences_per_step(row, largest)) : kNoValue,
              rate_cell(rate_of(row, largest)), size_text(largest.peak_allocated_bytes),
              size_text(row.closed_terms_bytes.value_or(-1))});
     }
@@ -345,29 +347,31 @@ void print_largest(Output& output, const std::vector<ParallelRow>& rows) {
 }
 
 /// A batch that was tried; or none, and the row says why.
-struct Try {
+struct BatchOfRow {
     const ParallelRow* row;
     const BatchRun* run;
 };
 
-std::vector<Try> tries_of(const std::vector<ParallelRow>& rows) {
-    std::vector<Try> tries;
+std::vector<BatchOfRow> batches_of(const std::vector<ParallelRow>& rows) {
+    std::vector<BatchOfRow> batches;
     for (const ParallelRow& row : rows) {
-        if (!row.found) tries.push_back({&row, nullptr});
+        if (!row.found) batches.push_back({&row, nullptr});
         if (!row.found) continue;
-        for (const BatchRun& run : row.found->tries) tries.push_back({&row, &run});
+        for (const BatchRun& run : row.found->tries) batches.push_back({&row, &run});
     }
-    return tries;
+    return batches;
 }
 
 /// In the order of the CSV's columns.
-std::vector<TableColumn<Try>> try_columns() {
+std::vector<TableColumn<BatchOfRow>> columns_of_batches() {
     using enum Unit;
     const auto figure = [](int64_t BatchRun::*member) {
-        return [member](const Try& t) { return figure_of(t.run, member); };
+        return [member](const BatchOfRow& t) { return figure_of(t.run, member); };
     };
-    const auto rate = [](const Try& t) { return t.run ? rate_of(*t.row, *t.run) : std::nullopt; };
-    return std::vector<TableColumn<Try>>{
+    const auto rate = [](const BatchOfRow& t) {
+        return t.run ? rate_of(*t.row, *t.run) : std::nullopt;
+    };
+    return std::vector<TableColumn<BatchOfRow>>{
         {"recipe", "recipe", kText, "", [](auto& t) { return t.row->workload.recipe_name; }},
         {"gpu", "", kText, "", [](auto& t) { return t.row->gpu->id; }},
         {"world_size", "", kCount, "", [](auto& t) { return t.row->world_size; }},
@@ -390,22 +394,22 @@ std::vector<TableColumn<Try>> try_columns() {
          }}};
 }
 
-TextTable tries_table(const std::vector<ParallelRow>& rows) {
-    const auto all = try_columns();
-    const TableColumn<Try> gpus{"", "GPUs", Unit::kText, "",
-                                [](const Try& t) { return gpus_of(*t.row); }};
-    std::vector<Try> tries = tries_of(rows);
-    std::erase_if(tries, [](const Try& t) { return t.run == nullptr; });
-    return text_table(join<Try>({pick(all, {"recipe"}),
-                                 {gpus},
-                                 pick(all, {"parallel", "batch_size", "peak_allocated_bytes",
-                                            "peak_reserved_bytes", "step_time_ns",
-                                            "throughput_sequences_per_s", "fits"})}),
-                      tries);
+TextTable batch_table(const std::vector<ParallelRow>& rows) {
+    const auto all = columns_of_batches();
+    const TableColumn<BatchOfRow> gpus{"", "GPUs", Unit::kText, "",
+                                       [](const BatchOfRow& t) { return gpus_of(*t.row); }};
+    std::vector<BatchOfRow> batches = batches_of(rows);
+    std::erase_if(batches, [](const BatchOfRow& t) { return t.run == nullptr; });
+    return text_table(join<BatchOfRow>({pick(all, {"recipe"}),
+                                        {gpus},
+                                        pick(all, {"parallel", "batch_size", "peak_allocated_bytes",
+                                                   "peak_reserved_bytes", "step_time_ns",
+                                                   "throughput_sequences_per_s", "fits"})}),
+                      batches);
 }
 
-void print_tries(Output& output, const std::vector<ParallelRow>& rows) {
-    output.table(tries_table(rows));
+void print_batches(Output& output, const std::vector<ParallelRow>& rows) {
+    output.table(batch_table(rows));
     output.line();
     for (const ParallelRow& row : rows) {
         print_reason(output, row,
@@ -440,12 +444,14 @@ Report parallel_plan_report(const std::vector<ParallelRow>& rows) {
 Report parallel_sweep_report(const std::vector<ParallelRow>& rows) {
     return {.json =
                 [&rows] {
-                    return Json{{"rows", json_rows(data_table(try_columns(), tries_of(rows)))}};
+                    return Json{
+                        {"rows", json_rows(data_table(columns_of_batches(), batches_of(rows)))}};
                 },
-            .text = [&rows](Output& output) { print_tries(output, rows); },
+            .text = [&rows](Output& output) { print_batches(output, rows); },
             .csv =
                 [&rows] {
-                    return to_csv(data_table(try_columns(), tries_of(rows)), Decimals::kAsJson);
+                    return to_csv(data_table(columns_of_batches(), batches_of(rows)),
+                                  Decimals::kAsJson);
                 }};
 }
 

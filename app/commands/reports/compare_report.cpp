@@ -50,7 +50,7 @@ public:
         }
         const bool says_something =
             std::any_of(cells.begin() + 1, cells.end(),
-                        [](const std::string& cell) { return !cell.empty() && cell != "–"; });
+                        [](const std::string& cell) { return !cell.empty() && cell != kNoValue; });
         if (!says_something) return;
         table.rows.push_back(std::move(cells));
         table.tones.push_back(std::move(tones));
@@ -195,7 +195,7 @@ TextTable group_table(const Comparison& comparison, GroupBy by) {
     }
     if (is_pair) table.columns.push_back({"Change", Align::kRight});
     const auto size_text = [](int64_t bytes) {
-        return bytes == 0 ? std::string("–") : format_bytes(bytes);
+        return bytes == 0 ? std::string(kNoValue) : format_bytes(bytes);
     };
     const auto add = [&](std::string name, const std::vector<int64_t>& bytes) {
         auto& row = table.rows.emplace_back(1, std::move(name));
@@ -249,7 +249,7 @@ void print_phase_peaks(Output& output, const Comparison& comparison) {
         for (std::size_t i = 0; i < peaks.size(); ++i) {
             const int64_t bytes = peaks[i][kind];
             const int64_t baseline = peaks[comparison.columns[i].baseline][kind];
-            cells.push_back(bytes < 0 ? "–" : format_bytes(bytes));
+            cells.push_back(bytes < 0 ? kNoValue : format_bytes(bytes));
             cells.push_back(change_text(bytes, baseline));
         }
         const bool is_known =

@@ -5,6 +5,7 @@
 #include "profiler/analysis/ranks/collectives.h"
 #include "profiler/analysis/step/describe_run.h"
 #include "profiler/analysis/step/diagnostics.h"
+#include "profiler/analysis/step/failure_words.h"
 #include "profiler/analysis/step/recorded_step.h"
 #include "profiler/trace/units.h"
 
@@ -57,6 +58,12 @@ void print_allocator(Output& output, const Trace& trace) {
                             number_of(counts.live_blocks, "live block")));
 }
 
+/// Whether figures are of the first step of the program, because it has no other.
+bool is_first_step(const Trace& trace) {
+    const Id<Step> step = last_step(trace);
+    return step.valid() && kind_of(trace, step) == StepKind::kFirst;
+}
+
 void print_step(Output& output, const Trace& trace, const StepReport& report,
                 const ComparisonColumn& column) {
     const PeakReport& peak = report.peak;
@@ -75,7 +82,7 @@ void print_step(Output& output, const Trace& trace, const StepReport& report,
     if (has_memory) {
         add("peak allocated", format_bytes(peak.allocated_bytes), detail);
     } else {
-        add("peak allocated", "–", "the trace has no memory events: --health");
+        add("peak allocated", kNoValue, "the trace has no memory events: --health");
     }
     if (has_blocks) {
         add("reserved", format_bytes(peak.reserved_bytes), "held by the allocator");
@@ -87,7 +94,9 @@ void print_step(Output& output, const Trace& trace, const StepReport& report,
     const bool is_predicted = column.source == Source::kPredicted;
     if (column.step_time_ns > 0) {
         add("step time", format_duration(column.step_time_ns),
-            is_predicted ? "modelled" : fmt::format("median of {}", column.steps));
+            is_predicted           ? "modelled"
+            : is_first_step(trace) ? "of the first step"
+                                   : fmt::format("median of {}", column.steps));
         if (column.sequences_per_s > 0) {  // an imported step names no batch
             add("throughput", fmt::format("{:.2f}", column.sequences_per_s), "sequences/s");
         }
@@ -103,9 +112,27 @@ void print_step(Output& output, const Trace& trace, const StepReport& report,
     output.table(breakdown_table(break_down(trace, peak, by), name_of(by), 8));
 }
 
+/// The failure that ended the program, and how many it survived.
+void print_failures(Output& output, const Trace& trace) {
+    const Id<profiler::Failure> fatal = fatal_failure(trace);
+    if (fatal.valid()) output.line(output.styled(failure_sentence(trace, fatal), Style::kBad));
+    int64_t num_caught = 0;
+    Id<profiler::Failure> last;
+    for (const Id<profiler::Failure> id : trace.failures.ids()) {
+        if (trace.failures.get<&profiler::Failure::outcome>(id) != FailureOutcome::kCaught)
+            continue;
+        ++num_caught;
+        last = id;
+    }
+    if (num_caught == 0) return;
+    const std::string before =
+        num_caught == 1 ? "" : fmt::format("{} errors were caught, the last: ", num_caught);
+    output.line(output.styled(before + failure_sentence(trace, last), Style::kWarning));
+}
+
 /// "mesh_shard"; "group 3" if torch has no description of it.
 std::string group_name(const Trace& trace, Id<Communicator> communicator) {
-    if (!communicator.valid()) return "–";
+    if (!communicator.valid()) return kNoValue;
     const Communicator row = trace.communicators[communicator];
     const std::string_view description = trace.text(row.description);
     if (!description.empty() && description != "undefined") return std::string(description);
@@ -211,8 +238,8 @@ void print_sweep(Output& output, const ComparisonColumn& column) {
                      {"outcome", Align::kLeft}};
     for (const ThroughputPoint& point : column.curve) {
         if (point.out_of_memory) {
-            table.rows.push_back(
-                {format_count(point.batch_size), "–", "–", "–", "–", "–", "out of memory"});
+            table.rows.push_back({format_count(point.batch_size), kNoValue, kNoValue, kNoValue,
+                                  kNoValue, kNoValue, "out of memory"});
             continue;
         }
         table.rows.push_back(
@@ -252,6 +279,7 @@ void print_overview(Output& output, const NamedTrace& named) {
             fmt::format("incomplete, {} {}", column.steps, column.steps == 1 ? "step" : "steps"),
             Style::kWarning));
     }
+    print_failures(output, trace);
     // When the batch of a sweep itself did not fit, the file has points but no step.
     if (column.step_trace) print_step(output, trace, *report, column);
     print_collectives(output, trace);
@@ -278,6 +306,10 @@ nlohmann::json overview_json(const NamedTrace& named) {
     json["world_size"] = trace.run().world_size;
     json["parallel"] = parallel_json(trace);
     json["memory_limit_bytes"] = trace.run().memory_limit_bytes;
+    json["failures"] = nlohmann::json::array();
+    for (const Id<profiler::Failure> id : trace.failures.ids()) {
+        json["failures"].push_back(failure_json(trace, id));
+    }
     json["peak_allocated_bytes"] = column.peak_allocated_bytes;
     json["peak_reserved_bytes"] = column.peak_reserved_bytes;
     json["kept_bytes"] = saved_bytes_json(column);

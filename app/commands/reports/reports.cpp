@@ -5,6 +5,11 @@
 #include "profiler/analysis/step/closed_form.h"
 #include "profiler/analysis/step/describe_run.h"
 #include "profiler/analysis/step/diagnostics.h"
+#include "profiler/analysis/step/failure_words.h"
+#include "profiler/analysis/step/keepers.h"
+#include "profiler/analysis/step/ledger_match.h"
+#include "profiler/analysis/step/origin.h"
+#include "profiler/analysis/step/recorded_step.h"
 #include "profiler/trace/units.h"
 #include "profiler/view/kernels/kernels_view.h"
 #include "profiler/view/peak/ledger_view.h"
@@ -29,6 +34,47 @@ Json by_class_json(const CategoryBytes& by_category) {
         json[std::string(kCategoryNames[category]) + "_bytes"] = by_category[category];
     }
     return json;
+}
+
+Json failure_json(const Trace& trace, Id<profiler::Failure> id) {
+    const profiler::Failure failure = trace.failures[id];
+    const FailurePlace place = place_of(trace, failure);
+    const auto text = [](std::string_view value) { return value.empty() ? Json() : Json(value); };
+    const auto bytes = [](int64_t size) { return size < 0 ? Json() : Json(size); };
+    const Id<Device> device = failure.device;
+    const Id<Step> step = failure.step;
+    const Id<Phase> phase = failure.phase;
+    return {
+        {"error", text(trace.text(failure.error))},
+        {"message", text(trace.text(failure.message))},
+        {"sentence", failure_sentence(trace, id)},
+        {"requested_bytes", bytes(failure.requested_bytes)},
+        {"allocated_bytes", bytes(failure.allocated_bytes)},
+        {"reserved_bytes", bytes(failure.reserved_bytes)},
+        {"free_bytes", bytes(failure.free_bytes)},
+        {"limit_bytes", bytes(failure.limit_bytes)},
+        {"device",
+         device.valid() ? text(trace.text(trace.devices.get<&Device::name>(device))) : Json()},
+        {"step", step.valid() ? Json(step.index() + 1) : Json()},
+        {"phase", phase.valid() ? Json(name_of(trace.phases.get<&Phase::kind>(phase))) : Json()},
+        {"op", text(place.op)},
+        {"module", text(place.module_path)},
+        {"line", text(place.line)},
+        {"code", text(place.code)},
+        {"outcome", name_of(failure.outcome)}};
+}
+
+Json growing_lines_json(const std::vector<GrowingLine>& lines) {
+    Json rows = Json::array();
+    for (const GrowingLine& line : lines) {
+        rows.push_back({{"line", line.line},
+                        {"code", line.code.empty() ? Json() : Json(line.code)},
+                        {"bytes_per_step", line.bytes_per_step},
+                        {"bytes_by_step", line.bytes_by_step},
+                        {"held_by", line.held_by.empty() ? Json() : Json(line.held_by)},
+                        {"steps_until_full", or_null(line.steps_until_full)}});
+    }
+    return rows;
 }
 
 Json group_json(const BreakdownRow& group) {
@@ -221,6 +267,66 @@ std::string_view op_name(const Trace& trace, const PeakReport& peak) {
     return peak.op.valid() ? trace.text(trace.ops.get<&Op::name>(peak.op)) : std::string_view();
 }
 
+/// A block at the peak of which the recorder found who keeps it.
+struct KeptBlock {
+    int64_t size_bytes = 0;
+    std::string line;
+    std::string held_by;
+    Id<Allocation> allocation;
+};
+
+/// The largest first.
+std::vector<KeptBlock> kept_blocks(const Trace& trace, const PeakReport& peak) {
+    const Keepers keepers(trace);
+    const CallSites sites(trace);
+    std::vector<KeptBlock> blocks;
+    for (const Id<Allocation> id : peak.live) {
+        std::string held_by = keepers.text_of(id);
+        if (held_by.empty()) continue;
+        const Id<Stack> stack = trace.allocations.get<&Allocation::stack>(id);
+        blocks.push_back({.size_bytes = trace.allocations.get<&Allocation::requested_bytes>(id),
+                          .line = sites.is_of_python(stack) ? sites.of(stack) : std::string(),
+                          .held_by = std::move(held_by),
+                          .allocation = id});
+    }
+    return blocks;
+}
+
+const std::vector<TableColumn<KeptBlock>>& kept_columns() {
+    using Row = KeptBlock;
+    static const std::vector<TableColumn<Row>> kColumns{
+        {"size_bytes", "size", Unit::kBytes, "", &Row::size_bytes},
+        {"line", "made at", Unit::kText, "", &Row::line},
+        {"held_by", "held by", Unit::kText, "", &Row::held_by}};
+    return kColumns;
+}
+
+void print_keepers(Output& output, const Trace& trace, const PeakReport& peak) {
+    constexpr std::size_t kMostBlocks = 8;
+    std::vector<KeptBlock> blocks = kept_blocks(trace, peak);
+    if (blocks.empty()) return;
+    output.heading("Who keeps the largest blocks");
+    blocks.resize(std::min(blocks.size(), kMostBlocks));
+    output.table(text_table(kept_columns(), blocks));
+}
+
+Json keepers_json(const Trace& trace, const PeakReport& peak) {
+    const Keepers keepers(trace);
+    const std::vector<KeptBlock> blocks = kept_blocks(trace, peak);
+    Json rows = json_rows(data_table(kept_columns(), blocks));
+    for (std::size_t i = 0; i < rows.size(); ++i) {
+        Json& found = rows[i]["keepers"] = Json::array();
+        for (const Id<Keeper> id : keepers.of(blocks[i].allocation)) {
+            const Keeper keeper = trace.keepers[id];
+            found.push_back({{"kind", name_of(keeper.kind)},
+                             {"text", trace.text(keeper.text)},
+                             {"file", trace.text(keeper.file)},
+                             {"line", keeper.line < 0 ? Json() : Json(keeper.line)}});
+        }
+    }
+    return rows;
+}
+
 }  // namespace
 
 void print_peak(Output& output, const NamedTrace& named, GroupBy by) {
@@ -240,6 +346,7 @@ void print_peak(Output& output, const NamedTrace& named, GroupBy by) {
         return;
     }
     output.table(breakdown_table(break_down(trace, peak, by), name_of(by), kMaxRows));
+    print_keepers(output, trace, peak);
     if (by == GroupBy::kLine && has_lines_of_functions(trace)) output.line(kWhichLines);
     if (has_inferred_categories(trace)) output.line(kClassesInferred);
 }
@@ -263,6 +370,78 @@ Json peak_json(const NamedTrace& named, GroupBy by) {
         group["by_class"] = by_class_json(row.by_category);
         if (!row.code.empty()) group["code"] = row.code;
     }
+    json["keepers"] = keepers_json(trace, peak);
+    return json;
+}
+
+// ---- growth -------------------------------------------------------------------------------------
+
+namespace {
+
+int64_t num_whole_steps(const Trace& trace) {
+    return static_cast<int64_t>(whole_steps(trace).size());
+}
+
+/// What stands in place of the table.
+std::string why_nothing_grows(const Trace& trace) {
+    const int64_t num_steps = num_whole_steps(trace);
+    if (num_steps >= static_cast<int64_t>(kFewestRises)) {
+        return fmt::format(
+            "Nothing grows: no line of code keeps more after each of the last {} steps.",
+            kFewestRises);
+    }
+    return fmt::format(
+        "Growth shows in {} whole steps or more, and the trace has {}: record more with temposcope "
+        "run --steps.",
+        kFewestRises, num_steps);
+}
+
+/// "All of it: 149 MiB a step. The GPU is full in 214 steps."
+std::string growth_sentence(const std::vector<GrowingLine>& lines) {
+    int64_t bytes_per_step = 0;
+    for (const GrowingLine& line : lines) bytes_per_step += line.bytes_per_step;
+    std::string text = fmt::format("Memory grows by {} a step", format_bytes(bytes_per_step));
+    const std::optional<int64_t> left = lines.front().steps_until_full;
+    if (!left) return text + ".";
+    if (*left == 0) return text + ", and it ran out.";
+    return text + fmt::format(": in {} {} more it is full.", format_count(*left),
+                              *left == 1 ? "step" : "steps");
+}
+
+const std::vector<TableColumn<GrowingLine>>& growth_columns() {
+    using Row = GrowingLine;
+    const auto code = [](const Row& row) { return row.code.substr(0, kMaxCodeLength); };
+    static const std::vector<TableColumn<Row>> kColumns{
+        {"line", "line", Unit::kText, "", &Row::line},
+        {"bytes_per_step", "a step", Unit::kBytes, "", &Row::bytes_per_step},
+        {"steps", "steps", Unit::kCount, "",
+         [](const Row& row) { return std::ssize(row.bytes_by_step); }},
+        {"code", "code", Unit::kText, "", code},
+        {"held_by", "held by", Unit::kText, "", &Row::held_by}};
+    return kColumns;
+}
+
+}  // namespace
+
+void print_growth(Output& output, const NamedTrace& named) {
+    const Trace& trace = *named.trace;
+    output.line(output.styled(fmt::format("Growth: {}", named.file), Style::kBold));
+    output.line(describe_run(trace));
+    output.line();
+    const std::vector<GrowingLine> lines = growing_lines(trace, report_of(named)->peak);
+    if (lines.empty()) {
+        output.line(why_nothing_grows(trace));
+        return;
+    }
+    output.table(text_table(growth_columns(), lines));
+    output.line(growth_sentence(lines));
+}
+
+Json growth_json(const NamedTrace& named) {
+    const Trace& trace = *named.trace;
+    Json json = describe_trace(named);
+    json["whole_steps"] = num_whole_steps(trace);
+    json["rows"] = growing_lines_json(growing_lines(trace, report_of(named)->peak));
     return json;
 }
 

@@ -5,6 +5,7 @@
 #include "profiler/analysis/ops/op_usage.h"
 #include "profiler/analysis/ranks/rank_run.h"
 #include "profiler/analysis/step/breakdown.h"
+#include "profiler/analysis/step/growth.h"
 #include "profiler/analysis/step/ledger.h"
 #include "profiler/analysis/step/step_report.h"
 #include "profiler/tables/columns.h"
@@ -33,6 +34,10 @@ nlohmann::json ledger_json(const profiler::NamedTrace& named,
 void print_peak(Output& output, const profiler::NamedTrace& named, profiler::GroupBy by);
 nlohmann::json peak_json(const profiler::NamedTrace& named, profiler::GroupBy by);
 
+/// What grows from step to step.
+void print_growth(Output& output, const profiler::NamedTrace& named);
+nlohmann::json growth_json(const profiler::NamedTrace& named);
+
 void print_ops(Output& output, const profiler::NamedTrace& named);
 nlohmann::json ops_json(const profiler::NamedTrace& named);
 
@@ -50,6 +55,11 @@ nlohmann::json ranks_json(const profiler::RankRun& run,
 
 /// {"parameter_bytes": 12, ...}, all classes.
 nlohmann::json by_class_json(const profiler::CategoryBytes& by_category);
+
+/// {error, message, requested_bytes, ..., line, code, outcome}; null for what is not known.
+nlohmann::json failure_json(const profiler::Trace& trace, profiler::Id<profiler::Failure> failure);
+/// [{line, code, bytes_per_step, bytes_by_step, held_by, steps_until_full}]
+nlohmann::json growing_lines_json(const std::vector<profiler::GrowingLine>& lines);
 
 /// {name, size_bytes, count}
 nlohmann::json group_json(const profiler::BreakdownRow& group);

@@ -8,8 +8,8 @@
 #include "app/widgets/scoped.h"
 #include "app/widgets/text.h"
 #include "app/widgets/theme.h"
+#include "profiler/planner/data/gpu.h"
 #include "profiler/trace/units.h"
-#include "profiler/view/quantity_names.h"
 
 #include <fmt/format.h>
 
@@ -115,7 +115,7 @@ void draw_movement_tooltip(const MovementView& view, const MovementViewRow& row,
     std::vector<std::pair<std::string, std::string>> cells;
     for (size_t i = 1; i < row.cells.size(); ++i) {
         const std::string& cell = row.cells[i];
-        if (cell.empty() || cell == "–") continue;
+        if (cell.empty() || cell == profiler::kNoValue) continue;
         cells.emplace_back(profiler::movement_columns()[i].title, cell);
     }
     readout_table(cells);
@@ -148,10 +148,11 @@ void select_row(MovementFrame& frame, const MovementView& view, size_t trace, si
 }
 
 /// The calls of the ops in the rectangle. Logical ops are no calls that ran.
-std::optional<profiler::CallMarks> marks_in(const MovementFrame& frame, const MovementView& view,
-                                            const profiler::RooflineBox& box) {
+std::optional<profiler::SelectedCalls> marks_in(const MovementFrame& frame,
+                                                const MovementView& view,
+                                                const profiler::RooflineBox& box) {
     if (frame.query.ops == MovementOps::kLogical) return std::nullopt;
-    profiler::CallMarks marks;
+    profiler::SelectedCalls marks;
     for (size_t t = 0; t < view.traces.size(); ++t) {
         for (const profiler::MovementDot& dot : view.traces[t].dots) {
             if (!box.contains(dot)) continue;
@@ -312,7 +313,7 @@ bool is_text(MovementColumn column) {
 bool has_value(const MovementTrace& trace, MovementColumn column) {
     return std::any_of(trace.rows.begin(), trace.rows.end(), [&](const MovementViewRow& row) {
         const std::string& cell = row.cells[static_cast<size_t>(column)];
-        return !cell.empty() && cell != "–";
+        return !cell.empty() && cell != profiler::kNoValue;
     });
 }
 

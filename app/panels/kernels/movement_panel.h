@@ -9,8 +9,8 @@
 namespace app {
 
 struct MovementState {
-    std::size_t table_of = 0;                  // the trace in the table: 0 is A, 1 is B
-    std::optional<profiler::CallMarks> marks;  // of the ops in the rectangle
+    std::size_t table_of = 0;                      // the trace in the table: 0 is A, 1 is B
+    std::optional<profiler::SelectedCalls> marks;  // of the ops in the rectangle
     std::optional<profiler::RooflineBox> box;
     MovementPicture picture;
     bool had_times = true;  // in the last frame

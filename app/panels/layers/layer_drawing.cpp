@@ -2,7 +2,7 @@
 
 #include "app/widgets/fonts.h"
 #include "app/widgets/icons.h"
-#include "app/widgets/marks.h"
+#include "app/widgets/plot_marks.h"
 #include "app/widgets/scoped.h"
 #include "app/widgets/text.h"
 #include "app/widgets/theme.h"
@@ -76,7 +76,7 @@ void draw_dashed_frame(ImDrawList* draw, const Box& box, ImU32 color) {
     }
 }
 
-struct BoxLook {
+struct BoxStyle {
     float title_size = kSmallSize;
     bool is_hovered = false;
     bool is_picked = false;
@@ -118,13 +118,13 @@ void draw_time_bar(ImDrawList* draw, const LayerPicture& picture, const Box& box
 }
 
 void draw_box(ImDrawList* draw, const LayerPicture& picture, const LayerColumn& column,
-              bool in_backward, const BoxLook& look) {
+              bool in_backward, const BoxStyle& style) {
     const LayerNode& node = in_backward ? column.backward : column.forward;
     if (!node.exists) return;
     const Box box = box_of(picture, column, in_backward);
     const ImU32 color = class_color(node.op_class);
     const bool is_ghost = node.presence == Presence::kDisappeared;
-    const float strength = look.strength;
+    const float strength = style.strength;
     if (is_ghost) {
         draw_dashed_frame(draw, box, with_alpha(palette().dim, 0.8F * strength));
     } else {
@@ -136,9 +136,9 @@ void draw_box(ImDrawList* draw, const LayerPicture& picture, const LayerColumn& 
         draw->AddRect(box.upper, box.lower, with_alpha(palette().text, 0.9F * strength), px(3),
                       px(1.5F));
     }
-    if (look.is_hovered || look.is_picked) {
+    if (style.is_hovered || style.is_picked) {
         draw->AddRect(box.upper, box.lower, palette().accent, px(3),
-                      px(look.is_picked ? 2.0F : 1.5F));
+                      px(style.is_picked ? 2.0F : 1.5F));
     }
     draw_time_bar(draw, picture, box, node, in_backward, strength);
     // Title and time stand between the time bar and the class bar.
@@ -147,7 +147,7 @@ void draw_box(ImDrawList* draw, const LayerPicture& picture, const LayerColumn& 
     const float top = box.upper.y + (in_backward ? px(4) : px(6));
     const float text_y = top + (inner - 2 * line - px(1)) / 2 - px(1);
     const ImU32 title = is_ghost ? palette().dim : palette().text;
-    centered_text(draw, box, text_y, with_alpha(title, std::max(strength, 0.45F)), look.title_size,
+    centered_text(draw, box, text_y, with_alpha(title, std::max(strength, 0.45F)), style.title_size,
                   column.title, is_ghost ? fonts().text : fonts().bold);
     const bool recomputes = !node.recomputed_text.empty();
     // The whole time, as in all boxes; of it what recomputes a forward, where there is room.
@@ -457,14 +457,14 @@ void draw_plates(const Labels& labels, const std::vector<Label>& left) {
 /// change between A and B that finds no room inside gets a label beside, up to a few, where it
 /// meets no other label.
 void draw_ribbon_labels(ImDrawList* draw, const LayerPicture& picture, const LayerView& view,
-                        const std::vector<RibbonLook>& looks) {
+                        const std::vector<RibbonStyle>& styles) {
     constexpr int64_t kSmallestPlate = 100;  // of the largest ribbon, as a fraction 1 / n
     const ScopedFont font(fonts().text, kSmallSize);
     Labels labels{draw, picture, {}};
     std::vector<Label> left;
     for (size_t i = 0; i < view.ribbons.size(); ++i) {
         const LayerRibbon& ribbon = view.ribbons[i];
-        const Label label{&ribbon, looks[i].strength, text_width(ribbon.name),
+        const Label label{&ribbon, styles[i].strength, text_width(ribbon.name),
                           text_width(ribbon.size_text)};
         if (draw_level(labels, label) || draw_along(labels, label)) continue;
         const auto& most = view.ribbons.front().bytes;
@@ -500,15 +500,15 @@ bool in_focus(const LayerRibbon& ribbon, size_t index, const LayerHighlights& hi
     return !highlights.category || *highlights.category == ribbon.category;
 }
 
-std::vector<RibbonLook> looks_of(const LayerView& view, const LayerHighlights& highlights) {
-    std::vector<RibbonLook> looks(view.ribbons.size());
-    for (size_t i = 0; i < looks.size(); ++i) {
-        looks[i].strength = in_focus(view.ribbons[i], i, highlights) ? 1.0F : 0.32F;
-        looks[i].is_hovered = highlights.hovered.ribbon == i;
-        looks[i].is_picked = highlights.picked_ribbon == i;
-        if (i < highlights.arrived.size()) looks[i].arrived = highlights.arrived[i];
+std::vector<RibbonStyle> styles_of(const LayerView& view, const LayerHighlights& highlights) {
+    std::vector<RibbonStyle> styles(view.ribbons.size());
+    for (size_t i = 0; i < styles.size(); ++i) {
+        styles[i].strength = in_focus(view.ribbons[i], i, highlights) ? 1.0F : 0.32F;
+        styles[i].is_hovered = highlights.hovered.ribbon == i;
+        styles[i].is_picked = highlights.picked_ribbon == i;
+        if (i < highlights.arrived.size()) styles[i].arrived = highlights.arrived[i];
     }
-    return looks;
+    return styles;
 }
 
 }  // namespace
@@ -545,12 +545,12 @@ void draw_layer_picture(ImDrawList* draw, const LayerView& view, const LayerPict
     draw_lane(draw, picture, picture.bottom + picture.box_height + px(2), true, "backward",
               backward);
     draw_outside(draw, picture, view);
-    const std::vector<RibbonLook> looks = looks_of(view, highlights);
+    const std::vector<RibbonStyle> styles = styles_of(view, highlights);
     for (size_t i = 0; i < view.ribbons.size(); ++i) {
-        draw_ribbon(draw, picture, view.ribbons[i], looks[i]);
+        draw_ribbon(draw, picture, view.ribbons[i], styles[i]);
     }
     for (size_t i = 0; i < view.ribbons.size(); ++i) {
-        draw_threads(draw, picture, view, view.ribbons[i], looks[i].strength);
+        draw_threads(draw, picture, view, view.ribbons[i], styles[i].strength);
     }
     const float title_size = title_size_of(view, picture);
     for (size_t i = 0; i < view.columns.size(); ++i) {
@@ -564,7 +564,7 @@ void draw_layer_picture(ImDrawList* draw, const LayerView& view, const LayerPict
                       .is_picked = is_picked});
         }
     }
-    draw_ribbon_labels(draw, picture, view, looks);
+    draw_ribbon_labels(draw, picture, view, styles);
 }
 
 }  // namespace app

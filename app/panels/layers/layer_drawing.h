@@ -26,7 +26,7 @@ struct LayerHighlights {
     std::optional<size_t> picked_ribbon;
     profiler::FlowPlace picked_call;
     std::optional<profiler::Category> category;
-    std::vector<float> arrived;  // of each ribbon (RibbonLook)
+    std::vector<float> arrived;  // of each ribbon (RibbonStyle)
 };
 
 LayerPicture lay_out_picture(ImVec2 corner, ImVec2 size);

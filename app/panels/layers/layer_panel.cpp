@@ -174,13 +174,13 @@ void draw_key(const LayerView& view) {
         "A clock: some of this time recomputes forward.");
 }
 
-/// The trial stays open beside the next ones.
+/// The prediction stays open beside the next ones.
 void draw_keep_button(Frame& frame) {
-    const DocumentPtr trial = frame.context.workspace.trial();
-    if (!trial || trial != frame.selection.b) return;
-    frame.events.traces.keep_trial = ImGui::Button(ICON_THUMBTACK "  Keep B###keep_trial");
+    const DocumentPtr prediction = frame.context.workspace.prediction();
+    if (!prediction || prediction != frame.selection.b) return;
+    frame.events.traces.keep_prediction = ImGui::Button(ICON_THUMBTACK "  Keep B###keep_trial");
     ImGui::SetItemTooltip("Another switch replaces %s; keep it to compare it with others",
-                          trial->recipe.c_str());
+                          prediction->recipe.c_str());
     ImGui::SameLine(0, px(10));
 }
 

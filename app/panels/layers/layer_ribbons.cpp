@@ -97,7 +97,9 @@ void draw_hatch(ImDrawList* draw, const LayerPicture& picture, const LayerRibbon
         };
         draw->AddLine(point(first), point(last), ink, px(1));
     };
-    const float rise = hatch == Hatch::kHorizontal || hatch == Hatch::kGrid ? 0 : width;
+    const bool is_level =
+        hatch == Hatch::kHorizontal || hatch == Hatch::kGrid || hatch == Hatch::kBricks;
+    const float rise = is_level ? 0 : width;
     for (float y = picture.top - rise; y <= picture.bottom + rise; y += spacing) {
         if (hatch != Hatch::kBackDiagonal) line(y, y - rise);
         if (hatch == Hatch::kBackDiagonal || hatch == Hatch::kCross) line(y - rise, y);
@@ -122,10 +124,10 @@ void draw_solid(ImDrawList* draw, const LayerPicture& picture, const LayerRibbon
 }
 
 void draw_ghost(ImDrawList* draw, const LayerPicture& picture, const LayerRibbon& ribbon,
-                float from, float to, const Ink& ink, const RibbonLook& look) {
+                float from, float to, const Ink& ink, const RibbonStyle& style) {
     // What was there fades to its outline.
-    const float rest = look.is_hovered || look.is_picked ? 0.22F : 0.07F;
-    const float left_over = 0.62F * (1 - look.arrived) + rest;
+    const float rest = style.is_hovered || style.is_picked ? 0.22F : 0.07F;
+    const float left_over = 0.62F * (1 - style.arrived) + rest;
     fill(draw, trace_outline(picture, ribbon, from, to), ink.at(left_over));
     dash(draw, picture, ribbon, from, to, ink.at(0.85F), px(1.25F));
 }
@@ -160,31 +162,31 @@ RibbonSpan span_at(const LayerPicture& picture, const LayerRibbon& ribbon, float
 }
 
 void draw_ribbon(ImDrawList* draw, const LayerPicture& picture, const LayerRibbon& ribbon,
-                 const RibbonLook& look) {
-    const Ink ink{category_color(ribbon.category), look.strength};
-    const float alpha = look.is_hovered || look.is_picked ? 0.90F : 0.62F;
+                 const RibbonStyle& style) {
+    const Ink ink{category_color(ribbon.category), style.strength};
+    const float alpha = style.is_hovered || style.is_picked ? 0.90F : 0.62F;
     const float common = common_share(ribbon);
     switch (ribbon.presence) {
         case Presence::kDisappeared:
-            draw_ghost(draw, picture, ribbon, 0, 1, ink, look);
+            draw_ghost(draw, picture, ribbon, 0, 1, ink, style);
             break;
         case Presence::kAdded:
-            draw_new(draw, picture, ribbon, 0, 1, ink, look.arrived);
+            draw_new(draw, picture, ribbon, 0, 1, ink, style.arrived);
             break;
         case Presence::kSame:
         case Presence::kChanged:
             draw_solid(draw, picture, ribbon, 0, common, ink, alpha);
             if (common >= 1) break;
             if (ribbon.bytes[0] > ribbon.bytes[1]) {
-                draw_ghost(draw, picture, ribbon, common, 1, ink, look);
+                draw_ghost(draw, picture, ribbon, common, 1, ink, style);
             } else {
-                draw_new(draw, picture, ribbon, common, 1, ink, look.arrived);
+                draw_new(draw, picture, ribbon, common, 1, ink, style.arrived);
             }
             break;
     }
-    if (look.is_hovered || look.is_picked) {
+    if (style.is_hovered || style.is_picked) {
         stroke(draw, trace_outline(picture, ribbon, 0, 1), palette().accent,
-               px(look.is_picked ? 2.0F : 1.5F));
+               px(style.is_picked ? 2.0F : 1.5F));
     }
 }
 

@@ -36,7 +36,7 @@ struct RibbonSpan {
 RibbonSpan span_at(const LayerPicture& picture, const profiler::LayerRibbon& ribbon, float y);
 
 /// How one ribbon looks in this frame.
-struct RibbonLook {
+struct RibbonStyle {
     float strength = 1;  // below 1: something else is in focus
     bool is_hovered = false;
     bool is_picked = false;
@@ -44,7 +44,7 @@ struct RibbonLook {
 };
 
 void draw_ribbon(ImDrawList* draw, const LayerPicture& picture, const profiler::LayerRibbon& ribbon,
-                 const RibbonLook& look);
+                 const RibbonStyle& style);
 
 /// The ribbon at a point, small ones first, because they lie on top.
 std::optional<size_t> ribbon_at(const LayerPicture& picture, const profiler::LayerView& view,

@@ -3,7 +3,7 @@
 #include "app/panels/parts/form_rows.h"
 #include "app/widgets/fonts.h"
 #include "app/widgets/icons.h"
-#include "app/widgets/marks.h"
+#include "app/widgets/plot_marks.h"
 #include "app/widgets/scoped.h"
 #include "app/widgets/text.h"
 #include "app/widgets/theme.h"

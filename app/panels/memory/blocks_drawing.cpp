@@ -1,7 +1,7 @@
 #include "app/panels/memory/blocks_drawing.h"
 
 #include "app/widgets/fonts.h"
-#include "app/widgets/marks.h"
+#include "app/widgets/plot_marks.h"
 #include "app/widgets/scoped.h"
 #include "app/widgets/text.h"
 #include "app/widgets/theme.h"

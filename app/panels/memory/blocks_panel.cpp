@@ -232,16 +232,6 @@ void draw_selected_life(const Frame& frame, ImDrawList* draw, const PlotMap& map
     draw->AddRectFilled({left, top}, {right, top + px(3)}, palette().accent);
 }
 
-void draw_moment(const Frame& frame, ImDrawList* draw, const PlotMap& map) {
-    const double moment_ns = moment_of(frame.selection);
-    if (moment_ns < map.x_min || moment_ns > map.x_max) return;
-    const float x = whole_pixel(map.x(moment_ns));
-    draw->AddRectFilled({x, map.corner.y}, {x + px(1), map.bottom()}, palette().text);
-    const float size = px(5), bottom = map.bottom();
-    draw->AddTriangleFilled({x - size, bottom}, {x + size + 1, bottom}, {x, bottom - 1.4F * size},
-                            palette().text);
-}
-
 /// A click selects the block under the mouse, and its time is the moment. A double click shows all.
 void handle_mouse(Frame& frame) {
     if (!ImPlot::IsPlotHovered()) return;
@@ -354,7 +344,7 @@ void draw_plot(Frame& frame, ImVec2 size) {
     draw_peak_line(frame, draw, map);
     if (frame.selection.range) draw_range(draw, map, *frame.selection.range);
     draw_selected_life(frame, draw, map);
-    draw_moment(frame, draw, map);
+    draw_moment(draw, map, moment_of(frame.selection));
     handle_mouse(frame);
     move_vertically(frame, map);
     if (frame.context.cursor_ns) draw_cursor(draw, map, *frame.context.cursor_ns);

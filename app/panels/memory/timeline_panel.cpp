@@ -9,7 +9,7 @@
 #include "app/widgets/scoped.h"
 #include "app/widgets/text.h"
 #include "app/widgets/theme.h"
-#include "app/workspace/slots.h"
+#include "app/workspace/view_orders.h"
 #include "app/workspace/workspace.h"
 
 #include <fmt/format.h>

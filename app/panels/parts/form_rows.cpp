@@ -3,8 +3,8 @@
 #include "app/widgets/text.h"
 #include "app/widgets/theme.h"
 #include "app/workspace/workspace.h"
+#include "profiler/planner/data/gpu.h"
 #include "profiler/trace/units.h"
-#include "profiler/view/quantity_names.h"
 
 #include <imgui.h>
 

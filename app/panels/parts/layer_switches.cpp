@@ -13,7 +13,7 @@ namespace {
 using profiler::RecipeSwitchRow;
 using profiler::SwitchOption;
 
-struct ChipLook {
+struct ChipStyle {
     bool in_a = false;
     bool in_b = false;
     bool is_asked = false;
@@ -27,14 +27,14 @@ float letter_width() { return text_width("A") + px(5); }
 /// buttons do not move.
 float arrow_width() { return px(12); }
 
-bool is_shown(const ChipLook& look, const SwitchColors& colors) {
-    return colors.b ? look.in_b : look.in_a;
+bool is_shown(const ChipStyle& style, const SwitchColors& colors) {
+    return colors.b ? style.in_b : style.in_a;
 }
 
-float chip_width(const SwitchOption& option, const ChipLook& look) {
-    const auto letters = static_cast<float>(look.with_letters ? look.in_a + look.in_b : 0);
+float chip_width(const SwitchOption& option, const ChipStyle& style) {
+    const auto letters = static_cast<float>(style.with_letters ? style.in_a + style.in_b : 0);
     return text_width(option.name) + px(14) + letters * letter_width() +
-           (look.with_arrow ? arrow_width() : 0);
+           (style.with_arrow ? arrow_width() : 0);
 }
 
 /// Down and green: the peak becomes lower. Up and red: higher. `corner` is the upper left one.
@@ -67,26 +67,26 @@ void draw_tooltip(const SwitchOption& option, bool is_shown, const SwitchEffect&
 }
 
 /// Returns true when it was clicked.
-bool draw_chip(const SwitchOption& option, const ChipLook& look, const SwitchColors& colors,
+bool draw_chip(const SwitchOption& option, const ChipStyle& style, const SwitchColors& colors,
                const SwitchEffect& effect) {
     const ImVec2 corner = ImGui::GetCursorScreenPos();
-    const bool shown = is_shown(look, colors);
-    const ImVec2 size{chip_width(option, look), ImGui::GetTextLineHeight() + px(7)};
+    const bool shown = is_shown(style, colors);
+    const ImVec2 size{chip_width(option, style), ImGui::GetTextLineHeight() + px(7)};
     const bool clicked = ImGui::InvisibleButton(option.name.c_str(), size);
     const bool hovered = ImGui::IsItemHovered();
     if (hovered) ImGui::SetMouseCursor(ImGuiMouseCursor_Hand);
     draw_tooltip(option, shown, effect);
     ImDrawList* draw = ImGui::GetWindowDrawList();
-    const bool lit = look.in_b || (look.in_a && !colors.b);
-    const ImU32 color = look.in_b ? colors.b.value_or(colors.a) : colors.a;
+    const bool lit = style.in_b || (style.in_a && !colors.b);
+    const ImU32 color = style.in_b ? colors.b.value_or(colors.a) : colors.a;
     const ImVec2 lower = corner + size;
     draw->AddRectFilled(corner, lower, lit ? with_alpha(color, 0.30F) : palette().raised, px(4));
     if (hovered) draw->AddRectFilled(corner, lower, with_alpha(palette().text, 0.08F), px(4));
-    if (look.is_asked) draw->AddRect(corner, lower, palette().accent, px(4), px(1.5F));
-    if (look.in_a || look.in_b) {
+    if (style.is_asked) draw->AddRect(corner, lower, palette().accent, px(4), px(1.5F));
+    if (style.in_a || style.in_b) {
         draw->AddRect(corner, lower, with_alpha(color, lit ? 0.9F : 0.5F), px(4), px(1));
     }
-    const bool bright = look.in_a || look.in_b || hovered;
+    const bool bright = style.in_a || style.in_b || hovered;
     float x = corner.x + px(7);
     const float y = std::round(corner.y + (size.y - ImGui::GetTextLineHeight()) / 2);
     draw->AddText({std::round(x), y}, bright ? palette().text : palette().dim, option.name.c_str());
@@ -96,9 +96,9 @@ bool draw_chip(const SwitchOption& option, const ChipLook& look, const SwitchCol
         draw->AddText({std::round(x), y}, ink, text);
         x += letter_width();
     };
-    if (look.in_a && look.with_letters) letter("A", colors.a);
-    if (look.in_b && look.with_letters) letter("B", color);
-    if (look.with_arrow) {
+    if (style.in_a && style.with_letters) letter("A", colors.a);
+    if (style.in_b && style.with_letters) letter("B", color);
+    if (style.with_arrow) {
         draw_arrow({x, corner.y}, size.y, effect.peak_change_bytes(option).value_or(0));
     }
     return clicked;
@@ -115,17 +115,17 @@ const SwitchOption* draw_row(const RecipeSwitchRow& row, const SwitchColors& col
     const SwitchOption* clicked = nullptr;
     for (size_t i = 0; i < row.options.size(); ++i) {
         const SwitchOption& option = row.options[i];
-        ChipLook look{row.chosen[0] == i, row.chosen[1] == i,
-                      !asked.empty() && option.recipe == asked, colors.with_letters};
-        look.with_arrow = effect.peak_change_bytes && !is_shown(look, colors);
+        ChipStyle style{row.chosen[0] == i, row.chosen[1] == i,
+                        !asked.empty() && option.recipe == asked, colors.with_letters};
+        style.with_arrow = effect.peak_change_bytes && !is_shown(style, colors);
         if (i > 0) {
             ImGui::SameLine(0, px(4));
-            if (ImGui::GetCursorPosX() + chip_width(option, look) > right) {
+            if (ImGui::GetCursorPosX() + chip_width(option, style) > right) {
                 ImGui::NewLine();
                 ImGui::SetCursorPosX(start);
             }
         }
-        if (draw_chip(option, look, colors, effect)) clicked = &option;
+        if (draw_chip(option, style, colors, effect)) clicked = &option;
     }
     return clicked;
 }

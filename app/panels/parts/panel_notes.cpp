@@ -4,6 +4,7 @@
 #include "app/widgets/scoped.h"
 #include "app/widgets/text.h"
 #include "app/widgets/theme.h"
+#include "profiler/analysis/step/describe_run.h"
 #include "profiler/view/theme.h"
 
 #include <fmt/format.h>

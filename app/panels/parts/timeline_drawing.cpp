@@ -4,8 +4,8 @@
 #include "app/widgets/fonts.h"
 #include "app/widgets/icons.h"
 #include "app/widgets/imgui_canvas.h"
-#include "app/widgets/marks.h"
 #include "app/widgets/plot.h"
+#include "app/widgets/plot_marks.h"
 #include "app/widgets/scoped.h"
 #include "app/widgets/text.h"
 #include "app/widgets/theme.h"
@@ -241,13 +241,18 @@ void draw_phases(ImDrawList* draw, const PlotMap& map, const profiler::TimelineT
 
 namespace {
 
+/// Where labels may stand: the plot below its phases.
+profiler::Rect label_frame(const PlotMap& map) {
+    const ImVec2 strip{0, phase_strip_height()};
+    return to_rect(map.corner + strip, map.size - strip);
+}
+
 /// On a plate beside a point: at its right, or at its left where there is no room. The curve shows
 /// through it.
 void draw_marker_text(ImDrawList* draw, const PlotMap& map, ImVec2 point, ImU32 color,
                       const std::string& text) {
     const ImVec2 margin{px(5), px(2)};
-    const ImVec2 strip{0, phase_strip_height()};
-    const profiler::Rect frame = to_rect(map.corner + strip, map.size - strip);
+    const profiler::Rect frame = label_frame(map);
     const ImVec2 size = ImGui::CalcTextSize(text.c_str()) + margin * 2;
     const auto place = profiler::place_label(
         profiler::right_or_left(to_point(point), px(10), to_size(size), frame), {.frame = frame});
@@ -318,11 +323,16 @@ void draw_call(ImDrawList* draw, const PlotMap& map, const SelectedCall& call) {
     if (right < map.corner.x || left > map.right()) return;
     draw->AddRectFilled({left, map.corner.y}, {right, map.bottom()},
                         with_alpha(palette().text, 0.22F));
-    const ImVec2 size = ImGui::CalcTextSize(call.name.c_str());
-    const bool to_left = right + size.x + px(12) > map.right();
-    const ImVec2 at{to_left ? left - size.x - px(7) : right + px(7),
-                    map.corner.y + phase_strip_height() + px(5)};
-    text_on_plate(draw, at, call.name, palette().text, with_alpha(palette().popup, 0.92F), {5, 2});
+    const ImVec2 margin{px(5), px(2)};
+    const profiler::Rect frame = label_frame(map);
+    const ImVec2 size = ImGui::CalcTextSize(call.name.c_str()) + margin * 2;
+    auto wish =
+        profiler::right_or_left({right, frame.y + px(3) + size.y / 2}, px(2), to_size(size), frame);
+    wish.places.back().x = left - px(2) - size.x;
+    const auto place = profiler::place_label(wish, {.frame = frame});
+    if (!place) return;
+    text_on_plate(draw, corner_of(*place) + margin, call.name, palette().text,
+                  with_alpha(palette().popup, 0.92F), {5, 2});
 }
 
 void draw_moment(ImDrawList* draw, const PlotMap& map, double time_ns) {

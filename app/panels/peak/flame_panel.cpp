@@ -3,7 +3,7 @@
 #include "app/panels/parts/panel_notes.h"
 #include "app/widgets/fonts.h"
 #include "app/widgets/icons.h"
-#include "app/widgets/marks.h"
+#include "app/widgets/plot_marks.h"
 #include "app/widgets/scoped.h"
 #include "app/widgets/text.h"
 #include "app/widgets/theme.h"
@@ -159,7 +159,7 @@ void draw_breadcrumbs(Frame& frame) {
 
 // ---- boxes ----------------------------------------------------------------------------------
 
-struct FlameBoxLook {
+struct FlameBoxStyle {
     bool faded = false;    // holds nothing of the selected category, or is not searched for
     bool matches = false;  // the search
     bool picked = false;   // the selected tensor
@@ -208,11 +208,11 @@ void draw_label(ImDrawList* draw, ImVec2 upper, ImVec2 lower, const std::string&
     draw->AddText({x + width + gap, y}, with_alpha(color, 0.72F), value.c_str());
 }
 
-void draw_outline(ImDrawList* draw, ImVec2 upper, ImVec2 lower, const FlameBoxLook& look) {
-    const bool marked = look.picked || look.hovered || look.matches;
+void draw_outline(ImDrawList* draw, ImVec2 upper, ImVec2 lower, const FlameBoxStyle& style) {
+    const bool marked = style.picked || style.hovered || style.matches;
     if (!marked || lower.x - upper.x < px(3)) return;
-    const ImU32 color = look.picked || !look.hovered ? palette().accent : palette().text;
-    draw->AddRect(upper, lower, color, 0, px(look.picked ? 2.0F : 1.0F));
+    const ImU32 color = style.picked || !style.hovered ? palette().accent : palette().text;
+    draw->AddRect(upper, lower, color, 0, px(style.picked ? 2.0F : 1.0F));
 }
 
 /// Black or white, whichever reads better on a fill that lets the panel shine through.
@@ -224,8 +224,8 @@ ImU32 ink_on_faint(ImU32 fill, float alpha) {
 }
 
 /// Whether a category is picked, and it is not this one.
-bool is_not_picked(profiler::Category category, const FlameBoxLook& look) {
-    return look.category && *look.category != category;
+bool is_not_picked(profiler::Category category, const FlameBoxStyle& style) {
+    return style.category && *style.category != category;
 }
 
 /// Where the strip along the lower edge of an inner node begins, which sums up what is inside.
@@ -236,7 +236,7 @@ float strip_top(ImVec2 upper, ImVec2 lower) {
 /// The share of each category, as segments from left to right in the strip. Returns where they
 /// begin. Requires has_mix.
 float draw_mix(ImDrawList* draw, ImVec2 upper, ImVec2 lower, const FlameView& view,
-               const FlameNode& node, const FlameBoxLook& look) {
+               const FlameNode& node, const FlameBoxStyle& style) {
     const auto& mix = view.mixes[static_cast<size_t>(node.mix)];
     double whole = 0;
     for (const int64_t bytes : mix) whole += static_cast<double>(bytes);
@@ -249,7 +249,7 @@ float draw_mix(ImDrawList* draw, ImVec2 upper, ImVec2 lower, const FlameView& vi
         const float left = upper.x + static_cast<float>(done / whole) * width;
         done += bytes;
         const float right = upper.x + static_cast<float>(done / whole) * width;
-        const float alpha = look.faded || is_not_picked(category, look) ? 0.25F : 1.0F;
+        const float alpha = style.faded || is_not_picked(category, style) ? 0.25F : 1.0F;
         draw->AddRectFilled({left, top}, {right, lower.y},
                             with_alpha(category_color(category), alpha));
     }
@@ -275,11 +275,11 @@ bool has_mix(const FlameView& view, const FlameNode& node) {
 /// A node of one trace: in colour and pattern of its category; a node of several categories has a
 /// strip at its lower edge with the share of each.
 void draw_flame_box(ImDrawList* draw, ImVec2 upper, ImVec2 lower, const FlameView& view,
-                    const FlameNode& node, const FlameBoxLook& look) {
+                    const FlameNode& node, const FlameBoxStyle& style) {
     const bool by_file = profiler::has_no_categories(view);
     const bool is_narrow = lower.x - upper.x < px(14);  // for a pattern or shares
     const bool is_mixed = !by_file && !is_narrow && has_mix(view, node);
-    const bool is_faded = look.faded || (!is_mixed && is_not_picked(node.category, look));
+    const bool is_faded = style.faded || (!is_mixed && is_not_picked(node.category, style));
     const float alpha = is_faded ? 0.22F : is_mixed ? 0.30F : node.is_tensor ? 0.95F : 0.78F;
     const ImU32 fill = by_file    ? file_color(view, node)
                        : is_mixed ? palette().dim
@@ -290,7 +290,7 @@ void draw_flame_box(ImDrawList* draw, ImVec2 upper, ImVec2 lower, const FlameVie
         fill_category(draw, upper, lower, node.category, alpha, px(7));
     }
     ImVec2 foot = lower;  // of the room for the name
-    if (is_mixed) foot.y = draw_mix(draw, upper, lower, view, node, look);
+    if (is_mixed) foot.y = draw_mix(draw, upper, lower, view, node, style);
     if (has_room_for_label(upper, lower)) {
         const size_t shown = view.mode == profiler::FlameMode::kB ? 1 : 0;
         draw_label(draw, upper, foot, profiler::label_of(view, node),
@@ -300,7 +300,7 @@ void draw_flame_box(ImDrawList* draw, ImVec2 upper, ImVec2 lower, const FlameVie
                               : ink_on_faint(fill, alpha),
                    separator_of(view, node));
     }
-    draw_outline(draw, upper, lower, look);
+    draw_outline(draw, upper, lower, style);
 }
 
 /// Bytes that B does not need are hollow, bytes that it needs more are filled.
@@ -350,8 +350,8 @@ float draw_change_inside(ImDrawList* draw, ImVec2 upper, ImVec2 lower, const Fla
 /// A node of the difference: what A and B share is grey, what B adds is filled, and what B does not
 /// need is hollow.
 void draw_flame_change(ImDrawList* draw, ImVec2 upper, ImVec2 lower, const FlameView& view,
-                       const FlameNode& node, const FlameBoxLook& look) {
-    const float alpha = look.faded || is_not_picked(node.category, look) ? 0.25F : 1.0F;
+                       const FlameNode& node, const FlameBoxStyle& style) {
+    const float alpha = style.faded || is_not_picked(node.category, style) ? 0.25F : 1.0F;
     draw->AddRectFilled(upper, lower, with_alpha(palette().dim, 0.30F * alpha));
     ImVec2 foot = lower;  // of the room for the name
     if (node.is_tensor) {
@@ -363,9 +363,9 @@ void draw_flame_change(ImDrawList* draw, ImVec2 upper, ImVec2 lower, const Flame
     if (has_room_for_label(upper, lower)) {
         draw_label(draw, upper, foot, profiler::label_of(view, node),
                    change == 0 ? std::string() : profiler::change_text(node),
-                   look.faded ? palette().dim : palette().text, separator_of(view, node));
+                   style.faded ? palette().dim : palette().text, separator_of(view, node));
     }
-    draw_outline(draw, upper, lower, look);
+    draw_outline(draw, upper, lower, style);
 }
 
 /// Neighbours that are narrower than a pixel.
@@ -390,7 +390,7 @@ bool holds(const profiler::FlameView& view, const FlameNode& node, profiler::Cat
     return view.mixes[index_of(node.mix)][static_cast<size_t>(category)] > 0;
 }
 
-FlameBoxLook look_of(const Frame& frame, const FlameBox& box) {
+FlameBoxStyle style_of(const Frame& frame, const FlameBox& box) {
     const FlameNode& node = frame.view.nodes[index_of(box.node)];
     const bool searches = !frame.view.search_text.empty();
     const auto& category = frame.selection.category;
@@ -420,7 +420,7 @@ void draw_boxes(const Frame& frame, ImDrawList* draw) {
         const FlameNode& node = frame.view.nodes[index_of(box.node)];
         const auto draw_box =
             frame.view.mode == FlameMode::kDifference ? draw_flame_change : draw_flame_box;
-        draw_box(draw, upper, lower, frame.view, node, look_of(frame, box));
+        draw_box(draw, upper, lower, frame.view, node, style_of(frame, box));
     }
 }
 

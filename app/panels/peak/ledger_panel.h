@@ -25,7 +25,7 @@ struct LedgerState {
     int64_t largest_bytes = 0;
     std::vector<profiler::LedgerColumn> columns;  // that were visible when the table was last drawn
     std::optional<PickedCall> marked_for;
-    profiler::LedgerMarks marks;
+    profiler::RowsOfOp marks;
 };
 
 PanelEvents draw_ledger_panel(const PanelContext& context, LedgerState& state);

@@ -7,6 +7,7 @@
 #include "app/widgets/scoped.h"
 #include "app/widgets/text.h"
 #include "app/widgets/theme.h"
+#include "models/config/layer_recipes.h"
 #include "profiler/trace/units.h"
 #include "profiler/view/plan/planner_view.h"
 #include "profiler/view/quantity_names.h"
@@ -393,7 +394,7 @@ void choose_path(const Frame& frame, const RecipeFrontierView& view, FrontierSid
     side.from = dot_of_mark(view, "A");
     if (!side.from) {
         side.from =
-            profiler::find_dot(view, profiler::with_optimizer_of("original", frame.step.optimizer));
+            profiler::find_dot(view, models::with_optimizer_of("original", frame.step.optimizer));
     }
     side.to = side.best;
     if (from) side.to = from;

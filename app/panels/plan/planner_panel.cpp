@@ -5,10 +5,11 @@
 #include "app/panels/plan/planner_plots.h"
 #include "app/widgets/fonts.h"
 #include "app/widgets/icons.h"
-#include "app/widgets/marks.h"
+#include "app/widgets/plot_marks.h"
 #include "app/widgets/scoped.h"
 #include "app/widgets/text.h"
 #include "app/widgets/theme.h"
+#include "models/config/layer_recipes.h"
 #include "models/config/switches.h"
 #include "profiler/tables/columns.h"
 #include "profiler/trace/units.h"
@@ -476,8 +477,7 @@ void draw_switches(Frame& frame) {
     frame.state.focus_before = std::exchange(frame.state.focus, recipe_texts(form)[switched]);
     const DocumentPtr& a = frame.context.workspace.selection().a;
     if (a && is_step_of(form, *a)) {
-        frame.events.recipes.try_recipe =
-            profiler::with_optimizer_of(option->recipe, form.optimizer);
+        frame.events.recipes.try_recipe = models::with_optimizer_of(option->recipe, form.optimizer);
     }
 }
 

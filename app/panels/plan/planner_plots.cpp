@@ -1,13 +1,13 @@
 #include "app/panels/plan/planner_plots.h"
 
 #include "app/widgets/fonts.h"
-#include "app/widgets/marks.h"
 #include "app/widgets/plot.h"
+#include "app/widgets/plot_marks.h"
 #include "app/widgets/scoped.h"
 #include "app/widgets/text.h"
 #include "app/widgets/theme.h"
+#include "profiler/planner/data/gpu.h"
 #include "profiler/trace/units.h"
-#include "profiler/view/programs/compare_view.h"
 #include "profiler/view/quantity_names.h"
 
 #include <fmt/format.h>
@@ -61,8 +61,7 @@ double value_at(const std::vector<double>& x, const std::vector<double>& y, doub
 /// The curves of the pins, each with its number at its end.
 void draw_pins(std::span<const profiler::PlannerPin> pins, bool shows_memory) {
     const ScopedFont small(fonts().bold, kSmallSize);
-    const ImVec2 corner = ImPlot::GetPlotPos();
-    const float right = corner.x + ImPlot::GetPlotSize().x;
+    const profiler::Rect frame = to_rect(ImPlot::GetPlotPos(), ImPlot::GetPlotSize());
     for (size_t i = 0; i < pins.size(); ++i) {
         const PlannerRecipe& recipe = pins[i].recipe;
         const auto& x = shows_memory ? recipe.memory_x : recipe.speed_x;
@@ -74,13 +73,13 @@ void draw_pins(std::span<const profiler::PlannerPin> pins, bool shows_memory) {
         ImPlot::PlotLine(fmt::format("##pin{}", i).c_str(), x.data(), y.data(),
                          static_cast<int>(x.size()), line);
         const std::string number = std::to_string(i + 1);
-        const double last = ImPlot::PixelsToPlot({right - text_width(number) - px(8), 0}).x;
-        const double at_x = std::min(last, x.back());
-        ImVec2 end = ImPlot::PlotToPixels(at_x, value_at(x, y, at_x));
-        end.x += px(4);
-        end.y = std::clamp(end.y, corner.y + em(1), corner.y + ImPlot::GetPlotSize().y);
-        ImPlot::GetPlotDrawList()->AddText({std::round(end.x), std::round(end.y - em(1))},
-                                           palette().dim, number.c_str());
+        const double at_x = std::min(ImPlot::GetPlotLimits().X.Max, x.back());
+        profiler::Point end = to_point(ImPlot::PlotToPixels(at_x, value_at(x, y, at_x)));
+        end.y = std::clamp(end.y, frame.y, frame.bottom());
+        const auto place = profiler::place_label(
+            profiler::above_point(end, 0, {text_width(number), em(1)}, frame), {.frame = frame});
+        if (!place) continue;
+        ImPlot::GetPlotDrawList()->AddText(corner_of(*place), palette().dim, number.c_str());
     }
 }
 
@@ -164,11 +163,17 @@ profiler::Rect draw_name_of_ceiling(const PlannerView& view) {
     const std::string name = fmt::format("{}: {}", profiler::short_gpu_name(view.gpu),
                                          profiler::format_bytes(view.usable_bytes));
     const ImVec2 foot = ImPlot::PlotToPixels(0.0, usable);
-    const float line = ImGui::GetTextLineHeight(), gap = px(3);
-    const bool has_room = foot.y - gap - line >= ImPlot::GetPlotPos().y;
-    const ImVec2 at{foot.x + px(7), has_room ? foot.y - gap - line : foot.y + gap};
-    text_on_plate(ImPlot::GetPlotDrawList(), at, name, palette().text, palette().plot);
-    return to_rect(at, {text_width(name), line});
+    const ImVec2 margin{px(7), 0};
+    const profiler::Rect frame =
+        to_rect(ImPlot::GetPlotPos() + margin, ImPlot::GetPlotSize() - margin);
+    const auto place = profiler::place_label(
+        profiler::above_point(to_point(foot), px(3), {text_width(name), ImGui::GetTextLineHeight()},
+                              frame),
+        {.frame = frame});
+    if (!place) return {};
+    text_on_plate(ImPlot::GetPlotDrawList(), corner_of(*place), name, palette().text,
+                  palette().plot);
+    return *place;
 }
 
 /// A line at the batch, with its number in the upper plot. It and the ceiling are neutral: every

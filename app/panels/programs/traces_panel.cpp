@@ -35,9 +35,9 @@ void draw_tooltip(const Document& document) {
     ImGui::EndTooltip();
 }
 
-void draw_menu(const DocumentPtr& document, bool is_trial, TraceEvents& events) {
+void draw_menu(const DocumentPtr& document, bool is_kept, TraceEvents& events) {
     if (!ImGui::BeginPopupContextItem("##trace_menu")) return;
-    if (is_trial && ImGui::MenuItem(ICON_THUMBTACK "  Keep")) events.keep_trial = true;
+    if (!is_kept && ImGui::MenuItem(ICON_THUMBTACK "  Keep")) events.keep_prediction = true;
     if (ImGui::MenuItem("Show as A")) events.set_a = document;
     if (ImGui::MenuItem("Show as B")) events.set_b = document;
     if (ImGui::MenuItem(ICON_ROTATE "  Read again")) events.open.push_back(document->file);
@@ -64,7 +64,7 @@ void draw_trace(const OpenTraces& traces, size_t index, TraceEvents& events) {
         events.set_b = is_b ? nullptr : document;
     }
     draw_tooltip(*document);
-    draw_menu(document, document == traces.trial, events);
+    draw_menu(document, document != traces.prediction, events);
     const float buttons = em(3.7F), left = start.x + px(6);
     const bool warns = !document->diagnostics.empty() &&
                        document->diagnostics.front().severity != profiler::Severity::kInfo;

@@ -14,7 +14,7 @@ struct OpenTraces {
     const std::vector<DocumentLabel>& labels;  // of each document
     DocumentPtr a;
     DocumentPtr b;
-    DocumentPtr trial;  // null: none is a trial
+    DocumentPtr prediction;  // that the next one replaces; null: none
     std::optional<Documents::Loading> loading;
 };
 

@@ -3,8 +3,8 @@
 #include "app/panels/parts/panel_notes.h"
 #include "app/widgets/fonts.h"
 #include "app/widgets/icons.h"
-#include "app/widgets/marks.h"
 #include "app/widgets/plot.h"
+#include "app/widgets/plot_marks.h"
 #include "app/widgets/scoped.h"
 #include "app/widgets/text.h"
 #include "app/widgets/theme.h"
@@ -213,8 +213,8 @@ void draw_switches(Frame& frame) {
           "What a rank holds more or less than the median rank at that time", kDifference},
          {"Peaks###peaks", "A table of the ranks at their peaks", kPeaks},
          {"Times###times",
-          "A table of the last step that all ranks have whole: compute, exposed communication, "
-          "idle, waits",
+          "A table of the last step that every rank recorded completely: compute, exposed "
+          "communication, idle, waits",
           kTimes}},
         px(3));
     ImGui::SameLine(0, px(8));

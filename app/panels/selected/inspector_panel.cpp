@@ -79,7 +79,7 @@ std::string moment_label(double moment_ns) {
     return "at " + profiler::format_duration(profiler::to_clock(moment_ns));
 }
 
-std::string marks_label(const profiler::CallMarks& marks) { return "marked: " + marks.label; }
+std::string marks_label(const profiler::SelectedCalls& marks) { return "marked: " + marks.label; }
 
 void draw_step_button(const Workspace& workspace, const char* label, const char* tip, int direction,
                       PanelEvents& events) {
@@ -340,8 +340,8 @@ void draw_call_group(const Selection& selection, const CallGroup& group, PanelEv
     draw_histogram(selection, group);
     const ScopedFont small(fonts().text, kSmallSize);
     const bool in_b = selection.call->in_b;
-    const profiler::CallMarks marks{.label = selection.call->name,
-                                    .keys = {std::vector{group.key}, std::vector{group.key}}};
+    const profiler::SelectedCalls marks{.label = selection.call->name,
+                                        .keys = {std::vector{group.key}, std::vector{group.key}}};
     const bool are_marked = selection.marks == marks;
     draw_step_to(ICON_ARROW_LEFT "###previous_call", "The call of it before", group.previous, in_b,
                  events);

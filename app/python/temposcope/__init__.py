@@ -11,18 +11,22 @@
 import os as _os
 
 from . import _recorder, _session
+from ._estimate import Estimate, estimate
 from ._keepers import keepers
 from ._library import load_ops
 from ._recipes import recipes
 from ._record import Recording, phase, record, step
 from ._recorder import RecordingError
 from ._swap import Left, SwapReport, swap
+from ._watch import watch
 
 __all__ = [
+    "Estimate",
     "Left",
     "Recording",
     "RecordingError",
     "SwapReport",
+    "estimate",
     "keepers",
     "load_ops",
     "phase",
@@ -30,6 +34,7 @@ __all__ = [
     "record",
     "step",
     "swap",
+    "watch",
 ]
 
 _recorder.watch_allocator()

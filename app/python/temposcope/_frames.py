@@ -10,6 +10,7 @@ import os
 import sys
 import sysconfig
 import threading
+import traceback
 import types
 from typing import NamedTuple
 
@@ -142,6 +143,10 @@ def names_of_threads() -> dict[int, str]:
     return names
 
 
+def is_started_by_python(thread: int) -> bool:
+    return thread == threading.main_thread().ident or thread in names_of_threads()
+
+
 class ThreadLine(NamedTuple):
     """The innermost line of the program that a thread runs."""
 
@@ -167,3 +172,27 @@ def lines_of_threads() -> list[ThreadLine]:
         line = ThreadLine(name, code.co_name, code.co_filename, user.f_lineno or 0)
         lines.append(((thread != asking, thread != main), line))
     return [line for _, line in sorted(lines, key=lambda ordered: ordered[0])]
+
+
+class StackLine(NamedTuple):
+    file: str
+    line: int
+    function: str
+
+
+def stack_of_this_thread() -> list[StackLine]:
+    """Its lines, outermost first. Around those of a thread that C++ has started, as autograd does,
+    are those of the main thread, which waits for it."""
+    asking, main = threading.get_ident(), threading.main_thread().ident
+    frames = frames_by_thread()
+    stack = frames.get(asking, [])
+    if not is_started_by_python(asking):
+        stack = stack + frames.get(main, [])
+    return [StackLine(f.f_code.co_filename, f.f_lineno or 0, f.f_code.co_name) for f in stack[::-1]]
+
+
+def stack_of_error(error: BaseException) -> list[StackLine]:
+    """The lines that it came through, outermost first."""
+    steps = traceback.walk_tb(error.__traceback__)
+    lines = [StackLine(f.f_code.co_filename, line, f.f_code.co_name) for f, line in steps]
+    return [line for line in lines if not is_own_file(line.file)]

@@ -9,13 +9,14 @@ from ._bare_look import is_a, label, name_of_class, names_of
 from ._code_lines import CodeLines, of_attribute
 from ._keeper_graph import Graph, Graphs, Saved
 from ._keeper_paths import Path, frame_in
-from ._keeper_search import CONTAINER, SEQUENCES, TENSOR_BASE, Root, Search
+from ._keeper_search import CONTAINER, SEQUENCES, TENSOR_BASE, Budget, Root, Search
 
 _KINDS_OF_ROOTS = {"local": "frame", "error": "exception", "ctx": "autograd", "hook": "autograd"}
 _MOST_NAMES = 4  # of a frame, one of which is the keeper
 _MOST_KEYS = 3
 _GENERATOR = 0x20 | 0x80 | 0x200  # flags of the code: generator, coroutine, async generator
 _CHECKPOINT = "_NoopSaveInputsBackward"
+_LINES = 0.25  # of the search's time, beside it: lines are what people look for
 
 
 class Keeper(NamedTuple):
@@ -42,7 +43,7 @@ class Words:
     def __init__(self, search: Search, graphs: Graphs):
         self._search = search
         self._graphs = graphs
-        self._lines = CodeLines(search.budget.is_over)
+        self._lines = CodeLines(Budget(_LINES * search.budget.seconds).is_over)
         self._owners = self._find_owners()
 
     def _find_owners(self) -> dict[int, tuple[int, str]]:

@@ -1,5 +1,7 @@
 """How many batches of the same size a training step has, whose gradients add up."""
 
+from ._recorder import StepKind
+
 
 class MicroBatches:
     """Counts those of the recorded steps.
@@ -16,6 +18,7 @@ class MicroBatches:
         self._optimizer_trains = False
         self._of_steps: set[int] = set()  # 0: not known
         self._all_sizes: set[int] = set()
+        self._is_of_first_step = False
 
     @property
     def of_each_step(self) -> int:
@@ -30,11 +33,15 @@ class MicroBatches:
         self._num_backwards += 1
         self._optimizer_trains |= in_optimizer
 
-    def end_step(self, is_whole: bool) -> None:
-        """A step that was cut off does not count."""
+    def end_step(self, kind: StepKind) -> None:
+        """A broken step does not count, and the first one only until a whole one has ended: a model
+        may be tried out in it."""
         count = len(self._batch_sizes)
         is_inference = count == 1 and self._num_backwards == 0
-        if is_whole:
+        if kind != StepKind.BROKEN:
+            if self._is_of_first_step:
+                self._of_steps, self._all_sizes = set(), set()
+            self._is_of_first_step = kind == StepKind.FIRST
             is_training = count == self._num_backwards and not self._optimizer_trains
             self._of_steps.add(count if is_inference or is_training else 0)
             self._all_sizes.update(filter(None, self._batch_sizes))

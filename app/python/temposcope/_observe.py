@@ -15,9 +15,11 @@ class Listener(Protocol):
     def module_begins(self, module: torch.nn.Module, depth: int, args: tuple) -> bool:
         """Returns whether module_ends shall be called."""
 
-    def module_ends(self, module: torch.nn.Module, depth: int) -> None: ...
+    def module_ends(self, module: torch.nn.Module, depth: int, returns: bool) -> None:
+        """`returns`: it has a result, and no error left it."""
+
     def backward_begins(self, root: object) -> None: ...
-    def backward_ends(self, accumulates: bool) -> None: ...
+    def backward_ends(self, accumulates: bool, is_whole: bool) -> None: ...
     def optimizer_begins(self, optimizer: torch.optim.Optimizer) -> None: ...
     def optimizer_ends(self, optimizer: torch.optim.Optimizer) -> None: ...
 
@@ -59,6 +61,10 @@ class Observer:
     def in_backward(self) -> bool:
         return self._backward_depth > 0
 
+    def in_module(self) -> bool:
+        """On this thread."""
+        return bool(self._calls.stack)
+
     def _remove_hooks(self) -> None:
         """Not from a hook of an optimizer: torch iterates over those."""
         for handle in self._handles:
@@ -78,16 +84,16 @@ class Observer:
         stack.append((module, False))
         stack[-1] = module, listener.module_begins(module, len(stack) - 1, args)
 
-    def _after_module(self, module, _args, _output):
+    def _after_module(self, module, _args, output):
         if torch.compiler.is_compiling():
             return
         stack = self._calls.stack
         for depth in reversed(range(len(stack))):
             if stack[depth][0] is module:
-                self._end_modules(depth)
+                self._end_modules(depth, output is not None)  # torch has none of one that fails
                 return
 
-    def _end_modules(self, depth: int) -> None:
+    def _end_modules(self, depth: int, returns: bool) -> None:
         """Ends those of this thread from this depth on. Torch tells no end of a module that Ctrl-C
         cut off, so it ends with the next one around it."""
         stack = self._calls.stack
@@ -95,19 +101,22 @@ class Observer:
             module, is_told = stack.pop()
             listener = self._listener
             if is_told and listener is not None:
-                listener.module_ends(module, len(stack))
+                listener.module_ends(module, len(stack), returns and len(stack) == depth)
 
     def _run_backward(self, roots, *args, **kwargs):
         listener = self._listener if self._backward_depth == 0 else None
         self._backward_depth += 1
         if listener is not None:
             listener.backward_begins(roots)
+        is_whole = False
         try:
-            return self._engine_run_backward(roots, *args, **kwargs)
+            gradients = self._engine_run_backward(roots, *args, **kwargs)
+            is_whole = True
+            return gradients
         finally:
             self._backward_depth -= 1
             if listener is not None:
-                listener.backward_ends(bool(kwargs.get("accumulate_grad", False)))
+                listener.backward_ends(bool(kwargs.get("accumulate_grad", False)), is_whole)
 
     def _before_optimizer(self, optimizer, _args, _kwargs):
         listener = self._listener

@@ -5,7 +5,7 @@ TEMPOSCOPE_RUN is JSON: {"file": trace, "folder": for a trace of each rank, in p
 "skip": 1, "stop": false, "gpu": "NVIDIA H100" or null, "apply": recipe or null, "layers": classes
 that count as layers for it, "stacks": "", "python" or "all", "world_size": of a virtual run or
 null, "ranks": which of them run, "rank": this one of them, "launch_id": of virtual ranks, the same
-in all ranks of a launch}.
+in all ranks of a launch, "command": its words, "working_folder": where it was started}.
 Each line of the status file is a JSON object: of each rank the last one holds. A rank with an
 exception or an exit code has failed, the one of the first such line first.
 app/commands/programs/program_run.cpp starts the program and reads them.
@@ -22,8 +22,9 @@ from collections.abc import Callable
 
 import torch
 
-from . import _ranks, _recorder
+from . import _failures, _launch, _ranks, _recorder, _watch
 from ._apply import Applied
+from ._frames import stack_of_this_thread
 from ._function_calls import calls_left
 from ._recorder import RecordingError
 from ._representatives import representatives
@@ -70,11 +71,7 @@ class Status:
 
 def _first_line(error: BaseException) -> str:
     """What it says, as far as the status needs it."""
-    try:
-        text = str(error)
-    except Exception:
-        return ""
-    line = next(iter(text.splitlines()), "")
+    line = next(iter(_failures.text_of(error).splitlines()), "")
     return line[:_LONGEST_MESSAGE].encode(errors="replace").decode()  # no half of a UTF-16 pair
 
 
@@ -112,6 +109,12 @@ class Program:
         self._knows_calls = not self._recipe
         if self._recipe:  # before the session: it names what is there
             Applied(self._recipe, options["layers"], self._see_applied)
+        launch = _launch.launch(
+            options["command"],
+            options["working_folder"],
+            is_rank="rank" in options or "TORCHELASTIC_RUN_ID" in os.environ,
+        )
+        self._last_steps = _watch.LastSteps(_watch.STEPS, launch)  # after those recorded
         self._session = Session(
             options["file"] or "",
             skip=options["skip"],
@@ -122,6 +125,8 @@ class Program:
             stacks=options["stacks"],
             gpu=options["gpu"] or "",
             finds_optimizers=True,
+            from_start=True,
+            launch=launch,
             may_record=self._may_record,
             on_started=self._started,
             before_step_ends=before_step_ends,
@@ -129,16 +134,18 @@ class Program:
             on_recorded=self._recorded,
         )
         self._how_it_ended: dict = {}  # {"exception": "ValueError", "message": what it says}
+        self._later: dict = {}  # {"oom_file": trace of memory that ran out after those steps}
 
     def follow(self) -> None:
         self._add(state="torch", version=torch.__version__)
         self._session.watch()
         atexit.register(self._at_exit)
         self._excepthook, sys.excepthook = sys.excepthook, self._on_exception
+        self._of_threads, threading.excepthook = threading.excepthook, self._on_thread_exception
 
     def _see_applied(self, model, report: SwapReport) -> None:
         self._applied.append(AppliedModel(weakref.ref(model), name_of_class(model), report))
-        if self._session.is_recording:
+        if self._session.is_open:
             self._note_report(self._applied[-1])
 
     def _find_calls_left(self) -> None:
@@ -206,7 +213,9 @@ class Program:
         """Adds to the status what became of the recording, and of the recipe."""
         if self._recipe:
             what["applied"] = [applied.json() for applied in self._applied]
-        self._add(**what)
+        if self._session.num_failures:
+            what["failures"] = self._session.num_failures
+        self._add(**what, **self._later, **self._how_it_ended)
 
     def _add(self, **what) -> None:
         self._status.add_as(None if self._folder is None else _ranks.known(), **what)
@@ -214,19 +223,50 @@ class Program:
     def _recorded(self) -> None:
         self._tell(state="complete", steps=self._session.recorded_steps)
         if not self._stops:
+            self._watch_on()
             return
         sys.stdout.flush()
         if threading.current_thread() is threading.main_thread():
             raise SystemExit(0)
         os._exit(0)
 
+    def _watch_on(self) -> None:
+        """Where memory runs out from here on, the last steps become a second trace. A history that
+        the program has asked for itself stays as it is."""
+        has_history = torch.cuda.is_initialized() and _watch.has_history()
+        if has_history and not torch._C._cuda_isHistoryEnabled():
+            of_step = _watch.num_allocations() // self._session.seen_steps
+            self._last_steps.remember(max(of_step, 1))
+            _failures.listen(self._see_later_failure)
+
+    def _see_later_failure(self, _device: int) -> None:
+        file = f"{self._session.file.removesuffix('.tscope')}.oom.tscope"
+        why = "memory ran out after the recorded steps"
+        if self._last_steps.write(file, why, stack_of_this_thread()):
+            self._later = {"oom_file": file}
+            self._tell(state="complete", steps=self._session.recorded_steps)
+
     def _on_exception(self, kind, value, traceback):
         self._how_it_ended = {"exception": kind.__name__, "message": _first_line(value)}
         try:
-            if isinstance(value, torch.OutOfMemoryError) and self._session.is_recording:
-                _recorder.add_note("out_of_memory", _recorder.Severity.ERROR, str(value))
+            self._note_error(value, self._session.fails_with)
         finally:
             self._excepthook(kind, value, traceback)
+
+    def _on_thread_exception(self, args):
+        try:
+            if args.exc_value is not None and not issubclass(args.exc_type, SystemExit):
+                self._note_error(args.exc_value, self._session.thread_fails_with)
+        finally:
+            self._of_threads(args)
+
+    def _note_error(self, error: BaseException, tell: Callable[[BaseException], None]) -> None:
+        if not self._session.is_recording:
+            return
+        if _failures.ran_out(error):
+            text = _failures.text_of(error)
+            _recorder.add_note("out_of_memory", _recorder.Severity.ERROR, text)
+        tell(error)
 
     def _at_exit(self) -> None:
         session = self._session
@@ -244,13 +284,14 @@ class Program:
                 )
             session.end(complete=False)
         if session.error is not None:
-            self._tell(state="failed", sentence=str(session.error), **self._how_it_ended)
+            self._tell(state="failed", sentence=str(session.error))
         elif is_complete and session.has_rows:  # and failed after that
-            self._tell(state="complete", steps=session.recorded_steps, **self._how_it_ended)
+            self._tell(state="complete", steps=session.recorded_steps)
         elif was_recording and session.has_rows:
-            self._tell(state="incomplete", steps=session.recorded_steps, **self._how_it_ended)
+            steps, seen_steps = session.recorded_steps, session.seen_steps
+            self._tell(state="incomplete", steps=steps, seen_steps=seen_steps)
         elif not is_complete and (session.seen_steps > 0 or self._how_it_ended):
-            self._tell(state="ended", seen_steps=session.seen_steps, **self._how_it_ended)
+            self._tell(state="ended", seen_steps=session.seen_steps)
 
 
 def follow() -> None:

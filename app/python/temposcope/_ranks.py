@@ -15,6 +15,7 @@ _RANKS = (
     ("PMI_RANK", "PMI_SIZE"),
     ("SLURM_PROCID", "SLURM_NTASKS"),
 )
+_LOCAL_RANKS = ("LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID", "SLURM_LOCALID")
 _PROCESS = "TEMPOSCOPE_RANK_PROCESS"  # "4711 3 1": its id, RANK and LOCAL_RANK
 _PROCESSES_OF_NODE = (
     "LOCAL_WORLD_SIZE",
@@ -43,6 +44,12 @@ def from_environment() -> Rank:
         if rank is not None and size is not None and rank < size:
             return Rank(rank, size)
     return Rank()
+
+
+def local_rank() -> int:
+    """Which one of its node's processes this is, from its launcher; 0 without one."""
+    ranks = (_number(name) for name in _LOCAL_RANKS)
+    return next((rank for rank in ranks if rank is not None), 0)
 
 
 def in_torch() -> Rank | None:

@@ -19,7 +19,8 @@ def switches_of(recipe: str) -> dict[str, str]:
     """All switches of a recipe: {"gelu": "in_place", "layer_norm": "from_output", ...}.
 
     `recipe` is a preset, or switches on top of `original` or of a preset that stands first:
-    "tempo", "gelu=in_place,masks=bit", "tempo,masks=bit". Raises ValueError with a sentence that
+    "tempo", "gelu=in_place,masks=bit", "tempo,masks=bit". Also "chunked-loss", or loss=chunked
+    beside others, which only programs have. Raises ValueError with a sentence that
     names the choices.
     """
     load_ops()

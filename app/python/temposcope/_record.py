@@ -82,7 +82,9 @@ def record(
             session.add_model(model)
             session.start_where_trained()
         yield Recording(session)
-    except BaseException:
+    except BaseException as error:
+        if not isinstance(error, (GeneratorExit, SystemExit)):
+            session.fails_with(error)
         session.end(complete=False)
         raise
     session.end(complete=True)

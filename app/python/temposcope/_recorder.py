@@ -32,6 +32,20 @@ class Category(enum.IntEnum):
     INPUT = 6
 
 
+class StepKind(enum.IntEnum):
+    WHOLE = 0
+    FIRST = 1  # of the training: libraries load in it, and the optimizer's state is born
+    BROKEN = 2  # it did not come to its end
+
+
+class FailureOutcome(enum.IntEnum):
+    """What became of the program when memory ran out."""
+
+    ENDED = 0
+    CAUGHT = 1  # by the program
+    ABSORBED = 2  # by torch
+
+
 class Severity(enum.IntEnum):
     INFO = 0
     WARNING = 1
@@ -46,6 +60,7 @@ _long = ctypes.CDLL(_short._name)
 
 _short.temposcope_error.restype = ctypes.c_char_p
 _short.temposcope_saving_calls.restype = ctypes.c_char_p
+_long.temposcope_unnamed_blocks.restype = ctypes.c_char_p
 _short.temposcope_enter_module.restype = None
 _short.temposcope_leave_module.restype = None
 _short.temposcope_enter_module.argtypes = [ctypes.c_char_p]
@@ -54,7 +69,7 @@ _short.temposcope_add_inner_tensor.restype = None
 _short.temposcope_add_inner_tensor.argtypes = [ctypes.c_void_p, ctypes.c_void_p]
 _short.temposcope_set_inner_tensors.restype = None
 _FindInnerTensors = ctypes.CFUNCTYPE(None, ctypes.py_object, ctypes.c_void_p)
-_long.temposcope_end_step.argtypes = [ctypes.c_double]
+_long.temposcope_end_step.argtypes = [ctypes.c_double, ctypes.c_int]
 
 enter_module = _short.temposcope_enter_module
 leave_module = _short.temposcope_leave_module
@@ -74,19 +89,34 @@ def watch_allocator() -> None:
     _check(_long.temposcope_watch_allocator())
 
 
-def start(file: str, device: str, program: dict, stacks: str) -> None:
-    """Begins to record into `file`; `device` is "cpu" or "cuda:1", `program` the fields of
-    ProgramDescription (profiler/capture/run_description.h), and `stacks` "" for none, "python" or
-    "all". Raises RecordingError."""
+def start(device: str, program: dict, stacks: str) -> None:
+    """Begins to record allocations, in memory; `device` is "cpu" or "cuda:1", `program` the fields
+    of ProgramDescription (profiler/capture/run_description.h), and `stacks` "" for none, "python"
+    or "all". Raises RecordingError."""
     libraries = str(_library.folder()).encode()
     package = os.path.dirname(__file__) + os.sep
     options = {"package": package, "native_stacks": stacks == "all"} if stacks else {}
     text = json.dumps(program | options).encode()
-    _check(_long.temposcope_start(file.encode(), device.encode(), libraries, text))
+    _check(_long.temposcope_start(device.encode(), libraries, text))
+
+
+def open_file(file: str) -> None:
+    """What was recorded so far, and what will be, goes into `file`. Raises RecordingError."""
+    _check(_long.temposcope_open(file.encode()))
+
+
+def resume_ops() -> None:
+    """From here on ops are recorded, and what autograd saves. At the start they are not."""
+    _check(_long.temposcope_resume_ops())
+
+
+def pause_ops() -> None:
+    """Allocations go on."""
+    _check(_long.temposcope_pause_ops())
 
 
 def finish(complete: bool) -> None:
-    """Closes the file. Raises RecordingError where it cannot be written."""
+    """Closes the file that is open. Raises RecordingError where it cannot be written."""
     _check(_long.temposcope_finish(int(complete)))
 
 
@@ -127,8 +157,8 @@ def begin_step() -> None:
     _check(_short.temposcope_begin_step())
 
 
-def end_step(loss: float) -> None:
-    _check(_long.temposcope_end_step(loss))
+def end_step(loss: float, kind: StepKind) -> None:
+    _check(_long.temposcope_end_step(loss, int(kind)))
 
 
 def begin_phase(phase: Phase) -> None:
@@ -159,6 +189,46 @@ def set_inner_tensors(of: Callable[[torch.Tensor], Iterable[torch.Tensor]]) -> N
 
 def add_note(code: str, severity: Severity, explanation: str) -> None:
     _check(_short.temposcope_note(code.encode(), int(severity), explanation.encode()))
+
+
+def num_failures() -> int:
+    """Requests for memory that were refused so far, and errors that end_failure added."""
+    return _short.temposcope_num_failures()
+
+
+class UnnamedBlock(NamedTuple):
+    """A block of memory in use whose content has no name."""
+
+    address: int
+    bytes: int
+    allocation: int  # the recorder's number of it
+    saver: str = ""  # the op that saved it for backward; empty: none did
+
+
+def unnamed_blocks(count: int) -> list[UnnamedBlock]:
+    """The largest ones, the largest first."""
+    text = _long.temposcope_unnamed_blocks(count)
+    _check(int(text is None))
+    return [UnnamedBlock(*block) for block in json.loads(text)]
+
+
+def add_keepers(of_blocks: list[dict]) -> None:
+    """[{"allocation": 7, "keepers": [{"kind": "container", "text": "list `history`, train.py:16",
+    "file": "/home/me/train.py", "line": 16}]}]; the kinds are KeeperKind's of trace.h."""
+    _check(_long.temposcope_add_keepers(json.dumps(of_blocks).encode()))
+
+
+def set_failure_lines(lines: list[dict]) -> None:
+    """[{"file", "line", "function", "code"}], outermost first, that asked for what was refused
+    last."""
+    _check(_long.temposcope_set_failure_lines(json.dumps(lines).encode()))
+
+
+def end_failure(outcome: FailureOutcome, error: str, message: str) -> None:
+    """What became of the newest failure of which that is not known; `error` is its class. If there
+    is none and the error ends the program, it becomes a failure of its own."""
+    words = (text.encode(errors="replace") for text in (error, message))  # half a UTF-16 pair
+    _check(_long.temposcope_end_failure(int(outcome), *words))
 
 
 def before_fork() -> None:

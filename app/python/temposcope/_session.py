@@ -10,14 +10,18 @@ from collections.abc import Callable
 
 import torch
 
-from . import _describe, _ranks, _recorder
+from . import _describe, _failures, _launch, _ranks, _recorder
+from ._failures import Failures, Place
 from ._guest import guest, recording_error
 from ._micro_batches import MicroBatches
 from ._names import Names, inner_model
 from ._observe import Observer
 from ._optimizers import Optimizers
-from ._recorder import Phase, RecordingError
+from ._recorder import Phase, RecordingError, StepKind
 from ._swapped_class import name_of_class
+
+_KEEPERS_S = 0.1  # after a step; the clock of the recording stands still meanwhile
+_KEEPERS_AFTER = 2  # recorded steps: one after the first peak
 
 # The session that watches this process; there is one at a time, as torch's hooks are the process's.
 _active: "Session | None" = None
@@ -51,11 +55,15 @@ class Session:
     a run; empty: not known. `launch_id` is the same in all ranks of a launch; empty: its variables
     say it. `gpu` is the virtual GPU that the program shall use; empty: it may use any device. With
     `finds_optimizers` all that live when the first of them runs belong to the program: a step lasts
-    until the others have run, too.
+    until the others have run, too. With `from_start` allocations are recorded from the program's
+    first one on a GPU, and its first step is recorded whatever `skip` says: as one of its own kind,
+    and among `steps` only if it is not skipped. `launch` is how the program was started
+    (_launch.launch).
 
     A step ends when each optimizer that the program uses has run once. Without an optimizer it ends
     before the first forward after a backward. Without either it is one forward. Once the program
-    marks its steps, only the marks count. A step begins where the last one ended.
+    marks its steps, only the marks count. A step begins where the last one ended. One that runs out
+    of memory is broken: it ends where the program begins anew, and does not count.
     """
 
     def __init__(
@@ -70,6 +78,8 @@ class Session:
         stacks: str = "",  # or "python", or "all": those of C++, too
         gpu: str = "",
         finds_optimizers: bool = False,
+        from_start: bool = False,
+        launch: dict | None = None,
         may_record: Callable[[], bool] = lambda: True,
         on_started: Callable[[], None] = lambda: None,
         before_step_ends: Callable[[], None] = lambda: None,
@@ -79,7 +89,9 @@ class Session:
         self.file = file
         self.recorded_steps = 0
         self.seen_steps = 0  # recorded or not
-        self.is_recording = False
+        self.num_failures = 0  # at the end: requests that were refused, and an error at the end
+        self.is_recording = False  # allocations, at least
+        self.is_open = False  # the file
         self.has_ended = False
         self.error: RecordingError | None = None  # why the recording ended
         self._skip = skip
@@ -89,6 +101,8 @@ class Session:
         self._launch_id = launch_id
         self._stacks = stacks
         self._gpu = gpu
+        self._from_start = from_start
+        self._launch = launch or _launch.launch()
         self._lock = threading.RLock()
         self._may_record = may_record
         self._on_started = on_started
@@ -103,7 +117,15 @@ class Session:
         self._built_in: dict = {}
         self._description: dict = {}
         self._micro_batches = MicroBatches()
+        self._failures = Failures()
+        self._device: torch.device | None = None  # that is recorded
+        self._may_write = False  # the file is this process's
+        self._records_steps = False  # and what happens in them
+        self._is_described = False  # model and batch, by the first whole step
+        self._keepers_of = 0  # recorded steps, when keepers were last looked for
         self._in_step = False
+        self._is_broken = False  # the step
+        self._thread_of_step = 0
         self._in_optimizer = False
         self._phase: Phase | None = None
         self._marked_phases: list[Phase | None] = []
@@ -113,7 +135,6 @@ class Session:
         self._is_inference_step = False
         self._ends_before_forward = False
         self._loss = math.nan
-        self._device_type = "cpu"
         self._phase_before: Phase | None = None
 
     # ---- the caller's side
@@ -128,13 +149,15 @@ class Session:
             )
         _active = self
         self._observer.start()
+        if self._from_start:
+            torch.cuda._lazy_call(self.gpu_begins)
 
     def add_model(self, model: torch.nn.Module, may_be_main: bool = True) -> None:
         self._names.add_model(model, may_be_main)
         hook = model.register_forward_pre_hook(_SeeInputs(), with_kwargs=True)
         self._input_hooks = [own for own in self._input_hooks if own.hooks_dict_ref() is not None]
         self._input_hooks.append(hook)
-        if self.is_recording:
+        if self._records_steps:
             self._describe_model(model)
 
     def add_optimizer(self, optimizer: torch.optim.Optimizer) -> None:
@@ -144,8 +167,19 @@ class Session:
         """The program trains a built-in model, spread over GPUs by this strategy."""
         self._built_in = {"workload": workload, "parallel": parallel}
 
+    @guest
+    def gpu_begins(self) -> None:
+        """Torch has initialized CUDA. What the program allocates from here on is kept in memory
+        until it is known whether it trains there."""
+        if self.is_recording:
+            return
+        local_rank = _ranks.local_rank()
+        index = local_rank if local_rank < torch.cuda.device_count() else 0
+        with contextlib.suppress(RecordingError):  # said again where a step is to be recorded
+            self._start_recorder(torch.device("cuda", index))
+
     def start(self, device: torch.device) -> None:
-        """Begins to record on this device. Raises RecordingError."""
+        """Begins to record steps on this device. Raises RecordingError."""
         if device.type not in ("cpu", "cuda"):
             raise RecordingError(
                 f"the model is on {device.type}, and only the CPU and CUDA can be recorded: move it"
@@ -155,33 +189,82 @@ class Session:
                 f"the program trains on the {device.type.upper()} and not on the virtual "
                 f"{self._gpu}: let it move its model to cuda, or leave out --gpu"
             )
-        self._description = {
+        if self.is_recording and device != self._device:
+            self._discard()
+        if not self.is_recording:
+            self._start_recorder(device)
+        self._open_file()
+        for model, _ in self._names.models():
+            self._describe_model(model)
+        self._describe_state()
+        _recorder.begin_steps()
+        _recorder.resume_ops()
+        self._records_steps = True
+
+    def start_where_trained(self) -> None:
+        """The same, on the device of the parameters, where some are known."""
+        self.start(self._device_of_training())
+
+    def _device_of_training(self) -> torch.device:
+        parameter = next(self._parameters(), None)
+        if parameter is not None:
+            return parameter.device
+        gpu = torch.cuda.current_device() if torch.cuda.is_initialized() else None
+        return torch.device("cpu") if gpu is None else torch.device("cuda", gpu)
+
+    def _start_recorder(self, device: torch.device) -> None:
+        self._described = _describe.Described()
+        self._description |= self._of_process()
+        _recorder.start(str(device), self._description, self._stacks)
+        self.is_recording = True
+        self._device = device
+        if device.type == "cuda":
+            self._hear_of_failures()
+        if _launch.has_secret(self._launch["command"]):
+            _recorder.add_note(
+                "secret_in_command",
+                _recorder.Severity.INFO,
+                f"The command holds a secret, in whose place stands {_launch.HIDDEN}: to run it "
+                "again, it has to be given.",
+            )
+
+    def _hear_of_failures(self) -> None:
+        try:
+            _failures.listen(self.memory_is_refused)
+        except RuntimeError as error:
+            reason = _failures.text_of(error).partition("\n")[0]
+            _recorder.add_note(
+                "failures_without_keepers",
+                _recorder.Severity.INFO,
+                f"Where memory runs out, nobody is told in time to see what keeps it: {reason}",
+            )
+
+    def _of_process(self) -> dict:
+        return {
             "program": pathlib.Path(sys.argv[0] or "python").name,
             "recipe": self._recipe,
             "run_id": self._run_id,
             "launch_id": self._launch_id or _ranks.launch_id(),
+            **self._launch,
             **self._built_in,
             **_ranks.current()._asdict(),
         }
-        self._device_type = device.type
-        _recorder.start(self.file, str(device), self._description, self._stacks)
-        self.is_recording = True
-        for model, _ in self._names.models():
-            self._describe_model(model)
-        self._describe_gradients()
-        for optimizer in self._optimizers:
-            _describe.describe_optimizer(self._names, self._described, optimizer)
-        _recorder.begin_steps()
+
+    def _open_file(self) -> None:
+        if self.is_open:
+            return
+        self._description |= self._of_process()  # its rank is known by now
+        _recorder.describe_program(self._description)
+        _recorder.open_file(self.file)
+        self.is_open = True
         self._on_started()
 
-    def start_where_trained(self) -> None:
-        """The same, on the device of the parameters, where some are known."""
-        parameter = next(self._parameters(), None)
-        if parameter is not None:
-            self.start(parameter.device)
-        else:
-            gpu = torch.cuda.current_device() if torch.cuda.is_initialized() else None
-            self.start(torch.device("cpu") if gpu is None else torch.device("cuda", gpu))
+    def _discard(self) -> None:
+        """What was recorded is of a device on which the program does not train."""
+        self.is_recording = self.is_open = self._records_steps = False
+        self._has_begun_recorded_step = False
+        self._micro_batches = MicroBatches()
+        _recorder.discard()
 
     def end(self, complete: bool) -> None:
         """Stops following, and closes the file. `complete`: the program did what it should. What
@@ -193,25 +276,44 @@ class Session:
                 self.fail(error)
 
     def _end(self, complete: bool) -> None:
-        if self._in_step and (self._ends_before_forward or not complete):
-            is_whole = self._ends_before_forward
-            if self.is_recording and not is_whole:
+        is_whole = self._ends_before_forward and not self._is_broken
+        if self._in_step and (is_whole or self._is_broken or not complete):
+            if self._records_steps and not is_whole:
                 _recorder.add_note(
                     "cut_off_step",
                     _recorder.Severity.WARNING,
                     "The recording ended in the last step: its figures are those up to there.",
                 )
             self._close_step(is_whole)
-            self.recorded_steps += int(self.is_recording and is_whole)
+        if self._records_steps and complete and self.recorded_steps != self._keepers_of:
+            self._find_keepers()
         self.stop_watching()
         self.has_ended = True
         if self.is_recording:
+            self._failures.close(goes_on=complete)
             self._switch_phase(None)
-            self.is_recording = False
-            if self._has_begun_recorded_step:
-                _recorder.finish(complete)
-            else:
-                _recorder.discard()
+            self._close_recorder(complete)
+
+    def _close_recorder(self, complete: bool) -> None:
+        self.num_failures = _recorder.num_failures()
+        self.is_recording = self._records_steps = False
+        if self.is_open and self.has_rows:
+            _recorder.finish(complete)
+        else:
+            _recorder.discard()
+
+    @guest
+    def fails_with(self, error: BaseException) -> None:
+        """This error ends the program, or the thread on which it is told. In a program that fails
+        before its first step, nothing is of interest but memory that ran out."""
+        if self.is_recording and self.has_rows:
+            self._failures.end(error)
+
+    @guest
+    def thread_fails_with(self, error: BaseException) -> None:
+        """The program goes on, but for its steps if they were taken on this thread."""
+        if _failures.ran_out(error) or threading.get_ident() == self._thread_of_step:
+            self.fails_with(error)
 
     def fail(self, error: Exception) -> None:
         """The recording cannot go on. The program can."""
@@ -219,13 +321,12 @@ class Session:
         self.has_ended = True
         self.stop_watching()
         if self.is_recording:
-            self.is_recording = False
             with contextlib.suppress(RecordingError):
-                _recorder.finish(complete=False)
+                self._close_recorder(complete=False)
 
     def forget(self) -> None:
         """In a forked process, which records nothing: the file is its parent's."""
-        self.is_recording = False
+        self.is_recording = self._records_steps = False
         self.has_ended = True
         self.stop_watching()
 
@@ -236,14 +337,15 @@ class Session:
 
     @property
     def has_rows(self) -> bool:
-        """Whether the trace holds a step, even one that did not come to its end."""
-        return self._has_begun_recorded_step
+        """Whether the trace holds a step, even one that did not come to its end, or a failure."""
+        return self._has_begun_recorded_step or self._failures.has_any
 
     def stop_watching(self) -> None:
         global _active
         if _active is self:
             _active = None
         self._observer.stop()
+        _failures.unlisten(self.memory_is_refused)
         for handle in self._input_hooks:
             handle.remove()
         self._input_hooks = []
@@ -252,6 +354,7 @@ class Session:
     def end_marked_step(self) -> None:
         """The program says that a step ends here."""
         self._steps_are_marked = True
+        self._see_caught(Place.ELSEWHERE)
         self._begin_step()
         self._end_step()
 
@@ -272,7 +375,7 @@ class Session:
     def module_begins(self, module: torch.nn.Module, depth: int, args: tuple) -> bool:
         if depth == 0 and not self._observer.in_backward():
             self._forward_begins(module, args)
-        if not self.is_recording:
+        if not self._records_steps:
             return depth == 0
         if not self._names.knows(module):
             self._names.add_missing(module)
@@ -282,21 +385,24 @@ class Session:
         return True
 
     @guest
-    def module_ends(self, module: torch.nn.Module, depth: int) -> None:
+    def module_ends(self, module: torch.nn.Module, depth: int, returns: bool) -> None:
         if self.is_recording:
             _recorder.leave_module()
-        if depth == 0 and self._is_inference_step and not self._observer.in_backward():
+        if depth > 0 or self._observer.in_backward():
+            return
+        self._see_left(Place.MODULE, returns)
+        if self._is_inference_step:
             self._is_inference_step = False
             self._end_step()
 
     @guest
     def inputs_go_in(self, module: torch.nn.Module, args: tuple, kwargs: dict) -> None:
-        if not self.is_recording:
+        if not self._records_steps:
             return
         _describe.describe_inputs(args, kwargs)
         if not self._names.is_main(module):
             return
-        if not self._description.get("batch_size"):
+        if not (self._is_described and self._description.get("batch_size")):
             self._describe_program(module, args, kwargs)
         trains = torch.is_grad_enabled() and not self._observer.in_backward()
         if trains or self._is_inference_step:
@@ -307,17 +413,24 @@ class Session:
     def backward_begins(self, root: object) -> None:
         self._has_run_backward = True
         self._is_inference_step = False
+        self._see_caught(Place.BACKWARD)
+        if self._is_broken:
+            self._end_step()
         self._begin_step()
         self._loss = _describe.loss_of(root)
         self._phase_before = self._phase
         self._switch_phase(Phase.BACKWARD)
 
     @guest
-    def backward_ends(self, accumulates: bool) -> None:
+    def backward_ends(self, accumulates: bool, is_whole: bool) -> None:
+        self._see_left(Place.BACKWARD, is_whole)
+        if not is_whole:
+            self._is_broken |= accumulates and self._in_step
+            return
         if not accumulates:  # torch.autograd.grad, as in a penalty on gradients
             self._switch_phase(self._phase_before)
             return
-        if self.is_recording:
+        if self._records_steps:
             self._micro_batches.backward_ends(self._in_optimizer)
         self._describe_gradients()
         self._switch_phase(Phase.OPTIMIZER)  # clipping is part of the update, too
@@ -325,26 +438,58 @@ class Session:
 
     @guest
     def optimizer_begins(self, optimizer: torch.optim.Optimizer) -> None:
+        self._see_caught(Place.OPTIMIZER)
         self._in_optimizer = True
         self._optimizers.begins(optimizer)
         self._ends_before_forward = False
         self._begin_step()
-        if self.is_recording:
-            self._describe_gradients()
+        self._describe_gradients()
         self._switch_phase(Phase.OPTIMIZER)
 
     @guest
     def optimizer_ends(self, optimizer: torch.optim.Optimizer) -> None:
         self._in_optimizer = False
-        if self.is_recording:
+        self._see_left(Place.OPTIMIZER, True)
+        if self._records_steps:
             _describe.describe_optimizer(self._names, self._described, optimizer)
         if not self._steps_are_marked and self._optimizers.ends(optimizer):
             self._end_step()
 
+    # ---- memory runs out
+
+    @guest
+    def memory_is_refused(self, _device: int) -> None:
+        """In the call that asked for it, before the error is raised."""
+        if not self.is_recording or not self._failures.begin(self._place()):
+            return
+        if not self._may_write_file():
+            return
+        self._open_file()
+        self._describe_state()
+        self._failures.describe(self._records_steps)
+
+    def _place(self) -> Place:
+        if self._observer.in_backward():
+            return Place.BACKWARD
+        if self._observer.in_module():
+            return Place.MODULE
+        if self._in_optimizer:
+            return Place.OPTIMIZER
+        return Place.UPDATE if self._phase == Phase.OPTIMIZER else Place.ELSEWHERE
+
+    def _see_caught(self, begins: Place) -> None:
+        """The program begins this: it may have caught an error in this step."""
+        self._is_broken |= self._failures.began(begins) and self._in_step
+
+    def _see_left(self, ends: Place, is_whole: bool) -> None:
+        """This has ended, and maybe by an error."""
+        self._is_broken |= self._failures.ended(ends, is_whole) and self._in_step
+
     # ---- steps and phases
 
     def _forward_begins(self, module: torch.nn.Module, args: tuple) -> None:
-        if self._ends_before_forward:
+        self._see_caught(Place.MODULE)
+        if self._ends_before_forward or self._is_broken:
             self._end_step()
         trains = torch.is_grad_enabled()
         is_beside_training = not trains and self._is_training_program()
@@ -368,7 +513,7 @@ class Session:
         is_beside = is_beside_training or (is_frozen and self._is_training_program())
         if is_new:
             self.add_model(module, may_be_main=not is_beside)
-        elif not is_beside and self._names.make_main(module) and self.is_recording:
+        elif not is_beside and self._names.make_main(module) and self._records_steps:
             self._describe_model(module)
 
     def _is_training_program(self) -> bool:
@@ -380,52 +525,98 @@ class Session:
             return
         self._start_if_due()
         self._in_step = True
-        if self.is_recording:
+        self._thread_of_step = threading.get_ident()
+        if self._records_steps:
             _recorder.begin_step()
             self._has_begun_recorded_step = True
 
     def _start_if_due(self) -> None:
-        if self.is_recording or self.has_ended or self.seen_steps < self._skip:
+        is_asked_for = self.seen_steps >= self._skip
+        if self.has_ended or not (is_asked_for or self._is_first_step()):
+            self._pause()
             return
-        if self._may_record():
-            self.start_where_trained()
-        else:
+        # A program may try its model out on the CPU, and then move it.
+        may_move = self._from_start and self.recorded_steps == 0 and not self._failures.has_any
+        if self._records_steps and not may_move:
+            return
+        device = self._device_of_training() if may_move or not self.is_open else self._device
+        if self._records_steps and device == self._device:
+            return
+        may_try_cpu = not self._gpu and not self.is_recording
+        is_first = device.type == "cuda" or (device.type == "cpu" and may_try_cpu)
+        if (is_asked_for or is_first) and self._may_write_file():
+            self.start(device)
+
+    def _pause(self) -> None:
+        """Between the first step and those that are asked for, allocations alone are recorded."""
+        if self._records_steps:
+            _recorder.pause_ops()
+            self._records_steps = False
+
+    def _is_first_step(self) -> bool:
+        return self._from_start and self.seen_steps == 0
+
+    def _may_write_file(self) -> bool:
+        """Of several processes the first one may that takes a step, or runs out of memory."""
+        if not self._may_write:
+            self._may_write = self._may_record()
+        if not self._may_write:
+            if self.is_recording:
+                _recorder.discard()
             self.forget()
+        return self._may_write
 
     def _end_step(self) -> None:
         if not self._in_step:
             return
-        self._close_step()
-        self.recorded_steps += int(self.is_recording)
+        self._close_step(not self._is_broken)
         if self.recorded_steps == self._steps:
             self.end(complete=True)
             self._on_recorded()
         else:
             self._start_if_due()  # with what happens between two steps
 
-    def _close_step(self, is_whole: bool = True) -> None:
+    def _close_step(self, is_whole: bool) -> None:
         self._before_step_ends()
         self._switch_phase(None)
-        self._in_step = False
-        self._ends_before_forward = False
+        self._in_step = self._in_optimizer = self._is_broken = self._ends_before_forward = False
         self._optimizers.end_step()
-        self.seen_steps += 1
         self._marked_phases = [None] * len(self._marked_phases)  # that one is over, too
-        if self.is_recording:
-            self._micro_batches.end_step(is_whole)
-            self._description["micro_batches"] = self._micro_batches.of_each_step
-            _recorder.describe_program(self._description)
-            _recorder.end_step(self._loss)
-            self._on_step_recorded()
+        kind = StepKind.FIRST if self._is_first_step() else StepKind.WHOLE
+        if not is_whole:
+            kind = StepKind.BROKEN
+        if self._records_steps:
+            self._record_end_of_step(kind)
+        self.seen_steps += int(is_whole)
         self._loss = math.nan
+
+    def _record_end_of_step(self, kind: StepKind) -> None:
+        self._micro_batches.end_step(kind)
+        self._description["micro_batches"] = self._micro_batches.of_each_step
+        _recorder.describe_program(self._description)
+        _recorder.end_step(self._loss, kind)
+        self._is_described &= kind == StepKind.WHOLE
+        if kind == StepKind.BROKEN:
+            return
+        self.recorded_steps += int(self.seen_steps >= self._skip)
+        self._on_step_recorded()
+        is_asked = self.recorded_steps in (_KEEPERS_AFTER, self._steps)
+        if kind == StepKind.FIRST or (is_asked and self.recorded_steps != self._keepers_of):
+            self._find_keepers()
+
+    def _find_keepers(self) -> None:
+        """Of what lives on after a step, and has no name."""
+        self._keepers_of = self.recorded_steps
+        _failures.tell_keepers(True, _KEEPERS_S)
+        _recorder.begin_steps()  # the next one begins here
 
     def _switch_phase(self, phase: Phase | None) -> None:
         if self._phase == phase:
             return
-        if self._phase is not None and self.is_recording:
+        if self._phase is not None and self._records_steps:
             _recorder.end_phase(self._phase)
         self._phase = phase
-        if phase is not None and self.is_recording:
+        if phase is not None and self._records_steps:
             _recorder.begin_phase(phase)
 
     # ---- what is what
@@ -443,18 +634,27 @@ class Session:
     def _describe_model(self, model: torch.nn.Module) -> None:
         _describe.describe_model(self._names, model, self._names.prefix(model))
 
+    def _describe_state(self) -> None:
+        """What backward and the optimizers have made so far."""
+        _describe.describe_gradients(self._names, self._described, self._parameters())
+        for optimizer in self._optimizers:
+            _describe.describe_optimizer(self._names, self._described, optimizer)
+
     def _describe_gradients(self) -> None:
-        if self.is_recording:
+        if self._records_steps:
             _describe.describe_gradients(self._names, self._described, self._parameters())
 
     def _describe_program(self, model: torch.nn.Module, args: tuple, kwargs: dict) -> None:
+        self._is_described = True
         self._description |= {
             "model": name_of_class(inner_model(model)),
             "precision": _describe.precision_of(model),
+            "batch_size": 0,
+            "seq_len": 0,
             **_describe.batch_of(args, kwargs),
         }
 
     def _see_autocast(self) -> None:
-        precision = _describe.autocast_precision(self._device_type)
+        precision = _describe.autocast_precision(self._device.type)
         if precision is not None:
             self._description["precision"] = precision

@@ -9,7 +9,7 @@ import torch
 import torch.nn as nn
 import torch.nn.functional as F
 
-from . import _attention, _swapped_class, _swapped_modules
+from . import _attention, _chunked_loss, _swapped_class, _swapped_modules
 from ._recipes import switches_of
 
 
@@ -48,7 +48,8 @@ def swap(model: nn.Module, recipe: str, layers: tuple[type, ...] = ()) -> SwapRe
     parameters and the state_dict stay; autograd keeps less.
 
     recipe   a preset (temposcope.recipes() lists them) or switches: "tempo-packed",
-             "gelu=in_place,masks=bit", "flash,checkpoint=per_layer"
+             "gelu=in_place,masks=bit", "flash,checkpoint=per_layer"; "chunked-loss", or
+             loss=chunked beside others: the cross entropy of a large vocabulary in chunks
     layers   classes of your own whose modules count as layers for checkpoint=per_layer
 
     Shapes, dtypes and devices are those of the model: norms take [..., C], attention [B, S, C] or,
@@ -95,7 +96,15 @@ def _is_compiled(module) -> bool:
 
 
 # What can be replaced, in the order of a report.
-_KINDS = ("GELU", "LayerNorm", "RMSNorm", "dropouts", "attention cores", "checkpointed layers")
+_KINDS = (
+    "GELU",
+    "LayerNorm",
+    "RMSNorm",
+    "dropouts",
+    "attention cores",
+    "checkpointed layers",
+    "heads",
+)
 _LOOKS_LIKE_GELU = re.compile(r"gelu|silu|swish|mish", re.IGNORECASE)
 _LOOKS_LIKE_NORM = re.compile(r"(layer|rms)_?norm", re.IGNORECASE)
 _DROPOUTS = (nn.modules.dropout._DropoutNd, nn.Dropout)
@@ -130,6 +139,8 @@ class _Swap:
             self._replace(path, module)
         if self.switches["checkpoint"] == "per_layer":
             self._checkpoint_layers()
+        if self.switches["loss"] == "chunked" and "heads" not in self.replaced:
+            self._leave("loss=chunked", "no linear layer makes a vocabulary of 8,192 or more")
         return SwapReport(
             self.recipe,
             {what: tuple(self.replaced[what]) for what in _KINDS if what in self.replaced},
@@ -202,6 +213,7 @@ class _Swap:
             self._replace_dropout,
             self._replace_attention,
             self._replace_layer,
+            self._replace_head,
         ):
             if replace(path, module):
                 return
@@ -310,6 +322,13 @@ class _Swap:
             return False
         if is_checkpointed:
             self._done("checkpointed layers", path)
+        return True
+
+    def _replace_head(self, path, module) -> bool:
+        if self.switches["loss"] != "chunked" or not _chunked_loss.is_head(module):
+            return False
+        _swapped_class.put(module, _chunked_loss.Head, _chunked_loss.HeadPlan())
+        self._done("heads", path)
         return True
 
     def _checkpoint_layers(self):

@@ -3,6 +3,7 @@
 #include "profiler/analysis/compare/comparison_notes.h"
 #include "profiler/analysis/step/describe_run.h"
 #include "profiler/analysis/step/diagnostics.h"
+#include "profiler/analysis/step/failure_words.h"
 #include "profiler/analysis/step/recorded_step.h"
 #include "profiler/trace/text.h"
 #include "profiler/trace/trace_notes.h"
@@ -31,14 +32,14 @@ void take_step(ComparisonColumn& column, const NamedTrace& named) {
     column.step_limit_bytes = step_limit_bytes(trace);
     if (peak.phase.valid()) column.peak_phase = trace.phases.get<&Phase::kind>(peak.phase);
     column.out_of_memory = why_out_of_memory(trace);
-    column.is_cut_off = has_note(trace, kRanOutOfMemory);
-    column.knows_saved = records_saves(trace) && !column.is_cut_off;
+    column.is_cut_off = ran_out_of_memory(trace);
+    const std::vector<Id<Step>> steps = whole_steps(trace);
+    column.knows_saved = records_saves(trace) && (!column.is_cut_off || !steps.empty());
     column.saved_bytes = column.knows_saved ? report->ledger.total_bytes : 0;
-    const std::size_t num_steps = num_whole_steps(trace);
-    column.steps = static_cast<int64_t>(num_steps);
+    column.steps = static_cast<int64_t>(steps.size());
     if (trace.run().source != Source::kPredicted) {
-        for (std::size_t i = 0; i < num_steps; ++i) {
-            const double loss = trace.steps.get<&Step::loss>(Id<Step>(i));
+        for (const Id<Step> step : steps) {
+            const double loss = trace.steps.get<&Step::loss>(step);
             if (!std::isnan(loss)) column.loss = loss;
         }
     }

@@ -23,11 +23,11 @@ int64_t rounded_mean(int64_t sum, std::size_t count) {
     return std::llround(mean_of(static_cast<double>(sum), count));
 }
 
-/// Adds up the calls of all recorded steps.
+/// Adds up the calls of the steps that figures are of.
 class MovementBuilder {
 public:
     MovementBuilder(const Trace& trace, MovementScope scope)
-        : trace_(trace), scope_(scope), calls_(trace) {}
+        : trace_(trace), scope_(scope), calls_(trace), is_in_figures_(are_in_figures(trace)) {}
 
     MovementReport build() {
         for (const Id<Op> op : trace_.ops.ids()) {
@@ -38,7 +38,8 @@ public:
                 other_time_ns_ = add_times(other_time_ns_, calls_.device_ns_of(op));
             }
         }
-        const std::size_t num_steps = std::max<std::size_t>(trace_.steps.size(), 1);
+        const auto num_steps = std::max<std::size_t>(
+            static_cast<std::size_t>(std::ranges::count(is_in_figures_, true)), 1);
         divide(rows_, num_steps);
         divide(layers_, num_steps);
         return {.rows = std::move(rows_),
@@ -52,6 +53,8 @@ private:
     bool is_in_scope(Id<Op> op) const {
         const auto phase = calls_.phase_of(op);
         if (!phase) return false;
+        const Id<Step> step = trace_.phases.get<&Phase::step>(trace_.ops.get<&Op::phase>(op));
+        if (!is_in_figures_[step.index()]) return false;
         if (scope_ == MovementScope::kAll) return true;
         const bool is_pass = phase == PhaseKind::kForward || phase == PhaseKind::kBackward;
         return is_pass && calls_.place_of(op).layer >= 0;
@@ -107,6 +110,7 @@ private:
     const Trace& trace_;
     const MovementScope scope_;
     const OutermostOps calls_;
+    const std::vector<bool> is_in_figures_;
     int64_t other_time_ns_ = 0;
     std::vector<MovementRow> rows_;
     std::vector<MovementRow> layers_;
@@ -251,7 +255,10 @@ private:
 class FlowBuilder {
 public:
     explicit FlowBuilder(const Trace& trace)
-        : trace_(trace), calls_(trace), last_forward_(last_forward_of(trace)) {}
+        : trace_(trace),
+          calls_(trace),
+          last_step_(last_step(trace)),
+          last_forward_(last_forward_of(trace)) {}
 
     MovementFlow build() {
         flow_.layer = middle_layer();
@@ -268,7 +275,7 @@ private:
         const Id<Phase> id = trace_.ops.get<&Op::phase>(op);
         if (!id.valid() || trace_.steps.empty()) return false;
         const Phase phase = trace_.phases[id];
-        if (phase.step != Id<Step>(trace_.steps.size() - 1)) return false;
+        if (phase.step != last_step_) return false;
         return !last_forward_.valid() ||
                phase.last_event >= trace_.phases.get<&Phase::last_event>(last_forward_);
     }
@@ -333,6 +340,7 @@ private:
 
     const Trace& trace_;
     const OutermostOps calls_;
+    const Id<Step> last_step_;
     const Id<Phase> last_forward_;
     MovementFlow flow_;
     EdgeList edges_;

@@ -1,7 +1,6 @@
 #include "profiler/analysis/ranks/rank_run.h"
 
 #include "profiler/analysis/step/describe_run.h"
-#include "profiler/analysis/step/diagnostics.h"
 #include "profiler/analysis/step/recorded_step.h"
 #include "profiler/analysis/step/throughput.h"
 #include "profiler/trace/collective_rows.h"
@@ -126,8 +125,9 @@ bool waits_for_all(std::span<const Trace* const> traces, const JoinedCollective&
     return waits_for_all(traces[part.trace]->collectives.get<&Collective::kind>(part.collective));
 }
 
-/// Makes the kernels of a send and its receive, and those of a collective that waits for all of its
-/// ranks, peers of each other. False: a send of the last step has no other side.
+/// Fills Piece::peers: the kernels of a send and its receive are peers of each other, and so are
+/// those of a collective that waits for all of its ranks. False: a send of the last step has no
+/// other side.
 bool join_peers(std::span<const Trace* const> traces, std::span<const JoinedCollective> joined,
                 std::vector<RankPieces>& ranks) {
     std::vector<std::vector<Id<Kernel>>> kernels;
@@ -391,10 +391,12 @@ models::Result<RankRun> summarize_ranks(std::span<const NamedTrace> traces) {
     std::vector<Id<Step>> steps;  // of each rank the shared one, if it has one whole
     std::vector<int64_t> peaks;
     for (const NamedTrace& named : in_order) {
-        const bool has_one = last_whole_step(*named.trace).valid();
-        steps.push_back(has_one ? run.shared_step : Id<Step>());
+        const Id<Step> last = last_whole_step(*named.trace);
+        steps.push_back(last.valid() ? run.shared_step : Id<Step>());
         run.ranks.push_back(summarize(named, steps.back()));
-        run.ranks.back().num_whole_steps = static_cast<int64_t>(num_whole_steps(*named.trace));
+        if (last.valid()) {
+            run.ranks.back().last_whole_step = static_cast<int64_t>(last.index()) + 1;
+        }
         peaks.push_back(run.ranks.back().peak.allocated_bytes);
     }
     run.median_bytes = median(std::move(peaks));

@@ -29,9 +29,10 @@ namespace profiler {
 // begin together. The times are the least that satisfy all equations: from those of the ranks
 // alone on, each round passes what one rank learned to its neighbours.
 
-/// How long the last recorded step of all ranks takes: from the end of the last kernel of the step
-/// before, on any rank, to that of its own. None: times are not modelled, nothing is sent, the
-/// other side of a send has no trace, or the ranks did not record the same steps to their end.
+/// How long the last recorded step of all ranks takes. It begins when the step before it ends, and
+/// a step ends with the last kernel that any rank runs in it. None: times are not modelled, nothing
+/// is sent, the other side of a send has no trace, or the ranks did not record the same steps to
+/// their end.
 std::optional<int64_t> pipeline_step_ns(std::span<const Trace* const> traces,
                                         std::span<const JoinedCollective> joined);
 
@@ -42,7 +43,7 @@ struct RankSummary {
     PeakReport peak;
     int64_t nccl_bytes = 0;       // that NCCL took beside the allocator
     int64_t num_steps = 0;        // recorded
-    int64_t num_whole_steps = 0;  // of them
+    int64_t last_whole_step = 0;  // its number, from 1; 0: no step is whole
     int64_t num_collectives = 0;  // in RankRun::shared_step, as all below
     int64_t collective_bytes = 0;
     std::optional<int64_t> step_ns;   // of a pipeline, on the GPU, or on the host
@@ -55,8 +56,8 @@ struct RankRun {
     std::string step;  // describe_run of the first rank
     int64_t world_size = 1;
     std::vector<RankSummary> ranks;  // in their order
-    Id<Step> shared_step;            // the last one that all ranks have whole; none: no step is
-    int64_t median_bytes = 0;        // of the peaks
+    Id<Step> shared_step;      // the last that every rank recorded completely; none: no step is
+    int64_t median_bytes = 0;  // of the peaks
     std::vector<JoinedCollective> joined;
     RankClocks clocks;
     std::optional<int64_t> pipeline_step_ns;  // of all ranks, if stages of a pipeline are modelled

@@ -9,6 +9,7 @@
 
 #include <array>
 #include <limits>
+#include <type_traits>
 
 namespace profiler {
 namespace {
@@ -217,6 +218,12 @@ std::string describe_recipe(const Trace& trace) {
     return strategy.empty() ? text : fmt::format("{} · {}", text, strategy);
 }
 
+std::optional<std::string> canonical_recipe(const Trace& trace) {
+    const auto workload = workload_of(trace);
+    if (!workload) return std::nullopt;
+    return models::to_text(models::layer_recipes_of(*workload));
+}
+
 std::string run_id_of(const Trace& trace) { return text_in_software(trace, "run_id"); }
 
 std::string launch_id_of(const Trace& trace) { return text_in_software(trace, "launch_id"); }
@@ -250,6 +257,10 @@ bool has_inferred_categories(const Trace& trace) { return has_note(trace, kInfer
 
 bool records_saves(const Trace& trace) {
     return trace.run().source != Source::kImported || !trace.saves.empty();
+}
+
+std::string_view classes_note(const Trace& trace) {
+    return has_inferred_categories(trace) ? kClassesInferred : std::string_view();
 }
 
 bool has_lines_of_functions(const Trace& trace) { return has_note(trace, kLinesOfFunctions); }
@@ -307,6 +318,29 @@ std::vector<std::string> differences(const models::Workload& a, const models::Wo
     add("gradient of the input", a.input_requires_grad, b.input_requires_grad);
     add("seed", a.seed, b.seed);
     add("learning rate", a.learning_rate, b.learning_rate);
+    return texts;
+}
+
+std::vector<std::string> differences(const Trace& a, const Trace& b) {
+    const auto workload = workload_of(a), other_workload = workload_of(b);
+    if (workload && other_workload) return differences(*workload, *other_workload);
+    const auto program = program_of(a), other_program = program_of(b);
+    if (program && other_program) return differences(*program, *other_program);
+    std::vector<std::string> texts;
+    const auto add = [&texts](std::string_view what, const auto& x, const auto& y) {
+        const std::remove_cvref_t<decltype(x)> unknown{};
+        if (x == unknown || y == unknown || x == y) return;
+        texts.push_back(fmt::format("{} ({} and {})", what, x, y));
+    };
+    const Run x = a.run(), y = b.run();
+    add("model", a.text(x.model), b.text(y.model));
+    add("number of layers", x.num_layers, y.num_layers);
+    add("head", a.text(x.head), b.text(y.head));
+    add("precision", a.text(x.precision), b.text(y.precision));
+    const int64_t sequences = sequences_per_step(a);
+    const bool trains_as_many = sequences > 0 && sequences == sequences_per_step(b);
+    if (!trains_as_many) add("batch size", x.batch_size, y.batch_size);
+    add("sequence length", x.seq_len, y.seq_len);
     return texts;
 }
 

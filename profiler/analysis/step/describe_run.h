@@ -68,6 +68,10 @@ int64_t sequences_per_step(const Trace& trace);
 /// exactly when they are comparable.
 std::vector<std::string> differences(const models::Workload& a, const models::Workload& b);
 
+/// What differs between the steps of two traces. Unless both name a workload, or both a program,
+/// only what both say is compared.
+std::vector<std::string> differences(const Trace& a, const Trace& b);
+
 /// "bert-large, 3 layers, no head, 4 micro-batches of B=8 S=512, fp32".
 std::string describe(const models::Workload& workload);
 /// The same for a trace. A trace without a workload is described by its other columns.
@@ -79,9 +83,14 @@ std::string describe_run(const Trace& trace);
 /// fsdp2". Empty: the trace names no recipe.
 std::string describe_recipe(const Trace& trace);
 
+/// Canonical text of a trace's recipe: equal for traces of the same recipe, however the user named
+/// it. Nullopt if the trace does not say.
+std::optional<std::string> canonical_recipe(const Trace& trace);
+
 /// What the traces of all ranks of one `temposcope run` have in common; empty: not known.
 std::string run_id_of(const Trace& trace);
-/// What those of all nodes of a launch have in common, and of no launch at the same time.
+/// What the traces of all nodes of one launch have in common; a launch at the same time has another
+/// one. Empty: not known.
 std::string launch_id_of(const Trace& trace);
 
 /// What identifies the captures that were measured in turn with this one, step by step; empty: it
@@ -96,6 +105,8 @@ bool has_inferred_categories(const Trace& trace);
 inline constexpr std::string_view kClassesInferred =
     "The file has no classes: they are inferred from the phases in which blocks were allocated and "
     "freed.";
+/// What to say beside the classes of a trace: that they are inferred. Empty: the file has them.
+std::string_view classes_note(const Trace& trace);
 /// Whether the lines in call stacks are those where functions begin, as the PyTorch profiler writes
 /// them.
 bool has_lines_of_functions(const Trace& trace);

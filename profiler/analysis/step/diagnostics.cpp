@@ -1,5 +1,7 @@
 #include "profiler/analysis/step/diagnostics.h"
 
+#include "profiler/analysis/step/failure_words.h"
+#include "profiler/analysis/step/recorded_step.h"
 #include "profiler/analysis/step/step_report.h"
 #include "profiler/trace/units.h"
 
@@ -35,8 +37,10 @@ void add_missing_steps(const Trace& trace, std::vector<DiagnosticItem>& items) {
 
 void add_unattributed(const Trace& trace, std::vector<DiagnosticItem>& items) {
     if (trace.steps.empty() || trace.ops.empty()) return;
-    const auto first_event = trace.steps.column<&Step::first_event>();
-    const int64_t start = *std::ranges::min_element(first_event);
+    // The ops of a program's first step may not be recorded.
+    const std::vector<Id<Step>> whole = whole_steps(trace);
+    const Id<Step> first = whole.empty() ? Id<Step>(0) : whole.front();
+    const int64_t start = trace.steps.get<&Step::first_event>(first);
     const auto alloc_event = trace.allocations.column<&Allocation::alloc_event>();
     const auto op = trace.allocations.column<&Allocation::op>();
     int64_t count = 0;
@@ -57,6 +61,26 @@ void add_unknown_categories(const Trace& trace, const PeakReport& peak,
                               "as \"unknown\".",
                               format_bytes(unknown_bytes)),
                   DiagnosticUnit::kBytes));
+}
+
+/// Errors that ended the program are of one code, those that it survived of others.
+void add_failures(const Trace& trace, std::vector<DiagnosticItem>& items) {
+    for (std::size_t i = 0; i < kFailureOutcomeNames.size(); ++i) {
+        const auto outcome = static_cast<FailureOutcome>(i);
+        int64_t count = 0;
+        Id<Failure> last;
+        for (const Id<Failure> id : trace.failures.ids()) {
+            if (trace.failures.get<&Failure::outcome>(id) != outcome) continue;
+            ++count;
+            last = id;
+        }
+        if (count == 0) continue;
+        const Severity severity = outcome == FailureOutcome::kEnded    ? Severity::kError
+                                  : outcome == FailureOutcome::kCaught ? Severity::kWarning
+                                                                       : Severity::kInfo;
+        items.push_back(make_item(fmt::format("failure_{}", name_of(outcome)), severity, count,
+                                  failure_sentence(trace, last)));
+    }
 }
 
 void add_bad_times(const Trace& trace, std::vector<DiagnosticItem>& items) {
@@ -102,12 +126,15 @@ std::string count_text(const DiagnosticItem& item) {
     return {};
 }
 
-std::string_view why_out_of_memory(const Trace& trace) {
+std::string why_out_of_memory(const Trace& trace) {
     for (const Diagnostic note : trace.diagnostics.rows()) {
         const std::string_view code = trace.text(note.code);
-        if (code == kRanOutOfMemory || code == kStepDoesNotFit) return trace.text(note.explanation);
+        if (code == kRanOutOfMemory || code == kStepDoesNotFit) {
+            return std::string(trace.text(note.explanation));
+        }
     }
-    return {};
+    const Id<Failure> failure = fatal_out_of_memory(trace);
+    return failure.valid() ? failure_sentence(trace, failure) : std::string();
 }
 
 std::vector<DiagnosticItem> report_diagnostics(const Trace& trace, const StepReport& report) {
@@ -119,6 +146,7 @@ std::vector<DiagnosticItem> report_diagnostics(const Trace& trace, const StepRep
             code == kStartState || code.starts_with(kStartStateOf) ? DiagnosticUnit::kEvents
                                                                    : DiagnosticUnit::kTimes));
     }
+    add_failures(trace, items);
     add_incomplete(trace, items);
     add_missing_steps(trace, items);
     add_unattributed(trace, items);

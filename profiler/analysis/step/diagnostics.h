@@ -33,8 +33,9 @@ struct DiagnosticItem {
 /// "1,204 times", "13,631,488 B", "2 steps"; empty when the count is 0.
 std::string count_text(const DiagnosticItem& item);
 
-/// Why the step did not fit into memory (kRanOutOfMemory, kStepDoesNotFit); empty: it did.
-std::string_view why_out_of_memory(const Trace& trace);
+/// Why the step did not fit into memory (kRanOutOfMemory, kStepDoesNotFit, or the failure that
+/// ended the program); empty: it did.
+std::string why_out_of_memory(const Trace& trace);
 
 /// Errors first, then warnings, then information; the trace's own before those found here.
 /// `report` is report_step(trace).

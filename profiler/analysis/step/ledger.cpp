@@ -2,6 +2,7 @@
 
 #include "profiler/analysis/step/event_order.h"
 #include "profiler/analysis/step/origin.h"
+#include "profiler/analysis/step/recorded_step.h"
 
 #include <algorithm>
 #include <limits>
@@ -16,14 +17,16 @@ struct Moment {
     Id<Phase> last_phase;  // that is over then; invalid in a trace without phases
 };
 
-/// Of the last step that has any. A step may have several: it adds up the gradients of
-/// micro-batches, or trains two models.
+/// Of the last step that has any, of those that figures are of. A step may have several: it adds up
+/// the gradients of micro-batches, or trains two models.
 std::vector<Moment> begins_of_backward(const Trace& trace) {
+    const std::vector<bool> is_in_figures = are_in_figures(trace);
     std::vector<Moment> found;
     Id<Step> step;
     bool is_open = false;  // no other phase came since the last one of `found`
     for (const Id<Phase> id : trace.phases.ids()) {
         const Phase phase = trace.phases[id];
+        if (phase.step.valid() && !is_in_figures[phase.step.index()]) continue;
         const bool is_forward = phase.kind == PhaseKind::kForward;
         const bool goes_on = is_open && phase.step == step;
         is_open = is_forward || (goes_on && phase.kind == PhaseKind::kLoss);

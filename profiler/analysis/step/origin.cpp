@@ -237,6 +237,18 @@ std::string_view CallSites::code_of(Id<Stack> stack) const {
     return stack.valid() ? code_of(site_of_stack_[stack.index()]) : std::string_view();
 }
 
+Id<Frame> CallSites::program_frame_of(const Trace& trace, Id<Stack> stack) {
+    while (stack.valid()) {
+        const Stack row = trace.stacks[stack];
+        const bool has_frame = row.frame.valid();
+        if (has_frame && kind_of(trace, trace.frames[row.frame]) == FrameKind::kProgram) {
+            return row.frame;
+        }
+        stack = row.parent < stack ? row.parent : Id<Stack>();  // damaged files may have cycles
+    }
+    return {};
+}
+
 CallSites::FrameKind CallSites::kind_of(const Trace& trace, const Frame& frame) {
     const std::string_view file = trace.text(frame.file);
     if (is_mark_file(file)) return FrameKind::kMark;

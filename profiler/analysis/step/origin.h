@@ -105,6 +105,10 @@ public:
     std::string_view code_of(Id<Frame> frame) const;
     std::string_view code_of(Id<Stack> stack) const;
 
+    /// The innermost line of the program in one stack, without a search through all others. None:
+    /// the stack has no such line.
+    static Id<Frame> program_frame_of(const Trace& trace, Id<Stack> stack);
+
 private:
     static FrameKind kind_of(const Trace& trace, const Frame& frame);
 

@@ -1,6 +1,8 @@
 #include "profiler/analysis/step/peak.h"
 
 #include "profiler/analysis/step/event_order.h"
+#include "profiler/analysis/step/failure_words.h"
+#include "profiler/analysis/step/recorded_step.h"
 
 #include <algorithm>
 
@@ -13,11 +15,35 @@ struct Window {
     int64_t last = 0;
 };
 
-std::vector<Window> recorded_windows(const Trace& trace) {
-    const auto first = trace.steps.column<&Step::first_event>();
-    const auto last = trace.steps.column<&Step::last_event>();
+/// The failure up to which all of the trace counts; none: only steps count.
+Id<Failure> end_of_all(const Trace& trace) {
+    const Id<Failure> out_of_memory = fatal_out_of_memory(trace);
+    if (out_of_memory.valid() || !whole_steps(trace).empty()) return out_of_memory;
+    return fatal_failure(trace);
+}
+
+/// Whether moments of each step count.
+std::vector<bool> are_counted(const Trace& trace) {
+    if (ran_out_of_memory(trace)) return std::vector<bool>(trace.steps.size(), true);
+    return are_in_figures(trace);
+}
+
+/// The number of the request that failed. Events of another device have numbers of their own.
+int64_t event_of(const Trace& trace, const Failure& failure) {
+    const bool is_here = is_on(profiled_device(trace), failure.device) && failure.event >= 0;
+    return is_here ? failure.event : INT64_MAX;
+}
+
+std::vector<Window> windows_of_peak(const Trace& trace) {
+    if (const Id<Failure> end = end_of_all(trace); end.valid()) {
+        return {{INT64_MIN, event_of(trace, trace.failures[end])}};
+    }
+    const std::vector<bool> is_counted = are_counted(trace);
     std::vector<Window> windows;
-    for (std::size_t i = 0; i < first.size(); ++i) windows.push_back({first[i], last[i]});
+    for (const Id<Step> id : trace.steps.ids()) {
+        const Step step = trace.steps[id];
+        if (is_counted[id.index()]) windows.push_back({step.first_event, step.last_event});
+    }
     std::ranges::sort(windows, {}, &Window::first);
     if (windows.empty()) windows.push_back({INT64_MIN, INT64_MAX});
     return windows;
@@ -42,7 +68,7 @@ Maximum find_maximum(const Trace& trace) {
     const auto alloc_ns = trace.allocations.column<&Allocation::alloc_ns>();
     const auto free_ns = trace.allocations.column<&Allocation::free_requested_ns>();
 
-    const std::vector<Window> windows = recorded_windows(trace);
+    const std::vector<Window> windows = windows_of_peak(trace);
     std::size_t window = 0;
     bool entered = false;
     Maximum maximum;
@@ -74,12 +100,12 @@ Maximum find_maximum(const Trace& trace) {
     return maximum;
 }
 
-/// The most that segments held inside a recorded step; -1 when the allocator has no segments.
+/// The most that segments held in the time of the peak; -1 when the allocator has no segments.
 int64_t peak_of_segments(const Trace& trace) {
     const std::vector<AllocatorEvent> changes = ordered_segment_events(trace);
     if (changes.empty()) return -1;
     int64_t peak_bytes = 0;
-    for (const Window& window : recorded_windows(trace)) {
+    for (const Window& window : windows_of_peak(trace)) {
         int64_t held_bytes = 0;
         for (const AllocatorEvent& change : changes) {
             if (change.event >= window.last) break;
@@ -174,7 +200,9 @@ PhasePeaks find_phase_peaks(const Trace& trace) {
     PhasePeaks peaks;
     peaks.fill(-1);
     const auto live = live_after_each_change(trace);
+    const std::vector<bool> is_counted = are_counted(trace);
     for (const Phase phase : trace.phases.rows()) {
+        if (phase.step.valid() && !is_counted[phase.step.index()]) continue;
         auto next = std::ranges::lower_bound(live, phase.first_event, {}, &LiveAfter::event);
         // What lives when the phase begins counts too.
         int64_t highest = next == live.begin() ? 0 : std::prev(next)->bytes;

@@ -24,17 +24,18 @@ struct PeakReport {
     std::vector<Id<Allocation>> live;  // allocations live at that event, largest first
 };
 
-/// The peak over the recorded steps. Allocations that set-up and warm-up left live count; moments
-/// before the first step do not. Without steps: the peak over the whole trace. If the peak repeats,
-/// its first time.
+/// The peak over the whole steps; if no step is whole, over all steps. Allocations that set-up and
+/// warm-up left live count; moments before the first step do not. Without steps: the peak over the
+/// whole trace. Where memory ran out, or the program ended without a whole step: over all that came
+/// before. If the peak repeats, its first time.
 PeakReport find_peak(const Trace& trace);
 
 /// Allocations live just after `event`, largest first.
 std::vector<Id<Allocation>> live_at(const Trace& trace, int64_t event);
 
-/// The most requested bytes that live at one time in the phases of each kind, over all recorded
-/// steps; -1 for a kind that the trace does not have. In the order of PhaseKind. Two traces that
-/// were recorded differently can be compared phase by phase. O(events log events).
+/// The most requested bytes that live at one time in the phases of each kind, over the steps of
+/// find_peak; -1 for a kind that the trace does not have. In the order of PhaseKind. Two traces
+/// that were recorded differently can be compared phase by phase. O(events log events).
 using PhasePeaks = std::array<int64_t, kPhaseKindNames.size()>;
 
 PhasePeaks find_phase_peaks(const Trace& trace);

@@ -1,8 +1,8 @@
 #include "profiler/analysis/step/throughput.h"
 
 #include "profiler/analysis/step/describe_run.h"
-#include "profiler/analysis/step/diagnostics.h"
 #include "profiler/analysis/step/recorded_step.h"
+#include "profiler/trace/trace_notes.h"
 #include "profiler/trace/units.h"
 
 #include <algorithm>
@@ -82,8 +82,8 @@ std::vector<int64_t> step_times_ns(const Trace& trace) {
     }
     const auto start_ns = trace.steps.column<&Step::start_ns>();
     const auto end_ns = trace.steps.column<&Step::end_ns>();
-    for (std::size_t i = 0; i < num_whole_steps(trace); ++i) {
-        times_ns.push_back(end_ns[i] - start_ns[i]);
+    for (const Id<Step> step : whole_steps(trace)) {
+        times_ns.push_back(end_ns[step.index()] - start_ns[step.index()]);
     }
     return times_ns;
 }

@@ -396,10 +396,14 @@ public:
                 .ops = OpSet::kCuda,
                 .observer = &gpu_};
     }
-    void start(Recorder& recorder) override {
-        add_cuda_software(device_, gpu_.cupti_text(), trace_);
+    void start() override { add_cuda_software(device_, gpu_.cupti_text(), trace_); }
+    void start_work(Recorder& recorder) override {
         gpu_.start(recorder);
         gpu_.drop_work();
+    }
+    void stop_work() override {
+        gpu_.add_reading();
+        gpu_.stop();
     }
     void describe_workspaces(Recorder& recorder) override {
         profiler::describe_workspaces(recorder, index_);

@@ -192,6 +192,7 @@ void GpuRecorder::start(Recorder& recorder) {
     }
     // A real card's times say it; those of a virtual one are modelled from it.
     if (on_virtual_gpu()) cupti_->record_order();
+    if (join_) return;
     const std::chrono::nanoseconds start = recorder.start_time().time_since_epoch();
     join_.emplace(
         trace_, streams_,

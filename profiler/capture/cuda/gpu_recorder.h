@@ -79,14 +79,14 @@ public:
     /// Device memory that this process has taken outside the allocator so far.
     int64_t outside_bytes() const { return outside_.parts().total_bytes(); }
 
-    /// Records GPU work from here on, with times on `recorder`'s clock.
+    /// Records GPU work from here on, with times on `recorder`'s clock; again after stop(), too.
     void start(Recorder& recorder);
     /// Waits for the device, and drops the records of its work so far.
     void drop_work();
     /// Waits for the device, then adds the rows of its work since the last call and one value of
     /// each counter. Call it between parts of the run, such as after each step.
     void add_reading();
-    /// After the last step: ends the recording and adds the records that CUPTI still holds.
+    /// Ends the recording of work and adds the records that CUPTI still holds.
     void stop();
     /// What was missed or assumed so far; complete after stop().
     GpuFaults faults() const;

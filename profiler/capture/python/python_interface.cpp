@@ -3,6 +3,8 @@
 #include "profiler/capture/call_stacks.h"
 #include "profiler/capture/cuda_source.h"
 #include "profiler/capture/program_device.h"
+#include "profiler/capture/python/failure_rows.h"
+#include "profiler/capture/python/keeper_rows.h"
 #include "profiler/capture/recorder.h"
 #include "profiler/capture/run_description.h"
 #include "profiler/capture/torch_adapter/op_call.h"
@@ -16,6 +18,8 @@
 #include <c10/util/intrusive_ptr.h>
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <filesystem>
 #include <functional>
@@ -145,11 +149,14 @@ void require(const models::Result<void>& result) {
 }
 
 bool says_nothing(std::optional<Category> category) {
-    return category == Category::kTemporary || category == Category::kUnknown;
+    return category == Category::kTemporary || category == Category::kUnknown ||
+           category == Category::kHeld;
 }
 
-/// Records steps of a program that is not ours into a file. The program says where its steps and
-/// phases begin and end, which modules run, and what its tensors are.
+/// Records a program that is not ours: its allocations from the start, and its ops while they are
+/// not paused. The program says where its steps and phases begin and end, which modules run, what
+/// its tensors are, and what became of a request that was refused. Rows stay in memory until there
+/// is something worth a file.
 class ProgramRecording {
 public:
     /// Watches the allocator of the CPU from now on, so that a later recording knows its blocks.
@@ -158,30 +165,52 @@ public:
         install_hook_engine();
     }
 
-    /// Begins to record into `file`. `device` is "cpu" or "cuda:1"; `libraries` has the module.
-    /// Throws std::runtime_error or c10::Error with one sentence if the file cannot be written or
-    /// the device cannot be recorded. Without `stacks` no call stacks are recorded.
-    ProgramRecording(const std::filesystem::path& file, std::string_view device,
-                     const std::filesystem::path& libraries, const ProgramDescription& program,
-                     const std::optional<StackOptions>& stacks)
-        : file_(file) {
-        auto writer = TraceWriter::create(file);
-        if (!writer) throw std::runtime_error(writer.error().message);
-        writer_.emplace(std::move(*writer));
+    /// Begins to record allocations. `device` is "cpu" or "cuda:1"; `libraries` has the module.
+    /// Throws std::runtime_error or c10::Error with one sentence if the device cannot be recorded.
+    /// Without `stacks` no call stacks are recorded.
+    ProgramRecording(std::string_view device, const std::filesystem::path& libraries,
+                     const ProgramDescription& program, const std::optional<StackOptions>& stacks) {
         device_ = device_named(device, libraries, trace_);
         describe_program(program);
         RecorderOptions options = device_->recorder_options();
         if (stacks) {
-            options.call_stacks = &call_stacks_.emplace(stacks->package, stacks->with_native);
+            options.call_stacks =
+                &call_stacks_.emplace(stacks->package, stacks->with_native, stack_rows_);
         }
         recorder_.emplace(trace_, options);
         recorder_->add_layers({});  // none until a model tells them
-        device_->start(*recorder_);
-        recorder_->start();
+        device_->start();
+        recorder_->start_allocations();
     }
 
     ~ProgramRecording() {
         if (recorder_) recorder_->stop();
+    }
+
+    /// Creates the `.partial` of `file` and commits the rows so far, also those of the step that
+    /// runs. From here on each step commits its rows. Throws std::runtime_error with one sentence
+    /// if the file cannot be written.
+    void open(const std::filesystem::path& file) {
+        if (writer_) throw std::logic_error("the recording has a file already");
+        auto writer = TraceWriter::create(file);
+        if (!writer) throw std::runtime_error(writer.error().message);
+        writer_.emplace(std::move(*writer));
+        file_ = file;
+        commit();
+    }
+
+    /// Records ops and saved tensors from here on. Call both between two ops.
+    void resume_ops() {
+        if (records_ops_) return;
+        device_->start_work(*recorder_);
+        recorder_->start_ops();
+        records_ops_ = true;
+    }
+    void pause_ops() {
+        if (!records_ops_) return;
+        records_ops_ = false;
+        recorder_->stop_ops();
+        device_->stop_work();
     }
 
     void describe_program(const ProgramDescription& program) {
@@ -240,17 +269,17 @@ public:
     /// A step is known to be one when its first module runs. It begins where the last one ended.
     void begin_step() { recorder_->begin_step(next_step_); }
 
-    /// Commits the step's rows to the file. NaN: the loss is not known.
-    void end_step(double loss) {
-        recorder_->end_step(loss);
+    /// Commits the step's rows to the file, if there is one. NaN: the loss is not known.
+    void end_step(double loss, StepKind kind) {
+        recorder_->end_step(loss, kind);
         device_->describe_workspaces(*recorder_);
         relabel_survivors();
         // Other threads of the program go on. The device's rows share the table of texts with them.
         install_torch_hooks(nullptr);
         device_->read_step();
         write_call_stacks();
-        commit();
-        install_torch_hooks(&*recorder_);
+        if (writer_) commit();
+        if (records_ops_) install_torch_hooks(&*recorder_);
         next_step_ = recorder_->next_step_start();
     }
 
@@ -264,11 +293,57 @@ public:
         next_step_ = recorder_->next_step_start();
     }
 
+    int64_t num_failures() {
+        const auto lock = recorder_->lock_rows();
+        return static_cast<int64_t>(trace_.failures.size());
+    }
+
+    /// JSON: [address, bytes, row] of each of profiler::unnamed_blocks.
+    nlohmann::json unnamed_blocks(std::size_t count) {
+        const auto lock = recorder_->lock_rows();
+        auto blocks = nlohmann::json::array();
+        for (const Id<Allocation> id : profiler::unnamed_blocks(trace_, count)) {
+            const Allocation block = trace_.allocations[id];
+            blocks.push_back({block.address, block.block_bytes, id.value});
+        }
+        return blocks;
+    }
+
+    void add_keepers(const nlohmann::json& blocks) {
+        const auto lock = recorder_->lock_rows();
+        profiler::add_keepers(blocks, recorder_->num_events(), trace_);
+    }
+
+    /// The call stack of the newest failure, the outermost line first.
+    void set_failure_lines(const nlohmann::json& lines) {
+        const auto lock = recorder_->lock_rows();
+        if (trace_.failures.empty()) throw std::logic_error("memory has not run out");
+        Id<Stack> stack;
+        for (const nlohmann::json& line : lines) {
+            const auto text = [&](const char* key) -> const std::string& {
+                return line.at(key).get_ref<const std::string&>();
+            };
+            stack = stack_rows_.add(stack, {.function = text("function"),
+                                            .file = text("file"),
+                                            .line = line.at("line").get<int64_t>(),
+                                            .code = text("code")});
+        }
+        trace_.failures.set<&Failure::stack>(Id<Failure>(trace_.failures.size() - 1), stack);
+    }
+
+    void end_failure(const FailureEnd& end) {
+        const auto lock = recorder_->lock_rows();
+        profiler::end_failure(end, recorder_->failure_here(), trace_);
+    }
+
     /// Ends the recording and closes the file; without it the file stays a `.partial`.
     void finish(RunState state) {
+        if (!writer_) throw std::logic_error("the recording has no file");
         recorder_->stop();
+        recorder_->end_so_far();
         device_->stop(*recorder_);
         write_call_stacks();
+        name_likes_of_held(trace_);
         require(writer_->finish(trace_, state));
         recorder_.reset();
         device_.reset();
@@ -277,6 +352,7 @@ public:
     /// Ends the recording, and leaves no file.
     void discard() {
         recorder_->stop();
+        if (!writer_) return;
         writer_.reset();
         remove_partial(file_.string() + ".partial");
     }
@@ -284,8 +360,7 @@ public:
     // Around a fork of the process, on the thread that forks. The child has only that thread, so no
     // lock may be held then, and it records nothing: the file is its parent's.
     void before_fork() {
-        install_torch_hooks(nullptr);
-        models::set_observer(nullptr);
+        recorder_->stop_ops();
         held_allocator_ = TrackingAllocator::instance().hold();
         held_rows_ = recorder_->lock_rows();
     }
@@ -293,7 +368,7 @@ public:
     void after_fork_in_parent() {
         held_rows_.unlock();
         held_allocator_.unlock();
-        recorder_->start_ops();
+        if (records_ops_) recorder_->start_ops();
     }
 
     void after_fork_in_child() {
@@ -322,18 +397,22 @@ private:
         if (call_stacks_) call_stacks_->write(trace_, [this] { return recorder_->lock_rows(); });
     }
 
+    /// In the middle of a step, that step is a broken one, up to here.
     void commit() {
         const auto lock = recorder_->lock_rows();
+        recorder_->end_so_far();
         require(writer_->commit(trace_));
     }
 
-    const std::filesystem::path file_;
     Trace trace_;
-    std::optional<TraceWriter> writer_;
+    StackRows stack_rows_{trace_};
+    std::filesystem::path file_;
+    std::optional<TraceWriter> writer_;  // none: no file is open
     std::unique_ptr<ProgramDevice> device_;
     std::optional<CallStacks> call_stacks_;
     std::optional<Recorder> recorder_;  // after the device: stops before it is gone
     Recorder::StepStart next_step_;
+    bool records_ops_ = false;
     std::size_t num_checked_storages_ = 0;
     std::unique_lock<std::mutex> held_allocator_, held_rows_;  // during a fork
 };
@@ -368,6 +447,14 @@ int guarded(const std::function<void()>& body) try {
     return 1;
 }
 
+/// The JSON that `body` returns, as text that lives until the next call on this thread. Null: it
+/// failed, as temposcope_error() says.
+const char* guarded_text(const std::function<nlohmann::json()>& body) {
+    thread_local std::string text;
+    const int status = guarded([&] { text = body().dump(); });
+    return status == 0 ? text.c_str() : nullptr;
+}
+
 ProgramRecording& active() {
     if (!recording) throw std::logic_error("nothing is recorded");
     return *recording;
@@ -390,6 +477,11 @@ std::vector<at::Tensor> inner_tensors_of(const at::Tensor& wrapper) {
     return found;
 }
 
+/// The array or object as text; empty if it is not there.
+std::string text_of_entry(const nlohmann::json& json, const char* key) {
+    return json.contains(key) ? json[key].dump() : "";
+}
+
 profiler::ProgramDescription description_from(const char* text) {
     const auto json = nlohmann::json::parse(text);
     profiler::ProgramDescription program{.program = json.value("program", ""),
@@ -404,7 +496,10 @@ profiler::ProgramDescription description_from(const char* text) {
                                          .run_id = json.value("run_id", ""),
                                          .launch_id = json.value("launch_id", ""),
                                          .workload = {},
-                                         .parallel = json.value("parallel", "")};
+                                         .parallel = json.value("parallel", ""),
+                                         .command = text_of_entry(json, "command"),
+                                         .folder = json.value("folder", ""),
+                                         .environment = text_of_entry(json, "environment")};
     if (const auto found = json.find("workload"); found != json.end()) {
         auto workload = models::workload_from_json(*found);
         if (!workload) throw std::invalid_argument(workload.error().message);
@@ -430,16 +525,29 @@ TEMPOSCOPE_EXPORT int temposcope_watch_allocator() {
     return guarded([] { ProgramRecording::watch_allocator(); });
 }
 
-/// `device`: "cpu" or "cuda:1". `program`: JSON with the fields of ProgramDescription, and with
-/// "package" and "native_stacks" if call stacks are recorded.
-TEMPOSCOPE_EXPORT int temposcope_start(const char* file, const char* device, const char* libraries,
+/// Records allocations; ops are paused. `device`: "cpu" or "cuda:1". `program`: JSON with the
+/// fields of ProgramDescription, and with "package" and "native_stacks" if call stacks are to be
+/// recorded.
+TEMPOSCOPE_EXPORT int temposcope_start(const char* device, const char* libraries,
                                        const char* program) {
     return guarded([&] {
         if (recording) throw std::logic_error("a recording runs already: end it first");
         open_modules.clear();  // of an earlier recording that Ctrl-C cut off
-        recording = std::make_unique<ProgramRecording>(
-            file, device, libraries, description_from(program), stacks_in(program));
+        recording = std::make_unique<ProgramRecording>(device, libraries, description_from(program),
+                                                       stacks_in(program));
     });
+}
+
+TEMPOSCOPE_EXPORT int temposcope_open(const char* file) {
+    return guarded([&] { active().open(file); });
+}
+
+TEMPOSCOPE_EXPORT int temposcope_resume_ops() {
+    return guarded([] { active().resume_ops(); });
+}
+
+TEMPOSCOPE_EXPORT int temposcope_pause_ops() {
+    return guarded([] { active().pause_ops(); });
 }
 
 TEMPOSCOPE_EXPORT int temposcope_finish(int complete) {
@@ -468,18 +576,15 @@ TEMPOSCOPE_EXPORT int temposcope_add_layers(const char* paths) {
         [&] { active().add_layers(nlohmann::json::parse(paths).get<std::vector<std::string>>()); });
 }
 
-/// JSON: [op, path of its module, [saving ops]] of each ProgramRecording::SavingCall. Null: it
-/// failed, as temposcope_error() says.
+/// JSON: [op, path of its module, [saving ops]] of each ProgramRecording::SavingCall.
 TEMPOSCOPE_EXPORT const char* temposcope_saving_calls() {
-    thread_local std::string text;
-    const int status = guarded([] {
+    return guarded_text([] {
         auto calls = nlohmann::json::array();
         for (const auto& [op, path, savers] : active().saving_calls()) {
             calls.push_back({op, path, savers});
         }
-        text = calls.dump();
+        return calls;
     });
-    return status == 0 ? text.c_str() : nullptr;
 }
 
 /// After what lives already has been described.
@@ -491,8 +596,8 @@ TEMPOSCOPE_EXPORT int temposcope_begin_step() {
     return guarded([] { active().begin_step(); });
 }
 
-TEMPOSCOPE_EXPORT int temposcope_end_step(double loss) {
-    return guarded([&] { active().end_step(loss); });
+TEMPOSCOPE_EXPORT int temposcope_end_step(double loss, int kind) {
+    return guarded([&] { active().end_step(loss, static_cast<profiler::StepKind>(kind)); });
 }
 
 TEMPOSCOPE_EXPORT int temposcope_begin_phase(int phase) {
@@ -521,6 +626,38 @@ TEMPOSCOPE_EXPORT void temposcope_add_inner_tensor(void* found, void* tensor) {
 TEMPOSCOPE_EXPORT int temposcope_note(const char* code, int severity, const char* explanation) {
     return guarded(
         [&] { active().add_note(code, static_cast<profiler::Severity>(severity), explanation); });
+}
+
+/// Requests for memory that were refused so far, and errors that no request explains. -1: nothing
+/// is recorded.
+TEMPOSCOPE_EXPORT int temposcope_num_failures() {
+    return recording ? static_cast<int>(recording->num_failures()) : -1;
+}
+
+/// JSON: [address, bytes, row of the allocation] of the largest live blocks that may be anything,
+/// the largest first.
+TEMPOSCOPE_EXPORT const char* temposcope_unnamed_blocks(int count) {
+    return guarded_text(
+        [&] { return active().unnamed_blocks(static_cast<std::size_t>(std::max(0, count))); });
+}
+
+/// `blocks`: JSON as profiler::add_keepers takes it.
+TEMPOSCOPE_EXPORT int temposcope_add_keepers(const char* blocks) {
+    return guarded([&] { active().add_keepers(nlohmann::json::parse(blocks)); });
+}
+
+/// `lines`: JSON, [{"file", "line", "function", "code"}, ...] of the newest failure, the outermost
+/// first.
+TEMPOSCOPE_EXPORT int temposcope_set_failure_lines(const char* lines) {
+    return guarded([&] { active().set_failure_lines(nlohmann::json::parse(lines)); });
+}
+
+TEMPOSCOPE_EXPORT int temposcope_end_failure(int outcome, const char* error, const char* message) {
+    return guarded([&] {
+        active().end_failure({.outcome = static_cast<profiler::FailureOutcome>(outcome),
+                              .error = error,
+                              .message = message});
+    });
 }
 
 /// The module with this whole path begins on this thread; modules nest.

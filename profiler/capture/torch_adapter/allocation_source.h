@@ -20,17 +20,29 @@ struct LockedMoment {
     AllocatorMoment moment;
 };
 
+/// A request that an allocator could not serve, as it stood at that moment. -1: not known.
+struct Refusal {
+    /// As the op asked. torch's CUDA allocator tells a refused request only after its rounding: up
+    /// to 512 bytes, or further with its setting roundup_power2_divisions.
+    int64_t requested_bytes = -1;
+    int64_t allocated_bytes = -1;  // in blocks in use
+    int64_t reserved_bytes = -1;   // in segments
+    int64_t free_bytes = -1;       // what the device had left below the limit
+    int64_t limit_bytes = -1;      // the most that the allocator may reserve
+};
+
 /// Is told about every allocation and free, in their total order, under the allocator's lock.
 class AllocationListener {
 public:
     virtual ~AllocationListener() = default;
     virtual void on_alloc(BlockHeader& block, int64_t address) = 0;
     virtual void on_free(const BlockHeader& block) = 0;
-    /// The allocator refuses a block, because only `free_bytes` are left (-1: not known).
-    virtual void on_out_of_memory(int64_t requested_bytes, int64_t free_bytes) = 0;
+    virtual void on_out_of_memory(const Refusal& refusal) = 0;
     /// For an allocator that writes its own rows. While the result lives, the caller must not take
     /// the allocator's lock.
     virtual LockedMoment next_action() = 0;
+    /// The action was a refusal. Under the lock of `moment`, besides the allocator's own row.
+    virtual void add_failure(const Refusal& refusal, const AllocatorMoment& moment) = 0;
     /// The same lock alone, for facts about an action that are known only after it.
     virtual std::unique_lock<std::mutex> lock_rows() = 0;
 };

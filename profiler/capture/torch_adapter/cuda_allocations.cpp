@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <shared_mutex>
 
 namespace profiler {
@@ -21,8 +22,6 @@ constexpr auto kAggregate = static_cast<std::size_t>(c10::CachingAllocator::Stat
 
 /// The tracker's target. torch can attach a tracker but never detach it.
 models::CallbackTarget<CudaAllocations> active;
-/// Of the allocator's reserved bytes; -1: none.
-std::atomic<int64_t> reserved_limit_bytes{-1};
 std::atomic<int64_t> refused_bytes{-1};
 std::atomic<int64_t> refused_free_bytes{-1};
 
@@ -95,16 +94,37 @@ std::vector<RecordedSegment> segments_of(const allocator::SnapshotInfo& snapshot
     return segments;
 }
 
-/// Called without the allocator's lock. The device may have more free than a limit leaves.
+/// The most that the allocator may reserve, by set_limit or by the program's own
+/// torch.cuda.set_per_process_memory_fraction; -1: no limit. The tracker may ask: torch reads one
+/// number, and takes no lock.
+int64_t reserved_limit_bytes(c10::DeviceIndex device) {
+    const double fraction = allocator::getMemoryFraction(device);
+    if (fraction >= 1) return -1;
+    const auto total_bytes = at::cuda::getDeviceProperties(device)->totalGlobalMem;
+    return std::llround(fraction * static_cast<double>(total_bytes));
+}
+
+/// A device may have more free than a limit leaves.
+Refusal refusal_of(c10::DeviceIndex device, int64_t requested_bytes, int64_t device_free_bytes,
+                   const CudaMemory& memory) {
+    const int64_t limit_bytes = reserved_limit_bytes(device);
+    const int64_t below_limit_bytes = std::max<int64_t>(0, limit_bytes - memory.reserved_bytes);
+    const bool is_limited = limit_bytes >= 0;
+    return {.requested_bytes = requested_bytes,
+            .allocated_bytes = memory.allocated_bytes,
+            .reserved_bytes = memory.reserved_bytes,
+            .free_bytes =
+                is_limited ? std::min(device_free_bytes, below_limit_bytes) : device_free_bytes,
+            .limit_bytes = is_limited ? limit_bytes : memory.reserved_bytes + device_free_bytes};
+}
+
+/// Called without the allocator's lock.
 void on_out_of_memory(int64_t device, size_t asked_bytes, size_t, size_t device_free_bytes) {
-    auto free_bytes = static_cast<int64_t>(device_free_bytes);
-    if (const int64_t limit_bytes = reserved_limit_bytes; limit_bytes >= 0) {
-        const auto memory = CudaAllocations::memory(static_cast<c10::DeviceIndex>(device));
-        free_bytes =
-            std::min(free_bytes, std::max<int64_t>(0, limit_bytes - memory.reserved_bytes));
-    }
+    const auto index = static_cast<c10::DeviceIndex>(device);
     refused_bytes = static_cast<int64_t>(asked_bytes);
-    refused_free_bytes = free_bytes;
+    refused_free_bytes = refusal_of(index, refused_bytes, static_cast<int64_t>(device_free_bytes),
+                                    CudaAllocations::memory(index))
+                             .free_bytes;
 }
 
 allocator::SnapshotInfo take_snapshot() { return allocator::snapshot({0, 0}, false); }
@@ -185,6 +205,13 @@ void CudaAllocations::on_entry(const TraceEntry& entry) {
                  .stream = handle_of(entry.stream_),
                  .pool = number_of(pools_, entry.mempool_)},
                 locked.moment);
+    if (entry.action_ != TraceEntry::OOM) return;
+    const CudaMemory memory{.allocated_bytes = rows_.allocated_bytes(),
+                            .reserved_bytes = rows_.reserved_bytes()};
+    // In this entry, torch's "address" is what the device has free.
+    listener_->add_failure(refusal_of(device_, static_cast<int64_t>(entry.size_),
+                                      static_cast<int64_t>(entry.addr_), memory),
+                           locked.moment);
 }
 
 void CudaAllocations::on_report(const void* address, int64_t size_bytes, int64_t allocated_bytes,
@@ -262,7 +289,6 @@ void CudaAllocations::set_limit(c10::DeviceIndex device, int64_t bytes, int64_t 
     const double fraction =
         bytes < 0 ? 1 : (static_cast<double>(bytes) + 0.5) / static_cast<double>(total_bytes);
     allocator::setMemoryFraction(std::clamp(fraction, 0.0, 1.0), device);
-    reserved_limit_bytes = bytes;
 }
 
 OutOfMemoryDetail CudaAllocations::last_out_of_memory() {

@@ -1,9 +1,9 @@
 #include "profiler/formats/chrome/chrome_writer.h"
 
 #include "profiler/formats/kineto/kineto_event.h"
-#include "profiler/formats/parts/kineto_steps.h"
 #include "profiler/formats/parts/memory_actions.h"
 #include "profiler/formats/parts/output_file.h"
+#include "profiler/formats/parts/steps_and_phases.h"
 #include "profiler/trace/enumerations.h"
 #include "profiler/trace/trace_notes.h"
 

@@ -1,10 +1,10 @@
 #include "profiler/formats/join/joined_trace.h"
 
 #include "profiler/formats/parts/chosen_device.h"
-#include "profiler/formats/parts/kineto_steps.h"
 #include "profiler/formats/parts/memory_actions.h"
 #include "profiler/formats/parts/shift_times.h"
 #include "profiler/formats/parts/span_tree.h"
+#include "profiler/formats/parts/steps_and_phases.h"
 #include "profiler/trace/trace_notes.h"
 #include "profiler/trace/units.h"
 
@@ -185,7 +185,7 @@ public:
         number_phases();
         add_run();
         add_notes();
-        kineto::infer_categories(joined_);
+        infer_categories(joined_);
         return std::move(joined_);
     }
 

@@ -4,9 +4,9 @@
 #include "profiler/formats/kineto/kineto_memory.h"
 #include "profiler/formats/kineto/kineto_ops.h"
 #include "profiler/formats/parts/byte_stream.h"
-#include "profiler/formats/parts/kineto_steps.h"
 #include "profiler/formats/parts/shift_times.h"
 #include "profiler/formats/parts/span_tree.h"
+#include "profiler/formats/parts/steps_and_phases.h"
 #include "profiler/trace/text.h"
 #include "profiler/trace/trace_notes.h"
 
@@ -534,9 +534,9 @@ Result<Trace> read_profiler_trace(const std::filesystem::path& path, const ReadO
     ops.add();
     kineto::MemoryRows memory(*events, first_ns, ops, trace);
     memory.add();
-    kineto::add_steps(trace, [&](int64_t time_ns) { return memory.event_at(time_ns); });
+    add_steps(trace, [&](int64_t time_ns) { return memory.event_at(time_ns); });
     kineto::add_python(*events, first_ns, ops, memory.call_stacks(), trace);
-    kineto::infer_categories(trace);
+    infer_categories(trace);
     add_device_properties(*events, trace);
     add_notes(*events, trace);
     note_allocations_only(trace);

@@ -21,7 +21,7 @@ namespace profiler {
 /// hundred KiB, whatever the size of the file.
 class ByteStream {
 public:
-    /// Errors: as check_readable (trace/readable_file.h).
+    /// Errors: as check_readable (trace/file/readable_file.h).
     static models::Result<ByteStream> open(const std::filesystem::path& path);
 
     /// Reads up to `size` bytes; fewer only at the end of the file.
@@ -46,7 +46,7 @@ private:
 std::string unpacked_beginning(std::string_view first_bytes);
 
 /// Reads a file into memory, at most `limit` bytes.
-/// Errors: as check_readable (trace/readable_file.h). Throws std::bad_alloc.
+/// Errors: as check_readable (trace/file/readable_file.h). Throws std::bad_alloc.
 models::Result<std::string> read_file_bytes(
     const std::filesystem::path& path, std::size_t limit = std::numeric_limits<std::size_t>::max());
 

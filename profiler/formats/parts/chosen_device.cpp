@@ -1,7 +1,7 @@
 #include "profiler/formats/parts/chosen_device.h"
 
-#include "profiler/formats/parts/kineto_steps.h"
 #include "profiler/formats/parts/memory_actions.h"
+#include "profiler/formats/parts/steps_and_phases.h"
 #include "profiler/trace/trace_notes.h"
 
 #include <fmt/format.h>
@@ -82,7 +82,7 @@ models::Result<void> choose_device(Trace& trace, std::string_view name) {
     number_by_time(actions, trace.steps);
     number_by_time(actions, trace.phases);
     const bool counts_by_device = trace.ops.empty() || is_joined(trace);
-    if (counts_by_device && !trace.phases.empty()) kineto::infer_categories(trace);
+    if (counts_by_device && !trace.phases.empty()) infer_categories(trace);
     note_other_devices(trace);
     return {};
 }

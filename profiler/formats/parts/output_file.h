@@ -20,7 +20,7 @@ namespace profiler {
 class OutputFile {
 public:
     /// A name that ends in ".gz" packs the bytes with gzip. A device or a pipe is written directly.
-    /// Errors: as write_file (trace/write_file.h).
+    /// Errors: as write_file (trace/file/write_file.h).
     static models::Result<OutputFile> create(const std::filesystem::path& path);
     OutputFile(OutputFile&&) noexcept;
     OutputFile& operator=(OutputFile&&) noexcept;

@@ -7,8 +7,13 @@
 #include "profiler/trace/text.h"
 #include "profiler/trace/units.h"
 
+#include <nlohmann/json.hpp>
+
 #include <algorithm>
 #include <array>
+#include <map>
+#include <string>
+#include <vector>
 
 namespace profiler {
 namespace {
@@ -119,9 +124,86 @@ Result<PytorchSnapshot> read_snapshot(const std::filesystem::path& path,
     return parse_pickle(window, path.string());
 }
 
+/// Blocks that are in use at the end, by address.
+std::map<int64_t, Id<Allocation>> live_blocks(const Trace& trace) {
+    std::map<int64_t, Id<Allocation>> live;
+    for (const Id<Allocation> block : trace.allocations.ids()) {
+        if (trace.allocations.get<&Allocation::free_requested_event>(block) >= 0) continue;
+        live[trace.allocations.get<&Allocation::address>(block)] = block;
+    }
+    return live;
+}
+
+/// How many events there are. The last one is the snapshot itself.
+int64_t num_events(const Trace& trace) {
+    const auto events = trace.allocator_events.column<&AllocatorEvent::event>();
+    return events.empty() ? 0 : *std::ranges::max_element(events) + 1;
+}
+
+/// The rows of what keeps `block`. Errors: a kind that is not known; those of JSON as exceptions.
+Result<void> add_keepers(const nlohmann::json& keepers, Id<Allocation> block, int64_t event,
+                         Trace& trace) {
+    for (const nlohmann::json& keeper : keepers) {
+        const auto text = [&](const char* key) { return keeper.at(key).get<std::string>(); };
+        const auto kind = std::ranges::find(kKeeperKindNames, text("kind"));
+        if (kind == kKeeperKindNames.end()) return fail("no keeper is called {}", text("kind"));
+        trace.keepers.append({.allocation = block,
+                              .event = event,
+                              .kind = static_cast<KeeperKind>(kind - kKeeperKindNames.begin()),
+                              .text = trace.strings.intern(text("text")),
+                              .file = trace.strings.intern(text("file")),
+                              .line = keeper.at("line").get<int64_t>()});
+    }
+    return {};
+}
+
+/// The call stack of the newest failure, the outermost line first. No lines: as torch has it.
+void set_failure_lines(const nlohmann::json& lines, Trace& trace) {
+    const auto times_ns = trace.failures.column<&Failure::time_ns>();
+    if (lines.empty() || times_ns.empty()) return;
+    Id<Stack> stack;
+    for (const nlohmann::json& line : lines) {
+        const auto text = [&](const char* key) {
+            return trace.strings.intern(line.at(key).get<std::string>());
+        };
+        const Id<Frame> frame = trace.frames.append({.function = text("function"),
+                                                     .file = text("file"),
+                                                     .line = line.at("line").get<int64_t>(),
+                                                     .code = text("code")});
+        stack = trace.stacks.append({.parent = stack, .frame = frame});
+    }
+    const auto newest = std::ranges::max_element(times_ns) - times_ns.begin();
+    trace.failures.set<&Failure::stack>(Id<Failure>(static_cast<std::size_t>(newest)), stack);
+}
+
+/// What temposcope.watch has added. Errors: it is damaged.
+Result<void> add_watched(const std::string& watched, Trace& trace) try {
+    if (watched.empty()) return {};
+    using nlohmann::json;
+    const json told = json::parse(watched);
+    const Id<Run> run(0);
+    const json command = told.at("command").get<std::vector<std::string>>();
+    const json environment = told.at("environment").get<std::map<std::string, std::string>>();
+    trace.runs.set<&Run::command>(run, trace.strings.intern(command.dump()));
+    trace.runs.set<&Run::environment>(run, trace.strings.intern(environment.dump()));
+    trace.runs.set<&Run::folder>(run, trace.strings.intern(told.at("folder").get<std::string>()));
+    const auto live = live_blocks(trace);
+    const int64_t event = num_events(trace);
+    for (const json& block : told.at("blocks")) {
+        const auto found = live.find(block.at("address").get<int64_t>());
+        if (found == live.end()) continue;
+        const auto ok = add_keepers(block.at("keepers"), found->second, event, trace);
+        if (!ok) return ok;
+    }
+    set_failure_lines(told.value("lines", json::array()), trace);
+    return {};
+} catch (const nlohmann::json::exception& error) {
+    return fail("what temposcope.watch has added is damaged ({})", error.what());
+}
+
 }  // namespace
 
-const AllocatorRecording& PytorchSnapshot::busiest() const { return *busiest_of(devices); }
+const AllocatorRecording& PytorchSnapshot::main() const { return *main_recording(devices); }
 
 Result<PytorchSnapshot> parse_pytorch_snapshot(std::string_view bytes, std::string_view name) {
     if (looks_like_json_snapshot(bytes)) return parse_json(std::string(bytes), name);
@@ -146,6 +228,9 @@ Result<Trace> read_snapshot_trace(const std::filesystem::path& path, const ReadO
     if (!snapshot) return tl::unexpected(snapshot.error());
     auto trace = trace_of(std::move(snapshot->devices), snapshot->annotations);
     if (!trace) return unreadable_snapshot(path.string(), trace.error().message);
+    if (const auto ok = add_watched(snapshot->watched, *trace); !ok) {
+        return unreadable_snapshot(path.string(), ok.error().message);
+    }
     add_diagnostic(*trace, {.code = "host_memory",
                             .count = snapshot->has_host_memory ? 1 : 0,
                             .explanation = "The snapshot also holds events of pinned host memory, "

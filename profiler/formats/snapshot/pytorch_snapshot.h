@@ -6,6 +6,7 @@
 #include "profiler/trace/file/trace_file.h"
 
 #include <filesystem>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -14,10 +15,13 @@
 ///
 /// The dictionary has `segments` (what the allocator holds, with its blocks), `device_traces` (the
 /// events of each device, oldest first; the oldest are lost when torch's buffer was full),
-/// `allocator_settings` and `external_annotations` (ranges of the profiler). Allocations, and the
-/// blocks that are in use at the end, keep their call stacks, up to the 256 innermost frames; the
-/// user's metadata and the compile context are the innermost. The stacks of other events and pinned
-/// host memory are skipped.
+/// `allocator_settings` and `external_annotations` (ranges of the profiler). Allocations, requests
+/// that were refused, and the blocks that are in use at the end keep their call stacks, up to the
+/// 256 innermost frames; the user's metadata and the compile context are the innermost. The stacks
+/// of other events and pinned host memory are skipped.
+///
+/// `temposcope.watch` adds one more key, `temposcope`: a text of JSON that says how the program was
+/// started and who keeps its largest blocks (app/python/temposcope/_watch.py).
 ///
 /// A pickle is read in steps of a few hundred KiB: memory is that of the events (RecordedEvent),
 /// and most_memory_bytes (plain_values.h) limits it. A file that this machine's memory could not
@@ -29,9 +33,9 @@ struct PytorchSnapshot {
     std::vector<AllocatorRecording> devices;      // by number; some may be empty
     std::vector<RecordedAnnotation> annotations;  // in the order of the file
     bool has_host_memory = false;                 // events of pinned memory, which are not read
+    std::string watched;  // what temposcope.watch adds, as JSON; empty: torch alone wrote it
 
-    /// The device with the most events, then with the most segments.
-    const AllocatorRecording& busiest() const;
+    const AllocatorRecording& main() const;  // main_recording
 };
 
 /// Errors: the file is not there, is too large, is not a pickle, is truncated, would run code, is a

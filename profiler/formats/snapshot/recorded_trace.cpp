@@ -1,8 +1,8 @@
 #include "profiler/formats/snapshot/recorded_trace.h"
 
 #include "profiler/allocator/start_state.h"
-#include "profiler/formats/parts/kineto_steps.h"
 #include "profiler/formats/parts/memory_actions.h"
+#include "profiler/formats/parts/steps_and_phases.h"
 #include "profiler/trace/allocator_rows.h"
 #include "profiler/trace/available_memory.h"
 #include "profiler/trace/text.h"
@@ -14,6 +14,8 @@
 #include <algorithm>
 #include <map>
 #include <optional>
+#include <ranges>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -30,19 +32,30 @@ std::string name_of(const AllocatorRecording& device) {
     return fmt::format("cuda:{}", device.device);
 }
 
-bool is_busier(const AllocatorRecording* a, const AllocatorRecording* b) {
-    return std::pair(a->events.size(), a->segments.size()) >
-           std::pair(b->events.size(), b->segments.size());
+/// A request was refused, and none was served after it.
+bool ends_out_of_memory(const AllocatorRecording& device) {
+    for (const RecordedEvent& event : device.events | std::views::reverse) {
+        if (event.action == RecordedAction::kAlloc) return false;
+        if (event.action == RecordedAction::kOom) return true;
+    }
+    return false;
 }
 
-/// Devices that hold something, the busiest first.
+bool comes_before(const AllocatorRecording* a, const AllocatorRecording* b) {
+    const auto weight = [](const AllocatorRecording& device) {
+        return std::tuple(ends_out_of_memory(device), device.events.size(), device.segments.size());
+    };
+    return weight(*a) > weight(*b);
+}
+
+/// Devices that hold something: those that ran out of memory first, then the busiest.
 template <typename Recording>
-std::vector<Recording*> by_activity(std::span<Recording> devices) {
+std::vector<Recording*> by_weight(std::span<Recording> devices) {
     std::vector<Recording*> used;
     for (Recording& device : devices) {
         if (!is_empty(device)) used.push_back(&device);
     }
-    std::stable_sort(used.begin(), used.end(), is_busier);
+    std::stable_sort(used.begin(), used.end(), comes_before);
     return used;
 }
 
@@ -122,6 +135,7 @@ public:
           stacks_(stacks),
           recording_(recording),
           start_us_(start_us),
+          next_fatal_(trace.failures.size()),
           streams_(trace, trace.devices.append({.name = trace.strings.intern(name_of(recording))})),
           rows_(trace, streams_, Category::kUnknown) {}
 
@@ -130,12 +144,7 @@ public:
         reserve();
         load_start_state();
         add_events();
-        for (const RecordedSegment& segment : recording_.segments) {
-            for (const RecordedBlock& block : segment.blocks) {
-                if (block.state == BlockState::kInactive) continue;
-                rows_.set_block_bytes(block.address, block.size_bytes);
-            }
-        }
+        set_block_sizes();
         for (const RecordedBlockStack& block : recording_.block_stacks) {
             const Id<Allocation> row = rows_.at(block.address);
             const bool is_known =
@@ -192,12 +201,50 @@ private:
     }
 
     void add_event(RecordedEvent event) {
+        const AllocatorMoment moment = moment_of(event.time_us);
         if (event.action == RecordedAction::kOom) {  // the only sizes that a reader lets be
             event.size_bytes = clamp_bytes(event.size_bytes);
             event.address = clamp_bytes(event.address);
+            add_failure(event, moment);
         }
-        rows_.apply(event, moment_of(event.time_us));
-        if (event.action == RecordedAction::kAlloc) set_stack(event.address, event.stack);
+        rows_.apply(event, moment);
+        if (event.action != RecordedAction::kAlloc) return;
+        set_stack(event.address, event.stack);
+        for (; next_fatal_ < trace_.failures.size(); ++next_fatal_) {
+            trace_.failures.set<&Failure::outcome>(Id<Failure>(next_fatal_),
+                                                   FailureOutcome::kCaught);
+        }
+    }
+
+    void add_failure(const RecordedEvent& event, const AllocatorMoment& moment) {
+        trace_.failures.append({.error = trace_.strings.intern("OutOfMemoryError"),
+                                .device = streams_.device(),
+                                .event = moment.event,
+                                .time_ns = moment.time_ns,
+                                .requested_bytes = event.size_bytes,
+                                .allocated_bytes = rows_.allocated_bytes(),
+                                .reserved_bytes = rows_.reserved_bytes(),
+                                .free_bytes = event.address,
+                                .limit_bytes = clamp_bytes(rows_.reserved_bytes() + event.address),
+                                .stack = stacks_.row_of(event.stack)});
+    }
+
+    /// The final state knows the sizes of its blocks, so it also corrects what was allocated when
+    /// the program ended.
+    void set_block_sizes() {
+        const int64_t before_bytes = rows_.allocated_bytes();
+        for (const RecordedSegment& segment : recording_.segments) {
+            for (const RecordedBlock& block : segment.blocks) {
+                if (block.state == BlockState::kInactive) continue;
+                rows_.set_block_bytes(block.address, block.size_bytes);
+            }
+        }
+        for (std::size_t row = next_fatal_; row < trace_.failures.size(); ++row) {
+            const Id<Failure> id(row);
+            const int64_t bytes = trace_.failures.get<&Failure::allocated_bytes>(id);
+            trace_.failures.set<&Failure::allocated_bytes>(
+                id, bytes + rows_.allocated_bytes() - before_bytes);
+        }
     }
 
     /// The call stack of the live block at `address`.
@@ -242,6 +289,7 @@ private:
     StackRows& stacks_;
     AllocatorRecording& recording_;
     std::optional<int64_t> start_us_;
+    std::size_t next_fatal_;  // the row of the first failure that no allocation follows
     StreamRows streams_;
     AllocatorRows rows_;
     int64_t next_event_ = 0;
@@ -316,14 +364,33 @@ std::vector<Annotation> rows_of(std::span<const RecordedRange> ranges, int64_t s
     return rows;
 }
 
+template <typename Row>
+Id<Row> range_at(const Table<Row>& ranges, int64_t time_ns) {
+    for (const Id<Row> id : ranges.ids()) {
+        const Row range = ranges[id];
+        if (range.start_ns <= time_ns && time_ns <= range.end_ns) return id;
+    }
+    return {};
+}
+
+/// The step and the phase in which memory ran out.
+void place_failures(Trace& trace) {
+    for (const Id<Failure> id : trace.failures.ids()) {
+        const int64_t time_ns = trace.failures.get<&Failure::time_ns>(id);
+        trace.failures.set<&Failure::step>(id, range_at(trace.steps, time_ns));
+        trace.failures.set<&Failure::phase>(id, range_at(trace.phases, time_ns));
+    }
+}
+
 void add_annotations(std::span<const RecordedRange> ranges, int64_t start_us, Trace& trace) {
     const auto actions = memory_actions(trace, Id<Device>(0));
     const int64_t last_ns = actions.empty() ? 0 : actions.back().time_ns;
     for (const Annotation& row : rows_of(ranges, start_us, last_ns, trace)) {
         trace.annotations.append(row);
     }
-    kineto::add_steps(trace, [&](int64_t time_ns) { return event_at(actions, time_ns); });
-    if (!trace.steps.empty()) kineto::infer_categories(trace);
+    add_steps(trace, [&](int64_t time_ns) { return event_at(actions, time_ns); });
+    place_failures(trace);
+    if (!trace.steps.empty()) infer_categories(trace);
 }
 
 void add_run(Trace& trace, const AllocatorRecording* device, std::optional<int64_t> start_us) {
@@ -340,15 +407,15 @@ void add_run(Trace& trace, const AllocatorRecording* device, std::optional<int64
 
 }  // namespace
 
-const AllocatorRecording* busiest_of(std::span<const AllocatorRecording> devices) {
-    const auto used = by_activity(devices);
+const AllocatorRecording* main_recording(std::span<const AllocatorRecording> devices) {
+    const auto used = by_weight(devices);
     if (!used.empty()) return used.front();
     return devices.empty() ? nullptr : &devices.front();
 }
 
 models::Result<Trace> trace_of(std::vector<AllocatorRecording> devices,
                                std::span<const RecordedAnnotation> annotations) {
-    const auto used = by_activity(std::span(devices));
+    const auto used = by_weight(std::span(devices));
     if (!sizes_fit(used)) {
         return models::fail("its sizes add up to more than any device has");
     }

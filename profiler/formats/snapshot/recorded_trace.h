@@ -22,11 +22,12 @@ struct RecordedAnnotation {
 /// Turns recordings of caching allocators, one per device, into a trace of source `imported`.
 ///
 /// The trace holds allocations with their call stacks, segments and streams, and the annotations.
-/// Where these mark steps or phases (kineto_steps.h), they become rows, and categories of blocks
-/// are inferred. What the recording does not have (ops, modules, saved tensors) stays empty, and a
-/// diagnostic says so. Blocks that were live before the first event appear at that event
-/// (allocator/start_state.h). The busiest device comes first, since analyses look at the first GPU
-/// of a trace.
+/// Where these mark steps or phases (steps_and_phases.h), they become rows, and categories of
+/// blocks are inferred. What the recording does not have (ops, modules, saved tensors) stays empty,
+/// and a diagnostic says so. Blocks that were live before the first event appear at that event
+/// (allocator/start_state.h). The device of main_recording comes first, since analyses look at the
+/// first GPU of a trace. A request that was refused is a row of `failure`, and ended the program
+/// unless the device served another one after it.
 ///
 /// Times are nanoseconds since the first event, or the number of the event where the recording has
 /// no times. The memory of the events is given back as they become rows, so that both together take
@@ -35,13 +36,16 @@ struct RecordedAnnotation {
 models::Result<Trace> trace_of(std::vector<AllocatorRecording> devices,
                                std::span<const RecordedAnnotation> annotations = {});
 
-/// The recording with the most events, then with the most segments. Null when there is none.
-const AllocatorRecording* busiest_of(std::span<const AllocatorRecording> devices);
+/// The recording whose device ran out of memory at the end, else the one with the most events, then
+/// with the most segments. Null when there is none.
+const AllocatorRecording* main_recording(std::span<const AllocatorRecording> devices);
 
 /// What the allocators of a trace did, one recording per device that has allocations: the inverse
 /// of trace_of. Reading a snapshot of these recordings gives the rows of
 /// `allocation`, `storage`, `allocator_event` and `stack` back.
 ///
+/// - A free that a trace counts as one event becomes two, as torch records it: events after it get
+///   higher numbers.
 /// - Events that `load` added for blocks from before the recording are left out: no snapshot has
 ///   them, because the final state implies them.
 /// - Blocks without an address (of old profiler traces) get one that no device uses.

@@ -258,7 +258,7 @@ private:
         return is(frames, kStack) ? static_cast<int32_t>(frames.payload) : -1;
     }
 
-    /// The call stack of an allocation, with what else the file says of its place.
+    /// The call stack of a request, with what else the file says of its place.
     int32_t stack_of_event(const Fields& fields) {
         int32_t found = stack(fields[kFrames]);
         for (const auto& [key, file] : {std::pair(kCompileContext, kCompileContextFile),
@@ -285,7 +285,7 @@ private:
         read.stream = fields.integer_or(kStream, 0);
         read.pool = pool(fields[kPoolId]);
         read.time_us = fields.integer_or(kTimeUs, -1);
-        if (read.action == RecordedAction::kAlloc) read.stack = stack_of_event(fields);
+        if (is_oom || read.action == RecordedAction::kAlloc) read.stack = stack_of_event(fields);
         return container(ValueKind::kDict, kEvent, events_.add(read, share_read_));
     }
 
@@ -510,6 +510,7 @@ private:
                                                  .time_us = row.time_us});
             }
         }
+        if (fields.has(kTemposcope)) snapshot_.watched = text_of(fields[kTemposcope]);
         snapshot_.has_host_memory |= is(fields[kHostTraces], kTraces);
     }
 

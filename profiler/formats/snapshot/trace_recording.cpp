@@ -1,9 +1,9 @@
 #include "profiler/formats/snapshot/recorded_trace.h"
 
+#include "profiler/allocator/recorded_segments.h"
 #include "profiler/allocator/settings.h"
-#include "profiler/formats/parts/kineto_steps.h"
 #include "profiler/formats/parts/memory_actions.h"
-#include "profiler/trace/mapped_segments.h"
+#include "profiler/formats/parts/steps_and_phases.h"
 #include "profiler/trace/trace_notes.h"
 
 #include <algorithm>
@@ -18,8 +18,6 @@
 namespace profiler {
 namespace {
 
-constexpr int64_t kSmallBlockBytes = kMiB;
-constexpr int64_t kSmallSegmentBytes = 2 * kMiB;
 constexpr int64_t kFirstAssumedAddress = int64_t{1} << 56;  // above what processors map
 
 /// An action and the row that it comes from. Frees come before an allocation of the same number,
@@ -131,8 +129,7 @@ public:
                 apply(action, trace_.allocations[Id<Allocation>(action.row)], stacks);
             }
         }
-        add_segments();
-        add_blocks(stacks);
+        add_final_state(stacks);
         return std::move(made_);
     }
 
@@ -148,10 +145,8 @@ private:
             if (devices[i] != device_) continue;
             const auto row = static_cast<uint32_t>(i);
             actions_.push_back({allocs[i], row, Action::kAlloc});
-            const bool is_one_event = requests[i] == completes[i];
-            if (requests[i] >= 0 && !is_one_event) {
-                actions_.push_back({requests[i], row, Action::kFreeRequested});
-            }
+            // Torch writes both, and so do we where a capture counted them as one event.
+            if (requests[i] >= 0) actions_.push_back({requests[i], row, Action::kFreeRequested});
             if (completes[i] >= 0) actions_.push_back({completes[i], row, Action::kFreeCompleted});
             names_pools_ |= pools[i] > 0 && allocs[i] >= first_event_;
         }
@@ -203,10 +198,6 @@ private:
             event.time_us = time_us(allocation.free_completed_ns);
         }
         add_event(action.event, event);
-        if (allocation.segment.valid()) {
-            int64_t& largest = largest_request_[allocation.segment.value];
-            largest = std::max(largest, allocation.requested_bytes);
-        }
     }
 
     void apply(Id<AllocatorEvent> id) {
@@ -219,95 +210,34 @@ private:
         const bool is_segment = !is_oom && action != RecordedAction::kSnapshot;
         if (is_segment && row.address < 0) return;  // a profiler trace knows only their sum
         add_event(row.event, {.action = action,
+                              .stack = is_oom ? stack_of_failure(row.event) : -1,
                               .address = is_oom ? std::max<int64_t>(row.free_bytes, 0)
                                                 : std::max<int64_t>(row.address, 0),
                               .size_bytes = row.size_bytes,
                               .stream = handle_of(row.stream),
                               .pool = row.pool,
                               .time_us = time_us(row.time_ns)});
-        if (action == RecordedAction::kSegmentAlloc || action == RecordedAction::kSegmentMap) {
-            held_.add(row.address, row.size_bytes, id);
-        } else if (is_segment) {
-            held_.remove(row.address, row.size_bytes);
-        }
     }
 
-    /// Blocks of up to 1 MiB lie in segments of their own.
-    bool is_small(Id<AllocatorEvent> segment, int64_t size_bytes) const {
-        const auto largest = largest_request_.find(segment.value);
-        if (largest == largest_request_.end()) return size_bytes <= kSmallSegmentBytes;
-        return largest->second <= kSmallBlockBytes;
-    }
-
-    void add_segments() {
-        held_.for_each([&](int64_t address, int64_t size_bytes, Id<AllocatorEvent> id) {
-            const AllocatorEvent row = trace_.allocator_events[id];
-            const bool is_expandable = row.action == AllocatorAction::kSegmentMap;
-            RecordedSegment segment{.address = address,
-                                    .size_bytes = size_bytes,
-                                    .stream = handle_of(row.stream),
-                                    .pool = row.pool,
-                                    .is_small = is_small(id, size_bytes),
-                                    .is_expandable = is_expandable};
-            if (!made_.segments.empty() && is_expandable) {
-                RecordedSegment& last = made_.segments.back();
-                const bool continues = last.is_expandable &&
-                                       last.address + last.size_bytes == address &&
-                                       last.stream == segment.stream && last.pool == segment.pool;
-                if (continues) {
-                    last.size_bytes += size_bytes;
-                    last.is_small &= segment.is_small;
-                    return;
-                }
-            }
-            made_.segments.push_back(std::move(segment));
-        });
-        for (RecordedSegment& segment : made_.segments) {
+    void add_final_state(Stacks& stacks) {
+        auto [segments, blocks] = segments_at(trace_, device_, INT64_MAX);
+        made_.segments = std::move(segments);
+        for (const RecordedSegment& segment : made_.segments) {
             made_.settings.expandable_segments |= segment.is_expandable;
         }
-    }
-
-    /// The blocks that are in use at the end, with what is free between them.
-    void add_blocks(Stacks& stacks) {
-        std::vector<std::pair<int64_t, Id<Allocation>>> live;
-        for (const Action& action : actions_) {
-            if (action.kind != Action::kAlloc) continue;
-            const Id<Allocation> id(action.row);
-            if (trace_.allocations.get<&Allocation::free_completed_event>(id) >= 0) continue;
-            live.emplace_back(trace_.allocations.get<&Allocation::address>(id), id);
-        }
-        std::sort(live.begin(), live.end());
-        auto next = live.begin();
-        for (RecordedSegment& segment : made_.segments) {
-            const int64_t end = segment.address + segment.size_bytes;
-            int64_t at = segment.address;
-            while (next != live.end() && next->first < segment.address) ++next;
-            for (; next != live.end() && next->first < end; ++next) {
-                const Allocation block = trace_.allocations[next->second];
-                const int64_t size_bytes = std::min(block.block_bytes, end - block.address);
-                if (block.address < at || size_bytes <= 0) continue;
-                add_free_block(segment, at, block.address);
-                add_used_block(segment, block, size_bytes, stacks);
-                at = block.address + size_bytes;
-            }
-            add_free_block(segment, at, end);
+        for (const Id<Allocation> row : blocks) {
+            const Allocation block = trace_.allocations[row];
+            const int32_t stack = stacks.of(block);
+            if (stack >= 0) made_.block_stacks.push_back({block.address, stack});
         }
     }
 
-    static void add_free_block(RecordedSegment& segment, int64_t start, int64_t end) {
-        if (start < end) segment.blocks.push_back({.address = start, .size_bytes = end - start});
-    }
-
-    void add_used_block(RecordedSegment& segment, const Allocation& block, int64_t size_bytes,
-                        Stacks& stacks) {
-        const bool waits = block.free_requested_event >= 0;
-        segment.blocks.push_back(
-            {.address = block.address,
-             .size_bytes = size_bytes,
-             .requested_bytes = std::min(block.requested_bytes, size_bytes),
-             .state = waits ? BlockState::kPendingFree : BlockState::kAllocated});
-        const int32_t stack = stacks.of(block);
-        if (stack >= 0) made_.block_stacks.push_back({block.address, stack});
+    /// The call stack of the request that was refused at `event`; -1: not recorded.
+    int32_t stack_of_failure(int64_t event) const {
+        for (const Failure failure : trace_.failures.rows()) {
+            if (failure.device == device_ && failure.event == event) return failure.stack.value;
+        }
+        return -1;
     }
 
     const Trace& trace_;
@@ -316,8 +246,6 @@ private:
     bool names_pools_ = false;
     std::vector<Action> actions_;
     AllocatorRecording made_;
-    MappedSegments held_;
-    std::unordered_map<int32_t, int64_t> largest_request_;  // by row of the segment
     std::unordered_map<uint32_t, int64_t> assumed_;
     int64_t next_address_ = kFirstAssumedAddress;
 };

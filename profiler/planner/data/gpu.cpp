@@ -103,6 +103,13 @@ models::Result<const Gpu*> find_gpu(const std::vector<Gpu>& gpus, std::string_vi
                         fmt::join(models::nearest_names(id, ids), ", "));
 }
 
+std::string_view short_gpu_name(std::string_view gpu) {
+    for (const std::string_view prefix : {"NVIDIA ", "AMD ", "GeForce ", "Tesla ", "Instinct "}) {
+        if (gpu.starts_with(prefix)) gpu.remove_prefix(prefix.size());
+    }
+    return gpu;
+}
+
 std::vector<std::string> words_of_name(std::string_view name) {
     std::vector<std::string> words(1);
     for (const char c : name) {

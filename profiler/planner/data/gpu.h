@@ -56,6 +56,9 @@ models::Result<const Gpu*> find_gpu(const std::vector<Gpu>& gpus, std::string_vi
 
 // The names that drivers give to GPUs, beside those of the catalogue.
 
+/// "RTX 3090" of "NVIDIA GeForce RTX 3090": without the maker and its brand.
+std::string_view short_gpu_name(std::string_view gpu);
+
 /// Lower-case words of letters and digits: "NVIDIA A100-SXM4-80GB" is nvidia, a100, sxm4, 80gb.
 std::vector<std::string> words_of_name(std::string_view name);
 

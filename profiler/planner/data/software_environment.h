@@ -26,6 +26,9 @@ struct ContextRow {
     Figure bytes;
 };
 
+/// The `id` that is assumed where the user names none: Temposcope is built with this torch.
+inline constexpr const char* kUsualSetup = "torch-2.11";
+
 struct SoftwareEnvironment {
     std::string id;    // "torch-2.11"
     std::string name;  // one line

@@ -17,9 +17,9 @@ using models::Recipe;
 using models::Result;
 
 /// The point of the largest batch up to `batch_size`; null if there is none.
-const PlanPoint* point_up_to(const MeasuredRecipe& trial, int64_t batch_size) {
+const PlanPoint* point_up_to(const MeasuredRecipe& measured, int64_t batch_size) {
     const PlanPoint* found = nullptr;
-    for (const PlanPoint& point : trial.curve) {
+    for (const PlanPoint& point : measured.curve) {
         if (point.batch_size <= batch_size) found = &point;
     }
     return found;
@@ -35,20 +35,20 @@ bool is_unsaturated(const PlanPoint& smaller, const PlanPoint& larger) {
 
 /// Whether throughput still rises over the last two doublings of the batch. True with fewer points:
 /// nothing says that it does not.
-bool rises_with_batch(const MeasuredRecipe& trial) {
-    const PlanPoint* const last = point_up_to(trial, trial.max_batch_size);
-    const PlanPoint* const half = last ? point_up_to(trial, last->batch_size / 2) : nullptr;
-    const PlanPoint* const quarter = half ? point_up_to(trial, half->batch_size / 2) : nullptr;
+bool rises_with_batch(const MeasuredRecipe& measured) {
+    const PlanPoint* const last = point_up_to(measured, measured.max_batch_size);
+    const PlanPoint* const half = last ? point_up_to(measured, last->batch_size / 2) : nullptr;
+    const PlanPoint* const quarter = half ? point_up_to(measured, half->batch_size / 2) : nullptr;
     if (quarter == nullptr) return true;
     return is_unsaturated(*quarter, *half) && is_unsaturated(*half, *last);
 }
 
-/// Tries recipes of a space, each once, and remembers the best one.
-class Trials {
+/// Measures recipes of a space, each once, and remembers the best one.
+class SearchedRecipes {
 public:
-    Trials(const ConversionSpace& space, std::vector<std::string> techniques,
-           const TryRecipe& try_recipe)
-        : space_(space), techniques_(std::move(techniques)), try_recipe_(try_recipe) {}
+    SearchedRecipes(const ConversionSpace& space, std::vector<std::string> techniques,
+                    const MeasureRecipe& measure_recipe)
+        : space_(space), techniques_(std::move(techniques)), measure_recipe_(measure_recipe) {}
 
     std::size_t num_techniques() const { return techniques_.size(); }
     const std::string& technique(std::size_t index) const { return techniques_[index]; }
@@ -60,12 +60,12 @@ public:
             if (one.counts == counts) return one.sequences_per_s();
         }
         LayerRecipes recipe = recipe_of(space_, techniques_, counts);
-        auto trial = try_recipe_(recipe, likely_batch());
-        if (!trial) return tl::unexpected(trial.error());
-        const double rate = trial->sequences_per_s();
-        trial->counts = counts;
-        trial->recipe = std::move(recipe);
-        search_.tried.push_back(std::move(*trial));
+        auto measured = measure_recipe_(recipe, likely_batch());
+        if (!measured) return tl::unexpected(measured.error());
+        const double rate = measured->sequences_per_s();
+        measured->counts = counts;
+        measured->recipe = std::move(recipe);
+        search_.tried.push_back(std::move(*measured));
         const bool is_first = search_.tried.size() == 1;
         if (!is_first && rate > best().sequences_per_s() * (1 + kLeastGain)) {
             search_.chosen = search_.tried.size() - 1;
@@ -85,23 +85,23 @@ private:
 
     const ConversionSpace& space_;
     std::vector<std::string> techniques_;
-    const TryRecipe& try_recipe_;
+    const MeasureRecipe& measure_recipe_;
     MeasuredSearch search_;
 };
 
 /// "9.12 instead of 8.30 sequences/s"
-std::string gain_text(const Trials& trials, double own_rate) {
-    return fmt::format("{:.3g} instead of {:.3g} sequences/s", trials.best().sequences_per_s(),
+std::string gain_text(const SearchedRecipes& searched, double own_rate) {
+    return fmt::format("{:.3g} instead of {:.3g} sequences/s", searched.best().sequences_per_s(),
                        own_rate);
 }
 
 /// Bisects the number of layers that have one technique; the other techniques stay as in the best
 /// recipe so far. Keeps the half whose end is faster, as AutoTempo does.
-Result<void> bisect_layers(Trials& trials, std::size_t technique, int64_t num_layers) {
-    LayerCounts counts = trials.best().counts;
+Result<void> bisect_layers(SearchedRecipes& searched, std::size_t technique, int64_t num_layers) {
+    LayerCounts counts = searched.best().counts;
     const auto rate_at = [&](int64_t count) {
         counts[technique] = count;
-        return trials.rate_of(counts);
+        return searched.rate_of(counts);
     };
     int64_t low = 0, high = num_layers;
     auto low_rate = rate_at(low);
@@ -119,17 +119,17 @@ Result<void> bisect_layers(Trials& trials, std::size_t technique, int64_t num_la
     return {};
 }
 
-std::string smart_sentence(const Trials& trials, double own_rate, int64_t num_layers) {
-    const LayerCounts& counts = trials.best().counts;
-    if (counts == trials.all(0)) {
+std::string smart_sentence(const SearchedRecipes& searched, double own_rate, int64_t num_layers) {
+    const LayerCounts& counts = searched.best().counts;
+    if (counts == searched.all(0)) {
         return "No number of layers with any technique trains faster than none.";
     }
     std::string layers;
     for (std::size_t i = 0; i < counts.size(); ++i) {
-        layers += fmt::format("{}{} in {} of {} layers", i == 0 ? "" : ", ", trials.technique(i),
+        layers += fmt::format("{}{} in {} of {} layers", i == 0 ? "" : ", ", searched.technique(i),
                               counts[i], num_layers);
     }
-    return fmt::format("{}: {}.", gain_text(trials, own_rate), layers);
+    return fmt::format("{}: {}.", gain_text(searched, own_rate), layers);
 }
 
 }  // namespace
@@ -182,17 +182,18 @@ double MeasuredRecipe::sequences_per_s() const {
     return point == nullptr ? 0 : point->sequences_per_s;
 }
 
-Result<MeasuredRecipe> try_batches(const TryBatch& try_batch, int64_t likely, int64_t most) {
-    MeasuredRecipe trial;
+Result<MeasuredRecipe> measure_batches(const MeasureBatch& measure_batch, int64_t likely,
+                                       int64_t most) {
+    MeasuredRecipe measured;
     models::BatchBisection search{.most = most};
     int64_t batch_size = std::clamp<int64_t>(likely, 1, most);
     int64_t less = 1;
     while (true) {
-        const auto tried = try_batch(batch_size);
+        const auto tried = measure_batch(batch_size);
         if (!tried) return tl::unexpected(tried.error());
         const std::optional<PlanPoint>& point = *tried;
         search.answer(batch_size, point.has_value());
-        if (point) trial.curve.push_back(*point);
+        if (point) measured.curve.push_back(*point);
         if (search.is_done()) break;
         // Below a likely batch that does not fit: 1, 2, 4, ... less, until one does.
         batch_size =
@@ -200,46 +201,48 @@ Result<MeasuredRecipe> try_batches(const TryBatch& try_batch, int64_t likely, in
                 ? search.next()
                 : search.next(std::max<int64_t>(search.fails - std::exchange(less, 2 * less), 1));
     }
-    trial.max_batch_size = search.fits;
-    std::ranges::sort(trial.curve, {}, &PlanPoint::batch_size);
-    return trial;
+    measured.max_batch_size = search.fits;
+    std::ranges::sort(measured.curve, {}, &PlanPoint::batch_size);
+    return measured;
 }
 
-Result<MeasuredSearch> search_fast(const ConversionSpace& space, const TryRecipe& try_recipe) {
+Result<MeasuredSearch> search_fast(const ConversionSpace& space,
+                                   const MeasureRecipe& measure_recipe) {
     auto techniques = techniques_of(space);
     if (!techniques) return tl::unexpected(techniques.error());
-    Trials trials(space, std::move(*techniques), try_recipe);
-    const auto own_rate = trials.rate_of(trials.all(0));
+    SearchedRecipes searched(space, std::move(*techniques), measure_recipe);
+    const auto own_rate = searched.rate_of(searched.all(0));
     if (!own_rate) return tl::unexpected(own_rate.error());
-    if (!rises_with_batch(trials.best())) {
-        return trials.take(
+    if (!rises_with_batch(searched.best())) {
+        return searched.take(
             "Throughput no longer rises with the batch, so memory for a larger batch gains "
             "nothing: the techniques were not run.");
     }
-    const auto rate = trials.rate_of(trials.all(space.num_layers));
+    const auto rate = searched.rate_of(searched.all(space.num_layers));
     if (!rate) return tl::unexpected(rate.error());
-    if (trials.best().counts == trials.all(0)) {
-        return trials.take(
+    if (searched.best().counts == searched.all(0)) {
+        return searched.take(
             fmt::format("All techniques in all layers train {:.3g} instead of {:.3g} sequences/s.",
                         *rate, *own_rate));
     }
-    return trials.take(
-        fmt::format("{}: all techniques in all layers.", gain_text(trials, *own_rate)));
+    return searched.take(
+        fmt::format("{}: all techniques in all layers.", gain_text(searched, *own_rate)));
 }
 
-Result<MeasuredSearch> search_smart(const ConversionSpace& space, const TryRecipe& try_recipe) {
+Result<MeasuredSearch> search_smart(const ConversionSpace& space,
+                                    const MeasureRecipe& measure_recipe) {
     auto techniques = techniques_of(space);
     if (!techniques) return tl::unexpected(techniques.error());
-    Trials trials(space, std::move(*techniques), try_recipe);
-    const auto own_rate = trials.rate_of(trials.all(0));
+    SearchedRecipes searched(space, std::move(*techniques), measure_recipe);
+    const auto own_rate = searched.rate_of(searched.all(0));
     if (!own_rate) return tl::unexpected(own_rate.error());
-    const auto rate = trials.rate_of(trials.all(space.num_layers));
+    const auto rate = searched.rate_of(searched.all(space.num_layers));
     if (!rate) return tl::unexpected(rate.error());
-    for (std::size_t i = 0; i < trials.num_techniques(); ++i) {
-        const auto done = bisect_layers(trials, i, space.num_layers);
+    for (std::size_t i = 0; i < searched.num_techniques(); ++i) {
+        const auto done = bisect_layers(searched, i, space.num_layers);
         if (!done) return tl::unexpected(done.error());
     }
-    return trials.take(smart_sentence(trials, *own_rate, space.num_layers));
+    return searched.take(smart_sentence(searched, *own_rate, space.num_layers));
 }
 
 }  // namespace profiler

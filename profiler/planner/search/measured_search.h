@@ -48,15 +48,16 @@ struct MeasuredRecipe {
 };
 
 /// Null: the batch does not fit.
-using TryBatch = std::function<models::Result<std::optional<PlanPoint>>(int64_t batch_size)>;
+using MeasureBatch = std::function<models::Result<std::optional<PlanPoint>>(int64_t batch_size)>;
 
 /// The largest batch that fits, and the time at each batch that was tried on the way. `likely` is
 /// the largest batch of a similar recipe, where the search begins; 0: not known, then it tries 1,
-/// 2, 4, ... and bisects. The recipe and its counts stay empty. Errors: those of `try_batch`; a
+/// 2, 4, ... and bisects. The recipe and its counts stay empty. Errors: those of `measure_batch`; a
 /// batch that does not fit is no error.
-models::Result<MeasuredRecipe> try_batches(const TryBatch& try_batch, int64_t likely, int64_t most);
+models::Result<MeasuredRecipe> measure_batches(const MeasureBatch& measure_batch, int64_t likely,
+                                               int64_t most);
 
-using TryRecipe =
+using MeasureRecipe =
     std::function<models::Result<MeasuredRecipe>(const models::LayerRecipes&, int64_t likely)>;
 
 struct MeasuredSearch {
@@ -74,11 +75,11 @@ inline constexpr double kUnsaturatedTimeShare = 0.85;
 /// All layers or none. Tries `from`. If its throughput still rises with the batch, tries `to` and
 /// keeps the faster one.
 models::Result<MeasuredSearch> search_fast(const ConversionSpace& space,
-                                           const TryRecipe& try_recipe);
+                                           const MeasureRecipe& measure_recipe);
 
 /// A number of layers for each technique: the faster of `from` and `to` first, then for one
 /// technique after the other a bisection over its number of layers.
 models::Result<MeasuredSearch> search_smart(const ConversionSpace& space,
-                                            const TryRecipe& try_recipe);
+                                            const MeasureRecipe& measure_recipe);
 
 }  // namespace profiler

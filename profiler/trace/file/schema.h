@@ -18,6 +18,7 @@ constexpr std::span<const std::string_view> names_of(Source) { return kSourceNam
 constexpr std::span<const std::string_view> names_of(TimeBasis) { return kTimeBasisNames; }
 constexpr std::span<const std::string_view> names_of(RunState) { return kRunStateNames; }
 constexpr std::span<const std::string_view> names_of(Severity) { return kSeverityNames; }
+constexpr std::span<const std::string_view> names_of(StepKind) { return kStepKindNames; }
 constexpr std::span<const std::string_view> names_of(PhaseKind) { return kPhaseKindNames; }
 constexpr std::span<const std::string_view> names_of(OpClass) { return kOpClassNames; }
 constexpr std::span<const std::string_view> names_of(Category) { return kCategoryNames; }
@@ -27,6 +28,10 @@ constexpr std::span<const std::string_view> names_of(AllocatorAction) {
     return kAllocatorActionNames;
 }
 constexpr std::span<const std::string_view> names_of(SweepOutcome) { return kSweepOutcomeNames; }
+constexpr std::span<const std::string_view> names_of(FailureOutcome) {
+    return kFailureOutcomeNames;
+}
+constexpr std::span<const std::string_view> names_of(KeeperKind) { return kKeeperKindNames; }
 constexpr std::span<const std::string_view> names_of(CollectiveKind) {
     return kCollectiveKindNames;
 }

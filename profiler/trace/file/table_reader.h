@@ -179,6 +179,8 @@ public:
         table.for_each_column([&]<typename T>(const Column<Row, T>& column, const auto&) {
             columns_.push_back(column.name);
             is_in_file_.push_back(column.since <= version);
+            // An enumeration is never NULL: its first value is that of rows that say nothing.
+            absent_.push_back(std::is_enum_v<T> ? "0" : "NULL");
             if constexpr (schema::is_id<T>) {
                 using Target = typename schema::Reference<T>::Target;
                 limits_.push_back(static_cast<int64_t>(counts.of<Target>()));
@@ -261,7 +263,7 @@ private:
     std::string select() const {
         std::string sql = "SELECT id";
         for (std::size_t i = 0; i < columns_.size(); ++i) {
-            sql += ", " + (is_in_file_[i] ? sqlite::quoted_name(columns_[i]) : "NULL");
+            sql += ", " + (is_in_file_[i] ? sqlite::quoted_name(columns_[i]) : absent_[i]);
         }
         return sql + " FROM " + sqlite::quoted_name(name_) + " ORDER BY id";
     }
@@ -295,8 +297,9 @@ private:
     std::size_t num_rows_;
     uint32_t root_page_ = 0;
     std::vector<std::string_view> columns_;
-    std::vector<bool> is_in_file_;  // false: a column of a newer version, which is NULL here
-    std::vector<int64_t> limits_;   // per column
+    std::vector<bool> is_in_file_;     // false: a column of a newer version
+    std::vector<std::string> absent_;  // SQL of the value that such a column has here
+    std::vector<int64_t> limits_;      // per column
 };
 
 /// Fills and checks all tables of `trace` but its strings, several tables at a time. Throws

@@ -15,7 +15,7 @@
 /// says "incomplete". The final name never belongs to an unfinished file.
 namespace profiler {
 
-inline constexpr int kTraceFormatVersion = 2;        // written
+inline constexpr int kTraceFormatVersion = 3;        // written
 inline constexpr int kOldestTraceFormatVersion = 1;  // the oldest one that can be read
 
 struct ReadOptions {
@@ -33,8 +33,9 @@ bool looks_like_trace(std::string_view first_bytes);
 models::Result<Trace> read_trace(const std::filesystem::path& path,
                                  const ReadOptions& options = {});
 
-/// Whether a `.partial` holds something that a capture committed: a step, or a point of a sweep.
-/// True when the file cannot be read, so that nothing of value is deleted.
+/// Whether a `.partial` holds what a capture committed: the run's row, with a step, a point of a
+/// sweep, or the failure or unfinished step for which the file was opened. True when the file
+/// cannot be read, so that nothing of value is deleted.
 bool holds_committed_rows(const std::filesystem::path& partial);
 
 /// Removes a `.partial` and SQLite's files beside it, unless a living writer holds it.

@@ -428,7 +428,7 @@ DataTable segments_data(const SegmentMapView& view) {
     DataTable table{.columns = {"address", "kind", "size_bytes", "free_bytes", "free_pieces",
                                 "largest_free_bytes"}};
     for (const SegmentRow& row : view.rows) {
-        table.rows.push_back({row.address_text, row.kind_text, row.size_bytes, row.free_bytes,
+        table.rows.push_back({row.address, row.kind_text, row.size_bytes, row.free_bytes,
                               row.free_count, row.largest_free_bytes});
     }
     return table;

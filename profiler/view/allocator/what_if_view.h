@@ -12,8 +12,9 @@
 #include <vector>
 
 /// What other settings of PyTorch's caching allocator would do with the requests of a trace: the
-/// same requests, replayed from an empty allocator, once under the trace's own settings and once
-/// under others.
+/// same requests, replayed once under the trace's own settings and once under others, from the same
+/// start (SimulationOptions). Where the program ran out of memory, the request that it was refused
+/// is the last, and its limit holds unless another one is chosen.
 namespace profiler {
 
 /// Settings and limit of a replay.
@@ -36,7 +37,10 @@ struct WhatIfView {
     enum class Trend : uint8_t { kSame, kBetter, kWorse };
 
     struct Figure {
-        std::string label;          // "Peak reserved"
+        std::string id;     // "peak_reserved_bytes"
+        std::string label;  // "Peak reserved"
+        int64_t recorded = 0;
+        int64_t chosen = 0;
         std::string recorded_text;  // "23.4 GiB"
         std::string chosen_text;
         Trend trend = Trend::kSame;
@@ -44,9 +48,11 @@ struct WhatIfView {
     };
     struct Tried {
         AllocatorSettings settings;
-        std::string settings_text;  // "expandable_segments:True"
-        std::string reserved_text;  // "23.0 GiB"
-        std::string change_text;    // "-384 MiB"; empty for no change
+        std::string settings_text;                   // "expandable_segments:True"
+        std::optional<int64_t> peak_reserved_bytes;  // none where memory runs out
+        std::optional<int64_t> change_bytes;         // none where it runs out here or as recorded
+        std::string reserved_text;                   // "23.0 GiB"
+        std::string change_text;                     // "-384 MiB"; empty for no change
         Trend trend = Trend::kSame;
         bool fits = true;
         bool is_chosen = false;

@@ -79,16 +79,16 @@ struct CallGroup {
 CallGroup build_call_group(std::span<const Trace* const> traces, std::size_t source, CallId picked);
 
 /// Calls that the user marked in A and in B.
-struct CallMarks {
+struct SelectedCalls {
     std::string label;                         // "9 ops of the roofline", "aten::addmm"
     std::array<std::vector<CallKey>, 2> keys;  // by trace
 
-    friend bool operator==(const CallMarks&, const CallMarks&) = default;
+    friend bool operator==(const SelectedCalls&, const SelectedCalls&) = default;
 };
 
 struct MarksRequest {
     Steps steps;
-    CallMarks marks;
+    SelectedCalls marks;
 
     friend bool operator==(const MarksRequest&, const MarksRequest&) = default;
 };

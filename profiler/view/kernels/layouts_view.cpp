@@ -63,7 +63,7 @@ std::vector<std::string> cells_of(const LayoutsViewRow& row) {
             row.copies_ns > 0 ? duration_text(row.copies_ns) : std::string(),
             duration_text(row.best_ns),
             format_percent(row.gap(), true),
-            row.torch_ns ? duration_text(*row.torch_ns) : "–",
+            row.torch_ns ? duration_text(*row.torch_ns) : kNoValue,
             copies};
 }
 
@@ -82,7 +82,7 @@ TextTable table_of(const LayoutsView& view) {
                           view.copies_ns > 0 ? duration_text(view.copies_ns) : std::string(),
                           duration_text(view.free_ns),
                           format_percent(view.time_ns / view.free_ns - 1, true),
-                          view.torch_ns ? duration_text(*view.torch_ns) : "–", ""});
+                          view.torch_ns ? duration_text(*view.torch_ns) : kNoValue, ""});
     return table;
 }
 

@@ -3,6 +3,7 @@
 #include "models/config/layer_recipes.h"
 #include "models/config/switches.h"
 #include "profiler/analysis/step/describe_run.h"
+#include "profiler/analysis/step/ledger_match.h"
 #include "profiler/analysis/step/origin.h"
 #include "profiler/trace/units.h"
 #include "profiler/view/axis.h"
@@ -82,12 +83,6 @@ std::vector<RecipeSwitchRow> recipe_switches(const models::Workload& first,
         rows.push_back(row_of(table, from, first.model.num_layers, recipes));
     });
     return rows;
-}
-
-std::optional<std::string> canonical_recipe(const Trace& trace) {
-    const auto workload = workload_of(trace);
-    if (!workload) return std::nullopt;
-    return models::to_text(models::layer_recipes_of(*workload));
 }
 
 namespace {

@@ -4,8 +4,8 @@
 #include "profiler/analysis/step_index.h"
 #include "profiler/tables/columns.h"
 #include "profiler/trace/trace.h"
+#include "profiler/view/layers/layer_figures.h"
 #include "profiler/view/layers/layer_flow.h"
-#include "profiler/view/layers/pair_figures.h"
 #include "profiler/view/peak/ledger_view.h"
 
 #include <array>
@@ -49,10 +49,6 @@ std::vector<RecipeSwitchRow> recipe_switches(const Trace& first, const Trace* se
                                              int64_t layer);
 std::vector<RecipeSwitchRow> recipe_switches(const models::Workload& first,
                                              const models::Workload* second, int64_t layer);
-
-/// Canonical text of a trace's recipe: equal for traces of the same recipe, however the user named
-/// it. Nullopt if the trace does not say.
-std::optional<std::string> canonical_recipe(const Trace& trace);
 
 struct LayerRequest {
     Steps steps;
@@ -111,7 +107,7 @@ struct LayerView {
     LayerRange layers;         // as shown, within the layers that the traces have
     int64_t num_layers = 0;
     std::array<std::string, 2> forward_text;       // "1.73 ms" of A and B; empty: not known
-    std::array<std::string, 2> backward_text;      //
+    std::array<std::string, 2> backward_text;      // the same
     std::string box_times_text;                    // "boxes show B"; empty if not both have times
     std::string recomputed_text;                   // "189 µs recomputed" in B, or in A alone
     std::vector<std::string> notes;                // what is left out

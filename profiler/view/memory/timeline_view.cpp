@@ -2,6 +2,7 @@
 
 #include "profiler/analysis/step/describe_run.h"
 #include "profiler/analysis/step/diagnostics.h"
+#include "profiler/analysis/step/failure_words.h"
 #include "profiler/analysis/step/origin.h"
 #include "profiler/analysis/step/recorded_step.h"
 #include "profiler/trace/units.h"
@@ -112,8 +113,11 @@ void add_columns(const std::vector<CurveBin>& bins, const ColumnGrid& grid, Time
     }
 }
 
-/// The request that failed came right after it; what follows are frees.
-int64_t last_allocation_ns(const Trace& trace) {
+/// When the request failed. A trace without it: right after the last allocation; what follows are
+/// frees.
+int64_t out_of_memory_ns(const Trace& trace) {
+    const Id<Failure> failure = fatal_out_of_memory(trace);
+    if (failure.valid()) return trace.failures.get<&Failure::time_ns>(failure);
     const auto times_ns = trace.allocations.column<&Allocation::alloc_ns>();
     return times_ns.empty() ? 0 : *std::ranges::max_element(times_ns);
 }
@@ -160,9 +164,9 @@ void add_markers(const StepIndex& source, const TimeMap& map, const TimelineRequ
         view.limit_bytes = static_cast<double>(limit_bytes);
         view.limit_text = "limit " + format_bytes(limit_bytes);
     }
-    if (has_note(trace, kRanOutOfMemory)) {
+    if (ran_out_of_memory(trace)) {
         view.summary += ", out of memory";
-        const int64_t own_ns = last_allocation_ns(trace);
+        const int64_t own_ns = out_of_memory_ns(trace);
         const int64_t bytes = source.curve().at(own_ns).allocated_bytes;
         const double time_ns = map.to_shared(static_cast<double>(own_ns));
         if (is_seen(time_ns)) {

@@ -9,8 +9,8 @@
 #include <string_view>
 #include <vector>
 
-/// A plan as rows of values under one list of columns. The table, CSV and JSON of
-/// `temposcope plan` and the window all read this list.
+/// A plan as rows of values under one list of columns. CSV and JSON of `temposcope plan` have all
+/// of them, its table those of kTableColumns. The window draws plans from planner_view.h.
 namespace profiler {
 
 struct PlanColumn : TableColumn<PlanRow> {

@@ -1,7 +1,5 @@
 #include "profiler/view/plan/planner_view.h"
 
-#include <map>
-
 #include "profiler/planner/step/kernel_model.h"
 #include "profiler/trace/units.h"
 #include "profiler/view/theme.h"
@@ -10,6 +8,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <utility>
 
 namespace profiler {

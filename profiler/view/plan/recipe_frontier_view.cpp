@@ -3,9 +3,9 @@
 #include "models/config/layer_recipes.h"
 #include "models/config/switches.h"
 #include "profiler/analysis/step/throughput.h"
+#include "profiler/planner/data/gpu.h"
 #include "profiler/trace/text.h"
 #include "profiler/trace/units.h"
-#include "profiler/view/quantity_names.h"
 
 #include <fmt/format.h>
 
@@ -237,8 +237,8 @@ std::string against(const std::string& text, double measured, double predicted) 
 }
 
 void add_marks(RecipeFrontierView& view, const FrontierRequest& request) {
-    for (const FrontierMark& mark : request.marks) {
-        if (const auto dot = find_dot(view, mark.recipe)) view.marks.push_back({mark.letter, *dot});
+    for (const PairRecipe& one : request.pair) {
+        if (const auto dot = find_dot(view, one.recipe)) view.marks.push_back({one.letter, *dot});
     }
     // A step has one peak, and says nothing about the largest batch.
     if (view.axis == FrontierAxis::kMaxBatch) return;
@@ -451,13 +451,6 @@ RecipePath recipe_path(const RecipeFrontierView& view, std::size_t from, std::si
     return path;
 }
 
-std::string with_optimizer_of(const std::string& recipe, models::Optimizer optimizer) {
-    auto parsed = models::parse_layer_recipes(recipe);
-    if (!parsed) return recipe;
-    parsed->recipe.optimizer = optimizer;
-    return models::to_text(*parsed);
-}
-
 namespace {
 
 void add_path_step(const PathStep& step, DataTable& table) {
@@ -469,16 +462,16 @@ void add_path_step(const PathStep& step, DataTable& table) {
 }  // namespace
 
 DataTable frontier_data(const RecipeFrontierView& view) {
-    const bool is_memory = view.axis == FrontierAxis::kPeakMemory;
+    const bool by_batch = view.axis == FrontierAxis::kMaxBatch;
     DataTable table{.columns = {"recipe", "canonical_recipe", "gpu", "batch_size",
-                                is_memory ? "peak_allocated_bytes" : "max_batch_size",
                                 "throughput_sequences_per_s", "needed_bytes", "step_time_ns",
                                 "fits", "on_frontier"}};
+    if (by_batch) table.columns.insert(table.columns.begin() + 4, "max_batch_size");
     for (const RecipeDot& dot : view.dots) {
-        table.rows.push_back({dot.name, dot.recipe, view.gpu, view.batch_size,
-                              static_cast<int64_t>(std::llround(dot.x)), dot.y,
-                              dot.figures.needed_bytes, dot.figures.step_time_ns,
-                              dot.figures.fits ? "yes" : "no", dot.is_on_frontier ? "yes" : "no"});
+        auto& row = table.rows.emplace_back(std::vector<Cell>{
+            dot.name, dot.recipe, view.gpu, view.batch_size, dot.y, dot.figures.needed_bytes,
+            dot.figures.step_time_ns, dot.figures.fits, dot.is_on_frontier});
+        if (by_batch) row.insert(row.begin() + 4, std::llround(dot.x));
     }
     return table;
 }

@@ -26,11 +26,11 @@ namespace profiler {
 enum class FrontierAxis : uint8_t { kPeakMemory, kMaxBatch };
 
 /// The recipe of A or B.
-struct FrontierMark {
+struct PairRecipe {
     std::string letter;  // "A"
     std::string recipe;  // canonical text
 
-    friend bool operator==(const FrontierMark&, const FrontierMark&) = default;
+    friend bool operator==(const PairRecipe&, const PairRecipe&) = default;
 };
 
 /// An open trace of the same step.
@@ -50,7 +50,7 @@ struct FrontierRequest {
     int64_t batch_size = 1;
     std::string gpu;                         // its id
     const std::vector<Gpu>* gpus = nullptr;  // borrowed: the catalogue
-    std::vector<FrontierMark> marks;
+    std::vector<PairRecipe> pair;
     std::vector<MeasuredStep> measured;
 
     friend bool operator==(const FrontierRequest&, const FrontierRequest&) = default;
@@ -150,9 +150,6 @@ struct RecipePath {
 /// costs no time, then by bytes saved for each millisecond lost. Where the switches only cost
 /// memory, by time gained for each byte. A switch that only works with another comes with it.
 RecipePath recipe_path(const RecipeFrontierView& view, std::size_t from, std::size_t to);
-
-/// The optimizer of `recipe` replaced; texts that are no recipe stay.
-std::string with_optimizer_of(const std::string& recipe, models::Optimizer optimizer);
 
 // ---- tables for other programs ------------------------------------------------------------------
 

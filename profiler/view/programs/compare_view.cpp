@@ -1,6 +1,7 @@
 #include "profiler/view/programs/compare_view.h"
 
 #include "profiler/analysis/step/describe_run.h"
+#include "profiler/planner/data/gpu.h"
 #include "profiler/trace/text.h"
 #include "profiler/trace/units.h"
 #include "profiler/view/quantity_names.h"

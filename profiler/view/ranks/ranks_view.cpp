@@ -271,8 +271,8 @@ const std::vector<RankColumn>& time_columns() {
     using enum Unit;
     static const std::vector<RankColumn> kColumns{
         {"step_time_ns", "step", kNanoseconds,
-         "the last one that all ranks have whole: of a modelled pipeline, on the GPU, or without "
-         "kernels on the host",
+         "the last one that every rank recorded completely: of a modelled pipeline, on the GPU, "
+         "or without kernels on the host",
          &RankSummary::step_ns},
         {"compute_ns", "compute", kNanoseconds, "kernels that are not NCCL's, and copies",
          of_gpu<&GpuTime::compute_ns>},
@@ -343,8 +343,8 @@ const std::vector<RankColumn>& nccl_columns() {
         {"nccl_bytes", "NCCL beside", kBytes, "what NCCL takes beside the allocator",
          &RankSummary::nccl_bytes,
          text_unless_0(kBytes, &RankSummary::nccl_bytes, &RankSummary::nccl_bytes)},
-        {"collectives", "collectives", kCount, "in the last step that all ranks have whole",
-         &RankSummary::num_collectives,
+        {"collectives", "collectives", kCount,
+         "in the last step that every rank recorded completely", &RankSummary::num_collectives,
          text_unless_0(kCount, &RankSummary::num_collectives, &RankSummary::num_collectives)},
         {"collective_bytes", "their bytes", kBytes, "of each the larger of what goes in and out",
          &RankSummary::collective_bytes,
@@ -383,13 +383,13 @@ std::string about_pipeline(const RankRun& run) {
 std::string name_of_shared_step(const RankRun& run) {
     const int64_t number = run.shared_step_number();
     const bool is_last = std::ranges::all_of(run.ranks, [&](const RankSummary& rank) {
-        return rank.num_steps == number && rank.num_whole_steps == number;
+        return rank.num_steps == number && rank.last_whole_step == number;
     });
     if (is_last || number == 0) return "the last step";
     const bool all_have_it = std::ranges::all_of(
-        run.ranks, [](const RankSummary& rank) { return rank.num_whole_steps > 0; });
-    return fmt::format("step {}, the last one that all ranks {}have whole", number,
-                       all_have_it ? "" : "with a whole step ");
+        run.ranks, [](const RankSummary& rank) { return rank.last_whole_step > 0; });
+    return fmt::format("step {}, the last one that every rank {}recorded completely", number,
+                       all_have_it ? "" : "with a complete step ");
 }
 
 std::string rank_headline(const RankRun& run) {
@@ -417,6 +417,7 @@ TextTable rank_memory_table(const RankRun& run) {
         bytes_at_peak("gradients", Category::kGradient),
         bytes_at_peak("optimizer", Category::kOptimizerState),
         bytes_at_peak("activations", Category::kActivation),
+        bytes_at_peak("held", Category::kHeld),
         {"", "other", Unit::kBytes, "temporaries, workspaces, inputs", other_bytes_at_peak},
         bytes_at_peak("unknown", Category::kUnknown)};
     const RankColumn state{

@@ -89,8 +89,8 @@ std::string rank_headline(const RankRun& run);
 
 /// Peaks by class, and what the ranks communicate.
 TextTable rank_memory_table(const RankRun& run);
-/// "the last step" if all ranks end with it; else "step 2, the last one that all ranks have whole",
-/// or "all ranks with a whole step" if some ranks have no whole step.
+/// "the last step" if all ranks end with it; else "step 2, the last one that every rank recorded
+/// completely", or "every rank with a complete step" if some ranks have none.
 std::string name_of_shared_step(const RankRun& run);
 /// What the GPUs do in the shared step. Without rows if no rank says it.
 TextTable rank_time_table(const RankRun& run);

@@ -3,6 +3,7 @@
 #include "profiler/analysis/step/describe_run.h"
 #include "profiler/analysis/step/event_order.h"
 #include "profiler/analysis/step/ledger.h"
+#include "profiler/analysis/step/ledger_match.h"
 #include "profiler/analysis/step/origin.h"
 #include "profiler/trace/units.h"
 #include "profiler/view/kernels/kernels_view.h"
@@ -81,7 +82,7 @@ bool is_freed_earlier(const TensorLife& b, const TensorLife& a) {
     return b.share_of_step < a.share_of_step;
 }
 
-/// Of a tensor of an earlier step nobody knows whether autograd keeps it, unless it still does.
+/// Whether autograd keeps a tensor of an earlier step is known only if it still does.
 bool differ_in_saves(const TensorLife& a, const TensorLife& b) {
     const auto is_known = [](const TensorLife& life) {
         return life.is_saved || life.is_in_ledger_step;
@@ -414,7 +415,10 @@ private:
             add_row("bytes", [](Of, Life life) { return format_bytes(life.size_bytes); });
         }
         // The ledger leaves out parameters and what belongs to them.
-        if (card_.category == Category::kActivation || card_.category == Category::kTemporary) {
+        const bool may_be_saved = card_.category == Category::kActivation ||
+                                  card_.category == Category::kTemporary ||
+                                  card_.category == Category::kHeld;
+        if (may_be_saved) {
             add_row("for backward", [](Of of, Life life) {
                 if (!records_saves(of)) return "";
                 if (life.is_saved) return "kept";

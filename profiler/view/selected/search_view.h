@@ -84,8 +84,4 @@ struct SearchView {
 
 SearchView search(std::shared_ptr<const SearchIndex> index, std::string_view query);
 
-/// How well the words match a text in lower case: -1 unless it contains them all; higher if they
-/// are the whole text, its start or the start of a word. Of two such texts the shorter is better.
-int search_score(std::string_view lower_text, std::span<const std::string> words);
-
 }  // namespace profiler

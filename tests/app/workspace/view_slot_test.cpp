@@ -1,4 +1,4 @@
-#include "app/workspace/slots.h"
+#include "app/workspace/view_slot.h"
 
 #include "tests/app/workspace/waiting.h"
 

@@ -86,5 +86,19 @@ TEST(Recipe, KnowsWhetherItsKernelsHaveTwoImplementations) {
     }
 }
 
+TEST(ParseProgramRecipe, TakesTheLossInChunksBesideARecipe) {
+    EXPECT_FALSE(parse_program_recipe("tempo")->chunks_loss);
+    const auto both = parse_program_recipe("tempo,loss=chunked,masks=bit");
+    ASSERT_TRUE(both) << both.error().message;
+    EXPECT_TRUE(both->chunks_loss);
+    EXPECT_EQ(both->recipe, *parse_recipe("tempo,masks=bit"));
+    const auto alone = parse_program_recipe("chunked-loss");
+    ASSERT_TRUE(alone) << alone.error().message;
+    EXPECT_TRUE(alone->chunks_loss);
+    EXPECT_EQ(alone->recipe, *parse_recipe("original-stock"));
+    EXPECT_EQ(parse_program_recipe("tempo,loss=none").error().message,
+              parse_recipe("tempo,loss=none").error().message);
+}
+
 }  // namespace
 }  // namespace models

@@ -100,6 +100,21 @@ private:
     AllocatorRecording recording_;
 };
 
+/// A program on a device of 96 MiB. Two segments of 40 MiB hold 30 MiB each when it asks for
+/// 18 MiB: 16 MiB are left, and 20 MiB are cached in two pieces. In one piece they would do. Its
+/// first eight events take the segments and free them whole.
+inline AllocatorRecording out_of_memory_recording(std::size_t first_event = 0) {
+    Recorder recorder({}, 96 * kMiB);
+    const int64_t a = recorder.allocate(40 * kMiB);
+    const int64_t b = recorder.allocate(40 * kMiB);
+    recorder.free(a);
+    recorder.free(b);
+    recorder.allocate(30 * kMiB);
+    recorder.allocate(30 * kMiB);
+    recorder.allocate(18 * kMiB);
+    return recorder.recording(first_event);
+}
+
 struct RandomProgram {
     unsigned seed = 1;
     int num_steps = 3'000;

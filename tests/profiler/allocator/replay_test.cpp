@@ -113,6 +113,17 @@ TEST(Replay, ReportsPeaks) {
     EXPECT_EQ(report.segment_events, 1);
 }
 
+TEST(Replay, CountsAFreeWithoutARequest) {
+    Recorder recorder({});
+    recorder.free(recorder.allocate(3 * kMiB));
+    recorder.free(recorder.allocate(4 * kMiB));
+    AllocatorRecording recording = recorder.recording();
+    std::erase_if(recording.events, [](const RecordedEvent& event) {
+        return event.action == RecordedAction::kFreeRequested;
+    });
+    EXPECT_EQ(replay(recording, {}).value().at_peak.allocated_bytes, 4 * kMiB);
+}
+
 TEST(Replay, OfNothingMatches) {
     const auto report = replay({}, {}).value();
     EXPECT_TRUE(report.is_exact());

@@ -1,4 +1,6 @@
 #include "profiler/allocator/request_stream.h"
+
+#include "profiler/formats/snapshot/recorded_trace.h"
 #include "tests/profiler/allocator/recorder.h"
 
 #include <gtest/gtest.h>
@@ -56,19 +58,57 @@ TEST(RequestStream, RefusesATraceThatFreesBeforeItAllocates) {
               "capture it again.");
 }
 
-TEST(RequestStream, OfARecordingBeginsWithWhatLivedBefore) {
+TEST(StreamToFailure, EndsWithTheRequestThatWasRefused) {
+    const Trace trace = trace_of({tests::out_of_memory_recording()}).value();
+    std::vector<Id<Allocation>> rows;
+    const RequestStream stream = stream_to_failure(trace, profiled_device(trace), &rows).value();
+    EXPECT_TRUE(stream.ends_refused);
+    EXPECT_EQ(stream.recorded_limit_bytes, 96 * kMiB);
+    EXPECT_EQ(stream.requests.back().size_bytes, 18 * kMiB);
+    EXPECT_EQ(stream.num_allocations, 5u);
+    ASSERT_EQ(rows.size(), 5u);
+    EXPECT_TRUE(rows[3].valid());
+    EXPECT_FALSE(rows[4].valid()) << "it has no row of `allocation`";
+    EXPECT_TRUE(stream.start.segments.empty()) << "the recording begins with the first allocation";
+}
+
+TEST(StreamToFailure, LeavesOutWhatComesAfterIt) {
+    Trace trace;
+    const auto device = trace.devices.append({.name = trace.strings.intern("cuda:0")});
+    trace.allocations.append({.device = device,
+                              .requested_bytes = 100,
+                              .alloc_event = 1,
+                              .free_requested_event = 5,
+                              .free_completed_event = 6});
+    trace.failures.append(
+        {.device = device, .event = 2, .requested_bytes = 300, .outcome = FailureOutcome::kCaught});
+    EXPECT_EQ(stream_to_failure(trace, device)->requests.size(), 2u) << "the program went on";
+    trace.failures.append({.device = device, .event = 4, .requested_bytes = 200});
+    const RequestStream stream = stream_to_failure(trace, device).value();
+    ASSERT_EQ(stream.requests.size(), 2u) << "the block was freed when the program ended";
+    EXPECT_EQ(stream.requests[1].size_bytes, 200);
+    EXPECT_FALSE(stream.recorded_limit_bytes) << "not known";
+    trace.failures.append({.device = device, .event = 3});
+    EXPECT_FALSE(stream_to_failure(trace, device)->ends_refused) << "no request explains this one";
+}
+
+TEST(StreamToFailure, BeginsWithWhatTheAllocatorHeld) {
     tests::Recorder recorder({});
     const auto a = recorder.allocate(3 * kMiB);
     recorder.allocate(1000);
     const std::size_t cut = recorder.num_events();
     recorder.free(a);
     recorder.allocate(5 * kMiB);
-    const auto stream = request_stream_of(recorder.recording(cut), AllocatorSettings{}).value();
+    const Trace trace = trace_of({recorder.recording(cut)}).value();
+    const RequestStream stream = stream_to_failure(trace, profiled_device(trace)).value();
+    EXPECT_FALSE(stream.ends_refused);
     std::multiset<int64_t> first{stream.requests[0].size_bytes, stream.requests[1].size_bytes};
     EXPECT_EQ(first, (std::multiset<int64_t>{1000, 3 * kMiB}));
     ASSERT_EQ(stream.requests.size(), 4u);
     EXPECT_EQ(stream.requests[2].kind, AllocatorRequestKind::kFree);
     EXPECT_EQ(stream.requests[3].size_bytes, 5 * kMiB);
+    EXPECT_EQ(stream.start.segments.size(), 2u);
+    EXPECT_EQ(stream.start.allocations.size(), 2u);
 }
 
 }  // namespace

@@ -1,5 +1,8 @@
 #include "profiler/allocator/settings_run.h"
 
+#include "profiler/formats/snapshot/recorded_trace.h"
+#include "tests/profiler/allocator/recorder.h"
+
 #include <gtest/gtest.h>
 
 namespace profiler {
@@ -65,6 +68,70 @@ TEST(RunSettings, CountsWhatTheDriverWasAskedFor) {
     const SettingsRun limited = run_settings(stream, {.memory_limit_bytes = 40 * kMiB});
     EXPECT_EQ(limited.allocations_done, 1);
     EXPECT_TRUE(limited.out_of_memory);
+}
+
+constexpr std::size_t kFirstEvents[]{0, 8, 9};  // all, both segments free, one holds a block
+
+RequestStream refused_stream(std::size_t first_event) {
+    const Trace trace = trace_of({tests::out_of_memory_recording(first_event)}).value();
+    return stream_to_failure(trace, profiled_device(trace)).value();
+}
+
+TEST(RunSettings, RefusesTheRequestThatTheProgramWasRefused) {
+    for (const std::size_t first_event : kFirstEvents) {
+        const SettingsRun run = run_settings(refused_stream(first_event), {});
+        EXPECT_EQ(run.from_recorded_start, first_event > 0);
+        EXPECT_EQ(run.memory_limit_bytes, 96 * kMiB) << "the recorded one";
+        EXPECT_FALSE(run.fits()) << first_event;
+        ASSERT_TRUE(run.refused);
+        EXPECT_FALSE(run.refused->is_served);
+        EXPECT_EQ(run.refused->requested_bytes, 18 * kMiB);
+        EXPECT_EQ(run.refused->free_bytes, 16 * kMiB);
+        EXPECT_EQ(run.refused->cached, (CachedPieces{2, 20 * kMiB, 10 * kMiB}));
+        EXPECT_EQ(run.out_of_memory->detail.use.reserved_bytes, 80 * kMiB);
+    }
+}
+
+TEST(RunSettings, ServesItWhereTheCachedMemoryIsInOnePiece) {
+    for (const std::size_t first_event : kFirstEvents) {
+        const SettingsRun run =
+            run_settings(refused_stream(first_event), {.settings = {.expandable_segments = true}});
+        EXPECT_FALSE(run.from_recorded_start) << "the recorded segments are plain";
+        EXPECT_TRUE(run.fits()) << first_event;
+        ASSERT_TRUE(run.refused);
+        EXPECT_TRUE(run.refused->is_served);
+        EXPECT_EQ(run.refused->free_bytes, 16 * kMiB);
+        EXPECT_EQ(run.refused->cached.total_bytes, 2 * kMiB);
+    }
+}
+
+TEST(RunSettings, ServesItWithMoreMemory) {
+    const SettingsRun run = run_settings(refused_stream(9), {.memory_limit_bytes = 98 * kMiB});
+    EXPECT_TRUE(run.from_recorded_start);
+    EXPECT_TRUE(run.fits());
+    EXPECT_EQ(run.refused->free_bytes, 0);
+}
+
+TEST(Simulate, StartsEmptyBelowALimitThatTheRecordedSegmentsExceed) {
+    const RequestStream stream = refused_stream(9);
+    EXPECT_FALSE(simulate(stream, {.memory_limit_bytes = 70 * kMiB}).from_recorded_start);
+    EXPECT_FALSE(simulate(stream, {.from_recorded_start = false}).from_recorded_start);
+}
+
+/// A ring buffer lost the first events: what follows is as if it had not.
+TEST(Simulate, FromARecordedStartReservesAsMuchAsTheWholeProgram) {
+    tests::Recorder recorder({});
+    run_random(recorder, {.num_steps = 2'000, .num_streams = 2, .share_streams = true});
+    const int64_t reserved_bytes = recorder.simulator().use().reserved_bytes;
+    for (const std::size_t cut : {std::size_t{500}, std::size_t{1'500}}) {
+        const Trace trace = trace_of({recorder.recording(cut)}).value();
+        const RequestStream stream = stream_to_failure(trace, profiled_device(trace)).value();
+        const Simulation simulation = simulate(stream, {.keep_placements = true});
+        EXPECT_TRUE(simulation.from_recorded_start);
+        EXPECT_NEAR(static_cast<double>(simulation.peak.reserved_bytes),
+                    static_cast<double>(reserved_bytes), 0.1 * static_cast<double>(reserved_bytes))
+            << "new segments have other addresses, which decide between free blocks of one size";
+    }
 }
 
 TEST(SettingsToTry, BeginWithTheDefaults) {

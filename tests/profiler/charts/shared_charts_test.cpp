@@ -57,9 +57,9 @@ TEST(DrawStack, WritesTheBytesOfWhatIsPickedAlone) {
     const std::vector<StackSegment> stack{{Category::kParameter, 0, 1 << 20, "1.00 MiB"},
                                           {Category::kActivation, 1 << 20, 3 << 20, "3.00 MiB"}};
     const BarSlot slot{.area = {0, 0, 400, 30}, .end = 4 << 20};
-    const auto words = [&](const StackLook& look) {
+    const auto words = [&](const StackStyle& style) {
         return words_of([&](Canvas& canvas) {
-            draw_stack(canvas, light_theme(), stack, segment_rects(slot, stack), look);
+            draw_stack(canvas, light_theme(), stack, segment_rects(slot, stack), style);
         });
     };
     EXPECT_THAT(words({}), testing::AllOf(HasSubstr("1.00 MiB"), HasSubstr("3.00 MiB")));

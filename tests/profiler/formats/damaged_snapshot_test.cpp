@@ -3,6 +3,7 @@
 #include "profiler/allocator/replay.h"
 #include "profiler/allocator/simulation.h"
 #include "profiler/formats/snapshot/pytorch_snapshot.h"
+#include "profiler/formats/snapshot/recorded_trace.h"
 #include "tests/profiler/allocator/recorder.h"
 #include "tests/profiler/formats/snapshot_bytes.h"
 
@@ -32,12 +33,14 @@ bool read_and_replay(const std::string& bytes) {
         EXPECT_EQ(snapshot.error().message.find('\n'), std::string::npos);
         return false;
     }
-    const AllocatorRecording& recording = snapshot->busiest();
+    const AllocatorRecording& recording = snapshot->main();
     const AllocatorSettings settings = settings_of(recording.settings);
     const auto report = replay(recording, settings);
     if (!report) return true;
     EXPECT_LE(report->address_matches, report->allocations);
-    const auto stream = request_stream_of(recording, settings);
+    const auto trace = trace_of({recording});
+    if (!trace) return true;
+    const auto stream = stream_to_failure(*trace, profiled_device(*trace));
     EXPECT_TRUE(stream.has_value());
     if (stream) simulate(*stream, {.settings = settings, .memory_limit_bytes = int64_t{1} << 30});
     return true;
@@ -45,7 +48,7 @@ bool read_and_replay(const std::string& bytes) {
 
 TEST(DamagedSnapshot, TheSoundOneIsReplayedExactly) {
     const auto snapshot = parse_pytorch_snapshot(sound_bytes(), "s.pickle").value();
-    EXPECT_TRUE(replay(snapshot.busiest(), {})->is_exact());
+    EXPECT_TRUE(replay(snapshot.main(), {})->is_exact());
 }
 
 TEST(DamagedSnapshot, TruncatedFilesAreRefusedAtEveryLength) {

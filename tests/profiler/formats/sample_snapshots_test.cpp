@@ -2,6 +2,7 @@
 #include "profiler/allocator/replay.h"
 #include "profiler/allocator/simulation.h"
 #include "profiler/formats/snapshot/pytorch_snapshot.h"
+#include "profiler/formats/snapshot/recorded_trace.h"
 #include "tests/profiler/formats/samples.h"
 
 #include <gtest/gtest.h>
@@ -23,7 +24,7 @@ protected:
     static AllocatorRecording recording_of(const std::filesystem::path& file) {
         const auto snapshot = read_pytorch_snapshot(file);
         EXPECT_TRUE(snapshot.has_value()) << (snapshot ? "" : snapshot.error().message);
-        return snapshot ? snapshot->busiest() : AllocatorRecording{};
+        return snapshot ? snapshot->main() : AllocatorRecording{};
     }
     std::vector<std::filesystem::path> files_;
 };
@@ -75,13 +76,30 @@ TEST_F(SampleSnapshots, AreNotReproducedUnderOtherRules) {
 TEST_F(SampleSnapshots, FromAnEmptyAllocatorReserveNearlyAsMuch) {
     for (const auto& file : files_) {
         const AllocatorRecording recording = recording_of(file);
-        const auto stream = request_stream_of(recording, {}).value();
+        const Trace trace = trace_of({recording}).value();
+        const auto stream = stream_to_failure(trace, profiled_device(trace)).value();
         int64_t recorded_bytes = 0;
         for (const RecordedSegment& segment : recording.segments)
             recorded_bytes += segment.size_bytes;
-        const Simulation simulation = simulate(stream, {});
+        const Simulation simulation = simulate(stream, {.from_recorded_start = false});
         EXPECT_NEAR(static_cast<double>(simulation.peak.reserved_bytes),
                     static_cast<double>(recorded_bytes), 0.02 * static_cast<double>(recorded_bytes))
+            << file;
+    }
+}
+
+TEST_F(SampleSnapshots, FromTheRecordedStartReserveAsMuch) {
+    for (const auto& file : files_) {
+        const AllocatorRecording recording = recording_of(file);
+        const auto exact = replay(recording, settings_of(recording.settings)).value();
+        const Trace trace = trace_of({recording}).value();
+        const auto stream = stream_to_failure(trace, profiled_device(trace)).value();
+        const Simulation simulation =
+            simulate(stream, {.settings = settings_of(recording.settings)});
+        EXPECT_TRUE(simulation.from_recorded_start) << file;
+        EXPECT_NEAR(static_cast<double>(simulation.peak.reserved_bytes),
+                    static_cast<double>(exact.peak.reserved_bytes),
+                    0.002 * static_cast<double>(exact.peak.reserved_bytes))
             << file;
     }
 }

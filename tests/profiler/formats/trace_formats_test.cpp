@@ -109,6 +109,20 @@ TEST(OpenTrace, SaysThatASnapshotIsPacked) {
     }
 }
 
+TEST(OpenTrace, TellsARawMemoryTimelineFromOtherLists) {
+    const TemporaryFolder folder;
+    const auto file = folder / "a.raw.json";
+    for (const char* timeline : {"[[-1, 1, 4096, 0], [1795718493654752513, 2, 512, 4]]",
+                                 "[\n[1795718493654752513, 2, 125829120, 0],\n"}) {
+        write(file, timeline);
+        EXPECT_THAT(problem(file), HasSubstr("is a raw memory timeline"));
+    }
+    for (const std::string& list : {std::string(5000, '['), std::string("[[1, 2], [3]]")}) {
+        write(file, list);
+        EXPECT_THAT(problem(file), HasSubstr("is neither a Temposcope trace"));
+    }
+}
+
 TEST(OpenTrace, ReadsJsonBehindAByteOrderMark) {
     const TemporaryFolder folder;
     for (const std::string_view json : {kJsonSnapshot, kProfilerTrace}) {
@@ -253,6 +267,17 @@ TEST(TracesIn, OrdersByNameWithoutExtension) {
     for (const auto& path : paths) names.push_back(path.filename().string());
     EXPECT_THAT(names, ElementsAre("a.tscope.partial", "snapshot.pickle", "tempo.tscope",
                                    "tempo-packed.tscope"));
+}
+
+TEST(TracesIn, LeavesOutWhatLiesBesideAnotherTrace) {
+    EXPECT_EQ(oom_trace_of("ranks/rank-0003.tscope"), "ranks/rank-0003.oom.tscope");
+    const TemporaryFolder folder;
+    for (const char* name : {"rank-0003.tscope", "rank-0003.oom.tscope", "watched.oom.tscope"}) {
+        write(folder / name, "x");
+    }
+    const auto files = traces_in(folder.path()).value();
+    EXPECT_THAT(files, ElementsAre(folder.path() / "rank-0003.tscope",
+                                   folder.path() / "watched.oom.tscope"));
 }
 
 TEST(TracesIn, FindsSnapshotsAmongOtherPickles) {

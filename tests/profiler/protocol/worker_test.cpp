@@ -147,6 +147,21 @@ TEST_F(Worker, CancelBeforeTheWorkerIsReadyIsNotLost) {
     EXPECT_TRUE(outcome.error().cancelled);
 }
 
+TEST_F(Worker, SaysWhichWorkWasCancelled) {
+    Request asked = request("echo");
+    for (const auto& [kind, message] :
+         {std::pair(RequestKind::kCapture, "The capture was cancelled."),
+          std::pair(RequestKind::kPredictStep, "The prediction was cancelled."),
+          std::pair(RequestKind::kMeasureLayouts, "The measurement was cancelled.")}) {
+        WorkerClient client = start();
+        client.cancel();
+        asked.kind = kind;
+        const auto outcome = client.run(asked);
+        ASSERT_FALSE(outcome);
+        EXPECT_EQ(outcome.error().message, message);
+    }
+}
+
 TEST_F(Worker, CancelInsistsWithSigtermThenSigkill) {
     for (const char* act : {"deaf", "immortal"}) {
         setenv("TEMPOSCOPE_FAKE_WORKER", act, 1);

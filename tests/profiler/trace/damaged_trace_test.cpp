@@ -92,8 +92,8 @@ TEST_F(DamagedTrace, FilesThatAreNoTracesAreNamed) {
 }
 
 TEST_F(DamagedTrace, OtherVersionsAreRefused) {
-    EXPECT_THAT(message_after("PRAGMA user_version = 3"),
-                HasSubstr("its format is version 3 and this Temposcope reads up to version 2; "
+    EXPECT_THAT(message_after("PRAGMA user_version = 4"),
+                HasSubstr("its format is version 4 and this Temposcope reads up to version 3; "
                           "update Temposcope"));
     EXPECT_THAT(message_after("PRAGMA user_version = 0"),
                 HasSubstr("version 0, which is no longer read"));
@@ -109,6 +109,15 @@ TEST_F(DamagedTrace, ColumnsThatAreNewerThanTheFileAreEmpty) {
     const Frame frame = old->frames[Id<Frame>(0)];
     EXPECT_EQ(frame.line, 12);
     EXPECT_FALSE(frame.code.valid());
+}
+
+TEST_F(DamagedTrace, StepsOfAnOlderFileAreWhole) {
+    trace_.steps.append({.kind = StepKind::kBroken});
+    ASSERT_TRUE(write_trace(trace_, path_));
+    execute("DROP VIEW v_step; ALTER TABLE step DROP COLUMN kind; PRAGMA user_version = 2");
+    const auto old = read_trace(path_);
+    ASSERT_TRUE(old) << old.error().message;
+    for (const Step step : old->steps.rows()) EXPECT_EQ(step.kind, StepKind::kWhole);
 }
 
 TEST_F(DamagedTrace, TablesThatAreNewerThanTheFileAreEmpty) {
@@ -146,8 +155,8 @@ TEST_F(DamagedTrace, ValuesThatCannotBeAreNamedWithTheirPlace) {
     EXPECT_THAT(message_after("UPDATE allocation SET op = -2 WHERE id = 17"), HasSubstr("is -2"));
     EXPECT_THAT(message_after("UPDATE allocation SET op = 4294967296 WHERE id = 17"),
                 HasSubstr("is 4294967296"));
-    EXPECT_THAT(message_after("UPDATE storage SET role = 8 WHERE id = 3"),
-                HasSubstr("table storage, row 3: the column role is 8"));
+    EXPECT_THAT(message_after("UPDATE storage SET role = 9 WHERE id = 3"),
+                HasSubstr("table storage, row 3: the column role is 9"));
     EXPECT_THAT(message_after("UPDATE storage SET role = NULL WHERE id = 3"), HasSubstr("is NULL"));
     EXPECT_THAT(
         message_after("UPDATE storage SET size_bytes = 'many' WHERE id = 3"),
@@ -208,7 +217,7 @@ TEST_F(DamagedTrace, RowsMustBeNumberedFromZeroWithoutGaps) {
             "recipe, "
             "recipe_per_layer, precision, device_name, software, allocator_settings, num_layers, "
             "batch_size, seq_len, seed, num_threads, memory_limit_bytes, rank, world_size, "
-            "start_unix_ns FROM run"),
+            "start_unix_ns, command, folder, environment FROM run"),
         HasSubstr("2 runs"));
 }
 

@@ -90,6 +90,37 @@ void add_collectives(Trace& trace) {
                               .end_ns = 180});
 }
 
+/// The program ran out of memory in its last step, and a list keeps the first block.
+void add_failure(Trace& trace) {
+    const auto text = [&](std::string_view value) { return trace.strings.intern(value); };
+    trace.runs.set<&Run::command>(Id<Run>(0), text(R"(["python","train.py"])"));
+    trace.runs.set<&Run::folder>(Id<Run>(0), text("/home/user/project"));
+    trace.runs.set<&Run::environment>(Id<Run>(0), text(R"({"CUDA_VISIBLE_DEVICES":"0"})"));
+    const Id<Step> last(trace.steps.size() - 1);
+    trace.steps.set<&Step::kind>(Id<Step>(0), StepKind::kFirst);
+    trace.steps.set<&Step::kind>(last, StepKind::kBroken);
+    trace.failures.append({.error = text("OutOfMemoryError"),
+                           .message = text("CUDA out of memory."),
+                           .device = Id<Device>(0),
+                           .event = 900,
+                           .time_ns = 5000,
+                           .requested_bytes = int64_t{6} << 30,
+                           .allocated_bytes = int64_t{30} << 30,
+                           .reserved_bytes = int64_t{35} << 30,
+                           .free_bytes = int64_t{3} << 30,
+                           .limit_bytes = int64_t{38} << 30,
+                           .step = last,
+                           .op = Id<Op>(9),
+                           .stack = Id<Stack>(1),
+                           .outcome = FailureOutcome::kCaught});
+    trace.keepers.append({.allocation = Id<Allocation>(0),
+                          .event = 900,
+                          .kind = KeeperKind::kContainer,
+                          .text = text("list `history[0]`, train.py:16 (<module>)"),
+                          .file = text("train.py"),
+                          .line = 16});
+}
+
 std::string read_text(const std::filesystem::path& path) {
     std::ifstream file(path);
     std::stringstream text;
@@ -108,6 +139,7 @@ TEST_P(GoldenTrace, OpensWithWhatItHeld) {
             {.num_allocations = 500, .num_layers = 2, .batch_size = 2, .seq_len = 128});
         add_stacks(trace);
         add_collectives(trace);
+        add_failure(trace);
         ASSERT_TRUE(write_trace(trace, file));
         std::ofstream(expected) << summarize(trace, GetParam());
     }

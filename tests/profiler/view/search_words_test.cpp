@@ -34,5 +34,10 @@ TEST(SearchWords, APlaceThatIsCutHidesNoLaterOne) {
     EXPECT_EQ(find_word("12", ""), std::string_view::npos);
 }
 
+TEST(SearchScore, ALayerIsFoundByItsWholeNumber) {
+    EXPECT_GE(search_score("encoder.layer.1.output", search_words("layer.1")), 0);
+    EXPECT_EQ(search_score("encoder.layer.12.output", search_words("layer.1")), -1);
+}
+
 }  // namespace
 }  // namespace profiler

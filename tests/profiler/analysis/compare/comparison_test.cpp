@@ -318,7 +318,7 @@ TEST(Compare, SaysWhenCaptureAndSweepDisagreeInSpeed) {
 }
 
 TEST(Compare, DoesNotKnowWhatAStepThatRanOutOfMemoryWouldSave) {
-    auto trace = std::make_shared<Trace>(*make_trace({}));
+    auto trace = std::make_shared<Trace>(*make_trace({.step_times_ns = {4'000'000}}));
     add_diagnostic(*trace, {.code = kRanOutOfMemory, .explanation = "Too large."});
     const ComparisonColumn column = compare({{"a.tscope", trace}}).value().columns[0];
     EXPECT_TRUE(column.is_cut_off);

@@ -269,7 +269,7 @@ TEST(RankRunTimes, AreUnknownOfARankWithoutAWholeStep) {
     EXPECT_TRUE(run->ranks[0].waits);
     EXPECT_FALSE(run->ranks[1].waits);
     EXPECT_EQ(run->ranks[1].num_collectives, 0);
-    EXPECT_EQ(run->ranks[1].num_whole_steps, 0);
+    EXPECT_EQ(run->ranks[1].last_whole_step, 0);
 }
 
 /// Without a kernel the times are those of the call, which returns at once.

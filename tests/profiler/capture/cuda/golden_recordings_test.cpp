@@ -47,7 +47,7 @@ bool frees_without_a_record(const fs::path& file) {
 std::string problem_of_snapshot(const fs::path& file) {
     const auto snapshot = read_pytorch_snapshot(file);
     if (!snapshot) return snapshot.error().message;
-    const AllocatorRecording& recording = snapshot->busiest();
+    const AllocatorRecording& recording = snapshot->main();
     if (recording.events.empty()) return "it has no event";
     const auto report = replay(recording, settings_of(recording.settings));
     if (!report) return report.error().message;

@@ -46,7 +46,16 @@ public:
         const auto lock = listener_->lock_rows();
         rows_.set_block_bytes(address, block.size_bytes);
     }
-    void on_out_of_memory(int64_t, int64_t) override {}
+    void on_out_of_memory(const Refusal& refusal) override {
+        const LockedMoment locked = listener_->next_action();
+        rows_.apply({.action = RecordedAction::kOom,
+                     .address = refusal.free_bytes,
+                     .size_bytes = refusal.requested_bytes,
+                     .pool = 0},
+                    locked.moment);
+        listener_->add_failure(refusal, locked.moment);
+    }
+    void add_failure(const Refusal&, const AllocatorMoment&) override {}
     void on_free(const BlockHeader& block) override {
         const auto found = addresses_.find(&block);
         ASSERT_NE(found, addresses_.end());
@@ -124,6 +133,33 @@ TEST(RecordedSource, AStepThroughTheAllocatorsRowsIsTheStepOfTheCpu) {
         ASSERT_TRUE(a.segment.valid());
         EXPECT_EQ(trace.allocator_events[a.segment].event, a.alloc_event - 1);
     }
+}
+
+TEST(RecordedSource, ARefusedRequestIsARowBesideTheAllocatorsOwn) {
+    Trace trace;
+    StreamRows streams(trace, trace.devices.append({.name = trace.strings.intern("cuda:0")}));
+    PlayedCachingAllocator allocator(trace, streams);
+    TrackingAllocator& memory = TrackingAllocator::instance();
+    {
+        Recorder recorder(trace, {.allocations = &allocator, .device = streams.device()});
+        recorder.start();
+        memory.set_limit(memory.allocated_bytes() + 1024);
+        EXPECT_THROW(at::ones({1 << 20}), c10::OutOfMemoryError);
+        memory.set_limit(-1);
+    }
+    ASSERT_EQ(trace.failures.size(), 1U);
+    const Failure failure = trace.failures[Id<Failure>(0)];
+    EXPECT_EQ(failure.requested_bytes, 4 << 20);
+    EXPECT_EQ(failure.free_bytes, 1024);
+    EXPECT_EQ(trace.text(trace.ops.get<&Op::name>(failure.op)), "aten::ones");
+    int64_t num_rows = 0;
+    for (const AllocatorEvent event : trace.allocator_events.rows()) {
+        if (event.action != AllocatorAction::kOom) continue;
+        ++num_rows;
+        EXPECT_EQ(event.event, failure.event);
+        EXPECT_EQ(event.free_bytes, 1024);
+    }
+    EXPECT_EQ(num_rows, 1);
 }
 
 TEST(RecordedSource, ABackwardOpFindsTheForwardOpOfItsOwnThread) {

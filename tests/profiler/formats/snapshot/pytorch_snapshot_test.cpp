@@ -1,10 +1,14 @@
 #include "profiler/formats/snapshot/pytorch_snapshot.h"
 #include "tests/profiler/formats/snapshot_bytes.h"
+#include "tests/profiler/trace/temporary_folder.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <fstream>
 #include <memory>
+#include <string>
 
 namespace profiler {
 namespace {
@@ -53,12 +57,55 @@ TEST(PytorchSnapshot, ReadsSegmentsBlocksEventsAndSettings) {
         const auto snapshot = parse_pytorch_snapshot(bytes, "s.pickle");
         ASSERT_TRUE(snapshot.has_value()) << snapshot.error().message;
         ASSERT_EQ(snapshot->devices.size(), 1u);
-        const AllocatorRecording& read = snapshot->busiest();
+        const AllocatorRecording& read = snapshot->main();
         EXPECT_EQ(read.segments, written.segments);
         EXPECT_EQ(read.events, written.events);
         EXPECT_EQ(read.settings.alloc_conf, "expandable_segments:True");
         EXPECT_TRUE(read.settings.expandable_segments);
         EXPECT_EQ(read.settings.max_split_bytes, -1);
+    }
+}
+
+/// A snapshot with a text beside torch's own keys, read as a trace.
+models::Result<Trace> trace_with(const std::string& watched) {
+    std::string bytes = tests::snapshot_bytes(sample());
+    bytes.resize(bytes.size() - 2);  // the end of the dictionary
+    bytes += PickleBytes().entry("temposcope", watched).op("u").finish().substr(2);
+    const tests::TemporaryFolder folder;
+    std::ofstream(folder / "s.pickle", std::ios::binary) << bytes;
+    return read_snapshot_trace(folder / "s.pickle", {});
+}
+
+TEST(PytorchSnapshot, ReadsWhatTemposcopeWatchAdds) {
+    const auto trace = trace_with(fmt::format(
+        R"({{"command": ["python", "train.py"], "folder": "/home/me", "environment": {{"A": "1"}},
+        "lines": [{{"file": "train.py", "line": 9, "function": "<module>", "code": "train"}},
+                  {{"file": "train.py", "line": 5, "function": "step", "code": "y = x + x"}}],
+        "blocks": [
+          {{"address": {}, "keepers": [
+            {{"kind": "container", "text": "list `kept[0]`", "file": "train.py", "line": 7}}]}},
+          {{"address": 64, "keepers": [{{"kind": "no such"}}]}}]}})",
+        int64_t{1} << 45));
+    ASSERT_TRUE(trace.has_value()) << trace.error().message;
+    EXPECT_EQ(trace->text(trace->run().command), R"(["python","train.py"])");
+    EXPECT_EQ(trace->text(trace->run().folder), "/home/me");
+    EXPECT_EQ(trace->text(trace->run().environment), R"({"A":"1"})");
+    ASSERT_EQ(trace->keepers.size(), 1u);
+    const Keeper keeper = trace->keepers[Id<Keeper>(0)];
+    EXPECT_EQ(trace->allocations.get<&Allocation::address>(keeper.allocation), int64_t{1} << 45);
+    EXPECT_EQ(keeper.kind, KeeperKind::kContainer);
+    EXPECT_EQ(trace->text(keeper.text), "list `kept[0]`");
+    EXPECT_EQ(keeper.line, 7);
+    const Stack inner = trace->stacks[trace->failures.get<&Failure::stack>(Id<Failure>(0))];
+    EXPECT_EQ(trace->text(trace->frames[inner.frame].code), "y = x + x");
+    EXPECT_EQ(trace->frames[trace->stacks[inner.parent].frame].line, 9);
+}
+
+TEST(PytorchSnapshot, RefusesDamagedAdditions) {
+    for (const char* watched : {"{", "[]", R"({"command": 3})", "\xff"}) {
+        const auto trace = trace_with(watched);
+        ASSERT_FALSE(trace.has_value()) << watched;
+        EXPECT_THAT(trace.error().message, HasSubstr("temposcope.watch has added is damaged"));
     }
 }
 
@@ -73,7 +120,7 @@ TEST(PytorchSnapshot, KeepsTheInnermostFramesOfADeepStack) {
     written.events[0].stack = 299;
     const auto snapshot = parse_pytorch_snapshot(tests::snapshot_bytes(written), "s.pickle");
     ASSERT_TRUE(snapshot.has_value()) << snapshot.error().message;
-    const AllocatorRecording& read = snapshot->busiest();
+    const AllocatorRecording& read = snapshot->main();
     ASSERT_NE(read.stacks, nullptr);
     ASSERT_EQ(read.stacks->stacks.size(), 256u);
     EXPECT_EQ(read.stacks->texts, deep.texts);
@@ -93,7 +140,7 @@ TEST(PytorchSnapshot, KeepsTheStacksOfBlocksInUse) {
     written.block_stacks = {{blocks[1].address, 0}, {blocks[2].address, 0}};
     const auto snapshot = parse_pytorch_snapshot(tests::snapshot_bytes(written), "s.pickle");
     ASSERT_TRUE(snapshot.has_value()) << snapshot.error().message;
-    const AllocatorRecording& read = snapshot->busiest();
+    const AllocatorRecording& read = snapshot->main();
     EXPECT_EQ(read.block_stacks, (std::vector<RecordedBlockStack>{{blocks[1].address, 0}}))
         << "the third block is free";
     ASSERT_NE(read.stacks, nullptr);
@@ -108,8 +155,8 @@ TEST(PytorchSnapshot, KeepsDevicesApart) {
     const auto snapshot = parse_pytorch_snapshot(out.finish(), "s.pickle");
     ASSERT_TRUE(snapshot.has_value()) << snapshot.error().message;
     ASSERT_EQ(snapshot->devices.size(), 2u);
-    EXPECT_EQ(snapshot->busiest().device, 1);
-    EXPECT_EQ(snapshot->busiest().segments[0].blocks.size(), 1u);
+    EXPECT_EQ(snapshot->main().device, 1);
+    EXPECT_EQ(snapshot->main().segments[0].blocks.size(), 1u);
 }
 
 TEST(PytorchSnapshot, SkipsActionsThatDoNotChangeTheAllocator) {
@@ -118,7 +165,7 @@ TEST(PytorchSnapshot, SkipsActionsThatDoNotChangeTheAllocator) {
     out.entry("action", "user_defined").op("ueeu");
     const auto snapshot = parse_pytorch_snapshot(out.finish(), "s.pickle");
     ASSERT_TRUE(snapshot.has_value()) << snapshot.error().message;
-    EXPECT_TRUE(snapshot->busiest().events.empty());
+    EXPECT_TRUE(snapshot->main().events.empty());
 }
 
 TEST(PytorchSnapshot, OtherPicklesAreNamed) {
@@ -173,7 +220,7 @@ TEST(PytorchSnapshot, ReadsTheSameDictionaryAsJson) {
     const auto snapshot = parse_pytorch_snapshot(json, "s.json");
     ASSERT_TRUE(snapshot.has_value()) << snapshot.error().message;
     ASSERT_EQ(snapshot->devices.size(), 2u);
-    const AllocatorRecording& read = snapshot->busiest();
+    const AllocatorRecording& read = snapshot->main();
     EXPECT_EQ(read.device, 1);
     EXPECT_EQ(
         read.events,
@@ -210,7 +257,7 @@ TEST(PytorchSnapshot, ReadsTheHistoryOfOldBlocks) {
                 {"addr": 512, "real_size": 7, "frames": []}]}]}], "device_traces": []})",
         "s.json");
     ASSERT_TRUE(snapshot.has_value()) << snapshot.error().message;
-    const AllocatorRecording& read = snapshot->busiest();
+    const AllocatorRecording& read = snapshot->main();
     EXPECT_EQ(read.segments[0].blocks[0].requested_bytes, 100);
     ASSERT_EQ(read.block_stacks.size(), 1u);
     EXPECT_EQ(read.stacks->frames[0].line, 3);

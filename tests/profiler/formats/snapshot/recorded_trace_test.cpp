@@ -265,7 +265,60 @@ TEST(TraceOfRecordings, ShowsTheBusiestDeviceAndSaysThatThereAreOthers) {
     EXPECT_EQ(trace.text(trace.devices[profiled_device(trace)].name), "cuda:1");
     EXPECT_EQ(report_step(trace).peak.allocated_bytes, 2300);
     EXPECT_THAT(codes(trace), Contains("other_devices"));
-    EXPECT_EQ(busiest_of(devices)->device, 1);
+    EXPECT_EQ(main_recording(devices)->device, 1);
+}
+
+/// Out of memory on cuda:1, at train.py:99; cuda:0 is busier.
+std::vector<AllocatorRecording> out_of_memory_on_the_quiet_device() {
+    Recorder busy({});
+    run_random(busy, {.num_steps = 100});
+    AllocatorRecording failed = tests::out_of_memory_recording();
+    failed.device = 1;
+    failed.events.back().stack = 0;
+    failed.stacks = std::make_shared<RecordedStacks>(RecordedStacks{
+        .texts = {"forward", "train.py"}, .frames = {{0, 1, 99}}, .stacks = {{-1, 0}}});
+    return {busy.recording(), failed};
+}
+
+TEST(TraceOfRecordings, KeepsTheRequestThatWasRefused) {
+    const auto devices = out_of_memory_on_the_quiet_device();
+    EXPECT_EQ(main_recording(devices)->device, 1);
+    const Trace trace = trace_of(devices).value();
+    EXPECT_EQ(trace.text(trace.devices[profiled_device(trace)].name), "cuda:1");
+    ASSERT_EQ(trace.failures.size(), 1u);
+    const Failure failure = trace.failures[Id<Failure>(0)];
+    EXPECT_EQ(trace.text(failure.error), "OutOfMemoryError");
+    EXPECT_EQ(failure.device, profiled_device(trace));
+    EXPECT_EQ(failure.requested_bytes, 18 * kMiB);
+    EXPECT_EQ(failure.allocated_bytes, 60 * kMiB);
+    EXPECT_EQ(failure.reserved_bytes, 80 * kMiB);
+    EXPECT_EQ(failure.free_bytes, 16 * kMiB);
+    EXPECT_EQ(failure.limit_bytes, 96 * kMiB);
+    EXPECT_EQ(failure.outcome, FailureOutcome::kEnded);
+    EXPECT_EQ(trace.frames[trace.stacks[failure.stack].frame].line, 99);
+    const auto is_refusal = [&](const AllocatorEvent& event) {
+        return event.action == AllocatorAction::kOom && event.event == failure.event &&
+               event.device == failure.device;
+    };
+    int num_refusals = 0;
+    for (const AllocatorEvent event : trace.allocator_events.rows()) {
+        num_refusals += is_refusal(event) ? 1 : 0;
+    }
+    EXPECT_EQ(num_refusals, 1);
+    EXPECT_EQ(recordings_of(trace)[0].events.back().stack, failure.stack.value);
+}
+
+TEST(TraceOfRecordings, KnowsWhatAProgramCaught) {
+    Recorder recorder({}, 96 * kMiB);
+    recorder.allocate(40 * kMiB);
+    recorder.allocate(90 * kMiB);
+    recorder.allocate(kMiB);
+    recorder.allocate(70 * kMiB);
+    const Trace trace = trace_of({recorder.recording()}).value();
+    ASSERT_EQ(trace.failures.size(), 2u);
+    EXPECT_EQ(trace.failures[Id<Failure>(0)].outcome, FailureOutcome::kCaught);
+    EXPECT_EQ(trace.failures[Id<Failure>(1)].outcome, FailureOutcome::kEnded);
+    EXPECT_EQ(fatal_failure(trace), Id<Failure>(1));
 }
 
 TEST(ChooseDevice, MakesAnotherDeviceTheOneOfTheFigures) {
@@ -301,7 +354,7 @@ TEST(TraceOfRecordings, WithoutHistoryShowsTheLastState) {
     EXPECT_THAT(codes(trace), Contains("no_history"));
     EXPECT_EQ(count_allocator_rows(trace).events, 0);
     EXPECT_TRUE(trace_of({}).value().allocations.empty());
-    EXPECT_EQ(busiest_of({}), nullptr);
+    EXPECT_EQ(main_recording({}), nullptr);
 }
 
 /// The events and the final state come from two different programs.
@@ -384,7 +437,7 @@ TEST(TraceOfSamples, EndWhereTheRecordingEnds) {
     for (const auto& file : files) {
         const auto recordings = open_recordings(file);
         ASSERT_TRUE(recordings) << recordings.error().message;
-        const AllocatorRecording& recording = *busiest_of(*recordings);
+        const AllocatorRecording& recording = *main_recording(*recordings);
         expect_agreement(recording, file.string());
         const auto trace = open_trace(file);
         ASSERT_TRUE(trace) << trace.error().message;

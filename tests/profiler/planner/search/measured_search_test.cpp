@@ -54,15 +54,15 @@ struct ToyDevice {
                          .step_time_ns = static_cast<int64_t>(time_ns),
                          .sequences_per_s = sequences * 1e9 / time_ns};
     }
-    TryRecipe try_recipe() const {
+    MeasureRecipe measure_recipe() const {
         return [this](const LayerRecipes& recipes, int64_t likely) {
-            return try_batches([&](int64_t batch_size) { return step(recipes, batch_size); },
-                               likely, 4096);
+            return measure_batches([&](int64_t batch_size) { return step(recipes, batch_size); },
+                                   likely, 4096);
         };
     }
 };
 
-TryBatch fits_up_to(int64_t largest, std::vector<int64_t>& tried) {
+MeasureBatch fits_up_to(int64_t largest, std::vector<int64_t>& tried) {
     return [largest, &tried](int64_t batch_size) -> std::optional<PlanPoint> {
         tried.push_back(batch_size);
         if (batch_size > largest) return std::nullopt;
@@ -73,42 +73,42 @@ TryBatch fits_up_to(int64_t largest, std::vector<int64_t>& tried) {
     };
 }
 
-TEST(TryBatches, DoublesAndBisectsWithoutALikelyBatch) {
+TEST(MeasureBatches, DoublesAndBisectsWithoutALikelyBatch) {
     std::vector<int64_t> tried;
-    const auto trial = try_batches(fits_up_to(11, tried), 0, 4096).value();
-    EXPECT_EQ(trial.max_batch_size, 11);
+    const auto measured = measure_batches(fits_up_to(11, tried), 0, 4096).value();
+    EXPECT_EQ(measured.max_batch_size, 11);
     EXPECT_THAT(tried, ElementsAre(1, 2, 4, 8, 16, 12, 10, 11));
-    EXPECT_EQ(trial.best()->batch_size, 11);
+    EXPECT_EQ(measured.best()->batch_size, 11);
     EXPECT_TRUE(
-        std::is_sorted(trial.curve.begin(), trial.curve.end(),
+        std::is_sorted(measured.curve.begin(), measured.curve.end(),
                        [](const auto& a, const auto& b) { return a.batch_size < b.batch_size; }));
 }
 
-TEST(TryBatches, FindsTheLargestBatchFromEveryLikelyOne) {
+TEST(MeasureBatches, FindsTheLargestBatchFromEveryLikelyOne) {
     for (int64_t largest = 0; largest <= 20; ++largest) {
         for (int64_t likely = 0; likely <= 40; ++likely) {
             std::vector<int64_t> tried;
-            const auto trial = try_batches(fits_up_to(largest, tried), likely, 20).value();
-            EXPECT_EQ(trial.max_batch_size, largest) << likely;
+            const auto measured = measure_batches(fits_up_to(largest, tried), likely, 20).value();
+            EXPECT_EQ(measured.max_batch_size, largest) << likely;
             std::sort(tried.begin(), tried.end());
             EXPECT_EQ(std::unique(tried.begin(), tried.end()), tried.end()) << "each once";
         }
     }
 }
 
-TEST(TryBatches, NeedsFewStepsNearTheLikelyBatch) {
+TEST(MeasureBatches, NeedsFewStepsNearTheLikelyBatch) {
     std::vector<int64_t> tried;
-    ASSERT_TRUE(try_batches(fits_up_to(33, tried), 32, 4096));
+    ASSERT_TRUE(measure_batches(fits_up_to(33, tried), 32, 4096));
     EXPECT_THAT(tried, ElementsAre(32, 33, 35, 34));
 }
 
-TEST(TryBatches, PassesAnErrorOn) {
-    const TryBatch broken = [](int64_t) {
+TEST(MeasureBatches, PassesAnErrorOn) {
+    const MeasureBatch broken = [](int64_t) {
         return models::Result<std::optional<PlanPoint>>(models::fail("No."));
     };
-    const auto trial = try_batches(broken, 0, 4096);
-    ASSERT_FALSE(trial);
-    EXPECT_EQ(trial.error().message, "No.");
+    const auto measured = measure_batches(broken, 0, 4096);
+    ASSERT_FALSE(measured);
+    EXPECT_EQ(measured.error().message, "No.");
 }
 
 TEST(Techniques, AreTheSwitchesInWhichTheRecipesDiffer) {
@@ -132,7 +132,7 @@ TEST(Techniques, GoToTheFirstLayersOfEach) {
 
 TEST(FastSearch, ConvertsEverythingWhereThroughputStillRises) {
     const ToyDevice device{.step_ns = 400e6};
-    const auto search = search_fast(kSpace, device.try_recipe()).value();
+    const auto search = search_fast(kSpace, device.measure_recipe()).value();
     EXPECT_EQ(search.tried.size(), 2u);
     EXPECT_THAT(search.tried[search.chosen].counts, ElementsAre(4, 4, 4));
     EXPECT_GT(search.tried[1].max_batch_size, search.tried[0].max_batch_size);
@@ -140,7 +140,7 @@ TEST(FastSearch, ConvertsEverythingWhereThroughputStillRises) {
 
 TEST(FastSearch, TriesNothingElseWhereThroughputIsSaturated) {
     const ToyDevice device{.step_ns = 0};
-    const auto search = search_fast(kSpace, device.try_recipe()).value();
+    const auto search = search_fast(kSpace, device.measure_recipe()).value();
     EXPECT_EQ(search.tried.size(), 1u);
     EXPECT_EQ(search.chosen, 0u);
     EXPECT_THAT(search.why, HasSubstr("no longer rises"));
@@ -149,7 +149,7 @@ TEST(FastSearch, TriesNothingElseWhereThroughputIsSaturated) {
 /// AutoTempo's fast mode never runs what it chose.
 TEST(FastSearch, KeepsTheOriginalWhereTheTechniquesCostMoreThanTheLargerBatchGains) {
     const ToyDevice device{.step_ns = 400e6, .dropout_ns = 200e6};
-    const auto search = search_fast(kSpace, device.try_recipe()).value();
+    const auto search = search_fast(kSpace, device.measure_recipe()).value();
     EXPECT_EQ(search.tried.size(), 2u);
     EXPECT_EQ(search.chosen, 0u);
 }
@@ -157,7 +157,7 @@ TEST(FastSearch, KeepsTheOriginalWhereTheTechniquesCostMoreThanTheLargerBatchGai
 /// AutoTempo's smart mode moves all techniques together, so it cannot leave out one of them.
 TEST(SmartSearch, LeavesOutATechniqueThatDoesNotPay) {
     const ToyDevice device{.step_ns = 100e6, .norm_ns = 20e6};
-    const auto search = search_smart(kSpace, device.try_recipe()).value();
+    const auto search = search_smart(kSpace, device.measure_recipe()).value();
     EXPECT_THAT(search.tried[search.chosen].counts, ElementsAre(4, 0, 4));
     EXPECT_THAT(search.why, HasSubstr("layer_norm=from_output in 0 of 4 layers"));
 }
@@ -165,7 +165,7 @@ TEST(SmartSearch, LeavesOutATechniqueThatDoesNotPay) {
 TEST(SmartSearch, IsAsFastAsEveryRecipeThatItTried) {
     for (const double cost : {0.0, 0.5e6, 2e6, 8e6, 40e6}) {
         const ToyDevice device{.step_ns = 60e6, .gelu_ns = cost, .norm_ns = cost / 3};
-        const auto search = search_smart(kSpace, device.try_recipe()).value();
+        const auto search = search_smart(kSpace, device.measure_recipe()).value();
         const double best = search.tried[search.chosen].sequences_per_s();
         for (const MeasuredRecipe& one : search.tried) {
             EXPECT_LE(one.sequences_per_s(), best * (1 + kLeastGain));
@@ -175,7 +175,7 @@ TEST(SmartSearch, IsAsFastAsEveryRecipeThatItTried) {
 
 TEST(SmartSearch, KeepsTheOriginalWhereNothingPays) {
     const ToyDevice device{.step_ns = 0, .gelu_ns = 1e6, .norm_ns = 1e6, .dropout_ns = 1e6};
-    const auto search = search_smart(kSpace, device.try_recipe()).value();
+    const auto search = search_smart(kSpace, device.measure_recipe()).value();
     EXPECT_EQ(search.chosen, 0u);
     EXPECT_THAT(search.why, HasSubstr("trains faster than none"));
 }
@@ -183,7 +183,7 @@ TEST(SmartSearch, KeepsTheOriginalWhereNothingPays) {
 /// AutoTempo compares the times of steps at different batches: the larger batch always loses.
 TEST(SmartSearch, ComparesTimeASequenceAndNotTimeAStep) {
     const ToyDevice device{.step_ns = 400e6};
-    const auto search = search_smart(kSpace, device.try_recipe()).value();
+    const auto search = search_smart(kSpace, device.measure_recipe()).value();
     const MeasuredRecipe& chosen = search.tried[search.chosen];
     EXPECT_GT(chosen.best()->step_time_ns, search.tried[0].best()->step_time_ns);
     EXPECT_GT(chosen.sequences_per_s(), search.tried[0].sequences_per_s());
@@ -191,14 +191,14 @@ TEST(SmartSearch, ComparesTimeASequenceAndNotTimeAStep) {
 
 TEST(SmartSearch, FindsARecipeThatFitsWhereTheOriginalDoesNot) {
     const ToyDevice device{.memory = 80};
-    const auto search = search_smart(kSpace, device.try_recipe()).value();
+    const auto search = search_smart(kSpace, device.measure_recipe()).value();
     EXPECT_EQ(search.tried[0].max_batch_size, 0);
     EXPECT_EQ(search.tried[search.chosen].max_batch_size, 1);
 }
 
 TEST(SmartSearch, TriesNoRecipeTwice) {
     const ToyDevice device;
-    const auto search = search_smart(kSpace, device.try_recipe()).value();
+    const auto search = search_smart(kSpace, device.measure_recipe()).value();
     for (std::size_t i = 0; i < search.tried.size(); ++i) {
         for (std::size_t k = 0; k < i; ++k) {
             EXPECT_NE(search.tried[i].counts, search.tried[k].counts);

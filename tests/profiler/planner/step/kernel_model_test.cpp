@@ -94,9 +94,9 @@ TEST(KernelModel, GivesThePrototypesTimeOfALayersContractions) {
     const int64_t n = 8 * 512, h = 1024, heads = 8 * 16, s = 512, d = 64;
     const std::vector<GemmShape> shapes = {
         {1, n, 3 * h, h}, {heads, s, s, d}, {heads, s, d, s}, {1, n, h, h},      // forward
-        {1, n, 4 * h, h}, {1, n, h, 4 * h},                                      //
+        {1, n, 4 * h, h}, {1, n, h, 4 * h},                                      // forward
         {1, n, h, 3 * h}, {1, 3 * h, h, n}, {heads, s, d, s}, {heads, s, d, s},  // backward
-        {heads, s, s, d}, {heads, s, d, s}, {1, n, h, h},     {1, h, h, n},      //
+        {heads, s, s, d}, {heads, s, d, s}, {1, n, h, h},     {1, h, h, n},      // backward
         {1, n, h, 4 * h}, {1, 4 * h, h, n}, {1, n, 4 * h, h}, {1, h, 4 * h, n}};
     double total_ns = 0;
     for (const GemmShape& shape : shapes) {

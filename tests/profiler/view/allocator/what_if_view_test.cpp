@@ -118,6 +118,43 @@ TEST_F(WhatIf, TriesAllSettingsBestFirst) {
     const auto limited = build({{}, 65 * kMiB}, true);
     EXPECT_GT(limited->tried.size(), view->tried.size()) << "garbage collection needs a limit";
     EXPECT_FALSE(limited->tried.back().fits);
+    const DataTable table = tried_data(*limited);
+    EXPECT_FALSE(table.rows.back()[1].has_value()) << "there is no peak where memory ran out";
+    EXPECT_EQ(table.rows.back()[3], Cell(false));
+}
+
+TEST_F(WhatIf, ExportsNumbersUnderNamesWithUnits) {
+    const auto view = build({settings_from("expandable_segments:True"), {}}, true);
+    const DataTable figures = what_if_data(*view);
+    EXPECT_EQ(figures.rows[0], (std::vector<Cell>{"peak_reserved_bytes", 100 * kMiB, 80 * kMiB}));
+    const DataTable tried = tried_data(*view);
+    EXPECT_EQ(tried.columns[1], "peak_reserved_bytes");
+    EXPECT_EQ(tried.rows[0][1], Cell(80 * kMiB));
+    EXPECT_EQ(tried.rows[0][2], Cell(-20 * kMiB));
+}
+
+TEST_F(WhatIf, AsksForWhatTheProgramWasRefused) {
+    TraceBuilder b;
+    b.allocate({.bytes = 30 * kMiB});
+    b.free(b.allocate({.bytes = 30 * kMiB}));
+    b.trace().failures.append({.device = Id<Device>(0),
+                               .event = b.next_event(),
+                               .requested_bytes = 40 * kMiB,
+                               .limit_bytes = 65 * kMiB});
+    const LoadedBlocks failed(b.finish());
+    const auto view_with = [&](std::optional<int64_t> limit_bytes) {
+        return build_what_if_view({&failed.index, {{}, limit_bytes}, true},
+                                  [](double) { return true; })
+            .value();
+    };
+    const WhatIfView view = view_with({});
+    EXPECT_FALSE(view.fits) << "below the recorded limit";
+    EXPECT_EQ(view.fit_text,
+              "Runs out of memory at the request that the program was refused: 40.0 MiB needed a "
+              "segment of 40.0 MiB, but 35.0 MiB were free. 2 of 3 allocations were made.");
+    EXPECT_EQ(figure(view, "Peak reserved").recorded_text, "60.0 MiB");
+    EXPECT_EQ(figure(view, "Peak reserved").trend, Trend::kSame);
+    EXPECT_EQ(view_with(80 * kMiB).fit_text, "Fits in 80.0 MiB, with 10.0 MiB to spare.");
 }
 
 TEST_F(WhatIf, StopsWhenItIsCancelled) {

@@ -141,7 +141,7 @@ TEST(MarkedSpans, HoldTheCallsWhatTheyCallAndWhatTheyLaunch) {
     Step step({100, 400});
     step.launch(step.products[0], "gemm", 7);
     step.add("aten::gelu", {}, 900, 10);
-    const CallMarks marks{"linear", {{{key_of(step.trace(), op_id(step.linears[0]))}, {}}}};
+    const SelectedCalls marks{"linear", {{{key_of(step.trace(), op_id(step.linears[0]))}, {}}}};
     const StepIndex index(step.trace());
     const MarksView view = build_marks_view({{&index}, marks});
     const MarkedSpans& marked = view.traces.at(0);
@@ -157,7 +157,7 @@ TEST(MarkedSpans, OfARowOfTheRooflineAreItsCountedCalls) {
     Step step({100, 400});
     const auto marked_in = [&](ModuleKey module) {
         const CallKey key{CallKind::kOp, "aten::mm", PhaseKind::kForward, std::move(module)};
-        const CallMarks marks{"one op", {{{key}, {}}}};
+        const SelectedCalls marks{"one op", {{{key}, {}}}};
         const StepIndex index(step.trace());
         return build_marks_view({{&index}, marks}).traces.at(0).num_calls;
     };

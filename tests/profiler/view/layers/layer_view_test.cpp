@@ -2,6 +2,7 @@
 // they lie, and what a second trace changes.
 #include "profiler/view/layers/layer_view.h"
 
+#include "profiler/analysis/step/describe_run.h"
 #include "profiler/analysis/step/step_report.h"
 #include "tests/support/loaded_step.h"
 #include "tests/support/trace_builder.h"

@@ -130,15 +130,15 @@ TEST(MarkRows, FindsWhatAnOpMadeAndSaves) {
     EXPECT_EQ(view.rows[0].made_by, "aten::addmm");
 
     // The op that called the one that allocated.
-    const LedgerMarks of_linear = mark_rows(view, {&trace, false, linear, {}});
+    const RowsOfOp of_linear = mark_rows(view, {&trace, false, linear, {}});
     EXPECT_TRUE(of_linear.rows[0].made);
     EXPECT_FALSE(of_linear.rows[1].made);
     EXPECT_EQ(of_linear.text, "aten::linear made 1 and saves 0 of these tensors.");
     EXPECT_TRUE(of_linear.groups[0].made);
 
-    const LedgerMarks of_softmax = mark_rows(view, {&trace, false, softmax, {}});
+    const RowsOfOp of_softmax = mark_rows(view, {&trace, false, softmax, {}});
     EXPECT_EQ(of_softmax.text, "aten::_softmax made 1 and saves 2 of these tensors.");
-    const LedgerMarks of_backward = mark_rows(view, {&trace, false, backward, softmax});
+    const RowsOfOp of_backward = mark_rows(view, {&trace, false, backward, softmax});
     EXPECT_EQ(of_backward.text, "SoftmaxBackward0 made 0 and uses 2 of these tensors.");
     EXPECT_TRUE(
         mark_rows(view, {&trace, true, softmax, {}}).text.ends_with("one of these tensors."));

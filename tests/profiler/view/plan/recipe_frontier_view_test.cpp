@@ -1,5 +1,7 @@
 #include "profiler/view/plan/recipe_frontier_view.h"
 
+#include "models/config/layer_recipes.h"
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -128,6 +130,18 @@ TEST(RecipeFrontier, ByBatchMoreIsBetterInBoth) {
     EXPECT_TRUE(view.ceilings.empty());
 }
 
+TEST(RecipeFrontier, ItsTableHasTheLargestBatchWhereItIsAnAxis) {
+    FrontierRequest request = request_of({planned("original", {.gib = 10, .max_batch = 12})});
+    const DataTable by_memory = frontier_data(build_recipe_frontier_view(request));
+    EXPECT_EQ(by_memory.columns[4], "throughput_sequences_per_s");
+    EXPECT_EQ(by_memory.rows[0][5], Cell(10 * kGiB)) << "needed_bytes";
+    request.axis = FrontierAxis::kMaxBatch;
+    const DataTable by_batch = frontier_data(build_recipe_frontier_view(request));
+    EXPECT_EQ(by_batch.columns[4], "max_batch_size");
+    EXPECT_EQ(by_batch.rows[0][4], Cell(12));
+    EXPECT_EQ(by_batch.rows[0].size(), by_batch.columns.size());
+}
+
 TEST(RecipeFrontier, TheBestWithinALimitIsTheFastestThatNeedsNoMore) {
     const RecipeFrontierView view = view_of({planned("original", {.gib = 10, .step_ms = 100}),
                                              planned("masks=bit", {.gib = 8, .step_ms = 200})});
@@ -221,7 +235,7 @@ TEST(RecipeFrontier, GpusOfNearlyTheSameMemoryShareACeiling) {
 
 TEST(RecipeFrontier, MarksStandAtTheRecipesOfAAndB) {
     FrontierRequest request = request_of({planned("original", {}), planned("masks=bit", {})});
-    request.marks = {{"A", "masks=bit"}, {"B", "gelu=in_place"}};  // B is not planned yet
+    request.pair = {{"A", "masks=bit"}, {"B", "gelu=in_place"}};  // B is not planned yet
     const RecipeFrontierView view = build_recipe_frontier_view(request);
     ASSERT_EQ(view.marks.size(), 1U);
     EXPECT_EQ(view.marks[0].letter, "A");
@@ -310,10 +324,11 @@ TEST(RecipePath, SaysWhyThereIsNone) {
 }
 
 TEST(RecipeFrontier, ReplacesTheOptimizerOfARecipe) {
-    EXPECT_EQ(with_optimizer_of("gelu=in_place", models::Optimizer::kSgd),
+    EXPECT_EQ(models::with_optimizer_of("gelu=in_place", models::Optimizer::kSgd),
               "gelu=in_place,optimizer=sgd");
-    EXPECT_EQ(with_optimizer_of("original,optimizer=sgd", models::Optimizer::kAdamW), "original");
-    EXPECT_EQ(with_optimizer_of("no recipe", models::Optimizer::kSgd), "no recipe");
+    EXPECT_EQ(models::with_optimizer_of("original,optimizer=sgd", models::Optimizer::kAdamW),
+              "original");
+    EXPECT_EQ(models::with_optimizer_of("no recipe", models::Optimizer::kSgd), "no recipe");
 }
 
 TEST(RecipeFrontier, ARecipeWithoutAPresetIsNamedInWords) {
@@ -348,8 +363,8 @@ TEST(RecipeFrontier, SaysWhatGivesAllRecipesOneLargestBatch) {
 
 TEST(RecipeFrontier, NamesARecipeWithoutItsOptimizer) {
     const RecipeFrontierView view =
-        view_of({planned(with_optimizer_of("masks=bit", models::Optimizer::kSgd), {}),
-                 planned(with_optimizer_of("tempo", models::Optimizer::kSgd), {})});
+        view_of({planned(models::with_optimizer_of("masks=bit", models::Optimizer::kSgd), {}),
+                 planned(models::with_optimizer_of("tempo", models::Optimizer::kSgd), {})});
     EXPECT_EQ(view.dots[0].name, "masks=bit");
     EXPECT_FALSE(view.dots[0].is_preset);
     EXPECT_EQ(view.dots[1].name, "tempo");

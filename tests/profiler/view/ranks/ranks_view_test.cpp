@@ -168,27 +168,27 @@ TEST(RankHeadline, NamesTheLargestIfOneNeedsLess) {
     EXPECT_EQ(rank_headline(run), "All ranks need 1000 B.");
 }
 
-TEST(RankHeadline, NamesTheStepThatAllRanksHaveWhole) {
+TEST(RankHeadline, NamesTheStepThatEveryRankRecordedCompletely) {
     RankRun run{.shared_step = Id<Step>(1)};
     for (const int64_t rank : {0, 1}) {
         run.ranks.push_back(
             {.rank = rank,
              .peak = {.allocated_bytes = 1000},
              .num_steps = 2,
-             .num_whole_steps = 2,
+             .last_whole_step = 2,
              .waits = RankWaits{.wait_ns = 2000 * (1 - rank), .waited_for_ns = 2000 * rank}});
     }
     EXPECT_EQ(rank_headline(run),
               "All ranks need 1000 B. In the last step, the others wait the most for rank 1: 2.00 "
               "µs. Rank 0 waits the most, 2.00 µs.");
-    run.ranks[0].num_steps = run.ranks[0].num_whole_steps = 3;
+    run.ranks[0].num_steps = run.ranks[0].last_whole_step = 3;
     EXPECT_EQ(
         rank_headline(run),
-        "All ranks need 1000 B. In step 2, the last one that all ranks have whole, the others "
-        "wait the most for rank 1: 2.00 µs. Rank 0 waits the most, 2.00 µs.");
+        "All ranks need 1000 B. In step 2, the last one that every rank recorded completely, the "
+        "others wait the most for rank 1: 2.00 µs. Rank 0 waits the most, 2.00 µs.");
     run.ranks.push_back({.rank = 2, .num_steps = 1});
     EXPECT_EQ(name_of_shared_step(run),
-              "step 2, the last one that all ranks with a whole step have whole");
+              "step 2, the last one that every rank with a complete step recorded completely");
     run.shared_step = {};
     EXPECT_EQ(name_of_shared_step(run), "the last step");
 }

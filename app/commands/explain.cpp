@@ -1,0 +1,425 @@
+#include "profiler/analysis/advice/explain.h"
+#include "app/commands/command.h"
+#include "app/commands/console/progress.h"
+#include "app/commands/console/report.h"
+#include "app/commands/console/trace_files.h"
+#include "app/commands/options/values.h"
+#include "app/commands/programs/remedy_runs.h"
+#include "app/commands/reports/reports.h"
+#include "app/user/settings.h"
+#include "profiler/planner/data/planner_data.h"
+#include "profiler/trace/units.h"
+
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <charconv>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+/// `temposcope explain`: what happened, what fills the memory, what is unusual, what to do.
+namespace app {
+namespace {
+
+using namespace profiler;
+using models::Result;
+using Json = nlohmann::json;
+
+struct ExplainOptions {
+    std::vector<std::string> files;
+    std::vector<std::string> words;  // of the program, for a trace that does not know them
+    int64_t num_verified = 0;
+    std::string target;
+    int64_t timeout_s = 0;
+};
+
+/// A file, or a folder of ranks, explained.
+struct Explained {
+    std::string file;
+    NamedTrace named;
+    Explanation explanation;
+};
+
+// ---- JSON -----------------------------------------------------------------------------------
+
+Json known_json(int64_t figure) { return figure < 0 ? Json() : Json(figure); }
+Json known_json(const std::string& text) { return text.empty() ? Json() : Json(text); }
+
+std::string_view name_of(Change::Kind kind) {
+    constexpr std::array<std::string_view, 5> kNames{"setting", "apply", "edit", "batch", "gpu"};
+    return kNames[static_cast<std::size_t>(kind)];
+}
+
+Json change_json(const Change& change) {
+    return {{"kind", name_of(change.kind)},
+            {"text", change.text},
+            {"file", known_json(change.file)},
+            {"line", change.line > 0 ? Json(change.line) : Json()}};
+}
+
+Json remedy_json(const Remedy& remedy) {
+    const StepOutcome outcome = remedy.outcome();
+    return {{"id", remedy.id},
+            {"title", remedy.title},
+            {"sentence", remedy.sentence},
+            {"finding", known_json(std::string(remedy.finding))},
+            {"evidence", remedy.verified ? "verified" : "estimated"},
+            {"saved_bytes", known_json(remedy.saved_bytes)},
+            {"peak_allocated_bytes", known_json(outcome.peak_allocated_bytes)},
+            {"peak_reserved_bytes", known_json(outcome.peak_reserved_bytes)},
+            {"step_time_ns", known_json(outcome.step_time_ns)},
+            {"fits", outcome.is_sure || outcome.fits ? Json(outcome.fits) : Json()},
+            {"code_lines", remedy.code_lines},
+            {"change", change_json(remedy.change)},
+            {"problem", known_json(remedy.problem)}};
+}
+
+Json facts_json(const Trace& trace, const FailureFacts& facts) {
+    Json json = failure_json(trace, facts.failure);
+    json.update({{"code", known_json(facts.code)},
+                 {"cached_pieces", facts.cached.num},
+                 {"cached_bytes", facts.cached.total_bytes},
+                 {"largest_cached_bytes", facts.cached.largest_bytes}});
+    return json;
+}
+
+Json shares_json(const std::vector<Share>& shares, const char* name) {
+    Json rows = Json::array();
+    for (const Share& share : shares) {
+        rows.push_back({{name, share.name}, {"bytes", share.size_bytes}});
+        if (!share.code.empty()) rows.back()["code"] = share.code;
+    }
+    return rows;
+}
+
+Json explanation_json(const Explained& explained) {
+    const Explanation& e = explained.explanation;
+    const Trace& trace = *explained.named.trace;
+    Json findings = Json::array(), remedies = Json::array();
+    for (const Finding& finding : e.findings) {
+        findings.push_back({{"id", finding.id},
+                            {"sentence", finding.sentence + "."},
+                            {"bytes", known_json(finding.size_bytes)}});
+    }
+    for (const Remedy& remedy : e.remedies) remedies.push_back(remedy_json(remedy));
+    return {
+        {"file", explained.file},
+        {"verdict",
+         {{"kind", kVerdictNames[static_cast<std::size_t>(e.verdict)]}, {"sentence", e.sentence}}},
+        {"failure", e.failure ? facts_json(trace, *e.failure) : Json()},
+        {"peak",
+         {{"allocated_bytes", e.memory.allocated_bytes},
+          {"reserved_bytes", known_json(e.memory.reserved_bytes)},
+          {"by_line", shares_json(e.memory.by_line, "line")},
+          {"by_module", shares_json(e.memory.by_module, "module")},
+          {"by_category", shares_json(e.memory.by_category, "category")}}},
+        {"step_time_ns", known_json(e.step_time_ns)},
+        {"growth", growing_lines_json(e.growth)},
+        {"findings", findings},
+        {"remedies", remedies},
+        {"target",
+         {{"gpu", known_json(e.target.gpu)},
+          {"limit_bytes", known_json(e.target.limit_bytes)},
+          {"batch", known_json(e.target.batch_size)},
+          {"largest_batch", known_json(e.largest_batch)}}},
+        {"notes", e.notes}};
+}
+
+// ---- text -----------------------------------------------------------------------------------
+
+std::vector<TableColumn<Share>> share_columns(int64_t whole_bytes, const char* title) {
+    using enum Unit;
+    const auto part = [whole_bytes](const Share& share) {
+        return static_cast<double>(share.size_bytes) / static_cast<double>(whole_bytes);
+    };
+    return std::vector<TableColumn<Share>>{{"name", title, kText, "", &Share::name},
+                                           {"bytes", "memory", kBytes, "", &Share::size_bytes},
+                                           {"share", "share", kShare, "", part},
+                                           {"code", "code", kText, "", &Share::code}};
+}
+
+/// The first rows of a table, and what the others add up to.
+void print_shares(Output& output, const std::vector<Share>& shares, int64_t whole_bytes,
+                  const char* title, std::size_t most) {
+    if (shares.empty() || whole_bytes <= 0) return;
+    std::vector<Share> shown(shares.begin(), shares.begin() + static_cast<std::ptrdiff_t>(
+                                                                  std::min(most, shares.size())));
+    if (shown.size() < shares.size()) {
+        Share rest{.name = fmt::format("{} more", shares.size() - shown.size())};
+        for (std::size_t i = shown.size(); i < shares.size(); ++i) {
+            rest.size_bytes += shares[i].size_bytes;
+        }
+        shown.push_back(std::move(rest));
+    }
+    output.table(text_table(share_columns(whole_bytes, title), shown));
+}
+
+std::string list_of(const std::vector<Share>& shares, std::size_t most) {
+    std::string text;
+    for (std::size_t i = 0; i < std::min(most, shares.size()); ++i) {
+        text += fmt::format("{}{} {}", i == 0 ? "" : ", ", shares[i].name,
+                            format_bytes(shares[i].size_bytes));
+    }
+    return text;
+}
+
+void print_memory(Output& output, const Explanation& e) {
+    const MemoryFacts& memory = e.memory;
+    std::string reserved;
+    if (memory.reserved_bytes > 0) {
+        reserved = fmt::format(", {} reserved", format_bytes(memory.reserved_bytes));
+    }
+    output.heading(fmt::format("What fills it: {} allocated{}",
+                               format_bytes(memory.allocated_bytes), reserved));
+    constexpr std::size_t kLines = 6, kNames = 6;
+    print_shares(output, memory.by_line, memory.allocated_bytes, "line", kLines);
+    output.line("By category: " + list_of(memory.by_category, kNames) + ".");
+    if (memory.by_module.size() > 1) {
+        output.line("By module: " + list_of(memory.by_module, kNames) + ".");
+    }
+}
+
+void print_findings(Output& output, const Explanation& e) {
+    if (e.findings.empty() && e.growth.empty()) return;
+    output.heading("What is unusual");
+    for (const Finding& finding : e.findings) output.line(fmt::format("- {}.", finding.sentence));
+}
+
+struct NumberedRemedy {
+    std::size_t number = 0;
+    const Remedy* remedy = nullptr;
+};
+
+std::string lines_of_code(int64_t lines) {
+    if (lines == 0) return "none";
+    return lines == 1 ? "1 line" : fmt::format("{} lines", lines);
+}
+
+const std::vector<TableColumn<NumberedRemedy>>& remedy_columns() {
+    using enum Unit;
+    using Row = NumberedRemedy;
+    const auto figure = [](int64_t StepOutcome::*member) {
+        return [member](const Row& row) {
+            const StepOutcome outcome = row.remedy->outcome();
+            return known(outcome.*member);
+        };
+    };
+    static const std::vector<TableColumn<Row>> kColumns{
+        {"number", "", kNumber, "", [](const Row& row) { return row.number; }},
+        {"title", "remedy", kText, "", [](const Row& row) { return row.remedy->title; }},
+        {"saved", "saves", kBytes, "",
+         [](const Row& row) { return known(row.remedy->saved_bytes); }},
+        {"peak", "peak", kBytes, "", figure(&StepOutcome::peak_allocated_bytes)},
+        {"reserved", "reserved", kBytes, "", figure(&StepOutcome::peak_reserved_bytes)},
+        {"time", "step", kNanoseconds, "", figure(&StepOutcome::step_time_ns)},
+        {"fits", "fits", kText, "",
+         [](const Row& row) {
+             const StepOutcome outcome = row.remedy->outcome();
+             return outcome.fits ? "yes" : outcome.is_sure ? "no" : "not known";
+         }},
+        {"code", "code", kText, "",
+         [](const Row& row) { return lines_of_code(row.remedy->code_lines); }},
+        {"evidence", "", kText, "",
+         [](const Row& row) { return row.remedy->verified ? "verified" : "estimated"; }}};
+    return kColumns;
+}
+
+void print_remedies(Output& output, const Explanation& e) {
+    if (e.remedies.empty()) return;
+    const std::string limit = e.target.limit_bytes < 0
+                                  ? ""
+                                  : fmt::format(", within {}", format_bytes(e.target.limit_bytes));
+    output.heading(
+        fmt::format("What to do{}{}", e.target.gpu.empty() ? "" : " on " + e.target.gpu, limit));
+    std::vector<NumberedRemedy> rows;
+    for (const Remedy& remedy : e.remedies) rows.push_back({rows.size() + 1, &remedy});
+    output.table(text_table(remedy_columns(), rows));
+    for (const NumberedRemedy& row : rows) {
+        output.line(fmt::format("{}. {}", row.number, row.remedy->sentence));
+        std::string_view text = row.remedy->change.text;
+        while (!text.empty()) {
+            const std::size_t end = std::min(text.find('\n'), text.size());
+            output.line(fmt::format("       {}", text.substr(0, end)));
+            text.remove_prefix(std::min(end + 1, text.size()));
+        }
+        if (!row.remedy->problem.empty()) {
+            output.line(output.styled("   Not verified: " + row.remedy->problem, Style::kWarning));
+        }
+    }
+}
+
+void print_explanation(Output& output, const Explained& explained) {
+    const Explanation& e = explained.explanation;
+    output.line(
+        output.styled(e.sentence, e.verdict == Verdict::kFits ? Style::kGood : Style::kBad));
+    if (e.failure && !e.failure->code.empty()) output.line("    " + e.failure->code);
+    print_memory(output, e);
+    print_findings(output, e);
+    print_remedies(output, e);
+    for (const std::string& note : e.notes) output.line("Note: " + note);
+    const bool is_estimated =
+        std::ranges::any_of(e.remedies, [](const Remedy& remedy) { return !remedy.verified; });
+    if (is_estimated) {
+        output.line(output.styled(
+            fmt::format("Next: temposcope explain {} --verify 3", explained.file), Style::kDim));
+    }
+}
+
+// ---- the command ----------------------------------------------------------------------------
+
+/// "batch=128,gpu=a100-40gb,limit=20GiB".
+Result<ExplainTarget> parse_target(const std::string& text) {
+    ExplainTarget target;
+    if (text.empty()) return target;
+    const auto items = split_list("--to-fit", text);
+    if (!items) return tl::unexpected(items.error());
+    for (const std::string& item : *items) {
+        const std::size_t equals = std::min(item.find('='), item.size());
+        const std::string name = item.substr(0, equals);
+        const std::string value = equals < item.size() ? item.substr(equals + 1) : "";
+        if (name == "gpu") {
+            target.gpu = value;
+        } else if (name == "limit") {
+            const auto bytes = parse_bytes(value);
+            if (!bytes) return tl::unexpected(bytes.error());
+            target.limit_bytes = *bytes;
+        } else if (name == "batch") {
+            const auto [end, error] =
+                std::from_chars(value.data(), value.data() + value.size(), target.batch_size);
+            if (error != std::errc() || end != value.data() + value.size() ||
+                target.batch_size < 1) {
+                return models::fail("--to-fit batch={}: give a number of 1 or more.", value);
+            }
+        } else {
+            return models::fail(
+                "--to-fit {}: write batch=N, gpu=ID or limit=SIZE, with commas between them.",
+                item);
+        }
+    }
+    return target;
+}
+
+/// The rank that stands for the others: the first that failed, else that of the largest peak.
+std::size_t telling_rank(const std::vector<NamedTrace>& ranks) {
+    std::size_t largest = 0;
+    int64_t peak_bytes = -1;
+    for (std::size_t i = 0; i < ranks.size(); ++i) {
+        if (fatal_failure(*ranks[i].trace).valid()) return i;
+        const int64_t bytes = find_peak(*ranks[i].trace).allocated_bytes;
+        if (bytes > peak_bytes) {
+            peak_bytes = bytes;
+            largest = i;
+        }
+    }
+    return largest;
+}
+
+Result<Explained> explain_file(const std::string& file, const ExplainRequest& request) {
+    Explained explained{.file = file, .named = {}, .explanation = {}};
+    std::vector<std::string> notes;
+    std::error_code error;
+    if (std::filesystem::is_directory(file, error)) {
+        auto folder = open_folder(file);
+        if (!folder) return tl::unexpected(folder.error());
+        const std::size_t rank = telling_rank(folder->traces);
+        if (folder->traces.size() > 1) {
+            notes.push_back(fmt::format(
+                "{} is shown, of {} traces in the folder: it is the first that failed, or the one "
+                "with the largest peak.",
+                folder->traces[rank].file, folder->traces.size()));
+        }
+        explained.named = std::move(folder->traces[rank]);
+    } else {
+        auto named = open_trace(file);
+        if (!named) return tl::unexpected(named.error());
+        explained.named = std::move(*named);
+    }
+    auto explanation = explain(StepIndex(*explained.named.trace), request);
+    if (!explanation) return tl::unexpected(explanation.error());
+    explained.explanation = std::move(*explanation);
+    auto& own = explained.explanation.notes;
+    own.insert(own.begin(), notes.begin(), notes.end());
+    return explained;
+}
+
+Result<void> verify(Explained& explained, const ExplainOptions& options,
+                    const ExplainTarget& target) {
+    auto rerun = rerun_of(*explained.named.trace, options.words, target);
+    if (!rerun) return tl::unexpected(rerun.error());
+    rerun->run.timeout = std::chrono::seconds(options.timeout_s);
+    Progress progress;
+    verify_remedies(explained.explanation, *rerun, static_cast<std::size_t>(options.num_verified),
+                    [&](const Remedy& remedy) { progress.update(-1, remedy.title); });
+    return {};
+}
+
+Outcome run_explain(const ExplainOptions& options, Output& output) {
+    const auto target = parse_target(options.target);
+    if (!target) return wrong_usage(target.error());
+    if (options.num_verified < 0) {
+        return fail_with(ExitCode::kUsage, "--verify is {}: give 1 or more.", options.num_verified);
+    }
+    const auto data = load_planner_data(settings_folder());
+    if (!data) return failed(data.error());
+    std::vector<Explained> all;
+    for (const std::string& file : options.files) {
+        auto explained = explain_file(file, {.target = *target, .data = &*data});
+        if (!explained) return failed(explained.error());
+        all.push_back(std::move(*explained));
+        if (options.num_verified == 0) continue;
+        if (const auto ok = verify(all.back(), options, *target); !ok) return failed(ok.error());
+    }
+    const auto json = [&] {
+        if (all.size() == 1) return explanation_json(all.front());
+        Json rows = Json::array();
+        for (const Explained& one : all) rows.push_back(explanation_json(one));
+        return Json{{"rows", std::move(rows)}};
+    };
+    const auto text = [&](Output& lines) {
+        for (const Explained& one : all) {
+            if (&one != &all.front()) lines.line();
+            if (all.size() > 1) lines.line(lines.styled(one.file, Style::kBold));
+            print_explanation(lines, one);
+        }
+    };
+    return emit(output, {.json = json, .text = text});
+}
+
+}  // namespace
+
+void add_explain_command(CommandLine& line) {
+    Command& command = line.add_command(
+        "explain", "Say what fills the memory, why it ran out, and what to do about it");
+    auto options = std::make_shared<ExplainOptions>();
+    command.add({.names = "FILE",
+                 .help = "trace, memory snapshot, or folder with the traces of ranks",
+                 .is_required = true},
+                &options->files);
+    command.add({.names = "--verify",
+                 .help = "run the program again with each of the first N remedies, 3 without N",
+                 .value_name = "N",
+                 .if_alone = "3"},
+                &options->num_verified);
+    command.add({"--to-fit", "what shall fit: batch=N, gpu=ID, limit=SIZE, with commas", "TARGET"},
+                &options->target);
+    command.add({.names = "--timeout",
+                 .help = "with --verify: end each run after so many seconds; 0: never",
+                 .value_name = "S",
+                 .needs = "--verify"},
+                &options->timeout_s);
+    command.add_program(&options->words);
+    command.footer(
+        "A remedy is estimated from the trace, or verified by a run of the program on a virtual\n"
+        "GPU. What stands after -- is the program's command, for a trace that does not know it.\n\n"
+        "Examples:\n"
+        "  temposcope explain train.tscope\n"
+        "  temposcope explain train.tscope --verify 3\n"
+        "  temposcope explain train.tscope --to-fit batch=128,gpu=a100-40gb\n"
+        "  temposcope explain snapshot.pickle --json\n");
+    command.on_run([options](Output& output) { return run_explain(*options, output); });
+}
+
+}  // namespace app

@@ -1,0 +1,56 @@
+#include "app/commands/command.h"
+#include "app/commands/programs/program_run.h"
+#include "profiler/trace/text.h"
+
+#include <unistd.h>
+
+#include <cerrno>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <system_error>
+
+namespace app {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// Becomes the server, a program of Python that calls this one. Returns only if it cannot.
+Outcome serve(const std::string& folder) {
+    std::error_code error;
+    if (!fs::is_directory(folder, error)) {
+        return fail_with(ExitCode::kUsage, "{} is no folder: make it first, or give another.",
+                         folder);
+    }
+    const auto package = find_python_package();
+    if (!package) return failed(package.error());
+    const std::string python = python_interpreter();
+    const std::string server = (*package / "programs" / "mcp_server.py").string();
+    const std::string program = fs::read_symlink("/proc/self/exe", error).string();
+    execlp(python.c_str(), python.c_str(), server.c_str(), program.c_str(), folder.c_str(),
+           nullptr);
+    return fail_with(ExitCode::kFailed,
+                     "The server needs Python, and {} cannot be started: {}; install Python and "
+                     "run pip install \"temposcope[mcp]\", or name another in TEMPOSCOPE_PYTHON.",
+                     python, profiler::reason_of(errno));
+}
+
+}  // namespace
+
+void add_mcp_command(CommandLine& line) {
+    Command& command =
+        line.add_command("mcp", "Serve agents: the Model Context Protocol over standard input");
+    const auto folder = std::make_shared<std::string>(".");
+    command.add(
+        {"-o,--output", "the folder into which, or below which, traces may be written", "FOLDER"},
+        folder.get());
+    command.footer(
+        "A client starts it and calls its tools explain, info, compare, run and plan. It runs in\n"
+        "the Python that TEMPOSCOPE_PYTHON names, else in python3, with the package mcp of PyPI:\n"
+        "pip install \"temposcope[mcp]\" (docs/agents.md).\n\n"
+        "Example:\n"
+        "  temposcope mcp --output traces\n");
+    command.on_run([folder](Output&) { return serve(*folder); });
+}
+
+}  // namespace app

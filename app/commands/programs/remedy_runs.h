@@ -1,0 +1,33 @@
+#pragma once
+
+#include "app/commands/programs/program_run.h"
+#include "profiler/analysis/advice/explanation.h"
+
+#include <cstddef>
+#include <functional>
+#include <string>
+#include <vector>
+
+/// Verifies remedies: the recorded program runs again on a virtual GPU, once with each of them.
+namespace app {
+
+/// How a program is run again.
+struct Rerun {
+    ProgramRun run;  // words, variables and working folder
+    std::string gpu;
+};
+
+/// The program that a trace recorded, on the GPU of the target, or else of the trace. `words` stand
+/// in for its command. Errors: the trace has no command, or it left something out; its folder is
+/// gone; no GPU of the catalogue is the recorded one.
+models::Result<Rerun> rerun_of(const profiler::Trace& trace, const std::vector<std::string>& words,
+                               const profiler::ExplainTarget& target);
+
+/// Runs the program with each of the first `count` remedies that can be put into a run, as many at
+/// a time as this machine has cores for. What it measures goes into `verified`; a remedy that
+/// breaks the program gets its `problem`. A change of the code goes into a copy of the program's
+/// file, never into the file itself. `tried` is called before each run, by one thread at a time.
+void verify_remedies(profiler::Explanation& explanation, const Rerun& rerun, std::size_t count,
+                     const std::function<void(const profiler::Remedy&)>& tried);
+
+}  // namespace app

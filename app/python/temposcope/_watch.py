@@ -1,0 +1,218 @@
+"""Stays in a program: when the memory of a GPU runs out, or on a signal, the last steps become a
+trace. Torch itself keeps their history, in a ring; this file sizes the ring and writes it down.
+`temposcope run` does the same once its steps are recorded (_program.py)."""
+
+import heapq
+import itertools
+import json
+import operator
+import os
+import pickle
+import signal as signals
+import sys
+import threading
+import warnings
+
+import torch
+from torch.optim.optimizer import register_optimizer_step_post_hook
+
+from . import _failures, _launch, _ranks
+from ._command import sentence_of, temposcope
+from ._frames import StackLine, stack_of_this_thread
+from ._keepers import BlockKeepers, find_keepers
+from ._recorder import RecordingError
+
+STEPS = 3  # that are remembered, if nobody asks for more
+_STEPS_COUNTED = 3  # before the ring gets its size: the first one has no optimizer state yet
+_FIRST_EVENTS = 100_000  # in the ring until then: about 100 MB with their call stacks
+_EVENTS_OF_BLOCK = 3  # alloc, free_requested, free_completed
+_MOST_BLOCKS = 32  # whose keepers are looked for, the largest
+
+
+def watch(
+    file: str | os.PathLike, *, steps: int = STEPS, signal: int | None = signals.SIGUSR1
+) -> None:
+    """From here on the last steps are remembered, and become the trace `file` (`NAME.tscope`) when
+    the memory of a GPU runs out, also where the program catches the error, or on a signal.
+
+        import temposcope
+        temposcope.watch("oom.tscope")
+
+    file    a later error or signal replaces it. Each rank of a distributed program has its own:
+            NAME-rank-0003.tscope
+    steps   about as many are remembered; a step ends when an optimizer has run
+    signal  that writes it, and then does what the program set for it before; None: no signal.
+            Python takes it in the main thread only, so there `watch` must be called
+
+    The trace holds the allocator's events with their lines of Python, the failure, who keeps the
+    largest blocks, and how the program was started. It is complete before torch raises its error.
+
+    Warns where torch finds no GPU: then nothing is watched. Raises RecordingError with an allocator
+    that has no history (`cudaMallocAsync`), and ValueError for a wrong argument.
+    """
+    path = os.path.abspath(file)
+    if not path.endswith(".tscope"):
+        raise ValueError(f"file is {os.fspath(file)!r}: give a name that ends in .tscope")
+    if steps < 1:
+        raise ValueError(f"steps is {steps}: remember at least 1")
+    if not torch.cuda.is_available():
+        warnings.warn("torch finds no GPU: temposcope.watch watches nothing", stacklevel=2)
+        return
+    if not has_history():
+        raise RecordingError(
+            "temposcope.watch needs torch's own allocator, and this is "
+            f"{torch.cuda.get_allocator_backend()}, which has no history: take backend out of "
+            "PYTORCH_CUDA_ALLOC_CONF"
+        )
+    _Watch.begin(_Watch(path, steps))
+    if signal is not None:
+        before = signals.signal(signal, _on_signal)
+        if before is not _on_signal:
+            _handlers_before[signal] = before
+
+
+def has_history() -> bool:
+    """Whether the allocator is torch's own, which alone remembers what it did."""
+    return torch.cuda.get_allocator_backend() == "native"
+
+
+def num_allocations() -> int:
+    """Of this program so far, on the current GPU."""
+    return torch.cuda.memory_stats().get("allocation.all.allocated", 0)
+
+
+class LastSteps:
+    """What torch remembers of this process, and how it becomes a trace. `launch` is how the program
+    was started (_launch.launch)."""
+
+    def __init__(self, steps: int, launch: dict):
+        self._steps = steps
+        self._launch = launch
+        self._owner = os.getpid()
+        self._writing = threading.Lock()
+
+    @staticmethod
+    def remember_events(count: int) -> None:
+        """A ring of another size begins empty: torch cannot put its events in order."""
+        torch.cuda.memory._record_memory_history(
+            "all", context="alloc", stacks="python", max_entries=count, clear_history=True
+        )
+
+    def remember(self, allocations_of_step: int) -> None:
+        """The ring gets the size of the steps, and of the one that runs."""
+        self.remember_events((self._steps + 1) * _EVENTS_OF_BLOCK * allocations_of_step)
+
+    def write(self, file: str, why: str, refused: list[StackLine]) -> bool:
+        """Whether the trace is written. Says why not, and raises nothing: what leaves the handler
+        of a signal ends the program. A forked process has no GPU; a second error meanwhile is of
+        the same moment. `refused` are the lines that asked for what was refused, outermost first;
+        empty: it is not of memory that ran out."""
+        if os.getpid() != self._owner or not self._writing.acquire(blocking=False):
+            return False
+        try:
+            self._write(file, refused)
+        except Exception as error:
+            because = f"no trace was written, because of {type(error).__name__} ({error})"
+            said = error if isinstance(error, RecordingError) else because
+            print(f"temposcope: {why}: {said}.", file=sys.stderr)
+            return False
+        finally:
+            self._writing.release()
+        return True
+
+    def _write(self, file: str, refused: list[StackLine]) -> None:
+        snapshot = torch.cuda.memory._snapshot()
+        snapshot["temposcope"] = self._told(snapshot, refused)
+        raw = f"{file}.pickle"
+        with open(raw, "wb") as written:
+            pickle.dump(snapshot, written)
+        ran = temposcope("import", raw, "-o", file, "--overwrite")
+        if ran.returncode != 0:
+            raise RecordingError(
+                f"torch's snapshot is in {raw}, and it became no trace ({sentence_of(ran)})"
+            )
+        os.remove(raw)
+
+    def _told(self, snapshot: dict, refused: list[StackLine]) -> str:
+        """What pytorch_snapshot.cpp reads beside torch's own keys."""
+        found = find_keepers(_largest_blocks(snapshot))
+        blocks = [{"address": block.address, "keepers": _rows(block)} for block in found]
+        lines = _failures.with_code(refused)  # torch sees none of what autograd's threads run
+        text = json.dumps(self._launch | {"blocks": blocks, "lines": lines}, ensure_ascii=False)
+        return text.encode(errors="replace").decode()  # names of files may be no text
+
+
+class _Watch:
+    current: "_Watch | None" = None
+
+    def __init__(self, file: str, steps: int):
+        self._file = file
+        self._last_steps = LastSteps(steps, _launch.launch())
+        self._allocations: list[int] = []  # so far, at the end of each step that was counted
+
+    @staticmethod
+    def begin(watch: "_Watch") -> None:
+        is_first = _Watch.current is None
+        _Watch.current = watch
+        LastSteps.remember_events(_FIRST_EVENTS)
+        _failures.listen(_on_out_of_memory)
+        if is_first:
+            register_optimizer_step_post_hook(_on_optimizer)
+
+    def count_step(self) -> None:
+        """Gives the ring its size, once."""
+        if len(self._allocations) > _STEPS_COUNTED:
+            return
+        self._allocations.append(num_allocations())
+        if len(self._allocations) > _STEPS_COUNTED:
+            largest = max(b - a for a, b in itertools.pairwise(self._allocations))
+            if largest > 0:
+                self._last_steps.remember(largest)
+
+    def write(self, why: str, refused: list[StackLine]) -> None:
+        rank = _ranks.current()
+        name = self._file.removesuffix(".tscope")
+        file = self._file if rank.world_size == 1 else f"{name}-rank-{rank.rank:04}.tscope"
+        if self._last_steps.write(file, why, refused):
+            print(
+                f"temposcope: {why}: the last steps are in {file}, and temposcope explain {file} "
+                "says what to do.",
+                file=sys.stderr,
+            )
+
+
+def _largest_blocks(snapshot: dict) -> list[tuple[int, int]]:
+    """(address, bytes) of those in use."""
+    blocks = (
+        (block["address"], block["size"])
+        for segment in snapshot["segments"]
+        for block in segment["blocks"]
+        if block["state"] == "active_allocated"
+    )
+    return heapq.nlargest(_MOST_BLOCKS, blocks, key=operator.itemgetter(1))
+
+
+def _rows(block: BlockKeepers) -> list[dict]:
+    """As the table `keeper` has them."""
+    if block.verdict == "cpp_only":
+        return [{"kind": "cpp", "text": "only C++ code refers to it", "file": "", "line": -1}]
+    waits = {"kind": "collector"} if block.verdict == "waits_for_collector" else {}
+    return [keeper._asdict() | {"line": keeper.line or -1} | waits for keeper in block.keepers]
+
+
+_handlers_before: dict[int, object] = {}  # of signals, as the program had set them
+
+
+def _on_out_of_memory(device: int) -> None:
+    _Watch.current.write(f"memory of cuda:{device} ran out", stack_of_this_thread())
+
+
+def _on_optimizer(*_) -> None:
+    _Watch.current.count_step()
+
+
+def _on_signal(number: int, frame) -> None:
+    _Watch.current.write(f"{signals.Signals(number).name} came", [])
+    before = _handlers_before.get(number)
+    if callable(before):
+        before(number, frame)

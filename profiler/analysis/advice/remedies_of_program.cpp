@@ -1,0 +1,249 @@
+#include "profiler/analysis/advice/remedies.h"
+#include "profiler/analysis/advice/rule_blocks.h"
+#include "profiler/analysis/advice/rules.h"
+#include "profiler/analysis/step/describe_run.h"
+#include "profiler/trace/text.h"
+#include "profiler/trace/units.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <optional>
+#include <utility>
+
+namespace profiler {
+namespace {
+
+// ---- lines of the program ----------------------------------------------------------------------
+
+struct ProgramLine {
+    std::string file;
+    int64_t line = 0;
+    std::string_view code;
+};
+
+std::optional<ProgramLine> line_of(const Trace& trace, Id<Allocation> block) {
+    const Id<Stack> stack = trace.allocations.get<&Allocation::stack>(block);
+    const Id<Frame> id = CallSites::program_frame_of(trace, stack);
+    if (!id.valid()) return std::nullopt;
+    const Frame frame = trace.frames[id];
+    return ProgramLine{std::string(trace.text(frame.file)), frame.line, trace.text(frame.code)};
+}
+
+/// "logits" of "logits = model(tokens)"; empty: the line sets no single variable.
+std::string_view variable_set_by(std::string_view code) {
+    const std::size_t equals = code.find(" = ");
+    if (equals == code.npos) return {};
+    const std::string_view name = code.substr(0, equals);
+    const bool is_name =
+        std::ranges::all_of(name, [](char c) { return is_letter(c) || is_digit(c) || c == '_'; });
+    return is_name && !name.empty() && !is_digit(name.front()) ? name : std::string_view();
+}
+
+/// The name between the first two backticks of "`logits`, train.py:13 (<module>)".
+std::string_view quoted_name(std::string_view text) {
+    const std::size_t begin = text.find('`');
+    const std::size_t end = begin == text.npos ? begin : text.find('`', begin + 1);
+    return end == text.npos ? std::string_view() : text.substr(begin + 1, end - begin - 1);
+}
+
+/// The variable that keeps a block: what the recorder found, else what its line sets.
+std::string_view variable_of(const Evidence& evidence, Id<Allocation> block) {
+    for (const Id<Keeper> id : evidence.keepers_of(block)) {
+        const Keeper keeper = evidence.trace.keepers[id];
+        const bool is_variable =
+            keeper.kind == KeeperKind::kVariable || keeper.kind == KeeperKind::kFrame;
+        if (is_variable) return quoted_name(evidence.trace.text(keeper.text));
+    }
+    if (!evidence.keepers_of(block).empty()) return {};
+    const auto line = line_of(evidence.trace, block);
+    return line ? variable_set_by(line->code) : std::string_view();
+}
+
+/// The line of the last op that touches a block: that of what the op, or a call in it, allocated.
+std::optional<ProgramLine> line_of_last_use(const Evidence& evidence, Id<Allocation> block) {
+    const Id<Op> around = evidence.outermost(evidence.last_use_of(block));
+    std::optional<ProgramLine> found;
+    const auto look_at = [&](Id<Op> op) {
+        for (const Id<Allocation> made : evidence.steps.calls().allocations_of(op)) {
+            if (!found) found = line_of(evidence.trace, made);
+        }
+    };
+    if (!around.valid()) return found;
+    look_at(around);
+    for_each_call_in(evidence.trace, around, look_at);
+    return found;
+}
+
+// ---- changes -----------------------------------------------------------------------------------
+
+/// Frees each block where its last use ends.
+Changes freed_after_last_use(const RemedyCase& which, const Blocks& blocks) {
+    const Evidence& evidence = which.evidence;
+    Changes changes;
+    for (const Id<Allocation> id : blocks) {
+        const uint32_t block = which.steps.block_of(id);
+        const Id<Op> last = evidence.outermost(evidence.last_use_of(id));
+        if (block == ProgramBlock::kNone || !last.valid()) continue;
+        const int64_t event = which.steps.event_at(evidence.trace.ops.get<&Op::end_ns>(last));
+        changes.of_block[block].free_event = std::max(event, which.steps.block(block).alloc_event);
+    }
+    return changes;
+}
+
+Changes scaled_blocks(const RemedyCase& which, const Blocks& blocks, double scale) {
+    Changes changes;
+    for (const Id<Allocation> id : blocks) {
+        const uint32_t block = which.steps.block_of(id);
+        if (block != ProgramBlock::kNone) changes.of_block[block].scale = scale;
+    }
+    return changes;
+}
+
+// ---- remedies ----------------------------------------------------------------------------------
+
+std::vector<Remedy> delete_after_use(const RemedyCase& which) {
+    const Evidence& evidence = which.evidence;
+    std::vector<Remedy> remedies;
+    for (const Finding& finding : find_unusual(evidence, "held_past_use")) {
+        const std::string line = evidence.line_of(finding.evidence.front());
+        if (std::ranges::find(which.growth, line, &GrowingLine::line) != which.growth.end())
+            continue;
+        const std::string_view name = variable_of(evidence, finding.evidence.front());
+        const Changes changes = freed_after_last_use(which, finding.evidence);
+        if (name.empty() || changes.empty()) continue;
+        const auto place = line_of_last_use(evidence, finding.evidence.front());
+        Remedy remedy{
+            .title = fmt::format("Delete `{}` after its last use", name),
+            .sentence = "The variable keeps the tensor alive, and nothing reads it again.",
+            .change = {.kind = Change::Kind::kEdit, .text = fmt::format("del {}", name)},
+            .code_lines = 1,
+            .estimated = outcome_of(which, changes)};
+        if (place) {
+            remedy.change.file = place->file;
+            remedy.change.line = place->line;
+        }
+        remedies.push_back(std::move(remedy));
+    }
+    return remedies;
+}
+
+Blocks temporaries_of_optimizer(const Evidence& evidence) {
+    const std::vector<Finding> found = find_unusual(evidence, "optimizer_peak");
+    return found.empty() ? Blocks() : found.front().evidence;
+}
+
+std::vector<Remedy> fused_optimizer(const RemedyCase& which) {
+    const Blocks temporaries = temporaries_of_optimizer(which.evidence);
+    if (temporaries.empty()) return {};
+    return {{.sentence = "Give this to the optimizer: one kernel then updates all parameters in "
+                         "place, without temporaries.",
+             .change = {.kind = Change::Kind::kEdit, .text = "fused=True"},
+             .code_lines = 1,
+             .estimated = outcome_of(which, scaled_blocks(which, temporaries, 0))}};
+}
+
+/// A loop over parameters has the temporaries of one parameter at a time.
+std::vector<Remedy> one_parameter_at_a_time(const RemedyCase& which) {
+    Blocks temporaries = temporaries_of_optimizer(which.evidence);
+    if (temporaries.size() < 2) return {};
+    temporaries.erase(temporaries.begin());  // the largest stays
+    return {{.sentence =
+                 "Give this to the optimizer: a loop then makes temporaries of one parameter "
+                 "at a time. It launches more kernels.",
+             .change = {.kind = Change::Kind::kEdit, .text = "foreach=False"},
+             .code_lines = 1,
+             .estimated = outcome_of(which, scaled_blocks(which, temporaries, 0))}};
+}
+
+/// Gradients of the step before that live in forward are zeros, unless several backwards add up.
+std::vector<Remedy> free_gradients(const RemedyCase& which) {
+    const Evidence& evidence = which.evidence;
+    if (evidence.phase_kind() != PhaseKind::kForward || !evidence.step.valid()) return {};
+    const auto micro_batches = micro_batches_of(evidence.trace);
+    if (micro_batches.value_or(1) != 1) return {};
+    Changes changes;
+    for (const Id<Allocation> id : evidence.live) {
+        const uint32_t block = which.steps.block_of(id);
+        const bool is_old = block != ProgramBlock::kNone &&
+                            which.steps.block(block).alloc_event < which.steps.step_begin();
+        if (!is_old || evidence.category_of(id) != Category::kGradient) continue;
+        changes.of_block[block].free_event = which.steps.step_begin() - 1;
+    }
+    if (changes.empty()) return {};
+    return {
+        {.sentence = "Gradients of the step before live through forward as zeros.",
+         .change = {.kind = Change::Kind::kEdit, .text = "optimizer.zero_grad(set_to_none=True)"},
+         .code_lines = 1,
+         .estimated = outcome_of(which, changes)}};
+}
+
+std::vector<Remedy> validate_without_gradients(const RemedyCase& which) {
+    std::vector<Remedy> remedies;
+    for (const Finding& finding : find_unusual(which.evidence, "validation_graph")) {
+        const Changes changes = freed_after_last_use(which, finding.evidence);
+        if (changes.empty()) continue;
+        remedies.push_back({.sentence = "Without gradients a forward saves nothing for a backward.",
+                            .change = {.kind = Change::Kind::kEdit, .text = "@torch.no_grad()"},
+                            .code_lines = 1,
+                            .estimated = outcome_of(which, changes)});
+    }
+    return remedies;
+}
+
+/// What a line has left behind in the steps before is freed with its step.
+Changes freed_with_their_step(const RemedyCase& which, const GrowingLine& line) {
+    const Trace& trace = which.evidence.trace;
+    Changes changes;
+    for (const Id<Allocation> id : which.evidence.live) {
+        const uint32_t block = which.steps.block_of(id);
+        if (block == ProgramBlock::kNone || which.evidence.line_of(id) != line.line) continue;
+        const int64_t born = which.steps.block(block).alloc_event;
+        for (const Id<Step> step : trace.steps.ids()) {
+            const int64_t end = trace.steps.get<&Step::last_event>(step);
+            const bool is_over = end <= which.steps.step_begin();
+            if (born >= trace.steps.get<&Step::first_event>(step) && born < end && is_over) {
+                changes.of_block[block].free_event = end - 1;
+            }
+        }
+    }
+    return changes;
+}
+
+std::vector<Remedy> keep_less(const RemedyCase& which) {
+    std::vector<Remedy> remedies;
+    for (const GrowingLine& line : which.growth) {
+        const std::string_view name = variable_set_by(line.code);
+        const Changes changes = freed_with_their_step(which, line);
+        if (name.empty() || changes.empty()) continue;
+        const std::string holder = line.held_by.empty() ? "the program" : line.held_by;
+        remedies.push_back(
+            {.title = fmt::format("Keep `{}` outside of the GPU", name),
+             .sentence = fmt::format("It grows by {} a step, held by {}: keep a number, or a copy "
+                                     "without its graph in host memory.",
+                                     format_bytes(line.bytes_per_step), holder),
+             .change = {.kind = Change::Kind::kEdit,
+                        .text = fmt::format("{}.detach().cpu()", name)},
+             .code_lines = 1,
+             .estimated = outcome_of(which, changes)});
+    }
+    return remedies;
+}
+
+constexpr std::array kProgramRemedies{
+    RemedyRow{"delete_after_use", "Delete after the last use", "held_past_use", delete_after_use},
+    RemedyRow{"fused_optimizer", "Update in one kernel", "optimizer_peak", fused_optimizer},
+    RemedyRow{"one_parameter_at_a_time", "Update one parameter at a time", "optimizer_peak",
+              one_parameter_at_a_time},
+    RemedyRow{"set_to_none", "Free gradients before forward", "", free_gradients},
+    RemedyRow{"no_grad", "Validate without gradients", "validation_graph",
+              validate_without_gradients},
+    RemedyRow{"keep_less", "Keep less from step to step", "growth", keep_less},
+};
+
+}  // namespace
+
+std::span<const RemedyRow> remedies_of_program() { return kProgramRemedies; }
+
+}  // namespace profiler

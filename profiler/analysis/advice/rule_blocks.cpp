@@ -1,0 +1,112 @@
+#include "profiler/analysis/advice/rule_blocks.h"
+
+#include <fmt/format.h>
+
+#include <map>
+#include <utility>
+
+namespace profiler {
+
+std::vector<BlockGroup> group_blocks(
+    const Evidence& evidence, const Blocks& blocks,
+    const std::function<std::string(Id<Allocation>)>& name_of_block) {
+    std::map<std::string, Blocks> by_name;
+    for (const Id<Allocation> id : blocks) by_name[name_of_block(id)].push_back(id);
+    std::vector<BlockGroup> groups;
+    for (auto& [name, members] : by_name) {
+        const int64_t size_bytes = bytes_of(evidence, members);
+        groups.push_back({name, std::move(members), size_bytes});
+    }
+    std::ranges::stable_sort(groups, std::greater(), &BlockGroup::size_bytes);
+    return groups;
+}
+
+Finding finding_of(const Evidence& evidence, Blocks blocks, std::string sentence) {
+    const int64_t size_bytes = bytes_of(evidence, blocks);
+    return {.id = {},
+            .sentence = std::move(sentence),
+            .size_bytes = size_bytes,
+            .evidence = std::move(blocks)};
+}
+
+Id<Op> op_that_made(const Evidence& evidence, Id<Allocation> block) {
+    return evidence.trace.allocations.get<&Allocation::op>(block);
+}
+
+bool is_made_in(const Evidence& evidence, Id<Allocation> block,
+                bool (*matches)(std::string_view op_name)) {
+    const Id<Op> maker = op_that_made(evidence, block);
+    if (!maker.valid()) return false;
+    const Id<Op> forward = evidence.trace.ops.get<&Op::forward>(maker);
+    return find_call(evidence, maker, matches).valid() ||
+           find_call(evidence, forward, matches).valid();
+}
+
+bool is_loss_call(std::string_view op_name) {
+    for (const std::string_view part : {"log_softmax", "logsumexp", "nll_loss", "cross_entropy"}) {
+        if (op_name.find(part) != op_name.npos) return true;
+    }
+    return false;
+}
+
+std::optional<PhaseKind> phase_kind_of(const Trace& trace, Id<Op> op) {
+    const Id<Phase> phase = op.valid() ? trace.ops.get<&Op::phase>(op) : Id<Phase>();
+    if (!phase.valid()) return std::nullopt;
+    return trace.phases.get<&Phase::kind>(phase);
+}
+
+Id<Step> step_of_op(const Trace& trace, Id<Op> op) {
+    const Id<Phase> phase = op.valid() ? trace.ops.get<&Op::phase>(op) : Id<Phase>();
+    return phase.valid() ? trace.phases.get<&Phase::step>(phase) : Id<Step>();
+}
+
+Id<Storage> copied_from(const Evidence& evidence, Id<Allocation> block) {
+    const Trace& trace = evidence.trace;
+    const Id<Op> maker = op_that_made(evidence, block);
+    const std::string_view name = evidence.name_of_op(maker);
+    if (name != "aten::_to_copy" && name != "aten::clone") return {};
+    Id<Storage> source;
+    for_each_call_in(trace, maker, [&](Id<Op> op) {
+        if (source.valid() || evidence.name_of_op(op) != "aten::copy_") return;
+        for (const Id<OpTensor> edge : evidence.tensors_of(op)) {
+            const Id<Storage> storage =
+                trace.tensors.get<&Tensor::storage>(trace.op_tensors.get<&OpTensor::tensor>(edge));
+            if (storage != trace.allocations.get<&Allocation::storage>(block)) source = storage;
+        }
+    });
+    return source;
+}
+
+DType dtype_of_block(const Evidence& evidence, Id<Allocation> block) {
+    const auto tensors = evidence.tensors_of(block);
+    return tensors.empty() ? DType::kOther
+                           : evidence.trace.tensors.get<&Tensor::dtype>(tensors.front());
+}
+
+std::string_view name_of_block(const Evidence& evidence, Id<Allocation> block) {
+    const Id<Storage> storage = evidence.trace.allocations.get<&Allocation::storage>(block);
+    if (!storage.valid()) return {};
+    return evidence.trace.text(evidence.steps.storage_names()[storage.index()]);
+}
+
+std::string modules_of_block(const Evidence& evidence, Id<Allocation> block) {
+    const Trace& trace = evidence.trace;
+    const Id<ModulePath> module = module_of(trace, op_that_made(evidence, block));
+    if (!module.valid()) return {};
+    return any_layer_path(path_of_module(trace, module), layer_path_of(trace, module));
+}
+
+std::string place_of_block(const Evidence& evidence, Id<Allocation> block) {
+    const Id<Stack> stack = evidence.trace.allocations.get<&Allocation::stack>(block);
+    if (evidence.steps.sites().is_of_python(stack)) {
+        const std::string line = evidence.line_of(block);  // "train.py:13 <module>"
+        const bool is_node = line.starts_with("autograd ");
+        if (!is_node) return fmt::format("at {}", line.substr(0, line.rfind(' ')));
+    }
+    const std::string modules = modules_of_block(evidence, block);
+    if (!modules.empty()) return fmt::format("in {}", modules);
+    const std::string_view op = evidence.name_of_op(op_that_made(evidence, block));
+    return op.empty() ? "outside of ops" : fmt::format("by {}", op);
+}
+
+}  // namespace profiler

@@ -1,0 +1,193 @@
+#include "profiler/capture/python/keeper_rows.h"
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <set>
+#include <stdexcept>
+#include <string>
+#include <tuple>
+#include <utility>
+
+namespace profiler {
+namespace {
+
+Category category_of_block(const Trace& trace, Id<Allocation> block) {
+    return trace.storages.get<&Storage::category>(
+        trace.allocations.get<&Allocation::storage>(block));
+}
+
+KeeperKind kind_named(const std::string& name) {
+    const auto found = std::ranges::find(kKeeperKindNames, name);
+    if (found == kKeeperKindNames.end()) {
+        throw std::invalid_argument(fmt::format("there are no keepers of the kind '{}'", name));
+    }
+    return static_cast<KeeperKind>(found - kKeeperKindNames.begin());
+}
+
+/// Without texts: they are added once all has been read.
+Keeper keeper_from(const nlohmann::json& json, Id<Allocation> block, int64_t event) {
+    const auto line = json.at("line").get<int64_t>();
+    return {.allocation = block,
+            .event = event,
+            .kind = kind_named(json.at("kind").get<std::string>()),
+            .text = {},
+            .file = {},
+            .line = line > 0 ? line : -1};
+}
+
+/// The last op that read or wrote the block, else the one that made it. None: no op is known.
+Id<Op> last_use(const Trace& trace, Id<Allocation> block) {
+    const Id<Storage> storage = trace.allocations.get<&Allocation::storage>(block);
+    const auto tensors = trace.op_tensors.column<&OpTensor::tensor>();
+    for (std::size_t row = tensors.size(); row-- > 0;) {
+        if (trace.tensors.get<&Tensor::storage>(tensors[row]) == storage) {
+            return trace.op_tensors.get<&OpTensor::op>(Id<OpTensor>(row));
+        }
+    }
+    return trace.allocations.get<&Allocation::op>(block);
+}
+
+bool has_step_begun_since(const Trace& trace, Id<Allocation> block) {
+    const auto first_events = trace.steps.column<&Step::first_event>();
+    const int64_t made_at = trace.allocations.get<&Allocation::alloc_event>(block);
+    return !first_events.empty() && first_events.back() > made_at;
+}
+
+/// `is_in_variable`: nothing but variables keeps it.
+bool lives_past_last_use(const Trace& trace, Id<Allocation> block, bool is_in_variable) {
+    const Id<Op> last = last_use(trace, block);
+    const auto phases = trace.ops.column<&Op::phase>();
+    const Id<Phase> used_in = last.valid() ? phases[last.index()] : Id<Phase>();
+    if (last.valid() && phases.back() != used_in) return true;
+    if (used_in.valid()) return false;
+    return !is_in_variable || has_step_begun_since(trace, block);
+}
+
+/// What the keepers of a block, one after another, say of it.
+class CategoryOfKeepers {
+public:
+    void add(KeeperKind kind) {
+        switch (kind) {
+            case KeeperKind::kAutograd:
+            case KeeperKind::kCpp:
+            case KeeperKind::kCollector:
+                return;
+            case KeeperKind::kParameter:
+                category_ = Category::kParameter;
+                return;
+            case KeeperKind::kGradient:
+                category_ = Category::kGradient;
+                return;
+            case KeeperKind::kOptimizer:
+                category_ = Category::kOptimizerState;
+                return;
+            case KeeperKind::kVariable:
+            case KeeperKind::kFrame:
+                break;
+            default:
+                is_in_variable_ = false;
+        }
+        if (category_ == Category::kUnknown) category_ = Category::kHeld;
+    }
+
+    /// Of a block of `trace` whose category nobody knows.
+    Category of(const Trace& trace, Id<Allocation> block) const {
+        const bool is_held = category_ == Category::kHeld;
+        if (is_held && !lives_past_last_use(trace, block, is_in_variable_)) {
+            return Category::kUnknown;
+        }
+        return category_;
+    }
+
+private:
+    Category category_ = Category::kUnknown;
+    bool is_in_variable_ = true;
+};
+
+void set_category(Trace& trace, Id<Allocation> block, const CategoryOfKeepers& keepers) {
+    const Category known = category_of_block(trace, block);
+    if (known != Category::kTemporary && known != Category::kUnknown) return;
+    const Category found = keepers.of(trace, block);
+    if (found == Category::kUnknown) return;
+    trace.storages.set<&Storage::category>(trace.allocations.get<&Allocation::storage>(block),
+                                           found);
+}
+
+Id<Allocation> block_from(const nlohmann::json& json, const Trace& trace) {
+    const auto row = json.get<std::size_t>();
+    if (row < trace.allocations.size()) return Id<Allocation>(row);
+    throw std::invalid_argument(fmt::format("there is no allocation {}", row));
+}
+
+}  // namespace
+
+std::vector<Id<Allocation>> unnamed_blocks(const Trace& trace, std::size_t count) {
+    const auto freed = trace.allocations.column<&Allocation::free_requested_event>();
+    const auto bytes = trace.allocations.column<&Allocation::block_bytes>();
+    std::vector<Id<Allocation>> blocks;
+    for (const Id<Allocation> block : trace.allocations.ids()) {
+        if (freed[block.index()] >= 0) continue;
+        const Category category = category_of_block(trace, block);
+        const bool may_be_anything =
+            category == Category::kTemporary || category == Category::kUnknown ||
+            category == Category::kActivation || category == Category::kHeld;
+        if (may_be_anything) blocks.push_back(block);
+    }
+    const auto is_larger = [&](Id<Allocation> a, Id<Allocation> b) {
+        return std::pair(bytes[b.index()], a) < std::pair(bytes[a.index()], b);
+    };
+    std::ranges::sort(blocks, is_larger);
+    blocks.resize(std::min(blocks.size(), count));
+    return blocks;
+}
+
+void add_keepers(const nlohmann::json& blocks, int64_t event, Trace& trace) {
+    struct Named {
+        Keeper row;
+        std::string text, file;
+    };
+    std::vector<Named> named;
+    std::vector<std::pair<Id<Allocation>, CategoryOfKeepers>> categories;
+    for (const nlohmann::json& entry : blocks) {
+        const Id<Allocation> block = block_from(entry.at("allocation"), trace);
+        CategoryOfKeepers& category = categories.emplace_back(block, CategoryOfKeepers()).second;
+        for (const nlohmann::json& keeper : entry.at("keepers")) {
+            const Keeper row = keeper_from(keeper, block, event);
+            category.add(row.kind);
+            named.push_back({.row = row,
+                             .text = keeper.at("text").get<std::string>(),
+                             .file = keeper.at("file").get<std::string>()});
+        }
+    }
+    for (auto& [row, text, file] : named) {
+        row.text = trace.strings.intern(text);
+        if (!file.empty()) row.file = trace.strings.intern(file);
+        trace.keepers.append(row);
+    }
+    for (const auto& [block, category] : categories) set_category(trace, block, category);
+}
+
+void name_likes_of_held(Trace& trace) {
+    const auto origin_of = [&](Id<Allocation> id) {
+        const Id<Op> op = trace.allocations.get<&Allocation::op>(id);
+        return std::tuple(op.valid() ? trace.ops.get<&Op::name>(op) : StringId(),
+                          op.valid() ? trace.ops.get<&Op::module_path>(op) : Id<ModulePath>(),
+                          trace.allocations.get<&Allocation::stack>(id));
+    };
+    std::set<decltype(origin_of({}))> held;
+    for (const Id<Allocation> id : trace.allocations.ids()) {
+        const bool has_op = trace.allocations.get<&Allocation::op>(id).valid();
+        if (has_op && category_of_block(trace, id) == Category::kHeld) held.insert(origin_of(id));
+    }
+    if (held.empty()) return;
+    for (const Id<Allocation> id : trace.allocations.ids()) {
+        if (category_of_block(trace, id) != Category::kUnknown) continue;
+        if (!held.contains(origin_of(id))) continue;
+        trace.storages.set<&Storage::category>(trace.allocations.get<&Allocation::storage>(id),
+                                               Category::kHeld);
+    }
+}
+
+}  // namespace profiler

@@ -1,0 +1,369 @@
+#include "profiler/analysis/advice/explain.h"
+
+#include "profiler/trace/units.h"
+#include "tests/support/trace_builder.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+
+/// Small programs whose peaks are known, with each remedy and without.
+namespace {
+
+using namespace tests;
+using testing::HasSubstr;
+using testing::StartsWith;
+
+/// The unit of all sizes: multiples of it are segments of their own, so that nothing is rounded.
+constexpr int64_t kUnit = int64_t{16} << 20;
+
+struct OpSpec {
+    std::string_view name;
+    Id<ModulePath> module = {};
+    std::vector<Id<Allocation>> reads = {};
+};
+
+class SmallProgram : public TraceBuilder {
+public:
+    explicit SmallProgram(int64_t batch_size) {
+        trace().runs.set<&Run::batch_size>(Id<Run>(0), batch_size);
+    }
+
+    Id<Op> call(const OpSpec& spec) {
+        const Id<Op> id = op(spec.name, spec.module);
+        for (const Id<Allocation> block : spec.reads) touch(id, block, Access::kRead);
+        return id;
+    }
+    /// `units` of memory that `maker` writes.
+    Id<Allocation> make(int64_t units, Id<Op> maker = {}, DType dtype = DType::kFloat32) {
+        const auto block = allocate({.bytes = units * kUnit, .op = maker, .dtype = dtype});
+        if (maker.valid()) touch(block_op(block), block, Access::kWrite);
+        return block;
+    }
+    Id<Allocation> make(int64_t units, Category category) {
+        return allocate({.bytes = units * kUnit, .category = category});
+    }
+    void keep_for_backward(Id<Allocation> block, Id<Op> saver) {
+        trace().storages.set<&Storage::category>(Id<Storage>(block.index()), Category::kActivation);
+        save(block, saver);
+    }
+    void at_line(Id<Allocation> block, int64_t line, std::string_view code) {
+        trace().allocations.set<&Allocation::stack>(block, stack_at(line, code));
+    }
+    Id<Stack> stack_at(int64_t line, std::string_view code) {
+        return trace().stacks.append({.frame = trace().frames.append({.function = text("<module>"),
+                                                                      .file = text("train.py"),
+                                                                      .line = line,
+                                                                      .code = text(code)})});
+    }
+
+private:
+    Id<Op> block_op(Id<Allocation> block) {
+        return trace().allocations.get<&Allocation::op>(block);
+    }
+    void touch(Id<Op> id, Id<Allocation> block, Access access) {
+        // allocate() makes one tensor for each block.
+        trace().op_tensors.append(
+            {.op = id, .tensor = Id<Tensor>(block.index()), .access = access});
+    }
+};
+
+const Remedy* remedy_of(const Explanation& explanation, std::string_view id) {
+    const auto found = std::ranges::find(explanation.remedies, id, &Remedy::id);
+    return found == explanation.remedies.end() ? nullptr : &*found;
+}
+
+// ---- a language model that runs out of memory in the backward of its second step ---------------
+
+/// At the failure: parameter 11, state 20, activations 2 x 12 and 5, logits 8, their log-softmax
+/// 16, and 16 are asked for its gradient. The first step has no state yet, and its ops were not
+/// recorded.
+class LanguageModel {
+public:
+    static constexpr int64_t kPeak = 100, kLimit = 96;
+
+    LanguageModel() {
+        b_.make(11, Category::kParameter);
+        first_step();
+        second_step();
+    }
+    Trace finish() { return b_.finish(); }
+
+private:
+    struct Kept {
+        std::array<Id<Allocation>, 2> activations;
+        Id<Allocation> last_hidden, log_softmax;
+    };
+
+    /// With calls, or only the same blocks.
+    Kept forward(bool has_calls) {
+        const auto call = [&](const OpSpec& spec) { return has_calls ? b_.call(spec) : Id<Op>(); };
+        Kept kept;
+        auto hidden = b_.make(5, call({.name = "aten::embedding"}));
+        for (int layer = 0; layer < 2; ++layer) {
+            const auto op =
+                call({.name = "aten::linear", .module = layers_[layer], .reads = {hidden}});
+            kept.activations[layer] = b_.make(12, op);
+            const auto next = b_.make(5, op);
+            if (has_calls) b_.keep_for_backward(kept.activations[layer], op);
+            b_.free(hidden);
+            hidden = next;
+        }
+        kept.last_hidden = hidden;
+        const auto head = call({.name = "aten::addmm", .reads = {hidden}});
+        if (has_calls) b_.keep_for_backward(hidden, head);
+        const auto logits = b_.make(8, head, DType::kBFloat16);
+        if (logits_.valid()) b_.free(logits_);
+        logits_ = logits;
+        b_.at_line(logits, 13, "logits = model(tokens)");
+        const auto softmax = call({.name = "aten::_log_softmax", .reads = {logits}});
+        kept.log_softmax = b_.make(16, softmax);
+        b_.at_line(kept.log_softmax, 14, "loss = cross_entropy(logits, tokens)");
+        if (has_calls) b_.keep_for_backward(kept.log_softmax, softmax);
+        return kept;
+    }
+
+    void first_step() {
+        b_.begin_step(PhaseKind::kForward);
+        const Kept kept = forward(false);
+        b_.begin_phase(PhaseKind::kBackward);
+        const auto gradient = b_.make(16);
+        b_.free(kept.log_softmax);
+        b_.free(gradient);
+        b_.free(kept.last_hidden);
+        b_.free(kept.activations[1]);
+        const auto of_parameter = b_.make(11, Category::kGradient);
+        b_.free(kept.activations[0]);
+        b_.begin_phase(PhaseKind::kOptimizer);
+        b_.make(20, Category::kOptimizerState);
+        b_.free(of_parameter);
+        b_.end_step();
+        b_.trace().steps.set<&Step::kind>(Id<Step>(0), StepKind::kFirst);
+    }
+
+    void second_step() {
+        b_.begin_step(PhaseKind::kForward);
+        forward(true);
+        b_.begin_phase(PhaseKind::kBackward);
+        const auto node = b_.call({.name = "LogSoftmaxBackward0"});
+        Trace& trace = b_.trace();
+        trace.keepers.append({.allocation = logits_,
+                              .event = b_.next_event(),
+                              .kind = KeeperKind::kVariable,
+                              .text = b_.text("`logits`, train.py:13 (<module>)")});
+        trace.failures.append({.error = b_.text("OutOfMemoryError"),
+                               .device = Id<Device>(0),
+                               .event = b_.next_event(),
+                               .time_ns = b_.next_event() * TraceBuilder::kTickNs,
+                               .requested_bytes = 16 * kUnit,
+                               .reserved_bytes = 84 * kUnit,
+                               .free_bytes = 12 * kUnit,
+                               .limit_bytes = kLimit * kUnit,
+                               .step = Id<Step>(1),
+                               .phase = Id<Phase>(trace.phases.size() - 1),
+                               .op = node,
+                               .stack = b_.stack_at(14, "loss = cross_entropy(logits, tokens)")});
+        trace.steps.set<&Step::kind>(Id<Step>(1), StepKind::kBroken);
+    }
+
+    SmallProgram b_{8};
+    std::array<Id<ModulePath>, 2> layers_{b_.module_path("encoder.layer.0", 0),
+                                          b_.module_path("encoder.layer.1", 1)};
+    Id<Allocation> logits_;
+};
+
+class OutOfMemoryTest : public testing::Test {
+protected:
+    Explanation explain_with(const ExplainTarget& target = {}) {
+        auto explanation = explain(StepIndex(trace_), {.target = target});
+        EXPECT_TRUE(explanation) << explanation.error().message;
+        return std::move(*explanation);
+    }
+    void expect_peak(const Explanation& explanation, std::string_view id, int64_t units) {
+        const Remedy* remedy = remedy_of(explanation, id);
+        ASSERT_NE(remedy, nullptr) << id;
+        EXPECT_EQ(remedy->estimated.peak_allocated_bytes, units * kUnit) << id;
+        EXPECT_EQ(remedy->saved_bytes, (LanguageModel::kPeak - units) * kUnit) << id;
+    }
+
+    const Trace trace_ = LanguageModel().finish();
+};
+
+TEST_F(OutOfMemoryTest, SaysWhatHappenedAndWhatFillsTheMemory) {
+    const Explanation explanation = explain_with();
+    EXPECT_EQ(explanation.verdict, Verdict::kOutOfMemory);
+    EXPECT_THAT(explanation.sentence, StartsWith("Out of memory at train.py:14"));
+    ASSERT_TRUE(explanation.failure);
+    EXPECT_EQ(explanation.failure->code, "loss = cross_entropy(logits, tokens)");
+    EXPECT_EQ(explanation.memory.allocated_bytes, (LanguageModel::kPeak - 16) * kUnit);
+    EXPECT_EQ(explanation.as_written.peak_allocated_bytes, LanguageModel::kPeak * kUnit);
+    EXPECT_FALSE(explanation.as_written.fits);
+    EXPECT_EQ(explanation.target.limit_bytes, LanguageModel::kLimit * kUnit);
+    EXPECT_EQ(explanation.target.batch_size, 8);
+}
+
+TEST_F(OutOfMemoryTest, EstimatesEachRemedyByReplayingTheStepWithIt) {
+    const Explanation explanation = explain_with();
+    expect_peak(explanation, "delete_after_use", 92);
+    // The loss has an eighth of 40, and the peak is in forward, beside 1 of the logits before.
+    expect_peak(explanation, "chunked_loss", 66);
+    expect_peak(explanation, "checkpoint", 86);  // without 2 x 12, with 2 inputs of 5
+}
+
+TEST_F(OutOfMemoryTest, WritesWhatToPasteAndWhere) {
+    const Explanation explanation = explain_with();
+    const Remedy* remedy = remedy_of(explanation, "delete_after_use");
+    ASSERT_NE(remedy, nullptr);
+    EXPECT_EQ(remedy->change.text, "del logits");
+    EXPECT_EQ(remedy->change.file, "train.py");
+    EXPECT_EQ(remedy->change.line, 14) << "the line that uses them last";
+    EXPECT_EQ(remedy_of(explanation, "chunked_loss")->change.name, "chunked-loss");
+    EXPECT_TRUE(remedy_of(explanation, "chunked_loss")->estimated.fits);
+}
+
+TEST_F(OutOfMemoryTest, PutsRemediesThatKeepBatchAndGpuFirst) {
+    const Explanation explanation = explain_with();
+    const Remedy* larger = remedy_of(explanation, "larger_gpu");
+    const Remedy* chunked = remedy_of(explanation, "chunked_loss");
+    ASSERT_NE(larger, nullptr);
+    ASSERT_NE(chunked, nullptr);
+    EXPECT_TRUE(larger->estimated.fits);
+    EXPECT_LT(chunked, larger);
+}
+
+TEST_F(OutOfMemoryTest, FindsTheLargestBatch) {
+    // 31 stay, and 69 are of a batch of 8: 7 need 91.4, if the pieces that are free can serve them.
+    const Explanation explanation = explain_with();
+    EXPECT_GE(explanation.largest_batch, 5);
+    EXPECT_LE(explanation.largest_batch, 7);
+    const Remedy* remedy = remedy_of(explanation, "smaller_batch");
+    ASSERT_NE(remedy, nullptr);
+    EXPECT_TRUE(remedy->estimated.fits);
+    EXPECT_EQ(remedy->change.text, std::to_string(explanation.largest_batch));
+}
+
+TEST_F(OutOfMemoryTest, JudgesAnotherTarget) {
+    const Explanation half = explain_with({.batch_size = 4});
+    EXPECT_EQ(half.as_written.peak_allocated_bytes, (31 * 2 + 69) * kUnit / 2);
+    EXPECT_EQ(half.verdict, Verdict::kFits);
+    EXPECT_THAT(half.sentence, StartsWith("It fits with a batch of 4"));
+
+    const Explanation larger = explain_with({.gpu = "a100-40gb"});
+    EXPECT_EQ(larger.verdict, Verdict::kFits);
+    EXPECT_GT(larger.target.limit_bytes, int64_t{30} << 30);
+    EXPECT_GT(larger.largest_batch, 8);
+
+    const auto unknown = explain(StepIndex(trace_), {.target = {.gpu = "a100-41gb"}});
+    ASSERT_FALSE(unknown);
+    EXPECT_THAT(unknown.error().message, HasSubstr("a100-41gb"));
+}
+
+// ---- what the trace does not hold --------------------------------------------------------------
+
+TEST(ExplainFirstStep, NeverSaysThatARemedyFitsWhereTheRestOfTheForwardIsUnknown) {
+    SmallProgram b(8);
+    b.make(4, Category::kParameter);
+    b.begin_step(PhaseKind::kForward);
+    b.keep_for_backward(b.make(20), b.call({.name = "aten::addmm"}));
+    b.trace().failures.append({.device = Id<Device>(0),
+                               .event = b.next_event(),
+                               .requested_bytes = 20 * kUnit,
+                               .reserved_bytes = 24 * kUnit,
+                               .free_bytes = 6 * kUnit,
+                               .limit_bytes = 30 * kUnit,
+                               .step = Id<Step>(0),
+                               .phase = Id<Phase>(0)});
+    b.trace().steps.set<&Step::kind>(Id<Step>(0), StepKind::kBroken);
+    const Trace trace = b.finish();
+    const auto explanation = explain(StepIndex(trace));
+    ASSERT_TRUE(explanation);
+    for (const Remedy& remedy : explanation->remedies) EXPECT_FALSE(remedy.estimated.fits);
+    EXPECT_EQ(explanation->largest_batch, -1);
+    EXPECT_THAT(explanation->notes, testing::Contains(HasSubstr("reach to the failure")));
+}
+
+TEST(ExplainFirstStep, CountsTheUpdateThatFollowsABackward) {
+    SmallProgram b(8);
+    b.make(4, Category::kParameter);
+    b.begin_step(PhaseKind::kForward);
+    const auto kept = b.make(20);
+    b.keep_for_backward(kept, b.call({.name = "aten::addmm"}));
+    b.begin_phase(PhaseKind::kBackward);
+    b.trace().failures.append({.device = Id<Device>(0),
+                               .event = b.next_event(),
+                               .requested_bytes = 10 * kUnit,
+                               .reserved_bytes = 24 * kUnit,
+                               .free_bytes = 6 * kUnit,
+                               .limit_bytes = 30 * kUnit,
+                               .step = Id<Step>(0),
+                               .phase = Id<Phase>(1)});
+    b.trace().steps.set<&Step::kind>(Id<Step>(0), StepKind::kBroken);
+    const Trace trace = b.finish();
+    const auto explanation = explain(StepIndex(trace));
+    ASSERT_TRUE(explanation);
+    // Parameter, gradient and temporaries of 4 each, and Adam's state of 8.
+    EXPECT_THAT(explanation->notes,
+                testing::Contains(HasSubstr("at most " + format_bytes(20 * kUnit))));
+    EXPECT_NE(remedy_of(*explanation, "larger_gpu"), nullptr);
+}
+
+// ---- techniques, in a step that fits -----------------------------------------------------------
+
+/// GELU saves its input of 16, the linear layer its output of 16, and 16 more make the peak.
+Trace gelu_step() {
+    SmallProgram b(8);
+    const auto layer = b.module_path("mlp");
+    const auto activation = b.module_path("mlp.act", -1, layer);
+    b.begin_step(PhaseKind::kForward);
+    const auto input = b.make(16, b.call({.name = "aten::linear", .module = layer}));
+    const auto gelu = b.call({.name = "aten::gelu", .module = activation, .reads = {input}});
+    const auto output = b.make(16, gelu);
+    b.keep_for_backward(input, gelu);
+    const auto linear = b.call({.name = "aten::addmm", .module = layer, .reads = {output}});
+    b.keep_for_backward(output, linear);
+    const auto last = b.make(16, linear);
+    b.begin_phase(PhaseKind::kBackward);
+    b.free(last);
+    b.free(output);
+    b.free(input);
+    b.end_step();
+    return b.finish();
+}
+
+TEST(ExplainTempo, SavesAMaskInPlaceOfTheInputOfGelu) {
+    const Trace trace = gelu_step();
+    const auto explanation = explain(StepIndex(trace));
+    ASSERT_TRUE(explanation);
+    EXPECT_EQ(explanation->verdict, Verdict::kFits);
+    EXPECT_EQ(explanation->sentence,
+              "It fits: " + format_bytes(48 * kUnit) + " at the peak, in forward.");
+    const Remedy* bytes = remedy_of(*explanation, "tempo");
+    const Remedy* bits = remedy_of(*explanation, "tempo_packed");
+    ASSERT_NE(bytes, nullptr);
+    ASSERT_NE(bits, nullptr);
+    EXPECT_EQ(bytes->estimated.peak_allocated_bytes, 36 * kUnit) << "a mask of 4";
+    EXPECT_EQ(bits->estimated.peak_allocated_bytes, 32 * kUnit + kUnit / 2) << "a mask of 1/2";
+    EXPECT_EQ(explanation->remedies.front().id, "tempo_packed") << "most bytes first";
+}
+
+TEST(ExplainTempo, LeavesACallOfGeluInAModuleOfTheProgramAlone) {
+    Trace trace = gelu_step();
+    // The same op in the module that has children.
+    for (const Id<Op> op : trace.ops.ids()) trace.ops.set<&Op::module_path>(op, Id<ModulePath>(0));
+    const auto explanation = explain(StepIndex(trace));
+    ASSERT_TRUE(explanation);
+    EXPECT_EQ(remedy_of(*explanation, "tempo"), nullptr);
+}
+
+TEST(ExplainLimit, WarnsWhereLessThanFivePercentAreLeft) {
+    Trace trace = gelu_step();
+    trace.runs.set<&profiler::Run::memory_limit_bytes>(Id<profiler::Run>(0), 50 * kUnit);
+    const auto explanation = explain(StepIndex(trace));
+    ASSERT_TRUE(explanation);
+    EXPECT_EQ(explanation->verdict, Verdict::kNearLimit);
+    EXPECT_THAT(explanation->sentence, HasSubstr("with 4.0 % left"));
+}
+
+}  // namespace
