@@ -49,13 +49,15 @@ SKIPPED, PLAIN, CONTAINER, TENSOR, MODULE, CLASS = range(6)
 
 
 class Budget:
+    """Of processor time, so that a busy machine finds as much as an idle one."""
+
     def __init__(self, seconds: float):
         self.seconds = seconds
-        self._begin = time.perf_counter()
+        self._begin = time.thread_time()
 
     def is_over(self, share: float = 1.0, cost_s: float = 0.0) -> bool:
         """Whether this share of the time is over, or will be after what costs `cost_s`."""
-        return time.perf_counter() - self._begin + cost_s > share * self.seconds
+        return time.thread_time() - self._begin + cost_s > share * self.seconds
 
 
 class Blocks:
@@ -311,7 +313,7 @@ class Search:
     def find_unnamed_tensors(self, share: float) -> None:
         """All tensors that no name leads to, in one pass over all objects: an instance refers to
         its class. Nothing can stop a pass, so there is none if it may take too long."""
-        begin = time.perf_counter()
+        begin = time.thread_time()
         if self.late(share, _SECONDS_PER_OBJECT * sys.getallocatedblocks()):
             return
         unnamed = set(self.unnamed())
@@ -319,4 +321,4 @@ class Search:
             if self.kind_of(one) == TENSOR and self.blocks.index_of(one) in unnamed:
                 self.keep(one)
                 self.missing[id(one)] = self.blocks.index_of(one)
-        self.pass_s = time.perf_counter() - begin
+        self.pass_s = time.thread_time() - begin

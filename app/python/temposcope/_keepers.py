@@ -60,7 +60,7 @@ def find_keepers(
     """What keeps these blocks alive, in their order.
 
     blocks    (address, bytes) of live blocks, as an allocator gives them out
-    budget_s  seconds after which the search ends, with what it has found; the lines of what it
+    budget_s  seconds of processor time after which the search ends; the lines of what it
               has found may take a quarter more
     saved     address of a block -> autograd's node, or the op, that saved it for backward. The
               recorder knows it, and under its hooks torch tells nobody else
