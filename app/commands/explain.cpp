@@ -1,5 +1,6 @@
 #include "profiler/analysis/advice/explain.h"
 #include "app/commands/command.h"
+#include "app/commands/console/json_values.h"
 #include "app/commands/console/progress.h"
 #include "app/commands/console/report.h"
 #include "app/commands/console/trace_files.h"
@@ -45,9 +46,6 @@ struct Explained {
 
 // ---- JSON -----------------------------------------------------------------------------------
 
-Json known_json(int64_t figure) { return figure < 0 ? Json() : Json(figure); }
-Json known_json(const std::string& text) { return text.empty() ? Json() : Json(text); }
-
 std::string_view name_of(Change::Kind kind) {
     constexpr std::array<std::string_view, 5> kNames{"setting", "apply", "edit", "batch", "gpu"};
     return kNames[static_cast<std::size_t>(kind)];
@@ -65,13 +63,13 @@ Json remedy_json(const Remedy& remedy) {
     return {{"id", remedy.id},
             {"title", remedy.title},
             {"sentence", remedy.sentence},
-            {"finding", known_json(std::string(remedy.finding))},
+            {"finding", known_json(remedy.finding)},
             {"evidence", remedy.verified ? "verified" : "estimated"},
             {"saved_bytes", known_json(remedy.saved_bytes)},
             {"peak_allocated_bytes", known_json(outcome.peak_allocated_bytes)},
             {"peak_reserved_bytes", known_json(outcome.peak_reserved_bytes)},
             {"step_time_ns", known_json(outcome.step_time_ns)},
-            {"fits", outcome.is_sure || outcome.fits ? Json(outcome.fits) : Json()},
+            {"fits", outcome.is_sure ? Json(outcome.fits) : Json()},
             {"code_lines", remedy.code_lines},
             {"change", change_json(remedy.change)},
             {"problem", known_json(remedy.problem)}};

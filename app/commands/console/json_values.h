@@ -4,8 +4,10 @@
 
 #include <nlohmann/json.hpp>
 
+#include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 
 /// What commands share that write JSON.
 namespace app {
@@ -28,6 +30,15 @@ nlohmann::json or_null(const std::optional<T>& value) {
 template <typename T>
 nlohmann::json known_size(T size) {
     return size > 0 ? nlohmann::json(size) : nlohmann::json();
+}
+
+/// A number that is -1 where it is not known.
+inline nlohmann::json known_json(int64_t figure) {
+    return figure < 0 ? nlohmann::json() : nlohmann::json(figure);
+}
+/// A text that is empty where it is not known.
+inline nlohmann::json known_json(std::string_view text) {
+    return text.empty() ? nlohmann::json() : nlohmann::json(text);
 }
 
 }  // namespace app

@@ -39,28 +39,26 @@ Json by_class_json(const CategoryBytes& by_category) {
 Json failure_json(const Trace& trace, Id<profiler::Failure> id) {
     const profiler::Failure failure = trace.failures[id];
     const FailurePlace place = place_of(trace, failure);
-    const auto text = [](std::string_view value) { return value.empty() ? Json() : Json(value); };
-    const auto bytes = [](int64_t size) { return size < 0 ? Json() : Json(size); };
     const Id<Device> device = failure.device;
     const Id<Step> step = failure.step;
     const Id<Phase> phase = failure.phase;
     return {
-        {"error", text(trace.text(failure.error))},
-        {"message", text(trace.text(failure.message))},
+        {"error", known_json(trace.text(failure.error))},
+        {"message", known_json(trace.text(failure.message))},
         {"sentence", failure_sentence(trace, id)},
-        {"requested_bytes", bytes(failure.requested_bytes)},
-        {"allocated_bytes", bytes(failure.allocated_bytes)},
-        {"reserved_bytes", bytes(failure.reserved_bytes)},
-        {"free_bytes", bytes(failure.free_bytes)},
-        {"limit_bytes", bytes(failure.limit_bytes)},
-        {"device",
-         device.valid() ? text(trace.text(trace.devices.get<&Device::name>(device))) : Json()},
+        {"requested_bytes", known_json(failure.requested_bytes)},
+        {"allocated_bytes", known_json(failure.allocated_bytes)},
+        {"reserved_bytes", known_json(failure.reserved_bytes)},
+        {"free_bytes", known_json(failure.free_bytes)},
+        {"limit_bytes", known_json(failure.limit_bytes)},
+        {"device", device.valid() ? known_json(trace.text(trace.devices.get<&Device::name>(device)))
+                                  : Json()},
         {"step", step.valid() ? Json(step.index() + 1) : Json()},
         {"phase", phase.valid() ? Json(name_of(trace.phases.get<&Phase::kind>(phase))) : Json()},
-        {"op", text(place.op)},
-        {"module", text(place.module_path)},
-        {"line", text(place.line)},
-        {"code", text(place.code)},
+        {"op", known_json(place.op)},
+        {"module", known_json(place.module_path)},
+        {"line", known_json(place.line)},
+        {"code", known_json(place.code)},
         {"outcome", name_of(failure.outcome)}};
 }
 
@@ -68,10 +66,10 @@ Json growing_lines_json(const std::vector<GrowingLine>& lines) {
     Json rows = Json::array();
     for (const GrowingLine& line : lines) {
         rows.push_back({{"line", line.line},
-                        {"code", line.code.empty() ? Json() : Json(line.code)},
+                        {"code", known_json(line.code)},
                         {"bytes_per_step", line.bytes_per_step},
                         {"bytes_by_step", line.bytes_by_step},
-                        {"held_by", line.held_by.empty() ? Json() : Json(line.held_by)},
+                        {"held_by", known_json(line.held_by)},
                         {"steps_until_full", or_null(line.steps_until_full)}});
     }
     return rows;

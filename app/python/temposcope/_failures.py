@@ -15,7 +15,7 @@ from collections.abc import Callable
 import torch
 
 from . import _frames, _recorder
-from ._keepers import BlockKeepers, find_keepers
+from ._keepers import find_keepers, rows_of
 from ._recorder import FailureOutcome
 
 _OUT_OF_MEMORY = torch.OutOfMemoryError.__name__
@@ -206,21 +206,10 @@ def tell_keepers(saves_are_recorded: bool, budget_s: float = 0.2) -> None:
     places = [(block.address, block.bytes) for block in blocks]
     found = find_keepers(places, budget_s, saved if saves_are_recorded else None)
     of_blocks = [
-        {"allocation": block.allocation, "keepers": _rows(of_block)}
+        {"allocation": block.allocation, "keepers": rows_of(of_block)}
         for block, of_block in zip(blocks, found, strict=True)
     ]
     _recorder.add_keepers([one for one in of_blocks if one["keepers"]])
     if failure := next((one.failure for one in found if one.failure), ""):
         _recorder.add_note("keepers_failed", _recorder.Severity.INFO, f"{failure}.")
 
-
-def _rows(found: BlockKeepers) -> list[dict]:
-    """None where the search did not come to its end."""
-    if found.verdict == "cpp_only":
-        return [{"kind": "cpp", "text": "only C++ holds it", "file": "", "line": 0}]
-    rows = [keeper._asdict() for keeper in found.keepers]
-    if found.verdict == "waits_for_collector":
-        rows = [row | {"kind": "collector"} for row in rows]
-    if found.num_more:
-        rows[-1]["text"] += f" (+{found.num_more})"
-    return rows

@@ -73,6 +73,18 @@ def find_keepers(
         return answer.of_blocks()
 
 
+def rows_of(found: BlockKeepers) -> list[dict]:
+    """As the table `keeper` of a trace has them; none where the search did not come to its end."""
+    if found.verdict == "cpp_only":
+        return [{"kind": "cpp", "text": "only C++ holds it", "file": "", "line": 0}]
+    rows = [keeper._asdict() for keeper in found.keepers]
+    if found.verdict == "waits_for_collector":
+        rows = [row | {"kind": "collector"} for row in rows]
+    if found.num_more:
+        rows[-1]["text"] += f" (+{found.num_more})"
+    return rows
+
+
 @contextlib.contextmanager
 def _alone() -> Iterator[None]:
     """Without other questions, and without the garbage collector: that would take 80 ms, and free

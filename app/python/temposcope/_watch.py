@@ -19,7 +19,7 @@ from torch.optim.optimizer import register_optimizer_step_post_hook
 from . import _failures, _launch, _ranks
 from ._command import sentence_of, temposcope
 from ._frames import StackLine, stack_of_this_thread
-from ._keepers import BlockKeepers, find_keepers
+from ._keepers import find_keepers, rows_of
 from ._recorder import RecordingError
 
 STEPS = 3  # that are remembered, if nobody asks for more
@@ -136,7 +136,7 @@ class LastSteps:
     def _told(self, snapshot: dict, refused: list[StackLine]) -> str:
         """What pytorch_snapshot.cpp reads beside torch's own keys."""
         found = find_keepers(_largest_blocks(snapshot))
-        blocks = [{"address": block.address, "keepers": _rows(block)} for block in found]
+        blocks = [{"address": block.address, "keepers": rows_of(block)} for block in found]
         lines = _failures.with_code(refused)  # torch sees none of what autograd's threads run
         text = json.dumps(self._launch | {"blocks": blocks, "lines": lines}, ensure_ascii=False)
         return text.encode(errors="replace").decode()  # names of files may be no text
@@ -190,14 +190,6 @@ def _largest_blocks(snapshot: dict) -> list[tuple[int, int]]:
         if block["state"] == "active_allocated"
     )
     return heapq.nlargest(_MOST_BLOCKS, blocks, key=operator.itemgetter(1))
-
-
-def _rows(block: BlockKeepers) -> list[dict]:
-    """As the table `keeper` has them."""
-    if block.verdict == "cpp_only":
-        return [{"kind": "cpp", "text": "only C++ code refers to it", "file": "", "line": -1}]
-    waits = {"kind": "collector"} if block.verdict == "waits_for_collector" else {}
-    return [keeper._asdict() | {"line": keeper.line or -1} | waits for keeper in block.keepers]
 
 
 _handlers_before: dict[int, object] = {}  # of signals, as the program had set them

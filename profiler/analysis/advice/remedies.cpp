@@ -88,9 +88,8 @@ void order_remedies(Explanation& explanation) {
     };
     const auto rank = [&](const Remedy& remedy) {
         const StepOutcome& outcome = remedy.outcome();
-        return std::tuple(!fits_well(remedy), !outcome.fits, outcome.is_sure && !outcome.fits,
-                          !keeps_target(remedy), remedy.code_lines, time_ns(outcome),
-                          -remedy.saved_bytes);
+        return std::tuple(!fits_well(remedy), !outcome.fits, outcome.is_sure, !keeps_target(remedy),
+                          remedy.code_lines, time_ns(outcome), -remedy.saved_bytes);
     };
     for (Remedy& remedy : explanation.remedies) {
         remedy.saved_bytes =

@@ -220,8 +220,7 @@ void WhatIf::bound_rest() {
     if (kind != PhaseKind::kBackward && kind != PhaseKind::kOptimizer) {
         unknown_rest_ =
             "The trace holds no step that passed this point: estimates reach to the failure, and "
-            "no "
-            "remedy is sure to fit until it is verified.";
+            "no remedy is sure to fit until it is verified.";
         return;
     }
     // In backward activations go as gradients come, so the most lives at one of its two ends. At

@@ -147,12 +147,13 @@ Result<void> add_keepers(const nlohmann::json& keepers, Id<Allocation> block, in
         const auto text = [&](const char* key) { return keeper.at(key).get<std::string>(); };
         const auto kind = std::ranges::find(kKeeperKindNames, text("kind"));
         if (kind == kKeeperKindNames.end()) return fail("no keeper is called {}", text("kind"));
+        const auto line = keeper.at("line").get<int64_t>();
         trace.keepers.append({.allocation = block,
                               .event = event,
                               .kind = static_cast<KeeperKind>(kind - kKeeperKindNames.begin()),
                               .text = trace.strings.intern(text("text")),
                               .file = trace.strings.intern(text("file")),
-                              .line = keeper.at("line").get<int64_t>()});
+                              .line = line > 0 ? line : -1});
     }
     return {};
 }
