@@ -46,12 +46,12 @@ struct Explained {
 
 // ---- JSON -----------------------------------------------------------------------------------
 
-std::string_view name_of(Change::Kind kind) {
+std::string_view name_of(RemedyChange::Kind kind) {
     constexpr std::array<std::string_view, 5> kNames{"setting", "apply", "edit", "batch", "gpu"};
     return kNames[static_cast<std::size_t>(kind)];
 }
 
-Json change_json(const Change& change) {
+Json change_json(const RemedyChange& change) {
     return {{"kind", name_of(change.kind)},
             {"text", change.text},
             {"file", known_json(change.file)},

@@ -79,7 +79,7 @@ std::string indentation_of(const std::string& line) {
 }
 
 /// Copies a file with `text` after one of its lines, with that line's indentation.
-Result<void> copy_with(const fs::path& from, const fs::path& to, const Change& change) {
+Result<void> copy_with(const fs::path& from, const fs::path& to, const RemedyChange& change) {
     std::ifstream file(from);
     std::ofstream copy(to);
     int64_t number = 0;
@@ -100,7 +100,7 @@ Result<void> copy_with(const fs::path& from, const fs::path& to, const Change& c
 }
 
 /// Puts a changed copy of the program's file in its place. Modules beside it are still found.
-Result<void> edit(ProgramRun& run, const Change& change, const fs::path& folder) {
+Result<void> edit(ProgramRun& run, const RemedyChange& change, const fs::path& folder) {
     std::string* const script = script_in(run);
     const fs::path file = script == nullptr ? fs::path() : fs::path(run.working_folder) / *script;
     if (script == nullptr || file.filename() != fs::path(change.file).filename()) {
@@ -123,21 +123,21 @@ Result<void> edit(ProgramRun& run, const Change& change, const fs::path& folder)
 
 /// Changes the run as the remedy says. Errors: a run cannot show it.
 Result<void> apply(const Remedy& remedy, Rerun& rerun, const fs::path& folder) {
-    const Change& change = remedy.change;
+    const RemedyChange& change = remedy.change;
     switch (change.kind) {
-        case Change::Kind::kSetting:
+        case RemedyChange::Kind::kSetting:
             rerun.run.variables.push_back(change.text);  // the last one of a name counts
             return {};
-        case Change::Kind::kApply:
+        case RemedyChange::Kind::kApply:
             rerun.run.recipe = change.name;
             return {};
-        case Change::Kind::kCard:
+        case RemedyChange::Kind::kCard:
             rerun.gpu = change.name;
             return {};
-        case Change::Kind::kEdit:
+        case RemedyChange::Kind::kEdit:
             if (change.line > 0) return edit(rerun.run, change, folder);
             return fail("it is a change that only you can place.");
-        case Change::Kind::kBatch:
+        case RemedyChange::Kind::kBatch:
             return fail("the batch size stands in the program: change it there.");
     }
     return {};
@@ -145,9 +145,9 @@ Result<void> apply(const Remedy& remedy, Rerun& rerun, const fs::path& folder) {
 
 /// Whether a run can show what the remedy does.
 bool can_run(const Remedy& remedy) {
-    const Change& change = remedy.change;
-    return change.kind != Change::Kind::kBatch &&
-           (change.kind != Change::Kind::kEdit || change.line > 0);
+    const RemedyChange& change = remedy.change;
+    return change.kind != RemedyChange::Kind::kBatch &&
+           (change.kind != RemedyChange::Kind::kEdit || change.line > 0);
 }
 
 void verify(Remedy& remedy, Rerun rerun) {

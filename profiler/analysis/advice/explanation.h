@@ -59,7 +59,7 @@ struct Finding {
 };
 
 /// What the user pastes, and where.
-struct Change {
+struct RemedyChange {
     enum class Kind : uint8_t {
         kSetting,  // a variable of the environment: "PYTORCH_CUDA_ALLOC_CONF=..."
         kApply,    // a technique for the model: `temposcope run --apply`, temposcope.swap
@@ -91,7 +91,7 @@ struct Remedy {
     std::string title;         // "Let segments grow"
     std::string sentence;      // why it helps, and what it costs
     std::string_view finding;  // the finding that it answers
-    Change change;
+    RemedyChange change;
     int64_t code_lines = 0;  // that the user writes
     StepOutcome estimated;
     std::optional<StepOutcome> verified;

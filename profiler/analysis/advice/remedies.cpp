@@ -17,7 +17,8 @@ constexpr double kLeastShareSaved = 0.01;
 
 /// Another batch or another GPU answers a question of its own.
 bool keeps_target(const Remedy& remedy) {
-    return remedy.change.kind != Change::Kind::kBatch && remedy.change.kind != Change::Kind::kCard;
+    return remedy.change.kind != RemedyChange::Kind::kBatch &&
+           remedy.change.kind != RemedyChange::Kind::kCard;
 }
 
 bool saves_enough(const RemedyCase& which, const Remedy& remedy) {
@@ -77,7 +78,7 @@ void order_remedies(Explanation& explanation) {
     const int64_t limit = explanation.target.limit_bytes;
     const auto fits_well = [&](const Remedy& remedy) {
         // On another GPU the limit is another one, which its estimate has looked at.
-        const bool is_other = remedy.change.kind == Change::Kind::kCard;
+        const bool is_other = remedy.change.kind == RemedyChange::Kind::kCard;
         const auto most = (1 - kLeastShareLeft) * static_cast<double>(limit);
         return remedy.outcome().fits &&
                (is_other || limit < 0 ||

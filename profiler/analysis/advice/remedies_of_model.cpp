@@ -16,7 +16,7 @@ namespace {
 
 /// A technique for the model: an argument of `run --apply`, or one line of code.
 Remedy technique(const RemedyCase& which, std::string_view recipe, const Changes& changes) {
-    return {.change = {.kind = Change::Kind::kApply,
+    return {.change = {.kind = RemedyChange::Kind::kApply,
                        .text = fmt::format("temposcope.swap(model, \"{}\")", recipe),
                        .name = std::string(recipe)},
             .code_lines = 1,

@@ -117,7 +117,7 @@ std::vector<Remedy> delete_after_use(const RemedyCase& which) {
         Remedy remedy{
             .title = fmt::format("Delete `{}` after its last use", name),
             .sentence = "The variable keeps the tensor alive, and nothing reads it again.",
-            .change = {.kind = Change::Kind::kEdit, .text = fmt::format("del {}", name)},
+            .change = {.kind = RemedyChange::Kind::kEdit, .text = fmt::format("del {}", name)},
             .code_lines = 1,
             .estimated = outcome_of(which, changes)};
         if (place) {
@@ -139,7 +139,7 @@ std::vector<Remedy> fused_optimizer(const RemedyCase& which) {
     if (temporaries.empty()) return {};
     return {{.sentence = "Give this to the optimizer: one kernel then updates all parameters in "
                          "place, without temporaries.",
-             .change = {.kind = Change::Kind::kEdit, .text = "fused=True"},
+             .change = {.kind = RemedyChange::Kind::kEdit, .text = "fused=True"},
              .code_lines = 1,
              .estimated = outcome_of(which, scaled_blocks(which, temporaries, 0))}};
 }
@@ -152,7 +152,7 @@ std::vector<Remedy> one_parameter_at_a_time(const RemedyCase& which) {
     return {{.sentence =
                  "Give this to the optimizer: a loop then makes temporaries of one parameter "
                  "at a time. It launches more kernels.",
-             .change = {.kind = Change::Kind::kEdit, .text = "foreach=False"},
+             .change = {.kind = RemedyChange::Kind::kEdit, .text = "foreach=False"},
              .code_lines = 1,
              .estimated = outcome_of(which, scaled_blocks(which, temporaries, 0))}};
 }
@@ -172,11 +172,11 @@ std::vector<Remedy> free_gradients(const RemedyCase& which) {
         changes.of_block[block].free_event = which.steps.step_begin() - 1;
     }
     if (changes.empty()) return {};
-    return {
-        {.sentence = "Gradients of the step before live through forward as zeros.",
-         .change = {.kind = Change::Kind::kEdit, .text = "optimizer.zero_grad(set_to_none=True)"},
-         .code_lines = 1,
-         .estimated = outcome_of(which, changes)}};
+    return {{.sentence = "Gradients of the step before live through forward as zeros.",
+             .change = {.kind = RemedyChange::Kind::kEdit,
+                        .text = "optimizer.zero_grad(set_to_none=True)"},
+             .code_lines = 1,
+             .estimated = outcome_of(which, changes)}};
 }
 
 std::vector<Remedy> validate_without_gradients(const RemedyCase& which) {
@@ -184,10 +184,11 @@ std::vector<Remedy> validate_without_gradients(const RemedyCase& which) {
     for (const Finding& finding : find_unusual(which.evidence, "validation_graph")) {
         const Changes changes = freed_after_last_use(which, finding.evidence);
         if (changes.empty()) continue;
-        remedies.push_back({.sentence = "Without gradients a forward saves nothing for a backward.",
-                            .change = {.kind = Change::Kind::kEdit, .text = "@torch.no_grad()"},
-                            .code_lines = 1,
-                            .estimated = outcome_of(which, changes)});
+        remedies.push_back(
+            {.sentence = "Without gradients a forward saves nothing for a backward.",
+             .change = {.kind = RemedyChange::Kind::kEdit, .text = "@torch.no_grad()"},
+             .code_lines = 1,
+             .estimated = outcome_of(which, changes)});
     }
     return remedies;
 }
@@ -223,7 +224,7 @@ std::vector<Remedy> keep_less(const RemedyCase& which) {
              .sentence = fmt::format("It grows by {} a step, held by {}: keep a number, or a copy "
                                      "without its graph in host memory.",
                                      format_bytes(line.bytes_per_step), holder),
-             .change = {.kind = Change::Kind::kEdit,
+             .change = {.kind = RemedyChange::Kind::kEdit,
                         .text = fmt::format("{}.detach().cpu()", name)},
              .code_lines = 1,
              .estimated = outcome_of(which, changes)});

@@ -32,7 +32,7 @@ Remedy setting(const RemedyCase& which, const AllocatorSettings& settings, std::
     other.conditions.settings = settings;
     const std::string text = to_text(settings);
     return {.sentence = std::move(sentence),
-            .change = {.kind = Change::Kind::kSetting,
+            .change = {.kind = RemedyChange::Kind::kSetting,
                        .text = "PYTORCH_CUDA_ALLOC_CONF=" + text,
                        .name = text},
             .estimated = outcome_of(other, {})};
@@ -114,7 +114,7 @@ std::vector<Remedy> smaller_batch(const RemedyCase& which) {
                                      "written. Gradients of two smaller batches add up to the same "
                                      "step.",
                                      largest),
-             .change = {.kind = Change::Kind::kBatch, .text = std::to_string(largest)},
+             .change = {.kind = RemedyChange::Kind::kBatch, .text = std::to_string(largest)},
              .code_lines = 1,
              .estimated = at_batch(which, largest)}};
 }
@@ -155,7 +155,9 @@ std::vector<Remedy> larger_gpu(const RemedyCase& which) {
              .sentence = fmt::format("It is the smallest GPU of the catalogue on which the step "
                                      "fits as written: {} for tensors.",
                                      format_bytes(card.capacity_bytes)),
-             .change = {.kind = Change::Kind::kCard, .text = card.gpu->id, .name = card.gpu->id},
+             .change = {.kind = RemedyChange::Kind::kCard,
+                        .text = card.gpu->id,
+                        .name = card.gpu->id},
              .estimated = outcome}};
     }
     return {};

@@ -7,17 +7,17 @@
 
 namespace profiler {
 
-std::vector<BlockGroup> group_blocks(
+std::vector<NamedBlocks> group_blocks(
     const Evidence& evidence, const Blocks& blocks,
     const std::function<std::string(Id<Allocation>)>& name_of_block) {
     std::map<std::string, Blocks> by_name;
     for (const Id<Allocation> id : blocks) by_name[name_of_block(id)].push_back(id);
-    std::vector<BlockGroup> groups;
+    std::vector<NamedBlocks> groups;
     for (auto& [name, members] : by_name) {
         const int64_t size_bytes = bytes_of(evidence, members);
         groups.push_back({name, std::move(members), size_bytes});
     }
-    std::ranges::stable_sort(groups, std::greater(), &BlockGroup::size_bytes);
+    std::ranges::stable_sort(groups, std::greater(), &NamedBlocks::size_bytes);
     return groups;
 }
 

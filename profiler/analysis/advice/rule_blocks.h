@@ -26,13 +26,13 @@ Blocks live_where(const Evidence& evidence, const Predicate& matches) {
     return found;
 }
 
-struct BlockGroup {
+struct NamedBlocks {
     std::string name;
     Blocks blocks;
     int64_t size_bytes = 0;
 };
 /// Blocks that `name_of` gives the same name, the largest group first.
-std::vector<BlockGroup> group_blocks(
+std::vector<NamedBlocks> group_blocks(
     const Evidence& evidence, const Blocks& blocks,
     const std::function<std::string(Id<Allocation>)>& name_of_block);
 

@@ -78,7 +78,7 @@ std::vector<Finding> find_dropout(const Evidence& evidence) {
     if (blocks.empty() || share < kLeastShareOfDropout) return {};
     const auto groups = group_blocks(
         evidence, blocks, [&](Id<Allocation> id) { return modules_of_block(evidence, id); });
-    const BlockGroup& most = groups.front();
+    const NamedBlocks& most = groups.front();
     std::string sentence = fmt::format(
         "Outputs and masks of dropout take {} ({}){}", format_bytes(size_bytes),
         format_percent(share),
@@ -132,7 +132,7 @@ std::vector<Finding> find_whole_checkpoint(const Evidence& evidence) {
         return std::to_string(evidence.outermost(op_that_made(evidence, id)).value);
     });
     if (by_node.empty()) return {};
-    const BlockGroup& most = by_node.front();
+    const NamedBlocks& most = by_node.front();
     std::set<std::string_view> parts;
     for (const Id<Allocation> id : most.blocks) {
         parts.insert(part_of_model(evidence.trace, op_that_made(evidence, id)));

@@ -123,7 +123,7 @@ std::vector<Finding> find_saved_chunks(const Evidence& evidence) {
         return fmt::format("{} {} {}", row.op, row.shape, place_of_block(evidence, id));
     };
     std::vector<Finding> found;
-    for (BlockGroup& group : group_blocks(evidence, blocks, kind_of_chunk)) {
+    for (NamedBlocks& group : group_blocks(evidence, blocks, kind_of_chunk)) {
         if (group.blocks.size() < kFewestChunks) continue;
         const Id<Allocation> first = group.blocks.front();
         std::string sentence = fmt::format(

@@ -92,7 +92,7 @@ std::vector<Finding> find_held(const Evidence& evidence, bool of_earlier_steps) 
     });
     std::vector<Finding> found;
     const auto place = [&](Id<Allocation> id) { return place_of_block(evidence, id); };
-    for (BlockGroup& group : group_blocks(evidence, held, place)) {
+    for (NamedBlocks& group : group_blocks(evidence, held, place)) {
         const Id<Allocation> largest = group.blocks.front();
         const std::size_t more = group.blocks.size() - 1;
         std::string sentence = capitalized(
