@@ -19,35 +19,46 @@
 namespace {
 
 constexpr const char* kDescription =
-    "Temposcope shows where the memory of a Transformer's training step goes, and what another\n"
-    "recipe (Tempo, DeepSpeed, checkpointing, ...) would save and cost.";
+    "Temposcope shows what fills the memory of a GPU when you train a PyTorch model, and what\n"
+    "would make it fit. It records your program unchanged, also on a GPU that you do not have.";
 
 constexpr const char* kExamples =
     "Without a command the window opens.\n\n"
-    "Examples:\n"
-    "  temposcope capture --model bert-large --layers 3 --recipe original,tempo -o out\n"
-    "  temposcope compare out/*.tscope\n"
-    "  temposcope open out/*.tscope\n\n"
+    "Examples, with a train.py of your own:\n"
+    "  Record three training steps; then on a simulated H100, which needs no GPU:\n"
+    "    temposcope run -- python train.py\n"
+    "    temposcope run --gpu h100-sxm -o h100.tscope -- python train.py\n"
+    "  What fills the memory, what to do about it, and which lines of code hold it:\n"
+    "    temposcope explain train.tscope\n"
+    "    temposcope info train.tscope --peak --by line\n"
+    "  What checkpointing saves and costs:\n"
+    "    temposcope run --gpu h100-sxm --apply checkpoint -o less.tscope -- python train.py\n"
+    "    temposcope compare h100.tscope less.tscope\n"
+    "  The window, or a page for a browser:\n"
+    "    temposcope open train.tscope\n"
+    "    temposcope view train.tscope --serve\n\n"
     "Exit codes: 0 ok; 1 failed; 2 wrong usage; 3 out of memory; 4 a --fail-if... condition held.";
 
 void add_commands(app::CommandLine& line) {
-    app::add_capture_command(line);
+    // The help page lists them in this order: a program of the reader's own first, built-in models
+    // and the project's own measurements last.
     app::add_run_command(line);
-    app::add_sweep_command(line);
-    app::add_plan_command(line);
     app::add_explain_command(line);
     app::add_info_command(line);
     app::add_compare_command(line);
-    app::add_movement_command(line);
-    app::add_layouts_command(line);
-    app::add_bench_command(line);
-    app::add_replay_command(line);
-    app::add_export_command(line);
-    app::add_import_command(line);
-    app::add_view_command(line);
     app::add_open_command(line);
+    app::add_view_command(line);
+    app::add_plan_command(line);
+    app::add_replay_command(line);
+    app::add_movement_command(line);
+    app::add_import_command(line);
+    app::add_export_command(line);
     app::add_doctor_command(line);
     app::add_mcp_command(line);
+    app::add_capture_command(line);
+    app::add_sweep_command(line);
+    app::add_bench_command(line);
+    app::add_layouts_command(line);
 }
 
 int status_of(app::ExitCode code) { return static_cast<int>(code); }

@@ -21,7 +21,7 @@
 # jemalloc                >= 5.2         Debian libjemalloc-dev        the worker's malloc: it keeps pages, so page faults do not
 #                                                                       distort comparisons on the CPU
 # cpp-httplib             >= 0.11        Debian libcpp-httplib-dev      the browser page of `temposcope view --serve`
-# OpenGL, X11 headers                    Debian libopengl-dev, libx*-dev  the window
+# X11 headers                            Debian libx*-dev               the window; it opens X11 and OpenGL when it starts
 # GoogleTest              >= 1.12        Debian libgtest-dev libgmock-dev  tests only
 # Google Benchmark        >= 1.7         Debian libbenchmark-dev        tests/bench only
 

@@ -1,6 +1,6 @@
 // In-place GELU on CUDA. Bytes per element: forward e read, e + m written; backward 2e + m read, e
 // written (e = size of T; m = 1 or 1/8). Bounds: those bytes over the bandwidth, and the
-// instructions of an element over the issue rate; docs/measurements/kernels-model.md has both.
+// instructions of an element over the issue rate; docs/dev/measurements/kernels-model.md has both.
 // One warp per tile of 256 elements (cuda_tile.cuh), or per two in 16-bit backward; arithmetic in
 // gelu_math.h.
 

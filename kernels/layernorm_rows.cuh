@@ -112,7 +112,7 @@ struct BackwardGrid {
 /// that is more than there are partials and all of them get rows. On an H200 a build with 264
 /// blocks and as many partials brought LayerNorm from 0.51 to 0.61 of a copy's speed and residual
 /// LayerNorm from 0.64 to 0.73, but fp32 residual LayerNorm from 0.84 to 0.77. The additions to
-/// shared partials are not timed (docs/kernels.md).
+/// shared partials are not timed (docs/dev/kernels.md).
 template <typename T>
 BackwardGrid backward_grid(const char* name, int64_t num_rows, const RowShape& shape) {
     const int64_t partials = layer_norm_cuda_num_partials(num_rows);

@@ -395,7 +395,7 @@ Outcome run_bench(const BenchOptions& options, Output& output) {
     if (!data) return failed(data.error());
     const auto request = make_bench_request(options, *data);
     if (!request) return wrong_usage(request.error());
-    if (const auto ok = check_result_file(options.output); !ok) return failed(ok.error());
+    if (const auto ok = check_result_file(options.output); !ok) return tl::unexpected(ok.error());
     auto rows = Measurements(*request).run();
     if (!rows) return tl::unexpected(rows.error());
     BenchDocument document{.rows = std::move(*rows)};
@@ -421,8 +421,7 @@ Outcome run_bench(const BenchOptions& options, Output& output) {
 
 void add_bench_command(CommandLine& line) {
     Command& command = line.add_command(
-        "bench",
-        "Time products, passes over memory, layers and models: here, and predicted for GPUs");
+        "bench", "Time matmuls, memory passes, layers and models, here and predicted for GPUs");
     auto options = std::make_shared<BenchOptions>();
     options->workload.head.clear();  // of the model
     add_bench_options(command, *options);
@@ -430,9 +429,9 @@ void add_bench_command(CommandLine& line) {
         list_recipes() +
         "\n"
         "The benchmarks of mli/transformers-benchmarks. Model TFLOPS count three times the\n"
-        "products of forward; hardware TFLOPS count every product that runs, so what is computed\n"
-        "again counts in them alone. Where a figure was published for a predicted GPU, it stands\n"
-        "beside the prediction. charts runs the published layers and models of these GPUs.\n\n"
+        "matmuls of forward; hardware TFLOPS include recomputation, model TFLOPS do not. If a\n"
+        "figure was published for a predicted GPU, it is shown next to the prediction. charts\n"
+        "runs the published layers and models of these GPUs.\n\n"
         "Examples:\n"
         "  temposcope bench matmul --device cpu,predict:rtx3090ti\n"
         "  temposcope bench layer --model bert-large --seq 128 --batch 2,16,128 \\\n"

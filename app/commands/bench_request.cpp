@@ -311,6 +311,12 @@ private:
 Result<BenchRequest> make_tasks(const BenchOptions& options, const PlannerData& data) {
     const auto devices = devices_of(options, data);
     if (!devices) return tl::unexpected(devices.error());
+    if (options.names_setup && devices->gpus.empty()) {
+        return models::fail(
+            "--setup is the software environment of predictions, and --device {} predicts nothing: "
+            "leave it out, or name a predict:GPU.",
+            options.device);
+    }
     BenchRequest request;
     if (options.what == "charts") {
         if (options.charts.folder.empty()) {

@@ -33,7 +33,7 @@ tl::expected<JobList, Failure> job_of_ranks(const StepForm& options) {
     if (!list) return wrong_usage(list.error());
     if (list->gpu.empty()) {
         return wrong_usage(
-            {"--parallel runs ranks on virtual GPUs: add --device predict:GPU, such as "
+            {"--parallel runs ranks on simulated GPUs: add --device predict:GPU, such as "
              "predict:a100-80gb."});
     }
     if (list->is_all || list->jobs.size() > 1) {
@@ -65,8 +65,10 @@ Outcome capture_ranks(const CaptureOptions& options, Output& output) {
     if (!temporary.exists()) return failed({profiler::kNoTemporaryFolder});
     run->log = (temporary / "log").string();
     const std::string& folder = options.workload.output;
-    const auto result =
-        record_ranks(*run, {folder, options.workload.overwrites, list->gpu, options.link});
+    const auto result = record_ranks(*run, {.output = folder,
+                                            .overwrites = options.workload.overwrites,
+                                            .gpu = list->gpu,
+                                            .link = options.link});
     if (!result) return tl::unexpected(result.error());
     const bool ran_out = result->exception == "OutOfMemoryError";
     const bool has_all_steps = result->recorded_steps >= run->steps;
@@ -78,15 +80,20 @@ Outcome capture_ranks(const CaptureOptions& options, Output& output) {
     if (!traces) return ran_out ? Outcome(ExitCode::kOutOfMemory) : failed(traces.error());
     const auto ranks = profiler::summarize_ranks(*traces);
     if (!ranks) return failed(ranks.error());
-    auto shown = emit(output, {.json = [&] { return ranks_json(*ranks); },
-                               .text = [&](Output& text) { print_ranks(text, *ranks); }});
+    const auto print = [&](Output& text) {
+        print_ranks(text, *ranks);
+        const std::string next = fmt::format("info {} --peak", shell_word(traces->front().file));
+        text.line(text.styled(next_line(next), Style::kDim));
+    };
+    auto shown = emit(output, {.json = [&] { return ranks_json(*ranks); }, .text = print});
     return ran_out ? ExitCode::kOutOfMemory : shown;
 }
 
 }  // namespace
 
 void add_capture_command(CommandLine& line) {
-    Command& command = line.add_command("capture", "Train a few steps and record every allocation");
+    Command& command =
+        line.add_command("capture", "Train a built-in model for a few steps and record it");
     auto options = std::make_shared<CaptureOptions>();
     add_training_options(command, options->workload, /*is_capture=*/true);
     command.add({"--parallel",
@@ -124,7 +131,7 @@ void add_capture_command(CommandLine& line) {
     const auto refuse_of_ranks = [&command](const std::string& option) {
         const bool is_of_prediction = (command.modes_of(option) & kPredictStep) != 0;
         return is_of_prediction
-                   ? fmt::format("--parallel runs the setup of the virtual GPU: leave {} out.",
+                   ? fmt::format("--parallel runs the setup of the simulated GPU: leave {} out.",
                                  option)
                    : refuse_in_prediction(option);
     };

@@ -176,7 +176,7 @@ Outcome run_compare(const CompareOptions& options, Output& output) {
                                     options.fail_if_peak_grows));
             return ExitCode::kConditionHeld;
         }
-        output.line(fmt::format("No peak is more than {} above that of {}.",
+        output.line(fmt::format("No peak is more than {} above the peak of {}.",
                                 options.fail_if_peak_grows, traces.front().file));
     }
     return shown;
@@ -186,7 +186,7 @@ Outcome run_compare(const CompareOptions& options, Output& output) {
 
 void add_compare_command(CommandLine& line) {
     Command& command =
-        line.add_command("compare", "Recipes side by side: memory, largest batch, throughput");
+        line.add_command("compare", "Show traces side by side: memory, largest batch, step time");
     auto options = std::make_shared<CompareOptions>();
     command.add({.names = "FILE", .help = "traces, or folders of traces", .is_required = true},
                 &options->files);

@@ -7,6 +7,7 @@
 #include "profiler/trace/file/trace_file.h"
 #include "profiler/trace/units.h"
 
+#include <dlfcn.h>
 #include <unistd.h>
 #include <nlohmann/json.hpp>
 
@@ -81,6 +82,24 @@ MachineCheck check_display() {
             .remedy = "Commands and exported charts need none; ssh -X or xvfb-run give one."};
 }
 
+/// GLFW and ImGui open these libraries with the window, and no other command needs them.
+MachineCheck check_window() {
+    for (const char* library : {"libX11.so.6", "libGL.so.1"}) {
+        void* const opened = dlopen(library, RTLD_LAZY | RTLD_LOCAL);
+        if (opened == nullptr) {
+            return {
+                .name = "window",
+                .status = CheckStatus::kMissing,
+                .detail = fmt::format("{} is not installed, the window cannot open", library),
+                .remedy =
+                    "On Debian and Ubuntu: apt-get install libgl1 libgl1-mesa-dri. Commands and "
+                    "exported charts need neither."};
+        }
+        dlclose(opened);
+    }
+    return {.name = "window", .detail = "X11 and OpenGL are installed"};
+}
+
 /// The checks that need libtorch (PyTorch, CUDA, driver, CUPTI) come from the worker, under
 /// "checks".
 void check_worker(MachineReport& report) {
@@ -121,12 +140,14 @@ models::Result<void> try_virtual_gpu() {
 
 MachineCheck check_virtual_gpu() {
     if (const auto tried = try_virtual_gpu(); !tried) {
-        return {.name = "virtual GPU",
-                .status = CheckStatus::kMissing,
-                .detail = tried.error().message,
-                .remedy = "Without it no step is predicted for a GPU; run scripts/build again."};
+        return {
+            .name = "simulated GPU",
+            .status = CheckStatus::kMissing,
+            .detail = tried.error().message,
+            .remedy =
+                "Without it no step is predicted for a GPU; build or install Temposcope again."};
     }
-    return {.name = "virtual GPU",
+    return {.name = "simulated GPU",
             .detail = "PyTorch's CUDA code runs on it; cuSOLVER, cuFFT and cuSPARSE refuse"};
 }
 
@@ -135,7 +156,7 @@ MachineReport examine_machine() {
     report.checks.push_back(check_program());
     check_worker(report);
     if (report.can_capture) report.checks.push_back(check_virtual_gpu());
-    for (auto* check : {check_processor, check_memory, check_display})
+    for (auto* check : {check_processor, check_memory, check_display, check_window})
         report.checks.push_back(check());
     return report;
 }
@@ -171,7 +192,8 @@ void print_checks(Output& output, const MachineReport& report) {
         report.can_capture
             ? "Captures on the CPU can run here, and predictions for any GPU (plan, capture "
               "--device predict:GPU)."
-            : "Captures and predictions cannot run here until what is missing above is mended.");
+            : "Captures and predictions cannot run here: fix the items marked 'missing', then run "
+              "temposcope doctor again.");
 }
 
 nlohmann::json json_of(const MachineReport& report) {
@@ -194,7 +216,8 @@ Outcome run_doctor(Output& output) {
 }  // namespace
 
 void add_doctor_command(CommandLine& line) {
-    Command& command = line.add_command("doctor", "What this machine offers, and what is missing");
+    Command& command =
+        line.add_command("doctor", "Say what this machine offers, and what is missing");
     command.footer("Example:\n  temposcope doctor --json\n");
     command.on_run(run_doctor);
 }

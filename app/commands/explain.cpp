@@ -9,6 +9,8 @@
 #include "app/commands/reports/reports.h"
 #include "app/user/settings.h"
 #include "profiler/planner/data/planner_data.h"
+#include "profiler/trace/printable.h"
+#include "profiler/trace/text.h"
 #include "profiler/trace/units.h"
 
 #include <nlohmann/json.hpp>
@@ -17,6 +19,7 @@
 #include <charconv>
 #include <filesystem>
 #include <memory>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -26,6 +29,7 @@ namespace app {
 namespace {
 
 using namespace profiler;
+using models::fail;
 using models::Result;
 using Json = nlohmann::json;
 
@@ -42,12 +46,14 @@ struct Explained {
     std::string file;
     NamedTrace named;
     Explanation explanation;
+    std::vector<std::string> notes;  // of the file, before those of the explanation
 };
 
 // ---- JSON -----------------------------------------------------------------------------------
 
 std::string_view name_of(RemedyChange::Kind kind) {
-    constexpr std::array<std::string_view, 5> kNames{"setting", "apply", "edit", "batch", "gpu"};
+    constexpr std::array<std::string_view, 6> kNames{"setting", "apply", "edit",
+                                                     "batch",   "gpu",   "several"};
     return kNames[static_cast<std::size_t>(kind)];
 }
 
@@ -60,6 +66,8 @@ Json change_json(const RemedyChange& change) {
 
 Json remedy_json(const Remedy& remedy) {
     const StepOutcome outcome = remedy.outcome();
+    Json parts = Json::array();
+    for (const RemedyChange& part : remedy.parts) parts.push_back(change_json(part));
     return {{"id", remedy.id},
             {"title", remedy.title},
             {"sentence", remedy.sentence},
@@ -72,6 +80,8 @@ Json remedy_json(const Remedy& remedy) {
             {"fits", outcome.is_sure ? Json(outcome.fits) : Json()},
             {"code_lines", remedy.code_lines},
             {"change", change_json(remedy.change)},
+            {"members", remedy.members},
+            {"parts", std::move(parts)},
             {"problem", known_json(remedy.problem)}};
 }
 
@@ -164,13 +174,17 @@ std::string list_of(const std::vector<Share>& shares, std::size_t most) {
     return text;
 }
 
-void print_memory(Output& output, const Explanation& e) {
+void print_memory(Output& output, const Explanation& e, int64_t recorded_batch) {
     const MemoryFacts& memory = e.memory;
     std::string reserved;
     if (memory.reserved_bytes > 0) {
         reserved = fmt::format(", {} reserved", format_bytes(memory.reserved_bytes));
     }
-    output.heading(fmt::format("What fills it: {} allocated{}",
+    std::string batch;
+    if (e.target.batch_size > 0 && e.target.batch_size != recorded_batch) {
+        batch = fmt::format(" with the recorded batch of {}", recorded_batch);
+    }
+    output.heading(fmt::format("What fills it{}: {} allocated{}", batch,
                                format_bytes(memory.allocated_bytes), reserved));
     constexpr std::size_t kLines = 6, kNames = 6;
     print_shares(output, memory.by_line, memory.allocated_bytes, "line", kLines);
@@ -225,6 +239,17 @@ const std::vector<TableColumn<NumberedRemedy>>& remedy_columns() {
     return kColumns;
 }
 
+/// What to paste, below the place where it goes.
+void print_change(Output& output, const RemedyChange& change) {
+    if (change.line > 0) {
+        const std::string file = std::filesystem::path(change.file).filename().string();
+        output.line(fmt::format("       below {}:{}:", printable(file), change.line));
+    }
+    for (const std::string_view line : split_lines(change.text)) {
+        output.line(fmt::format("       {}", line));
+    }
+}
+
 void print_remedies(Output& output, const Explanation& e) {
     if (e.remedies.empty()) return;
     const std::string limit = e.target.limit_bytes < 0
@@ -237,15 +262,20 @@ void print_remedies(Output& output, const Explanation& e) {
     output.table(text_table(remedy_columns(), rows));
     for (const NumberedRemedy& row : rows) {
         output.line(fmt::format("{}. {}", row.number, row.remedy->sentence));
-        std::string_view text = row.remedy->change.text;
-        while (!text.empty()) {
-            const std::size_t end = std::min(text.find('\n'), text.size());
-            output.line(fmt::format("       {}", text.substr(0, end)));
-            text.remove_prefix(std::min(end + 1, text.size()));
-        }
+        const Remedy& remedy = *row.remedy;
+        if (remedy.parts.empty()) print_change(output, remedy.change);
+        for (const RemedyChange& part : remedy.parts) print_change(output, part);
         if (!row.remedy->problem.empty()) {
             output.line(output.styled("   Not verified: " + row.remedy->problem, Style::kWarning));
         }
+    }
+    const bool has_swap = std::ranges::any_of(e.remedies, [](const Remedy& remedy) {
+        return remedy.change.text.find("temposcope.swap") != std::string::npos;
+    });
+    if (has_swap) {
+        output.line(
+            "temposcope.swap goes below the line that makes the model, with `import temposcope` at "
+            "the top. `temposcope run --apply NAME` tries it without a change.");
     }
 }
 
@@ -254,15 +284,18 @@ void print_explanation(Output& output, const Explained& explained) {
     output.line(
         output.styled(e.sentence, e.verdict == Verdict::kFits ? Style::kGood : Style::kBad));
     if (e.failure && !e.failure->code.empty()) output.line("    " + e.failure->code);
-    print_memory(output, e);
+    print_memory(output, e, explained.named.trace->run().batch_size);
     print_findings(output, e);
     print_remedies(output, e);
     for (const std::string& note : e.notes) output.line("Note: " + note);
-    const bool is_estimated =
-        std::ranges::any_of(e.remedies, [](const Remedy& remedy) { return !remedy.verified; });
-    if (is_estimated) {
-        output.line(output.styled(
-            fmt::format("Next: temposcope explain {} --verify 3", explained.file), Style::kDim));
+    const auto is_verified = [](const Remedy& remedy) { return remedy.verified.has_value(); };
+    const auto is_found = [](const Remedy& remedy) {
+        return remedy.verified && remedy.verified->fits;
+    };
+    if (std::ranges::any_of(e.remedies, is_found)) return;
+    if (!std::ranges::all_of(e.remedies, is_verified)) {
+        const std::string next = fmt::format("explain {} --verify 3", shell_word(explained.file));
+        output.line(output.styled(next_line(next), Style::kDim));
     }
 }
 
@@ -274,25 +307,30 @@ Result<ExplainTarget> parse_target(const std::string& text) {
     if (text.empty()) return target;
     const auto items = split_list("--to-fit", text);
     if (!items) return tl::unexpected(items.error());
+    std::set<std::string> seen;
     for (const std::string& item : *items) {
         const std::size_t equals = std::min(item.find('='), item.size());
         const std::string name = item.substr(0, equals);
         const std::string value = equals < item.size() ? item.substr(equals + 1) : "";
+        if (!seen.insert(name).second) return fail("--to-fit names {} twice.", name);
         if (name == "gpu") {
+            if (value.empty()) return fail("--to-fit gpu= names no GPU: write gpu=a100-40gb.");
             target.gpu = value;
         } else if (name == "limit") {
             const auto bytes = parse_bytes(value);
-            if (!bytes) return tl::unexpected(bytes.error());
+            if (!bytes || *bytes <= 0) {
+                return fail("--to-fit limit={}: give a size, such as 20GiB.", value);
+            }
             target.limit_bytes = *bytes;
         } else if (name == "batch") {
             const auto [end, error] =
                 std::from_chars(value.data(), value.data() + value.size(), target.batch_size);
             if (error != std::errc() || end != value.data() + value.size() ||
                 target.batch_size < 1) {
-                return models::fail("--to-fit batch={}: give a number of 1 or more.", value);
+                return fail("--to-fit batch={}: give a number of 1 or more.", value);
             }
         } else {
-            return models::fail(
+            return fail(
                 "--to-fit {}: write batch=N, gpu=ID or limit=SIZE, with commas between them.",
                 item);
         }
@@ -316,15 +354,14 @@ std::size_t telling_rank(const std::vector<NamedTrace>& ranks) {
 }
 
 Result<Explained> explain_file(const std::string& file, const ExplainRequest& request) {
-    Explained explained{.file = file, .named = {}, .explanation = {}};
-    std::vector<std::string> notes;
+    Explained explained{.file = file, .named = {}, .explanation = {}, .notes = {}};
     std::error_code error;
     if (std::filesystem::is_directory(file, error)) {
         auto folder = open_folder(file);
         if (!folder) return tl::unexpected(folder.error());
         const std::size_t rank = telling_rank(folder->traces);
         if (folder->traces.size() > 1) {
-            notes.push_back(fmt::format(
+            explained.notes.push_back(fmt::format(
                 "{} is shown, of {} traces in the folder: it is the first that failed, or the one "
                 "with the largest peak.",
                 folder->traces[rank].file, folder->traces.size()));
@@ -338,19 +375,34 @@ Result<Explained> explain_file(const std::string& file, const ExplainRequest& re
     auto explanation = explain(StepIndex(*explained.named.trace), request);
     if (!explanation) return tl::unexpected(explanation.error());
     explained.explanation = std::move(*explanation);
-    auto& own = explained.explanation.notes;
-    own.insert(own.begin(), notes.begin(), notes.end());
     return explained;
 }
 
+/// A trace that does not tell all of its step names the command that does.
+void name_the_way_to_the_rest(Explained& explained) {
+    Explanation& e = explained.explanation;
+    if (e.unknown_rest.empty() || !explained.named.trace->run().command.valid()) return;
+    e.notes.push_back(fmt::format(
+        "A run with enough memory shows what the whole step needs: temposcope explain {} "
+        "--verify.",
+        shell_word(explained.file)));
+}
+
 Result<void> verify(Explained& explained, const ExplainOptions& options,
-                    const ExplainTarget& target) {
-    auto rerun = rerun_of(*explained.named.trace, options.words, target);
+                    const ExplainRequest& request) {
+    auto rerun = rerun_of(*explained.named.trace, options.words, request.target);
     if (!rerun) return tl::unexpected(rerun.error());
     rerun->run.timeout = std::chrono::seconds(options.timeout_s);
     Progress progress;
+    if (!explained.explanation.unknown_rest.empty()) {
+        progress.update(-1, "running the program with enough memory");
+        find_whole_step(explained.explanation, *rerun, request);
+    }
     verify_remedies(explained.explanation, *rerun, static_cast<std::size_t>(options.num_verified),
-                    [&](const Remedy& remedy) { progress.update(-1, remedy.title); });
+                    [&](const RemedyTry& one) {
+                        progress.update(-1, fmt::format("{} of {}: {}", one.number, one.count,
+                                                        one.remedy.title));
+                    });
     return {};
 }
 
@@ -362,13 +414,23 @@ Outcome run_explain(const ExplainOptions& options, Output& output) {
     }
     const auto data = load_planner_data(settings_folder());
     if (!data) return failed(data.error());
+    if (!target->gpu.empty()) {
+        const auto gpu = find_gpu(data->gpus, target->gpu);
+        if (!gpu) return wrong_usage(gpu.error());
+    }
+    const ExplainRequest request{.target = *target, .data = &*data};
     std::vector<Explained> all;
     for (const std::string& file : options.files) {
-        auto explained = explain_file(file, {.target = *target, .data = &*data});
+        auto explained = explain_file(file, request);
         if (!explained) return failed(explained.error());
         all.push_back(std::move(*explained));
-        if (options.num_verified == 0) continue;
-        if (const auto ok = verify(all.back(), options, *target); !ok) return failed(ok.error());
+        if (options.num_verified == 0) {
+            name_the_way_to_the_rest(all.back());
+        } else if (const auto ok = verify(all.back(), options, request); !ok) {
+            return failed(ok.error());
+        }
+        std::vector<std::string>& notes = all.back().explanation.notes;
+        notes.insert(notes.begin(), all.back().notes.begin(), all.back().notes.end());
     }
     const auto json = [&] {
         if (all.size() == 1) return explanation_json(all.front());
@@ -410,8 +472,8 @@ void add_explain_command(CommandLine& line) {
                 &options->timeout_s);
     command.add_program(&options->words);
     command.footer(
-        "A remedy is estimated from the trace, or verified by a run of the program on a virtual\n"
-        "GPU. What stands after -- is the program's command, for a trace that does not know it.\n\n"
+        "A remedy is estimated from the trace, or verified by a run of the program on a\n"
+        "simulated GPU. Give the program's command after --, for a trace that does not know it.\n\n"
         "Examples:\n"
         "  temposcope explain train.tscope\n"
         "  temposcope explain train.tscope --verify 3\n"

@@ -150,16 +150,14 @@ std::string allocations_csv(const Trace& trace, Id<Device> device) {
     const std::vector<StringId> names = names_of_storages(trace);
     const CallSites sites(trace);
     const std::string_view role_source = has_inferred_categories(trace) ? "inferred" : "recorded";
-    for (std::size_t i = 0; i < trace.allocations.size(); ++i) {
-        const Allocation a = trace.allocations[Id<Allocation>(i)];
+    for (const Id<Allocation> id : trace.allocations.ids()) {
+        const Allocation a = trace.allocations[id];
         if (device.valid() && a.device != device) continue;
-        const bool known = a.storage.valid();
-        const Category category =
-            known ? trace.storages.get<&Storage::category>(a.storage) : Category::kUnknown;
+        const Category category = category_of_block(trace, id);
         const auto [step, phase] = phase_of(a);
         csv.row(a.alloc_event, a.free_requested_event, a.alloc_ns, a.free_requested_ns,
                 a.requested_bytes, a.block_bytes, a.address, step, phase, name_of(category),
-                known ? trace.text(names[a.storage.index()]) : std::string_view(),
+                a.storage.valid() ? trace.text(names[a.storage.index()]) : std::string_view(),
                 op_name(trace, a.op), module_path_of(trace, a.op), op_name(trace, a.freeing_op),
                 a.stack.valid() ? sites.of(a.stack) : std::string(),
                 category == Category::kUnknown ? std::string_view() : role_source,
@@ -372,12 +370,11 @@ Outcome run_export(const ExportOptions& options, Output& output) {
         if (!named) return failed(named.error());
         traces.push_back(std::move(*named));
     }
-    std::error_code ignored;  // the write reports a folder that cannot be made
-    std::filesystem::create_directories(folder_of(options.output), ignored);
     const auto written = write(options, traces);
     if (!written) return failed(written.error());
     output.document(
         {{"files", options.files}, {"format", options.format}, {"output", options.output}});
+    std::error_code ignored;
     // Into a pipe or a device, the export itself is what is read.
     if (std::filesystem::is_regular_file(options.output, ignored)) {
         output.line("wrote " + options.output);
@@ -389,7 +386,7 @@ Outcome run_export(const ExportOptions& options, Output& output) {
 
 void add_export_command(CommandLine& line) {
     Command& command =
-        line.add_command("export", "A trace as a chart or as a table for other tools");
+        line.add_command("export", "Write a trace as a chart, a table, or a file for other tools");
     auto options = std::make_shared<ExportOptions>();
     command.add({.names = "FILE",
                  .help = "trace; two for a chart of both, one above the other",
@@ -403,12 +400,12 @@ void add_export_command(CommandLine& line) {
                  .is_required = true,
                  .choices = kFormats},
                 &options->format);
-    command.add(
-        {.names = "--table",
-         .help = "with --to csv: allocations (without it), ledger, ops, kernels, steps or sweep",
-         .value_name = "NAME",
-         .choices = {kCsvTableNames.begin(), kCsvTableNames.end()}},
-        &options->table);
+    command.add({.names = "--table",
+                 .help = "with --to csv: allocations (without it), ledger (saved tensors), ops, "
+                         "kernels, steps or sweep",
+                 .value_name = "NAME",
+                 .choices = {kCsvTableNames.begin(), kCsvTableNames.end()}},
+                &options->table);
     command.add({.names = "-o,--output",
                  .help = "file to write",
                  .value_name = "FILE",

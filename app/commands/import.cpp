@@ -62,12 +62,9 @@ Outcome run_import(ImportOptions& options, Output& output) {
                          "other formats use export.",
                          options.output);
     }
-    for (const std::string& file : options.files) {
-        std::error_code error;
-        if (fs::equivalent(file, options.output, error) && !error) {
-            return fail_with(ExitCode::kUsage, "-o {} is the file to read: choose another name.",
-                             options.output);
-        }
+    if (is_one_of(options.output, options.files)) {
+        return fail_with(ExitCode::kUsage, "-o {} is the file to read: choose another name.",
+                         options.output);
     }
     if (!options.device.empty() && options.files.size() > 1) {
         return fail_with(ExitCode::kUsage,
@@ -81,15 +78,10 @@ Outcome run_import(ImportOptions& options, Output& output) {
                          "{} exists already: choose another name, or pass --overwrite.",
                          options.output);
     }
-    const bool has_folder = fs::exists(folder_of(options.output), error);
     if (const auto ok = check_no_device(options.output); !ok) return failed(ok.error());
-    if (has_folder) {
-        if (const auto ok = check_can_write(options.output); !ok) return failed(ok.error());
-    }
+    if (const auto ok = check_can_write(options.output); !ok) return failed(ok.error());
     const auto trace = read(options.files, options.device);
     if (!trace) return failed(trace.error());
-    std::error_code ignored;  // the write reports a folder that cannot be made
-    fs::create_directories(folder_of(options.output), ignored);
     const auto written = write_trace(*trace, options.output);
     if (!written) return failed(written.error());
     output.document({{"files", options.files},
@@ -105,6 +97,10 @@ Outcome run_import(ImportOptions& options, Output& output) {
         output.line(fmt::format("{} {}: {}", format_count(note.count),
                                 of_ranks ? "ranks" : "blocks", trace->text(note.explanation)));
     }
+    const bool has_memory = !trace->allocations.empty();
+    const std::string next =
+        fmt::format("info {}{}", shell_word(options.output), has_memory ? " --peak" : "");
+    output.line(output.styled(next_line(next), Style::kDim));
     return ExitCode::kOk;
 }
 
@@ -112,12 +108,11 @@ Outcome run_import(ImportOptions& options, Output& output) {
 
 void add_import_command(CommandLine& line) {
     Command& command =
-        line.add_command("import", "Files of the PyTorch profilers as one Temposcope trace");
+        line.add_command("import", "Make one trace of the files of PyTorch's profilers");
     auto options = std::make_shared<ImportOptions>();
     command.add({.names = "FILE",
-                 .help = "a trace in any format that is read; or a memory snapshot and a trace of "
-                         "the PyTorch profiler of one run, to join; or the profiler's traces of "
-                         "all ranks of one run",
+                 .help = "a trace in any format; or, to join, a memory snapshot and a PyTorch "
+                         "profiler trace of one run, or the profiler traces of all its ranks",
                  .is_required = true,
                  .max_values = kMostFiles},
                 &options->files);

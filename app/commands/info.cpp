@@ -123,15 +123,15 @@ Outcome run_info(const InfoOptions& options, Output& output) {
 
 void add_info_command(CommandLine& line) {
     Command& command = line.add_command(
-        "info", "What a trace holds: peak, tensors saved for backward, diagnostics");
+        "info", "Show one trace: its peak, the tensors saved for backward, diagnostics");
     auto options = std::make_shared<InfoOptions>();
     command.add({.names = "FILE",
                  .help = "trace (.tscope, or the .partial of a capture that was killed), PyTorch "
                          "memory snapshot, or a folder with the traces of a run's ranks",
                  .is_required = true},
                 &options->file);
-    command.add({"--ledger",
-                 "every tensor saved for backward: which op saves it, shape, bytes, closed form"},
+    command.add({"--saved,--ledger",
+                 "every tensor saved for backward: which op saves it, shape, bytes, formula"},
                 &options->ledger);
     command.add({"--peak", "what lives when most memory is in use"}, &options->peak);
     command.add(
@@ -142,11 +142,11 @@ void add_info_command(CommandLine& line) {
     command.add({"--health", "what the capture could not see, and what to do"},
                 &options->diagnostics);
     command.add({.names = "--all",
-                 .help = "with --ledger: parameters, gradients, optimizer state and inputs too",
+                 .help = "with --saved: parameters, gradients, optimizer state and inputs too",
                  .needs = "--ledger"},
                 &options->all);
     command.add({.names = "--scope",
-                 .help = "with --ledger: only this module and the modules inside it",
+                 .help = "with --saved: only this module and the modules inside it",
                  .value_name = "MODULE",
                  .needs = "--ledger"},
                 &options->module_path);
@@ -159,10 +159,10 @@ void add_info_command(CommandLine& line) {
                 &options->by);
     command.add(device_option(), &options->device);
     command.footer(
-        "Without --ledger, --peak, --growth, --ops or --health: an overview.\n\n"
+        "Without --saved, --peak, --growth, --ops or --health: an overview.\n\n"
         "Examples:\n"
         "  temposcope info out/tempo.tscope\n"
-        "  temposcope info out/tempo.tscope --ledger --scope encoder.layer.1\n"
+        "  temposcope info out/tempo.tscope --saved --scope encoder.layer.1\n"
         "  temposcope info out/tempo.tscope --peak --by layer --json\n"
         "  temposcope info snapshot.pickle\n");
     command.on_run([options](Output& output) { return run_info(*options, output); });

@@ -14,6 +14,7 @@
 #include "profiler/planner/data/planner_data.h"
 #include "profiler/protocol/turn_taking.h"
 #include "profiler/trace/file/trace_file.h"
+#include "profiler/trace/file/write_file.h"
 #include "profiler/trace/units.h"
 
 #include <nlohmann/json.hpp>
@@ -167,36 +168,6 @@ tl::expected<OutOfMemoryJobs, Failure> capture_predicted(const JobList& list,
 
 // ---- shown -----------------------------------------------------------------------------------
 
-/// The folder for the traces. What it made is deleted with it, unless a trace lies inside.
-class OutputFolder {
-public:
-    OutputFolder() = default;
-    OutputFolder(const OutputFolder&) = delete;
-    OutputFolder& operator=(const OutputFolder&) = delete;
-    ~OutputFolder() {
-        std::error_code ignored;
-        for (const auto& folder : made_) std::filesystem::remove(folder, ignored);
-    }
-
-    models::Result<void> make(const std::string& folder) {
-        if (folder.empty()) return {};
-        std::error_code error;
-        auto missing = std::filesystem::absolute(folder).lexically_normal();
-        if (!missing.has_filename()) missing = missing.parent_path();
-        for (; !std::filesystem::exists(missing, error); missing = missing.parent_path()) {
-            if (!missing.has_relative_path()) break;
-            made_.push_back(missing);
-        }
-        std::filesystem::create_directories(folder, error);
-        if (!error && std::filesystem::is_directory(folder, error)) return {};
-        return models::fail("Cannot create the folder {} ({}): choose another place with -o.",
-                            folder, error ? error.message() : "a file has that name");
-    }
-
-private:
-    std::vector<std::filesystem::path> made_;  // the innermost first
-};
-
 void say_what_is_left_out(const JobList& list) {
     for (const LeftOut& one : list.left_out) {
         print_error(fmt::format("{} is left out: {}", one.recipe,
@@ -232,6 +203,12 @@ void warn_about_busy_machine(const std::vector<NamedTrace>& traces) {
 bool has_trace(const OutOfMemoryJobs& out_of_memory, std::size_t job) {
     return std::ranges::none_of(out_of_memory,
                                 [&](const auto& one) { return one.job == job && !one.has_trace; });
+}
+
+/// What shows more than the table of a capture: the peak of one trace, or where several differ.
+std::string next_command(const JobList& list, const std::vector<NamedTrace>& traces) {
+    if (traces.size() == 1) return fmt::format("info {} --peak", shell_word(traces.front().file));
+    return fmt::format("compare {} --by layer", shell_word(list.folder));
 }
 
 nlohmann::json results_json(const std::vector<NamedTrace>& traces) {
@@ -270,13 +247,13 @@ Outcome run_jobs(const StepForm& workload, MeasureKind kind, Output& output) {
         if (!ok) return tl::unexpected(ok.error());
     }
     say_what_is_left_out(*list);
-    OutputFolder folder;
-    if (const auto made = folder.make(list->folder); !made) return failed(made.error());
+    const auto folder = MadeFolder::make(list->folder);
+    if (!folder) return failed(folder.error());
     if (kind == MeasureKind::kSweep && list->device == "cpu" && list->memory_limit_bytes < 0) {
         print_error(
             "Without --memory-limit the sweep goes on until this machine's memory is full. That "
-            "takes long, and recipes cannot be measured in turn. --memory-limit 4GiB stands for a "
-            "GPU of that size.");
+            "takes long, and recipes cannot run alternately. --memory-limit 4GiB emulates a GPU of "
+            "that size.");
     }
 
     const auto done = list->gpu.empty() ? measure(*list, kind, workload)
@@ -300,6 +277,7 @@ Outcome run_jobs(const StepForm& workload, MeasureKind kind, Output& output) {
         print_comparison(text, *comparison, std::nullopt, {});
         text.line();
         for (const NamedTrace& named : traces) text.line("wrote " + named.file);
+        text.line(text.styled(next_line(next_command(*list, traces)), Style::kDim));
     };
     const auto shown = emit(output, {.json = [&] { return results_json(traces); }, .text = print});
     return shown ? code : shown;

@@ -243,7 +243,7 @@ Outcome run_layouts(const LayoutsOptions& options, Output& output) {
     const auto workload = layer_of(options);
     if (!workload) return wrong_usage(workload.error());
     for (const std::string& file : {options.output, options.chart}) {
-        if (const auto ok = check_result_file(file); !ok) return failed(ok.error());
+        if (const auto ok = check_result_file(file); !ok) return tl::unexpected(ok.error());
     }
     const LayoutWork work{.workload = *workload,
                           .device = measured_device(options.workload.device),
@@ -281,7 +281,7 @@ Outcome run_layouts(const LayoutsOptions& options, Output& output) {
 
 void add_layouts_command(CommandLine& line) {
     Command& command = line.add_command(
-        "layouts", "Measure the ops of an encoder layer in every dimension order of their tensors");
+        "layouts", "Measure the ops of an encoder layer in every memory layout of their tensors");
     auto options = std::make_shared<LayoutsOptions>();
     options->workload.model = "bert-base";
     options->workload.batch_size = 2;
@@ -304,9 +304,9 @@ void add_layouts_command(CommandLine& line) {
                 &options->chart);
     command.add({"-o,--output", "a file that ends in .csv or .json", "FILE"}, &options->output);
     command.footer(
-        "The ops are those of Substation's encoder layer, forward and backward (Ivanov et al.,\n"
+        "The ops are from Substation's encoder layer, forward and backward (Ivanov et al.,\n"
         "Data Movement Is All You Need). The command finds the orders with the least time for\n"
-        "the whole layer, with copies where they pay (docs/layouts.md).\n\n"
+        "the whole layer, with copies where they pay (docs/dev/layouts.md).\n\n"
         "Examples:\n"
         "  temposcope layouts\n"
         "  temposcope layouts --model bert-large --seq 128 --chart layouts.svg \\\n"

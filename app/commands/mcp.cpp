@@ -1,5 +1,6 @@
 #include "app/commands/command.h"
 #include "app/commands/programs/program_run.h"
+#include "profiler/trace/file/write_file.h"
 #include "profiler/trace/text.h"
 
 #include <unistd.h>
@@ -17,16 +18,14 @@ namespace fs = std::filesystem;
 
 /// Becomes the server, a program of Python that calls this one. Returns only if it cannot.
 Outcome serve(const std::string& folder) {
-    std::error_code error;
-    if (!fs::is_directory(folder, error)) {
-        return fail_with(ExitCode::kUsage, "{} is no folder: make it first, or give another.",
-                         folder);
-    }
+    const auto made = profiler::MadeFolder::make(folder);
+    if (!made) return failed(made.error());
     const auto package = find_python_package();
     if (!package) return failed(package.error());
     const std::string python = python_interpreter();
     const std::string server = (*package / "programs" / "mcp_server.py").string();
-    const std::string program = fs::read_symlink("/proc/self/exe", error).string();
+    std::error_code ignored;
+    const std::string program = fs::read_symlink("/proc/self/exe", ignored).string();
     execlp(python.c_str(), python.c_str(), server.c_str(), program.c_str(), folder.c_str(),
            nullptr);
     return fail_with(ExitCode::kFailed,

@@ -104,8 +104,8 @@ std::string what_is_listed(const MovementDocument& document) {
     const bool is_predicted = document.named.trace->run().source == Source::kPredicted;
     const char* const times =
         is_predicted ? "Times are predicted for kernels and copies: they may be 20 % off."
-        : document.report.has_device_times ? "Times are those of kernels and copies."
-                                           : "Times are those of calls.";
+        : document.report.has_device_times ? "Times are of kernels and copies."
+                                           : "Times are of calls.";
     return fmt::format("The ops of one {}step, {}. {}", is_predicted ? "predicted " : "",
                        document.scope == MovementScope::kLayers
                            ? "forward and backward in the layers"
@@ -275,15 +275,15 @@ std::string usage_problem(const MovementCommandOptions& options) {
     }
     if (const auto ok = check_formats(options.charts); !ok) return ok.error().message;
     if (const auto ok = check_ending(options.output); !ok) return ok.error().message;
-    if (!options.output.empty() && would_replace_a_trace(options.output, {options.file})) {
-        return fmt::format("-o {} would replace a trace: name another file.", options.output);
-    }
     return {};
 }
 
 Outcome run_movement(const MovementCommandOptions& options, Output& output) {
     if (const std::string problem = usage_problem(options); !problem.empty()) {
         return wrong_usage(models::Error{problem});
+    }
+    if (const auto ok = check_result_file(options.output, {options.file}); !ok) {
+        return tl::unexpected(ok.error());
     }
     auto named = open_trace(options.file);
     if (!named) return failed(named.error());
@@ -308,8 +308,8 @@ Outcome run_movement(const MovementCommandOptions& options, Output& output) {
 
 void add_movement_command(CommandLine& line) {
     Command& command = line.add_command(
-        "movement",
-        "Arithmetic, data movement and limits of each op: is it memory that it waits for?");
+        "movement", "Roofline: is each op limited by memory bandwidth or by compute?");
+    command.also_called("roofline");
     auto options = std::make_shared<MovementCommandOptions>();
     command.add({.names = "FILE", .help = "trace", .is_required = true}, &options->file);
     command.add({.names = "--by",
@@ -327,7 +327,7 @@ void add_movement_command(CommandLine& line) {
                  .value_name = "SCOPE",
                  .choices = {kMovementScopeNames.begin(), kMovementScopeNames.end()}},
                 &options->scope);
-    command.add({"--gpu", "peaks of this GPU (without it: of the one that the trace names)", "ID"},
+    command.add({"--gpu", "peaks of this GPU (default: the GPU that the trace names)", "ID"},
                 &options->gpu);
     command.add({"--charts", "write the roofline and the data-flow graph into this folder", "DIR"},
                 &options->charts.folder);
@@ -336,11 +336,8 @@ void add_movement_command(CommandLine& line) {
     command.footer(
         "A word is one element, whatever its type. An op moves each element of its inputs and\n"
         "outputs once.\n"
-        "MUE, the memory usage efficiency, is (Q / D) (B / B^): Q the bytes that an op has to "
-        "move,\n"
-        "D those that it moved, B the bandwidth at which it did, B^ the peak. The larger of MUE "
-        "and\n"
-        "% of peak is bold: it says which limit the op is nearer to.\n\n"
+        "MUE, the memory usage efficiency, is minimum bytes / (time x peak bandwidth). The larger\n"
+        "of MUE and % of peak is bold: it says which limit the op is nearer to.\n\n"
         "Examples:\n"
         "  temposcope movement out/tempo.tscope\n"
         "  temposcope movement out/tempo.tscope --by class\n"

@@ -130,7 +130,7 @@ Outcome run_plan(const PlanOptions& options, Output& output) {
     if (!data) return failed(data.error());
     const auto request = make_plan_request(options, *data);
     if (!request) return wrong_usage(request.error());
-    if (const auto ok = check_result_file(options.output); !ok) return failed(ok.error());
+    if (const auto ok = check_result_file(options.output); !ok) return tl::unexpected(ok.error());
     TraceWorkers workers(traced_gpus(*request), TraceDetail::kForPlan);
     const bool reads_traces = !options.traces.empty();
     const auto source = reads_traces ? trace_folder_source(options.traces) : workers.source();
@@ -196,14 +196,14 @@ std::string list_planner_data() {
 
 void add_plan_command(CommandLine& line) {
     Command& command = line.add_command(
-        "plan", "Predict which batch fits on which GPU and how fast a step is, without the GPU");
+        "plan", "Predict which batch fits on which GPU, and how long a step takes there");
     auto options = std::make_shared<PlanOptions>();
     add_plan_options(command, *options);
     command.footer(
         list_recipes() + "\n" + list_planner_data() +
         "\n"
         "A row that is not possible does not stop the others. Describe GPUs of your own in\n"
-        "gpus.json in the settings folder (docs/planner.md).\n\n"
+        "gpus.json in the settings folder (docs/choose_gpu_and_batch.md).\n\n"
         "Examples:\n"
         "  temposcope plan --model bert-large --head squad --seq 384 --precision fp16 \\\n"
         "      --recipe original,tempo --gpu v100-16gb,rtx3090ti\n"

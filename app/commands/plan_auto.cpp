@@ -162,7 +162,7 @@ Outcome run_auto_plan(PlanOptions options, Output& output) {
     options.workload.recipes = compared;
     auto grid = make_plan_request(options, *data);
     if (!grid) return wrong_usage(grid.error());
-    if (const auto ok = check_result_file(options.output); !ok) return failed(ok.error());
+    if (const auto ok = check_result_file(options.output); !ok) return tl::unexpected(ok.error());
     const AutoRequest request{.plan = std::move(*grid), .candidates = std::move(*candidates)};
     TraceWorkers workers(traced_gpus(request.plan), TraceDetail::kForPlan);
     auto plan = make_with_progress(workers, [&](const PlanProgress& progress) {

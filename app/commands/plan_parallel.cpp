@@ -121,7 +121,7 @@ std::optional<ProgramCase> case_of(ParallelRow& row) {
 /// What will run, before it does.
 std::string about_runs(const std::vector<ProgramCase>& cases) {
     return fmt::format(
-        "{} largest batches, by runs of 2 or 3 steps on virtual cards: about {} runs, as many "
+        "{} largest batches, by runs of 2 or 3 steps on simulated GPUs: about {} runs, as many "
         "at a time as this machine has cores and memory for",
         cases.size(), expected_runs(cases));
 }
@@ -238,7 +238,7 @@ Outcome run_parallel(const PlanOptions& options, BatchOrder order, Output& outpu
         if (const auto ok = check_chart_file(chart); !ok) return wrong_usage(ok.error());
     }
     for (const std::string& file : {options.output, chart}) {
-        if (const auto ok = check_result_file(file); !ok) return failed(ok.error());
+        if (const auto ok = check_result_file(file); !ok) return tl::unexpected(ok.error());
     }
     const bool is_plan = order == BatchOrder::kGuessed;
     std::vector<ParallelRow> rows = make_rows(*request, *data, *spreads);
@@ -260,7 +260,7 @@ Mode parallel_plan_mode(const PlanOptions& options) {
     const auto lacks = sentence("--parallel runs on each GPU and number of GPUs: add {}.");
     return {.bit = kPlanParallel,
             .chosen_by = "--parallel",
-            .refuse = sentence("--parallel runs the largest batches on whole GPUs: leave {} out."),
+            .refuse = sentence("--parallel finds the largest batch of each GPU: leave {} out."),
             .needs = {{"--gpu", lacks}, {"--world-size", lacks}},
             .run = [&options](Output& output) {
                 return run_parallel(options, BatchOrder::kGuessed, output);

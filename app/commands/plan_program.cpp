@@ -23,7 +23,7 @@ Outcome run_program_plan(const PlanOptions& options, Output& output) {
     if (!data) return failed(data.error());
     const auto request = make_program_request(options, *data);
     if (!request) return wrong_usage(request.error());
-    if (const auto ok = check_result_file(options.output); !ok) return failed(ok.error());
+    if (const auto ok = check_result_file(options.output); !ok) return tl::unexpected(ok.error());
     auto traces = open_traces(options.program_traces);
     if (!traces) return failed(traces.error());
     const auto program = program_steps_of(std::move(*traces));

@@ -149,8 +149,8 @@ void add_limit_options(Command& command, PlanOptions& options) {
     command.add({"--gpus", "data-parallel GPUs", "N"}, &options.num_gpus, kPlanClosedTerms);
     command.add({"--zero", "ZeRO stage, 0 to 3", "N"}, &options.zero_stage, kPlanClosedTerms);
     command.add({"--parallel",
-                 fmt::format("in place of closed terms, run the largest batches by torch's own "
-                             "code: strategies with commas between, {}",
+                 fmt::format("simulate strategies by running PyTorch's own code, exact and slower "
+                             "than the formulas of --gpus and --zero: {}",
                              models::kStrategyList),
                  "LIST"},
                 &options.parallel, kPlanParallel);

@@ -5,6 +5,7 @@
 #include "profiler/analysis/step/failure_words.h"
 #include "profiler/formats/trace_formats.h"
 #include "profiler/trace/file/trace_file.h"
+#include "profiler/trace/file/write_file.h"
 
 #include <algorithm>
 #include <filesystem>
@@ -23,14 +24,9 @@ bool is_of_rank(const fs::path& trace) {
     return name.starts_with("rank-") && name.find(".tscope") != std::string::npos;
 }
 
-/// Makes the folder for the traces of a run's ranks.
-Result<void> make_folder(const std::string& folder, bool overwrites) {
+/// Makes room for the traces of a run's ranks.
+Result<void> empty_folder(const std::string& folder, bool overwrites) {
     std::error_code error;
-    fs::create_directory(folder, error);
-    if (!fs::is_directory(folder, error)) {
-        return models::fail("{} is no folder, and none can be made there: give another name.",
-                            folder);
-    }
     const auto traces = profiler::traces_in(folder);
     if (!traces) return tl::unexpected(traces.error());
     if (traces->empty()) return {};
@@ -91,9 +87,7 @@ std::string verdict_on(const std::string& file) {
     if (!trace) return {};
     for (std::size_t row = trace->failures.size(); row-- > 0;) {
         const profiler::Id<profiler::Failure> id(row);
-        const profiler::Failure failure = trace->failures[id];
-        const bool is_absorbed = failure.outcome == profiler::FailureOutcome::kAbsorbed;
-        if (!is_absorbed && failure.requested_bytes >= 0) {
+        if (profiler::lacked_memory(trace->failures[id])) {
             return profiler::failure_sentence(*trace, id);
         }
     }
@@ -102,7 +96,7 @@ std::string verdict_on(const std::string& file) {
 
 void print_verdict(const std::string& verdict, const fs::path& trace) {
     print_error(verdict);
-    print_error(fmt::format("Next: temposcope explain {}", trace.string()));
+    print_error(next_line(fmt::format("explain {}", shell_word(trace.string()))));
 }
 
 tl::expected<ProgramResult, Failure> record_ranks(ProgramRun& run, const RecordRequest& request) {
@@ -111,7 +105,9 @@ tl::expected<ProgramResult, Failure> record_ranks(ProgramRun& run, const RecordR
     const auto link =
         request.link.empty() ? Result<int64_t>(0) : parse_size("--link", request.link);
     if (!link) return wrong_usage(link.error());
-    if (const auto ok = make_folder(request.output, request.overwrites); !ok) {
+    const auto folder = profiler::MadeFolder::make(request.output);
+    if (!folder) return failed(folder.error());
+    if (const auto ok = empty_folder(request.output, request.overwrites); !ok) {
         return wrong_usage(ok.error());
     }
     run.folder = fs::absolute(request.output).string();
@@ -130,8 +126,11 @@ tl::expected<ProgramResult, Failure> record_ranks(ProgramRun& run, const RecordR
         fs::path next = request.output;
         if (rank.failure_file != rank.file) next /= fs::path(rank.failure_file).filename();
         print_verdict(fmt::format("rank {}: {}", rank.rank, verdict), next);
-        break;
+        return std::move(result);
     }
+    const bool has_traces = std::ranges::any_of(
+        result.ranks, [](const RankResult& rank) { return !rank.file.empty(); });
+    if (has_traces && !request.next.empty()) print_error(next_line(request.next));
     return std::move(result);
 }
 

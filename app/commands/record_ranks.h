@@ -36,6 +36,7 @@ struct RecordRequest {
     bool overwrites = false;  // traces that are there already
     std::string gpu;          // a virtual one; empty: the devices of this machine
     std::string link;         // bytes a second between the GPUs of a node; empty: the calibration's
+    std::string next;         // the command after a run that had enough memory; empty: none
 };
 
 /// A trace of each rank that runs, into a folder. Prints what became of them.

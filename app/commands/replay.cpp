@@ -112,10 +112,9 @@ std::string out_of_memory_sentence(const SettingsRun& row, int64_t recorded_allo
         name_of(row.settings),
         row.memory_limit_bytes ? " and " + format_bytes(*row.memory_limit_bytes) : std::string(),
         format_count(row.allocations_done), format_count(row.num_allocations),
-        num_before > 0
-            ? fmt::format("; the first {} are those that were there when the recording began",
-                          format_count(num_before))
-            : std::string(),
+        num_before > 0 ? fmt::format("; the first {} were there when the recording began",
+                                     format_count(num_before))
+                       : std::string(),
         format_bytes(detail.requested_bytes), format_bytes(detail.asked_bytes),
         format_bytes(detail.free_bytes), format_bytes(detail.use.allocated_bytes),
         format_bytes(detail.use.reserved_bytes),
@@ -411,7 +410,7 @@ Outcome run_replay(const ReplayOptions& options, Output& output) {
 
 void add_replay_command(CommandLine& line) {
     Command& command = line.add_command(
-        "replay", "What PyTorch's CUDA allocator does with a snapshot's or a trace's allocations");
+        "replay", "Say what other settings of PyTorch's CUDA allocator would do to a trace");
     auto options = std::make_shared<ReplayOptions>();
     command.add({.names = "FILE",
                  .help = "PyTorch memory snapshot (torch.cuda.memory._dump_snapshot), or a trace",
@@ -427,10 +426,8 @@ void add_replay_command(CommandLine& line) {
     command.add(device_option(), &options->device);
     command.footer(
         "A snapshot is first replayed under its own settings: do all blocks lie where PyTorch put\n"
-        "them? With other settings or a limit, memory under them is shown beside. Of a program "
-        "that\n"
-        "ran out of memory, the request that was refused is replayed too: which settings serve "
-        "it?\n\n"
+        "them? With other settings or a limit, their memory is shown too. If the program ran out\n"
+        "of memory, the refused request is replayed too: which settings serve it?\n\n"
         "Examples:\n"
         "  temposcope replay snapshot.pickle\n"
         "  temposcope replay snapshot.pickle --alloc-conf expandable_segments:True\n"

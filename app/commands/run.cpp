@@ -12,6 +12,7 @@
 #include "models/config/recipe.h"
 #include "profiler/formats/trace_formats.h"
 #include "profiler/planner/data/planner_data.h"
+#include "profiler/trace/file/write_file.h"
 
 #include <nlohmann/json.hpp>
 
@@ -56,18 +57,11 @@ std::string name_of_program(const std::vector<std::string>& words) {
     return fs::path(words.front()).stem().string();
 }
 
-/// Errors: the file is there already, or cannot be.
+/// Errors: the file is there already.
 Result<void> check_new_file(const std::string& file, bool overwrites) {
     std::error_code error;
-    if (fs::exists(file, error) && !overwrites) {
-        return models::fail("{} exists already: give another name, or --overwrite.", file);
-    }
-    const fs::path folder = fs::absolute(file, error).parent_path();
-    if (!fs::is_directory(folder, error)) {
-        return models::fail("{} is no folder: make it first, or give another file.",
-                            folder.string());
-    }
-    return {};
+    if (!fs::exists(file, error) || overwrites) return {};
+    return models::fail("{} exists already: give another name, or --overwrite.", file);
 }
 
 Result<void> check_trace_file(const std::string& file, bool overwrites) {
@@ -120,7 +114,8 @@ Result<ProgramRun> make_run(const RunOptions& options) {
         if (!recipe) return models::fail("--apply: {}", recipe.error().message);
     }
     if (run.world_size == 0 && !options.ranks.empty()) {
-        return models::fail("--ranks chooses ranks of a virtual run: give its --world-size, too.");
+        return models::fail(
+            "--ranks chooses ranks of a simulated run: give its --world-size, too.");
     }
     if (run.world_size != 0 && (run.world_size < 2 || run.world_size > models::kMostRanks)) {
         return models::fail("--world-size is {}: give 2 to {}.", run.world_size,
@@ -195,13 +190,16 @@ Outcome record(const RunOptions& options, Output& output) {
     if (!gpus) return wrong_usage(gpus.error());
     ProgramRun& run = *made;
     run.output_is_ours = output.json();
-    RecordRequest request{options.output, options.overwrites, gpus->empty() ? "" : gpus->front(),
-                          options.link};
+    RecordRequest request{.output = options.output,
+                          .overwrites = options.overwrites,
+                          .gpu = gpus->empty() ? "" : gpus->front(),
+                          .link = options.link};
     const bool has_ranks = run.world_size > 0 || names_folder(request.output);
     if (request.output.empty()) {
         request.output = name_of_program(run.words) + (has_ranks ? ".ranks" : ".tscope");
     }
     if (has_ranks) {
+        request.next = "info " + shell_word(request.output);
         const auto result = record_ranks(run, request);
         if (!result) return tl::unexpected(result.error());
         output.document(document_of_ranks(*result));
@@ -212,6 +210,9 @@ Outcome record(const RunOptions& options, Output& output) {
         const auto ok = check_trace_file(file, request.overwrites);
         if (!ok) return wrong_usage(ok.error());
     }
+    const auto folder = profiler::MadeFolder::make(profiler::folder_of(request.output));
+    if (!folder) return failed(folder.error());
+    if (const auto ok = profiler::check_can_write(request.output); !ok) return failed(ok.error());
     run.file = fs::absolute(request.output).string();
     auto recorded = run_on(request.gpu, run);
     if (!recorded) return failed(recorded.error());
@@ -223,7 +224,12 @@ Outcome record(const RunOptions& options, Output& output) {
     std::error_code error;
     if (result.file == run.file && !is_beside) fs::remove(beside, error);  // of the run before
     const std::string verdict = verdict_on(result.failure_file);
-    if (!verdict.empty()) print_verdict(verdict, is_beside ? beside : fs::path(request.output));
+    if (!verdict.empty()) {
+        print_verdict(verdict, is_beside ? beside : fs::path(request.output));
+    } else if (!result.file.empty()) {
+        const bool is_whole = result.file == run.file;  // else the .partial of a killed program
+        print_error(next_line("explain " + shell_word(is_whole ? request.output : result.file)));
+    }
     output.document(document_of(result, verdict));
     return static_cast<ExitCode>(result.exit_code);
 }
@@ -300,7 +306,7 @@ Outcome find_max(const RunOptions& options, Output& output) {
             "goes, as in --batch {{{}}}.",
             placeholder, placeholder, placeholder)});
     }
-    if (const auto ok = check_result_file(options.output); !ok) return failed(ok.error());
+    if (const auto ok = check_result_file(options.output); !ok) return tl::unexpected(ok.error());
     Progress progress;
     const auto after_batch = [&](const ProgramCase& of, const BatchRun& one) {
         progress.update(-1, about_try(of, one));
@@ -316,17 +322,18 @@ Outcome find_max(const RunOptions& options, Output& output) {
 }  // namespace
 
 void add_run_command(CommandLine& line) {
-    Command& command =
-        line.add_command("run", "Run a PyTorch program of your own and record its steps");
+    Command& command = line.add_command(
+        "run", "Run your PyTorch program, and record the memory of its training steps");
     auto options = std::make_shared<RunOptions>();
-    command.add({"--gpu", "run on this virtual GPU, such as h100-sxm; no GPU is needed", "ID"},
+    command.add({"--gpu", "run on this simulated GPU, such as h100-sxm; no GPU is needed", "ID"},
                 &options->gpus);
-    command.add({"--apply",
-                 "put this recipe into the program's models: a preset or switches, such as tempo",
-                 "RECIPE"},
-                &options->run.recipe);
+    command.add(
+        {"--apply",
+         "put this technique into the program's models: a preset or switches, such as tempo",
+         "RECIPE"},
+        &options->run.recipe);
     command.add({.names = "--layers",
-                 .help = "with --apply: classes of your own that are layers for checkpoints",
+                 .help = "with --apply checkpoint: module classes to checkpoint, such as Block",
                  .value_name = "LIST",
                  .needs = "--apply"},
                 &options->layers);
@@ -376,12 +383,12 @@ void add_run_command(CommandLine& line) {
                 &options->values, kRunMax);
     command.add_program(&options->run.words);
     command.footer(
-        "What stands after -- is the program and its arguments, unchanged. Its output and its "
-        "exit\n"
-        "code stay its own; what became of the recording stands at the end of standard error.\n\n"
+        "Write your usual command after --. Its output and its exit code do not change. The last\n"
+        "lines on standard error say where the trace is, and which command shows it.\n\n"
         "Examples:\n"
         "  temposcope run -- python train.py --epochs 1\n"
-        "  temposcope run --apply tempo -o tempo.tscope -- python train.py --epochs 1\n"
+        "  temposcope run --gpu a100-40gb -- python train.py\n"
+        "  temposcope run --apply checkpoint -o less.tscope -- python train.py --epochs 1\n"
         "  temposcope run --gpu h100-sxm --stop -o h100.tscope -- python -m trainer\n"
         "  temposcope run --gpu h100-sxm --world-size 64 -- torchrun train.py\n"
         "  temposcope run --gpu a100-40gb,h100-sxm --max BATCH --values SEQ=128,512 -- \\\n"

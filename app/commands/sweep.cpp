@@ -16,7 +16,7 @@ Outcome run_parallel_sweep(const SweepOptions& options, Output& output) {
     const StepForm& workload = options.workload;
     if (!workload.predicts()) {
         return wrong_usage(
-            {"--parallel runs ranks on virtual GPUs: add --device predict:GPU, such as "
+            {"--parallel runs ranks on simulated GPUs: add --device predict:GPU, such as "
              "predict:a100-80gb."});
     }
     if (auto ok = check_ending(workload.output, "--parallel"); !ok) return wrong_usage(ok.error());
@@ -33,7 +33,7 @@ Outcome run_parallel_sweep(const SweepOptions& options, Output& output) {
 Mode parallel_sweep_mode(const SweepOptions& options) {
     const auto lacks = sentence("--parallel trains a model on many GPUs: add {}.");
     const auto refuse =
-        sentence("With --parallel a sweep runs every batch on whole virtual GPUs: leave {} out.");
+        sentence("With --parallel a sweep runs every batch that fits on a GPU: leave {} out.");
     return {.bit = kMeasureParallel,
             .chosen_by = "--parallel",
             .refuse = refuse,
@@ -74,7 +74,7 @@ void add_mode_options(Command& command, SweepOptions& options) {
 
 void add_sweep_command(CommandLine& line) {
     Command& command = line.add_command(
-        "sweep", "Measure the largest batch that trains, and the throughput at each batch");
+        "sweep", "Find the largest batch of a built-in model, and its throughput at each batch");
     auto options = std::make_shared<SweepOptions>();
     add_training_options(command, options->workload, /*is_capture=*/false);
     add_mode_options(command, *options);
@@ -87,14 +87,13 @@ void add_sweep_command(CommandLine& line) {
         "that much memory. Running out of memory is a result of a sweep, not an error.\n\n"
         "--calibrate trains nothing. It measures how fast the device runs GEMMs, a simple\n"
         "elementwise kernel, softmax, LayerNorm and kernel launches. temposcope plan then uses\n"
-        "these rates for this GPU (a processor is --gpu cpu there).\n\n"
+        "these rates for this GPU (--gpu cpu for the CPU).\n\n"
         "--auto writes no traces. It runs AutoTempo's two searches over real steps, and the\n"
         "search of temposcope plan --auto, and compares what they choose. -o then names a file\n"
         "that ends in .csv or .json, and --device may be predict:GPU.\n\n"
-        "--parallel writes no traces either: it runs each recipe and strategy on virtual GPUs, at\n"
-        "batches of 1, 2, 4, ... up to the largest that fits, and shows the memory of the GPU "
-        "that\n"
-        "needs the most, and the modelled throughput of all.\n\n"
+        "--parallel writes no traces either: it runs each recipe and strategy on simulated GPUs,\n"
+        "at batches of 1, 2, 4, ... up to the largest that fits. It shows the memory of the GPU\n"
+        "that needs the most, and the modelled throughput of all.\n\n"
         "Examples:\n"
         "  temposcope sweep --model bert-base --layers 2 --seq 128 --recipe original,tempo \\\n"
         "      --memory-limit 1GiB -o sweep\n"

@@ -431,7 +431,7 @@ tl::expected<std::vector<std::optional<int64_t>>, Failure> time_in_turn(
     const auto done =
         workers.run({.progress =
                          [&](std::size_t index, const profiler::Progress&) {
-                             progress.update(-1, fmt::format("steps in turn: {}",
+                             progress.update(-1, fmt::format("alternating steps: {}",
                                                              workloads[index].recipe_name));
                          },
                      .ended =
@@ -520,7 +520,7 @@ Result<Search> make_search(const StepForm& options) {
     if (const auto ok = techniques_of(search.space); !ok) return tl::unexpected(ok.error());
     if (search.gpu.empty() && search.measuring.device == "cpu" && jobs->memory_limit_bytes < 0) {
         return models::fail(
-            "On the CPU --auto needs --memory-limit, the memory of the GPU to stand for: without "
+            "On the CPU --auto needs --memory-limit, the memory of the GPU to emulate: without "
             "it a search would fill this machine.");
     }
     return search;
@@ -601,7 +601,7 @@ Outcome run_auto_sweep(const SweepOptions& options, const Command& command, Outp
     if (!command.is_given("--recipe")) workload.recipes.names = {"original", "tempo"};
     const auto modes = parse_searches(options.searches);
     if (!modes) return wrong_usage(modes.error());
-    if (auto ok = check_result_file(workload.output); !ok) return failed(ok.error());
+    if (auto ok = check_result_file(workload.output); !ok) return tl::unexpected(ok.error());
     const auto report = search_recipes(workload, *modes);
     if (!report) return tl::unexpected(report.error());
     return emit(output,

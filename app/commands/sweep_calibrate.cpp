@@ -64,8 +64,6 @@ models::Result<PlannerData> write(const fs::path& folder, const UserFiles& befor
                                   const UserFiles& files) {
     const fs::path gpus = folder / "gpus.json";
     const fs::path calibration = folder / "calibration.json";
-    std::error_code error;
-    fs::create_directories(folder, error);
     // The GPU first: rows may name only known GPUs.
     if (auto ok = put(gpus, before.gpus, files.gpus); !ok) return tl::unexpected(ok.error());
     auto ok = put(calibration, before.calibration, files.calibration);
@@ -75,7 +73,8 @@ models::Result<PlannerData> write(const fs::path& folder, const UserFiles& befor
     for (const auto& [path, text] :
          {std::pair(gpus, before.gpus), std::pair(calibration, before.calibration)}) {
         if (text.empty()) {
-            fs::remove(path, error);
+            std::error_code ignored;
+            fs::remove(path, ignored);
         } else if (auto restored = write_file(path, text); !restored) {
             return models::fail("{} And {} could not be restored: {}", data.error().message,
                                 path.string(), restored.error().message);

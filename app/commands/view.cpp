@@ -166,17 +166,6 @@ models::Result<void> check(const ViewOptions& options) {
         return models::fail("{} is not a port: choose one from 1 to {} (--port).", *options.port,
                             kMaxPort);
     }
-    if (!options.output.empty() && would_replace_a_trace(options.output, options.files)) {
-        return models::fail(
-            "-o {} names a trace or a part of one, which the page would replace; choose another "
-            "name, such as page.html.",
-            options.output);
-    }
-    if (would_replace_another_kind(options.output, {".html", ".htm"})) {
-        return models::fail(
-            "{} is there already and is no page; choose another name, such as page.html.",
-            replaced_file(options.output));
-    }
     const std::string extension = std::filesystem::path(options.output).extension().string();
     if (!extension.empty() && extension != ".html" && extension != ".htm") {  // not /dev/stdout
         return models::fail(
@@ -187,8 +176,6 @@ models::Result<void> check(const ViewOptions& options) {
 }
 
 Outcome write_page(const ViewOptions& options, const std::string& page, Output& output) {
-    std::error_code ignored;  // the write reports a folder that cannot be made
-    std::filesystem::create_directories(profiler::folder_of(options.output), ignored);
     const auto written = profiler::write_file(options.output, page);
     if (!written) return failed(written.error());
     output.document({{"files", options.files}, {"output", options.output}});
@@ -210,6 +197,9 @@ Outcome serve_page(const ViewOptions& options, std::string page, Output& output)
 }
 
 Outcome run_view(const ViewOptions& options, Output& output) {
+    if (const auto ok = check_result_file(options.output, options.files); !ok) {
+        return tl::unexpected(ok.error());
+    }
     if (const auto checked = check(options); !checked) return wrong_usage(checked.error());
     std::vector<profiler::NamedTrace> traces;
     for (const std::string& file : options.files) {
@@ -226,7 +216,8 @@ Outcome run_view(const ViewOptions& options, Output& output) {
 }  // namespace
 
 void add_view_command(CommandLine& line) {
-    Command& command = line.add_command("view", "A page for a browser: timeline, blocks, ledger");
+    Command& command = line.add_command(
+        "view", "Show traces in a browser: memory over time, blocks, saved tensors");
     auto options = std::make_shared<ViewOptions>();
     command.add({.names = "FILE",
                  .help = "trace or PyTorch memory snapshot; two for a comparison",

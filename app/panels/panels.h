@@ -26,7 +26,7 @@
 #include <vector>
 
 /// The table of panels. Menu, layout, shortcuts and command palette are made from it.
-/// docs/adding_a_panel.md walks through adding one.
+/// docs/dev/adding_a_panel.md walks through adding one.
 namespace app {
 
 /// Where a panel lies in the default layout. Panels that share a place are tabs.

@@ -36,7 +36,7 @@ profiler::VirtualCard virtual_card(const profiler::Gpu& gpu);
 models::Result<profiler::WorkerClient> start_worker_on(
     const std::vector<profiler::VirtualCard>& cards);
 
-/// The GPU whose traces serve all GPUs of a large plan, an A100. docs/prediction.md lists what
+/// The GPU whose traces serve all GPUs of a large plan, an A100. docs/dev/prediction.md lists what
 /// differs on others. The size of the cuBLAS workspaces is in profiler::MemoryOptions.
 const profiler::Gpu& shared_gpu();
 

@@ -172,8 +172,6 @@ LoadedSettings load_settings(const std::filesystem::path& file) {
 
 void save_settings(const Settings& settings, const std::filesystem::path& file) {
     if (file.empty()) return;
-    std::error_code error;
-    std::filesystem::create_directories(file.parent_path(), error);
     // The window works without saved settings.
     (void)profiler::write_file(file, to_text(settings));
 }

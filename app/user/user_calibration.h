@@ -7,8 +7,8 @@
 #include <string>
 #include <string_view>
 
-/// Turns a measured device into rows of the user's planner files (docs/planner.md, "Data of your
-/// own").
+/// Turns a measured device into rows of the user's planner files
+/// (docs/choose_gpu_and_batch.md, "GPUs of your own").
 namespace app {
 
 /// The texts of `gpus.json` and `calibration.json`; empty if there is no such file.

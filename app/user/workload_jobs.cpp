@@ -2,6 +2,7 @@
 
 #include "models/config/names.h"
 #include "models/config/validity.h"
+#include "profiler/trace/file/write_file.h"
 #include "profiler/trace/units.h"
 
 #include <algorithm>
@@ -242,7 +243,8 @@ Result<JobList> make_jobs(const StepForm& form) {
         }
         list.memory_limit_bytes = *limit;
     }
-    if (!form.output.ends_with(".tscope")) list.folder = form.output;
+    list.folder =
+        form.output.ends_with(".tscope") ? profiler::folder_of(form.output).string() : form.output;
     if (const auto free = check_overwriting(form, list); !free) {
         return tl::unexpected(free.error());
     }

@@ -68,7 +68,7 @@ struct JobList {
     std::vector<LeftOut> left_out;  // only of "all"
     bool is_all = false;
     int64_t memory_limit_bytes = -1;
-    std::string folder;          // to create first; empty: the folder of the file must exist
+    std::string folder;          // to make first, if it is missing
     std::string gpu;             // the predicted GPU; empty: measured on this machine
     std::string device = "cpu";  // where it is measured: "cpu", "cuda" or "auto"
 };

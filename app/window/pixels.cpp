@@ -2,7 +2,7 @@
 
 #include "profiler/trace/file/write_file.h"
 
-#include <GL/gl.h>
+#include <imgui_impl_opengl3_loader.h>
 
 #include <algorithm>
 #include <string>

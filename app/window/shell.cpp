@@ -5,11 +5,11 @@
 #include "app/widgets/theme.h"
 #include "app/workspace/jobs/wake.h"
 
-#include <GL/gl.h>
 #include <GLFW/glfw3.h>
 #include <imgui.h>
 #include <imgui_impl_glfw.h>
 #include <imgui_impl_opengl3.h>
+#include <imgui_impl_opengl3_loader.h>
 #include <implot.h>
 #include <time.h>
 

@@ -267,7 +267,7 @@ WorkerOutcome train(const Request& request, WorkerServer& server) {
 WorkerOutcome predict_step(const models::Workload& workload, const PredictedStepOptions& options,
                            WorkerServer& server) try {
     if (std::getenv(kVirtualGpuVariable) == nullptr) {
-        return failure("Steps are predicted on a virtual GPU, and this worker has none.");
+        return failure("Steps are predicted on a simulated GPU, and this worker has none.");
     }
     const auto cuda = find_cuda();
     if (!cuda) return failure(cuda.error());

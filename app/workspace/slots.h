@@ -8,7 +8,8 @@
 #include <vector>
 
 /// The slots of the workspace: one for each view that panels draw. A slot names what it does, what
-/// it should show now, and how its view is built. docs/adding_a_panel.md walks through adding one.
+/// it should show now, and how its view is built. docs/dev/adding_a_panel.md walks through
+/// adding one.
 namespace app {
 
 template <typename Request, typename View>

@@ -32,7 +32,7 @@ add_library(imgui STATIC EXCLUDE_FROM_ALL
 target_include_directories(imgui SYSTEM PUBLIC
   ${_imgui} ${_imgui}/backends ${_imgui}/misc/cpp ${_imgui}/misc/freetype "${PROJECT_SOURCE_DIR}/cmake/imconfig")
 target_compile_definitions(imgui PUBLIC IMGUI_USER_CONFIG="temposcope_imconfig.h" GLFW_INCLUDE_NONE)
-target_link_libraries(imgui PUBLIC glfw OpenGL::OpenGL Freetype::Freetype Threads::Threads ${CMAKE_DL_LIBS})
+target_link_libraries(imgui PUBLIC glfw Freetype::Freetype Threads::Threads ${CMAKE_DL_LIBS})  # OpenGL is opened with the window
 
 add_library(implot STATIC EXCLUDE_FROM_ALL ${_implot}/implot.cpp ${_implot}/implot_items.cpp)
 target_include_directories(implot SYSTEM PUBLIC ${_implot})

@@ -42,7 +42,31 @@ run scripts/setup, which makes the links that CMake looks for")
 if(NOT CMAKE_CUDA_COMPILER)
   set(CMAKE_CUDA_COMPILER "${CUDAToolkit_ROOT}/bin/nvcc")
 endif()
+# Machine code of 80 also runs on A10, RTX 30 and RTX 40 (86, 89), and the GPUs of this machine join the common ones. Newer GPUs
+# compile the PTX when they first load it. All: T4 and RTX 20 (75), too, which nvcc parses each source once more for. No 70 (V100):
+# nvcc 13 and torch's CUDA 13 build have left it, and need nvcc and torch of CUDA 12.
+set(_common_architectures "80-real;90")
+set(_all_architectures "75-real;80-real;90-real;100-real;120")
+option(TEMPOSCOPE_ALL_ARCHITECTURES "compile CUDA code for every GPU that torch's build knows, as packages are" OFF)
+set(_chosen_architectures "$CACHE{CMAKE_CUDA_ARCHITECTURES}")  # -DCMAKE_CUDA_ARCHITECTURES=... goes before the common ones
+if(TEMPOSCOPE_ALL_ARCHITECTURES AND _chosen_architectures AND NOT _chosen_architectures STREQUAL _all_architectures)
+  # A package would lack the code of a GPU, and nothing would say so.
+  message(FATAL_ERROR "-DCMAKE_CUDA_ARCHITECTURES=${_chosen_architectures} and --all-architectures ask for different GPUs; \
+run cmake with -UCMAKE_CUDA_ARCHITECTURES to compile for all of them, or with -DTEMPOSCOPE_ALL_ARCHITECTURES=OFF")
+endif()
+if(NOT _chosen_architectures)
+  set(CMAKE_CUDA_ARCHITECTURES "${_common_architectures}")
+  if(TEMPOSCOPE_ALL_ARCHITECTURES)
+    set(CMAKE_CUDA_ARCHITECTURES "${_all_architectures}")
+  endif()
+endif()
 enable_language(CUDA)
+if(NOT _chosen_architectures AND NOT TEMPOSCOPE_ALL_ARCHITECTURES)
+  set(_native ${CMAKE_CUDA_ARCHITECTURES_NATIVE})  # without a GPU, a sentence
+  list(FILTER _native INCLUDE REGEX "^(75|[89][0-9]|1[0-9][0-9])-real$")
+  list(PREPEND CMAKE_CUDA_ARCHITECTURES ${_native})
+endif()
+message(STATUS "GPU architectures: ${CMAKE_CUDA_ARCHITECTURES}")
 temposcope_find_debian(CUDAToolkit 13.0 "a CUDA 13.0 toolkit")
 
 # Headers of CUPTI, NVTX and the CUDA runtime, for code that opens these libraries at run time.

@@ -129,7 +129,7 @@ def bytes_of_a_layer(ideas, backend=None):
 
 def print_bytes():
     hidden = BATCH * TOKENS * HIDDEN * 4
-    print("| technique | kept a layer | kept when compiled |\n|---|---:|---:|")
+    print("| technique | saved a layer | saved when compiled |\n|---|---:|---:|")
     for name, ideas in IDEAS.items():
         kept = (bytes_of_a_layer(ideas), bytes_of_a_layer(ideas, "aot_eager_decomp_partition"))
         print(f"| {name} | " + " | ".join(f"{size / hidden:.2f} en" for size in kept) + " |")

@@ -15,6 +15,9 @@
 namespace models {
 namespace {
 
+// What only programs have, alone and beside switches.
+constexpr std::string_view kChunkedLoss = "chunked-loss", kChunkedLossItem = "loss=chunked";
+
 constexpr Recipe kTempoRecipe{.gelu = Gelu::kInPlace,
                               .layer_norm = LayerNorm::kFromOutput,
                               .attention = Attention::kRecomputeDropout};
@@ -132,13 +135,14 @@ std::vector<RecipePreset> make_presets() {
          with(tempo, &Recipe::attention, Attention::kFlash)},
         {"deepspeed-fused", "DeepSpeed's layer with its fused kernels and its three memory flags",
          with(deepspeed_all, &Recipe::fusion, Fusion::kDeepSpeed)},
-        {"substation", "Substation's layer: its twelve fused kernels, all that forward writes kept",
+        {"substation",
+         "Substation's layer: its twelve fused kernels, saves all that forward writes",
          with(original, &Recipe::fusion, Fusion::kSubstation)},
         {"best",
-         "flash attention, Tempo's GELU and LayerNorm fused with their neighbours, dropout masks "
-         "drawn again; on the CPU without attention dropout",
+         "flash attention, Tempo's GELU and LayerNorm fused with their neighbours, regenerated "
+         "dropout masks; on the CPU without attention dropout",
          best},
-        {"checkpoint-sqrt", "one checkpoint for about as many layers as there are checkpoints",
+        {"checkpoint-sqrt", "sqrt(L) checkpoints for L layers",
          with(original, &Recipe::checkpoint, Checkpoint::kSqrt)},
         {"checkpoint-attention",
          "selective checkpointing: scores, softmax and dropout of attention run again in backward",
@@ -193,14 +197,13 @@ Result<Recipe> parse_recipe(std::string_view text) {
 }
 
 Result<ProgramRecipe> parse_program_recipe(std::string_view text) {
-    constexpr std::string_view kAlone = "chunked-loss", kItem = "loss=chunked";
     ProgramRecipe program;
     std::vector<std::string_view> items;
     for (std::size_t begin = 0; begin <= text.size();) {
         const std::size_t comma = std::min(text.find(',', begin), text.size());
         const std::string_view item = text.substr(begin, comma - begin);
         begin = comma + 1;
-        if (item == kItem || text == kAlone) {
+        if (item == kChunkedLossItem || text == kChunkedLoss) {
             program.chunks_loss = true;
         } else {
             items.push_back(item);
@@ -212,6 +215,31 @@ Result<ProgramRecipe> parse_program_recipe(std::string_view text) {
     if (!recipe) return tl::unexpected(recipe.error());
     program.recipe = *recipe;
     return program;
+}
+
+Result<std::string> join_program_recipes(std::string_view one, std::string_view other) {
+    if (one == kChunkedLoss) std::swap(one, other);
+    const auto first = parse_program_recipe(one);
+    if (!first) return tl::unexpected(first.error());
+    const auto second = parse_program_recipe(other);
+    if (!second) return tl::unexpected(second.error());
+    std::string joined(one);
+    // Alone, a loss in chunks leaves all switches as they are.
+    const bool has_switches = other != kChunkedLoss;
+    std::string_view contested;
+    for_each_switch([&](const auto& table) {
+        const auto unset = Recipe{}.*table.member;
+        const auto before = first->recipe.*table.member;
+        const auto added = second->recipe.*table.member;
+        if (!has_switches || added == unset || added == before) return;
+        if (before != unset) contested = table.name;
+        joined += fmt::format(",{}={}", table.name, table.chosen(second->recipe).name);
+    });
+    if (!contested.empty()) {
+        return fail("'{}' and '{}' want different values of {}.", one, other, contested);
+    }
+    if (second->chunks_loss && !first->chunks_loss) joined += fmt::format(",{}", kChunkedLossItem);
+    return joined;
 }
 
 std::string differing_switches(const Recipe& recipe, const Recipe& base) {

@@ -9,7 +9,7 @@
 
 /// A recipe is a choice per op: which tensors are saved for backward, what backward recomputes, and
 /// which kernel runs. Tempo, DeepSpeed, checkpointing and flash attention are presets over the same
-/// switches. models/config/switches.h has one table for each switch; docs/notation.md lists what
+/// switches. models/config/switches.h has one table for each switch; docs/techniques.md lists what
 /// each preset makes a layer save.
 namespace models {
 
@@ -99,6 +99,10 @@ struct ProgramRecipe {
 /// As parse_recipe, and "chunked-loss" alone, or "loss=chunked" beside other items. Alone, it
 /// leaves all else as it is. Errors: as parse_recipe.
 Result<ProgramRecipe> parse_program_recipe(std::string_view text);
+
+/// Two recipes for one program: "tempo" and "chunked-loss" are "tempo,loss=chunked".
+/// Errors: as parse_program_recipe, or the two want different values of a switch.
+Result<std::string> join_program_recipes(std::string_view one, std::string_view other);
 
 /// Canonical text: the switches that differ from `original`, as "gelu=in_place,masks=bit", or
 /// "original". parse_recipe(to_text(r)) == r.

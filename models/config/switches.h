@@ -18,7 +18,7 @@
 /// tables. To add a value, add its enumerator, its row, and the code that runs it.
 namespace models {
 
-// ---- tensors that a layer saves for backward, as formulas in its sizes (docs/notation.md) -------
+// ---- tensors that a layer saves for backward, as formulas in its sizes (docs/techniques.md) -----
 
 /// What is counted.
 enum class Unit : uint8_t {
@@ -145,7 +145,7 @@ struct Switch {
     }
 };
 
-// ---- what the values make a layer save (docs/notation.md) ------------------------------------
+// ---- what the values make a layer save (docs/techniques.md) ----------------------------------
 
 inline constexpr Term kHiddenTerm{Unit::kHidden, Scale::kElement};
 inline constexpr Term kIntermediateTerm{Unit::kIntermediate, Scale::kElement};
@@ -413,13 +413,11 @@ inline constexpr Switch<Qkv, 5> kQkvSwitch{
           .phrase = "query, key and value in three products",
           .search = Search::kNever}},
         {Qkv::kQueryKey,
-         {.name = "qk", .phrase = "query and key in one product", .search = Search::kNever}},
+         {.name = "qk", .phrase = "one matmul for query and key", .search = Search::kNever}},
         {Qkv::kKeyValue,
-         {.name = "kv", .phrase = "key and value in one product", .search = Search::kNever}},
+         {.name = "kv", .phrase = "one matmul for key and value", .search = Search::kNever}},
         {Qkv::kFused,
-         {.name = "fused",
-          .phrase = "query, key and value in one product",
-          .search = Search::kOnBest}},
+         {.name = "fused", .phrase = "fused QKV projection", .search = Search::kOnBest}},
     }}};
 
 inline constexpr Switch<Dropout, 2> kDropoutSwitch{

@@ -38,10 +38,11 @@ void check_has_kernels(const Tensor& tensor, const char* argument) {
 void check_alike(const Tensor& tensor, const char* argument, const Tensor& like,
                  const char* like_argument, bool may_be_float) {
     TORCH_CHECK(tensor.sym_sizes() == like.sym_sizes(), "tempo: ", argument, " has shape ",
-                tensor.sym_sizes(), "; expected that of ", like_argument, ", ", like.sym_sizes());
+                tensor.sym_sizes(), "; expected the same as ", like_argument, ", ",
+                like.sym_sizes());
     const at::ScalarType type = tensor.scalar_type(), expected = like.scalar_type();
     TORCH_CHECK(may_be_float ? is_same_or_float(type, expected) : type == expected,
-                "tempo: ", argument, " has dtype ", type, "; expected that of ", like_argument,
+                "tempo: ", argument, " has dtype ", type, "; expected the same as ", like_argument,
                 ", ", expected, may_be_float ? ", or float beside 16 bits" : "");
     check_device(tensor, argument, like);
 }
@@ -97,7 +98,7 @@ void check_weight(const Tensor& weight, const char* argument, const c10::SymInt&
                 " has shape ", weight.sym_sizes(), "; expected [out, ", inputs, "] for x of shape ",
                 x.sym_sizes());
     TORCH_CHECK(weight.scalar_type() == x.scalar_type(), "tempo: ", argument, " has dtype ",
-                weight.scalar_type(), "; expected that of x, ", x.scalar_type());
+                weight.scalar_type(), "; expected the same as x, ", x.scalar_type());
     check_device(weight, argument, x);
 }
 

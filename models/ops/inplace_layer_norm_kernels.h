@@ -82,7 +82,7 @@ struct NormParameters {
           beta(checked_channels(from_beta, "beta", x, output)) {
         TORCH_CHECK(
             !gamma.defined() || !beta.defined() || gamma.scalar_type() == beta.scalar_type(),
-            "tempo: beta has dtype ", beta.scalar_type(), "; expected that of gamma, ",
+            "tempo: beta has dtype ", beta.scalar_type(), "; expected the same as gamma, ",
             gamma.scalar_type());
     }
 
@@ -95,7 +95,7 @@ inline at::ScalarType output_type(const Tensor& x, MaybeType dtype) {
     const bool is_narrower =
         x.scalar_type() == at::kFloat && (type == at::kHalf || type == at::kBFloat16);
     TORCH_CHECK(type == x.scalar_type() || is_narrower, "tempo: dtype is ", type,
-                "; expected that of x, ", x.scalar_type(), ", or half or bfloat16 for float x");
+                "; expected the same as x, ", x.scalar_type(), ", or half or bfloat16 for float x");
     return type;
 }
 

@@ -51,7 +51,7 @@ struct LayerCall {
     /// The key of a dropout of the layer.
     std::array<c10::SymInt, 5> key_of(DropoutSite site) const {
         static_assert(static_cast<uint32_t>(DropoutSite::kAttention) == 0,
-                      "`key` is that of attention, and a site is added to it");
+                      "`key` is the key of attention, and a site is added to it");
         auto result = key;
         result.back() = result.back() + static_cast<int64_t>(site);
         return result;

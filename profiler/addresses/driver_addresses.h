@@ -13,7 +13,7 @@ enum class SegmentPlacement : uint8_t {
     kAscending,
     /// Holes lie in chunks of whole 32 MiB. Where none fits, a new chunk is taken from the highest
     /// free addresses, and the allocation lies at its start. A chunk that holds nothing any more is
-    /// given back. Recorded with driver 580 on Linux (docs/virtual_gpu.md).
+    /// given back. Recorded with driver 580 on Linux (docs/dev/virtual_gpu.md).
     kChunks
 };
 

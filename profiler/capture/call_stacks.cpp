@@ -137,6 +137,21 @@ void CallStacks::add(Id<Op> op, Gathered stack) {
     gathered_.emplace(op.value, std::move(stack));
 }
 
+void CallStacks::add(int64_t alloc_event, Gathered stack, const Trace& trace) {
+    const std::lock_guard lock(mutex_);
+    gathered_events_.emplace(alloc_event, std::move(stack));
+    if (gathered_events_.size() > most_events_) forget_freed(trace);
+}
+
+void CallStacks::forget_freed(const Trace& trace) {
+    for (std::size_t i = num_written_; i < trace.allocations.size(); ++i) {
+        const Id<Allocation> id(i);
+        if (trace.allocations.get<&Allocation::free_requested_event>(id) < 0) continue;
+        gathered_events_.erase(trace.allocations.get<&Allocation::alloc_event>(id));
+    }
+    most_events_ = 2 * gathered_events_.size() + kMostFreed;
+}
+
 void CallStacks::add(int64_t alloc_event, NativeStack stack) {
     const std::lock_guard lock(mutex_);
     natives_.emplace(alloc_event, std::move(stack));
@@ -157,23 +172,33 @@ Id<Op> CallStacks::owner_of(const Trace& trace, Id<Op> op, const GatheredOps& ga
 
 CallStacks::Taken CallStacks::take(const Trace& trace) {
     GatheredOps gathered;
+    GatheredEvents events;
     std::unordered_map<int64_t, NativeStack> natives;
     {
         const std::lock_guard lock(mutex_);
         gathered.swap(gathered_);
+        events.swap(gathered_events_);
         natives.swap(natives_);
+        most_events_ = kMostFreed;
     }
     Taken taken;
     std::unordered_map<int64_t, std::size_t> place_of_op;
     for (; num_written_ < trace.allocations.size(); ++num_written_) {
         const Id<Allocation> id(num_written_);
-        const auto native = natives.find(trace.allocations.get<&Allocation::alloc_event>(id));
+        const int64_t event = trace.allocations.get<&Allocation::alloc_event>(id);
+        const auto native = natives.find(event);
         if (native != natives.end()) taken.natives.emplace_back(id, std::move(native->second));
         const Id<Op> op = owner_of(trace, trace.allocations.get<&Allocation::op>(id), gathered);
-        if (!op.valid()) continue;
-        const auto [place, is_new] = place_of_op.try_emplace(op.value, taken.by_op.size());
-        if (is_new) taken.by_op.emplace_back(gathered.at(op.value), std::vector<Id<Allocation>>());
-        taken.by_op[place->second].second.push_back(id);
+        if (!op.valid()) {
+            const auto own = events.find(event);
+            if (own != events.end()) taken.allocated.emplace_back(own->second, std::vector{id});
+            continue;
+        }
+        const auto [place, is_new] = place_of_op.try_emplace(op.value, taken.allocated.size());
+        if (is_new) {
+            taken.allocated.emplace_back(gathered.at(op.value), std::vector<Id<Allocation>>());
+        }
+        taken.allocated[place->second].second.push_back(id);
     }
     return taken;
 }

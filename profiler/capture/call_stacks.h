@@ -18,6 +18,7 @@
 /// lines: the files may change later. Below them, if asked for, the C++ frames of each allocation.
 ///
 ///     an op that no other op calls begins ► gather: addresses of code and instructions, no text
+///     an allocation outside of ops  ► gathered by the allocator, before it takes its lock
 ///     an allocation, where C++ frames are recorded ► gather_native: addresses of code
 ///     a step ends                         ► write: the stacks of those that allocated, as text
 ///
@@ -106,6 +107,8 @@ public:
     /// with Python's lock may want. A thread without Python has an empty one.
     static Gathered gather() { return gather_python_stack(); }
     void add(Id<Op> op, Gathered stack);
+    /// Of the allocation with this event number, which no op makes. Under the lock on the rows.
+    void add(int64_t alloc_event, Gathered stack, const Trace& trace);
 
     /// The C++ stack of this thread; empty if they are not asked for. Needs no lock. O(depth), a
     /// tenth of a microsecond a frame once its code has been seen.
@@ -122,37 +125,45 @@ public:
             const auto lock = lock_rows();
             taken = take(trace);
         }
-        const PythonStacks text = symbolize(taken.by_op);
+        const PythonStacks text = symbolize(taken.allocated);
         const std::vector<Named> natives = name(taken.natives);
         const auto lock = lock_rows();
-        append(taken.by_op, text, trace);
+        append(taken.allocated, text, trace);
         append(natives, trace);
     }
 
 private:
-    /// Allocations by the op whose stack is theirs.
+    /// Allocations by the stack that is theirs.
     using Allocated = std::vector<std::pair<Gathered, std::vector<Id<Allocation>>>>;
 
     using GatheredOps = std::unordered_map<int64_t, Gathered>;
+    using GatheredEvents = std::unordered_map<int64_t, Gathered>;
     /// Of the allocations since the last call.
     struct Taken {
-        Allocated by_op;
+        Allocated allocated;
         std::vector<std::pair<Id<Allocation>, NativeStack>> natives;
     };
     using Named = std::pair<Id<Allocation>, std::vector<NativeFrame>>;
 
     static Id<Op> owner_of(const Trace& trace, Id<Op> op, const GatheredOps& gathered);
+    void forget_freed(const Trace& trace);
     Taken take(const Trace& trace);
     static PythonStacks symbolize(const Allocated& allocated);
     void append(const Allocated& allocated, const PythonStacks& text, Trace& trace);
     std::vector<Named> name(const std::vector<std::pair<Id<Allocation>, NativeStack>>& natives);
     void append(const std::vector<Named>& natives, Trace& trace);
 
+    /// Between two calls of `write` a program may make any number of allocations. With more, those
+    /// of freed blocks are forgotten: about 1 KB each.
+    static constexpr std::size_t kMostFreed = 1 << 14;
+
     const std::string hidden_;
     const bool with_native_;
     StackRows& rows_;
     std::mutex mutex_;
     GatheredOps gathered_;                              // by op
+    GatheredEvents gathered_events_;                    // by event
+    std::size_t most_events_ = kMostFreed;              // beside which freed blocks keep theirs
     std::unordered_map<int64_t, NativeStack> natives_;  // by event
     std::size_t num_written_ = 0;                       // allocations
     NativeFrames native_frames_;

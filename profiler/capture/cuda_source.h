@@ -14,7 +14,7 @@
 /// The GPU as the worker sees it: an interface, and the function that opens the module behind it.
 ///
 /// Only that module (profiler/capture/cuda) needs libtorch_cuda, so a machine without a GPU does
-/// not load it. docs/cuda_capture.md says how it records.
+/// not load it. docs/dev/cuda_capture.md says how it records.
 namespace profiler {
 
 class ProgramDevice;

@@ -30,7 +30,7 @@ void ProcessorShare::end() {
 
 std::string busy_machine_note(double share) {
     if (share >= kLeastShare) return {};
-    return "Something else used the processor during the measurement, so its times are too long: "
+    return "Something else used the CPU during the measurement, so its times are too long: "
            "measure again when the machine is idle.";
 }
 
@@ -40,14 +40,13 @@ void note_busy_machine(Trace& trace, double share) {
     const auto codes = trace.diagnostics.column<&Diagnostic::code>();
     if (std::find(codes.begin(), codes.end(), code) != codes.end()) return;
     add_diagnostic(
-        trace,
-        {.code = kMachineBusy,
-         .severity = Severity::kWarning,
-         .explanation = fmt::format(
-             "Something else ran on this machine: the steps got {:.0f} % of the time of one "
-             "processor. Memory is right, but times are too long; capture again when the machine "
-             "is idle.",
-             share * 100)});
+        trace, {.code = kMachineBusy,
+                .severity = Severity::kWarning,
+                .explanation = fmt::format(
+                    "Something else ran on this machine: the steps got {:.0f} % of the time of one "
+                    "CPU. Memory is right, but times are too long; capture again when the machine "
+                    "is idle.",
+                    share * 100)});
 }
 
 }  // namespace profiler

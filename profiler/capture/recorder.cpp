@@ -5,7 +5,7 @@
 #include "profiler/capture/tracking_allocator.h"
 #include "profiler/trace/text.h"
 
-#include <fmt/ranges.h>
+#include <fmt/format.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -42,11 +42,12 @@ bool is_node(const at::RecordFunction& function) {
     return function.scope() == at::RecordScope::BACKWARD_FUNCTION;
 }
 
-/// Python may run in a torch.autograd.Function "Square", whose node is "SquareBackward". Ops of
+/// Python may run in a torch.autograd.Function "Square", whose node is "SquareBackward", and in the
+/// node of a parameter, which calls the hooks of its gradient: an optimizer may run there. Ops of
 /// libraries are "aten::mul", their nodes "MulBackward0".
 bool may_run_python(const at::RecordFunction& function) {
     const std::string_view name = function.name();
-    if (is_node(function)) return name.ends_with("Backward");
+    if (is_node(function)) return name.ends_with("Backward") || name.ends_with("::AccumulateGrad");
     return name.find("::") == name.npos;
 }
 
@@ -61,6 +62,9 @@ bool may_have_own_stack(const at::RecordFunction& function) {
 NativeStack gather_native(const CallStacks* stacks) {
     return stacks ? stacks->gather_native() : NativeStack();
 }
+
+/// An allocation in an op has the op's stack.
+bool runs_no_op() { return op_stack.empty(); }
 
 Id<Op> current_op() { return op_stack.empty() ? Id<Op>() : op_stack.back().id; }
 
@@ -90,20 +94,6 @@ bool is_bucket(const Trace& trace, Id<Phase> running, Id<Storage> storage) {
 }
 
 }  // namespace
-
-std::size_t ListTexts::Hash::operator()(at::IntArrayRef values) const {
-    std::size_t hash = values.size();
-    for (const int64_t value : values) hash = hash * 1000003 + static_cast<std::size_t>(value);
-    return hash;
-}
-
-StringId ListTexts::of(at::IntArrayRef values, StringTable& strings) {
-    if (const auto known = texts_.find(values); known != texts_.end()) return known->second;
-    const StringId text =
-        strings.intern(fmt::format("[{}]", fmt::join(values.begin(), values.end(), ", ")));
-    texts_.emplace(values.vec(), text);
-    return text;
-}
 
 PhaseKind phase_kind(models::TrainingPhase phase) {
     switch (phase) {
@@ -222,6 +212,12 @@ void Recorder::on_phase_end(models::TrainingPhase) noexcept {
 
 // ---- allocations -----------------------------------------------------------------------------
 
+WantsStack Recorder::wants_stack() const { return call_stacks_ ? &runs_no_op : nullptr; }
+
+void Recorder::add_stack(GatheredStack stack, const AllocatorMoment& moment) {
+    if (call_stacks_) call_stacks_->add(moment.event, std::move(stack), trace_);
+}
+
 LockedMoment Recorder::next_action() {
     // Of frees, too: only the allocator knows which action follows.
     NativeStack native = gather_native(call_stacks_);
@@ -236,13 +232,14 @@ void Recorder::on_alloc(BlockHeader& block, int64_t address) {
     const std::lock_guard lock(mutex_);
     const Id<Storage> storage(trace_.storages.size());
     const int64_t now = now_ns();
-    if (!native.empty()) call_stacks_->add(next_event_, std::move(native));
+    const int64_t event = next_event_++;
+    if (!native.empty()) call_stacks_->add(event, std::move(native));
     const Id<Allocation> allocation =
         trace_.allocations.append({.device = device_,
                                    .address = address,
                                    .requested_bytes = block.size_bytes,
                                    .block_bytes = block.size_bytes,
-                                   .alloc_event = next_event_++,
+                                   .alloc_event = event,
                                    .alloc_ns = now,
                                    .op = current_op(),
                                    .storage = storage});
@@ -250,6 +247,7 @@ void Recorder::on_alloc(BlockHeader& block, int64_t address) {
                             .size_bytes = block.size_bytes,
                             .category = Category::kTemporary});
     block.allocation = allocation.value;
+    if (block.stack && call_stacks_) call_stacks_->add(event, block.stack, trace_);
 }
 
 void Recorder::on_free(const BlockHeader& block) {

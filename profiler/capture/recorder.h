@@ -2,6 +2,7 @@
 
 #include "models/observer/observer.h"
 #include "models/training/training.h"
+#include "profiler/capture/list_texts.h"
 #include "profiler/capture/op_counts.h"
 #include "profiler/capture/torch_adapter/allocation_source.h"
 #include "profiler/capture/torch_adapter/torch_hooks.h"
@@ -47,23 +48,6 @@ public:
 
 class CallStacks;
 struct CollectiveCall;
-
-/// Shapes and strides as text: "[8, 512, 1024]". A step has few, and each is written once.
-class ListTexts {
-public:
-    StringId of(at::IntArrayRef values, StringTable& strings);
-
-private:
-    struct Hash {
-        using is_transparent = void;
-        std::size_t operator()(at::IntArrayRef values) const;
-    };
-    struct Equal {
-        using is_transparent = void;
-        bool operator()(at::IntArrayRef a, at::IntArrayRef b) const { return a == b; }
-    };
-    std::unordered_map<std::vector<int64_t>, StringId, Hash, Equal> texts_;
-};
 
 /// What a recorder records, and how.
 struct RecorderOptions {
@@ -148,7 +132,9 @@ public:
     void on_alloc(BlockHeader& block, int64_t address) override;
     void on_free(const BlockHeader& block) override;
     void on_out_of_memory(const Refusal& refusal) override;
+    WantsStack wants_stack() const override;
     LockedMoment next_action() override;
+    void add_stack(GatheredStack stack, const AllocatorMoment& moment) override;
     void add_failure(const Refusal& refusal, const AllocatorMoment& moment) override;
     std::unique_lock<std::mutex> lock_rows() override { return std::unique_lock(mutex_); }
 

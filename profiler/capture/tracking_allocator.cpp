@@ -6,13 +6,23 @@
 #include <c10/util/Exception.h>
 
 #include <algorithm>
+#include <memory>
 #include <new>
+#include <utility>
 
 namespace profiler {
 namespace {
 
 constexpr uint64_t kMagic = 0x74656d706f73636fULL;  // "temposco"
 constexpr uint8_t kPriority = 255;                  // over torch's own allocator
+
+/// A page. Smaller tensors may be many, and a stack takes up to 1 KB: about what they hold.
+constexpr int64_t kLeastBytesWithStack = 4096;
+
+/// Its memory is the upstream allocator's.
+struct DestroyHeader {
+    void operator()(BlockHeader* block) const { std::destroy_at(block); }
+};
 
 }  // namespace
 
@@ -27,11 +37,13 @@ TrackingAllocator::TrackingAllocator() : upstream_(c10::GetAllocator(c10::kCPU))
 }
 
 void TrackingAllocator::start(AllocationListener& listener) {
+    gather_stacks(listener.wants_stack());
     set_listener(&listener);
     for_each_live([&](BlockHeader& block) { listener.on_alloc(block, address_of(block)); });
 }
 
 void TrackingAllocator::stop() {
+    gather_stacks(nullptr);
     set_listener(nullptr);
     for_each_live([](BlockHeader& block) { block.allocation = -1; });
 }
@@ -67,18 +79,30 @@ void TrackingAllocator::unlink(BlockHeader& block) {
 c10::DataPtr TrackingAllocator::allocate(size_t size) {
     if (size == 0) return {nullptr, nullptr, &free_block, c10::Device(c10::kCPU)};
     const auto size_bytes = static_cast<int64_t>(size);
+    GatheredStack stack = gather_stack(size_bytes);
     const std::lock_guard lock(mutex_);  // two threads must not pass the limit together
     refuse_over_limit(size_bytes);
     c10::DataPtr memory = ask_upstream(size_bytes);
-    auto* const block = new (memory.get()) BlockHeader{.magic = kMagic, .size_bytes = size_bytes};
-    if (listener_)
-        listener_->on_alloc(*block, address_of(*block));  // may throw, so it comes before counting
+    std::unique_ptr<BlockHeader, DestroyHeader> header(new (memory.get()) BlockHeader{
+        .magic = kMagic, .size_bytes = size_bytes, .stack = std::move(stack)});
+    if (listener_) {
+        // May throw, so it comes before counting.
+        listener_->on_alloc(*header, address_of(*header));
+    }
+    BlockHeader* const block = header.release();
     link(*block);
     allocated_bytes_ += size_bytes;
     peak_bytes_ = std::max(peak_bytes_, allocated_bytes_);
     memory.release_context();
     char* const data = reinterpret_cast<char*>(block) + kHeaderBytes;
     return {data, data, &free_block, c10::Device(c10::kCPU)};
+}
+
+/// Waits for Python's lock, so not under ours.
+GatheredStack TrackingAllocator::gather_stack(int64_t size_bytes) const {
+    const WantsStack wants = stack_is_wanted_;
+    const bool is_wanted = wants != nullptr && size_bytes >= kLeastBytesWithStack && wants();
+    return is_wanted ? gather_python_stack() : nullptr;
 }
 
 /// torch's allocator throws a plain c10::Error when the system has no memory.
@@ -104,7 +128,8 @@ void TrackingAllocator::free_block(void* data) {
         self.allocated_bytes_ -= block->size_bytes;
         self.unlink(*block);
     }
-    block->magic = 0;
+    std::destroy_at(block);
+    new (block) decltype(block->magic){0};  // for a second free, which has no block
     self.upstream_->raw_deleter()(block);
 }
 

@@ -2,9 +2,11 @@
 
 #include "profiler/capture/torch_adapter/allocation_source.h"
 #include "profiler/capture/torch_adapter/out_of_memory.h"
+#include "profiler/capture/torch_adapter/torch_stacks.h"
 
 #include <c10/core/Allocator.h>
 
+#include <atomic>
 #include <cstdint>
 #include <mutex>
 
@@ -18,6 +20,7 @@ struct BlockHeader {
     BlockHeader* next = nullptr;
     int32_t allocation = -1;  // row in the trace's allocation table; -1 while not recorded
     int32_t reserved = 0;
+    GatheredStack stack;  // of the request; null: it was not wanted
 };
 
 /// A CPU allocator for torch that knows every block. It counts exactly, tells a listener about each
@@ -42,6 +45,11 @@ public:
     BlockHeader* block_of(const c10::StorageImpl& storage) const;
     /// Address of the block's data.
     int64_t address_of(const BlockHeader& block) const;
+
+    /// From here on each block that is worth it remembers the call stack of its request, where
+    /// `wants` says so; null: none does. Also before a recording, whose first allocations are the
+    /// blocks that are live then. A recording replaces `wants` by its own, and ends with none.
+    void gather_stacks(WantsStack wants) { stack_is_wanted_ = wants; }
 
     void set_listener(AllocationListener* listener) {
         const std::lock_guard lock(mutex_);
@@ -92,6 +100,7 @@ public:
 private:
     TrackingAllocator();
     static void free_block(void* data);
+    GatheredStack gather_stack(int64_t size_bytes) const;
     // Under mutex_.
     void link(BlockHeader& block);
     void unlink(BlockHeader& block);
@@ -100,6 +109,7 @@ private:
     void note_out_of_memory(int64_t requested_bytes, int64_t free_bytes);  // free -1: not known
 
     c10::Allocator* upstream_;
+    std::atomic<WantsStack> stack_is_wanted_{nullptr};
     mutable std::mutex mutex_;
     AllocationListener* listener_ = nullptr;
     BlockHeader* oldest_ = nullptr;

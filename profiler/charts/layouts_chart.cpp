@@ -32,7 +32,7 @@ FigureText describe(const LayoutsView& view, const std::string& workload,
     text.footer.emplace_back(
         "A column is an op, a short line one of its configurations, as far up as it takes longer "
         "than the op's fastest one. The path joins the chosen ones, copies included; below them "
-        "stand the order that each writes, bold where torch writes another, and its time.");
+        "are the layout that each writes, bold where torch writes another, and its time.");
     text.footer.emplace_back(fmt::format(
         "{} configurations. b sequence, j token, k attended token, h head, p element of a head, "
         "i hidden, u MLP, c query, key or value. Drawn by Temposcope.",
@@ -159,7 +159,7 @@ double draw_layouts(Canvas& canvas, const LayoutsView& view, const Theme& theme,
         if (panel.rows().empty()) continue;
         draw_panel_title(canvas, theme, {kMargin, y + 14}, inner,
                          is_backward ? "Backward" : "Forward",
-                         {"time over that of the op's fastest configuration"});
+                         {"time over the op's fastest configuration"});
         draw_slowdown_axis(canvas, theme, panel);
         draw_configurations(canvas, theme, panel);
         draw_path(canvas, theme, panel);

@@ -30,9 +30,9 @@ FigureText describe(const MovementView& view, const MovementCaption& caption,
     if (!caption.source.empty()) text.footer.push_back(caption.source + ".");
     for (const std::string& note : view.notes) text.footer.push_back("Note: " + note);
     text.footer.emplace_back(
-        view.has_times ? "Area: time in the step. An op without arithmetic stands at the left, as "
-                         "far below the roof as its bandwidth is below the card's."
-                       : "Area: least time on the card. Logical ops have no times; each stands at "
+        view.has_times ? "Area: time in the step. Ops without FLOP (copies) are at the left edge; "
+                         "their height shows how much of the bandwidth they use."
+                       : "Area: least time on the GPU. Logical ops have no times; each is at "
                          "its limit.");
     text.footer.emplace_back(
         "Bytes: each element of all inputs and outputs once. Drawn by "

@@ -73,7 +73,7 @@ private:
         if (!kernels.is_calibrated()) {
             notes.emplace_back(
                 "times are not calibrated on this GPU, and single kernels are further off than "
-                "whole steps (docs/bench.md)");
+                "whole steps (docs/dev/bench.md)");
         }
         return {.time = time, .notes = std::move(notes)};
     }

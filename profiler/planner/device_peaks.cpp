@@ -24,12 +24,13 @@ std::string no_peaks_sentence(const Trace& trace) {
     const std::string_view name = device_name_of(trace);
     if (ran_on_gpu(trace)) {
         return fmt::format(
-            "The peaks of {} are not known, so % of peak and MUE are empty: choose a card of the "
+            "The peaks of {} are not known, so % of peak and MUE are empty: choose a GPU of the "
             "catalogue.",
             name.empty() ? std::string_view("the device") : name);
     }
-    return "The times are those of a processor whose peaks are not known, so % of peak and MUE are "
-           "empty: predict the step for a GPU, or calibrate this machine (docs/planner.md).";
+    return "The times are of a CPU whose peaks are not known, so % of peak and MUE are "
+           "empty: predict the step for a GPU, or calibrate this machine "
+           "(docs/choose_gpu_and_batch.md).";
 }
 
 /// Why times and sums of a step are not to be taken as they are.
@@ -84,7 +85,7 @@ PeaksOfTrace peaks_of_trace(const Trace& trace, const std::vector<Gpu>& gpus, co
             device.empty() ? std::string_view("another device") : device, card->name));
     } else if (card != own) {
         result.notes.push_back(
-            fmt::format("Times are those of {}, peaks those of {}.",
+            fmt::format("Times are of {}, peaks of {}.",
                         device.empty() ? std::string_view("another device") : device, card->name));
     }
     return result;

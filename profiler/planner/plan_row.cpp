@@ -104,7 +104,7 @@ private:
             fmt::format("a CUDA context of {} is assumed", format_bytes(memory_.context_bytes)));
         if (!row_.gpu.compute_capability) {
             row_.notes.push_back(
-                "memory requests are those of CUDA's kernels, not of this device's kernels");
+                "memory requests come from CUDA's kernels, not from this device's kernels");
         }
         if (step.source != Source::kPredicted) {
             row_.notes.push_back(fmt::format("planned from a step {}, not from a GPU's step",

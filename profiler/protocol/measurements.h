@@ -41,7 +41,7 @@ nlohmann::json to_json(const MeasuredBatches& tried);
 models::Result<MeasuredBatches> measured_batches_from_json(const nlohmann::json& json);
 
 /// What a device reaches: the figures that the planner's time model takes from a GPU
-/// (docs/planner.md).
+/// (docs/dev/planner.md).
 struct DeviceSpeed {
     /// One GEMM: the product of two [size, size] matrices.
     struct Gemm {

@@ -13,7 +13,8 @@
 #include <variant>
 #include <vector>
 
-/// What `temposcope` and `temposcope-worker` say to each other (docs/architecture.md, the worker).
+/// What `temposcope` and `temposcope-worker` say to each other (docs/dev/architecture.md, the
+/// worker).
 ///
 /// The worker answers one request at a time: it sends progress and samples while it works, then
 /// exactly one result or error.

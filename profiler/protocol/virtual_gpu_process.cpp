@@ -38,7 +38,7 @@ models::Result<std::string> libraries_in(const fs::path& folder) {
         libraries.push_back(entry->path().string());
     }
     if (error || libraries.empty()) {
-        return models::fail("The virtual GPU is missing in {}: run scripts/build again.",
+        return models::fail("The simulated GPU is missing in {}: run scripts/build again.",
                             folder.string());
     }
     std::ranges::sort(libraries);
@@ -53,7 +53,7 @@ models::Result<std::vector<std::string>> virtual_gpu_environment(
     const fs::path& folder, const std::vector<VirtualCard>& cards) {
     if (folder.string().find_first_of(" :") != std::string::npos) {
         return models::fail(
-            "The virtual GPU cannot be loaded from {}, because the path has a space or a colon: "
+            "The simulated GPU cannot be loaded from {}, because the path has a space or a colon: "
             "move the folder.",
             folder.string());
     }

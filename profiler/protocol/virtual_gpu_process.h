@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-/// Processes that see virtual GPUs in place of the machine's (docs/virtual_gpu.md).
+/// Processes that see virtual GPUs in place of the machine's (docs/dev/virtual_gpu.md).
 namespace profiler {
 
 /// Set in a process that sees virtual GPUs; describes them.

@@ -43,7 +43,7 @@ void add_diagnostics(const AllocatorRowCounts& counts, Trace& trace) {
                     .severity = Severity::kInfo,
                     .count = counts.assumed_block_sizes,
                     .explanation = "The allocator did not report the size of these blocks: the "
-                                   "requested bytes, rounded up to 512, stand for it."});
+                                   "requested bytes, rounded up to 512, are used."});
 }
 
 void AllocatorRows::load(std::span<const RecordedSegment> segments,

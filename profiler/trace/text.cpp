@@ -29,6 +29,16 @@ std::string join_with_and(const std::vector<std::string>& parts) {
     return text;
 }
 
+std::vector<std::string_view> split_lines(std::string_view text) {
+    std::vector<std::string_view> lines;
+    while (!text.empty()) {
+        const std::size_t end = std::min(text.find('\n'), text.size());
+        lines.push_back(text.substr(0, end));
+        text.remove_prefix(std::min(end + 1, text.size()));
+    }
+    return lines;
+}
+
 std::string_view short_tensor_name(std::string_view name) {
     const std::size_t dot = name.rfind('.');
     if (dot == name.npos || dot == 0) return name;

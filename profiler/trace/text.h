@@ -24,6 +24,9 @@ std::string capitalized(std::string text);
 /// "a", "a and b", "a, b and c".
 std::string join_with_and(const std::vector<std::string>& parts);
 
+/// The lines of a text, without their ends.
+std::vector<std::string_view> split_lines(std::string_view text);
+
 /// The last two parts of a dotted name, without the layer:
 /// "encoder.layer.5.attention.self.query.weight" -> "query.weight".
 std::string_view short_tensor_name(std::string_view name);

@@ -80,4 +80,9 @@ Id<Device> profiled_device(const Trace& trace) {
     return trace.devices.empty() ? Id<Device>() : Id<Device>(std::size_t{0});
 }
 
+Category category_of_block(const Trace& trace, Id<Allocation> block) {
+    const Id<Storage> storage = trace.allocations.get<&Allocation::storage>(block);
+    return storage.valid() ? trace.storages.get<&Storage::category>(storage) : Category::kUnknown;
+}
+
 }  // namespace profiler

@@ -690,4 +690,7 @@ bool is_host(const Trace& trace, Id<Device> device);
 /// when the trace names no devices; then all allocations belong to one device.
 Id<Device> profiled_device(const Trace& trace);
 
+/// The category of a block's storage; unknown without a storage.
+Category category_of_block(const Trace& trace, Id<Allocation> block);
+
 }  // namespace profiler

@@ -89,8 +89,8 @@ Machine read_machine() {
         return parse_machine(text);
     } catch (const std::exception& error) {
         std::fprintf(stderr,
-                     "The virtual GPU cannot start, because %s does not describe GPUs: %s. "
-                     "docs/virtual_gpu.md has an example.\n",
+                     "The simulated GPU cannot start, because %s does not describe GPUs: %s. "
+                     "docs/dev/virtual_gpu.md has an example.\n",
                      kEnvironmentVariable, error.what());
         _exit(2);
     }

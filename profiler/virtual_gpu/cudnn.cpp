@@ -62,7 +62,7 @@ VIRTUAL_GPU_API std::size_t cudnnGetVersion() { return CUDNN_VERSION; }
 VIRTUAL_GPU_API std::size_t cudnnGetCudartVersion() { return CUDART_VERSION; }
 VIRTUAL_GPU_API const char* cudnnGetErrorString(cudnnStatus_t status) {
     return status == CUDNN_STATUS_SUCCESS ? "CUDNN_STATUS_SUCCESS"
-                                          : "an error of the virtual GPU's cuDNN";
+                                          : "an error of the simulated GPU's cuDNN";
 }
 VIRTUAL_GPU_API void cudnnGetLastErrorString(char* text, std::size_t size) {
     if (size > 0) text[0] = '\0';

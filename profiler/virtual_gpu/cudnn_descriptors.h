@@ -50,7 +50,7 @@ struct Descriptor {
 int64_t size_of(cudnnDataType_t type);
 
 /// The workspace of a plan for this graph of operations. Recorded on an H200 with cuDNN 9.19
-/// (docs/virtual_gpu.md).
+/// (docs/dev/virtual_gpu.md).
 int64_t workspace_of(const Descriptor& graph);
 
 }  // namespace profiler::virtual_gpu

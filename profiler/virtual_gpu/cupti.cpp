@@ -380,7 +380,7 @@ VIRTUAL_GPU_API CUptiResult cuptiGetResultString(CUptiResult result, const char*
         {CUPTI_ERROR_MAX_LIMIT_REACHED, "CUPTI_ERROR_MAX_LIMIT_REACHED"},
     };
     const char* const* const known = find_value(kTexts, result);
-    *text = known != nullptr ? *known : "an error that the virtual GPU does not know";
+    *text = known != nullptr ? *known : "an error that the simulated GPU does not know";
     return CUPTI_SUCCESS;
 }
 VIRTUAL_GPU_API CUptiResult cuptiSubscribe_v2(CUpti_SubscriberHandle* subscriber,

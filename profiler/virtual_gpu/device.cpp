@@ -311,11 +311,11 @@ VIRTUAL_GPU_API cudaError_t cudaGetLastError() { return std::exchange(last_error
 VIRTUAL_GPU_API cudaError_t cudaPeekAtLastError() { return last_error; }
 VIRTUAL_GPU_API const char* cudaGetErrorName(cudaError_t error) {
     const ErrorText* const row = find_text(error);
-    return row != nullptr ? row->name : "an error that the virtual GPU does not know";
+    return row != nullptr ? row->name : "an error that the simulated GPU does not know";
 }
 VIRTUAL_GPU_API const char* cudaGetErrorString(cudaError_t error) {
     const ErrorText* const row = find_text(error);
-    return row != nullptr ? row->text : "an error that the virtual GPU does not know";
+    return row != nullptr ? row->text : "an error that the simulated GPU does not know";
 }
 
 // ---- the driver ---------------------------------------------------------------------------------

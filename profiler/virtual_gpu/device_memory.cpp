@@ -23,10 +23,11 @@ uint64_t reserve_addresses(std::size_t device) {
     void* const base =
         mmap(wanted, kSpaceBytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (base == MAP_FAILED) {
-        std::fprintf(stderr,
-                     "The virtual GPU cannot reserve 2 TiB of addresses for device %zu (%s): lift "
-                     "the limit on address space (ulimit -v unlimited).\n",
-                     device, std::strerror(errno));
+        std::fprintf(
+            stderr,
+            "The simulated GPU cannot reserve 2 TiB of addresses for device %zu (%s): lift "
+            "the limit on address space (ulimit -v unlimited).\n",
+            device, std::strerror(errno));
         _exit(2);
     }
     return reinterpret_cast<uint64_t>(base);

@@ -18,7 +18,7 @@ std::string_view advice(std::string_view function) {
 }  // namespace
 
 void refuse(const char* function) {
-    std::string sentence = "The virtual GPU of Temposcope does not have ";
+    std::string sentence = "The simulated GPU of Temposcope does not have ";
     sentence.append(function).append(", which this program calls: ").append(advice(function));
     throw std::runtime_error(sentence + ", or measure on a GPU.");
 }

@@ -28,6 +28,9 @@ check_folder_is_open() {
         fail "$DEPS cannot be read, because this user may not enter $closed; ask its owner to open it, or set TEMPOSCOPE_DEPS to another folder."
 }
 
+# say_next WHAT TIME [NEED]: says before a step how long it takes on two idle cores.
+say_next() { say "Next: $1, about $2 on two idle cores${3:+ with $3}."; }
+
 # run_step WHAT LOG COMMAND...: runs a command with its output in LOG. On a terminal one line shows the time and the
 # command's last output. Elsewhere a line every half minute shows that the command still runs.
 run_step() {

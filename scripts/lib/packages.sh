@@ -9,9 +9,9 @@ DEBIAN_PACKAGES=(
     libsqlite3-dev libcairo2-dev libfreetype-dev libhwy-dev libjemalloc-dev
     libfmt-dev libexpected-dev nlohmann-json3-dev libcli11-dev libcpp-httplib-dev
     libsimdjson-dev zlib1g-dev
-    # the window: X11 headers, and Mesa so that it also draws without a GPU
+    # the window: X11 headers, OpenGL, and Mesa so that it also draws without a GPU
     libx11-dev libxrandr-dev libxinerama-dev libxcursor-dev libxi-dev libxext-dev
-    libgl-dev libopengl-dev libegl-dev libgl1-mesa-dri libegl-mesa0
+    libgl1 libopengl0 libegl1 libgl1-mesa-dri libegl-mesa0
     # tests
     libgtest-dev libgmock-dev libbenchmark-dev xvfb xauth
 )

@@ -108,7 +108,7 @@ TEST_F(BadInput, ControlCharactersOfANameDoNotReachTheTerminal) {
 constexpr const char* kHostile = "\x1b[31m\a\r\n\xe2\x80\xae\xc2\x9b";
 
 /// A trace whose names are made to act on a terminal.
-std::string write_hostile_sample(const TemporaryFolder& folder) {
+std::string write_hostile_sample(const CommandFolder& folder) {
     Trace trace = make_sample();
     const StringId hostile = trace.strings.intern(kHostile);
     trace.runs.set<&profiler::Run::recipe>(Id<profiler::Run>(0), hostile);
@@ -237,6 +237,16 @@ TEST_F(BadInput, ATraceNeverTakesThePlaceOfAPipe) {
     EXPECT_TRUE(std::filesystem::is_symlink(link));
 }
 
+const std::vector<std::string> kBench{"bench",  "matmul", "--device", "predict:v100-16gb",
+                                      "--size", "512"};
+
+/// Commands whose -o is a table.
+std::vector<std::vector<std::string>> writers_of_tables(const std::string& sample) {
+    return {{"plan", "--model", "bert-base", "--layers", "1", "--gpu", "t4", "--batch", "1"},
+            kBench,
+            {"movement", sample}};
+}
+
 TEST_F(BadInput, ResultsNeverReplaceARecordingOfAnyFormat) {
     const std::string sample = write_sample(folder_, "sample.tscope");
     const std::string profile = folder_ / "profile.json", snapshot = folder_ / "snapshot.json";
@@ -244,11 +254,57 @@ TEST_F(BadInput, ResultsNeverReplaceARecordingOfAnyFormat) {
     write(snapshot, R"({"segments": [], "device_traces": []})");
     for (const std::string& recording : {profile, snapshot}) {
         const std::string before = read_file(recording);
-        expect_failure(
-            run({"plan", "--model", "bert-base", "--layers", "1", "--gpu", "t4", "-o", recording}),
-            "it is a trace");
-        expect_one_sentence(run({"movement", sample, "-o", recording}), 2, "would replace a trace");
+        for (const std::vector<std::string>& command : writers_of_tables(sample)) {
+            expect_one_sentence(run(joined(command, {"-o", recording})), 2,
+                                "names a trace or a part of one");
+        }
         EXPECT_EQ(read_file(recording), before);
+    }
+}
+
+TEST_F(BadInput, ResultsNeverReplaceAFileOfAnotherKindBehindALink) {
+    const std::string sample = write_sample(folder_, "sample.tscope");
+    const std::string program = folder_ / "train.py", link = folder_ / "table.csv";
+    write(program, "import torch");
+    std::filesystem::create_symlink(program, link);
+    for (const std::vector<std::string>& command : writers_of_tables(sample)) {
+        expect_one_sentence(run(joined(command, {"-o", link})), 2,
+                            "train.py, to which " + link + " leads, is there already");
+    }
+    EXPECT_EQ(read_file(program), "import torch");
+}
+
+/// Commands whose last word is an output of another kind.
+std::vector<std::vector<std::string>> writers_of_others(const std::string& sample) {
+    return {{"export", sample, "--to", "svg", "-o", "memory.svg"},
+            {"export", sample, "--to", "chrome", "-o", "memory.json"},
+            {"import", sample, "-o", "copy.tscope"},
+            {"view", sample, "-o", "page.html"},
+            {"compare", sample, "--charts", "charts"}};
+}
+
+/// Not plan, which needs the worker, and not movement, which needs more than the sample has.
+TEST_F(BadInput, ACommandThatASampleIsEnoughForMakesTheFolderOfItsOutput) {
+    auto commands = writers_of_others(write_sample(folder_, "sample.tscope"));
+    commands.push_back(joined(kBench, {"-o", "t.csv"}));
+    for (std::size_t i = 0; i < commands.size(); ++i) {
+        std::vector<std::string> command = commands[i];
+        command.back().insert(0, folder_ / fmt::format("new/{}/", i));
+        run_well(command);
+        EXPECT_TRUE(std::filesystem::exists(command.back())) << command.back();
+    }
+}
+
+TEST_F(BadInput, WhereNoFolderCanBeEachCommandSaysSo) {
+    const std::string sample = write_sample(folder_, "sample.tscope");
+    auto commands = writers_of_others(sample);
+    for (const auto& command : writers_of_tables(sample)) {
+        commands.push_back(joined(command, {"-o", "t.csv"}));
+    }
+    write(folder_ / "file", "x");
+    for (std::vector<std::string>& command : commands) {
+        command.back().insert(0, folder_ / "file/");
+        expect_one_sentence(run(command), 1, "cannot be made: Not a directory; a part of its path");
     }
 }
 

@@ -148,7 +148,11 @@ TEST_F(BenchCommand, RefusesWhatCannotBe) {
     expect_usage_error({"model", "--steps", "0"}, "--steps");
     expect_usage_error({"vector", "--seconds", "0"}, "--seconds");
     expect_usage_error({"vector", "-o", folder_ / "x.txt"}, ".csv");
-    expect_usage_error({"vector", "--setup", "torch-9"}, "torch-9");
+    expect_usage_error({"vector", "--device", "predict:t4", "--setup", "torch-9"}, "torch-9");
+    for (const char* what : {"matmul", "vector", "layer", "model"}) {
+        expect_usage_error({what, "--device", "cpu", "--setup", "mli-2023"},
+                           "--device cpu predicts nothing: leave it out");
+    }
     expect_usage_error({"vector", "--format", "png"}, "--charts");
     expect_usage_error(
         {"charts", "--device", "predict:t4", "--charts", folder_ / "charts", "--seq", "64"},

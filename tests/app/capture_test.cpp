@@ -14,6 +14,7 @@
 namespace {
 
 using namespace tests;
+using testing::EndsWith;
 using testing::HasSubstr;
 using testing::Not;
 using testing::StartsWith;
@@ -39,6 +40,18 @@ TEST_F(Capture, WritesOneFilePerRecipeIntoANewFolder) {
     EXPECT_THAT(ran.out, HasSubstr("wrote "));
     EXPECT_THAT(ran.out, HasSubstr("peak allocated"));
     EXPECT_THAT(ran.err, HasSubstr("original (1 of 2): warm-up 1 of 1"));
+}
+
+TEST_F(Capture, EndsWithTheCommandThatComesNext) {
+    const std::string file = folder_ / "one.tscope", folder = folder_ / "out";
+    for (const char* command : {"capture", "sweep"}) {
+        const Ran one =
+            run_well(joined(small(command, file), {"--overwrite"}), with_fake_worker("ok"));
+        EXPECT_THAT(one.out, EndsWith("\nNext: temposcope info " + file + " --peak\n"));
+    }
+    const Ran two = run_well(small("capture", folder, "original,tempo"), with_fake_worker("ok"));
+    EXPECT_THAT(two.out, EndsWith("\nNext: temposcope compare " + folder + " --by layer\n"));
+    run_well({"compare", folder, "--by", "layer"});
 }
 
 TEST_F(Capture, WritesOneFileUnderAGivenName) {
@@ -123,6 +136,14 @@ TEST_F(Capture, ThatFailsLeavesNoFolderThatItMade) {
     EXPECT_TRUE(std::filesystem::exists(folder_ / "mine"));
 }
 
+TEST_F(Capture, MakesTheFolderOfAFile) {
+    const std::string file = folder_ / "new/deep/one.tscope";
+    EXPECT_EQ(run(small("capture", file), with_fake_worker("dies")).exit_code, 1);
+    EXPECT_FALSE(std::filesystem::exists(folder_ / "new"));
+    EXPECT_EQ(run(small("capture", file), with_fake_worker("ok")).exit_code, 0);
+    EXPECT_TRUE(std::filesystem::exists(file));
+}
+
 TEST_F(Capture, JsonHasARowPerRecipe) {
     const auto arguments = small("capture", folder_ / "out", "original,tempo");
     const auto rows = run(joined(arguments, {"--json"}), with_fake_worker("ok")).json()["rows"];
@@ -160,7 +181,7 @@ TEST_F(Capture, ARecipeThatDoesNotFitBesideTheOthersIsMeasuredAfterThem) {
     const Ran ran =
         run_well(small("capture", folder_ / "out", "original,tempo"), with_fake_worker("large"));
     EXPECT_THAT(ran.err, HasSubstr("temposcope: The recipes do not fit into memory together"));
-    EXPECT_THAT(ran.out, HasSubstr("(not measured in turn)"));
+    EXPECT_THAT(ran.out, HasSubstr("(not measured alternately)"));
 }
 
 TEST_F(Capture, OutOfMemoryHasItsOwnExitCode) {

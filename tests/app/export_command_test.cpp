@@ -175,11 +175,12 @@ TEST_F(ExportCommand, ReplacesOnlyFilesOfItsOwnKind) {
         expect_one_sentence(run({"export", sample, "--to", format, "-o", program}), 2,
                             "is there already and does not end as");
     }
-    expect_one_sentence(run({"view", sample, "-o", program}), 2, "is there already and is no page");
+    expect_one_sentence(run({"view", sample, "-o", program}), 2,
+                        "is there already and is no table, chart or page");
     const std::string link = folder_ / "chart.svg";
     std::filesystem::create_symlink(program, link);
     expect_one_sentence(run({"export", sample, "--to", "svg", "-o", link}), 2,
-                        "train.py, to which -o " + link + " leads, is there already");
+                        "train.py, to which " + link + " leads, is there already");
     const std::string named_json = folder_ / "trace.json";
     std::filesystem::copy_file(sample, named_json);
     expect_one_sentence(run({"export", sample, "--to", "chrome", "-o", named_json}), 2,
@@ -207,6 +208,8 @@ TEST_F(ImportCommand, WritesATraceFromAnyFormatAndJoinsTwo) {
     run_well({"import", snapshot, "-o", one});
     const Ran joined = run_well({"import", profile, snapshot, "-o", both});
     EXPECT_THAT(joined.out, HasSubstr("blocks: These blocks of the memory snapshot have an op"));
+    const std::string next = "\nNext: temposcope info " + both + " --peak\n";
+    EXPECT_THAT(joined.out, testing::EndsWith(next));
     const int64_t peak = profiler::find_peak(make_sample()).allocated_bytes;
     for (const std::string& file : {one, both}) {
         const Ran info = run({"info", file, "--json"});

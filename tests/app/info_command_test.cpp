@@ -28,7 +28,7 @@ TEST_F(Info, OverviewShowsTheMainFigures) {
     EXPECT_THAT(ran.out,
                 HasSubstr("bert-base, 3 layers, no head, B=2 S=16, fp32, recipe original"));
     EXPECT_THAT(ran.out, HasSubstr("peak allocated"));
-    EXPECT_THAT(ran.out, HasSubstr("equal to the closed form n(16e+2)+T(2e+1)+4Rs."));
+    EXPECT_THAT(ran.out, HasSubstr("equal to the formula n(16e+2)+T(2e+1)+4Rs."));
     EXPECT_THAT(ran.out, HasSubstr("Diagnostics: nothing to report."));
     EXPECT_THAT(ran.out, Not(HasSubstr("\x1b"))) << "no colours in a file";
     EXPECT_EQ(ran.err, "");
@@ -121,6 +121,7 @@ TEST_F(Info, LedgerListsEachSavedTensorWithItsClosedForm) {
     EXPECT_THAT(table.out, HasSubstr("4en"));
     EXPECT_THAT(table.out, Not(HasSubstr("encoder.layer.0 ")));
     EXPECT_THAT(run({"info", path, "--ledger", "--all"}).out, HasSubstr("category"));
+    EXPECT_EQ(run({"info", path, "--saved", "--scope", "encoder.layer.1"}).out, table.out);
 
     const auto json = run({"info", path, "--ledger", "--json"}).json();
     EXPECT_EQ(json["rows"].size(), 3 * 14u);
@@ -195,7 +196,7 @@ TEST_F(Info, OfASnapshotGivesEveryReport) {
 }
 
 /// A snapshot whose allocations come from two lines of a model, through a module of torch.
-std::string write_snapshot_with_stacks(const TemporaryFolder& folder) {
+std::string write_snapshot_with_stacks(const CommandFolder& folder) {
     Recorder recorder({});
     run_random(recorder, {.num_steps = 200});
     auto recording = recorder.recording();
@@ -245,9 +246,9 @@ TEST_F(Info, OfASnapshotShowsTheLinesOfCodeThatAllocated) {
 TEST_F(Info, BySiteSaysThatATraceHasNoCallStacks) {
     const std::string file = write_sample(folder_, "sample.tscope");
     const Ran ran = run_well({"info", file, "--peak", "--by", "line"});
-    EXPECT_THAT(ran.out, HasSubstr("No call stacks were recorded: "));
+    EXPECT_THAT(ran.out, HasSubstr("No call stacks were recorded. "));
     EXPECT_THAT(run({"compare", file, "--by", "line"}).out,
-                HasSubstr("No call stacks were recorded: "));
+                HasSubstr("No call stacks were recorded. "));
     const auto json = run({"info", file, "--peak", "--by", "line", "--json"}).json();
     ASSERT_EQ(json["rows"].size(), 1u);
     EXPECT_EQ(json["rows"][0]["name"], "no stack");
@@ -260,7 +261,7 @@ TEST_F(Info, WarnsWhenALayerDiffersFromItsClosedForm) {
 }
 
 /// A sample whose second step asks for too much, at a line, with a block that a list keeps.
-std::string write_failed(const TemporaryFolder& folder) {
+std::string write_failed(const CommandFolder& folder) {
     profiler::Trace trace = make_sample();
     const auto text = [&](std::string_view value) { return trace.strings.intern(value); };
     const Id<Frame> frame = trace.frames.append({.function = text("<module>"),

@@ -48,7 +48,7 @@ TEST_F(JsonKeys, OfInfo) {
 }
 
 TEST_F(JsonKeys, OfRanks) {
-    const TemporaryFolder ranks;
+    const CommandFolder ranks;
     const std::string damaged = ranks / "rank-0001.tscope";
     write_sample(ranks, "rank-0000.tscope");
     std::filesystem::copy_file(ranks / "rank-0000.tscope", damaged);

@@ -17,7 +17,7 @@ using testing::HasSubstr;
 using testing::Not;
 
 /// A layer of BERT-large as Substation ran it; a product and a pass over data ran in it.
-std::string write_step(const TemporaryFolder& folder, bool on_gpu) {
+std::string write_step(const CommandFolder& folder, bool on_gpu) {
     models::Workload workload{.model = *models::find_model("substation-encoder"),
                               .precision = models::Precision::kFp16,
                               .batch_size = 8,
@@ -60,7 +60,7 @@ protected:
         return run(joined({"movement", on_gpu ? gpu_ : cpu_}, more));
     }
 
-    TemporaryFolder cpu_folder_;
+    CommandFolder cpu_folder_;
     std::string gpu_ = write_step(folder_, true);
     std::string cpu_ = write_step(cpu_folder_, false);
 };
@@ -71,6 +71,7 @@ TEST_F(MovementCommand, ListsTheOpsThatRan) {
     EXPECT_THAT(ran.out, HasSubstr("aten::addmm"));
     EXPECT_THAT(ran.out, HasSubstr("MUE %"));
     EXPECT_THAT(ran.out, HasSubstr("of the time."));
+    EXPECT_EQ(run({"roofline", gpu_, "--gpu", "v100-16gb"}).out, ran.out);
     const auto json = movement({"--gpu", "v100-16gb", "--json"}).json();
     ASSERT_EQ(json["rows"].size(), 2U);
     const auto& product = json["rows"][0];
@@ -199,7 +200,7 @@ TEST_F(MovementCommand, RefusesWhatCannotBe) {
     expect_one_sentence(movement({"-o", "rows.txt"}), 2, "rows.txt");
     expect_one_sentence(movement({"--format", "png"}), 2, "--charts");
     expect_one_sentence(run({"compare", gpu_, "--format", "png"}), 2, "--charts");
-    expect_one_sentence(movement({"-o", gpu_ + ".csv", "--charts", gpu_}), 1, "--charts");
+    expect_one_sentence(movement({"-o", gpu_ + ".csv", "--charts", gpu_}), 1, "cannot be made");
     expect_one_sentence(run({"movement", folder_ / "none.tscope"}), 1, "none.tscope");
 }
 

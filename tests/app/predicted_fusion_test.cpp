@@ -126,7 +126,7 @@ TEST_F(PredictedFusion, LayersAreFasterThanPyTorchsByLessThanPublished) {
         return times;
     };
     const double substation = ratio("substation-encoder", "substation");
-    EXPECT_NEAR(substation, 1.17, 0.01);  // of kernels alone, docs/ops.md
+    EXPECT_NEAR(substation, 1.17, 0.01);  // of kernels alone, docs/dev/measurements/fused_layers.md
     const double deepspeed = ratio("bert-large", "fusion=deepspeed");
     EXPECT_NEAR(deepspeed, 1.19, 0.01);
 }

@@ -105,7 +105,7 @@ nlohmann::json Ran::json() const {
 
 Ran run(const std::vector<std::string>& arguments, const Surroundings& surroundings,
         const std::function<void(pid_t)>& started) {
-    const TemporaryFolder folder;
+    const CommandFolder folder;
     std::vector<std::string> words{TEMPOSCOPE_BINARY_DIR "/temposcope"};
     if (!surroundings.shell_setup.empty()) {
         words.insert(words.begin(),
@@ -154,12 +154,12 @@ void expect_one_sentence(const Ran& ran, int exit_code, const std::string& part)
     EXPECT_EQ(std::count(ran.err.begin(), ran.err.end(), '\n'), 1) << ran.err;
 }
 
-TemporaryFolder::TemporaryFolder() {
+CommandFolder::CommandFolder() {
     std::string name = (std::filesystem::temp_directory_path() / "temposcope-test-XXXXXX").string();
     path_ = mkdtemp(name.data());
 }
 
-TemporaryFolder::~TemporaryFolder() {
+CommandFolder::~CommandFolder() {
     std::error_code ignored;
     std::filesystem::permissions(path_, std::filesystem::perms::owner_all, ignored);
     std::filesystem::remove_all(path_, ignored);
@@ -233,7 +233,7 @@ profiler::Trace make_sample(const SampleSpec& spec) {
     return b.finish();
 }
 
-std::string write_sample(const TemporaryFolder& folder, const std::string& name,
+std::string write_sample(const CommandFolder& folder, const std::string& name,
                          const SampleSpec& spec) {
     const std::string path = folder / name;
     const auto written = profiler::write_trace(make_sample(spec), path);

@@ -56,12 +56,12 @@ std::string read_file(const std::filesystem::path& path);
 std::vector<std::string> lines_of(const std::filesystem::path& path);
 
 /// A folder that is deleted after the test.
-class TemporaryFolder {
+class CommandFolder {
 public:
-    TemporaryFolder();
-    ~TemporaryFolder();
-    TemporaryFolder(const TemporaryFolder&) = delete;
-    TemporaryFolder& operator=(const TemporaryFolder&) = delete;
+    CommandFolder();
+    ~CommandFolder();
+    CommandFolder(const CommandFolder&) = delete;
+    CommandFolder& operator=(const CommandFolder&) = delete;
 
     std::string operator/(const std::string& name) const { return (path_ / name).string(); }
     const std::filesystem::path& path() const { return path_; }
@@ -77,7 +77,7 @@ protected:
     /// does to a capture (fake_worker.cpp).
     Surroundings with_fake_worker(const std::string& act = "") const;
 
-    TemporaryFolder folder_;
+    CommandFolder folder_;
 };
 
 /// A small BERT step of three layers, written as a file; `scale` multiplies the saved bytes.
@@ -92,7 +92,7 @@ struct SampleSpec {
     bool is_predicted = false;
 };
 profiler::Trace make_sample(const SampleSpec& spec = {});
-std::string write_sample(const TemporaryFolder& folder, const std::string& name,
+std::string write_sample(const CommandFolder& folder, const std::string& name,
                          const SampleSpec& spec = {});
 
 }  // namespace tests

@@ -10,9 +10,9 @@ namespace {
 using namespace tests;
 using testing::HasSubstr;
 
-const std::vector<std::string> kCommands{"capture", "sweep",  "explain", "info",   "compare",
-                                         "replay",  "bench",  "export",  "import", "view",
-                                         "open",    "doctor", "mcp"};
+const std::vector<std::string> kCommands{
+    "run",    "explain", "info",   "compare", "open",    "view",  "plan",  "replay", "movement",
+    "import", "export",  "doctor", "mcp",     "capture", "sweep", "bench", "layouts"};
 
 const std::string kCapture = "capture --model bert-base -o /nonexistent/never-written";
 
@@ -25,6 +25,18 @@ TEST(Usage, HelpIsOnStandardOutputAndListsTheCommands) {
     EXPECT_EQ(ran.err, "");
     for (const auto& command : kCommands) EXPECT_THAT(ran.out, HasSubstr("\n  " + command));
     EXPECT_THAT(ran.out, HasSubstr("Exit codes: 0 ok"));
+}
+
+/// A newcomer has a program: it comes before the models that are built in.
+TEST(Usage, HelpBeginsWithAProgramOfTheReader) {
+    const std::string out = run_well({"--help"}).out;
+    for (const std::string& command : kCommands) {
+        EXPECT_LE(out.find("\n  run "), out.find("\n  " + command + " ")) << command;
+    }
+    const std::size_t examples = out.find("Examples");
+    ASSERT_NE(examples, std::string::npos);
+    EXPECT_EQ(out.find("temposcope ", examples), out.find("temposcope run -- python train.py"));
+    EXPECT_THAT(out.substr(examples), testing::Not(HasSubstr("--model")));
 }
 
 TEST(Usage, EachCommandHasHelpWithAnExample) {
@@ -50,6 +62,7 @@ TEST(Usage, HelpListsWhatOptionsTakeAndWhatNotesName) {
 TEST(Usage, HelpIsACommandToo) {
     EXPECT_EQ(run({"help"}).out, run({"--help"}).out);
     EXPECT_EQ(run({"help", "info"}).out, run({"info", "--help"}).out);
+    EXPECT_EQ(run({"help", "roofline"}).out, run({"movement", "--help"}).out);
     expect_usage_error("help captrue", "did you mean capture");
 }
 
@@ -96,7 +109,7 @@ TEST(Usage, UnknownCommandsAndOptionsAreNamed) {
     expect_usage_error(
         "export a --to bmp -o x",
         "--to takes one of svg, png, pdf, html, csv, snapshot, chrome, hta, not 'bmp'; see");
-    expect_usage_error("info x.tscope --scope encoder", "--ledger");
+    expect_usage_error("info x.tscope --scope encoder", "--saved");
     expect_usage_error("info x.tscope --by op", "--peak");
     expect_usage_error("inof x.tscope", "did you mean info");
     expect_usage_error("export a b c --to svg -o x", "FILE takes at most 2 values");

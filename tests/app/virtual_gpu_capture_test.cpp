@@ -216,7 +216,7 @@ TEST_F(VirtualGpuCapture, DoctorFindsEverything) {
         if (check["name"] == "display") continue;
         EXPECT_EQ(check["status"], "ok") << check;
     }
-    EXPECT_TRUE(names.contains("virtual GPU"));
+    EXPECT_TRUE(names.contains("simulated GPU"));
 }
 
 /// Without a virtual GPU in the environment: the command makes one of its own.

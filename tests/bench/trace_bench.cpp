@@ -4,7 +4,7 @@
 ///     trace_bench [allocations = 1000000] [folder = the system's temporary folder]
 ///
 /// A child process opens the trace, so its peak memory includes nothing else. This program only
-/// prints the numbers; docs/trace_format.md states the limits.
+/// prints the numbers; docs/dev/measured.md states the limits.
 #include "profiler/trace/file/trace_file.h"
 #include "profiler/trace/units.h"
 #include "tests/support/synthetic_trace.h"

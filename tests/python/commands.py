@@ -25,6 +25,30 @@ def query(file, sql: str) -> list[tuple]:
         return trace.execute(sql).fetchall()
 
 
+def thorough(case):
+    """A test that `scripts/test` leaves out: others hold its kind in less time."""
+    case.is_thorough = True
+    return case
+
+
+class _OfTier(unittest.TestLoader):
+    """Loads the cases of one tier, quick or thorough; without the variable, those of both."""
+
+    def getTestCaseNames(self, test_case):
+        tier = os.environ.get("TEMPOSCOPE_TIER", "")
+        names = super().getTestCaseNames(test_case)
+        return [name for name in names if tier in ("", self.tier_of(test_case, name))]
+
+    @staticmethod
+    def tier_of(test_case, name: str) -> str:
+        marked = (test_case, getattr(test_case, name))
+        return "thorough" if any(getattr(it, "is_thorough", False) for it in marked) else "quick"
+
+
+def main() -> None:
+    unittest.main("__main__", testLoader=_OfTier())
+
+
 class Commands(unittest.TestCase):
     def setUp(self):
         folder = tempfile.TemporaryDirectory()

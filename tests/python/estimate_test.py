@@ -10,7 +10,7 @@ import unittest
 
 import temposcope
 import torch
-from commands import BIN
+from commands import BIN, main, thorough
 from torch import nn
 
 WIDTH, LAYERS, BATCH = 256, 4, 512
@@ -64,6 +64,7 @@ class Estimates(unittest.TestCase):
         self.assertIn("A training step with a batch of 512 fits on a100-40gb.", text)
         self.assertIn("parameter", text)
 
+    @thorough
     def test_values_do_not_matter(self):
         inputs = torch.zeros(BATCH, WIDTH)
         stays = temposcope.estimate(Net(), inputs, torch.optim.AdamW, loss=square)
@@ -72,6 +73,7 @@ class Estimates(unittest.TestCase):
         )
         self.assertEqual(stays.breakdown, empty.breakdown)
 
+    @thorough
     def test_an_optimizer_in_each_form(self):
         peaks = set()
         for make in (Net, functools.partial(on_meta, Net)):
@@ -83,6 +85,7 @@ class Estimates(unittest.TestCase):
                 peaks.add(estimate.peak_allocated_bytes)
         self.assertEqual(len(peaks), 1)
 
+    @thorough
     def test_a_model_with_its_own_loss_and_shared_weights(self):
         ids = torch.zeros(8, 64, dtype=torch.long)
         for make in (WithLoss, functools.partial(on_meta, WithLoss)):
@@ -90,12 +93,14 @@ class Estimates(unittest.TestCase):
             self.assertTrue(estimate.fits())
             self.assertEqual(estimate.breakdown["parameter"], 4 * (1000 * WIDTH + 1000))
 
+    @thorough
     def test_autocast_takes_less(self):
         inputs = torch.zeros(1 << 16, WIDTH)
         whole = temposcope.estimate(Net(), inputs)
         halves = temposcope.estimate(Net(), inputs, autocast=torch.bfloat16)
         self.assertLess(halves.peak_allocated_bytes, whole.peak_allocated_bytes)
 
+    @thorough
     def test_the_largest_batch(self):
         def estimate_of(batch: int) -> temposcope.Estimate:
             model = on_meta(lambda: nn.Linear(1 << 15, 1 << 15))  # 4 GiB
@@ -138,4 +143,4 @@ class Refused(unittest.TestCase):
 if __name__ == "__main__":
     if BIN is None:
         sys.exit("usage: estimate_test.py BIN_FOLDER")
-    unittest.main()
+    main()

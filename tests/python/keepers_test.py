@@ -9,6 +9,7 @@ import os
 import pathlib
 import subprocess
 import sys
+import time
 import unittest
 
 import temposcope
@@ -17,8 +18,9 @@ from ledger_test import BIN, virtual_gpu
 
 from temposcope._keepers import find_keepers
 
+ON_GPU = ("on_gpu", "changes_nothing")
 PROGRAMS = pathlib.Path(__file__).parent / "keepers"
-NO_PROGRAMS = {"asking", "run_programs", "on_gpu"}
+NO_PROGRAMS = {"asking", "run_programs", *ON_GPU}
 
 
 def expected() -> dict[str, list[str]]:
@@ -55,6 +57,14 @@ class OnTheCpu(unittest.TestCase):
         samples = [{"id": i, "x": [i, i + 1]} for i in range(300_000)]
         found = find_keepers([(1, 1)], budget_s=0.05)
         self.assertIn(found[0].verdict, ("cpp_only", "not_found_in_time"))
+        del samples
+
+    def test_a_question_takes_the_processor_time_that_it_has(self):
+        samples = [{"id": i, "x": [i, i + 1]} for i in range(600_000)]
+        begin = time.thread_time()
+        find_keepers([(1, 1)], budget_s=0.2)
+        # A pass over all objects cannot be stopped, and words may take a quarter more.
+        self.assertLess(time.thread_time() - begin, 0.4)
         del samples
 
     def test_a_keeper_has_its_kind_and_its_line(self):
@@ -95,9 +105,15 @@ class OnTheCpu(unittest.TestCase):
 class OnAVirtualGpu(unittest.TestCase):
     maxDiff = None
 
+    def look_at(self, program: str) -> None:
+        printed = python(PROGRAMS / program, env=os.environ | virtual_gpu())
+        self.assertEqual(printed.splitlines(), expected()[program])
+
     def test_memory_runs_out(self):
-        printed = python(PROGRAMS / "on_gpu.py", env=os.environ | virtual_gpu())
-        self.assertEqual(printed.splitlines(), expected()["on_gpu.py"])
+        self.look_at("on_gpu.py")
+
+    def test_a_question_changes_nothing(self):
+        self.look_at("changes_nothing.py")
 
 
 if __name__ == "__main__":

@@ -27,6 +27,11 @@ class Commands(unittest.TestCase):
             (["hf_" + 20 * "a"], [HIDDEN]),
             (["x=sk-" + 20 * "a"], [f"x={HIDDEN}"]),
             ([40 * "e"], [HIDDEN]),
+            (["--pwd", "abc"], ["--pwd", HIDDEN]),
+            (["-H", "Authorization: Bearer abc"], ["-H", f"Authorization: Bearer {HIDDEN}"]),
+            (["eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0In0.sig"], [HIDDEN]),
+            (["glpat-" + 20 * "a"], [HIDDEN]),
+            (["-----BEGIN PRIVATE KEY-----\nabc"], [HIDDEN]),
             (["https://me:mine@host/x"], [f"https://{HIDDEN}@host/x"]),
         ):  # fmt: skip
             with self.subTest(words):
@@ -35,7 +40,8 @@ class Commands(unittest.TestCase):
 
     def test_what_is_no_secret_stays(self):
         words = ["python", "train.py", "--tokenizer", "gpt2", "--max-tokens=99", "--pad-token", "0",
-                 "--eos_token=2", "--key-dim", "64", "--author", "me", "--monkey", "x"]  # fmt: skip
+                 "--eos_token=2", "--key-dim", "64", "--author", "me",
+                 "--monkey", "x", "--path", "y"]  # fmt: skip
         self.assertEqual(without_secrets(words), words)
         self.assertFalse(_launch.has_secret(words))
 

@@ -148,10 +148,10 @@ class WithoutParts(Commands):
         bare.chmod(0o755)
         self.assertIn("No module named", self.refused(bare))
 
-    def test_a_folder_that_is_absent(self):
-        ran = temposcope("mcp", "--output", "/absent/folder")
-        self.assertEqual((ran.returncode, ran.stdout), (2, ""))
-        self.assertIn("/absent/folder is no folder", ran.stderr)
+    def test_a_folder_that_cannot_be(self):
+        ran = temposcope("mcp", "--output", "/dev/null/folder")
+        self.assertEqual((ran.returncode, ran.stdout), (1, ""))
+        self.assertIn("The folder /dev/null/folder cannot be made: ", ran.stderr)
 
 
 if __name__ == "__main__":

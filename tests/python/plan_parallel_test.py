@@ -41,7 +41,7 @@ class Fits(Refusing):
         self.assertEqual(set(told), documented_keys("plan fits"))
         self.assertEqual(set(rows["ddp"]), documented_keys("plan fits row"))
         self.assertIn("give a multiple of 5", rows.pop("tp:5")["impossible"])
-        self.assertIn("2 largest batches, by runs of 2 or 3 steps on virtual cards", ran.stderr)
+        self.assertIn("2 largest batches, by runs of 2 or 3 steps on simulated GPUs", ran.stderr)
         for row in rows.values():
             sequences = row["throughput_sequences_per_s"] * row["step_time_ns"] / 1e9
             self.assertAlmostEqual(sequences, row["sequences_per_step"], places=6)

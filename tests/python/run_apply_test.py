@@ -6,6 +6,7 @@
 import json
 import unittest
 
+from commands import main, thorough
 from run_test import PYTHON, Run
 
 ENCODER = """
@@ -29,8 +30,8 @@ ENCODER = """
     assert list(model.state_dict()) == names
 """
 REPORT = (
-    "In Sequential, tempo: replaced 2 GELU, 4 LayerNorm, 6 dropouts, 2 attention cores; left: "
-    "1 SiLU because there is no op for it."
+    "In Sequential, tempo: replaced 2 GELU, 4 LayerNorm, 6 dropouts, 2 attention cores; "
+    "not replaced: 1 SiLU because there is no op for it."
 )
 
 
@@ -57,6 +58,7 @@ class Apply(Run):
         ops = {name for (name,) in self.query("SELECT DISTINCT name FROM v_op")}
         self.assertLessEqual({"tempo::gelu", "tempo::layer_norm", "tempo::dropout"}, ops)
 
+    @thorough
     def test_names_are_those_of_the_program_without_it(self):
         modules = []
         for options in ((), ("--apply", "tempo", "--skip", "0")):
@@ -81,6 +83,7 @@ class Apply(Run):
         saved = [columns[name]["kept_bytes"] for name in ("original", "tempo")]
         self.assertLess(saved[1], 0.8 * saved[0])
 
+    @thorough
     def test_compare_says_where_programs_differ(self):
         self.record("as_it_is")
         self.record("other", "--apply", "tempo", batch=4, script="other.py")
@@ -102,8 +105,9 @@ class Apply(Run):
     def test_a_model_that_never_trains_is_left_and_said_to_be(self):
         train = self.write("train.py", ENCODER)
         ran = self.run_program(PYTHON, train, "2", "eval", options=["--apply", "gelu=in_place"])
-        self.assertIn("was put into no model, because none ran in training mode", ran.stderr)
+        self.assertIn("changed nothing: no model ran in training mode", ran.stderr)
 
+    @thorough
     def test_calls_of_functions_are_said_to_be_left(self):
         script = self.program("""
             import torch
@@ -129,7 +133,7 @@ class Apply(Run):
                 optimizer.step()
             """)
         ran = self.run_well(PYTHON, script, options=["--apply", "tempo"])
-        self.assertIn("In Net, tempo: replaced 2 LayerNorm; left: ", ran.stderr)
+        self.assertIn("In Net, tempo: replaced 2 LayerNorm; not replaced: ", ran.stderr)
         ((note,),) = self.query("SELECT explanation FROM v_health WHERE code = 'recipe_left'")
         calls = {"gelu": "GELU", "layer_norm": "LayerNorm", "dropout": "Dropout"}
         calls["scaled_dot_product_attention"] = "MultiheadAttention"
@@ -138,7 +142,7 @@ class Apply(Run):
             self.assertIn(said + module, ran.stderr)
             self.assertIn(said + module, note)
         ran = self.run_program(PYTHON, script, options=["--apply", "checkpoint", "--overwrite"])
-        self.assertIn("or run --layers Block", ran.stderr)
+        self.assertIn("In Net, checkpoint: replaced 2 checkpointed layers", ran.stderr)
         typo = ["--apply", "checkpoint", "--layers", "Blok", "--overwrite"]
         ran = self.run_program(PYTHON, script, options=typo)
         self.assertIn("no module has this class: did you mean Block?", ran.stderr)
@@ -146,6 +150,7 @@ class Apply(Run):
         ran = self.run_program(PYTHON, script, options=options)
         self.assertIn("In Net, checkpoint: replaced 2 checkpointed layers", ran.stderr)
 
+    @thorough
     def test_json_counts_what_was_replaced_and_left(self):
         train = self.write("train.py", ENCODER)
         ran = self.run_program(PYTHON, train, "2", options=["--apply", "tempo", "--json"])
@@ -156,6 +161,7 @@ class Apply(Run):
             model["left"], [{"what": "SiLU", "reason": "there is no op for it", "modules": 1}]
         )
 
+    @thorough
     def test_a_recipe_on_a_gpu_that_is_not_here(self):
         self.record("as_it_is", "--gpu", "rtx3090", batch=64)
         self.record("tempo", "--gpu", "rtx3090", "--apply", "tempo-packed", batch=64)
@@ -163,6 +169,16 @@ class Apply(Run):
         peaks = [column["peak_allocated_bytes"] for column in columns]
         self.assertLess(peaks[1], 0.8 * peaks[0])
 
+    def test_norms_whose_weights_a_kernel_would_have_cast(self):
+        script = ENCODER.replace("model.to(device)", "model.to(device).bfloat16()")
+        script = script.replace("device=device", "device=device, dtype=torch.bfloat16")
+        train = self.write("cast.py", script)
+        self.file = self.folder / "cast.tscope"
+        options = ["--gpu", "rtx3090", "--apply", "tempo"]
+        self.run_well(PYTHON, train, "64", options=options)
+        names = {row["tensor"] for row in self.told("info", self.file, "--saved")["rows"]}
+        self.assertNotIn("normalized", names)
+
 
 if __name__ == "__main__":
-    unittest.main()
+    main()

@@ -11,6 +11,7 @@ import subprocess
 import textwrap
 import unittest
 
+from commands import main, thorough
 from run_test import PYTHON, Run
 
 GIB = 1 << 30
@@ -129,7 +130,12 @@ class ThatEndTheProgram(Failures):
         self.assertEqual(self.kinds(), ["first", "broken"])
         keepers = self.keepers()
         self.assertTrue(any("`logits`" in text for text in keepers), keepers)
+        # What autograd saved, and what is on its way, only the recorder knows.
+        saved = "saved by LogSoftmaxBackward0, kept through `loss` of train_step()"
+        self.assertTrue(any(text.startswith(saved) for text in keepers), keepers)
+        self.assertIn("only C++ holds it: made by aten::nll_loss_backward in backward", keepers)
 
+    @thorough
     def test_in_the_optimizer(self):
         """Weights and gradients take 32 GiB: one moment of the first weight fits, too."""
         ran = self.run_out("""
@@ -192,6 +198,7 @@ class ThatEndTheProgram(Failures):
         self.assertEqual(self.kinds(), ["first", "whole"])
         self.assertTrue(any("list `outputs" in text for text in self.keepers()), self.keepers())
 
+    @thorough
     def test_in_a_step_that_is_left_out(self):
         ran = self.run_out(
             "for _ in range(2):\n    train_step(1)\ntrain_step(256)\n", "--skip", "5"
@@ -201,6 +208,7 @@ class ThatEndTheProgram(Failures):
         self.assert_memory_ran_out(failure, "loss")
         self.assertEqual(self.kinds(), ["first"])
 
+    @thorough
     def test_a_program_that_exits_after_it(self):
         ran = self.run_out("""
             try:
@@ -213,6 +221,7 @@ class ThatEndTheProgram(Failures):
         (failure,) = self.failures()
         self.assertEqual((failure["outcome"], failure["error"]), ("ended", "OutOfMemoryError"))
 
+    @thorough
     def test_another_error_that_comes_from_it(self):
         ran = self.run_out("""
             try:
@@ -271,6 +280,7 @@ class AfterTheRecordedSteps(Failures):
         self.assertEqual(command, [PYTHON, str(self.folder / "train.py")])
         self.assertEqual(self.told("explain", self.file)["verdict"]["kind"], "out_of_memory")
 
+    @thorough
     def test_of_errors_that_the_program_catches_the_last_one_stays(self):
         ran = self.run_out("""
             for batch in (1, 1, 1, 1, 256, 1, 220, 1):
@@ -287,6 +297,7 @@ class AfterTheRecordedSteps(Failures):
         self.assert_memory_ran_out(failure, "loss")
         self.assertEqual(failure["requested"], 220 * 512 * 50000 * 4)
 
+    @thorough
     def test_in_backward_the_line_is_that_of_the_thread_that_waits(self):
         ran = self.run_out("for _ in range(5):\n    train_step(1)\ntrain_step(128)\n")
         ended = "memory ran out, and the program ended with OutOfMemoryError"
@@ -295,6 +306,7 @@ class AfterTheRecordedSteps(Failures):
         (failure,) = self.failures()
         self.assert_memory_ran_out(failure, "backward")
 
+    @thorough
     def test_in_a_spawned_process(self):
         ran = self.run_out(SPAWNED, of="")
         self.assertIn("the child ended with 1", ran.stdout)
@@ -304,6 +316,7 @@ class AfterTheRecordedSteps(Failures):
         self.assert_memory_ran_out(failure, "kept")
         self.assertTrue(any("list `kept" in text for text in self.keepers()), self.keepers())
 
+    @thorough
     def test_of_a_rank_its_folder_opens_as_before(self):
         self.file = self.folder / "ranks"
         ran = self.run_out("for _ in range(5):\n    train_step(1)\ntrain_step(256)\n")
@@ -315,6 +328,7 @@ class AfterTheRecordedSteps(Failures):
         self.succeed("info", self.file)  # it would refuse a snapshot beside a rank
         self.assertTrue(second.exists())
 
+    @thorough
     def test_a_history_of_the_program_s_own_is_left_alone(self):
         ran = self.run_out("""
             torch.cuda.memory._record_memory_history(max_entries=7)
@@ -328,6 +342,7 @@ class AfterTheRecordedSteps(Failures):
         self.assert_one_sentence(ran, said)
         self.assertFalse((self.folder / "out.oom.tscope").exists())
 
+    @thorough
     def test_the_next_run_replaces_both_traces(self):
         second = self.folder / "out.oom.tscope"
         second.touch()
@@ -361,6 +376,7 @@ class ThatTheProgramSurvives(Failures):
         self.assertEqual(self.query("SELECT batch_size FROM v_run"), [(64,)])
         self.assertEqual(self.query("SELECT state FROM v_run"), [("complete",)])
 
+    @thorough
     def test_a_step_is_taken_again_after_its_backward_failed(self):
         self.run_out("""
             for batch in (1, 1, 128, 1, 1):
@@ -372,6 +388,7 @@ class ThatTheProgramSurvives(Failures):
         self.assertEqual(self.kinds(), ["first", "whole", "broken", "whole", "whole"])
         self.assertEqual([one["outcome"] for one in self.failures()], ["caught"])
 
+    @thorough
     def test_an_update_without_the_batch_that_failed(self):
         """The optimizer runs in the step that failed, which does not count."""
         self.run_out("""
@@ -383,6 +400,7 @@ class ThatTheProgramSurvives(Failures):
             """)  # fmt: skip
         self.assertEqual(self.kinds(), ["first", "whole", "broken", "whole", "whole"])
 
+    @thorough
     def test_a_forward_without_training(self):
         ran = self.run_out("""
             with torch.no_grad():
@@ -446,6 +464,7 @@ class OfOtherKinds(Failures):
         self.assertIn(failure["requested"], (None, -1))
         self.assertEqual(self.lines_of(failure), [len(self.text.splitlines())])
 
+    @thorough
     def test_an_error_after_one_that_was_caught(self):
         self.run_out("""
             try:
@@ -456,6 +475,27 @@ class OfOtherKinds(Failures):
             """)  # fmt: skip
         errors = [(one["outcome"], one["error"]) for one in self.failures()]
         self.assertEqual(errors, [("caught", "OutOfMemoryError"), ("ended", "ValueError")])
+
+    def test_keepers_that_cannot_be_found(self):
+        ran = self.run_out("""
+            import sys
+
+            def fail(*_):
+                raise RuntimeError("no way")
+
+            sys.modules["temposcope._keeper_search"].Search.follow = fail
+            try:
+                train_step(256)
+            except torch.OutOfMemoryError as error:
+                print(str(error).startswith("CUDA out of memory. Tried to allocate"))
+            """)  # fmt: skip
+        self.assertEqual((ran.returncode, ran.stdout), (0, "True\n"), ran.stderr)
+        (failure,) = self.failures()
+        self.assert_memory_ran_out(failure, "loss")
+        said = "SELECT explanation FROM v_health WHERE code = 'keepers_failed'"
+        ((sentence,),) = self.query(said)
+        self.assertTrue(sentence.startswith("keepers were not found: "), sentence)
+        self.assertIn("RuntimeError (no way)", sentence)
 
     def test_ctrl_c(self):
         train = LANGUAGE_MODEL + textwrap.indent(
@@ -474,6 +514,7 @@ class OfOtherKinds(Failures):
         self.assertEqual(errors, [("ended", "KeyboardInterrupt")])
         self.assert_recorded(1, "incomplete")
 
+    @thorough
     def test_a_program_that_exits_well_has_no_failure(self):
         ran = self.run_out("for _ in range(2):\n    train_step(1)\nraise SystemExit(0)\n")
         self.assert_one_sentence(ran, "Recorded 1 of 3 steps in ")
@@ -523,4 +564,4 @@ class Launch(Failures):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    main()

@@ -7,7 +7,7 @@ import subprocess
 import textwrap
 import unittest
 
-from commands import temposcope
+from commands import main, temposcope, thorough
 from run_test import PYTHON, Run
 
 PROGRAM = """
@@ -28,22 +28,28 @@ PROGRAM = """
     class Block(torch.nn.Module):
         def __init__(self):
             super().__init__()
-            self.linear = torch.nn.Linear(64, 256)
+            self.linear = torch.nn.Linear(64, 256)  # layer
 
         def forward(self, x):
             hidden = self.linear(x)  # hidden
             return Square.apply(torch.nn.functional.gelu(hidden))  # gelu
 
     device = "cuda" if torch.cuda.is_available() else "cpu"
-    model = Block().to(device)
+    data = []
+    for i in range(4):
+        data.append(torch.randn(1 << 18, device=device))  # data
+    model = Block().to(device)  # model
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     for step in range(3):
-        x = torch.randn(512, 64, device=device)
+        x = torch.randn(512, 64, device=device)  # input
+        scratch = torch.empty(1 << 18, device=device)  # scratch
         model(x).sum().backward()  # backward
         optimizer.step()
         optimizer.zero_grad()
 """
 HIDDEN_BYTES = 512 * 256 * 4
+WEIGHT_BYTES, BIAS_BYTES = 4 * 64 * 256, 4 * 256
+BLOCK_BYTES = 4 << 18  # of data, and of scratch
 
 
 class Stacks(Run):
@@ -68,9 +74,62 @@ class Stacks(Run):
         peak = self.peak_by_site()
         self.assertEqual(peak[self.site("hidden", "forward")], HIDDEN_BYTES)
         self.assertEqual(peak[self.site("gelu", "forward")], HIDDEN_BYTES)
-        parameters = 4 * (64 * 256 + 256)
-        self.assertEqual(peak["no stack, parameter"], parameters)  # older than the first step
 
+    def test_what_is_older_than_the_first_step(self):
+        """On the CPU a block of less than a page has no stack."""
+        self.record("--stacks")
+        peak = self.peak_by_site()
+        self.assertEqual(peak[self.site("data", "<module>")], 4 * BLOCK_BYTES)
+        self.assertEqual(peak[self.site("layer", "__init__")], WEIGHT_BYTES)
+        self.assertEqual(peak["no stack, parameter"], BIAS_BYTES)
+        self.record("--stacks", "--overwrite", "--gpu", "rtx3090")
+        peak = self.peak_by_site()
+        self.assertEqual(peak[self.site("data", "<module>")], 4 * BLOCK_BYTES)
+        self.assertEqual(peak[self.site("model", "<module>")], WEIGHT_BYTES + BIAS_BYTES)
+        self.assertFalse([name for name in peak if name.startswith("no stack")], peak)
+
+    def test_an_allocation_without_an_op_in_a_step(self):
+        for gpu in ((), ("--gpu", "rtx3090")):
+            self.record("--stacks", "--overwrite", *gpu)
+            scratch = self.peak_by_site()[self.site("scratch", "<module>")]
+            self.assertEqual(scratch, BLOCK_BYTES)
+
+    @thorough
+    def test_the_skipped_part_has_stacks_of_what_stays(self):
+        """Those of freed blocks may be forgotten: here of the many scalars."""
+        program = self.write("train.py", """
+            import torch
+            scalar = torch.zeros(1, device="cuda")
+            for i in range(50_000):
+                scalar = scalar + 1
+            kept = [torch.ones(1 << 18, device="cuda")]
+            net = torch.nn.Linear(8, 8).cuda()
+            for step in range(6):
+                net(torch.randn(8, 8, device="cuda")).sum().backward()
+                kept.append(torch.ones(1 << 18, device="cuda"))  # of the steps
+            """)  # fmt: skip
+        options = ["--gpu", "rtx3090", "--skip", "4", "--steps", "1"]
+        self.run_well(PYTHON, program, options=options)
+        peak = self.peak_by_site()
+        place = f"{self.folder.name}/train.py"
+        self.assertEqual(peak[f"{place}:6 <module>"], BLOCK_BYTES)
+        self.assertEqual(peak[f"{place}:10 <module>"], 5 * BLOCK_BYTES)
+
+    @thorough
+    def test_a_history_of_the_program_s_own_costs_stacks_and_stays(self):
+        program = self.write("train.py", """
+            import torch
+            torch.cuda.memory._record_memory_history("all", context=None, max_entries=9)
+            net = torch.nn.Linear(64, 64).cuda()
+            for step in range(6):
+                net(torch.randn(8, 64, device="cuda")).sum().backward()
+            print(torch._C._cuda_isHistoryEnabled())
+            """)  # fmt: skip
+        ran = self.run_well(PYTHON, program, options=["--gpu", "rtx3090", "--steps", "2"])
+        self.assertEqual(ran.stdout, "True\n")
+        self.assertEqual(self.peak_by_site()["no stack, parameter"], 4 * (64 * 64 + 64))
+
+    @thorough
     def test_stacks_of_cpp_keep_the_lines_and_the_classes(self):
         self.record("--stacks")
         of_python = self.peak_by_site()
@@ -181,6 +240,7 @@ class Stacks(Run):
         )
         self.assertEqual(peak[self.site("hidden", "forward")], HIDDEN_BYTES + workspaces)
 
+    @thorough
     def test_compare_shows_both_by_line(self):
         self.record("--stacks")
         other = self.folder / "other.tscope"
@@ -189,6 +249,7 @@ class Stacks(Run):
         ran = temposcope("compare", other, self.file, "--by", "line")
         self.assertIn(self.site("hidden", "forward"), ran.stdout)
 
+    @thorough
     def test_a_part_of_a_program(self):
         text = textwrap.dedent(PROGRAM).replace("import sys", "import temposcope")
         loop = text.index("for step")
@@ -200,4 +261,4 @@ class Stacks(Run):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    main()

@@ -15,7 +15,7 @@ import textwrap
 import time
 import unittest
 
-from commands import BIN, Commands, temposcope
+from commands import BIN, Commands, main, temposcope, thorough
 
 PYTHON = sys.executable
 
@@ -68,8 +68,12 @@ class Run(Commands):
         self.assertEqual(self.query("SELECT count(*) FROM step"), [(beside + steps,)])
 
     def assert_one_sentence(self, ran, part: str):
+        """Beside the command that comes next, which is the last line if there is a trace."""
         self.assertIn(part, ran.stderr)
         ours = [line for line in ran.stderr.splitlines() if line.startswith("temposcope: ")]
+        has_trace = "temposcope: Recorded " in ran.stderr or ".tscope.partial.\n" in ran.stderr
+        if has_trace:
+            self.assertRegex(ours.pop(), "^temposcope: Next: temposcope explain .*out[.]tscope")
         self.assertEqual(len(ours), 1, ran.stderr)
         self.assertTrue(ours[0].endswith((".", "?")), ours)
 
@@ -100,6 +104,13 @@ class Programs(Run):
             self.query("SELECT count(*) FROM v_storage WHERE role = 'optimizer_state'"), [(12,)]
         )
 
+    def test_the_last_line_is_the_command_that_comes_next(self):
+        ran = self.run_well(PYTHON, self.train_script(), "6")
+        last = ran.stderr.splitlines()[-1]
+        self.assertEqual(last, f"temposcope: Next: temposcope explain {self.file}")
+        explained = temposcope(*last.split(" temposcope ")[1].split(), cwd=self.folder)
+        self.assertEqual(explained.returncode, 0, explained.stderr)
+
     def test_the_program_ends_where_the_recording_does(self):
         ran = self.run_well(
             PYTHON, self.train_script(), "6", options=["--stop", "--steps", "2", "--skip", "0"]
@@ -122,6 +133,7 @@ class Programs(Run):
         self.assertEqual(self.query(ops), [(0,)])
         self.assertGreater(events, 20)
 
+    @thorough
     def test_a_module_of_a_package_runs(self):
         package = self.folder / "trainer"
         package.mkdir()
@@ -130,6 +142,7 @@ class Programs(Run):
         self.run_well(PYTHON, "-m", "trainer", "5")
         self.assert_recorded(3)
 
+    @thorough
     def test_a_shell_script_that_starts_python_runs(self):
         train = self.train_script()
         script = self.write("train.sh", f"#!/bin/sh\ncd /\n{PYTHON} {train} 5 | cat\n")
@@ -141,6 +154,7 @@ class Programs(Run):
         self.succeed("run", "--", PYTHON, self.train_script(), "4", cwd=self.folder)
         self.assertTrue((self.folder / "train.tscope").is_file())
 
+    @thorough
     def test_workers_of_a_data_loader_are_not_recorded(self):
         script = self.program("""
             import torch
@@ -203,6 +217,7 @@ class Programs(Run):
         sequences = throughput and round(throughput * told["step_time_ns"] / 1e9)
         return told["gradient_accumulation_steps"], sequences
 
+    @thorough
     def test_micro_batches_count_where_they_are_known(self):
         accumulating = """
             import torch
@@ -222,6 +237,7 @@ class Programs(Run):
         unlike = self.write("unlike.py", accumulating.format(batches=[4, 2]))
         self.assertEqual(self.micro_batches_of(unlike), (None, None))
 
+    @thorough
     def test_a_closure_trains_on_one_batch_several_times(self):
         script = self.program("""
             import torch
@@ -241,6 +257,7 @@ class Programs(Run):
             """)
         self.assertEqual(self.micro_batches_of(script), (None, None))
 
+    @thorough
     def test_an_optimizer_that_runs_no_more_does_not_hold_up_the_steps(self):
         script = self.program("""
             import torch
@@ -258,6 +275,7 @@ class Programs(Run):
         passes = "SELECT count(*) FROM v_phase WHERE kind = 'backward' GROUP BY step"
         self.assertEqual(self.query(passes), [(1,), (3,), (1,), (1,), (1,)])
 
+    @thorough
     def test_the_student_and_not_its_teacher_is_the_model(self):
         frozen = "if teacher.requires_grad_(False):"
         for teach in ("with torch.no_grad():", frozen):
@@ -287,6 +305,7 @@ class Programs(Run):
             optimizer.zero_grad()
     """
 
+    @thorough
     def test_the_sitecustomize_of_the_user_still_runs(self):
         self.write("sitecustomize.py", "print('mine', flush=True)\n")
         ran = self.run_program(
@@ -301,6 +320,15 @@ class Programs(Run):
         script.write_text(looks + script.read_text())
         self.run_program(PYTHON, str(script), "4")
         self.assert_recorded(3)
+
+    def test_the_program_may_import_temposcope_first(self):
+        script = pathlib.Path(self.train_script())
+        script.write_text("import temposcope\nimport temposcope._program\n" + script.read_text())
+        paths = {"PYTHONPATH": str(BIN / "python")}  # installed, or not
+        for environment in (os.environ | paths, os.environ | {"PYTHONPATH": ""}):
+            with self.subTest(environment["PYTHONPATH"]):
+                self.run_well(PYTHON, str(script), "4", options=["--overwrite"], env=environment)
+                self.assert_recorded(3)
 
     def test_an_optimizer_without_a_backward_ends_a_step(self):
         script = self.program("""
@@ -372,18 +400,21 @@ class OnAVirtualGpu(Run):
         words = ["env", variable, PYTHON, self.train_script(), "3"]
         return self.run_program(*words, options=["--gpu", "h100-sxm"])
 
+    @thorough
     def test_a_program_without_the_caching_allocator_runs_unrecorded(self):
         ran = self.with_variable("PYTORCH_NO_CUDA_MEMORY_CACHING=1")
         self.assertEqual((ran.returncode, ran.stdout.count("cuda")), (0, 3), ran.stderr)
         self.assert_one_sentence(ran, "PYTORCH_NO_CUDA_MEMORY_CACHING is set")
         self.assertFalse(self.file.exists())
 
+    @thorough
     def test_the_allocator_of_cuda_is_not_on_the_virtual_gpu(self):
         ran = self.with_variable("PYTORCH_CUDA_ALLOC_CONF=backend:cudaMallocAsync")
         self.assertEqual(ran.returncode, 1, ran.stderr)
         self.assertIn("does not have cudaDeviceGetDefaultMemPool", ran.stderr)
         self.assertFalse(self.file.exists())
 
+    @thorough
     def test_a_python_without_the_card_is_refused(self):
         words = ["env", "-u", "LD_PRELOAD", PYTHON, self.train_script(), "3"]
         ran = self.run_program(*words, options=["--gpu", "h100-sxm"])
@@ -411,6 +442,7 @@ class OnAVirtualGpu(Run):
         )[0]
         self.assertEqual(timeless, 0)
 
+    @thorough
     def test_a_card_without_a_model_of_its_kernels(self):
         script = self.train_script("raise SystemExit")
         ran = self.run_program(PYTHON, script, "5", options=["--gpu", "mi250x"])
@@ -430,7 +462,7 @@ class OnAVirtualGpu(Run):
         )
         self.assertEqual(ran.returncode, 1)
         self.assertIn("OutOfMemoryError", ran.stderr)
-        self.assertIn("which says that it is incomplete", ran.stderr)
+        self.assertIn("(marked incomplete)", ran.stderr)
         self.assert_recorded(1, "incomplete", beside=0)
         self.assertIn(("out_of_memory",), self.query("SELECT code FROM v_health"))
 
@@ -509,6 +541,7 @@ class LargestBatch(Run):
             self.assertTrue(cells["failing_tensors"].startswith(largest["name"]))
             self.assertEqual(cells["LAYERS"], row["values"]["LAYERS"])
 
+    @thorough
     def test_a_program_that_catches_its_own_out_of_memory(self):
         caught = self.write("caught.py", self.CAUGHT)
         for then in ("go on", "end"):
@@ -519,11 +552,13 @@ class LargestBatch(Run):
             self.assertLess(row["max_batch_size"], 20)  # a batch's input and output take 2 GiB
             self.assertGreater(row["failing_requested_bytes"], row["failing_free_bytes"])
 
+    @thorough
     def test_a_program_that_fails_for_another_reason(self):
         ran = self.search(PYTHON, "-c", "import torch; raise ValueError('no')", "{N}")
         self.assertEqual((ran.returncode, ran.stdout), (1, ""))
         self.assertIn("With {N} = 2 the program ended with exit code 1: ValueError: no", ran.stderr)
 
+    @thorough
     def test_ctrl_c_ends_the_search(self):
         script = self.write("slow.py", """
             import pathlib, sys, time
@@ -639,6 +674,7 @@ class ProgramsThatEndEarly(Run):
         self.assertIn("ended with KeyboardInterrupt", errors)
         self.assert_recorded(2, "incomplete")
 
+    @thorough
     def test_a_signal_that_nohup_ignores_stays_ignored(self):
         script = self.train_script("sys.stdin.readline()")
         ignoring = ["sh", "-c", 'trap "" HUP; exec "$0" "$@"']
@@ -653,6 +689,7 @@ class ProgramsThatEndEarly(Run):
         self.assertEqual(process.returncode, 0, errors)
         self.assert_recorded(3)
 
+    @thorough
     def test_an_ignored_sigchld_hides_no_exit_code(self):
         ran = subprocess.run(
             self.command("sh", "-c", "exit 7"), capture_output=True, text=True, cwd=self.folder,
@@ -660,6 +697,7 @@ class ProgramsThatEndEarly(Run):
         )  # fmt: skip
         self.assertEqual(ran.returncode, 7, ran.stderr)
 
+    @thorough
     def test_a_closed_standard_error_is_no_failure(self):
         closing = ["sh", "-c", 'exec "$0" "$@" 0<&- 2>&-']
         ran = subprocess.run(
@@ -682,6 +720,7 @@ class ProgramsThatEndEarly(Run):
         partial = f"{self.file}.partial"
         self.assertEqual(self.query("SELECT count(*) FROM step", partial), [(3,)])
 
+    @thorough
     def test_a_program_that_is_killed_before_its_recording(self):
         script = self.program("import os, torch\nos.kill(os.getpid(), 15)\n")
         stale = pathlib.Path(f"{self.file}.partial")
@@ -698,6 +737,7 @@ class ProgramsThatEndEarly(Run):
         self.assert_one_sentence(ran, f"the steps before are in {self.file}.partial")
         self.assertEqual(self.query("SELECT count(*) FROM step", f"{self.file}.partial"), [(3,)])
 
+    @thorough
     def test_much_output_passes(self):
         program = "import torch; print('x' * 5_000_000)"
         ran = self.run_program(PYTHON, "-c", program)
@@ -727,7 +767,7 @@ class BadInput(Run):
 
     def test_files(self):
         self.refused("-o", "a.txt", "--", "true", code=2, part="give a name that ends in .tscope.")
-        self.refused("-o", "no/a.tscope", "--", "true", code=2, part="is no folder")
+        self.refused("-o", "/dev/null/a.tscope", "--", "true", code=1, part="cannot be made")
         self.file.write_text("mine")
         self.refused("-o", self.file, "--", "true", code=2, part="exists already")
         self.assertEqual(self.file.read_text(), "mine")
@@ -737,4 +777,4 @@ class BadInput(Run):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    main()

@@ -91,6 +91,45 @@ LIGHTNING = (
     trainer.fit(Lit(), data, data)
 """
 )
+# The logits of all batches of a validation stay on the GPU until it ends.
+EVALUATE = """
+    import sys
+    import torch
+    from transformers import BertConfig, BertForMaskedLM, Trainer, TrainerCallback
+    from transformers import TrainingArguments
+    from temposcope._keepers import find_keepers
+
+    class Sentences(torch.utils.data.Dataset):
+        def __len__(self):
+            return 32
+
+        def __getitem__(self, index):
+            ids = torch.full((128,), index + 5)
+            return {"input_ids": ids, "attention_mask": torch.ones_like(ids), "labels": ids}
+
+    class Ask(TrainerCallback):
+        batches = 0
+
+        def on_prediction_step(self, *_args, **_kwargs):
+            self.batches += 1
+            if self.batches < 4:
+                return
+            segments = torch._C._cuda_memorySnapshot(None)["segments"]
+            blocks = [(b["address"], b["size"]) for s in segments for b in s["blocks"]
+                      if b["state"] == "active_allocated"]
+            (found,) = find_keepers([max(blocks, key=lambda block: block[1])], budget_s=20)
+            print("kept by", *(keeper.text for keeper in found.keepers))
+
+    model = BertForMaskedLM(BertConfig(
+        vocab_size=30522, hidden_size=64, num_hidden_layers=1, num_attention_heads=2,
+        intermediate_size=64,
+    ))
+    arguments = TrainingArguments(
+        output_dir=sys.argv[1], per_device_eval_batch_size=8, report_to=[], disable_tqdm=True
+    )
+    Trainer(model, arguments, eval_dataset=Sentences(), callbacks=[Ask()],
+            compute_metrics=lambda _: {"found": 1.0}).evaluate()
+"""
 REPLACED = "In BertForSequenceClassification, tempo: replaced 2 GELU, 5 LayerNorm, 8 dropouts, 2 "
 
 
@@ -137,6 +176,12 @@ class Trainers(Run):
         self.record(TRAINER)
         self.check("fp32", 3)  # both moments and the number of steps
         self.check_recipe(TRAINER, "fp32", 3)
+
+    def test_what_keeps_the_logits_of_a_validation(self):
+        program = self.write("evaluate.py", EVALUATE)
+        ran = self.run_program(PYTHON, program, str(self.folder), options=["--gpu", "a100-40gb"])
+        said = "kept by `all_preds.tensors` of evaluation_loop() at trainer.py:"
+        self.assertIn(said, ran.stdout, ran.stderr)
 
     def test_accelerate(self):
         self.record(ACCELERATE)

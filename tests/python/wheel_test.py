@@ -8,12 +8,14 @@ import importlib.util
 import json
 import os
 import pathlib
+import platform
 import subprocess
 import sys
 import sysconfig
 import tempfile
 import textwrap
 import unittest
+import zipfile
 
 from commands import BIN, query
 
@@ -62,7 +64,12 @@ class Wheel(unittest.TestCase):
 
     @classmethod
     def build(cls) -> pathlib.Path:
-        settings = (f"cmake.define.TEMPOSCOPE_BUILT={BIN.parent}", f"build-dir={cls.folder}/build")
+        glibc = platform.libc_ver()[1].replace(".", "_")
+        settings = (
+            f"cmake.define.TEMPOSCOPE_BUILT={BIN.parent}",
+            f"build-dir={cls.folder}/build",
+            f"wheel.tags=py3-none-manylinux_{glibc}_{platform.machine()}",  # as scripts/package
+        )
         checked(
             sys.executable, "-m", "pip", "wheel", SOURCE, "--no-build-isolation", "--no-deps",
             "--no-index", "-w", cls.folder, *(f"-C{setting}" for setting in settings),
@@ -104,7 +111,8 @@ class Wheel(unittest.TestCase):
         report = json.loads(ran.stdout)
         self.assertTrue(report["can_capture"], report)
         found = {row["name"]: row["status"] for row in report["rows"]}
-        self.assertEqual((found["worker"], found["virtual GPU"]), ("ok", "ok"), report)
+        self.assertEqual((found["worker"], found["simulated GPU"]), ("ok", "ok"), report)
+        self.assertIn("window", found)
 
     def test_a_program_records_itself(self):
         program = self.write("itself.py", """
@@ -152,6 +160,21 @@ class Wheel(unittest.TestCase):
             "temposcope: this temposcope is built for torch 2.11, and torch 2.10.0 is installed: "
             "run pip install 'torch==2.11.*', or build Temposcope with your torch.\n",
         )
+
+    def test_the_wheel_runs_where_its_name_says(self):
+        """Its libraries and symbols; and it leaves the window's OpenGL to the machine, whose driver
+        fits no other."""
+        print(checked(sys.executable, SOURCE / "scripts" / "lib" / "check_wheel.py", self.wheel))
+        names = [pathlib.Path(name).name for name in zipfile.ZipFile(self.wheel).namelist()]
+        self.assertIn("temposcope-worker", names)
+        self.assertLessEqual({"imgui.txt", "implot.txt", "glfw.txt"}, set(names))  # licences
+        self.assertFalse([name for name in names if name.startswith(("libGL", "libOpenGL"))])
+
+    def test_what_is_installed_is_stripped(self):
+        """Without the tables of symbols, which only a debugger reads."""
+        folder = next(self.python.parent.parent.glob("lib/python*/site-packages/temposcope/bin"))
+        for name in ("temposcope", "libtempo_ops.so"):
+            self.assertLess((folder / name).stat().st_size, (BIN / name).stat().st_size, name)
 
     def test_the_wheel_needs_no_library_of_debian(self):
         folder = next(self.python.parent.parent.glob("lib/python*/site-packages/temposcope/bin"))

@@ -1,4 +1,4 @@
-"""Checks every #include line against the rules of docs/architecture.md: who may include whom."""
+"""Checks every #include line against the rules of docs/dev/architecture.md."""
 
 import graphlib
 import os

@@ -1,6 +1,9 @@
 """Tests of tools/kernel_report: what it says of wrong arguments, files and private folders. Its
 model has tests in machine_code_test.py."""
 
+import argparse
+import contextlib
+import io
 import os
 import pathlib
 import re
@@ -9,6 +12,7 @@ import subprocess
 import sys
 import tempfile
 import unittest
+import unittest.mock
 
 import repository
 
@@ -111,10 +115,57 @@ class Architectures(unittest.TestCase):
                 self.assertEqual(kernel_report.architecture_of(capability), wanted)
 
     def test_they_are_those_of_the_build(self):
-        listed = re.search(r'CMAKE_CUDA_ARCHITECTURES "([^"]*)"',
-                           (repository.ROOT / "CMakeLists.txt").read_text(encoding="utf-8"))[1]
-        built = tuple("sm_" + one.removesuffix("-real") for one in listed.split(";"))
-        self.assertEqual(kernel_report.BUILT, built)
+        """Of a package; of scripts/build some of them."""
+        def listed(which):
+            found = re.search(rf'set\(_{which}_architectures "([^"]*)"',
+                              repository.read_text("cmake/deps/Torch.cmake"))[1]
+            return tuple("sm_" + one.removesuffix("-real") for one in found.split(";"))
+
+        self.assertEqual(kernel_report.BUILT, listed("all"))
+        self.assertLess(set(listed("common")), set(kernel_report.BUILT))
+
+    def test_the_oldest_has_the_smallest_number(self):
+        self.assertEqual(kernel_report.read_for_stores({"sm_100", "sm_120", "sm_86"}), "sm_86")
+        self.assertEqual(kernel_report.read_for_stores({"sm_100", "sm_80", "sm_90"}), "sm_90")
+
+    def test_a_check_without_a_budget_never_passes(self):
+        self.assertEqual(kernel_report.budgeted({"sm_100", "sm_86", "sm_90"}), ["9.0", "10.0"])
+        arguments = argparse.Namespace(library="x", check=True, model=None, others=None,
+                                       markdown=False)
+        for present, narrow, status in (
+            ({"sm_86"}, [], SKIPPED),
+            ({"sm_86"}, ["A sentence."], 1),
+            ({"sm_86", "sm_90"}, [], 0),
+        ):
+            known = {
+                "check_library": lambda *_: None,
+                "compiled_for": lambda *_, present=present: present,
+                "read_usage": lambda *_: {},
+                "library_of": lambda *_: None,
+                "narrow_stores": lambda *_, narrow=narrow: narrow,
+            }
+            with (
+                self.subTest((present, narrow)),
+                unittest.mock.patch.multiple(kernel_report, **known),
+                unittest.mock.patch.object(kernel_report.kernel_model, "over_budget",
+                                           lambda *_: []),
+                contextlib.redirect_stdout(io.StringIO()) as printed,
+                contextlib.redirect_stderr(io.StringIO()),
+            ):
+                self.assertEqual(kernel_report.report(arguments, "cuobjdump"), status)
+                self.assertEqual("skipped: x has no" in printed.getvalue(), status == SKIPPED)
+
+    def test_a_gpu_that_the_library_has_no_code_for_is_refused(self):
+        with tempfile.TemporaryDirectory() as folder:
+            lists = pathlib.Path(folder) / "cuobjdump"
+            lists.write_text("#!/bin/sh\necho ELF file 1: x.1.sm_80.cubin\n"
+                             "echo ELF file 2: x.2.sm_90.cubin\n")
+            lists.chmod(0o755)
+            self.assertEqual(kernel_report.compiled_for(lists, "x"), {"sm_80", "sm_90"})
+            with self.assertRaises(SystemExit) as ended:
+                kernel_report.print_model(lists, "x", kernel_report.gpus_of("a100-80gb,b200"))
+        self.assertRegex(str(ended.exception), "^x has no machine code for .*B200.*: run "
+                         "scripts/build --all-architectures first.$")
 
 
 if __name__ == "__main__":

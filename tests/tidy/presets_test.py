@@ -1,4 +1,5 @@
-"""The presets of a part of the folders configure: each library that they link is in the part."""
+"""The presets of a part of the folders configure: each library that they link is in the part.
+Options that contradict each other do not configure."""
 
 import json
 import os
@@ -30,19 +31,30 @@ def presets_of_a_part() -> dict[str, str]:
     }
 
 
+def configured(*arguments: str) -> subprocess.CompletedProcess:
+    with tempfile.TemporaryDirectory() as folder:
+        return subprocess.run(
+            [CMAKE, *arguments, "-B", folder],
+            cwd=repository.ROOT,
+            env=os.environ | {"PATH": f"{CMAKE.parent}:{os.environ['PATH']}"},
+            capture_output=True,
+            text=True,
+        )
+
+
 class Presets(unittest.TestCase):
     def test_they_configure(self):
         self.assertTrue(presets_of_a_part())
         for name in presets_of_a_part().values():
-            with self.subTest(name), tempfile.TemporaryDirectory() as folder:
-                configured = subprocess.run(
-                    [CMAKE, "--preset", name, "-B", folder],
-                    cwd=repository.ROOT,
-                    env=os.environ | {"PATH": f"{CMAKE.parent}:{os.environ['PATH']}"},
-                    capture_output=True,
-                    text=True,
-                )
-                self.assertEqual(configured.returncode, 0, configured.stderr)
+            with self.subTest(name):
+                ran = configured("--preset", name)
+                self.assertEqual(ran.returncode, 0, ran.stderr)
+
+    def test_all_gpus_and_chosen_ones_contradict_each_other(self):
+        options = ("-DTEMPOSCOPE_ALL_ARCHITECTURES=ON", "-DCMAKE_CUDA_ARCHITECTURES=90")
+        ran = configured("--preset", "release", *options)
+        self.assertNotEqual(ran.returncode, 0)
+        self.assertIn("ask for different GPUs; run cmake", " ".join(ran.stderr.split()))
 
 
 if __name__ == "__main__":

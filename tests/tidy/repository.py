@@ -3,11 +3,18 @@
 import importlib.machinery
 import importlib.util
 import pathlib
+import re
 import subprocess
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 CPP_SUFFIXES = {".h", ".cpp", ".cu", ".cuh"}
+# Comments and literals of C++. The text of a string is in `raw` or in `text`; digits may be 1'000.
+CPP_TOKEN = re.compile(
+    r"//[^\n]*|/\*.*?\*/|R\"(?P<mark>[^()\s\\]*)\((?P<raw>.*?)\)(?P=mark)\"|"
+    r"\"(?P<text>(?:\\.|[^\"\\\n])*)\"|(?<![0-9A-Fa-f])'(?:\\.|[^'\\\n])+'",
+    re.DOTALL,
+)
 OURS = ("app", "kernels", "models", "profiler", "tests")
 
 
@@ -41,6 +48,14 @@ def read_text(path: str) -> str | None:
     if path.startswith("tests/fuzz/corpus/") or b"\0" in data[:4096]:
         return None
     return data.decode("utf-8")
+
+
+def version() -> str:
+    """The version of the project."""
+    (found,) = re.findall(
+        r"^project\(temposcope VERSION ([0-9.]+)", read_text("CMakeLists.txt"), re.MULTILINE
+    )
+    return found
 
 
 def load_script(name: str):

@@ -1,4 +1,4 @@
-"""docs/recipes.md quotes what docs/examples/compiled_layers.py prints."""
+"""docs/techniques.md quotes what docs/examples/compiled_layers.py prints."""
 
 import pathlib
 import subprocess
@@ -10,10 +10,10 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 def main() -> int:
     ran = subprocess.run([sys.executable, str(ROOT / "docs" / "examples" / "compiled_layers.py")],
                          capture_output=True, text=True, check=False)
-    page = (ROOT / "docs" / "recipes.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "techniques.md").read_text(encoding="utf-8")
     if ran.returncode == 0 and ran.stdout.count("\n") == 9 and ran.stdout in page:
         return 0
-    print(f"docs/recipes.md does not quote this:\n{ran.stdout}{ran.stderr}")
+    print(f"docs/techniques.md does not quote this:\n{ran.stdout}{ran.stderr}")
     return 1
 
 

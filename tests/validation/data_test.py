@@ -17,6 +17,7 @@ sys.path.insert(0, str(ROOT / "tools" / "validate"))
 
 import validation_data as data  # noqa: E402
 import validation_findings as findings  # noqa: E402
+import validation_headline  # noqa: E402
 import validation_page as page  # noqa: E402
 import validation_run as run  # noqa: E402
 from validation_book import Book  # noqa: E402
@@ -188,17 +189,17 @@ class Rules(unittest.TestCase):
             name = next(one for one in verdicts if one.startswith(begin))
             self.assertEqual(verdicts[name], "not judged")
 
-    def test_errors_of_times_are_as_readme_and_planner_md_say(self):
-        """They say "typically within 10 %, at worst 30 %" of judged and calibration rows."""
+    def test_errors_of_times_are_as_planner_md_says(self):
+        """It says "typically within 10 %, at worst 30 %" of judged and calibration rows."""
         book = Book(self.published, self.predicted)
         sizes = sorted(abs(error) for error in book.errors(book.judged("rate+fit_rate+fit_layer")))
         self.assertLess(sizes[len(sizes) // 2], 0.10)
         self.assertLess(sizes[-1], 0.30)
-        for name in ("README.md", "docs/planner.md"):
+        for name in ("docs/dev/planner.md",):
             text = " ".join((ROOT / name).read_text(encoding="utf-8").split())
             self.assertIn("typically within 10 %, at worst 30 %, of published ones", text)
 
-    def test_larger_errors_of_rows_without_a_judgement_are_as_readme_and_planner_md_say(self):
+    def test_larger_errors_of_rows_without_a_judgement_are_as_planner_md_says(self):
         book = Book(self.published, self.predicted)
 
         def worst(pattern):
@@ -209,9 +210,23 @@ class Rules(unittest.TestCase):
         sentence = (f"up to {worst('flash[.].*')} for FlashAttention-2, "
                     f"{worst('mli[.].*[.](fwd|both)')} for layers on an A100 and "
                     f"{worst('ds[.].*')} for DeepSpeed's largest batches of 2020")
-        for name in ("README.md", "docs/planner.md"):
+        for name in ("docs/dev/planner.md",):
             text = " ".join((ROOT / name).read_text(encoding="utf-8").split())
             self.assertIn(sentence, text)
+
+    def test_the_readme_has_the_one_statement_of_the_error(self):
+        said = validation_headline.statement(self.published, self.predicted)
+        text = " ".join((ROOT / "README.md").read_text(encoding="utf-8").split())
+        self.assertIn(" ".join(said.split()), text)
+
+    def test_the_headline_follows_the_predictions(self):
+        before = validation_headline.headline(self.published, self.predicted)
+        self.assertIn("40 are within it", before)
+        row = Book(self.published, self.predicted).judged("rate")[0]
+        self.predicted["rows"][row["id"]]["value"] = row["published"] * 1.5
+        after = validation_headline.headline(self.published, self.predicted)
+        self.assertIn("39 are within it", after)
+        self.assertIn("| 41 | 0 | 39 |", after)
 
     def test_a_ratio_with_a_goal_of_its_own_is_in_no_mean(self):
         book = Book(self.published, self.predicted)

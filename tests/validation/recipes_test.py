@@ -1,4 +1,4 @@
-"""docs/recipes.md describes every preset, and says of some what this build predicts."""
+"""docs/techniques.md describes every preset, and says of some what this build predicts."""
 
 import os
 import pathlib

@@ -1,4 +1,4 @@
-"""Predicts a few rows of docs/validation.md again with this build, one row per kind of command."""
+"""Predicts rows of docs/dev/validation.md again with this build, one row per kind of command."""
 
 import os
 import pathlib

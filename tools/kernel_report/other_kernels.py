@@ -17,7 +17,7 @@ from triton.compiler import ASTSource
 import machine_code
 from kernel_ops import HIDDEN, KEYS
 
-# Repositories, and a file of each where it is cloned; docs/kernels.md names the commits.
+# Repositories, and a file of each where it is cloned; docs/dev/kernels.md names the commits.
 SOURCES = {
     "linkedin/Liger-Kernel": "Liger-Kernel/src/liger_kernel/ops/layer_norm.py",
     "Dao-AILab/flash-attention": "flash-attention/flash_attn/ops/triton/layer_norm.py",

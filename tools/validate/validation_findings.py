@@ -1,4 +1,4 @@
-"""Fills the numbers into the findings of docs/validation.md.
+"""Fills the numbers into the findings of docs/dev/validation.md.
 
 It also has the details of the largest batches: Tempo's rows in other software environments, and the
 memory of DeepSpeed's rows byte by byte.

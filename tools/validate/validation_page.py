@@ -1,6 +1,4 @@
-"""Writes docs/validation.md: published and predicted values, errors, goals and findings."""
-
-import re
+"""Writes docs/dev/validation.md: published and predicted values, errors, goals and findings."""
 
 import validation_data as data
 import validation_findings as findings
@@ -17,8 +15,8 @@ the sequence length. Names such as
 and how they were measured.
 
 `tools/validate/validate` writes this page.
-[tests/validation/published.json](../tests/validation/published.json) holds every published figure
-with its source, the conditions of the measurement and the command that predicts it.
+[tests/validation/published.json](../../tests/validation/published.json) holds every published
+figure with its source, the conditions of the measurement and the command that predicts it.
 `tools/validate/validate --row ID` shows that command, runs it again and compares the answer with
 this page. The ids are in the same file.
 
@@ -36,7 +34,7 @@ No constant was changed to improve this page. Tests check that
 
 - this page matches the data,
 - the data were predicted with the present `assets/` and version of the program,
-- the program still predicts a few rows as they stand here,
+- the program still predicts a few rows as shown here,
 - no constant was fitted on a judged row, and no choice was made to match one.
 """
 
@@ -171,52 +169,6 @@ def error_line(book, name, title, rows):
     return title, goal, text, verdict(is_met and not missing)
 
 
-def summary(published, predicted):
-    """The headline that README.md and docs/planner.md quote."""
-    book = Book(published, predicted)
-    rows = book.judged("rate")
-    errors = book.errors(rows)
-    mean, worst = mean_and_worst(errors)
-    ratio_mean, ratio_worst = mean_and_worst(book.errors(book.judged("ratio16")))
-    gpus = {gpu for row in rows for gpu in re.findall(r"--gpu (\S+)", row["command"])}
-    near = sum(abs(error) <= 0.1 for error in errors)
-    return (
-        h200_sentence(book) +
-        "Compared with published figures that no constant was fitted on:\n"
-        f"the times of {len(rows)} BERT runs on {len(gpus)} kinds of GPUs are off by "
-        f"{magnitude(mean)} on average and {magnitude(worst)} at worst, and {near} of them are "
-        "within 10 %.\nThe ratio of 16-bit to 32-bit throughput on the same machine is off by "
-        f"{magnitude(ratio_mean)} on average and {magnitude(ratio_worst)} at worst.\n"
-        "No published largest batch or peak can be judged: the software environment was chosen "
-        "with Tempo's batches in view,\nDeepSpeed's batches are not exact limits, and the "
-        "published peaks include a counter of CPU memory.\n[All rows]({page}) shows which goals "
-        "are met and which are missed."
-    )
-
-
-def h200_sentence(book):
-    """What the rows of our own measurement say, for the headline."""
-    rows = book.standing("h200_memory", "judged")
-
-    def exact_and_all(figure):
-        found = [row for row in rows if row["value"] == f"plan.{figure}"]
-        return sum(book.predicted_of(row) == row["published"] for row in found), len(found)
-
-    allocated, steps = exact_and_all("peak_allocated_bytes")
-    reserved, _ = exact_and_all("peak_reserved_bytes")
-    batches, limits = exact_and_all("max_batch_size")
-    _, off = mean_and_worst(book.errors(rows))
-    timed = book.standing("h200_time", "judged")
-    mean, worst = mean_and_worst(book.errors(timed))
-    return (
-        f"On an H200 we measured {steps} steps of two layers of BERT-large: the allocated peak "
-        f"of {allocated} and the reserved one of {reserved} are\npredicted to the byte (at worst "
-        f"{magnitude(off)} off), and {batches} of {limits} largest batches. The times of the "
-        f"{len(timed)} steps in which kernels take\nat least 93 % are off by {magnitude(mean)} on "
-        f"average and {magnitude(worst)} at worst.\n"
-    )
-
-
 def group_section(book, group):
     parts = [f"### {group['title']}\n"]
     if group.get("text"):
@@ -273,7 +225,7 @@ def replay_section(book):
             "expandable segments, `max_split_size_mb`, `roundup_power2_divisions`\n"
             "(`virtual_gpu.allocator_recordings`). The rules below are **taken from PyTorch's "
             "source and not confirmed by a recording**.\nTests check only that the simulator "
-            "does what [allocator.md](allocator.md) says about them:\n\n"
+            "does what [allocator.md](../allocator.md) says about them:\n\n"
             + "\n".join(f"- {rule}" for rule in book.published["unconfirmed"]) + "\n")
 
 

@@ -2,6 +2,7 @@
 
 #include "app/commands/console/json_values.h"
 #include "profiler/trace/printable.h"
+#include "profiler/trace/text.h"
 
 #include <fmt/format.h>
 #include <unistd.h>
@@ -210,6 +211,27 @@ void print_error(std::string_view sentence) {
             text.substr(0, kMostBytes - kEndBytes) + " ... " + text.substr(text.size() - kEndBytes);
     }
     write_error(fmt::format("temposcope: {}\n", text));
+}
+
+std::string shell_word(std::string_view text) {
+    const auto is_plain = [](char c) {
+        return profiler::is_letter(c) || profiler::is_digit(c) ||
+               std::string_view("_./+:@%=,-").find(c) != std::string_view::npos;
+    };
+    if (!text.empty() && std::ranges::all_of(text, is_plain)) return std::string(text);
+    std::string word = "'";
+    for (const char c : text) {
+        if (c == '\'') {
+            word += R"('\'')";
+        } else {
+            word += c;
+        }
+    }
+    return word + "'";
+}
+
+std::string next_line(std::string_view arguments) {
+    return fmt::format("Next: temposcope {}", arguments);
 }
 
 }  // namespace app

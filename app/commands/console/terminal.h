@@ -58,4 +58,11 @@ void write_error(std::string_view text);
 /// One sentence on standard error: "temposcope: ...".
 void print_error(std::string_view sentence);
 
+/// `text` as one word of a shell: in quotes where the shell would not take it as it is.
+std::string shell_word(std::string_view text);
+
+/// The last line of a command: "Next: temposcope info train.tscope --peak". Names of files in the
+/// arguments are shell words.
+std::string next_line(std::string_view arguments);
+
 }  // namespace app

@@ -115,14 +115,6 @@ bool would_replace_a_trace(const std::string& output, const std::vector<std::str
     return holds_any_trace(*target) || is_one_of(output, files);
 }
 
-Result<void> check_result_file(const std::string& output) {
-    if (auto ok = check_can_write(output); !ok) return ok;
-    if (output.empty() || !would_replace_a_trace(output, {})) return {};
-    std::error_code ignored;
-    return models::fail("Cannot write {}: {} a trace; choose another name.", output,
-                        fs::exists(output, ignored) ? "it is" : "its name is that of");
-}
-
 bool would_replace_another_kind(const std::string& output,
                                 const std::vector<std::string>& extensions) {
     const auto target = target_of(output);
@@ -135,8 +127,29 @@ bool would_replace_another_kind(const std::string& output,
 
 std::string replaced_file(const std::string& output) {
     const auto target = target_of(output);
-    if (!target || *target == output) return "-o " + output;
-    return fmt::format("{}, to which -o {} leads,", target->string(), output);
+    if (!target || *target == output) return output;
+    return fmt::format("{}, to which {} leads,", target->string(), output);
+}
+
+tl::expected<void, Failure> check_result_file(const std::string& output,
+                                              const std::vector<std::string>& inputs) {
+    if (output.empty()) return {};
+    if (would_replace_a_trace(output, inputs)) {
+        return fail_with(ExitCode::kUsage,
+                         "{} names a trace or a part of one, which would be replaced; choose "
+                         "another name.",
+                         output);
+    }
+    const std::vector<std::string> endings{".csv", ".json", ".svg", ".pdf",
+                                           ".png", ".html", ".htm"};
+    if (would_replace_another_kind(output, endings)) {
+        return fail_with(ExitCode::kUsage,
+                         "{} is there already and is no table, chart or page; choose another "
+                         "name.",
+                         replaced_file(output));
+    }
+    if (const auto ok = check_can_write(output); !ok) return failed(ok.error());
+    return {};
 }
 
 nlohmann::json describe_trace(const NamedTrace& named) {

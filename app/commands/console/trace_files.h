@@ -37,9 +37,11 @@ bool is_one_of(const std::string& output, const std::vector<std::string>& files)
 /// trace never replaces a trace.
 bool would_replace_a_trace(const std::string& output, const std::vector<std::string>& files);
 
-/// Whether results can be written to `output` (empty: nowhere). Errors: check_can_write, or a trace
-/// of any format is there.
-models::Result<void> check_result_file(const std::string& output);
+/// Whether a table, a chart or a page can be written to `output` (empty: nowhere). How the command
+/// ends if not: with wrong usage where `output` would replace one of `inputs`, another trace or a
+/// file of another kind; else as check_can_write says.
+tl::expected<void, Failure> check_result_file(const std::string& output,
+                                              const std::vector<std::string>& inputs = {});
 
 /// Whether `output`, or the file behind a link, is there already and does not end in one of the
 /// extensions (with or without a ".gz" behind): a file of another kind, such as the user's own
@@ -47,8 +49,8 @@ models::Result<void> check_result_file(const std::string& output);
 bool would_replace_another_kind(const std::string& output,
                                 const std::vector<std::string>& extensions);
 
-/// What `output` replaces, for a sentence: "-o chart.svg"; "train.py, to which -o chart.svg
-/// leads," behind a link.
+/// What `output` replaces, for a sentence: "chart.svg"; "train.py, to which chart.svg leads,"
+/// behind a link.
 std::string replaced_file(const std::string& output);
 
 /// The keys that begin every JSON document about one trace: file, model, head, recipe, precision,

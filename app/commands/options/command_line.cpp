@@ -133,8 +133,6 @@ CLI::Option* add_option(CLI::App& parser, const Option& option, T& value) {
     const std::string name = last_name(option);
     constexpr bool kIsList = std::is_same_v<T, std::vector<std::string>>;
     const auto take = [&value, &parser, option, name, is_argument](CLI::results_t words) {
-        // The library's own word for an option that stands alone.
-        if (!option.if_alone.empty() && words.front() == "true") words.front() = option.if_alone;
         for (const std::string& one : words) check_is_value(parser, name, one, is_argument);
         if constexpr (kIsList) {
             if (is_argument && static_cast<int>(words.size()) > option.max_values) {
@@ -157,7 +155,9 @@ CLI::Option* add_option(CLI::App& parser, const Option& option, T& value) {
         return true;
     };
     CLI::Option* added = parser.add_option(option.names, take, option.help);
-    added->type_name(option.value_name)->default_str(default_text(value));
+    added->type_name(option.value_name);
+    // What the library takes where an option stands alone.
+    added->default_str(option.if_alone.empty() ? default_text(value) : option.if_alone);
     added->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
     if (kIsList && is_argument) added->expected(1, option.max_values)->allow_extra_args();
     if (!option.if_alone.empty()) added->expected(0, 1);
@@ -248,6 +248,8 @@ void Command::add(const Option& option, OptionValue value, Modes modes) {
     options_.push_back({last_name(option), modes, added});
 }
 
+void Command::also_called(const std::string& name) { parser_->alias(name); }
+
 void Command::footer(std::string text) { parser_->footer(std::move(text)); }
 
 void Command::on_run(std::vector<Mode> modes) {
@@ -300,7 +302,7 @@ models::Result<bool> CommandLine::parse(int argc, char** argv) {
         words.erase(words.begin() + 1);
         // A word that is no command is reported, instead of help about all.
         const bool is_command = argc > 2 && std::ranges::any_of(commands_, [&](const Command& one) {
-                                    return one.parser_->get_name() == argv[2];
+                                    return one.parser_->check_name(argv[2]);
                                 });
         if (argc == 2 || is_command) words.push_back(help.data());
     }

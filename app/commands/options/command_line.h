@@ -72,6 +72,8 @@ public:
     /// The command takes what stands after `--`, word by word as it is: another program's command
     /// line.
     void add_program(std::vector<std::string>* words) { program_ = words; }
+    /// Another name of the command.
+    void also_called(const std::string& name);
     /// Text after the options on the help page.
     void footer(std::string text);
     /// What the command does. Adds --json, which `Output::json()` tells.

@@ -55,9 +55,8 @@ std::string list_values(const auto& table) {
 }
 
 std::string about_recipe_list() {
-    return "with commas between, or all. A switch after a name changes that name's recipe: "
-           "original,tempo,masks=bit are two recipes, original and tempo with masks=bit. Begin "
-           "with a name to get a recipe of its own: tempo,original,masks=bit; see below";
+    return "with commas between, or all. Names separate recipes; key=value modifies the recipe to "
+           "its left: original,tempo,masks=bit are original, and tempo with masks=bit; see below";
 }
 
 std::string list_precisions() {

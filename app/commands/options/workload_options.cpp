@@ -29,7 +29,7 @@ constexpr Modes kPredicts = kPredictStep | kPredictAuto;
 
 void add_step_options(Command& command, StepForm& options) {
     command.add({"--head",
-                 "layers: only the layers, with a loss that is a fixed projection; mlm or squad: "
+                 "layers: Transformer layers only, no embeddings or LM head; mlm or squad: "
                  "BERT and RoBERTa; lm: GPT-2",
                  "NAME", kModel},
                 &options.head, kSteps);

@@ -4,19 +4,21 @@
 #include "models/config/batch_bisection.h"
 #include "profiler/analysis/ranks/collectives.h"
 #include "profiler/analysis/ranks/rank_run.h"
+#include "profiler/analysis/step/failure_words.h"
 #include "profiler/analysis/step/origin.h"
 #include "profiler/analysis/step/recorded_step.h"
 #include "profiler/planner/step/batch_interpolation.h"
 #include "profiler/planner/step/capacity_search.h"
+#include "profiler/trace/at_once.h"
 #include "profiler/trace/available_memory.h"
 #include "profiler/trace/file/temporary_paths.h"
 #include "profiler/trace/file/trace_file.h"
+#include "profiler/trace/units.h"
 
 #include <algorithm>
 #include <array>
 #include <atomic>
 #include <fstream>
-#include <future>
 #include <map>
 #include <mutex>
 #include <thread>
@@ -71,13 +73,12 @@ std::vector<LiveTensor> largest_tensors(const Trace& trace, const PeakReport& pe
     return tensors;
 }
 
-/// The first request that failed.
+/// The first request that failed, and that the program knows of.
 void read_failed_request(const Trace& trace, BatchRun& one) {
-    for (std::size_t i = 0; i < trace.allocator_events.size(); ++i) {
-        const AllocatorEvent event = trace.allocator_events[Id<AllocatorEvent>(i)];
-        if (event.action != AllocatorAction::kOom) continue;
-        one.requested_bytes = event.size_bytes;
-        one.free_bytes = event.free_bytes;
+    for (const profiler::Failure& failure : trace.failures.rows()) {
+        if (!lacked_memory(failure)) continue;
+        one.requested_bytes = failure.requested_bytes;
+        one.free_bytes = failure.free_bytes;
         return;
     }
 }
@@ -192,22 +193,14 @@ Result<Attempt> attempt(ProgramRun run, int64_t batch_size) {
     return made;
 }
 
-// ---- the search ------------------------------------------------------------------------------
-
-/// Calls `act` with 0 to `count` - 1 on as many threads.
-template <typename Act>
-void for_each_at_once(std::size_t count, std::size_t num_threads, const Act& act) {
-    std::atomic<std::size_t> next = 0;
-    const auto work = [&] {
-        for (std::size_t i = next++; i < count; i = next++) act(i);
-    };
-    std::vector<std::future<void>> others;
-    for (std::size_t i = 1; i < std::min(num_threads, count); ++i) {
-        others.push_back(std::async(std::launch::async, work));
-    }
-    work();
-    for (std::future<void>& other : others) other.get();
+/// A run of its own, of the batch that stands in the program.
+Result<Attempt> attempt_alone(ProgramRun run) {
+    auto made = attempt(std::move(run), -1);
+    if (made && made->was_asked_to_end) return fail("The run was cancelled.");
+    return made;
 }
+
+// ---- the search ------------------------------------------------------------------------------
 
 /// One case while it is searched.
 struct Bracket {
@@ -452,11 +445,27 @@ Result<BatchRun> try_program(ProgramRun run, const std::string& gpu) {
     const auto target = ProgramTarget::find(gpu);
     if (!target) return tl::unexpected(target.error());
     run.card = target->card();
-    auto made = attempt(std::move(run), -1);
+    auto made = attempt_alone(std::move(run));
     if (!made) return tl::unexpected(made.error());
-    if (made->was_asked_to_end) return fail("The run was cancelled.");
     if (made->outcome.fits) made->outcome.step_time_ns = modelled_step_ns(*target, made->traces);
     return std::move(made->outcome);
+}
+
+Result<Trace> record_without_limit(ProgramRun run, const std::string& gpu) {
+    const auto target = ProgramTarget::find(gpu);
+    if (!target) return tl::unexpected(target.error());
+    run.card = target->endless_card();
+    run.with_stacks = true;
+    const int64_t total_bytes = run.card->total_bytes;
+    auto made = attempt_alone(std::move(run));
+    if (!made) return tl::unexpected(made.error());
+    if (!made->outcome.fits) {
+        return fail("the program runs out of {}, too.", format_bytes(total_bytes));
+    }
+    if (made->traces.empty()) return fail("it leaves no trace.");
+    Trace whole = std::move(made->traces.front());
+    (void)target->model_times(whole);  // some cannot be modelled: then only the order is known
+    return whole;
 }
 
 std::size_t expected_runs(const std::vector<ProgramCase>& cases) {

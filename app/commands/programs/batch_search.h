@@ -2,6 +2,7 @@
 
 #include "app/commands/programs/program_run.h"
 #include "profiler/analysis/step/peak.h"
+#include "profiler/trace/trace.h"
 
 #include <cstddef>
 #include <cstdint>
@@ -45,6 +46,11 @@ struct BatchRun {
 /// state. `run` needs neither file nor log. It fits if no request fails: a program may catch that.
 /// Errors: an unknown GPU; the program ended for another reason than memory, or took too long.
 models::Result<BatchRun> try_program(ProgramRun run, const std::string& gpu);
+
+/// The same run on the GPU with memory without end, with its lines of Python and modelled times: a
+/// step that does not come to its end on the GPU itself. Of ranks, the one with the largest peak.
+/// Errors: as try_program; not even that memory is enough.
+models::Result<profiler::Trace> record_without_limit(ProgramRun run, const std::string& gpu);
 
 /// A program on a GPU.
 struct ProgramCase {

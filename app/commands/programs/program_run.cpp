@@ -156,7 +156,7 @@ void describe_applied(const ProgramRun& run, const nlohmann::json& status, Progr
     }
     if (!result.applied_sentences.empty()) return;
     result.applied_sentences.push_back(fmt::format(
-        "{} was put into no model, because none ran in training mode with gradients.", run.recipe));
+        "--apply {} changed nothing: no model ran in training mode with gradients.", run.recipe));
 }
 
 /// What happened after the last recorded step; empty: nothing of interest.
@@ -169,13 +169,13 @@ std::string about_later(bool ran_out, const std::string& exception) {
     return fmt::format(" After them {}. Record up to there with more --steps.", end);
 }
 
-/// "Recorded 2 of 3 steps in train.tscope, which says that it is incomplete: the program ended."
+/// "Recorded 2 of 3 steps in train.tscope (marked incomplete): the program ended."
 std::string about_incomplete(const ProgramRun& run, const nlohmann::json& status,
                              const ProgramResult& result) {
     const bool has_first_alone =
         run.skip > 0 && result.recorded_steps == 0 && status.value("seen_steps", int64_t{0}) > 0;
     return fmt::format(
-        "Recorded {}{} of {} steps{} in {}, which says that it is incomplete: the program ended{}.",
+        "Recorded {}{} of {} steps{} in {} (marked incomplete): the program ended{}.",
         has_first_alone ? "the first step and " : "", result.recorded_steps, run.steps,
         has_first_alone ? " after it" : "", run.file,
         result.exception.empty() ? "" : " with " + result.exception);
@@ -310,7 +310,7 @@ ProgramResult describe_ranks(const ProgramRun& run, const RunStatus& status,
         ProgramResult of_rank = describe_end(alone, last, own_end);
         if (end.exit_code != 0 && of_rank.file.empty() && is_silent(last)) {
             of_rank.sentence =
-                "Nothing was recorded: it was killed, or ended, before a step was recorded.";
+                "Nothing was recorded: it was killed, or ended, before a step; see its output.";
         }
         result.ranks.push_back({.rank = rank,
                                 .recorded_steps = of_rank.recorded_steps,
@@ -490,6 +490,8 @@ Result<pid_t> spawn(const ProgramRun& run, const std::vector<std::string>& varia
         posix_spawn_file_actions_addopen(&files, STDOUT_FILENO, run.log.c_str(),
                                          O_WRONLY | O_CREAT | O_TRUNC, 0600);
         posix_spawn_file_actions_adddup2(&files, STDOUT_FILENO, STDERR_FILENO);
+        // Nobody sees such a run, and several may run at once: none takes what is typed.
+        posix_spawn_file_actions_addopen(&files, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
     } else if (run.output_is_ours) {
         posix_spawn_file_actions_adddup2(&files, STDERR_FILENO, STDOUT_FILENO);
     }

@@ -2,20 +2,21 @@
 
 #include "app/commands/programs/batch_search.h"
 #include "app/user/settings.h"
+#include "models/config/recipe.h"
 #include "profiler/planner/data/planner_data.h"
+#include "profiler/trace/at_once.h"
 #include "profiler/trace/file/temporary_paths.h"
+#include "profiler/trace/text.h"
+#include "profiler/trace/units.h"
 
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
-#include <atomic>
 #include <filesystem>
 #include <fstream>
-#include <future>
 #include <mutex>
 #include <optional>
 #include <system_error>
-#include <thread>
 #include <utility>
 
 namespace app {
@@ -78,37 +79,54 @@ std::string indentation_of(const std::string& line) {
     return line.substr(0, std::min(line.find_first_not_of(" \t"), line.size()));
 }
 
-/// Copies a file with `text` after one of its lines, with that line's indentation.
-Result<void> copy_with(const fs::path& from, const fs::path& to, const RemedyChange& change) {
+/// Writes each line of `text` with an indentation.
+void write_indented(std::ofstream& file, const std::string& indentation, std::string_view text) {
+    for (const std::string_view line : split_lines(text)) file << indentation << line << '\n';
+}
+
+/// Copies a file with the text of each change after its line, with that line's indentation.
+Result<void> copy_with(const fs::path& from, const fs::path& to,
+                       const std::vector<RemedyChange>& changes) {
     std::ifstream file(from);
+    if (!file.is_open()) return fail("{} cannot be read.", from.string());
     std::ofstream copy(to);
     int64_t number = 0;
     for (std::string line; std::getline(file, line);) {
         copy << line << '\n';
-        if (++number != change.line) continue;
-        const std::string indentation = indentation_of(line);
-        for (std::size_t begin = 0; begin < change.text.size();) {
-            const std::size_t end = std::min(change.text.find('\n', begin), change.text.size());
-            copy << indentation << std::string_view(change.text).substr(begin, end - begin) << '\n';
-            begin = end + 1;
+        ++number;
+        for (const RemedyChange& change : changes) {
+            if (change.line == number) write_indented(copy, indentation_of(line), change.text);
         }
     }
     copy.close();
-    if (number >= change.line && copy.good()) return {};
-    return fail("{} has changed since it was recorded: it has no line {}.", from.string(),
-                change.line);
+    const int64_t last = std::ranges::max(changes, {}, &RemedyChange::line).line;
+    if (number >= last && copy.good()) return {};
+    return fail("{} has changed since it was recorded: it has no line {}.", from.string(), last);
+}
+
+/// Whether a trace names this file: by its whole path, or by the end of it. A file that is not on
+/// this machine is known by its name alone.
+bool names_file(const fs::path& named, const fs::path& file) {
+    std::error_code error;
+    if (named.is_absolute() && fs::exists(named, error)) return fs::equivalent(named, file, error);
+    if (named.is_absolute()) return named.filename() == file.filename();
+    const std::string whole = fs::absolute(file, error).lexically_normal().generic_string();
+    return whole.ends_with("/" + named.lexically_normal().generic_string());
 }
 
 /// Puts a changed copy of the program's file in its place. Modules beside it are still found.
-Result<void> edit(ProgramRun& run, const RemedyChange& change, const fs::path& folder) {
+Result<void> edit(ProgramRun& run, const std::vector<RemedyChange>& changes,
+                  const fs::path& folder) {
     std::string* const script = script_in(run);
     const fs::path file = script == nullptr ? fs::path() : fs::path(run.working_folder) / *script;
-    if (script == nullptr || file.filename() != fs::path(change.file).filename()) {
-        return fail("only the program's own file is changed for a run: change {} by hand.",
-                    change.file);
+    for (const RemedyChange& change : changes) {
+        if (script == nullptr || !names_file(change.file, file)) {
+            return fail("only the program's own file is changed for a run: change {} by hand.",
+                        change.file);
+        }
     }
     const fs::path copy = folder / file.filename();
-    if (auto ok = copy_with(file, copy, change); !ok) return ok;
+    if (auto ok = copy_with(file, copy, changes); !ok) return ok;
     *script = copy.string();
     const char* const path = "PYTHONPATH=";
     std::string own = file.parent_path().string();
@@ -121,51 +139,89 @@ Result<void> edit(ProgramRun& run, const RemedyChange& change, const fs::path& f
     return {};
 }
 
-/// Changes the run as the remedy says. Errors: a run cannot show it.
-Result<void> apply(const Remedy& remedy, Rerun& rerun, const fs::path& folder) {
-    const RemedyChange& change = remedy.change;
-    switch (change.kind) {
-        case RemedyChange::Kind::kSetting:
-            rerun.run.variables.push_back(change.text);  // the last one of a name counts
-            return {};
-        case RemedyChange::Kind::kApply:
-            rerun.run.recipe = change.name;
-            return {};
-        case RemedyChange::Kind::kCard:
-            rerun.gpu = change.name;
-            return {};
-        case RemedyChange::Kind::kEdit:
-            if (change.line > 0) return edit(rerun.run, change, folder);
-            return fail("it is a change that only you can place.");
-        case RemedyChange::Kind::kBatch:
-            return fail("the batch size stands in the program: change it there.");
+/// One, or those of a combination.
+std::vector<RemedyChange> changes_of(const Remedy& remedy) {
+    return remedy.parts.empty() ? std::vector{remedy.change} : remedy.parts;
+}
+
+/// A program that ran with a recipe keeps it.
+Result<void> add_recipe(const std::string& added, std::string& recipe) {
+    if (recipe.empty()) {
+        recipe = added;
+        return {};
     }
+    auto joined = models::join_program_recipes(recipe, added);
+    if (!joined)
+        return fail("the program was recorded with {}: {}", recipe, joined.error().message);
+    recipe = std::move(*joined);
     return {};
 }
 
-/// Whether a run can show what the remedy does.
+/// Changes the run as the remedy says. Errors: a run cannot show it.
+Result<void> apply(const Remedy& remedy, Rerun& rerun, const fs::path& folder) {
+    std::vector<RemedyChange> edits;  // all go into one copy of the file
+    for (const RemedyChange& change : changes_of(remedy)) {
+        switch (change.kind) {
+            case RemedyChange::Kind::kSetting:
+                rerun.run.variables.push_back(change.text);  // the last one of a name counts
+                break;
+            case RemedyChange::Kind::kApply:
+                if (auto ok = add_recipe(change.name, rerun.run.recipe); !ok) return ok;
+                break;
+            case RemedyChange::Kind::kCard:
+                rerun.gpu = change.name;
+                break;
+            case RemedyChange::Kind::kEdit:
+                edits.push_back(change);
+                break;
+            case RemedyChange::Kind::kBatch:
+            case RemedyChange::Kind::kSeveral:
+                return fail("it is a change that only you can make.");
+        }
+    }
+    return edits.empty() ? Result<void>() : edit(rerun.run, edits, folder);
+}
+
+/// Whether a run can show what the remedy does. The batch size stands in the program, and so do
+/// lines whose place nobody knows.
 bool can_run(const Remedy& remedy) {
-    const RemedyChange& change = remedy.change;
-    return change.kind != RemedyChange::Kind::kBatch &&
-           (change.kind != RemedyChange::Kind::kEdit || change.line > 0);
+    return std::ranges::all_of(changes_of(remedy), [](const RemedyChange& change) {
+        return change.kind != RemedyChange::Kind::kBatch &&
+               (change.kind != RemedyChange::Kind::kEdit || change.line > 0);
+    });
+}
+
+/// ", where 2.93 GiB were asked for and 1.72 GiB were free"; empty: not known.
+std::string request_that_failed(const BatchRun& run) {
+    if (run.requested_bytes < 0 || run.free_bytes < 0) return {};
+    return fmt::format(", where {} were asked for and {} were free",
+                       format_bytes(run.requested_bytes), format_bytes(run.free_bytes));
 }
 
 void verify(Remedy& remedy, Rerun rerun) {
     const TemporaryFolder folder;
-    Result<BatchRun> tried = fail(kNoTemporaryFolder);
-    if (folder.exists()) {
-        const auto applied = apply(remedy, rerun, folder / "");
-        tried = applied ? try_program(std::move(rerun.run), rerun.gpu)
-                        : tl::unexpected(applied.error());
+    const auto applied = folder.exists() ? apply(remedy, rerun, folder / "")
+                                         : Result<void>(fail(kNoTemporaryFolder));
+    if (!applied) {
+        remedy.problem = applied.error().message;
+        return;
     }
+    const auto tried = try_program(std::move(rerun.run), rerun.gpu);
     if (!tried) {
         remedy.problem = tried.error().message;
+        remedy.estimated.fits = remedy.estimated.is_sure = false;  // the program breaks with it
+        return;
+    }
+    if (!tried->fits) {  // what it would need, the run does not say
+        remedy.verified = StepOutcome();
+        remedy.sentence =
+            fmt::format("It is not enough: memory runs out again{}.", request_that_failed(*tried));
         return;
     }
     remedy.verified = StepOutcome{.peak_allocated_bytes = tried->peak_allocated_bytes,
                                   .peak_reserved_bytes = tried->peak_reserved_bytes,
                                   .step_time_ns = tried->step_time_ns,
-                                  .fits = tried->fits};
+                                  .fits = true};
 }
 
 }  // namespace
@@ -201,30 +257,30 @@ Result<Rerun> rerun_of(const Trace& trace, const std::vector<std::string>& words
     return rerun;
 }
 
+void find_whole_step(Explanation& explanation, const Rerun& rerun, const ExplainRequest& request) {
+    const auto whole = record_without_limit(rerun.run, rerun.gpu);
+    const auto added = whole ? add_whole_step(StepIndex(*whole), request, explanation)
+                             : Result<void>(tl::unexpected(whole.error()));
+    if (added && explanation.unknown_rest.empty()) return;
+    const std::string why = added ? "it takes no whole step." : added.error().message;
+    explanation.notes.push_back(
+        fmt::format("A run with enough memory does not tell the rest of the step: {}", why));
+}
+
 void verify_remedies(Explanation& explanation, const Rerun& rerun, std::size_t count,
-                     const std::function<void(const Remedy&)>& tried) {
+                     const std::function<void(const RemedyTry&)>& tried) {
     std::vector<Remedy*> chosen;
     for (Remedy& remedy : explanation.remedies) {
         if (chosen.size() < count && can_run(remedy)) chosen.push_back(&remedy);
     }
     std::mutex mutex;
-    std::atomic<std::size_t> next = 0;
-    const auto work = [&] {
-        for (std::size_t i = next++; i < chosen.size(); i = next++) {
-            {
-                const std::lock_guard lock(mutex);
-                tried(*chosen[i]);
-            }
-            verify(*chosen[i], rerun);
+    for_each_on_all_cores(chosen.size(), [&](std::size_t i) {
+        {
+            const std::lock_guard lock(mutex);
+            tried({.remedy = *chosen[i], .number = i + 1, .count = chosen.size()});
         }
-    };
-    std::vector<std::future<void>> others;
-    const std::size_t num_threads = std::max(1U, std::thread::hardware_concurrency());
-    for (std::size_t i = 1; i < std::min(num_threads, chosen.size()); ++i) {
-        others.push_back(std::async(std::launch::async, work));
-    }
-    work();
-    for (std::future<void>& other : others) other.get();
+        verify(*chosen[i], rerun);
+    });
     order_remedies(explanation);
 }
 

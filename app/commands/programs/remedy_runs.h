@@ -1,14 +1,15 @@
 #pragma once
 
 #include "app/commands/programs/program_run.h"
-#include "profiler/analysis/advice/explanation.h"
+#include "profiler/analysis/advice/explain.h"
 
 #include <cstddef>
 #include <functional>
 #include <string>
 #include <vector>
 
-/// Verifies remedies: the recorded program runs again on a virtual GPU, once with each of them.
+/// Verifies remedies: the recorded program runs again on a virtual GPU, once with each of them. A
+/// program that failed before the end of its first step runs once with enough memory before that.
 namespace app {
 
 /// How a program is run again.
@@ -23,11 +24,23 @@ struct Rerun {
 models::Result<Rerun> rerun_of(const profiler::Trace& trace, const std::vector<std::string>& words,
                                const profiler::ExplainTarget& target);
 
+/// Runs the program as it is, with enough memory, and adds what the whole step needs
+/// (profiler::add_whole_step). A note says why, if that cannot be found.
+void find_whole_step(profiler::Explanation& explanation, const Rerun& rerun,
+                     const profiler::ExplainRequest& request);
+
+/// A run that begins.
+struct RemedyTry {
+    const profiler::Remedy& remedy;
+    std::size_t number = 0;  // from 1
+    std::size_t count = 0;   // of all
+};
+
 /// Runs the program with each of the first `count` remedies that can be put into a run, as many at
 /// a time as this machine has cores for. What it measures goes into `verified`; a remedy that
 /// breaks the program gets its `problem`. A change of the code goes into a copy of the program's
 /// file, never into the file itself. `tried` is called before each run, by one thread at a time.
 void verify_remedies(profiler::Explanation& explanation, const Rerun& rerun, std::size_t count,
-                     const std::function<void(const profiler::Remedy&)>& tried);
+                     const std::function<void(const RemedyTry&)>& tried);
 
 }  // namespace app

@@ -265,7 +265,7 @@ TextTable largest_table(const std::vector<ParallelRow>& rows) {
                      {"sequences of a step", Align::kRight},
                      {"sequences/s", Align::kRight, "of all GPUs, modelled with communication"},
                      {"peak", Align::kRight, "allocated, of the GPU that needs the most"},
-                     {"by closed terms", Align::kRight, "the same by the planner's formulas"}};
+                     {"by formula", Align::kRight, "the same by the planner's formulas"}};
     const bool with_step = has_several_steps(rows);
     for (const ParallelRow& row : rows) {
         const BatchRun largest = row.fits() ? *row.found->largest : BatchRun{};
@@ -339,7 +339,7 @@ void print_largest(Output& output, const std::vector<ParallelRow>& rows) {
     output.table(largest_table(rows));
     output.line();
     if (const ParallelRow* least = least_of(rows)) {
-        output.line(fmt::format("On the least memory of cards: {} fits {} a GPU.",
+        output.line(fmt::format("On the least memory of all GPUs together: {} fits {} a GPU.",
                                 subject_of(*least, with_step),
                                 format_count(least->found->largest->batch_size)));
     }

@@ -29,14 +29,6 @@ Result<void> write_chart(const fs::path& path, const Render& render) {
     return write_file(path, *bytes);
 }
 
-Result<void> make_folder(const std::string& folder) {
-    std::error_code error;
-    fs::create_directories(folder, error);
-    if (!error && fs::is_directory(folder, error)) return {};
-    return models::fail("The folder {} cannot be made ({}): choose another place with --charts.",
-                        folder, error ? error.message() : "a file has that name");
-}
-
 struct NamedChart {
     std::string name;  // of its files, without their endings
     Render render;
@@ -44,7 +36,6 @@ struct NamedChart {
 
 Result<std::vector<std::string>> write_charts(const ChartsForm& form,
                                               const std::vector<NamedChart>& charts) {
-    if (auto ok = make_folder(form.folder); !ok) return tl::unexpected(ok.error());
     const auto formats = form.formats.empty() ? std::vector<std::string>{"svg"} : form.formats;
     std::vector<std::string> files;
     for (const auto& [name, render] : charts) {
@@ -81,7 +72,7 @@ void add_traces(const std::vector<NamedTrace>& traces, std::list<StepIndex>& ste
 
 Result<void> check_formats(const ChartsForm& form) {
     if (form.formats.empty() || !form.folder.empty()) return {};
-    return models::fail("--format is that of charts: name their folder with --charts.");
+    return models::fail("--format is for charts: name their folder with --charts.");
 }
 
 Result<std::vector<std::string>> write_comparison_charts(const Comparison& comparison,

@@ -26,59 +26,33 @@ using namespace profiler;
 
 constexpr std::size_t kMaxGroups = 40;
 
-/// A row per metric: its text for each recipe, and beside it the change against the baseline.
-class MetricTable {
-public:
-    explicit MetricTable(const CompareView& view) : view_(view) {
-        table.columns.push_back({"", Align::kLeft});
-        for (const CompareColumn& column : view.columns) {
-            table.columns.push_back({column.recipe, Align::kRight});
-            table.columns.push_back({"", Align::kRight});
-        }
+/// A row per figure: its text for each recipe, and beside it the change against the baseline. What
+/// no recipe has is left out.
+TextTable metric_table(const CompareView& view) {
+    TextTable table{.columns = {{"", Align::kLeft}}};
+    for (const CompareColumn& column : view.columns) {
+        table.columns.push_back({column.recipe, Align::kRight});
+        table.columns.push_back({"", Align::kRight});
     }
-
-    template <typename Text, typename ChangeOf>
-    void add(std::string name, Text text, ChangeOf change) {
-        std::vector<std::string> cells{std::move(name)};
+    for (const CompareFigure& figure : compare_figures()) {
+        if (figure.name.empty()) continue;
+        std::vector<std::string> cells{figure.name};
         std::vector<Tone> tones{Tone::kNeutral};
-        for (const CompareColumn& column : view_.columns) {
-            const Change from_baseline = std::invoke(change, column);
-            cells.push_back(or_no_value(std::invoke(text, column)));
-            cells.push_back(from_baseline.text);
+        for (const CompareColumn& column : view.columns) {
+            const Change change = figure.change ? figure.change(column) : Change();
+            cells.push_back(or_no_value(figure.text(column)));
+            cells.push_back(change.text);
             tones.push_back(Tone::kNeutral);
-            tones.push_back(from_baseline.tone);
+            tones.push_back(change.tone);
         }
         const bool says_something =
             std::any_of(cells.begin() + 1, cells.end(),
                         [](const std::string& cell) { return !cell.empty() && cell != kNoValue; });
-        if (!says_something) return;
+        if (!says_something) continue;
         table.rows.push_back(std::move(cells));
         table.tones.push_back(std::move(tones));
     }
-
-    TextTable table;
-
-private:
-    const CompareView& view_;
-};
-
-TextTable metric_table(const CompareView& view) {
-    using Column = CompareColumn;
-    const auto no_change = [](const Column&) { return Change{}; };
-    // Of steps that were measured in turn, only the ratio of pairs is a change: print_step_ratios.
-    const auto rate_change = [](const Column& column) {
-        return column.was_in_turn ? Change{} : column.throughput_change;
-    };
-    MetricTable metrics(view);
-    metrics.add("batch of the step", &Column::batch_text, no_change);
-    metrics.add("peak allocated", &Column::peak_text, &Column::peak_change);
-    metrics.add("peak lies in", &Column::peak_phase_text, no_change);
-    metrics.add("saved for backward", &Column::saved_text, &Column::saved_change);
-    metrics.add("step time", &Column::step_time_text, &Column::step_time_change);
-    metrics.add("sequences/s", &Column::throughput_text, rate_change);
-    metrics.add("largest batch", &Column::max_batch_text, &Column::max_batch_change);
-    metrics.add("best sequences/s", &Column::best_text, &Column::best_change);
-    return std::move(metrics.table);
+    return table;
 }
 
 Style ratio_style(Tone tone) {
@@ -99,7 +73,7 @@ void print_step_ratios(Output& output, const Comparison& comparison, const Compa
         }
         if (!std::exchange(has_heading, true)) {
             output.heading(
-                "Ratio of step times, from pairs of steps that ran in turn (below 1: faster)");
+                "Ratio of step times, from pairs of steps that ran alternately (below 1: faster)");
         }
         output.line(fmt::format(
             "  {} / {}: {}", column.recipe, view.columns[comparison.columns[i].baseline].recipe,

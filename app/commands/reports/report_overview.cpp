@@ -89,7 +89,7 @@ void print_step(Output& output, const Trace& trace, const StepReport& report,
     }
     if (!trace.steps.empty() && column.knows_saved) {
         add("saved for backward", format_bytes(column.saved_bytes),
-            "from forward to backward: --ledger");
+            "from forward to backward: --saved");
     }
     const bool is_predicted = column.source == Source::kPredicted;
     if (column.step_time_ns > 0) {
@@ -116,18 +116,8 @@ void print_step(Output& output, const Trace& trace, const StepReport& report,
 void print_failures(Output& output, const Trace& trace) {
     const Id<profiler::Failure> fatal = fatal_failure(trace);
     if (fatal.valid()) output.line(output.styled(failure_sentence(trace, fatal), Style::kBad));
-    int64_t num_caught = 0;
-    Id<profiler::Failure> last;
-    for (const Id<profiler::Failure> id : trace.failures.ids()) {
-        if (trace.failures.get<&profiler::Failure::outcome>(id) != FailureOutcome::kCaught)
-            continue;
-        ++num_caught;
-        last = id;
-    }
-    if (num_caught == 0) return;
-    const std::string before =
-        num_caught == 1 ? "" : fmt::format("{} errors were caught, the last: ", num_caught);
-    output.line(output.styled(before + failure_sentence(trace, last), Style::kWarning));
+    const std::string caught = profiler::caught_sentence(trace);
+    if (!caught.empty()) output.line(output.styled(caught, Style::kWarning));
 }
 
 /// "mesh_shard"; "group 3" if torch has no description of it.

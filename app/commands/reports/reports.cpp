@@ -222,7 +222,7 @@ void print_ledger(Output& output, const NamedTrace& named, const LedgerOptions& 
     };
     auto columns = pick(ledger_columns(), {"scope", "tensor", "shape", "dtype", "size_bytes"});
     columns.push_back({"", "size", Unit::kBytes, "", &LedgerRow::size_bytes});
-    columns.push_back({"", "closed form", Unit::kText, "", closed_form});
+    columns.push_back({"", "formula", Unit::kText, "", closed_form});
     for (const auto& column : pick(ledger_columns(), {"saved_by", "role"})) {
         if (column.id != "role" || options.include_all) columns.push_back(column);
     }
@@ -517,7 +517,7 @@ void print_ops(Output& output, const NamedTrace& named) {
     }
     output.table(ops_table(usage));
     if (has_host_times(*named.trace)) {
-        output.line("No device ran anything: times are those of the host.");
+        output.line("No device ran anything: times are host times.");
     }
 }
 

@@ -75,12 +75,12 @@ nlohmann::json ops_json(const std::vector<profiler::OpUsage>& usage);
 
 /// For a breakdown by line of traces without call stacks.
 inline constexpr std::string_view kNoCallStacks =
-    "No call stacks were recorded: programs have them that were run with --stacks, traces of the "
-    "PyTorch profiler with with_stack=True, and PyTorch memory snapshots, unless their history was "
-    "recorded with context=None.";
+    "No call stacks were recorded. temposcope run records them, unless it has --no-stacks. So do "
+    "the PyTorch profiler with with_stack=True, and PyTorch memory snapshots, unless their history "
+    "was recorded with context=None.";
 /// For a breakdown by line of a profiler's trace.
 inline constexpr std::string_view kWhichLines =
-    "The PyTorch profiler writes the line at which a function begins, not the one that allocated.";
+    "The PyTorch profiler writes the line at which a function begins, not the line that allocated.";
 
 /// What a sweep measured, a row for each batch, in the order of the CSV's columns.
 profiler::DataTable sweep_data(const std::vector<profiler::ThroughputPoint>& curve);

@@ -59,7 +59,7 @@ void draw_ops_choice(MovementFrame& frame) {
         {{"Ops that ran###ops_run", "Each op that ran, with its time", MovementOps::kRun},
          {"Logical ops###ops_logical",
           "As papers count: bias, dropout and residual are passes of their own, and nothing is "
-          "recomputed. Each stands at the limit of the card",
+          "recomputed. Each is at the limit of the GPU",
           MovementOps::kLogical}},
         px(3));
     ImGui::SameLine(0, px(10));
@@ -77,9 +77,9 @@ void draw_card_choice(MovementFrame& frame, const MovementView* view) {
     ImGui::SetNextItemWidth(em(13));
     std::string shown = view && !view->peaks.name.empty()
                             ? std::string(profiler::short_gpu_name(view->peaks.name))
-                            : "no card is known";
+                            : "no GPU is known";
     if (!ImGui::BeginCombo("##card", shown.c_str(), ImGuiComboFlags_HeightLarge)) return;
-    if (ImGui::Selectable("The card of the trace", frame.query.gpu.empty())) frame.query.gpu = "";
+    if (ImGui::Selectable("The GPU of the trace", frame.query.gpu.empty())) frame.query.gpu = "";
     ImGui::Separator();
     if (const auto* gpu = gpu_rows(gpus, frame.query.gpu)) frame.query.gpu = gpu->id;
     ImGui::EndCombo();
@@ -88,9 +88,9 @@ void draw_card_choice(MovementFrame& frame, const MovementView* view) {
 void draw_help(const MovementView& view) {
     std::string help =
         "Roofline: an op cannot be above the slope (bandwidth) or the flat line (peak). Area: time "
-        "in one step. Bytes are those of all inputs and outputs, each element once. An op without "
-        "arithmetic stands at the left, as far below the slope as its bandwidth is below the "
-        "card's.\nDrag a rectangle to list the ops in it and to mark them in the Kernels panel. "
+        "in one step. Bytes count each element of all inputs and outputs once. Ops without FLOP "
+        "(copies) are at the left edge; their height shows how much of the bandwidth they "
+        "use.\nDrag a rectangle to list the ops in it and to mark them in the Kernels panel. "
         "Click an op to select its longest call "
         "in all panels.\nThe larger of % of peak and MUE is bold: the limit that the op is nearer "
         "to.";

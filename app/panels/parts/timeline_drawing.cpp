@@ -123,7 +123,7 @@ void align_button(const TimeWindow& window, PanelEvents& events) {
         events.time.window->alignment =
             phases ? profiler::TimeAlignment::kTime : profiler::TimeAlignment::kPhases;
     }
-    ImGui::SetItemTooltip("Align phases: stretch B so that its phases align with those of A");
+    ImGui::SetItemTooltip("Align phases: stretch B so that its phases align with the phases of A");
 }
 
 float phase_strip_height() { return px(18); }

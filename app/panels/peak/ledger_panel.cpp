@@ -91,7 +91,7 @@ void draw_toolbar(Frame& frame) {
     if (two) {
         ImGui::SameLine();
         check_box("Beside B", &query.compare);
-        ImGui::SetItemTooltip("Show the same tensors of B beside those of A");
+        ImGui::SetItemTooltip("Show the same tensors of A and B side by side");
         ImGui::SameLine();
         const ScopedDisabled disabled(!query.compare);
         check_box("Changes", &query.only_differences);
@@ -103,7 +103,7 @@ void draw_toolbar(Frame& frame) {
     if (query != frame.query) frame.events.window.ledger = query;
 }
 
-/// docs/notation.md has them all.
+/// docs/techniques.md has them all.
 constexpr const char* kLettersOfClosedForms =
     "A batch of B sequences of S tokens; H wide, I inside the MLP; A heads.\n"
     "n = BSH  elements of a hidden state\n"

@@ -226,8 +226,8 @@ void draw_switches(Frame& frame) {
     const bool is_picture = frame.state.shown == kMemory || frame.state.shown == kDifference;
     if (is_picture) draw_collective_legend(frame.view.kinds);
     help_marker(
-        "One lane a rank, on the clock of A. Below the memory stand the collectives: point at one "
-        "to see it on all ranks. A and B make a rank that of the other panels. The axis ends where "
+        "One lane a rank, on the clock of A. Collectives are below the memory: point at one "
+        "to see it on all ranks. A and B show a rank in all panels. The axis ends where "
         "A and B do.\n" +
         frame.view.clocks);
 }

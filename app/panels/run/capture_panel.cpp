@@ -133,7 +133,7 @@ void draw_form(StepForm& form, const std::vector<profiler::Gpu>& gpus) {
     form_row("Dropout");
     check_box("of attention", &form.attention_dropout);
     ImGui::SetItemTooltip(
-        "Flash attention on the processor of this computer needs it off; on a GPU it does not.");
+        "Flash attention on the CPU of this computer needs it off; on a GPU it does not.");
     ImGui::SameLine(0, px(12));
     check_box("elsewhere", &form.hidden_dropout);
     form_row("Padding");

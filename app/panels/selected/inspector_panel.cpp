@@ -508,7 +508,7 @@ void draw_range_tables(const PanelContext& context, const RangeView& view, Panel
           view.tensors, draw_tensor);
     table("Ops by time",
           view.counts_kernels ? "Time of the kernels and copies that the op itself launched."
-                              : "Time of the calls without that of the calls in them.",
+                              : "Time of the calls without the calls inside them.",
           view.ops_by_time, draw_figure);
     table("Ops by bytes", "Bytes allocated while the op was the innermost call.", view.ops_by_bytes,
           draw_figure);

@@ -5,7 +5,7 @@
     with temposcope.record("step.tscope", model, optimizer):
         train_a_few_steps()
 
-`temposcope info step.tscope --peak` then reads the trace; docs/own_programs.md says more.
+`temposcope info step.tscope --peak` then reads the trace; docs/record_your_program.md says more.
 """
 
 import os as _os

@@ -40,9 +40,9 @@ def pinned(backend: str):
         if "No available kernel" not in str(error):
             raise
         raise RuntimeError(
-            f"{backend} attention cannot run here (on the CPU only flash runs, without attention "
-            "dropout; on a GPU the dtype, the head's width and the mask decide): swap with another "
-            "value of attention=, or set the model's attention dropout to 0"
+            f"{backend} attention cannot run here: swap with another value of attention=, or set "
+            "the model's attention dropout to 0. (On the CPU only flash runs, without attention "
+            "dropout; on a GPU the dtype, the head's width and the mask decide.)"
         ) from error
 
 

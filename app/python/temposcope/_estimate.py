@@ -93,9 +93,9 @@ def estimate(
                     Face's models have it, else the sum of all outputs. Only the graph keeps outputs
     autocast        torch.bfloat16 or torch.float16: forward and loss run under torch.autocast
 
-    The model runs in training mode. Values are zeros, as `docs/virtual_gpu.md` says; no real GPU
-    runs anything. The process imports the main program again, as multiprocessing does: call this
-    below `if __name__ == "__main__":`.
+    The model runs in training mode. Values are zeros (docs/how_prediction_works.md); no real
+    GPU runs anything. The process imports the main program again, as multiprocessing does: call
+    this below `if __name__ == "__main__":`.
 
     Raises RecordingError, in one sentence, if something cannot be pickled, the GPU is not known, or
     the step fails with another error than that memory ran out.

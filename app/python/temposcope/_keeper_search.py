@@ -72,6 +72,8 @@ class Blocks:
         clone. To ask what has no storage of its own takes a millisecond, for the error's text."""
         try:
             if type(tensor) is _STORAGE:
+                if _STORAGE.device.__get__(tensor).type == "meta":  # torch warns: it has no bytes
+                    return None
                 address = _STORAGE.data_ptr(tensor)
             elif TENSOR_BASE.layout.__get__(tensor) is not torch.strided:
                 return None

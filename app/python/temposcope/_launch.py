@@ -32,7 +32,8 @@ _SECRETS_OF_VARIABLES = ("TOKEN", "KEY", "SECRET", "PASSWORD", "CREDENTIAL", "AU
 # The last word of an option's or a variable's name: --hf-token, WANDB_API_KEY; not --max-tokens,
 # --tokenizer, --key-dim.
 _SECRET_NAME = (
-    r"(?:[\w.+-]*[-_.+])?(?:token|key|apikey|secret|password|passwd|credentials?|auth)"
+    r"(?:[\w.+-]*[-_.+])?"
+    r"(?:token|key|apikey|secret|password|passwd|passphrase|pwd|pass|pat|credentials?|auth|cookie)"
 )
 _OPTION = re.compile(rf"--?{_SECRET_NAME}", re.IGNORECASE)
 _NUMBER = re.compile(r"[-+]?\d{1,9}(?:\.\d*)?")  # --pad-token 0
@@ -43,7 +44,10 @@ _ASSIGNED = re.compile(
 # digits are a key of Weights & Biases; and the password of an address.
 _SECRET = re.compile(
     r"\b(?:hf_\w{10,}|sk-[\w-]{10,}|gh[opsur]_\w{10,}|github_pat_\w{10,}|AKIA[0-9A-Z]{16}"
-    r"|[0-9a-f]{40})\b"
+    r"|eyJ[\w-]{10,}\.[\w-]{10,}\.[\w-]*|xox[a-z]-[\w-]{10,}|glpat-[\w-]{10,}|npm_\w{10,}"
+    r"|AIza[\w-]{30,}|[0-9a-f]{40})\b"
+    r"|(?i:(?<=bearer )|(?<=basic ))[^\s'\"]+"
+    r"|-----BEGIN [\s\S]*"
     r"|(?<=://)[^\s/:@]+:[^\s/@]+(?=@)"
 )
 

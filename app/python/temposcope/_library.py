@@ -49,6 +49,12 @@ def load_ops() -> None:
         torch.ops.load_library(str(cuda))
 
 
+@functools.cache
+def on_simulated_gpu() -> bool:
+    """Whether the GPUs of this process are simulated: what kernels compute reads as zeros."""
+    return hasattr(ctypes.CDLL(None), "temposcope_virtual_gpu")
+
+
 def open_library(name: str) -> ctypes.PyDLL:
     """A library of ours by its file name. Its functions are called with Python's lock held."""
     return ctypes.PyDLL(str(folder() / name))

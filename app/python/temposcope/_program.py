@@ -21,6 +21,7 @@ import weakref
 from collections.abc import Callable
 
 import torch
+from torch.optim.optimizer import register_optimizer_step_post_hook
 
 from . import _failures, _launch, _ranks, _recorder, _watch
 from ._apply import Applied
@@ -237,12 +238,13 @@ class Program:
         if has_history and not torch._C._cuda_isHistoryEnabled():
             of_step = _watch.num_allocations() // self._session.seen_steps
             self._last_steps.remember(max(of_step, 1))
+            register_optimizer_step_post_hook(self._last_steps.end_step)
             _failures.listen(self._see_later_failure)
 
     def _see_later_failure(self, _device: int) -> None:
         file = f"{self._session.file.removesuffix('.tscope')}.oom.tscope"
         why = "memory ran out after the recorded steps"
-        if self._last_steps.write(file, why, stack_of_this_thread()):
+        if self._last_steps.write(file, why, stack_of_this_thread()) is not None:
             self._later = {"oom_file": file}
             self._tell(state="complete", steps=self._session.recorded_steps)
 

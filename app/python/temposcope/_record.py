@@ -54,8 +54,8 @@ def record(
     model       gives modules and parameters their names; without it the first model that runs does.
                 The device is the model's: the CPU, or the first GPU. Its first input tells the
                 batch size, [batch_size, ...], and as token ids, [batch_size, seq_len], the length
-    optimizers  a step ends when all of them have run (docs/own_programs.md), or where the program
-                says so with `step()`. Those that run in the block are found without being named
+    optimizers  a step ends when all of them have run (docs/record_your_program.md), or where the
+                program calls `step()`. Optimizers that run in the block need not be named
     stacks      records the lines of Python that led to each allocation, too; "all": and the C++
                 functions below them
 

@@ -63,6 +63,7 @@ _short.temposcope_saving_calls.restype = ctypes.c_char_p
 _long.temposcope_unnamed_blocks.restype = ctypes.c_char_p
 _short.temposcope_enter_module.restype = None
 _short.temposcope_leave_module.restype = None
+_short.temposcope_gather_stacks.restype = None
 _short.temposcope_enter_module.argtypes = [ctypes.c_char_p]
 _short.temposcope_describe.argtypes = [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_int]
 _short.temposcope_add_inner_tensor.restype = None
@@ -87,6 +88,11 @@ def _check(status: int) -> None:
 def watch_allocator() -> None:
     """From here on each CPU tensor is known; those made before are known once they are named."""
     _check(_long.temposcope_watch_allocator())
+
+
+def gather_stacks_on_cpu(wanted: bool) -> None:
+    """Whether tensors of the CPU that are made before a recording of it know their call stacks."""
+    _short.temposcope_gather_stacks(int(wanted))
 
 
 def start(device: str, program: dict, stacks: str) -> None:

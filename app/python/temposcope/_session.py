@@ -149,6 +149,7 @@ class Session:
             )
         _active = self
         self._observer.start()
+        _recorder.gather_stacks_on_cpu(bool(self._stacks) and not self._gpu)
         if self._from_start:
             torch.cuda._lazy_call(self.gpu_begins)
 
@@ -215,6 +216,8 @@ class Session:
     def _start_recorder(self, device: torch.device) -> None:
         self._described = _describe.Described()
         self._description |= self._of_process()
+        if device.type != "cpu":
+            _recorder.gather_stacks_on_cpu(False)
         _recorder.start(str(device), self._description, self._stacks)
         self.is_recording = True
         self._device = device
@@ -224,8 +227,8 @@ class Session:
             _recorder.add_note(
                 "secret_in_command",
                 _recorder.Severity.INFO,
-                f"The command holds a secret, in whose place stands {_launch.HIDDEN}: to run it "
-                "again, it has to be given.",
+                f"The command holds a secret. The trace has {_launch.HIDDEN} instead: to run it "
+                "again, give the command.",
             )
 
     def _hear_of_failures(self) -> None:
@@ -345,6 +348,7 @@ class Session:
         if _active is self:
             _active = None
         self._observer.stop()
+        _recorder.gather_stacks_on_cpu(False)
         _failures.unlisten(self.memory_is_refused)
         for handle in self._input_hooks:
             handle.remove()

@@ -8,8 +8,10 @@ from collections.abc import Iterator
 import torch
 import torch.nn as nn
 import torch.nn.functional as F
+from torch.nn.modules.batchnorm import _BatchNorm
 
 from . import _attention, _chunked_loss, _swapped_class, _swapped_modules
+from ._layers import layers_of
 from ._recipes import switches_of
 
 
@@ -28,8 +30,8 @@ class Left:
 
 @dataclasses.dataclass(frozen=True)
 class SwapReport:
-    """What `swap` did. As text: "tempo: replaced 12 GELU, 25 LayerNorm, 12 attention cores; left:
-    1 SiLU because tempo has no op for it"."""
+    """What `swap` did. As text: "tempo: replaced 12 GELU, 25 LayerNorm, 12 attention cores; not
+    replaced: 1 SiLU because there is no op for it"."""
 
     recipe: str
     replaced: dict[str, tuple[str, ...]]  # {"GELU": ("encoder.layer.0.intermediate...", ...)}
@@ -39,7 +41,7 @@ class SwapReport:
         done = ", ".join(f"{len(paths)} {what}" for what, paths in self.replaced.items())
         text = f"{self.recipe}: replaced {done or 'nothing'}"
         if self.left:
-            text += "; left: " + "; ".join(str(one) for one in self.left)
+            text += "; not replaced: " + "; ".join(str(one) for one in self.left)
         return text
 
 
@@ -50,7 +52,9 @@ def swap(model: nn.Module, recipe: str, layers: tuple[type, ...] = ()) -> SwapRe
     recipe   a preset (temposcope.recipes() lists them) or switches: "tempo-packed",
              "gelu=in_place,masks=bit", "flash,checkpoint=per_layer"; "chunked-loss", or
              loss=chunked beside others: the cross entropy of a large vocabulary in chunks
-    layers   classes of your own whose modules count as layers for checkpoint=per_layer
+    layers   classes of your own whose modules count as layers for checkpoint=per_layer. Without
+             them, and where no layer of torch or transformers is found, those that the model is a
+             stack of: the modules of one class in its lists
 
     Shapes, dtypes and devices are those of the model: norms take [..., C], attention [B, S, C] or,
     in Hugging Face's models, query, key and value [B, A, S, D].
@@ -138,7 +142,7 @@ class _Swap:
         for path, module in modules:
             self._replace(path, module)
         if self.switches["checkpoint"] == "per_layer":
-            self._checkpoint_layers()
+            self._checkpoint_layers(modules)
         if self.switches["loss"] == "chunked" and "heads" not in self.replaced:
             self._leave("loss=chunked", "no linear layer makes a vocabulary of 8,192 or more")
         return SwapReport(
@@ -331,7 +335,7 @@ class _Swap:
         self._done("heads", path)
         return True
 
-    def _checkpoint_layers(self):
+    def _checkpoint_layers(self, modules):
         """Hugging Face's models have checkpoints of their own, which know about their caches."""
         if self.hugging_face:
             for path, model in self._pretrained("", self.model):
@@ -340,12 +344,24 @@ class _Swap:
                     model._temposcope_checkpoints = True
                 for name in self.hugging_face.checkpointed_layers(model):
                     self._done("checkpointed layers", f"{path}.{name}" if path else name)
+        if not self.layers and not self.replaced.get("checkpointed layers"):
+            self._checkpoint_stack(modules)
         if not self.replaced.get("checkpointed layers"):
             self._leave(
                 "checkpoint=per_layer",
                 "no module is known as a layer: name its class, as in swap(..., layers=(Block,)) "
                 "or run --layers Block",
             )
+
+    def _checkpoint_stack(self, modules):
+        """The layers of a model whose code nobody knows. A checkpoint runs their forward again,
+        which would update the statistics of batch norms twice."""
+        layers = set(layers_of(self.model))
+        for path, module in modules:
+            if module in layers and not any(isinstance(m, _BatchNorm) for m in module.modules()):
+                plan = _swapped_modules.LayerPlan(checkpointed=True)
+                _swapped_class.put(module, _swapped_modules.Layer, plan)
+                self._done("checkpointed layers", path)
 
     def _pretrained(self, path, module) -> Iterator[tuple[str, nn.Module]]:
         """The outermost models of transformers that have checkpoints."""

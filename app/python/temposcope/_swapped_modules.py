@@ -11,6 +11,7 @@ import torch.nn as nn
 import torch.nn.functional as F
 from torch.utils.checkpoint import checkpoint
 
+from ._library import on_simulated_gpu
 from ._ranks import Rank, in_torch
 from ._swapped_class import Swapped
 
@@ -113,6 +114,8 @@ class SaveChoice:
 
     def _decide(self, tensors):
         weight, *bias = (one.double().abs() for one in tensors)
+        if on_simulated_gpu() and not weight.any():
+            return "output"  # nobody computed the weights; those of real models are near 1
         fits = weight >= self.MIN_WEIGHT
         for one in bias:
             fits &= one <= self.MAX_BIAS_OVER_WEIGHT * weight

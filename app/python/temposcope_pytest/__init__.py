@@ -35,8 +35,8 @@ def pytest_addoption(parser):
 def pytest_configure(config):
     config.addinivalue_line(
         "markers",
-        "gpu_memory(limit=None, gpu='a100-40gb'): runs the test on this virtual GPU, and fails it "
-        "if it allocates more than the limit, such as '10 GiB', or memory runs out",
+        "gpu_memory(limit=None, gpu='a100-40gb'): runs the test on this simulated GPU. It fails "
+        "if it allocates more than the limit, such as '10 GiB', or if memory runs out",
     )
     if file := os.environ.get(_CHILD):
         config.pluginmanager.register(_Child(pathlib.Path(file)))

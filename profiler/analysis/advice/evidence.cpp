@@ -1,6 +1,5 @@
 #include "profiler/analysis/advice/evidence.h"
 
-#include "profiler/analysis/step/event_order.h"
 #include "profiler/analysis/step/failure_words.h"
 #include "profiler/analysis/step/recorded_step.h"
 
@@ -83,28 +82,14 @@ void Evidence::find_moment() {
 }
 
 void Evidence::find_live() {
-    const auto bytes = trace.allocations.column<&Allocation::requested_bytes>();
-    for (const Id<Allocation> id : trace.allocations.ids()) {
-        const Allocation block = trace.allocations[id];
-        const bool is_freed =
-            block.free_requested_event >= 0 && block.free_requested_event <= event;
-        if (!is_on(device, block.device) || block.alloc_event > event || is_freed) continue;
-        live.push_back(id);
-        allocated_bytes += block.requested_bytes;
-        by_category[static_cast<std::size_t>(category_of(id))] += block.requested_bytes;
-    }
-    std::ranges::stable_sort(live, std::greater(),
-                             [&](Id<Allocation> id) { return bytes[id.index()]; });
+    live = live_at(trace, event, device);
+    allocated_bytes = profiler::bytes_of(*this, live);
+    by_category = bytes_by_category(trace, live);
     for (const Id<Allocation> id : live) {
         if (is_held(id)) held.push_back(id);
     }
     cached = cached_pieces_at(trace, device, event + 1);
     if (reserved_bytes < 0) reserved_bytes = allocated_bytes + cached.total_bytes;
-}
-
-Category Evidence::category_of(Id<Allocation> id) const {
-    const Id<Storage> storage = trace.allocations.get<&Allocation::storage>(id);
-    return storage.valid() ? trace.storages.get<&Storage::category>(storage) : Category::kUnknown;
 }
 
 std::string Evidence::line_of(Id<Allocation> id) const {
@@ -126,6 +111,14 @@ std::span<const Id<Tensor>> Evidence::tensors_of(Id<Allocation> id) const {
 
 std::span<const Id<Save>> Evidence::saves_of(Id<Allocation> id) const {
     return saves_.of(trace.allocations.get<&Allocation::storage>(id));
+}
+
+std::span<const Id<Keeper>> Evidence::keepers_of(Id<Allocation> id) const {
+    const auto all = keepers_.of(id);
+    if (all.empty()) return all;
+    const auto event_of = [&](Id<Keeper> row) { return trace.keepers.get<&Keeper::event>(row); };
+    const auto first = std::ranges::find(all, event_of(all.back()), event_of);
+    return all.subspan(static_cast<std::size_t>(first - all.begin()));
 }
 
 bool Evidence::is_saved(Id<Allocation> id) const {

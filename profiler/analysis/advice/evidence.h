@@ -73,7 +73,7 @@ struct Evidence {
     int64_t bytes_of(Id<Allocation> id) const {
         return trace.allocations.get<&Allocation::requested_bytes>(id);
     }
-    Category category_of(Id<Allocation> id) const;
+    Category category_of(Id<Allocation> id) const { return category_of_block(trace, id); }
     /// "train.py:13 <module>" and the text of that line.
     std::string line_of(Id<Allocation> id) const;
     std::string_view code_of(Id<Allocation> id) const;
@@ -81,7 +81,8 @@ struct Evidence {
     Id<Op> last_use_of(Id<Allocation> id) const;
     std::span<const Id<Tensor>> tensors_of(Id<Allocation> id) const;
     std::span<const Id<Save>> saves_of(Id<Allocation> id) const;
-    std::span<const Id<Keeper>> keepers_of(Id<Allocation> id) const { return keepers_.of(id); }
+    /// As they were found last: a variable may have let it go since the time before.
+    std::span<const Id<Keeper>> keepers_of(Id<Allocation> id) const;
     /// Whether autograd keeps it at the moment.
     bool is_saved(Id<Allocation> id) const;
     /// Whether only the program still refers to it: its category says so, or it was made in a step

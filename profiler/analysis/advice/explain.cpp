@@ -13,6 +13,9 @@
 
 #include <algorithm>
 #include <functional>
+#include <iterator>
+#include <set>
+#include <string_view>
 #include <utility>
 
 namespace profiler {
@@ -205,9 +208,34 @@ void judge_fit(const Evidence& evidence, const WhatIf& steps, const ExplainTarge
 
 // ---- notes -------------------------------------------------------------------------------------
 
-void add_notes(const RemedyCase& which, Explanation& explanation) {
+/// "With enough memory the step peaks at 37.8 GiB: 14.1 GiB more than the GPU has."
+std::string needed_sentence(const Explanation& whole, bool has_own_limit) {
+    const int64_t peak_bytes = whole.as_written.peak_allocated_bytes;
+    const int64_t limit_bytes = whole.target.limit_bytes;
+    const std::string peak =
+        fmt::format("With enough memory the step peaks at {}", format_bytes(peak_bytes));
+    if (limit_bytes <= 0) return peak + ".";
+    const std::string_view limit = has_own_limit ? "the limit" : "the GPU has";
+    if (peak_bytes > limit_bytes) {
+        return fmt::format("{}: {} more than {}.", peak, format_bytes(peak_bytes - limit_bytes),
+                           limit);
+    }
+    return fmt::format("{}, and that is less than {}: {}", peak, limit,
+                       whole.as_written.fits
+                           ? "a replay of it is served."
+                           : "the free memory lies in pieces that are too small.");
+}
+
+void add_notes(const RemedyCase& which, bool tried_combinations, Explanation& explanation) {
     std::vector<std::string>& notes = explanation.notes;
-    if (which.evidence.trace.ops.empty()) {
+    const Trace& trace = which.evidence.trace;
+    if (auto caught = caught_sentence(trace); !caught.empty()) notes.push_back(std::move(caught));
+    const bool is_recorded = trace.run().source != Source::kImported;
+    if (trace.ops.empty() && trace.steps.empty() && is_recorded) {
+        notes.push_back(
+            "The program failed before its first step, so techniques for the model are not "
+            "estimated.");
+    } else if (trace.ops.empty()) {
         notes.push_back(
             "The trace holds no ops, so techniques for the model are not estimated: record it with "
             "temposcope run.");
@@ -217,14 +245,33 @@ void add_notes(const RemedyCase& which, Explanation& explanation) {
     if (which.contradicts_recording) {
         notes.push_back(
             "The replay does not run out of memory where the program did, because the trace lacks "
-            "what the allocator held before it: settings are not judged, and whether a remedy fits "
-            "is not sure.");
+            "what the allocator held before it. So settings are not judged, and whether a remedy "
+            "fits is not sure.");
     }
-    if (explanation.as_written.fits || explanation.remedies.empty()) return;
-    const bool some_fits = std::ranges::any_of(explanation.remedies, [](const Remedy& remedy) {
-        return remedy.outcome().fits || !remedy.outcome().is_sure;
-    });
-    if (!some_fits) notes.push_back("No remedy is enough alone: try several together.");
+    if (explanation.as_written.fits) return;
+    std::vector<StepOutcome> kept;
+    for (const Remedy& remedy : explanation.remedies) {
+        if (keeps_target(remedy)) kept.push_back(remedy.outcome());
+    }
+    const bool some_fits = std::ranges::any_of(
+        kept, [](const StepOutcome& outcome) { return outcome.fits || !outcome.is_sure; });
+    if (!kept.empty() && !some_fits) {
+        notes.push_back(
+            fmt::format("With this batch on this GPU no remedy is enough.{}",
+                        tried_combinations ? " No combination that was tried is enough." : ""));
+    }
+}
+
+/// Adds what only the other trace shows. A rule may find several things in one trace.
+void add_findings(std::vector<Finding> others, std::vector<Finding>& findings) {
+    std::set<std::string_view> known;
+    for (const Finding& finding : findings) known.insert(finding.id);
+    for (Finding& finding : others) {
+        if (known.contains(finding.id)) continue;
+        finding.evidence.clear();  // rows of the other trace
+        findings.push_back(std::move(finding));
+    }
+    std::ranges::stable_sort(findings, std::greater(), &Finding::size_bytes);
 }
 
 }  // namespace
@@ -241,13 +288,15 @@ Result<Explanation> explain(const StepIndex& steps, const ExplainRequest& reques
     explanation.growth = growing_lines(evidence.trace, steps.peak());
     explanation.findings = find_unusual(evidence);
     explanation.step_time_ns = recorded_time_ns(evidence.trace);
+    explanation.unknown_rest = what_if.unknown_rest();
 
     RemedyCase which{.evidence = evidence,
                      .steps = what_if,
                      .conditions = conditions_of(evidence.trace, *target),
                      .as_written = {.step_time_ns = explanation.step_time_ns},
                      .data = data,
-                     .growth = explanation.growth};
+                     .growth = explanation.growth,
+                     .recorded_gpu = recorded_gpu(evidence, data)};
     which.as_written = outcome_of(which, {});
     const bool is_as_recorded = request.target.gpu.empty() && request.target.batch_size <= 0 &&
                                 request.target.limit_bytes <= 0;
@@ -257,7 +306,10 @@ Result<Explanation> explain(const StepIndex& steps, const ExplainRequest& reques
     which.largest_batch = find_largest_batch(which);
     explanation.as_written = which.as_written;
     explanation.largest_batch = which.largest_batch;
-    explanation.remedies = find_remedies(which);
+    std::vector<Candidate> found = find_remedies(which);
+    Combinations combinations = find_combinations(which, found);
+    for (Candidate& one : found) explanation.remedies.push_back(std::move(one.remedy));
+    std::ranges::move(combinations.best, std::back_inserter(explanation.remedies));
     order_remedies(explanation);
     judge_fit(evidence, what_if, request.target, explanation);
     if (has_failed) {
@@ -266,8 +318,30 @@ Result<Explanation> explain(const StepIndex& steps, const ExplainRequest& reques
                 ? failed_sentence(evidence)
                 : fmt::format("Out of memory: {}.", words_of_peak(evidence, explanation));
     }
-    add_notes(which, explanation);
+    add_notes(which, combinations.were_tried, explanation);
     return explanation;
+}
+
+Result<void> add_whole_step(const StepIndex& whole, const ExplainRequest& request,
+                            Explanation& explanation) {
+    ExplainRequest same = request;
+    same.target.gpu = explanation.target.gpu;
+    same.target.limit_bytes = explanation.target.limit_bytes;
+    auto found = explain(whole, same);
+    if (!found) return tl::unexpected(found.error());
+    if (!found->unknown_rest.empty()) return {};
+    explanation.as_written = found->as_written;
+    explanation.step_time_ns = found->step_time_ns;
+    explanation.largest_batch = found->largest_batch;
+    explanation.target.batch_size = found->target.batch_size;
+    explanation.remedies = std::move(found->remedies);
+    if (explanation.growth.empty()) explanation.growth = std::move(found->growth);
+    add_findings(std::move(found->findings), explanation.findings);
+    order_remedies(explanation);
+    explanation.notes = {needed_sentence(*found, request.target.limit_bytes > 0)};
+    explanation.notes.insert(explanation.notes.end(), found->notes.begin(), found->notes.end());
+    explanation.unknown_rest.clear();
+    return {};
 }
 
 }  // namespace profiler

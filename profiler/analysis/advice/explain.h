@@ -20,4 +20,12 @@ struct ExplainRequest {
 /// Errors: a target that is not in the catalogue, or whose batch the trace cannot be scaled to.
 models::Result<Explanation> explain(const StepIndex& steps, const ExplainRequest& request = {});
 
+/// Adds what a trace that ends in a step does not tell of its rest. `whole` is the same program
+/// where it had enough memory: from it come the peak, remedies for the GPU of `explanation`, the
+/// largest batch, and what else is unusual. What happened, and what filled the memory then, stays.
+/// Without a whole step in it nothing changes.
+/// Errors: as explain().
+models::Result<void> add_whole_step(const StepIndex& whole, const ExplainRequest& request,
+                                    Explanation& explanation);
+
 }  // namespace profiler

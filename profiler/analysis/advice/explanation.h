@@ -65,10 +65,13 @@ struct RemedyChange {
         kApply,    // a technique for the model: `temposcope run --apply`, temposcope.swap
         kEdit,     // lines of the program
         kBatch,    // another batch size
-        kCard      // another GPU
+        kCard,     // another GPU
+        kSeveral   // of a combination: its parts
     };
     Kind kind = Kind::kSetting;
-    std::string text;  // to paste: the variable, the lines of code, the name of the GPU
+    // To paste: the variable, the lines of code, the name of the GPU. Of a combination: a line or
+    // more of each part, in their order.
+    std::string text;
     std::string name;  // of kApply: the recipe; of kSetting: the settings alone; of kCard: the GPU
     // Of kEdit: `text` goes in after this line, with its indentation. 0: only people can place it.
     std::string file;
@@ -87,11 +90,15 @@ struct StepOutcome {
 };
 
 struct Remedy {
-    std::string_view id;       // "expandable_segments"
+    std::string id;  // "expandable_segments"; of a combination: its members with "+" between them
     std::string title;         // "Let segments grow"
     std::string sentence;      // why it helps, and what it costs
     std::string_view finding;  // the finding that it answers
     RemedyChange change;
+    /// Of a combination, else empty: ids, and what to paste, in this order. Techniques for the
+    /// model are one part, because a second swap undoes the first.
+    std::vector<std::string> members;
+    std::vector<RemedyChange> parts;
     int64_t code_lines = 0;  // that the user writes
     StepOutcome estimated;
     std::optional<StepOutcome> verified;
@@ -113,11 +120,12 @@ struct Explanation {
     std::vector<Remedy> remedies;  // best first: order_remedies()
     ExplainTarget target;
     int64_t largest_batch = -1;  // as recorded, on the target
+    std::string unknown_rest;    // what the trace does not tell of the step; empty: it tells all
     std::vector<std::string> notes;
 };
 
-/// Best first: fits with at least 2 % left, then keeps batch and GPU, then least code, then least
-/// time, then most bytes. Call it again when outcomes have changed.
+/// Best first: fits with at least 2 % left, then ends what grows, then keeps batch and GPU, then
+/// least code, then least time, then most bytes. Call it again when outcomes have changed.
 void order_remedies(Explanation& explanation);
 
 }  // namespace profiler

@@ -15,12 +15,11 @@ namespace profiler {
 namespace {
 
 /// A technique for the model: an argument of `run --apply`, or one line of code.
-Remedy technique(const RemedyCase& which, std::string_view recipe, const Changes& changes) {
-    return {.change = {.kind = RemedyChange::Kind::kApply,
-                       .text = fmt::format("temposcope.swap(model, \"{}\")", recipe),
-                       .name = std::string(recipe)},
-            .code_lines = 1,
-            .estimated = outcome_of(which, changes)};
+Candidate technique(const RemedyCase& which, std::string_view recipe, std::string sentence,
+                    const Changes& changes) {
+    return estimated(
+        which, {.sentence = std::move(sentence), .change = swap_change(recipe), .code_lines = 1},
+        changes);
 }
 
 /// The forward of the step that is explained, and who uses its blocks when.
@@ -64,8 +63,7 @@ public:
         const Id<Storage> storage = evidence_.trace.allocations.get<&Allocation::storage>(one.row);
         const Id<Op> last = storage.valid() ? last_use_[storage.index()] : Id<Op>();
         if (!last.valid()) return one.alloc_event;
-        return std::max(one.alloc_event,
-                        which_.steps.event_at(evidence_.trace.ops.get<&Op::end_ns>(last)));
+        return std::max(one.alloc_event, which_.steps.event_at_end_of(last));
     }
     /// The time of what an op itself runs: its kernels, else the op where none has kernels.
     int64_t time_ns(Id<Op> op) const {
@@ -108,7 +106,7 @@ std::set<int64_t> sizes_of_logits(const Evidence& evidence) {
     return sizes;
 }
 
-std::vector<Remedy> chunked_loss(const RemedyCase& which) {
+std::vector<Candidate> chunked_loss(const RemedyCase& which) {
     const Evidence& evidence = which.evidence;
     const std::set<int64_t> sizes = sizes_of_logits(evidence);
     if (sizes.empty()) return {};
@@ -129,12 +127,11 @@ std::vector<Remedy> chunked_loss(const RemedyCase& which) {
         });
         if (touches) changes.added_ns += forward.time_ns(op);
     }
-    Remedy remedy = technique(which, "chunked-loss", changes);
-    remedy.sentence = fmt::format(
-        "Logits, their copies and their gradients exist for 1/{} of the tokens at a time. Backward "
-        "computes them again.",
-        kChunks);
-    return {std::move(remedy)};
+    return {technique(which, "chunked-loss",
+                      fmt::format("Logits, their copies and their gradients exist for 1/{} of the "
+                                  "tokens at a time. Backward computes them again.",
+                                  kChunks),
+                      changes)};
 }
 
 // ---- a checkpoint for each layer ---------------------------------------------------------------
@@ -248,15 +245,15 @@ private:
     int64_t forward_ns_ = 0;
 };
 
-std::vector<Remedy> checkpoint_layers(const RemedyCase& which) {
+std::vector<Candidate> checkpoint_layers(const RemedyCase& which) {
     const Forward forward(which);
     const Layers layers(which, forward);
     if (layers.size() < 2) return {};
-    Remedy remedy = technique(which, "checkpoint", layers.checkpointed());
-    remedy.sentence = fmt::format(
-        "{} layers keep only their inputs. Backward computes each layer's forward again.",
-        layers.size());
-    return {std::move(remedy)};
+    return {technique(which, "checkpoint",
+                      fmt::format("{} layers keep only their inputs. Backward computes each "
+                                  "layer's forward again.",
+                                  layers.size()),
+                      layers.checkpointed())};
 }
 
 // ---- Tempo's techniques ------------------------------------------------------------------------
@@ -292,6 +289,12 @@ public:
     }
 
     const Changes& changes() const { return changes_; }
+    /// Without masks their form changes nothing.
+    bool has_masks() const {
+        return !changes_.added.empty() ||
+               std::ranges::any_of(changes_.of_block,
+                                   [](const auto& one) { return one.second.scale != 1; });
+    }
 
 private:
     /// The op that saves each block, where it is one alone; and what casts made of a block.
@@ -407,23 +410,22 @@ private:
     Changes changes_;
 };
 
-std::vector<Remedy> tempo(const RemedyCase& which) {
+std::vector<Candidate> tempo(const RemedyCase& which) {
     const Tempo bytes(which, Masks::kByte);
     if (bytes.changes().empty()) return {};
-    Remedy remedy = technique(which, "tempo", bytes.changes());
-    remedy.sentence =
-        "GELU and norms compute their gradients from their outputs, which the next op keeps "
-        "anyway.";
-    return {std::move(remedy)};
+    return {technique(which, "tempo",
+                      "GELU and norms compute their gradients from their outputs, which the next "
+                      "op keeps anyway.",
+                      bytes.changes())};
 }
 
-std::vector<Remedy> tempo_packed(const RemedyCase& which) {
+std::vector<Candidate> tempo_packed(const RemedyCase& which) {
     const Tempo bits(which, Masks::kBit);
-    if (bits.changes().empty()) return {};
-    Remedy remedy = technique(which, "tempo-packed", bits.changes());
-    remedy.sentence =
-        "GELU and norms keep outputs in place of inputs, and masks take one bit an element.";
-    return {std::move(remedy)};
+    if (!bits.has_masks()) return {};
+    return {technique(which, "tempo-packed",
+                      "GELU and norms keep outputs in place of inputs, and masks take one bit an "
+                      "element.",
+                      bits.changes())};
 }
 
 constexpr std::array kModelRemedies{
@@ -436,5 +438,11 @@ constexpr std::array kModelRemedies{
 }  // namespace
 
 std::span<const RemedyRow> remedies_of_model() { return kModelRemedies; }
+
+RemedyChange swap_change(std::string_view recipe) {
+    return {.kind = RemedyChange::Kind::kApply,
+            .text = fmt::format("temposcope.swap(model, \"{}\")", recipe),
+            .name = std::string(recipe)};
+}
 
 }  // namespace profiler

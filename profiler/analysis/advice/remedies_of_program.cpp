@@ -2,7 +2,6 @@
 #include "profiler/analysis/advice/rule_blocks.h"
 #include "profiler/analysis/advice/rules.h"
 #include "profiler/analysis/step/describe_run.h"
-#include "profiler/trace/text.h"
 #include "profiler/trace/units.h"
 
 #include <fmt/format.h>
@@ -31,34 +30,10 @@ std::optional<ProgramLine> line_of(const Trace& trace, Id<Allocation> block) {
     return ProgramLine{std::string(trace.text(frame.file)), frame.line, trace.text(frame.code)};
 }
 
-/// "logits" of "logits = model(tokens)"; empty: the line sets no single variable.
-std::string_view variable_set_by(std::string_view code) {
-    const std::size_t equals = code.find(" = ");
-    if (equals == code.npos) return {};
-    const std::string_view name = code.substr(0, equals);
-    const bool is_name =
-        std::ranges::all_of(name, [](char c) { return is_letter(c) || is_digit(c) || c == '_'; });
-    return is_name && !name.empty() && !is_digit(name.front()) ? name : std::string_view();
-}
-
-/// The name between the first two backticks of "`logits`, train.py:13 (<module>)".
-std::string_view quoted_name(std::string_view text) {
-    const std::size_t begin = text.find('`');
-    const std::size_t end = begin == text.npos ? begin : text.find('`', begin + 1);
-    return end == text.npos ? std::string_view() : text.substr(begin + 1, end - begin - 1);
-}
-
-/// The variable that keeps a block: what the recorder found, else what its line sets.
-std::string_view variable_of(const Evidence& evidence, Id<Allocation> block) {
-    for (const Id<Keeper> id : evidence.keepers_of(block)) {
-        const Keeper keeper = evidence.trace.keepers[id];
-        const bool is_variable =
-            keeper.kind == KeeperKind::kVariable || keeper.kind == KeeperKind::kFrame;
-        if (is_variable) return quoted_name(evidence.trace.text(keeper.text));
-    }
-    if (!evidence.keepers_of(block).empty()) return {};
-    const auto line = line_of(evidence.trace, block);
-    return line ? variable_set_by(line->code) : std::string_view();
+/// What is made once, before all steps, may be read in each of them.
+bool is_older_than_steps(const Trace& trace, Id<Allocation> block) {
+    return trace.steps.empty() || trace.allocations.get<&Allocation::alloc_event>(block) <
+                                      trace.steps.get<&Step::first_event>(Id<Step>(0));
 }
 
 /// The line of the last op that touches a block: that of what the op, or a call in it, allocated.
@@ -86,8 +61,8 @@ Changes freed_after_last_use(const RemedyCase& which, const Blocks& blocks) {
         const uint32_t block = which.steps.block_of(id);
         const Id<Op> last = evidence.outermost(evidence.last_use_of(id));
         if (block == ProgramBlock::kNone || !last.valid()) continue;
-        const int64_t event = which.steps.event_at(evidence.trace.ops.get<&Op::end_ns>(last));
-        changes.of_block[block].free_event = std::max(event, which.steps.block(block).alloc_event);
+        changes.of_block[block].free_event =
+            std::max(which.steps.event_at_end_of(last), which.steps.block(block).alloc_event);
     }
     return changes;
 }
@@ -103,28 +78,31 @@ Changes scaled_blocks(const RemedyCase& which, const Blocks& blocks, double scal
 
 // ---- remedies ----------------------------------------------------------------------------------
 
-std::vector<Remedy> delete_after_use(const RemedyCase& which) {
+std::vector<Candidate> delete_after_use(const RemedyCase& which) {
     const Evidence& evidence = which.evidence;
-    std::vector<Remedy> remedies;
+    std::vector<Candidate> remedies;
     for (const Finding& finding : find_unusual(evidence, "held_past_use")) {
-        const std::string line = evidence.line_of(finding.evidence.front());
+        const Id<Allocation> block = finding.evidence.front();
+        const std::string line = evidence.line_of(block);
         if (std::ranges::find(which.growth, line, &GrowingLine::line) != which.growth.end())
             continue;
-        const std::string_view name = variable_of(evidence, finding.evidence.front());
+        if (evidence.keepers_of(block).empty() && is_older_than_steps(evidence.trace, block)) {
+            continue;
+        }
+        const std::string_view name = variable_of(evidence, block);
         const Changes changes = freed_after_last_use(which, finding.evidence);
         if (name.empty() || changes.empty()) continue;
-        const auto place = line_of_last_use(evidence, finding.evidence.front());
+        const auto place = line_of_last_use(evidence, block);
         Remedy remedy{
             .title = fmt::format("Delete `{}` after its last use", name),
             .sentence = "The variable keeps the tensor alive, and nothing reads it again.",
             .change = {.kind = RemedyChange::Kind::kEdit, .text = fmt::format("del {}", name)},
-            .code_lines = 1,
-            .estimated = outcome_of(which, changes)};
+            .code_lines = 1};
         if (place) {
             remedy.change.file = place->file;
             remedy.change.line = place->line;
         }
-        remedies.push_back(std::move(remedy));
+        remedies.push_back(estimated(which, std::move(remedy), changes));
     }
     return remedies;
 }
@@ -134,31 +112,73 @@ Blocks temporaries_of_optimizer(const Evidence& evidence) {
     return found.empty() ? Blocks() : found.front().evidence;
 }
 
-std::vector<Remedy> fused_optimizer(const RemedyCase& which) {
+std::vector<Candidate> fused_optimizer(const RemedyCase& which) {
     const Blocks temporaries = temporaries_of_optimizer(which.evidence);
     if (temporaries.empty()) return {};
-    return {{.sentence = "Give this to the optimizer: one kernel then updates all parameters in "
-                         "place, without temporaries.",
-             .change = {.kind = RemedyChange::Kind::kEdit, .text = "fused=True"},
-             .code_lines = 1,
-             .estimated = outcome_of(which, scaled_blocks(which, temporaries, 0))}};
+    return {estimated(which,
+                      {.sentence = "Give this to the optimizer: one kernel then updates all "
+                                   "parameters in place, without temporaries.",
+                       .change = {.kind = RemedyChange::Kind::kEdit, .text = "fused=True"},
+                       .code_lines = 1},
+                      scaled_blocks(which, temporaries, 0))};
 }
 
-/// A loop over parameters has the temporaries of one parameter at a time.
-std::vector<Remedy> one_parameter_at_a_time(const RemedyCase& which) {
+/// A loop over parameters has the temporaries of one parameter at a time. A program that has such a
+/// loop already makes none for all of them.
+std::vector<Candidate> one_parameter_at_a_time(const RemedyCase& which) {
     Blocks temporaries = temporaries_of_optimizer(which.evidence);
+    std::erase_if(temporaries, [&](Id<Allocation> id) {
+        const Id<Op> maker = op_that_made(which.evidence, id);
+        return !find_call(which.evidence, maker, is_foreach_call).valid();
+    });
     if (temporaries.size() < 2) return {};
     temporaries.erase(temporaries.begin());  // the largest stays
-    return {{.sentence =
-                 "Give this to the optimizer: a loop then makes temporaries of one parameter "
-                 "at a time. It launches more kernels.",
-             .change = {.kind = RemedyChange::Kind::kEdit, .text = "foreach=False"},
-             .code_lines = 1,
-             .estimated = outcome_of(which, scaled_blocks(which, temporaries, 0))}};
+    return {estimated(which,
+                      {.sentence = "Give this to the optimizer: a loop then makes temporaries of "
+                                   "one parameter at a time. It launches more kernels.",
+                       .change = {.kind = RemedyChange::Kind::kEdit, .text = "foreach=False"},
+                       .code_lines = 1},
+                      scaled_blocks(which, temporaries, 0))};
+}
+
+/// With grouped queries torch's math backend repeats keys and values.
+bool has_grouped_queries(const Evidence& evidence) {
+    for (const Id<Op> op : evidence.trace.ops.ids()) {
+        if (evidence.name_of_op(op) != "aten::repeat_interleave") continue;
+        if (find_call(evidence, op, is_math_attention).valid()) return true;
+    }
+    return false;
+}
+
+/// A fused kernel has no scores, nor what is computed of them: of N scores 4N bytes in float32, and
+/// masks of N bytes. Heads are far smaller where scores weigh much.
+std::vector<Candidate> repeat_heads(const RemedyCase& which) {
+    const Evidence& evidence = which.evidence;
+    const std::vector<Finding> found = find_unusual(evidence, "math_attention");
+    if (found.empty() || !has_grouped_queries(evidence)) return {};
+    const int64_t mask_bytes = evidence.bytes_of(found.front().evidence.front()) / 4;
+    Blocks scores;
+    for (const uint32_t block : which.steps.step_blocks()) {
+        const Id<Allocation> row = which.steps.block(block).row;
+        if (row.valid() && evidence.bytes_of(row) >= mask_bytes &&
+            is_made_in(evidence, row, is_math_attention)) {
+            scores.push_back(row);
+        }
+    }
+    const Changes changes = scaled_blocks(which, scores, 0);
+    if (changes.empty()) return {};
+    return {estimated(which,
+                      {.sentence = "A fused kernel takes keys and values that the program repeats, "
+                                   "without enable_gqa. It keeps no scores.",
+                       .change = {.kind = RemedyChange::Kind::kEdit,
+                                  .text = "key, value = (x.repeat_interleave(query.size(-3) // "
+                                          "x.size(-3), -3) for x in (key, value))"},
+                       .code_lines = 2},
+                      changes)};
 }
 
 /// Gradients of the step before that live in forward are zeros, unless several backwards add up.
-std::vector<Remedy> free_gradients(const RemedyCase& which) {
+std::vector<Candidate> free_gradients(const RemedyCase& which) {
     const Evidence& evidence = which.evidence;
     if (evidence.phase_kind() != PhaseKind::kForward || !evidence.step.valid()) return {};
     const auto micro_batches = micro_batches_of(evidence.trace);
@@ -172,23 +192,25 @@ std::vector<Remedy> free_gradients(const RemedyCase& which) {
         changes.of_block[block].free_event = which.steps.step_begin() - 1;
     }
     if (changes.empty()) return {};
-    return {{.sentence = "Gradients of the step before live through forward as zeros.",
-             .change = {.kind = RemedyChange::Kind::kEdit,
-                        .text = "optimizer.zero_grad(set_to_none=True)"},
-             .code_lines = 1,
-             .estimated = outcome_of(which, changes)}};
+    return {estimated(which,
+                      {.sentence = "Gradients of the step before live through forward as zeros.",
+                       .change = {.kind = RemedyChange::Kind::kEdit,
+                                  .text = "optimizer.zero_grad(set_to_none=True)"},
+                       .code_lines = 1},
+                      changes)};
 }
 
-std::vector<Remedy> validate_without_gradients(const RemedyCase& which) {
-    std::vector<Remedy> remedies;
+std::vector<Candidate> validate_without_gradients(const RemedyCase& which) {
+    std::vector<Candidate> remedies;
     for (const Finding& finding : find_unusual(which.evidence, "validation_graph")) {
         const Changes changes = freed_after_last_use(which, finding.evidence);
         if (changes.empty()) continue;
         remedies.push_back(
-            {.sentence = "Without gradients a forward saves nothing for a backward.",
-             .change = {.kind = RemedyChange::Kind::kEdit, .text = "@torch.no_grad()"},
-             .code_lines = 1,
-             .estimated = outcome_of(which, changes)});
+            estimated(which,
+                      {.sentence = "Without gradients a forward saves nothing for a backward.",
+                       .change = {.kind = RemedyChange::Kind::kEdit, .text = "@torch.no_grad()"},
+                       .code_lines = 1},
+                      changes));
     }
     return remedies;
 }
@@ -212,22 +234,23 @@ Changes freed_with_their_step(const RemedyCase& which, const GrowingLine& line) 
     return changes;
 }
 
-std::vector<Remedy> keep_less(const RemedyCase& which) {
-    std::vector<Remedy> remedies;
+std::vector<Candidate> keep_less(const RemedyCase& which) {
+    std::vector<Candidate> remedies;
     for (const GrowingLine& line : which.growth) {
         const std::string_view name = variable_set_by(line.code);
         const Changes changes = freed_with_their_step(which, line);
         if (name.empty() || changes.empty()) continue;
         const std::string holder = line.held_by.empty() ? "the program" : line.held_by;
-        remedies.push_back(
+        remedies.push_back(estimated(
+            which,
             {.title = fmt::format("Keep `{}` outside of the GPU", name),
              .sentence = fmt::format("It grows by {} a step, held by {}: keep a number, or a copy "
                                      "without its graph in host memory.",
                                      format_bytes(line.bytes_per_step), holder),
              .change = {.kind = RemedyChange::Kind::kEdit,
                         .text = fmt::format("{}.detach().cpu()", name)},
-             .code_lines = 1,
-             .estimated = outcome_of(which, changes)});
+             .code_lines = 1},
+            changes));
     }
     return remedies;
 }
@@ -237,6 +260,8 @@ constexpr std::array kProgramRemedies{
     RemedyRow{"fused_optimizer", "Update in one kernel", "optimizer_peak", fused_optimizer},
     RemedyRow{"one_parameter_at_a_time", "Update one parameter at a time", "optimizer_peak",
               one_parameter_at_a_time},
+    RemedyRow{"repeat_heads", "Repeat keys and values for each head", "math_attention",
+              repeat_heads},
     RemedyRow{"set_to_none", "Free gradients before forward", "", free_gradients},
     RemedyRow{"no_grad", "Validate without gradients", "validation_graph",
               validate_without_gradients},

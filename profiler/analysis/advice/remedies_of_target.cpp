@@ -8,62 +8,77 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <string_view>
 
 namespace profiler {
 namespace {
 
+/// Its id, also of the one that only combinations have.
+constexpr std::string_view kGrowingSegments = "expandable_segments";
+
 // ---- the allocator's settings ------------------------------------------------------------------
 
-/// Memory that lies unused in segments is what settings can win.
+/// What tensors take together, as far as the trace is sure of it.
+int64_t least_allocated_bytes(const RemedyCase& which) {
+    if (which.steps.unknown_rest().empty()) return which.as_written.peak_allocated_bytes;
+    const Evidence& evidence = which.evidence;
+    return which.conditions.batch_factor == 1 ? evidence.allocated_bytes + evidence.asked_bytes : 0;
+}
+
+/// Memory that lies unused in segments is what settings can win. Tensors that are too large
+/// together stay so.
 constexpr double kLeastShareUnused = 0.05;
 
 bool may_be_won(const RemedyCase& which) {
     if (which.contradicts_recording) return false;
     const StepOutcome& written = which.as_written;
+    const auto limit = which.conditions.limit_bytes;
+    if (limit && least_allocated_bytes(which) > *limit) return false;
     const auto unused =
         static_cast<double>(written.peak_reserved_bytes - written.peak_allocated_bytes);
-    if (unused >= kLeastShareUnused * static_cast<double>(written.peak_reserved_bytes)) return true;
-    const auto limit = which.conditions.limit_bytes;
-    return !written.fits && limit && written.peak_allocated_bytes <= *limit;
+    return unused >= kLeastShareUnused * static_cast<double>(written.peak_reserved_bytes) ||
+           (!written.fits && limit);
 }
 
-Remedy setting(const RemedyCase& which, const AllocatorSettings& settings, std::string sentence) {
+Candidate setting(const RemedyCase& which, const AllocatorSettings& settings,
+                  std::string sentence) {
     RemedyCase other = which;
     other.conditions.settings = settings;
     const std::string text = to_text(settings);
-    return {.sentence = std::move(sentence),
-            .change = {.kind = RemedyChange::Kind::kSetting,
-                       .text = "PYTORCH_CUDA_ALLOC_CONF=" + text,
-                       .name = text},
-            .estimated = outcome_of(other, {})};
+    return {.remedy = {.sentence = std::move(sentence),
+                       .change = {.kind = RemedyChange::Kind::kSetting,
+                                  .text = "PYTORCH_CUDA_ALLOC_CONF=" + text,
+                                  .name = text},
+                       .estimated = outcome_of(other, {})},
+            .changes = {},
+            .settings = settings};
 }
 
-std::vector<Remedy> grow_segments(const RemedyCase& which) {
-    if (!may_be_won(which) || which.conditions.settings.expandable_segments) return {};
-    AllocatorSettings settings = which.conditions.settings;
-    settings.expandable_segments = true;
-    return {setting(which, settings,
-                    "Segments that grow leave fewer pieces too small to use. It costs nothing.")};
+std::vector<Candidate> grow_segments(const RemedyCase& which) {
+    if (!may_be_won(which)) return {};
+    auto growing = growing_segments(which);
+    return growing ? std::vector{*std::move(growing)} : std::vector<Candidate>();
 }
 
 /// The best of the others: what fits, then what reserves least.
-std::vector<Remedy> other_settings(const RemedyCase& which) {
+std::vector<Candidate> other_settings(const RemedyCase& which) {
     if (!may_be_won(which)) return {};
     const bool has_limit = which.conditions.limit_bytes.has_value();
-    std::optional<Remedy> best;
+    std::optional<Candidate> best;
     for (const AllocatorSettings& settings : settings_to_try(has_limit)) {
         const bool is_said = settings.expandable_segments || settings == AllocatorSettings{} ||
                              settings == which.conditions.settings;
         if (is_said) continue;
-        Remedy tried =
+        Candidate tried =
             setting(which, settings, "Blocks are split and kept by other rules. It costs nothing.");
-        const auto rank = [](const Remedy& one) {
-            return std::pair(!one.estimated.fits, one.estimated.peak_reserved_bytes);
+        const auto rank = [](const Candidate& one) {
+            const StepOutcome& outcome = one.remedy.estimated;
+            return std::pair(!outcome.fits, outcome.peak_reserved_bytes);
         };
         if (!best || rank(tried) < rank(*best)) best = std::move(tried);
     }
     if (!best) return {};
-    best->title = fmt::format("Set {}", best->change.name);
+    best->remedy.title = fmt::format("Set {}", best->remedy.change.name);
     return {*std::move(best)};
 }
 
@@ -106,17 +121,19 @@ int64_t likely_largest(const RemedyCase& which, int64_t limit_bytes) {
     return std::max<int64_t>(0, std::llround(std::floor(largest)));
 }
 
-std::vector<Remedy> smaller_batch(const RemedyCase& which) {
+std::vector<Candidate> smaller_batch(const RemedyCase& which) {
     const int64_t largest = which.largest_batch;
     if (which.as_written.fits || largest < 1) return {};
-    return {{.title = fmt::format("Train a batch of {}", largest),
-             .sentence = fmt::format("A batch of {} is the largest that fits as the program is "
-                                     "written. Gradients of two smaller batches add up to the same "
-                                     "step.",
-                                     largest),
-             .change = {.kind = RemedyChange::Kind::kBatch, .text = std::to_string(largest)},
-             .code_lines = 1,
-             .estimated = at_batch(which, largest)}};
+    Remedy remedy{
+        .title = fmt::format("Train a batch of {}", largest),
+        .sentence = fmt::format("A batch of {} is the largest that fits as the program is "
+                                "written. Gradients of two smaller batches add up to the same "
+                                "step.",
+                                largest),
+        .change = {.kind = RemedyChange::Kind::kBatch, .text = std::to_string(largest)},
+        .code_lines = 1,
+        .estimated = at_batch(which, largest)};
+    return {{.remedy = std::move(remedy), .changes = {}, .settings = {}}};
 }
 
 // ---- the GPU -----------------------------------------------------------------------------------
@@ -126,20 +143,25 @@ struct Card {
     int64_t capacity_bytes = 0;
 };
 
-/// The GPUs with more memory, the smallest first.
+/// It lacks kernels that the step may have used, such as flash attention.
+bool is_older(const Gpu& gpu, const Gpu* recorded) {
+    return recorded != nullptr && gpu.compute_capability < recorded->compute_capability;
+}
+
+/// The GPUs with more memory that run the same kernels, the smallest first.
 std::vector<Card> larger_cards(const RemedyCase& which) {
     std::vector<Card> cards;
     for (const Gpu& gpu : which.data.gpus) {
         const auto bytes = limit_on(gpu, which.data);
         const auto limit = which.conditions.limit_bytes;
-        if (bytes && limit && *bytes > *limit) cards.push_back({&gpu, *bytes});
+        const bool is_larger = bytes && limit && *bytes > *limit;
+        if (is_larger && !is_older(gpu, which.recorded_gpu)) cards.push_back({&gpu, *bytes});
     }
     std::ranges::stable_sort(cards, {}, &Card::capacity_bytes);
     return cards;
 }
 
-std::vector<Remedy> larger_gpu(const RemedyCase& which) {
-    constexpr double kLeastShareLeft = 0.02;
+std::vector<Candidate> larger_gpu(const RemedyCase& which) {
     if (which.as_written.fits) return {};
     const auto needed =
         static_cast<double>(which.as_written.peak_allocated_bytes) / (1 - kLeastShareLeft);
@@ -149,22 +171,23 @@ std::vector<Remedy> larger_gpu(const RemedyCase& which) {
         other.conditions.limit_bytes = card.capacity_bytes;
         StepOutcome outcome = outcome_of(other, {});
         outcome.step_time_ns = -1;  // of another GPU
-        if (!outcome.fits) continue;
-        return {
-            {.title = fmt::format("Train on {}", card.gpu->name),
-             .sentence = fmt::format("It is the smallest GPU of the catalogue on which the step "
-                                     "fits as written: {} for tensors.",
-                                     format_bytes(card.capacity_bytes)),
-             .change = {.kind = RemedyChange::Kind::kCard,
-                        .text = card.gpu->id,
-                        .name = card.gpu->id},
-             .estimated = outcome}};
+        if (!fits_well(outcome, card.capacity_bytes)) continue;
+        Remedy remedy{
+            .title = fmt::format("Train on {}", card.gpu->name),
+            .sentence = fmt::format("It is the smallest GPU of the catalogue, and no older one, on "
+                                    "which the step fits as written: {} for tensors.",
+                                    format_bytes(card.capacity_bytes)),
+            .change = {.kind = RemedyChange::Kind::kCard,
+                       .text = card.gpu->id,
+                       .name = card.gpu->id},
+            .estimated = outcome};
+        return {{.remedy = std::move(remedy), .changes = {}, .settings = {}}};
     }
     return {};
 }
 
 constexpr std::array kTargetRemedies{
-    RemedyRow{"expandable_segments", "Let segments grow", "fragmentation", grow_segments},
+    RemedyRow{kGrowingSegments, "Let segments grow", "fragmentation", grow_segments},
     RemedyRow{"allocator_settings", "Set the allocator", "fragmentation", other_settings},
     RemedyRow{"smaller_batch", "Train a smaller batch", "", smaller_batch},
     RemedyRow{"larger_gpu", "Train on a larger GPU", "", larger_gpu},
@@ -173,6 +196,17 @@ constexpr std::array kTargetRemedies{
 }  // namespace
 
 std::span<const RemedyRow> remedies_of_target() { return kTargetRemedies; }
+
+std::optional<Candidate> growing_segments(const RemedyCase& which) {
+    AllocatorSettings settings = which.conditions.settings;
+    if (which.contradicts_recording || settings.expandable_segments) return std::nullopt;
+    settings.expandable_segments = true;
+    Candidate growing =
+        setting(which, settings,
+                "Segments that grow leave fewer pieces too small to use. It costs nothing.");
+    growing.remedy.id = kGrowingSegments;
+    return growing;
+}
 
 models::Result<int64_t> limit_on(const Gpu& gpu, const PlannerData& data) {
     const auto usual = find_environment(data.environments, kUsualSetup);

@@ -1,11 +1,24 @@
 #include "profiler/analysis/advice/rule_blocks.h"
 
+#include "profiler/trace/text.h"
+
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <map>
 #include <utility>
 
 namespace profiler {
+namespace {
+
+/// The name between the first two backticks of "`logits`, train.py:13 (<module>)".
+std::string_view quoted_name(std::string_view text) {
+    const std::size_t begin = text.find('`');
+    const std::size_t end = begin == text.npos ? begin : text.find('`', begin + 1);
+    return end == text.npos ? std::string_view() : text.substr(begin + 1, end - begin - 1);
+}
+
+}  // namespace
 
 std::vector<NamedBlocks> group_blocks(
     const Evidence& evidence, const Blocks& blocks,
@@ -49,6 +62,12 @@ bool is_loss_call(std::string_view op_name) {
     return false;
 }
 
+bool is_math_attention(std::string_view op_name) {
+    return op_name == "aten::_scaled_dot_product_attention_math";
+}
+
+bool is_foreach_call(std::string_view op_name) { return op_name.starts_with("aten::_foreach_"); }
+
 std::optional<PhaseKind> phase_kind_of(const Trace& trace, Id<Op> op) {
     const Id<Phase> phase = op.valid() ? trace.ops.get<&Op::phase>(op) : Id<Phase>();
     if (!phase.valid()) return std::nullopt;
@@ -87,6 +106,29 @@ std::string_view name_of_block(const Evidence& evidence, Id<Allocation> block) {
     const Id<Storage> storage = evidence.trace.allocations.get<&Allocation::storage>(block);
     if (!storage.valid()) return {};
     return evidence.trace.text(evidence.steps.storage_names()[storage.index()]);
+}
+
+std::string_view variable_set_by(std::string_view code) {
+    const std::size_t equals = code.find(" = ");
+    if (equals == code.npos) return {};
+    const std::string_view name = code.substr(0, equals);
+    const bool is_name =
+        std::ranges::all_of(name, [](char c) { return is_letter(c) || is_digit(c) || c == '_'; });
+    return is_name && !name.empty() && !is_digit(name.front()) ? name : std::string_view();
+}
+
+std::string_view variable_of(const Evidence& evidence, Id<Allocation> block) {
+    const auto keepers = evidence.keepers_of(block);
+    for (const Id<Keeper> id : keepers) {
+        const Keeper keeper = evidence.trace.keepers[id];
+        const bool is_variable =
+            keeper.kind == KeeperKind::kVariable || keeper.kind == KeeperKind::kFrame;
+        if (is_variable) return quoted_name(evidence.trace.text(keeper.text));
+    }
+    if (!keepers.empty()) return {};
+    const Id<Stack> stack = evidence.trace.allocations.get<&Allocation::stack>(block);
+    const Id<Frame> frame = CallSites::program_frame_of(evidence.trace, stack);
+    return variable_set_by(evidence.steps.sites().code_of(frame));
 }
 
 std::string modules_of_block(const Evidence& evidence, Id<Allocation> block) {

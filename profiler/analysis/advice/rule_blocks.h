@@ -69,6 +69,10 @@ bool is_made_in(const Evidence& evidence, Id<Allocation> block,
 
 /// Whether it computes a cross-entropy, or a part of one.
 bool is_loss_call(std::string_view op_name);
+/// Whether it is attention in torch's math backend, which keeps the scores of all heads.
+bool is_math_attention(std::string_view op_name);
+/// Whether it works on all tensors of a list at once, as an optimizer does on all parameters.
+bool is_foreach_call(std::string_view op_name);
 
 /// None: outside of phases and steps.
 std::optional<PhaseKind> phase_kind_of(const Trace& trace, Id<Op> op);
@@ -82,6 +86,11 @@ Id<Storage> copied_from(const Evidence& evidence, Id<Allocation> block);
 DType dtype_of_block(const Evidence& evidence, Id<Allocation> block);
 /// "query"; empty: nobody named it.
 std::string_view name_of_block(const Evidence& evidence, Id<Allocation> block);
+/// "logits" of "logits = model(tokens)"; empty: the line sets no single variable.
+std::string_view variable_set_by(std::string_view code);
+/// The variable that keeps the block: what the recorder found, else what its line sets. Empty: no
+/// variable is known.
+std::string_view variable_of(const Evidence& evidence, Id<Allocation> block);
 /// "encoder.layer.*.dropout"; empty: no module made it.
 std::string modules_of_block(const Evidence& evidence, Id<Allocation> block);
 /// Where it was made, as precisely as the trace knows: "at train.py:13", "in encoder.layer.*.mlp",

@@ -26,8 +26,7 @@ int64_t limit_of(const Evidence& evidence) {
 bool has_run_out(const Trace& trace) {
     if (ran_out_of_memory(trace)) return true;
     for (const Failure failure : trace.failures.rows()) {
-        const bool is_absorbed = failure.outcome == FailureOutcome::kAbsorbed;
-        if (!is_absorbed && failure.requested_bytes >= 0) return true;
+        if (lacked_memory(failure)) return true;
     }
     return false;
 }

@@ -186,7 +186,7 @@ std::vector<Finding> find_checkpoints_without_gradients(const Evidence& evidence
     Blocks blocks(parameters.begin(), parameters.end());
     std::string sentence = fmt::format(
         "Reentrant checkpoints have no input that needs a gradient, so {} parameters in them, {}, "
-        "such as {}, are not trained",
+        "such as {}, are not trained: use_reentrant=False trains them",
         blocks.size(), format_bytes(bytes_of(evidence, blocks)),
         name_of_block(evidence, blocks.front()));
     return {finding_of(evidence, std::move(blocks), std::move(sentence))};

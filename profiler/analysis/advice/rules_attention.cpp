@@ -18,10 +18,6 @@ namespace {
 constexpr int64_t kLongestFlashHead = 256;
 constexpr int64_t kAlignmentBytes = 16;
 
-bool is_math_attention(std::string_view op_name) {
-    return op_name == "aten::_scaled_dot_product_attention_math";
-}
-
 /// What the calls in a call of the math backend tell about its arguments.
 struct MathCall {
     bool has_mask = false;    // adds it to the scores; not one that is_causal made

@@ -10,8 +10,6 @@
 namespace profiler {
 namespace {
 
-bool is_foreach_call(std::string_view op_name) { return op_name.starts_with("aten::_foreach_"); }
-
 /// A new state is zeros: it stays.
 bool is_birth_of_state(std::string_view op_name) { return op_name.starts_with("aten::zeros"); }
 

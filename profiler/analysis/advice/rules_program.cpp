@@ -50,8 +50,8 @@ std::string last_use_text(const Evidence& evidence, Id<Allocation> id) {
     if (find_call(evidence, op, is_loss_call).valid() && kind != PhaseKind::kBackward) {
         return "read last in the loss";
     }
-    if (kind) return fmt::format("read last in {}", words_for(*kind));
-    return op.valid() ? fmt::format("read last by {}", evidence.name_of_op(op)) : "not read since";
+    return kind ? fmt::format("read last in {}", words_for(*kind))
+                : fmt::format("read last by {}", evidence.name_of_op(op));
 }
 
 /// "alive until the next forward". What an error frees says nothing.
@@ -69,14 +69,16 @@ std::string end_of_life_text(const Evidence& evidence, Id<Allocation> id) {
                        is_in_next_step ? " of the next step" : "");
 }
 
-/// "`logits`, train.py:13,", or without a keeper "`addmm_output`, made at train.py:13,".
+/// "`logits`, train.py:13,", or without a keeper "`logits`, made at train.py:13,": by the variable
+/// that the line sets, else by the tensor's name.
 std::string holder_text(const Evidence& evidence, Id<Allocation> id) {
     for (const Id<Keeper> keeper : evidence.keepers_of(id)) {
         const Keeper row = evidence.trace.keepers[keeper];
         if (row.kind == KeeperKind::kCpp || row.kind == KeeperKind::kCollector) continue;
         return fmt::format("{},", evidence.trace.text(row.text));
     }
-    const std::string_view name = name_of_block(evidence, id);
+    std::string_view name = variable_of(evidence, id);
+    if (name.empty()) name = name_of_block(evidence, id);
     return fmt::format("{}, made {},", name.empty() ? "a tensor" : fmt::format("`{}`", name),
                        place_of_block(evidence, id));
 }
@@ -95,11 +97,16 @@ std::vector<Finding> find_held(const Evidence& evidence, bool of_earlier_steps) 
     for (NamedBlocks& group : group_blocks(evidence, held, place)) {
         const Id<Allocation> largest = group.blocks.front();
         const std::size_t more = group.blocks.size() - 1;
-        std::string sentence = capitalized(
-            fmt::format("{}{} {} past the last use: {}, {}", holder_text(evidence, largest),
+        const std::string keeps =
+            fmt::format("{}{} {}", holder_text(evidence, largest),
                         more == 0 ? " keeps" : fmt::format(" and {} more keep", more),
-                        format_bytes(group.size_bytes), last_use_text(evidence, largest),
-                        end_of_life_text(evidence, largest)));
+                        format_bytes(group.size_bytes));
+        const std::string end_of_life = end_of_life_text(evidence, largest);
+        std::string sentence =
+            capitalized(evidence.last_use_of(largest).valid()
+                            ? fmt::format("{} past the last use: {}, {}", keeps,
+                                          last_use_text(evidence, largest), end_of_life)
+                            : fmt::format("{} that no recorded op reads: {}", keeps, end_of_life));
         found.push_back(finding_of(evidence, std::move(group.blocks), std::move(sentence)));
     }
     return found;

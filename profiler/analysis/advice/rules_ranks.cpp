@@ -60,9 +60,8 @@ std::vector<Finding> find_gathered_parameters(const Evidence& evidence) {
                                    [&](const Phase& phase) { return lies_in_phase(phase, born); });
     });
     std::string sentence = fmt::format(
-        "Parameters that FSDP gathers in forward stay whole through backward, {}: those of the "
-        "root "
-        "are not resharded after forward",
+        "Parameters that FSDP gathers in forward stay whole through backward, {}: the "
+        "root's are not resharded after forward",
         format_bytes(bytes_of(evidence, blocks)));
     return {finding_of(evidence, std::move(blocks), std::move(sentence))};
 }

@@ -1,5 +1,6 @@
 #include "profiler/analysis/advice/what_if.h"
 
+#include "profiler/analysis/step/origin.h"
 #include "profiler/analysis/step/recorded_step.h"
 #include "profiler/trace/units.h"
 
@@ -7,6 +8,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
+#include <map>
+#include <utility>
 
 namespace profiler {
 namespace {
@@ -117,20 +121,29 @@ std::vector<uint32_t> WhatIf::blocks_in(const Window& window) const {
     return first < last ? std::vector<uint32_t>(first, last) : std::vector<uint32_t>();
 }
 
+/// Blocks of one size, one after the other. What stays, such as the optimizer's state that is born
+/// in the first step, is no twin of what goes: both have the sizes of parameters.
 WhatIf::Twins WhatIf::twins_in(const Window& window) const {
-    struct BlocksOfSize {
+    struct LikeBlocks {
         std::vector<uint32_t> blocks;
         std::size_t next = 0;
     };
-    std::unordered_map<int64_t, BlocksOfSize> by_size;
+    const auto likeness = [&](uint32_t block) {
+        const Id<Allocation> row = blocks_[block].row;
+        const Category category = row.valid() ? evidence_.category_of(row) : Category::kUnknown;
+        const bool stays =
+            category == Category::kParameter || category == Category::kOptimizerState;
+        return std::pair(blocks_[block].size_bytes, stays);
+    };
+    std::map<std::pair<int64_t, bool>, LikeBlocks> by_likeness;
     for (const uint32_t block : blocks_in(window)) {
-        by_size[blocks_[block].size_bytes].blocks.push_back(block);
+        by_likeness[likeness(block)].blocks.push_back(block);
     }
     Twins twins;
     twins.reserve(step_blocks_.size());
     for (const uint32_t block : step_blocks_) {
-        BlocksOfSize& same = by_size[blocks_[block].size_bytes];
-        twins.push_back(same.next < same.blocks.size() ? same.blocks[same.next++] : kNone);
+        LikeBlocks& like = by_likeness[likeness(block)];
+        twins.push_back(like.next < like.blocks.size() ? like.blocks[like.next++] : kNone);
     }
     return twins;
 }
@@ -227,21 +240,34 @@ void WhatIf::bound_rest() {
     // the later one the optimizer has gradients, its state, and temporaries as large as all
     // parameters.
     const int64_t parameters = bytes(Category::kParameter);
-    const int64_t state = std::max(bytes(Category::kOptimizerState),
-                                   bytes(Category::kOptimizerState) > 0 ? 0 : 2 * parameters);
+    const bool is_first = evidence_.step.valid() && evidence_.step.index() == 0;
+    const int64_t born = bytes(Category::kOptimizerState);
+    const int64_t state = is_first ? std::max(born, 2 * parameters) : born;
+    unborn_bytes_ = state - born;
     rest_bytes_ = 3 * parameters + state + bytes(Category::kInput) + bytes(Category::kWorkspace);
     unknown_rest_ = fmt::format(
-        "The trace holds no step that passed this point. Its rest counts as gradients, state and "
-        "temporaries of an optimizer as Adam: at most {}.",
+        "No recorded step passed this point. The rest of the step counts as gradients, state and "
+        "temporaries of an optimizer like Adam: at most {}.",
         format_bytes(rest_bytes_));
+    if (unborn_bytes_ > 0) {
+        unknown_rest_ += fmt::format(
+            " Peaks include {} of optimizer state, which later steps need from their start.",
+            format_bytes(unborn_bytes_));
+    }
 }
 
 // ---- changes -----------------------------------------------------------------------------------
 
-int64_t WhatIf::event_at(int64_t time_ns) const {
-    const auto times = evidence_.trace.allocations.column<&Allocation::alloc_ns>();
-    const auto after = std::ranges::upper_bound(
-        recorded_, time_ns, {}, [&](uint32_t i) { return times[blocks_[i].row.index()]; });
+int64_t WhatIf::event_at_end_of(Id<Op> op) const {
+    const Trace& trace = evidence_.trace;
+    const int64_t end_ns = trace.ops.get<&Op::end_ns>(op);
+    const auto times = trace.allocations.column<&Allocation::alloc_ns>();
+    const auto time_of = [&](uint32_t i) { return times[blocks_[i].row.index()]; };
+    auto after = std::ranges::lower_bound(recorded_, end_ns, {}, time_of);
+    for (auto next = after; next != recorded_.end() && time_of(*next) == end_ns; ++next) {
+        const Id<Op> maker = trace.allocations.get<&Allocation::op>(blocks_[*next].row);
+        if (maker.valid() && is_within(trace, maker, op)) after = std::next(next);
+    }
     return after == recorded_.begin() ? step_.first_event : blocks_[*std::prev(after)].alloc_event;
 }
 
@@ -427,12 +453,16 @@ StepOutcome WhatIf::run(const Changes& changes, const Conditions& conditions) co
                         .fits = is_served};
     if (unknown_rest_.empty()) return outcome;
     const int64_t rest_bytes = std::max(rest_bytes_, stream.live_bytes + changes.later_bytes);
-    outcome.peak_allocated_bytes = std::max(outcome.peak_allocated_bytes, rest_bytes);
-    outcome.peak_reserved_bytes = std::max(outcome.peak_reserved_bytes, rest_bytes);
+    const auto with_rest = [&](int64_t peak_bytes) {
+        return std::max(peak_bytes + unborn_bytes_, rest_bytes);
+    };
+    outcome.peak_allocated_bytes = with_rest(outcome.peak_allocated_bytes);
+    outcome.peak_reserved_bytes = with_rest(outcome.peak_reserved_bytes);
     const bool is_rest_known = rest_bytes_ >= 0;
     outcome.is_sure = !is_served || is_rest_known;
-    outcome.fits = is_served && is_rest_known &&
-                   (!conditions.limit_bytes || rest_bytes <= *conditions.limit_bytes);
+    outcome.fits =
+        is_served && is_rest_known &&
+        (!conditions.limit_bytes || outcome.peak_reserved_bytes <= *conditions.limit_bytes);
     return outcome;
 }
 

@@ -79,8 +79,9 @@ public:
     /// The request that failed; kNone: there is none.
     uint32_t failed() const { return failed_; }
 
-    /// The number of the last allocation up to that time: what is freed there is freed right after.
-    int64_t event_at(int64_t time_ns) const;
+    /// The number of the last allocation before the end of an op: what is freed there is freed
+    /// right after. In modelled times the next op may allocate at that same time.
+    int64_t event_at_end_of(Id<Op> op) const;
     int64_t step_begin() const { return step_.first_event; }
 
     /// What is not known of the time after the failure, as a sentence. Empty: an earlier step tells
@@ -143,7 +144,8 @@ private:
     std::vector<Request> requests_;         // as recorded, in order
     uint32_t failed_ = ProgramBlock::kNone;
     std::string unknown_rest_;
-    int64_t rest_bytes_ = -1;  // the most that an unknown rest allocates; -1: nobody knows
+    int64_t rest_bytes_ = -1;   // the most that an unknown rest allocates; -1: nobody knows
+    int64_t unborn_bytes_ = 0;  // optimizer state that comes at the end of the first step
 };
 
 }  // namespace profiler

@@ -339,11 +339,12 @@ void note_differences(const std::vector<Draft>& drafts, std::vector<std::string>
         if (!communication.empty()) notes.push_back(communication);
         const bool knows_batches = draft.column.batch_size > 0 && baseline.column.batch_size > 0;
         if (knows_batches && !at_same_batch(draft.column, baseline.column)) {
-            notes.push_back(fmt::format(
-                "The step of {} was recorded at a batch of {}, that of {} at {}: their memory and "
-                "step times are not compared.",
-                draft.column.recipe, draft.column.batch_size, baseline.column.recipe,
-                baseline.column.batch_size));
+            notes.push_back(
+                fmt::format("The step of {} was recorded at a batch of {}, the step of {} at {}: "
+                            "their memory and "
+                            "step times are not compared.",
+                            draft.column.recipe, draft.column.batch_size, baseline.column.recipe,
+                            baseline.column.batch_size));
         }
         if (baseline.has_sweep && draft.has_sweep &&
             draft.column.memory_limit_bytes != baseline.column.memory_limit_bytes) {

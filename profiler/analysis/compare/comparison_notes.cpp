@@ -124,7 +124,7 @@ std::string change_in_unpaired_steps(const ComparisonColumn& column,
                      : fmt::format("shows no difference in step time at a batch of {}",
                                    column.batch_size);
     }
-    return change + " (not measured in turn)";
+    return change + " (not measured alternately)";
 }
 
 std::string strategy_of(const ComparisonColumn& column) {
@@ -197,8 +197,8 @@ std::string about_communication(const ComparisonColumn& column, const Comparison
     }
     if (is_stage_beside_other(column, baseline)) {
         return fmt::format(
-            "Of {} and {} one is a single stage of a pipeline: neither its peak nor its time is "
-            "that of all stages, which temposcope info shows of the folder.",
+            "{} or {} is one pipeline stage and cannot be compared. Run temposcope info FOLDER for "
+            "all stages.",
             baseline.recipe, column.recipe);
     }
     if (lacks_communication(column, baseline)) {

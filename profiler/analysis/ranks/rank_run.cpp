@@ -328,7 +328,8 @@ models::Result<void> check_are_of_one_run(std::span<const NamedTrace> traces) {
         const int64_t between_ns = last != nullptr ? time.start_ns - last->end_ns : 0;
         if (between_ns > kClockSkew_ns) {
             return models::fail(
-                "{} is of a run that began {} after that of {} had ended: give the traces of one "
+                "{} is of a run that began {} after the run of {} had ended: give the traces of "
+                "one "
                 "run.",
                 time.file, format_duration(between_ns), last->file);
         }

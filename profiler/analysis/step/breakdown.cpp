@@ -177,9 +177,7 @@ std::vector<BreakdownRow> break_down(const Trace& trace, const PeakReport& peak,
     std::unordered_map<std::string, std::size_t> index_of_name;
     for (const Id<Allocation> id : peak.live) {
         const Allocation allocation = trace.allocations[id];
-        const Category category = allocation.storage.valid()
-                                      ? trace.storages.get<&Storage::category>(allocation.storage)
-                                      : Category::kUnknown;
+        const Category category = category_of_block(trace, id);
         const Group group = grouping.of(allocation, category);
         const auto [found, is_new] = index_of_name.try_emplace(group.name, entries.size());
         if (is_new) {

@@ -468,7 +468,7 @@ std::string_view missing_reason(const Workload& w) {
 models::Result<ClosedForm> closed_form_of_layer(const Workload& workload, bool on_cpu,
                                                 const LayerSplit& split) {
     if (const auto missing = missing_reason(workload); !missing.empty()) {
-        return models::fail("There is no closed form to compare with: {}.", missing);
+        return models::fail("There is no formula to compare with: {}.", missing);
     }
     const LayerSizes sizes(workload, on_cpu, split.num_gpus);
     LayerRows layer(workload, on_cpu, split.by_positions);
@@ -553,9 +553,9 @@ std::string what_it_saves(const ClosedFormCheck& check) {
     const std::string saved =
         fmt::format("saves {} for backward", format_exact_bytes(check.ledger_bytes));
     if (check.equal()) {
-        return fmt::format("{}, equal to the closed form {}.", saved, check.form.formula);
+        return fmt::format("{}, equal to the formula {}.", saved, check.form.formula);
     }
-    return fmt::format("{}; the closed form {} says {}.", saved, check.form.formula,
+    return fmt::format("{}; the formula {} gives {}.", saved, check.form.formula,
                        format_exact_bytes(check.form.total_bytes));
 }
 
@@ -564,7 +564,7 @@ std::string what_it_saves(const ClosedFormCheck& check) {
 models::Result<ClosedFormCheck> check_against_closed_form(const Trace& trace,
                                                           const Ledger& ledger) {
     const auto nothing = [](std::string_view why) {
-        return models::fail("There is no closed form to compare with: {}.", why);
+        return models::fail("There is no formula to compare with: {}.", why);
     };
     auto step = step_of(trace);
     if (!step) return nothing(step.error().message);
@@ -572,7 +572,7 @@ models::Result<ClosedFormCheck> check_against_closed_form(const Trace& trace,
     if (ledger.rows.empty()) return nothing("nothing is saved for backward");
     if (workload.model.num_layers < 3) {
         return nothing(fmt::format(
-            "closed forms hold for a middle layer, which shares its input and output with its "
+            "formulas hold for a middle layer, which shares its input and output with its "
             "neighbours, and {} {} no middle; capture at least three layers",
             workload.model.num_layers,
             workload.model.num_layers == 1 ? "layer has" : "layers have"));

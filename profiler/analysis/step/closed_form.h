@@ -8,7 +8,7 @@
 #include <vector>
 
 /// What one middle Transformer layer saves for backward, by formula: a table of rows whose sum is
-/// the papers' closed form (docs/notation.md: n = B*S*H, T = B*A*S^2, R = B*S, e = bytes per
+/// the papers' closed form (docs/techniques.md: n = B*S*H, T = B*A*S^2, R = B*S, e = bytes per
 /// element). A check on traces, never their source.
 namespace profiler {
 

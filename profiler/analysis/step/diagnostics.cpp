@@ -102,8 +102,8 @@ void add_closed_form(const models::Result<ClosedFormCheck>& check,
     const int64_t difference = check->ledger_bytes - check->form.total_bytes;
     items.push_back(make_item(
         "closed_form_differs", Severity::kWarning, difference,
-        fmt::format("Layer {} saves {} for backward, but its closed form says {}: look for the "
-                    "tensor that differs in the ledger of that layer.",
+        fmt::format("Layer {} saves {} for backward, but its formula gives {}: look for the "
+                    "tensor that differs in the saved tensors of that layer.",
                     check->layer, format_exact_bytes(check->ledger_bytes),
                     format_exact_bytes(check->form.total_bytes)),
         DiagnosticUnit::kBytes));

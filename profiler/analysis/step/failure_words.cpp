@@ -118,4 +118,18 @@ std::string failure_sentence(const Trace& trace, Id<Failure> id) {
     return printable(fmt::format("{}.{}", text, consequence_of(failure.outcome)));
 }
 
+std::string caught_sentence(const Trace& trace) {
+    int64_t num_caught = 0;
+    Id<Failure> last;
+    for (const Id<Failure> id : trace.failures.ids()) {
+        if (trace.failures.get<&Failure::outcome>(id) != FailureOutcome::kCaught) continue;
+        ++num_caught;
+        last = id;
+    }
+    if (num_caught == 0) return {};
+    const std::string before =
+        num_caught == 1 ? "" : fmt::format("{} errors were caught, the last: ", num_caught);
+    return before + failure_sentence(trace, last);
+}
+
 }  // namespace profiler

@@ -18,6 +18,11 @@ struct FailurePlace {
 };
 FailurePlace place_of(const Trace& trace, const Failure& failure);
 
+/// Whether a request for memory failed that the program knows of. What torch absorbs is none: cuDNN
+/// tries algorithms until the workspace of one fits.
+inline bool lacked_memory(const Failure& failure) {
+    return failure.requested_bytes >= 0 && failure.outcome != FailureOutcome::kAbsorbed;
+}
 /// The request for memory that ended the program. None: there was none, or something else did.
 Id<Failure> fatal_out_of_memory(const Trace& trace);
 /// Whether memory ran out for good: such a request, or a note of a step that was captured
@@ -28,5 +33,7 @@ bool ran_out_of_memory(const Trace& trace);
 /// program ended with ValueError in step 2."; of an error that did not end the program, also what
 /// became of it. Printable.
 std::string failure_sentence(const Trace& trace, Id<Failure> failure);
+/// The sentence of the last error that the program caught, with the number of all; empty: none.
+std::string caught_sentence(const Trace& trace);
 
 }  // namespace profiler

@@ -55,7 +55,7 @@ struct Survivor {
 struct Line {
     std::vector<int64_t> rises;  // in each whole step
     std::vector<Survivor> of_last_step, of_step_before;
-    Id<Allocation> newest;
+    Id<Allocation> newest_named;  // of which it is known what keeps it
     std::string code;
 };
 
@@ -65,7 +65,8 @@ public:
         : trace_(trace),
           ends_(ends_of_steps(trace)),
           sites_(trace),
-          storage_names_(names_of_storages(trace)) {}
+          storage_names_(names_of_storages(trace)),
+          keepers_(trace) {}
 
     std::vector<GrowingLine> find() {
         if (ends_.num_steps() == 0) return {};
@@ -74,13 +75,12 @@ public:
         for (std::size_t i = 0; i < device.size(); ++i) {
             if (is_on(profiled, device[i])) add(Id<Allocation>(i));
         }
-        const Keepers keepers(trace_);
         std::vector<GrowingLine> growing;
         for (auto& [name, line] : lines_) {
             add_last_step(line);
             GrowingLine row = grown(name, line);
             if (row.bytes_per_step < kLeastBytesPerStep) continue;
-            row.held_by = keepers.text_of(line.newest);
+            row.held_by = keepers_.text_of(line.newest_named);
             growing.push_back(std::move(row));
         }
         std::ranges::stable_sort(growing, std::greater(), &GrowingLine::bytes_per_step);
@@ -113,7 +113,7 @@ private:
         if (is_of_last_step || gone == born + 1) return;
         if (!is_older) {
             line.rises[born] += block.requested_bytes;
-            line.newest = id;
+            see_keepers(line, id);
         }
         if (gone <= num_steps) line.rises[gone - 1] -= block.requested_bytes;
     }
@@ -130,8 +130,12 @@ private:
             });
             if (like == line.of_step_before.end() || !like->lives_on) continue;
             line.rises.back() += trace_.allocations.get<&Allocation::requested_bytes>(one.block);
-            line.newest = one.block;
+            see_keepers(line, one.block);
         }
+    }
+
+    void see_keepers(Line& line, Id<Allocation> id) const {
+        if (!keepers_.of(id).empty()) line.newest_named = id;
     }
 
     StringId op_name_of(const Allocation& block) const {
@@ -174,6 +178,7 @@ private:
     const Ends ends_;
     const CallSites sites_;
     const std::vector<StringId> storage_names_;
+    const Keepers keepers_;
     std::map<std::string, Line> lines_;
 };
 

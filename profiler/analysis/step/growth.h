@@ -30,7 +30,7 @@ struct GrowingLine {
     std::string code;  // the text of that line; empty: not recorded
     int64_t bytes_per_step = 0;          // the mean over the steps in which it rises
     std::vector<int64_t> bytes_by_step;  // by how much it rises in each of those steps
-    std::string held_by;                 // Keepers::text_of its newest block; empty: not recorded
+    std::string held_by;  // Keepers::text_of its newest block that has some; empty: not recorded
     std::optional<int64_t> steps_until_full;  // see steps_until_full
 };
 

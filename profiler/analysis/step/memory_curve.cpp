@@ -57,8 +57,6 @@ void MemoryCurve::collect_changes(const Trace& trace) {
     const auto free_event = trace.allocations.column<&Allocation::free_requested_event>();
     const auto alloc_ns = trace.allocations.column<&Allocation::alloc_ns>();
     const auto free_ns = trace.allocations.column<&Allocation::free_requested_ns>();
-    const auto storage = trace.allocations.column<&Allocation::storage>();
-    const auto category = trace.storages.column<&Storage::category>();
 
     const std::vector<MemoryChange> ordered = ordered_changes(trace);
     const std::vector<AllocatorEvent> segments = ordered_segment_events(trace);
@@ -78,8 +76,7 @@ void MemoryCurve::collect_changes(const Trace& trace) {
     for (const MemoryChange change : ordered) {
         const std::size_t i = change.allocation_index();
         add_segments_until(change.is_free() ? free_event[i] : alloc_event[i]);
-        const Category group =
-            storage[i].valid() ? category[storage[i].index()] : Category::kUnknown;
+        const Category group = category_of_block(trace, Id<Allocation>(i));
         add(change.is_free() ? free_ns[i] : alloc_ns[i],
             pack(change.is_free() ? -size[i] : size[i], static_cast<int64_t>(group)));
     }

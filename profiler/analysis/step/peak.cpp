@@ -5,6 +5,7 @@
 #include "profiler/analysis/step/recorded_step.h"
 
 #include <algorithm>
+#include <functional>
 
 namespace profiler {
 namespace {
@@ -130,21 +131,28 @@ Id<Row> row_around(const Table<Row>& table, int64_t event) {
 
 }  // namespace
 
-std::vector<Id<Allocation>> live_at(const Trace& trace, int64_t event) {
-    const auto device = trace.allocations.column<&Allocation::device>();
+std::vector<Id<Allocation>> live_at(const Trace& trace, int64_t event, Id<Device> device) {
+    const auto devices = trace.allocations.column<&Allocation::device>();
     const auto alloc_event = trace.allocations.column<&Allocation::alloc_event>();
     const auto free_event = trace.allocations.column<&Allocation::free_requested_event>();
     const auto size = trace.allocations.column<&Allocation::requested_bytes>();
-    const Id<Device> profiled = profiled_device(trace);
     std::vector<Id<Allocation>> live;
     for (std::size_t i = 0; i < alloc_event.size(); ++i) {
-        if (!is_on(profiled, device[i]) || alloc_event[i] > event) continue;
+        if (!is_on(device, devices[i]) || alloc_event[i] > event) continue;
         if (free_event[i] < 0 || free_event[i] > event) live.push_back(Id<Allocation>(i));
     }
-    std::ranges::stable_sort(live, [&](Id<Allocation> a, Id<Allocation> b) {
-        return size[a.index()] > size[b.index()];
-    });
+    std::ranges::stable_sort(live, std::greater(),
+                             [&](Id<Allocation> id) { return size[id.index()]; });
     return live;
+}
+
+CategoryBytes bytes_by_category(const Trace& trace, std::span<const Id<Allocation>> blocks) {
+    CategoryBytes bytes{};
+    for (const Id<Allocation> id : blocks) {
+        bytes[static_cast<std::size_t>(category_of_block(trace, id))] +=
+            trace.allocations.get<&Allocation::requested_bytes>(id);
+    }
+    return bytes;
 }
 
 PeakReport find_peak(const Trace& trace) {
@@ -162,14 +170,8 @@ PeakReport find_peak(const Trace& trace) {
     if (maximum.allocation.valid()) {
         peak.op = trace.allocations.get<&Allocation::op>(maximum.allocation);
     }
-    peak.live = live_at(trace, peak.event);
-    for (const Id<Allocation> id : peak.live) {
-        const Id<Storage> storage = trace.allocations.get<&Allocation::storage>(id);
-        const Category category =
-            storage.valid() ? trace.storages.get<&Storage::category>(storage) : Category::kUnknown;
-        peak.by_category[static_cast<std::size_t>(category)] +=
-            trace.allocations.get<&Allocation::requested_bytes>(id);
-    }
+    peak.live = live_at(trace, peak.event, profiled_device(trace));
+    peak.by_category = bytes_by_category(trace, peak.live);
     return peak;
 }
 

@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 /// When a device holds the most memory, and what it holds then.
@@ -30,8 +31,10 @@ struct PeakReport {
 /// before. If the peak repeats, its first time.
 PeakReport find_peak(const Trace& trace);
 
-/// Allocations live just after `event`, largest first.
-std::vector<Id<Allocation>> live_at(const Trace& trace, int64_t event);
+/// Allocations of a device, or of none, that live just after `event`, largest first.
+std::vector<Id<Allocation>> live_at(const Trace& trace, int64_t event, Id<Device> device);
+
+CategoryBytes bytes_by_category(const Trace& trace, std::span<const Id<Allocation>> blocks);
 
 /// The most requested bytes that live at one time in the phases of each kind, over the steps of
 /// find_peak; -1 for a kind that the trace does not have. In the order of PhaseKind. Two traces

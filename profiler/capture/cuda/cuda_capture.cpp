@@ -107,7 +107,7 @@ void describe_memory(Recorder& recorder, const models::Training& training,
 //
 // As the planner needs it: what the step asks of the caching allocator, in order, and which op
 // asks. No addresses, no times: the simulator and the kernel model give these for any GPU of the
-// capability. docs/virtual_gpu.md says what is real in it.
+// capability. docs/dev/virtual_gpu.md says what is real in it.
 
 using at::Tensor;
 using MaybeTensor = std::optional<Tensor>;
@@ -226,7 +226,7 @@ private:
 std::string describe_gpu(int64_t index) {
     const auto found = find_cuda_device(static_cast<int>(index));
     if (found) return "compute capability " + models::to_text(found->capability);
-    throw std::invalid_argument("this process has no virtual GPU " + std::to_string(index));
+    throw std::invalid_argument("this process has no simulated GPU " + std::to_string(index));
 }
 
 /// Records one step into `trace`, which must be empty. Allocations are recorded from the first
@@ -338,8 +338,8 @@ void add_end_notes(GpuRecorder& gpu, const CudaAllocations& allocations, Recorde
                    Trace& trace) {
     if (on_virtual_gpu()) {
         recorder.add_note("virtual_gpu", Severity::kInfo,
-                          "The step ran on a virtual GPU: allocations and launches are those of "
-                          "torch's own CUDA code, and no kernel ran.");
+                          "The step ran on a simulated GPU: torch's own CUDA code made the "
+                          "allocations and launches, and no kernel ran.");
     }
     if (const auto refusals = gpu.cupti_refusals(); !refusals.empty()) {
         add_software({{"cupti_refused", refusals}}, trace);
@@ -450,7 +450,7 @@ CudaDevice require_device(int index = kCudaDevice) {
     return *device;
 }
 
-/// Trains on a GPU and records the steps. docs/cuda_capture.md says how.
+/// Trains on a GPU and records the steps. docs/dev/cuda_capture.md says how.
 class CudaCapture final : public CudaSource {
 public:
     models::Result<CudaDevice> device() override { return find_cuda_device(); }

@@ -17,8 +17,8 @@ inline constexpr int kCudaDevice = 0;
 /// Errors: one sentence on what is missing, and how to go on.
 models::Result<CudaDevice> find_cuda_device(int index = kCudaDevice);
 
-/// Whether the process has a virtual GPU in place of CUDA (docs/virtual_gpu.md): no kernel runs,
-/// so that times and values mean nothing.
+/// Whether the process has a virtual GPU in place of CUDA (docs/dev/virtual_gpu.md): no kernel
+/// runs, so that times and values mean nothing.
 bool on_virtual_gpu();
 /// What NCCL holds there beside the allocator; 0 on a real GPU, where CUPTI tells it.
 int64_t virtual_nccl_bytes(int device);

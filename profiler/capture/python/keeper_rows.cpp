@@ -1,41 +1,18 @@
 #include "profiler/capture/python/keeper_rows.h"
 
+#include "profiler/trace/keeper_json.h"
+
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
-#include <set>
+#include <map>
 #include <stdexcept>
-#include <string>
 #include <tuple>
 #include <utility>
 
 namespace profiler {
 namespace {
-
-Category category_of_block(const Trace& trace, Id<Allocation> block) {
-    return trace.storages.get<&Storage::category>(
-        trace.allocations.get<&Allocation::storage>(block));
-}
-
-KeeperKind kind_named(const std::string& name) {
-    const auto found = std::ranges::find(kKeeperKindNames, name);
-    if (found == kKeeperKindNames.end()) {
-        throw std::invalid_argument(fmt::format("there are no keepers of the kind '{}'", name));
-    }
-    return static_cast<KeeperKind>(found - kKeeperKindNames.begin());
-}
-
-/// Without texts: they are added once all has been read.
-Keeper keeper_from(const nlohmann::json& json, Id<Allocation> block, int64_t event) {
-    const auto line = json.at("line").get<int64_t>();
-    return {.allocation = block,
-            .event = event,
-            .kind = kind_named(json.at("kind").get<std::string>()),
-            .text = {},
-            .file = {},
-            .line = line > 0 ? line : -1};
-}
 
 /// The last op that read or wrote the block, else the one that made it. None: no op is known.
 Id<Op> last_use(const Trace& trace, Id<Allocation> block) {
@@ -115,6 +92,17 @@ void set_category(Trace& trace, Id<Allocation> block, const CategoryOfKeepers& k
                                            found);
 }
 
+/// ": made by aten::nll_loss_backward in backward"; empty: no op is known.
+std::string words_of_maker(const Trace& trace, Id<Allocation> block) {
+    const Id<Op> maker = trace.allocations.get<&Allocation::op>(block);
+    if (!maker.valid()) return {};
+    const std::string words =
+        fmt::format(": made by {}", trace.text(trace.ops.get<&Op::name>(maker)));
+    const Id<Phase> phase = trace.ops.get<&Op::phase>(maker);
+    if (!phase.valid()) return words;
+    return fmt::format("{} in {}", words, name_of(trace.phases.get<&Phase::kind>(phase)));
+}
+
 Id<Allocation> block_from(const nlohmann::json& json, const Trace& trace) {
     const auto row = json.get<std::size_t>();
     if (row < trace.allocations.size()) return Id<Allocation>(row);
@@ -143,50 +131,93 @@ std::vector<Id<Allocation>> unnamed_blocks(const Trace& trace, std::size_t count
     return blocks;
 }
 
+std::vector<Id<Op>> savers_of(const Trace& trace, std::span<const Id<Allocation>> blocks) {
+    std::map<Id<Storage>, std::size_t> place_of;
+    for (std::size_t i = 0; i < blocks.size(); ++i) {
+        place_of.emplace(trace.allocations.get<&Allocation::storage>(blocks[i]), i);
+    }
+    std::vector<Id<Op>> savers(blocks.size());
+    for (const Save save : trace.saves.rows()) {
+        if (save.released_event >= 0) continue;
+        const auto found = place_of.find(save.storage);
+        if (found != place_of.end()) savers[found->second] = save.op;
+    }
+    return savers;
+}
+
 void add_keepers(const nlohmann::json& blocks, int64_t event, Trace& trace) {
-    struct Named {
-        Keeper row;
-        std::string text, file;
-    };
-    std::vector<Named> named;
+    std::vector<Keeper> rows;
     std::vector<std::pair<Id<Allocation>, CategoryOfKeepers>> categories;
     for (const nlohmann::json& entry : blocks) {
         const Id<Allocation> block = block_from(entry.at("allocation"), trace);
         CategoryOfKeepers& category = categories.emplace_back(block, CategoryOfKeepers()).second;
         for (const nlohmann::json& keeper : entry.at("keepers")) {
-            const Keeper row = keeper_from(keeper, block, event);
+            Keeper row = keeper_from(keeper, block, event, trace.strings);
             category.add(row.kind);
-            named.push_back({.row = row,
-                             .text = keeper.at("text").get<std::string>(),
-                             .file = keeper.at("file").get<std::string>()});
+            if (row.kind == KeeperKind::kCpp) {
+                row.text = trace.strings.intern(
+                    fmt::format("{}{}", trace.text(row.text), words_of_maker(trace, block)));
+            }
+            rows.push_back(row);
         }
     }
-    for (auto& [row, text, file] : named) {
-        row.text = trace.strings.intern(text);
-        if (!file.empty()) row.file = trace.strings.intern(file);
-        trace.keepers.append(row);
-    }
+    for (const Keeper& row : rows) trace.keepers.append(row);
     for (const auto& [block, category] : categories) set_category(trace, block, category);
 }
 
-void name_likes_of_held(Trace& trace) {
+void name_likes_of_kept(Trace& trace) {
+    const auto first_events = trace.steps.column<&Step::first_event>();
+    const int64_t first_step = first_events.empty() ? 0 : first_events.front();
     const auto origin_of = [&](Id<Allocation> id) {
         const Id<Op> op = trace.allocations.get<&Allocation::op>(id);
-        return std::tuple(op.valid() ? trace.ops.get<&Op::name>(op) : StringId(),
-                          op.valid() ? trace.ops.get<&Op::module_path>(op) : Id<ModulePath>(),
-                          trace.allocations.get<&Allocation::stack>(id));
+        return std::tuple(
+            op.valid() ? trace.ops.get<&Op::name>(op) : StringId(),
+            op.valid() ? trace.ops.get<&Op::module_path>(op) : Id<ModulePath>(),
+            trace.allocations.get<&Allocation::stack>(id),
+            op.valid() ? int64_t{0} : trace.allocations.get<&Allocation::requested_bytes>(id));
     };
-    std::set<decltype(origin_of({}))> held;
+    const auto has_origin = [&](Id<Allocation> id) {
+        return trace.allocations.get<&Allocation::op>(id).valid() ||
+               trace.allocations.get<&Allocation::alloc_event>(id) < first_step;
+    };
+    std::map<decltype(origin_of({})), Category> kept;
     for (const Id<Allocation> id : trace.allocations.ids()) {
-        const bool has_op = trace.allocations.get<&Allocation::op>(id).valid();
-        if (has_op && category_of_block(trace, id) == Category::kHeld) held.insert(origin_of(id));
+        const Category category = category_of_block(trace, id);
+        const bool is_kept = category == Category::kHeld || category == Category::kGradient;
+        if (!is_kept || !has_origin(id)) continue;
+        Category& known = kept.try_emplace(origin_of(id), category).first->second;
+        if (known != category) known = Category::kUnknown;
     }
-    if (held.empty()) return;
+    if (kept.empty()) return;
     for (const Id<Allocation> id : trace.allocations.ids()) {
-        if (category_of_block(trace, id) != Category::kUnknown) continue;
-        if (!held.contains(origin_of(id))) continue;
+        if (category_of_block(trace, id) != Category::kUnknown || !has_origin(id)) continue;
+        const auto like = kept.find(origin_of(id));
+        if (like == kept.end()) continue;
         trace.storages.set<&Storage::category>(trace.allocations.get<&Allocation::storage>(id),
-                                               Category::kHeld);
+                                               like->second);
+    }
+}
+
+void name_kept_for_backward(Trace& trace) {
+    const auto phase_of = [&](Id<Op> op) {
+        return op.valid() ? trace.ops.get<&Op::phase>(op) : Id<Phase>();
+    };
+    const auto is_of = [&](Id<Phase> phase, PhaseKind kind) {
+        return phase.valid() && trace.phases.get<&Phase::kind>(phase) == kind;
+    };
+    for (const OpTensor use : trace.op_tensors.rows()) {
+        const Id<Phase> used_in = phase_of(use.op);
+        if (!is_of(used_in, PhaseKind::kBackward) || !use.tensor.valid()) continue;
+        const Id<Storage> storage = trace.tensors.get<&Tensor::storage>(use.tensor);
+        if (!storage.valid()) continue;
+        const Id<Allocation> block = trace.storages.get<&Storage::allocation>(storage);
+        if (!block.valid() || category_of_block(trace, block) != Category::kTemporary) continue;
+        const Id<Op> maker = trace.allocations.get<&Allocation::op>(block);
+        const Id<Phase> made_in = phase_of(maker);
+        const bool is_kept =
+            is_of(made_in, PhaseKind::kForward) && trace.ops.get<&Op::module_path>(maker).valid() &&
+            trace.phases.get<&Phase::step>(made_in) == trace.phases.get<&Phase::step>(used_in);
+        if (is_kept) trace.storages.set<&Storage::category>(storage, Category::kActivation);
     }
 }
 

@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 /// Blocks of memory that nobody has named yet, and what refers to them in the program.
@@ -26,18 +27,29 @@ namespace profiler {
 /// The largest first; of equal ones the oldest. O(allocations).
 std::vector<Id<Allocation>> unnamed_blocks(const Trace& trace, std::size_t count);
 
+/// The op that saved each of the blocks for backward last, and keeps it. None: no op does.
+/// O(saves).
+std::vector<Id<Op>> savers_of(const Trace& trace, std::span<const Id<Allocation>> blocks);
+
 /// Adds the keepers of some blocks, as found when `event` events had happened, and gives the blocks
 /// their categories. O(uses of tensors) for each block. `blocks` is
-///     [{"allocation": 7, "keepers": [{"kind": "container", "text": "list `history[3]`",
-///       "file": "train.py", "line": 16}]}]
-/// with an empty file and line 0 where they are not known.
+///     [{"allocation": 7, "keepers": [...]}]    (keeper_json.h)
+/// To the text of a block that only C++ keeps it adds the op that made the block.
 /// Throws std::invalid_argument for an allocation or kind that does not exist, and nlohmann's error
-/// for a field that is missing; then the trace is as before.
+/// for a field that is missing; then no row is added or changed.
 void add_keepers(const nlohmann::json& blocks, int64_t event, Trace& trace);
 
-/// Keepers are looked for at a few moments. A block of which nobody knows anything is held, too, if
-/// one that the same op of the same module made on the same line was: the same variable held it in
-/// another step. O(allocations log allocations). Once, when stacks are known.
-void name_likes_of_held(Trace& trace);
+/// Keepers are looked for at a few moments, and of the largest blocks. A block of which nobody
+/// knows anything is held, or a gradient, if one is that the same op of the same module made on the
+/// same line: the same variable held it in another step. Before the first step no ops are known:
+/// there blocks of one line and one size are alike, as the batches of a data set that lies on the
+/// GPU. O(allocations log allocations). Once, when stacks are known.
+void name_likes_of_kept(Trace& trace);
+
+/// What a module makes in forward and an op of the same step's backward reads was kept for it,
+/// though autograd did not save it: a selective checkpoint keeps such results, and a function of
+/// the program's own may, in its ctx. Such a block is an activation, and not temporary. O(uses of
+/// tensors). Once.
+void name_kept_for_backward(Trace& trace);
 
 }  // namespace profiler

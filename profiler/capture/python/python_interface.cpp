@@ -164,6 +164,11 @@ public:
         TrackingAllocator::instance();
         install_hook_engine();
     }
+    /// Blocks of the CPU remember the call stack of their request until a recording begins, whose
+    /// own choice counts from then on.
+    static void gather_stacks(bool wanted) {
+        TrackingAllocator::instance().gather_stacks(wanted ? [] { return true; } : WantsStack());
+    }
 
     /// Begins to record allocations. `device` is "cpu" or "cuda:1"; `libraries` has the module.
     /// Throws std::runtime_error or c10::Error with one sentence if the device cannot be recorded.
@@ -298,13 +303,17 @@ public:
         return static_cast<int64_t>(trace_.failures.size());
     }
 
-    /// JSON: [address, bytes, row] of each of profiler::unnamed_blocks.
+    /// JSON: [address, bytes, row, saving op] of each of profiler::unnamed_blocks.
     nlohmann::json unnamed_blocks(std::size_t count) {
         const auto lock = recorder_->lock_rows();
+        const std::vector<Id<Allocation>> found = profiler::unnamed_blocks(trace_, count);
+        const std::vector<Id<Op>> savers = savers_of(trace_, found);
         auto blocks = nlohmann::json::array();
-        for (const Id<Allocation> id : profiler::unnamed_blocks(trace_, count)) {
-            const Allocation block = trace_.allocations[id];
-            blocks.push_back({block.address, block.block_bytes, id.value});
+        for (std::size_t i = 0; i < found.size(); ++i) {
+            const Allocation block = trace_.allocations[found[i]];
+            const std::string_view saver =
+                savers[i].valid() ? trace_.text(trace_.ops.get<&Op::name>(savers[i])) : "";
+            blocks.push_back({block.address, block.block_bytes, found[i].value, saver});
         }
         return blocks;
     }
@@ -343,7 +352,8 @@ public:
         recorder_->end_so_far();
         device_->stop(*recorder_);
         write_call_stacks();
-        name_likes_of_held(trace_);
+        name_likes_of_kept(trace_);
+        name_kept_for_backward(trace_);
         require(writer_->finish(trace_, state));
         recorder_.reset();
         device_.reset();
@@ -525,6 +535,10 @@ TEMPOSCOPE_EXPORT int temposcope_watch_allocator() {
     return guarded([] { ProgramRecording::watch_allocator(); });
 }
 
+TEMPOSCOPE_EXPORT void temposcope_gather_stacks(int wanted) {
+    ProgramRecording::gather_stacks(wanted != 0);
+}
+
 /// Records allocations; ops are paused. `device`: "cpu" or "cuda:1". `program`: JSON with the
 /// fields of ProgramDescription, and with "package" and "native_stacks" if call stacks are to be
 /// recorded.
@@ -634,8 +648,8 @@ TEMPOSCOPE_EXPORT int temposcope_num_failures() {
     return recording ? static_cast<int>(recording->num_failures()) : -1;
 }
 
-/// JSON: [address, bytes, row of the allocation] of the largest live blocks that may be anything,
-/// the largest first.
+/// JSON: [address, bytes, row of the allocation, op that saves it for backward] of the largest live
+/// blocks that may be anything, the largest first. An empty op: none saves it.
 TEMPOSCOPE_EXPORT const char* temposcope_unnamed_blocks(int count) {
     return guarded_text(
         [&] { return active().unnamed_blocks(static_cast<std::size_t>(std::max(0, count))); });

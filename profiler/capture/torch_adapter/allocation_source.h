@@ -1,5 +1,6 @@
 #pragma once
 
+#include "profiler/capture/torch_adapter/torch_stacks.h"
 #include "profiler/trace/allocator_recording.h"
 #include "profiler/trace/trace.h"
 
@@ -31,6 +32,10 @@ struct Refusal {
     int64_t limit_bytes = -1;      // the most that the allocator may reserve
 };
 
+/// Whether a request that this thread makes now shall bring its call stack. Needs no lock, and may
+/// be asked after the listener is gone.
+using WantsStack = bool (*)();
+
 /// Is told about every allocation and free, in their total order, under the allocator's lock.
 class AllocationListener {
 public:
@@ -38,9 +43,15 @@ public:
     virtual void on_alloc(BlockHeader& block, int64_t address) = 0;
     virtual void on_free(const BlockHeader& block) = 0;
     virtual void on_out_of_memory(const Refusal& refusal) = 0;
+    /// What an allocator asks on the thread of a request, before it takes its lock: it gathers the
+    /// stack there, as that waits for Python's lock. Null: no request shall bring one.
+    virtual WantsStack wants_stack() const { return nullptr; }
     /// For an allocator that writes its own rows. While the result lives, the caller must not take
     /// the allocator's lock.
     virtual LockedMoment next_action() = 0;
+    /// The call stack of the request that the action served. Under the lock of `moment`, after the
+    /// action's rows.
+    virtual void add_stack(GatheredStack /*stack*/, const AllocatorMoment& /*moment*/) {}
     /// The action was a refusal. Under the lock of `moment`, besides the allocator's own row.
     virtual void add_failure(const Refusal& refusal, const AllocatorMoment& moment) = 0;
     /// The same lock alone, for facts about an action that are known only after it.

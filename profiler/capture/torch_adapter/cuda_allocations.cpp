@@ -10,8 +10,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <shared_mutex>
+#include <utility>
 
 namespace profiler {
 namespace {
@@ -24,6 +26,30 @@ constexpr auto kAggregate = static_cast<std::size_t>(c10::CachingAllocator::Stat
 models::CallbackTarget<CudaAllocations> active;
 std::atomic<int64_t> refused_bytes{-1};
 std::atomic<int64_t> refused_free_bytes{-1};
+
+/// Of the recording; null: it has no stacks.
+std::atomic<WantsStack> stack_is_wanted{nullptr};
+
+/// What torch's history asked for before the request that this thread makes.
+struct AskedStack {
+    bool was_asked = false;
+    GatheredStack stack;  // null: it was not wanted
+};
+thread_local AskedStack of_request;
+
+/// That recordings have begun in this process. They count from 1.
+std::atomic<int64_t> num_histories{0};
+
+/// The newest history when this thread's last request was served: its next one began after that.
+thread_local int64_t seen_history = 0;
+
+/// The history's way to a context of a request. It gets none: torch would keep it with the block.
+std::shared_ptr<c10::GatheredContext> gather_for_request() {
+    const WantsStack wants = stack_is_wanted;
+    const bool is_wanted = wants != nullptr && wants();
+    of_request = {.was_asked = true, .stack = is_wanted ? gather_python_stack() : nullptr};
+    return nullptr;
+}
 
 RecordedAction action_of(TraceEntry::Action action) {
     switch (action) {
@@ -133,13 +159,14 @@ allocator::SnapshotInfo take_snapshot() { return allocator::snapshot({0, 0}, fal
 
 /// torch tells a thread's memory profiler about each block, with its size after rounding. Autograd
 /// passes thread-local state on, so that the backward pass's threads report too. torch takes what
-/// it finds in this place for a ProfilerStateBase; this one profiles nothing but memory.
+/// it finds in this place for a ProfilerStateBase. GPUs report to it in any case; with
+/// profile_memory the CPU would, too, and warn of each block that is older.
 class CudaAllocations::BlockSizeReporter final : public torch::profiler::impl::ProfilerStateBase {
 public:
     explicit BlockSizeReporter(c10::DeviceIndex device)
         : ProfilerStateBase(torch::profiler::impl::ProfilerConfig(
               torch::profiler::impl::ProfilerState::Disabled, /*report_input_shapes=*/false,
-              /*profile_memory=*/true)),
+              /*profile_memory=*/false)),
           device_(device) {}
 
     void reportMemoryUsage(void* address, int64_t size_bytes, size_t allocated_bytes,
@@ -174,6 +201,8 @@ void CudaAllocations::start(AllocationListener& listener) {
     const std::vector<RecordedSegment> held = segments_of(take_snapshot(), device_, pools_);
     rows_.load(held, [&] { return listener.next_action().moment; });
     active.set(this);
+    stack_is_wanted = listener.wants_stack();
+    if (stack_is_wanted != nullptr) begin_history();
     reporter_ = std::make_unique<c10::DebugInfoGuard>(c10::DebugInfoKind::PROFILER_STATE,
                                                       std::make_shared<BlockSizeReporter>(device_));
 }
@@ -181,19 +210,49 @@ void CudaAllocations::start(AllocationListener& listener) {
 void CudaAllocations::stop() {
     if (listener_ == nullptr) return;
     reporter_.reset();
+    end_history();
     active.set(nullptr);
     listener_ = nullptr;
+}
+
+/// A history that the program keeps is left alone: then requests bring no stacks.
+void CudaAllocations::begin_history() {
+    if (allocator::isHistoryEnabled()) return;
+    constexpr std::size_t kEntries = 1;  // the least: nobody reads them
+    allocator::recordHistory(true, &gather_for_request, kEntries, allocator::RecordContext::STATE,
+                             /*clearHistory=*/true, {});
+    history_ = seen_history = ++num_histories;
+}
+
+void CudaAllocations::end_history() {
+    stack_is_wanted = nullptr;
+    if (history_.exchange(0) == 0) return;
+    allocator::recordHistory(false, nullptr, 1, allocator::RecordContext::NEVER,
+                             /*clearHistory=*/true, {});
 }
 
 void CudaAllocations::on_any_entry(const TraceEntry& entry) {
     // Our own readings take snapshots, and each one is reported as an action.
     if (entry.action_ == TraceEntry::SNAPSHOT) return;
+    AskedStack asked;
+    const bool is_alloc = entry.action_ == TraceEntry::ALLOC;
+    if (is_alloc) asked = std::exchange(of_request, {});
     active.with([&](CudaAllocations& allocations) {
-        if (entry.device_ == allocations.device_) allocations.on_entry(entry);
+        if (entry.device_ != allocations.device_) return;
+        if (is_alloc) allocations.see_request(asked.was_asked);
+        allocations.on_entry(entry, std::move(asked.stack));
     });
 }
 
-void CudaAllocations::on_entry(const TraceEntry& entry) {
+/// A request that our history did not ask tells that the program has taken the history over. The
+/// first one of a thread tells nothing: it may have begun before our history.
+void CudaAllocations::see_request(bool was_asked) {
+    int64_t newest = num_histories;
+    const bool began_after = std::exchange(seen_history, newest) == newest;
+    if (began_after && !was_asked) history_.compare_exchange_strong(newest, 0);
+}
+
+void CudaAllocations::on_entry(const TraceEntry& entry, GatheredStack stack) {
     const bool is_request = entry.action_ == TraceEntry::ALLOC ||
                             entry.action_ == TraceEntry::FREE_REQUESTED ||
                             entry.action_ == TraceEntry::FREE_COMPLETED;
@@ -205,6 +264,7 @@ void CudaAllocations::on_entry(const TraceEntry& entry) {
                  .stream = handle_of(entry.stream_),
                  .pool = number_of(pools_, entry.mempool_)},
                 locked.moment);
+    if (stack) listener_->add_stack(std::move(stack), locked.moment);
     if (entry.action_ != TraceEntry::OOM) return;
     const CudaMemory memory{.allocated_bytes = rows_.allocated_bytes(),
                             .reserved_bytes = rows_.reserved_bytes()};

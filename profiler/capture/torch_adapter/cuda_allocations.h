@@ -9,6 +9,7 @@
 #include <c10/cuda/CUDACachingAllocator.h>
 #include <c10/util/ThreadLocalDebugInfo.h>
 
+#include <atomic>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -21,6 +22,7 @@
 ///     trace tracker        every action, with the requested bytes: the rows
 ///     memory reporter      right after it, on the same thread: the block's size, torch's totals
 ///     snapshot             the segments and blocks when recording starts
+///     memory history       asks for the call stack of a request before the allocator's lock
 ///
 /// The tracker runs under the allocator's lock, on the thread that allocates, and takes the
 /// recorder's lock. Nothing under the recorder's lock allocates, so the two cannot deadlock.
@@ -79,7 +81,10 @@ private:
 
     using TraceEntry = c10::cuda::CUDACachingAllocator::TraceEntry;
     static void on_any_entry(const TraceEntry& entry);
-    void on_entry(const TraceEntry& entry);
+    void see_request(bool was_asked);
+    void on_entry(const TraceEntry& entry, GatheredStack stack);
+    void begin_history();
+    void end_history();
     void on_report(const void* address, int64_t size_bytes, int64_t allocated_bytes,
                    int64_t reserved_bytes);
 
@@ -89,6 +94,9 @@ private:
     AllocationListener* listener_ = nullptr;
     std::map<c10::MempoolId_t, int64_t> pools_;  // under the listener's lock
     int64_t differing_totals_ = 0;
+    /// The number of torch's history that is on for our stacks; 0: none is. A program may take it
+    /// over, and keeps it then.
+    std::atomic<int64_t> history_ = 0;
     std::unique_ptr<c10::DebugInfoGuard> reporter_;
 };
 

@@ -158,7 +158,8 @@ std::string describe_cupti_refusal(CUptiResult result, const std::string& result
         case CUPTI_ERROR_VIRTUALIZED_DEVICE_NOT_SUPPORTED:
         case CUPTI_ERROR_VIRTUALIZED_DEVICE_INSUFFICIENT_PRIVILEGES:
             return fmt::format(
-                "CUPTI cannot profile this virtual GPU ({}): {}; ask for profiling to be allowed "
+                "CUPTI cannot profile this virtualized GPU ({}): {}; ask for profiling to be "
+                "allowed "
                 "in the hypervisor.",
                 result_name, kWithoutCupti);
         default:

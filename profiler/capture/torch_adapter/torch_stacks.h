@@ -26,7 +26,8 @@ struct PythonStacks {
     std::vector<std::vector<uint64_t>> stacks;  // places in `lines`, the innermost call first
 };
 
-/// The stack of this thread. Waits for Python's lock. A thread without Python has an empty one.
+/// The stack of this thread. Waits for Python's lock. A thread without Python, as OpenMP's are, has
+/// an empty one, and does not wait: who waits for that thread may hold the lock.
 GatheredStack gather_python_stack();
 
 /// The stacks as text. Waits for Python's lock.

@@ -528,11 +528,12 @@ private:
     }
 
     void write_block(const MemoryAction& action, Id<Device> device, Sums& sums, int64_t time_ns) {
-        const Allocation block = trace_.allocations[Id<Allocation>(action.row)];
+        const Id<Allocation> row(action.row);
+        const Allocation block = trace_.allocations[row];
         const bool is_free = action.kind == MemoryAction::kFree;
         const bool on_host = is_host(trace_, device);
         const int64_t bytes = is_free ? -block.block_bytes : block.block_bytes;
-        const auto category = category_of(trace_, block);
+        const auto category = category_of_block(trace_, row);
         int64_t& of_category = sums.by_category[static_cast<std::size_t>(category)];
         sums.allocated += bytes;
         of_category += bytes;

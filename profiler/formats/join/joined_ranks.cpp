@@ -216,7 +216,7 @@ Result<void> check_ranks(const std::vector<const JoinInput*>& ranks) {
     return {};
 }
 
-void note_times(int64_t rank, const TimeRange& range, const TimeRange& first, Trace& joined) {
+void note_times(int64_t rank, const TimeExtent& range, const TimeExtent& first, Trace& joined) {
     add_diagnostic(joined, {.code = "ranks_apart",
                             .severity = Severity::kWarning,
                             .count = range.overlaps(first) ? 0 : 1,
@@ -238,7 +238,7 @@ Result<Trace> join_ranks(std::span<const JoinInput> inputs) {
     name_after_rank(joined, joined.devices, 0, joined.run().rank);
     name_after_rank(joined, joined.threads, 0, joined.run().rank);
     name_start_states_after_rank(joined, joined.run().rank);
-    const TimeRange first = time_range_of_ops(joined);
+    const TimeExtent first = time_range_of_ops(joined);
     const int64_t start_unix_ns = joined.run().start_unix_ns;
     int64_t earliest_ns = 0;
     for (std::size_t i = 1; i < ranks.size(); ++i) {
@@ -246,7 +246,7 @@ Result<Trace> join_ranks(std::span<const JoinInput> inputs) {
         const int64_t later_ns = other.run().start_unix_ns - start_unix_ns;
         earliest_ns = std::min(earliest_ns, later_ns);
         shift_times(other, later_ns);
-        const TimeRange range = time_range_of_ops(other);
+        const TimeExtent range = time_range_of_ops(other);
         RankRows(joined, other, other.run().rank).add();
         add_notes(other, joined);
         note_times(other.run().rank, range, first, joined);

@@ -156,8 +156,8 @@ private:
 using models::Result;
 
 /// Of the allocations and of the allocator's other actions.
-TimeRange memory_range(const Trace& trace) {
-    TimeRange range;
+TimeExtent memory_range(const Trace& trace) {
+    TimeExtent range;
     range.add(trace.allocations.column<&Allocation::alloc_ns>());
     range.add(trace.allocator_events.column<&AllocatorEvent::time_ns>());
     for (const int64_t time_ns : trace.allocations.column<&Allocation::free_requested_ns>()) {
@@ -370,7 +370,7 @@ Result<void> check_parts(const JoinInput& memory, const JoinInput& profile) {
 }
 
 Result<void> check_overlap(const JoinInput& memory, const JoinInput& profile) {
-    const TimeRange blocks = memory_range(memory.trace), ops = time_range_of_ops(profile.trace);
+    const TimeExtent blocks = memory_range(memory.trace), ops = time_range_of_ops(profile.trace);
     if (blocks.overlaps(ops)) return {};
     const bool is_earlier = blocks.last_ns < ops.first_ns;
     const int64_t gap_ns =

@@ -384,8 +384,8 @@ using kineto::KinetoEvents;
 using models::Result;
 
 /// Of every event but Python functions, which begin long before.
-TimeRange times_of(const KinetoEvents& events) {
-    TimeRange range;
+TimeExtent times_of(const KinetoEvents& events) {
+    TimeExtent range;
     for (const auto& span : events.spans) {
         if (span.kind == kineto::SpanKind::kPython) continue;
         range.add(span.start_ns);

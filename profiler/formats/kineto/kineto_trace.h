@@ -9,7 +9,7 @@
 
 /// Traces of the PyTorch profiler (Kineto): the Chrome JSON, plain or gzip, that
 /// `torch.profiler.profile(...).export_chrome_trace(path)` writes, from 2021 to 2026, of NVIDIA and
-/// AMD GPUs and of the CPU. docs/formats.md says what is read, inferred and lost.
+/// AMD GPUs and of the CPU. docs/snapshots_and_traces.md says what is read, inferred and lost.
 /// Source: libkineto/src/output_json.cpp, torch/csrc/profiler/kineto_shim.cpp.
 namespace profiler {
 

@@ -162,8 +162,8 @@ void infer_categories(Trace& trace) {
     // In place of the note on the device that was chosen before.
     set_diagnostic(trace, {.code = kInferredCategories,
                            .count = inferred,
-                           .explanation = "The file records no categories. Those of these "
-                                          "blocks are inferred from the phases in which they were "
+                           .explanation = "The file records no categories. For these blocks "
+                                          "they are inferred from the phases in which a block was "
                                           "allocated and freed; the others are \"unknown\"."});
 }
 

@@ -77,9 +77,4 @@ std::vector<int64_t> device_numbers(const Trace& trace) {
     return std::ssize(numbers_of_gpus) == num_gpus ? by_name : by_order;
 }
 
-Category category_of(const Trace& trace, const Allocation& allocation) {
-    if (!allocation.storage.valid()) return Category::kUnknown;
-    return trace.storages.get<&Storage::category>(allocation.storage);
-}
-
 }  // namespace profiler

@@ -53,7 +53,4 @@ void number_by_time(std::span<const MemoryAction> actions, Table<Row>& ranges) {
 /// joined ranks each rank may have a "cuda:0"; there GPUs have the numbers of their order.
 std::vector<int64_t> device_numbers(const Trace& trace);
 
-/// The category of an allocation's storage.
-Category category_of(const Trace& trace, const Allocation& allocation);
-
 }  // namespace profiler

@@ -5,8 +5,8 @@
 
 namespace profiler {
 
-TimeRange time_range_of_ops(const Trace& trace) {
-    TimeRange range;
+TimeExtent time_range_of_ops(const Trace& trace) {
+    TimeExtent range;
     range.add(trace.ops.column<&Op::start_ns>());
     range.add(trace.ops.column<&Op::end_ns>());
     return range;

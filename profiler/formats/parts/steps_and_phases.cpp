@@ -310,14 +310,14 @@ void add_steps(Trace& trace, const std::function<int64_t(int64_t time_ns)>& even
         }
     }
     if (!phases.empty() && !is_marked) {
-        add_diagnostic(trace,
-                       {.code = "inferred_phases",
-                        .count = static_cast<int64_t>(phases.size()),
-                        .explanation = trace.ops.empty()
-                                           ? "The optimizer's phase is that of its ranges; nothing "
-                                             "says where forward and backward are."
-                                           : "Forward, backward and optimizer are inferred from "
-                                             "autograd's calls and the optimizer's ranges."});
+        add_diagnostic(
+            trace,
+            {.code = "inferred_phases",
+             .count = static_cast<int64_t>(phases.size()),
+             .explanation = trace.ops.empty() ? "The optimizer's phase follows its ranges; nothing "
+                                                "says where forward and backward are."
+                                              : "Forward, backward and optimizer are inferred from "
+                                                "autograd's calls and the optimizer's ranges."});
     }
 }
 

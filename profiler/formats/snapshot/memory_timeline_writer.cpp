@@ -48,8 +48,9 @@ models::Result<void> write_memory_timeline(const Trace& trace, const std::filesy
     JsonList list(*file);
     for (const MemoryAction& action : memory_actions(trace, profiled_device(trace))) {
         if (action.kind == MemoryAction::kSegment) continue;
-        const Allocation block = trace.allocations[Id<Allocation>(action.row)];
-        const int category = timeline_category(category_of(trace, block));
+        const Id<Allocation> row(action.row);
+        const Allocation block = trace.allocations[row];
+        const int category = timeline_category(category_of_block(trace, row));
         const bool is_free = action.kind == MemoryAction::kFree;
         const bool was_there = action.event < first_event;
         list.add("[{}, {}, {}, {}]", was_there ? -1 : start_ns + action.time_ns,

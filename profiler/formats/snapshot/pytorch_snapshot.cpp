@@ -4,6 +4,7 @@
 #include "profiler/formats/snapshot/plain_values.h"
 #include "profiler/formats/snapshot/snapshot_fold.h"
 #include "profiler/trace/available_memory.h"
+#include "profiler/trace/keeper_json.h"
 #include "profiler/trace/text.h"
 #include "profiler/trace/units.h"
 
@@ -11,6 +12,7 @@
 
 #include <algorithm>
 #include <array>
+#include <exception>
 #include <map>
 #include <string>
 #include <vector>
@@ -31,8 +33,8 @@ tl::unexpected<models::Error> unreadable_snapshot(std::string_view name, std::st
 
 tl::unexpected<models::Error> not_a_snapshot(std::string_view name) {
     return fail(
-        "{} is not a PyTorch memory snapshot: byte 0: it begins neither as a pickle of protocol 2 "
-        "or later nor as the JSON of a snapshot does; name a file that "
+        "{} is not a PyTorch memory snapshot: byte 0 begins no pickle of protocol 2 or later, and "
+        "no snapshot as JSON; name a file that "
         "torch.cuda.memory._dump_snapshot wrote.",
         name);
 }
@@ -87,7 +89,7 @@ bool looks_like_json_snapshot(std::string_view first_bytes) {
 
 /// Refuses a file that this machine cannot hold, before it is read.
 Result<void> check_memory(const std::filesystem::path& path, std::size_t size_bytes) {
-    constexpr int64_t kBytesPerByte = 3;  // 2.3 to 2.9 were measured: docs/measured.md
+    constexpr int64_t kBytesPerByte = 3;  // 2.3 to 2.9 were measured: docs/dev/measured.md
     const int64_t needed_bytes = kBytesPerByte * static_cast<int64_t>(size_bytes);
     const int64_t available_bytes = available_memory_bytes();
     if (available_bytes < 0 || needed_bytes <= available_bytes) return {};
@@ -140,24 +142,6 @@ int64_t num_events(const Trace& trace) {
     return events.empty() ? 0 : *std::ranges::max_element(events) + 1;
 }
 
-/// The rows of what keeps `block`. Errors: a kind that is not known; those of JSON as exceptions.
-Result<void> add_keepers(const nlohmann::json& keepers, Id<Allocation> block, int64_t event,
-                         Trace& trace) {
-    for (const nlohmann::json& keeper : keepers) {
-        const auto text = [&](const char* key) { return keeper.at(key).get<std::string>(); };
-        const auto kind = std::ranges::find(kKeeperKindNames, text("kind"));
-        if (kind == kKeeperKindNames.end()) return fail("no keeper is called {}", text("kind"));
-        const auto line = keeper.at("line").get<int64_t>();
-        trace.keepers.append({.allocation = block,
-                              .event = event,
-                              .kind = static_cast<KeeperKind>(kind - kKeeperKindNames.begin()),
-                              .text = trace.strings.intern(text("text")),
-                              .file = trace.strings.intern(text("file")),
-                              .line = line > 0 ? line : -1});
-    }
-    return {};
-}
-
 /// The call stack of the newest failure, the outermost line first. No lines: as torch has it.
 void set_failure_lines(const nlohmann::json& lines, Trace& trace) {
     const auto times_ns = trace.failures.column<&Failure::time_ns>();
@@ -193,12 +177,13 @@ Result<void> add_watched(const std::string& watched, Trace& trace) try {
     for (const json& block : told.at("blocks")) {
         const auto found = live.find(block.at("address").get<int64_t>());
         if (found == live.end()) continue;
-        const auto ok = add_keepers(block.at("keepers"), found->second, event, trace);
-        if (!ok) return ok;
+        for (const json& keeper : block.at("keepers")) {
+            trace.keepers.append(keeper_from(keeper, found->second, event, trace.strings));
+        }
     }
     set_failure_lines(told.value("lines", json::array()), trace);
     return {};
-} catch (const nlohmann::json::exception& error) {
+} catch (const std::exception& error) {
     return fail("what temposcope.watch has added is damaged ({})", error.what());
 }
 

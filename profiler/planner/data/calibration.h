@@ -15,7 +15,7 @@
 
 /// Every constant of the time model, with its source: assets/calibration.json, followed by the rows
 /// of the user's own file. If several rows match, the last one counts: special rows follow general
-/// rows, and rows measured on this machine follow published rows. docs/planner.md explains the
+/// rows, and rows measured on this machine follow published rows. docs/dev/planner.md explains the
 /// equations.
 namespace profiler {
 

@@ -114,8 +114,8 @@ DataFile parse_data_file(std::string_view text, const std::string& file) {
     DataFile data{nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false), {}};
     if (!data.document.is_object()) {
         throw FieldError{
-            fmt::format("{} is not a JSON object: compare it with the one that "
-                        "Temposcope brings (docs/planner.md).",
+            fmt::format("{} is not a JSON object: compare it with the file that "
+                        "Temposcope brings (docs/choose_gpu_and_batch.md).",
                         file)};
     }
     const auto sources = data.document.find("sources");

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-/// Recipe search: the fastest recipe within a GPU's memory, layer by layer (docs/planner.md).
+/// Recipe search: the fastest recipe within a GPU's memory, layer by layer (docs/dev/planner.md).
 namespace profiler {
 
 struct AutoRequest {

@@ -12,7 +12,7 @@
 
 /// AutoTempo's searches: which layers get which technique, found by running steps instead of by a
 /// model of their memory and time. Source: `autotempo/` of Tempo's repository, whose two modes are
-/// called fast and smart there. What is done otherwise here, and why, is in docs/planner.md.
+/// called fast and smart there. What is done otherwise here, and why, is in docs/dev/planner.md.
 ///
 /// A search moves layers from one recipe to another. The switches in which the two differ are the
 /// techniques. The first k layers get a technique and the others do not, with a k of its own for

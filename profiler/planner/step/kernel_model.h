@@ -24,7 +24,7 @@ namespace profiler {
 /// What to expect of times that no measurement of the GPU stands behind.
 inline constexpr std::string_view kNotCalibratedText =
     "times are not calibrated on this GPU: expect ±20 %; most published times are met within 10 %, "
-    "the worst is 30 % off (docs/validation.md)";
+    "the worst is 30 % off (docs/accuracy.md)";
 /// The ±20 % of that text.
 inline constexpr double kNotCalibratedError = 0.20;
 

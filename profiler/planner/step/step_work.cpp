@@ -3,6 +3,7 @@
 #include "profiler/analysis/step/describe_run.h"
 #include "profiler/analysis/step/event_order.h"
 #include "profiler/analysis/step/ledger.h"
+#include "profiler/trace/units.h"
 
 #include <algorithm>
 #include <functional>
@@ -100,7 +101,6 @@ models::Result<void> read_requests(const Trace& trace, bool is_program,
         work.requests.push_back({request.kind, request.allocation});
         if (request.kind != AllocatorRequestKind::kAlloc) continue;
         const Id<Allocation> row = rows[request.allocation];
-        const Id<Storage> storage = trace.allocations.get<&Allocation::storage>(row);
         const int64_t event = trace.allocations.get<&Allocation::alloc_event>(row);
         if (!is_in_last_step && event >= last.first_event) {
             is_in_last_step = true;
@@ -110,8 +110,7 @@ models::Result<void> read_requests(const Trace& trace, bool is_program,
             .size_bytes = request.size_bytes,
             .stream = request.stream,
             .pool = request.pool,
-            .category = storage.valid() ? trace.storages.get<&Storage::category>(storage)
-                                        : Category::kUnknown,
+            .category = category_of_block(trace, row),
             .phase = phases.kind_at(event),
             .in_last_step = event >= last.first_event && event < last.last_event,
             .op = number_of(trace.allocations.get<&Allocation::op>(row)) + named[row.index()],

@@ -11,7 +11,7 @@
 #include <vector>
 
 /// Reads the rows of an SQLite table from the pages of its b-tree, several times faster than
-/// SQLite's virtual machine (docs/trace_format.md, "Speed"). Private to profiler/trace.
+/// SQLite's virtual machine (docs/dev/measured.md). Private to profiler/trace.
 ///
 /// Source: "Database File Format", sqlite.org/fileformat2.html, sections 1.3, 1.6 and 2.1.
 /// It reads what this program writes: finished files with records of integers, reals and NULL,

@@ -15,7 +15,7 @@ std::string_view read_remedy(int error_number) {
     switch (error_number) {
         case EACCES:
         case EPERM:
-            return "check its permissions and those of its folders";
+            return "check its permissions and the permissions of its folders";
         case ENOTDIR:
             return "a part of its path is a file; check the name";
         case ELOOP:

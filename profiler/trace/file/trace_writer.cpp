@@ -242,15 +242,20 @@ private:
     FileDescriptor folder_;
 };
 
-/// The folder exists and can be written, and `path` itself is no folder.
+/// `path` is neither a folder nor a device.
 Result<void> check_target(const fs::path& path) {
-    const fs::path folder = folder_of(path);
     std::error_code error;
     if (!path.has_filename() || fs::is_directory(path, error)) {
         return fail("Cannot write {}: it is a folder; add a file name that ends in .tscope.",
                     path.string());
     }
-    if (auto ok = check_no_device(path); !ok) return ok;
+    return check_no_device(path);
+}
+
+/// The folder of a trace that grows there exists and can be written.
+Result<void> check_folder(const fs::path& path) {
+    const fs::path folder = folder_of(path);
+    std::error_code error;
     if (!fs::exists(folder, error)) {
         return fail("Cannot write {}: the folder {} does not exist; create it first.",
                     path.string(), folder.string());
@@ -370,6 +375,7 @@ TraceWriter::~TraceWriter() = default;
 
 Result<TraceWriter> TraceWriter::create(fs::path path) {
     if (auto target = check_target(path); !target) return tl::unexpected(target.error());
+    if (auto folder = check_folder(path); !folder) return tl::unexpected(folder.error());
     const fs::path partial = path.string() + ".partial";
     const FolderLock lock(folder_of(path));
     std::error_code ignored;  // creating the file reports what is wrong with the name

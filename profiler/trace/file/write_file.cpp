@@ -3,6 +3,8 @@
 #include "profiler/trace/file/trace_file.h"
 #include "profiler/trace/text.h"
 
+#include <fmt/format.h>
+
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -75,7 +77,7 @@ std::string_view write_remedy(int error_number) {
         case EEXIST:
             return "remove it or choose another name";
         case ENOENT:
-            return "create its folder first";
+            return "choose another folder";
         case ENOTDIR:
             return "a part of its path is a file; choose another folder";
         case EISDIR:
@@ -182,6 +184,27 @@ models::Result<void> check_can_write(const fs::path& path) {
     return {};
 }
 
+models::Result<MadeFolder> MadeFolder::make(const fs::path& folder, const fs::path& file) {
+    MadeFolder made;
+    std::error_code error;
+    auto missing = fs::absolute(folder, error).lexically_normal();
+    if (!missing.has_filename()) missing = missing.parent_path();
+    for (; !fs::exists(missing, error); missing = missing.parent_path()) {
+        if (!missing.has_relative_path()) break;
+        made.made_.push_back(missing);
+    }
+    fs::create_directories(folder, error);
+    if (!error) return made;
+    const std::string what =
+        file.empty() ? "The" : fmt::format("Cannot write {}: the", file.string());
+    return models::fail("{} folder {} cannot be made: {}; {}.", what, folder.string(),
+                        reason_of(error.value()), write_remedy(error.value()));
+}
+
+MadeFolder::~MadeFolder() {
+    for (const fs::path& folder : made_) ::rmdir(folder.c_str());  // leaves files and links
+}
+
 models::Result<UnfinishedFile> UnfinishedFile::create(const fs::path& path) {
     std::error_code ignored;
     if (fs::is_directory(path, ignored)) return cannot_write(path, EISDIR);
@@ -190,6 +213,8 @@ models::Result<UnfinishedFile> UnfinishedFile::create(const fs::path& path) {
     if (const int error = examine_replaced(path, permissions); error != 0) {
         return cannot_write(path, error);
     }
+    auto folder = MadeFolder::make(folder_of(path), path);
+    if (!folder) return tl::unexpected(folder.error());
     uint64_t number = 0;  // that nobody can guess
     if (::getentropy(&number, sizeof number) != 0) return cannot_write(path, errno);
     fs::path name = fmt::format("{}.unfinished-{:016x}", path.string(), number);
@@ -197,11 +222,12 @@ models::Result<UnfinishedFile> UnfinishedFile::create(const fs::path& path) {
     const int file = open_new(name);
     if (file < 0) return cannot_write(path, errno);
     if (permissions) ::fchmod(file, *permissions);
-    return UnfinishedFile(std::move(name), std::move(removed), file);
+    return UnfinishedFile(std::move(*folder), std::move(name), std::move(removed), file);
 }
 
 UnfinishedFile::UnfinishedFile(UnfinishedFile&& other) noexcept
-    : removed_on_signal_(std::move(other.removed_on_signal_)),
+    : folder_(std::move(other.folder_)),
+      removed_on_signal_(std::move(other.removed_on_signal_)),
       name_(std::move(other.name_)),
       descriptor_(other.take_descriptor()) {
     other.name_.clear();

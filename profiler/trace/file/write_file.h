@@ -6,17 +6,36 @@
 #include <filesystem>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 /// Replaces files so that a file is either complete or missing. All code of this program uses it.
 namespace profiler {
+
+/// A folder with those around it, made where they are missing. What was made is deleted with this
+/// object, unless something lies inside.
+class MadeFolder {
+public:
+    /// Errors: "The folder PATH cannot be made: REASON; REMEDY.", or, if it is made for a file,
+    /// "Cannot write FILE: the folder PATH cannot be made: REASON; REMEDY."
+    static models::Result<MadeFolder> make(const std::filesystem::path& folder,
+                                           const std::filesystem::path& file = {});
+    MadeFolder(MadeFolder&&) noexcept = default;
+    MadeFolder& operator=(MadeFolder&&) = delete;
+    ~MadeFolder();
+
+private:
+    MadeFolder() = default;
+
+    std::vector<std::filesystem::path> made_;  // the innermost first
+};
 
 /// Whether a `.tscope` trace is there, under whatever name.
 bool holds_trace(const std::filesystem::path& path);
 
 /// Writes `bytes` to a new file beside `path`, forces it to disk and renames it. `path` then holds
-/// the whole new content, or on an error its old content. A device or a pipe is written directly.
-/// Errors, in one sentence: the folder is missing or not writable, the disk is full, `path` is a
-/// folder, or a trace, which nothing but a trace replaces.
+/// the whole new content, or on an error its old content. Its folder is made where it is missing.
+/// A device or a pipe is written directly. Errors, in one sentence: the folder cannot be made or
+/// written, the disk is full, `path` is a folder, or a trace, which nothing but a trace replaces.
 models::Result<void> write_file(const std::filesystem::path& path, std::string_view bytes);
 
 /// Whether `write_file` can write a file of this name. Call it before long work, so that a wrong
@@ -24,8 +43,9 @@ models::Result<void> write_file(const std::filesystem::path& path, std::string_v
 models::Result<void> check_can_write(const std::filesystem::path& path);
 
 /// An empty new file beside `path` for bytes that are not complete: PATH.unfinished- and a random
-/// number. It has the permissions of the file that it will replace. It is removed with this object,
-/// unless it has become another, and by a signal that ends the process.
+/// number, in the folder of PATH, which is made where it is missing. It has the permissions of the
+/// file that it will replace. It is removed with this object, unless it has become another, and by
+/// a signal that ends the process.
 class UnfinishedFile {
 public:
     /// Errors as for `write_file`; also if the file that is there may not be written.
@@ -41,9 +61,14 @@ public:
     models::Result<void> become(const std::filesystem::path& target);
 
 private:
-    UnfinishedFile(std::filesystem::path&& name, RemovedOnSignal&& removed, int descriptor) noexcept
-        : removed_on_signal_(std::move(removed)), name_(std::move(name)), descriptor_(descriptor) {}
+    UnfinishedFile(MadeFolder&& folder, std::filesystem::path&& name, RemovedOnSignal&& removed,
+                   int descriptor) noexcept
+        : folder_(std::move(folder)),
+          removed_on_signal_(std::move(removed)),
+          name_(std::move(name)),
+          descriptor_(descriptor) {}
 
+    MadeFolder folder_;
     RemovedOnSignal removed_on_signal_;
     std::filesystem::path name_;  // empty: it has become another
     int descriptor_ = -1;

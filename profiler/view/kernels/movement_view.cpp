@@ -367,7 +367,7 @@ MovementView build_movement_view(const MovementRequest& request) {
     }
     const DevicePeaks& other = request.peaks[1].peaks;
     if (steps.b && !(other == view.peaks)) {
-        view.notes.push_back(fmt::format("The roof is that of {}; the peaks of B are those of {}.",
+        view.notes.push_back(fmt::format("The roof is of {}; the peaks of B are of {}.",
                                          view.peaks.name, other.name));
     }
     set_x_axis(view);
@@ -477,7 +477,7 @@ MovementColumns columns_of_rates() {
     };
     return MovementColumns{
         {"peak_share", "% of peak", Unit::kShare,
-         "Flop/s, in percent of the card's peak of matrix products",
+         "Flop/s, in percent of the GPU's peak for matmuls",
          [](Row r) { return r.rates.peak_share; },
          [](Row r) { return format_share(r.rates.peak_share); }},
         {"bandwidth_bytes_per_s", "bandwidth", Unit::kBytesPerSecond,
@@ -487,12 +487,11 @@ MovementColumns columns_of_rates() {
              return r.rates.bytes_per_s ? format_amount(*r.rates.bytes_per_s, "B/s") : kNoValue;
          }},
         {"mue", "MUE %", Unit::kShare,
-         "Memory usage efficiency, (Q / D) (B / B^): Q are the bytes that have to move, D "
-         "those that moved, B is their bandwidth, B^ the peak. D cancels, so MUE is the share "
-         "of the time that the words of this row take at full bandwidth",
+         "Memory usage efficiency: minimum bytes / (time x peak bandwidth), the share of the time "
+         "that the words of this row take at full bandwidth",
          [](Row r) { return r.rates.mue; }, [](Row r) { return format_share(r.rates.mue); }},
         {"least_ns", "least time", Unit::kNanoseconds,
-         "On the card: the longer of arithmetic at its peak and data at its bandwidth",
+         "On the GPU: the longer of arithmetic at its peak and data at its bandwidth",
          [](Row r) { return least_time(r.rates); }},
         column("bytes", [](Row r) { return std::llround(r.row.work.bytes); }),
         column("flop_per_word", [](Row r) { return r.rates.flop_per_word; }),

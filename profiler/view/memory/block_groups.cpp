@@ -58,11 +58,6 @@ std::string name_of_block(const StepIndex& source, Id<Allocation> allocation) {
     return stack.valid() ? source.sites().of(stack) : std::string("block");
 }
 
-Category category_of_block(const Trace& trace, Id<Allocation> allocation) {
-    const Id<Storage> storage = trace.allocations.get<&Allocation::storage>(allocation);
-    return storage.valid() ? trace.storages.get<&Storage::category>(storage) : Category::kUnknown;
-}
-
 BlockGroups::BlockGroups(const StepIndex& source, BlockColoring coloring) {
     group_.reserve(source.blocks().size());
     switch (coloring) {

@@ -29,7 +29,6 @@ struct BlockGroup {
 
 /// "attention_probs"; else the op that made the block; else the line of code; else "block".
 std::string name_of_block(const StepIndex& source, Id<Allocation> allocation);
-Category category_of_block(const Trace& trace, Id<Allocation> allocation);
 
 class BlockGroups {
 public:

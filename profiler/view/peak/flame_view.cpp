@@ -338,7 +338,8 @@ public:
     void add(const StepIndex& source, const FlamePlaces& places, int64_t event, std::size_t index) {
         std::vector<int32_t> node_of_place(places.count(), kNone);
         const auto size = source.trace().allocations.column<&Allocation::requested_bytes>();
-        for (const Id<Allocation> id : live_at(source.trace(), event)) {
+        const Id<Device> device = profiled_device(source.trace());
+        for (const Id<Allocation> id : live_at(source.trace(), event, device)) {
             const std::size_t place = places.place_of(id);
             int32_t& parent = node_of_place[place];
             if (parent == kNone) parent = inner_node(places.path_of(place));

@@ -312,7 +312,7 @@ const TableColumn<LedgerViewRow>& table_column(LedgerColumn column) {
         {"saved_by", "Saved by", Unit::kText, "The ops that keep it for their backward",
          &Row::saved_by},
         {"closed_form_bytes", "Closed form", Unit::kBytes,
-         "Bytes of this tensor by the closed form of a middle layer (docs/notation.md)",
+         "Bytes of this tensor by the formula of a middle layer (docs/techniques.md)",
          &Row::closed_form_bytes},
         {"other_size_bytes", "B", Unit::kBytes, "The same tensor in B", &Row::other_bytes,
          &Row::other_text},

@@ -11,7 +11,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <functional>
 #include <set>
 #include <utility>
 
@@ -312,45 +311,6 @@ std::string peak_at_batch(const CompareColumn& view) {
     return view.batch_text.empty() ? view.peak_text : view.peak_text + " at " + view.batch_text;
 }
 
-/// A figure of the table, and how it changes from the first recipe of the same step.
-struct TableFigure {
-    TextTable::Column column;
-    std::function<std::string(const CompareColumn&)> text;
-    Change CompareColumn::*change = nullptr;  // null: the table has no column of its changes
-    const char* what_changes = "";
-};
-
-std::vector<TableFigure> table_figures() {
-    using View = CompareColumn;
-    const auto number = [](const char* title, const char* explanation) {
-        return TextTable::Column{title, Align::kRight, explanation};
-    };
-    return {
-        {{"Recipe", Align::kLeft,
-          "The techniques that are switched on. Changes compare with the first recipe of the same "
-          "step."},
-         &View::recipe},
-        {number(kPeakAllocated, "The most bytes in tensors at one time during the recorded steps."),
-         peak_at_batch, &View::peak_change, "the peak"},
-        {{"Peak in", Align::kLeft, "The phase of the step in which the peak is reached."},
-         &View::peak_phase_text},
-        {number("Saved for backward",
-                "Bytes that autograd holds from forward to backward: the ledger's total."),
-         &View::saved_text, &View::saved_change, "the saved bytes"},
-        {number("Step", "Median duration of the recorded steps."), &View::step_time_text},
-        {number("Sequences/s", "Batch size divided by the median duration of the recorded steps."),
-         &View::throughput_text, &View::throughput_change, "the throughput"},
-        {number(kLargestBatch, "The largest batch that trained under the sweep's memory limit."),
-         &View::max_batch_text, &View::max_batch_change, "the largest batch"},
-        {number(kBestRate,
-                "The highest throughput in the sweep, and the batch size that reached it."),
-         &View::best_text, &View::best_change, "the best throughput"},
-        {number(kLossTitle,
-                "Loss of the last recorded step. Recipes that compute the same function have the "
-                "same loss."),
-         &View::loss_text}};
-}
-
 /// A row for each column of the comparison.
 TextTable build_compare_table(const std::vector<CompareColumn>& views) {
     TextTable table;
@@ -360,16 +320,17 @@ TextTable build_compare_table(const std::vector<CompareColumn>& views) {
         table.rows[row].push_back(or_no_value(text));
         table.tones[row].push_back(tone);
     };
-    for (const TableFigure& figure : table_figures()) {
+    for (const CompareFigure& figure : compare_figures()) {
+        if (figure.column.title.empty()) continue;
         table.columns.push_back(figure.column);
         for (std::size_t i = 0; i < views.size(); ++i)
             add(i, figure.text(views[i]), Tone::kNeutral);
-        if (figure.change == nullptr) continue;
+        if (figure.what_changes.empty()) continue;
         table.columns.push_back({"Change", Align::kRight,
                                  fmt::format("Change of {} from the first recipe of the same step.",
                                              figure.what_changes)});
         for (std::size_t i = 0; i < views.size(); ++i) {
-            const Change& change = views[i].*figure.change;
+            const Change change = figure.change(views[i]);
             add(i, change.text, change.tone);
         }
     }
@@ -382,6 +343,53 @@ void add_colors(const Comparison& comparison, CompareView& view) {
 }
 
 }  // namespace
+
+std::vector<CompareFigure> compare_figures() {
+    using View = CompareColumn;
+    const auto number = [](const char* title, const char* explanation) {
+        return TextTable::Column{title, Align::kRight, explanation};
+    };
+    // A terminal has the ratio of pairs below its table, in place of changes of the medians.
+    const auto change_unless_in_turn = [](const View& view) {
+        return view.was_in_turn ? Change() : view.throughput_change;
+    };
+    return {
+        {"",
+         {"Recipe", Align::kLeft,
+          "The techniques that are switched on. Changes compare with the first recipe of the same "
+          "step."},
+         &View::recipe},
+        {"batch of the step", {}, &View::batch_text},
+        {"peak allocated", {}, &View::peak_text, &View::peak_change},
+        {"",
+         number(kPeakAllocated, "The most bytes in tensors at one time during the recorded steps."),
+         peak_at_batch, &View::peak_change, "the peak"},
+        {"peak lies in",
+         {"Peak in", Align::kLeft, "The phase of the step in which the peak is reached."},
+         &View::peak_phase_text},
+        {"saved for backward",
+         number("Saved for backward",
+                "Bytes that autograd holds from forward to backward: the ledger's total."),
+         &View::saved_text, &View::saved_change, "the saved bytes"},
+        {"step time", number("Step", "Median duration of the recorded steps."),
+         &View::step_time_text, &View::step_time_change},
+        {"sequences/s", {}, &View::throughput_text, change_unless_in_turn},
+        {"",
+         number("Sequences/s", "Batch size divided by the median duration of the recorded steps."),
+         &View::throughput_text, &View::throughput_change, "the throughput"},
+        {"largest batch",
+         number(kLargestBatch, "The largest batch that trained under the sweep's memory limit."),
+         &View::max_batch_text, &View::max_batch_change, "the largest batch"},
+        {"best sequences/s",
+         number(kBestRate,
+                "The highest throughput in the sweep, and the batch size that reached it."),
+         &View::best_text, &View::best_change, "the best throughput"},
+        {"",
+         number(kLossTitle,
+                "Loss of the last recorded step. Recipes that compute the same function have the "
+                "same loss."),
+         &View::loss_text}};
+}
 
 std::vector<std::size_t> comparison_colors(const Comparison& comparison) {
     std::vector<std::string> recipes;

@@ -8,6 +8,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -135,6 +136,17 @@ struct CompareView {
     /// device.
     std::string planned_mark;
 };
+
+/// A figure of each recipe in tables that people read, and how it changes from the first recipe of
+/// the same step.
+struct CompareFigure {
+    std::string name;          // of its row in a terminal; empty: it has none there
+    TextTable::Column column;  // of the panel's table; without a title: it has none there
+    std::function<std::string(const CompareColumn&)> text;
+    std::function<Change(const CompareColumn&)> change = nullptr;  // null: none is shown
+    std::string what_changes = {};  // in the panel: "the peak"; empty: no change is shown there
+};
+std::vector<CompareFigure> compare_figures();
 
 /// Up to this many recipes stand beside each other as columns; more are rows with their names at
 /// the left.

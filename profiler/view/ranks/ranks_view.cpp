@@ -286,7 +286,8 @@ const std::vector<RankColumn>& time_columns() {
          "nothing runs on the GPU, or a modelled stage of a pipeline waits for another one",
          of_gpu<&GpuTime::idle_ns>},
         {"wait_ns", "waits", kNanoseconds,
-         "how long its collectives wait for the rank that comes last; known for those that two or "
+         "how long its collectives wait for the rank that comes last; known for collectives that "
+         "two or "
          "more of these ranks measured",
          of_waits<&RankWaits::wait_ns>},
         {"waited_for_ns", "waited for", kNanoseconds,

@@ -136,7 +136,7 @@ std::string difference_text(const TensorLife& a, const TensorLife& b) {
                         a.is_saved ? "B" : "A"));
     }
     if (a.is_at_peak != b.is_at_peak) {
-        add(fmt::format("It is there at the peak of {}, not at that of {}.",
+        add(fmt::format("It is there at the peak of {}, not at the peak of {}.",
                         a.is_at_peak ? "A" : "B", a.is_at_peak ? "B" : "A"));
     }
     return text;

@@ -100,5 +100,26 @@ TEST(ParseProgramRecipe, TakesTheLossInChunksBesideARecipe) {
               parse_recipe("tempo,loss=none").error().message);
 }
 
+TEST(JoinProgramRecipes, PutsBothIntoOneText) {
+    EXPECT_EQ(join_program_recipes("tempo", "chunked-loss"), "tempo,loss=chunked");
+    EXPECT_EQ(join_program_recipes("chunked-loss", "tempo"), "tempo,loss=chunked");
+    EXPECT_EQ(join_program_recipes("chunked-loss", "chunked-loss"), "chunked-loss");
+    EXPECT_EQ(join_program_recipes("tempo-packed", "checkpoint"),
+              "tempo-packed,checkpoint=per_layer");
+    const auto three = join_program_recipes("tempo,loss=chunked", "checkpoint");
+    ASSERT_TRUE(three) << three.error().message;
+    const auto parsed = parse_program_recipe(*three);
+    ASSERT_TRUE(parsed) << parsed.error().message;
+    EXPECT_TRUE(parsed->chunks_loss);
+    EXPECT_EQ(parsed->recipe, *parse_recipe("tempo,checkpoint=per_layer"));
+}
+
+TEST(JoinProgramRecipes, RefusesTwoValuesOfOneSwitch) {
+    const auto joined = join_program_recipes("flash", "tempo");
+    ASSERT_FALSE(joined);
+    EXPECT_EQ(joined.error().message, "'flash' and 'tempo' want different values of attention.");
+    EXPECT_FALSE(join_program_recipes("tempo", "temp"));
+}
+
 }  // namespace
 }  // namespace models

@@ -85,10 +85,10 @@ class Errors(unittest.TestCase):
             "bias has shape .* and dtype Float": lambda: tempo.bias_gelu(x, torch.ones(16)),
             "residual has shape": lambda: residual(x, x[:2]),
             "residual has dtype": lambda: residual(x, x.float()),
-            "dtype is Half; expected that of x, Double": lambda: tempo.layer_norm(
+            "dtype is Half; expected the same as x, Double": lambda: tempo.layer_norm(
                 x, None, None, 1e-5, "output", torch.float16
             ),
-            "beta has dtype Half; expected that of gamma, Float": lambda: tempo.layer_norm(
+            "beta has dtype Half; expected the same as gamma, Float": lambda: tempo.layer_norm(
                 x.half(), torch.ones(16), torch.ones(16).half()
             ),
             "residual is on": lambda: residual(x, x.to("meta")),
@@ -143,7 +143,7 @@ class Errors(unittest.TestCase):
             "additive_mask requires a gradient": lambda: attention(
                 scores, value, mask=torch.zeros(2, 5, requires_grad=True)
             ),
-            r"weights\[2\] has dtype Float; expected that of x, Double": lambda: layer(
+            r"weights\[2\] has dtype Float; expected the same as x, Double": lambda: layer(
                 up=torch.ones(32, 8)
             ),
             r"weights\[3\] has shape \[8, 32\]; expected \[out, 31\]": lambda: layer(

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 /// Expandable segments. These rules come from source and no recording confirms them
-/// (docs/allocator.md).
+/// (docs/dev/allocator.md).
 namespace profiler {
 namespace {
 

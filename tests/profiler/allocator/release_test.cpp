@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 /// Memory limits, retries, garbage collection and max_split_size. These rules come from source and
-/// no recording confirms them (docs/allocator.md).
+/// no recording confirms them (docs/dev/allocator.md).
 namespace profiler {
 namespace {
 

@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 /// Memory that other streams use, captures and private pools. These rules come from source and no
-/// recording confirms them (docs/allocator.md).
+/// recording confirms them (docs/dev/allocator.md).
 namespace profiler {
 namespace {
 

@@ -15,6 +15,9 @@
 #include <algorithm>
 #include <chrono>
 #include <map>
+#include <memory>
+#include <mutex>
+#include <new>
 #include <set>
 #include <thread>
 
@@ -301,6 +304,41 @@ TEST(TrackingAllocator, ARefusalOfTheSystemIsOutOfMemory) {
     EXPECT_THROW(allocator.allocate(size_t{1} << 60), c10::OutOfMemoryError);
     EXPECT_EQ(allocator.last_out_of_memory().requested_bytes, int64_t{1} << 60);
     EXPECT_EQ(allocator.last_out_of_memory().free_bytes, -1);
+    EXPECT_EQ(allocator.allocated_bytes(), before);
+}
+
+/// Takes no block, and sees what becomes of the stack.
+class FailingListener final : public AllocationListener {
+public:
+    void on_alloc(BlockHeader& block, int64_t) override {
+        had_stack = block.stack != nullptr;
+        stack = block.stack;
+        throw std::bad_alloc();
+    }
+    void on_free(const BlockHeader&) override {}
+    void on_out_of_memory(const Refusal&) override {}
+    LockedMoment next_action() override { return {.lock = lock_rows(), .moment = {}}; }
+    void add_failure(const Refusal&, const AllocatorMoment&) override {}
+    std::unique_lock<std::mutex> lock_rows() override { return std::unique_lock(mutex_); }
+
+    bool had_stack = false;
+    std::weak_ptr<torch::CapturedTraceback> stack;
+
+private:
+    std::mutex mutex_;
+};
+
+TEST(TrackingAllocator, ABlockThatTheListenerCannotTakeLeavesNothing) {
+    TrackingAllocator& allocator = TrackingAllocator::instance();
+    const int64_t before = allocator.allocated_bytes();
+    FailingListener listener;
+    allocator.gather_stacks([] { return true; });
+    allocator.set_listener(&listener);
+    EXPECT_THROW(allocator.allocate(1 << 16), std::bad_alloc);
+    allocator.set_listener(nullptr);
+    allocator.gather_stacks(nullptr);
+    EXPECT_TRUE(listener.had_stack);
+    EXPECT_TRUE(listener.stack.expired());
     EXPECT_EQ(allocator.allocated_bytes(), before);
 }
 

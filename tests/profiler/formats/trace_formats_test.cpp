@@ -78,7 +78,7 @@ TEST(OpenTrace, SaysWhatIsWrongWithAFile) {
     write(folder / "empty.tscope", "");
     EXPECT_THAT(problem(folder / "empty.tscope"), HasSubstr("is empty"));
     write(folder / "empty.pickle", "");
-    EXPECT_THAT(problem(folder / "empty.pickle"), HasSubstr("begins neither as a pickle"));
+    EXPECT_THAT(problem(folder / "empty.pickle"), HasSubstr("begins no pickle"));
     write(folder / "empty", "");
     EXPECT_THAT(problem(folder / "empty"), HasSubstr("is neither"));
     write(folder / "cut.tscope", "SQLite form");
@@ -174,7 +174,7 @@ TEST(OpenTrace, NamesThePermissionsOfAFileAndOfItsFolder) {
         const int status = ask_as_another_user([&] {
             return problem(file) == file.string() +
                                         " cannot be read (Permission denied); check its "
-                                        "permissions and those of its folders.";
+                                        "permissions and the permissions of its folders.";
         });
         if (status == 2) GTEST_SKIP() << "root cannot become another user here";
         EXPECT_EQ(status, 0) << file;

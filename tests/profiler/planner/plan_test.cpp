@@ -277,7 +277,7 @@ TEST(Plan, CardsWithoutCudaRefuseWhatIsNvidiasOwn) {
     EXPECT_THAT(row("original", Precision::kTf32).reason, HasSubstr("no tf32"));
     EXPECT_EQ(row("flash", Precision::kBf16).status, PlanStatus::kOk);
     EXPECT_THAT(row("original", Precision::kFp32).notes,
-                Contains(HasSubstr("not of this device's kernels")));
+                Contains(HasSubstr("not from this device's kernels")));
 }
 
 TEST(Plan, SaysWhereACardsOwnRateIsNotKnown) {

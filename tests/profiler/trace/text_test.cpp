@@ -11,6 +11,13 @@ TEST(ToLower, ChangesAsciiLettersOnly) {
     EXPECT_EQ(to_lower('@'), '@');
 }
 
+TEST(SplitLines, KeepsEmptyLinesAndNeedsNoEndOfTheLast) {
+    using Lines = std::vector<std::string_view>;
+    EXPECT_EQ(split_lines(""), Lines());
+    EXPECT_EQ(split_lines("one"), Lines{"one"});
+    EXPECT_EQ(split_lines("one\n\nthree\n"), (Lines{"one", "", "three"}));
+}
+
 TEST(IsUtf8, AcceptsWellFormedTextOfEveryLength) {
     for (const char* text : {"", "plain", "\x7f", "\xc2\x80", "\xdf\xbf", "\xe0\xa0\x80",
                              "\xed\x9f\xbf", "\xee\x80\x80", "\xef\xbf\xbf", "\xf0\x90\x80\x80",

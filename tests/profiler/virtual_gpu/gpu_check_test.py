@@ -38,7 +38,7 @@ class GpuCheck(unittest.TestCase):
         assert packed.returncode == 0, packed.stderr
 
     def run_group(self, group, out):
-        """One of the four commands of docs/gpu_check.md, as a short trial."""
+        """One of the four commands of docs/dev/gpu_check.md, as a short trial."""
         arguments = ["run", "--out", str(out), "--only", group, "--few", "--minutes", "60"]
         libraries = BUILD / "bin" / "virtual_gpu"
         return run(libraries, h200(), str(self.bundle / "gpu-check"), *arguments)

@@ -1,4 +1,7 @@
-"""Kinds of tensors and storages. Not a line of their classes' code may run."""
+"""Kinds of tensors and storages. Not a line of their classes' code may run, and torch warns of
+nothing."""
+import warnings
+
 import torch
 from asking import find_keepers, note, noted, say
 from torch._subclasses.fake_tensor import FakeTensorMode
@@ -55,6 +58,7 @@ held = Holder(note(torch.zeros(1024)))
 view = note(torch.zeros(2048))[1024:]
 with FakeTensorMode():
     fake = torch.zeros(1 << 40)
+storage_of_fake = fake.untyped_storage()
 values = note(torch.zeros(1, 1024))
 sparse = torch.sparse_coo_tensor(torch.zeros(1, 1, dtype=torch.long), values, (2, 1024))
 del values
@@ -63,6 +67,7 @@ weight = torch.zeros(1024, requires_grad=True)
 weight.sum().backward()
 weight.cache = note(torch.zeros(1024))
 note(weight.grad)
-with FunctionMode(), DispatchMode():
+with FunctionMode(), DispatchMode(), warnings.catch_warnings(record=True) as warned:
     found = find_keepers(noted)
 say(found)
+print("warnings", len(warned))

@@ -1,5 +1,6 @@
-"""A middle layer of a swapped model saves what the closed form says, to the byte (docs/notation.md,
-docs/swap.md). Run on a virtual GPU too: `swap_bytes_test.py --device cuda`."""
+"""A middle layer of a swapped model saves what the closed form says, to the byte
+(docs/techniques.md, docs/apply_techniques.md). Run on a virtual GPU too:
+`swap_bytes_test.py --device cuda`."""
 
 import sys
 import unittest

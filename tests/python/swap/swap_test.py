@@ -88,7 +88,7 @@ class Report(unittest.TestCase):
             "GPT-2": "2 GELU, 5 LayerNorm, 7 dropouts, 2 attention cores",
             "ViT": "2 GELU, 5 LayerNorm, 3 dropouts, 2 attention cores",
             "Llama": "5 RMSNorm, 2 attention cores; "
-            "left: 2 SiLUActivation because there is no op for it",
+            "not replaced: 2 SiLUActivation because there is no op for it",
             "TransformerEncoder": "2 GELU, 4 LayerNorm, 6 dropouts, 2 attention cores",
             "TransformerEncoder, norm first": "2 GELU, 4 LayerNorm, 6 dropouts, 2 attention cores",
         }
@@ -128,13 +128,22 @@ class Report(unittest.TestCase):
         self.assertEqual(report.left[0].what, "Doubled")
 
     def test_layers_of_a_user(self):
-        model = nn.Sequential(Block(), Block())
-        report = temposcope.swap(model, "checkpoint")
-        self.assertIn("as in swap(..., layers=(Block,)) or run --layers Block", str(report))
-        report = temposcope.swap(model, "checkpoint", layers=(Block,))
-        self.assertEqual(report.replaced["checkpointed layers"], ("0", "1"))
-        x = torch.randn(3, 64, requires_grad=True)
-        self.assertEqual(saved_bytes(model, lambda: model(x)), 2 * x.nbytes)
+        for layers in ((), (Block,)):
+            model = nn.Sequential(Block(), Block())
+            report = temposcope.swap(model, "checkpoint", layers=layers)
+            self.assertEqual(report.replaced["checkpointed layers"], ("0", "1"))
+            x = torch.randn(3, 64, requires_grad=True)
+            self.assertEqual(saved_bytes(model, lambda: model(x)), 2 * x.nbytes)
+            temposcope.swap(model, "original-stock")
+            self.assertGreater(saved_bytes(model, lambda: model(x)), 2 * x.nbytes)
+
+    def test_layers_that_have_to_be_named(self):
+        """One block is no stack, and a batch norm that runs twice counts a batch twice."""
+        with_statistics = (nn.Sequential(Block(), nn.BatchNorm1d(64)) for _ in range(2))
+        for model in (Block(), nn.Sequential(*with_statistics)):
+            report = temposcope.swap(model, "checkpoint")
+            self.assertIn("as in swap(..., layers=(Block,)) or run --layers Block", str(report))
+            self.assertNotIn("checkpointed layers", report.replaced)
 
     def test_attention_that_keeps_no_probabilities(self):
         model = small_models.build("BERT")
@@ -352,7 +361,7 @@ class Model(unittest.TestCase):
         for name in ("BERT", "TransformerEncoder"):
             model = small_models.build(name)
             temposcope.swap(model, "flash")
-            with self.assertRaisesRegex(RuntimeError, "flash attention cannot run here .*dropout"):
+            with self.assertRaisesRegex(RuntimeError, "flash attention cannot run here: .*dropout"):
                 small_models.run(name, model)
 
 

@@ -39,7 +39,7 @@ HURRY_S = 1.0  # the same where the client has gone: it kills this server after 
 server = MCPServer(
     "temposcope",
     instructions="Where the GPU memory of a PyTorch training step goes. Record a program with "
-    "`run`, on a virtual GPU if there is none; `explain` then says what to do about its memory. "
+    "`run`, on a simulated GPU if there is none; `explain` then says what to do about its memory. "
     "Paths are relative to the folder in which the server was started. Keys end in their units.",
     log_level="WARNING",
 )
@@ -232,14 +232,14 @@ async def info(
     report: Annotated[
         Literal["overview", "peak", "ledger", "growth", "ops", "health"],
         Field(
-            description="peak: what lives when most memory is in use; ledger: what is saved for "
-            "backward; growth: what stays from step to step; ops: time and kernels of each op; "
-            "health: what the recording could not see"
+            description="`peak`: what lives when most memory is in use. `ledger`: what is saved "
+            "for backward. `growth`: what stays from step to step. `ops`: time and kernels of "
+            "each op. `health`: what the recording could not see"
         ),
     ] = "overview",
     by: Annotated[GroupBy | None, Field(description="groups of the report peak")] = None,
     module: Annotated[
-        str | None, Field(description="only this module, in the report ledger")
+        str | None, Field(description="only this module, in the report `ledger`")
     ] = None,
 ) -> CallToolResult:
     """Shows what a trace holds: its workload, peak, step time, and one of the reports."""
@@ -270,7 +270,7 @@ async def run(
     ],
     gpu: Annotated[
         str | None,
-        Field(description="a virtual GPU such as h100-sxm; without it this machine's devices"),
+        Field(description="a simulated GPU such as h100-sxm; without it this machine's devices"),
     ] = None,
     steps: Annotated[int, Field(ge=1, description="training steps to record")] = 3,
     apply: Annotated[

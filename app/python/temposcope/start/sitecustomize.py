@@ -1,6 +1,7 @@
 """Python runs this file in each process of `temposcope run`, because its folder comes first in
 PYTHONPATH. Nothing happens until the program imports torch: then it is recorded."""
 
+import importlib
 import importlib.machinery
 import importlib.util
 import json
@@ -25,6 +26,8 @@ class _AfterTorch:
 
     @staticmethod
     def find_spec(name, path=None, target=None):
+        if name == "temposcope":
+            return _spec_of_ours()
         if name != "torch":
             return None
         others = (finder for finder in sys.meta_path if finder is not _AfterTorch)
@@ -45,6 +48,29 @@ class _AfterTorch:
         return spec
 
 
+class _IsLoaded:
+    """The loader of the package that is there already."""
+
+    @staticmethod
+    def create_module(spec):
+        return sys.modules[spec.name]
+
+    @staticmethod
+    def exec_module(module):
+        pass
+
+
+def _spec_of_ours():
+    """A program that imports temposcope before torch gets the package that records it: a second one
+    would be another recorder. None: torch is not there, or it failed to import."""
+    try:
+        importlib.import_module("torch")
+    except ImportError:
+        return None
+    found = sys.modules.get("temposcope")
+    return found and importlib.util.spec_from_loader("temposcope", _IsLoaded, is_package=True)
+
+
 def _require_virtual_gpu() -> None:
     """Torch would find half of it by LD_LIBRARY_PATH, and abort."""
     gpu = json.loads(os.environ["TEMPOSCOPE_RUN"])["gpu"]
@@ -60,8 +86,6 @@ def _require_virtual_gpu() -> None:
 def _load_package() -> None:
     """The package around this file, and nothing else of its folder: the rest may be for another
     environment than the program's."""
-    if "temposcope" in sys.modules:  # it is what imports torch
-        return
     folder = os.path.dirname(_HERE)
     spec = importlib.util.spec_from_file_location(
         "temposcope", os.path.join(folder, "__init__.py"), submodule_search_locations=[folder]

@@ -148,6 +148,9 @@ TEST(HeldPastUse, SaysWhoKeepsWhatUntilWhen) {
         found->sentence,
         "`addmm_output`, made at train.py:13, keeps 400 B past the last use: read last in the "
         "loss, alive until the next forward");
+    b.trace().frames.set<&Frame::code>(Id<Frame>(0), b.text("logits = model(tokens)"));
+    EXPECT_THAT(finding(b.trace(), "held_past_use")->sentence,
+                testing::StartsWith("`logits`, made at train.py:13, keeps 400 B"));
     b.trace().keepers.append(
         {.allocation = Id<Allocation>(0), .text = b.text("list `history`, train.py:16")});
     EXPECT_THAT(finding(b.trace(), "held_past_use")->sentence,
@@ -173,6 +176,16 @@ TEST(HeldPastUse, IsUnusualFromStepToStep) {
     const auto found = finding(b.finish(), "held_past_use");
     ASSERT_TRUE(found);
     EXPECT_THAT(found->sentence, HasSubstr("alive to the end of the recording"));
+}
+
+TEST(HeldPastUse, IsWhatNoRecordedOpReads) {
+    Program b;
+    b.allocate({.bytes = 400, .category = Category::kHeld});
+    b.begin_step(PhaseKind::kForward);
+    b.free(b.allocate({.bytes = 600}));
+    const auto found = finding(b.finish(), "held_past_use");
+    ASSERT_TRUE(found);
+    EXPECT_THAT(found->sentence, HasSubstr("keeps 400 B that no recorded op reads: alive to the"));
 }
 
 /// Steps that append 8 KiB at line 16 to a list, or set a variable.

@@ -19,7 +19,7 @@ TEST(Compare, SaysWhenThePeaksAreEqual) {
     const auto sentence = compare_two({}, {.recipe = "tempo"}).sentence;
     EXPECT_THAT(sentence,
                 HasSubstr("in the same memory as original (1000 B) and shows no difference in step "
-                          "time at a batch of 8 (not measured in turn)."));
+                          "time at a batch of 8 (not measured alternately)."));
 }
 
 TEST(Compare, SaysNothingOfSpeedThatTheStepsDoNotShow) {
@@ -64,7 +64,7 @@ TEST(Compare, PairsStepsThatWereMeasuredInTurn) {
         const Comparison unpaired = comparison(run);
         EXPECT_FALSE(unpaired.columns[1].step_ratio) << run;
         EXPECT_TRUE(speed_is_uncertain(unpaired.columns[1], unpaired.columns[0]));
-        EXPECT_THAT(unpaired.sentence, HasSubstr("(not measured in turn)"));
+        EXPECT_THAT(unpaired.sentence, HasSubstr("(not measured alternately)"));
     }
 }
 

@@ -67,7 +67,7 @@ TEST(RankRun, RefusesRanksOfAnEarlierRun) {
     ASSERT_FALSE(run);
     EXPECT_EQ(
         run.error().message,
-        "rank-1 is of a run that began 10.0 s after that of rank-3 had ended: give the traces "
+        "rank-1 is of a run that began 10.0 s after the run of rank-3 had ended: give the traces "
         "of one run.");
 }
 

@@ -301,9 +301,9 @@ TEST(ClosedForm, NamesTensorsAsTheLayersDo) {
                             "branch_mask", "gelu_output", "keep_mask"));
 }
 
-/// docs/notation.md lists the sum of every preset that has one.
+/// docs/techniques.md lists the sum of every preset that has one.
 TEST(ClosedForm, IsDocumentedForEachRecipe) {
-    std::ifstream file(TEMPOSCOPE_SOURCE_DIR "/docs/notation.md");
+    std::ifstream file(TEMPOSCOPE_SOURCE_DIR "/docs/techniques.md");
     const std::string notation{std::istreambuf_iterator<char>(file), {}};
     for (const models::RecipePreset& preset : models::recipe_presets()) {
         Workload workload = make_workload(std::string(preset.name), kShapes[0], Precision::kFp32);
@@ -323,11 +323,11 @@ TEST(ClosedForm, SaysWhyThereIsNone) {
         return form ? std::string() : form.error().message;
     };
     EXPECT_EQ(reason_of(make_workload("gelu=python", kShapes[0], Precision::kAmpBf16)),
-              "There is no closed form to compare with: none is known for gelu=python under "
+              "There is no formula to compare with: none is known for gelu=python under "
               "autocast.");
     EXPECT_EQ(
         reason_of(make_workload("original", kShapes[0], Precision::kAmpBf16, "t5-base-encoder")),
-        "There is no closed form to compare with: none is known for T5 under autocast.");
+        "There is no formula to compare with: none is known for T5 under autocast.");
 }
 
 /// Flash attention and cuDNN keep 24 and 16 bytes about their random numbers on a GPU, efficient
@@ -370,13 +370,12 @@ TEST(CheckAgainstClosedForm, ComparesAMiddleLayer) {
     ASSERT_TRUE(equal);
     EXPECT_EQ(equal->layer, 1);
     EXPECT_TRUE(equal->equal());
-    EXPECT_EQ(to_sentence(*equal),
-              "Layer 1 saves 552,669 B for backward, equal to the closed form " +
-                  equal->form.formula + ".");
+    EXPECT_EQ(to_sentence(*equal), "Layer 1 saves 552,669 B for backward, equal to the formula " +
+                                       equal->form.formula + ".");
     const auto differing = check_against_closed_form(make_saving_trace(w, 552670)).value();
     EXPECT_FALSE(differing.equal());
     EXPECT_EQ(differing.ledger_bytes - differing.form.total_bytes, 1);
-    EXPECT_TRUE(to_sentence(differing).ends_with(" says 552,669 B."));
+    EXPECT_TRUE(to_sentence(differing).ends_with(" gives 552,669 B."));
     EXPECT_TRUE(to_sentence_below_rows(*equal).starts_with(
         "Checked on the middle layer, 1: it saves 552,669 B for backward, equal to"));
 }

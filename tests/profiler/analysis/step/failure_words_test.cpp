@@ -90,6 +90,15 @@ TEST_F(FailureWords, SayWhatBecameOfIt) {
     EXPECT_TRUE(sentence().ends_with("torch went on with less memory.")) << sentence();
 }
 
+TEST_F(FailureWords, LeaveOutWhatTorchAbsorbed) {
+    EXPECT_TRUE(lacked_memory(failure_));
+    failure_.outcome = FailureOutcome::kCaught;
+    EXPECT_TRUE(lacked_memory(failure_));
+    failure_.outcome = FailureOutcome::kAbsorbed;
+    EXPECT_FALSE(lacked_memory(failure_));
+    EXPECT_FALSE(lacked_memory({.outcome = FailureOutcome::kEnded})) << "another error";
+}
+
 TEST_F(FailureWords, NameAnotherDevice) {
     b_.trace().devices.append({.name = b_.text("cuda:0")});
     failure_.device = b_.trace().devices.append({.name = b_.text("cuda:1")});

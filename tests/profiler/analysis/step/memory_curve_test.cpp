@@ -77,7 +77,7 @@ TEST(MemoryCurve, AgreesWithLiveAllocationsAtAnyInstant) {
     const auto events = trace.allocations.column<&Allocation::alloc_event>();
     for (std::size_t i = 0; i < start_ns.size(); i += 37) {
         int64_t expected = 0;
-        for (const auto id : live_at(trace, events[i])) {
+        for (const auto id : live_at(trace, events[i], profiled_device(trace))) {
             expected += trace.allocations.get<&Allocation::requested_bytes>(id);
         }
         EXPECT_EQ(curve.at(start_ns[i]).allocated_bytes, expected);

@@ -2,6 +2,7 @@
 
 #include "tests/support/trace_builder.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <random>
@@ -9,6 +10,7 @@
 namespace {
 
 using namespace tests;
+using testing::ElementsAre;
 
 TEST(FindPeak, CountsWhatSetUpLeftAliveAndSplitsItByCategory) {
     TraceBuilder b;
@@ -104,6 +106,37 @@ TEST(FindPeak, LooksAtTheCardWhenTheHostIsThereToo) {
     const auto on_gpu = b.allocate({.bytes = 20});
     b.trace().allocations.set<&Allocation::device>(on_gpu, gpu);
     EXPECT_EQ(find_peak(b.finish()).allocated_bytes, 20);
+}
+
+TEST(LiveAt, TakesTheBlocksOfOneDeviceThatAreNotFreedYet) {
+    TraceBuilder b;
+    const auto other = b.trace().devices.append({.name = b.text("cuda:1")});
+    const auto on_other = [&](const tests::AllocationSpec& spec) {
+        const auto block = b.allocate(spec);
+        b.trace().allocations.set<&Allocation::device>(block, other);
+        return block;
+    };
+    const auto small = on_other({.bytes = 10, .category = Category::kActivation});
+    const auto large = on_other({.bytes = 40, .category = Category::kParameter});
+    const auto here = b.allocate({.bytes = 90});
+    b.free(small);  // event 3
+    const Trace trace = b.finish();
+    EXPECT_THAT(live_at(trace, 2, other), ElementsAre(large, small));
+    EXPECT_THAT(live_at(trace, 3, other), ElementsAre(large));
+    EXPECT_THAT(live_at(trace, 3, trace.allocations.get<&Allocation::device>(here)),
+                ElementsAre(here));
+    const CategoryBytes bytes = bytes_by_category(trace, live_at(trace, 2, other));
+    EXPECT_EQ(bytes[static_cast<std::size_t>(Category::kActivation)], 10);
+    EXPECT_EQ(bytes[static_cast<std::size_t>(Category::kParameter)], 40);
+    EXPECT_EQ(bytes[static_cast<std::size_t>(Category::kTemporary)], 0);
+}
+
+TEST(CategoryOfBlock, IsUnknownWithoutAStorage) {
+    TraceBuilder b;
+    const auto block = b.allocate({.bytes = 10, .category = Category::kGradient});
+    EXPECT_EQ(category_of_block(b.trace(), block), Category::kGradient);
+    b.trace().allocations.set<&Allocation::storage>(block, {});
+    EXPECT_EQ(category_of_block(b.trace(), block), Category::kUnknown);
 }
 
 /// Event numbers that are far apart or out of table order (imported files) give the same peak.

@@ -8,6 +8,7 @@
 
 #include <stdexcept>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace {
@@ -31,10 +32,7 @@ protected:
         add_keepers({{{"allocation", block.value}, {"keepers", keepers}}}, b_.next_event(),
                     b_.trace());
     }
-    Category category_of(Id<Allocation> block) {
-        return b_.trace().storages.get<&Storage::category>(
-            b_.trace().allocations.get<&Allocation::storage>(block));
-    }
+    Category category_of(Id<Allocation> block) { return category_of_block(b_.trace(), block); }
 
     tests::TraceBuilder b_;
 };
@@ -70,6 +68,37 @@ TEST_F(KeeperRows, KeepersBecomeRows) {
     const Keeper cpp = trace.keepers[Id<Keeper>(1)];
     EXPECT_FALSE(cpp.file.valid());
     EXPECT_EQ(cpp.line, -1);
+}
+
+TEST_F(KeeperRows, ABlockThatOnlyCppKeepsIsSaidWithTheOpThatMadeIt) {
+    const json keepers{{{"kind", "cpp"}, {"text", "only C++ holds it"}, {"file", ""}, {"line", 0}}};
+    b_.begin_step(PhaseKind::kBackward);
+    const auto in_flight = b_.allocate({.bytes = 10, .op = b_.op("aten::nll_loss_backward")});
+    b_.end_step();
+    const auto outside = b_.allocate({.bytes = 10, .op = b_.op("aten::mm")});
+    const auto of_no_op = b_.allocate({.bytes = 10});
+    for (const auto block : {in_flight, outside, of_no_op}) {
+        add_keepers({{{"allocation", block.value}, {"keepers", keepers}}}, 7, b_.trace());
+    }
+    std::vector<std::string_view> texts;
+    for (const StringId text : b_.trace().keepers.column<&Keeper::text>()) {
+        texts.push_back(b_.trace().text(text));
+    }
+    EXPECT_THAT(texts, ElementsAre("only C++ holds it: made by aten::nll_loss_backward in backward",
+                                   "only C++ holds it: made by aten::mm", "only C++ holds it"));
+}
+
+TEST_F(KeeperRows, TheOpThatSavesABlockIsTheLastThatKeepsIt) {
+    const auto saved = b_.allocate({.bytes = 10});
+    const auto released = b_.allocate({.bytes = 10});
+    const auto never = b_.allocate({.bytes = 10});
+    b_.save(saved, b_.op("aten::linear"));
+    const Id<Op> last = b_.op("aten::nll_loss_forward");
+    b_.save(saved, last);
+    b_.release(b_.save(saved, b_.op("aten::mul")));
+    b_.release(b_.save(released, b_.op("aten::mul")));
+    EXPECT_THAT(savers_of(b_.trace(), std::vector{never, saved, released}),
+                ElementsAre(Id<Op>(), last, Id<Op>()));
 }
 
 TEST_F(KeeperRows, ABlockIsHeldOnceAnOpOfALaterPhaseHasBegun) {
@@ -146,11 +175,62 @@ TEST_F(KeeperRows, WhatTheSameOpMadeInAnotherStepIsHeldToo) {
     const auto other = block("aten::mul", Category::kUnknown);
     const auto outside = b_.allocate({.bytes = 10, .category = Category::kUnknown});
     block("aten::addmm", Category::kHeld);
-    name_likes_of_held(b_.trace());
+    name_likes_of_kept(b_.trace());
     EXPECT_EQ(category_of(like), Category::kHeld);
     EXPECT_EQ(category_of(saved), Category::kActivation);
     EXPECT_EQ(category_of(other), Category::kUnknown);
     EXPECT_EQ(category_of(outside), Category::kUnknown);
+}
+
+TEST_F(KeeperRows, WhatTheSameOpMadeAsAGradientInAnotherStepIsOneToo) {
+    const auto block = [&](std::string_view op, Category category) {
+        return b_.allocate({.bytes = 10, .category = category, .op = b_.op(op)});
+    };
+    const auto like = block("aten::add", Category::kUnknown);
+    const auto of_both = block("aten::mm", Category::kUnknown);
+    block("aten::add", Category::kGradient);
+    block("aten::mm", Category::kGradient);
+    block("aten::mm", Category::kHeld);
+    name_likes_of_kept(b_.trace());
+    EXPECT_EQ(category_of(like), Category::kGradient);
+    EXPECT_EQ(category_of(of_both), Category::kUnknown);
+}
+
+TEST_F(KeeperRows, BlocksOfOneSizeFromBeforeTheFirstStepAreAlike) {
+    const auto block = [&](int64_t bytes) {
+        return b_.allocate({.bytes = bytes, .category = Category::kUnknown});
+    };
+    const auto held = block(64);
+    const auto like = block(64);
+    const auto other = block(32);
+    const auto of_another_line = block(64);
+    b_.trace().allocations.set<&Allocation::stack>(of_another_line, Id<Stack>(0));
+    b_.begin_step();
+    const auto in_step = block(64);
+    add(held, {"container"});
+    name_likes_of_kept(b_.trace());
+    EXPECT_EQ(category_of(held), Category::kHeld);
+    EXPECT_EQ(category_of(like), Category::kHeld);
+    EXPECT_EQ(category_of(other), Category::kUnknown);
+    EXPECT_EQ(category_of(of_another_line), Category::kUnknown);
+    EXPECT_EQ(category_of(in_step), Category::kUnknown);
+}
+
+TEST_F(KeeperRows, WhatAModuleMakesAndBackwardReadsIsAnActivation) {
+    const auto layer = b_.module_path("encoder.layer.0", 0);
+    b_.begin_step(PhaseKind::kForward);
+    const auto kept = b_.allocate({.bytes = 10, .op = b_.op("aten::mm", layer)});
+    const auto of_forward = b_.allocate({.bytes = 10, .op = b_.op("aten::mm", layer)});
+    const auto outside = b_.allocate({.bytes = 10, .op = b_.op("aten::ones_like")});
+    use(of_forward);
+    b_.begin_phase(PhaseKind::kBackward);
+    const auto of_backward = b_.allocate({.bytes = 10, .op = b_.op("aten::mm", layer)});
+    for (const auto block : {kept, outside, of_backward}) use(block);
+    name_kept_for_backward(b_.trace());
+    EXPECT_EQ(category_of(kept), Category::kActivation);
+    EXPECT_EQ(category_of(of_forward), Category::kTemporary);
+    EXPECT_EQ(category_of(outside), Category::kTemporary) << "backward begins with it";
+    EXPECT_EQ(category_of(of_backward), Category::kTemporary);
 }
 
 TEST_F(KeeperRows, WhatDoesNotExistIsRefusedAndNothingIsAdded) {

@@ -95,6 +95,7 @@ TEST(PytorchSnapshot, ReadsWhatTemposcopeWatchAdds) {
     EXPECT_EQ(trace->allocations.get<&Allocation::address>(keeper.allocation), int64_t{1} << 45);
     EXPECT_EQ(keeper.kind, KeeperKind::kContainer);
     EXPECT_EQ(trace->text(keeper.text), "list `kept[0]`");
+    EXPECT_EQ(trace->text(keeper.file), "train.py");
     EXPECT_EQ(keeper.line, 7);
     const Stack inner = trace->stacks[trace->failures.get<&Failure::stack>(Id<Failure>(0))];
     EXPECT_EQ(trace->text(trace->frames[inner.frame].code), "y = x + x");
@@ -102,7 +103,12 @@ TEST(PytorchSnapshot, ReadsWhatTemposcopeWatchAdds) {
 }
 
 TEST(PytorchSnapshot, RefusesDamagedAdditions) {
-    for (const char* watched : {"{", "[]", R"({"command": 3})", "\xff"}) {
+    const std::string ghost = R"({"command": [], "environment": {}, "folder": "", "blocks": [
+        {"address": 35184372088832, "keepers": [
+          {"kind": "ghost", "text": "", "file": "", "line": 0}]}]})";
+    for (const std::string& watched :
+         {std::string("{"), std::string("[]"), std::string(R"({"command": 3})"),
+          std::string("\xff"), ghost}) {
         const auto trace = trace_with(watched);
         ASSERT_FALSE(trace.has_value()) << watched;
         EXPECT_THAT(trace.error().message, HasSubstr("temposcope.watch has added is damaged"));

@@ -1,5 +1,6 @@
 /// Writing and reading traces: round trips, commits, and folders and disks that cannot be written.
 #include "profiler/trace/file/trace_file.h"
+#include "profiler/trace/file/write_file.h"
 #include "tests/profiler/trace/file_size_limit.h"
 #include "tests/profiler/trace/random_trace.h"
 #include "tests/profiler/trace/temporary_folder.h"
@@ -143,6 +144,7 @@ TEST(TraceFile, ARemovedPartialIsNoticed) {
 
 TEST(TraceFile, PlacesThatCannotBeWrittenAreRefused) {
     const TemporaryFolder folder;
+    ASSERT_TRUE(write_file(folder / "file", "x"));
     const Trace trace;
     const auto message = [&](const fs::path& path) {
         const auto written = write_trace(trace, path);
@@ -152,7 +154,7 @@ TEST(TraceFile, PlacesThatCannotBeWrittenAreRefused) {
         EXPECT_THAT(created.error().message, HasSubstr(path.string()));
         return written.error().message;
     };
-    EXPECT_THAT(message(folder / "missing/a.tscope"), HasSubstr("missing does not exist"));
+    EXPECT_THAT(message(folder / "file/a.tscope"), HasSubstr("a part of its path is a file"));
     EXPECT_THAT(message(folder.path()), HasSubstr("it is a folder"));
     EXPECT_THAT(message("/proc/a.tscope"), HasSubstr("Cannot write /proc/a.tscope"));
 }

@@ -43,9 +43,11 @@ TEST(WriteFile, ReplacesTheWholeContent) {
 TEST(WriteFile, SaysWhatIsInTheWayAndWhatToDo) {
     const TemporaryFolder folder;
     ASSERT_TRUE(write_file(folder / "file", "x"));
-    EXPECT_EQ(message(write_file(folder / "missing/chart.svg", "x")),
-              "Cannot write " + (folder / "missing/chart.svg").string() +
-                  ": No such file or directory; create its folder first.");
+    EXPECT_EQ(message(write_file(folder / "file/deep/chart.svg", "x")),
+              "Cannot write " + (folder / "file/deep/chart.svg").string() + ": the folder " +
+                  (folder / "file/deep").string() +
+                  " cannot be made: Not a directory; a part of its path is a file; choose another "
+                  "folder.");
     EXPECT_THAT(message(write_file(folder.path(), "x")),
                 EndsWith(": Is a directory; it is a folder; name a file in it."));
     EXPECT_THAT(message(write_file(folder / "file/chart.svg", "x")),
@@ -98,20 +100,45 @@ TEST(CheckCanWrite, SaysWhatWritingWouldSayAndLeavesNothing) {
     const TemporaryFolder folder;
     ASSERT_TRUE(write_file(folder / "file", "x"));
     const fs::path dangling = folder / "link";
-    fs::create_symlink(folder / "missing/target", dangling);
+    fs::create_symlink(folder / "file/target", dangling);
     const fs::path circle = folder / "circle";
     fs::create_symlink(circle, circle);
-    for (const fs::path& path : {folder / "missing/chart.svg", folder.path(), dangling, circle,
-                                 folder / "file/chart.svg", folder / std::string(400, 'x')}) {
+    for (const fs::path& path : {folder.path(), dangling, circle, folder / "file/chart.svg",
+                                 folder / std::string(400, 'x')}) {
         EXPECT_EQ(message(check_can_write(path)), message(write_file(path, "x"))) << path;
     }
     EXPECT_THAT(message(write_file(circle, "x")),
                 HasSubstr(circle.string() + ": Too many levels of symbolic links; it is a link"));
-    for (const fs::path& path :
-         {folder / "new", folder / "file", fs::path("/dev/null"), fs::path()})
+    for (const fs::path& path : {folder / "new", folder / "file", folder / "missing/deep/chart.svg",
+                                 fs::path("/dev/null"), fs::path()})
         EXPECT_TRUE(check_can_write(path)) << path;
     EXPECT_THAT(folder.names(), testing::UnorderedElementsAre("circle", "file", "link"));
     EXPECT_EQ(read(folder / "file"), "x");
+}
+
+TEST(WriteFile, MakesTheFolderAndThoseAroundIt) {
+    const TemporaryFolder folder;
+    ASSERT_TRUE(write_file(folder / "new/deep/chart.svg", "x"));
+    EXPECT_EQ(read(folder / "new/deep/chart.svg"), "x");
+}
+
+TEST(MadeFolder, IsDeletedUnlessSomethingLiesInside) {
+    const TemporaryFolder folder;
+    fs::create_symlink(folder / "nothing", folder / "link");
+    for (const bool is_filled : {false, true}) {
+        {
+            const auto made = MadeFolder::make(folder / "new/deep/");
+            ASSERT_TRUE(made);
+            EXPECT_TRUE(fs::is_directory(folder / "new/deep"));
+            if (is_filled) std::ofstream(folder / "new/file") << "x";
+            EXPECT_FALSE(MadeFolder::make(folder / "link"));
+        }
+        EXPECT_FALSE(fs::exists(folder / "new/deep"));
+        EXPECT_EQ(fs::exists(folder / "new/file"), is_filled);
+    }
+    EXPECT_TRUE(fs::is_symlink(folder / "link")) << "the user's link stays";
+    const auto there = MadeFolder::make(folder.path());
+    ASSERT_TRUE(there);
 }
 
 TEST(WriteFile, KeepsTheOldContentWhenThereIsNoRoom) {

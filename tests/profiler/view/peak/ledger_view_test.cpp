@@ -224,7 +224,7 @@ TEST(BuildLedgerView, PutsTheClosedFormBesideMiddleLayersOnly) {
     ASSERT_TRUE(view.closed_forms[0]);
     EXPECT_FALSE(view.closed_forms[0]->is_equal);
     EXPECT_EQ(view.closed_forms[0]->text,
-              "Layer 1 saves 140 B for backward; the closed form en+eT says 150 B.");
+              "Layer 1 saves 140 B for backward; the formula en+eT gives 150 B.");
 }
 
 TEST(BuildLedgerView, SaysThatTheMiddleLayerEqualsTheClosedForm) {
@@ -236,7 +236,7 @@ TEST(BuildLedgerView, SaysThatTheMiddleLayerEqualsTheClosedForm) {
     ASSERT_TRUE(view.closed_forms[1]);
     EXPECT_TRUE(view.closed_forms[1]->is_equal);
     EXPECT_EQ(view.closed_forms[1]->text,
-              "Layer 1 saves 100 B for backward, equal to the closed form eT.");
+              "Layer 1 saves 100 B for backward, equal to the formula eT.");
 }
 
 TEST(BuildLedgerView, IsEmptyWithoutALedger) {

@@ -166,7 +166,7 @@ TEST(InspectorView, AFateIsAboutTimeToo) {
     EXPECT_EQ(of_a.fate.fate, Fate::kShorter);
     EXPECT_EQ(of_a.fate.text,
               "B frees it in forward of layer 0; A keeps it for backward, until backward. It is "
-              "there at the peak of A, not at that of B.");
+              "there at the peak of A, not at the peak of B.");
     EXPECT_EQ(life(of_a, "bytes"), "64 B | 64 B");
     EXPECT_EQ(life(of_a, "for backward"), "kept | not kept");
     EXPECT_EQ(life(of_a, "freed in"), "backward | forward of layer 0");

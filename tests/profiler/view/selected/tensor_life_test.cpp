@@ -37,7 +37,7 @@ TEST(TensorLife, TheSameHasTheSameBytesAcrossTheSame) {
     EXPECT_EQ(compare_lives(&a, &b).text, "B keeps the same, also until backward of layer 3.");
     b.is_at_peak = false;
     EXPECT_EQ(compare_lives(&a, &b).fate, Fate::kOther);
-    EXPECT_EQ(compare_lives(&a, &b).text, "It is there at the peak of A, not at that of B.");
+    EXPECT_EQ(compare_lives(&a, &b).text, "It is there at the peak of A, not at the peak of B.");
     b = a;
     b.is_saved = false;
     EXPECT_EQ(compare_lives(&a, &b).text, "A keeps it for backward, B does not.");
