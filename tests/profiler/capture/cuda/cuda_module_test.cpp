@@ -22,13 +22,14 @@ using testing::Not;
 bool has_driver() { return std::filesystem::exists("/proc/driver/nvidia/version"); }
 
 TEST(CudaModule, OpensWithoutAGpu) {
-    const CudaModule& module = open_cuda_module(TEMPOSCOPE_BINARY_DIR);
+    const std::filesystem::path folder = TEMPOSCOPE_BINARY_DIR;
+    const CudaModule& module = open_cuda_module(folder);
     ASSERT_NE(module.source, nullptr) << describe_problem(module.checks);
     ASSERT_EQ(module.checks.size(), 3U);
     EXPECT_EQ(module.checks[0].name, "libtorch_cuda");
     EXPECT_EQ(module.checks[1].name, "tempo_ops_cuda");
     EXPECT_EQ(module.checks[2].name, "temposcope_cuda");
-    EXPECT_EQ(&open_cuda_module(TEMPOSCOPE_BINARY_DIR), &module);
+    EXPECT_EQ(&open_cuda_module(folder), &module);
 }
 
 TEST(CudaModule, WithoutADriverSaysInOneSentenceWhatIsMissingAndHowToGoOn) {
