@@ -263,14 +263,14 @@ void print_remedies(Output& output, const Explanation& e) {
     for (const NumberedRemedy& row : rows) {
         output.line(fmt::format("{}. {}", row.number, row.remedy->sentence));
         const Remedy& remedy = *row.remedy;
-        if (remedy.parts.empty()) print_change(output, remedy.change);
-        for (const RemedyChange& part : remedy.parts) print_change(output, part);
+        for (const RemedyChange& change : remedy.changes()) print_change(output, change);
         if (!row.remedy->problem.empty()) {
             output.line(output.styled("   Not verified: " + row.remedy->problem, Style::kWarning));
         }
     }
     const bool has_swap = std::ranges::any_of(e.remedies, [](const Remedy& remedy) {
-        return remedy.change.text.find("temposcope.swap") != std::string::npos;
+        return std::ranges::count(remedy.changes(), RemedyChange::Kind::kApply,
+                                  &RemedyChange::kind) > 0;
     });
     if (has_swap) {
         output.line(

@@ -139,11 +139,6 @@ Result<void> edit(ProgramRun& run, const std::vector<RemedyChange>& changes,
     return {};
 }
 
-/// One, or those of a combination.
-std::vector<RemedyChange> changes_of(const Remedy& remedy) {
-    return remedy.parts.empty() ? std::vector{remedy.change} : remedy.parts;
-}
-
 /// A program that ran with a recipe keeps it.
 Result<void> add_recipe(const std::string& added, std::string& recipe) {
     if (recipe.empty()) {
@@ -160,7 +155,7 @@ Result<void> add_recipe(const std::string& added, std::string& recipe) {
 /// Changes the run as the remedy says. Errors: a run cannot show it.
 Result<void> apply(const Remedy& remedy, Rerun& rerun, const fs::path& folder) {
     std::vector<RemedyChange> edits;  // all go into one copy of the file
-    for (const RemedyChange& change : changes_of(remedy)) {
+    for (const RemedyChange& change : remedy.changes()) {
         switch (change.kind) {
             case RemedyChange::Kind::kSetting:
                 rerun.run.variables.push_back(change.text);  // the last one of a name counts
@@ -185,7 +180,7 @@ Result<void> apply(const Remedy& remedy, Rerun& rerun, const fs::path& folder) {
 /// Whether a run can show what the remedy does. The batch size stands in the program, and so do
 /// lines whose place nobody knows.
 bool can_run(const Remedy& remedy) {
-    return std::ranges::all_of(changes_of(remedy), [](const RemedyChange& change) {
+    return std::ranges::all_of(remedy.changes(), [](const RemedyChange& change) {
         return change.kind != RemedyChange::Kind::kBatch &&
                (change.kind != RemedyChange::Kind::kEdit || change.line > 0);
     });

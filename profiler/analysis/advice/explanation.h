@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -106,6 +107,10 @@ struct Remedy {
     std::string problem;      // why it could not be verified; empty: it was, or nobody tried
 
     const StepOutcome& outcome() const { return verified ? *verified : estimated; }
+    /// All that is to be pasted: one change, or the parts of a combination.
+    std::span<const RemedyChange> changes() const {
+        return parts.empty() ? std::span(&change, 1) : std::span(parts);
+    }
 };
 
 struct Explanation {

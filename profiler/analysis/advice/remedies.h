@@ -83,7 +83,7 @@ RemedyChange swap_change(std::string_view recipe);
 bool keeps_target(const Remedy& remedy);
 /// A step that leaves less of the limit may not fit in the next run.
 inline constexpr double kLeastShareLeft = 0.02;
-/// Whether it fits with at least that to spare; -1: there is no limit.
+/// Whether the step fits and leaves at least kLeastShareLeft of the limit. A limit of -1 is none.
 bool fits_well(const StepOutcome& outcome, int64_t limit_bytes);
 
 /// The order of remedies: a smaller one is better. `saved_bytes` has to be known.
