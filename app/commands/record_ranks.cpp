@@ -99,6 +99,21 @@ void print_verdict(const std::string& verdict, const fs::path& trace) {
     print_error(next_line(fmt::format("explain {}", shell_word(trace.string()))));
 }
 
+std::vector<profiler::ValueReadLine> value_reads_of(const std::string& file) {
+    if (file.empty()) return {};
+    const auto trace = profiler::read_trace(file);
+    if (!trace) return {};
+    return profiler::value_read_lines(*trace);
+}
+
+void print_value_reads(const std::vector<profiler::ValueReadLine>& lines,
+                       const std::string& whose) {
+    for (const std::string& sentence :
+         {profiler::value_read_sentence(lines), profiler::assumption_sentence(lines)}) {
+        if (!sentence.empty()) print_error(whose + sentence);
+    }
+}
+
 tl::expected<ProgramResult, Failure> record_ranks(ProgramRun& run, const RecordRequest& request) {
     // A GPU that does not exist must not cost the traces of the run before.
     if (const auto known = target_of(request.gpu); !known) return failed(known.error());
@@ -120,6 +135,13 @@ tl::expected<ProgramResult, Failure> record_ranks(ProgramRun& run, const RecordR
         if (!rank.is_complete) print_error(fmt::format("rank {}: {}", rank.rank, rank.sentence));
     }
     print_error(result.sentence);
+    for (const RankResult& rank : result.ranks) {
+        const auto lines =
+            target ? value_reads_of(rank.file) : std::vector<profiler::ValueReadLine>();
+        if (value_read_sentence(lines).empty() && assumption_sentence(lines).empty()) continue;
+        print_value_reads(lines, fmt::format("rank {}: ", rank.rank));
+        break;  // the others run the same program
+    }
     for (const RankResult& rank : result.ranks) {
         const std::string verdict = verdict_on(rank.failure_file);
         if (verdict.empty()) continue;

@@ -3,10 +3,12 @@
 #include "app/commands/console/outcome.h"
 #include "app/commands/programs/program_run.h"
 #include "app/prediction/prediction_target.h"
+#include "profiler/analysis/step/value_reads.h"
 
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <vector>
 
 /// Programs that are recorded on a virtual GPU, one trace or one of each rank.
 namespace app {
@@ -30,6 +32,13 @@ bool names_folder(const std::string& output);
 std::string verdict_on(const std::string& file);
 /// Prints it, and the command that says more about `trace`.
 void print_verdict(const std::string& verdict, const std::filesystem::path& trace);
+
+/// What the program read that nobody computed, and what was assumed, from a trace. Empty: nothing,
+/// or there is no `file`.
+std::vector<profiler::ValueReadLine> value_reads_of(const std::string& file);
+/// Prints them in a sentence each, after `whose`: "rank 0: ", or nothing.
+void print_value_reads(const std::vector<profiler::ValueReadLine>& lines,
+                       const std::string& whose = {});
 
 struct RecordRequest {
     std::string output;

@@ -7,9 +7,11 @@
 #include "app/commands/programs/program_run.h"
 #include "app/commands/record_ranks.h"
 #include "app/commands/reports/batch_report.h"
+#include "app/commands/reports/reports.h"
 #include "app/user/settings.h"
 #include "models/config/parallel.h"
 #include "models/config/recipe.h"
+#include "models/config/routing.h"
 #include "profiler/formats/trace_formats.h"
 #include "profiler/planner/data/planner_data.h"
 #include "profiler/trace/file/write_file.h"
@@ -94,6 +96,21 @@ Result<std::vector<int64_t>> parse_ranks(const std::string& text, int64_t world_
     return ranks;
 }
 
+/// Of "--values zeros SEQ=128" the words in front that are no lists. Errors: without --max there is
+/// another word.
+Result<void> set_values(const RunOptions& options, ProgramRun& run) {
+    for (const std::string& word : options.values) {
+        const bool is_list = word.find('=') != word.npos;
+        if (is_list && !options.placeholder.empty()) break;
+        if (word != "zeros" && word != "computed") {
+            return models::fail(
+                "--values {}: say zeros or computed, or with --max NAME=VALUE,VALUE.", word);
+        }
+        run.reads_zeros = word == "zeros";
+    }
+    return {};
+}
+
 /// Errors: what cannot be run or recorded.
 Result<ProgramRun> make_run(const RunOptions& options) {
     ProgramRun run = options.run;
@@ -107,6 +124,10 @@ Result<ProgramRun> make_run(const RunOptions& options) {
             "give one of them.");
     }
     run.with_stacks = !options.without_stacks;
+    if (auto ok = set_values(options, run); !ok) return tl::unexpected(ok.error());
+    if (const auto routing = models::parse_routing(run.routing); !routing) {
+        return models::fail("--routing: {}", routing.error().message);
+    }
     if (run.steps < 1) return models::fail("--steps is {}: record at least 1 step.", run.steps);
     if (run.skip < 0) return models::fail("--skip is {}: give 0 or more.", run.skip);
     if (!run.recipe.empty()) {
@@ -220,6 +241,9 @@ Outcome record(const RunOptions& options, Output& output) {
     if (target && result.file == run.file) add_times(*target, run.file, result.sentence);
     for (const std::string& sentence : result.applied_sentences) print_error(sentence);
     print_error(result.sentence);
+    const auto value_reads =
+        target ? value_reads_of(result.file) : std::vector<profiler::ValueReadLine>();
+    print_value_reads(value_reads);
     const bool is_beside = !result.failure_file.empty() && result.failure_file != result.file;
     std::error_code error;
     if (result.file == run.file && !is_beside) fs::remove(beside, error);  // of the run before
@@ -230,7 +254,9 @@ Outcome record(const RunOptions& options, Output& output) {
         const bool is_whole = result.file == run.file;  // else the .partial of a killed program
         print_error(next_line("explain " + shell_word(is_whole ? request.output : result.file)));
     }
-    output.document(document_of(result, verdict));
+    nlohmann::json document = document_of(result, verdict);
+    document["value_reads"] = value_reads_json(value_reads);
+    output.document(document);
     return static_cast<ExitCode>(result.exit_code);
 }
 
@@ -250,6 +276,7 @@ Result<std::vector<ProgramCase>> cases_of(const ProgramRun& run,
     std::vector<std::pair<std::string, std::vector<std::string>>> lists;
     for (const std::string& word : words) {
         const std::size_t equals = word.find('=');
+        if (equals == word.npos && lists.empty()) continue;  // set_values takes it
         const std::string name =
             name_of_placeholder(word.substr(0, equals == word.npos ? 0 : equals));
         if (equals != word.npos) lists.push_back({name, {}});
@@ -377,10 +404,18 @@ void add_run_command(CommandLine& line) {
                  .needs = "--gpu"},
                 &options->placeholder, kRunMax);
     command.add({.names = "--values",
-                 .help = "with --max: other placeholders and the values to try, as SEQ=128,512",
-                 .value_name = "NAME=LIST",
-                 .needs = "--max"},
-                &options->values, kRunMax);
+                 .help = "what the program reads from a simulated GPU: computed (without it, where "
+                         "that can be) or zeros; with --max: other placeholders and the values to "
+                         "try, as SEQ=128,512",
+                 .value_name = "VALUES",
+                 .needs = "--gpu"},
+                &options->values);
+    command.add({.names = "--routing",
+                 .help = "how many tokens each expert gets on a simulated GPU: balanced (without "
+                         "it), worst:1.5, zipf:1.2, seed:7 or zeros",
+                 .value_name = "ROUTING",
+                 .needs = "--gpu"},
+                &options->run.routing);
     command.add_program(&options->run.words);
     command.footer(
         "Write your usual command after --. Its output and its exit code do not change. The last\n"

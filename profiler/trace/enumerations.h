@@ -115,6 +115,19 @@ inline constexpr std::array<std::string_view, 13> kKeeperKindNames{
     "variable", "frame",   "attribute", "container", "parameter", "gradient", "optimizer",
     "autograd", "closure", "generator", "exception", "cpp",       "collector"};
 
+/// What a program does with a value that no kernel computed, the worst first.
+enum class ValueReadKind : uint8_t {
+    kSize,     // an op sizes its result by it
+    kInteger,  // a whole number, which may be a size
+    kBranch,   // a truth value
+    kRouting,  // nothing: a stated choice of experts stands for it
+    kNumber,   // a floating number, which may be printed
+    kCopy,     // a tensor that moves to the host
+    kAssumed   // nothing: another stated value stands for it
+};
+inline constexpr std::array<std::string_view, 7> kValueReadKindNames{
+    "size", "integer", "branch", "routing", "number", "copy", "assumed"};
+
 enum class CollectiveKind : uint8_t {
     kAllReduce,
     kAllGather,
@@ -155,8 +168,21 @@ constexpr std::string_view name_of(FailureOutcome v) {
 constexpr std::string_view name_of(KeeperKind v) {
     return kKeeperKindNames[static_cast<size_t>(v)];
 }
+constexpr std::string_view name_of(ValueReadKind v) {
+    return kValueReadKindNames[static_cast<size_t>(v)];
+}
 constexpr std::string_view name_of(CollectiveKind v) {
     return kCollectiveKindNames[static_cast<size_t>(v)];
+}
+
+/// False: something stated stands for the value, and nobody read it.
+constexpr bool is_value_read(ValueReadKind kind) {
+    return kind != ValueReadKind::kRouting && kind != ValueReadKind::kAssumed;
+}
+/// Whether the memory of a step may hang on it.
+constexpr bool decides(ValueReadKind kind) {
+    return kind == ValueReadKind::kSize || kind == ValueReadKind::kInteger ||
+           kind == ValueReadKind::kBranch;
 }
 
 /// Bytes of one element; 0 for kOther: not known.

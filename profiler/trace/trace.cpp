@@ -19,18 +19,6 @@ void* allocate_column(std::size_t size_bytes) {
 
 void free_column(void* memory) { std::free(memory); }
 
-StringId StringTable::intern(std::string_view text) {
-    if (const auto found = ids_.find(text); found != ids_.end()) return found->second;
-    const StringId id(texts_.size());
-    texts_.emplace_back(text);
-    ids_.emplace(text, id);
-    return id;
-}
-
-std::string_view StringTable::operator[](StringId id) const {
-    return id.valid() ? std::string_view(texts_[id.index()]) : std::string_view();
-}
-
 Trace::Trace() = default;
 Trace::Trace(const Trace&) = default;
 Trace::Trace(Trace&&) noexcept = default;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "profiler/trace/enumerations.h"
+#include "profiler/trace/string_table.h"
 #include "profiler/trace/table.h"
 
 #include <cstdint>
@@ -17,29 +18,6 @@
 /// count all allocator actions of a device. They are the total order, because times can tie.
 /// -1 stands for "none" or "not known" in every integer column.
 namespace profiler {
-
-// ---- interned text --------------------------------------------------------------------------
-
-struct Text;  // tag: an interned string
-using StringId = Id<Text>;
-
-class StringTable {
-public:
-    StringId intern(std::string_view text);
-    /// The text of `id`; empty when `id` is none.
-    std::string_view operator[](StringId id) const;
-    std::size_t size() const { return texts_.size(); }
-
-private:
-    struct Hash {
-        using is_transparent = void;
-        std::size_t operator()(std::string_view text) const {
-            return std::hash<std::string_view>{}(text);
-        }
-    };
-    std::vector<std::string> texts_;
-    std::unordered_map<std::string, StringId, Hash, std::equal_to<>> ids_;
-};
 
 // ---- rows -----------------------------------------------------------------------------------
 
@@ -412,6 +390,23 @@ struct Keeper {
     }
 };
 
+/// A line of the program that reads values which a simulated GPU does not compute, or whose op has
+/// a result that something stated stands for.
+struct ValueRead {
+    Id<Stack> stack;  // invalid: a thread without Python, as that of backward
+    StringId op;      // the outermost that reads: "aten::nonzero"
+    ValueReadKind kind = ValueReadKind::kCopy;
+    int64_t count = 0;
+    StringId answer;  // "zeros", "balanced routing"
+
+    static constexpr int kSince = 3;
+    static constexpr auto columns() {
+        return std::tuple(Column{"stack", &ValueRead::stack}, Column{"op", &ValueRead::op},
+                          Column{"kind", &ValueRead::kind}, Column{"count", &ValueRead::count},
+                          Column{"answer", &ValueRead::answer});
+    }
+};
+
 struct Kernel {
     StringId name;
     Id<Stream> stream;
@@ -614,6 +609,7 @@ struct Trace {
     Table<AllocatorEvent> allocator_events;
     Table<Failure> failures;
     Table<Keeper> keepers;
+    Table<ValueRead> value_reads;
     Table<Kernel> kernels;
     Table<Memcpy> memcpys;
     Table<StreamWait> stream_waits;
@@ -651,6 +647,7 @@ struct Trace {
         visit("allocator_event", self.allocator_events);
         visit("failure", self.failures);
         visit("keeper", self.keepers);
+        visit("value_read", self.value_reads);
         visit("kernel", self.kernels);
         visit("memcpy", self.memcpys);
         visit("stream_wait", self.stream_waits);

@@ -23,7 +23,8 @@ inline constexpr double kMaxColumnSum = 0x1p60;  // 1 EiB; 1.15 Eflop
 /// have any value.
 constexpr ValueRange range_of_column(std::string_view name) {
     constexpr int64_t kMost = int64_t{1} << 53;  // 8 PiB; 104 days in nanoseconds
-    if (name.ends_with("_bytes")) return {.min = -1, .max = kMost, .is_summed = true};
+    if (name.ends_with("_bytes") || name == "count")
+        return {.min = -1, .max = kMost, .is_summed = true};
     if (name == "event" || name.ends_with("_event") || name == "batch_size" || name == "seq_len" ||
         name == "num_layers" || name == "layer") {
         return {.min = -1, .max = kMost};

@@ -2,6 +2,7 @@
 
 #include "profiler/addresses/driver_addresses.h"
 #include "profiler/virtual_gpu/card.h"
+#include "profiler/virtual_gpu/contents.h"
 
 #include <cstddef>
 #include <cstdint>
@@ -9,11 +10,10 @@
 #include <memory>
 #include <mutex>
 #include <optional>
-#include <span>
 #include <vector>
 
 /// The memory of one virtual device: addresses that no process memory has, and a count of the bytes
-/// that are taken. No page stands behind an address; what the host copied is in Contents.
+/// that are taken. No page stands behind an address; what is known of the bytes is in Contents.
 namespace profiler::virtual_gpu {
 
 /// The driver takes memory in granules of this size.
@@ -21,34 +21,6 @@ inline constexpr uint64_t kGranuleBytes = uint64_t{2} << 20;
 
 /// The address as the number that the functions here take.
 inline uint64_t number_of(const void* address) { return reinterpret_cast<uint64_t>(address); }
-
-/// Larger copies are weights and batches of data, whose values the host does not look at.
-inline constexpr std::size_t kMaxKeptCopyBytes = std::size_t{1} << 20;
-
-/// What device memory holds, as far as the host put it there: small copies and fills. All else
-/// reads as zeros, since no kernel runs. Addresses are those of one device. Not thread-safe.
-class Contents {
-public:
-    /// A copy from the host. Larger ones than kMaxKeptCopyBytes read as zeros.
-    void write(uint64_t address, std::span<const std::byte> bytes);
-    /// `size` bytes of one value.
-    void fill(uint64_t address, std::byte value, std::size_t size);
-    void read(uint64_t address, std::span<std::byte> bytes) const;
-    /// A copy within the device or from another one.
-    void copy(const Contents& from, uint64_t source, uint64_t target, std::size_t size);
-    /// The memory was given back, or serves another tensor: it reads as zeros.
-    void forget(uint64_t address, std::size_t size);
-
-    std::size_t host_bytes() const { return host_bytes_; }
-
-private:
-    using Pieces = std::map<uint64_t, std::vector<std::byte>>;  // by address; none overlap
-
-    Pieces::const_iterator first_at_or_over(uint64_t address) const;
-
-    Pieces pieces_;
-    std::size_t host_bytes_ = 0;
-};
 
 /// Physical memory of cuMemCreate.
 struct MemoryHandle {

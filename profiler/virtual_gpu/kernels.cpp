@@ -3,10 +3,10 @@
 #include "generated/torch_code.h"
 #include "profiler/virtual_gpu/device_memory.h"
 #include "profiler/virtual_gpu/streams.h"
+#include "profiler/virtual_gpu/value_copies.h"
 
 #include <algorithm>
 #include <array>
-#include <cstring>
 #include <deque>
 #include <map>
 #include <mutex>
@@ -86,26 +86,13 @@ int device_of(uint64_t address) {
     return Memories::instance().device_of(reinterpret_cast<const void*>(address));
 }
 
-/// Writes the value of a small fill where the tensor lies. A graph may run later: its fills are
-/// left out, and the memory reads as zeros.
+/// Writes the value of a fill where the tensor lies. A graph may run later: its fills are left out,
+/// and the memory is unknown.
 void run_fill(const Kernel& kernel, const Launch& launch) {
     const auto count = static_cast<std::size_t>(*static_cast<const int*>(launch.arguments[0]));
     const auto* const value = static_cast<const std::byte*>(launch.arguments[1]);
-    const uint64_t address = *static_cast<const uint64_t*>(launch.arguments[2]);
-    const int device = device_of(address);
-    if (device < 0) return;
-    watch_torch_allocator();
-    DeviceMemory& memory = Memories::instance()[device];
-    const auto lock = memory.lock();
-    const std::size_t size = count * kernel.fill_bytes;
-    const bool is_zero = std::all_of(value, value + kernel.fill_bytes,
-                                     [](std::byte byte) { return byte == std::byte{0}; });
-    if (is_zero || size > kMaxKeptCopyBytes) return memory.contents().forget(address, size);
-    std::vector<std::byte> bytes(size);
-    for (std::size_t i = 0; i < size; i += kernel.fill_bytes) {
-        std::memcpy(&bytes[i], value, kernel.fill_bytes);
-    }
-    memory.contents().write(address, bytes);
+    const void* const address = *static_cast<const void* const*>(launch.arguments[2]);
+    fill_on_device(address, {value, kernel.fill_bytes}, count * kernel.fill_bytes);
 }
 
 /// No kernel computed the elements, and "true" is what a program without anything unusual finds: a
@@ -122,10 +109,7 @@ void run_all(const Launch& launch) {
         if (base_index != 0 || num_outputs != 1) continue;
         const int device = device_of(source);
         if (device < 0 || device_of(target) != device) continue;
-        watch_torch_allocator();
-        DeviceMemory& memory = Memories::instance()[device];
-        const auto lock = memory.lock();
-        memory.contents().write(target, std::array{std::byte{1}});
+        fill_on_device(reinterpret_cast<const void*>(target), std::array{std::byte{1}}, 1);
         return;
     }
 }

@@ -1,8 +1,11 @@
 #include "profiler/virtual_gpu/api.h"
 #include "profiler/virtual_gpu/device_memory.h"
 #include "profiler/virtual_gpu/streams.h"
+#include "profiler/virtual_gpu/value_copies.h"
 
 #include <sys/mman.h>
+
+#include <array>
 #include <cstring>
 #include <map>
 #include <mutex>
@@ -41,25 +44,17 @@ CUpti_ActivityMemcpyKind copy_kind(bool to_device, bool from_device) {
 }
 
 void move_bytes(void* target, const void* source, std::size_t size) {
-    Memories& memories = Memories::instance();
-    const int to = memories.device_of(target);
-    const int from = memories.device_of(source);
-    if (to < 0 && from < 0) {
-        std::memmove(target, source, size);
-    } else if (to < 0) {
-        const auto lock = memories[from].lock();
-        memories[from].contents().read(number_of(source), {static_cast<std::byte*>(target), size});
-    } else if (from < 0) {
-        const auto lock = memories[to].lock();
-        memories[to].contents().write(number_of(target),
-                                      {static_cast<const std::byte*>(source), size});
+    const Memories& memories = Memories::instance();
+    const bool to_device = memories.device_of(target) >= 0;
+    const bool from_device = memories.device_of(source) >= 0;
+    if (to_device && from_device) {
+        copy_on_devices(target, source, size);
+    } else if (to_device) {
+        copy_to_device(target, source, size);
+    } else if (from_device) {
+        copy_to_host(target, source, size);
     } else {
-        // In the order of the devices: another thread may copy the other way.
-        const auto first = memories[std::min(to, from)].lock();
-        const auto second =
-            to == from ? std::unique_lock<std::mutex>() : memories[std::max(to, from)].lock();
-        memories[to].contents().copy(memories[from].contents(), number_of(source),
-                                     number_of(target), size);
+        std::memmove(target, source, size);
     }
 }
 
@@ -79,14 +74,11 @@ cudaError_t set(void* target, int value, std::size_t size, cudaStream_t stream) 
     if (size == 0) return cudaSuccess;
     submit(stream, {.kind = WorkKind::kSet, .size_bytes = static_cast<int64_t>(size)});
     if (stream_of(stream).capture) return cudaSuccess;
-    const int device = Memories::instance().device_of(target);
-    if (device < 0) {
+    if (Memories::instance().device_of(target) < 0) {
         std::memset(target, value, size);
-        return cudaSuccess;
+    } else {
+        fill_on_device(target, std::array{static_cast<std::byte>(value)}, size);
     }
-    DeviceMemory& memory = Memories::instance()[device];
-    const auto lock = memory.lock();
-    memory.contents().fill(number_of(target), static_cast<std::byte>(value), size);
     return cudaSuccess;
 }
 

@@ -1,6 +1,7 @@
 #include "profiler/virtual_gpu/streams.h"
 
 #include "profiler/virtual_gpu/card.h"
+#include "profiler/virtual_gpu/value_copies.h"
 
 #include <ctime>
 #include <deque>
@@ -19,6 +20,8 @@ struct Streams {
     std::unordered_set<Stream*> made;
     uint32_t last_number = 0;
     uint64_t last_capture = 0;
+    std::vector<std::shared_ptr<Graph>> captured;  // of the captures that go on
+    std::atomic<std::size_t> num_captured = 0;     // of them: most processes capture none
 
     static Streams& instance() {
         static auto* const streams = new Streams;
@@ -87,6 +90,17 @@ uint64_t steady_now_ns() {
 Stream& stream_of(cudaStream_t handle) {
     if (!is_default(handle)) return *reinterpret_cast<Stream*>(handle);
     return Streams::instance().defaults[static_cast<std::size_t>(current_device())];
+}
+
+bool captures() { return Streams::instance().num_captured > 0; }
+
+void add_captured_write(const void* address, std::size_t size) {
+    if (!captures()) return;
+    Streams& streams = Streams::instance();
+    const std::lock_guard lock(streams.mutex);
+    for (const std::shared_ptr<Graph>& graph : streams.captured) {
+        graph->writes.emplace_back(address, size);
+    }
 }
 
 void submit(cudaStream_t handle, Work work) {
@@ -244,6 +258,8 @@ VIRTUAL_GPU_API cudaError_t cudaStreamBeginCapture(cudaStream_t handle, cudaStre
     const std::lock_guard lock(streams.mutex);
     stream.capture = std::make_shared<Graph>();
     stream.capture->capture_id = ++streams.last_capture;
+    streams.captured.push_back(stream.capture);
+    ++streams.num_captured;
     return cudaSuccess;
 }
 
@@ -259,6 +275,7 @@ VIRTUAL_GPU_API cudaError_t cudaStreamEndCapture(cudaStream_t handle, cudaGraph_
         if (stream.capture == captured) stream.capture = nullptr;
     }
     captured->has_ended = true;
+    streams.num_captured -= std::erase(streams.captured, captured);
     *graph = reinterpret_cast<cudaGraph_t>(new SharedGraph(captured));
     return cudaSuccess;
 }
@@ -284,9 +301,9 @@ VIRTUAL_GPU_API cudaError_t cudaGraphInstantiateWithFlags(cudaGraphExec_t* runna
 
 VIRTUAL_GPU_API cudaError_t cudaGraphLaunch(cudaGraphExec_t runnable, cudaStream_t stream) {
     const ApiCall call(CUPTI_RUNTIME_TRACE_CBID_cudaGraphLaunch_v10000);
-    for (const Work& work : graph_of(runnable)->work) {
-        submit(stream, work);
-    }
+    const Graph& graph = *graph_of(runnable);
+    for (const Work& work : graph.work) submit(stream, work);
+    for (const auto& [address, size] : graph.writes) forget_on_device(address, size);
     return cudaSuccess;
 }
 

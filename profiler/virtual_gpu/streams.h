@@ -4,8 +4,10 @@
 #include "profiler/virtual_gpu/work.h"
 
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <utility>
 #include <vector>
 
 /// Streams, events and graphs. Work is complete as soon as it is given to a stream.
@@ -16,6 +18,7 @@ struct Graph {
     uint64_t capture_id = 0;
     bool has_ended = false;
     std::vector<Work> work;
+    std::vector<std::pair<const void*, std::size_t>> writes;  // address and bytes
 };
 
 struct Stream {
@@ -34,6 +37,11 @@ struct Event {
 
 /// CUDA's default streams are streams of the current device.
 Stream& stream_of(cudaStream_t handle);
+
+/// Whether some stream captures a graph.
+bool captures();
+/// The graph that is captured will write there each time it runs. Without a capture, nothing.
+void add_captured_write(const void* address, std::size_t size);
 
 /// Gives work to a stream: it is in the graph that the stream captures, or it has run.
 void submit(cudaStream_t stream, Work work);

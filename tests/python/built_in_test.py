@@ -23,10 +23,11 @@ GPU = "a100-80gb"
 class OneGpu(Commands):
     def memory_in(self, trace: pathlib.Path) -> dict:
         """Peak, saved bytes and the bytes of each class at the peak. A step of a program ends with
-        its optimizer, and the loss lives longer: its 4 bytes are of no class there."""
+        its optimizer, and the loss lives longer: its 4 bytes are of no class there, or held if
+        there was time to find who keeps them."""
         told = self.told("info", trace)
         at_peak = {row["name"]: row["size_bytes"] for row in told["rows"]}
-        at_peak["temporary"] += at_peak.pop("unknown", 0)
+        at_peak["temporary"] += at_peak.pop("unknown", 0) + at_peak.pop("held", 0)
         return {
             "peak": told["peak_allocated_bytes"],
             "saved": told["kept_bytes"],

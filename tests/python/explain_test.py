@@ -249,8 +249,8 @@ class Together(Explain):
         best = told["remedies"][0]
         self.assertEqual(best["members"], ["expandable_segments", "tempo_packed"])
         self.assertEqual(best["evidence"], "verified", best["problem"])
-        # Without the setting, Tempo's step of 28.2 GiB reserves 33.2 GiB.
-        self.assertAlmostEqual(best["peak_reserved_bytes"] / GIB, 28.6, delta=0.2)
+        # Three steps, the third beside what the program keeps of the second.
+        self.assertAlmostEqual(best["peak_reserved_bytes"] / GIB, 31.4, delta=0.2)
         alone = self.remedies(told)
         self.assertFalse(alone["tempo_packed"]["fits"])
         self.assertTrue(alone["chunked_loss"]["fits"])

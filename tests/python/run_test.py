@@ -348,6 +348,52 @@ class Programs(Run):
         gradients = self.query("SELECT count(*) FROM v_storage WHERE role = 'gradient'")
         self.assertGreaterEqual(gradients, [(6,)])  # two in each step
 
+    def test_backward_of_the_programs_own_function_gets_its_own_parameters(self):
+        script = self.program("""
+            import torch
+
+            class Product(torch.autograd.Function):
+                @staticmethod
+                def forward(ctx, x, weight):
+                    ctx.save_for_backward(x, weight)
+                    return x @ weight.t()
+
+                @staticmethod
+                def backward(ctx, gradient):
+                    x, weight = ctx.saved_tensors
+                    weight.main_grad += gradient.t() @ x
+                    return gradient @ weight, None
+
+            model = torch.nn.Linear(8, 8, bias=False)
+            model.weight.main_grad = torch.zeros(8, 8)
+            model.forward = lambda x: Product.apply(x, model.weight)
+            optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+            for _ in range(4):
+                model(torch.ones(2, 8, requires_grad=True)).sum().backward()
+                optimizer.step()
+            print(float(model.weight.main_grad.sum()))
+            """)
+        ran = self.run_well(PYTHON, script)
+        self.assertEqual(ran.stdout.split()[-1], str(4 * 2 * 64.0))
+
+    def test_the_layer_that_an_encoder_copies_is_held_and_no_parameter_of_the_model(self):
+        script = self.program("""
+            import torch
+
+            layer = torch.nn.TransformerEncoderLayer(256, 2, 256, batch_first=True)
+            model = torch.nn.TransformerEncoder(layer, 2, enable_nested_tensor=False)
+            optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+            for _ in range(4):
+                model(torch.ones(2, 8, 256)).sum().backward()
+                optimizer.step()
+                optimizer.zero_grad()
+            """)
+        self.run_well(PYTHON, script)
+        rows = self.told("info", self.file, "--peak", "--by", "class")["rows"]
+        sizes = {row["name"]: row["size_bytes"] for row in rows}
+        self.assertGreater(sizes["held"], sizes["parameter"] / 2 * 0.9)
+        self.assertLess(sizes["held"], sizes["parameter"] / 2 * 1.1)
+
     def test_a_program_that_marks_its_steps_needs_no_optimizer(self):
         script = self.program("""
             import torch
@@ -371,7 +417,7 @@ class Programs(Run):
             {
                 "file": str(self.file), "state": "complete", "steps": 3, "exit_code": 0,
                 "sentence": f"Recorded 3 steps in {self.file}.", "applied": None,
-                "verdict": None, "failure_file": None,
+                "verdict": None, "failure_file": None, "value_reads": [],
             },
         )  # fmt: skip
         self.assertIn("step 4 cpu", ran.stderr)

@@ -75,14 +75,15 @@ profiler/view/run:
 profiler/charts: PLAIN profiler/tables profiler/trace/file profiler/view profiler/view/kernels
     profiler/view/memory profiler/view/programs
 profiler/protocol: PLAIN profiler/trace/file
-profiler/virtual_gpu: profiler/addresses
+profiler/virtual_gpu: profiler/addresses profiler/protocol
 profiler/capture/torch_adapter: PLAIN models/observer
 profiler/capture: PLAIN models/observer models/training profiler/capture/torch_adapter
     profiler/layouts profiler/protocol
+profiler/capture/values: PLAIN profiler/capture profiler/capture/torch_adapter profiler/protocol
 profiler/capture/cuda: PLAIN models/observer models/training profiler/capture
     profiler/capture/torch_adapter
-profiler/capture/python: models/observer models/training profiler/capture
-    profiler/capture/torch_adapter profiler/trace profiler/trace/file
+profiler/capture/python: PLAIN models/observer models/training profiler/capture
+    profiler/capture/torch_adapter profiler/capture/values profiler/trace/file
 
 app/user: PLAIN profiler/planner/data profiler/protocol profiler/trace/file
 app/prediction: PLAIN app/user profiler/planner profiler/planner/data profiler/planner/placement

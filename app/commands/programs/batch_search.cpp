@@ -33,13 +33,17 @@ using namespace profiler;
 /// The batches of the line. Of a batch of 1 some kernels are others than of all larger ones.
 constexpr std::array<int64_t, 2> kLineBatches{2, 4};
 
-std::string last_line(const std::filesystem::path& file) {
+/// What the output of a program that failed says of it: the error of C++ that ended it, else its
+/// last line.
+std::string telling_line(const std::filesystem::path& file) {
+    constexpr std::string_view kWhat = "  what():  ";  // of std::terminate
     std::ifstream lines(file);
-    std::string last;
+    std::string telling;
     for (std::string line; std::getline(lines, line);) {
-        if (!line.empty()) last = line;
+        if (line.starts_with(kWhat)) return line.substr(kWhat.size());
+        if (!line.empty()) telling = line;
     }
-    return last;
+    return telling;
 }
 
 // ---- what a run came to ----------------------------------------------------------------------
@@ -145,7 +149,7 @@ int64_t modelled_step_ns(const ProgramTarget& target, std::vector<Trace>& ranks)
 }
 
 std::string reason(const ProgramResult& result, const std::filesystem::path& log) {
-    const std::string line = last_line(log);
+    const std::string line = telling_line(log);
     return line.empty() || result.exit_code == 0 ? result.sentence : line;
 }
 
@@ -161,14 +165,16 @@ Result<Attempt> attempt(ProgramRun run, int64_t batch_size) {
         run.file = (folder / "try.tscope").string();
     }
     run.log = (folder / "log").string();
-    run.steps = run.world_size > 0 ? 3 : 2;  // DDP has its last buckets in the third
+    // The second finds the optimizer's state. The third finds what the program keeps of the second
+    // and the pieces that it left, and DDP has its last buckets in it.
+    run.steps = 3;
     run.skip = 0;
     run.stops = true;
     const auto result = run_program(run);
     if (!result) return tl::unexpected(result.error());
     if (result->was_asked_to_end) return Attempt{.was_asked_to_end = true};
     if (result->has_timed_out) {
-        return fail("the program did not come to its second step within {} s: give it more time.",
+        return fail("the program did not come to its third step within {} s: give it more time.",
                     run.timeout.count());
     }
     std::vector<std::string> files;

@@ -372,6 +372,8 @@ Result<std::vector<std::string>> variables_of(const ProgramRun& run, const fs::p
         {"gpu", run.card ? nlohmann::json(run.card->name) : nlohmann::json()},
         {"apply", run.recipe.empty() ? nlohmann::json() : nlohmann::json(run.recipe)},
         {"layers", run.layers},
+        {"values", run.reads_zeros ? "zeros" : "computed"},
+        {"routing", run.routing},
         {"command", run.words},
         {"working_folder", fs::current_path(error).string()}};
     variables->push_back("PYTHONPATH=" + before_own("PYTHONPATH", (*package / "start").string()));

@@ -27,13 +27,15 @@ struct ProgramRun {
     std::vector<std::string> layers;            // classes that are layers for the recipe
     int64_t steps = 3;                          // to record
     int64_t skip = 1;                           // before them; the first one is recorded, too
-    bool with_stacks = false;         // records the Python lines that led to each allocation
-    bool with_cpp_stacks = false;     // and the C++ functions below them
-    bool stops = false;               // the program ends after the recorded steps
-    bool output_is_ours = false;      // the program's standard output goes to standard error
-    std::string log;                  // a file that takes all output of the program; empty: none
-    std::string working_folder;       // the program starts there; empty: here
-    std::chrono::seconds timeout{0};  // it is ended after so long; 0: never
+    bool reads_zeros = false;          // on a simulated GPU: values that kernels compute are zeros
+    std::string routing = "balanced";  // of experts there (models::parse_routing)
+    bool with_stacks = false;          // records the Python lines that led to each allocation
+    bool with_cpp_stacks = false;      // and the C++ functions below them
+    bool stops = false;                // the program ends after the recorded steps
+    bool output_is_ours = false;       // the program's standard output goes to standard error
+    std::string log;                   // a file that takes all output of the program; empty: none
+    std::string working_folder;        // the program starts there; empty: here
+    std::chrono::seconds timeout{0};   // it is ended after so long; 0: never
     /// Number of ranks that the program is told. `ranks` of them run, alone (docs/many_gpus.md).
     /// 0: the processes that the program starts.
     int64_t world_size = 0;

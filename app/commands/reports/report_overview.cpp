@@ -300,6 +300,7 @@ nlohmann::json overview_json(const NamedTrace& named) {
     for (const Id<profiler::Failure> id : trace.failures.ids()) {
         json["failures"].push_back(failure_json(trace, id));
     }
+    json["value_reads"] = value_reads_json(value_read_lines(trace));
     json["peak_allocated_bytes"] = column.peak_allocated_bytes;
     json["peak_reserved_bytes"] = column.peak_reserved_bytes;
     json["kept_bytes"] = saved_bytes_json(column);

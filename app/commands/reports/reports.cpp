@@ -36,6 +36,18 @@ Json by_class_json(const CategoryBytes& by_category) {
     return json;
 }
 
+Json value_reads_json(const std::vector<ValueReadLine>& lines) {
+    Json rows = Json::array();
+    for (const ValueReadLine& line : lines) {
+        rows.push_back({{"place", line.place},
+                        {"op", known_json(line.op)},
+                        {"kind", name_of(line.kind)},
+                        {"count", line.count},
+                        {"answer", line.answer}});
+    }
+    return rows;
+}
+
 Json failure_json(const Trace& trace, Id<profiler::Failure> id) {
     const profiler::Failure failure = trace.failures[id];
     const FailurePlace place = place_of(trace, failure);

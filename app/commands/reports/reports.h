@@ -8,6 +8,7 @@
 #include "profiler/analysis/step/growth.h"
 #include "profiler/analysis/step/ledger.h"
 #include "profiler/analysis/step/step_report.h"
+#include "profiler/analysis/step/value_reads.h"
 #include "profiler/tables/columns.h"
 
 #include <nlohmann/json_fwd.hpp>
@@ -58,6 +59,8 @@ nlohmann::json by_class_json(const profiler::CategoryBytes& by_category);
 
 /// {error, message, requested_bytes, ..., line, code, outcome}; null for what is not known.
 nlohmann::json failure_json(const profiler::Trace& trace, profiler::Id<profiler::Failure> failure);
+/// Rows: {place, op, kind, count, answer}.
+nlohmann::json value_reads_json(const std::vector<profiler::ValueReadLine>& lines);
 /// [{line, code, bytes_per_step, bytes_by_step, held_by, steps_until_full}]
 nlohmann::json growing_lines_json(const std::vector<profiler::GrowingLine>& lines);
 

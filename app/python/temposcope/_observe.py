@@ -8,6 +8,8 @@ import torch
 from torch.nn.modules import module as torch_module
 from torch.optim import optimizer as torch_optimizer
 
+from . import _saved_tensors
+
 
 class Listener(Protocol):
     """What happens, in order. Depth 0 is a module that no other module calls. No call raises."""
@@ -51,10 +53,12 @@ class Observer:
         ]
         self._engine_run_backward = torch.autograd._engine_run_backward
         torch.autograd._engine_run_backward = self._run_backward
+        _saved_tensors.keep_parameters()
 
     def stop(self) -> None:
         """May be called from within a hook. The listener hears nothing more."""
         self._listener = None
+        _saved_tensors.leave_as_they_are()
         if torch.autograd._engine_run_backward == self._run_backward:
             torch.autograd._engine_run_backward = self._engine_run_backward
 

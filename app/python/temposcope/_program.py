@@ -5,7 +5,8 @@ TEMPOSCOPE_RUN is JSON: {"file": trace, "folder": for a trace of each rank, in p
 "skip": 1, "stop": false, "gpu": "NVIDIA H100" or null, "apply": recipe or null, "layers": classes
 that count as layers for it, "stacks": "", "python" or "all", "world_size": of a virtual run or
 null, "ranks": which of them run, "rank": this one of them, "launch_id": of virtual ranks, the same
-in all ranks of a launch, "command": its words, "working_folder": where it was started}.
+in all ranks of a launch, "command": its words, "working_folder": where it was started, "values":
+"computed" or "zeros", "routing": "balanced" or another text of models/config/routing.h}.
 Each line of the status file is a JSON object: of each rank the last one holds. A rank with an
 exception or an exit code has failed, the one of the first such line first.
 app/commands/programs/program_run.cpp starts the program and reads them.
@@ -105,6 +106,13 @@ class Program:
         self._stops = options["stop"]
         self._asked_to_stop = False
         self._owner = os.getpid()
+        self._on_virtual_gpu = bool(options["gpu"])
+        self._values = options["values"], options["routing"]
+        self._is_virtual_rank = "rank" in options
+        self._partners: list[int] | None = None  # that were told
+        if self._is_virtual_rank:
+            self._values += _ranks.folder_of_launch(options["status"]), options["rank"]
+            self._values += (options["world_size"],)
         self._recipe = options["apply"]
         self._applied: list[AppliedModel] = []
         self._knows_calls = not self._recipe
@@ -131,7 +139,7 @@ class Program:
             may_record=self._may_record,
             on_started=self._started,
             before_step_ends=before_step_ends,
-            on_step_recorded=self._find_calls_left,
+            on_step_recorded=self._step_recorded,
             on_recorded=self._recorded,
         )
         self._how_it_ended: dict = {}  # {"exception": "ValueError", "message": what it says}
@@ -140,6 +148,8 @@ class Program:
     def follow(self) -> None:
         self._add(state="torch", version=torch.__version__)
         self._session.watch()
+        if self._on_virtual_gpu:
+            _recorder.follow_values(*self._values)
         atexit.register(self._at_exit)
         self._excepthook, sys.excepthook = sys.excepthook, self._on_exception
         self._of_threads, threading.excepthook = threading.excepthook, self._on_thread_exception
@@ -149,10 +159,17 @@ class Program:
         if self._session.is_open:
             self._note_report(self._applied[-1])
 
+    def _step_recorded(self) -> None:
+        if self._is_virtual_rank:
+            partners = _recorder.partners()
+            if partners != self._partners:
+                self._partners = partners
+                self._status.add(state="started", partners=partners)
+        if not self._knows_calls:
+            self._find_calls_left()
+
     def _find_calls_left(self) -> None:
         """The first recorded step shows what the recipe could not replace in the models' code."""
-        if self._knows_calls:
-            return
         self._knows_calls = True
         by_prefix = {self._session.prefix(applied.model()): applied for applied in self._applied}
         by_prefix.pop(None, None)

@@ -124,3 +124,8 @@ def give_each_process_a_card(variable: str = "TEMPOSCOPE_VIRTUAL_GPU") -> None:
     if len(machine["devices"]) == 1:
         machine["devices"] *= processes
         os.environ[variable] = json.dumps(machine)
+
+
+def folder_of_launch(status: str) -> str:
+    """What the ranks of a virtual launch share, beside the file of their status."""
+    return f"{status}.ranks"

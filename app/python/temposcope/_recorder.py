@@ -60,9 +60,12 @@ _long = ctypes.CDLL(_short._name)
 
 _short.temposcope_error.restype = ctypes.c_char_p
 _short.temposcope_saving_calls.restype = ctypes.c_char_p
+_short.temposcope_partners.restype = ctypes.c_char_p
 _long.temposcope_unnamed_blocks.restype = ctypes.c_char_p
 _short.temposcope_enter_module.restype = None
 _short.temposcope_leave_module.restype = None
+_short.temposcope_begin_value_step.restype = None
+_short.temposcope_renew_value_budget.restype = None
 _short.temposcope_gather_stacks.restype = None
 _short.temposcope_enter_module.argtypes = [ctypes.c_char_p]
 _short.temposcope_describe.argtypes = [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_int]
@@ -95,13 +98,42 @@ def gather_stacks_on_cpu(wanted: bool) -> None:
     _short.temposcope_gather_stacks(int(wanted))
 
 
+def follow_values(
+    mode: str, routing: str, folder: str = "", rank: int = 0, world_size: int = 1
+) -> None:
+    """From here on ops on a virtual GPU are followed: what they compute is known where it can be
+    (mode "computed") or not ("zeros"), and reads of unknown values are counted. `routing` is
+    a text of models/config/routing.h. `folder` is what the ranks of a virtual run share, of which
+    this is one; empty: it is none. Raises RecordingError."""
+    options = {
+        "mode": mode, "routing": routing, "package": _package(),
+        "torch": os.path.dirname(torch.__file__) + os.sep, "folder": folder, "rank": rank,
+        "world_size": world_size,
+    }  # fmt: skip
+    _check(_short.temposcope_follow_values(json.dumps(options).encode()))
+
+
+def partners() -> list[int]:
+    """The ranks that this one of a virtual run sent to or received from, one to one."""
+    text = _short.temposcope_partners()
+    _check(int(text is None))
+    return json.loads(text)
+
+
+begin_value_step = _short.temposcope_begin_value_step  # a step of the program ends
+renew_value_budget = _short.temposcope_renew_value_budget  # a model is called
+
+
+def _package() -> str:
+    return os.path.dirname(__file__) + os.sep
+
+
 def start(device: str, program: dict, stacks: str) -> None:
     """Begins to record allocations, in memory; `device` is "cpu" or "cuda:1", `program` the fields
     of ProgramDescription (profiler/capture/run_description.h), and `stacks` "" for none, "python"
     or "all". Raises RecordingError."""
     libraries = str(_library.folder()).encode()
-    package = os.path.dirname(__file__) + os.sep
-    options = {"package": package, "native_stacks": stacks == "all"} if stacks else {}
+    options = {"package": _package(), "native_stacks": stacks == "all"} if stacks else {}
     text = json.dumps(program | options).encode()
     _check(_long.temposcope_start(device.encode(), libraries, text))
 

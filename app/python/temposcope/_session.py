@@ -378,6 +378,7 @@ class Session:
     @guest
     def module_begins(self, module: torch.nn.Module, depth: int, args: tuple) -> bool:
         if depth == 0 and not self._observer.in_backward():
+            _recorder.renew_value_budget()
             self._forward_begins(module, args)
         if not self._records_steps:
             return depth == 0
@@ -592,6 +593,7 @@ class Session:
         if self._records_steps:
             self._record_end_of_step(kind)
         self.seen_steps += int(is_whole)
+        _recorder.begin_value_step()
         self._loss = math.nan
 
     def _record_end_of_step(self, kind: StepKind) -> None:

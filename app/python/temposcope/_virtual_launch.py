@@ -3,24 +3,32 @@
 torchrun, `python -m torch.distributed.run` and `accelerate launch` all call torch's elastic_launch
 with what is to be started. Here it starts each chosen rank as a process alone, which meets the
 others in _virtual_world.
+
+Rank 0 comes first. If it sends to a rank or receives from one, they are stages of a pipeline: that
+rank runs, too, and so on, and the pipeline stands for all. Without one the last rank runs. Ranks
+that wait for each other's messages (profiler/capture/values/rank_messages.h) run at the same time.
 """
 
 import collections
 import contextlib
 import json
 import os
+import pathlib
 import secrets
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterable
 
 from torch.distributed.rendezvous import _rendezvous_handlers
 from torch.distributed.launcher import api
 
+from ._ranks import folder_of_launch
+
 _CARDS_OF_A_NODE = 8  # where the launcher names no number of processes
 _SECONDS_TO_END = 30  # for ranks after Ctrl-C
-
+_PAUSE_S = 0.05
 
 def replace_launcher(options: dict, tell: Callable[..., None]) -> None:
     """From here on torch's launcher starts representative ranks of `options["world_size"]`, and
@@ -51,6 +59,10 @@ class _Launch:
         self._id = secrets.token_hex(8)  # instead of that of _ranks: no port is its own
         self._of_node = min(processes_of_node, self._world_size)
         self._running: dict[int, subprocess.Popen] = {}
+        self._command: list[str] = []
+        self._seen: set[int] = set()  # waiting, running or ended
+        self._folder = pathlib.Path(folder_of_launch(options["status"]))
+        self._folder.mkdir(exist_ok=True)
 
     def run(self, command: list) -> int:
         """The exit code: that of the first rank that failed, else 0."""
@@ -67,27 +79,88 @@ class _Launch:
         except KeyboardInterrupt:  # the terminal has sent it to the ranks, too
             return self._wait_after_interrupt()
         finally:
-            for process in self._running.values():
-                process.terminate()
+            self._end_all()
+
+    def _end_all(self) -> None:
+        """Ranks that still run close their traces; after a time they are killed."""
+        for process in self._running.values():
+            process.terminate()
+        deadline = time.monotonic() + _SECONDS_TO_END
+        for process in self._running.values():
+            try:
+                process.wait(max(0, deadline - time.monotonic()))
+            except (KeyboardInterrupt, subprocess.TimeoutExpired):
+                process.kill()
+                process.wait()
 
     def _run_all(self, command: list[str]) -> int:
+        self._command = command
         waiting = collections.deque(self._first_ranks())
-        seen = set(waiting)
+        self._seen.update(waiting)
+        for rank in waiting:
+            self._mark("planned", rank)
         exit_code = 0
-        while waiting or self._running:
+        while waiting or self._running or self._add_ranks(waiting):
             while waiting and len(self._running) < (os.cpu_count() or 1):
-                rank = waiting.popleft()
-                self._running[rank] = subprocess.Popen(command, env=self._environment(rank))
-                self._tell(state="launched")
-            rank, code = self._wait()
-            exit_code = exit_code or code
-            if code != 0:
-                self._tell(rank=rank, exit_code=code)
-            for other in self._asked_for() if self._options["ranks"] == "representative" else ():
-                if other not in seen:
-                    seen.add(other)
-                    waiting.append(other)
+                self._start(waiting.popleft())
+            for rank in self._wanted():
+                if rank in waiting:
+                    waiting.remove(rank)
+                self._start(rank)
+            self._add_ranks(waiting)
+            for code in self._ended():
+                exit_code = exit_code or code
+            time.sleep(_PAUSE_S)
         return exit_code
+
+    def _start(self, rank: int) -> None:
+        self._seen.add(rank)
+        self._running[rank] = subprocess.Popen(self._command, env=self._environment(rank))
+        self._mark("started", rank)
+        self._tell(state="launched")
+
+    def _mark(self, what: str, rank: int) -> None:
+        (self._folder / f"{what}.{rank}").touch()
+
+    def _has(self, what: str, rank: int) -> bool:
+        return (self._folder / f"{what}.{rank}").exists()
+
+    def _is_representative(self) -> bool:
+        return self._options["ranks"] == "representative"
+
+    def _wanted(self) -> list[int]:
+        """Ranks for whose messages another one waits now. They run at once, if they may run."""
+        wanted = [int(mark.name.partition(".")[2]) for mark in self._folder.glob("wanted.*")]
+        new = []
+        for rank in wanted:
+            if self._has("started", rank) or self._has("absent", rank):
+                continue
+            if self._is_representative() or rank in self._seen:
+                new.append(rank)
+            else:
+                self._mark("absent", rank)
+        return new
+
+    def _add_ranks(self, waiting: collections.deque) -> bool:
+        """Those that ranks have asked for, and the last one. Returns whether any was added."""
+        asked_for = self._asked_for()
+        self._seen.update(asked_for)
+        waiting.extend(asked_for)
+        return self._add_last_rank(waiting) or bool(asked_for)
+
+    def _add_last_rank(self, waiting: collections.deque) -> bool:
+        """Once rank 0 has stepped or ended without a partner. Returns whether it was added."""
+        last = self._world_size - 1
+        if not self._is_representative() or last in self._seen:
+            return False
+        entries = [entry for entry in self._told() if entry.get("rank") == 0]
+        if any(entry.get("partners") for entry in entries):
+            return False
+        if 0 in self._running and not any("partners" in entry for entry in entries):
+            return False
+        self._seen.add(last)
+        waiting.append(last)
+        return True
 
     def _wait_after_interrupt(self) -> int:
         """Ranks close their traces at their end."""
@@ -98,26 +171,39 @@ class _Launch:
 
     def _first_ranks(self) -> Iterable[int]:
         ranks = self._options["ranks"]
-        if ranks == "representative":
-            return sorted({0, self._world_size - 1})
+        if self._is_representative():
+            return [0]
         return range(self._world_size) if ranks == "all" else ranks
 
-    def _asked_for(self) -> list[int]:
-        """The ranks that those which ran found to differ from them: see _representatives."""
+    def _told(self) -> list[dict]:
         with open(self._options["status"], encoding="utf-8") as lines:
-            entries = [json.loads(line) for line in lines if line.endswith("\n")]
-        return sorted({rank for entry in entries for rank in entry.get("representatives", ())})
+            return [json.loads(line) for line in lines if line.endswith("\n")]
 
-    def _wait(self) -> tuple[int, int]:
-        """A rank that ended, and its exit code as a shell gives it."""
-        ranks = {process.pid: rank for rank, process in self._running.items()}
-        while (ended := os.wait())[0] not in ranks:  # this process may have had other children
-            pass
-        pid, status = ended
-        rank = ranks[pid]
-        process = self._running.pop(rank)
-        code = process.returncode = os.waitstatus_to_exitcode(status)
-        return rank, code if code >= 0 else 128 - code
+    def _asked_for(self) -> list[int]:
+        """The ranks that those which run found to differ from them (_representatives), and their
+        partners."""
+        if not self._is_representative():
+            return []
+        found = {
+            rank
+            for entry in self._told()
+            for rank in (*entry.get("representatives", ()), *entry.get("partners", ()))
+        }
+        return sorted(found - self._seen)
+
+    def _ended(self) -> list[int]:
+        """The exit codes of ranks that have ended, as a shell gives them."""
+        codes = []
+        for rank, process in list(self._running.items()):
+            code = process.poll()
+            if code is None:
+                continue
+            del self._running[rank]
+            self._mark("ended", rank)
+            codes.append(code if code >= 0 else 128 - code)
+            if codes[-1] != 0:
+                self._tell(rank=rank, exit_code=codes[-1])
+        return codes
 
     def _environment(self, rank: int) -> dict[str, str]:
         node, local_rank = divmod(rank, self._of_node)

@@ -2,8 +2,10 @@
 
 The process group is torch's own, on the virtual GPU's NCCL. What it would learn from other ranks,
 it learns from a store that answers for them: NCCL's ids, and that all have arrived. Gloo, which
-connects to each rank, is replaced by torch's process group without peers. Of Python's objects each
-absent rank holds those of this one.
+connects to each rank, is replaced by torch's process group without peers. Small messages between
+ranks that run come through a folder (profiler/capture/values/rank_messages.h), and so do Python's
+objects, which torch sends as bytes. Of objects that are gathered each absent rank holds those of
+this one.
 """
 
 import functools
@@ -117,13 +119,25 @@ def _init_helper_of_ddp():
     return call
 
 
-# ---- objects, which torch sends as bytes: those of other ranks would be zeros
+# ---- objects, which torch sends as bytes
 
 
 def _copies(thing, count: int) -> list:
     """As the objects that come back from other processes."""
     said = pickle.dumps(thing)
     return [pickle.loads(said) for _ in range(count)]
+
+
+class _NoObject(Exception):
+    """The bytes of an object are those of a rank that does not run."""
+
+
+def _tensor_to_object(tensor, tensor_size, _group):
+    """Torch's own needs NumPy."""
+    said = bytes(tensor.tolist()[: int(tensor_size)])
+    if not any(said):
+        raise _NoObject
+    return pickle.loads(said)
 
 
 def _all_gather_object(object_list, obj, group=None):
@@ -157,14 +171,24 @@ def _objects_of_absent_rank(source: int | str) -> RuntimeError:
     )
 
 
-def _broadcast_object_list(object_list, src=None, group=None, device=None, group_src=None, **_):
-    """What a rank has in the list counts as what it gets. None is a place for it."""
-    if not object_list:
-        raise ValueError("object_list of broadcast_object_list is empty")
-    source = _global_rank(group, src, group_src)
-    is_member = dist.get_rank(group) >= 0
-    if is_member and source != dist.get_rank() and all(thing is None for thing in object_list):
-        raise _objects_of_absent_rank(f"rank {source}")
+def _broadcast_object_list_of(broadcast):
+    """Of a source that runs, or that another rank stands for, come its objects. Of another one,
+    what a rank has in the list counts as what it gets; None is a place for it."""
+
+    @functools.wraps(broadcast)
+    def call(object_list, src=None, group=None, device=None, group_src=None, **options):
+        if not object_list:
+            raise ValueError("object_list of broadcast_object_list is empty")
+        own = list(object_list)
+        try:
+            broadcast(object_list, src, group, device, group_src=group_src, **options)
+        except _NoObject:
+            object_list[:] = own
+            if all(thing is None for thing in own):
+                source = _global_rank(group, src, group_src)
+                raise _objects_of_absent_rank(f"rank {source}") from None
+
+    return call
 
 
 def _scatter_object_list(
@@ -182,8 +206,16 @@ def _scatter_object_list(
     (scatter_object_output_list[0],) = _copies(scatter_object_input_list[rank], 1)
 
 
-def _recv_object_list(object_list, src=None, *_arguments, **_options):
-    raise _objects_of_absent_rank("another rank" if src is None else f"rank {src}")
+def _recv_object_list_of(receive):
+    @functools.wraps(receive)
+    def call(object_list, src=None, *arguments, **options):
+        try:
+            return receive(object_list, src, *arguments, **options)
+        except _NoObject:
+            source = "another rank" if src is None else f"rank {src}"
+            raise _objects_of_absent_rank(source) from None
+
+    return call
 
 
 # ---- the process
@@ -242,6 +274,7 @@ def enter(rank: int, world_size: int) -> None:
     c10d.ProcessGroupGloo = _GlooWithoutPeers
     # Torch numbers the collectives of gloo's groups, to say in an error where ranks disagree.
     FakeProcessGroup._set_sequence_number_for_group = lambda _group: None
+    FakeProcessGroup._set_default_timeout = lambda _group, _timeout: None
     for name in ("_register_backend", "_set_default_backend"):
         setattr(dist.ProcessGroup, name, _not_as_gloo(getattr(dist.ProcessGroup, name)))
     DistributedDataParallel._ddp_init_helper = _init_helper_of_ddp()
@@ -249,13 +282,17 @@ def enter(rank: int, world_size: int) -> None:
     for function in (
         _all_gather_object,
         _gather_object,
-        _broadcast_object_list,
         _scatter_object_list,
-        _recv_object_list,
     ):
         replaced[function.__name__[1:]] = function
+    for name, of in (
+        ("broadcast_object_list", _broadcast_object_list_of),
+        ("recv_object_list", _recv_object_list_of),
+    ):
+        replaced[name] = of(getattr(c10d, name))
     for module in (c10d, dist):
         vars(module).update(replaced)
+    c10d._tensor_to_object = _tensor_to_object
     # A split needs to know what the other ranks choose; torch then makes a new communicator.
     c10d._get_split_source = lambda _group: None
 

@@ -6,6 +6,7 @@
 #include "profiler/analysis/step/failure_words.h"
 #include "profiler/analysis/step/recorded_step.h"
 #include "profiler/analysis/step/throughput.h"
+#include "profiler/analysis/step/value_reads.h"
 #include "profiler/trace/printable.h"
 #include "profiler/trace/units.h"
 
@@ -230,6 +231,12 @@ void add_notes(const RemedyCase& which, bool tried_combinations, Explanation& ex
     std::vector<std::string>& notes = explanation.notes;
     const Trace& trace = which.evidence.trace;
     if (auto caught = caught_sentence(trace); !caught.empty()) notes.push_back(std::move(caught));
+    const std::vector<ValueReadLine> values = value_read_lines(trace);
+    const bool reads_decide = !values.empty() && decides(values.front().kind);
+    if (reads_decide) notes.push_back(printable(value_read_sentence(values)));
+    if (const auto text = assumption_sentence(values); !text.empty()) {
+        notes.push_back(printable(text));
+    }
     const bool is_recorded = trace.run().source != Source::kImported;
     if (trace.ops.empty() && trace.steps.empty() && is_recorded) {
         notes.push_back(

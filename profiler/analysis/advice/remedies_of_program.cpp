@@ -89,6 +89,9 @@ std::vector<Candidate> delete_after_use(const RemedyCase& which) {
         if (evidence.keepers_of(block).empty() && is_older_than_steps(evidence.trace, block)) {
             continue;
         }
+        // Ops without tensors in the trace, such as an index, read it later: nobody knows where.
+        const Id<Op> maker = evidence.trace.allocations.get<&Allocation::op>(block);
+        if (evidence.outermost(evidence.last_use_of(block)) == evidence.outermost(maker)) continue;
         const std::string_view name = variable_of(evidence, block);
         const Changes changes = freed_after_last_use(which, finding.evidence);
         if (name.empty() || changes.empty()) continue;

@@ -3,6 +3,7 @@
 #include "profiler/analysis/step/failure_words.h"
 #include "profiler/analysis/step/recorded_step.h"
 #include "profiler/analysis/step/step_report.h"
+#include "profiler/analysis/step/value_reads.h"
 #include "profiler/trace/units.h"
 
 #include <algorithm>
@@ -61,6 +62,21 @@ void add_unknown_categories(const Trace& trace, const PeakReport& peak,
                               "as \"unknown\".",
                               format_bytes(unknown_bytes)),
                   DiagnosticUnit::kBytes));
+}
+
+void add_value_reads(const Trace& trace, std::vector<DiagnosticItem>& items) {
+    if (trace.value_reads.empty()) return;
+    const std::vector<ValueReadLine> lines = value_read_lines(trace);
+    int64_t num_read = 0;
+    for (const ValueReadLine& line : lines) num_read += is_value_read(line.kind) ? line.count : 0;
+    if (std::string text = value_read_sentence(lines); !text.empty()) {
+        const Severity severity =
+            decides(lines.front().kind) ? Severity::kWarning : Severity::kInfo;
+        items.push_back(make_item("values_read", severity, num_read, std::move(text)));
+    }
+    if (std::string text = assumption_sentence(lines); !text.empty()) {
+        items.push_back(make_item("routing_assumed", Severity::kInfo, 0, std::move(text)));
+    }
 }
 
 /// Errors that ended the program are of one code, those that it survived of others.
@@ -146,6 +162,7 @@ std::vector<DiagnosticItem> report_diagnostics(const Trace& trace, const StepRep
             code == kStartState || code.starts_with(kStartStateOf) ? DiagnosticUnit::kEvents
                                                                    : DiagnosticUnit::kTimes));
     }
+    add_value_reads(trace, items);
     add_failures(trace, items);
     add_incomplete(trace, items);
     add_missing_steps(trace, items);

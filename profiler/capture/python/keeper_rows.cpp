@@ -71,6 +71,10 @@ public:
 
     /// Of a block of `trace` whose category nobody knows.
     Category of(const Trace& trace, Id<Allocation> block) const {
+        // Of a module that never ran, as the layer from which TransformerEncoder makes its copies.
+        const bool is_of_no_model = category_ == Category::kParameter && !trace.ops.empty() &&
+                                    !last_use(trace, block).valid();
+        if (is_of_no_model) return Category::kHeld;
         const bool is_held = category_ == Category::kHeld;
         if (is_held && !lives_past_last_use(trace, block, is_in_variable_)) {
             return Category::kUnknown;

@@ -1,3 +1,4 @@
+#include "models/config/routing.h"
 #include "models/observer/observer.h"
 #include "models/training/training.h"
 #include "profiler/capture/call_stacks.h"
@@ -5,15 +6,17 @@
 #include "profiler/capture/program_device.h"
 #include "profiler/capture/python/failure_rows.h"
 #include "profiler/capture/python/keeper_rows.h"
+#include "profiler/capture/python/program_on_cpu.h"
 #include "profiler/capture/recorder.h"
 #include "profiler/capture/run_description.h"
 #include "profiler/capture/torch_adapter/op_call.h"
 #include "profiler/capture/torch_adapter/torch_hooks.h"
 #include "profiler/capture/tracking_allocator.h"
+#include "profiler/capture/values/rank_messages.h"
+#include "profiler/capture/values/shadow.h"
+#include "profiler/capture/values/value_reads.h"
 #include "profiler/trace/file/trace_file.h"
 
-#include <ATen/Parallel.h>
-#include <c10/core/StorageImpl.h>
 #include <c10/util/Exception.h>
 #include <c10/util/intrusive_ptr.h>
 #include <nlohmann/json.hpp>
@@ -31,7 +34,6 @@
 #include <stdexcept>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -45,100 +47,10 @@ struct StackOptions {
     bool with_native = false;  // those of C++ below those of Python
 };
 
-/// The blocks of the tracking allocator, and storages that it did not make: of NumPy, of a mapped
-/// file, from before it was installed. Those become known when a recording names them (`adopt`),
-/// with the bytes of the storage.
-class ForeignStorages final : public AllocationSource {
-public:
-    void start(AllocationListener& listener) override {
-        listener_ = &listener;
-        allocator_.start(listener);
-    }
-    void stop() override {
-        allocator_.stop();
-        adopted_.clear();
-        listener_ = nullptr;
-    }
-    Id<Allocation> allocation_of(const c10::StorageImpl& storage) const override {
-        if (const auto own = allocator_.allocation_of(storage); own.valid()) return own;
-        const auto found = adopted_.find(&storage);
-        if (found == adopted_.end()) return {};
-        return Id<Allocation>(static_cast<std::size_t>(found->second.block->allocation));
-    }
-
-    /// Records the storage of `tensor`, if nobody has. Not under the recorder's lock.
-    void adopt(const at::Tensor& tensor) {
-        if (listener_ == nullptr || !tensor.defined() || !tensor.has_storage()) return;
-        const at::Storage& handle = tensor.storage();
-        c10::StorageImpl* const storage = handle.unsafeGetStorageImpl();
-        // The storage of a wrapper class without memory has a size and no data.
-        if (storage->nbytes() == 0 || storage->data() == nullptr) return;
-        if (storage->device_type() != c10::kCPU) return;
-        if (allocator_.block_of(*storage) != nullptr || adopted_.contains(storage)) return;
-        auto block = std::make_unique<BlockHeader>(
-            BlockHeader{.size_bytes = static_cast<int64_t>(storage->nbytes())});
-        listener_->on_alloc(*block,
-                            static_cast<int64_t>(reinterpret_cast<uintptr_t>(storage->data())));
-        const auto lock = listener_->lock_rows();
-        adopted_.emplace(storage, Adopted{handle.getWeakStorageImpl(), std::move(block)});
-        ++num_adopted_;
-    }
-    /// Records the frees of adopted storages that are gone. Torch does not tell when that happens.
-    void release_freed() {
-        for (auto entry = adopted_.begin(); entry != adopted_.end();) {
-            if (!entry->second.storage.expired()) {
-                ++entry;
-                continue;
-            }
-            listener_->on_free(*entry->second.block);
-            const auto lock = listener_->lock_rows();
-            entry = adopted_.erase(entry);
-        }
-    }
-
-    std::size_t num_adopted() const { return num_adopted_; }
-
-private:
-    struct Adopted {
-        c10::weak_intrusive_ptr<c10::StorageImpl> storage;  // keeps its address from being reused
-        std::unique_ptr<BlockHeader> block;
-    };
-
-    TrackingAllocator& allocator_ = TrackingAllocator::instance();
-    AllocationListener* listener_ = nullptr;
-    std::unordered_map<const c10::StorageImpl*, Adopted> adopted_;
-    std::size_t num_adopted_ = 0;
-};
-
-class ProgramOnCpu final : public ProgramDevice {
-public:
-    RunEnvironment environment() const override {
-        return {.source = Source::kMeasuredCpu,
-                .time_basis = TimeBasis::kMeasured,
-                .device_name = processor_name(),
-                .num_threads = at::get_num_threads()};
-    }
-    RecorderOptions recorder_options() override { return {.allocations = &storages_}; }
-    void adopt(const at::Tensor& tensor) override { storages_.adopt(tensor); }
-    void read_step() override { storages_.release_freed(); }
-    void stop(Recorder& recorder) override {
-        if (storages_.num_adopted() == 0) return;
-        recorder.add_note(
-            "adopted_storages", Severity::kInfo,
-            fmt::format("{} named storages were not made by torch's allocator while Temposcope "
-                        "watched it: they are of NumPy, of a mapped file, or older than the import "
-                        "of temposcope. They are recorded from when they were named.",
-                        storages_.num_adopted()));
-    }
-
-private:
-    ForeignStorages storages_;
-};
-
 std::unique_ptr<ProgramDevice> device_named(std::string_view name,
                                             const std::filesystem::path& libraries, Trace& trace) {
     const c10::Device device{std::string(name)};
-    if (device.is_cpu()) return std::make_unique<ProgramOnCpu>();
+    if (device.is_cpu()) return program_on_cpu();
     const CudaModule& module = open_cuda_module(libraries);
     if (module.source == nullptr) throw std::runtime_error(describe_problem(module.checks));
     return module.source->record_program(device.has_index() ? device.index() : 0, trace);
@@ -352,6 +264,7 @@ public:
         recorder_->end_so_far();
         device_->stop(*recorder_);
         write_call_stacks();
+        write_value_reads(stack_rows_, trace_);
         name_likes_of_kept(trace_);
         name_kept_for_backward(trace_);
         require(writer_->finish(trace_, state));
@@ -411,6 +324,7 @@ private:
     void commit() {
         const auto lock = recorder_->lock_rows();
         recorder_->end_so_far();
+        write_value_reads(stack_rows_, trace_);
         require(writer_->commit(trace_));
     }
 
@@ -538,6 +452,36 @@ TEMPOSCOPE_EXPORT int temposcope_watch_allocator() {
 TEMPOSCOPE_EXPORT void temposcope_gather_stacks(int wanted) {
     ProgramRecording::gather_stacks(wanted != 0);
 }
+
+/// Follows the values on the virtual GPU of this process from now on. `options`: JSON with "mode",
+/// "routing", "package", "torch", "folder", "rank" and "world_size", as ValueOptions.
+TEMPOSCOPE_EXPORT int temposcope_follow_values(const char* options) {
+    return guarded([&] {
+        const auto json = nlohmann::json::parse(options);
+        const auto routing = models::parse_routing(json.at("routing").get<std::string>());
+        if (!routing) throw std::invalid_argument(routing.error().message);
+        profiler::follow_values({.mode = json.at("mode") == "zeros"
+                                             ? profiler::ValueMode::kZeros
+                                             : profiler::ValueMode::kComputed,
+                                 .routing = *routing,
+                                 .hidden = json.at("package"),
+                                 .torch = json.at("torch"),
+                                 .folder = json.at("folder"),
+                                 .rank = json.at("rank"),
+                                 .world_size = json.at("world_size")});
+    });
+}
+
+/// JSON: the ranks that this one sent to or received from, one to one.
+TEMPOSCOPE_EXPORT const char* temposcope_partners() {
+    return guarded_text([] { return nlohmann::json(profiler::partners()); });
+}
+
+/// A step of the program ends, recorded or not.
+TEMPOSCOPE_EXPORT void temposcope_begin_value_step() { profiler::begin_rounds(); }
+
+/// A model is called.
+TEMPOSCOPE_EXPORT void temposcope_renew_value_budget() { profiler::renew_value_budget(); }
 
 /// Records allocations; ops are paused. `device`: "cpu" or "cuda:1". `program`: JSON with the
 /// fields of ProgramDescription, and with "package" and "native_stacks" if call stacks are to be

@@ -133,6 +133,9 @@ std::optional<CollectiveCall> collective_call_of(const at::RecordFunction& funct
     add_tensors({arguments.begin(), group_at}, call);
     const auto after_group = std::next(group_at);
     if (name == "send" || name == "recv_") call.peer = after_group->toInt();
+    if (call.kind == CollectiveKind::kAllReduce && after_group->isObject()) {
+        call.is_sum = after_group->toCustomClass<c10d::ReduceOp>()->op_ == c10d::ReduceOp::SUM;
+    }
     return call;
 }
 

@@ -35,6 +35,7 @@ struct CollectiveCall {
     int64_t in_bytes = 0;
     int64_t out_bytes = 0;
     int64_t peer = -1;
+    bool is_sum = false;  // of a reduction: the values of all ranks are added
     std::string group_name;
     std::string group_description;
     int64_t num_ranks = -1;

@@ -32,6 +32,7 @@ constexpr std::span<const std::string_view> names_of(FailureOutcome) {
     return kFailureOutcomeNames;
 }
 constexpr std::span<const std::string_view> names_of(KeeperKind) { return kKeeperKindNames; }
+constexpr std::span<const std::string_view> names_of(ValueReadKind) { return kValueReadKindNames; }
 constexpr std::span<const std::string_view> names_of(CollectiveKind) {
     return kCollectiveKindNames;
 }

@@ -119,6 +119,11 @@ void add_failure(Trace& trace) {
                           .text = text("list `history[0]`, train.py:16 (<module>)"),
                           .file = text("train.py"),
                           .line = 16});
+    trace.value_reads.append({.stack = Id<Stack>(1),
+                              .op = text("aten::nonzero"),
+                              .kind = ValueReadKind::kSize,
+                              .count = 3,
+                              .answer = text("zeros")});
 }
 
 std::string read_text(const std::filesystem::path& path) {

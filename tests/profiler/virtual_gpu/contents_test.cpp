@@ -1,4 +1,4 @@
-#include "profiler/virtual_gpu/device_memory.h"
+#include "profiler/virtual_gpu/contents.h"
 
 #include <gtest/gtest.h>
 
@@ -51,11 +51,45 @@ TEST(VirtualMemoryContents, ForgottenBytesReadAsZeros) {
     EXPECT_EQ(contents.host_bytes(), 0U);
 }
 
-TEST(VirtualMemoryContents, LargeCopiesAreNotKeptAndHideWhatWasThere) {
+TEST(VirtualMemoryContents, WhatComesOnTopOfTheHostsMemoryIsUnknown) {
     Contents contents;
     contents.write(100, bytes_of({1, 2}));
-    contents.write(100, Bytes(kMaxKeptCopyBytes + 1, std::byte{7}));
-    EXPECT_EQ(read(contents, 100, 2), bytes_of({0, 0}));
+    const Bytes large(Contents::kMostHostBytes / 2, std::byte{7});
+    contents.write(1000, large);
+    contents.write(1000 + large.size(), large);
+    EXPECT_TRUE(contents.knows(1000, large.size()));
+    EXPECT_FALSE(contents.knows(1000 + large.size(), large.size()));
+    EXPECT_TRUE(contents.knows(100, 2));
+}
+
+TEST(VirtualMemoryContents, KnowsEachByte) {
+    Contents contents;
+    contents.write(100, bytes_of({0, 2, 3, 4}));
+    contents.write(104, bytes_of({5}));
+    EXPECT_TRUE(contents.knows(100, 5));
+    EXPECT_TRUE(contents.knows(101, 2));
+    EXPECT_FALSE(contents.knows(99, 2));
+    EXPECT_FALSE(contents.knows(100, 6));
+    contents.forget(102, 1);
+    EXPECT_FALSE(contents.knows(100, 5));
+    Bytes bytes(5);
+    EXPECT_FALSE(contents.read(100, bytes));
+    EXPECT_TRUE(contents.read(100, std::span(bytes).first(2)));
+    EXPECT_TRUE(contents.knows(7, 0));
+}
+
+TEST(VirtualMemoryContents, AFillOfAnySizeTakesOnePattern) {
+    Contents contents;
+    constexpr std::size_t kTerabyte = std::size_t{1} << 40;
+    contents.fill(4096, bytes_of({1, 2, 3, 4}), kTerabyte);
+    EXPECT_EQ(contents.host_bytes(), 4U);
+    EXPECT_TRUE(contents.knows(4096, kTerabyte));
+    EXPECT_EQ(read(contents, 4096 + 5, 4), bytes_of({2, 3, 4, 1}));
+    contents.write(4096 + 6, bytes_of({9}));  // cuts it in two, the rest in its own phase
+    EXPECT_EQ(read(contents, 4096 + 4, 6), bytes_of({1, 2, 9, 4, 1, 2}));
+    EXPECT_EQ(read(contents, 4096 + kTerabyte - 1, 2), bytes_of({4, 0}));
+    contents.copy(contents, 4096 + 7, 100, 1000);
+    EXPECT_EQ(read(contents, 100, 5), bytes_of({4, 1, 2, 3, 4}));
 }
 
 TEST(VirtualMemoryContents, CopiesWithinTheDeviceMoveWhatIsKnown) {
@@ -74,18 +108,32 @@ TEST(VirtualMemoryContents, RandomWritesEqualAnArray) {
     const auto below = [&](std::size_t limit) { return random() % limit; };
     Contents contents;
     Bytes expected(kSize, std::byte{0});
+    Bytes is_known(kSize, std::byte{0});
     for (int i = 0; i < 3000; ++i) {
         const std::size_t start = below(kSize);
         const std::size_t size = below(kSize - start) + 1;
-        if (below(3) == 0) {
+        const auto kind = below(4);
+        if (kind != 1) std::memset(&is_known[start], kind == 0 ? 0 : 1, size);
+        if (kind == 0) {
             contents.forget(start, size);
             std::memset(&expected[start], 0, size);
+        } else if (kind == 1) {
+            const std::size_t source = below(kSize - size + 1);
+            contents.copy(contents, source, start, size);
+            std::memmove(&expected[start], &expected[source], size);
+            std::memmove(&is_known[start], &is_known[source], size);
         } else {
-            const auto value = static_cast<std::byte>(below(256));
-            contents.fill(start, value, size);
-            std::memset(&expected[start], static_cast<int>(value), size);
+            Bytes pattern(below(5) + 1);
+            for (std::byte& byte : pattern) byte = static_cast<std::byte>(below(256));
+            contents.fill(start, pattern, size);
+            for (std::size_t at = 0; at < size; ++at) {
+                expected[start + at] = pattern[at % pattern.size()];
+            }
         }
         ASSERT_EQ(read(contents, 0, kSize), expected) << "after write " << i;
+        for (std::size_t at = 0; at < kSize; ++at) {
+            ASSERT_EQ(contents.knows(at, 1), is_known[at] == std::byte{1}) << "after write " << i;
+        }
     }
 }
 

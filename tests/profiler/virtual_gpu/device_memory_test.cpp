@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
+
 namespace profiler::virtual_gpu {
 namespace {
 
@@ -37,7 +39,7 @@ TEST(VirtualDeviceMemory, RefusesToFreeWhatIsNotAllocated) {
 TEST(VirtualDeviceMemory, FreedMemoryReadsAsZeros) {
     DeviceMemory memory = memory_of(card_of(10 * kMiB));
     const uint64_t address = memory.allocate(2 * kMiB).value();
-    memory.contents().fill(address, std::byte{5}, 100);
+    memory.contents().fill(address, std::array{std::byte{5}}, 100);
     memory.free(address);
     EXPECT_EQ(memory.contents().host_bytes(), 0U);
 }
