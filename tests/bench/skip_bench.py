@@ -14,7 +14,6 @@ import json
 import os
 import sys
 import tempfile
-import time
 
 import recording_bench
 import torch
@@ -35,13 +34,7 @@ def measure(name: str) -> tuple[int, list[float], list[float]]:
     optimizer = torch.optim.AdamW(model.parameters())
 
     def step() -> float:
-        torch.cuda.synchronize()
-        start = time.process_time()
-        loss().backward()
-        optimizer.step()
-        optimizer.zero_grad()
-        torch.cuda.synchronize()
-        return time.process_time() - start
+        return recording_bench.processor_seconds_of_step(loss, optimizer)
 
     def timed() -> list[float]:
         return [step() for _ in range(WARM + timed_steps(name))][WARM:]

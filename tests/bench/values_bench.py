@@ -12,7 +12,6 @@ import argparse
 import json
 import pathlib
 import sys
-import time
 
 import recording_bench
 import torch
@@ -61,16 +60,8 @@ def measure(name: str, way: str) -> list[float]:
     with torch.device("cuda"):
         model, loss = MODELS[name]()
     optimizer = torch.optim.AdamW(model.parameters())
-    seconds = []
-    for _ in range(WARM + TIMED):
-        torch.cuda.synchronize()
-        start = time.process_time()
-        loss().backward()
-        optimizer.step()
-        optimizer.zero_grad()
-        torch.cuda.synchronize()
-        seconds.append(time.process_time() - start)
-    return seconds[WARM:]
+    steps = range(WARM + TIMED)
+    return [recording_bench.processor_seconds_of_step(loss, optimizer) for _ in steps][WARM:]
 
 
 def run(name: str, rounds: int) -> str:

@@ -4,9 +4,10 @@ torchrun, `python -m torch.distributed.run` and `accelerate launch` all call tor
 with what is to be started. Here it starts each chosen rank as a process alone, which meets the
 others in _virtual_world.
 
-Rank 0 comes first. If it sends to a rank or receives from one, they are stages of a pipeline: that
-rank runs, too, and so on, and the pipeline stands for all. Without one the last rank runs. Ranks
-that wait for each other's messages (profiler/capture/values/rank_messages.h) run at the same time.
+Rank 0 comes first. A rank that it sends to or receives from is another stage of its pipeline, and
+runs, too. Each stage so leads to the next one. If rank 0 has no such partner, the last rank runs.
+Ranks that wait for each other's messages (profiler/capture/values/rank_messages.h) run at the same
+time.
 """
 
 import collections
@@ -143,24 +144,23 @@ class _Launch:
 
     def _add_ranks(self, waiting: collections.deque) -> bool:
         """Those that ranks have asked for, and the last one. Returns whether any was added."""
-        asked_for = self._asked_for()
-        self._seen.update(asked_for)
-        waiting.extend(asked_for)
-        return self._add_last_rank(waiting) or bool(asked_for)
-
-    def _add_last_rank(self, waiting: collections.deque) -> bool:
-        """Once rank 0 has stepped or ended without a partner. Returns whether it was added."""
-        last = self._world_size - 1
-        if not self._is_representative() or last in self._seen:
+        if not self._is_representative():
             return False
-        entries = [entry for entry in self._told() if entry.get("rank") == 0]
+        told = self._told()
+        new = self._asked_for(told)
+        if self._stands_alone(told):
+            new.add(self._world_size - 1)
+        new -= self._seen
+        self._seen |= new
+        waiting.extend(sorted(new))
+        return bool(new)
+
+    def _stands_alone(self, told: list[dict]) -> bool:
+        """Whether rank 0 has stepped or ended without a partner."""
+        entries = [entry for entry in told if entry.get("rank") == 0]
         if any(entry.get("partners") for entry in entries):
             return False
-        if 0 in self._running and not any("partners" in entry for entry in entries):
-            return False
-        self._seen.add(last)
-        waiting.append(last)
-        return True
+        return 0 not in self._running or any("partners" in entry for entry in entries)
 
     def _wait_after_interrupt(self) -> int:
         """Ranks close their traces at their end."""
@@ -179,17 +179,15 @@ class _Launch:
         with open(self._options["status"], encoding="utf-8") as lines:
             return [json.loads(line) for line in lines if line.endswith("\n")]
 
-    def _asked_for(self) -> list[int]:
+    @staticmethod
+    def _asked_for(told: list[dict]) -> set[int]:
         """The ranks that those which run found to differ from them (_representatives), and their
         partners."""
-        if not self._is_representative():
-            return []
-        found = {
+        return {
             rank
-            for entry in self._told()
+            for entry in told
             for rank in (*entry.get("representatives", ()), *entry.get("partners", ()))
         }
-        return sorted(found - self._seen)
 
     def _ended(self) -> list[int]:
         """The exit codes of ranks that have ended, as a shell gives them."""

@@ -51,10 +51,7 @@ bool is_infinite(const c10::IValue& value) {
 /// The dimension of which an op chooses places, counted from the first one. None: of all elements.
 std::optional<int64_t> dim_of(const OpTraits& op, std::span<const c10::IValue> inputs) {
     if (inputs[0].toTensor().dim() == 0) return std::nullopt;
-    const auto& formal = op.handle->schema().arguments();
-    for (std::size_t i = 0; i < inputs.size(); ++i) {
-        if (formal[i].name() == "dim" && inputs[i].isInt()) return inputs[i].toInt();
-    }
+    if (const auto given = dim_argument(op, inputs)) return given;
     const bool is_last = op.name == "aten::topk" || op.name == "aten::multinomial";
     return is_last ? std::optional<int64_t>(-1) : std::nullopt;
 }

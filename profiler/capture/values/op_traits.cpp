@@ -196,6 +196,14 @@ constexpr std::size_t kNumRecent = 1024;
 
 }  // namespace
 
+std::optional<int64_t> dim_argument(const OpTraits& op, std::span<const c10::IValue> arguments) {
+    const auto& formal = op.handle->schema().arguments();
+    for (std::size_t i = 0; i < arguments.size(); ++i) {
+        if (formal[i].name() == "dim" && arguments[i].isInt()) return arguments[i].toInt();
+    }
+    return std::nullopt;
+}
+
 const OpTraits& traits_of(const at::RecordFunction& function) {
     static auto* const known = new Known;
     static const auto* const no_op = new OpTraits;

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -51,6 +52,9 @@ struct OpTraits {
         return argument < is_overwritten.size() && is_overwritten[argument];
     }
 };
+
+/// The argument `dim` of a call of the op; none: it has no such one, or is given none.
+std::optional<int64_t> dim_argument(const OpTraits& op, std::span<const c10::IValue> arguments);
 
 /// Of the op that `function` reports; the same object for the same op, for as long as the process
 /// lives. Functions that are no ops of torch have no work.

@@ -2,7 +2,6 @@
 
 #include "profiler/capture/values/tensor_values.h"
 
-#include <ATen/core/grad_mode.h>
 #include <c10/core/StorageImpl.h>
 #include <c10/util/intrusive_ptr.h>
 #include <fmt/format.h>

@@ -311,15 +311,6 @@ bool is_done_by_gpu(const OpTraits& op, Values inputs) {
     return true;
 }
 
-/// The dimension along which an op lists what it has found.
-int64_t dim_of_result(const OpTraits& op, const std::vector<IValue>& arguments) {
-    const auto& formal = op.handle->schema().arguments();
-    for (std::size_t i = 0; i < arguments.size(); ++i) {
-        if (formal[i].name() == "dim" && arguments[i].isInt()) return arguments[i].toInt();
-    }
-    return 0;
-}
-
 /// Tells the virtual GPU what an op is going to read of its own result: its verdict, or how many
 /// places it has found.
 void expect(RunningWork& work) {
@@ -332,7 +323,8 @@ void expect(RunningWork& work) {
         value = result.toBool() ? 1 : 0;
     } else {
         const at::Tensor& places = result.toTensor();
-        value = places.dim() == 0 ? 1 : places.size(dim_of_result(*work.op, *work.on_cpu));
+        const int64_t dim = dim_argument(*work.op, *work.on_cpu).value_or(0);
+        value = places.dim() == 0 ? 1 : places.size(dim);
     }
     device_values()->expect(value);
     work.expects = true;
