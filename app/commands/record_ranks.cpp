@@ -2,7 +2,9 @@
 
 #include "app/commands/console/terminal.h"
 #include "app/commands/options/values.h"
+#include "profiler/analysis/step/expert_routing.h"
 #include "profiler/analysis/step/failure_words.h"
+#include "profiler/analysis/step/peak.h"
 #include "profiler/formats/trace_formats.h"
 #include "profiler/trace/file/trace_file.h"
 #include "profiler/trace/file/write_file.h"
@@ -99,19 +101,18 @@ void print_verdict(const std::string& verdict, const fs::path& trace) {
     print_error(next_line(fmt::format("explain {}", shell_word(trace.string()))));
 }
 
-std::vector<profiler::ValueReadLine> value_reads_of(const std::string& file) {
+ValueReads value_reads_of(const std::string& file) {
     if (file.empty()) return {};
     const auto trace = profiler::read_trace(file);
-    if (!trace) return {};
-    return profiler::value_read_lines(*trace);
-}
-
-void print_value_reads(const std::vector<profiler::ValueReadLine>& lines,
-                       const std::string& whose) {
+    if (!trace || trace->value_reads.empty()) return {};
+    ValueReads reads{.lines = profiler::value_read_lines(*trace), .sentences = {}};
+    const int64_t peak_bytes = profiler::find_peak(*trace).allocated_bytes;
     for (const std::string& sentence :
-         {profiler::value_read_sentence(lines), profiler::assumption_sentence(lines)}) {
-        if (!sentence.empty()) print_error(whose + sentence);
+         {profiler::value_read_sentence(reads.lines),
+          profiler::routing_sentence(*trace, reads.lines, peak_bytes)}) {
+        if (!sentence.empty()) reads.sentences.push_back(sentence);
     }
+    return reads;
 }
 
 tl::expected<ProgramResult, Failure> record_ranks(ProgramRun& run, const RecordRequest& request) {
@@ -136,11 +137,11 @@ tl::expected<ProgramResult, Failure> record_ranks(ProgramRun& run, const RecordR
     }
     print_error(result.sentence);
     for (const RankResult& rank : result.ranks) {
-        const auto lines =
-            target ? value_reads_of(rank.file) : std::vector<profiler::ValueReadLine>();
-        if (value_read_sentence(lines).empty() && assumption_sentence(lines).empty()) continue;
-        print_value_reads(lines, fmt::format("rank {}: ", rank.rank));
-        break;  // the others run the same program
+        const ValueReads reads = target ? value_reads_of(rank.file) : ValueReads();
+        for (const std::string& sentence : reads.sentences) {
+            print_error(fmt::format("rank {}: {}", rank.rank, sentence));
+        }
+        if (!reads.sentences.empty()) break;  // the others run the same program
     }
     for (const RankResult& rank : result.ranks) {
         const std::string verdict = verdict_on(rank.failure_file);

@@ -33,12 +33,14 @@ std::string verdict_on(const std::string& file);
 /// Prints it, and the command that says more about `trace`.
 void print_verdict(const std::string& verdict, const std::filesystem::path& trace);
 
-/// What the program read that nobody computed, and what was assumed, from a trace. Empty: nothing,
-/// or there is no `file`.
-std::vector<profiler::ValueReadLine> value_reads_of(const std::string& file);
-/// Prints them in a sentence each, after `whose`: "rank 0: ", or nothing.
-void print_value_reads(const std::vector<profiler::ValueReadLine>& lines,
-                       const std::string& whose = {});
+/// What the program read that nobody computed, and what was assumed.
+struct ValueReads {
+    std::vector<profiler::ValueReadLine> lines;
+    std::vector<std::string> sentences;
+};
+
+/// Those of a trace; empty if there is no `file`.
+ValueReads value_reads_of(const std::string& file);
 
 struct RecordRequest {
     std::string output;

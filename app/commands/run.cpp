@@ -211,6 +211,7 @@ Outcome record(const RunOptions& options, Output& output) {
     if (!gpus) return wrong_usage(gpus.error());
     ProgramRun& run = *made;
     run.output_is_ours = output.json();
+    run.tries_imbalance = run.stops;  // else the program's own figures would hold that step
     RecordRequest request{.output = options.output,
                           .overwrites = options.overwrites,
                           .gpu = gpus->empty() ? "" : gpus->front(),
@@ -241,9 +242,8 @@ Outcome record(const RunOptions& options, Output& output) {
     if (target && result.file == run.file) add_times(*target, run.file, result.sentence);
     for (const std::string& sentence : result.applied_sentences) print_error(sentence);
     print_error(result.sentence);
-    const auto value_reads =
-        target ? value_reads_of(result.file) : std::vector<profiler::ValueReadLine>();
-    print_value_reads(value_reads);
+    const ValueReads reads = target ? value_reads_of(result.file) : ValueReads();
+    for (const std::string& sentence : reads.sentences) print_error(sentence);
     const bool is_beside = !result.failure_file.empty() && result.failure_file != result.file;
     std::error_code error;
     if (result.file == run.file && !is_beside) fs::remove(beside, error);  // of the run before
@@ -255,7 +255,7 @@ Outcome record(const RunOptions& options, Output& output) {
         print_error(next_line("explain " + shell_word(is_whole ? request.output : result.file)));
     }
     nlohmann::json document = document_of(result, verdict);
-    document["value_reads"] = value_reads_json(value_reads);
+    document["value_reads"] = value_reads_json(reads.lines);
     output.document(document);
     return static_cast<ExitCode>(result.exit_code);
 }
@@ -346,76 +346,96 @@ Outcome find_max(const RunOptions& options, Output& output) {
     return emit(output, program_report(*rows), options.output);
 }
 
-}  // namespace
-
-void add_run_command(CommandLine& line) {
-    Command& command = line.add_command(
-        "run", "Run your PyTorch program, and record the memory of its training steps");
-    auto options = std::make_shared<RunOptions>();
+/// Where the program runs, and with what in it.
+void add_program_options(Command& command, RunOptions& options) {
     command.add({"--gpu", "run on this simulated GPU, such as h100-sxm; no GPU is needed", "ID"},
-                &options->gpus);
+                &options.gpus);
     command.add(
         {"--apply",
          "put this technique into the program's models: a preset or switches, such as tempo",
          "RECIPE"},
-        &options->run.recipe);
+        &options.run.recipe);
     command.add({.names = "--layers",
                  .help = "with --apply checkpoint: module classes to checkpoint, such as Block",
                  .value_name = "LIST",
                  .needs = "--apply"},
-                &options->layers);
-    command.add({"--steps", "how many steps to record", "N"}, &options->run.steps, kRunRecord);
+                &options.layers);
+}
+
+/// What is recorded, and into which file.
+void add_recording_options(Command& command, RunOptions& options) {
+    command.add({"--steps", "how many steps to record", "N"}, &options.run.steps, kRunRecord);
     command.add({"--skip", "how many steps come before them; the first one is recorded, too", "N"},
-                &options->run.skip, kRunRecord);
+                &options.run.skip, kRunRecord);
     command.add(
         {"--stacks", "record the lines of Python that led to each allocation, as without it"},
-        &options->asks_for_stacks, kRunRecord);
+        &options.asks_for_stacks, kRunRecord);
     command.add({"--no-stacks", "do not record these lines, which take a few percent of a step"},
-                &options->without_stacks, kRunRecord);
+                &options.without_stacks, kRunRecord);
     command.add({"--cpp-stacks", "record the C++ functions below these lines, too"},
-                &options->run.with_cpp_stacks, kRunRecord);
-    command.add({"--stop", "end the program after the recorded steps"}, &options->run.stops,
+                &options.run.with_cpp_stacks, kRunRecord);
+    command.add({"--stop", "end the program after the recorded steps"}, &options.run.stops,
                 kRunRecord);
     command.add(
         {"-o,--output",
          "trace to write (without it NAME.tscope of the program's NAME.py), or a folder for "
          "a trace of each rank",
          "FILE.tscope"},
-        &options->output);
+        &options.output);
+}
+
+/// Ranks, of which only some run.
+void add_rank_options(Command& command, RunOptions& options) {
     command.add({.names = "--world-size",
                  .help = "run as if there were so many ranks, each with such a GPU",
                  .value_name = "N",
                  .needs = "--gpu"},
-                &options->run.world_size);
+                &options.run.world_size);
     command.add({.names = "--ranks",
                  .help = "with --world-size: which of them run; representative (without it), all, "
                          "or a list",
                  .value_name = "RANKS"},
-                &options->ranks);
+                &options.ranks);
     command.add({.names = "--link",
                  .help = "bandwidth between the GPUs of a node per second, such as 44GB",
                  .value_name = "SIZE",
                  .needs = "--world-size"},
-                &options->link, kRunRecord);
-    command.add({"--overwrite", "replace a trace that is there already"}, &options->overwrites);
+                &options.link, kRunRecord);
+}
+
+/// The largest batch, and what a simulated GPU tells the program.
+void add_search_options(Command& command, RunOptions& options) {
+    command.add({"--overwrite", "replace a trace that is there already"}, &options.overwrites);
     command.add({.names = "--max",
                  .help = "find the largest batch: {NAME} in the arguments is the batch size",
                  .value_name = "NAME",
                  .needs = "--gpu"},
-                &options->placeholder, kRunMax);
+                &options.placeholder, kRunMax);
     command.add({.names = "--values",
                  .help = "what the program reads from a simulated GPU: computed (without it, where "
                          "that can be) or zeros; with --max: other placeholders and the values to "
                          "try, as SEQ=128,512",
                  .value_name = "VALUES",
                  .needs = "--gpu"},
-                &options->values);
+                &options.values);
     command.add({.names = "--routing",
                  .help = "how many tokens each expert gets on a simulated GPU: balanced (without "
                          "it), worst:1.5, zipf:1.2, seed:7 or zeros",
                  .value_name = "ROUTING",
                  .needs = "--gpu"},
-                &options->run.routing);
+                &options.run.routing);
+}
+
+}  // namespace
+
+void add_run_command(CommandLine& line) {
+    Command& command = line.add_command(
+        "run", "Run your PyTorch program, and record the memory of its training steps");
+    auto options = std::make_shared<RunOptions>();
+    add_program_options(command, *options);
+    add_recording_options(command, *options);
+    add_rank_options(command, *options);
+    add_search_options(command, *options);
     command.add_program(&options->run.words);
     command.footer(
         "Write your usual command after --. Its output and its exit code do not change. The last\n"

@@ -22,6 +22,9 @@ struct Routing {
     uint64_t seed = 0;  // of kZipf and kRandom
 };
 
+/// How much more the fullest expert gets where the memory of an uneven routing is asked for.
+inline constexpr Routing kImbalanced{.kind = Routing::Kind::kWorst, .strength = 1.5};
+
 /// "balanced", "zeros", "zipf:1.2", "worst:1.5" or "seed:7". Errors: another text.
 Result<Routing> parse_routing(std::string_view text);
 std::string to_text(const Routing& routing);

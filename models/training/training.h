@@ -48,7 +48,8 @@ private:
     int64_t good_steps_ = 0;
 };
 
-enum class TrainingPhase : uint8_t { kForward, kLoss, kBackward, kOptimizer };
+/// Inference: forward without gradients, of a program's validation or of its frozen models.
+enum class TrainingPhase : uint8_t { kForward, kLoss, kBackward, kOptimizer, kInference };
 
 /// Listens to the beginning and end of the phases of a training step.
 class StepListener {

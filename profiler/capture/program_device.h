@@ -27,6 +27,8 @@ public:
     virtual void describe_workspaces(Recorder& /*recorder*/) {}
     /// Between two steps, while no op is recorded: adds the rows of the step that ended.
     virtual void read_step() {}
+    /// A profiler of the program begins on this thread, or has ended. Torch has one place for both.
+    virtual void set_profiled(bool /*is_profiled*/) {}
     /// After the recorder has stopped: adds what is still missing, and what was missed.
     virtual void stop(Recorder& /*recorder*/) {}
 };

@@ -95,20 +95,6 @@ bool is_bucket(const Trace& trace, Id<Phase> running, Id<Storage> storage) {
 
 }  // namespace
 
-PhaseKind phase_kind(models::TrainingPhase phase) {
-    switch (phase) {
-        case models::TrainingPhase::kForward:
-            return PhaseKind::kForward;
-        case models::TrainingPhase::kLoss:
-            return PhaseKind::kLoss;
-        case models::TrainingPhase::kBackward:
-            return PhaseKind::kBackward;
-        case models::TrainingPhase::kOptimizer:
-            return PhaseKind::kOptimizer;
-    }
-    throw std::logic_error("not a training phase");
-}
-
 Recorder::Recorder(Trace& trace, const RecorderOptions& options)
     : trace_(trace),
       allocations_(options.allocations ? *options.allocations : TrackingAllocator::instance()),
@@ -150,64 +136,6 @@ void Recorder::stop() {
     stop_ops();
     allocations_.stop();
     recording_ = false;
-}
-
-// ---- steps and phases ------------------------------------------------------------------------
-
-Recorder::StepStart Recorder::next_step_start() {
-    const std::lock_guard lock(mutex_);
-    return {.time_ns = now_ns(), .event = next_event_};
-}
-
-void Recorder::begin_step(const StepStart& start) {
-    const std::lock_guard lock(mutex_);
-    step_ = trace_.steps.append(
-        {.start_ns = start.time_ns, .first_event = start.event, .kind = StepKind::kBroken});
-    end_so_far();
-}
-
-void Recorder::end_so_far() {
-    if (step_.valid()) {
-        trace_.steps.set<&Step::end_ns>(step_, now_ns());
-        trace_.steps.set<&Step::last_event>(step_, next_event_);
-    }
-    if (phase_.valid()) {
-        trace_.phases.set<&Phase::end_ns>(phase_, now_ns());
-        trace_.phases.set<&Phase::last_event>(phase_, next_event_);
-    }
-}
-
-void Recorder::end_step(double loss, StepKind kind) {
-    const std::lock_guard lock(mutex_);
-    if (!step_.valid()) throw std::logic_error("no step has begun");
-    end_so_far();
-    trace_.steps.set<&Step::loss>(step_, loss);
-    trace_.steps.set<&Step::kind>(step_, kind);
-    step_ = {};
-    // Sequence numbers are never reused, and later steps' backward ops do not refer to them.
-    forward_ops_.clear();
-    // The backend's thread may call back after those who waited for it went on.
-    for (const Id<Collective> collective : running_collectives_) {
-        if (trace_.collectives.get<&Collective::end_ns>(collective) < 0) {
-            trace_.collectives.set<&Collective::end_ns>(collective, now_ns());
-        }
-    }
-    running_collectives_.clear();
-    num_buckets_ = 0;  // DDP makes others after its first step
-}
-
-void Recorder::on_phase_begin(models::TrainingPhase phase) {
-    const std::lock_guard lock(mutex_);
-    phase_ = trace_.phases.append({.step = step_,
-                                   .kind = phase_kind(phase),
-                                   .start_ns = now_ns(),
-                                   .first_event = next_event_});
-}
-
-void Recorder::on_phase_end(models::TrainingPhase) noexcept {
-    const std::lock_guard lock(mutex_);
-    end_so_far();
-    phase_ = {};
 }
 
 // ---- allocations -----------------------------------------------------------------------------

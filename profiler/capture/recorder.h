@@ -10,6 +10,7 @@
 
 #include <array>
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -82,17 +83,22 @@ public:
     void start_ops();
     void stop_ops();
 
-    /// A moment at which a step may turn out to have begun.
+    /// A moment at which a step may turn out to have begun, or to have ended.
     struct StepStart {
         int64_t time_ns = 0;
         int64_t event = 0;
+        std::size_t num_phases = 0;  // that had begun
     };
     StepStart next_step_start();
 
     void begin_step() { begin_step(next_step_start()); }
     void begin_step(const StepStart& start);
-    /// Until then the step is a broken one, so that a crash leaves it as what it is.
-    void end_step(double loss, StepKind kind = StepKind::kWhole);
+    /// Until then the step is a broken one, so that a crash leaves it as what it is. With `end` it
+    /// ended before: later phases are of the next step, which begins there.
+    void end_step(double loss, StepKind kind = StepKind::kWhole, const StepStart* end = nullptr);
+    /// Each inference that is in no step becomes a step of its own, of which it is the forward.
+    /// Returns their number. Under lock_rows().
+    int64_t make_steps_of_inferences();
     /// Gives the step and the phase that run the end that they have so far, for a file that is
     /// written in the middle of them. Under lock_rows().
     void end_so_far();
@@ -196,6 +202,7 @@ private:
     /// Names what a cast or clone makes after its source, once copy_ fills it. Nothing else that
     /// copy_ overwrites.
     void name_copy(const at::Tensor& copy, const at::Tensor& source);
+    void cut_step(const StepStart& end);
     void link_to_forward(Op& op, const at::RecordFunction& function, Id<Op> id);
     Id<Collective> add_collective(const CollectiveCall& call, Id<Op> op);
     Id<Communicator> communicator_of(const CollectiveCall& call);

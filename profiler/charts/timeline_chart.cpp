@@ -104,8 +104,16 @@ void draw_layers(Canvas& canvas, const Theme& theme, const TimelineView& view,
 void draw_peak(Canvas& canvas, const Theme& theme, const TimelineTrace& trace, const TimeAxis& axis,
                double end_bytes) {
     for (const PeakMarker& peak : trace.peaks) {
-        const Point at{axis.x(peak.time_ns), axis.plot.bottom() - static_cast<double>(peak.bytes) /
-                                                                      end_bytes * axis.plot.height};
+        const auto y = [&](int64_t bytes) {
+            return axis.plot.bottom() - static_cast<double>(bytes) / end_bytes * axis.plot.height;
+        };
+        const Point at{axis.x(peak.time_ns), y(peak.bytes)};
+        if (peak.uneven_bytes > 0) {  // a range, as an error bar
+            const double top = y(peak.uneven_bytes);
+            const LineStyle style{.color = theme.text, .width = 1.6};
+            canvas.line(at, {at.x, top}, style);
+            canvas.line({at.x - 4, top}, {at.x + 4, top}, style);
+        }
         const TextStyle style{.size = kLabelSize, .weight = Weight::kBold, .color = theme.text};
         const double width = canvas.measure(peak.text, style) + 12;
         const double top = at.y - 17, right = at.x + 8, left = at.x - 8 - width;

@@ -1,5 +1,6 @@
 #include "profiler/planner/program_plan.h"
 
+#include "profiler/analysis/step/expert_routing.h"
 #include "profiler/analysis/step/recorded_step.h"
 #include "profiler/planner/plan_row.h"
 #include "profiler/planner/step/batch_interpolation.h"
@@ -9,6 +10,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cmath>
 
 namespace profiler {
 namespace {
@@ -99,6 +101,42 @@ Result<void> check_attention(const ProgramSteps& program, const Gpu& gpu) {
         gpu.name, program.device);
 }
 
+/// None: a trace does not tell.
+std::optional<UnevenExperts> uneven_experts_of(const std::vector<NamedTrace>& traces) {
+    UnevenExperts uneven;
+    for (const NamedTrace& named : traces) {
+        const auto experts = expert_routing_of(*named.trace);
+        if (!experts || experts->imbalanced_peak_bytes < 0) return std::nullopt;
+        uneven.imbalance = experts->imbalance;
+        const int64_t extra_bytes =
+            experts->imbalanced_peak_bytes - report_of(named)->peak.allocated_bytes;
+        uneven.extra_bytes.push_back(std::max(extra_bytes, int64_t{0}));
+    }
+    return uneven;
+}
+
+/// On the line through the smallest and the largest recorded batch.
+int64_t extra_bytes_at(const ProgramSteps& program, int64_t batch_size) {
+    const StepWork& small = program.steps.front();
+    const StepWork& large = program.steps.back();
+    const std::vector<int64_t>& extra = program.uneven_experts->extra_bytes;
+    const double place = static_cast<double>(batch_size - small.batch_size) /
+                         static_cast<double>(large.batch_size - small.batch_size);
+    return std::llround(
+        std::lerp(static_cast<double>(extra.front()), static_cast<double>(extra.back()), place));
+}
+
+/// Of a row with memory.
+std::string uneven_experts_note(const ProgramSteps& program, const PlanRow& row) {
+    const int64_t extra_bytes = extra_bytes_at(program, *row.batch_size);
+    const int64_t peak_bytes = row.memory->contents.peaks.peak_allocated_bytes;
+    const int64_t needed_bytes = row.memory->context_bytes + peak_bytes + extra_bytes;
+    return fmt::format(
+        "experts are assumed to get as many tokens each; {} at batch {}{}",
+        uneven_peak_text(program.uneven_experts->imbalance, peak_bytes, peak_bytes + extra_bytes),
+        *row.batch_size, needed_bytes > row.memory->usable_bytes ? ", which does not fit" : "");
+}
+
 }  // namespace
 
 Result<ProgramSteps> program_steps_of(std::vector<NamedTrace> traces) {
@@ -138,6 +176,7 @@ Result<ProgramSteps> program_steps_of(std::vector<NamedTrace> traces) {
     const Trace& trace = *traces.front().trace;
     result.program = {.step = *program_of(trace),
                       .recipe = std::string(trace.text(trace.run().recipe))};
+    result.uneven_experts = uneven_experts_of(traces);
     result.device = trace.text(trace.run().device_name);
     result.has_flash_attention = has_flash_attention(trace);
     return result;
@@ -153,6 +192,9 @@ Plan make_program_plan(const PlanRequest& request, const PlannerData& data,
         if (const auto ok = check_attention(program, *gpu); !ok) row.refuse(ok.error());
         if (row.status == PlanStatus::kOk) fill_row(row, request, data, *interpolation);
         row.notes.push_back(recorded_at(program));
+        if (program.uneven_experts && row.memory && row.batch_size) {
+            row.notes.push_back(uneven_experts_note(program, row));
+        }
         plan.rows.push_back(std::move(row));
     }
     return plan;

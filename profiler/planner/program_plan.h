@@ -5,17 +5,26 @@
 #include "profiler/planner/plan.h"
 #include "profiler/planner/step/step_work.h"
 
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
 /// The plan of a program of the user's: from traces of two batches to every batch on every GPU.
 namespace profiler {
 
+/// What a step takes more where one expert of a mixture gets more tokens than its share.
+struct UnevenExperts {
+    double imbalance = 1;              // times the share
+    std::vector<int64_t> extra_bytes;  // at the peak, of each step
+};
+
 struct ProgramSteps {
     PlannedProgram program;
     std::vector<StepWork> steps;  // by rising batch, at least two
     std::string device;           // on which they were recorded
     bool has_flash_attention = false;
+    std::optional<UnevenExperts> uneven_experts;  // none: the traces do not tell
 };
 
 /// Errors: fewer than two batches; traces that are not of the same program, recipe and number of

@@ -34,11 +34,20 @@ struct Values {
     /// thread give `value`: an op reads a count or a verdict before it makes its result.
     void (*expect)(int64_t value);
     void (*expect_nothing)();
+    /// How often bytes were copied to the host, known or not.
+    uint64_t (*num_reads)();
+    /// Whether contents are kept, as they are at first. From a false on all bytes are unknown.
+    void (*set_keeping)(bool is_keeping);
     /// Whether some stream captures a graph: its work runs later.
     bool (*captures)();
     /// Null: nobody hears of such reads. It is called on the thread that reads, and may
     /// throw std::runtime_error, which ends the read with this error.
     void (*set_on_unknown_read)(OnUnknownRead listener);
+    /// `name` tells the op that runs on the calling thread; null: none is known. What the GPU
+    /// refuses is refused with that name.
+    void (*set_op_name)(const char* (*name)());
+    /// Whether the process gets more memory than its devices have, to see what it would need.
+    void (*set_unlimited)(bool is_unlimited);
 };
 
 /// In a process with a virtual GPU dlsym finds this function, which takes nothing and returns a

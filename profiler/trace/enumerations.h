@@ -27,9 +27,11 @@ inline constexpr std::array<std::string_view, 3> kSeverityNames{"info", "warning
 enum class StepKind : uint8_t { kWhole, kFirst, kBroken };
 inline constexpr std::array<std::string_view, 3> kStepKindNames{"whole", "first", "broken"};
 
-enum class PhaseKind : uint8_t { kForward, kLoss, kBackward, kOptimizer };
-inline constexpr std::array<std::string_view, 4> kPhaseKindNames{"forward", "loss", "backward",
-                                                                 "optimizer"};
+/// Inference is forward without gradients beside the training: of a validation, or of a model that
+/// is frozen.
+enum class PhaseKind : uint8_t { kForward, kLoss, kBackward, kOptimizer, kInference };
+inline constexpr std::array<std::string_view, 5> kPhaseKindNames{"forward", "loss", "backward",
+                                                                 "optimizer", "inference"};
 
 /// Operator classes of Ivanov et al., "Data Movement Is All You Need", Table 1.
 enum class OpClass : uint8_t { kContraction, kNormalization, kElementWise, kOther };
@@ -192,5 +194,10 @@ constexpr int64_t element_bytes(DType dtype) {
     return kBytes[static_cast<std::size_t>(dtype)];
 }
 static_assert(element_bytes(DType::kInt64) == 8 && element_bytes(DType::kBFloat16) == 2);
+/// The same; 4 where it is not known, which is usual.
+constexpr int64_t likely_element_bytes(DType dtype) {
+    const int64_t bytes = element_bytes(dtype);
+    return bytes > 0 ? bytes : 4;
+}
 
 }  // namespace profiler

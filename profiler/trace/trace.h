@@ -48,6 +48,7 @@ struct Run {
     StringId command;      // JSON array of arguments: ["python", "train.py"]
     StringId folder;       // the working folder
     StringId environment;  // JSON object of the variables that change memory; never a secret
+    int64_t imbalanced_peak_bytes = -1;  // of a further step with uneven experts; -1: none
 
     static constexpr auto columns() {
         return std::tuple(
@@ -65,7 +66,8 @@ struct Run {
             Column{"world_size", &Run::world_size}, Column{"start_unix_ns", &Run::start_unix_ns},
             Column{"command", &Run::command, /*since=*/3},
             Column{"folder", &Run::folder, /*since=*/3},
-            Column{"environment", &Run::environment, /*since=*/3});
+            Column{"environment", &Run::environment, /*since=*/3},
+            Column{"imbalanced_peak_bytes", &Run::imbalanced_peak_bytes, /*since=*/3});
     }
 };
 
@@ -390,20 +392,25 @@ struct Keeper {
     }
 };
 
-/// A line of the program that reads values which a simulated GPU does not compute, or whose op has
-/// a result that something stated stands for.
+/// A line of the program that reads what no kernel computed, or whose op has an assumed result.
 struct ValueRead {
     Id<Stack> stack;  // invalid: a thread without Python, as that of backward
     StringId op;      // the outermost that reads: "aten::nonzero"
     ValueReadKind kind = ValueReadKind::kCopy;
     int64_t count = 0;
-    StringId answer;  // "zeros", "balanced routing"
+    StringId answer;         // "zeros", "balanced routing"
+    int64_t num_tokens = 0;  // of an assumed routing, the largest one; else 0
+    int64_t num_experts = 0;
+    int64_t experts_per_token = 0;
 
     static constexpr int kSince = 3;
     static constexpr auto columns() {
         return std::tuple(Column{"stack", &ValueRead::stack}, Column{"op", &ValueRead::op},
                           Column{"kind", &ValueRead::kind}, Column{"count", &ValueRead::count},
-                          Column{"answer", &ValueRead::answer});
+                          Column{"answer", &ValueRead::answer},
+                          Column{"num_tokens", &ValueRead::num_tokens},
+                          Column{"num_experts", &ValueRead::num_experts},
+                          Column{"experts_per_token", &ValueRead::experts_per_token});
     }
 };
 

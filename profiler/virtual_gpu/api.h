@@ -15,6 +15,8 @@ namespace profiler::virtual_gpu {
 /// Throws std::runtime_error: the program needs `function`, and nothing here can stand in for it.
 /// torch passes the exception on to the program.
 [[noreturn]] void refuse(const char* function);
+/// From now on that sentence has the op that `name_of_op` tells.
+void name_refusals(const char* (*name_of_op)());
 
 /// The value beside `key` in a table; null if it has no such row.
 template <typename Key, typename Value, std::size_t Rows>

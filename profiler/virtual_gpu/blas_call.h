@@ -30,6 +30,9 @@ std::string_view name_of(cudaDataType_t type);
 /// "f32", "tf32"; of a cuBLAS compute type.
 std::string_view name_of(cublasComputeType_t type);
 
+/// That cublasSetStream gave the handle.
+cudaStream_t stream_of(cublasHandle_t handle);
+
 /// Gives the product to the stream as one kernel.
 void submit_gemm(const Gemm& gemm, cudaStream_t stream);
 /// Any other BLAS call, as one kernel of its name.

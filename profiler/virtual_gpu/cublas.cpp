@@ -121,6 +121,8 @@ std::string_view name_of(cublasComputeType_t type) {
     return *name;
 }
 
+cudaStream_t stream_of(cublasHandle_t handle) { return of(handle).stream; }
+
 std::string to_text(const Gemm& gemm) {
     std::string text = "gemm ";
     text.append(name_of(gemm.a)).append("*").append(name_of(gemm.b));

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
@@ -16,6 +17,8 @@ namespace {
 constexpr uint64_t kSpaceBytes = uint64_t{2} << 40;  // of a device: holes never run out
 /// Far below where the kernel puts libraries and stacks.
 constexpr uint64_t kFirstBase = uint64_t{0x600000000000};
+
+std::atomic<bool> are_unlimited = false;
 
 /// Addresses without pages, which no limit on memory counts.
 uint64_t reserve_addresses(std::size_t device) {
@@ -44,14 +47,15 @@ DeviceMemory::DeviceMemory(const Card& card, uint64_t base, uint64_t size,
       addresses_(base, size, placement) {}
 
 bool DeviceMemory::charge(uint64_t size) {
-    if (size > total_bytes_ - used_bytes_) return false;
+    const uint64_t limit = are_unlimited ? kSpaceBytes : total_bytes_;
+    if (used_bytes_ > limit || size > limit - used_bytes_) return false;
     used_bytes_ += size;
     return true;
 }
 
 std::optional<uint64_t> DeviceMemory::allocate(uint64_t size) {
     const std::lock_guard lock(mutex_);
-    if (size > total_bytes_) return std::nullopt;
+    if (size > kSpaceBytes) return std::nullopt;  // rounding it up could overflow
     const uint64_t bytes = round_up(size, kGranuleBytes);
     if (!charge(bytes)) return std::nullopt;
     const auto address = addresses_.take(bytes);
@@ -120,8 +124,10 @@ void DeviceMemory::end_use_locked(MemoryHandle* handle) {
 
 int64_t DeviceMemory::free_bytes() const {
     const std::lock_guard lock(mutex_);
-    return static_cast<int64_t>(total_bytes_ - used_bytes_);
+    return static_cast<int64_t>(total_bytes_ - std::min(used_bytes_, total_bytes_));
 }
+
+void DeviceMemory::set_unlimited(bool is_unlimited) { are_unlimited = is_unlimited; }
 
 std::optional<std::pair<uint64_t, uint64_t>> DeviceMemory::range_of(uint64_t address) const {
     const std::lock_guard lock(mutex_);

@@ -52,9 +52,13 @@ public:
 
     bool contains(uint64_t address) const { return addresses_.contains(address); }
     int64_t total_bytes() const { return static_cast<int64_t>(total_bytes_); }
+    /// Not below 0, even if requests were granted beyond total_bytes().
     int64_t free_bytes() const;
     /// Start and size of the allocation around an address.
     std::optional<std::pair<uint64_t, uint64_t>> range_of(uint64_t address) const;
+
+    /// Whether devices grant requests beyond total_bytes().
+    static void set_unlimited(bool is_unlimited);
 
     std::unique_lock<std::mutex> lock() const { return std::unique_lock(mutex_); }
     Contents& contents() { return contents_; }

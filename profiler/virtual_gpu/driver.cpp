@@ -91,6 +91,12 @@ cudaGetDriverEntryPointByVersion(const char* name, void** function, unsigned, un
     return found ? cudaSuccess : report(cudaErrorSymbolNotFound);
 }
 
+/// Libraries of CUDA ask for functions that only the driver knows, and some do without.
+VIRTUAL_GPU_API CUresult cuGetExportTable(const void** table, const CUuuid*) {
+    *table = nullptr;
+    return CUDA_ERROR_NOT_FOUND;
+}
+
 VIRTUAL_GPU_API CUresult cuModuleLoadData(CUmodule* module, const void*) {
     *module = any_module();
     return CUDA_SUCCESS;

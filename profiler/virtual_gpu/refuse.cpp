@@ -1,5 +1,6 @@
 #include "profiler/virtual_gpu/api.h"
 
+#include <atomic>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -7,19 +8,26 @@
 namespace profiler::virtual_gpu {
 namespace {
 
+std::atomic<const char* (*)()> name_of_op = nullptr;
+
 /// What to do without it. Code that was compiled while the program runs is loaded as a module.
 std::string_view advice(std::string_view function) {
     if (function.starts_with("cuModuleLoad") || function.starts_with("cuLibraryLoad")) {
-        return "run it without torch.compile and kernels of Triton";
+        return "run it without kernels of Triton (TORCHDYNAMO_DISABLE=1 turns torch.compile off)";
     }
     return "leave out the op that needs it";
 }
 
 }  // namespace
 
+void name_refusals(const char* (*name)()) { name_of_op = name; }
+
 void refuse(const char* function) {
+    const char* (*const name)() = name_of_op;
+    const char* const op = name == nullptr ? nullptr : name();
     std::string sentence = "The simulated GPU of Temposcope does not have ";
-    sentence.append(function).append(", which this program calls: ").append(advice(function));
+    sentence.append(function).append(", which ").append(op == nullptr ? "this program" : op);
+    sentence.append(" calls: ").append(advice(function));
     throw std::runtime_error(sentence + ", or measure on a GPU.");
 }
 

@@ -18,6 +18,8 @@ namespace {
 
 std::atomic<OnUnknownRead> on_unknown_read = nullptr;
 std::atomic<uint64_t> num_writes = 0;
+std::atomic<uint64_t> num_reads = 0;
+std::atomic<bool> is_keeping = true;
 thread_local std::optional<int64_t> expected;
 
 std::span<std::byte> span_of(void* bytes, std::size_t size) {
@@ -53,6 +55,7 @@ bool knows(const void* address, std::size_t size) {
 
 void write(const void* address, const void* bytes, std::size_t size) {
     ++num_writes;
+    if (!is_keeping) return;
     with_contents(address, [&](Contents& contents) {
         contents.write(number_of(address), span_of(bytes, size));
     });
@@ -60,6 +63,7 @@ void write(const void* address, const void* bytes, std::size_t size) {
 
 void fill(const void* address, const void* pattern, std::size_t pattern_size, std::size_t size) {
     ++num_writes;
+    if (!is_keeping) return;
     with_contents(address, [&](Contents& contents) {
         contents.fill(number_of(address), span_of(pattern, pattern_size), size);
     });
@@ -70,6 +74,16 @@ void forget_and_capture(const void* address, std::size_t size) {
     add_captured_write(address, size);
 }
 
+void set_keeping(bool wanted) {
+    is_keeping = wanted;
+    if (wanted) return;
+    for (std::size_t device = 0; device < machine().cards.size(); ++device) {
+        DeviceMemory& memory = Memories::instance()[static_cast<int>(device)];
+        const auto lock = memory.lock();
+        memory.contents() = Contents();
+    }
+}
+
 /// Verdicts, and the integers that ops size their results by: int, int64_t and size_t.
 bool is_of_one_number(std::size_t size) {
     return size == sizeof(bool) || size == sizeof(int32_t) || size == sizeof(int64_t);
@@ -78,6 +92,7 @@ bool is_of_one_number(std::size_t size) {
 }  // namespace
 
 void copy_to_host(void* target, const void* source, std::size_t size) {
+    ++num_reads;
     if (expected && is_of_one_number(size)) {
         std::memcpy(target, &*expected, size);  // the low bytes come first
         return;
@@ -95,6 +110,7 @@ void copy_to_device(const void* target, const void* source, std::size_t size) {
 
 void copy_on_devices(const void* target, const void* source, std::size_t size) {
     ++num_writes;
+    if (!is_keeping) return;
     Memories& memories = Memories::instance();
     const int to = memories.device_of(target);
     const int from = memories.device_of(source);
@@ -124,8 +140,12 @@ VIRTUAL_GPU_API const Values* temposcope_virtual_gpu_values() {
         .num_writes = []() -> uint64_t { return num_writes; },
         .expect = [](int64_t value) { expected = value; },
         .expect_nothing = [] { expected.reset(); },
+        .num_reads = []() -> uint64_t { return num_reads; },
+        .set_keeping = &set_keeping,
         .captures = &captures,
         .set_on_unknown_read = [](OnUnknownRead listener) { on_unknown_read = listener; },
+        .set_op_name = &name_refusals,
+        .set_unlimited = &DeviceMemory::set_unlimited,
     };
     return &kValues;
 }

@@ -4,8 +4,9 @@
 
 Needs build/bin/python in PYTHONPATH, and runs the models of recording_bench.py, which read nothing,
 and one that selects rows in each step. A round runs each way in a process of its own: `off`,
-`zeros` (reads are counted) and `computed`. A step takes the processor time of one thread. Of each
-way the lower quartile of all rounds counts, since other programs can only make a step longer.
+`zeros` (reads are counted), `computed`, and `recorded`: computed, after the last recorded step. A
+step takes the processor time of one thread. Of each way the lower quartile of all rounds counts,
+since other programs can only make a step longer.
 """
 
 import argparse
@@ -21,7 +22,7 @@ from temposcope import _library
 sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "profiler" / "virtual_gpu"))
 import virtual_machine  # noqa: E402
 
-WAYS = ("off", "zeros", "computed")
+WAYS = ("off", "zeros", "computed", "recorded")
 WARM, TIMED, ROUNDS = 3, 20, 3
 
 
@@ -56,12 +57,15 @@ def measure(name: str, way: str) -> list[float]:
     if way != "off":
         from temposcope import _recorder
 
-        _recorder.follow_values(way, "balanced")
+        _recorder.follow_values("zeros" if way == "zeros" else "computed", "balanced")
     with torch.device("cuda"):
         model, loss = MODELS[name]()
     optimizer = torch.optim.AdamW(model.parameters())
-    steps = range(WARM + TIMED)
-    return [recording_bench.processor_seconds_of_step(loss, optimizer) for _ in steps][WARM:]
+    for _ in range(WARM):
+        recording_bench.processor_seconds_of_step(loss, optimizer)
+    if way == "recorded":
+        _recorder.rest_unless_read()
+    return [recording_bench.processor_seconds_of_step(loss, optimizer) for _ in range(TIMED)]
 
 
 def run(name: str, rounds: int) -> str:

@@ -1,5 +1,6 @@
 """What a recording of a program's own steps holds: steps, phases, modules, names, categories."""
 
+import functools
 import gc
 import math
 import os
@@ -7,6 +8,7 @@ import unittest
 
 import torch
 from torch import nn
+from torch.utils.checkpoint import checkpoint, create_selective_checkpoint_contexts
 
 import families
 import temposcope
@@ -100,6 +102,34 @@ class Steps(RecordedFile):
             with torch.no_grad():
                 families.loss_of(model, batch)
         self.assertEqual(recording.recorded_steps, 1)
+
+    def test_what_a_selective_checkpoint_keeps_is_saved(self):
+        class Net(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.first, self.second = (nn.Parameter(torch.randn(16, 16)) for _ in range(2))
+
+            def work(self, x):
+                return torch.mm(torch.relu(torch.mm(x, self.first)), self.second)
+
+            def forward(self, x):
+                keep = functools.partial(
+                    create_selective_checkpoint_contexts, [torch.ops.aten.mm.default]
+                )
+                return checkpoint(self.work, x * 2, use_reentrant=False, context_fn=keep)
+
+        model = Net()
+        with temposcope.record(self.file, model, torch.optim.SGD(model.parameters())) as recording:
+            for _ in range(2):
+                model(torch.randn(8, 16)).sum().backward()
+                recording.step()
+        told = self.told("info", self.file, "--ledger")
+        self.assertEqual(told["total_bytes"], 3 * 8 * 16 * 4)  # the input and two products
+        kept = self.query(
+            "SELECT count(*), count(s.released_event) FROM save s "
+            "JOIN op o ON o.id = s.op JOIN string n ON n.id = o.name WHERE n.text = 'aten::mm'"
+        )
+        self.assertEqual(kept, [(4, 4)])
 
     def test_marks_count_alone(self):
         model, batch, optimizer = self.model()

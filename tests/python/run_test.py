@@ -273,7 +273,130 @@ class Programs(Run):
         self.run_program(PYTHON, script, options=["--skip", "0", "--steps", "5"])
         self.assert_recorded(5, beside=0)
         passes = "SELECT count(*) FROM v_phase WHERE kind = 'backward' GROUP BY step"
-        self.assertEqual(self.query(passes), [(1,), (3,), (1,), (1,), (1,)])
+        self.assertEqual(self.query(passes), [(1,)] * 5)
+
+    TWO_PHASES = """
+        import sys
+        import torch
+        from torch import nn
+
+        nets = [nn.Linear(8, 8) for _ in range(2)]
+        optimizers = [torch.optim.AdamW(net.parameters()) for net in nets]
+        for net, optimizer in list(zip(nets, optimizers))[: int(sys.argv[1])]:
+            for _ in range(int(sys.argv[2])):
+                net(torch.randn(2, 8)).sum().backward()
+                optimizer.step()
+                optimizer.zero_grad()
+        """
+
+    def test_an_optimizer_that_runs_again_ends_the_step(self):
+        """One that lives and does not run yet, or never, does not count."""
+        script = self.write("two_phases.py", self.TWO_PHASES)
+        passes = "SELECT count(*) FROM v_phase WHERE kind = 'backward' GROUP BY step"
+        for num_nets, count, steps in ((1, 4, 3), (1, 1, 1), (2, 4, 8), (2, 1, 1)):
+            with self.subTest((num_nets, count)):
+                options = ["--skip", "0", "--steps", str(steps), "--overwrite"]
+                self.run_program(PYTHON, script, str(num_nets), str(count), options=options)
+                self.assert_recorded(steps, beside=0)
+                self.assertEqual(self.query(passes), [(2 if count == num_nets - 1 else 1,)] * steps)
+
+    def test_co_trained_models_make_one_step(self):
+        script = self.program("""
+            import torch
+            from torch import nn
+
+            nets = [nn.Linear(8, 8) for _ in range(2)]
+            optimizers = [torch.optim.SGD(net.parameters(), lr=0.1) for net in nets]
+            for _ in range(4):
+                for net, optimizer in zip(nets, optimizers):
+                    net(torch.randn(2, 8)).sum().backward()
+                    optimizer.step()
+            """)
+        self.run_well(PYTHON, script)
+        self.assert_recorded(3)
+        passes = "SELECT count(*) FROM v_phase WHERE kind = 'backward' GROUP BY step"
+        self.assertEqual(self.query(passes), [(2,)] * 4)
+
+    def test_an_optimizer_that_never_runs_leaves_a_forward_a_step(self):
+        script = self.program("""
+            import torch
+
+            model = torch.nn.Linear(8, 8)
+            optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+            with torch.no_grad():
+                for _ in range(6):
+                    model(torch.randn(2, 8))
+            """)
+        self.run_program(PYTHON, script)
+        self.assert_recorded(3)
+        self.assertEqual(self.query("SELECT DISTINCT kind FROM v_phase"), [("forward",)])
+
+    def test_a_frozen_model_and_a_validation_are_inference(self):
+        script = self.program("""
+            import torch
+            from torch import nn
+
+            frozen, model = nn.Linear(8, 8).requires_grad_(False), nn.Linear(8, 8)
+            optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+            for _ in range(5):
+                for _ in range(2):
+                    with torch.no_grad():
+                        h = frozen(torch.randn(2, 8))
+                    model(h).sum().backward()
+                optimizer.step()
+                with torch.no_grad():
+                    model(torch.randn(2, 8))
+            """)
+        self.run_well(PYTHON, script)
+        self.assert_recorded(3)
+        kinds = self.query("SELECT group_concat(kind, ' ') FROM v_phase GROUP BY step")
+        one = "inference forward backward optimizer inference optimizer forward backward optimizer"
+        self.assertEqual(kinds[0], (one,))
+        self.assertEqual(kinds[1:], [("inference " + one,)] * 3)
+
+    def test_a_validation_before_the_training_is_no_step(self):
+        script = self.program("""
+            import torch
+
+            model = torch.nn.Linear(8, 8)
+            optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+            with torch.no_grad():
+                for _ in range(20):
+                    model(torch.randn(2, 8))
+            for _ in range(5):
+                model(torch.randn(2, 8)).sum().backward()
+                optimizer.step()
+            """)
+        self.run_well(PYTHON, script)
+        self.assert_recorded(3)
+        kinds = self.query("SELECT s.kind, count(*) FROM v_step s GROUP BY s.kind ORDER BY 2")
+        self.assertEqual(kinds, [("first", 1), ("whole", 3)])
+        passes = "SELECT count(*) FROM v_phase WHERE kind = 'backward' GROUP BY step"
+        self.assertEqual(self.query(passes), [(1,)] * 4)
+
+    def test_a_profiler_of_the_program_runs_beside(self):
+        script = self.program("""
+            import torch
+
+            model = torch.nn.Linear(64, 64).cuda()
+            optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+            waits = torch.profiler.schedule(wait=1, warmup=1, active=2)
+            with torch.profiler.profile(schedule=waits, profile_memory=True) as profiler:
+                for _ in range(6):
+                    model(torch.randn(8, 64, device="cuda")).sum().backward()
+                    optimizer.step()
+                    optimizer.zero_grad()
+                    profiler.step()
+            print(len(profiler.key_averages()) > 0)
+            """)
+        ran = self.run_well(PYTHON, script, options=["--gpu", "a100-40gb"])
+        self.assert_recorded(3)
+        self.assertEqual(ran.stdout.split(), ["True"])
+        notes = self.query(
+            "SELECT count(*) FROM health h JOIN string s ON s.id = h.code "
+            "WHERE s.text = 'profiled'"
+        )
+        self.assertEqual(notes, [(1,)])
 
     @thorough
     def test_the_student_and_not_its_teacher_is_the_model(self):

@@ -112,6 +112,45 @@ class Experts(Values):
         self.assertLess(peaks["zeros"], peaks["balanced"])
         self.assertLess(peaks["balanced"], peaks["worst:2"])
 
+    def test_a_further_step_has_the_peak_of_uneven_experts(self):
+        self.run_on_gpu("experts", "bincount", options=("--routing", "worst:1.5"))
+        uneven = self.peak()
+        ran = self.run_on_gpu("experts", "bincount", options=("--steps", "2", "--stop"))
+        even = self.peak()
+        expected = {
+            "routing": "balanced", "num_tokens": 512, "num_experts": 8, "experts_per_token": 2,
+            "tokens_per_expert": 128, "imbalance": 1.5, "most_tokens": 192,
+            "imbalanced_peak_bytes": uneven,
+        }  # fmt: skip
+        self.assertEqual(self.told("info", self.file)["experts"], expected)
+        self.assertLessEqual(even, uneven)
+        self.assertIn("8 experts got 128 tokens each. If one of them gets 1.5 times", ran.stderr)
+        steps = self.query("SELECT count(*), sum(kind = 1) FROM step")
+        self.assertEqual(steps, [(3, 1)], "the further step is none of the trace")
+
+    def test_a_program_without_a_further_step_has_no_range(self):
+        for options in (("--steps", "3", "--stop"), ("--steps", "2")):
+            with self.subTest(options):
+                self.run_on_gpu("experts", "bincount", options=options)
+                told = self.told("info", self.file)
+                self.assertEqual(told["state"], "complete")
+                self.assertIsNone(told["experts"]["imbalanced_peak_bytes"])
+                self.assertEqual(told["experts"]["tokens_per_expert"], 128)
+
+    def test_the_further_step_ends_where_the_program_would_save_or_fail(self):
+        for end in ("save", "fail"):
+            with self.subTest(end):
+                options = ("--steps", "2", "--stop")
+                ran = self.run_on_gpu("experts", "bincount", end, options=options)
+                self.assertNotIn("saved", ran.stdout)
+                self.assertNotIn("Error", ran.stderr)
+                self.assertEqual(self.told("info", self.file)["state"], "complete")
+
+    def test_a_classifier_has_no_experts(self):
+        ran = self.run_on_gpu("classifier", options=("--steps", "2", "--stop"))
+        self.assertNotIn("experts", ran.stderr)
+        self.assertIsNone(self.told("info", self.file)["experts"])
+
     def test_a_bad_routing_is_refused(self):
         for routing in ("fair", "worst:0.5", "zipf:", "zipf:nan", "seed:-1", "worst:1.5x"):
             with self.subTest(routing):
@@ -121,6 +160,15 @@ class Experts(Values):
 
 
 class Unknown(Values):
+    def test_values_that_are_read_later_are_computed_again(self):
+        """A program that has read nothing until the last recorded step is followed no longer."""
+        ran = self.run_on_gpu("reads_later")
+        self.assertEqual(json.loads(ran.stdout.splitlines()[-1]), [0, 24, 24])
+
+    def test_a_refusal_names_the_op(self):
+        ran = self.run_on_gpu("refused", returns=1)
+        self.assertRegex(ran.stderr, r"have cusparseLt\w+, which aten::_cslt_compress calls")
+
     def test_a_program_that_reads_none_gets_no_word(self):
         ran = self.run_on_gpu("reads_none")
         self.assertNotIn("value", ran.stderr)

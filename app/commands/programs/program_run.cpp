@@ -374,6 +374,7 @@ Result<std::vector<std::string>> variables_of(const ProgramRun& run, const fs::p
         {"layers", run.layers},
         {"values", run.reads_zeros ? "zeros" : "computed"},
         {"routing", run.routing},
+        {"tries_imbalance", run.tries_imbalance},
         {"command", run.words},
         {"working_folder", fs::current_path(error).string()}};
     variables->push_back("PYTHONPATH=" + before_own("PYTHONPATH", (*package / "start").string()));

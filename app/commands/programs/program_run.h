@@ -29,6 +29,7 @@ struct ProgramRun {
     int64_t skip = 1;                           // before them; the first one is recorded, too
     bool reads_zeros = false;          // on a simulated GPU: values that kernels compute are zeros
     std::string routing = "balanced";  // of experts there (models::parse_routing)
+    bool tries_imbalance = false;      // one more step shows what uneven experts take
     bool with_stacks = false;          // records the Python lines that led to each allocation
     bool with_cpp_stacks = false;      // and the C++ functions below them
     bool stops = false;                // the program ends after the recorded steps

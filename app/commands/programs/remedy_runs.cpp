@@ -3,7 +3,7 @@
 #include "app/commands/programs/batch_search.h"
 #include "app/user/settings.h"
 #include "models/config/recipe.h"
-#include "profiler/analysis/step/value_reads.h"
+#include "profiler/analysis/step/expert_routing.h"
 #include "profiler/planner/data/planner_data.h"
 #include "profiler/trace/at_once.h"
 #include "profiler/trace/file/temporary_paths.h"
@@ -250,8 +250,8 @@ Result<Rerun> rerun_of(const Trace& trace, const std::vector<std::string>& words
     if (!gpu) return tl::unexpected(gpu.error());
     rerun.gpu = std::move(*gpu);
     rerun.run.recipe = trace.text(trace.run().recipe);
-    if (const std::string routing = routing_of(trace); !routing.empty()) {
-        rerun.run.routing = routing;
+    if (const auto experts = profiler::expert_routing_of(trace)) {
+        rerun.run.routing = experts->routing;
     }
     return rerun;
 }

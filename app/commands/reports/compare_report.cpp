@@ -368,6 +368,7 @@ nlohmann::json column_json(const Comparison& comparison, const ComparisonColumn&
         {"source", name_of(column.source)},
         {"device", column.device},
         {"baseline", comparison.columns[column.baseline].recipe},
+        {"differs_in", column.differs_in},
         {"batch_size", known_size(column.batch_size)},
         {"steps", column.steps},
         {"peak_allocated_bytes", column.peak_allocated_bytes},

@@ -5,6 +5,7 @@
 #include "profiler/analysis/ranks/collectives.h"
 #include "profiler/analysis/step/describe_run.h"
 #include "profiler/analysis/step/diagnostics.h"
+#include "profiler/analysis/step/expert_routing.h"
 #include "profiler/analysis/step/failure_words.h"
 #include "profiler/analysis/step/recorded_step.h"
 #include "profiler/trace/units.h"
@@ -12,8 +13,10 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <cmath>
 #include <functional>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -64,6 +67,38 @@ bool is_first_step(const Trace& trace) {
     return step.valid() && kind_of(trace, step) == StepKind::kFirst;
 }
 
+/// What the experts of a mixture got, and what they take where one gets more than its share.
+void add_experts(const ExpertRouting& experts, TextTable& figures) {
+    if (experts.num_experts == 0) return;
+    if (experts.imbalanced_peak_bytes >= 0) {
+        figures.rows.push_back({"with uneven experts", format_bytes(experts.imbalanced_peak_bytes),
+                                fmt::format("one expert has {} tokens",
+                                            format_count(std::llround(experts.most_tokens)))});
+    }
+    figures.rows.push_back({"tokens per expert",
+                            format_count(std::llround(experts.tokens_per_expert)),
+                            fmt::format("{} experts, {} for each of {} tokens: {}, assumed",
+                                        experts.num_experts, experts.experts_per_token,
+                                        format_count(experts.num_tokens), experts.routing)});
+}
+
+/// null: no routing was assumed.
+nlohmann::json experts_json(const std::optional<ExpertRouting>& experts) {
+    if (!experts) return {};
+    const bool has_range = experts->imbalanced_peak_bytes >= 0;
+    const auto known = [&](const auto& value) {
+        return has_range ? nlohmann::json(value) : nlohmann::json();
+    };
+    return {{"routing", experts->routing},
+            {"num_tokens", experts->num_tokens},
+            {"num_experts", experts->num_experts},
+            {"experts_per_token", experts->experts_per_token},
+            {"tokens_per_expert", experts->tokens_per_expert},
+            {"imbalance", known(experts->imbalance)},
+            {"most_tokens", known(experts->most_tokens)},
+            {"imbalanced_peak_bytes", known(experts->imbalanced_peak_bytes)}};
+}
+
 void print_step(Output& output, const Trace& trace, const StepReport& report,
                 const ComparisonColumn& column) {
     const PeakReport& peak = report.peak;
@@ -87,6 +122,7 @@ void print_step(Output& output, const Trace& trace, const StepReport& report,
     if (has_blocks) {
         add("reserved", format_bytes(peak.reserved_bytes), "held by the allocator");
     }
+    if (const auto experts = expert_routing_of(trace)) add_experts(*experts, figures);
     if (!trace.steps.empty() && column.knows_saved) {
         add("saved for backward", format_bytes(column.saved_bytes),
             "from forward to backward: --saved");
@@ -301,6 +337,7 @@ nlohmann::json overview_json(const NamedTrace& named) {
         json["failures"].push_back(failure_json(trace, id));
     }
     json["value_reads"] = value_reads_json(value_read_lines(trace));
+    json["experts"] = experts_json(expert_routing_of(trace));
     json["peak_allocated_bytes"] = column.peak_allocated_bytes;
     json["peak_reserved_bytes"] = column.peak_reserved_bytes;
     json["kept_bytes"] = saved_bytes_json(column);

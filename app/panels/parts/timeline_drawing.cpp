@@ -287,6 +287,11 @@ void draw_markers(ImDrawList* draw, const PlotMap& map, const profiler::Timeline
     for (const profiler::PeakMarker& peak : trace.peaks) {
         if (peak.time_ns < map.x_min || peak.time_ns > map.x_max) continue;
         const ImVec2 point = point_of(peak);
+        if (peak.uneven_bytes > 0) {  // a range, as an error bar
+            const float top = map.y(static_cast<double>(peak.uneven_bytes));
+            draw->AddLine(point, {point.x, top}, palette().text, px(1.5F));
+            draw->AddLine({point.x - px(4), top}, {point.x + px(4), top}, palette().text, px(1.5F));
+        }
         draw->AddCircleFilled(point, px(4.5F), palette().plot);
         draw->AddCircleFilled(point, px(3), palette().text);
         if (with_texts) draw_marker_text(draw, map, point, palette().text, peak.text);

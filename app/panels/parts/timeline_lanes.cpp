@@ -223,6 +223,7 @@ ImU32 phase_tint(PhaseKind phase) {
             return palette().warn;
         case PhaseKind::kLoss:
         case PhaseKind::kOptimizer:
+        case PhaseKind::kInference:
             break;
     }
     return palette().dim;

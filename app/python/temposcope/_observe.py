@@ -1,14 +1,16 @@
 """Sees what a program does: modules that run, backward, optimizers. All by hooks that torch offers,
-and by one wrapper: torch offers none at the begin of backward."""
+and by wrappers: torch offers none at the begin of backward, nor of its profiler."""
 
 import threading
+from collections.abc import Callable
 from typing import Protocol
 
 import torch
+from torch.autograd import profiler
 from torch.nn.modules import module as torch_module
 from torch.optim import optimizer as torch_optimizer
 
-from . import _saved_tensors
+from . import _saved_tensors, _selective_checkpoints
 
 
 class Listener(Protocol):
@@ -24,6 +26,12 @@ class Listener(Protocol):
     def backward_ends(self, accumulates: bool, is_whole: bool) -> None: ...
     def optimizer_begins(self, optimizer: torch.optim.Optimizer) -> None: ...
     def optimizer_ends(self, optimizer: torch.optim.Optimizer) -> None: ...
+
+    def profiler_begins(self) -> None: ...
+    def profiler_has_ended(self) -> None: ...
+
+    def result_is_kept(self, tensor: torch.Tensor) -> Callable[[], None] | None:
+        """A selective checkpoint keeps it for backward, until what this returns is called."""
 
 
 class _Calls(threading.local):
@@ -43,6 +51,7 @@ class Observer:
         # Of the process: backward on a GPU runs a checkpoint's forward on a thread of its own.
         self._backward_depth = 0
         self._engine_run_backward = None
+        self._on_profiler: tuple[Callable[[], None], ...] = ()  # what torch does
 
     def start(self) -> None:
         self._handles = [
@@ -53,12 +62,19 @@ class Observer:
         ]
         self._engine_run_backward = torch.autograd._engine_run_backward
         torch.autograd._engine_run_backward = self._run_backward
+        self._on_profiler = profiler._run_on_profiler_start, profiler._run_on_profiler_stop
+        profiler._run_on_profiler_start = self._before_profiler
+        profiler._run_on_profiler_stop = self._after_profiler
         _saved_tensors.keep_parameters()
+        _selective_checkpoints.follow(self._listener.result_is_kept)
 
     def stop(self) -> None:
         """May be called from within a hook. The listener hears nothing more."""
         self._listener = None
+        if profiler._run_on_profiler_start == self._before_profiler:
+            profiler._run_on_profiler_start, profiler._run_on_profiler_stop = self._on_profiler
         _saved_tensors.leave_as_they_are()
+        _selective_checkpoints.leave_as_they_are()
         if torch.autograd._engine_run_backward == self._run_backward:
             torch.autograd._engine_run_backward = self._engine_run_backward
 
@@ -121,6 +137,16 @@ class Observer:
             self._backward_depth -= 1
             if listener is not None:
                 listener.backward_ends(bool(kwargs.get("accumulate_grad", False)), is_whole)
+
+    def _before_profiler(self) -> None:
+        if self._listener is not None:
+            self._listener.profiler_begins()
+        self._on_profiler[0]()
+
+    def _after_profiler(self) -> None:
+        self._on_profiler[1]()
+        if self._listener is not None:
+            self._listener.profiler_has_ended()
 
     def _before_optimizer(self, optimizer, _args, _kwargs):
         listener = self._listener

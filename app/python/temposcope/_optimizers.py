@@ -22,6 +22,11 @@ def _living() -> list[torch.optim.Optimizer]:
     return [one for one in found if not any(map(_is_optimizer, vars(one).values()))]
 
 
+def _parameters(optimizer: torch.optim.Optimizer) -> Iterator[torch.Tensor]:
+    for group in optimizer.param_groups:
+        yield from group["params"]
+
+
 class Optimizers:
     """Those of a program. With `finds_others` all that live when the first of them runs belong to
     the program."""
@@ -33,6 +38,7 @@ class Optimizers:
         self._questions = 0  # whether there is one
         self._runs: dict[int, int] = {}  # in this step, by id
         self._runs_of_last_step: dict[int, int] = {}
+        self._models_of_step: dict[int, weakref.ref] = {}  # by id
 
     def __iter__(self) -> Iterator[torch.optim.Optimizer]:
         return iter(self._used)
@@ -48,6 +54,28 @@ class Optimizers:
             for other in _living():
                 self.add(other)
 
+    def model_begins(self, model: torch.nn.Module) -> None:
+        self._models_of_step[id(model)] = weakref.ref(model)
+
+    def begins_again(self, optimizer: torch.optim.Optimizer) -> bool:
+        """Whether the step was over before, since this one has run in it and no other one is waited
+        for. A critic may run often before its actor does, whose model runs, too. From here on the
+        others do not count until they run."""
+        if id(optimizer) not in self._runs or self._waits():
+            return False
+        self._used = weakref.WeakSet(one for one in self._used if id(one) in self._runs)
+        return True
+
+    def _waits(self) -> bool:
+        """For an optimizer of a model that runs in this step, and that no other one has updated."""
+        models = filter(None, (ref() for ref in self._models_of_step.values()))
+        open_parameters = {id(parameter) for model in models for parameter in model.parameters()}
+        for one in self._used:
+            if id(one) in self._runs:
+                open_parameters.difference_update(map(id, _parameters(one)))
+        waiting = (one for one in self._used if id(one) not in self._runs)
+        return any(id(p) in open_parameters for one in waiting for p in _parameters(one))
+
     def ends(self, optimizer: torch.optim.Optimizer) -> bool:
         """Returns whether each that the program uses has run in this step."""
         runs = self._runs
@@ -58,6 +86,7 @@ class Optimizers:
         return all(id(one) in runs for one in self._used)
 
     def end_step(self) -> None:
+        self._models_of_step = {}
         self._runs_of_last_step, self._runs = self._runs, {}
 
     def any(self) -> bool:

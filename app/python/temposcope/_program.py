@@ -6,7 +6,8 @@ TEMPOSCOPE_RUN is JSON: {"file": trace, "folder": for a trace of each rank, in p
 that count as layers for it, "stacks": "", "python" or "all", "world_size": of a virtual run or
 null, "ranks": which of them run, "rank": this one of them, "launch_id": of virtual ranks, the same
 in all ranks of a launch, "command": its words, "working_folder": where it was started, "values":
-"computed" or "zeros", "routing": "balanced" or another text of models/config/routing.h}.
+"computed" or "zeros", "routing": "balanced" or another text of models/config/routing.h,
+"tries_imbalance": as of Session}.
 Each line of the status file is a JSON object: of each rank the last one holds. A rank with an
 exception or an exit code has failed, the one of the first such line first.
 app/commands/programs/program_run.cpp starts the program and reads them.
@@ -136,11 +137,13 @@ class Program:
             finds_optimizers=True,
             from_start=True,
             launch=launch,
+            tries_imbalance=options["tries_imbalance"],
             may_record=self._may_record,
             on_started=self._started,
             before_step_ends=before_step_ends,
             on_step_recorded=self._step_recorded,
             on_recorded=self._recorded,
+            on_further_step=self._guard_further_step,
         )
         self._how_it_ended: dict = {}  # {"exception": "ValueError", "message": what it says}
         self._later: dict = {}  # {"oom_file": trace of memory that ran out after those steps}
@@ -242,11 +245,22 @@ class Program:
         self._tell(state="complete", steps=self._session.recorded_steps)
         if not self._stops:
             self._watch_on()
+            _recorder.rest_unless_read()
             return
         sys.stdout.flush()
         if threading.current_thread() is threading.main_thread():
             raise SystemExit(0)
         os._exit(0)
+
+    def _guard_further_step(self) -> None:
+        """The program was to end after the recorded steps. One that trains no more ends where it
+        would save what it has trained."""
+
+        def end(*_args, **_keywords):
+            self._session.end(complete=True)
+            self._recorded()
+
+        torch.save = end
 
     def _watch_on(self) -> None:
         """Where memory runs out from here on, the last steps become a second trace. A history that
@@ -266,6 +280,11 @@ class Program:
             self._tell(state="complete", steps=self._session.recorded_steps)
 
     def _on_exception(self, kind, value, traceback):
+        if self._session.is_in_further_step:  # which may be what the program cannot bear
+            self._session.end(complete=True)
+            self._tell(state="complete", steps=self._session.recorded_steps)
+            sys.stdout.flush()
+            os._exit(0)
         self._how_it_ended = {"exception": kind.__name__, "message": _first_line(value)}
         try:
             self._note_error(value, self._session.fails_with)
@@ -289,8 +308,15 @@ class Program:
 
     def _at_exit(self) -> None:
         session = self._session
+        if os.getpid() != self._owner:
+            return
+        if not self._how_it_ended:
+            session.settle()
+        has_more = session.has_all_steps and not session.has_ended  # than was asked for
+        if has_more:
+            session.end(complete=True)
         is_complete = session.has_ended and session.error is None
-        if os.getpid() != self._owner or is_complete and not self._how_it_ended:
+        if is_complete and not self._how_it_ended and not has_more:
             return
         was_recording = session.is_recording
         if was_recording:
@@ -304,7 +330,7 @@ class Program:
             session.end(complete=False)
         if session.error is not None:
             self._tell(state="failed", sentence=str(session.error))
-        elif is_complete and session.has_rows:  # and failed after that
+        elif is_complete and session.has_rows:  # and went on after that
             self._tell(state="complete", steps=session.recorded_steps)
         elif was_recording and session.has_rows:
             steps, seen_steps = session.recorded_steps, session.seen_steps

@@ -111,7 +111,8 @@ def step() -> None:
 
 @contextlib.contextmanager
 def phase(name: str) -> Iterator[None]:
-    """What runs in the block belongs to the phase "forward", "loss", "backward" or "optimizer".
+    """What runs in the block belongs to the phase "forward", "loss", "backward", "optimizer" or
+    "inference".
 
         with temposcope.phase("loss"):
             loss = my_loss(model(x), y)  # a number: [] or [1]

@@ -21,6 +21,7 @@ class Phase(enum.IntEnum):
     LOSS = 1
     BACKWARD = 2
     OPTIMIZER = 3
+    INFERENCE = 4  # forward without gradients beside the training
 
 
 class Category(enum.IntEnum):
@@ -66,14 +67,19 @@ _short.temposcope_enter_module.restype = None
 _short.temposcope_leave_module.restype = None
 _short.temposcope_begin_value_step.restype = None
 _short.temposcope_renew_value_budget.restype = None
+_short.temposcope_set_imbalanced.restype = None
+_short.temposcope_rest_unless_read.restype = None
 _short.temposcope_gather_stacks.restype = None
 _short.temposcope_enter_module.argtypes = [ctypes.c_char_p]
 _short.temposcope_describe.argtypes = [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_int]
+_short.temposcope_save.argtypes = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p]
+_short.temposcope_release.argtypes = [ctypes.c_int64, ctypes.c_uint64]
 _short.temposcope_add_inner_tensor.restype = None
 _short.temposcope_add_inner_tensor.argtypes = [ctypes.c_void_p, ctypes.c_void_p]
 _short.temposcope_set_inner_tensors.restype = None
 _FindInnerTensors = ctypes.CFUNCTYPE(None, ctypes.py_object, ctypes.c_void_p)
-_long.temposcope_end_step.argtypes = [ctypes.c_double, ctypes.c_int]
+_long.temposcope_end_step.argtypes = [ctypes.c_double, ctypes.c_int, ctypes.c_int]
+_short.temposcope_set_imbalanced_peak.argtypes = [ctypes.c_int64]
 
 enter_module = _short.temposcope_enter_module
 leave_module = _short.temposcope_leave_module
@@ -124,6 +130,26 @@ begin_value_step = _short.temposcope_begin_value_step  # a step of the program e
 renew_value_budget = _short.temposcope_renew_value_budget  # a model is called
 
 
+def rest_unless_read() -> None:
+    """Nothing is recorded any more: values of a program that reads none need not be followed."""
+    _short.temposcope_rest_unless_read()
+
+
+def has_balanced_experts() -> bool:
+    """Whether balanced routing was assumed of a mixture of experts on a virtual GPU."""
+    return bool(_short.temposcope_has_balanced_experts())
+
+
+def set_imbalanced(wanted: bool) -> None:
+    """From here on one expert gets more tokens than its share, and no memory is refused."""
+    _short.temposcope_set_imbalanced(int(wanted))
+
+
+def set_imbalanced_peak(peak_bytes: int) -> None:
+    """What a step took with such a routing."""
+    _check(_short.temposcope_set_imbalanced_peak(peak_bytes))
+
+
 def _package() -> str:
     return os.path.dirname(__file__) + os.sep
 
@@ -151,6 +177,11 @@ def resume_ops() -> None:
 def pause_ops() -> None:
     """Allocations go on."""
     _check(_long.temposcope_pause_ops())
+
+
+def stop() -> None:
+    """Records no more. The file stays open."""
+    _check(_long.temposcope_stop())
 
 
 def finish(complete: bool) -> None:
@@ -195,8 +226,22 @@ def begin_step() -> None:
     _check(_short.temposcope_begin_step())
 
 
-def end_step(loss: float, kind: StepKind) -> None:
-    _check(_long.temposcope_end_step(loss, int(kind)))
+def mark_end_of_step() -> None:
+    """The step may turn out to have ended here."""
+    _check(_short.temposcope_mark_end_of_step())
+
+
+def end_step(loss: float, kind: StepKind, at_mark: bool = False) -> None:
+    """`at_mark`: it has ended there, and what followed is of the next step."""
+    _check(_long.temposcope_end_step(loss, int(kind), int(at_mark)))
+
+
+def make_steps_of_inferences() -> int:
+    """Each inference that is in no step becomes a step of its own, the first one the first step.
+    Returns their number."""
+    count = ctypes.c_int64()
+    _check(_short.temposcope_make_steps_of_inferences(ctypes.byref(count)))
+    return count.value
 
 
 def begin_phase(phase: Phase) -> None:
@@ -210,6 +255,33 @@ def end_phase(phase: Phase) -> None:
 def describe(tensor: torch.Tensor, name: str, category: Category) -> None:
     """Says what the storage of `tensor` is. One that is not on the recorded device is left out."""
     _check(_short.temposcope_describe(tensor._cdata, name.encode(), int(category)))
+
+
+def set_profiled(is_profiled: bool) -> None:
+    """A profiler of the program begins on this thread, or has ended. Call it on the thread that
+    started the recording."""
+    _check(_short.temposcope_set_profiled(int(is_profiled)))
+
+
+class KeptTensor(NamedTuple):
+    """A save of a recording."""
+
+    number: int
+    generation: int  # of the recording
+
+
+def save(tensor: torch.Tensor) -> KeptTensor | None:
+    """The op that runs keeps `tensor` for backward, until `release`. None: its storage is not
+    recorded."""
+    number, generation = ctypes.c_int64(), ctypes.c_uint64()
+    references = ctypes.byref(number), ctypes.byref(generation)
+    _check(_short.temposcope_save(tensor._cdata, *references))
+    return None if number.value < 0 else KeptTensor(number.value, generation.value)
+
+
+def release(kept: KeptTensor) -> None:
+    """Of an earlier recording: nothing happens."""
+    _check(_short.temposcope_release(*kept))
 
 
 def set_inner_tensors(of: Callable[[torch.Tensor], Iterable[torch.Tensor]]) -> None:

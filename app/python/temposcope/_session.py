@@ -22,6 +22,7 @@ from ._swapped_class import name_of_class
 
 _KEEPERS_S = 0.1  # after a step; the clock of the recording stands still meanwhile
 _KEEPERS_AFTER = 2  # recorded steps: one after the first peak
+_REQUESTED_PEAK = "requested_bytes.all.peak"  # the sum of what tensors ask for, as traces count it
 
 # The session that watches this process; there is one at a time, as torch's hooks are the process's.
 _active: "Session | None" = None
@@ -58,12 +59,16 @@ class Session:
     until the others have run, too. With `from_start` allocations are recorded from the program's
     first one on a GPU, and its first step is recorded whatever `skip` says: as one of its own kind,
     and among `steps` only if it is not skipped. `launch` is how the program was started
-    (_launch.launch).
+    (_launch.launch). With `tries_imbalance` one more step runs after those recorded if the program
+    trains a mixture of experts of which balanced routing was assumed. In it one expert gets more
+    tokens than the others. The trace holds its peak alone. `on_further_step` is called before it.
 
-    A step ends when each optimizer that the program uses has run once. Without an optimizer it ends
-    before the first forward after a backward. Without either it is one forward. Once the program
-    marks its steps, only the marks count. A step begins where the last one ended. One that runs out
-    of memory is broken: it ends where the program begins anew, and does not count.
+    A step ends when each optimizer that the program uses has run once. If one runs a second time,
+    the step ended before that run, unless another one is waited for (Optimizers). Without an
+    optimizer it ends before the first forward after a backward. Without either it is one forward.
+    Once the program marks its steps, only the marks count. A step begins where the last one ended.
+    One that runs out of memory is broken: it ends where the program begins anew, and does not
+    count.
     """
 
     def __init__(
@@ -80,11 +85,13 @@ class Session:
         finds_optimizers: bool = False,
         from_start: bool = False,
         launch: dict | None = None,
+        tries_imbalance: bool = False,
         may_record: Callable[[], bool] = lambda: True,
         on_started: Callable[[], None] = lambda: None,
         before_step_ends: Callable[[], None] = lambda: None,
         on_step_recorded: Callable[[], None] = lambda: None,
         on_recorded: Callable[[], None] = lambda: None,
+        on_further_step: Callable[[], None] = lambda: None,
     ):
         self.file = file
         self.recorded_steps = 0
@@ -103,12 +110,14 @@ class Session:
         self._gpu = gpu
         self._from_start = from_start
         self._launch = launch or _launch.launch()
+        self._tries_imbalance = tries_imbalance
         self._lock = threading.RLock()
         self._may_record = may_record
         self._on_started = on_started
         self._before_step_ends = before_step_ends
         self._on_step_recorded = on_step_recorded
         self._on_recorded = on_recorded
+        self._on_further_step = on_further_step
         self._observer = Observer(self)
         self._names = Names()
         self._described = _describe.Described()
@@ -123,9 +132,12 @@ class Session:
         self._records_steps = False  # and what happens in them
         self._is_described = False  # model and batch, by the first whole step
         self._keepers_of = 0  # recorded steps, when keepers were last looked for
+        self._is_imbalanced = False  # the step
         self._in_step = False
         self._is_broken = False  # the step
         self._thread_of_step = 0
+        self._thread_of_recorder = 0  # 0: nothing is recorded
+        self._was_profiled = False
         self._in_optimizer = False
         self._phase: Phase | None = None
         self._marked_phases: list[Phase | None] = []
@@ -135,7 +147,10 @@ class Session:
         self._is_inference_step = False
         self._ends_before_forward = False
         self._loss = math.nan
+        self._loss_at_mark: float | None = None  # None: there is no mark
         self._phase_before: Phase | None = None
+        self._phase_around: Phase | None = None  # an inference
+        self._num_inferences = 0  # as long as they may be all that the program does
 
     # ---- the caller's side
 
@@ -220,6 +235,7 @@ class Session:
             _recorder.gather_stacks_on_cpu(False)
         _recorder.start(str(device), self._description, self._stacks)
         self.is_recording = True
+        self._thread_of_recorder = threading.get_ident()
         self._device = device
         if device.type == "cuda":
             self._hear_of_failures()
@@ -265,6 +281,7 @@ class Session:
     def _discard(self) -> None:
         """What was recorded is of a device on which the program does not train."""
         self.is_recording = self.is_open = self._records_steps = False
+        self._thread_of_recorder = 0
         self._has_begun_recorded_step = False
         self._micro_batches = MicroBatches()
         _recorder.discard()
@@ -272,6 +289,8 @@ class Session:
     def end(self, complete: bool) -> None:
         """Stops following, and closes the file. `complete`: the program did what it should. What
         fails is in `error`."""
+        if complete:
+            self.settle()
         with self._lock:
             try:
                 self._end(complete)
@@ -288,8 +307,8 @@ class Session:
                     "The recording ended in the last step: its figures are those up to there.",
                 )
             self._close_step(is_whole)
-        if self._records_steps and complete and self.recorded_steps != self._keepers_of:
-            self._find_keepers()
+        if self._records_steps and complete:
+            self._find_rest()
         self.stop_watching()
         self.has_ended = True
         if self.is_recording:
@@ -300,6 +319,7 @@ class Session:
     def _close_recorder(self, complete: bool) -> None:
         self.num_failures = _recorder.num_failures()
         self.is_recording = self._records_steps = False
+        self._thread_of_recorder = 0
         if self.is_open and self.has_rows:
             _recorder.finish(complete)
         else:
@@ -309,7 +329,7 @@ class Session:
     def fails_with(self, error: BaseException) -> None:
         """This error ends the program, or the thread on which it is told. In a program that fails
         before its first step, nothing is of interest but memory that ran out."""
-        if self.is_recording and self.has_rows:
+        if self.is_recording and self.has_rows and not self.has_all_steps:
             self._failures.end(error)
 
     @guest
@@ -343,6 +363,16 @@ class Session:
         """Whether the trace holds a step, even one that did not come to its end, or a failure."""
         return self._has_begun_recorded_step or self._failures.has_any
 
+    @property
+    def has_all_steps(self) -> bool:
+        """Whether all steps that were asked for are recorded."""
+        return self.recorded_steps == self._steps
+
+    @property
+    def is_in_further_step(self) -> bool:
+        """After the recorded ones, with uneven experts."""
+        return self._is_imbalanced
+
     def stop_watching(self) -> None:
         global _active
         if _active is self:
@@ -353,6 +383,9 @@ class Session:
         for handle in self._input_hooks:
             handle.remove()
         self._input_hooks = []
+        if self._is_imbalanced:
+            self._is_imbalanced = False
+            _recorder.set_imbalanced(False)
 
     @guest
     def end_marked_step(self) -> None:
@@ -379,6 +412,7 @@ class Session:
     def module_begins(self, module: torch.nn.Module, depth: int, args: tuple) -> bool:
         if depth == 0 and not self._observer.in_backward():
             _recorder.renew_value_budget()
+            self._optimizers.model_begins(module)
             self._forward_begins(module, args)
         if not self._records_steps:
             return depth == 0
@@ -399,16 +433,23 @@ class Session:
         if self._is_inference_step:
             self._is_inference_step = False
             self._end_step()
+        if self._phase == Phase.INFERENCE and self._phase_around is not None:
+            self._switch_phase(self._phase_around)
+            self._phase_around = None
 
     @guest
     def inputs_go_in(self, module: torch.nn.Module, args: tuple, kwargs: dict) -> None:
         if not self._records_steps:
             return
         _describe.describe_inputs(args, kwargs)
-        if not self._names.is_main(module):
+        is_main = self._names.is_main(module)
+        if not is_main and not self._may_only_infer():
             return
         if not (self._is_described and self._description.get("batch_size")):
             self._describe_program(module, args, kwargs)
+        self._is_described &= is_main
+        if not is_main:
+            return
         trains = torch.is_grad_enabled() and not self._observer.in_backward()
         if trains or self._is_inference_step:
             batch_size = _describe.batch_of(args, kwargs).get("batch_size", 0)
@@ -444,6 +485,8 @@ class Session:
     @guest
     def optimizer_begins(self, optimizer: torch.optim.Optimizer) -> None:
         self._see_caught(Place.OPTIMIZER)
+        if not self._steps_are_marked and self._optimizers.begins_again(optimizer):
+            self._end_step_at_mark()
         self._in_optimizer = True
         self._optimizers.begins(optimizer)
         self._ends_before_forward = False
@@ -457,8 +500,45 @@ class Session:
         self._see_left(Place.OPTIMIZER, True)
         if self._records_steps:
             _describe.describe_optimizer(self._names, self._described, optimizer)
-        if not self._steps_are_marked and self._optimizers.ends(optimizer):
+        if self._steps_are_marked:
+            return
+        if self._optimizers.ends(optimizer):
             self._end_step()
+        else:
+            self._mark_end()
+
+    @guest
+    def result_is_kept(self, tensor: torch.Tensor) -> Callable[[], None] | None:
+        if not self._records_steps:
+            return None
+        plain = list(_describe.plain_tensors_in(tensor)) or [tensor]
+        kept = [one for one in map(_recorder.save, plain) if one is not None]
+        return (lambda: self._are_kept_no_longer(kept)) if kept else None
+
+    @guest
+    def _are_kept_no_longer(self, kept: list[_recorder.KeptTensor]) -> None:
+        if self.is_recording:
+            for one in kept:
+                _recorder.release(one)
+
+    @guest
+    def profiler_begins(self) -> None:
+        if threading.get_ident() != self._thread_of_recorder:
+            return
+        _recorder.set_profiled(True)
+        if not self._was_profiled:
+            self._was_profiled = True
+            _recorder.add_note(
+                "profiled",
+                _recorder.Severity.INFO,
+                "A profiler of the program ran beside the recording. Meanwhile a block counts as "
+                "large as what was asked for, without what the allocator adds.",
+            )
+
+    @guest
+    def profiler_has_ended(self) -> None:
+        if threading.get_ident() == self._thread_of_recorder:
+            _recorder.set_profiled(False)
 
     # ---- memory runs out
 
@@ -502,6 +582,9 @@ class Session:
         if is_new or not self._names.has_main:
             self._name_model(module, is_new, is_beside_training)
         if is_beside_training:
+            self._inference_begins()
+            if is_new:
+                self.inputs_go_in(module, args, {})
             return
         self._is_inference_step = not trains
         self._begin_step()
@@ -510,6 +593,50 @@ class Session:
             self._switch_phase(Phase.LOSS if is_loss else Phase.FORWARD)
         if is_new:  # too late for the model's own hook
             self.inputs_go_in(module, args, {})
+
+    def _inference_begins(self) -> None:
+        """Forward without gradients, of a validation or of a frozen model. Between two steps it
+        goes on until the program does something else. A teacher between a forward and its backward
+        is part of that forward."""
+        if self._may_only_infer():
+            self._follow_inference()
+        if self._marked_phases or self._phase in (Phase.FORWARD, Phase.LOSS):
+            return
+        if self._phase == Phase.INFERENCE:
+            self._switch_phase(None)
+        self._phase_around = self._phase
+        self._switch_phase(Phase.INFERENCE)
+
+    def _follow_inference(self) -> None:
+        """Records it as if it were a step."""
+        index = self._num_inferences
+        self._num_inferences += 1
+        is_wanted = index == 0 or self._skip <= index < self._skip + (self._steps or math.inf)
+        may_start = not self._gpu or self._device_of_training().type == "cuda"
+        if is_wanted and may_start:
+            self._start_if_due()
+        elif not is_wanted:
+            self._pause()
+
+    def _may_only_infer(self) -> bool:
+        """Whether the program may have an optimizer that it never uses."""
+        has_trained = self._in_step or self.seen_steps > 0 or self._has_run_backward
+        return not has_trained and not self._steps_are_marked
+
+    @guest
+    def settle(self) -> None:
+        """The program has come to its end: what may have been a step is one. If it has never
+        trained, each inference was a step."""
+        if self._loss_at_mark is not None and self._in_step and not self._is_broken:
+            self._close_step(is_whole=True, at_mark=True)
+        if self._num_inferences == 0 or not self._may_only_infer() or not self.is_open:
+            return
+        self._pause()
+        num_steps = _recorder.make_steps_of_inferences()
+        _recorder.describe_program(self._description)
+        self._has_begun_recorded_step = num_steps > 0
+        self.recorded_steps = num_steps - min(self._skip, 1)
+        self.seen_steps = self._num_inferences
 
     def _name_model(self, module, is_new: bool, is_beside_training: bool) -> None:
         """A teacher or a validation is not the main model, and a model that is trained after its
@@ -537,6 +664,8 @@ class Session:
 
     def _start_if_due(self) -> None:
         is_asked_for = self.seen_steps >= self._skip
+        if self._is_imbalanced:
+            return
         if self.has_ended or not (is_asked_for or self._is_first_step()):
             self._pause()
             return
@@ -547,13 +676,15 @@ class Session:
         device = self._device_of_training() if may_move or not self.is_open else self._device
         if self._records_steps and device == self._device:
             return
-        may_try_cpu = not self._gpu and not self.is_recording
+        is_followed = self.is_open and device == self._device  # by an inference before
+        may_try_cpu = not self._gpu and (is_followed or not self.is_recording)
         is_first = device.type == "cuda" or (device.type == "cpu" and may_try_cpu)
         if (is_asked_for or is_first) and self._may_write_file():
             self.start(device)
 
     def _pause(self) -> None:
         """Between the first step and those that are asked for, allocations alone are recorded."""
+        self._switch_phase(None)
         if self._records_steps:
             _recorder.pause_ops()
             self._records_steps = False
@@ -571,43 +702,100 @@ class Session:
             self.forget()
         return self._may_write
 
+    def _mark_end(self) -> None:
+        """The step may have ended here: it turns out when the next optimizer runs."""
+        self._loss_at_mark = self._loss
+        if self._records_steps:
+            _recorder.mark_end_of_step()
+            self._micro_batches.mark()
+
+    def _end_step_at_mark(self) -> None:
+        if self._loss_at_mark is None or not self._in_step or self._is_broken:
+            return
+        phase = self._phase
+        self._close_step(is_whole=True, at_mark=True)
+        if self.has_all_steps:  # a further step has begun, so its peak would not be whole
+            self._tries_imbalance = False
+        self._go_on_or_end()
+        if not self.has_ended:  # what came after the mark is of the next step
+            self._begin_step()
+            self._switch_phase(phase)
+
     def _end_step(self) -> None:
         if not self._in_step:
             return
         self._close_step(not self._is_broken)
-        if self.recorded_steps == self._steps:
+        self._go_on_or_end()
+
+    def _go_on_or_end(self) -> None:
+        if not self.has_all_steps:
+            self._start_if_due()  # with what happens between two steps
+        elif self._may_try_imbalance():
+            self._try_imbalance()
+        else:
             self.end(complete=True)
             self._on_recorded()
-        else:
-            self._start_if_due()  # with what happens between two steps
 
-    def _close_step(self, is_whole: bool) -> None:
+    def _may_try_imbalance(self) -> bool:
+        return (
+            self._tries_imbalance
+            and not self._is_imbalanced
+            and _recorder.has_balanced_experts()
+            # A limit that the program set itself would end it.
+            and torch.cuda.get_per_process_memory_fraction(self._device) == 1
+            and _REQUESTED_PEAK in torch.cuda.memory_stats(self._device)
+        )
+
+    def _try_imbalance(self) -> None:
+        """From here on nothing is recorded but the peak of the next step, and the program ends
+        where it would save something or fail."""
+        self._find_rest()
+        self._records_steps = False
+        _recorder.stop()
+        _recorder.set_imbalanced(True)
+        torch.cuda.reset_peak_memory_stats(self._device)
+        self._is_imbalanced = True
+        self._on_further_step()
+
+    def _close_step(self, is_whole: bool, at_mark: bool = False) -> None:
         self._before_step_ends()
         self._switch_phase(None)
+        if self._is_imbalanced and is_whole:
+            stats = torch.cuda.memory_stats(self._device)
+            _recorder.set_imbalanced_peak(stats[_REQUESTED_PEAK])
         self._in_step = self._in_optimizer = self._is_broken = self._ends_before_forward = False
+        self._phase_around = None
         self._optimizers.end_step()
         self._marked_phases = [None] * len(self._marked_phases)  # that one is over, too
         kind = StepKind.FIRST if self._is_first_step() else StepKind.WHOLE
         if not is_whole:
             kind = StepKind.BROKEN
         if self._records_steps:
-            self._record_end_of_step(kind)
+            self._record_end_of_step(kind, at_mark)
         self.seen_steps += int(is_whole)
         _recorder.begin_value_step()
         self._loss = math.nan
+        self._loss_at_mark = None
 
-    def _record_end_of_step(self, kind: StepKind) -> None:
-        self._micro_batches.end_step(kind)
+    def _record_end_of_step(self, kind: StepKind, at_mark: bool) -> None:
+        self._micro_batches.end_step(kind, at_mark)
         self._description["micro_batches"] = self._micro_batches.of_each_step
         _recorder.describe_program(self._description)
-        _recorder.end_step(self._loss, kind)
+        _recorder.end_step(self._loss_at_mark if at_mark else self._loss, kind, at_mark)
         self._is_described &= kind == StepKind.WHOLE
         if kind == StepKind.BROKEN:
             return
         self.recorded_steps += int(self.seen_steps >= self._skip)
         self._on_step_recorded()
+        if at_mark:
+            return
         is_asked = self.recorded_steps in (_KEEPERS_AFTER, self._steps)
         if kind == StepKind.FIRST or (is_asked and self.recorded_steps != self._keepers_of):
+            self._find_keepers()
+
+    def _find_rest(self) -> None:
+        """What keeps memory at the end, if nobody has looked since the last step."""
+        if self.recorded_steps != self._keepers_of:
             self._find_keepers()
 
     def _find_keepers(self) -> None:

@@ -3,10 +3,10 @@
 #include "profiler/analysis/advice/remedies.h"
 #include "profiler/analysis/advice/rules.h"
 #include "profiler/analysis/step/breakdown.h"
+#include "profiler/analysis/step/expert_routing.h"
 #include "profiler/analysis/step/failure_words.h"
 #include "profiler/analysis/step/recorded_step.h"
 #include "profiler/analysis/step/throughput.h"
-#include "profiler/analysis/step/value_reads.h"
 #include "profiler/trace/printable.h"
 #include "profiler/trace/units.h"
 
@@ -234,7 +234,8 @@ void add_notes(const RemedyCase& which, bool tried_combinations, Explanation& ex
     const std::vector<ValueReadLine> values = value_read_lines(trace);
     const bool reads_decide = !values.empty() && decides(values.front().kind);
     if (reads_decide) notes.push_back(printable(value_read_sentence(values)));
-    if (const auto text = assumption_sentence(values); !text.empty()) {
+    const int64_t peak_bytes = which.evidence.steps.peak().allocated_bytes;
+    if (const auto text = routing_sentence(trace, values, peak_bytes); !text.empty()) {
         notes.push_back(printable(text));
     }
     const bool is_recorded = trace.run().source != Source::kImported;

@@ -150,6 +150,7 @@ class Layers {
 public:
     Layers(const RemedyCase& which, const Forward& forward) : which_(which), forward_(forward) {
         add_ops();
+        std::erase_if(layers_, [this](const auto& one) { return is_checkpointed(one.second); });
         for (auto& [path, layer] : layers_) find_backward(layer);
     }
 
@@ -207,6 +208,18 @@ private:
                 if (is_input && is_of_tokens(block)) layers_[path].inputs.insert(block);
             }
         }
+    }
+
+    /// Whether a checkpoint, maybe a selective one, keeps an input of the layer.
+    bool is_checkpointed(const LayerBlocks& layer) const {
+        const Evidence& evidence = which_.evidence;
+        return std::ranges::any_of(layer.inputs, [&](uint32_t block) {
+            return std::ranges::any_of(
+                evidence.saves_of(which_.steps.block(block).row), [&](Id<Save> save) {
+                    const Id<Op> saver = evidence.trace.saves.get<&Save::op>(save);
+                    return evidence.name_of_op(saver) == kInputsOfCheckpoint;
+                });
+        });
     }
 
     bool is_saved_by(Id<Allocation> id, std::string_view path) const {

@@ -1,5 +1,6 @@
 #include "profiler/analysis/advice/rule_blocks.h"
 #include "profiler/analysis/advice/rules.h"
+#include "profiler/analysis/step/describe_run.h"
 #include "profiler/analysis/step/event_order.h"
 #include "profiler/analysis/step/growth.h"
 #include "profiler/analysis/step/recorded_step.h"
@@ -37,12 +38,6 @@ std::vector<Finding> find_fragmentation(const Evidence& evidence) {
 
 // ---- held past the last use ----------------------------
 
-std::string_view words_for(PhaseKind kind) {
-    constexpr std::array<std::string_view, kPhaseKindNames.size()> kWords{
-        "forward", "the loss", "backward", "the optimizer's step"};
-    return kWords[static_cast<std::size_t>(kind)];
-}
-
 /// "read last in the loss"
 std::string last_use_text(const Evidence& evidence, Id<Allocation> id) {
     const Id<Op> op = evidence.last_use_of(id);
@@ -50,7 +45,7 @@ std::string last_use_text(const Evidence& evidence, Id<Allocation> id) {
     if (find_call(evidence, op, is_loss_call).valid() && kind != PhaseKind::kBackward) {
         return "read last in the loss";
     }
-    return kind ? fmt::format("read last in {}", words_for(*kind))
+    return kind ? fmt::format("read last in {}", describe(*kind))
                 : fmt::format("read last by {}", evidence.name_of_op(op));
 }
 
@@ -65,7 +60,7 @@ std::string end_of_life_text(const Evidence& evidence, Id<Allocation> id) {
     const bool is_in_next_step =
         evidence.step.valid() && freed >= trace.steps.get<&Step::last_event>(evidence.step);
     if (is_in_next_step && *kind == PhaseKind::kForward) return "alive until the next forward";
-    return fmt::format("alive until {}{}", words_for(*kind),
+    return fmt::format("alive until {}{}", describe(*kind),
                        is_in_next_step ? " of the next step" : "");
 }
 
@@ -154,9 +149,6 @@ std::vector<bool> calls_with_node(const Evidence& evidence) {
     }
     return has_node;
 }
-
-/// A checkpoint without reentry keeps its inputs by a node that no backward runs.
-constexpr std::string_view kInputsOfCheckpoint = "_NoopSaveInputs";
 
 /// A forward that saves tensors, and whose step ends without a backward through it: a validation, a
 /// teacher or a generator that is only looked at, without torch.no_grad().

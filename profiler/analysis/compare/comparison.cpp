@@ -1,6 +1,7 @@
 #include "profiler/analysis/compare/comparison.h"
 
 #include "profiler/analysis/compare/comparison_notes.h"
+#include "profiler/analysis/compare/trained_parameters.h"
 #include "profiler/analysis/step/describe_run.h"
 #include "profiler/analysis/step/diagnostics.h"
 #include "profiler/analysis/step/failure_words.h"
@@ -246,7 +247,28 @@ std::vector<std::string> differences_of(const Draft& a, const Draft& b) {
     return {fmt::format("program ({} and {})", name_of(a), name_of(b))};
 }
 
-bool trains_same_step(const Draft& a, const Draft& b) {
+bool is_of_user(const Draft& draft) { return draft.program && !draft.program->spread; }
+
+/// What differs between two programs of the user's.
+std::vector<std::string> program_differences(const Draft& a, const Draft& b) {
+    std::vector<std::string> texts = differences(*a.program, *b.program);
+    const bool are_whole = !a.column.is_cut_off && !b.column.is_cut_off;
+    if (are_whole && a.column.step_trace && b.column.step_trace) {
+        const auto of_parameters = differences(trained_parameters_of(*a.column.step_trace),
+                                               trained_parameters_of(*b.column.step_trace));
+        texts.insert(texts.end(), of_parameters.begin(), of_parameters.end());
+    }
+    if (!texts.empty() && a.column.recipe_of_trace != b.column.recipe_of_trace &&
+        (a.has_recipe || b.has_recipe)) {
+        texts.insert(texts.begin(), fmt::format("recipe ({} and {})", a.column.recipe_of_trace,
+                                                b.column.recipe_of_trace));
+    }
+    return texts;
+}
+
+/// Whether two columns have one baseline.
+bool belong_together(const Draft& a, const Draft& b) {
+    if (is_of_user(a) && is_of_user(b)) return true;
     if (a.program && b.program) return differences(*a.program, *b.program).empty();
     if (a.program || b.program) return !says_what_it_trains(a) || !says_what_it_trains(b);
     if (!a.workload || !b.workload) return true;
@@ -263,7 +285,7 @@ std::vector<std::vector<std::size_t>> steps_of(const std::vector<Draft>& drafts)
         for (std::size_t i = 0; i < drafts.size(); ++i) {
             if (has_own_batch(drafts[i]) != captures) continue;
             const auto same = std::ranges::find_if(steps, [&](const auto& step) {
-                return trains_same_step(drafts[step.front()], drafts[i]);
+                return belong_together(drafts[step.front()], drafts[i]);
             });
             (same == steps.end() ? steps.emplace_back() : *same).push_back(i);
         }
@@ -338,7 +360,7 @@ void note_differences(const std::vector<Draft>& drafts, std::vector<std::string>
         const std::string communication = about_communication(draft.column, baseline.column);
         if (!communication.empty()) notes.push_back(communication);
         const bool knows_batches = draft.column.batch_size > 0 && baseline.column.batch_size > 0;
-        if (knows_batches && !at_same_batch(draft.column, baseline.column)) {
+        if (knows_batches && !is_comparable(draft.column, baseline.column)) {
             notes.push_back(
                 fmt::format("The step of {} was recorded at a batch of {}, the step of {} at {}: "
                             "their memory and "
@@ -454,6 +476,10 @@ bool at_same_batch(const ComparisonColumn& a, const ComparisonColumn& b) {
     return both_count ? a.sequences_per_step == b.sequences_per_step : a.batch_size == b.batch_size;
 }
 
+bool is_comparable(const ComparisonColumn& column, const ComparisonColumn& baseline) {
+    return !column.differs_in.empty() || at_same_batch(column, baseline);
+}
+
 std::string peak_of_limit(const ComparisonColumn& column) {
     return text_of_limit(column.peak_allocated_bytes, column.step_limit_bytes);
 }
@@ -483,7 +509,13 @@ models::Result<Comparison> compare(const std::vector<NamedTrace>& traces,
     name_unchanged_programs(drafts);
     if (auto ok = check_baseline(drafts, baseline); !ok) return tl::unexpected(ok.error());
     group_by_step(drafts, baseline.empty() ? "original" : baseline);
-    for (Draft& draft : drafts) pair_steps(draft.column, drafts[draft.column.baseline].column);
+    for (Draft& draft : drafts) {
+        const Draft& baseline_draft = drafts[draft.column.baseline];
+        pair_steps(draft.column, baseline_draft.column);
+        const bool are_programs = is_of_user(draft) && is_of_user(baseline_draft);
+        if (!are_programs || &draft == &baseline_draft) continue;
+        draft.column.differs_in = program_differences(baseline_draft, draft);
+    }
 
     std::vector<ComparisonColumn> columns;
     for (const Draft& draft : drafts) columns.push_back(draft.column);

@@ -26,7 +26,10 @@ struct ComparisonColumn {
     std::string
         memory_planned_for;    // the GPU of the plan whose peak it is; empty: a captured step's
     std::size_t baseline = 0;  // the column of the same step with which this one is compared
-    int64_t batch_size = 0;    // of the captured step
+    /// By what a program's step differs from the baseline's: "precision (fp32 and amp-fp16)".
+    /// Empty: it is the same step.
+    std::vector<std::string> differs_in;
+    int64_t batch_size = 0;          // of the captured step
     int64_t sequences_per_step = 0;  // of all its micro-batches; 0: not known
     int64_t peak_allocated_bytes = 0;
     int64_t peak_reserved_bytes = 0;
@@ -66,6 +69,10 @@ std::string peak_of_limit(const ComparisonColumn& column);
 /// one of them holds no step.
 bool at_same_batch(const ComparisonColumn& a, const ComparisonColumn& b);
 
+/// Whether bytes and times of a column and its baseline are compared: of the same batch, or of
+/// programs whose difference is the question.
+bool is_comparable(const ComparisonColumn& column, const ComparisonColumn& baseline);
+
 /// Whether the peak was predicted, by a trace or by a plan.
 bool has_predicted_memory(const ComparisonColumn& column);
 
@@ -92,9 +99,10 @@ struct Comparison {
 
 /// Joins files of equal workload and recipe. The batch that a sweep traced does not set it apart:
 /// its maximum batch and throughput stand beside the steps of captures. The baseline is the recipe
-/// `baseline`; if that is empty, `original`; if there is none, the first. Traces of several steps
-/// (another model, batch, precision) each have the baseline of their own step, and a note says what
-/// differs. Errors: no traces; no trace has the recipe `baseline`.
+/// `baseline`; if that is empty, `original`; if there is none, the first. Built-in workloads of
+/// several steps (another model, batch, precision) each have the baseline of their own step, and
+/// a note says what differs. Programs are all compared with one: what the user varied is
+/// ComparisonColumn::differs_in. Errors: no traces; no trace has the recipe `baseline`.
 models::Result<Comparison> compare(const std::vector<NamedTrace>& traces,
                                    const std::string& baseline = {});
 

@@ -7,23 +7,28 @@
 
 #include <fmt/format.h>
 
-#include <array>
 #include <cmath>
 #include <tuple>
 
 namespace profiler {
 namespace {
 
+/// "trains the same step of Net in"; of two steps that differ "takes".
+std::string deed_of(const ComparisonColumn& column) {
+    if (!column.differs_in.empty()) return "takes";
+    return fmt::format("trains the same step{}{} in", column.model.empty() ? "" : " of ",
+                       column.model);
+}
+
 std::string change_in_memory(const ComparisonColumn& column, const ComparisonColumn& baseline) {
     const double ratio = static_cast<double>(column.peak_allocated_bytes) /
                          static_cast<double>(baseline.peak_allocated_bytes);
-    const std::string step =
-        column.model.empty() ? "the same step" : "the same step of " + column.model;
+    const std::string deed = deed_of(column);
     if (std::abs(1 - ratio) < 0.0005) {  // 0.0 % as printed
-        return fmt::format("trains {} in the same memory as {} ({})", step, baseline.recipe,
+        return fmt::format("{} the same memory as {} ({})", deed, baseline.recipe,
                            format_bytes(column.peak_allocated_bytes));
     }
-    return fmt::format("trains {} in {} {} memory than {} ({} instead of {})", step,
+    return fmt::format("{} {} {} memory than {} ({} instead of {})", deed,
                        format_percent(std::abs(1 - ratio)), ratio <= 1 ? "less" : "more",
                        baseline.recipe, format_bytes(column.peak_allocated_bytes),
                        format_bytes(baseline.peak_allocated_bytes));
@@ -31,8 +36,6 @@ std::string change_in_memory(const ComparisonColumn& column, const ComparisonCol
 
 /// Only for peaks that are not made of activations.
 std::string where_peaks_lie(const ComparisonColumn& column, const ComparisonColumn& baseline) {
-    constexpr std::array<std::string_view, kPhaseKindNames.size()> kWords{
-        "forward", "the loss", "backward", "the optimizer's step"};
     const auto in_optimizer = [](const ComparisonColumn& c) {
         return c.peak_phase == PhaseKind::kOptimizer;
     };
@@ -40,10 +43,15 @@ std::string where_peaks_lie(const ComparisonColumn& column, const ComparisonColu
     if (!in_optimizer(column) && !in_optimizer(baseline)) return {};
     if (column.peak_phase != baseline.peak_phase) {
         return fmt::format("; its peak lies in {}, and the peak of {} in {}",
-                           kWords[static_cast<std::size_t>(*column.peak_phase)], baseline.recipe,
-                           kWords[static_cast<std::size_t>(*baseline.peak_phase)]);
+                           describe(*column.peak_phase), baseline.recipe,
+                           describe(*baseline.peak_phase));
     }
-    return "; both peaks lie in the optimizer's step, where no activation lives";
+    const auto has_activations = [](const ComparisonColumn& c) {
+        return c.peak_by_category[static_cast<std::size_t>(Category::kActivation)] > 0;
+    };
+    const bool none_lives = !has_activations(column) && !has_activations(baseline);
+    return fmt::format("; both peaks lie in the optimizer's step{}",
+                       none_lives ? ", where no activation lives" : "");
 }
 
 /// If a peak lies in the optimizer's step (of a small batch), it hides what a recipe saves for
@@ -72,57 +80,58 @@ std::string change_in_batch(const ComparisonColumn& column, const ComparisonColu
     return fmt::format("fits a batch of {} instead of {}{}", *most, *most_before, limit);
 }
 
+/// " at a batch of 8"; empty for steps of different batches.
+std::string at_batch(const ComparisonColumn& column, const ComparisonColumn& baseline) {
+    if (!at_same_batch(column, baseline)) return {};
+    return fmt::format(" at a batch of {}", column.batch_size);
+}
+
 /// "takes 4.1 % more time a step at a batch of 8"
-std::string more_or_less_time(double step_time_ratio, int64_t batch_size) {
+std::string more_or_less_time(double step_time_ratio, std::string_view at_batch) {
     if (std::abs(step_time_ratio - 1) < 0.0005) {  // 0.0 % as printed
-        return fmt::format("takes the same time a step at a batch of {}", batch_size);
+        return fmt::format("takes the same time a step{}", at_batch);
     }
-    return fmt::format("takes {} {} time a step at a batch of {}",
-                       format_percent(std::abs(step_time_ratio - 1)),
-                       step_time_ratio <= 1 ? "less" : "more", batch_size);
+    return fmt::format("takes {} {} time a step{}", format_percent(std::abs(step_time_ratio - 1)),
+                       step_time_ratio <= 1 ? "less" : "more", at_batch);
 }
 
 /// "takes about 4 % more time a step at a batch of 8": predicted times err by whole percents.
-std::string predicted_more_or_less_time(double step_time_ratio, int64_t batch_size) {
+std::string predicted_more_or_less_time(double step_time_ratio, std::string_view at_batch) {
     const auto percent = std::lround(std::abs(step_time_ratio - 1) * 100);
-    if (percent == 0) {
-        return fmt::format("takes about the same time a step at a batch of {}", batch_size);
-    }
-    return fmt::format("takes about {} % {} time a step at a batch of {}", percent,
-                       step_time_ratio <= 1 ? "less" : "more", batch_size);
+    if (percent == 0) return fmt::format("takes about the same time a step{}", at_batch);
+    return fmt::format("takes about {} % {} time a step{}", percent,
+                       step_time_ratio <= 1 ? "less" : "more", at_batch);
 }
 
-std::string change_in_paired_steps(const PairedRatio& ratio, int64_t batch_size) {
+std::string change_in_paired_steps(const PairedRatio& ratio, std::string_view at_batch) {
     if (!ratio.has_enough_pairs()) {
         const std::string pairs = ratio.pairs == 1
                                       ? std::string("1 pair of steps is")
                                       : fmt::format("{} pairs of steps are", ratio.pairs);
         return fmt::format(
-            "shows no certain difference in step time at a batch of {} ({} too few to tell; "
-            "capture {} steps or more)",
-            batch_size, pairs, PairedRatio::kFewestPairs);
+            "shows no certain difference in step time{} ({} too few to tell; capture {} steps or "
+            "more)",
+            at_batch, pairs, PairedRatio::kFewestPairs);
     }
     const std::string spread = fmt::format(
         "{} to {} in {} pairs of steps", format_percent(ratio.low - 1, /*with_sign=*/true),
         format_percent(ratio.high - 1, /*with_sign=*/true), ratio.pairs);
     if (!ratio.shows_difference()) {
-        return fmt::format("shows no difference in step time at a batch of {} ({})", batch_size,
-                           spread);
+        return fmt::format("shows no difference in step time{} ({})", at_batch, spread);
     }
-    return fmt::format("{} ({})", more_or_less_time(ratio.median, batch_size), spread);
+    return fmt::format("{} ({})", more_or_less_time(ratio.median, at_batch), spread);
 }
 
 std::string change_in_unpaired_steps(const ComparisonColumn& column,
                                      const ComparisonColumn& baseline) {
     const double ratio =
         static_cast<double>(column.step_time_ns) / static_cast<double>(baseline.step_time_ns);
-    std::string change = more_or_less_time(ratio, column.batch_size);
+    std::string change = more_or_less_time(ratio, at_batch(column, baseline));
     if (speed_is_uncertain(column, baseline)) {
         constexpr double kAsFast = 0.05;
         change = std::abs(std::log(ratio)) > kAsFast
                      ? "takes steps too uneven to compare their times"
-                     : fmt::format("shows no difference in step time at a batch of {}",
-                                   column.batch_size);
+                     : "shows no difference in step time" + at_batch(column, baseline);
     }
     return change + " (not measured alternately)";
 }
@@ -158,7 +167,7 @@ std::string change_in_speed(const ComparisonColumn& column, const ComparisonColu
         if (lacks_communication(column, baseline)) return {};
         std::string change = predicted_more_or_less_time(
             static_cast<double>(column.step_time_ns) / static_cast<double>(baseline.step_time_ns),
-            column.batch_size);
+            at_batch(column, baseline));
         if (!column.times_are_calibrated) change += " (times are not calibrated on this GPU)";
         return change;
     }
@@ -169,21 +178,31 @@ std::string change_in_speed(const ComparisonColumn& column, const ComparisonColu
             column.was_busy ? column.recipe : baseline.recipe);
     }
     if (column.steps < 2 || baseline.steps < 2) return {};
-    if (column.step_ratio) return change_in_paired_steps(*column.step_ratio, column.batch_size);
+    if (column.step_ratio) {
+        return change_in_paired_steps(*column.step_ratio, at_batch(column, baseline));
+    }
     return change_in_unpaired_steps(column, baseline);
 }
 
 /// Whether the recipe alone can explain the differences between two columns. A prediction and a
 /// measurement, runs on two devices, or steps of two batches differ for other reasons, too.
 bool ran_alike(const ComparisonColumn& a, const ComparisonColumn& b) {
-    return at_same_batch(a, b) && a.source == b.source &&
+    return is_comparable(a, b) && a.source == b.source &&
            (a.device.empty() || b.device.empty() || a.device == b.device);
+}
+
+/// " They differ in precision (fp32 and amp-fp16)."; empty: the steps are the same.
+std::string where_they_differ(const ComparisonColumn& column) {
+    if (column.differs_in.empty()) return {};
+    return fmt::format(" They differ in {}.", join_with_and(column.differs_in));
 }
 
 /// Where the baseline does not fit, what it would take is not known or beside the point.
 std::string quote_against_too_large(const ComparisonColumn& best,
                                     const ComparisonColumn& baseline) {
-    return fmt::format("{} trains the step in {}; {} {} {}{}.", best.recipe, peak_of_limit(best),
+    const bool is_same = best.differs_in.empty() && baseline.differs_in.empty();
+    return fmt::format("{} {} {}; {} {} {}{}.", best.recipe,
+                       is_same ? "trains the step in" : "takes", peak_of_limit(best),
                        baseline.recipe, baseline.is_cut_off ? "ran out of memory at" : "needs",
                        format_bytes(baseline.peak_allocated_bytes),
                        baseline.is_cut_off ? "" : " and does not fit");
@@ -231,19 +250,21 @@ std::string quote(const std::vector<ComparisonColumn>& columns) {
 std::string quote_pair(ComparisonColumn column, const ComparisonColumn& baseline) {
     if (column.peak_allocated_bytes == 0 || baseline.peak_allocated_bytes == 0) return {};
     if (!ran_alike(column, baseline) || is_stage_beside_other(column, baseline)) return {};
+    const std::string end = where_they_differ(column);
     if (!column.out_of_memory.empty()) {
-        return baseline.out_of_memory.empty() ? quote_against_too_large(baseline, column)
-                                              : "Neither recipe fits.";
+        return (baseline.out_of_memory.empty() ? quote_against_too_large(baseline, column)
+                                               : "Neither fits.") +
+               end;
     }
-    if (!baseline.out_of_memory.empty()) return quote_against_too_large(column, baseline);
+    if (!baseline.out_of_memory.empty()) return quote_against_too_large(column, baseline) + end;
     pair_steps(column, baseline);
     std::vector<std::string> parts{change_in_memory(column, baseline)};
     for (auto& part : {change_in_saved(column, baseline), change_in_batch(column, baseline),
                        change_in_speed(column, baseline)}) {
         if (!part.empty()) parts.push_back(part);
     }
-    return fmt::format("{} {}{}.", column.recipe, join_with_and(parts),
-                       where_peaks_lie(column, baseline));
+    return fmt::format("{} {}{}.{}", column.recipe, join_with_and(parts),
+                       where_peaks_lie(column, baseline), end);
 }
 
 void pair_steps(ComparisonColumn& column, const ComparisonColumn& baseline) {

@@ -247,6 +247,12 @@ std::string describe_run(const Trace& trace) {
     return spread.empty() ? text : text + ", " + spread;
 }
 
+std::string_view describe(PhaseKind phase) {
+    constexpr std::array<std::string_view, kPhaseKindNames.size()> kWords{
+        "forward", "the loss", "backward", "the optimizer's step", "inference"};
+    return kWords[static_cast<std::size_t>(phase)];
+}
+
 std::string_view describe(Source source) {
     constexpr std::array<std::string_view, kSourceNames.size()> kTexts{
         "measured on the CPU", "measured on the GPU", "predicted", "imported"};

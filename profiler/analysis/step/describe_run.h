@@ -99,6 +99,8 @@ std::string turns_run_of(const Trace& trace);
 
 /// "measured on the CPU".
 std::string_view describe(Source source);
+/// "the loss", "the optimizer's step"
+std::string_view describe(PhaseKind phase);
 /// Whether the classes of blocks follow from when and where they were allocated, because the file
 /// does not have them.
 bool has_inferred_categories(const Trace& trace);

@@ -1,9 +1,9 @@
 #include "profiler/analysis/step/diagnostics.h"
 
+#include "profiler/analysis/step/expert_routing.h"
 #include "profiler/analysis/step/failure_words.h"
 #include "profiler/analysis/step/recorded_step.h"
 #include "profiler/analysis/step/step_report.h"
-#include "profiler/analysis/step/value_reads.h"
 #include "profiler/trace/units.h"
 
 #include <algorithm>
@@ -64,7 +64,7 @@ void add_unknown_categories(const Trace& trace, const PeakReport& peak,
                   DiagnosticUnit::kBytes));
 }
 
-void add_value_reads(const Trace& trace, std::vector<DiagnosticItem>& items) {
+void add_value_reads(const Trace& trace, int64_t peak_bytes, std::vector<DiagnosticItem>& items) {
     if (trace.value_reads.empty()) return;
     const std::vector<ValueReadLine> lines = value_read_lines(trace);
     int64_t num_read = 0;
@@ -74,7 +74,7 @@ void add_value_reads(const Trace& trace, std::vector<DiagnosticItem>& items) {
             decides(lines.front().kind) ? Severity::kWarning : Severity::kInfo;
         items.push_back(make_item("values_read", severity, num_read, std::move(text)));
     }
-    if (std::string text = assumption_sentence(lines); !text.empty()) {
+    if (std::string text = routing_sentence(trace, lines, peak_bytes); !text.empty()) {
         items.push_back(make_item("routing_assumed", Severity::kInfo, 0, std::move(text)));
     }
 }
@@ -162,7 +162,7 @@ std::vector<DiagnosticItem> report_diagnostics(const Trace& trace, const StepRep
             code == kStartState || code.starts_with(kStartStateOf) ? DiagnosticUnit::kEvents
                                                                    : DiagnosticUnit::kTimes));
     }
-    add_value_reads(trace, items);
+    add_value_reads(trace, report.peak.allocated_bytes, items);
     add_failures(trace, items);
     add_incomplete(trace, items);
     add_missing_steps(trace, items);

@@ -26,7 +26,9 @@ std::vector<Moment> begins_of_backward(const Trace& trace) {
     bool is_open = false;  // no other phase came since the last one of `found`
     for (const Id<Phase> id : trace.phases.ids()) {
         const Phase phase = trace.phases[id];
-        if (phase.step.valid() && !is_in_figures[phase.step.index()]) continue;
+        const bool counts =
+            phase.step.valid() ? is_in_figures[phase.step.index()] : trace.steps.empty();
+        if (!counts) continue;
         const bool is_forward = phase.kind == PhaseKind::kForward;
         const bool goes_on = is_open && phase.step == step;
         is_open = is_forward || (goes_on && phase.kind == PhaseKind::kLoss);

@@ -88,7 +88,8 @@ inline Id<Phase> last_forward_of(const Trace& trace) {
     Id<Phase> last;
     for (const Id<Phase> id : trace.phases.ids()) {
         const Phase phase = trace.phases[id];
-        const bool counts = !phase.step.valid() || is_in_figures[phase.step.index()];
+        const bool counts =
+            phase.step.valid() ? is_in_figures[phase.step.index()] : trace.steps.empty();
         if (phase.kind != PhaseKind::kForward || !counts) continue;
         if (!last.valid() || phase.last_event >= trace.phases.get<&Phase::last_event>(last)) {
             last = id;

@@ -1,6 +1,5 @@
 #include "profiler/analysis/step/value_reads.h"
 
-#include "models/config/routing.h"
 #include "profiler/analysis/step/origin.h"
 #include "profiler/trace/units.h"
 
@@ -94,18 +93,6 @@ std::vector<ValueReadLine> value_read_lines(const Trace& trace) {
         return std::pair(a.kind, -a.count) < std::pair(b.kind, -b.count);
     });
     return lines;
-}
-
-std::string routing_of(const Trace& trace) {
-    constexpr std::string_view kEnd = " routing";
-    for (const Id<ValueRead> id : trace.value_reads.ids()) {
-        const ValueRead read = trace.value_reads[id];
-        std::string_view answer = trace.text(read.answer);
-        if (read.kind != ValueReadKind::kRouting || !answer.ends_with(kEnd)) continue;
-        answer.remove_suffix(kEnd.size());
-        if (models::parse_routing(answer)) return std::string(answer);
-    }
-    return {};
 }
 
 std::string value_read_sentence(const std::vector<ValueReadLine>& lines) {

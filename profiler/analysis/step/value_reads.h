@@ -21,9 +21,6 @@ struct ValueReadLine {
 /// Those that decide over sizes or branches first, and of one kind the most frequent first.
 std::vector<ValueReadLine> value_read_lines(const Trace& trace);
 
-/// The routing of experts that was assumed, as models::parse_routing takes it; empty: none was.
-std::string routing_of(const Trace& trace);
-
 /// "The program read 12 values that the simulated GPU does not compute, as zeros: experts.py:24
 /// main (nonzero, 12 times). Sizes that depend on them are wrong." Empty: it read none.
 std::string value_read_sentence(const std::vector<ValueReadLine>& lines);

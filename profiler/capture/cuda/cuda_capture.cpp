@@ -409,6 +409,7 @@ public:
         profiler::describe_workspaces(recorder, index_);
     }
     void read_step() override { gpu_.add_reading(); }
+    void set_profiled(bool is_profiled) override { allocations_.set_reported(!is_profiled); }
     void stop(Recorder& recorder) override {
         gpu_.stop();
         add_end_notes(gpu_, allocations_, recorder, trace_);

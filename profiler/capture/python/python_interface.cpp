@@ -7,6 +7,7 @@
 #include "profiler/capture/python/failure_rows.h"
 #include "profiler/capture/python/keeper_rows.h"
 #include "profiler/capture/python/program_on_cpu.h"
+#include "profiler/capture/python/saving_calls.h"
 #include "profiler/capture/recorder.h"
 #include "profiler/capture/run_description.h"
 #include "profiler/capture/torch_adapter/op_call.h"
@@ -135,38 +136,9 @@ public:
         profiler::describe_program(program, device_->environment(), trace_);
     }
 
-    /// A call that no other op is around, and that keeps something for backward.
-    struct SavingCall {
-        std::string op;                // "aten::dropout"
-        std::string module_path;       // that made it; empty: none
-        std::set<std::string> savers;  // ops in it that keep something, or it itself: "aten::mul"
-    };
-
-    /// Those so far, in their order.
     std::vector<SavingCall> saving_calls() {
         const auto lock = recorder_->lock_rows();
-        const auto name_of_op = [&](Id<Op> op) {
-            return std::string(trace_.text(trace_.ops.get<&Op::name>(op)));
-        };
-        std::map<Id<Op>, std::set<std::string>> savers;  // by the outermost op
-        for (const Id<Op> saver : trace_.saves.column<&Save::op>()) {
-            if (!saver.valid()) continue;
-            Id<Op> outermost = saver;
-            for (Id<Op> op = saver; op.valid(); op = trace_.ops.get<&Op::parent>(op)) {
-                outermost = op;
-            }
-            savers[outermost].insert(name_of_op(saver));
-        }
-        std::vector<SavingCall> calls;
-        for (auto& [op, names] : savers) {
-            const Id<ModulePath> module = trace_.ops.get<&Op::module_path>(op);
-            const StringId path =
-                module.valid() ? trace_.module_paths.get<&ModulePath::path>(module) : StringId();
-            calls.push_back({.op = name_of_op(op),
-                             .module_path = std::string(trace_.text(path)),
-                             .savers = std::move(names)});
-        }
-        return calls;
+        return profiler::saving_calls(trace_);
     }
 
     void add_layers(const std::vector<std::string>& paths) { recorder_->add_layers(paths); }
@@ -179,6 +151,15 @@ public:
         recorder_->describe(tensor, name, category);
     }
 
+    void set_profiled(bool is_profiled) { device_->set_profiled(is_profiled); }
+
+    Id<Save> save(const at::Tensor& tensor) { return recorder_->save(tensor); }
+    /// `generation`: of the recording that the save is of.
+    void release(Id<Save> save, uint64_t generation) {
+        if (generation == recorder_->generation()) recorder_->release(save);
+    }
+    uint64_t generation() const { return recorder_->generation(); }
+
     void add_note(std::string_view code, Severity severity, std::string_view explanation) {
         recorder_->add_note(code, severity, explanation);
     }
@@ -186,18 +167,27 @@ public:
     /// A step is known to be one when its first module runs. It begins where the last one ended.
     void begin_step() { recorder_->begin_step(next_step_); }
 
-    /// Commits the step's rows to the file, if there is one. NaN: the loss is not known.
-    void end_step(double loss, StepKind kind) {
-        recorder_->end_step(loss, kind);
+    /// The step may turn out to have ended here.
+    void mark_end_of_step() { mark_ = recorder_->next_step_start(); }
+
+    /// Commits the step's rows to the file, if there is one. NaN: the loss is not known. `at_mark`:
+    /// the step ended there, and the next one begins there.
+    void end_step(double loss, StepKind kind, bool at_mark) {
+        recorder_->end_step(loss, kind, at_mark ? &mark_ : nullptr);
         device_->describe_workspaces(*recorder_);
-        relabel_survivors();
+        if (!at_mark) relabel_survivors();  // else some are of the step that runs
         // Other threads of the program go on. The device's rows share the table of texts with them.
         install_torch_hooks(nullptr);
         device_->read_step();
         write_call_stacks();
         if (writer_) commit();
         if (records_ops_) install_torch_hooks(&*recorder_);
-        next_step_ = recorder_->next_step_start();
+        next_step_ = at_mark ? mark_ : recorder_->next_step_start();
+    }
+
+    int64_t make_steps_of_inferences() {
+        const auto lock = recorder_->lock_rows();
+        return recorder_->make_steps_of_inferences();
     }
 
     void begin_phase(models::TrainingPhase phase) { recorder_->on_phase_begin(phase); }
@@ -257,14 +247,26 @@ public:
         profiler::end_failure(end, recorder_->failure_here(), trace_);
     }
 
-    /// Ends the recording and closes the file; without it the file stays a `.partial`.
-    void finish(RunState state) {
-        if (!writer_) throw std::logic_error("the recording has no file");
+    /// Records no more. What follows may still name what was recorded.
+    void stop() {
+        if (is_stopped_) return;
+        is_stopped_ = true;
+        records_ops_ = false;
         recorder_->stop();
         recorder_->end_so_far();
         device_->stop(*recorder_);
-        write_call_stacks();
         write_value_reads(stack_rows_, trace_);
+    }
+
+    void set_imbalanced_peak(int64_t peak_bytes) {
+        trace_.runs.set<&Run::imbalanced_peak_bytes>(Id<Run>(0), peak_bytes);
+    }
+
+    /// Ends the recording and closes the file; without it the file stays a `.partial`.
+    void finish(RunState state) {
+        if (!writer_) throw std::logic_error("the recording has no file");
+        stop();
+        write_call_stacks();
         name_likes_of_kept(trace_);
         name_kept_for_backward(trace_);
         require(writer_->finish(trace_, state));
@@ -336,7 +338,9 @@ private:
     std::optional<CallStacks> call_stacks_;
     std::optional<Recorder> recorder_;  // after the device: stops before it is gone
     Recorder::StepStart next_step_;
+    Recorder::StepStart mark_;
     bool records_ops_ = false;
+    bool is_stopped_ = false;
     std::size_t num_checked_storages_ = 0;
     std::unique_lock<std::mutex> held_allocator_, held_rows_;  // during a fork
 };
@@ -483,6 +487,17 @@ TEMPOSCOPE_EXPORT void temposcope_begin_value_step() { profiler::begin_rounds();
 /// A model is called.
 TEMPOSCOPE_EXPORT void temposcope_renew_value_budget() { profiler::renew_value_budget(); }
 
+TEMPOSCOPE_EXPORT void temposcope_rest_unless_read() { profiler::rest_unless_read(); }
+
+/// 1: profiler::has_balanced_experts().
+TEMPOSCOPE_EXPORT int temposcope_has_balanced_experts() {
+    return static_cast<int>(profiler::has_balanced_experts());
+}
+
+TEMPOSCOPE_EXPORT void temposcope_set_imbalanced(int wanted) {
+    profiler::set_imbalanced(wanted != 0);
+}
+
 /// Records allocations; ops are paused. `device`: "cpu" or "cuda:1". `program`: JSON with the
 /// fields of ProgramDescription, and with "package" and "native_stacks" if call stacks are to be
 /// recorded.
@@ -506,6 +521,15 @@ TEMPOSCOPE_EXPORT int temposcope_resume_ops() {
 
 TEMPOSCOPE_EXPORT int temposcope_pause_ops() {
     return guarded([] { active().pause_ops(); });
+}
+
+TEMPOSCOPE_EXPORT int temposcope_stop() {
+    return guarded([] { active().stop(); });
+}
+
+/// Of a step in which one expert gets more than its share, after those recorded.
+TEMPOSCOPE_EXPORT int temposcope_set_imbalanced_peak(int64_t peak_bytes) {
+    return guarded([&] { active().set_imbalanced_peak(peak_bytes); });
 }
 
 TEMPOSCOPE_EXPORT int temposcope_finish(int complete) {
@@ -534,7 +558,7 @@ TEMPOSCOPE_EXPORT int temposcope_add_layers(const char* paths) {
         [&] { active().add_layers(nlohmann::json::parse(paths).get<std::vector<std::string>>()); });
 }
 
-/// JSON: [op, path of its module, [saving ops]] of each ProgramRecording::SavingCall.
+/// JSON: [op, path of its module, [saving ops]] of each SavingCall.
 TEMPOSCOPE_EXPORT const char* temposcope_saving_calls() {
     return guarded_text([] {
         auto calls = nlohmann::json::array();
@@ -554,8 +578,39 @@ TEMPOSCOPE_EXPORT int temposcope_begin_step() {
     return guarded([] { active().begin_step(); });
 }
 
-TEMPOSCOPE_EXPORT int temposcope_end_step(double loss, int kind) {
-    return guarded([&] { active().end_step(loss, static_cast<profiler::StepKind>(kind)); });
+TEMPOSCOPE_EXPORT int temposcope_set_profiled(int is_profiled) {
+    return guarded([&] { active().set_profiled(is_profiled != 0); });
+}
+
+/// `number`: of the save, or -1 where the tensor's storage is not recorded. `generation`: of the
+/// recording.
+TEMPOSCOPE_EXPORT int temposcope_save(void* tensor, int64_t* number, uint64_t* generation) {
+    return guarded([&] {
+        const profiler::Id<profiler::Save> save = active().save(tensor_at(tensor));
+        *number = save.valid() ? static_cast<int64_t>(save.index()) : -1;
+        *generation = active().generation();
+    });
+}
+
+/// Of an earlier recording: nothing happens.
+TEMPOSCOPE_EXPORT int temposcope_release(int64_t number, uint64_t generation) {
+    return guarded([&] {
+        const profiler::Id<profiler::Save> save(static_cast<std::size_t>(number));
+        active().release(save, generation);
+    });
+}
+
+TEMPOSCOPE_EXPORT int temposcope_mark_end_of_step() {
+    return guarded([] { active().mark_end_of_step(); });
+}
+
+TEMPOSCOPE_EXPORT int temposcope_end_step(double loss, int kind, int at_mark) {
+    return guarded(
+        [&] { active().end_step(loss, static_cast<profiler::StepKind>(kind), at_mark != 0); });
+}
+
+TEMPOSCOPE_EXPORT int temposcope_make_steps_of_inferences(int64_t* count) {
+    return guarded([&] { *count = active().make_steps_of_inferences(); });
 }
 
 TEMPOSCOPE_EXPORT int temposcope_begin_phase(int phase) {

@@ -203,8 +203,16 @@ void CudaAllocations::start(AllocationListener& listener) {
     active.set(this);
     stack_is_wanted = listener.wants_stack();
     if (stack_is_wanted != nullptr) begin_history();
-    reporter_ = std::make_unique<c10::DebugInfoGuard>(c10::DebugInfoKind::PROFILER_STATE,
-                                                      std::make_shared<BlockSizeReporter>(device_));
+    set_reported(true);
+}
+
+void CudaAllocations::set_reported(bool wanted) {
+    constexpr auto kPlace = c10::DebugInfoKind::PROFILER_STATE;
+    if (!wanted) return reporter_.reset();
+    const bool is_taken = c10::ThreadLocalDebugInfo::get(kPlace) != nullptr;
+    if (listener_ == nullptr || is_taken) return;
+    reporter_ =
+        std::make_unique<c10::DebugInfoGuard>(kPlace, std::make_shared<BlockSizeReporter>(device_));
 }
 
 void CudaAllocations::stop() {

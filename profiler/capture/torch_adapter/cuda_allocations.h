@@ -50,6 +50,10 @@ public:
 
     void start(AllocationListener& listener) override;
     void stop() override;
+    /// Whether torch reports the sizes of blocks from here on, as it does after start(). A profiler
+    /// of the program needs the place of the reporter on this thread. Without reports a block has
+    /// the size that was asked for.
+    void set_reported(bool wanted);
     Id<Allocation> allocation_of(const c10::StorageImpl& storage) const override;
 
     const AllocatorRowCounts& counts() const { return rows_.counts(); }

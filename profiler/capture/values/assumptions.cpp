@@ -123,7 +123,7 @@ public:
     /// Of equal, which the virtual GPU itself answers.
     void give_verdict() { answer_ = "true"; }
     /// Counts what was assumed. False: this line has assumed too often.
-    bool may_go_on() const { return answer_.empty() || count_assumption(kind_, answer_); }
+    bool may_go_on() const { return answer_.empty() || count_assumption(kind_, answer_, choice_); }
 
 private:
     void give_all(const at::Tensor& output, const at::Scalar& value, const char* answer) {
@@ -144,8 +144,12 @@ private:
         if (is_routing) {
             if (routing_.kind == Routing::Kind::kZeros) return;
             answer_ = to_text(routing_) + " routing";
-            kind_ = ValueReadKind::kRouting;
-            give_rows(places, routes(places.numel() / k, k, assumed_.width, routing_));
+            const int64_t num_rows = places.numel() / k;
+            if (assumed_.is_router) {
+                kind_ = ValueReadKind::kRouting;
+                choice_ = {num_rows, assumed_.width, k};
+            }
+            give_rows(places, routes(num_rows, k, assumed_.width, routing_));
         } else if (has_rows) {
             answer_ = "places that follow each other";
             give_rows(places, routes(places.numel() / k, k, assumed_.width, {}));
@@ -166,6 +170,7 @@ private:
     const Assumed assumed_;
     const Routing& routing_;
     ValueReadKind kind_ = ValueReadKind::kAssumed;
+    ExpertChoice choice_;
     std::string answer_;  // empty: nothing was assumed
 };
 
@@ -192,6 +197,7 @@ std::optional<Assumed> assumption_for(const OpTraits& op, std::span<const c10::I
             const std::optional<int64_t> dim = dim_of(op, inputs);
             assumed.dim = dim.value_or(-1);
             assumed.width = dim ? values.size(*dim) : values.numel();
+            assumed.is_router = op.name == "aten::topk";
             return assumed;
         }
         default:

@@ -39,6 +39,7 @@ constexpr int64_t kMostBytesOfCall = int64_t{1} << 30;  // of all ops in one cal
 
 ValueOptions settings;
 std::atomic<int64_t> bytes_of_call = 0;
+std::atomic<bool> is_imbalanced = false;
 /// A process that was forked has other threads' locks, and does not know who held them.
 std::atomic<bool> is_forked = false;
 
@@ -390,7 +391,7 @@ void end_work(const RunningWork& work, Values outputs) {
     if (has_filled) forget_outputs(op, outputs);
     if (!work.assumed) return;
     const InsideOfOp inside;
-    assume(*work.assumed, outputs, settings.routing);
+    assume(*work.assumed, outputs, is_imbalanced ? models::kImbalanced : settings.routing);
 }
 
 // ---- torch's callbacks --------------------------------------------------------------------------
@@ -445,11 +446,18 @@ void on_end(const at::RecordFunction& function, at::ObserverContext* context) {
     }
 }
 
+at::CallbackHandle callback = at::INVALID_CALLBACK_HANDLE;
+
 void follow_ops() {
-    at::addGlobalCallback(at::RecordFunctionCallback(on_begin, on_end)
-                              .needsInputs(true)
-                              .needsOutputs(settings.mode == ValueMode::kComputed)
-                              .scopes({at::RecordScope::FUNCTION}));
+    callback = at::addGlobalCallback(at::RecordFunctionCallback(on_begin, on_end)
+                                         .needsInputs(true)
+                                         .needsOutputs(settings.mode == ValueMode::kComputed)
+                                         .scopes({at::RecordScope::FUNCTION}));
+}
+
+void follow_again() {
+    device_values()->set_keeping(true);
+    at::reenableCallback(callback);
 }
 
 }  // namespace
@@ -469,5 +477,23 @@ void follow_values(const ValueOptions& options) {
 }
 
 void renew_value_budget() { bytes_of_call = 0; }
+
+void rest_unless_read() {
+    // What a rank sends may be read by another one.
+    const bool may_rest = callback != at::INVALID_CALLBACK_HANDLE && settings.folder.empty();
+    if (!may_rest || device_values()->num_reads() > 0) return;
+    at::disableCallback(callback);
+    device_values()->set_keeping(false);
+    call_on_first_read(&follow_again);
+}
+
+bool has_balanced_experts() {
+    return settings.routing.kind == models::Routing::Kind::kBalanced && has_assumed_routing();
+}
+
+void set_imbalanced(bool wanted) {
+    is_imbalanced = wanted;
+    device_values()->set_unlimited(wanted);
+}
 
 }  // namespace profiler

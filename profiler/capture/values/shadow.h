@@ -39,4 +39,14 @@ void follow_values(const ValueOptions& options);
 /// A model is called: the budget of computed bytes begins anew.
 void renew_value_budget();
 
+/// Nothing is recorded any more. A program that has read nothing so far is followed no longer,
+/// until it reads something; that read is unknown.
+void rest_unless_read();
+
+/// Whether the process has a mixture of experts of which balanced routing was assumed.
+bool has_balanced_experts();
+/// From now on, until it is told otherwise, routing is models::kImbalanced, and the virtual GPU
+/// grants more memory than it has: what the program would need is not to end it.
+void set_imbalanced(bool wanted);
+
 }  // namespace profiler

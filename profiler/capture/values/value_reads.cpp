@@ -82,7 +82,7 @@ public:
         torch_ = std::move(torch);
     }
 
-    bool add(ValueReadKind kind, std::string_view answer) {
+    bool add(ValueReadKind kind, std::string_view answer, const ExpertChoice& choice) {
         const std::vector<PythonLine> lines = lines_here();
         const auto own = std::ranges::find_if_not(lines, [&](const PythonLine& line) {
             return line.file.starts_with(torch_) || line.file.starts_with("<");
@@ -94,6 +94,7 @@ public:
         Read& read = reads_[{text, op, kind, std::string(answer)}];
         if (!op.empty()) take_unnamed(text, answer, read);
         ++read.count;
+        if (choice.num_tokens > read.choice.num_tokens) read.choice = choice;
         if (read.lines.empty()) read.lines = lines;
         if (++read.rounds < kMostRounds || own == lines.end()) return true;
         if (!is_value_read(kind)) return false;
@@ -105,6 +106,13 @@ public:
                         own->file, own->line, kMostRounds));
     }
 
+    bool has_routing() {
+        const std::lock_guard lock(mutex_);
+        return std::ranges::any_of(reads_, [](const auto& entry) {
+            return std::get<ValueReadKind>(entry.first) == ValueReadKind::kRouting;
+        });
+    }
+
     void begin_rounds() {
         const std::lock_guard lock(mutex_);
         for (auto& [key, read] : reads_) read.rounds = 0;
@@ -114,7 +122,11 @@ public:
         const std::lock_guard lock(mutex_);
         for (auto& [key, read] : reads_) {
             if (!read.row.valid()) read.row = add_row(key, read, stacks, trace);
-            trace.value_reads.set<&ValueRead::count>(read.row, read.count);
+            Table<ValueRead>& table = trace.value_reads;
+            table.set<&ValueRead::count>(read.row, read.count);
+            table.set<&ValueRead::num_tokens>(read.row, read.choice.num_tokens);
+            table.set<&ValueRead::num_experts>(read.row, read.choice.num_experts);
+            table.set<&ValueRead::experts_per_token>(read.row, read.choice.experts_per_token);
         }
     }
 
@@ -124,7 +136,8 @@ private:
     struct Read {
         std::vector<PythonLine> lines;  // the innermost first
         int64_t count = 0;
-        int64_t rounds = 0;  // since the last step
+        int64_t rounds = 0;   // since the last step
+        ExpertChoice choice;  // the one of the most tokens
         Id<ValueRead> row;
     };
 
@@ -169,12 +182,17 @@ private:
     std::map<Key, Read> reads_;
 };
 
+/// Null: none runs on this thread.
+const char* innermost_op() {
+    return ops_on_thread.empty() ? nullptr : ops_on_thread.back().op->name.c_str();
+}
+
 std::atomic<void (*)()> on_first_read = nullptr;
 
 bool on_unknown_read(const void* address, std::size_t size) {
     if (keep_promise(address, size)) return true;
     if (void (*const follow)() = on_first_read.exchange(nullptr)) follow();
-    ValueReads::instance().add(kind_of_read(size), "zeros");
+    ValueReads::instance().add(kind_of_read(size), "zeros", {});
     return false;
 }
 
@@ -183,6 +201,7 @@ bool on_unknown_read(const void* address, std::size_t size) {
 void count_value_reads(std::string hidden, std::string torch) {
     ValueReads::instance().set_folders(std::move(hidden), std::move(torch));
     device_values()->set_on_unknown_read(&on_unknown_read);
+    device_values()->set_op_name(&innermost_op);
 }
 
 void call_on_first_read(void (*follow)()) { on_first_read = follow; }
@@ -195,9 +214,11 @@ void leave_op() {
     if (!ops_on_thread.empty()) ops_on_thread.pop_back();
 }
 
-bool count_assumption(ValueReadKind kind, std::string_view answer) {
-    return ValueReads::instance().add(kind, answer);
+bool count_assumption(ValueReadKind kind, std::string_view answer, const ExpertChoice& choice) {
+    return ValueReads::instance().add(kind, answer, choice);
 }
+
+bool has_assumed_routing() { return ValueReads::instance().has_routing(); }
 
 void begin_rounds() { ValueReads::instance().begin_rounds(); }
 

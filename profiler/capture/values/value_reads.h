@@ -29,10 +29,19 @@ void call_on_first_read(void (*follow)());
 void enter_op(const OpTraits& op, std::span<const c10::IValue> inputs);
 void leave_op();
 
-/// The op that runs on this thread has a result that `answer` stands for: "balanced routing".
-/// False: one line has assumed too often without a step, as in a loop that waits for another
-/// result.
-bool count_assumption(ValueReadKind kind, std::string_view answer);
+/// What a routing of experts was assumed for.
+struct ExpertChoice {
+    int64_t num_tokens = 0;
+    int64_t num_experts = 0;
+    int64_t experts_per_token = 0;
+};
+
+/// The op that runs on this thread has a result that `answer` stands for: "balanced routing", of
+/// the experts in `choice`. False: one line has assumed too often without a step, as in a loop that
+/// waits for another result.
+bool count_assumption(ValueReadKind kind, std::string_view answer, const ExpertChoice& choice = {});
+/// Whether a routing of experts was assumed so far.
+bool has_assumed_routing();
 
 /// A step of the program ends: each line begins a new round.
 void begin_rounds();

@@ -111,6 +111,8 @@ public:
                 return Category::kGradient;
             case PhaseKind::kOptimizer:
                 return Category::kOptimizerState;
+            case PhaseKind::kInference:
+                return Category::kUnknown;
         }
         return Category::kUnknown;
     }

@@ -8,6 +8,7 @@
 #include <charconv>
 #include <map>
 #include <optional>
+#include <span>
 
 namespace profiler {
 namespace {
@@ -92,7 +93,7 @@ private:
         if (edges(op).empty()) return {.words = 0, .word_bytes = defaults_.word_bytes};
         const Edge& first = edges(op).front();
         return {.words = first.words,
-                .word_bytes = bytes_of(dtype(first)),
+                .word_bytes = likely_element_bytes(dtype(first)),
                 .has_mask = edges(op).size() > 1 && edges(op)[1].access == Access::kRead};
     }
 
@@ -107,12 +108,13 @@ private:
         bool first = true;
         bool returns_nothing = true;
         for (const Edge& edge : edges(op)) {
-            if (!(is_copy && first)) bytes += edge.words * bytes_of(dtype(edge));
+            if (!(is_copy && first)) bytes += edge.words * likely_element_bytes(dtype(edge));
             returns_nothing &= edge.access == Access::kRead;
             first = false;
         }
         if (returns_nothing && !edges(op).empty()) {
-            bytes += trace_.ops.get<&Op::written_words>(op) * bytes_of(dtype(edges(op).front()));
+            bytes += trace_.ops.get<&Op::written_words>(op) *
+                     likely_element_bytes(dtype(edges(op).front()));
         }
         // A lookup reads only the rows that it gathers, not the whole table.
         if (name == "aten::embedding") bytes = 0;
@@ -202,6 +204,39 @@ KernelKind contraction_of(std::string_view name) {
     return has("bmm") ? KernelKind::kBatchedGemm : KernelKind::kGemm;
 }
 
+/// By op: whether it, or an op inside it, gave the GPU work. A dispatch mode may answer in place of
+/// an op, as a selective checkpoint does when it computes again. All, where no work is recorded.
+std::vector<bool> ops_with_work(const Trace& trace) {
+    if (trace.kernels.empty()) return std::vector<bool>(trace.ops.size(), true);
+    std::vector<bool> have_work(trace.ops.size(), false);
+    const auto parents = trace.ops.column<&Op::parent>();
+    const auto mark = [&](std::span<const Id<Op>> launchers) {
+        for (Id<Op> op : launchers) {
+            for (; op.valid() && !have_work[op.index()]; op = parents[op.index()]) {
+                have_work[op.index()] = true;
+            }
+        }
+    };
+    mark(trace.kernels.column<&Kernel::op>());
+    mark(trace.memcpys.column<&Memcpy::op>());
+    return have_work;
+}
+
+/// Takes the work from ops of tensors that are spread over GPUs (DTensor): the op of the same name
+/// inside them has the sizes of this GPU's part.
+void drop_wrappers(const Trace& trace, std::vector<bool>& have_work) {
+    const auto names = trace.ops.column<&Op::name>();
+    const auto parents = trace.ops.column<&Op::parent>();
+    for (std::size_t i = 0; i < names.size(); ++i) {
+        if (!have_work[i]) continue;
+        std::size_t inner = i;  // an op begins after those around it, unless a file says otherwise
+        for (Id<Op> op = parents[i]; op.valid() && op.index() < inner; op = parents[op.index()]) {
+            inner = op.index();
+            if (names[op.index()] == names[i]) have_work[op.index()] = false;
+        }
+    }
+}
+
 /// `is_counted`: by op, with the ops inside counted ones.
 void append_launches(const Trace& trace, Id<Step> step, const std::vector<bool>& is_counted,
                      std::vector<OpWork>& ops) {
@@ -271,9 +306,14 @@ StepOps ops_of_step(const Trace& trace, Id<Step> step, const OpWorkDefaults& def
     const auto phases = trace.ops.column<&Op::phase>();
     const auto parents = trace.ops.column<&Op::parent>();
     std::vector<bool> is_inside(trace.ops.size(), false);  // a counted op, itself included
+    std::vector<bool> have_work(trace.ops.size(), true);
+    if (defaults.is_program) {
+        have_work = ops_with_work(trace);
+        drop_wrappers(trace, have_work);
+    }
     for (std::size_t i = 0; i < phases.size(); ++i) {
         const Id<Op> op(i);
-        const bool has_cost = reader.has_cost(op);
+        const bool has_cost = have_work[i] && reader.has_cost(op);
         const bool parent_inside = parents[i].valid() && is_inside[parents[i].index()];
         is_inside[i] = has_cost || parent_inside;
         if (!has_cost || parent_inside || !is_in_step(trace, op, step)) continue;
@@ -301,12 +341,6 @@ double threads_of(const Kernel& kernel) {
     };
     return extent(kernel.grid_x) * extent(kernel.grid_y) * extent(kernel.grid_z) *
            extent(kernel.block_x) * extent(kernel.block_y) * extent(kernel.block_z);
-}
-
-int64_t bytes_of(DType dtype) {
-    constexpr int64_t kUsual = 4;  // of types that the trace does not name
-    const int64_t bytes = element_bytes(dtype);
-    return bytes > 0 ? bytes : kUsual;
 }
 
 }  // namespace profiler

@@ -54,7 +54,4 @@ inline constexpr double kBytesOfThread = 32;
 /// Of a launch; at least 1.
 double threads_of(const Kernel& kernel);
 
-/// Bytes of one element, 4 if the type is not known.
-int64_t bytes_of(DType dtype);
-
 }  // namespace profiler

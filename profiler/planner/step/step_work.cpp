@@ -142,7 +142,7 @@ void read_parameters(const Trace& trace, Parameters& parameters) {
         const Storage storage = trace.storages[tensor.storage];
         if (storage.category != Category::kParameter) continue;
         seen[tensor.storage.index()] = true;
-        parameters.num_elements += storage.size_bytes / bytes_of(tensor.dtype);
+        parameters.num_elements += storage.size_bytes / likely_element_bytes(tensor.dtype);
         parameters.num_tensors += 1;
         parameters.size_bytes += storage.size_bytes;
         parameters.largest_tensor_bytes =
@@ -162,7 +162,7 @@ void read_ops(const Trace& trace, const OpWorkDefaults& defaults, StepWork& work
         // Backward computes two GEMMs for each GEMM of forward. What checkpointing computes again
         // does not count as model flop.
         if (op.op_class == OpClass::kContraction && op.phase != PhaseKind::kBackward) {
-            work.model_flop += 3 * op.work.flop;
+            work.model_flop += (op.phase == PhaseKind::kInference ? 1 : 3) * op.work.flop;
         }
     }
 }

@@ -289,7 +289,7 @@ MovementTrace trace_of(const StepIndex& step, const PeaksOfTrace& peaks,
 
 Marker marker_of(PhaseKind phase) {
     constexpr std::array<Marker, kPhaseKindNames.size()> kMarkers{
-        Marker::kCircle, Marker::kUp, Marker::kSquare, Marker::kDiamond};
+        Marker::kCircle, Marker::kUp, Marker::kSquare, Marker::kDiamond, Marker::kCross};
     return kMarkers[static_cast<std::size_t>(phase)];
 }
 

@@ -179,8 +179,14 @@ void add_markers(const StepIndex& source, const TimeMap& map, const TimelineRequ
     const std::string where = phase_text_at(trace, source.peak().time_ns);
     const double time_ns = map.to_shared(static_cast<double>(source.peak().time_ns));
     if (!is_seen(time_ns)) return;
-    view.peaks.push_back({time_ns, source.peak().allocated_bytes,
-                          where.empty() ? peak : fmt::format("{}, {}", peak, where)});
+    PeakMarker marker{.time_ns = time_ns,
+                      .bytes = source.peak().allocated_bytes,
+                      .text = where.empty() ? peak : fmt::format("{}, {}", peak, where)};
+    if (const int64_t bytes = trace.run().imbalanced_peak_bytes; bytes > marker.bytes) {
+        marker.uneven_bytes = bytes;
+        marker.text += fmt::format("; {} with uneven experts", format_bytes(bytes));
+    }
+    view.peaks.push_back(std::move(marker));
 }
 
 /// The highest value of the whole capture, so that the axis does not jump while zooming.
@@ -329,7 +335,8 @@ TimelineView build_timeline_view(const TimelineRequest& request) {
         TimelineTrace trace = build_timeline_trace(source, map_of(request.alignment, i), request);
         trace.name = request.names[i];
         view.max_bytes =
-            std::max({view.max_bytes, highest_bytes(source.curve()), trace.limit_bytes});
+            std::max({view.max_bytes, highest_bytes(source.curve()), trace.limit_bytes,
+                      static_cast<double>(source.trace().run().imbalanced_peak_bytes)});
         view.traces.push_back(std::move(trace));
     }
     add_totals(view);

@@ -51,6 +51,8 @@ struct PeakMarker {
     double time_ns = 0;  // on the shared axis
     int64_t bytes = 0;
     std::string text;  // "peak 24.5 GiB, backward of step 2"
+    /// What the peak is with uneven experts (ExpertRouting); 0: not known.
+    int64_t uneven_bytes = 0;
 };
 
 /// One vector per quantity, with one element per pixel column. Column i covers [edge_ns[i],

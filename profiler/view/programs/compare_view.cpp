@@ -178,7 +178,7 @@ void add_changes_of_step_time(const ComparisonColumn& own, const ComparisonColum
 void add_changes_of_speed(const ComparisonColumn& own, const ComparisonColumn& own_baseline,
                           const CompareColumn& baseline, CompareColumn& view) {
     if (own.source != own_baseline.source || own.device != own_baseline.device) return;
-    const bool same_batch = at_same_batch(own, own_baseline);
+    const bool same_batch = is_comparable(own, own_baseline);
     if (same_batch && !has_bad_times(own) && !has_bad_times(own_baseline)) {
         add_changes_of_step_time(own, own_baseline, view);
     }
@@ -416,7 +416,7 @@ CompareView build_compare_view(const Comparison& comparison) {
         const CompareColumn& baseline = view.columns[own.baseline];
         if (own.is_cut_off || comparison.columns[own.baseline].is_cut_off) continue;
         const ComparisonColumn& own_baseline = comparison.columns[own.baseline];
-        const bool same_step = at_same_batch(own, own_baseline);
+        const bool same_step = is_comparable(own, own_baseline);
         add_changes_of_memory(same_step && !is_plan_of_another_device(own, own_baseline), baseline,
                               column);
         add_changes_of_speed(own, own_baseline, baseline, column);

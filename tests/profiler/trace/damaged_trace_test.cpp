@@ -217,7 +217,8 @@ TEST_F(DamagedTrace, RowsMustBeNumberedFromZeroWithoutGaps) {
             "recipe, "
             "recipe_per_layer, precision, device_name, software, allocator_settings, num_layers, "
             "batch_size, seq_len, seed, num_threads, memory_limit_bytes, rank, world_size, "
-            "start_unix_ns, command, folder, environment FROM run"),
+            "start_unix_ns, command, folder, environment, "
+            "imbalanced_peak_bytes FROM run"),
         HasSubstr("2 runs"));
 }
 

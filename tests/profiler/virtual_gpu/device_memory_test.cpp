@@ -28,6 +28,20 @@ TEST(VirtualDeviceMemory, IsFullWithoutTheContext) {
     EXPECT_FALSE(memory.allocate(UINT64_MAX));
 }
 
+TEST(VirtualDeviceMemory, GrantsMoreThanItHasWhileItIsUnlimited) {
+    DeviceMemory memory = memory_of(card_of(10 * kMiB));
+    DeviceMemory::set_unlimited(true);
+    const auto beyond = memory.allocate(100 * kMiB);
+    EXPECT_FALSE(memory.allocate(UINT64_MAX));
+    DeviceMemory::set_unlimited(false);
+    ASSERT_TRUE(beyond);
+    EXPECT_EQ(memory.free_bytes(), 0);
+    EXPECT_FALSE(memory.allocate(1));
+    EXPECT_TRUE(memory.free(*beyond));
+    EXPECT_EQ(memory.free_bytes(), static_cast<int64_t>(10 * kMiB));
+    EXPECT_TRUE(memory.allocate(10 * kMiB));
+}
+
 TEST(VirtualDeviceMemory, RefusesToFreeWhatIsNotAllocated) {
     DeviceMemory memory = memory_of(card_of(10 * kMiB));
     const auto address = memory.allocate(2 * kMiB).value();

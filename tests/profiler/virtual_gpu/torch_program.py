@@ -137,6 +137,9 @@ print(
             "pinned": torch.ones(4).pin_memory().to(DEVICE, non_blocking=True).tolist(),
             "out_of_memory": error_of(lambda: torch.empty(100 << 30, device=DEVICE)),
             "svd": error_of(lambda: torch.linalg.svd(torch.ones(2, 2, device=DEVICE))),
+            "semi_structured": error_of(
+                lambda: torch._cslt_compress(torch.eye(64, dtype=torch.float16, device=DEVICE))
+            ),
             "fft": error_of(lambda: torch.fft.fft(torch.ones(2, 2, device=DEVICE))),
         }
     )

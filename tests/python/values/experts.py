@@ -1,8 +1,9 @@
 """A mixture of experts without padding, whose rows of each expert come from the router.
 
-    experts.py bincount|histc|one_hot|constant
+    experts.py bincount|histc|one_hot|constant [save|fail]
 
-`constant` takes the splits of a balanced routing from the host.
+`constant` takes the splits of a balanced routing from the host. In the fourth step `save` saves the
+model, and `fail` fails.
 """
 
 import itertools
@@ -12,6 +13,7 @@ import torch
 import torch.nn as nn
 
 WAY = sys.argv[1]
+END = sys.argv[2] if len(sys.argv) > 2 else ""
 TOKENS, WIDTH, EXPERTS, CHOSEN = 512, 128, 8, 2
 router = nn.Linear(WIDTH, EXPERTS).cuda()
 experts = nn.ModuleList(
@@ -34,10 +36,15 @@ def tokens_of(chosen: torch.Tensor) -> list[int]:
     return [int(count) for count in counts.tolist()]
 
 
-for _ in range(4):
+for step in range(4):
+    if END == "save" and step == 3:
+        torch.save(model.state_dict(), "/dev/null")
+        print("saved")
     x = torch.randn(TOKENS, WIDTH, device="cuda")
     weights, chosen = router(x).softmax(-1).topk(CHOSEN)
     order = chosen.flatten().argsort()
+    if END == "fail" and step == 3:
+        raise RuntimeError("an expert has too many tokens")
     rows, ends = x[order // CHOSEN], list(itertools.accumulate(tokens_of(chosen.flatten())))
     parts = [rows[start:end] for start, end in zip([0, *ends], ends, strict=False)]
     done = torch.cat([expert(part) for expert, part in zip(experts, parts, strict=True)])

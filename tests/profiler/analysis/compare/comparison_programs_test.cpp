@@ -64,12 +64,42 @@ TEST(ComparePrograms, WithoutRecipesTheyAreCalledByTheirFiles) {
     EXPECT_THAT(comparison.sentence, HasSubstr("in 10.0 % less memory than a"));
 }
 
-TEST(ComparePrograms, SaysWhatDiffersAndDrawsNoConclusion) {
-    const auto comparison = compare_programs({}, {.program = "other.py", .batch_size = 4});
-    EXPECT_EQ(comparison.sentence, "");
-    EXPECT_THAT(comparison.notes,
-                ElementsAre("a and b do not train the same step: program (train.py and other.py), "
-                            "batch size (8 and 4); their figures are not comparable."));
+TEST(ComparePrograms, SaysWhatDiffersAndWhatThatChanges) {
+    const auto comparison =
+        compare_programs({}, {.program = "other.py", .bytes = 600, .batch_size = 4});
+    EXPECT_THAT(comparison.sentence, HasSubstr("b takes 40.0 % less memory than a ("));
+    EXPECT_THAT(
+        comparison.sentence,
+        HasSubstr(". They differ in program (train.py and other.py) and batch size (8 and 4)."));
+    EXPECT_THAT(comparison.notes, IsEmpty());
+}
+
+/// A trace with a gradient for the first `num_gradients` of its parameters, of 10 elements each.
+NamedTrace make_trained(const std::string& file, int64_t num_parameters, int64_t num_gradients) {
+    NamedTrace named = make_program(file, {});
+    Trace trace = *named.trace;
+    const auto add = [&trace](const std::string& name, Category category) {
+        const Id<Storage> storage = trace.storages.append({.size_bytes = 40, .category = category});
+        trace.tensors.append({.storage = storage, .name = trace.strings.intern(name)});
+    };
+    for (int64_t i = 0; i < num_parameters; ++i) {
+        const std::string name = "layer." + std::to_string(i);
+        add(name, Category::kParameter);
+        if (i < num_gradients) add(name + ".grad", Category::kGradient);
+    }
+    named.trace = std::make_shared<const Trace>(std::move(trace));
+    return named;
+}
+
+TEST(ComparePrograms, TrainTheSameOnlyWithTheSameParametersAndGradients) {
+    const auto differences_of = [](const NamedTrace& b) {
+        return compare({make_trained("a.tscope", 6, 6), b}).value().columns[1].differs_in;
+    };
+    EXPECT_THAT(differences_of(make_trained("b.tscope", 6, 6)), IsEmpty());
+    EXPECT_THAT(differences_of(make_trained("b.tscope", 6, 2)),
+                ElementsAre("parameters with a gradient (6 of 6 and 2 of 6)"));
+    EXPECT_THAT(differences_of(make_trained("b.tscope", 7, 7)),
+                ElementsAre("parameters (60 and 70)"));
 }
 
 TEST(ComparePrograms, AProgramIsNotAWorkloadOfOurs) {
@@ -90,7 +120,7 @@ TEST(ComparePrograms, KnowThroughputWhereMicroBatchesAreCounted) {
 
 TEST(ComparePrograms, MicroBatchesMakeAnotherStep) {
     const auto comparison = compare_programs({.micro_batches = 1}, {.micro_batches = 4});
-    EXPECT_THAT(comparison.notes, ElementsAre(HasSubstr("micro-batches (1 and 4)")));
+    EXPECT_THAT(comparison.sentence, HasSubstr("They differ in micro-batches (1 and 4)."));
 }
 
 TEST(ComparePrograms, MicroBatchesOfTheSameSamplesAreTheSameStep) {

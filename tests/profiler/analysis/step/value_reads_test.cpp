@@ -1,7 +1,10 @@
 #include "profiler/analysis/step/value_reads.h"
 
+#include "profiler/analysis/step/expert_routing.h"
+
 #include <gtest/gtest.h>
 
+#include <array>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -13,15 +16,21 @@ namespace {
 class ValueReads : public testing::Test {
 protected:
     void add(int64_t line, std::string_view op, ValueReadKind kind, int64_t count,
-             std::string_view answer = "zeros") {
+             std::string_view answer = "zeros", std::array<int64_t, 3> experts = {}) {
         Id<Stack> stack;
         if (line > 0) {
             const Id<Frame> frame = trace_.frames.append(
                 {.function = text("main"), .file = text("/home/me/my/train.py"), .line = line});
             stack = trace_.stacks.append({.frame = frame});
         }
-        trace_.value_reads.append(
-            {.stack = stack, .op = text(op), .kind = kind, .count = count, .answer = text(answer)});
+        trace_.value_reads.append({.stack = stack,
+                                   .op = text(op),
+                                   .kind = kind,
+                                   .count = count,
+                                   .answer = text(answer),
+                                   .num_tokens = experts[0],
+                                   .num_experts = experts[1],
+                                   .experts_per_token = experts[2]});
     }
     StringId text(std::string_view words) { return trace_.strings.intern(words); }
 
@@ -71,12 +80,32 @@ TEST_F(ValueReads, RoutingIsAnAssumption) {
     EXPECT_EQ(assumed(),
               "Which experts get a token is not known: worst:1.5 routing was assumed at "
               "my/train.py:31 main (topk, 24 times).");
-    EXPECT_EQ(routing_of(trace_), "worst:1.5");
+    EXPECT_EQ(expert_routing_of(trace_)->routing, "worst:1.5");
+}
+
+TEST_F(ValueReads, TheLayerWithTheMostExpertsCounts) {
+    add(30, "aten::topk", ValueReadKind::kRouting, 24, "balanced routing", {4096, 8, 4});
+    add(31, "aten::topk", ValueReadKind::kRouting, 24, "balanced routing", {4096, 64, 6});
+    add(32, "aten::topk", ValueReadKind::kRouting, 8, "balanced routing", {1024, 64, 6});
+    add(40, "aten::argmax", ValueReadKind::kAssumed, 3, "uniform places");
+    trace_.runs.append({.imbalanced_peak_bytes = 3 << 20});
+    const auto experts = expert_routing_of(trace_);
+    ASSERT_TRUE(experts);
+    EXPECT_EQ(experts->routing, "balanced");
+    EXPECT_EQ(experts->num_experts, 64);
+    EXPECT_EQ(experts->tokens_per_expert, 384);
+    EXPECT_EQ(experts->most_tokens, 576);
+    EXPECT_EQ(routing_sentence(trace_, value_read_lines(trace_), 2 << 20),
+              "Which experts get a token is not known: balanced routing was assumed at "
+              "my/train.py:30 main (topk, 24 times), my/train.py:31 main (topk, 24 times) and "
+              "my/train.py:32 main (topk, 8 times). "
+              "64 experts got 384 tokens each. If one of them gets 1.5 times as many, the peak is "
+              "3.00 MiB in place of 2.00 MiB.");
 }
 
 TEST_F(ValueReads, ARoutingThatNobodyKnowsIsNone) {
     add(31, "aten::topk", ValueReadKind::kRouting, 24, "$(reboot) routing");
-    EXPECT_EQ(routing_of(trace_), "");
+    EXPECT_FALSE(expert_routing_of(trace_));
 }
 
 }  // namespace
