@@ -124,7 +124,7 @@ class Experts(Values):
         }  # fmt: skip
         self.assertEqual(self.told("info", self.file)["experts"], expected)
         self.assertLessEqual(even, uneven)
-        self.assertIn("8 experts got 128 tokens each. If one of them gets 1.5 times", ran.stderr)
+        self.assertIn("8 experts got 128 tokens each. If the first one gets 1.5 times", ran.stderr)
         steps = self.query("SELECT count(*), sum(kind = 1) FROM step")
         self.assertEqual(steps, [(3, 1)], "the further step is none of the trace")
 
@@ -164,6 +164,11 @@ class Unknown(Values):
         """A program that has read nothing until the last recorded step is followed no longer."""
         ran = self.run_on_gpu("reads_later")
         self.assertEqual(json.loads(ran.stdout.splitlines()[-1]), [0, 24, 24])
+
+    def test_loops_begin_anew_in_each_step_after_the_recorded_ones(self):
+        for what in ("train", "infer"):
+            with self.subTest(what):
+                self.assertIn("done", self.run_on_gpu("reads_often", what).stdout)
 
     def test_a_refusal_names_the_op(self):
         ran = self.run_on_gpu("refused", returns=1)

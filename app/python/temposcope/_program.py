@@ -23,6 +23,7 @@ import weakref
 from collections.abc import Callable
 
 import torch
+from torch.nn.modules.module import register_module_forward_pre_hook
 from torch.optim.optimizer import register_optimizer_step_post_hook
 
 from . import _failures, _launch, _ranks, _recorder, _watch
@@ -245,12 +246,26 @@ class Program:
         self._tell(state="complete", steps=self._session.recorded_steps)
         if not self._stops:
             self._watch_on()
-            _recorder.rest_unless_read()
+            if self._on_virtual_gpu:
+                self._tell_steps()
+                _recorder.rest_unless_read()
             return
         sys.stdout.flush()
         if threading.current_thread() is threading.main_thread():
             raise SystemExit(0)
         os._exit(0)
+
+    def _tell_steps(self) -> None:
+        """Nobody follows the steps from here on, and a loop in one of them may still have no
+        end."""
+
+        def end_step(*_arguments) -> None:
+            _recorder.begin_value_step()
+
+        if self._session.has_optimizer:
+            register_optimizer_step_post_hook(end_step)
+        else:  # a step is one forward
+            register_module_forward_pre_hook(end_step)
 
     def _guard_further_step(self) -> None:
         """The program was to end after the recorded steps. One that trains no more ends where it

@@ -369,6 +369,11 @@ class Session:
         return self.recorded_steps == self._steps
 
     @property
+    def has_optimizer(self) -> bool:
+        """Whether the program has one."""
+        return self._optimizers.any()
+
+    @property
     def is_in_further_step(self) -> bool:
         """After the recorded ones, with uneven experts."""
         return self._is_imbalanced

@@ -57,7 +57,7 @@ std::optional<ExpertRouting> expert_routing_of(const Trace& trace) {
 std::string uneven_peak_text(double imbalance, int64_t peak_bytes, int64_t uneven_peak_bytes) {
     const std::string even = format_bytes(peak_bytes);
     const std::string uneven = format_bytes(uneven_peak_bytes);
-    return fmt::format("if one of them gets {:g} times as many, the peak is {}", imbalance,
+    return fmt::format("if the first one gets {:g} times as many, the peak is {}", imbalance,
                        even == uneven ? "the same" : uneven + " in place of " + even);
 }
 

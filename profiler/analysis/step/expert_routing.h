@@ -27,11 +27,11 @@ struct ExpertRouting {
 /// None: no routing was assumed.
 std::optional<ExpertRouting> expert_routing_of(const Trace& trace);
 
-/// "if one of them gets 1.5 times as many, the peak is 13.4 GiB in place of 12.1 GiB"
+/// "if the first one gets 1.5 times as many, the peak is 13.4 GiB in place of 12.1 GiB"
 std::string uneven_peak_text(double imbalance, int64_t peak_bytes, int64_t uneven_peak_bytes);
 
 /// "Which experts get a token is not known: balanced routing was assumed at moe.py:31 forward
-/// (topk, 24 times). 8 experts got 1,024 tokens each. If one of them gets 1.5 times as many, the
+/// (topk, 24 times). 8 experts got 1,024 tokens each. If the first one gets 1.5 times as many, the
 /// peak is 13.4 GiB in place of 12.1 GiB." Empty: no routing was assumed. `lines` are those of
 /// value_read_lines, and `peak_bytes` the peak of the recorded steps.
 std::string routing_sentence(const Trace& trace, const std::vector<ValueReadLine>& lines,

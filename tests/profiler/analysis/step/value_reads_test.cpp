@@ -95,12 +95,13 @@ TEST_F(ValueReads, TheLayerWithTheMostExpertsCounts) {
     EXPECT_EQ(experts->num_experts, 64);
     EXPECT_EQ(experts->tokens_per_expert, 384);
     EXPECT_EQ(experts->most_tokens, 576);
-    EXPECT_EQ(routing_sentence(trace_, value_read_lines(trace_), 2 << 20),
-              "Which experts get a token is not known: balanced routing was assumed at "
-              "my/train.py:30 main (topk, 24 times), my/train.py:31 main (topk, 24 times) and "
-              "my/train.py:32 main (topk, 8 times). "
-              "64 experts got 384 tokens each. If one of them gets 1.5 times as many, the peak is "
-              "3.00 MiB in place of 2.00 MiB.");
+    EXPECT_EQ(
+        routing_sentence(trace_, value_read_lines(trace_), 2 << 20),
+        "Which experts get a token is not known: balanced routing was assumed at "
+        "my/train.py:30 main (topk, 24 times), my/train.py:31 main (topk, 24 times) and "
+        "my/train.py:32 main (topk, 8 times). "
+        "64 experts got 384 tokens each. If the first one gets 1.5 times as many, the peak is "
+        "3.00 MiB in place of 2.00 MiB.");
 }
 
 TEST_F(ValueReads, ARoutingThatNobodyKnowsIsNone) {
