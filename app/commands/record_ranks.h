@@ -39,7 +39,7 @@ struct ValueReads {
     std::vector<std::string> sentences;
 };
 
-/// Those of a trace; empty if there is no `file`.
+/// Reads them from the trace `file`. Empty: no file was named, or it cannot be read.
 ValueReads value_reads_of(const std::string& file);
 
 struct RecordRequest {

@@ -384,7 +384,7 @@ void add_recording_options(Command& command, RunOptions& options) {
         &options.output);
 }
 
-/// Ranks, of which only some run.
+/// How many ranks there are, and which of them run.
 void add_rank_options(Command& command, RunOptions& options) {
     command.add({.names = "--world-size",
                  .help = "run as if there were so many ranks, each with such a GPU",

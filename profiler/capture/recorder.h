@@ -96,8 +96,8 @@ public:
     /// Until then the step is a broken one, so that a crash leaves it as what it is. With `end` it
     /// ended before: later phases are of the next step, which begins there.
     void end_step(double loss, StepKind kind = StepKind::kWhole, const StepStart* end = nullptr);
-    /// Each inference that is in no step becomes a step of its own, of which it is the forward.
-    /// Returns their number. Under lock_rows().
+    /// Makes a step of each inference that is in no step; the inference becomes its forward.
+    /// Returns the number of these steps. Under lock_rows().
     int64_t make_steps_of_inferences();
     /// Gives the step and the phase that run the end that they have so far, for a file that is
     /// written in the middle of them. Under lock_rows().

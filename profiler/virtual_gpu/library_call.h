@@ -7,8 +7,8 @@
 #include <type_traits>
 
 /// Functions of cuSOLVER, cuFFT, cuSPARSE and, as far as it has none of its own, cuBLAS:
-/// generate.py writes each of those that torch calls with the parameters of its header, and hands
-/// the arguments on.
+/// generate.py writes each function that torch calls, with the parameters of its header. The
+/// function hands its arguments to call_library.
 namespace profiler::virtual_gpu {
 
 struct Argument {

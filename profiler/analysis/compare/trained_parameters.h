@@ -17,7 +17,7 @@ struct TrainedParameters {
 
 TrainedParameters trained_parameters_of(const Trace& trace);
 
-/// "parameters (1.2 million and 3.4 million)", "parameters with a gradient (6 of 6 and 2 of 6)".
+/// "parameters (1,200,000 and 3,400,000)", "parameters with a gradient (6 of 6 and 2 of 6)".
 std::vector<std::string> differences(const TrainedParameters& a, const TrainedParameters& b);
 
 }  // namespace profiler

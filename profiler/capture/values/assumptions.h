@@ -17,7 +17,7 @@ namespace profiler {
 struct Assumed {
     Assumption what = Assumption::kNone;
     int64_t dim = -1;
-    int64_t width = 0;       // of that dimension, of which places are chosen
+    int64_t width = 0;       // of that dimension: the op chooses among so many
     bool is_router = false;  // topk, by which a mixture chooses experts
     bool is_true = false;
 };

@@ -43,7 +43,7 @@ void renew_value_budget();
 /// until it reads something; that read is unknown.
 void rest_unless_read();
 
-/// Whether the process has a mixture of experts of which balanced routing was assumed.
+/// Whether the process has a mixture of experts, and balanced routing was assumed for it.
 bool has_balanced_experts();
 /// From now on, until it is told otherwise, routing is models::kImbalanced, and the virtual GPU
 /// grants more memory than it has: what the program would need is not to end it.

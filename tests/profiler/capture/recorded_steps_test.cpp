@@ -31,7 +31,7 @@ TEST_F(RecordedSteps, AStepMayTurnOutToHaveEndedBefore) {
     recorder_.start();
     recorder_.begin_step();
     run(TrainingPhase::kBackward);
-    run(TrainingPhase::kOptimizer, /*allocates=*/false);  // as that of SGD
+    run(TrainingPhase::kOptimizer, /*allocates=*/false);  // SGD allocates nothing
     recorder_.on_phase_begin(TrainingPhase::kOptimizer);
     const Recorder::StepStart mark = recorder_.next_step_start();
     at::ones({1024});
