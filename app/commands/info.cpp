@@ -35,7 +35,7 @@ LedgerOptions ledger_options(const InfoOptions& options) {
 }
 
 /// CLI11 has already checked the name.
-GroupBy group_by(const InfoOptions& options, const NamedTrace& named) {
+GroupBy peak_group(const InfoOptions& options, const NamedTrace& named) {
     const auto chosen = find_group_by(options.by);
     return chosen ? *chosen : default_group_by(*named.trace);
 }
@@ -43,8 +43,12 @@ GroupBy group_by(const InfoOptions& options, const NamedTrace& named) {
 /// A single report is the whole document. Several are members of it, by their names.
 nlohmann::json reports_json(const InfoOptions& options, const NamedTrace& named) {
     nlohmann::json reports = nlohmann::json::object();
-    if (options.ledger) reports["ledger"] = ledger_json(named, ledger_options(options));
-    if (options.peak) reports["peak"] = peak_json(named, group_by(options, named));
+    if (options.ledger) {
+        const auto by = find_group_by(options.by);
+        reports["ledger"] = by ? saved_by_json(named, ledger_options(options), *by)
+                               : ledger_json(named, ledger_options(options));
+    }
+    if (options.peak) reports["peak"] = peak_json(named, peak_group(options, named));
     if (options.growth) reports["growth"] = growth_json(named);
     if (options.ops) reports["ops"] = ops_json(named);
     if (options.diagnostics) reports["health"] = diagnostics_json(named);
@@ -59,8 +63,12 @@ void print_reports(const InfoOptions& options, const NamedTrace& named, Output& 
         if (!std::exchange(is_first, false)) output.line();
         report();
     };
-    print(options.ledger, [&] { print_ledger(output, named, ledger_options(options)); });
-    print(options.peak, [&] { print_peak(output, named, group_by(options, named)); });
+    print(options.ledger, [&] {
+        const auto by = find_group_by(options.by);
+        if (by) return print_saved_by(output, named, ledger_options(options), *by);
+        print_ledger(output, named, ledger_options(options));
+    });
+    print(options.peak, [&] { print_peak(output, named, peak_group(options, named)); });
     print(options.growth, [&] { print_growth(output, named); });
     print(options.ops, [&] { print_ops(output, named); });
     print(options.diagnostics, [&] { print_diagnostics(output, named); });
@@ -112,6 +120,9 @@ Outcome show_ranks(const InfoOptions& options, Output& output) {
 }
 
 Outcome run_info(const InfoOptions& options, Output& output) {
+    if (!options.by.empty() && !options.peak && !options.ledger) {
+        return wrong_usage({"--by groups what a report lists: add --peak or --saved."});
+    }
     std::error_code error;
     if (std::filesystem::is_directory(options.file, error)) return show_ranks(options, output);
     const auto named = open_trace(options.file, options.device);
@@ -151,11 +162,11 @@ void add_info_command(CommandLine& line) {
                  .needs = "--ledger"},
                 &options->module_path);
     command.add({.names = "--by",
-                 .help = "with --peak: class (without it), layer, op, tensor, or line of code "
-                         "(without it for a snapshot with call stacks)",
+                 .help = "sums of --peak or --saved: by class, layer, module (a path without its "
+                         "numbers), module-type, op, tensor, or line of code. --peak alone: by "
+                         "class, or by line for a snapshot with call stacks",
                  .value_name = "GROUP",
-                 .choices = {kGroupByNames.begin(), kGroupByNames.end()},
-                 .needs = "--peak"},
+                 .choices = {kGroupByNames.begin(), kGroupByNames.end()}},
                 &options->by);
     command.add(device_option(), &options->device);
     command.footer(
@@ -163,6 +174,7 @@ void add_info_command(CommandLine& line) {
         "Examples:\n"
         "  temposcope info out/tempo.tscope\n"
         "  temposcope info out/tempo.tscope --saved --scope encoder.layer.1\n"
+        "  temposcope info out/tempo.tscope --saved --by module-type\n"
         "  temposcope info out/tempo.tscope --peak --by layer --json\n"
         "  temposcope info snapshot.pickle\n");
     command.on_run([options](Output& output) { return run_info(*options, output); });

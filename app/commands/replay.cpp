@@ -77,6 +77,10 @@ void print_exactness(Output& output, const ReplayReport& report) {
         output.line("  torch.cuda.memory._record_memory_history()");
         return;
     }
+    if (report.allocations == 0) {
+        output.line("The file records no allocations, so there is nothing to place again.");
+        return;
+    }
     output.line(report.is_exact()
                     ? output.styled("Replayed exactly as recorded:", Style::kGood)
                     : output.styled("The replay differs from the recording:", Style::kWarning));

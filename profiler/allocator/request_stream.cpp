@@ -142,7 +142,9 @@ void add_refused_request(const Trace& trace, const Failure& failure, RequestStre
 models::Result<RequestStream> request_stream_of(const Trace& trace, Id<Device> device,
                                                 std::vector<Id<Allocation>>* rows) {
     std::vector<Id<Allocation>> made;
-    return stream_until(trace, device, kNoEnd, rows == nullptr ? made : *rows);
+    auto stream = stream_until(trace, device, kNoEnd, made);
+    if (rows != nullptr) *rows = std::move(made);
+    return stream;
 }
 
 models::Result<RequestStream> stream_to_failure(const Trace& trace, Id<Device> device,

@@ -53,7 +53,7 @@ struct RequestStream {
 };
 
 /// The allocations of a trace on one device, or on all for an invalid id. Allocations of 0 bytes
-/// are left out, because torch does not ask CUDA for them. `rows` gets the row of each allocation.
+/// are left out, because torch does not ask CUDA for them. `rows`: becomes the row of each.
 /// Errors: the trace frees an allocation before it is made, or completes a free before it is
 /// requested.
 models::Result<RequestStream> request_stream_of(const Trace& trace, Id<Device> device,

@@ -12,6 +12,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cstddef>
+#include <cstring>
 #include <iterator>
 
 namespace profiler {
@@ -101,6 +102,7 @@ Recorder::Recorder(Trace& trace, const RecorderOptions& options)
       time_basis_(options.time_basis),
       ops_(options.ops),
       observer_(options.observer),
+      flash_refusal_(options.flash_refusal),
       call_stacks_(options.call_stacks),
       generation_(next_generation++),
       start_(std::chrono::steady_clock::now()),
@@ -240,11 +242,21 @@ std::unique_ptr<RunningOp> Recorder::begin_op(const at::RecordFunction& function
     if (collective && collective->kind == CollectiveKind::kAllReduce) name_bucket(function);
     record_begin(function, collective ? &*collective : nullptr, *running);
     if (stack) call_stacks_->add(running->id, std::move(stack));
+    ask_flash(function, running->id);
     if (!observer_) return running;
     if (running->node_module_path.valid())
         observer_->on_module_begin(scope_path(running->node_module_path));
     observer_->on_op_begin(running->id);
     return running;
+}
+
+void Recorder::ask_flash(const at::RecordFunction& function, Id<Op> op) {
+    const bool is_asked =
+        flash_refusal_ && std::strcmp(function.name(), "aten::scaled_dot_product_attention") == 0;
+    const std::string reasons = is_asked ? flash_refusal_(function.inputs()) : std::string();
+    if (reasons.empty()) return;
+    const std::lock_guard lock(mutex_);
+    trace_.slow_attentions.append({.op = op, .reasons = trace_.strings.intern(reasons)});
 }
 
 void Recorder::end_op(const at::RecordFunction& function, RunningOp& op) {
@@ -435,6 +447,17 @@ void Recorder::add_layers(const std::vector<std::string>& paths) {
     trace_.runs.set<&Run::num_layers>(Id<Run>(0), static_cast<int64_t>(layers_->size()));
 }
 
+void Recorder::add_module_types(const std::unordered_map<std::string, std::string>& types) {
+    const auto lock = lock_rows();
+    for (const auto& [path, type] : types) {
+        const StringId name = module_types_[path] = trace_.strings.intern(type);
+        const auto known = module_paths_.find(path);
+        if (known != module_paths_.end()) {
+            trace_.module_paths.set<&ModulePath::type>(known->second, name);
+        }
+    }
+}
+
 int64_t Recorder::layer_named(const std::string& path) const {
     if (layers_) {
         const auto found = layers_->find(path);
@@ -456,8 +479,12 @@ Id<ModulePath> Recorder::module_path_of(const std::string& path) {
         dot == std::string::npos ? Id<ModulePath>() : module_path_of(path.substr(0, dot));
     int64_t layer = parent.valid() ? trace_.module_paths.get<&ModulePath::layer>(parent) : -1;
     if (layer < 0) layer = layer_named(path);
+    const auto type = module_types_.find(path);
     const Id<ModulePath> id = trace_.module_paths.append(
-        {.path = trace_.strings.intern(path), .parent = parent, .layer = layer});
+        {.path = trace_.strings.intern(path),
+         .parent = parent,
+         .layer = layer,
+         .type = type == module_types_.end() ? StringId() : type->second});
     module_paths_.emplace(path, id);
     return id;
 }

@@ -50,6 +50,9 @@ public:
 class CallStacks;
 struct CollectiveCall;
 
+/// Why flash attention cannot take a call with these arguments; empty: it can.
+using FlashRefusal = std::string (*)(c10::ArrayRef<const c10::IValue> arguments);
+
 /// What a recorder records, and how.
 struct RecorderOptions {
     AllocationSource* allocations = nullptr;      // null: the CPU's allocator
@@ -59,6 +62,7 @@ struct RecorderOptions {
     OpSet ops = OpSet::kCpu;                      // the device whose ops are counted
     RunObserver* observer = nullptr;              // may be null
     CallStacks* call_stacks = nullptr;            // null: none are recorded
+    FlashRefusal flash_refusal = nullptr;         // null: attention is not asked about
 };
 
 class Recorder final : public models::Observer,
@@ -111,6 +115,8 @@ public:
     /// Adds `paths` to the layers, in this order. From then on a number at the end of a path makes
     /// no layer.
     void add_layers(const std::vector<std::string>& paths);
+    /// The class of each module, by its path: {"encoder.layer.0.dropout", "Dropout"}.
+    void add_module_types(const std::unordered_map<std::string, std::string>& types);
     /// Gives the storage of `tensor` a category and a name ("encoder.layer.0.output.dense.weight").
     void describe(const at::Tensor& tensor, std::string_view name, Category category);
     /// The category of the storage of `tensor` so far; none: no recorded allocation.
@@ -185,6 +191,7 @@ private:
     };
 
     std::string scope_path(Id<ModulePath> module_path);
+    void ask_flash(const at::RecordFunction& function, Id<Op> op);
     void record_begin(const at::RecordFunction& function, const CollectiveCall* collective,
                       RecordedOp& op);
     void record_end(const at::RecordFunction& function, const RecordedOp& op);
@@ -217,6 +224,7 @@ private:
     const TimeBasis time_basis_;
     const OpSet ops_;
     RunObserver* const observer_;
+    const FlashRefusal flash_refusal_;
     CallStacks* const call_stacks_;
     const uint64_t generation_;
     std::mutex mutex_;
@@ -227,7 +235,8 @@ private:
     Id<Step> step_;
     Id<Phase> phase_;
     std::unordered_map<std::string, Id<ModulePath>> module_paths_;
-    std::string newest_path_;  // of an op
+    std::unordered_map<std::string, StringId> module_types_;  // by path
+    std::string newest_path_;                                 // of an op
     Id<ModulePath> newest_module_path_;
     std::optional<std::unordered_map<std::string, int64_t>> layers_;  // by path; none: by number
     std::unordered_map<std::string, OpKind, NameHash, std::equal_to<>> op_kinds_;  // by name

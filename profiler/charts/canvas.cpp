@@ -92,6 +92,24 @@ void Canvas::hatch(std::span<const Point> points, Hatch hatch, Color ink, double
             }
         }
     }
+    if (hatch == Hatch::kUprights) {
+        for (const double x : columns) {
+            const bool is_odd = std::lround(x / spacing) % 2 != 0;
+            for (const double y : rows) {
+                const double top = is_odd ? y + spacing / 2 : y;
+                lines.push_back({{x, top}, {x, top + spacing * 0.6}});
+            }
+        }
+    }
+    if (hatch == Hatch::kPluses) {
+        const double arm = spacing * 0.25;
+        for (const double y : rows) {
+            for (const double x : columns) {
+                lines.push_back({{x - arm, y}, {x + arm, y}});
+                lines.push_back({{x, y - arm}, {x, y + arm}});
+            }
+        }
+    }
     if (hatch == Hatch::kDots) {
         for (const double y : rows) {
             for (const double x : columns) lines.push_back({{x, y}, {x, y}});

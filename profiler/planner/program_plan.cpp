@@ -11,6 +11,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <string_view>
+#include <unordered_map>
 
 namespace profiler {
 namespace {
@@ -46,8 +48,7 @@ Result<void> check_same_step(const NamedTrace& a, const NamedTrace& b) {
 }
 
 /// "aten::mm in encoder.layer.3"
-std::string maker_of(const Trace& trace, Id<Allocation> row) {
-    const Id<Op> op = trace.allocations.get<&Allocation::op>(row);
+std::string words_of(const Trace& trace, Id<Op> op) {
     if (!op.valid()) return "something outside of ops";
     std::string text(trace.text(trace.ops.get<&Op::name>(op)));
     const Id<ModulePath> module = trace.ops.get<&Op::module_path>(op);
@@ -68,8 +69,29 @@ Result<void> check_affine(const StepWork& small, const StepWork& large, const Na
     return fail(
         "Memory does not grow in proportion to the batch: the {} of {} are more than {} / {} times "
         "those at batch {}. Other batches do not follow from these: let temposcope run try them.",
-        format_bytes(large.allocations[*bad].size_bytes), maker_of(*of_large.trace, rows[*bad]),
+        format_bytes(large.allocations[*bad].size_bytes),
+        words_of(*of_large.trace, of_large.trace->allocations.get<&Allocation::op>(rows[*bad])),
         large.batch_size, small.batch_size, small.batch_size);
+}
+
+/// "aten::mm in encoder.layer.3"; "nothing more" after the last one.
+std::string op_at(const Trace& trace, std::size_t place) {
+    const auto defaults = defaults_of(trace);
+    const Id<Step> last(trace.steps.size() - 1);
+    const StepOps ops = defaults ? ops_of_step(trace, last, *defaults) : StepOps();
+    return place < ops.ops.size() ? words_of(trace, ops.ops[place].op) : "nothing more";
+}
+
+/// Other kernels take other memory, and nobody knows from which batch on.
+Result<void> check_same_ops(const StepWork& small, const NamedTrace& of_small,
+                            const StepWork& large, const NamedTrace& of_large) {
+    const auto place = first_different_op(small, large);
+    if (!place) return {};
+    return fail(
+        "{} and {} run different ops: at batch {} {}, at batch {} {}. Record two batches that run "
+        "the same, or let temposcope run try them.",
+        of_small.file, of_large.file, small.batch_size, op_at(*of_small.trace, *place),
+        large.batch_size, op_at(*of_large.trace, *place));
 }
 
 std::string recorded_at(const ProgramSteps& program) {
@@ -81,24 +103,57 @@ std::string recorded_at(const ProgramSteps& program) {
         fmt::join(batches, ", "), program.device);
 }
 
-/// cuDNN's, too.
-bool has_flash_attention(const Trace& trace) {
-    const auto names = trace.ops.column<&Op::name>();
-    return std::ranges::any_of(names, [&](StringId id) {
-        const std::string_view name = trace.text(id);
-        return name.starts_with("aten::_scaled_dot_product_flash_attention") ||
-               name.starts_with("aten::_scaled_dot_product_cudnn_attention");
-    });
+/// The backends of scaled_dot_product_attention that a program ran.
+AttentionUse attention_use_of(const Trace& trace) {
+    std::unordered_map<int32_t, DType> query_type;  // of the first tensor that each op reads
+    for (const OpTensor edge : trace.op_tensors.rows()) {
+        if (edge.access != Access::kRead || !edge.tensor.valid()) continue;
+        query_type.emplace(edge.op.value, trace.tensors.get<&Tensor::dtype>(edge.tensor));
+    }
+    AttentionUse use;
+    for (const Id<Op> id : trace.ops.ids()) {
+        const std::string_view name = trace.text(trace.ops.get<&Op::name>(id));
+        if (!name.starts_with("aten::_scaled_dot_product_")) continue;
+        const auto query = query_type.find(id.value);
+        const bool is_16_bit = query != query_type.end() && element_bytes(query->second) == 2;
+        if (name.starts_with("aten::_scaled_dot_product_flash_attention")) {
+            use.flash = true;
+        } else if (name.starts_with("aten::_scaled_dot_product_cudnn_attention")) {
+            use.cudnn = true;
+        } else {
+            use.other_16_bit = use.other_16_bit || is_16_bit;
+        }
+    }
+    return use;
 }
 
-/// Before Ampere torch takes another attention, with other memory.
-Result<void> check_attention(const ProgramSteps& program, const Gpu& gpu) {
-    const bool may_have = gpu.compute_capability && *gpu.compute_capability >= models::kAmpere;
-    if (!program.has_flash_attention || may_have) return {};
+/// GPUs between which torch chooses attention alike (torch 2.11, sdp_utils.cpp): before Ampere no
+/// flash attention, on Hopper and the data-centre GPUs of Blackwell cuDNN's where it can run.
+enum class AttentionClass : uint8_t { kBeforeAmpere, kFlash, kCudnn };
+
+AttentionClass attention_class_of(const Gpu& gpu) {
+    const auto capability = gpu.compute_capability.value_or(models::ComputeCapability{});
+    if (capability < models::kAmpere) return AttentionClass::kBeforeAmpere;
+    return capability.major == 9 || capability.major == 10 ? AttentionClass::kCudnn
+                                                           : AttentionClass::kFlash;
+}
+
+/// Another attention has other memory. Calls in float32 run the same one everywhere.
+Result<void> check_attention(const ProgramSteps& program, const Gpu& gpu, const Gpu* recorded) {
+    const AttentionUse& use = program.attention;
+    const AttentionClass of_target = attention_class_of(gpu);
+    if ((use.flash || use.cudnn) && of_target == AttentionClass::kBeforeAmpere) {
+        return fail(
+            "{} has no flash attention, which the program ran on {}: record two batches on that "
+            "GPU, or let temposcope run try them.",
+            gpu.name, program.device);
+    }
+    const bool may_differ = recorded != nullptr && attention_class_of(*recorded) != of_target;
+    if (!may_differ || (!use.cudnn && !use.other_16_bit)) return {};
     return fail(
-        "{} has no flash attention, which the program ran on {}: record two batches on that GPU, "
-        "or let temposcope run try them.",
-        gpu.name, program.device);
+        "On {} torch may choose another attention than {}, which the program ran on {}: record two "
+        "batches on {}.",
+        gpu.name, use.cudnn ? "cuDNN's" : "the slow one", program.device, gpu.id);
 }
 
 /// None: a trace does not tell.
@@ -168,7 +223,10 @@ Result<ProgramSteps> program_steps_of(std::vector<NamedTrace> traces) {
         auto step = step_work_of(trace, &rows);
         if (!step) return fail("{}: {}", traces[i].file, step.error().message);
         if (i > 0) {
-            const auto ok = check_affine(result.steps.back(), *step, traces[i], rows);
+            const StepWork& before = result.steps.back();
+            const auto same = check_same_ops(before, traces[i - 1], *step, traces[i]);
+            if (!same) return tl::unexpected(same.error());
+            const auto ok = check_affine(before, *step, traces[i], rows);
             if (!ok) return tl::unexpected(ok.error());
         }
         result.steps.push_back(std::move(*step));
@@ -178,7 +236,7 @@ Result<ProgramSteps> program_steps_of(std::vector<NamedTrace> traces) {
                       .recipe = std::string(trace.text(trace.run().recipe))};
     result.uneven_experts = uneven_experts_of(traces);
     result.device = trace.text(trace.run().device_name);
-    result.has_flash_attention = has_flash_attention(trace);
+    result.attention = attention_use_of(trace);
     return result;
 }
 
@@ -186,10 +244,11 @@ Plan make_program_plan(const PlanRequest& request, const PlannerData& data,
                        const ProgramSteps& program) {
     Plan plan;
     auto interpolation = BatchInterpolation::of_steps(program.steps);
+    const Gpu* const recorded = find_gpu_by_name(data.gpus, program.device, 0);
     for (const Gpu* gpu : request.gpus) {
         PlanRow row = start_row(request, data, program.program, *gpu);
         if (!interpolation) row.refuse(interpolation.error());
-        if (const auto ok = check_attention(program, *gpu); !ok) row.refuse(ok.error());
+        if (const auto ok = check_attention(program, *gpu, recorded); !ok) row.refuse(ok.error());
         if (row.status == PlanStatus::kOk) fill_row(row, request, data, *interpolation);
         row.notes.push_back(recorded_at(program));
         if (program.uneven_experts && row.memory && row.batch_size) {

@@ -19,11 +19,18 @@ struct UnevenExperts {
     std::vector<int64_t> extra_bytes;  // at the peak, of each step
 };
 
+/// Which backends of scaled_dot_product_attention ran.
+struct AttentionUse {
+    bool flash = false;
+    bool cudnn = false;
+    bool other_16_bit = false;  // another one, with 16-bit queries
+};
+
 struct ProgramSteps {
     PlannedProgram program;
     std::vector<StepWork> steps;  // by rising batch, at least two
     std::string device;           // on which they were recorded
-    bool has_flash_attention = false;
+    AttentionUse attention;
     std::optional<UnevenExperts> uneven_experts;  // none: the traces do not tell
 };
 
@@ -31,7 +38,7 @@ struct ProgramSteps {
 /// steps; a size that grows faster than the batch, with what to do instead.
 models::Result<ProgramSteps> program_steps_of(std::vector<NamedTrace> traces);
 
-/// A row for each GPU. One that has no flash attention is refused if the program ran it.
+/// A row for each GPU. One on which torch may choose another attention is refused.
 Plan make_program_plan(const PlanRequest& request, const PlannerData& data,
                        const ProgramSteps& program);
 

@@ -40,7 +40,9 @@ inline constexpr std::array<std::string_view, 4> kOpClassNames{"contraction", "n
 
 /// What a storage is for; its `role` in files and reports. At least one op saves an activation for
 /// backward; no op saves a temporary; a workspace is scratch memory of a library; a held storage
-/// lives past its last use because the program still refers to it.
+/// lives past its last use because the program still refers to it. A recomputed storage is an
+/// activation that a checkpoint makes again in backward; a weight copy is one of a set that has
+/// the parameters' sizes (a moving average, master weights, a frozen twin).
 enum class Category : uint8_t {
     kParameter,
     kGradient,
@@ -50,11 +52,13 @@ enum class Category : uint8_t {
     kWorkspace,
     kInput,
     kUnknown,
-    kHeld
+    kHeld,
+    kRecomputed,
+    kWeightCopy
 };
-inline constexpr std::array<std::string_view, 9> kCategoryNames{
-    "parameter", "gradient", "optimizer_state", "activation", "temporary",
-    "workspace", "input",    "unknown",         "held"};
+inline constexpr std::array<std::string_view, 11> kCategoryNames{
+    "parameter", "gradient", "optimizer_state", "activation", "temporary", "workspace", "input",
+    "unknown",   "held",     "recomputed",      "weight_copy"};
 
 enum class DType : uint8_t {
     kFloat32,
@@ -67,11 +71,19 @@ enum class DType : uint8_t {
     kInt16,
     kInt32,
     kInt64,
-    kOther
+    kOther,
+    kUInt16,
+    kUInt32,
+    kUInt64,
+    kFloat8E4M3,
+    kFloat8E5M2,
+    kComplex64,
+    kComplex128
 };
-inline constexpr std::array<std::string_view, 11> kDTypeNames{
-    "float32", "float16", "bfloat16", "float64", "bool", "uint8",
-    "int8",    "int16",   "int32",    "int64",   "other"};
+inline constexpr std::array<std::string_view, 18> kDTypeNames{
+    "float32", "float16", "bfloat16",      "float64",     "bool",      "uint8",
+    "int8",    "int16",   "int32",         "int64",       "other",     "uint16",
+    "uint32",  "uint64",  "float8_e4m3fn", "float8_e5m2", "complex64", "complex128"};
 
 enum class Access : uint8_t { kRead, kWrite };
 inline constexpr std::array<std::string_view, 2> kAccessNames{"read", "write"};
@@ -190,10 +202,12 @@ constexpr bool decides(ValueReadKind kind) {
 /// Bytes of one element; 0 for kOther: not known.
 constexpr int64_t element_bytes(DType dtype) {
     // By DType, in the order of kDTypeNames.
-    constexpr std::array<int64_t, kDTypeNames.size()> kBytes{4, 2, 2, 8, 1, 1, 1, 2, 4, 8, 0};
+    constexpr std::array<int64_t, kDTypeNames.size()> kBytes{4, 2, 2, 8, 1, 1, 1, 2, 4,
+                                                             8, 0, 2, 4, 8, 1, 1, 8, 16};
     return kBytes[static_cast<std::size_t>(dtype)];
 }
-static_assert(element_bytes(DType::kInt64) == 8 && element_bytes(DType::kBFloat16) == 2);
+static_assert(element_bytes(DType::kInt64) == 8 && element_bytes(DType::kUInt64) == 8 &&
+              element_bytes(DType::kComplex128) == 16);
 /// The same; 4 where it is not known, which is usual.
 constexpr int64_t likely_element_bytes(DType dtype) {
     const int64_t bytes = element_bytes(dtype);

@@ -17,6 +17,9 @@ inline constexpr std::string_view kInferredCategories = "inferred_categories";
 /// The events of each device of a snapshot have numbers of their own.
 inline constexpr std::string_view kStartStateOf = "start_state of ";
 
+/// Code of a diagnostic: a snapshot shows what was allocated when it was taken, and nothing before.
+inline constexpr std::string_view kNoHistory = "no_history";
+
 /// Code of a diagnostic: the lines in call stacks are those at which functions begin.
 inline constexpr std::string_view kLinesOfFunctions = "lines_of_functions";
 

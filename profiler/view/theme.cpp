@@ -227,8 +227,9 @@ Color ink_on(Color fill) {
 
 Hatch hatch_of(Category category) {
     constexpr std::array<Hatch, kCategoryNames.size()> kHatches{
-        Hatch::kNone,     Hatch::kBackDiagonal, Hatch::kHorizontal, Hatch::kDiagonal, Hatch::kDots,
-        Hatch::kVertical, Hatch::kGrid,         Hatch::kCross,      Hatch::kBricks};
+        Hatch::kNone,   Hatch::kBackDiagonal, Hatch::kHorizontal, Hatch::kDiagonal,
+        Hatch::kDots,   Hatch::kVertical,     Hatch::kGrid,       Hatch::kCross,
+        Hatch::kBricks, Hatch::kPluses,       Hatch::kUprights};
     return kHatches[static_cast<std::size_t>(category)];
 }
 
@@ -239,9 +240,17 @@ std::string_view label_of(CallClass call_class) {
 }
 
 std::string_view label_of(Category category) {
-    constexpr std::array<std::string_view, kCategoryNames.size()> kLabels{
-        "Parameters", "Gradients", "Optimizer state", "Saved activations",  "Temporaries",
-        "Workspace",  "Inputs",    "Unknown",         "Held by the program"};
+    constexpr std::array<std::string_view, kCategoryNames.size()> kLabels{"Parameters",
+                                                                          "Gradients",
+                                                                          "Optimizer state",
+                                                                          "Saved activations",
+                                                                          "Temporaries",
+                                                                          "Workspace",
+                                                                          "Inputs",
+                                                                          "Unknown",
+                                                                          "Held by the program",
+                                                                          "Recomputed activations",
+                                                                          "Copies of weights"};
     return kLabels[static_cast<std::size_t>(category)];
 }
 

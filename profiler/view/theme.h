@@ -47,7 +47,9 @@ enum class Hatch : uint8_t {
     kVertical,
     kGrid,
     kDots,
-    kBricks  // dashes, shifted from row to row
+    kBricks,    // dashes, shifted from row to row
+    kUprights,  // upright dashes, shifted from column to column
+    kPluses
 };
 
 /// The second cue of a recipe: the marker of its points.
@@ -80,8 +82,8 @@ models::Result<Theme> parse_theme(std::string_view json);
 
 /// Categories from the bottom of a stack to its top: long-lived memory below, short-lived above.
 inline constexpr std::array<Category, kCategoryNames.size()> kCategoryStackOrder{
-    Category::kParameter, Category::kOptimizerState, Category::kInput,
-    Category::kGradient,  Category::kHeld,           Category::kActivation,
+    Category::kParameter, Category::kOptimizerState, Category::kWeightCopy, Category::kInput,
+    Category::kGradient,  Category::kHeld,           Category::kActivation, Category::kRecomputed,
     Category::kTemporary, Category::kWorkspace,      Category::kUnknown};
 
 /// Those of which `holds` is true, in that order.

@@ -6,6 +6,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <array>
 #include <filesystem>
 #include <fstream>
 
@@ -128,6 +129,38 @@ TEST_F(CompareCommand, ShowsTheLargestChangesOfTheGroupsOfTwoFilesFirst) {
     ASSERT_NE(table, std::string::npos);
     EXPECT_LT(ran.out.find("activation", table), ran.out.find("parameter", table))
         << "parameters are the same in both";
+}
+
+/// A sample whose allocations were made, in turn, on two lines of files in `folder`.
+std::string write_sample_with_lines(const CommandFolder& files, const std::string& name,
+                                    const std::string& folder, int64_t line_of_head) {
+    profiler::Trace trace = make_sample();
+    const auto stack_of = [&](const std::string& file, int64_t line, std::string_view code) {
+        const auto frame = trace.frames.append({.function = trace.strings.intern("forward"),
+                                                .file = trace.strings.intern(folder + file),
+                                                .line = line,
+                                                .code = trace.strings.intern(code)});
+        return trace.stacks.append({.frame = frame});
+    };
+    const std::array stacks{stack_of("/train.py", 12, "h = net(x)"),
+                            stack_of("/model.py", line_of_head, "return self.head(h)"),
+                            stack_of("/model.py", line_of_head + 1, "return h * 2")};
+    std::size_t next = 0;
+    for (const auto block : trace.allocations.ids()) {
+        trace.allocations.set<&profiler::Allocation::stack>(block, stacks[next++ % stacks.size()]);
+    }
+    const std::string path = files / name;
+    EXPECT_TRUE(profiler::write_trace(trace, path));
+    return path;
+}
+
+TEST_F(CompareCommand, JoinsTheLinesOfACopyInAnotherFolder) {
+    const std::string a = write_sample_with_lines(folder_, "a.tscope", "/me/nanoGPT", 88);
+    const std::string b = write_sample_with_lines(folder_, "b.tscope", "C:\\me\\edited", 91);
+    const std::string out = run({"compare", a, b, "--by", "line"}).out;
+    EXPECT_THAT(out, HasSubstr("\ntrain.py:12 forward "));
+    EXPECT_THAT(out, HasSubstr("nanoGPT/model.py:88 forward, now edited/model.py:91 forward"));
+    EXPECT_THAT(out, HasSubstr("nanoGPT/model.py:89 forward, now edited/model.py:92 forward"));
 }
 
 std::string failure_of(const std::vector<std::string>& files) {

@@ -40,6 +40,7 @@ TEST_F(JsonKeys, OfInfo) {
     EXPECT_EQ(keys_of(overview), with_trace("info"));
     EXPECT_EQ(keys_of(overview["rows"][0]), documented("info row"));
     EXPECT_EQ(keys_of(overview["allocator"]), documented("allocator"));
+    EXPECT_EQ(keys_of(overview["devices"][0]), documented("device memory"));
     const std::string chrome = folder_ / "s.pt.trace.json";
     run({"export", sample_, "--to", "chrome", "-o", chrome});
     const auto annotated = run({"info", chrome, "--json"}).json();
@@ -66,6 +67,9 @@ TEST_F(JsonKeys, OfTheReports) {
     const auto ledger = info({"--ledger"});
     EXPECT_EQ(keys_of(ledger), with_trace("ledger"));
     EXPECT_EQ(keys_of(ledger["rows"][0]), documented("ledger row"));
+    const auto sums = info({"--ledger", "--by", "op"});
+    EXPECT_EQ(keys_of(sums), with_trace("saved by"));
+    EXPECT_EQ(keys_of(sums["rows"][0]), documented("peak row"));
     const auto peak = info({"--peak"});
     EXPECT_EQ(keys_of(peak), with_trace("peak"));
     EXPECT_EQ(keys_of(peak["rows"][0]), documented("peak row"));

@@ -1,5 +1,6 @@
 """What a recording of a program's own steps holds: steps, phases, modules, names, categories."""
 
+import copy
 import functools
 import gc
 import math
@@ -13,6 +14,7 @@ from torch.utils.checkpoint import checkpoint, create_selective_checkpoint_conte
 import families
 import temposcope
 from commands import Commands
+from temposcope._layers import layers_of
 
 
 class RecordedFile(Commands):
@@ -76,6 +78,17 @@ class Steps(RecordedFile):
         self.assertEqual(
             set(self.column("SELECT path FROM v_scope")), {"Linear", "Linear#2"}
         )
+
+    def test_optimizers_that_nobody_named_run_in_one_step(self):
+        models = [nn.Linear(4, 4) for _ in range(2)]
+        optimizers = [torch.optim.SGD(model.parameters(), lr=0.1) for model in models]
+        with temposcope.record(self.file) as recording:
+            for _ in range(3):
+                models[1](models[0](torch.randn(2, 4))).sum().backward()
+                for optimizer in optimizers:
+                    optimizer.step()
+                    optimizer.zero_grad()
+        self.assertEqual(recording.recorded_steps, 3)
 
     def test_without_an_optimizer_a_step_ends_before_the_next_forward(self):
         model = nn.Linear(4, 4)
@@ -345,6 +358,61 @@ class Contents(RecordedFile):
         with temposcope.record(self.file, model):
             model(torch.randn(2, 4)).backward(torch.ones(2, 4))
         self.assertEqual(self.column("SELECT loss FROM step"), [None])
+
+
+class LateCategories(RecordedFile):
+    """What a block is for may show only after its step."""
+
+    def bytes_of_role(self, role: str) -> int:
+        return sum(self.column(f"SELECT size_bytes FROM v_storage WHERE role = '{role}'"))
+
+    def test_a_moving_average_is_a_copy_of_the_weights(self):
+        model, batch, optimizer = self.model()
+        average = copy.deepcopy(model)
+        with temposcope.record(self.file, model, optimizer), torch.no_grad():
+            for _ in range(2):
+                with torch.enable_grad():
+                    train(model, batch, optimizer)
+                for mean, parameter in zip(average.parameters(), model.parameters()):
+                    mean.lerp_(parameter, 0.01)
+        copies = sum(p.numel() * p.element_size() for p in average.parameters())
+        self.assertEqual(self.bytes_of_role("weight_copy"), copies)
+
+    def test_a_checkpoint_recomputes_what_backward_reads(self):
+        block = nn.Sequential(nn.Linear(64, 256), nn.GELU(), nn.Linear(256, 64))
+        hidden_bytes = 32 * 256 * 4
+        for use_reentrant in (False, True):
+            file = f"{self.folder}/{use_reentrant}.tscope"
+            with temposcope.record(file, block) as recording:
+                x = torch.randn(32, 64, requires_grad=True)
+                checkpoint(block, x, use_reentrant=use_reentrant).sum().backward()
+                recording.step()
+            self.file = file
+            self.assertEqual(self.bytes_of_role("recomputed"), 2 * hidden_bytes, use_reentrant)
+
+
+class Layers(unittest.TestCase):
+    """Which modules count as layers."""
+
+    class Norm(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.inner = nn.LayerNorm(8)
+
+    def test_a_layer_may_hold_a_list_of_norms(self):
+        layers = nn.ModuleList(
+            nn.ModuleList([nn.ModuleList([self.Norm(), self.Norm()]), nn.Linear(8, 8)])
+            for _ in range(3)
+        )
+        self.assertEqual(list(layers_of(nn.ModuleDict({"layers": layers}))), list(layers))
+
+    def test_stages_have_the_layers_in_them(self):
+        def block():
+            return nn.Sequential(nn.Linear(8, 8), nn.ReLU())
+
+        stages = nn.ModuleList(nn.ModuleList([block(), block()]) for _ in range(2))
+        blocks = [block for stage in stages for block in stage]
+        self.assertEqual(list(layers_of(nn.ModuleDict({"stages": stages}))), blocks)
 
 
 class BadInput(RecordedFile):

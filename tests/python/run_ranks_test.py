@@ -161,12 +161,32 @@ class VirtualRanks(Ranks):
                     ("bfloat16", "ncclDevKernel_ReduceScatter_PreMulSum_bf16_RING_LL"),
                 ],
             )
+            self.assert_named(row)
             at_other_times = self.query(
                 row,
                 "SELECT count(*) FROM collective c JOIN kernel k ON k.id = c.kernel "
                 "WHERE c.start_ns <> k.start_ns OR c.end_ns <> k.end_ns",
             )
             self.assertEqual(at_other_times, [(0,)])
+
+    def assert_named(self, row):
+        """What FSDP2 gathers and reduces has the name of its parameters."""
+        roles = dict(
+            self.query(
+                row,
+                "SELECT DISTINCT t.name, s.role FROM v_tensor t JOIN v_storage s "
+                "ON s.id = t.storage WHERE t.name LIKE 'layers.0.%'",
+            )
+        )
+        self.assertEqual(roles["layers.0.all_gather_output"], "workspace")
+        self.assertEqual(roles["layers.0.reduce_scatter_input"], "workspace")
+        self.assertEqual(roles["layers.0.qkv.weight.grad"], "gradient")
+        gathered = self.query(
+            row,
+            "SELECT count(DISTINCT s.size_bytes) FROM tensor t JOIN storage s ON s.id = t.storage "
+            "JOIN string n ON n.id = t.name WHERE n.text = 'layers.0.qkv.weight'",
+        )
+        self.assertEqual(gathered, [(2,)])  # the shard, and the whole
 
     def test_hsdp_shards_among_eight(self):
         row = self.virtual("hsdp", 64, ranks="0")[0]

@@ -14,9 +14,11 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <array>
 #include <cstdlib>
 #include <functional>
 #include <map>
+#include <string>
 #include <utility>
 
 namespace app {
@@ -89,35 +91,61 @@ void print_step_ratios(Output& output, const Comparison& comparison, const Compa
 }
 
 /// The peaks of all columns by group. A group stands where the first column that has it lists it.
-/// A site that an edit moved to another line is the same group, if no other site could be meant.
+/// A site that an edit moved to another line, or a copy to another folder, is the same group, if no
+/// other site could be meant.
 struct GroupedPeaks {
     std::vector<std::string> names;
     std::vector<std::map<std::string, BreakdownRow>> columns;
 };
 
-/// Groups that only the column `own` has, by their name without its line.
-std::map<std::string, std::vector<std::string>> only_in(const GroupedPeaks& groups,
-                                                        std::size_t own) {
+/// What two sites have in common that may be the same line of code.
+using SiteKey = std::string (*)(const BreakdownRow& site);
+
+/// From the most to the least telling.
+constexpr std::array<SiteKey, 5> kSiteKeys{
+    +[](const BreakdownRow& site) { return std::string(without_folder(site.name)); },
+    +[](const BreakdownRow& site) { return without_line(site.name) + '\n' + site.code; },
+    +[](const BreakdownRow& site) {
+        return without_line(without_folder(site.name)) + '\n' + site.code;
+    },
+    +[](const BreakdownRow& site) { return without_line(site.name); },
+    +[](const BreakdownRow& site) { return without_line(without_folder(site.name)); }};
+
+/// Groups that the column `own` has and `other` has not, by their key.
+std::map<std::string, std::vector<std::string>> only_in(const GroupedPeaks& groups, std::size_t own,
+                                                        std::size_t other, SiteKey key) {
     std::map<std::string, std::vector<std::string>> found;
     for (const auto& [name, row] : groups.columns[own]) {
-        if (!groups.columns[1 - own].contains(name)) found[without_line(name)].push_back(name);
+        if (!groups.columns[other].contains(name)) found[key(row)].push_back(name);
     }
     return found;
 }
 
-void join_moved_sites(GroupedPeaks& groups) {
-    const auto before = only_in(groups, 0), after = only_in(groups, 1);
+void rename(GroupedPeaks& groups, std::size_t column, const std::string& from,
+            const std::string& to) {
+    auto row = groups.columns[column].extract(from);
+    if (row.empty()) return;
+    row.key() = to;
+    groups.columns[column].insert(std::move(row));
+}
+
+/// Joins the sites of a column with those of the first one. Of two columns, the name tells both.
+void join_moved_sites(GroupedPeaks& groups, std::size_t column, SiteKey key) {
+    const auto before = only_in(groups, 0, column, key), after = only_in(groups, column, 0, key);
     for (const auto& [site, names] : before) {
         const auto moved = after.find(site);
         if (names.size() != 1 || moved == after.end() || moved->second.size() != 1) continue;
         const std::string& old_name = names.front();
         const std::string& new_name = moved->second.front();
-        const std::string name = fmt::format("{}, now {}", old_name, new_name);
-        for (std::size_t column = 0; column < 2; ++column) {
-            auto row = groups.columns[column].extract(column == 0 ? old_name : new_name);
-            row.key() = name;
-            groups.columns[column].insert(std::move(row));
+        const std::string short_name(without_folder(old_name));
+        std::string name = old_name;
+        if (groups.columns.size() == 2) {
+            name = short_name == without_folder(new_name)
+                       ? short_name
+                       : fmt::format("{}, now {}", old_name, new_name);
         }
+        rename(groups, 0, old_name, name);
+        rename(groups, column, new_name, name);
         std::erase(groups.names, new_name);
         std::ranges::replace(groups.names, old_name, name);
     }
@@ -136,7 +164,12 @@ GroupedPeaks group_peaks(const Comparison& comparison, GroupBy by) {
             rows.emplace(row.name, std::move(row));
         }
     }
-    if (by == GroupBy::kLine && groups.columns.size() == 2) join_moved_sites(groups);
+    if (by != GroupBy::kLine) return groups;
+    for (const SiteKey key : kSiteKeys) {
+        for (std::size_t column = 1; column < groups.columns.size(); ++column) {
+            join_moved_sites(groups, column, key);
+        }
+    }
     return groups;
 }
 

@@ -2,12 +2,15 @@
 #include "app/commands/console/trace_files.h"
 #include "app/commands/reports/reports.h"
 #include "profiler/analysis/blocks/allocator_counts.h"
+#include "profiler/analysis/blocks/device_memory.h"
 #include "profiler/analysis/ranks/collectives.h"
 #include "profiler/analysis/step/describe_run.h"
 #include "profiler/analysis/step/diagnostics.h"
 #include "profiler/analysis/step/expert_routing.h"
 #include "profiler/analysis/step/failure_words.h"
+#include "profiler/analysis/step/offload.h"
 #include "profiler/analysis/step/recorded_step.h"
+#include "profiler/trace/trace_notes.h"
 #include "profiler/trace/units.h"
 
 #include <nlohmann/json.hpp>
@@ -114,7 +117,10 @@ void print_step(Output& output, const Trace& trace, const StepReport& report,
         detail += detail.empty() ? "" : "; ";
         detail += counts_block_bytes(trace) ? "bytes of blocks" : "requested bytes";
     }
-    if (has_memory) {
+    if (has_note(trace, kNoHistory)) {
+        add("allocated at the end", format_bytes(peak.allocated_bytes),
+            "there is no history, so the peak is not known: --health");
+    } else if (has_memory) {
         add("peak allocated", format_bytes(peak.allocated_bytes), detail);
     } else {
         add("peak allocated", kNoValue, "the trace has no memory events: --health");
@@ -126,6 +132,12 @@ void print_step(Output& output, const Trace& trace, const StepReport& report,
     if (!trace.steps.empty() && column.knows_saved) {
         add("saved for backward", format_bytes(column.saved_bytes),
             "from forward to backward: --saved");
+    }
+    if (const Offload offload = offload_of(trace); offload.num_copies > 0) {
+        add("offloaded", format_bytes(offload.size_bytes),
+            fmt::format("on the host from forward to backward: {} copies out, as many back{}",
+                        format_count(offload.num_copies),
+                        offload.copy_ns > 0 ? ", " + format_duration(offload.copy_ns) : ""));
     }
     const bool is_predicted = column.source == Source::kPredicted;
     if (column.step_time_ns > 0) {
@@ -143,9 +155,10 @@ void print_step(Output& output, const Trace& trace, const StepReport& report,
     if (!has_memory) return;
     print_allocator(output, trace);
 
-    output.heading("At the peak");
+    output.heading(has_note(trace, kNoHistory) ? "At the end" : "At the peak");
     const GroupBy by = default_group_by(trace);
-    output.table(breakdown_table(break_down(trace, peak, by), name_of(by), 8));
+    const std::size_t max_rows = by == GroupBy::kClass ? kCategoryNames.size() : 8;
+    output.table(breakdown_table(break_down(trace, peak, by), name_of(by), max_rows));
 }
 
 /// The failure that ended the program, and how many it survived.
@@ -247,6 +260,37 @@ void print_annotations(Output& output, const Trace& trace) {
                             format_count(std::ssize(totals) - std::ssize(table.rows))));
 }
 
+std::vector<TableColumn<DeviceMemory>> device_columns(const Trace& trace) {
+    using enum Unit;
+    using Row = DeviceMemory;
+    const auto name = [&trace](const Row& row) {
+        return trace.text(trace.devices.get<&Device::name>(row.device));
+    };
+    const auto refused_text = [](const Row& row) {
+        return row.refused_bytes > 0
+                   ? fmt::format("ran out of memory: {} asked for", format_bytes(row.refused_bytes))
+                   : std::string();
+    };
+    return std::vector<TableColumn<Row>>{
+        {"device", "device", kText, "", name},
+        {"allocations", "allocations", kCount, "", &Row::num_allocations},
+        {"peak_allocated_bytes", "peak allocated", kBytes, "", &Row::peak_bytes},
+        {"end_allocated_bytes", "at the end", kBytes, "", &Row::end_bytes},
+        {"refused_bytes", "", kText, "", &Row::refused_bytes, refused_text}};
+}
+
+/// Nothing for one device: the other figures are of it.
+void print_devices(Output& output, const Trace& trace) {
+    const std::vector<DeviceMemory> devices = memory_by_device(trace);
+    if (devices.size() < 2) return;
+    output.heading("Devices");
+    output.table(text_table(device_columns(trace), devices));
+    const Id<Device> shown = profiled_device(trace);
+    if (!shown.valid()) return;
+    output.line(fmt::format("The other figures are of {}. For another one: --device.",
+                            trace.text(trace.devices.get<&Device::name>(shown))));
+}
+
 /// "fsdp2"; null: no built-in model over many GPUs.
 nlohmann::json parallel_json(const Trace& trace) {
     const auto program = program_of(trace);
@@ -308,6 +352,7 @@ void print_overview(Output& output, const NamedTrace& named) {
     print_failures(output, trace);
     // When the batch of a sweep itself did not fit, the file has points but no step.
     if (column.step_trace) print_step(output, trace, *report, column);
+    print_devices(output, trace);
     print_collectives(output, trace);
     print_annotations(output, trace);
     print_sweep(output, column);
@@ -341,6 +386,7 @@ nlohmann::json overview_json(const NamedTrace& named) {
     json["peak_allocated_bytes"] = column.peak_allocated_bytes;
     json["peak_reserved_bytes"] = column.peak_reserved_bytes;
     json["kept_bytes"] = saved_bytes_json(column);
+    json["offloaded_bytes"] = offload_of(trace).size_bytes;
     json["step_time_ns"] = column.step_time_ns;
     json["throughput_sequences_per_s"] = known_size(column.sequences_per_s);
     json["loss"] = or_null(column.loss);
@@ -350,6 +396,7 @@ nlohmann::json overview_json(const NamedTrace& named) {
                          {"allocations", counts.allocations},
                          {"live_blocks", counts.live_blocks},
                          {"segments", counts.segments}};
+    json["devices"] = json_rows(data_table(device_columns(trace), memory_by_device(trace)));
     json["collectives"] = collectives_json(trace);
     json["annotations"] = json_rows(data_table(annotation_columns(), annotation_totals(trace)));
     json["health_notes"] = report_diagnostics(trace, *report).size();

@@ -2,6 +2,7 @@
 
 #include "app/commands/console/json_values.h"
 #include "app/commands/console/trace_files.h"
+#include "profiler/analysis/step/attention_calls.h"
 #include "profiler/analysis/step/closed_form.h"
 #include "profiler/analysis/step/describe_run.h"
 #include "profiler/analysis/step/diagnostics.h"
@@ -91,13 +92,25 @@ Json group_json(const BreakdownRow& group) {
     return {{"name", group.name}, {"size_bytes", group.size_bytes}, {"count", group.count}};
 }
 
+/// Rows of a report of groups.
+Json groups_json(const std::vector<BreakdownRow>& rows) {
+    Json json = Json::array();
+    for (const BreakdownRow& row : rows) {
+        Json& group = json.emplace_back(group_json(row));
+        group["by_class"] = by_class_json(row.by_category);
+        if (!row.code.empty()) group["code"] = row.code;
+    }
+    return json;
+}
+
+constexpr std::size_t kMaxRows = 40;        // of groups in a report
 constexpr std::size_t kMaxCodeLength = 60;  // characters of a line of code that a table shows
 
 TextTable breakdown_table(const std::vector<BreakdownRow>& rows, std::string_view title,
-                          std::size_t max_rows) {
+                          std::size_t max_rows, std::string_view counted) {
     TextTable table;
     table.columns = {{std::string(title), Align::kLeft},
-                     {"allocations", Align::kRight},
+                     {std::string(counted), Align::kRight},
                      {"bytes", Align::kRight},
                      {"size", Align::kRight},
                      {"share", Align::kRight}};
@@ -180,6 +193,12 @@ Json shape_json(std::string_view shape) {
     return json.is_array() ? json : Json(shape);
 }
 
+void print_ledger_heading(Output& output, const NamedTrace& named) {
+    output.line(output.styled(fmt::format("Saved for backward: {}", named.file), Style::kBold));
+    output.line(describe_run(*named.trace));
+    output.line();
+}
+
 std::string why_empty(const Trace& trace, const std::string& module_path) {
     if (!records_saves(trace)) {
         return "Saved tensors are not recorded in this file: record the program with "
@@ -221,9 +240,7 @@ void print_ledger(Output& output, const NamedTrace& named, const LedgerOptions& 
     const Ledger ledger = build_ledger(trace, report->peak, options);
     const auto formula = check ? match_closed_form(ledger, check->form, trace.run().num_layers)
                                : std::vector<std::size_t>(ledger.rows.size(), kNoRow);
-    output.line(output.styled(fmt::format("Saved for backward: {}", named.file), Style::kBold));
-    output.line(describe_run(trace));
-    output.line();
+    print_ledger_heading(output, named);
     if (ledger.rows.empty()) {
         output.line(why_empty(trace, options.module_path));
         return;
@@ -244,7 +261,8 @@ void print_ledger(Output& output, const NamedTrace& named, const LedgerOptions& 
         fmt::format("{} {}, {} ({}).", format_count(static_cast<int64_t>(ledger.rows.size())),
                     ledger.rows.size() == 1 ? "tensor" : "tensors",
                     format_exact_bytes(ledger.total_bytes), format_bytes(ledger.total_bytes)));
-    output.line(check ? to_sentence_below_rows(*check) : check.error().message);
+    if (check) output.line(to_sentence_below_rows(*check));
+    if (!check && workload_of(trace)) output.line(check.error().message);
 }
 
 Json ledger_json(const NamedTrace& named, const LedgerOptions& options) {
@@ -262,11 +280,31 @@ Json ledger_json(const NamedTrace& named, const LedgerOptions& options) {
     return json;
 }
 
+void print_saved_by(Output& output, const NamedTrace& named, const LedgerOptions& options,
+                    GroupBy by) {
+    const Trace& trace = *named.trace;
+    const Ledger ledger = build_ledger(trace, report_of(named)->peak, options);
+    print_ledger_heading(output, named);
+    if (ledger.rows.empty()) {
+        output.line(why_empty(trace, options.module_path));
+        return;
+    }
+    output.table(breakdown_table(break_down(trace, ledger, by), name_of(by), kMaxRows, "tensors"));
+}
+
+Json saved_by_json(const NamedTrace& named, const LedgerOptions& options, GroupBy by) {
+    const Trace& trace = *named.trace;
+    const Ledger ledger = build_ledger(trace, report_of(named)->peak, options);
+    Json json = describe_trace(named);
+    json["total_bytes"] = ledger.total_bytes;
+    json["by"] = name_of(by);
+    json["rows"] = groups_json(break_down(trace, ledger, by));
+    return json;
+}
+
 // ---- the peak -----------------------------------------------------------------------------------
 
 namespace {
-
-constexpr std::size_t kMaxRows = 40;
 
 std::string_view phase_name(const Trace& trace, const PeakReport& peak) {
     return peak.phase.valid() ? name_of(trace.phases.get<&Phase::kind>(peak.phase))
@@ -345,9 +383,12 @@ void print_peak(Output& output, const NamedTrace& named, GroupBy by) {
     const PeakReport& peak = report->peak;
     output.line(output.styled(fmt::format("Peak: {}", named.file), Style::kBold));
     output.line(describe_run(trace));
+    const std::string moment =
+        trace.run().time_basis == TimeBasis::kEventOrder
+            ? fmt::format("event {}", format_count(peak.event))  // the file has no times
+            : format_duration(std::max<int64_t>(peak.time_ns, 0));
     output.line(fmt::format("{} ({}) at {}{}{}", format_bytes(peak.allocated_bytes),
-                            format_exact_bytes(peak.allocated_bytes),
-                            format_duration(std::max<int64_t>(peak.time_ns, 0)),
+                            format_exact_bytes(peak.allocated_bytes), moment,
                             peak.phase.valid() ? fmt::format(", {}", phase_name(trace, peak)) : "",
                             peak.op.valid() ? fmt::format(", in {}", op_name(trace, peak)) : ""));
     output.line();
@@ -374,12 +415,7 @@ Json peak_json(const NamedTrace& named, GroupBy by) {
     json["op"] = op_name(trace, peak);
     json["by"] = name_of(by);
     json["classes_inferred"] = has_inferred_categories(trace);
-    json["rows"] = Json::array();
-    for (const BreakdownRow& row : break_down(trace, peak, by)) {
-        Json& group = json["rows"].emplace_back(group_json(row));
-        group["by_class"] = by_class_json(row.by_category);
-        if (!row.code.empty()) group["code"] = row.code;
-    }
+    json["rows"] = groups_json(break_down(trace, peak, by));
     json["keepers"] = keepers_json(trace, peak);
     return json;
 }
@@ -515,6 +551,31 @@ Json ops_json(const std::vector<OpUsage>& usage) {
     return rows;
 }
 
+namespace {
+
+const std::vector<TableColumn<AttentionSite>>& attention_columns() {
+    using Row = AttentionSite;
+    const auto reasons = [](const Row& row) {
+        return row.reasons.empty() ? Cell() : Cell(row.reasons);
+    };
+    static const std::vector<TableColumn<Row>> kColumns{
+        {"line", "line", Unit::kText, "", &Row::line},
+        {"modules", "modules", Unit::kText, "", &Row::modules},
+        {"calls", "calls", Unit::kCount, "", &Row::num_calls},
+        {"backend", "backend", Unit::kText, "", &Row::backend},
+        {"reasons", "why not flash attention", Unit::kText, "", reasons}};
+    return kColumns;
+}
+
+void print_attention(Output& output, const Trace& trace) {
+    const std::vector<AttentionSite> sites = attention_sites(trace);
+    if (sites.empty()) return;
+    output.heading("Calls of scaled_dot_product_attention");
+    output.table(text_table(attention_columns(), sites));
+}
+
+}  // namespace
+
 void print_ops(Output& output, const NamedTrace& named) {
     output.line(output.styled(fmt::format("Ops: {}", named.file), Style::kBold));
     output.line(describe_run(*named.trace));
@@ -528,6 +589,7 @@ void print_ops(Output& output, const NamedTrace& named) {
         return;
     }
     output.table(ops_table(usage));
+    print_attention(output, *named.trace);
     if (has_host_times(*named.trace)) {
         output.line("No device ran anything: times are host times.");
     }
@@ -536,6 +598,7 @@ void print_ops(Output& output, const NamedTrace& named) {
 Json ops_json(const NamedTrace& named) {
     Json json = describe_trace(named);
     json["rows"] = ops_json(op_usage(*named.trace));
+    json["attention"] = json_rows(data_table(attention_columns(), attention_sites(*named.trace)));
     return json;
 }
 

@@ -31,6 +31,11 @@ void print_ledger(Output& output, const profiler::NamedTrace& named,
                   const profiler::LedgerOptions& options);
 nlohmann::json ledger_json(const profiler::NamedTrace& named,
                            const profiler::LedgerOptions& options);
+/// Its sums.
+void print_saved_by(Output& output, const profiler::NamedTrace& named,
+                    const profiler::LedgerOptions& options, profiler::GroupBy by);
+nlohmann::json saved_by_json(const profiler::NamedTrace& named,
+                             const profiler::LedgerOptions& options, profiler::GroupBy by);
 
 void print_peak(Output& output, const profiler::NamedTrace& named, profiler::GroupBy by);
 nlohmann::json peak_json(const profiler::NamedTrace& named, profiler::GroupBy by);
@@ -67,9 +72,11 @@ nlohmann::json growing_lines_json(const std::vector<profiler::GrowingLine>& line
 /// {name, size_bytes, count}
 nlohmann::json group_json(const profiler::BreakdownRow& group);
 
-/// The rows of a breakdown as a table. The last row sums the groups beyond `max_rows`.
+/// The rows of a breakdown as a table. The last row sums the groups beyond `max_rows`; `counted`
+/// is what a row counts.
 profiler::TextTable breakdown_table(const std::vector<profiler::BreakdownRow>& rows,
-                                    std::string_view title, std::size_t max_rows);
+                                    std::string_view title, std::size_t max_rows,
+                                    std::string_view counted = "allocations");
 
 /// The ops that take the longest; the last row sums the others.
 profiler::TextTable ops_table(const std::vector<profiler::OpUsage>& usage);

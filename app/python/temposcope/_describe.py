@@ -11,6 +11,7 @@ from . import _recorder
 from ._layers import layers_of
 from ._names import Names
 from ._recorder import Category
+from ._swapped_class import name_of_class
 
 _PRECISIONS = {
     torch.float32: "fp32",
@@ -61,8 +62,12 @@ def describe(tensor: object, name: str, category: Category) -> None:
 
 
 def describe_model(names: Names, model: torch.nn.Module, prefix: str) -> None:
-    paths = (names.path(layer) for layer in layers_of(model))
-    _recorder.add_layers([path.decode() for path in paths if path is not None])
+    layers = (names.path(layer) for layer in layers_of(model))
+    types = ((names.path(module), name_of_class(module)) for module in model.modules())
+    _recorder.add_modules(
+        [path.decode() for path in layers if path is not None],
+        {path.decode(): name for path, name in types if path is not None},
+    )
     for name, buffer in model.named_buffers():
         describe(buffer, prefix + name, Category.PARAMETER)
     for name, parameter in model.named_parameters():

@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 import torch.nn as nn
+from torch.nn.parameter import is_lazy
 
 _LISTS = (nn.ModuleList, nn.Sequential, nn.ModuleDict)
 
@@ -12,8 +13,8 @@ def layers_of(model: nn.Module) -> Iterator[nn.Module]:
     """In the order of the model: of T5 the blocks of the encoder, then those of the decoder; of a
     ResNet the blocks of all its stages."""
     blocks = _blocks_of(model)
-    if any(_blocks_of(part) for block in blocks for part in (block, *block.children())):
-        blocks = set()  # they are stages
+    if any(map(_is_stage, blocks)):
+        blocks = set()
     for child in model.children():
         if child in blocks:
             yield child
@@ -30,3 +31,14 @@ def _blocks_of(module: nn.Module) -> set[nn.Module]:
     most = max(Counter(map(type, composed)).values(), default=0)
     is_stack = 2 * most > len(module) and (most > 1 or isinstance(module, nn.ModuleList))
     return set(composed) if is_stack else set()
+
+
+def _is_stage(block: nn.Module) -> bool:
+    """Whether most of it is a stack of blocks. A block may hold a list of norms."""
+    parts = (block, *block.children())
+    inner = {part for holder in parts for part in _blocks_of(holder)}
+    return bool(inner) and 2 * sum(map(_num_parameters, inner)) >= _num_parameters(block)
+
+
+def _num_parameters(module: nn.Module) -> int:
+    return sum(each.numel() for each in module.parameters() if not is_lazy(each))

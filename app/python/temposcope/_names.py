@@ -1,5 +1,6 @@
 """Paths of modules and names of parameters, for models that are found while they run."""
 
+import itertools
 import weakref
 from typing import NamedTuple
 
@@ -102,6 +103,13 @@ class Names:
     def parameter(self, tensor: torch.Tensor) -> str | None:
         found = self._parameters.get(id(tensor))
         return found[1] if found is not None and found[0]() is tensor else None
+
+    def common(self, parameters) -> str:
+        """What the names of all have in front, in whole parts: "layers.3" of "layers.3.a.weight"
+        and "layers.3.b.weight"; of one its name."""
+        names = [(self.parameter(one) or "").split(".") for one in parameters]
+        parts = itertools.takewhile(lambda part: len(set(part)) == 1, zip(*names))
+        return ".".join(part[0] for part in parts)
 
     def add_parameter(self, tensor: torch.Tensor, name: str) -> None:
         self._parameters[id(tensor)] = (weakref.ref(tensor), name)

@@ -10,7 +10,7 @@ from torch.autograd import profiler
 from torch.nn.modules import module as torch_module
 from torch.optim import optimizer as torch_optimizer
 
-from . import _saved_tensors, _selective_checkpoints
+from . import _fsdp, _saved_tensors, _selective_checkpoints
 
 
 class Listener(Protocol):
@@ -75,6 +75,7 @@ class Observer:
             profiler._run_on_profiler_start, profiler._run_on_profiler_stop = self._on_profiler
         _saved_tensors.leave_as_they_are()
         _selective_checkpoints.leave_as_they_are()
+        _fsdp.leave_as_they_are()
         if torch.autograd._engine_run_backward == self._run_backward:
             torch.autograd._engine_run_backward = self._engine_run_backward
 

@@ -55,7 +55,7 @@ def record(
                 The device is the model's: the CPU, or the first GPU. Its first input tells the
                 batch size, [batch_size, ...], and as token ids, [batch_size, seq_len], the length
     optimizers  a step ends when all of them have run (docs/record_your_program.md), or where the
-                program calls `step()`. Optimizers that run in the block need not be named
+                program calls `step()`. Without any, those that live count, as for `temposcope run`
     stacks      records the lines of Python that led to each allocation, too; "all": and the C++
                 functions below them
 
@@ -73,7 +73,9 @@ def record(
     kinds = {False: "", True: "python", "all": "all"}
     if stacks not in kinds:
         raise ValueError(f"stacks is {stacks!r}: give True, False or \"all\"")
-    session = _session.Session(os.fspath(path), stacks=kinds[stacks])
+    session = _session.Session(
+        os.fspath(path), stacks=kinds[stacks], finds_optimizers=not optimizers
+    )
     session.watch()
     try:
         for optimizer in optimizers:

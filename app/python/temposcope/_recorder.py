@@ -30,6 +30,7 @@ class Category(enum.IntEnum):
     PARAMETER = 0
     GRADIENT = 1
     OPTIMIZER_STATE = 2
+    WORKSPACE = 5
     INPUT = 6
 
 
@@ -198,9 +199,11 @@ def describe_program(program: dict) -> None:
     _check(_short.temposcope_describe_program(json.dumps(program).encode()))
 
 
-def add_layers(paths: list[str]) -> None:
-    """These modules are layers, after those so far."""
-    _check(_short.temposcope_add_layers(json.dumps(paths).encode()))
+def add_modules(layers: list[str], types: dict[str, str]) -> None:
+    """The paths of modules that are layers, after those so far, and the class of each module by
+    its path: {"encoder.layer.0.dropout": "Dropout"}."""
+    texts = (json.dumps(layers).encode(), json.dumps(types).encode())
+    _check(_short.temposcope_add_modules(*texts))
 
 
 class SavingCall(NamedTuple):

@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 import torch
 
-from . import _describe, _failures, _launch, _ranks, _recorder
+from . import _describe, _failures, _fsdp, _launch, _ranks, _recorder
 from ._failures import Failures, Place
 from ._guest import guest, recording_error
 from ._micro_batches import MicroBatches
@@ -527,6 +527,14 @@ class Session:
                 _recorder.release(one)
 
     @guest
+    def fsdp_makes(self, shards, whole: torch.Tensor, suffix: str, category) -> None:
+        """FSDP2 has made the whole of parameters, or of their gradients, of which the model has
+        shards."""
+        if self._records_steps:
+            name = self._names.common(shards) + suffix
+            _describe.describe(whole, name.removeprefix("."), category)
+
+    @guest
     def profiler_begins(self) -> None:
         if threading.get_ident() != self._thread_of_recorder:
             return
@@ -831,6 +839,7 @@ class Session:
                 yield from (p for p in group["params"] if id(p) not in seen)
 
     def _describe_model(self, model: torch.nn.Module) -> None:
+        _fsdp.follow(self.fsdp_makes)
         _describe.describe_model(self._names, model, self._names.prefix(model))
 
     def _describe_state(self) -> None:

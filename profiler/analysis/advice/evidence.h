@@ -18,9 +18,6 @@
 ///        logits ================================|  held: past its last use, saved by no op
 namespace profiler {
 
-/// The op by which a checkpoint keeps its inputs. Without reentry no backward runs it.
-inline constexpr std::string_view kInputsOfCheckpoint = "_NoopSaveInputs";
-
 /// Rows of another table, grouped by a row: one list, ordered.
 template <typename Key, typename Row>
 class RowsBy {

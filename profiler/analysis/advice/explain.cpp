@@ -106,7 +106,6 @@ std::vector<Share> shares_by(const Evidence& evidence, GroupBy by) {
     for (const BreakdownRow& row : break_down(evidence.trace, {.live = evidence.live}, by)) {
         shares.push_back({printable(row.name), printable(row.code), row.size_bytes});
     }
-    std::ranges::stable_sort(shares, std::greater(), &Share::size_bytes);
     return shares;
 }
 

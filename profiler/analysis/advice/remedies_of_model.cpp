@@ -1,6 +1,7 @@
 #include "profiler/analysis/advice/remedies.h"
 #include "profiler/analysis/advice/rule_blocks.h"
 #include "profiler/analysis/advice/rules.h"
+#include "profiler/trace/recomputation.h"
 
 #include <fmt/format.h>
 

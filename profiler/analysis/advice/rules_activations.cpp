@@ -1,6 +1,7 @@
 #include "profiler/analysis/advice/rule_blocks.h"
 #include "profiler/analysis/advice/rules.h"
 #include "profiler/analysis/step/recorded_step.h"
+#include "profiler/trace/recomputation.h"
 #include "profiler/trace/units.h"
 
 #include <fmt/format.h>
@@ -93,17 +94,6 @@ std::vector<Finding> find_dropout(const Evidence& evidence) {
 /// A checkpoint around two or three layers trades memory for fewer kept inputs, on purpose.
 constexpr double kLeastShareOfModel = 0.5;
 
-/// Whether a call in backward belongs to a forward that a checkpoint runs again. A reentrant
-/// checkpoint has a node of its own. One without reentry runs inside the first node that needs its
-/// tensors, which knows another module than the calls.
-bool is_recomputed(const Evidence& evidence, Id<Op> op) {
-    const Trace& trace = evidence.trace;
-    if (phase_kind_of(trace, op) != PhaseKind::kBackward) return false;
-    if (find_call(evidence, op, is_checkpoint_call).valid()) return runs_again(trace, op);
-    const Id<ModulePath> module = trace.ops.get<&Op::module_path>(op);
-    return module.valid() && module != trace.ops.get<&Op::module_path>(evidence.outermost(op));
-}
-
 /// The layer around a call, or outside of layers the first name of its module.
 std::string_view part_of_model(const Trace& trace, Id<Op> op) {
     const Id<ModulePath> module = trace.ops.get<&Op::module_path>(op);
@@ -126,7 +116,8 @@ std::set<std::string_view> parts_of_model(const Evidence& evidence) {
 std::vector<Finding> find_whole_checkpoint(const Evidence& evidence) {
     if (evidence.phase_kind() != PhaseKind::kBackward) return {};
     Blocks all = live_where(evidence, [&](Id<Allocation> id) {
-        return is_recomputed(evidence, op_that_made(evidence, id));
+        const Id<Op> maker = op_that_made(evidence, id);
+        return maker.valid() && is_recomputed(evidence.trace, maker);
     });
     const auto by_node = group_blocks(evidence, all, [&](Id<Allocation> id) {
         return std::to_string(evidence.outermost(op_that_made(evidence, id)).value);

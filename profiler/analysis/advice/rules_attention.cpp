@@ -1,5 +1,6 @@
 #include "profiler/analysis/advice/rule_blocks.h"
 #include "profiler/analysis/advice/rules.h"
+#include "profiler/analysis/step/attention_calls.h"
 #include "profiler/trace/units.h"
 
 #include <fmt/format.h>
@@ -100,10 +101,12 @@ std::vector<Finding> find_math_attention(const Evidence& evidence) {
     if (!math.valid()) {
         math = find_call(evidence, evidence.trace.ops.get<&Op::forward>(maker), is_math_attention);
     }
+    const std::string_view own_words = flash_refusal_of(evidence.trace, math);
     std::string sentence = fmt::format(
         "Attention runs in torch's math backend {} and keeps the scores of all heads, {}: {}",
         place_of_block(evidence, largest), format_bytes(bytes_of(evidence, blocks)),
         reason_of(look_into(evidence, math)));
+    if (!own_words.empty()) sentence += fmt::format(". Torch says: {}", own_words);
     return {finding_of(evidence, std::move(blocks), std::move(sentence))};
 }
 

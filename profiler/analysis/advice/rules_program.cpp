@@ -4,6 +4,7 @@
 #include "profiler/analysis/step/event_order.h"
 #include "profiler/analysis/step/growth.h"
 #include "profiler/analysis/step/recorded_step.h"
+#include "profiler/trace/recomputation.h"
 #include "profiler/trace/text.h"
 #include "profiler/trace/units.h"
 

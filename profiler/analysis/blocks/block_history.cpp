@@ -387,8 +387,9 @@ public:
         if (!has_stack) key = block.op.valid() ? trace_.ops.get<&Op::name>(block.op).value : -1;
         const auto [place, is_new] = known.try_emplace(key, -1);
         if (is_new) {
-            const std::string name = has_stack ? without_line(sites_.of(block.stack))
-                                               : std::string(trace_.text(name_of(key)));
+            const std::string name = has_stack
+                                         ? without_line(without_folder(sites_.of(block.stack)))
+                                         : std::string(trace_.text(name_of(key)));
             place->second =
                 numbers_.try_emplace(name, static_cast<int32_t>(numbers_.size())).first->second;
         }
@@ -457,6 +458,11 @@ std::vector<BlockPair> match_blocks(const Trace& first, const Trace& second) {
     }
     std::ranges::sort(pairs, {}, [](const BlockPair& pair) { return pair.first.value; });
     return longest_rising(pairs);
+}
+
+std::string_view without_folder(std::string_view site) {
+    const std::size_t folder = site.rfind('/');
+    return folder == std::string_view::npos ? site : site.substr(folder + 1);
 }
 
 std::string without_line(std::string_view site) {

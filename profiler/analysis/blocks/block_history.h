@@ -196,13 +196,15 @@ struct BlockPair {
 /// allocated them: the longest such list among the pairs of equal keys.
 ///
 ///     first    A B C   A D        the key is the size and the call site without its line, which
-///              | |     | |        an edit moves; without call stacks, the name of the op
+///              | |     | |        an edit moves, and without its folder, which a copy changes;
+///              | |     | |        without call stacks, the name of the op
 ///     second   A B   E A D
 ///
 /// The i-th block of a key is paired with the i-th. O(n log n).
 std::vector<BlockPair> match_blocks(const Trace& first, const Trace& second);
 
-/// "model.py:54 forward" without ":54".
+/// "bert/model.py:54 forward" without ":54", and without "bert/".
 std::string without_line(std::string_view site);
+std::string_view without_folder(std::string_view site);
 
 }  // namespace profiler

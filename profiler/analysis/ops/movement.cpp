@@ -4,6 +4,7 @@
 #include "profiler/analysis/step/origin.h"
 #include "profiler/analysis/step/recorded_step.h"
 #include "profiler/trace/enumerations.h"
+#include "profiler/trace/recomputation.h"
 
 #include <algorithm>
 #include <cmath>

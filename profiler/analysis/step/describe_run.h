@@ -105,7 +105,7 @@ std::string_view describe(PhaseKind phase);
 /// does not have them.
 bool has_inferred_categories(const Trace& trace);
 inline constexpr std::string_view kClassesInferred =
-    "The file has no classes: they are inferred from the phases in which blocks were allocated and "
+    "The file has no classes: they are inferred from where and when blocks were allocated and "
     "freed.";
 /// What to say beside the classes of a trace: that they are inferred. Empty: the file has them.
 std::string_view classes_note(const Trace& trace);

@@ -3,10 +3,13 @@
 #include "profiler/analysis/step/event_order.h"
 #include "profiler/analysis/step/origin.h"
 #include "profiler/analysis/step/recorded_step.h"
+#include "profiler/trace/recomputation.h"
 
 #include <algorithm>
+#include <charconv>
 #include <limits>
 #include <span>
+#include <unordered_map>
 
 namespace profiler {
 namespace {
@@ -73,6 +76,56 @@ Id<Op> maker_of(const Trace& trace, const Storage& storage, Id<Tensor> tensor) {
     return tensor.valid() ? trace.tensors.get<&Tensor::producer>(tensor) : Id<Op>();
 }
 
+std::string_view name_of_saver(const Trace& trace, Id<Op> op) {
+    const std::string_view name = name_of_call(trace, op);
+    return name == kInputsOfCheckpoint ? "checkpoint" : name;
+}
+
+/// Elements of "[128, 512, 64]"; -1 of a text that is no shape.
+int64_t num_elements(std::string_view shape) {
+    if (!shape.starts_with('[') || !shape.ends_with(']')) return -1;
+    int64_t count = 1;
+    const char* at = shape.data() + 1;
+    const char* const end = shape.data() + shape.size() - 1;
+    while (at < end) {
+        int64_t size = 0;
+        const auto [rest, error] = std::from_chars(at, end, size);
+        const bool is_too_large = __builtin_mul_overflow(count, size, &count);
+        if (error != std::errc() || size < 0 || is_too_large) return -1;
+        at = rest;
+        while (at < end && (*at == ',' || *at == ' ')) ++at;
+    }
+    return count;
+}
+
+/// Whether the tensor is as large as the storage: it is no part of it, and not expanded.
+bool is_whole(const Trace& trace, Id<Tensor> tensor, int64_t storage_bytes) {
+    const int64_t count = num_elements(trace.text(trace.tensors.get<&Tensor::shape>(tensor)));
+    const int64_t element = element_bytes(trace.tensors.get<&Tensor::dtype>(tensor));
+    return element > 0 && count == storage_bytes / element && storage_bytes % element == 0;
+}
+
+/// Gives rows of a part, as of a slice, the shape of the whole, if some tensor has it.
+void describe_whole_storages(const Trace& trace, std::vector<LedgerRow>& rows) {
+    std::unordered_map<int32_t, LedgerRow*> parts;  // by storage
+    for (LedgerRow& row : rows) {
+        if (row.saved_tensor.valid() && !is_whole(trace, row.saved_tensor, row.size_bytes)) {
+            parts.emplace(row.storage.value, &row);
+        }
+    }
+    if (parts.empty()) return;
+    const auto storages = trace.tensors.column<&Tensor::storage>();
+    for (std::size_t i = 0; i < storages.size(); ++i) {
+        const auto part = parts.find(storages[i].value);
+        if (part == parts.end()) continue;
+        LedgerRow& row = *part->second;
+        if (!is_whole(trace, Id<Tensor>(i), row.size_bytes)) continue;
+        row.shape = trace.text(trace.tensors.get<&Tensor::shape>(Id<Tensor>(i)));
+        row.dtype = trace.tensors.get<&Tensor::dtype>(Id<Tensor>(i));
+        parts.erase(part);
+    }
+}
+
 /// What autograd holds then, without parameters, gradients, optimizer state and inputs.
 int64_t saved_bytes(const Trace& trace, const Moment& moment) {
     std::vector<bool> is_counted(trace.storages.size());
@@ -122,6 +175,7 @@ LedgerRow make_row(const Trace& trace, const Save& save, const EventClock& clock
     if (row.maker.valid()) row.made_by = name_of_call(trace, row.maker);
     if (save.tensor.valid()) {
         const Tensor tensor = trace.tensors[save.tensor];
+        row.saved_tensor = save.tensor;
         row.tensor = trace.text(tensor.name);
         row.shape = trace.text(tensor.shape);
         row.dtype = tensor.dtype;
@@ -130,7 +184,7 @@ LedgerRow make_row(const Trace& trace, const Save& save, const EventClock& clock
     row.saved_ns = clock.time_of(save.saved_event);
     if (save.op.valid()) {
         const Op op = trace.ops[save.op];
-        row.op = trace.text(op.name);
+        row.op = name_of_saver(trace, save.op);
         row.saved_ns = op.start_ns;
         if (op.module_path.valid()) {
             const ModulePath module_path = trace.module_paths[op.module_path];
@@ -185,7 +239,7 @@ Ledger build_ledger(const Trace& trace, const PeakReport& peak, const LedgerOpti
         }
         LedgerRow& row = rows[static_cast<std::size_t>(index)];
         if (save.op.valid()) {
-            row.saved_by.push_back(name_of_call(trace, save.op));
+            row.saved_by.push_back(name_of_saver(trace, save.op));
             row.saving_ops.push_back(save.op);
         }
         // Saved until the last op that saved it releases it.
@@ -193,6 +247,7 @@ Ledger build_ledger(const Trace& trace, const PeakReport& peak, const LedgerOpti
                                       save.released_event < 0 ? kStillSaved : save.released_event);
     }
 
+    describe_whole_storages(trace, rows);
     Ledger ledger;
     for (LedgerRow& row : rows) {
         if (!lies_in(row.module_path, options.module_path)) continue;

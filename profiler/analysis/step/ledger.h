@@ -20,16 +20,17 @@ namespace profiler {
 
 struct LedgerRow {
     std::string_view module_path;  // "encoder.layer.1.attention.self"
-    std::string_view op;           // the first op that saves it: "aten::bmm"
+    std::string_view op;           // the first op that saves it: "aten::bmm", "checkpoint"
     std::string_view made_by;      // the op that allocated its storage; empty if not known
     std::string_view tensor;       // "query"
-    std::string_view shape;        // "[128, 512, 64]"
-    DType dtype = DType::kOther;
+    std::string_view shape;        // "[128, 512, 64]"; of a part of the storage: of the whole
+    DType dtype = DType::kOther;   // likewise
     Category category = Category::kUnknown;
     int64_t size_bytes = 0;
     std::vector<std::string_view> saved_by;  // every op that saves it, in the order of saving
     std::vector<Id<Op>> saving_ops;          // the same ops
     Id<Op> maker;                            // the op of `made_by`
+    Id<Tensor> saved_tensor;                 // as it was saved first
     Id<Storage> storage;
     Id<Allocation> allocation;
     int64_t layer = -1;           // of its module path

@@ -117,36 +117,14 @@ std::string_view path_below(std::string_view path, std::string_view around) {
     return lies_in ? path.substr(around.size() + 1) : path;
 }
 
-bool is_autograd_node(std::string_view op_name) {
-    return op_name.starts_with("autograd::") || op_name.starts_with("torch::autograd::");
-}
-
-bool is_checkpoint_call(std::string_view op_name) {
-    return op_name.ends_with("::checkpoint") || op_name.find("CheckpointFunction") != op_name.npos;
-}
-
-bool runs_again(const Trace& trace, Id<Op> op) {
-    const Op call = trace.ops[op];
-    if (!call.forward.valid() || is_autograd_node(trace.text(call.name))) return false;
-    for (Id<Op> inner = op, around = call.parent; around.valid() && around < inner;) {
-        const Op outer = trace.ops[around];
-        const bool is_in_backward = outer.phase.valid() && trace.phases.get<&Phase::kind>(
-                                                               outer.phase) == PhaseKind::kBackward;
-        if (!is_in_backward || outer.forward != call.forward) return false;
-        if (is_checkpoint_call(trace.text(outer.name))) return true;
-        inner = around;  // calls stand after the call that makes them; damaged files have cycles
-        around = outer.parent;
-    }
-    return false;
-}
-
 namespace {
 
 /// Packages whose own lines say little: what they allocate belongs to the code that calls them.
 constexpr std::array<std::string_view, 4> kOpPackages{"torch", "functorch", "triton", "einops"};
 /// Parts of the paths of files outside of packages: Python itself, torch built from its sources,
 /// and code that torch generates.
-constexpr std::array<std::string_view, 5> kOpPaths{"/lib/python3", "<frozen ", "/pytorch/torch/",
+constexpr std::array<std::string_view, 6> kOpPaths{"/lib/python3",    "/Lib/",  // of Windows
+                                                   "<frozen ",        "/pytorch/torch/",
                                                    "<eval_with_key>", "/torchinductor_"};
 /// The profiler writes paths from the folder of packages on.
 constexpr std::array<std::string_view, 4> kOpFolders{"torch/", "functorch/", "triton/", "einops/"};
@@ -162,14 +140,13 @@ std::string_view package_of(std::string_view file) {
         if (found == std::string_view::npos) continue;
         std::string_view rest = file.substr(found + folder.size());
         rest.remove_prefix(std::min<std::size_t>(rest.size(), 1));
-        return rest.substr(0, rest.find_first_of("/\\"));
+        return rest.substr(0, rest.find('/'));
     }
     return {};
 }
 
+/// Of a file outside of packages.
 bool is_op_library(std::string_view file) {
-    const auto package = package_of(file);
-    if (!package.empty()) return std::ranges::find(kOpPackages, package) != kOpPackages.end();
     return std::ranges::any_of(
                kOpPaths,
                [&](std::string_view part) { return file.find(part) != std::string_view::npos; }) ||
@@ -186,11 +163,19 @@ std::string_view autograd_node(std::string_view function) {
     return path.substr(path.rfind(':') + 1);
 }
 
-std::string_view with_last_folder(std::string_view path) {
-    const std::size_t name = path.find_last_of("/\\");
-    if (name == std::string_view::npos || name == 0) return path;
-    const std::size_t folder = path.find_last_of("/\\", name - 1);
-    return folder == std::string_view::npos ? path : path.substr(folder + 1);
+/// As Windows does not write it: "C:/me/bert/model.py".
+std::string with_slashes(std::string_view path) {
+    std::string text(path);
+    std::ranges::replace(text, '\\', '/');
+    return text;
+}
+
+std::string with_last_folder(std::string_view path) {
+    const std::string text = with_slashes(path);
+    const std::size_t name = text.rfind('/');
+    if (name == std::string::npos || name == 0) return text;
+    const std::size_t folder = text.rfind('/', name - 1);
+    return folder == std::string::npos ? text : text.substr(folder + 1);
 }
 
 }  // namespace
@@ -199,13 +184,46 @@ CallSites::CallSites(const Trace& trace) : trace_(trace) {
     for (const Id<Frame> id : trace.frames.ids()) {
         kind_of_frame_.push_back(kind_of(trace, trace.frames[id]));
     }
-    const auto frames = trace.stacks.column<&Stack::frame>();
-    const auto parents = trace.stacks.column<&Stack::parent>();
+    find_sites();
+    prefer_lines_of_packages();
+}
+
+void CallSites::find_sites() {
+    const auto frames = trace_.stacks.column<&Stack::frame>();
+    const auto parents = trace_.stacks.column<&Stack::parent>();
     for (std::size_t i = 0; i < frames.size(); ++i) {
         const Id<Stack> parent = parents[i];
         const bool has_parent = parent.valid() && parent.index() < i;  // never a cycle
         const Id<Frame> outer = has_parent ? site_of_stack_[parent.index()] : Id<Frame>();
-        site_of_stack_.push_back(kind_of(outer) < kind_of(frames[i]) ? outer : frames[i]);
+        const FrameKind kind = kind_of(frames[i]);
+        site_of_stack_.push_back(kind_of(outer) < kind ? outer : frames[i]);
+        Lines lines = has_parent ? lines_of_stack_[parent.index()] : Lines();
+        if (kind == FrameKind::kProgram) lines = {.program = frames[i], .package = {}};
+        if (kind == FrameKind::kPackage) lines.package = frames[i];
+        lines_of_stack_.push_back(lines);
+    }
+}
+
+void CallSites::prefer_lines_of_packages() {
+    const auto parents = trace_.stacks.column<&Stack::parent>();
+    std::vector<bool> is_around(parents.size(), false);  // of another stack: it asks for nothing
+    for (const Id<Stack> parent : parents) {
+        if (parent.valid() && parent.index() < is_around.size()) is_around[parent.index()] = true;
+    }
+    std::vector<std::pair<Id<Frame>, Id<Frame>>> below;  // a line of the program, of a package
+    for (std::size_t i = 0; i < lines_of_stack_.size(); ++i) {
+        const auto [program, package] = lines_of_stack_[i];
+        if (!is_around[i] && program.valid() && package.valid())
+            below.emplace_back(program, package);
+    }
+    std::ranges::sort(below);
+    below.erase(std::unique(below.begin(), below.end()), below.end());
+    std::vector<std::size_t> num_lines(kind_of_frame_.size(), 0);
+    for (const auto& [program, package] : below) ++num_lines[program.index()];
+    for (std::size_t i = 0; i < lines_of_stack_.size(); ++i) {
+        const auto [program, package] = lines_of_stack_[i];
+        const bool runs_package = program.valid() && num_lines[program.index()] > kMostPackageLines;
+        if (runs_package && package.valid()) site_of_stack_[i] = package;
     }
 }
 
@@ -224,7 +242,7 @@ std::string CallSites::label_of(Id<Frame> id) const {
     const Frame frame = trace_.frames[id];
     const std::string_view function = trace_.text(frame.function);
     if (kind == FrameKind::kAutograd) return fmt::format("autograd {}", autograd_node(function));
-    const std::string_view file = with_last_folder(trace_.text(frame.file));
+    const std::string file = with_last_folder(trace_.text(frame.file));
     if (frame.line == 0) return fmt::format("{} {}", file, function);  // "<user_metadata> step 3"
     return fmt::format("{}:{} {}", file, frame.line, function);
 }
@@ -241,7 +259,7 @@ Id<Frame> CallSites::program_frame_of(const Trace& trace, Id<Stack> stack) {
     while (stack.valid()) {
         const Stack row = trace.stacks[stack];
         const bool has_frame = row.frame.valid();
-        if (has_frame && kind_of(trace, trace.frames[row.frame]) == FrameKind::kProgram) {
+        if (has_frame && kind_of(trace, trace.frames[row.frame]) <= FrameKind::kPackage) {
             return row.frame;
         }
         stack = row.parent < stack ? row.parent : Id<Stack>();  // damaged files may have cycles
@@ -250,9 +268,15 @@ Id<Frame> CallSites::program_frame_of(const Trace& trace, Id<Stack> stack) {
 }
 
 CallSites::FrameKind CallSites::kind_of(const Trace& trace, const Frame& frame) {
-    const std::string_view file = trace.text(frame.file);
+    const std::string file = with_slashes(trace.text(frame.file));
     if (is_mark_file(file)) return FrameKind::kMark;
-    if (is_python(file)) return is_op_library(file) ? FrameKind::kLibrary : FrameKind::kProgram;
+    if (is_python(file)) {
+        const std::string_view package = package_of(file);
+        const bool is_of_ops =
+            package.empty() ? is_op_library(file) : std::ranges::count(kOpPackages, package) > 0;
+        if (is_of_ops) return FrameKind::kLibrary;
+        return package.empty() ? FrameKind::kProgram : FrameKind::kPackage;
+    }
     return autograd_node(trace.text(frame.function)).empty() ? FrameKind::kOther
                                                              : FrameKind::kAutograd;
 }

@@ -58,32 +58,25 @@ std::string any_layer_path(std::string_view path, std::string_view layer_path);
 /// "layer.3" of "encoder.layer.3" in "encoder"; the whole path if it does not lie in `around`.
 std::string_view path_below(std::string_view path, std::string_view around);
 
-// ---- calls that an activation checkpoint runs a second time, in backward ----------------------
-
-/// A node of the backward graph, and not a call that computes a forward.
-bool is_autograd_node(std::string_view op_name);
-/// A checkpoint's own call, in forward or in backward.
-bool is_checkpoint_call(std::string_view op_name);
-
-/// Whether a call in backward belongs to the forward that a checkpoint runs again: it refers to the
-/// same forward op as the checkpoint around it. (So do the calls of an op's own backward.)
-bool runs_again(const Trace& trace, Id<Op> op);
-
 // The line of code that asked for an allocation, found in its call stack.
 //
 // The site is the innermost of the best frames that the stack has:
 //
 //     1. Python code of the program: "cs336_basics/model.py:54 forward"
-//     2. a node of autograd, whose thread runs no Python: "autograd MulBackward0"
-//     3. Python code of a library that only runs ops: "modules/linear.py:125 forward"
-//     4. a mark, which stands beside the frames (is_mark_file): "<user_metadata> step 3"
-//     5. "outside of Python"
+//     2. Python code of an installed package: "llama/modeling_llama.py:120 forward"
+//     3. a node of autograd, whose thread runs no Python: "autograd MulBackward0"
+//     4. Python code of a library that only runs ops: "modules/linear.py:125 forward"
+//     5. a mark, which stands beside the frames (is_mark_file): "<user_metadata> step 3"
+//     6. "outside of Python"
 //
-// Such libraries are Python's own, and the packages torch, functorch, triton and einops, by the
-// path of the file. Code of other packages, such as a model of transformers, counts as the
-// program's. File names keep their last folder.
+// Libraries that only run ops are Python's own, and the packages torch, functorch, triton and
+// einops, by the path of the file. A line of the program that runs a whole package, as that which
+// calls a model of transformers, says less than the package's lines: where more than
+// kMostPackageLines of these ask for memory below it, they are the sites. File names keep their
+// last folder.
 
 inline constexpr std::string_view kOutsideOfPython = "outside of Python";
+inline constexpr std::size_t kMostPackageLines = 8;
 
 class CallSites {
 public:
@@ -96,7 +89,7 @@ public:
     std::string of(Id<Stack> stack) const;
 
     /// The best first.
-    enum class FrameKind : uint8_t { kProgram, kAutograd, kLibrary, kMark, kOther };
+    enum class FrameKind : uint8_t { kProgram, kPackage, kAutograd, kLibrary, kMark, kOther };
     /// kOther for none.
     FrameKind kind_of(Id<Frame> frame) const;
     /// One frame, as `of` writes it: "cs336_basics/model.py:54 forward".
@@ -105,15 +98,23 @@ public:
     std::string_view code_of(Id<Frame> frame) const;
     std::string_view code_of(Id<Stack> stack) const;
 
-    /// The innermost line of the program in one stack, without a search through all others. None:
-    /// the stack has no such line.
+    /// The innermost line of the program or a package in one stack, without a search through all
+    /// others. None: the stack has no such line.
     static Id<Frame> program_frame_of(const Trace& trace, Id<Stack> stack);
 
 private:
+    /// By stack: its innermost line of the program, and that of a package inside of it.
+    struct Lines {
+        Id<Frame> program;
+        Id<Frame> package;
+    };
+    void find_sites();
+    void prefer_lines_of_packages();
     static FrameKind kind_of(const Trace& trace, const Frame& frame);
 
     const Trace& trace_;
     std::vector<FrameKind> kind_of_frame_;
+    std::vector<Lines> lines_of_stack_;
     std::vector<Id<Frame>> site_of_stack_;
 };
 

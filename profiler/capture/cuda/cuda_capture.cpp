@@ -15,6 +15,7 @@
 #include "profiler/capture/recorder.h"
 #include "profiler/capture/run_description.h"
 #include "profiler/capture/torch_adapter/cuda_allocations.h"
+#include "profiler/capture/torch_adapter/flash_refusal.h"
 #include "profiler/capture/torch_adapter/torch_hooks.h"
 #include "profiler/trace/trace.h"
 #include "profiler/trace/units.h"
@@ -394,7 +395,8 @@ public:
         return {.allocations = &allocations_,
                 .device = gpu_.device_row(),
                 .ops = OpSet::kCuda,
-                .observer = &gpu_};
+                .observer = &gpu_,
+                .flash_refusal = &flash_refusal};
     }
     void start() override { add_cuda_software(device_, gpu_.cupti_text(), trace_); }
     void start_work(Recorder& recorder) override {

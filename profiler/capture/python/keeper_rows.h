@@ -39,17 +39,4 @@ std::vector<Id<Op>> savers_of(const Trace& trace, std::span<const Id<Allocation>
 /// for a field that is missing; then no row is added or changed.
 void add_keepers(const nlohmann::json& blocks, int64_t event, Trace& trace);
 
-/// Keepers are looked for at a few moments, and of the largest blocks. A block of which nobody
-/// knows anything is held, or a gradient, if one is that the same op of the same module made on the
-/// same line: the same variable held it in another step. Before the first step no ops are known:
-/// there blocks of one line and one size are alike, as the batches of a data set that lies on the
-/// GPU. O(allocations log allocations). Once, when stacks are known.
-void name_likes_of_kept(Trace& trace);
-
-/// What a module makes in forward and an op of the same step's backward reads was kept for it,
-/// though autograd did not save it: a selective checkpoint keeps such results, and a function of
-/// the program's own may, in its ctx. Such a block is an activation, and not temporary. O(uses of
-/// tensors). Once.
-void name_kept_for_backward(Trace& trace);
-
 }  // namespace profiler

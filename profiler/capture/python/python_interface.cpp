@@ -5,6 +5,7 @@
 #include "profiler/capture/cuda_source.h"
 #include "profiler/capture/program_device.h"
 #include "profiler/capture/python/failure_rows.h"
+#include "profiler/capture/python/final_categories.h"
 #include "profiler/capture/python/keeper_rows.h"
 #include "profiler/capture/python/program_on_cpu.h"
 #include "profiler/capture/python/saving_calls.h"
@@ -141,7 +142,10 @@ public:
         return profiler::saving_calls(trace_);
     }
 
-    void add_layers(const std::vector<std::string>& paths) { recorder_->add_layers(paths); }
+    void add_modules(const nlohmann::json& layers, const nlohmann::json& types) {
+        recorder_->add_layers(layers);
+        recorder_->add_module_types(types);
+    }
 
     /// What `tensor` is. An input keeps a category that it has from elsewhere: what one model makes
     /// may go into another one.
@@ -269,6 +273,8 @@ public:
         write_call_stacks();
         name_likes_of_kept(trace_);
         name_kept_for_backward(trace_);
+        name_recomputed(trace_);
+        name_weight_copies(trace_);
         require(writer_->finish(trace_, state));
         recorder_.reset();
         device_.reset();
@@ -303,19 +309,9 @@ public:
     }
 
 private:
-    /// What lives on and has no name is not temporary.
     void relabel_survivors() {
         const auto lock = recorder_->lock_rows();
-        for (; num_checked_storages_ < trace_.storages.size(); ++num_checked_storages_) {
-            const Id<Storage> id(num_checked_storages_);
-            const Storage storage = trace_.storages[id];
-            if (storage.category != Category::kTemporary || !storage.allocation.valid()) continue;
-            if (trace_.allocations.get<&Allocation::free_requested_event>(storage.allocation) >=
-                0) {
-                continue;
-            }
-            trace_.storages.set<&Storage::category>(id, Category::kUnknown);
-        }
+        name_survivors(trace_, std::exchange(num_checked_storages_, trace_.storages.size()));
     }
 
     void write_call_stacks() {
@@ -552,10 +548,11 @@ TEMPOSCOPE_EXPORT int temposcope_describe_program(const char* program) {
     return guarded([&] { active().describe_program(description_from(program)); });
 }
 
-/// `paths`: JSON, the paths of modules that are layers, in their order.
-TEMPOSCOPE_EXPORT int temposcope_add_layers(const char* paths) {
+/// JSON: the paths of modules that are layers, in their order, and the class of each module by its
+/// path.
+TEMPOSCOPE_EXPORT int temposcope_add_modules(const char* layers, const char* types) {
     return guarded(
-        [&] { active().add_layers(nlohmann::json::parse(paths).get<std::vector<std::string>>()); });
+        [&] { active().add_modules(nlohmann::json::parse(layers), nlohmann::json::parse(types)); });
 }
 
 /// JSON: [op, path of its module, [saving ops]] of each SavingCall.

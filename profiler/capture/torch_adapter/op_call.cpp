@@ -86,6 +86,20 @@ DType dtype_of(at::ScalarType type) {
             return DType::kInt32;
         case at::kLong:
             return DType::kInt64;
+        case at::kUInt16:
+            return DType::kUInt16;
+        case at::kUInt32:
+            return DType::kUInt32;
+        case at::kUInt64:
+            return DType::kUInt64;
+        case at::kFloat8_e4m3fn:
+            return DType::kFloat8E4M3;
+        case at::kFloat8_e5m2:
+            return DType::kFloat8E5M2;
+        case at::kComplexFloat:
+            return DType::kComplex64;
+        case at::kComplexDouble:
+            return DType::kComplex128;
         default:
             return DType::kOther;
     }

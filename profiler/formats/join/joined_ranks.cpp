@@ -146,6 +146,7 @@ private:
                 continue;
             }
             row.path = mapped(row.path);
+            row.type = mapped(row.type);
             const bool is_known = row.parent.valid() && row.parent.index() < modules_.size();
             row.parent = is_known ? modules_[row.parent.index()] : Id<ModulePath>();
             modules_.push_back(joined_.module_paths.append(row));

@@ -4,7 +4,12 @@
 #include "profiler/trace/trace_notes.h"
 
 #include <algorithm>
+#include <functional>
+#include <limits>
+#include <string_view>
 #include <unordered_set>
+#include <utility>
+#include <vector>
 
 namespace profiler {
 namespace {
@@ -167,6 +172,87 @@ void infer_categories(Trace& trace) {
                            .explanation = "The file records no categories. For these blocks "
                                           "they are inferred from the phases in which a block was "
                                           "allocated and freed; the others are \"unknown\"."});
+}
+
+namespace {
+
+/// What the call stack of an allocation tells of it.
+enum class AskedBy : uint8_t { kProgram, kAutograd, kBlas };
+
+class StacksOfAutograd {
+public:
+    explicit StacksOfAutograd(const Trace& trace)
+        : trace_(trace),
+          num_start_events_(num_start_events(trace)),
+          of_frame_(trace.frames.size(), AskedBy::kProgram) {
+        for (const Id<Frame> id : trace.frames.ids()) {
+            const std::string_view function = trace.text(trace.frames.get<&Frame::function>(id));
+            if (function.starts_with("torch::autograd::"))
+                of_frame_[id.index()] = AskedBy::kAutograd;
+            if (function.find("CUDABlas") != function.npos) of_frame_[id.index()] = AskedBy::kBlas;
+        }
+        for (const Stack stack : trace.stacks.rows()) {
+            const std::size_t own = of_stack_.size();
+            const bool has_parent = stack.parent.valid() && stack.parent.index() < own;
+            const AskedBy outer = has_parent ? of_stack_[stack.parent.index()] : AskedBy::kProgram;
+            const AskedBy inner =
+                stack.frame.valid() ? of_frame_[stack.frame.index()] : AskedBy::kProgram;
+            of_stack_.push_back(std::max(outer, inner));
+        }
+        has_frames_of_cpp_ = std::ranges::count(of_frame_, AskedBy::kAutograd) > 0;
+    }
+
+    AskedBy of(const Allocation& block) const {
+        if (block.stack.valid()) return of_stack_[block.stack.index()];
+        const bool may_be_autograd =
+            !of_stack_.empty() && !has_frames_of_cpp_ && block.alloc_event >= num_start_events_;
+        return may_be_autograd ? AskedBy::kAutograd : AskedBy::kProgram;
+    }
+
+private:
+    const Trace& trace_;
+    int64_t num_start_events_;
+    std::vector<AskedBy> of_frame_;
+    std::vector<AskedBy> of_stack_;
+    bool has_frames_of_cpp_ = false;
+};
+
+}  // namespace
+
+void infer_gradients(Trace& trace) {
+    const StacksOfAutograd stacks(trace);
+    constexpr int64_t kNever = std::numeric_limits<int64_t>::max();
+    const auto events = trace.allocations.column<&Allocation::alloc_event>();
+    const auto devices = trace.allocations.column<&Allocation::device>();
+    std::vector<Id<Allocation>> last_first;
+    for (const Id<Allocation> id : trace.allocations.ids()) last_first.push_back(id);
+    std::ranges::stable_sort(last_first, std::greater(), [&](Id<Allocation> id) {
+        return std::pair(devices[id.index()], events[id.index()]);
+    });
+    int64_t inferred = 0;
+    int64_t end_of_backward = kNever;
+    Id<Device> device;
+    for (const Id<Allocation> id : last_first) {
+        const Allocation block = trace.allocations[id];
+        if (block.device != device) end_of_backward = kNever;
+        device = block.device;
+        const AskedBy asked_by = stacks.of(block);
+        if (asked_by == AskedBy::kProgram) end_of_backward = block.alloc_event;
+        const bool lives_on =
+            block.free_requested_event < 0 || block.free_requested_event > end_of_backward;
+        const bool has_ended = end_of_backward != kNever;
+        if (asked_by == AskedBy::kProgram || !lives_on || !block.storage.valid()) continue;
+        if (asked_by == AskedBy::kAutograd && !has_ended) continue;  // it may still be at work
+        trace.storages.set<&Storage::category>(
+            block.storage, asked_by == AskedBy::kBlas ? Category::kWorkspace : Category::kGradient);
+        ++inferred;
+    }
+    if (inferred == 0) return;
+    set_diagnostic(trace, {.code = kInferredCategories,
+                           .count = inferred,
+                           .explanation = "The file records no categories. These blocks are "
+                                          "gradients, or workspaces of cuBLAS, by the call stacks "
+                                          "that asked for them; the others are \"unknown\"."});
 }
 
 }  // namespace profiler

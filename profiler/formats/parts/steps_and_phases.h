@@ -53,4 +53,13 @@ void add_steps(Trace& trace, const std::function<int64_t(int64_t time_ns)>& even
 ///     before           a backward / in zero_grad           activation / gradient
 void infer_categories(Trace& trace);
 
+/// The same for a file without phases, from call stacks alone: what autograd allocates and what
+/// lives on when the program allocates again is a gradient. (Python does not run in the threads of
+/// autograd: where stacks are of Python only, those have none.) What cuBLAS keeps is a workspace.
+///
+///     program    a a a a . . . . . a a
+///     autograd           b b b b
+///                          \______________ lives on: a gradient
+void infer_gradients(Trace& trace);
+
 }  // namespace profiler

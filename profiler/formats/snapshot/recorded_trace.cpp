@@ -156,7 +156,7 @@ public:
     void add_notes() {
         if (recording_.events.empty()) {
             add_diagnostic(
-                trace_, {.code = "no_history",
+                trace_, {.code = kNoHistory,
                          .severity = Severity::kWarning,
                          .explanation = "The snapshot has no history: it shows what was allocated "
                                         "when it was taken, not how memory changed. Call "
@@ -431,6 +431,7 @@ models::Result<Trace> trace_of(std::vector<AllocatorRecording> devices,
         if (recording == used.front()) device.add_notes();
     }
     if (start_us && !ranges.empty()) add_annotations(ranges, *start_us, trace);
+    if (trace.steps.empty()) infer_gradients(trace);
     note_allocations_only(trace);
     note_other_devices(trace);
     return trace;

@@ -304,12 +304,17 @@ models::Result<StepWork> step_work_of(const Trace& trace, std::vector<Id<Allocat
     return work;
 }
 
+std::optional<std::size_t> first_different_op(const StepWork& small, const StepWork& large) {
+    const auto [end, other] = std::ranges::mismatch(small.ops, large.ops, same_op);
+    if (end == small.ops.end() && other == large.ops.end()) return std::nullopt;
+    return static_cast<std::size_t>(end - small.ops.begin());
+}
+
 models::Result<AffineOps> AffineOps::fit(const StepWork& small, const StepWork& large) {
     if (const auto ok = check_order(small, large); !ok) return tl::unexpected(ok.error());
-    if (!std::ranges::equal(small.ops, large.ops, same_op)) {
-        return models::fail(
-            "Batches {} and {} run different ops: record batches nearer to each other.",
-            small.batch_size, large.batch_size);
+    if (first_different_op(small, large)) {
+        return models::fail("Batches {} and {} run different ops, so no line goes through them.",
+                            small.batch_size, large.batch_size);
     }
     AffineOps ops(without_requests(small), without_requests(large));
     merge_pairs(ops.small_.ops, ops.large_.ops);

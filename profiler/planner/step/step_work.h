@@ -72,6 +72,10 @@ struct StepWork : StepRequests {
 models::Result<StepWork> step_work_of(const Trace& trace,
                                       std::vector<Id<Allocation>>* rows = nullptr);
 
+/// The place in `ops` of the first op that the two steps do not have in common; none: they run the
+/// same ops. It may be the end of one of them.
+std::optional<std::size_t> first_different_op(const StepWork& small, const StepWork& large);
+
 /// The work of a step's ops at every batch size, from steps at two batch sizes: it is affine in the
 /// batch. That is all that times need. Equal ops are merged.
 class AffineOps {

@@ -2,6 +2,7 @@
 
 #include "profiler/analysis/step/origin.h"
 #include "profiler/analysis/step/recorded_step.h"
+#include "profiler/trace/recomputation.h"
 #include "profiler/trace/text.h"
 #include "profiler/view/kernels/kernels_view.h"
 

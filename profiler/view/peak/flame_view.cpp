@@ -229,14 +229,14 @@ private:
         return steps;
     }
 
-    /// The program's own frames. Frames of libraries between them say nothing about the program, so
+    /// The frames of the program and its packages. Those of libraries that run ops say nothing, so
     /// they are left out; a stack without own frames has one level. Marks are the outermost levels.
     std::vector<Step> stack_steps(Id<Stack> stack) const {
         std::vector<Step> steps, marks;  // from the innermost
         std::size_t frames = 0;
         for (Id<Stack> up = stack; up.valid() && ++frames < kMaxChain; up = parent_of(up)) {
             const Id<Frame> frame = trace_.stacks.get<&Stack::frame>(up);
-            if (sites_.kind_of(frame) == CallSites::FrameKind::kProgram) {
+            if (sites_.kind_of(frame) <= CallSites::FrameKind::kPackage) {
                 steps.push_back({.text = sites_.label_of(frame), .code = sites_.code_of(frame)});
             } else if (sites_.kind_of(frame) == CallSites::FrameKind::kMark) {
                 marks.push_back({.text = sites_.label_of(frame)});

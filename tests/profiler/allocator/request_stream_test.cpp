@@ -29,7 +29,7 @@ TEST(RequestStream, OfATraceFollowsTheAllocatorsOrder) {
     trace.allocations.append({.device = gpu, .requested_bytes = 0, .alloc_event = 2});
     trace.allocations.append({.device = cpu, .requested_bytes = 300, .alloc_event = 3});
 
-    std::vector<Id<Allocation>> rows;
+    std::vector<Id<Allocation>> rows{Id<Allocation>(3)};  // of another trace
     const RequestStream stream = request_stream_of(trace, gpu, &rows).value();
     ASSERT_EQ(stream.requests.size(), 5u);
     EXPECT_EQ(stream.num_allocations, 2u) << "none without bytes, none of another device";

@@ -155,8 +155,8 @@ TEST_F(DamagedTrace, ValuesThatCannotBeAreNamedWithTheirPlace) {
     EXPECT_THAT(message_after("UPDATE allocation SET op = -2 WHERE id = 17"), HasSubstr("is -2"));
     EXPECT_THAT(message_after("UPDATE allocation SET op = 4294967296 WHERE id = 17"),
                 HasSubstr("is 4294967296"));
-    EXPECT_THAT(message_after("UPDATE storage SET role = 9 WHERE id = 3"),
-                HasSubstr("table storage, row 3: the column role is 9"));
+    EXPECT_THAT(message_after("UPDATE storage SET role = 11 WHERE id = 3"),
+                HasSubstr("table storage, row 3: the column role is 11"));
     EXPECT_THAT(message_after("UPDATE storage SET role = NULL WHERE id = 3"), HasSubstr("is NULL"));
     EXPECT_THAT(
         message_after("UPDATE storage SET size_bytes = 'many' WHERE id = 3"),

@@ -2,6 +2,7 @@
 
 #include "profiler/analysis/step/origin.h"
 
+#include "profiler/trace/recomputation.h"
 #include "tests/support/trace_builder.h"
 
 #include <gtest/gtest.h>

@@ -93,12 +93,87 @@ TEST(BreakDown, SumsToThePeakWhateverTheGroup) {
     }
 }
 
-TEST(BreakDown, KeepsLayersInTheirOrderAndTheRestBySize) {
+TEST(BreakDown, ByModuleGathersTheSameModuleOfAllLayers) {
+    EXPECT_EQ(sizes(GroupBy::kModule), (Sizes{{"encoder.layer.*.output.dense", 65},
+                                              {"encoder.layer.*", 70},
+                                              {"embeddings.norm", 5},
+                                              {"outside the model", 3}}));
+}
+
+/// Without a recorded class the last name of the path stands for it.
+TEST(BreakDown, ByModuleTypeGathersModulesOfOneClass) {
+    TraceBuilder b;
+    const auto drop = b.module_path("stages.0.drop1", 0);
+    const auto other = b.module_path("stages.1.drop2", 1);
+    const auto plain = b.module_path("stages.1.fc1", 1);
+    for (const auto module : {drop, other}) {
+        b.trace().module_paths.set<&ModulePath::type>(module, b.text("Dropout"));
+    }
+    b.begin_step();
+    for (const auto module : {drop, other, plain}) {
+        b.allocate({.bytes = 8, .op = b.op("aten::mul", module)});
+    }
+    const Trace trace = b.finish();
+    Sizes found;
+    for (const auto& row : break_down(trace, find_peak(trace), GroupBy::kModuleType)) {
+        found[row.name] = row.size_bytes;
+    }
+    EXPECT_EQ(found, (Sizes{{"Dropout", 16}, {"fc*", 8}}));
+}
+
+TEST(BreakDown, OfModulesKeepsNumbersThatTellPartsApart) {
+    TraceBuilder b;
+    const auto layer = b.module_path("layers.1", 1);
+    const auto first = b.module_path("layers.1.mlp.0", 1, layer);
+    const auto conv = b.module_path("layers.1.conv2.drop", 1, layer);
+    const auto outside = b.module_path("head.2");
+    b.begin_step();
+    for (const auto module : {first, conv, outside}) {
+        b.allocate({.bytes = 8, .op = b.op("aten::mul", module)});
+    }
+    const Trace trace = b.finish();
+    std::set<std::string> names;
+    for (const auto& row : break_down(trace, find_peak(trace), GroupBy::kModule)) {
+        names.insert(row.name);
+    }
+    EXPECT_EQ(names, (std::set<std::string>{"layers.*.mlp.0", "layers.*.conv*.drop", "head.2"}));
+}
+
+/// What is saved counts for the module and the op that saved it first.
+TEST(BreakDown, OfTheLedgerSumsToItsTotal) {
+    TraceBuilder b;
+    const auto norm = b.module_path("layers.0.norm", 0);
+    const auto fc = b.module_path("layers.0.fc", 0);
+    b.begin_step(PhaseKind::kForward);
+    const auto save = [&](int64_t bytes, Id<ModulePath> module, std::string_view name) {
+        const auto op = b.op(name, module);
+        b.save(b.allocate({.bytes = bytes, .category = Category::kActivation, .op = op}), op);
+    };
+    save(10, norm, "aten::native_layer_norm");
+    save(30, fc, "aten::addmm");
+    save(20, norm, "aten::native_layer_norm");
+    b.begin_phase(PhaseKind::kBackward);
+    const Trace trace = b.finish();
+    const Ledger ledger = build_ledger(trace);
+    for (const std::string_view name : kGroupByNames) {
+        int64_t total = 0;
+        for (const auto& row : break_down(trace, ledger, *find_group_by(name))) {
+            total += row.size_bytes;
+        }
+        EXPECT_EQ(total, 60) << name;
+    }
+    const auto by_op = break_down(trace, ledger, GroupBy::kOp);
+    ASSERT_EQ(by_op.size(), 2U);
+    EXPECT_EQ(by_op[0].count, 2);
+    EXPECT_EQ(by_op[0].name, "aten::native_layer_norm");
+}
+
+TEST(BreakDown, ListsTheLargestFirst) {
     const Trace trace = make_layered_trace();
     std::vector<std::string> names;
     for (const auto& row : break_down(trace, find_peak(trace), GroupBy::kLayer))
         names.push_back(row.name);
-    EXPECT_EQ(names, (std::vector<std::string>{"encoder.layer.0", "encoder.layer.1", "embeddings",
+    EXPECT_EQ(names, (std::vector<std::string>{"encoder.layer.1", "encoder.layer.0", "embeddings",
                                                "outside the model"}));
 }
 

@@ -12,7 +12,7 @@ namespace {
 using namespace tests;
 
 struct SiteFrame {
-    std::string_view file;
+    std::string file;
     int64_t line;
     std::string_view function;
 };
@@ -43,7 +43,7 @@ TEST(CallSites, AreTheInnermostLineOfTheProgram) {
     EXPECT_EQ(site({kTrain, kModel, kCpp}), "bert/model.py:54 forward");
     EXPECT_EQ(site({kTrain}), "project/train.py:20 main");
     EXPECT_EQ(site({{"train.py", 3, "<module>"}, kCpp}), "train.py:3 <module>");
-    EXPECT_EQ(site({{"C:\\me\\bert\\model.py", 3, "forward"}}), "bert\\model.py:3 forward");
+    EXPECT_EQ(site({{"C:\\me\\bert\\model.py", 3, "forward"}}), "bert/model.py:3 forward");
     EXPECT_EQ(site({{"<stdin>", 1, "<module>"}}), "<stdin>:1 <module>");
 }
 
@@ -59,14 +59,31 @@ TEST(CallSites, PassOverTorchAndPythonItself) {
     }
 }
 
-/// The lines of a model that is installed as a package say more than the line that calls it.
-TEST(CallSites, TakeOtherPackagesForTheProgram) {
-    const std::string model = kPackages + "transformers/models/bert/modeling_bert.py";
-    const std::string linear = kPackages + "torch/nn/modules/linear.py";
-    EXPECT_EQ(site({kTrain, {model, 350, "forward"}, {linear, 125, "forward"}, kCpp}),
-              "bert/modeling_bert.py:350 forward");
-    EXPECT_EQ(site({kTrain, {kPackages + "torchtune/model.py", 8, "forward"}}),
-              "torchtune/model.py:8 forward");
+TEST(CallSites, OfPackagesAreTheLineOfTheProgramThatCallsThem) {
+    const SiteFrame loss{kPackages + "liger_kernel/ops/cross_entropy.py", 350, "forward"};
+    const std::string windows = "C:\\Python312\\Lib\\";
+    EXPECT_EQ(site({kTrain, loss, kCpp}), "project/train.py:20 main");
+    EXPECT_EQ(site({loss, kCpp}), "ops/cross_entropy.py:350 forward") << "it has no other";
+    EXPECT_EQ(site({{windows + "site-packages\\timm\\vit.py", 9, "f"}}), "timm/vit.py:9 f");
+    EXPECT_EQ(site({{"C:\\me\\train.py", 3, "main"}, {windows + "contextlib.py", 9, "f"}}),
+              "me/train.py:3 main");
+}
+
+/// A line that runs a model of a package says less than the lines of the model.
+TEST(CallSites, OfAWholePackageAreItsOwnLines) {
+    TraceBuilder b;
+    const Id<Stack> train = add_stack(b, {kTrain});
+    std::vector<Id<Stack>> stacks;
+    for (int64_t line = 1; line <= static_cast<int64_t>(kMostPackageLines) + 1; ++line) {
+        const Id<Frame> frame = b.trace().frames.append(
+            {.function = b.text("forward"),
+             .file = b.text(kPackages + "transformers/models/bert/modeling_bert.py"),
+             .line = line});
+        stacks.push_back(b.trace().stacks.append({.parent = train, .frame = frame}));
+    }
+    const CallSites sites(b.trace());
+    EXPECT_EQ(sites.of(stacks.back()), "bert/modeling_bert.py:9 forward");
+    EXPECT_EQ(sites.of(train), "project/train.py:20 main");
 }
 
 TEST(CallSites, AreTheNodeOfAutogradInItsThread) {

@@ -79,6 +79,35 @@ TEST(BuildLedger, ListsEachStorageOnceUnderTheFirstOpThatKeepsIt) {
     EXPECT_EQ(ledger.rows[2].op, "aten::mul") << "what the loss keeps counts: backward needs it";
 }
 
+/// A loss saves half of its logits: the storage is that of all.
+TEST(BuildLedger, GivesAPartOfAStorageTheShapeOfTheWhole) {
+    TraceBuilder b;
+    b.begin_step(PhaseKind::kForward);
+    const auto op = b.op("aten::_log_softmax");
+    const auto logits =
+        b.allocate({.bytes = 64, .op = op, .shape = "[8, 4]", .dtype = DType::kBFloat16});
+    const Tensor whole = b.trace().tensors[Id<Tensor>(0)];
+    const auto part = b.trace().tensors.append(
+        {.storage = whole.storage, .shape = b.text("[4, 4]"), .dtype = DType::kBFloat16});
+    const auto save = b.save(logits, op);
+    b.trace().saves.set<&Save::tensor>(save, part);
+    b.begin_phase(PhaseKind::kBackward);
+    const Trace trace = b.finish();
+    const LedgerRow row = build_ledger(trace).rows.at(0);
+    EXPECT_EQ(row.shape, "[8, 4]");
+    EXPECT_EQ(row.size_bytes, 64);
+}
+
+TEST(BuildLedger, NamesTheCheckpointThatKeepsItsInputs) {
+    TraceBuilder b;
+    b.begin_step(PhaseKind::kForward);
+    const auto op = b.op("_NoopSaveInputs");
+    b.save(b.allocate({.bytes = 64, .op = op}), op);
+    b.begin_phase(PhaseKind::kBackward);
+    const Trace trace = b.finish();
+    EXPECT_EQ(build_ledger(trace).rows.at(0).op, "checkpoint");
+}
+
 TEST(BuildLedger, KeepsAStorageUntilItsLastKeeperLetsGo) {
     const TwoLayers t;
     const LedgerRow row = build_ledger(t.trace).rows[0];

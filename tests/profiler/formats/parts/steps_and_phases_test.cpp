@@ -167,6 +167,51 @@ TEST(StepsAndPhases, FindsAPhaseThatBeginsWithTheOneAroundIt) {
     EXPECT_THAT(phases_of(events.read()), ElementsAre("forward 10-20", "optimizer 20-90"));
 }
 
+/// A recording of the allocator alone, on one device.
+class Blocks {
+public:
+    Id<Allocation> allocate(std::string_view innermost_function) {
+        const Id<Frame> frame =
+            trace_.frames.append({.function = trace_.strings.intern(innermost_function),
+                                  .file = trace_.strings.intern("??")});
+        return trace_.allocations.append(
+            {.device = Id<Device>(0),
+             .requested_bytes = 8,
+             .alloc_event = event_++,
+             .storage = trace_.storages.append({.size_bytes = 8, .category = Category::kUnknown}),
+             .stack = trace_.stacks.append({.frame = frame})});
+    }
+    void free(Id<Allocation> block) {
+        trace_.allocations.set<&Allocation::free_requested_event>(block, event_++);
+    }
+    Category category(Id<Allocation> block) const { return category_of_block(trace_, block); }
+    void infer() { infer_gradients(trace_); }
+
+private:
+    Trace trace_;
+    int64_t event_ = 0;
+};
+
+constexpr std::string_view kNode = "torch::autograd::generated::MmBackward0::apply(at::Tensor)";
+
+TEST(InferGradients, TakesWhatOutlivesBackward) {
+    Blocks blocks;
+    const auto activation = blocks.allocate("forward");
+    const auto gradient = blocks.allocate(kNode);
+    const auto scratch = blocks.allocate(kNode);
+    const auto workspace = blocks.allocate("at::cuda::getCUDABlasLtWorkspace()");
+    blocks.free(scratch);
+    blocks.free(activation);
+    const auto state = blocks.allocate("step");
+    const auto running = blocks.allocate(kNode);
+    blocks.infer();
+    EXPECT_EQ(blocks.category(gradient), Category::kGradient);
+    EXPECT_EQ(blocks.category(workspace), Category::kWorkspace);
+    for (const auto other : {activation, scratch, state, running}) {
+        EXPECT_EQ(blocks.category(other), Category::kUnknown);
+    }
+}
+
 /// Names of modules may be anything: no reader may hang on them, or keep each part of each.
 TEST(StepsAndPhases, ReadsModulesWithAnyNumberOfDots) {
     std::string deep = "nn.Module: a";
