@@ -15,6 +15,9 @@ std::string_view advice(std::string_view function) {
     if (function.starts_with("cuModuleLoad") || function.starts_with("cuLibraryLoad")) {
         return "run it without kernels of Triton (TORCHDYNAMO_DISABLE=1 turns torch.compile off)";
     }
+    if (function.starts_with("device attribute")) {  // Triton asks for more of them than torch does
+        return "run it without kernels of Triton, or leave out the op that needs it";
+    }
     return "leave out the op that needs it";
 }
 
@@ -25,8 +28,9 @@ void name_refusals(const char* (*name)()) { name_of_op = name; }
 void refuse(const char* function) {
     const char* (*const name)() = name_of_op;
     const char* const op = name == nullptr ? nullptr : name();
+    const bool is_known = op != nullptr && *op != '\0';
     std::string sentence = "The simulated GPU of Temposcope does not have ";
-    sentence.append(function).append(", which ").append(op == nullptr ? "this program" : op);
+    sentence.append(function).append(", which ").append(is_known ? op : "this program");
     sentence.append(" calls: ").append(advice(function));
     throw std::runtime_error(sentence + ", or measure on a GPU.");
 }

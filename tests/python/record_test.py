@@ -9,12 +9,14 @@ import unittest
 
 import torch
 from torch import nn
+from torch.distributed.algorithms._checkpoint.checkpoint_wrapper import checkpoint_wrapper
 from torch.utils.checkpoint import checkpoint, create_selective_checkpoint_contexts
 
 import families
 import temposcope
 from commands import Commands
 from temposcope._layers import layers_of
+from temposcope._names import Names
 
 
 class RecordedFile(Commands):
@@ -379,15 +381,21 @@ class LateCategories(RecordedFile):
         self.assertEqual(self.bytes_of_role("weight_copy"), copies)
 
     def test_a_checkpoint_recomputes_what_backward_reads(self):
-        block = nn.Sequential(nn.Linear(64, 256), nn.GELU(), nn.Linear(256, 64))
+        class Net(nn.Module):
+            def __init__(self, use_reentrant: bool):
+                super().__init__()
+                self.block = nn.Sequential(nn.Linear(64, 256), nn.GELU(), nn.Linear(256, 64))
+                self.use_reentrant = use_reentrant
+
+            def forward(self, x):
+                return checkpoint(self.block, x, use_reentrant=self.use_reentrant)
+
         hidden_bytes = 32 * 256 * 4
         for use_reentrant in (False, True):
-            file = f"{self.folder}/{use_reentrant}.tscope"
-            with temposcope.record(file, block) as recording:
-                x = torch.randn(32, 64, requires_grad=True)
-                checkpoint(block, x, use_reentrant=use_reentrant).sum().backward()
+            self.file = f"{self.folder}/{use_reentrant}.tscope"
+            with temposcope.record(self.file, net := Net(use_reentrant)) as recording:
+                net(torch.randn(32, 64, requires_grad=True)).sum().backward()
                 recording.step()
-            self.file = file
             self.assertEqual(self.bytes_of_role("recomputed"), 2 * hidden_bytes, use_reentrant)
 
 
@@ -413,6 +421,17 @@ class Layers(unittest.TestCase):
         stages = nn.ModuleList(nn.ModuleList([block(), block()]) for _ in range(2))
         blocks = [block for stage in stages for block in stage]
         self.assertEqual(list(layers_of(nn.ModuleDict({"stages": stages}))), blocks)
+
+
+    def test_a_wrapper_of_a_checkpoint_is_the_layer_in_it(self):
+        layers = nn.ModuleList(nn.Sequential(nn.Linear(8, 8), nn.ReLU()) for _ in range(4))
+        for index in (0, 2):
+            layers[index] = checkpoint_wrapper(layers[index])
+        model = nn.ModuleDict({"layers": layers})
+        self.assertEqual(list(layers_of(model)), list(layers))
+        names = Names()
+        names.add_model(model)
+        self.assertEqual(names.path(layers[0]._checkpoint_wrapped_module[0]), b"layers.0.0")
 
 
 class BadInput(RecordedFile):

@@ -374,6 +374,42 @@ class Programs(Run):
         passes = "SELECT count(*) FROM v_phase WHERE kind = 'backward' GROUP BY step"
         self.assertEqual(self.query(passes), [(1,)] * 4)
 
+    def test_a_model_is_the_main_one_though_its_validation_comes_first(self):
+        program = self.program(
+            """
+            import torch
+            model = torch.nn.Sequential(torch.nn.Linear(8, 8), torch.nn.Linear(8, 8))
+            optimizer = torch.optim.AdamW(model.parameters())
+            with torch.no_grad():
+                model(torch.randn(4, 8))
+            for _ in range(4):
+                model(torch.randn(4, 8)).square().mean().backward()
+                optimizer.step()
+                optimizer.zero_grad()
+            """
+        )
+        self.run_well(PYTHON, program)
+        self.assertEqual(
+            self.query("SELECT path FROM v_scope ORDER BY path"), [("0",), ("1",)]
+        )
+
+    def test_a_program_with_a_hook_of_its_own_at_each_optimizer_goes_on(self):
+        program = self.program(
+            """
+            import torch
+            from torch.optim.optimizer import register_optimizer_step_post_hook
+            register_optimizer_step_post_hook(lambda *_: None)
+            model = torch.nn.Linear(8, 8)
+            optimizer = torch.optim.SGD(model.parameters(), 0.1)
+            for step in range(8):
+                model(torch.randn(4, 8)).sum().backward()
+                optimizer.step()
+            print("the end")
+            """
+        )
+        self.assertIn("the end", self.run_well(PYTHON, program).stdout)
+        self.assert_recorded(3)
+
     def test_a_profiler_of_the_program_runs_beside(self):
         script = self.program("""
             import torch

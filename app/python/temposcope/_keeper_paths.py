@@ -155,7 +155,7 @@ class Path:
             return
         key = _key_of(child, names)
         if key is None and is_a(parent, TENSOR_BASE):
-            if child is TENSOR_BASE.grad.__get__(parent):
+            if _has_gradient(parent) and child is TENSOR_BASE.grad.__get__(parent):
                 self._see(".grad", "gradient")
             return
         if key is None:
@@ -184,3 +184,8 @@ class Path:
             self.kind = kind
         if attribute:
             self.attribute, self.owner = attribute, self._owner
+
+
+def _has_gradient(tensor: object) -> bool:
+    """Torch warns where the gradient of another tensor is asked for."""
+    return TENSOR_BASE.is_leaf.__get__(tensor) or TENSOR_BASE.retains_grad.__get__(tensor)

@@ -6,6 +6,8 @@ from collections.abc import Iterator
 import torch.nn as nn
 from torch.nn.parameter import is_lazy
 
+from ._names import inner_model
+
 _LISTS = (nn.ModuleList, nn.Sequential, nn.ModuleDict)
 
 
@@ -28,7 +30,8 @@ def _blocks_of(module: nn.Module) -> set[nn.Module]:
     if not isinstance(module, _LISTS):
         return set()
     composed = [child for child in module.children() if next(child.children(), None) is not None]
-    most = max(Counter(map(type, composed)).values(), default=0)
+    classes = Counter(type(inner_model(child)) for child in composed)
+    most = max(classes.values(), default=0)
     is_stack = 2 * most > len(module) and (most > 1 or isinstance(module, nn.ModuleList))
     return set(composed) if is_stack else set()
 

@@ -8,23 +8,23 @@ import torch
 
 from ._swapped_class import name_of_class
 
-# What a wrapper adds in front of the names of the model in it.
-_WRAPPERS = ("_orig_mod.", "module.", "_fsdp_wrapped_module.")
+# The name that a wrapper gives to the module in it.
+_WRAPPED = ("_orig_mod", "_fsdp_wrapped_module", "_checkpoint_wrapped_module")
+_WRAPPED_MODEL = "module"  # of DistributedDataParallel
 
 
 def _unwrapped(name: str) -> str:
-    while True:
-        shorter = next((name[len(w) :] for w in _WRAPPERS if name.startswith(w)), name)
-        if shorter == name:
-            return name
-        name = shorter
+    parts = name.split(".")
+    while parts and parts[0] in (*_WRAPPED, _WRAPPED_MODEL):
+        parts.pop(0)
+    return ".".join(part for part in parts if part not in _WRAPPED)
 
 
 def inner_model(model: torch.nn.Module) -> torch.nn.Module:
-    """The model in DistributedDataParallel and the like, which have it as their only child."""
+    """The module in DistributedDataParallel and the like, which have it as their only child."""
     while True:
         children = list(model.named_children())
-        if len(children) != 1 or f"{children[0][0]}." not in _WRAPPERS:
+        if len(children) != 1 or children[0][0] not in (*_WRAPPED, _WRAPPED_MODEL):
             return model
         model = children[0][1]
 

@@ -89,6 +89,12 @@ class Optimizers:
         self._models_of_step = {}
         self._runs_of_last_step, self._runs = self._runs, {}
 
+    def may_update(self, model: torch.nn.Module) -> bool:
+        """Whether an optimizer of the program has parameters of it."""
+        known = {id(parameter) for parameter in model.parameters()}
+        optimizers = list(self._used) or _living()
+        return any(id(parameter) in known for one in optimizers for parameter in _parameters(one))
+
     def any(self) -> bool:
         """Whether the program has one, even if it has not run yet. It takes long to look for it, so
         only the 1st, 2nd, 4th, 8th, ... question is looked into."""

@@ -146,17 +146,24 @@ class Program:
             on_recorded=self._recorded,
             on_further_step=self._guard_further_step,
         )
+        self._after_optimizers: list[Callable[[], None]] = []
         self._how_it_ended: dict = {}  # {"exception": "ValueError", "message": what it says}
         self._later: dict = {}  # {"oom_file": trace of memory that ran out after those steps}
 
     def follow(self) -> None:
         self._add(state="torch", version=torch.__version__)
         self._session.watch()
+        register_optimizer_step_post_hook(self._optimizer_has_run)
         if self._on_virtual_gpu:
             _recorder.follow_values(*self._values)
         atexit.register(self._at_exit)
         self._excepthook, sys.excepthook = sys.excepthook, self._on_exception
         self._of_threads, threading.excepthook = threading.excepthook, self._on_thread_exception
+
+    def _optimizer_has_run(self, *_arguments) -> None:
+        """The one hook of its kind: in a hook, no other may be added, as torch walks over them."""
+        for call in self._after_optimizers:
+            call()
 
     def _see_applied(self, model, report: SwapReport) -> None:
         self._applied.append(AppliedModel(weakref.ref(model), name_of_class(model), report))
@@ -263,7 +270,7 @@ class Program:
             _recorder.begin_value_step()
 
         if self._session.has_optimizer:
-            register_optimizer_step_post_hook(end_step)
+            self._after_optimizers.append(end_step)
         else:  # a step is one forward
             register_module_forward_pre_hook(end_step)
 
@@ -284,7 +291,7 @@ class Program:
         if has_history and not torch._C._cuda_isHistoryEnabled():
             of_step = _watch.num_allocations() // self._session.seen_steps
             self._last_steps.remember(max(of_step, 1))
-            register_optimizer_step_post_hook(self._last_steps.end_step)
+            self._after_optimizers.append(self._last_steps.end_step)
             _failures.listen(self._see_later_failure)
 
     def _see_later_failure(self, _device: int) -> None:

@@ -593,7 +593,8 @@ class Session:
         is_beside_training = not trains and self._is_training_program()
         is_new = not self._names.knows(module)
         if is_new or not self._names.has_main:
-            self._name_model(module, is_new, is_beside_training)
+            is_other = is_beside_training and not self._optimizers.may_update(module)
+            self._name_model(module, is_new, is_other)
         if is_beside_training:
             self._inference_begins()
             if is_new:

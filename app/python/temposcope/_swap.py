@@ -347,18 +347,31 @@ class _Swap:
         if not self.layers and not self.replaced.get("checkpointed layers"):
             self._checkpoint_stack(modules)
         if not self.replaced.get("checkpointed layers"):
-            self._leave(
-                "checkpoint=per_layer",
-                "no module is known as a layer: name its class, as in swap(..., layers=(Block,)) "
-                "or run --layers Block",
+            self._leave("checkpoint=per_layer", self._why_no_checkpoint())
+
+    def _why_no_checkpoint(self) -> str:
+        layers = list(layers_of(self.model))
+        if any(map(_has_batch_norm, layers)):
+            return (
+                "the layers have batch norms, whose statistics a checkpoint would update twice: "
+                "name the class of other modules with --layers"
             )
+        if any(map(_is_list, layers)):
+            return (
+                "the layers are lists, which the model never calls: name the class of the modules "
+                "in them, as in run --layers Attention,FeedForward"
+            )
+        return (
+            "no module is known as a layer: name its class, as in swap(..., layers=(Block,)) "
+            "or run --layers Block"
+        )
 
     def _checkpoint_stack(self, modules):
         """The layers of a model whose code nobody knows. A checkpoint runs their forward again,
         which would update the statistics of batch norms twice."""
         layers = set(layers_of(self.model))
         for path, module in modules:
-            if module in layers and not any(isinstance(m, _BatchNorm) for m in module.modules()):
+            if module in layers and not _has_batch_norm(module) and not _is_list(module):
                 plan = _swapped_modules.LayerPlan(checkpointed=True)
                 _swapped_class.put(module, _swapped_modules.Layer, plan)
                 self._done("checkpointed layers", path)
@@ -373,3 +386,11 @@ class _Swap:
             return
         for name, child in module.named_children():
             yield from self._pretrained(f"{path}.{name}" if path else name, child)
+
+
+def _has_batch_norm(module: nn.Module) -> bool:
+    return any(isinstance(part, _BatchNorm) for part in module.modules())
+
+
+def _is_list(module: nn.Module) -> bool:
+    return isinstance(module, (nn.ModuleList, nn.ModuleDict))

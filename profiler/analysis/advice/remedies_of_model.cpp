@@ -11,6 +11,7 @@
 #include <set>
 #include <string>
 #include <utility>
+#include <vector>
 
 namespace profiler {
 namespace {
@@ -28,6 +29,13 @@ class Forward {
 public:
     explicit Forward(const RemedyCase& which) : which_(which), evidence_(which.evidence) {
         const Trace& trace = evidence_.trace;
+        bool was_backward = false;
+        for (const PhaseKind kind : trace.phases.column<&Phase::kind>()) {
+            const bool is_backward = kind == PhaseKind::kBackward;
+            const bool begins = was_backward && kind == PhaseKind::kForward;
+            pass_of_phase_.push_back((pass_of_phase_.empty() ? 0 : pass_of_phase_.back()) + begins);
+            was_backward = is_backward || (was_backward && !begins);
+        }
         last_use_.resize(trace.storages.size());
         for (const Id<Op> op : trace.ops.ids()) {
             if (!contains(op)) continue;
@@ -43,6 +51,11 @@ public:
         const auto kind = phase_kind_of(evidence_.trace, op);
         return (kind == PhaseKind::kForward || kind == PhaseKind::kLoss) &&
                step_of_op(evidence_.trace, op) == evidence_.step;
+    }
+    /// The number of the forward and backward in which the op runs: a step that adds up gradients
+    /// has several. Of an op that it contains.
+    int pass_of(Id<Op> op) const {
+        return pass_of_phase_[evidence_.trace.ops.get<&Op::phase>(op).index()];
     }
     Id<Storage> storage_of(Id<OpTensor> edge) const {
         const Id<Tensor> tensor = evidence_.trace.op_tensors.get<&OpTensor::tensor>(edge);
@@ -86,6 +99,7 @@ public:
 private:
     const RemedyCase& which_;
     const Evidence& evidence_;
+    std::vector<int> pass_of_phase_;
     std::vector<Id<Op>> last_use_;  // in forward, by storage
 };
 
@@ -150,21 +164,28 @@ struct LayerBlocks {
 class Layers {
 public:
     Layers(const RemedyCase& which, const Forward& forward) : which_(which), forward_(forward) {
+        find_unfit_layers();
         add_ops();
-        std::erase_if(layers_, [this](const auto& one) { return is_checkpointed(one.second); });
-        for (auto& [path, layer] : layers_) find_backward(layer);
+        std::erase_if(layers_, [this](const auto& one) {
+            return unfit_.contains(one.first.path) || is_checkpointed(one.second);
+        });
+        for (auto& [place, layer] : layers_) find_backward(layer);
     }
 
-    std::size_t size() const { return layers_.size(); }
+    std::size_t size() const {
+        std::set<std::string_view> paths;
+        for (const auto& [place, layer] : layers_) paths.insert(place.path);
+        return paths.size();
+    }
 
     Changes checkpointed() const {
         Changes changes{.added_ns = forward_ns_};
-        for (const auto& [path, layer] : layers_) {
+        for (const auto& [place, layer] : layers_) {
             for (const uint32_t block : layer.inputs)
                 keep_until(changes, block, layer.backward_end);
         }
         const Changes kept = changes;
-        for (const auto& [path, layer] : layers_) {
+        for (const auto& [place, layer] : layers_) {
             for (const uint32_t block : layer.saved) {
                 if (kept.of_block.contains(block)) continue;  // the next layer's input
                 const ProgramBlock& one = which_.steps.block(block);
@@ -178,23 +199,45 @@ public:
     }
 
 private:
+    /// A layer in one forward and backward.
+    struct Place {
+        std::string_view path;
+        int pass = 0;
+        auto operator<=>(const Place&) const = default;
+    };
+
     std::string_view layer_of(Id<Op> op) const {
         const Trace& trace = which_.evidence.trace;
         return layer_path_of(trace, module_of(trace, op));
     }
 
+    /// Layers that `--apply checkpoint` leaves: lists, which the model never calls, and those with
+    /// batch norms, whose statistics a second forward would update twice.
+    void find_unfit_layers() {
+        const Trace& trace = which_.evidence.trace;
+        for (const Id<ModulePath> id : trace.module_paths.ids()) {
+            const std::string_view type = trace.text(trace.module_paths.get<&ModulePath::type>(id));
+            const std::string_view layer = layer_path_of(trace, id);
+            const bool is_list = (type == "ModuleList" || type == "ModuleDict") &&
+                                 path_of_module(trace, id) == layer;
+            const bool is_batch_norm = type.find("BatchNorm") != type.npos;
+            if (!layer.empty() && (is_list || is_batch_norm)) unfit_.insert(layer);
+        }
+    }
+
     void add_ops() {
         const Evidence& evidence = which_.evidence;
-        std::map<uint32_t, std::string_view> maker;
+        std::map<uint32_t, Place> maker;
         for (const Id<Op> op : evidence.trace.ops.ids()) {
             if (!forward_.contains(op)) continue;
             const std::string_view path = layer_of(op);
+            const Place place{path, forward_.pass_of(op)};
             for (const Id<Allocation> made : evidence.steps.calls().allocations_of(op)) {
                 const uint32_t block = which_.steps.block_of(made);
                 if (block == ProgramBlock::kNone) continue;
-                maker[block] = path;
+                maker[block] = place;
                 if (path.empty()) continue;
-                LayerBlocks& layer = layers_[path];
+                LayerBlocks& layer = layers_[place];
                 layer.forward_end =
                     std::max(layer.forward_end, which_.steps.block(block).alloc_event);
                 if (is_saved_by(made, path)) layer.saved.insert(block);
@@ -205,8 +248,8 @@ private:
                 const uint32_t block = forward_.block_of(forward_.storage_of(edge));
                 const auto made = maker.find(block);
                 const bool is_input =
-                    block != ProgramBlock::kNone && (made == maker.end() || made->second != path);
-                if (is_input && is_of_tokens(block)) layers_[path].inputs.insert(block);
+                    block != ProgramBlock::kNone && (made == maker.end() || made->second != place);
+                if (is_input && is_of_tokens(block)) layers_[place].inputs.insert(block);
             }
         }
     }
@@ -255,7 +298,8 @@ private:
 
     const RemedyCase& which_;
     const Forward& forward_;
-    std::map<std::string_view, LayerBlocks> layers_;  // by path
+    std::map<Place, LayerBlocks> layers_;
+    std::set<std::string_view> unfit_;  // paths
     int64_t forward_ns_ = 0;
 };
 

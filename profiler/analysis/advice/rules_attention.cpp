@@ -101,7 +101,8 @@ std::vector<Finding> find_math_attention(const Evidence& evidence) {
     if (!math.valid()) {
         math = find_call(evidence, evidence.trace.ops.get<&Op::forward>(maker), is_math_attention);
     }
-    const std::string_view own_words = flash_refusal_of(evidence.trace, math);
+    std::string_view own_words = flash_refusal_of(evidence.trace, math);
+    if (own_words.ends_with('.')) own_words.remove_suffix(1);
     std::string sentence = fmt::format(
         "Attention runs in torch's math backend {} and keeps the scores of all heads, {}: {}",
         place_of_block(evidence, largest), format_bytes(bytes_of(evidence, blocks)),
