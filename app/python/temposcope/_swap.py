@@ -351,20 +351,15 @@ class _Swap:
 
     def _why_no_checkpoint(self) -> str:
         layers = list(layers_of(self.model))
+        why = "no module is known as a layer: name its class"
         if any(map(_has_batch_norm, layers)):
-            return (
+            why = (
                 "the layers have batch norms, whose statistics a checkpoint would update twice: "
-                "name the class of other modules with --layers"
+                "name the class of modules without them"
             )
-        if any(map(_is_list, layers)):
-            return (
-                "the layers are lists, which the model never calls: name the class of the modules "
-                "in them, as in run --layers Attention,FeedForward"
-            )
-        return (
-            "no module is known as a layer: name its class, as in swap(..., layers=(Block,)) "
-            "or run --layers Block"
-        )
+        elif any(map(_is_list, layers)):
+            why = "the layers are lists, which nobody calls: name the class of modules in them"
+        return f"{why}, as in swap(..., layers=(Block,)) or run --layers Block"
 
     def _checkpoint_stack(self, modules):
         """The layers of a model whose code nobody knows. A checkpoint runs their forward again,
