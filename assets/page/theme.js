@@ -36,6 +36,8 @@ const kHatches = [
   (x, y) => x % 8 < 1 || y % 8 < 1,
   (x, y) => (x % 4 < 1.5 && y % 4 < 1.5),
   (x, y) => y % 4 < 1 && (x + y) % 8 < 5,
+  (x, y) => x % 4 < 1 && (x + y) % 8 < 5,
+  (x, y) => (y % 8 === 2 && x % 8 < 5) || (x % 8 === 2 && y % 8 < 5),
 ];
 
 /** A tile of `size` pixels a side, row by row from below; 1 where the hatch has ink. */

