@@ -606,6 +606,14 @@ void Recorder::describe(const at::Tensor& tensor, std::string_view name, Categor
     name_storage(storage, trace_.strings.intern(name));
     trace_.storages.set<&Storage::category>(storage, category);
     tensor_of(tensor);
+    if (category == Category::kParameter) add_module_of(name);
+}
+
+void Recorder::add_module_of(std::string_view parameter) {
+    const std::size_t dot = parameter.rfind('.');
+    if (dot == std::string_view::npos) return;
+    const std::string path(parameter.substr(0, dot));
+    if (module_types_.contains(path)) module_path_of(path);
 }
 
 std::optional<Category> Recorder::category_of(const at::Tensor& tensor) {

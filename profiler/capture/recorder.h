@@ -200,6 +200,8 @@ private:
     StorageDetail& detail_of(Id<Storage> storage);
     int64_t layer_named(const std::string& path) const;
     Id<ModulePath> module_path_of(const std::string& path);
+    /// A module has parameters before it runs, and if it never does.
+    void add_module_of(std::string_view parameter);
     Id<ModulePath> running_module_path(Id<Op> op);
     Id<Storage> storage_of(const at::Tensor& tensor) const;
     Id<Op> maker_of(Id<Storage> storage) const;

@@ -266,12 +266,13 @@ std::string about_failures(const RunStatus& status, const ProgramEnd& end) {
     return text;
 }
 
+constexpr std::string_view kOutOfMemory = "OutOfMemoryError";
+
 /// OutOfMemoryError if any failed rank had it, else the exception of the rank that failed first.
 std::string exception_of_ranks(const RunStatus& status) {
     const auto exception_of = [&](int64_t rank) {
         return status.last.at(rank).value("exception", "");
     };
-    constexpr std::string_view kOutOfMemory = "OutOfMemoryError";
     const bool ran_out =
         std::ranges::find(status.failed, kOutOfMemory, exception_of) != status.failed.end();
     if (ran_out) return std::string(kOutOfMemory);
@@ -294,6 +295,15 @@ std::string about_no_rank(const ProgramRun& run, const RunStatus& status, const 
             with_code(end.exit_code));
     }
     return about_no_step(run, entry, end.exit_code);
+}
+
+/// What may help when a rank fails because another one sent it nothing; empty: that cannot be.
+std::string about_messages(const ProgramRun& run, const ProgramResult& result) {
+    const bool is_alone = run.card && run.world_size == 0;
+    const bool has_failed = !result.exception.empty() && result.exception != kOutOfMemory;
+    if (!is_alone || !has_failed) return {};
+    return " What a rank receives from another process is not computed; with --world-size one "
+           "process runs the ranks, and they send each other what the program sends.";
 }
 
 /// Each rank as if it had run alone into its file, and one sentence on all.
@@ -325,7 +335,8 @@ ProgramResult describe_ranks(const ProgramRun& run, const RunStatus& status,
     result.exception = exception_of_ranks(status);
     result.sentence = result.ranks.empty()
                           ? about_no_rank(run, status, end)
-                          : about_ranks(run, result.ranks) + about_failures(status, end);
+                          : about_ranks(run, result.ranks) + about_failures(status, end) +
+                                about_messages(run, result);
     return result;
 }
 

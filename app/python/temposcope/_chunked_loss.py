@@ -49,8 +49,8 @@ class Head(Swapped):
 
 class PromisedLogits(torch.Tensor):
     """The logits that `head` makes of `features`, without memory of their own. What only changes
-    their shape or type gives a promise again; a cross entropy is computed in chunks; all else gets
-    the logits themselves."""
+    their shape or type, or each logit alone, gives a promise again; a cross entropy is computed in
+    chunks; all else gets the logits themselves."""
 
     @staticmethod
     def __new__(cls, head, features, classes, chunks, dtype=None):
@@ -162,6 +162,24 @@ def _keep_to(logits, *args, **kwargs):
     return logits._like(logits._features, dtype)
 
 
+def _keep_each(func: Callable) -> Callable:
+    """A function of each logit alone, such as a soft cap: c * tanh(logits / c)."""
+
+    def keep(logits, *numbers, **kwargs):
+        if kwargs or not all(type(number) in (int, float) for number in numbers):
+            return NotImplemented
+        head, dtype = logits._head, logits.dtype
+
+        def head_and_more(features):
+            return func(head(features).to(dtype), *numbers)
+
+        return PromisedLogits(
+            head_and_more, logits._features, logits.shape[-1], logits._chunks, dtype
+        )
+
+    return keep
+
+
 def _keep_cross_entropy(
     logits,
     target,
@@ -214,4 +232,17 @@ _KEPT: dict[Callable, Callable] = {
     torch.Tensor.float: lambda logits: logits._like(logits._features, torch.float32),
     torch.Tensor.to: _keep_to,
     F.cross_entropy: _keep_cross_entropy,
+} | {
+    func: _keep_each(func)
+    for func in (
+        torch.tanh,
+        torch.Tensor.tanh,
+        torch.mul,
+        torch.Tensor.mul,
+        torch.Tensor.__mul__,
+        torch.Tensor.__rmul__,
+        torch.div,
+        torch.Tensor.div,
+        torch.Tensor.__truediv__,
+    )
 }

@@ -9,7 +9,7 @@ from torch.utils._python_dispatch import is_traceable_wrapper_subclass
 
 from . import _recorder
 from ._layers import layers_of
-from ._names import Names
+from ._names import OF_OPTIMIZER, Names
 from ._recorder import Category
 from ._swapped_class import name_of_class
 
@@ -108,7 +108,7 @@ def describe_optimizer(
     for group_index, group in enumerate(optimizer.param_groups):
         for index, parameter in enumerate(group["params"]):
             if names.parameter(parameter) is None:
-                names.add_parameter(parameter, f"param_groups.{group_index}.{index}")
+                names.add_parameter(parameter, f"{OF_OPTIMIZER}.{group_index}.{index}")
                 describe(parameter, names.parameter(parameter), Category.PARAMETER)
     for parameter, state in optimizer.state.items():
         of = names.parameter(parameter) if isinstance(parameter, torch.Tensor) else None

@@ -11,6 +11,8 @@ from ._swapped_class import name_of_class
 # The name that a wrapper gives to the module in it.
 _WRAPPED = ("_orig_mod", "_fsdp_wrapped_module", "_checkpoint_wrapped_module")
 _WRAPPED_MODEL = "module"  # of DistributedDataParallel
+# In front of the names of parameters that no model has, as far as is known.
+OF_OPTIMIZER = "param_groups"
 
 
 def _unwrapped(name: str) -> str:
@@ -121,7 +123,7 @@ class Names:
                 path = prefix + _unwrapped(name) if name else own_name
                 self._remember(module, path.rstrip(".").encode() or own_name.encode())
         for name, parameter in model.named_parameters():
-            if self.parameter(parameter) is None:
+            if (self.parameter(parameter) or OF_OPTIMIZER).startswith(OF_OPTIMIZER):
                 self.add_parameter(parameter, prefix + _unwrapped(name))
 
     def _remember(self, module: torch.nn.Module, path: bytes) -> None:

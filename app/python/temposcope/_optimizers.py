@@ -47,12 +47,16 @@ class Optimizers:
         self._used.add(optimizer)
         self._one_lives = True
 
-    def begins(self, optimizer: torch.optim.Optimizer) -> None:
+    def begins(self, optimizer: torch.optim.Optimizer) -> list[torch.optim.Optimizer]:
+        """Those that are found now: they may train later, or never."""
         self.add(optimizer)
-        if self._finds_others:
-            self._finds_others = False
-            for other in _living():
-                self.add(other)
+        if not self._finds_others:
+            return []
+        self._finds_others = False
+        others = _living()
+        for other in others:
+            self.add(other)
+        return others
 
     def model_begins(self, model: torch.nn.Module) -> None:
         self._models_of_step[id(model)] = weakref.ref(model)

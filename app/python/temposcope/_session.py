@@ -493,7 +493,8 @@ class Session:
         if not self._steps_are_marked and self._optimizers.begins_again(optimizer):
             self._end_step_at_mark()
         self._in_optimizer = True
-        self._optimizers.begins(optimizer)
+        for other in self._optimizers.begins(optimizer):
+            self._describe_optimizer(other)
         self._ends_before_forward = False
         self._begin_step()
         self._describe_gradients()
@@ -503,8 +504,7 @@ class Session:
     def optimizer_ends(self, optimizer: torch.optim.Optimizer) -> None:
         self._in_optimizer = False
         self._see_left(Place.OPTIMIZER, True)
-        if self._records_steps:
-            _describe.describe_optimizer(self._names, self._described, optimizer)
+        self._describe_optimizer(optimizer)
         if self._steps_are_marked:
             return
         if self._optimizers.ends(optimizer):
@@ -847,6 +847,10 @@ class Session:
         """What backward and the optimizers have made so far."""
         _describe.describe_gradients(self._names, self._described, self._parameters())
         for optimizer in self._optimizers:
+            _describe.describe_optimizer(self._names, self._described, optimizer)
+
+    def _describe_optimizer(self, optimizer: torch.optim.Optimizer) -> None:
+        if self._records_steps:
             _describe.describe_optimizer(self._names, self._described, optimizer)
 
     def _describe_gradients(self) -> None:

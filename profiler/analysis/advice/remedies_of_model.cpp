@@ -121,6 +121,30 @@ std::set<int64_t> sizes_of_logits(const Evidence& evidence) {
     return sizes;
 }
 
+/// Whether temposcope.swap keeps the logits in chunks through an op: products, what only changes
+/// their shape or type, a function of each logit alone, and the loss.
+bool keeps_chunks(const Evidence& evidence, Id<Op> op) {
+    static constexpr std::array<std::string_view, 25> kKept{
+        "aten::linear",     "aten::addmm", "aten::mm",      "aten::matmul",
+        "aten::t",          "aten::view",  "aten::reshape", "aten::_reshape_alias",
+        "aten::flatten",    "aten::slice", "aten::select",  "aten::_unsafe_view",
+        "aten::contiguous", "aten::clone", "aten::to",      "aten::_to_copy",
+        "aten::copy_",      "aten::empty", "aten::tanh",    "aten::mul",
+        "aten::div",        "aten::alias", "aten::detach",  "aten::empty_strided",
+        "aten::empty_like"};
+    const bool is_kept = std::ranges::find(kKept, evidence.name_of_op(op)) != kKept.end();
+    return is_kept || find_call(evidence, op, is_loss_call).valid();
+}
+
+/// Whether a module makes them: no other product is replaced.
+bool is_made_by_linear(const Evidence& evidence, Id<Op> op) {
+    const Trace& trace = evidence.trace;
+    const Id<ModulePath> module = module_of(trace, op);
+    if (!module.valid()) return false;
+    const std::string_view type = trace.text(trace.module_paths.get<&ModulePath::type>(module));
+    return type.empty() || type.find("Linear") != type.npos;
+}
+
 std::vector<Candidate> chunked_loss(const RemedyCase& which) {
     const Evidence& evidence = which.evidence;
     const std::set<int64_t> sizes = sizes_of_logits(evidence);
@@ -140,7 +164,12 @@ std::vector<Candidate> chunked_loss(const RemedyCase& which) {
             return storage.valid() &&
                    sizes.contains(evidence.trace.storages.get<&Storage::size_bytes>(storage));
         });
-        if (touches) changes.added_ns += forward.time_ns(op);
+        if (!touches) continue;
+        const std::string_view name = evidence.name_of_op(op);
+        const bool is_product = name == "aten::addmm" || name == "aten::mm";
+        if (!keeps_chunks(evidence, op)) return {};
+        if (is_product && !is_made_by_linear(evidence, op)) return {};
+        changes.added_ns += forward.time_ns(op);
     }
     return {technique(which, "chunked-loss",
                       fmt::format("Logits, their copies and their gradients exist for 1/{} of the "

@@ -115,9 +115,32 @@ Blocks temporaries_of_optimizer(const Evidence& evidence) {
     return found.empty() ? Blocks() : found.front().evidence;
 }
 
+/// Whether code of one of `files` makes the first of the blocks, as far as stacks tell.
+bool may_be_made_in(const Evidence& evidence, const Blocks& blocks,
+                    std::span<const std::string_view> files) {
+    const Trace& trace = evidence.trace;
+    Id<Stack> stack = trace.allocations.get<&Allocation::stack>(blocks.front());
+    if (!stack.valid()) return true;
+    while (stack.valid()) {
+        const Id<Frame> frame = trace.stacks.get<&Stack::frame>(stack);
+        const std::string_view file = trace.text(trace.frames.get<&Frame::file>(frame));
+        const auto is_part = [&](std::string_view name) { return file.find(name) != file.npos; };
+        if (std::ranges::any_of(files, is_part)) return true;
+        const Id<Stack> around = trace.stacks.get<&Stack::parent>(stack);
+        stack = around < stack ? around : Id<Stack>();  // damaged files may have cycles
+    }
+    return false;
+}
+
+constexpr std::array<std::string_view, 1> kOptimizersOfTorch{"torch/optim/"};
+/// Those with a fused kernel on CUDA.
+constexpr std::array<std::string_view, 3> kFusedOptimizers{
+    "torch/optim/adam.py", "torch/optim/adamw.py", "torch/optim/sgd.py"};
+
 std::vector<Candidate> fused_optimizer(const RemedyCase& which) {
     const Blocks temporaries = temporaries_of_optimizer(which.evidence);
     if (temporaries.empty()) return {};
+    if (!may_be_made_in(which.evidence, temporaries, kFusedOptimizers)) return {};
     return {estimated(which,
                       {.sentence = "Give this to the optimizer: one kernel then updates all "
                                    "parameters in place, without temporaries.",
@@ -135,6 +158,7 @@ std::vector<Candidate> one_parameter_at_a_time(const RemedyCase& which) {
         return !find_call(which.evidence, maker, is_foreach_call).valid();
     });
     if (temporaries.size() < 2) return {};
+    if (!may_be_made_in(which.evidence, temporaries, kOptimizersOfTorch)) return {};
     temporaries.erase(temporaries.begin());  // the largest stays
     return {estimated(which,
                       {.sentence = "Give this to the optimizer: a loop then makes temporaries of "

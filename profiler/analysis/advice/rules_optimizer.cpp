@@ -53,15 +53,33 @@ std::set<std::string_view> names_with_state(const Evidence& evidence) {
     return names;
 }
 
-/// A parameter that has a gradient and, after a whole step, still no state, while others have some:
-/// no optimizer was given it, and it was not frozen. An optimizer without state, such as SGD, does
-/// not tell.
+/// By storage: whether an op of an optimizer reads or writes it.
+std::vector<bool> used_by_optimizers(const Evidence& evidence) {
+    const Trace& trace = evidence.trace;
+    std::vector<bool> is_used(trace.storages.size(), false);
+    for (const OpTensor edge : trace.op_tensors.rows()) {
+        if (phase_kind_of(trace, edge.op) != PhaseKind::kOptimizer || !edge.tensor.valid()) {
+            continue;
+        }
+        const Id<Storage> storage = trace.tensors.get<&Tensor::storage>(edge.tensor);
+        if (storage.valid()) is_used[storage.index()] = true;
+    }
+    return is_used;
+}
+
+/// A parameter that has a gradient that no op of an optimizer touches and, after a whole step, still
+/// no state, while others have some: no optimizer was given it, and it was not frozen. Neither
+/// tells alone: some keep the state of a group at one parameter, as Muon's does, and the kernels of
+/// other libraries are no ops.
 std::vector<Finding> find_unused_gradients(const Evidence& evidence) {
     if (!evidence.step.valid() || evidence.step.index() == 0) return {};
     const std::set<std::string_view> with_state = names_with_state(evidence);
     if (with_state.empty()) return {};
+    const std::vector<bool> is_used = used_by_optimizers(evidence);
     Blocks blocks = live_where(evidence, [&](Id<Allocation> id) {
         const std::string_view name = name_of_block(evidence, id);
+        const Id<Storage> storage = evidence.trace.allocations.get<&Allocation::storage>(id);
+        if (storage.valid() && is_used[storage.index()]) return false;
         return evidence.category_of(id) == Category::kGradient && name.ends_with(kGradientSuffix) &&
                !with_state.contains(name.substr(0, name.size() - kGradientSuffix.size()));
     });

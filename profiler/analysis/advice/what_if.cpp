@@ -8,8 +8,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <deque>
 #include <iterator>
 #include <map>
+#include <set>
 #include <utility>
 
 namespace profiler {
@@ -24,8 +26,9 @@ int64_t scaled(int64_t bytes, double factor) {
 }  // namespace
 
 WhatIf::WhatIf(const Evidence& evidence) : evidence_(evidence) {
+    const PhasesByEvent phases(evidence.trace);
     find_steps();
-    add_blocks();
+    add_blocks(phases);
     find_sizes_of_parameters();
     step_blocks_ = blocks_in(step_);
     add_start_and_failed();
@@ -38,7 +41,6 @@ WhatIf::WhatIf(const Evidence& evidence) : evidence_(evidence) {
         }
     }
     for (const uint32_t block : step_blocks_) blocks_[block].twin = block;
-    const PhasesByEvent phases(evidence.trace);
     for (const ProgramBlock& block : blocks_) {
         follows_batch_.push_back(follows_batch(block, phases));
     }
@@ -61,7 +63,7 @@ void WhatIf::find_steps() {
     step_ = {step.first_event, evidence_.failure.valid() ? kNever : step.last_event};
 }
 
-void WhatIf::add_blocks() {
+void WhatIf::add_blocks(const PhasesByEvent& phases) {
     const Trace& trace = evidence_.trace;
     // What happens behind the failure is the end of the program.
     const int64_t end = evidence_.failure.valid() ? evidence_.event + 1 : kNever;
@@ -78,6 +80,7 @@ void WhatIf::add_blocks() {
              .size_bytes = row.requested_bytes,
              .stream = row.stream.valid() ? trace.streams.get<&Stream::handle>(row.stream) : 0,
              .pool = row.pool,
+             .is_of_inference = phases.kind_at(row.alloc_event) == PhaseKind::kInference,
              .alloc_event = row.alloc_event,
              .free_event = freed < 0 || freed >= end ? kNever : freed});
         recorded_.push_back(number_of_row_[id.index()]);
@@ -121,29 +124,53 @@ std::vector<uint32_t> WhatIf::blocks_in(const Window& window) const {
     return first < last ? std::vector<uint32_t>(first, last) : std::vector<uint32_t>();
 }
 
-/// Blocks of one size, one after the other. What stays, such as the optimizer's state that is born
-/// in the first step, is no twin of what goes: both have the sizes of parameters.
+/// Of one size, which have an order. What stays, such as the optimizer's state that is born in the
+/// first step, is no twin of what goes: both have the sizes of parameters.
+struct WhatIf::Likeness {
+    int64_t size_bytes = 0;
+    bool stays = false;
+    bool is_of_inference = false;
+    Id<Stack> stack;  // the lines that led to it
+
+    auto operator<=>(const Likeness&) const = default;
+};
+
+WhatIf::Likeness WhatIf::likeness_of(uint32_t number) const {
+    const ProgramBlock& block = blocks_[number];
+    const Category category =
+        block.row.valid() ? evidence_.category_of(block.row) : Category::kUnknown;
+    return {.size_bytes = block.size_bytes,
+            .stays = category == Category::kParameter || category == Category::kOptimizerState,
+            .is_of_inference = block.is_of_inference,
+            .stack = block.row.valid()
+                         ? evidence_.trace.allocations.get<&Allocation::stack>(block.row)
+                         : Id<Stack>()};
+}
+
+/// Blocks that are alike, one after the other: first those of the same lines, then, of those that
+/// are left, those of any lines.
 WhatIf::Twins WhatIf::twins_in(const Window& window) const {
-    struct LikeBlocks {
-        std::vector<uint32_t> blocks;
-        std::size_t next = 0;
-    };
-    const auto likeness = [&](uint32_t block) {
-        const Id<Allocation> row = blocks_[block].row;
-        const Category category = row.valid() ? evidence_.category_of(row) : Category::kUnknown;
-        const bool stays =
-            category == Category::kParameter || category == Category::kOptimizerState;
-        return std::pair(blocks_[block].size_bytes, stays);
-    };
-    std::map<std::pair<int64_t, bool>, LikeBlocks> by_likeness;
-    for (const uint32_t block : blocks_in(window)) {
-        by_likeness[likeness(block)].blocks.push_back(block);
-    }
-    Twins twins;
-    twins.reserve(step_blocks_.size());
-    for (const uint32_t block : step_blocks_) {
-        LikeBlocks& like = by_likeness[likeness(block)];
-        twins.push_back(like.next < like.blocks.size() ? like.blocks[like.next++] : kNone);
+    Twins twins(step_blocks_.size(), kNone);
+    std::vector<uint32_t> left = blocks_in(window);
+    for (const bool same_lines : {true, false}) {
+        const auto likeness = [&](uint32_t block) {
+            Likeness like = likeness_of(block);
+            // A batch that is made right after a validation seems to be of it.
+            if (same_lines && like.stack.valid()) like.is_of_inference = false;
+            if (!same_lines) like.stack = {};
+            return like;
+        };
+        std::map<Likeness, std::deque<uint32_t>> alike;
+        for (const uint32_t block : left) alike[likeness(block)].push_back(block);
+        for (std::size_t i = 0; i < twins.size(); ++i) {
+            if (twins[i] != kNone) continue;
+            auto& blocks = alike[likeness(step_blocks_[i])];
+            if (blocks.empty()) continue;
+            twins[i] = blocks.front();
+            blocks.pop_front();
+        }
+        const std::set<uint32_t> taken(twins.begin(), twins.end());
+        std::erase_if(left, [&](uint32_t block) { return taken.contains(block); });
     }
     return twins;
 }

@@ -18,7 +18,8 @@
 ///     replayed    first step, changed | step, changed ....  X  rest, as the first step went on
 ///
 /// A step does what the steps before it did, so a change of a block changes its twins in all other
-/// steps: the i-th block of a size is the twin of the i-th block of that size.
+/// steps: the i-th block of a size and a line is the twin of the i-th block of that size and line. A
+/// validation, which not every step has, is counted apart.
 namespace profiler {
 
 /// A block of the program, or the request that failed.
@@ -30,6 +31,7 @@ struct ProgramBlock {
     int64_t size_bytes = 0;
     int64_t stream = 0;
     int64_t pool = 0;
+    bool is_of_inference = false;  // made by a forward without training: a validation, a teacher
     // Numbers of events. Behind a failure they are those of the rest of the step.
     int64_t alloc_event = 0;
     int64_t free_event = kNever;
@@ -112,10 +114,11 @@ private:
         std::size_t first_measured = 0;
         int64_t live_bytes = 0;  // at the end
     };
+    struct Likeness;
     class StreamBuilder;
 
     void find_steps();
-    void add_blocks();
+    void add_blocks(const PhasesByEvent& phases);
     void add_start_and_failed();
     void add_rest();
     bool is_same_place(const Window& earlier, uint32_t twin) const;
@@ -124,6 +127,7 @@ private:
     void bound_rest();
     bool follows_batch(const ProgramBlock& block, const PhasesByEvent& phases) const;
     std::vector<uint32_t> blocks_in(const Window& window) const;
+    Likeness likeness_of(uint32_t number) const;
     Twins twins_in(const Window& window) const;
     int64_t event_in(const Twins& step, int64_t event) const;
     std::vector<Request> recorded_requests() const;

@@ -16,9 +16,10 @@
 namespace profiler {
 namespace {
 
+/// What lies before it lies before all steps. If there was none, everything does.
 int64_t first_event_of_steps(const Trace& trace) {
     const auto first_events = trace.steps.column<&Step::first_event>();
-    return first_events.empty() ? 0 : first_events.front();
+    return first_events.empty() ? std::numeric_limits<int64_t>::max() : first_events.front();
 }
 
 bool is_of_phase(const Trace& trace, Id<Op> op, PhaseKind kind) {
@@ -50,6 +51,37 @@ void name_survivors(Trace& trace, std::size_t first) {
     }
 }
 
+namespace {
+
+/// Whether a block lived when memory ran out, outside of every model. An error ends the variables of
+/// the program, so that all that they held is freed and looks temporary.
+bool outlived_failure(const Trace& trace, const Allocation& block) {
+    const bool is_of_model = block.op.valid() && trace.ops.get<&Op::module_path>(block.op).valid();
+    if (is_of_model || !block.stack.valid()) return false;
+    return std::ranges::any_of(trace.failures.column<&Failure::event>(), [&](int64_t event) {
+        return block.alloc_event < event && event <= block.free_requested_event;
+    });
+}
+
+/// Whether a block of `category` says what others of its origin are. A batch that lay there before
+/// the steps does not: it is one of a data set.
+bool tells_of_likes(Category category, bool is_of_steps) {
+    return category == Category::kHeld || category == Category::kGradient ||
+           (category == Category::kInput && is_of_steps);
+}
+
+/// What a block of the same origin as two others is.
+Category common(Category a, Category b) {
+    if (a == b) return a;
+    const auto are = [&](Category one, Category other) {
+        return (a == one && b == other) || (a == other && b == one);
+    };
+    // The next batch is held, until it is an input.
+    return are(Category::kHeld, Category::kInput) ? Category::kInput : Category::kUnknown;
+}
+
+}  // namespace
+
 void name_likes_of_kept(Trace& trace) {
     const int64_t first_step = first_event_of_steps(trace);
     const auto origin_of = [&](Id<Allocation> id) {
@@ -67,16 +99,21 @@ void name_likes_of_kept(Trace& trace) {
     std::map<decltype(origin_of({})), Category> kept;
     for (const Id<Allocation> id : trace.allocations.ids()) {
         const Category category = category_of_block(trace, id);
-        const bool is_kept = category == Category::kHeld || category == Category::kGradient;
-        if (!is_kept || !has_origin(id)) continue;
+        const bool is_of_steps = trace.allocations.get<&Allocation::alloc_event>(id) >= first_step;
+        if (!tells_of_likes(category, is_of_steps) || !has_origin(id)) continue;
         Category& known = kept.try_emplace(origin_of(id), category).first->second;
-        if (known != category) known = Category::kUnknown;
+        known = common(known, category);
     }
     if (kept.empty()) return;
     for (const Id<Allocation> id : trace.allocations.ids()) {
-        if (category_of_block(trace, id) != Category::kUnknown || !has_origin(id)) continue;
+        const Allocation block = trace.allocations[id];
+        const Category category = category_of_block(trace, id);
+        const bool may_change =
+            category == Category::kUnknown || category == Category::kHeld ||
+            (category == Category::kTemporary && outlived_failure(trace, block));
+        if (!may_change || !has_origin(id)) continue;
         const auto like = kept.find(origin_of(id));
-        if (like == kept.end()) continue;
+        if (like == kept.end() || like->second == Category::kUnknown) continue;
         set_category(trace, id, like->second);
     }
 }

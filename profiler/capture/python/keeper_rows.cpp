@@ -77,7 +77,7 @@ public:
         if (is_of_no_model) return Category::kHeld;
         const bool is_held = category_ == Category::kHeld;
         if (is_held && !lives_past_last_use(trace, block, is_in_variable_)) {
-            return Category::kUnknown;
+            return Category::kTemporary;
         }
         return category_;
     }

@@ -190,6 +190,7 @@ public:
     }
 
     int64_t make_steps_of_inferences() {
+        device_->describe_workspaces(*recorder_);
         const auto lock = recorder_->lock_rows();
         return recorder_->make_steps_of_inferences();
     }
