@@ -86,6 +86,7 @@ const std::unordered_map<std::string_view, OpKind>& op_kinds() {
         {"aten::tanh_backward", {kElementWise, 3}},
         {"aten::sum", {kElementWise, 1}},
         {"aten::mean", {kElementWise, 1}},
+        {"aten::argmax", {kElementWise, 1}},
         {"aten::rsqrt", {kElementWise, 1}},
         {"aten::copy_", {kElementWise, 0}},
         {"aten::embedding", {kOther, 0}},

@@ -46,6 +46,11 @@ THOROUGH = (
          no_remedies=frozenset({"checkpoint", "tempo"})),
     Case("chunked_head", remedies=frozenset({"tempo", "checkpoint"}),
          no_remedies=frozenset({"chunked_loss"})),
+    Case("validation", remedies=frozenset({"checkpoint", "tempo"})),
+    Case("own_optimizer", line=False,
+         no_remedies=frozenset({"fused_optimizer", "one_parameter_at_a_time"})),
+    Case("capped_logits", remedies=frozenset({"chunked_loss"})),
+    Case("capped_logits", "accuracy", no_remedies=frozenset({"chunked_loss"})),
     Case("deleted_logits", remedies=frozenset({"chunked_loss", "tempo"}),
          no_remedies=frozenset({"delete_after_use"})),
 )  # fmt: skip

@@ -115,32 +115,37 @@ Blocks temporaries_of_optimizer(const Evidence& evidence) {
     return found.empty() ? Blocks() : found.front().evidence;
 }
 
-/// Whether code of one of `files` makes the first of the blocks, as far as stacks tell.
-bool may_be_made_in(const Evidence& evidence, const Blocks& blocks,
-                    std::span<const std::string_view> files) {
+/// "adam.py": the optimizer of torch whose code made the first of the blocks. Empty: another one, or
+/// a trace without stacks.
+std::string_view optimizer_of_torch(const Evidence& evidence, const Blocks& blocks) {
+    constexpr std::string_view kFolder = "torch/optim/";
+    constexpr std::string_view kBase = "optimizer.py";  // runs the step of any optimizer
     const Trace& trace = evidence.trace;
     Id<Stack> stack = trace.allocations.get<&Allocation::stack>(blocks.front());
-    if (!stack.valid()) return true;
     while (stack.valid()) {
         const Id<Frame> frame = trace.stacks.get<&Stack::frame>(stack);
         const std::string_view file = trace.text(trace.frames.get<&Frame::file>(frame));
-        const auto is_part = [&](std::string_view name) { return file.find(name) != file.npos; };
-        if (std::ranges::any_of(files, is_part)) return true;
+        const std::size_t folder = file.find(kFolder);
+        if (folder != file.npos && !file.ends_with(kBase)) {
+            return file.substr(folder + kFolder.size());
+        }
         const Id<Stack> around = trace.stacks.get<&Stack::parent>(stack);
         stack = around < stack ? around : Id<Stack>();  // damaged files may have cycles
     }
-    return false;
+    return {};
 }
 
-constexpr std::array<std::string_view, 1> kOptimizersOfTorch{"torch/optim/"};
-/// Those with a fused kernel on CUDA.
-constexpr std::array<std::string_view, 3> kFusedOptimizers{
-    "torch/optim/adam.py", "torch/optim/adamw.py", "torch/optim/sgd.py"};
+bool has_stack(const Evidence& evidence, Id<Allocation> block) {
+    return evidence.trace.allocations.get<&Allocation::stack>(block).valid();
+}
 
 std::vector<Candidate> fused_optimizer(const RemedyCase& which) {
     const Blocks temporaries = temporaries_of_optimizer(which.evidence);
     if (temporaries.empty()) return {};
-    if (!may_be_made_in(which.evidence, temporaries, kFusedOptimizers)) return {};
+    const std::string_view optimizer = optimizer_of_torch(which.evidence, temporaries);
+    const bool has_fused_kernel =
+        optimizer == "adam.py" || optimizer == "adamw.py" || optimizer == "sgd.py";
+    if (has_stack(which.evidence, temporaries.front()) && !has_fused_kernel) return {};
     return {estimated(which,
                       {.sentence = "Give this to the optimizer: one kernel then updates all "
                                    "parameters in place, without temporaries.",
@@ -158,7 +163,8 @@ std::vector<Candidate> one_parameter_at_a_time(const RemedyCase& which) {
         return !find_call(which.evidence, maker, is_foreach_call).valid();
     });
     if (temporaries.size() < 2) return {};
-    if (!may_be_made_in(which.evidence, temporaries, kOptimizersOfTorch)) return {};
+    const bool is_of_torch = !optimizer_of_torch(which.evidence, temporaries).empty();
+    if (has_stack(which.evidence, temporaries.front()) && !is_of_torch) return {};
     temporaries.erase(temporaries.begin());  // the largest stays
     return {estimated(which,
                       {.sentence = "Give this to the optimizer: a loop then makes temporaries of "
