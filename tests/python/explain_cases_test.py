@@ -47,6 +47,7 @@ THOROUGH = (
     Case("chunked_head", remedies=frozenset({"tempo", "checkpoint"}),
          no_remedies=frozenset({"chunked_loss"})),
     Case("validation", remedies=frozenset({"checkpoint", "tempo"})),
+    Case("own_norm", line=False, no_remedies=frozenset({"tempo", "tempo_packed"})),
     Case("own_optimizer", line=False,
          no_remedies=frozenset({"fused_optimizer", "one_parameter_at_a_time"})),
     Case("capped_logits", remedies=frozenset({"chunked_loss"})),

@@ -87,12 +87,24 @@ void read_failed_request(const Trace& trace, BatchRun& one) {
     }
 }
 
+/// What a recipe says that changed none of the program's models; empty: see BatchRun.
+std::string nothing_replaced(const Trace& trace) {
+    std::string text;
+    for (const Diagnostic note : trace.diagnostics.rows()) {
+        if (trace.text(note.code) != "recipe_applied") continue;
+        if (note.severity != Severity::kWarning) return {};
+        text = trace.text(note.explanation);
+    }
+    return text;
+}
+
 void read_peak(const Trace& trace, BatchRun& one) {
     const PeakReport peak = find_peak(trace);
     one.peak_allocated_bytes = peak.allocated_bytes;
     one.peak_reserved_bytes = peak.reserved_bytes;
     one.by_category = peak.by_category;
     one.place = place_of(trace, peak);
+    one.nothing_replaced = nothing_replaced(trace);
     one.largest = largest_tensors(trace, peak);
 }
 

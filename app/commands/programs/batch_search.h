@@ -40,6 +40,8 @@ struct BatchRun {
     std::vector<LiveTensor> largest;  // at the peak, of one name together; the largest first
     int64_t requested_bytes = -1;     // by the request that failed
     int64_t free_bytes = -1;          // of the GPU at that time
+    /// "In Net, checkpoint: replaced nothing; ..."; empty: there was no recipe, or it did something.
+    std::string nothing_replaced;
 };
 
 /// Runs a program until two steps came to their end, so that the second one finds the optimizer's

@@ -208,6 +208,11 @@ void verify(Remedy& remedy, Rerun rerun) {
         remedy.estimated.fits = remedy.estimated.is_sure = false;  // the program breaks with it
         return;
     }
+    if (!tried->nothing_replaced.empty()) {
+        remedy.problem = tried->nothing_replaced;
+        remedy.estimated.is_sure = false;
+        return;
+    }
     if (!tried->fits) {  // what it would need, the run does not say
         remedy.verified = StepOutcome();
         remedy.sentence =

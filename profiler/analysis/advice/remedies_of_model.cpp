@@ -462,10 +462,26 @@ private:
         }
     }
 
+    /// Whether a module of torch calls torch's function that made the block: one of the program's
+    /// own is not replaced. Without a stack nobody knows.
+    bool may_be_of_torch_module(Id<Allocation> id) const {
+        const Trace& trace = evidence_.trace;
+        Id<Stack> stack = trace.allocations.get<&Allocation::stack>(id);
+        if (!stack.valid()) return true;
+        const auto file_of = [&](Id<Stack> of) {
+            return trace.text(trace.frames.get<&Frame::file>(trace.stacks.get<&Stack::frame>(of)));
+        };
+        if (file_of(stack).ends_with("torch/nn/functional.py")) {
+            stack = trace.stacks.get<&Stack::parent>(stack);
+        }
+        return stack.valid() && file_of(stack).find("torch/nn/modules/") != std::string_view::npos;
+    }
+
     void replace_norm(Id<Op> op) {
         const auto outputs = blocks_at(op, Access::kWrite);
+        if (outputs.empty() || !may_be_of_torch_module(block(outputs.front()).row)) return;
         for (const uint32_t input : blocks_at(op, Access::kRead)) {
-            if (outputs.empty() || !is_saved_by_alone(input, op)) continue;
+            if (!is_saved_by_alone(input, op)) continue;
             if (block(input).size_bytes != block(outputs.front()).size_bytes) continue;
             // Under autocast the norm writes the 16-bit tensor that the next op saves.
             const Id<Storage> output =
