@@ -252,7 +252,10 @@ Outcome record(const RunOptions& options, Output& output) {
         print_verdict(verdict, is_beside ? beside : fs::path(request.output));
     } else if (!result.file.empty()) {
         const bool is_whole = result.file == run.file;  // else the .partial of a killed program
-        print_error(next_line("explain " + shell_word(is_whole ? request.output : result.file)));
+        // Of an error before the first step's end memory explains nothing.
+        const char* const next =
+            result.recorded_steps == 0 && result.exit_code != 0 ? "info " : "explain ";
+        print_error(next_line(next + shell_word(is_whole ? request.output : result.file)));
     }
     nlohmann::json document = document_of(result, verdict);
     document["value_reads"] = value_reads_json(reads.lines);

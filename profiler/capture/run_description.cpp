@@ -6,8 +6,12 @@
 
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
 #include <chrono>
 #include <fstream>
+#include <map>
+#include <string_view>
+#include <vector>
 
 namespace profiler {
 namespace {
@@ -103,6 +107,32 @@ void describe_program(const ProgramDescription& program, const RunEnvironment& e
     }
     if (!program.run_id.empty()) add_software({{"run_id", program.run_id}}, trace);
     if (!program.launch_id.empty()) add_software({{"launch_id", program.launch_id}}, trace);
+}
+
+void correct_precision(Trace& trace) {
+    if (trace.runs.empty() || trace.text(trace.run().precision) != "fp32") return;
+    std::map<DType, int64_t> flop_in;
+    std::vector<bool> is_counted(trace.ops.size(), false);
+    for (const OpTensor edge : trace.op_tensors.rows()) {
+        const std::size_t op = edge.op.index();
+        if (is_counted[op] || !edge.tensor.valid()) continue;
+        is_counted[op] = true;  // by its first tensor
+        const Id<Phase> phase = trace.ops.get<&Op::phase>(edge.op);
+        const bool is_of_forward =
+            phase.valid() && trace.phases.get<&Phase::kind>(phase) == PhaseKind::kForward;
+        if (!is_of_forward || trace.ops.get<&Op::op_class>(edge.op) != OpClass::kContraction) {
+            continue;
+        }
+        flop_in[trace.tensors.get<&Tensor::dtype>(edge.tensor)] +=
+            trace.ops.get<&Op::flop>(edge.op);
+    }
+    if (flop_in.empty()) return;
+    const auto most =
+        std::ranges::max_element(flop_in, {}, [](const auto& of_type) { return of_type.second; });
+    std::string_view name;
+    if (most->first == DType::kBFloat16) name = "amp-bf16";
+    if (most->first == DType::kFloat16) name = "amp-fp16";
+    if (!name.empty()) trace.runs.set<&Run::precision>(kRun, trace.strings.intern(name));
 }
 
 void add_software(const nlohmann::json& entries, Trace& trace) {

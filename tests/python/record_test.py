@@ -279,6 +279,19 @@ class Contents(RecordedFile):
             optimizer.step()
         self.assertEqual(self.column("SELECT precision FROM v_run"), ["amp-bf16"])
 
+    def test_casts_of_the_program_are_seen(self):
+        class Cast(nn.Linear):
+            def forward(self, input):
+                weight, bias = (one.to(input.dtype) for one in (self.weight, self.bias))
+                return nn.functional.linear(input, weight, bias)
+
+        model = Cast(32, 32)
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        with temposcope.record(self.file, model, optimizer):
+            model(torch.randn(4, 32, dtype=torch.bfloat16)).float().sum().backward()
+            optimizer.step()
+        self.assertEqual(self.column("SELECT precision FROM v_run"), ["amp-bf16"])
+
     def test_memory_of_numpy_and_of_files_is_recorded(self):
         path = self.folder / "weights"
         path.write_bytes(b"\0" * 4 * 16)

@@ -276,6 +276,7 @@ public:
         name_kept_for_backward(trace_);
         name_recomputed(trace_);
         name_weight_copies(trace_);
+        correct_precision(trace_);
         require(writer_->finish(trace_, state));
         recorder_.reset();
         device_.reset();
