@@ -253,8 +253,8 @@ Outcome record(const RunOptions& options, Output& output) {
     } else if (!result.file.empty()) {
         const bool is_whole = result.file == run.file;  // else the .partial of a killed program
         // Of an error before the first step's end memory explains nothing.
-        const char* const next =
-            result.recorded_steps == 0 && result.exit_code != 0 ? "info " : "explain ";
+        const bool explains = !is_whole || result.recorded_steps > 0 || result.exit_code == 0;
+        const char* const next = explains ? "explain " : "info ";
         print_error(next_line(next + shell_word(is_whole ? request.output : result.file)));
     }
     nlohmann::json document = document_of(result, verdict);

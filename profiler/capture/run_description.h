@@ -55,8 +55,8 @@ void describe_program(const ProgramDescription& program, const RunEnvironment& e
                       Trace& trace);
 
 /// Parameters in float32 do not tell in which type a program computes: FSDP2's mixed precision and
-/// programs that cast on their own multiply in 16 bits. The type in which most of forward's products
-/// are multiplied tells: "amp-bf16".
+/// programs that cast on their own multiply in 16 bits. The type in which most of forward's
+/// products are multiplied tells: "amp-bf16".
 void correct_precision(Trace& trace);
 
 /// Adds `entries`, a JSON object, to the run's software.

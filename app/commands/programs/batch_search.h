@@ -40,7 +40,7 @@ struct BatchRun {
     std::vector<LiveTensor> largest;  // at the peak, of one name together; the largest first
     int64_t requested_bytes = -1;     // by the request that failed
     int64_t free_bytes = -1;          // of the GPU at that time
-    /// "In Net, checkpoint: replaced nothing; ..."; empty: there was no recipe, or it did something.
+    /// "In Net, checkpoint: replaced nothing; ..."; empty: no recipe, or one that did something.
     std::string nothing_replaced;
 };
 

@@ -115,8 +115,8 @@ Blocks temporaries_of_optimizer(const Evidence& evidence) {
     return found.empty() ? Blocks() : found.front().evidence;
 }
 
-/// "adam.py": the optimizer of torch whose code made the first of the blocks. Empty: another one, or
-/// a trace without stacks.
+/// "adam.py": the optimizer of torch whose code made the first of the blocks. Empty: another one,
+/// or a trace without stacks.
 std::string_view optimizer_of_torch(const Evidence& evidence, const Blocks& blocks) {
     constexpr std::string_view kFolder = "torch/optim/";
     constexpr std::string_view kBase = "optimizer.py";  // runs the step of any optimizer

@@ -67,10 +67,10 @@ std::vector<bool> used_by_optimizers(const Evidence& evidence) {
     return is_used;
 }
 
-/// A parameter that has a gradient that no op of an optimizer touches and, after a whole step, still
-/// no state, while others have some: no optimizer was given it, and it was not frozen. Neither
-/// tells alone: some keep the state of a group at one parameter, as Muon's does, and the kernels of
-/// other libraries are no ops.
+/// A parameter that has a gradient that no op of an optimizer touches and, after a whole step,
+/// still no state, while others have some: no optimizer was given it, and it was not frozen.
+/// Neither tells alone: some keep the state of a group at one parameter, as Muon's does, and the
+/// kernels of other libraries are no ops.
 std::vector<Finding> find_unused_gradients(const Evidence& evidence) {
     if (!evidence.step.valid() || evidence.step.index() == 0) return {};
     const std::set<std::string_view> with_state = names_with_state(evidence);

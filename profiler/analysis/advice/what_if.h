@@ -18,8 +18,8 @@
 ///     replayed    first step, changed | step, changed ....  X  rest, as the first step went on
 ///
 /// A step does what the steps before it did, so a change of a block changes its twins in all other
-/// steps: the i-th block of a size and a line is the twin of the i-th block of that size and line. A
-/// validation, which not every step has, is counted apart.
+/// steps: the i-th block of a size and a line is the twin of the i-th block of that size and line.
+/// A validation, which not every step has, is counted apart.
 namespace profiler {
 
 /// A block of the program, or the request that failed.

@@ -53,8 +53,8 @@ void name_survivors(Trace& trace, std::size_t first) {
 
 namespace {
 
-/// Whether a block lived when memory ran out, outside of every model. An error ends the variables of
-/// the program, so that all that they held is freed and looks temporary.
+/// Whether a block lived when memory ran out, outside of every model. An error ends the variables
+/// of the program, so that all that they held is freed and looks temporary.
 bool outlived_failure(const Trace& trace, const Allocation& block) {
     const bool is_of_model = block.op.valid() && trace.ops.get<&Op::module_path>(block.op).valid();
     if (is_of_model || !block.stack.valid()) return false;
