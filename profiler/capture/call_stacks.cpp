@@ -188,12 +188,12 @@ CallStacks::Taken CallStacks::take(const Trace& trace) {
         const int64_t event = trace.allocations.get<&Allocation::alloc_event>(id);
         const auto native = natives.find(event);
         if (native != natives.end()) taken.natives.emplace_back(id, std::move(native->second));
-        const Id<Op> op = owner_of(trace, trace.allocations.get<&Allocation::op>(id), gathered);
-        if (!op.valid()) {
-            const auto own = events.find(event);
-            if (own != events.end()) taken.allocated.emplace_back(own->second, std::vector{id});
+        if (const auto own = events.find(event); own != events.end()) {
+            taken.allocated.emplace_back(own->second, std::vector{id});
             continue;
         }
+        const Id<Op> op = owner_of(trace, trace.allocations.get<&Allocation::op>(id), gathered);
+        if (!op.valid()) continue;
         const auto [place, is_new] = place_of_op.try_emplace(op.value, taken.allocated.size());
         if (is_new) {
             taken.allocated.emplace_back(gathered.at(op.value), std::vector<Id<Allocation>>());

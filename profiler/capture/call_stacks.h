@@ -18,7 +18,8 @@
 /// lines: the files may change later. Below them, if asked for, the C++ frames of each allocation.
 ///
 ///     an op that no other op calls begins ► gather: addresses of code and instructions, no text
-///     an allocation outside of ops  ► gathered by the allocator, before it takes its lock
+///     an allocation outside of ops, or in one that runs Python
+///                                         ► gathered by the allocator, before it takes its lock
 ///     an allocation, where C++ frames are recorded ► gather_native: addresses of code
 ///     a step ends                         ► write: the stacks of those that allocated, as text
 ///
@@ -107,7 +108,8 @@ public:
     /// with Python's lock may want. A thread without Python has an empty one.
     static Gathered gather() { return gather_python_stack(); }
     void add(Id<Op> op, Gathered stack);
-    /// Of the allocation with this event number, which no op makes. Under the lock on the rows.
+    /// Of the allocation with this event number, which has a stack of its own. Under the lock on
+    /// the rows.
     void add(int64_t alloc_event, Gathered stack, const Trace& trace);
 
     /// The C++ stack of this thread; empty if they are not asked for. Needs no lock. O(depth), a

@@ -22,6 +22,7 @@ struct OpFrame {
     Id<Op> id;
     StringId name;
     bool may_run_python = false;
+    bool runs_python = false;   // for sure, on this thread
     bool is_node = false;       // of backward
     bool wraps_itself = false;  // autocast's kernel of an op calls the op again, with cast inputs
 };
@@ -52,6 +53,11 @@ bool may_run_python(const at::RecordFunction& function) {
     return name.find("::") == name.npos;
 }
 
+bool runs_python(const at::RecordFunction& function) {
+    return may_run_python(function) &&
+           !std::string_view(function.name()).ends_with("::AccumulateGrad");
+}
+
 /// An op in another op has the outer op's Python stack. A checkpoint runs forward again inside of
 /// any node: ops that autograd records there have stacks of their own.
 bool may_have_own_stack(const at::RecordFunction& function) {
@@ -64,8 +70,8 @@ NativeStack gather_native(const CallStacks* stacks) {
     return stacks ? stacks->gather_native() : NativeStack();
 }
 
-/// An allocation in an op has the op's stack.
-bool runs_no_op() { return op_stack.empty(); }
+/// An allocation in an op has the op's stack. Compiled code is Python that allocates without ops.
+bool has_own_stack() { return op_stack.empty() || op_stack.back().runs_python; }
 
 Id<Op> current_op() { return op_stack.empty() ? Id<Op>() : op_stack.back().id; }
 
@@ -142,7 +148,7 @@ void Recorder::stop() {
 
 // ---- allocations -----------------------------------------------------------------------------
 
-WantsStack Recorder::wants_stack() const { return call_stacks_ ? &runs_no_op : nullptr; }
+WantsStack Recorder::wants_stack() const { return call_stacks_ ? &has_own_stack : nullptr; }
 
 void Recorder::add_stack(GatheredStack stack, const AllocatorMoment& moment) {
     if (call_stacks_) call_stacks_->add(moment.event, std::move(stack), trace_);
@@ -302,6 +308,7 @@ void Recorder::record_begin(const at::RecordFunction& function, const Collective
     op_stack.push_back({.id = id,
                         .name = op.name,
                         .may_run_python = may_run_python(function),
+                        .runs_python = runs_python(function),
                         .is_node = is_node(function)});
 }
 
@@ -456,6 +463,11 @@ void Recorder::add_module_types(const std::unordered_map<std::string, std::strin
             trace_.module_paths.set<&ModulePath::type>(known->second, name);
         }
     }
+}
+
+void Recorder::add_module_path(const std::string& path) {
+    const auto lock = lock_rows();
+    module_path_of(path);
 }
 
 int64_t Recorder::layer_named(const std::string& path) const {

@@ -115,6 +115,8 @@ public:
     /// Adds `paths` to the layers, in this order. From then on a number at the end of a path makes
     /// no layer.
     void add_layers(const std::vector<std::string>& paths);
+    /// A module that runs no code of its own, as in compiled code.
+    void add_module_path(const std::string& path);
     /// The class of each module, by its path: {"encoder.layer.0.dropout", "Dropout"}.
     void add_module_types(const std::unordered_map<std::string, std::string>& types);
     /// Gives the storage of `tensor` a category and a name ("encoder.layer.0.output.dense.weight").

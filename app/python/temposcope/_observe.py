@@ -10,7 +10,7 @@ from torch.autograd import profiler
 from torch.nn.modules import module as torch_module
 from torch.optim import optimizer as torch_optimizer
 
-from . import _fsdp, _saved_tensors, _selective_checkpoints
+from . import _compiled, _fsdp, _saved_tensors, _selective_checkpoints
 
 
 class Listener(Protocol):
@@ -67,6 +67,7 @@ class Observer:
         profiler._run_on_profiler_stop = self._after_profiler
         _saved_tensors.keep_parameters()
         _selective_checkpoints.follow(self._listener.result_is_kept)
+        _compiled.follow()
 
     def stop(self) -> None:
         """May be called from within a hook. The listener hears nothing more."""

@@ -4,6 +4,7 @@
 #include "profiler/capture/call_stacks.h"
 #include "profiler/capture/cuda_source.h"
 #include "profiler/capture/program_device.h"
+#include "profiler/capture/python/compiled_code.h"
 #include "profiler/capture/python/failure_rows.h"
 #include "profiler/capture/python/final_categories.h"
 #include "profiler/capture/python/keeper_rows.h"
@@ -272,6 +273,8 @@ public:
         if (!writer_) throw std::logic_error("the recording has no file");
         stop();
         write_call_stacks();
+        name_compiled(trace_, stack_rows_,
+                      [this](const std::string& path) { recorder_->add_module_path(path); });
         name_likes_of_kept(trace_);
         name_kept_for_backward(trace_);
         name_recomputed(trace_);
