@@ -33,6 +33,11 @@ bool is_of_a_dead_worker(const models::Error& error) {
     return error.fields.empty() && !error.out_of_memory;
 }
 
+/// 0 for none.
+int64_t whole_of(const std::optional<Figure>& figure) {
+    return figure ? static_cast<int64_t>(figure->value) : 0;
+}
+
 tl::expected<Trace, ErrorFrame> trace_of(const WorkerOutcome& outcome) {
     if (!outcome) return tl::unexpected(outcome.error());
     auto trace = trace_from_bytes(outcome->payload);
@@ -47,7 +52,10 @@ VirtualCard virtual_card(const Gpu& gpu) {
             .capability = std::max(gpu.compute_capability.value_or(models::kAmpere), kOldestTraced),
             .total_bytes = kEndlessBytes,
             .sm_count = static_cast<int64_t>(gpu.sm_count.value),
-            .l2_bytes = static_cast<int64_t>(gpu.l2_bytes.value)};
+            .l2_bytes = static_cast<int64_t>(gpu.l2_bytes.value),
+            .clock_khz = whole_of(gpu.clock_khz),
+            .memory_clock_khz = whole_of(gpu.memory_clock_khz),
+            .memory_bus_bits = whole_of(gpu.memory_bus_bits)};
 }
 
 models::Result<WorkerClient> start_worker_on(const std::vector<VirtualCard>& cards) {

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <system_error>
+#include <utility>
 
 namespace profiler {
 namespace {
@@ -16,17 +17,23 @@ namespace fs = std::filesystem;
 
 nlohmann::json to_json(const VirtualCard& card) {
     const models::SmLimits limits = models::sm_limits(card.capability);
-    return {{"name", card.name},
-            {"compute_capability", models::to_text(card.capability)},
-            {"total_bytes", card.total_bytes},
-            {"context_bytes", card.context_bytes},
-            {"sm_count", card.sm_count},
-            {"l2_bytes", card.l2_bytes},
-            {"nccl_bytes", card.nccl_bytes},
-            {"threads_per_sm", limits.threads},
-            {"blocks_per_sm", limits.blocks},
-            {"shared_bytes_per_sm", limits.shared_bytes},
-            {"shared_bytes_per_block", limits.shared_bytes_per_block}};
+    nlohmann::json json{{"name", card.name},
+                        {"compute_capability", models::to_text(card.capability)},
+                        {"total_bytes", card.total_bytes},
+                        {"context_bytes", card.context_bytes},
+                        {"sm_count", card.sm_count},
+                        {"l2_bytes", card.l2_bytes},
+                        {"nccl_bytes", card.nccl_bytes},
+                        {"threads_per_sm", limits.threads},
+                        {"blocks_per_sm", limits.blocks},
+                        {"shared_bytes_per_sm", limits.shared_bytes},
+                        {"shared_bytes_per_block", limits.shared_bytes_per_block}};
+    for (const auto& [key, value] : {std::pair("clock_khz", card.clock_khz),
+                                     std::pair("memory_clock_khz", card.memory_clock_khz),
+                                     std::pair("memory_bus_bits", card.memory_bus_bits)}) {
+        if (value > 0) json[key] = value;
+    }
+    return json;
 }
 
 /// All libraries of the folder, separated by colons.

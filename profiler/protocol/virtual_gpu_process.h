@@ -25,6 +25,10 @@ struct VirtualCard {
     int64_t context_bytes = 0;  // of these, taken before the first allocation
     int64_t sm_count = 0;
     int64_t l2_bytes = 0;
+    // 0: as an H100's.
+    int64_t clock_khz = 0;         // of the multiprocessors
+    int64_t memory_clock_khz = 0;  // two transfers a cycle
+    int64_t memory_bus_bits = 0;
     int64_t nccl_bytes = 0;  // that NCCL takes beside the allocator, with its first communicator
 };
 

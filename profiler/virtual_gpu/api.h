@@ -12,10 +12,18 @@ namespace profiler::virtual_gpu {
 /// A function under its name in CUDA's libraries.
 #define VIRTUAL_GPU_API extern "C" __attribute__((visibility("default")))
 
-/// Throws std::runtime_error: the program needs `function`, and nothing here can stand in for it.
-/// torch passes the exception on to the program.
+// The program needs `function`, and nothing here can stand in for it. One sentence says so.
+
+/// Throws the sentence as std::runtime_error: for functions of CUDA's libraries that only torch's
+/// C++ code calls. torch passes the exception on to the program.
 [[noreturn]] void refuse(const char* function);
-/// From now on that sentence has the op that `name_of_op` tells.
+/// For functions of the runtime and the driver, which C code calls, too: no exception can pass
+/// there. cudaGetErrorString and cuGetErrorString tell the sentence.
+cudaError_t refuse_by_error(const char* function);
+CUresult refuse_by_driver_error(const char* function);
+/// The sentence of this thread's last refusal by an error; null if there was none.
+const char* last_refusal();
+/// From now on the sentences have the op that `name_of_op` tells.
 void name_refusals(const char* (*name_of_op)());
 
 /// The value beside `key` in a table; null if it has no such row.

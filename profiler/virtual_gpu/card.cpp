@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <stdexcept>
+#include <utility>
 
 namespace profiler::virtual_gpu {
 namespace {
@@ -69,6 +70,11 @@ Card parse_card(const json& object) {
     card.blocks_per_sm = positive_int(object, "blocks_per_sm");
     card.shared_bytes_per_sm = positive(object, "shared_bytes_per_sm");
     card.shared_bytes_per_block = positive(object, "shared_bytes_per_block");
+    for (const auto& [key, member] : {std::pair("clock_khz", &Card::clock_khz),
+                                      std::pair("memory_clock_khz", &Card::memory_clock_khz),
+                                      std::pair("memory_bus_bits", &Card::memory_bus_bits)}) {
+        if (object.contains(key)) card.*member = positive_int(object, key);
+    }
     if (object.contains("nccl_bytes")) card.nccl_bytes = whole_in(object, "nccl_bytes", 0);
     if (card.context_bytes > card.total_bytes) {
         throw std::invalid_argument("context_bytes is above total_bytes");

@@ -13,10 +13,11 @@
 ///                   "total_bytes": 85094825984, "context_bytes": 524288000, "sm_count": 108,
 ///                   "l2_bytes": 41943040, "threads_per_sm": 2048, "blocks_per_sm": 32,
 ///                   "shared_bytes_per_sm": 167936, "shared_bytes_per_block": 166912,
+///                   "clock_khz": 1410000, "memory_clock_khz": 1593000, "memory_bus_bits": 5120,
 ///                   "nccl_bytes": 214958080}],
 ///      "placement": "ascending"}
 ///
-/// nccl_bytes and placement may be left out.
+/// The clocks and the bus, nccl_bytes and placement may be left out.
 ///
 /// The figures come from assets/gpus.json; whoever starts the process fills them in.
 namespace profiler::virtual_gpu {
@@ -36,11 +37,20 @@ struct Card {
     int blocks_per_sm = 0;
     int64_t shared_bytes_per_sm = 0;
     int64_t shared_bytes_per_block = 0;  // with opt-in
-    int64_t nccl_bytes = 0;              // that NCCL takes with the first communicator
+    // What programs compute the card's speed from. Where none is given: an H100's.
+    int clock_khz = 1'980'000;         // of the multiprocessors
+    int memory_clock_khz = 2'619'000;  // two transfers a cycle
+    int memory_bus_bits = 5120;
+    int64_t nccl_bytes = 0;  // that NCCL takes with the first communicator
 };
 
 /// The shared memory that CUDA keeps of each block, from compute capability 8.0 on.
 inline int reserved_shared_bytes(const Card& card) { return card.major >= 8 ? 1024 : 0; }
+
+/// Of device memory.
+inline double bytes_per_ns(const Card& card) {
+    return 2.0 * card.memory_clock_khz * card.memory_bus_bits / 8 * 1e-6;
+}
 
 struct Machine {
     std::vector<Card> cards;  // by device index

@@ -2,6 +2,7 @@
 #include "profiler/virtual_gpu/card.h"
 #include "profiler/virtual_gpu/device_memory.h"
 #include "profiler/virtual_gpu/kernels.h"
+#include "profiler/virtual_gpu/streams.h"
 #include "profiler/virtual_gpu/work.h"
 
 #include <algorithm>
@@ -10,6 +11,8 @@
 #include <cstdio>
 #include <cstring>
 #include <iterator>
+#include <optional>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -22,6 +25,10 @@ constexpr int kCudaVersion = CUDART_VERSION;
 thread_local int device_of_thread = 0;
 thread_local cudaError_t last_error = cudaSuccess;
 std::array<std::atomic<bool>, kMaxDevices> contexts;
+thread_local std::vector<int> pushed_devices;  // that cuCtxPushCurrent put aside
+/// By CUlimit, with the driver's defaults: 1 KiB of stack, 1 MiB for printf, 8 MiB of heap. Programs
+/// read what they set; no memory is taken for it.
+std::array<std::atomic<std::size_t>, CU_LIMIT_MAX> limits{1024, 1 << 20, 8 << 20, 2, 2048, 128, 0};
 
 int num_devices() { return static_cast<int>(machine().cards.size()); }
 bool is_device(int device) { return device >= 0 && device < num_devices(); }
@@ -45,6 +52,16 @@ constexpr ErrorText kErrors[] = {
     {cudaErrorNoDevice, "cudaErrorNoDevice", "no CUDA-capable device is detected"},
     {cudaErrorInvalidDevice, "cudaErrorInvalidDevice", "invalid device ordinal"},
     {cudaErrorInvalidResourceHandle, "cudaErrorInvalidResourceHandle", "invalid resource handle"},
+    {cudaErrorFileNotFound, "cudaErrorFileNotFound", "file not found"},
+    {cudaErrorInvalidKernelImage, "cudaErrorInvalidKernelImage", "device kernel image is invalid"},
+    {cudaErrorNoKernelImageForDevice, "cudaErrorNoKernelImageForDevice",
+     "no kernel image is available for execution on the device"},
+    {cudaErrorDeviceUninitialized, "cudaErrorDeviceUninitialized", "invalid device context"},
+    {cudaErrorLaunchOutOfResources, "cudaErrorLaunchOutOfResources",
+     "too many resources requested for launch"},
+    {cudaErrorUnsupportedLimit, "cudaErrorUnsupportedLimit",
+     "limit is not supported on this architecture"},
+    {cudaErrorNotSupported, "cudaErrorNotSupported", "operation not supported"},
     {cudaErrorIllegalState, "cudaErrorIllegalState",
      "the operation cannot be performed in the "
      "present state"},
@@ -142,6 +159,12 @@ int axis(const Properties& properties) {
     return (properties.*kMember)[kAxis];
 }
 
+/// pciBusID is the device's number plus one.
+template <auto kMember>
+int of_card(const Properties& properties) {
+    return card_of(properties.pciBusID - 1).*kMember;
+}
+
 /// The attributes that torch and the libraries built on it ask for.
 struct Attribute {
     int number;
@@ -187,6 +210,9 @@ constexpr Attribute kAttributes[] = {
     {cudaDevAttrConcurrentManagedAccess, property<&Properties::concurrentManagedAccess>},
     {cudaDevAttrCanUseHostPointerForRegisteredMem,
      property<&Properties::canUseHostPointerForRegisteredMem>},
+    {CU_DEVICE_ATTRIBUTE_CLOCK_RATE, of_card<&Card::clock_khz>},
+    {CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE, of_card<&Card::memory_clock_khz>},
+    {CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH, of_card<&Card::memory_bus_bits>},
     {CU_DEVICE_ATTRIBUTE_CLUSTER_LAUNCH, property<&Properties::clusterLaunch>},
     {CU_DEVICE_ATTRIBUTE_TENSOR_MAP_ACCESS_SUPPORTED,
      [](const Properties& p) { return p.major >= 9 ? 1 : 0; }},
@@ -213,14 +239,16 @@ constexpr int kZero[] = {CU_DEVICE_ATTRIBUTE_INTEGRATED,
                          CU_DEVICE_ATTRIBUTE_MULTICAST_SUPPORTED,
                          CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS_USES_HOST_PAGE_TABLES};
 
-/// Refuses an attribute of neither table.
-int attribute_of(int device, int attribute) {
+/// None for an attribute of neither table.
+std::optional<int> attribute_of(int device, int attribute) {
     const auto found = std::ranges::find(kAttributes, attribute, &Attribute::number);
     if (found != std::end(kAttributes)) return found->value(properties_of(device));
     if (std::ranges::find(kZero, attribute) != std::end(kZero)) return 0;
-    char text[64];
-    std::snprintf(text, sizeof text, "device attribute %d", attribute);
-    refuse(text);
+    return std::nullopt;
+}
+
+std::string name_of_attribute(int attribute) {
+    return "device attribute " + std::to_string(attribute);
 }
 
 CUcontext context_of(int device) {
@@ -281,7 +309,9 @@ VIRTUAL_GPU_API cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, 
 VIRTUAL_GPU_API cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute,
                                                    int device) {
     if (!is_device(device)) return report(cudaErrorInvalidDevice);
-    *value = attribute_of(device, attribute);
+    const auto known = attribute_of(device, attribute);
+    if (!known) return refuse_by_error(name_of_attribute(attribute).c_str());
+    *value = *known;
     return cudaSuccess;
 }
 VIRTUAL_GPU_API cudaError_t cudaDeviceGetPCIBusId(char* text, int size, int device) {
@@ -291,6 +321,7 @@ VIRTUAL_GPU_API cudaError_t cudaDeviceGetPCIBusId(char* text, int size, int devi
 }
 VIRTUAL_GPU_API cudaError_t cudaDeviceSynchronize() {
     const ApiCall call(CUPTI_RUNTIME_TRACE_CBID_cudaDeviceSynchronize_v3020);
+    synchronize_device(current_device());
     return cudaSuccess;
 }
 VIRTUAL_GPU_API cudaError_t cudaDeviceCanAccessPeer(int* can, int device, int peer) {
@@ -314,6 +345,7 @@ VIRTUAL_GPU_API const char* cudaGetErrorName(cudaError_t error) {
     return row != nullptr ? row->name : "an error that the simulated GPU does not know";
 }
 VIRTUAL_GPU_API const char* cudaGetErrorString(cudaError_t error) {
+    if (error == cudaErrorNotSupported && last_refusal() != nullptr) return last_refusal();
     const ErrorText* const row = find_text(error);
     return row != nullptr ? row->text : "an error that the simulated GPU does not know";
 }
@@ -345,7 +377,9 @@ VIRTUAL_GPU_API CUresult cuDeviceGetName(char* text, int size, CUdevice device) 
 VIRTUAL_GPU_API CUresult cuDeviceGetAttribute(int* value, CUdevice_attribute attribute,
                                               CUdevice device) {
     if (!is_device(device)) return CUDA_ERROR_INVALID_DEVICE;
-    *value = attribute_of(device, attribute);
+    const auto known = attribute_of(device, attribute);
+    if (!known) return refuse_by_driver_error(name_of_attribute(attribute).c_str());
+    *value = *known;
     return CUDA_SUCCESS;
 }
 VIRTUAL_GPU_API CUresult cuDeviceGetUuid_v2(CUuuid* uuid, CUdevice device) {
@@ -369,6 +403,16 @@ VIRTUAL_GPU_API CUresult cuDevicePrimaryCtxRetain(CUcontext* context, CUdevice d
     *context = context_of(device);
     return CUDA_SUCCESS;
 }
+/// The primary context lives as long as the process.
+VIRTUAL_GPU_API CUresult cuDevicePrimaryCtxRelease_v2(CUdevice device) {
+    return is_device(device) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;
+}
+VIRTUAL_GPU_API CUresult cuDeviceComputeCapability(int* major, int* minor, CUdevice device) {
+    if (!is_device(device)) return CUDA_ERROR_INVALID_DEVICE;
+    *major = card_of(device).major;
+    *minor = card_of(device).minor;
+    return CUDA_SUCCESS;
+}
 VIRTUAL_GPU_API CUresult cuCtxGetCurrent(CUcontext* context) {
     *context = has_context(current_device()) ? context_of(current_device()) : nullptr;
     return CUDA_SUCCESS;
@@ -378,6 +422,37 @@ VIRTUAL_GPU_API CUresult cuCtxSetCurrent(CUcontext context) {
         if (context_of(device) == context) return to_driver_error(set_current_device(device));
     }
     return context == nullptr ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CONTEXT;
+}
+VIRTUAL_GPU_API CUresult cuCtxPushCurrent_v2(CUcontext context) {
+    const int device = current_device();
+    const CUresult result = cuCtxSetCurrent(context);
+    if (result == CUDA_SUCCESS) pushed_devices.push_back(device);
+    return result;
+}
+VIRTUAL_GPU_API CUresult cuCtxPopCurrent_v2(CUcontext* context) {
+    if (pushed_devices.empty()) return CUDA_ERROR_INVALID_CONTEXT;
+    if (context != nullptr) *context = context_of(current_device());
+    const int device = pushed_devices.back();
+    pushed_devices.pop_back();
+    return to_driver_error(set_current_device(device));
+}
+VIRTUAL_GPU_API CUresult cuCtxSynchronize() {
+    synchronize_device(current_device());
+    return CUDA_SUCCESS;
+}
+VIRTUAL_GPU_API CUresult cuCtxGetLimit(std::size_t* value, CUlimit limit) {
+    if (limit < 0 || limit >= CU_LIMIT_MAX) return CUDA_ERROR_UNSUPPORTED_LIMIT;
+    *value = limits[static_cast<std::size_t>(limit)];
+    return CUDA_SUCCESS;
+}
+VIRTUAL_GPU_API CUresult cuCtxSetLimit(CUlimit limit, std::size_t value) {
+    if (limit < 0 || limit >= CU_LIMIT_MAX) return CUDA_ERROR_UNSUPPORTED_LIMIT;
+    limits[static_cast<std::size_t>(limit)] = value;
+    return CUDA_SUCCESS;
+}
+VIRTUAL_GPU_API CUresult cuCtxGetApiVersion(CUcontext, unsigned* version) {
+    *version = kCudaVersion;
+    return CUDA_SUCCESS;
 }
 VIRTUAL_GPU_API CUresult cuCtxGetDevice(CUdevice* device) {
     *device = current_device();

@@ -3,10 +3,10 @@
 #include "profiler/virtual_gpu/work.h"
 
 #include <dlfcn.h>
-#include <cstring>
+#include <algorithm>
 #include <string>
 
-/// The driver's entry points: functions by name, modules and their kernels.
+/// The driver's entry points: functions by name, launches, occupancy.
 namespace profiler::virtual_gpu {
 namespace {
 
@@ -32,36 +32,6 @@ void* find_entry_point(const char* name) {
         if (void* const function = find_function(std::string(name) + suffix)) return function;
     }
     return nullptr;
-}
-
-/// Modules are opaque: their kernels are known by name alone.
-CUmodule any_module() {
-    static int module = 0;
-    return reinterpret_cast<CUmodule>(&module);
-}
-
-Kernel& kernel_of_function(CUfunction function) { return *reinterpret_cast<Kernel*>(function); }
-
-CUresult attribute_of(int* value, CUfunction_attribute attribute) {
-    switch (attribute) {
-        case CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK:
-            *value = kThreadsPerBlock;
-            return CUDA_SUCCESS;
-        case CU_FUNC_ATTRIBUTE_NUM_REGS:
-            *value = kAssumedRegisters;
-            return CUDA_SUCCESS;
-        case CU_FUNC_ATTRIBUTE_PTX_VERSION:
-        case CU_FUNC_ATTRIBUTE_BINARY_VERSION:
-            *value = code_version();
-            return CUDA_SUCCESS;
-        case CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES:
-        case CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES:
-        case CU_FUNC_ATTRIBUTE_CONST_SIZE_BYTES:
-            *value = 0;
-            return CUDA_SUCCESS;
-        default:
-            return CUDA_ERROR_INVALID_VALUE;
-    }
 }
 
 CUresult launch_function(CUfunction function, const Launch& work) {
@@ -97,29 +67,6 @@ VIRTUAL_GPU_API CUresult cuGetExportTable(const void** table, const CUuuid*) {
     return CUDA_ERROR_NOT_FOUND;
 }
 
-VIRTUAL_GPU_API CUresult cuModuleLoadData(CUmodule* module, const void*) {
-    *module = any_module();
-    return CUDA_SUCCESS;
-}
-VIRTUAL_GPU_API CUresult cuModuleLoadDataEx(CUmodule* module, const void*, unsigned, CUjit_option*,
-                                            void**) {
-    *module = any_module();
-    return CUDA_SUCCESS;
-}
-VIRTUAL_GPU_API CUresult cuModuleUnload(CUmodule) { return CUDA_SUCCESS; }
-VIRTUAL_GPU_API CUresult cuModuleGetFunction(CUfunction* function, CUmodule, const char* name) {
-    *function = reinterpret_cast<CUfunction>(add_kernel(name));
-    return CUDA_SUCCESS;
-}
-VIRTUAL_GPU_API CUresult cuFuncGetAttribute(int* value, CUfunction_attribute attribute,
-                                            CUfunction) {
-    return attribute_of(value, attribute);
-}
-VIRTUAL_GPU_API CUresult cuFuncSetAttribute(CUfunction, CUfunction_attribute, int) {
-    return CUDA_SUCCESS;
-}
-VIRTUAL_GPU_API CUresult cuFuncSetCacheConfig(CUfunction, CUfunc_cache) { return CUDA_SUCCESS; }
-
 VIRTUAL_GPU_API CUresult cuLaunchKernel(CUfunction function, unsigned grid_x, unsigned grid_y,
                                         unsigned grid_z, unsigned block_x, unsigned block_y,
                                         unsigned block_z, unsigned shared, CUstream stream,
@@ -144,10 +91,33 @@ VIRTUAL_GPU_API CUresult cuLaunchKernelEx(const CUlaunchConfig* config, CUfuncti
                                       dim3(config->blockDimX, config->blockDimY, config->blockDimZ),
                                       config->sharedMemBytes, config->hStream, arguments});
 }
-VIRTUAL_GPU_API CUresult cuOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, CUfunction,
+VIRTUAL_GPU_API CUresult cuOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks,
+                                                                     CUfunction function,
                                                                      int block_size,
                                                                      std::size_t shared) {
-    *blocks = blocks_per_sm(block_size, shared);
+    *blocks = blocks_per_sm(current_card(), kernel_of_function(function).resources,
+                            {block_size, static_cast<int64_t>(shared)});
+    return CUDA_SUCCESS;
+}
+VIRTUAL_GPU_API CUresult cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(
+    int* blocks, CUfunction function, int block_size, std::size_t shared, unsigned) {
+    return cuOccupancyMaxActiveBlocksPerMultiprocessor(blocks, function, block_size, shared);
+}
+/// As if a cluster could take its blocks from all multiprocessors. On a card they lie within one
+/// part of it, whose size differs from card to card.
+VIRTUAL_GPU_API CUresult cuOccupancyMaxActiveClusters(int* clusters, CUfunction function,
+                                                      const CUlaunchConfig* config) {
+    const auto threads =
+        static_cast<int>(config->blockDimX * config->blockDimY * config->blockDimZ);
+    const int blocks = blocks_per_sm(current_card(), kernel_of_function(function).resources,
+                                     {threads, static_cast<int64_t>(config->sharedMemBytes)});
+    unsigned of_cluster = 1;
+    for (unsigned i = 0; i < config->numAttrs; ++i) {
+        if (config->attrs[i].id != CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION) continue;
+        const auto& size = config->attrs[i].value.clusterDim;
+        of_cluster = std::max(1U, size.x * size.y * size.z);
+    }
+    *clusters = blocks * current_card().sm_count / static_cast<int>(of_cluster);
     return CUDA_SUCCESS;
 }
 

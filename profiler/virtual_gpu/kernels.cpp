@@ -71,8 +71,6 @@ struct Configuration {
 };
 thread_local std::vector<Configuration> configurations;  // of <<< >>>
 
-const Card& current_card() { return machine().cards[static_cast<std::size_t>(current_device())]; }
-
 bool is_possible(const Launch& launch) {
     const dim3 grid = launch.grid;
     const dim3 block = launch.block;
@@ -116,6 +114,8 @@ void run_all(const Launch& launch) {
 
 }  // namespace
 
+const Card& current_card() { return machine().cards[static_cast<std::size_t>(current_device())]; }
+
 const Kernel& kernel_of(const void* host_function) {
     static const Kernel unknown{.name = "a kernel that no library registered"};
     Registry& registry = Registry::instance();
@@ -124,16 +124,22 @@ const Kernel& kernel_of(const void* host_function) {
     return found == registry.kernels.end() ? unknown : found->second;
 }
 
-Kernel* add_kernel(const std::string& name) {
+Kernel* add_kernel(const CubinKernel& code) {
     Registry& registry = Registry::instance();
     const std::lock_guard lock(registry.mutex);
-    return &registry.of_modules.emplace_back(Kernel{.name = intern(name)});
+    return &registry.of_modules.emplace_back(Kernel{
+        .name = intern(code.name), .resources = code.resources, .parameters = code.parameters});
 }
 
 cudaError_t launch(const Kernel& kernel, const Launch& launch) {
     if (!is_possible(launch)) return report(cudaErrorInvalidConfiguration);
-    if (static_cast<int64_t>(launch.shared_bytes) > current_card().shared_bytes_per_block) {
+    if (static_cast<int64_t>(launch.shared_bytes) + kernel.resources.shared_bytes >
+        current_card().shared_bytes_per_block) {
         return report(cudaErrorInvalidValue);
+    }
+    const dim3 block = launch.block;
+    if (block.x * block.y * block.z > static_cast<unsigned>(max_threads_of(kernel.resources))) {
+        return report(cudaErrorLaunchOutOfResources);
     }
     submit(launch.stream, {.kind = WorkKind::kKernel,
                            .name = kernel.name,
@@ -145,21 +151,6 @@ cudaError_t launch(const Kernel& kernel, const Launch& launch) {
     if (kernel.fill_bytes > 0) run_fill(kernel, launch);
     if (kernel.is_all) run_all(launch);
     return cudaSuccess;
-}
-
-int blocks_per_sm(int block_size, std::size_t shared_bytes) {
-    if (block_size <= 0) return 0;
-    const Card& card = current_card();
-    const int warps = (block_size + kWarpThreads - 1) / kWarpThreads;
-    int blocks = std::min(card.threads_per_sm / (warps * kWarpThreads), card.blocks_per_sm);
-    blocks = std::min(blocks, kRegistersPerSm / (warps * kWarpThreads * kAssumedRegisters));
-    if (shared_bytes > 0) {
-        const int64_t reserved = reserved_shared_bytes(card);
-        const int64_t fit =
-            card.shared_bytes_per_sm / (static_cast<int64_t>(shared_bytes) + reserved);
-        blocks = static_cast<int>(std::min<int64_t>(blocks, fit));
-    }
-    return blocks;
 }
 
 int code_version() {
@@ -267,13 +258,13 @@ VIRTUAL_GPU_API cudaError_t cudaFuncGetAttributes(cudaFuncAttributes* attributes
 VIRTUAL_GPU_API cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, const void*,
                                                                           int block_size,
                                                                           std::size_t shared) {
-    *blocks = blocks_per_sm(block_size, shared);
+    *blocks = blocks_per_sm(current_card(), {}, {block_size, static_cast<int64_t>(shared)});
     return cudaSuccess;
 }
 
 VIRTUAL_GPU_API cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(
     int* blocks, const void*, int block_size, std::size_t shared, unsigned) {
-    *blocks = blocks_per_sm(block_size, shared);
+    *blocks = blocks_per_sm(current_card(), {}, {block_size, static_cast<int64_t>(shared)});
     return cudaSuccess;
 }
 

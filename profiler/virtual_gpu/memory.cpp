@@ -1,40 +1,16 @@
 #include "profiler/virtual_gpu/api.h"
 #include "profiler/virtual_gpu/device_memory.h"
+#include "profiler/virtual_gpu/host_memory.h"
 #include "profiler/virtual_gpu/streams.h"
 #include "profiler/virtual_gpu/value_copies.h"
 
-#include <sys/mman.h>
-
 #include <array>
 #include <cstring>
-#include <map>
-#include <mutex>
+#include <string>
 
-/// Allocations, copies, and pinned memory of the host.
+/// Allocations on devices, and copies.
 namespace profiler::virtual_gpu {
 namespace {
-
-/// Ranges of host memory that CUDA may read by itself.
-struct PinnedMemory {
-    struct Range {
-        std::size_t size = 0;
-        bool is_ours = false;  // false: the program registered it
-    };
-    std::mutex mutex;
-    std::map<uint64_t, Range> ranges;
-
-    static PinnedMemory& instance() {
-        static auto* const memory = new PinnedMemory;
-        return *memory;
-    }
-    bool contains(const void* address) {
-        const std::lock_guard lock(mutex);
-        const auto after = ranges.upper_bound(number_of(address));
-        if (after == ranges.begin()) return false;
-        const auto& [start, range] = *std::prev(after);
-        return number_of(address) < start + range.size;
-    }
-};
 
 CUpti_ActivityMemcpyKind copy_kind(bool to_device, bool from_device) {
     if (to_device) {
@@ -95,6 +71,7 @@ cudaError_t allocate(void** address, std::size_t size) {
 
 cudaError_t free_memory(void* address) {
     if (address == nullptr) return cudaSuccess;
+    if (host_memory_of(address) == HostMemory::kManaged) return free_host_memory(address);
     const int device = Memories::instance().device_of(address);
     if (device < 0) return cudaErrorInvalidValue;
     const auto range = Memories::instance()[device].range_of(number_of(address));
@@ -133,66 +110,15 @@ VIRTUAL_GPU_API cudaError_t cudaPointerGetAttributes(cudaPointerAttributes* attr
     if (device >= 0) {
         attributes->type = cudaMemoryTypeDevice;
         attributes->devicePointer = pointer;
-    } else if (PinnedMemory::instance().contains(address)) {
-        attributes->type = cudaMemoryTypeHost;
+    } else if (const HostMemory kind = host_memory_of(address); kind != HostMemory::kPageable) {
+        const bool is_managed = kind == HostMemory::kManaged;
+        attributes->type = is_managed ? cudaMemoryTypeManaged : cudaMemoryTypeHost;
         attributes->devicePointer = attributes->hostPointer = pointer;
     } else {
         attributes->type = cudaMemoryTypeUnregistered;
         attributes->device = cudaInvalidDeviceId;
         attributes->hostPointer = pointer;
     }
-    return cudaSuccess;
-}
-
-// ---- pinned memory ------------------------------------------------------------------------------
-
-VIRTUAL_GPU_API cudaError_t cudaHostAlloc(void** address, std::size_t size, unsigned) {
-    const ApiCall call(CUPTI_RUNTIME_TRACE_CBID_cudaHostAlloc_v3020);
-    *address = nullptr;
-    if (size == 0) return cudaSuccess;
-    void* const pages =
-        mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (pages == MAP_FAILED) return report(cudaErrorMemoryAllocation);
-    PinnedMemory& memory = PinnedMemory::instance();
-    const std::lock_guard lock(memory.mutex);
-    memory.ranges[number_of(pages)] = {.size = size, .is_ours = true};
-    *address = pages;
-    return cudaSuccess;
-}
-
-VIRTUAL_GPU_API cudaError_t cudaFreeHost(void* address) {
-    if (address == nullptr) return cudaSuccess;
-    PinnedMemory& memory = PinnedMemory::instance();
-    const std::lock_guard lock(memory.mutex);
-    const auto found = memory.ranges.find(number_of(address));
-    if (found == memory.ranges.end() || !found->second.is_ours) {
-        return report(cudaErrorInvalidValue);
-    }
-    munmap(address, found->second.size);
-    memory.ranges.erase(found);
-    return cudaSuccess;
-}
-
-VIRTUAL_GPU_API cudaError_t cudaHostRegister(void* address, std::size_t size, unsigned) {
-    PinnedMemory& memory = PinnedMemory::instance();
-    const std::lock_guard lock(memory.mutex);
-    memory.ranges[number_of(address)] = {.size = size, .is_ours = false};
-    return cudaSuccess;
-}
-
-VIRTUAL_GPU_API cudaError_t cudaHostUnregister(void* address) {
-    PinnedMemory& memory = PinnedMemory::instance();
-    const std::lock_guard lock(memory.mutex);
-    const auto found = memory.ranges.find(number_of(address));
-    if (found == memory.ranges.end() || found->second.is_ours) {
-        return report(cudaErrorHostMemoryNotRegistered);
-    }
-    memory.ranges.erase(found);
-    return cudaSuccess;
-}
-
-VIRTUAL_GPU_API cudaError_t cudaHostGetDevicePointer(void** device, void* host, unsigned) {
-    *device = host;
     return cudaSuccess;
 }
 
@@ -306,19 +232,41 @@ VIRTUAL_GPU_API CUresult cuMemUnmap(CUdeviceptr address, std::size_t size) {
 
 VIRTUAL_GPU_API CUresult cuPointerGetAttribute(void* value, CUpointer_attribute attribute,
                                                CUdeviceptr address) {
-    const int device = Memories::instance().device_of(reinterpret_cast<void*>(address));
+    auto* const pointer = reinterpret_cast<void*>(address);
+    const int device = Memories::instance().device_of(pointer);
+    const HostMemory kind = device >= 0 ? HostMemory::kPageable : host_memory_of(pointer);
+    if (device < 0 && kind == HostMemory::kPageable) return CUDA_ERROR_INVALID_VALUE;
     switch (attribute) {
         case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL:
-            *static_cast<int*>(value) = device;
-            break;
+            *static_cast<int*>(value) = device >= 0 ? device : current_device();
+            return CUDA_SUCCESS;
         case CU_POINTER_ATTRIBUTE_MEMORY_TYPE:
             *static_cast<unsigned*>(value) =
                 device >= 0 ? CU_MEMORYTYPE_DEVICE : CU_MEMORYTYPE_HOST;
-            break;
+            return CUDA_SUCCESS;
+        case CU_POINTER_ATTRIBUTE_DEVICE_POINTER:  // Triton asks for it at each launch
+            *static_cast<CUdeviceptr*>(value) = address;
+            return CUDA_SUCCESS;
+        case CU_POINTER_ATTRIBUTE_HOST_POINTER:
+            if (device >= 0) return CUDA_ERROR_INVALID_VALUE;
+            *static_cast<void**>(value) = pointer;
+            return CUDA_SUCCESS;
+        case CU_POINTER_ATTRIBUTE_IS_MANAGED:
+            *static_cast<bool*>(value) = kind == HostMemory::kManaged;
+            return CUDA_SUCCESS;
+        case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR:
+        case CU_POINTER_ATTRIBUTE_RANGE_SIZE: {
+            if (device < 0) return CUDA_ERROR_INVALID_VALUE;
+            const auto range = Memories::instance()[device].range_of(address);
+            if (!range) return CUDA_ERROR_INVALID_VALUE;
+            const bool is_size = attribute == CU_POINTER_ATTRIBUTE_RANGE_SIZE;
+            *static_cast<uint64_t*>(value) = is_size ? range->second : range->first;
+            return CUDA_SUCCESS;
+        }
         default:
-            refuse("cuPointerGetAttribute of another attribute than device and memory type");
+            return refuse_by_driver_error(
+                ("cuPointerGetAttribute of attribute " + std::to_string(attribute)).c_str());
     }
-    return device >= 0 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
 }  // namespace profiler::virtual_gpu

@@ -22,6 +22,7 @@ struct Streams {
     uint64_t last_capture = 0;
     std::vector<std::shared_ptr<Graph>> captured;  // of the captures that go on
     std::atomic<std::size_t> num_captured = 0;     // of them: most processes capture none
+    std::atomic<uint64_t> host_clock_ns = 0;       // virtual
 
     static Streams& instance() {
         static auto* const streams = new Streams;
@@ -32,7 +33,9 @@ private:
     Streams() {
         for (std::size_t device = 0; device < machine().cards.size(); ++device) {
             last_number = kDefaultStreamNumber + static_cast<uint32_t>(device);
-            defaults.push_back({.device = static_cast<int>(device), .number = last_number});
+            Stream& stream = defaults.emplace_back();
+            stream.device = static_cast<int>(device);
+            stream.number = last_number;
         }
     }
 };
@@ -41,10 +44,38 @@ bool is_default(cudaStream_t handle) {
     return handle == nullptr || handle == cudaStreamLegacy || handle == cudaStreamPerThread;
 }
 
+void raise_to(std::atomic<uint64_t>& clock_ns, uint64_t least_ns) {
+    uint64_t now_ns = clock_ns;
+    while (now_ns < least_ns && !clock_ns.compare_exchange_weak(now_ns, least_ns)) {
+    }
+}
+
+/// Every kernel takes the same time, because a launch does not tell how much work it is: of several
+/// configurations of a kernel the first one wins, and one kernel wins over two. Moved bytes take
+/// the time of the card's memory. The figures are of a small kernel, of a launch, and of an event.
+constexpr uint64_t kKernelNs = 20'000, kLaunchNs = 2'000, kEventNs = 1'000;
+
+uint64_t duration_ns(const Work& work) {
+    if (work.kind == WorkKind::kKernel) return kKernelNs;
+    const Card& card = machine().cards[static_cast<std::size_t>(work.device)];
+    const double moving_ns = static_cast<double>(work.size_bytes) / bytes_per_ns(card);
+    return kLaunchNs + static_cast<uint64_t>(moving_ns);
+}
+
+/// Something that takes so long follows what the stream was given before.
+void move_clock(Stream& stream, uint64_t taken_ns) {
+    raise_to(stream.clock_ns, Streams::instance().host_clock_ns);
+    stream.clock_ns += taken_ns;
+}
+
+void wait_until(uint64_t end_ns) { raise_to(Streams::instance().host_clock_ns, end_ns); }
+
 cudaError_t make_stream(cudaStream_t* handle, unsigned flags, int priority) {
     Streams& streams = Streams::instance();
-    auto* const stream =
-        new Stream{.device = current_device(), .priority = priority, .flags = flags};
+    auto* const stream = new Stream;
+    stream->device = current_device();
+    stream->priority = priority;
+    stream->flags = flags;
     {
         const std::lock_guard lock(streams.mutex);
         stream->number = ++streams.last_number;
@@ -65,8 +96,9 @@ cudaError_t make_event(cudaEvent_t* handle) {
 cudaError_t record_event(cudaEvent_t handle, cudaStream_t stream) {
     static std::atomic<uint64_t> last_recording = 0;
     Event& event = event_of(handle);
-    const Stream& recorded = stream_of(stream);
-    event.recorded_ns = steady_now_ns();
+    Stream& recorded = stream_of(stream);
+    move_clock(recorded, kEventNs);  // time never stands still: programs divide by it
+    event.recorded_ns = recorded.clock_ns.load();
     event.recording = ++last_recording;
     event.capture = recorded.capture;
     if (!event.capture) cupti_event_recorded(recorded.number, event.recording);
@@ -104,13 +136,23 @@ void add_captured_write(const void* address, std::size_t size) {
 }
 
 void submit(cudaStream_t handle, Work work) {
-    const Stream& stream = stream_of(handle);
+    Stream& stream = stream_of(handle);
     work.device = stream.device;
     work.stream_number = stream.number;
     if (stream.capture) {
         stream.capture->work.push_back(work);
     } else {
+        move_clock(stream, duration_ns(work));
         cupti_work_done(work);
+    }
+}
+
+void synchronize_device(int device) {
+    Streams& streams = Streams::instance();
+    const std::lock_guard lock(streams.mutex);
+    wait_until(streams.defaults[static_cast<std::size_t>(device)].clock_ns);
+    for (const Stream* const stream : streams.made) {
+        if (stream->device == device) wait_until(stream->clock_ns);
     }
 }
 
@@ -155,11 +197,15 @@ VIRTUAL_GPU_API cudaError_t cudaStreamGetFlags(cudaStream_t stream, unsigned* fl
     return cudaSuccess;
 }
 
-VIRTUAL_GPU_API cudaError_t cudaStreamQuery(cudaStream_t) { return cudaSuccess; }
+VIRTUAL_GPU_API cudaError_t cudaStreamQuery(cudaStream_t stream) {
+    wait_until(stream_of(stream).clock_ns);
+    return cudaSuccess;
+}
 
 VIRTUAL_GPU_API cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
     const ApiCall call(CUPTI_RUNTIME_TRACE_CBID_cudaStreamSynchronize_v3020);
     if (stream_of(stream).capture) return report(cudaErrorStreamCaptureUnsupported);
+    wait_until(stream_of(stream).clock_ns);
     return cudaSuccess;
 }
 
@@ -168,7 +214,9 @@ VIRTUAL_GPU_API cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t
     const ApiCall call(CUPTI_RUNTIME_TRACE_CBID_cudaStreamWaitEvent_v3020);
     const std::shared_ptr<Graph>& capture = event_of(event).capture;
     if (!capture) {
-        cupti_stream_waits(stream_of(stream).number, event_of(event).recording);
+        Stream& waiting = stream_of(stream);
+        raise_to(waiting.clock_ns, event_of(event).recorded_ns);
+        cupti_stream_waits(waiting.number, event_of(event).recording);
         return cudaSuccess;
     }
     if (capture->has_ended) return report(cudaErrorCapturedEvent);
@@ -186,7 +234,9 @@ VIRTUAL_GPU_API cudaError_t cudaStreamAddCallback(cudaStream_t stream,
 
 VIRTUAL_GPU_API cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t function,
                                                void* data) {
-    if (stream_of(stream).capture) refuse("cudaLaunchHostFunc while a graph is captured");
+    if (stream_of(stream).capture) {
+        return refuse_by_error("cudaLaunchHostFunc while a graph is captured");
+    }
     function(data);
     return cudaSuccess;
 }
@@ -210,12 +260,15 @@ VIRTUAL_GPU_API cudaError_t cudaEventRecordWithFlags(cudaEvent_t event, cudaStre
     const ApiCall call(CUPTI_RUNTIME_TRACE_CBID_cudaEventRecordWithFlags_v11010);
     return record_event(event, stream);
 }
-VIRTUAL_GPU_API cudaError_t cudaEventQuery(cudaEvent_t) { return cudaSuccess; }
-VIRTUAL_GPU_API cudaError_t cudaEventSynchronize(cudaEvent_t) {
-    const ApiCall call(CUPTI_RUNTIME_TRACE_CBID_cudaEventSynchronize_v3020);
+VIRTUAL_GPU_API cudaError_t cudaEventQuery(cudaEvent_t event) {
+    wait_until(event_of(event).recorded_ns);
     return cudaSuccess;
 }
-/// Time of the host: a virtual GPU has none of its own.
+VIRTUAL_GPU_API cudaError_t cudaEventSynchronize(cudaEvent_t event) {
+    const ApiCall call(CUPTI_RUNTIME_TRACE_CBID_cudaEventSynchronize_v3020);
+    wait_until(event_of(event).recorded_ns);
+    return cudaSuccess;
+}
 VIRTUAL_GPU_API cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t start,
                                                  cudaEvent_t end) {
     const uint64_t from = event_of(start).recorded_ns;
@@ -288,7 +341,7 @@ VIRTUAL_GPU_API cudaError_t cudaThreadExchangeStreamCaptureMode(cudaStreamCaptur
 
 VIRTUAL_GPU_API cudaError_t cudaGraphGetNodes(cudaGraph_t graph, cudaGraphNode_t* nodes,
                                               std::size_t* count) {
-    if (nodes != nullptr) refuse("cudaGraphGetNodes with a list of nodes");
+    if (nodes != nullptr) return refuse_by_error("cudaGraphGetNodes with a list of nodes");
     *count = graph_of(graph)->work.size();
     return cudaSuccess;
 }

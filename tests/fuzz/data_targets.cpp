@@ -11,6 +11,7 @@
 #include "profiler/protocol/messages.h"
 #include "profiler/trace/units.h"
 #include "profiler/view/theme.h"
+#include "profiler/virtual_gpu/cubin.h"
 #include "tests/fuzz/fuzz_target.h"
 
 #include <nlohmann/json.hpp>
@@ -19,6 +20,7 @@
 #include <array>
 #include <fstream>
 #include <optional>
+#include <span>
 #include <sstream>
 #include <stdexcept>
 
@@ -139,6 +141,23 @@ void read_command_line(const std::string& bytes) {
     if (parsed && !*parsed && line.answer().empty()) throw std::logic_error("an empty answer");
 }
 
+/// What ptxas made of kernels for three generations of GPUs.
+std::vector<std::string> cubin_seeds() {
+    std::vector<std::string> seeds;
+    for (const char* const name : {"sm_80", "sm_90", "sm_100"}) {
+        const std::string path = std::string("/tests/profiler/virtual_gpu/cubins/") + name;
+        std::ostringstream bytes;
+        bytes << std::ifstream(TEMPOSCOPE_SOURCE_DIR + path + ".cubin", std::ios::binary).rdbuf();
+        seeds.push_back(std::move(bytes).str());
+    }
+    return seeds;
+}
+
+void read_cubins(const std::string& bytes) {
+    (void)virtual_gpu::cubin_bytes(std::as_bytes(std::span(bytes)));
+    (void)virtual_gpu::read_cubin(std::as_bytes(std::span(bytes)));
+}
+
 const std::array kTargets{
     FuzzTarget{"planner_data",
                [] {
@@ -146,6 +165,7 @@ const std::array kTargets{
                                       asset("calibration.json")};
                },
                read_planner_data},
+    FuzzTarget{"cubin", cubin_seeds, read_cubins},
     FuzzTarget{"frames", frame_seeds, read_frames},
     FuzzTarget{"theme", [] { return std::vector{asset("themes/dark.json")}; },
                [](const std::string& bytes) { (void)parse_theme(bytes); }},

@@ -15,6 +15,8 @@
 namespace profiler {
 namespace {
 
+constexpr Limits kClockLimits{1, 1e8};
+
 bool is_id(std::string_view id) {
     return std::ranges::all_of(
         id, [](char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-'; });
@@ -45,6 +47,9 @@ Gpu read_gpu(FieldReader& reader) {
     }
     gpu.sm_count = reader.figure("sm_count", 1, kCountLimits);
     gpu.l2_bytes = reader.figure("l2_mib", kMiBBytes, kGpuLimits);
+    gpu.clock_khz = reader.optional_figure("clock_khz", 1, kClockLimits);
+    gpu.memory_clock_khz = reader.optional_figure("memory_clock_khz", 1, kClockLimits);
+    gpu.memory_bus_bits = reader.optional_figure("memory_bus_bits", 1, kCountLimits);
     gpu.no_kernel_model = reader.optional_text("no_kernel_model").value_or("");
     check(gpu, reader);
     return gpu;

@@ -41,6 +41,10 @@ struct Gpu {
     std::array<std::optional<Figure>, kMatmulTypeNames.size()> peak_flop_per_s;
     Figure sm_count;
     Figure l2_bytes;
+    // What programs ask of a device. Plans do not use them, and a GPU of the user may lack them.
+    std::optional<Figure> clock_khz;         // of the multiprocessors, at most
+    std::optional<Figure> memory_clock_khz;  // two transfers a cycle
+    std::optional<Figure> memory_bus_bits;
     std::string no_kernel_model;  // why its times are not predicted; empty if they are
 
     const std::optional<Figure>& peak(MatmulType type) const {

@@ -14,8 +14,12 @@ namespace {
 using testing::HasSubstr;
 using testing::StartsWith;
 
-const VirtualCard kCard{
-    .name = "A \"card\"", .capability = {8, 6}, .total_bytes = 1000, .sm_count = 2, .l2_bytes = 64};
+const VirtualCard kCard{.name = "A \"card\"",
+                        .capability = {8, 6},
+                        .total_bytes = 1000,
+                        .sm_count = 2,
+                        .l2_bytes = 64,
+                        .memory_bus_bits = 384};
 
 /// A folder with two empty files in place of libraries.
 std::filesystem::path folder_of_libraries(const tests::TemporaryFolder& folder,
@@ -39,6 +43,8 @@ TEST(VirtualGpuProcess, NamesTheLibrariesAndDescribesTheCards) {
     EXPECT_THAT((*environment)[2], HasSubstr(R"("compute_capability":"8.6")"));
     EXPECT_THAT((*environment)[2], HasSubstr(R"("threads_per_sm":1536)"));
     EXPECT_THAT((*environment)[2], HasSubstr(R"("name":"A \"card\"")"));
+    EXPECT_THAT((*environment)[2], HasSubstr(R"("memory_bus_bits":384)"));
+    EXPECT_THAT((*environment)[2], testing::Not(HasSubstr("memory_clock_khz")));
 }
 
 TEST(VirtualGpuProcess, KeepsWhatTheUserPreloads) {

@@ -56,6 +56,16 @@ TEST(VirtualCard, IsReadFromJson) {
     EXPECT_EQ(machine.placement, SegmentPlacement::kChunks);
 }
 
+TEST(VirtualCard, HasAnH100sClocksUnlessItsOwnAreGiven) {
+    json machine = small_machine();
+    EXPECT_NEAR(bytes_per_ns(parse_machine(machine.dump()).cards[0]), 3352, 1);
+    machine["devices"][0].update(
+        {{"clock_khz", 1'590'000}, {"memory_clock_khz", 5'001'000}, {"memory_bus_bits", 256}});
+    const Card card = parse_machine(machine.dump()).cards[0];
+    EXPECT_EQ(card.clock_khz, 1'590'000);
+    EXPECT_NEAR(bytes_per_ns(card), 320, 1);
+}
+
 TEST(VirtualCard, WrongFieldsAreNamed) {
     using testing::HasSubstr;
     const auto with = [](const char* key, const json& value) {
@@ -67,6 +77,8 @@ TEST(VirtualCard, WrongFieldsAreNamed) {
     EXPECT_THAT(with("sm_count", "two"), HasSubstr("sm_count is not a whole number from 1"));
     EXPECT_THAT(with("sm_count", 1.5), HasSubstr("sm_count"));
     EXPECT_THAT(with("total_bytes", 1e300), HasSubstr("total_bytes"));
+    EXPECT_THAT(with("memory_bus_bits", 0), HasSubstr("memory_bus_bits"));
+    EXPECT_THAT(with("clock_khz", int64_t{1} << 33), HasSubstr("clock_khz"));
     EXPECT_THAT(with("name", 7), HasSubstr("name is not a text"));
     EXPECT_THAT(with("compute_capability", "-8.0"), HasSubstr("compute_capability '-8.0'"));
     EXPECT_THAT(with("compute_capability", "8"), HasSubstr("compute_capability '8'"));

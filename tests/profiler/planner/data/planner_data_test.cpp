@@ -61,6 +61,17 @@ TEST(GpuCatalogue, EveryFigureHasASource) {
     }
 }
 
+TEST(GpuCatalogue, TheMemorysClockAndBusGiveTheBandwidth) {
+    for (const Gpu& gpu : built_in_planner_data().gpus) {
+        if (!gpu.compute_capability || !gpu.no_kernel_model.empty()) continue;
+        ASSERT_TRUE(gpu.clock_khz && gpu.memory_clock_khz && gpu.memory_bus_bits) << gpu.id;
+        const double bytes_per_s =
+            2 * gpu.memory_clock_khz->value * 1e3 * gpu.memory_bus_bits->value / 8;
+        // Data sheets round, and those of the H100 PCIe and the H200 leave a margin.
+        EXPECT_NEAR(bytes_per_s / gpu.bandwidth_bytes_per_s.value, 1, 0.025) << gpu.id;
+    }
+}
+
 TEST(GpuCatalogue, HasFiguresInBaseUnits) {
     EXPECT_EQ(gpu_named("v100-16gb").peak(MatmulType::kFp16)->value, 125e12);
     EXPECT_EQ(gpu_named("v100-16gb").bandwidth_bytes_per_s.value, 900e9);
@@ -83,6 +94,7 @@ TEST(GpuFile, TakesACardOfTheUsers) {
     ASSERT_TRUE(gpus) << gpus.error().message;
     EXPECT_EQ(gpus->front().id, "mine");
     EXPECT_EQ(gpus->front().memory_bytes.source, "data sheet");
+    EXPECT_FALSE(gpus->front().clock_khz);
 }
 
 TEST(GpuFile, NamesThePlaceOfEveryMistake) {
