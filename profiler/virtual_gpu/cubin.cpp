@@ -91,19 +91,15 @@ public:
     }
 
 private:
-    /// False if a section that has bytes in the file lies outside of it.
+    /// False if a table or a section lies outside of the file.
     bool read_sections() {
         const auto header = header_of(bytes_);
-        if (!header) return false;
-        const auto end = end_of(header->e_shoff, uint64_t{header->e_shnum} * sizeof(Elf64_Shdr));
-        if (!end || *end > bytes_.size() || header->e_shstrndx >= header->e_shnum) return false;
+        const auto size = cubin_bytes(bytes_);
+        if (!header || !size || *size > bytes_.size()) return false;
+        if (header->e_shstrndx >= header->e_shnum) return false;
         for (std::size_t i = 0; i < header->e_shnum; ++i) {
-            const auto section =
-                value_at<Elf64_Shdr>(bytes_, header->e_shoff + i * sizeof(Elf64_Shdr));
-            const auto section_end = end_of(section.sh_offset, section.sh_size);
-            const bool has_bytes = section.sh_type != SHT_NOBITS && section.sh_type != SHT_NULL;
-            if (has_bytes && (!section_end || *section_end > bytes_.size())) return false;
-            sections_.push_back(section);
+            sections_.push_back(
+                value_at<Elf64_Shdr>(bytes_, header->e_shoff + i * sizeof(Elf64_Shdr)));
         }
         names_ = content_of(sections_[header->e_shstrndx]);
         const bool in_second_byte = header->e_ident[EI_ABIVERSION] >= kAbiOfSecondByte;

@@ -190,6 +190,9 @@ void add_kernel_record(Client& client, const Work& work, uint32_t correlation) {
     record.blockY = static_cast<int32_t>(work.block.y);
     record.blockZ = static_cast<int32_t>(work.block.z);
     record.dynamicSharedMemory = static_cast<int32_t>(work.shared_bytes);
+    record.staticSharedMemory = static_cast<int32_t>(work.static_shared_bytes);
+    record.registersPerThread = static_cast<uint16_t>(work.registers);
+    record.localMemoryPerThread = static_cast<uint32_t>(work.local_bytes);
     record.name = work.name;
     client.add(record);
 }

@@ -26,8 +26,8 @@ thread_local int device_of_thread = 0;
 thread_local cudaError_t last_error = cudaSuccess;
 std::array<std::atomic<bool>, kMaxDevices> contexts;
 thread_local std::vector<int> pushed_devices;  // that cuCtxPushCurrent put aside
-/// By CUlimit, with the driver's defaults: 1 KiB of stack, 1 MiB for printf, 8 MiB of heap. Programs
-/// read what they set; no memory is taken for it.
+/// By CUlimit, with the driver's defaults: 1 KiB of stack, 1 MiB for printf, 8 MiB of heap.
+/// Programs read what they set; no memory is taken for it.
 std::array<std::atomic<std::size_t>, CU_LIMIT_MAX> limits{1024, 1 << 20, 8 << 20, 2, 2048, 128, 0};
 
 int num_devices() { return static_cast<int>(machine().cards.size()); }

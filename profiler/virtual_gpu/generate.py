@@ -210,7 +210,8 @@ def main(torch_lib, cuda_include, out):
         "using profiler::virtual_gpu::Argument;",
         *(line for lines in functions.values() for line in lines),
     ])
-    write(out / "missing_functions.cpp", missing_functions(sorted(names - functions.keys()), of_torch))
+    missing = sorted(names - functions.keys())
+    write(out / "missing_functions.cpp", missing_functions(missing, of_torch))
 
     capabilities = torch_capabilities(reversed(libraries))
     write(out / "torch_code.h", [

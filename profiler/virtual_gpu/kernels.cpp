@@ -145,7 +145,10 @@ cudaError_t launch(const Kernel& kernel, const Launch& launch) {
                            .name = kernel.name,
                            .grid = {launch.grid.x, launch.grid.y, launch.grid.z},
                            .block = {launch.block.x, launch.block.y, launch.block.z},
-                           .shared_bytes = static_cast<int64_t>(launch.shared_bytes)});
+                           .shared_bytes = static_cast<int64_t>(launch.shared_bytes),
+                           .static_shared_bytes = kernel.resources.shared_bytes,
+                           .registers = kernel.resources.registers,
+                           .local_bytes = kernel.resources.local_bytes});
     const bool runs_now = !stream_of(launch.stream).capture;
     if (launch.arguments == nullptr || !runs_now) return cudaSuccess;
     if (kernel.fill_bytes > 0) run_fill(kernel, launch);

@@ -44,7 +44,7 @@ const char* last_refusal() { return refusal_of_thread; }
 
 }  // namespace profiler::virtual_gpu
 
-// ---- what the generated functions call, each with its own name -----------------------------------
+// ---- what the generated functions call, each with its own name ----------------------------------
 
 extern "C" {
 

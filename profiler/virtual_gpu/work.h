@@ -23,7 +23,11 @@ struct Work {
     const char* name = nullptr;  // of a kernel; lives as long as the process
     Size3 grid, block;
     int64_t shared_bytes = 0;  // dynamic
-    int64_t size_bytes = 0;    // of a copy or a set
+    // Of a kernel that was read from a cubin; else 0.
+    int64_t static_shared_bytes = 0;
+    int registers = 0;        // of a thread
+    int64_t local_bytes = 0;  // of a thread
+    int64_t size_bytes = 0;   // of a copy or a set
     CUpti_ActivityMemcpyKind copy_kind = CUPTI_ACTIVITY_MEMCPY_KIND_UNKNOWN;
     int device = 0;
     uint32_t stream_number = 0;
