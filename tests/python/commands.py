@@ -20,9 +20,9 @@ def temposcope(*words, **surroundings) -> subprocess.CompletedProcess:
                           **{"env": environment} | surroundings)  # fmt: skip
 
 
-def query(file, sql: str) -> list[tuple]:
+def query(file, sql: str, values: dict | None = None) -> list[tuple]:
     with contextlib.closing(sqlite3.connect(file)) as trace:
-        return trace.execute(sql).fetchall()
+        return trace.execute(sql, values or {}).fetchall()
 
 
 def thorough(case):
@@ -56,9 +56,9 @@ class Commands(unittest.TestCase):
         self.folder = pathlib.Path(folder.name)
         self.file = self.folder / "out.tscope"
 
-    def query(self, sql: str, file=None) -> list[tuple]:
+    def query(self, sql: str, file=None, values: dict | None = None) -> list[tuple]:
         """Of the trace that most tests of the class are about."""
-        return query(file or self.file, sql)
+        return query(file or self.file, sql, values)
 
     def succeed(self, *words, **surroundings) -> subprocess.CompletedProcess:
         ran = temposcope(*words, **surroundings)

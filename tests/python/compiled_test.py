@@ -19,6 +19,22 @@ from commands import Commands, main, temposcope, thorough
 PROGRAMS = pathlib.Path(__file__).resolve().parent / "compiled"
 SKIPPED, RECORDED = 4, 2  # steps, as compiled/counted.py has them
 
+# Of what code in a folder allocates: all bytes, those whose stack ends in a program, and those whose
+# storage has the name of a module in front.
+BYTES_OF_CODE = """
+WITH RECURSIVE around(allocation, stack) AS (
+    SELECT id, stack FROM allocation
+    UNION ALL
+    SELECT allocation, parent FROM around JOIN stack ON stack.id = stack WHERE parent IS NOT NULL)
+SELECT sum(requested_bytes), sum(requested_bytes * (file LIKE :program)),
+       sum(requested_bytes * EXISTS (
+           SELECT 1 FROM v_tensor t WHERE t.storage = a.storage AND t.name LIKE :modules))
+FROM allocation a JOIN stack ON stack.id = a.stack JOIN v_frame f ON f.id = stack.frame
+WHERE a.id IN (
+    SELECT allocation FROM around JOIN stack ON stack.id = around.stack
+    JOIN v_frame f ON f.id = frame WHERE f.file LIKE :folder)
+"""
+
 
 @thorough
 class Compiled(Commands):
@@ -64,6 +80,20 @@ class Compiled(Commands):
         warm = self.record("gpt.py", "default")  # from the caches of the first run
         self.assertEqual(warm["requested"], cold["requested"])
         self.assertEqual(self.kernels(), kernels)
+
+    def test_compiled_code_has_the_lines_and_modules_of_the_program(self):
+        for cache in ("cold", "warm"):
+            with self.subTest(cache):
+                self.record("gpt.py", "default")
+                names = {"program": "%/compiled/gpt.py", "modules": "blocks.%",
+                         "folder": f"{self.folder}/torchinductor/%"}  # fmt: skip
+                ((compiled, with_line, of_blocks),) = self.query(BYTES_OF_CODE, values=names)
+                self.assertGreater(compiled, 0)
+                self.assertEqual(with_line, compiled)
+                self.assertGreater(of_blocks, 0.2 * compiled)
+                layers = {row["name"] for row in self.told(
+                    "info", self.file, "--peak", "--by", "layer")["rows"]}  # fmt: skip
+                self.assertLessEqual({"blocks.0", "blocks.1"}, layers)
 
     def test_a_step_of_a_cuda_graph_asks_for_little_and_keeps_its_pool(self):
         told = self.record("gpt.py", "reduce-overhead")
