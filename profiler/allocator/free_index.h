@@ -7,8 +7,8 @@
 #include <cstdint>
 #include <vector>
 
-/// The free blocks of one pool and stream, ordered by (size, address). Best fit takes the smallest
-/// block that is large enough, and the lowest address among blocks of that size.
+/// The free blocks of one pool and stream, ordered by (size, order, address). Best fit takes the
+/// smallest block that is large enough, and the first among blocks of that size.
 namespace profiler {
 
 using BlockHandle = uint32_t;
@@ -34,9 +34,11 @@ public:
         int64_t size_bytes = 0;
         int64_t address = 0;
         BlockHandle block = kNoBlock;
+        uint32_t order = 0;  // Block::order
 
         bool is_before(const Entry& other) const {
             if (size_bytes != other.size_bytes) return size_bytes < other.size_bytes;
+            if (order != other.order) return order < other.order;
             return address < other.address;
         }
     };
@@ -97,11 +99,10 @@ public:
         chunk.pop_back();
         if (chunk.empty()) remove_chunk(place);
     }
-    /// Erases the entry of this size and address. No two entries have the same address. Throws
-    /// std::logic_error when there is none.
-    void erase(int64_t size_bytes, int64_t address) {
-        const uint32_t size_class = class_of(size_bytes);
-        const Entry wanted{.size_bytes = size_bytes, .address = address};
+    /// Erases the entry of this size, order and address. No two entries have the same address.
+    /// Throws std::logic_error when there is none.
+    void erase(const Entry& wanted) {
+        const uint32_t size_class = class_of(wanted.size_bytes);
         if (classes_[size_class].blocks.empty() ||
             classes_[size_class].largest().is_before(wanted)) {
             throw_absent(wanted);

@@ -31,7 +31,8 @@ BlockHandle reserve(Heap& heap, const BlockSearch& search) {
                                .size_bytes = size_bytes,
                                .pool = search.half_pool,
                                .stream = search.stream,
-                               .reservation = add_reservation(heap, address, is_small)});
+                               .reservation = add_reservation(heap, address, is_small),
+                               .order = heap.order_of_new_segment()});
 }
 
 /// find_expandable_block: the lowest place where free and unmapped neighbours add up to the size,
@@ -71,6 +72,7 @@ bool map_pages(Heap& heap, BlockHandle handle, int64_t size_bytes) {
         Block rest = whole;
         rest.address += mapped_bytes;
         rest.size_bytes -= mapped_bytes;
+        rest.order = heap.order_of_part(whole);
         blocks.link(handle, add_unmapped(heap, rest), whole.next);
     }
     heap.count_reserved(whole.pool, mapped_bytes);
@@ -86,6 +88,7 @@ BlockHandle add_free_part(Heap& heap, const Block& whole, int64_t begin, int64_t
     Block part = whole;
     part.address = begin;
     part.size_bytes = end - begin;
+    part.order = heap.order_of_part(whole);
     const BlockHandle added = heap.blocks.add(part);
     heap.insert_free(added);
     return added;
@@ -121,8 +124,9 @@ void unmap_pages(Heap& heap, BlockHandle handle) {
 
 }  // namespace
 
-Heap::Heap(const AllocatorSettings& chosen, std::optional<int64_t> limit, Driver& source)
-    : settings(chosen), limit_bytes(limit), driver(&source) {
+Heap::Heap(const AllocatorSettings& chosen, std::optional<int64_t> limit, TieOrder order,
+           Driver& source)
+    : settings(chosen), limit_bytes(limit), tie_order(order), driver(&source) {
     add_pool(0);
 }
 
@@ -132,7 +136,7 @@ void Heap::insert_free(BlockHandle handle) {
     Block& block = blocks[handle];
     HalfPool& half = half_pools[block.pool];
     block.searches_when_freed = half.num_searches;
-    half.free[block.stream].insert({block.size_bytes, block.address, handle});
+    half.free[block.stream].insert({block.size_bytes, block.address, handle, block.order});
 }
 
 int64_t Heap::merge(BlockHandle handle, BlockHandle neighbour) {
@@ -179,7 +183,8 @@ BlockHandle Heap::add_segment(const BlockSearch& search, int64_t size_bytes) {
                                           .size_bytes = size_bytes,
                                           .pool = search.half_pool,
                                           .stream = search.stream,
-                                          .use = BlockUse::kFree});
+                                          .use = BlockUse::kFree,
+                                          .order = order_of_new_segment()});
     ++num_segments;
     count_reserved(search.half_pool, size_bytes);
     log(RecordedAction::kSegmentAlloc, blocks[block], size_bytes);

@@ -43,6 +43,7 @@ struct alignas(64) Block {  // one cache line, since neighbours lie anywhere
     uint32_t pending_events = 0;  // events that have not passed yet
     BlockUse use = BlockUse::kNone;
     bool has_stream_uses = false;  // record_stream named another stream
+    uint32_t order = 0;  // among free blocks of one size the lowest goes first; see TieOrder
 
     bool is_split() const { return previous != kNoBlock || next != kNoBlock; }
     bool is_expandable() const { return reservation >= 0; }
@@ -133,10 +134,12 @@ struct BlockSearch {
 
 /// Copies share the driver, which must outlive them.
 struct Heap {
-    Heap(const AllocatorSettings& settings, std::optional<int64_t> limit_bytes, Driver& driver);
+    Heap(const AllocatorSettings& settings, std::optional<int64_t> limit_bytes, TieOrder tie_order,
+         Driver& driver);
 
     AllocatorSettings settings;
     std::optional<int64_t> limit_bytes;  // on reserved bytes
+    TieOrder tie_order;
     Driver* driver;
 
     BlockArena blocks;
@@ -149,6 +152,7 @@ struct Heap {
     MemoryUse use;
     MemoryUse peak;  // the maximum of each counter
     int64_t num_segments = 0;
+    uint32_t num_orders = 0;            // that were given to blocks
     std::vector<RecordedEvent> events;  // what the calls caused beside their own result
 
     // ---- free blocks --------------------------------------------------------------------------
@@ -156,7 +160,14 @@ struct Heap {
     FreeIndex& free_index(const Block& block) { return half_pools[block.pool].free[block.stream]; }
     void insert_free(BlockHandle block);
     void erase_free(const Block& block) {
-        free_index(block).erase(block.size_bytes, block.address);
+        free_index(block).erase(
+            FreeIndex::Entry{block.size_bytes, block.address, kNoBlock, block.order});
+    }
+    /// Block::order of the first block of new memory.
+    uint32_t order_of_new_segment() { return tie_order == TieOrder::kAddress ? 0 : ++num_orders; }
+    /// Block::order of a block that is made from a part of another one.
+    uint32_t order_of_part(const Block& whole) {
+        return tie_order == TieOrder::kBlockAge ? ++num_orders : whole.order;
     }
     /// try_merge_blocks: `block` takes over a neighbour of its kind. Returns the bytes gained.
     int64_t absorb(BlockHandle block, BlockHandle neighbour) {

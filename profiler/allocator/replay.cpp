@@ -97,7 +97,8 @@ class Replayer {
 public:
     Replayer(const AllocatorRecording& recording, const AllocatorSettings& settings,
              const StartState& start)
-        : recording_(recording), simulator_({.settings = settings}, driver_) {
+        : recording_(recording),
+          simulator_({.settings = settings, .tie_order = recording.settings.tie_order}, driver_) {
         simulator_.load(start.segments);
         reserved_bytes_ = simulator_.use().reserved_bytes;
         index_start(start);

@@ -1,6 +1,7 @@
 #include "profiler/allocator/request_stream.h"
 
 #include "profiler/allocator/recorded_segments.h"
+#include "profiler/allocator/settings.h"
 #include "profiler/trace/trace_notes.h"
 
 #include <algorithm>
@@ -72,7 +73,7 @@ models::Result<RequestStream> stream_until(const Trace& trace, Id<Device> device
     const auto streams = trace.allocations.column<&Allocation::stream>();
     std::vector<uint32_t> number(bytes.size());
     std::vector<Life> life(bytes.size());
-    RequestStream stream;
+    RequestStream stream{.tie_order = tie_order_of(trace)};
     for (const TimedRequest& request : ordered_requests(trace, device)) {
         if (request.event >= end_event) break;
         if (!follows(life[request.row], request.kind)) {

@@ -36,6 +36,7 @@ struct AllocatorStart {
 struct RequestStream {
     std::vector<AllocatorRequest> requests;
     uint32_t num_allocations = 0;
+    TieOrder tie_order = TieOrder::kAddress;  // of the torch that made them
 
     // Only of a stream_to_failure:
     AllocatorStart start;       // empty: nothing was held, or the trace does not say what

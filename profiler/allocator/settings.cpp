@@ -1,6 +1,7 @@
 #include "profiler/allocator/settings.h"
 
 #include <fmt/ranges.h>
+#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <bit>
@@ -9,6 +10,7 @@
 #include <cstdlib>
 #include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 // Sources: c10/core/AllocatorConfig.h and .cpp, c10/cuda/CUDAAllocatorConfig.h and .cpp of torch
@@ -351,6 +353,25 @@ AllocatorSettings settings_of(const RecordedSettings& recorded) {
         settings.roundup_power2_divisions[i] = recorded.roundup_power2_divisions[i];
     }
     return settings;
+}
+
+TieOrder tie_order_of_torch(std::string_view version) {
+    constexpr std::string_view kMajor = "2.";
+    int minor = 0;
+    if (!version.starts_with(kMajor)) return TieOrder::kAddress;
+    version.remove_prefix(kMajor.size());
+    std::from_chars(version.data(), version.data() + version.size(), minor);
+    if (minor >= 13) return TieOrder::kSegmentAge;
+    return minor == 12 ? TieOrder::kBlockAge : TieOrder::kAddress;
+}
+
+TieOrder tie_order_of(const Trace& trace) {
+    const auto software = nlohmann::json::parse(trace.text(trace.run().software), nullptr,
+                                                /*allow_exceptions=*/false);
+    if (!software.is_object()) return TieOrder::kAddress;
+    const auto torch = software.find("torch");
+    if (torch == software.end() || !torch->is_string()) return TieOrder::kAddress;
+    return tie_order_of_torch(torch->get_ref<const std::string&>());
 }
 
 }  // namespace profiler

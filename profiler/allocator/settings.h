@@ -2,6 +2,7 @@
 
 #include "models/config/result.h"
 #include "profiler/trace/allocator_recording.h"
+#include "profiler/trace/trace.h"
 
 #include <array>
 #include <cstdint>
@@ -45,5 +46,11 @@ std::string name_of(const AllocatorSettings& settings);
 
 /// The settings of a recording. Its fields overrule its text.
 AllocatorSettings settings_of(const RecordedSettings& recorded);
+
+/// The order of a version of torch, such as "2.13.0+cu130"; of an unknown one, that of 2.11.
+TieOrder tie_order_of_torch(std::string_view version);
+
+/// The order of the torch that a trace names. A trace of a snapshot names it if the snapshot tells.
+TieOrder tie_order_of(const Trace& trace);
 
 }  // namespace profiler

@@ -37,7 +37,7 @@ public:
         : stream_(stream),
           options_(options),
           driver_(driver_for(options)),
-          simulator_({options.settings, options.memory_limit_bytes}, driver_),
+          simulator_({options.settings, options.memory_limit_bytes, stream.tie_order}, driver_),
           block_of_(stream.num_allocations, kNoBlock) {
         if (options.keep_placements) result_.placements.resize(stream.num_allocations);
         if (options.keep_curve) result_.curve.reserve(stream.requests.size());

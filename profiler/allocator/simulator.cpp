@@ -4,7 +4,9 @@
 #include "profiler/allocator/sizes.h"
 
 #include <algorithm>
+#include <functional>
 #include <tuple>
+#include <vector>
 
 namespace profiler {
 namespace {
@@ -156,6 +158,7 @@ public:
     SegmentLoader(Heap& heap, PendingFrees& pending) : heap_(heap), pending_(pending) {}
 
     void load_plain(const RecordedSegment& segment) {
+        segments_.emplace_back();
         load_blocks(segment, -1);
         ++heap_.num_segments;
     }
@@ -163,6 +166,7 @@ public:
     /// Mapped ranges by address; the gaps between them and the rest of the reservation are
     /// unmapped.
     void load_reservation(std::span<const RecordedSegment> segments) {
+        segments_.emplace_back();
         const RecordedSegment& first = segments.front();
         const int32_t reservation = add_reservation(heap_, first.address, first.is_small);
         int64_t end = first.address;
@@ -173,6 +177,7 @@ public:
             gap.address = end;
             gap.size_bytes = until - end;
             const BlockHandle added = add_unmapped(heap_, gap);
+            segments_.back().push_back(added);
             heap_.blocks.link(last, added, kNoBlock);
             last = added;
             end = until;
@@ -184,6 +189,25 @@ public:
             end = segment.address + segment.size_bytes;
         }
         add_gap(first.address + reservation_bytes(heap_, first.is_small));
+    }
+
+    /// The free blocks get into their indexes, all blocks their places among those of one size. A
+    /// snapshot does not tell the ages of segments and blocks. The driver places each segment below
+    /// the ones before. A block that was cut into parts is now the last of them.
+    void finish() {
+        std::ranges::sort(segments_, std::greater{}, [&](const std::vector<BlockHandle>& blocks) {
+            return heap_.blocks[blocks.front()].address;
+        });
+        for (std::vector<BlockHandle>& blocks : segments_) {
+            std::ranges::rotate(blocks, blocks.end() - 1);
+            const uint32_t order = heap_.order_of_new_segment();
+            for (const BlockHandle handle : blocks) {
+                Block& block = heap_.blocks[handle];
+                block.order = order;
+                if (handle != blocks.front()) block.order = heap_.order_of_part(block);
+                if (block.use == BlockUse::kFree) heap_.insert_free(handle);
+            }
+        }
     }
 
 private:
@@ -205,6 +229,7 @@ private:
             block.requested_bytes = recorded.requested_bytes;
             block.use = use_of(recorded.state);
             const BlockHandle handle = heap_.blocks.add(block);
+            segments_.back().push_back(handle);
             heap_.blocks.link(previous, handle, kNoBlock);
             previous = handle;
             count(handle, is_split && reservation < 0);
@@ -216,7 +241,6 @@ private:
     void count(BlockHandle handle, bool is_part_of_plain_segment) {
         const Block& block = heap_.blocks[handle];
         if (block.use == BlockUse::kFree) {
-            heap_.insert_free(handle);
             if (is_part_of_plain_segment) heap_.use.inactive_split_bytes += block.size_bytes;
             return;
         }
@@ -228,6 +252,7 @@ private:
 
     Heap& heap_;
     PendingFrees& pending_;
+    std::vector<std::vector<BlockHandle>> segments_;  // the blocks of each, by address
 };
 
 /// From its first block to the next unmapped one.
@@ -262,7 +287,7 @@ std::optional<int64_t> limit_of(const SimulatorOptions& options, const Driver& d
 }  // namespace
 
 Simulator::Simulator(const SimulatorOptions& options, Driver& driver)
-    : heap_(options.settings, limit_of(options, driver), driver) {}
+    : heap_(options.settings, limit_of(options, driver), options.tie_order, driver) {}
 
 // ---- allocation -------------------------------------------------------------------------------
 
@@ -400,7 +425,9 @@ BlockHandle Simulator::place(BlockHandle handle, const BlockSearch& search,
     const bool was_split = blocks[handle].is_split();
     const bool is_expandable = blocks[handle].is_expandable();
     if (should_split(blocks[handle], search)) {
+        // torch makes a new block for the front; the rest is the old one.
         Block rest = blocks[handle];
+        blocks[handle].order = heap_.order_of_part(rest);
         rest.address += search.size_bytes;
         rest.size_bytes -= search.size_bytes;
         rest.use = BlockUse::kFree;
@@ -529,6 +556,7 @@ void Simulator::load(std::span<const RecordedSegment> segments) {
         loader.load_reservation({first, last});
         first = last;
     }
+    loader.finish();
     heap_.raise_peaks();
 }
 

@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-/// PyTorch 2.11's native CUDA caching allocator, rule for rule, without a GPU. docs/allocator.md
+/// PyTorch's native CUDA caching allocator, rule for rule, without a GPU. docs/allocator.md
 /// states the policy and its sources.
 ///
 ///     Simulator   malloc and free: search, split, what to try when nothing fits
@@ -34,6 +34,7 @@ struct OutOfMemory {
 struct SimulatorOptions {
     AllocatorSettings settings;
     std::optional<int64_t> memory_limit_bytes;  // reserved bytes may not exceed it
+    TieOrder tie_order = TieOrder::kAddress;
 };
 
 class Simulator {

@@ -101,13 +101,21 @@ struct RecordedSegment {
     friend bool operator==(const RecordedSegment&, const RecordedSegment&) = default;
 };
 
-/// The allocator settings that the recording names.
+/// Which of several free blocks of the same size serves a request. torch has changed it twice.
+enum class TieOrder : uint8_t {
+    kAddress,    // the lowest address: up to torch 2.11
+    kBlockAge,   // the block that was made first: torch 2.12
+    kSegmentAge  // the block in the oldest segment, in it the lowest address: since torch 2.13
+};
+
+/// The allocator settings that the recording names, and what it tells of the version of torch.
 struct RecordedSettings {
     std::string alloc_conf;        // PYTORCH_CUDA_ALLOC_CONF, may be empty
     int64_t max_split_bytes = -1;  // -1 = unlimited
     double gc_threshold = 0;       // 0 = off
     bool expandable_segments = false;
     std::vector<int64_t> roundup_power2_divisions;  // of 1, 2, 4, ... MiB; empty = not recorded
+    TieOrder tie_order = TieOrder::kAddress;
 };
 
 struct RecordedFrame {

@@ -12,7 +12,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cmath>
-#include <shared_mutex>
+#include <string_view>
 #include <utility>
 
 namespace profiler {
@@ -69,7 +69,7 @@ RecordedAction action_of(TraceEntry::Action action) {
             return RecordedAction::kSegmentUnmap;
         case TraceEntry::OOM:
             return RecordedAction::kOom;
-        case TraceEntry::SNAPSHOT:
+        default:  // is_action() has left the others out
             break;
     }
     return RecordedAction::kSnapshot;
@@ -97,14 +97,14 @@ std::vector<RecordedBlock> blocks_of(const allocator::SegmentInfo& segment) {
 }
 
 /// Numbers private pools from 1, in the order in which they occur. The default pool is 0.
-int64_t number_of(std::map<c10::MempoolId_t, int64_t>& pools, const c10::MempoolId_t& id) {
-    if (id == c10::MempoolId_t{0, 0}) return 0;
+int64_t number_of(std::map<MempoolId, int64_t>& pools, const MempoolId& id) {
+    if (id == MempoolId{0, 0}) return 0;
     return pools.try_emplace(id, static_cast<int64_t>(pools.size()) + 1).first->second;
 }
 
 std::vector<RecordedSegment> segments_of(const allocator::SnapshotInfo& snapshot,
                                          c10::DeviceIndex device,
-                                         std::map<c10::MempoolId_t, int64_t>& pools) {
+                                         std::map<MempoolId, int64_t>& pools) {
     std::vector<RecordedSegment> segments;
     for (const auto& segment : snapshot.segments) {
         if (segment.device != device) continue;
@@ -152,8 +152,6 @@ void on_out_of_memory(int64_t device, size_t asked_bytes, size_t, size_t device_
                                     CudaAllocations::memory(index))
                              .free_bytes;
 }
-
-allocator::SnapshotInfo take_snapshot() { return allocator::snapshot({0, 0}, false); }
 
 }  // namespace
 
@@ -207,12 +205,12 @@ void CudaAllocations::start(AllocationListener& listener) {
 }
 
 void CudaAllocations::set_reported(bool wanted) {
-    constexpr auto kPlace = c10::DebugInfoKind::PROFILER_STATE;
+    const auto place = c10::DebugInfoKind::PROFILER_STATE;
     if (!wanted) return reporter_.reset();
-    const bool is_taken = c10::ThreadLocalDebugInfo::get(kPlace) != nullptr;
+    const bool is_taken = c10::ThreadLocalDebugInfo::get(place) != nullptr;
     if (listener_ == nullptr || is_taken) return;
     reporter_ =
-        std::make_unique<c10::DebugInfoGuard>(kPlace, std::make_shared<BlockSizeReporter>(device_));
+        std::make_unique<c10::DebugInfoGuard>(place, std::make_shared<BlockSizeReporter>(device_));
 }
 
 void CudaAllocations::stop() {
@@ -226,22 +224,19 @@ void CudaAllocations::stop() {
 /// A history that the program keeps is left alone: then requests bring no stacks.
 void CudaAllocations::begin_history() {
     if (allocator::isHistoryEnabled()) return;
-    constexpr std::size_t kEntries = 1;  // the least: nobody reads them
-    allocator::recordHistory(true, &gather_for_request, kEntries, allocator::RecordContext::STATE,
-                             /*clearHistory=*/true, {});
+    record_history(true, &gather_for_request, allocator::RecordContext::STATE);
     history_ = seen_history = ++num_histories;
 }
 
 void CudaAllocations::end_history() {
     stack_is_wanted = nullptr;
     if (history_.exchange(0) == 0) return;
-    allocator::recordHistory(false, nullptr, 1, allocator::RecordContext::NEVER,
-                             /*clearHistory=*/true, {});
+    record_history(false, nullptr, allocator::RecordContext::NEVER);
 }
 
 void CudaAllocations::on_any_entry(const TraceEntry& entry) {
     // Our own readings take snapshots, and each one is reported as an action.
-    if (entry.action_ == TraceEntry::SNAPSHOT) return;
+    if (!is_action(entry)) return;
     AskedStack asked;
     const bool is_alloc = entry.action_ == TraceEntry::ALLOC;
     if (is_alloc) asked = std::exchange(of_request, {});
@@ -270,7 +265,7 @@ void CudaAllocations::on_entry(const TraceEntry& entry, GatheredStack stack) {
                  .address = static_cast<int64_t>(entry.addr_),
                  .size_bytes = static_cast<int64_t>(entry.size_),
                  .stream = handle_of(entry.stream_),
-                 .pool = number_of(pools_, entry.mempool_)},
+                 .pool = number_of(pools_, pool_of(entry))},
                 locked.moment);
     if (stack) listener_->add_stack(std::move(stack), locked.moment);
     if (entry.action_ != TraceEntry::OOM) return;
@@ -314,7 +309,7 @@ CudaMemory CudaAllocations::memory(c10::DeviceIndex device) {
 void CudaAllocations::reset_peak(c10::DeviceIndex device) { allocator::resetPeakStats(device); }
 
 std::vector<RecordedSegment> CudaAllocations::segments(c10::DeviceIndex device) {
-    std::map<c10::MempoolId_t, int64_t> pools;
+    std::map<MempoolId, int64_t> pools;
     return segments_of(take_snapshot(), device, pools);
 }
 
@@ -325,24 +320,19 @@ std::string CudaAllocations::settings_text() {
 std::vector<std::pair<std::string, at::Tensor>> CudaAllocations::workspaces(
     c10::DeviceIndex device) {
     std::vector<std::pair<std::string, at::Tensor>> found;
-    // Asking for a handle would create one, with its workspace.
-    if (at::cuda::cublas_handle_stream_to_workspace().map.empty()) return found;
-    void* const forward_handle = at::cuda::getCurrentCUDABlasHandle();
-    const auto add = [&](at::cuda::WorkspaceMapWithMutex& workspaces, std::string_view name,
-                         size_t size_bytes) {
-        const std::shared_lock lock(workspaces.mutex);
-        for (const auto& [handle_and_stream, memory] : workspaces.map) {
-            const bool forward = std::get<0>(handle_and_stream) == forward_handle;
+    if (!has_cublas_workspace()) return found;  // asking for a handle would create one
+    const void* const forward_handle = at::cuda::getCurrentCUDABlasHandle();
+    const auto add_as = [&](std::string_view name) {
+        return [&, name](const void* handle, void* address, int64_t size_bytes) {
+            const char* const pass = handle == forward_handle ? "forward" : "backward";
             found.emplace_back(
-                fmt::format("{} ({})", name, forward ? "forward" : "backward"),
-                at::from_blob(memory.get(), {static_cast<int64_t>(size_bytes)},
+                fmt::format("{} ({})", name, pass),
+                at::from_blob(address, {size_bytes},
                               at::device(at::Device(at::kCUDA, device)).dtype(at::kByte)));
-        }
+        };
     };
-    add(at::cuda::cublas_handle_stream_to_workspace(), "cublas_workspace",
-        at::cuda::getChosenWorkspaceSize());
-    add(at::cuda::cublaslt_handle_stream_to_workspace(), "cublaslt_workspace",
-        at::cuda::getCUDABlasLtWorkspaceSize());
+    visit_cublas_workspaces(add_as("cublas_workspace"));
+    visit_cublaslt_workspaces(add_as("cublaslt_workspace"));
     return found;
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "profiler/capture/torch_adapter/allocation_source.h"
+#include "profiler/capture/torch_adapter/allocator_version.h"
 #include "profiler/capture/torch_adapter/out_of_memory.h"
 #include "profiler/trace/allocator_recording.h"
 #include "profiler/trace/allocator_rows.h"
@@ -96,7 +97,7 @@ private:
     const c10::DeviceIndex device_;
     const AllocatorActions actions_;
     AllocationListener* listener_ = nullptr;
-    std::map<c10::MempoolId_t, int64_t> pools_;  // under the listener's lock
+    std::map<MempoolId, int64_t> pools_;  // under the listener's lock
     int64_t differing_totals_ = 0;
     /// The number of torch's history that is on for our stacks; 0: none is. A program may take it
     /// over, and keeps it then.

@@ -1,5 +1,6 @@
 #include "profiler/capture/torch_adapter/op_call.h"
 
+#include "profiler/capture/torch_adapter/torch_version.h"
 #include "profiler/trace/collective_rows.h"
 
 #include <c10/util/Exception.h>
@@ -37,15 +38,22 @@ DType first_dtype(const c10::IValue& value) {
     return DType::kOther;
 }
 
-/// Torch keeps no list for the group of all ranks.
-std::vector<int64_t> ranks_of(c10d::ProcessGroup& group) {
+/// The ranks that a process group lists: none for the group of all ranks, and nullopt where the
+/// backend has no options. Before torch 2.9 no backend has any.
+std::optional<std::vector<uint64_t>> listed_ranks([[maybe_unused]] c10d::ProcessGroup& group) {
+#if TEMPOSCOPE_TORCH >= 209
     try {
-        const auto options = group.getDefaultBackend()->getBackendOptions();
-        const std::vector<uint64_t>& ranks = options->global_ranks_in_group;
-        if (!ranks.empty()) return {ranks.begin(), ranks.end()};
+        return group.getDefaultBackend()->getBackendOptions()->global_ranks_in_group;
     } catch (const c10::Error&) {
-        return {};
     }
+#endif
+    return std::nullopt;
+}
+
+std::vector<int64_t> ranks_of(c10d::ProcessGroup& group) {
+    const auto listed = listed_ranks(group);
+    if (!listed) return {};
+    if (!listed->empty()) return {listed->begin(), listed->end()};
     std::vector<int64_t> all(static_cast<std::size_t>(group.getSize()));
     std::iota(all.begin(), all.end(), 0);
     return all;
@@ -110,7 +118,14 @@ bool has_shape(const at::Tensor& tensor) {
 }
 
 PyObject* python_object_of(const at::Tensor& tensor) {
-    return tensor.unsafeGetTensorImpl()->pyobj_slot()->load_pyobj();
+    c10::impl::PyObjectSlot* const slot = tensor.unsafeGetTensorImpl()->pyobj_slot();
+#if TEMPOSCOPE_TORCH >= 210
+    return slot->load_pyobj();
+#elif TEMPOSCOPE_TORCH == 209
+    return slot->check_pyobj().value_or(nullptr);
+#else
+    return slot->check_pyobj(slot->pyobj_interpreter()).value_or(nullptr);
+#endif
 }
 
 std::vector<at::Tensor> tensors_of(std::span<const c10::IValue> values) {

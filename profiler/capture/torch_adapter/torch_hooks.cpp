@@ -2,8 +2,8 @@
 
 #include "models/observer/callback_target.h"
 #include "profiler/capture/torch_adapter/op_call.h"
+#include "profiler/capture/torch_adapter/passing_engine.h"
 
-#include <torch/csrc/autograd/engine.h>
 #include <torch/csrc/autograd/saved_variable_hooks.h>
 
 #include <atomic>
@@ -145,15 +145,11 @@ private:
     c10::SmallVector<Id<Save>, 1> saves_;
 };
 
-/// Of autograd's graph; torch changes how it is counted.
-using NodePtr = decltype(torch::autograd::Edge::function);
-
-/// Autograd asks torch's engine for the default hooks of each tensor that it saves. Everything else
-/// goes to the previous engine: in Python that engine runs Python's saved-tensor hooks
-/// (checkpoints, save_on_cpu), which come first, and owns the device threads.
-class HookingEngine final : public torch::autograd::Engine {
+/// Autograd asks torch's engine for the default hooks of each tensor that it saves. The hooks of
+/// the previous engine come first: in Python they are those of checkpoints and save_on_cpu.
+class HookingEngine final : public PassingEngine {
 public:
-    explicit HookingEngine(torch::autograd::Engine& before) : before_(&before) {}
+    using PassingEngine::PassingEngine;
 
     static torch::autograd::Engine& instance() { return *installed; }
     static void install() {
@@ -165,32 +161,16 @@ public:
 
     std::unique_ptr<torch::autograd::SavedVariableHooks> get_default_saved_variable_hooks()
         override {
-        if (auto hooks = before_->get_default_saved_variable_hooks()) return hooks;
+        if (auto hooks = PassingEngine::get_default_saved_variable_hooks()) return hooks;
         std::unique_ptr<SavedTensorHooks> hooks;
         active_listener.with([&](const TorchListener& listener) {
             hooks = std::make_unique<SavedTensorHooks>(listener.generation());
         });
         return hooks;
     }
-    torch::autograd::variable_list execute(const torch::autograd::edge_list& roots,
-                                           const torch::autograd::variable_list& inputs,
-                                           bool keep_graph, bool create_graph, bool accumulate_grad,
-                                           const torch::autograd::edge_list& outputs) override {
-        return before_->execute(roots, inputs, keep_graph, create_graph, accumulate_grad, outputs);
-    }
-    c10::intrusive_ptr<at::ivalue::Future> execute_with_graph_task(
-        const std::shared_ptr<torch::autograd::GraphTask>& graph_task, NodePtr graph_root,
-        torch::autograd::InputBuffer&& input_buffer) override {
-        return before_->execute_with_graph_task(graph_task, std::move(graph_root),
-                                                std::move(input_buffer));
-    }
-    std::unique_ptr<torch::autograd::AnomalyMetadata> make_anomaly_metadata() override {
-        return before_->make_anomaly_metadata();
-    }
 
 private:
     inline static HookingEngine* installed = nullptr;
-    torch::autograd::Engine* before_;
 };
 
 }  // namespace

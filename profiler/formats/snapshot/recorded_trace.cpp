@@ -402,6 +402,10 @@ void add_run(Trace& trace, const AllocatorRecording* device, std::optional<int64
     if (device != nullptr && is_utf8(device->settings.alloc_conf)) {
         run.allocator_settings = trace.strings.intern(device->settings.alloc_conf);
     }
+    // As tie_order_of reads it.
+    if (device != nullptr && device->settings.tie_order == TieOrder::kSegmentAge) {
+        run.software = trace.strings.intern(R"({"torch": "2.13 or newer"})");
+    }
     trace.runs.append(run);
 }
 

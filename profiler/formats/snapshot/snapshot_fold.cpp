@@ -359,6 +359,8 @@ private:
                                 ? std::bit_cast<double>(threshold.payload)
                                 : static_cast<double>(integer_of(threshold).value_or(0));
         read.expandable_segments = flag(fields[kExpandableSegments]);
+        // A snapshot does not name its torch, but torch 2.13 and newer write this key.
+        if (fields.has(kMaxRoundThreshold)) read.tie_order = TieOrder::kSegmentAge;
         if (is(fields[kRoundupDivisions], kDivisions))
             read.roundup_power2_divisions.assign(divisions_.begin(), divisions_.end());
         return read;

@@ -253,6 +253,10 @@ private:
         out_.real(settings.gc_threshold);
         out_.text("expandable_segments");
         out_.boolean(settings.expandable_segments);
+        if (settings.tie_order == TieOrder::kSegmentAge) {
+            out_.text("max_round_threshold");  // as torch 2.13 and newer do; -1: no limit
+            out_.integer(-1);
+        }
         out_.text("roundup_power2_divisions");
         out_.begin_dict();
         int64_t mebibytes = 1;

@@ -263,6 +263,7 @@ int64_t first_recorded_event(const Trace& trace, Id<Device> device) {
 RecordedSettings settings_in(const Trace& trace) {
     RecordedSettings recorded;
     recorded.alloc_conf = std::string(trace.text(trace.run().allocator_settings));
+    recorded.tie_order = tie_order_of(trace);
     const auto settings = parse_alloc_conf(recorded.alloc_conf);
     if (!settings) return recorded;
     const bool is_limited = settings->max_split_bytes != kUnlimitedBytes;

@@ -10,6 +10,7 @@
 namespace profiler {
 namespace {
 
+using Entry = FreeIndex::Entry;
 using Key = std::pair<int64_t, int64_t>;
 
 std::vector<Key> keys_of(const FreeIndex& index) {
@@ -35,7 +36,7 @@ TEST(FreeIndex, IsEmptyAgainWhenEverythingWasTakenOut) {
     FreeIndex index;
     EXPECT_EQ(index.begin(), index.end());
     index.insert({512, 0, 0});
-    index.erase(512, 0);
+    index.erase(Entry{512, 0});
     EXPECT_TRUE(index.empty());
     EXPECT_EQ(index.find(1), index.end());
 }
@@ -54,11 +55,11 @@ TEST(FreeIndex, FindsBlocksOfEverySizeFrom512BytesToManyTebibytes) {
 
 TEST(FreeIndex, ThrowsWhenTheErasedBlockIsAbsent) {
     FreeIndex index;
-    EXPECT_THROW(index.erase(512, 0), std::logic_error);
+    EXPECT_THROW(index.erase(Entry{512, 0}), std::logic_error);
     for (const int64_t address : {1000, 3000, 2000}) index.insert({1024, address, 0});
-    EXPECT_THROW(index.erase(512, 1000), std::logic_error);
+    EXPECT_THROW(index.erase(Entry{512, 1000}), std::logic_error);
     for (const int64_t address : {0, 1500, 2500, 4000}) {
-        EXPECT_THROW(index.erase(1024, address), std::logic_error) << address;
+        EXPECT_THROW(index.erase(Entry{1024, address}), std::logic_error) << address;
     }
     EXPECT_EQ(keys_of(index), (std::vector<Key>{{1024, 1000}, {1024, 2000}, {1024, 3000}}));
 }
@@ -86,7 +87,7 @@ TEST(FreeIndex, HoldsManyBlocksOfOneSize) {
         truth.insert({1024, addresses[i]});
         if (i % 3 != 2) continue;
         const int64_t erased = addresses[i / 3];
-        index.erase(1024, erased);
+        index.erase(Entry{1024, erased});
         truth.erase({1024, erased});
     }
     expect_equal();
@@ -94,10 +95,10 @@ TEST(FreeIndex, HoldsManyBlocksOfOneSize) {
     std::shuffle(addresses.begin(), addresses.end(), random);
     for (const int64_t address : addresses) {
         if (truth.erase({1024, address}) == 0) {
-            ASSERT_THROW(index.erase(1024, address), std::logic_error);
+            ASSERT_THROW(index.erase(Entry{1024, address}), std::logic_error);
             continue;
         }
-        index.erase(1024, address);
+        index.erase(Entry{1024, address});
         const auto found = index.find(1000);
         ASSERT_EQ(found == index.end(), truth.empty());
         if (!truth.empty()) {
@@ -130,7 +131,7 @@ TEST_P(FreeIndexUnderRandomWork, EqualsAnOrderedSet) {
         const int64_t step = below(num_steps);
         const Key key{step_bytes * (1 + step), 512 * (step + num_steps * below(100))};
         if (truth.contains(key)) {
-            index.erase(key.first, key.second);
+            index.erase(Entry{key.first, key.second});
             truth.erase(key);
         } else if (random() % 3 != 0 || truth.size() < 900) {
             index.insert({key.first, key.second, 0});

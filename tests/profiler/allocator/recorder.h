@@ -23,6 +23,7 @@ public:
             settings.max_split_bytes == kUnlimitedBytes ? -1 : settings.max_split_bytes;
         recording_.settings.gc_threshold = settings.gc_threshold;
         recording_.settings.expandable_segments = settings.expandable_segments;
+        recording_.settings.tie_order = options.tie_order;
         recording_.settings.roundup_power2_divisions.assign(
             settings.roundup_power2_divisions.begin(), settings.roundup_power2_divisions.end());
     }

@@ -208,6 +208,19 @@ TEST(PytorchSnapshot, ValuesThatCannotBeAreNamedWithTheirPlace) {
     EXPECT_THAT(problem(tests::snapshot_bytes(huge)), HasSubstr("which is impossible"));
 }
 
+TEST(PytorchSnapshot, TellsTheOrderOfTiesOfTorch213ByItsSettings) {
+    const std::string json =
+        R"({"device_traces": [[{"action": "alloc", "addr": 4096, "size": 600}]],
+        "segments": [], "allocator_settings": {"max_split_size": -1%s}})";
+    const auto order_with = [&](std::string_view keys) {
+        std::string text = json;
+        text.replace(text.find("%s"), 2, keys);
+        return parse_pytorch_snapshot(text, "s.json").value().main().settings.tie_order;
+    };
+    EXPECT_EQ(order_with(""), TieOrder::kAddress);
+    EXPECT_EQ(order_with(R"(, "max_round_threshold": -1)"), TieOrder::kSegmentAge);
+}
+
 TEST(PytorchSnapshot, ReadsTheSameDictionaryAsJson) {
     const std::string json = R"( {"device_traces": [[], [
         {"action": "alloc", "addr": 4096, "size": 600, "stream": 7, "time_us": 12,
