@@ -19,8 +19,8 @@ from commands import Commands, main, temposcope, thorough
 PROGRAMS = pathlib.Path(__file__).resolve().parent / "compiled"
 SKIPPED, RECORDED = 4, 2  # steps, as compiled/counted.py has them
 
-# Of what code in a folder allocates: all bytes, those whose stack ends in a program, and those whose
-# storage has the name of a module in front.
+# Of what code in a folder allocates: all bytes, those whose stack ends in a program, and those
+# whose storage has the name of a module in front.
 BYTES_OF_CODE = """
 WITH RECURSIVE around(allocation, stack) AS (
     SELECT id, stack FROM allocation

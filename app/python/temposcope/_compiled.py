@@ -126,7 +126,8 @@ def _places_of_lines(code: list[str], graph) -> Iterator[tuple[int, _Place]]:
     for number, text in enumerate(code, 1):
         comment = _NODES.search(text)
         if comment:
-            named = [nodes[name] for name in comment[1].replace(" ", "").split(",") if name in nodes]
+            names = comment[1].replace(" ", "").split(",")
+            named = [nodes[name] for name in names if name in nodes]
             commented = _place_of(named[-1]) if named else None
         buffer = _BUFFER.match(text)
         node = buffers.get(buffer[1]) if buffer else None
