@@ -403,8 +403,8 @@ class PublicCases(Cases):
                 told = self.look_at_peak(file)
                 self.assertEqual((told["state"], told["steps"]), ("complete", 4))
                 self.assertEqual(told["classes"]["parameter"], 2 * (256 + 1) * 256 * 4)
-                kernels = self.query("SELECT count(*) FROM v_kernel WHERE name LIKE 'triton_%'", file)
-                self.assertEqual(kernels[0][0] > 0, disabled == "0")
+                sql = "SELECT count(*) FROM v_kernel WHERE name LIKE 'triton_%'"
+                self.assertEqual(self.query(sql, file)[0][0] > 0, disabled == "0")
 
     def test_decoding_ends_when_its_flag_says_so(self):
         file = self.record("F17_generate_never_ends.py")
