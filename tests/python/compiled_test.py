@@ -64,10 +64,12 @@ class Compiled(Commands):
         return counted | {"classes": {row["name"]: row["size_bytes"] for row in told["rows"]}}
 
     def kernels(self) -> dict[str, tuple]:
-        """Registers and shared bytes of the kernels that Triton compiled, by name."""
+        """Registers and shared bytes of the kernels that Triton compiled, by name: without the
+        first step, in which configurations are tried."""
         rows = self.query(
             "SELECT DISTINCT name, registers_per_thread, shared_memory_bytes FROM v_kernel "
-            "WHERE name LIKE 'triton\\_%' ESCAPE '\\' OR name = 'softmax_kernel'"
+            "WHERE (name LIKE 'triton\\_%' ESCAPE '\\' OR name = 'softmax_kernel') AND "
+            "start_ns >= (SELECT min(start_ns) FROM v_step WHERE kind = 'whole')"
         )
         return {name: (registers, shared) for name, registers, shared in rows}
 
