@@ -1,4 +1,4 @@
-"""An optimizer of bitsandbytes, named by the first argument, for eight linear layers."""
+"""An optimizer of bitsandbytes, named by the first argument, for four linear layers."""
 
 import sys
 
