@@ -136,11 +136,12 @@ bool keeps_chunks(const Evidence& evidence, Id<Op> op) {
     return is_kept || find_call(evidence, op, is_loss_call).valid();
 }
 
-/// Whether a module makes them: no other product is replaced.
+/// Whether a module makes them: no other product is replaced. A trace without modules does not
+/// tell.
 bool is_made_by_linear(const Evidence& evidence, Id<Op> op) {
     const Trace& trace = evidence.trace;
     const Id<ModulePath> module = module_of(trace, op);
-    if (!module.valid()) return false;
+    if (!module.valid()) return trace.module_paths.empty();
     const std::string_view type = trace.text(trace.module_paths.get<&ModulePath::type>(module));
     return type.empty() || type.find("Linear") != type.npos;
 }

@@ -77,7 +77,7 @@ public:
         if (is_of_no_model) return Category::kHeld;
         const bool is_held = category_ == Category::kHeld;
         if (is_held && !lives_past_last_use(trace, block, is_in_variable_)) {
-            return Category::kTemporary;
+            return last_use(trace, block).valid() ? Category::kTemporary : Category::kUnknown;
         }
         return category_;
     }

@@ -116,7 +116,7 @@ private:
             hidden = next;
         }
         kept.last_hidden = hidden;
-        const auto head = call({.name = "aten::addmm", .reads = {hidden}});
+        const auto head = call({.name = "aten::addmm", .module = head_, .reads = {hidden}});
         if (has_calls) b_.keep_for_backward(hidden, head);
         const auto logits = b_.make(8, head, DType::kBFloat16);
         if (logits_.valid()) b_.free(logits_);
@@ -175,6 +175,7 @@ private:
     SmallProgram b_{8};
     std::array<Id<ModulePath>, 2> layers_{b_.module_path("encoder.layer.0", 0),
                                           b_.module_path("encoder.layer.1", 1)};
+    Id<ModulePath> head_ = b_.module_path("head");
     Id<Allocation> logits_;
 };
 
