@@ -6,6 +6,7 @@ code, so that code from Inductor's cache has them, too. The recorder reads that 
 (profiler/capture/python/compiled_code.h).
 """
 
+import collections
 import importlib.machinery
 import json
 import os
@@ -150,10 +151,26 @@ def _nodes_of_buffers(graph, order: dict) -> Iterator[tuple[str, object]]:
 def _place_of(node) -> _Place:
     op = node.meta.get("original_aten") or node.target
     name = getattr(op, "_opname", None) or getattr(op, "__name__", None) or str(op)
-    frames = _FRAME.findall(node.meta.get("stack_trace") or "")
+    known = _nearest_with_line(node)
+    frames = _FRAME.findall(known.meta.get("stack_trace") or "")
     of_program = [frame for frame in frames if is_user_file(frame[0])]
     file, line, function = (of_program or frames or [("", "0", "")])[-1]
-    return _Place(_module_of(node), name, file, int(line), function)
+    return _Place(_module_of(node) or _module_of(known), name, file, int(line), function)
+
+
+def _nearest_with_line(node):
+    """A pass of Inductor's may put nodes that know no line in the place of the program's. The first
+    that uses such a node, or that it uses, has the line."""
+    seen, queue = {node}, collections.deque([node])
+    while queue:
+        one = queue.popleft()
+        if one.meta.get("stack_trace"):
+            return one
+        for near in (*one.users, *one.all_input_nodes):
+            if near not in seen:
+                seen.add(near)
+                queue.append(near)
+    return node
 
 
 def _module_of(node) -> str:
