@@ -47,7 +47,8 @@ std::string name_of(const AllocatorSettings& settings);
 /// The settings of a recording. Its fields overrule its text.
 AllocatorSettings settings_of(const RecordedSettings& recorded);
 
-/// The order of a version of torch, such as "2.13.0+cu130"; of an unknown one, that of 2.11.
+/// The order that a version of torch uses, such as "2.13.0+cu130". An unknown version counts as
+/// 2.11.
 TieOrder tie_order_of_torch(std::string_view version);
 
 /// The order of the torch that a trace names. A trace of a snapshot names it if the snapshot tells.

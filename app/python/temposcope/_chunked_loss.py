@@ -71,9 +71,14 @@ class PromisedLogits(torch.Tensor):
         self._chunks: int = chunks
         self._made: torch.Tensor | None = None
 
-    def _like(self, features: torch.Tensor, dtype: torch.dtype | None = None) -> "PromisedLogits":
+    def _like(
+        self,
+        features: torch.Tensor,
+        dtype: torch.dtype | None = None,
+        head: Callable[[torch.Tensor], torch.Tensor] | None = None,
+    ) -> "PromisedLogits":
         return PromisedLogits(
-            self._head, features, self.shape[-1], self._chunks, dtype or self.dtype
+            head or self._head, features, self.shape[-1], self._chunks, dtype or self.dtype
         )
 
     def make(self) -> torch.Tensor:
@@ -173,9 +178,7 @@ def _keep_each(func: Callable) -> Callable:
         def head_and_more(features):
             return func(head(features).to(dtype), *numbers)
 
-        return PromisedLogits(
-            head_and_more, logits._features, logits.shape[-1], logits._chunks, dtype
-        )
+        return logits._like(logits._features, head=head_and_more)
 
     return keep
 

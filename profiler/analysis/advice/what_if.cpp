@@ -124,8 +124,8 @@ std::vector<uint32_t> WhatIf::blocks_in(const Window& window) const {
     return first < last ? std::vector<uint32_t>(first, last) : std::vector<uint32_t>();
 }
 
-/// Of one size, which have an order. What stays, such as the optimizer's state that is born in the
-/// first step, is no twin of what goes: both have the sizes of parameters.
+/// What two blocks must have in common to be twins. A block that stays, such as the optimizer's
+/// state, is never the twin of one that goes, although both have the size of a parameter.
 struct WhatIf::Likeness {
     int64_t size_bytes = 0;
     bool stays = false;
@@ -147,8 +147,8 @@ WhatIf::Likeness WhatIf::likeness_of(uint32_t number) const {
                          : Id<Stack>()};
 }
 
-/// Blocks that are alike, one after the other: first those of the same lines, then, of those that
-/// are left, those of any lines.
+/// Pairs the blocks of two steps in their order. Blocks of the same line are paired first. The rest
+/// is paired without regard to lines.
 WhatIf::Twins WhatIf::twins_in(const Window& window) const {
     Twins twins(step_blocks_.size(), kNone);
     std::vector<uint32_t> left = blocks_in(window);
