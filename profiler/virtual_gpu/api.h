@@ -12,7 +12,7 @@ namespace profiler::virtual_gpu {
 /// A function under its name in CUDA's libraries.
 #define VIRTUAL_GPU_API extern "C" __attribute__((visibility("default")))
 
-// The program needs `function`, and nothing here can stand in for it. One sentence says so.
+// Three ways to refuse `function`, for which this library has no stand-in. Each tells one sentence.
 
 /// Throws the sentence as std::runtime_error: for functions of CUDA's libraries that only torch's
 /// C++ code calls. torch passes the exception on to the program.
