@@ -118,6 +118,11 @@ void add_grid_options(Command& command, PlanOptions& options) {
                          "as --trace A --trace B",
                  .value_name = "FILE.tscope"},
                 &options.program_traces, kPlanProgram);
+    command.add({.names = "--run",
+                 .help = "with --trace: run the programs on the GPUs where torch chooses another "
+                         "attention than they ran",
+                 .needs = "--trace"},
+                &options.runs, kPlanProgram);
     command.add({"--head", "layers (only the layers), mlm, squad or lm", "NAME"},
                 &options.workload.head, kPlanModels);
     command.add({"--recipe", "recipes, " + about_recipe_list(), "LIST"}, &options.workload.recipes,

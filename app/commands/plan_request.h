@@ -40,6 +40,7 @@ struct PlanOptions {
     std::string alloc_conf;
     std::string traces;
     std::vector<std::string> program_traces;  // of a program of the user's, in place of a model
+    bool runs = false;        // those programs, where torch chooses another attention
     std::string parallel;     // strategies, with commas between; empty: closed terms alone
     std::string world_sizes;  // numbers of GPUs for them
     std::string chart;        // of what fits

@@ -144,16 +144,15 @@ Result<void> check_attention(const ProgramSteps& program, const Gpu& gpu, const 
     const AttentionClass of_target = attention_class_of(gpu);
     if ((use.flash || use.cudnn) && of_target == AttentionClass::kBeforeAmpere) {
         return fail(
-            "{} has no flash attention, which the program ran on {}: record two batches on that "
-            "GPU, or let temposcope run try them.",
+            "{} has no flash attention, which the program ran on {}: only a run there tells.",
             gpu.name, program.device);
     }
     const bool may_differ = recorded != nullptr && attention_class_of(*recorded) != of_target;
     if (!may_differ || (!use.cudnn && !use.other_16_bit)) return {};
     return fail(
-        "On {} torch may choose another attention than {}, which the program ran on {}: record two "
-        "batches on {}.",
-        gpu.name, use.cudnn ? "cuDNN's" : "the slow one", program.device, gpu.id);
+        "On {} torch may choose another attention than {}, which the program ran on {}: "
+        "only a run there tells.",
+        gpu.name, use.cudnn ? "cuDNN's" : "the slow one", program.device);
 }
 
 /// None: a trace does not tell.
@@ -257,6 +256,20 @@ Plan make_program_plan(const PlanRequest& request, const PlannerData& data,
         plan.rows.push_back(std::move(row));
     }
     return plan;
+}
+
+std::vector<GpuGroup> gpus_of_other_attention(const PlanRequest& request, const PlannerData& data,
+                                              const ProgramSteps& program) {
+    const Gpu* const recorded = find_gpu_by_name(data.gpus, program.device, 0);
+    std::map<AttentionClass, GpuGroup> groups;
+    for (const Gpu* gpu : request.gpus) {
+        if (!check_attention(program, *gpu, recorded)) {
+            groups[attention_class_of(*gpu)].push_back(gpu);
+        }
+    }
+    std::vector<GpuGroup> result;
+    for (auto& [attention_class, gpus] : groups) result.push_back(std::move(gpus));
+    return result;
 }
 
 }  // namespace profiler

@@ -42,4 +42,11 @@ models::Result<ProgramSteps> program_steps_of(std::vector<NamedTrace> traces);
 Plan make_program_plan(const PlanRequest& request, const PlannerData& data,
                        const ProgramSteps& program);
 
+using GpuGroup = std::vector<const Gpu*>;
+
+/// The GPUs that make_program_plan refuses for their attention, in groups that choose alike: steps
+/// that were recorded on one of a group hold on all of it.
+std::vector<GpuGroup> gpus_of_other_attention(const PlanRequest& request, const PlannerData& data,
+                                              const ProgramSteps& program);
+
 }  // namespace profiler

@@ -280,7 +280,7 @@ class Refused(Explain):
         example = pathlib.Path(__file__).parents[2] / "assets" / "examples" / "tempo.tscope"
         ran = temposcope("explain", example, "--verify", "1")
         self.assertEqual(ran.returncode, 1)
-        self.assertIn("give its command after --", ran.stderr)
+        self.assertIn("Give the command after --", ran.stderr)
 
 
 if __name__ == "__main__":

@@ -97,7 +97,16 @@ class PlanOfAProgram(unittest.TestCase):
         done = self.plan("--gpu", "t4,h100-sxm", program="flash")
         refused, planned = json.loads(done.stdout)["rows"]
         self.assertIn("has no flash attention", refused["reason"])
+        self.assertIn("only a run there tells. Add --run.", refused["reason"])
         self.assertGreater(planned["max_batch_size"], 16)
+
+        done = self.plan("--gpu", "t4", "--run", "--batch", "24", program="flash")
+        (planned,) = json.loads(done.stdout)["rows"]
+        trace = self.folder / "flash-t4.tscope"
+        temposcope("run", "--gpu", "t4", "-o", trace, "--", sys.executable, flash, "24")
+        (ran,) = json.loads(temposcope("compare", trace, "--json").stdout)["rows"]
+        requested_bytes = planned["peak_allocated_bytes"] - planned["terms"]["rounding_bytes"]
+        self.assertAlmostEqual(requested_bytes / ran["peak_allocated_bytes"], 1, delta=0.005)
 
     def test_what_is_not_affine_in_the_batch(self):
         pairs = self.write("pairs.py", PAIRS)

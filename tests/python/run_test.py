@@ -354,6 +354,26 @@ class Programs(Run):
         self.assertEqual(kinds[0], (one,))
         self.assertEqual(kinds[1:], [("inference " + one,)] * 3)
 
+    def test_a_teacher_after_its_student_is_inference(self):
+        script = self.program("""
+            import torch
+            from torch import nn
+
+            teacher, student = nn.Linear(8, 8).requires_grad_(False), nn.Linear(8, 8)
+            optimizer = torch.optim.SGD(student.parameters(), lr=0.1)
+            for _ in range(5):
+                x = torch.randn(2, 8)
+                seen = student(x)
+                with torch.no_grad():
+                    wanted = teacher(x)
+                nn.functional.mse_loss(seen, wanted).backward()
+                optimizer.step()
+            """)
+        self.run_well(PYTHON, script)
+        self.assert_recorded(3)
+        kinds = self.query("SELECT group_concat(kind, ' ') FROM v_phase GROUP BY step")
+        self.assertEqual(kinds, [("forward inference forward backward optimizer",)] * 4)
+
     def test_a_validation_before_the_training_is_no_step(self):
         script = self.program("""
             import torch

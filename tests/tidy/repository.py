@@ -59,11 +59,12 @@ def version() -> str:
 
 
 def load_script(name: str):
-    """Imports a command of tools/ in Python, whose file name is no module name."""
+    """Imports a command in Python, whose file name is no module name: its path in the repository,
+    or its name in tools/."""
     sys.dont_write_bytecode = True
-    (path,) = (ROOT / "tools").glob(f"*/{name}")
+    (path,) = [ROOT / name] if "/" in name else (ROOT / "tools").glob(f"*/{name}")
     sys.path.insert(0, str(path.parent))
-    loader = importlib.machinery.SourceFileLoader(name.replace("-", "_"), str(path))
+    loader = importlib.machinery.SourceFileLoader(path.stem.replace("-", "_"), str(path))
     module = importlib.util.module_from_spec(importlib.util.spec_from_loader(loader.name, loader))
     loader.exec_module(module)
     return module

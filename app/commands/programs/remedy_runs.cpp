@@ -10,6 +10,7 @@
 #include "profiler/trace/text.h"
 #include "profiler/trace/units.h"
 
+#include <unistd.h>
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
@@ -17,6 +18,8 @@
 #include <fstream>
 #include <mutex>
 #include <optional>
+#include <sstream>
+#include <string_view>
 #include <system_error>
 #include <utility>
 
@@ -52,6 +55,22 @@ std::vector<std::string> variables_of(const Trace& trace) {
         variables.push_back(name + "=" + value.get<std::string>());
     }
     return variables;
+}
+
+/// Names the file that the recorded PATH gives the command, whichever python3 this shell has.
+void find_in_recorded_path(ProgramRun& run) {
+    constexpr std::string_view kPath = "PATH=";
+    const auto path = std::ranges::find_if(
+        run.variables, [&](const std::string& one) { return one.starts_with(kPath); });
+    std::string& program = run.words.front();
+    if (path == run.variables.end() || program.find('/') != std::string::npos) return;
+    std::istringstream folders(path->substr(kPath.size()));
+    for (std::string folder; std::getline(folders, folder, ':');) {
+        const fs::path file = fs::path(folder) / program;
+        if (access(file.c_str(), X_OK) != 0) continue;
+        program = file.string();
+        return;
+    }
 }
 
 Result<std::string> gpu_of(const Trace& trace, const ExplainTarget& target) {
@@ -227,38 +246,42 @@ void verify(Remedy& remedy, Rerun rerun) {
 
 }  // namespace
 
-Result<Rerun> rerun_of(const Trace& trace, const std::vector<std::string>& words,
-                       const ExplainTarget& target) {
-    Rerun rerun;
-    rerun.run.words = words.empty() ? words_of(trace) : words;
-    if (rerun.run.words.empty()) {
-        return fail(
-            "The trace does not say how its program was started: give its command after --, as in "
-            "temposcope explain FILE --verify 3 -- python train.py.");
-    }
+Result<ProgramRun> recorded_run(const Trace& trace, const std::vector<std::string>& words) {
+    ProgramRun run;
+    run.words = words.empty() ? words_of(trace) : words;
+    if (run.words.empty()) return fail("The trace does not say how its program was started.");
     const auto is_left_out = [](const std::string& word) {
         return word.find(kLeftOut) != std::string::npos;
     };
-    if (std::ranges::any_of(rerun.run.words, is_left_out)) {
-        return fail(
-            "The trace leaves out an argument that may be a secret: give the whole command after "
-            "--.");
+    if (std::ranges::any_of(run.words, is_left_out)) {
+        return fail("The trace leaves out an argument of its command that may be a secret.");
     }
-    rerun.run.variables = variables_of(trace);
-    if (words.empty()) rerun.run.working_folder = trace.text(trace.run().folder);
+    run.variables = variables_of(trace);
+    if (words.empty()) {
+        run.working_folder = trace.text(trace.run().folder);
+        find_in_recorded_path(run);
+    }
     std::error_code error;
-    if (!rerun.run.working_folder.empty() && !fs::is_directory(rerun.run.working_folder, error)) {
-        return fail("The program was started in {}, which is gone: give its command after --.",
-                    rerun.run.working_folder);
+    if (!run.working_folder.empty() && !fs::is_directory(run.working_folder, error)) {
+        return fail("The program was started in {}, which is gone.", run.working_folder);
+    }
+    run.recipe = trace.text(trace.run().recipe);
+    if (const auto experts = profiler::expert_routing_of(trace)) run.routing = experts->routing;
+    return run;
+}
+
+Result<Rerun> rerun_of(const Trace& trace, const std::vector<std::string>& words,
+                       const ExplainTarget& target) {
+    auto run = recorded_run(trace, words);
+    if (!run) {
+        return fail(
+            "{} Give the command after --, as in temposcope explain FILE --verify 3 -- python "
+            "train.py.",
+            run.error().message);
     }
     auto gpu = gpu_of(trace, target);
     if (!gpu) return tl::unexpected(gpu.error());
-    rerun.gpu = std::move(*gpu);
-    rerun.run.recipe = trace.text(trace.run().recipe);
-    if (const auto experts = profiler::expert_routing_of(trace)) {
-        rerun.run.routing = experts->routing;
-    }
-    return rerun;
+    return Rerun{.run = std::move(*run), .gpu = std::move(*gpu)};
 }
 
 void find_whole_step(Explanation& explanation, const Rerun& rerun, const ExplainRequest& request) {

@@ -18,9 +18,13 @@ struct Rerun {
     std::string gpu;
 };
 
-/// The program that a trace recorded, on the GPU of the target, or else of the trace. `words` stand
-/// in for its command. Errors: the trace has no command, or it left something out; its folder is
-/// gone; no GPU of the catalogue is the recorded one.
+/// The program that a trace recorded. `words` stand in for its command.
+/// Errors: the trace has no command, or it left something out; the program's folder is gone.
+models::Result<ProgramRun> recorded_run(const profiler::Trace& trace,
+                                        const std::vector<std::string>& words = {});
+
+/// The same on the GPU of the target, or else of the trace.
+/// Errors: as recorded_run; no GPU of the catalogue is the recorded one.
 models::Result<Rerun> rerun_of(const profiler::Trace& trace, const std::vector<std::string>& words,
                                const profiler::ExplainTarget& target);
 

@@ -8,6 +8,7 @@
 #include "profiler/analysis/step/diagnostics.h"
 #include "profiler/analysis/step/expert_routing.h"
 #include "profiler/analysis/step/failure_words.h"
+#include "profiler/analysis/step/idle_blocks.h"
 #include "profiler/analysis/step/offload.h"
 #include "profiler/analysis/step/recorded_step.h"
 #include "profiler/trace/trace_notes.h"
@@ -19,6 +20,7 @@
 #include <cmath>
 #include <functional>
 #include <map>
+#include <numeric>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -159,6 +161,8 @@ void print_step(Output& output, const Trace& trace, const StepReport& report,
     const GroupBy by = default_group_by(trace);
     const std::size_t max_rows = by == GroupBy::kClass ? kCategoryNames.size() : 8;
     output.table(breakdown_table(break_down(trace, peak, by), name_of(by), max_rows));
+    const std::string idle = idle_sentence(idle_at_peak(trace, peak));
+    if (!idle.empty()) output.line(idle);
 }
 
 /// The failure that ended the program, and how many it survived.
@@ -383,6 +387,8 @@ nlohmann::json overview_json(const NamedTrace& named) {
     }
     json["value_reads"] = value_reads_json(value_read_lines(trace));
     json["experts"] = experts_json(expert_routing_of(trace));
+    const CategoryBytes idle = idle_at_peak(trace, report->peak);
+    json["idle_bytes"] = std::accumulate(idle.begin(), idle.end(), int64_t{0});
     json["peak_allocated_bytes"] = column.peak_allocated_bytes;
     json["peak_reserved_bytes"] = column.peak_reserved_bytes;
     json["kept_bytes"] = saved_bytes_json(column);

@@ -20,6 +20,7 @@ _VARIABLES = {
     "MKL_NUM_THREADS",
     "NVIDIA_TF32_OVERRIDE",
     "OMP_NUM_THREADS",
+    "PATH",  # finds the python3 of the command, and compilers
     "PYTHONPATH",
     "TOKENIZERS_PARALLELISM",
     "TRANSFORMERS_OFFLINE",

@@ -610,11 +610,10 @@ class Session:
 
     def _inference_begins(self) -> None:
         """Forward without gradients, of a validation or of a frozen model. Between two steps it
-        goes on until the program does something else. A teacher between a forward and its backward
-        is part of that forward."""
+        goes on until the program does something else; after a teacher the phase around it does."""
         if self._may_only_infer():
             self._follow_inference()
-        if self._marked_phases or self._phase in (Phase.FORWARD, Phase.LOSS):
+        if self._marked_phases:
             return
         if self._phase == Phase.INFERENCE:
             self._switch_phase(None)

@@ -40,7 +40,9 @@ def replace_launcher(options: dict, tell: Callable[..., None]) -> None:
         # One process is torchrun's default, but not where several nodes are named.
         names_one = config.nproc_per_node > 1 or config.min_nodes > 1
         of_node = config.nproc_per_node if names_one else _CARDS_OF_A_NODE
-        raise SystemExit(_Launch(options, of_node, tell).run([elastic._entrypoint, *arguments]))
+        command = [elastic._entrypoint, *arguments]
+        shown = config.logs_specs._local_ranks_filter
+        raise SystemExit(_Launch(options, of_node, tell, shown).run(command))
 
     def needs_launcher(_url, **_options):
         raise RuntimeError(
@@ -53,8 +55,16 @@ def replace_launcher(options: dict, tell: Callable[..., None]) -> None:
 
 
 class _Launch:
-    def __init__(self, options: dict, processes_of_node: int, tell: Callable[..., None]):
+    def __init__(
+        self,
+        options: dict,
+        processes_of_node: int,
+        tell: Callable[..., None],
+        shown_local_ranks: set[int] | None = None,
+    ):
+        """`shown_local_ranks`: those whose output is shown (--local-ranks-filter); none: all."""
         self._options = options
+        self._shown_local_ranks = shown_local_ranks
         self._tell = tell
         self._world_size: int = options["world_size"]
         self._id = secrets.token_hex(8)  # instead of that of _ranks: no port is its own
@@ -116,7 +126,11 @@ class _Launch:
 
     def _start(self, rank: int) -> None:
         self._seen.add(rank)
-        self._running[rank] = subprocess.Popen(self._command, env=self._environment(rank))
+        shown = self._shown_local_ranks
+        output = None if not shown or rank % self._of_node in shown else subprocess.DEVNULL
+        self._running[rank] = subprocess.Popen(
+            self._command, env=self._environment(rank), stdout=output, stderr=output
+        )
         self._mark("started", rank)
         self._tell(state="launched")
 

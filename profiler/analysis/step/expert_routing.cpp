@@ -26,6 +26,17 @@ std::optional<Routing> routing_of(const Trace& trace, const ValueRead& read) {
     return routing ? std::optional(*routing) : std::nullopt;
 }
 
+/// ", the fullest 6,144"; empty for other routings. An expert gets no token twice, so the multiple
+/// that was asked for may not be possible.
+std::string fullest_text(const ExpertRouting& experts) {
+    const auto routing = models::parse_routing(experts.routing);
+    if (!routing || routing->kind != Routing::Kind::kWorst) return {};
+    const double asked = experts.tokens_per_expert * routing->strength;
+    const auto tokens = static_cast<double>(experts.num_tokens);
+    return fmt::format(", the fullest {}{}", format_count(std::llround(std::min(tokens, asked))),
+                       asked > tokens ? ", which are all tokens" : "");
+}
+
 }  // namespace
 
 std::optional<ExpertRouting> expert_routing_of(const Trace& trace) {
@@ -66,9 +77,10 @@ std::string routing_sentence(const Trace& trace, const std::vector<ValueReadLine
     std::string text = assumption_sentence(lines);
     const auto experts = expert_routing_of(trace);
     if (!experts || experts->num_experts <= 0) return text;
-    text += fmt::format(" {} experts got {} tokens {}.", format_count(experts->num_experts),
+    text += fmt::format(" {} experts got {} tokens {}{}.", format_count(experts->num_experts),
                         format_count(std::llround(experts->tokens_per_expert)),
-                        experts->routing == "balanced" ? "each" : "each on average");
+                        experts->routing == "balanced" ? "each" : "each on average",
+                        fullest_text(*experts));
     if (experts->imbalanced_peak_bytes < 0) return text;
     return fmt::format("{} {}.", text,
                        capitalized(uneven_peak_text(experts->imbalance, peak_bytes,

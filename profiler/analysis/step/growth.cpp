@@ -52,7 +52,7 @@ struct Survivor {
 };
 
 /// What a line keeps.
-struct Line {
+struct LineHistory {
     std::vector<int64_t> rises;  // in each whole step
     std::vector<Survivor> of_last_step, of_step_before;
     Id<Allocation> newest_named;  // of which it is known what keeps it
@@ -104,7 +104,7 @@ private:
         const std::size_t num_steps = ends_.num_steps();
         if (is_older && gone > num_steps) return;  // it is there all the time
         if (gone == born) return;                  // it does not outlive its step
-        Line& line = line_of(block, id);
+        LineHistory& line = line_of(block, id);
         if (!is_older && born + 2 >= num_steps && born < num_steps) {
             (born + 1 == num_steps ? line.of_last_step : line.of_step_before)
                 .push_back({op_name_of(block), id, gone > born + 1});
@@ -120,7 +120,7 @@ private:
 
     /// Nobody sees the step behind the last one. What the step before kept, this one will keep: the
     /// n-th block of an op is its like.
-    void add_last_step(Line& line) const {
+    void add_last_step(LineHistory& line) const {
         if (ends_.has_more()) return;
         std::map<StringId, std::size_t> num_of_op;
         for (const Survivor& one : line.of_last_step) {
@@ -134,7 +134,7 @@ private:
         }
     }
 
-    void see_keepers(Line& line, Id<Allocation> id) const {
+    void see_keepers(LineHistory& line, Id<Allocation> id) const {
         if (!keepers_.of(id).empty()) line.newest_named = id;
     }
 
@@ -142,7 +142,7 @@ private:
         return block.op.valid() ? trace_.ops.get<&Op::name>(block.op) : StringId();
     }
 
-    Line& line_of(const Allocation& block, Id<Allocation> id) {
+    LineHistory& line_of(const Allocation& block, Id<Allocation> id) {
         std::string name;
         if (sites_.is_of_python(block.stack)) {
             name = sites_.of(block.stack);
@@ -162,7 +162,7 @@ private:
     }
 
     /// Without bytes if it does not rise in the last steps.
-    static GrowingLine grown(const std::string& name, const Line& line) {
+    static GrowingLine grown(const std::string& name, const LineHistory& line) {
         const auto last_rest = std::ranges::find_if(line.rises.rbegin(), line.rises.rend(),
                                                     [](int64_t bytes) { return bytes <= 0; });
         GrowingLine row{.line = name, .code = line.code};
@@ -179,7 +179,7 @@ private:
     const CallSites sites_;
     const std::vector<StringId> storage_names_;
     const Keepers keepers_;
-    std::map<std::string, Line> lines_;
+    std::map<std::string, LineHistory> lines_;
 };
 
 /// -1: not known.

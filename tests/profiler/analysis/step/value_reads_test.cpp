@@ -104,6 +104,15 @@ TEST_F(ValueReads, TheLayerWithTheMostExpertsCounts) {
         "3.00 MiB in place of 2.00 MiB.");
 }
 
+TEST_F(ValueReads, TheFullestExpertGetsAtMostAllTokens) {
+    trace_.runs.append({});
+    add(31, "aten::topk", ValueReadKind::kRouting, 24, "worst:9 routing", {4096, 8, 2});
+    const std::string text = routing_sentence(trace_, value_read_lines(trace_), 0);
+    const std::string_view end =
+        " 8 experts got 1,024 tokens each on average, the fullest 4,096, which are all tokens.";
+    EXPECT_TRUE(text.ends_with(end)) << text;
+}
+
 TEST_F(ValueReads, ARoutingThatNobodyKnowsIsNone) {
     add(31, "aten::topk", ValueReadKind::kRouting, 24, "$(reboot) routing");
     EXPECT_FALSE(expert_routing_of(trace_));
