@@ -8,6 +8,7 @@
 #include "app/commands/programs/remedy_runs.h"
 #include "app/commands/reports/reports.h"
 #include "app/user/settings.h"
+#include "profiler/formats/trace_formats.h"
 #include "profiler/planner/data/planner_data.h"
 #include "profiler/trace/printable.h"
 #include "profiler/trace/text.h"
@@ -288,12 +289,14 @@ void print_explanation(Output& output, const Explained& explained) {
     print_findings(output, e);
     print_remedies(output, e);
     for (const std::string& note : e.notes) output.line("Note: " + note);
-    const auto is_verified = [](const Remedy& remedy) { return remedy.verified.has_value(); };
+    const auto may_be_verified = [](const Remedy& remedy) {
+        return !remedy.verified && remedy.problem.empty() && can_run(remedy);
+    };
     const auto is_found = [](const Remedy& remedy) {
         return remedy.verified && remedy.verified->fits;
     };
     if (std::ranges::any_of(e.remedies, is_found)) return;
-    if (!std::ranges::all_of(e.remedies, is_verified)) {
+    if (std::ranges::any_of(e.remedies, may_be_verified)) {
         const std::string next = fmt::format("explain {} --verify 3", shell_word(explained.file));
         output.line(output.styled(next_line(next), Style::kDim));
     }
@@ -388,6 +391,16 @@ void name_the_way_to_the_rest(Explained& explained) {
         shell_word(explained.file)));
 }
 
+/// The steps of a program may fit, and what came after them may not.
+void name_the_failure_beside(Explained& explained) {
+    const std::filesystem::path beside = oom_trace_of(explained.file);
+    std::error_code error;
+    if (explained.file == beside || !std::filesystem::exists(beside, error)) return;
+    explained.notes.push_back(
+        fmt::format("Memory ran out after the recorded steps: temposcope explain {}.",
+                    shell_word(beside.string())));
+}
+
 Result<void> verify(Explained& explained, const ExplainOptions& options,
                     const ExplainRequest& request) {
     auto rerun = rerun_of(*explained.named.trace, options.words, request.target);
@@ -424,6 +437,7 @@ Outcome run_explain(const ExplainOptions& options, Output& output) {
         auto explained = explain_file(file, request);
         if (!explained) return failed(explained.error());
         all.push_back(std::move(*explained));
+        name_the_failure_beside(all.back());
         if (options.num_verified == 0) {
             name_the_way_to_the_rest(all.back());
         } else if (const auto ok = verify(all.back(), options, request); !ok) {

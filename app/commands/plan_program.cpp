@@ -31,9 +31,11 @@ using models::Result;
 /// The program of a trace, run again on another GPU.
 Result<NamedTrace> record_on(const Gpu& gpu, const NamedTrace& recorded) {
     auto run = recorded_run(*recorded.trace);
-    if (!run) return models::fail("{}: {}", recorded.file, run.error().message);
+    if (!run) {
+        return models::fail("{}: {} Record it again.", recorded.file, run.error().message);
+    }
     auto trace = record_without_limit(std::move(*run), gpu.id);
-    if (!trace) return models::fail("{} on {}: {}", recorded.file, gpu.name, trace.error().message);
+    if (!trace) return models::fail("{}: {}", recorded.file, trace.error().message);
     return NamedTrace{.file = fmt::format("{} on {}", recorded.file, gpu.name),
                       .trace = std::make_shared<const Trace>(std::move(*trace))};
 }

@@ -247,7 +247,10 @@ Plan make_program_plan(const PlanRequest& request, const PlannerData& data,
     for (const Gpu* gpu : request.gpus) {
         PlanRow row = start_row(request, data, program.program, *gpu);
         if (!interpolation) row.refuse(interpolation.error());
-        if (const auto ok = check_attention(program, *gpu, recorded); !ok) row.refuse(ok.error());
+        if (row.status == PlanStatus::kOk) {
+            const auto ok = check_attention(program, *gpu, recorded);
+            if (!ok) row.refuse(ok.error());
+        }
         if (row.status == PlanStatus::kOk) fill_row(row, request, data, *interpolation);
         row.notes.push_back(recorded_at(program));
         if (program.uneven_experts && row.memory && row.batch_size) {
@@ -263,7 +266,7 @@ std::vector<GpuGroup> gpus_of_other_attention(const PlanRequest& request, const 
     const Gpu* const recorded = find_gpu_by_name(data.gpus, program.device, 0);
     std::map<AttentionClass, GpuGroup> groups;
     for (const Gpu* gpu : request.gpus) {
-        if (!check_attention(program, *gpu, recorded)) {
+        if (gpu->compute_capability && !check_attention(program, *gpu, recorded)) {
             groups[attention_class_of(*gpu)].push_back(gpu);
         }
     }

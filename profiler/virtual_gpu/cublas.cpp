@@ -255,14 +255,18 @@ VIRTUAL_GPU_API cublasStatus_t cublasGemmStridedBatchedEx(
 
 // ---- dot products -------------------------------------------------------------------------------
 
-VIRTUAL_GPU_API cublasStatus_t cublasSdot_v2(cublasHandle_t handle, int, const float*, int,
-                                             const float*, int, float* result) {
-    return dot(handle, "cublasSdot", result);
-}
-VIRTUAL_GPU_API cublasStatus_t cublasDdot_v2(cublasHandle_t handle, int, const double*, int,
-                                             const double*, int, double* result) {
-    return dot(handle, "cublasDdot", result);
-}
+#define VIRTUAL_GPU_DOT(Name, Type)                                                                \
+    VIRTUAL_GPU_API cublasStatus_t cublas##Name##_v2(cublasHandle_t handle, int, const Type*, int, \
+                                                     const Type*, int, Type* result) {             \
+        return dot(handle, "cublas" #Name, result);                                                \
+    }
+VIRTUAL_GPU_DOT(Sdot, float)
+VIRTUAL_GPU_DOT(Ddot, double)
+VIRTUAL_GPU_DOT(Cdotu, cuComplex)
+VIRTUAL_GPU_DOT(Cdotc, cuComplex)
+VIRTUAL_GPU_DOT(Zdotu, cuDoubleComplex)
+VIRTUAL_GPU_DOT(Zdotc, cuDoubleComplex)
+#undef VIRTUAL_GPU_DOT
 VIRTUAL_GPU_API cublasStatus_t cublasDotEx(cublasHandle_t handle, int, const void*, cudaDataType,
                                            int, const void*, cudaDataType, int, void*, cudaDataType,
                                            cudaDataType) {

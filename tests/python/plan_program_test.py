@@ -4,6 +4,7 @@
 """
 
 import json
+import os
 import pathlib
 import sys
 import tempfile
@@ -47,10 +48,10 @@ class PlanOfAProgram(unittest.TestCase):
         return str(path)
 
     @classmethod
-    def record(cls, program: str, batch_size: int) -> pathlib.Path:
+    def record(cls, program: str, batch_size: int, python=sys.executable, **environment):
         file = cls.folder / f"{pathlib.Path(program).stem}-{batch_size}.tscope"
-        temposcope("run", "--gpu", "a100-40gb", "--steps", "2", "-o", file, "--", sys.executable,
-                   program, str(batch_size)).check_returncode()  # fmt: skip
+        temposcope("run", "--gpu", "a100-40gb", "--steps", "2", "-o", file, "--", python, program,
+                   str(batch_size), env=os.environ | environment).check_returncode()  # fmt: skip
         return file
 
     def plan(self, *options: str, batches=(8, 16), program="train"):
@@ -92,8 +93,11 @@ class PlanOfAProgram(unittest.TestCase):
         heads = "[hidden.half().unflatten(2, (8, 64)).transpose(1, 2)] * 3"
         loss = f"nn.functional.scaled_dot_product_attention(*{heads}).mean()"
         flash = self.write("flash.py", loss)
+        python = pathlib.Path(sys.executable)
+        (self.folder / "first" / python.name).mkdir(parents=True)  # a folder is no program
+        path = f"{self.folder / 'first'}:{python.parent}:{os.environ['PATH']}"
         for batch_size in (8, 16):
-            self.record(flash, batch_size)
+            self.record(flash, batch_size, python.name, PATH=path)
         done = self.plan("--gpu", "t4,h100-sxm", program="flash")
         refused, planned = json.loads(done.stdout)["rows"]
         self.assertIn("has no flash attention", refused["reason"])

@@ -435,6 +435,20 @@ class Layers(unittest.TestCase):
         blocks = [block for stage in stages for block in stage]
         self.assertEqual(list(layers_of(nn.ModuleDict({"stages": stages}))), blocks)
 
+    def test_a_layer_may_hold_a_list_with_wrapped_projections(self):
+        class Adapted(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.base, self.down, self.up = nn.Linear(8, 8), nn.Linear(8, 2), nn.Linear(2, 8)
+
+        class Block(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.norm = nn.LayerNorm(8)
+                self.mlp = nn.Sequential(Adapted(), nn.GELU(), Adapted())
+
+        layers = nn.ModuleList(Block() for _ in range(3))
+        self.assertEqual(list(layers_of(nn.ModuleDict({"layers": layers}))), list(layers))
 
     def test_a_wrapper_of_a_checkpoint_is_the_layer_in_it(self):
         layers = nn.ModuleList(nn.Sequential(nn.Linear(8, 8), nn.ReLU()) for _ in range(4))

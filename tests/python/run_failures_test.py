@@ -244,6 +244,20 @@ class ThatEndTheProgram(Failures):
         self.assertTrue(any("list `kept" in text for text in self.keepers()), self.keepers())
 
 
+class InALaterStep(Failures):
+    def test_whole_steps_have_the_times_that_they_have_without_a_failure(self):
+        phases = "SELECT kind, end_ns - start_ns FROM v_phase WHERE step = 1"
+        times = []
+        for largest in (2, 128):
+            ran = self.run_out(f"""
+                for batch in (2, 2, 2, {largest}):
+                    train_step(batch)
+                """, "--overwrite")  # fmt: skip
+            self.assertEqual("Out of memory" in ran.stderr, largest == 128, ran.stderr)
+            times.append(dict(self.query(phases)))
+        self.assertEqual(times[0], times[1])
+
+
 class AfterTheRecordedSteps(Failures):
     def look_at_second_trace(self, said: str, ran):
         """The first one is whole, and says nothing of the failure."""
@@ -252,6 +266,8 @@ class AfterTheRecordedSteps(Failures):
         self.assertEqual(self.failures(), [])
         names = sorted(path.name for path in self.folder.glob("out.*"))
         self.assertEqual(names, ["out.oom.tscope", "out.tscope"])
+        self.assertIn("Memory ran out after the recorded steps: temposcope explain ",
+                      self.succeed("explain", self.file).stdout)  # fmt: skip
         self.file = self.folder / "out.oom.tscope"
 
     def test_in_a_validation(self):

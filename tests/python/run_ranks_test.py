@@ -408,6 +408,15 @@ class VirtualRanks(Ranks):
         self.assertEqual(ran.returncode, 1)
         self.assertIn("rank 2 waits for", ran.stderr)
 
+    def test_the_launcher_chooses_whose_output_is_shown(self):
+        program = self.script("import os\nprint('rank', os.environ['RANK'], flush=True)\n" + STEPS)
+        of_rank_1 = ("--local-ranks-filter", "1")
+        for words, shown in (((), ["rank 0", "rank 1"]), (of_rank_1, ["rank 1"])):
+            folder = self.folder / f"shown-{len(shown)}"
+            options = ("--gpu", "a100-80gb", "--world-size", "2", "--ranks", "all")
+            ran = self.start_well(folder, *TORCHRUN, *words, program, options=options)
+            self.assertEqual(sorted(ran.stdout.splitlines()), shown)
+
     def test_a_rank_that_dies_is_named_and_the_others_stay(self):
         folder = self.folder / "dies"
         options = ("--gpu", "a100-80gb", "--world-size", "4")

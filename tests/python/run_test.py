@@ -374,6 +374,25 @@ class Programs(Run):
         kinds = self.query("SELECT group_concat(kind, ' ') FROM v_phase GROUP BY step")
         self.assertEqual(kinds, [("forward inference forward backward optimizer",)] * 4)
 
+    def test_a_reentrant_checkpoint_outside_of_a_model_is_forward(self):
+        script = self.program("""
+            import torch
+            from torch.utils.checkpoint import checkpoint
+
+            blocks = torch.nn.ModuleList(torch.nn.Linear(8, 8) for _ in range(3))
+            optimizer = torch.optim.SGD(blocks.parameters(), lr=0.1)
+            for _ in range(5):
+                x = blocks[0](torch.randn(2, 8))
+                for block in blocks[1:]:
+                    x = checkpoint(block, x, use_reentrant=True)
+                x.sum().backward()
+                optimizer.step()
+            """)
+        self.run_well(PYTHON, script)
+        self.assert_recorded(3)
+        kinds = self.query("SELECT group_concat(kind, ' ') FROM v_phase GROUP BY step")
+        self.assertEqual(kinds, [("forward backward optimizer",)] * 4)
+
     def test_a_validation_before_the_training_is_no_step(self):
         script = self.program("""
             import torch

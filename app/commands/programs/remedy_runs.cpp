@@ -31,6 +31,8 @@ using models::fail;
 using models::Result;
 using namespace profiler;
 
+constexpr std::string_view kPath = "PATH=";  // of the environment
+
 /// Stands in a recorded command for what may be a secret.
 constexpr std::string_view kLeftOut = "…";
 
@@ -57,17 +59,18 @@ std::vector<std::string> variables_of(const Trace& trace) {
     return variables;
 }
 
-/// Names the file that the recorded PATH gives the command, whichever python3 this shell has.
+/// posix_spawnp searches this shell's PATH, which may have another python3: finds the program in the
+/// recorded one.
 void find_in_recorded_path(ProgramRun& run) {
-    constexpr std::string_view kPath = "PATH=";
     const auto path = std::ranges::find_if(
         run.variables, [&](const std::string& one) { return one.starts_with(kPath); });
     std::string& program = run.words.front();
     if (path == run.variables.end() || program.find('/') != std::string::npos) return;
     std::istringstream folders(path->substr(kPath.size()));
     for (std::string folder; std::getline(folders, folder, ':');) {
-        const fs::path file = fs::path(folder) / program;
-        if (access(file.c_str(), X_OK) != 0) continue;
+        const fs::path file = fs::path(run.working_folder) / folder / program;
+        std::error_code error;
+        if (!fs::is_regular_file(file, error) || access(file.c_str(), X_OK) != 0) continue;
         program = file.string();
         return;
     }
@@ -197,15 +200,6 @@ Result<void> apply(const Remedy& remedy, Rerun& rerun, const fs::path& folder) {
     return edits.empty() ? Result<void>() : edit(rerun.run, edits, folder);
 }
 
-/// Whether a run can show what the remedy does. The batch size stands in the program, and so do
-/// lines whose place nobody knows.
-bool can_run(const Remedy& remedy) {
-    return std::ranges::all_of(remedy.changes(), [](const RemedyChange& change) {
-        return change.kind != RemedyChange::Kind::kBatch &&
-               (change.kind != RemedyChange::Kind::kEdit || change.line > 0);
-    });
-}
-
 /// ", where 2.93 GiB were asked for and 1.72 GiB were free"; empty: not known.
 std::string request_that_failed(const BatchRun& run) {
     if (run.requested_bytes < 0 || run.free_bytes < 0) return {};
@@ -246,6 +240,13 @@ void verify(Remedy& remedy, Rerun rerun) {
 
 }  // namespace
 
+bool can_run(const Remedy& remedy) {
+    return std::ranges::all_of(remedy.changes(), [](const RemedyChange& change) {
+        return change.kind != RemedyChange::Kind::kBatch &&
+               (change.kind != RemedyChange::Kind::kEdit || change.line > 0);
+    });
+}
+
 Result<ProgramRun> recorded_run(const Trace& trace, const std::vector<std::string>& words) {
     ProgramRun run;
     run.words = words.empty() ? words_of(trace) : words;
@@ -260,6 +261,8 @@ Result<ProgramRun> recorded_run(const Trace& trace, const std::vector<std::strin
     if (words.empty()) {
         run.working_folder = trace.text(trace.run().folder);
         find_in_recorded_path(run);
+    } else {  // they name a program of this shell's PATH
+        std::erase_if(run.variables, [](const std::string& one) { return one.starts_with(kPath); });
     }
     std::error_code error;
     if (!run.working_folder.empty() && !fs::is_directory(run.working_folder, error)) {

@@ -40,6 +40,10 @@ struct RemedyTry {
     std::size_t count = 0;   // of all
 };
 
+/// Whether a run can show what the remedy does. The batch size stands in the program, and so do
+/// lines whose place nobody knows.
+bool can_run(const profiler::Remedy& remedy);
+
 /// Runs the program with each of the first `count` remedies that can be put into a run, as many at
 /// a time as this machine has cores for. What it measures goes into `verified`; a remedy that
 /// breaks the program gets its `problem`. A change of the code goes into a copy of the program's

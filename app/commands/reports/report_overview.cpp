@@ -20,7 +20,6 @@
 #include <cmath>
 #include <functional>
 #include <map>
-#include <numeric>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -161,8 +160,8 @@ void print_step(Output& output, const Trace& trace, const StepReport& report,
     const GroupBy by = default_group_by(trace);
     const std::size_t max_rows = by == GroupBy::kClass ? kCategoryNames.size() : 8;
     output.table(breakdown_table(break_down(trace, peak, by), name_of(by), max_rows));
-    const std::string idle = idle_sentence(idle_at_peak(trace, peak));
-    if (!idle.empty()) output.line(idle);
+    const auto idle = idle_at_peak(trace, peak);
+    if (idle && idle->total_bytes > 0) output.line(idle_sentence(*idle));
 }
 
 /// The failure that ended the program, and how many it survived.
@@ -387,8 +386,8 @@ nlohmann::json overview_json(const NamedTrace& named) {
     }
     json["value_reads"] = value_reads_json(value_read_lines(trace));
     json["experts"] = experts_json(expert_routing_of(trace));
-    const CategoryBytes idle = idle_at_peak(trace, report->peak);
-    json["idle_bytes"] = std::accumulate(idle.begin(), idle.end(), int64_t{0});
+    const auto idle = idle_at_peak(trace, report->peak);
+    json["idle_bytes"] = idle ? nlohmann::json(idle->total_bytes) : nlohmann::json();
     json["peak_allocated_bytes"] = column.peak_allocated_bytes;
     json["peak_reserved_bytes"] = column.peak_reserved_bytes;
     json["kept_bytes"] = saved_bytes_json(column);

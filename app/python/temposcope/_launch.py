@@ -1,5 +1,5 @@
-"""How this program was started, so that it can be started again: its command, its folder, and the
-variables that change what memory it takes. Never a secret: each is left out of the command."""
+"""How this program was started, so that it can be started again: its command, its folder, PATH and
+the variables that change what memory it takes. Never a secret: each is left out of the command."""
 
 import os
 import re
@@ -25,6 +25,7 @@ _VARIABLES = {
     "TOKENIZERS_PARALLELISM",
     "TRANSFORMERS_OFFLINE",
 }
+_PATHS = {"PATH", "PYTHONPATH"}  # a folder may have the number of a commit in its name
 _OF_LAUNCHERS = {"LOCAL_RANK", "LOCAL_WORLD_SIZE", "RANK", "WORLD_SIZE"}
 # Settings of torch and NCCL: allocators, cuDNN, buffers, compilers.
 _PREFIXES = ("PYTORCH_", "TORCH_", "TORCHDYNAMO_", "TORCHINDUCTOR_", "NCCL_")
@@ -98,7 +99,7 @@ def environment(variables: Mapping[str, str]) -> dict[str, str]:
     return {
         name: value
         for name, value in sorted(_of_user(variables).items())
-        if _is_of_memory(name) and not _SECRET.search(value)
+        if _is_of_memory(name) and (name in _PATHS or not _SECRET.search(value))
     }
 
 

@@ -596,7 +596,7 @@ class Session:
             is_other = is_beside_training and not self._optimizers.may_update(module)
             self._name_model(module, is_new, is_other)
         if is_beside_training:
-            self._inference_begins()
+            self._inference_begins(module)
             if is_new:
                 self.inputs_go_in(module, args, {})
             return
@@ -608,12 +608,14 @@ class Session:
         if is_new:  # too late for the model's own hook
             self.inputs_go_in(module, args, {})
 
-    def _inference_begins(self) -> None:
+    def _inference_begins(self, module: torch.nn.Module) -> None:
         """Forward without gradients, of a validation or of a frozen model. Between two steps it
-        goes on until the program does something else; after a teacher the phase around it does."""
+        goes on until the program does something else; after a teacher the phase around it does.
+        What the training updates is no teacher: a reentrant checkpoint runs it so, too."""
         if self._may_only_infer():
             self._follow_inference()
-        if self._marked_phases:
+        is_in_forward = self._phase in (Phase.FORWARD, Phase.LOSS)
+        if self._marked_phases or (is_in_forward and self._optimizers.may_update(module)):
             return
         if self._phase == Phase.INFERENCE:
             self._switch_phase(None)

@@ -30,6 +30,7 @@ from ._ranks import folder_of_launch
 _CARDS_OF_A_NODE = 8  # where the launcher names no number of processes
 _SECONDS_TO_END = 30  # for ranks after Ctrl-C
 _PAUSE_S = 0.05
+_LINES_OF_FAILURE = 40
 
 def replace_launcher(options: dict, tell: Callable[..., None]) -> None:
     """From here on torch's launcher starts representative ranks of `options["world_size"]`, and
@@ -41,7 +42,7 @@ def replace_launcher(options: dict, tell: Callable[..., None]) -> None:
         names_one = config.nproc_per_node > 1 or config.min_nodes > 1
         of_node = config.nproc_per_node if names_one else _CARDS_OF_A_NODE
         command = [elastic._entrypoint, *arguments]
-        shown = config.logs_specs._local_ranks_filter
+        shown = getattr(config.logs_specs, "_local_ranks_filter", None)
         raise SystemExit(_Launch(options, of_node, tell, shown).run(command))
 
     def needs_launcher(_url, **_options):
@@ -127,12 +128,24 @@ class _Launch:
     def _start(self, rank: int) -> None:
         self._seen.add(rank)
         shown = self._shown_local_ranks
-        output = None if not shown or rank % self._of_node in shown else subprocess.DEVNULL
-        self._running[rank] = subprocess.Popen(
-            self._command, env=self._environment(rank), stdout=output, stderr=output
-        )
+        is_shown = not shown or rank % self._of_node in shown
+        with contextlib.nullcontext() if is_shown else open(self._output_of(rank), "wb") as output:
+            self._running[rank] = subprocess.Popen(
+                self._command, env=self._environment(rank), stdout=output, stderr=output
+            )
         self._mark("started", rank)
         self._tell(state="launched")
+
+    def _output_of(self, rank: int) -> pathlib.Path:
+        """Of a rank whose output is not shown."""
+        return self._folder / f"output.{rank}"
+
+    def _show_end_of(self, rank: int) -> None:
+        """The last lines of a rank that failed."""
+        if not self._output_of(rank).exists():
+            return
+        lines = self._output_of(rank).read_text(errors="replace").splitlines(keepends=True)
+        sys.stderr.writelines(lines[-_LINES_OF_FAILURE:])
 
     def _mark(self, what: str, rank: int) -> None:
         (self._folder / f"{what}.{rank}").touch()
@@ -215,6 +228,7 @@ class _Launch:
             codes.append(code if code >= 0 else 128 - code)
             if codes[-1] != 0:
                 self._tell(rank=rank, exit_code=codes[-1])
+                self._show_end_of(rank)
         return codes
 
     def _environment(self, rank: int) -> dict[str, str]:

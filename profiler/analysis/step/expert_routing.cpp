@@ -34,7 +34,7 @@ std::string fullest_text(const ExpertRouting& experts) {
     const double asked = experts.tokens_per_expert * routing->strength;
     const auto tokens = static_cast<double>(experts.num_tokens);
     return fmt::format(", the fullest {}{}", format_count(std::llround(std::min(tokens, asked))),
-                       asked > tokens ? ", which are all tokens" : "");
+                       asked > tokens ? ", all that there are" : "");
 }
 
 }  // namespace

@@ -3,15 +3,17 @@
 #include "profiler/trace/units.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include <algorithm>
 #include <array>
-#include <numeric>
+#include <vector>
 
 namespace profiler {
 namespace {
 
-constexpr std::array kOfTraining{Category::kParameter, Category::kGradient,
-                                 Category::kOptimizerState};
+constexpr std::array kTrainingCategories{Category::kParameter, Category::kGradient,
+                                         Category::kOptimizerState};
 
 std::vector<bool> find_used_storages(const Trace& trace) {
     std::vector<bool> is_used(trace.storages.size());
@@ -23,38 +25,39 @@ std::vector<bool> find_used_storages(const Trace& trace) {
     return is_used;
 }
 
+bool all_kernels_have_ops(const Trace& trace) {
+    return std::ranges::all_of(trace.kernels.column<&Kernel::op>(),
+                               [](Id<Op> op) { return op.valid(); });
+}
+
 }  // namespace
 
-CategoryBytes idle_at_peak(const Trace& trace, const PeakReport& peak) {
-    CategoryBytes idle{};
-    if (trace.op_tensors.empty()) return idle;
+std::optional<IdleBytes> idle_at_peak(const Trace& trace, const PeakReport& peak) {
+    if (trace.op_tensors.empty() || !all_kernels_have_ops(trace)) return std::nullopt;
     const std::vector<bool> is_used = find_used_storages(trace);
+    IdleBytes idle;
     for (const Id<Allocation> id : peak.live) {
         const Allocation block = trace.allocations[id];
         if (!block.storage.valid() || is_used[block.storage.index()]) continue;
         const Category category = trace.storages.get<&Storage::category>(block.storage);
-        idle[static_cast<std::size_t>(category)] += block.requested_bytes;
+        if (std::ranges::find(kTrainingCategories, category) == kTrainingCategories.end()) continue;
+        idle.by_category[static_cast<std::size_t>(category)] += block.requested_bytes;
+        idle.total_bytes += block.requested_bytes;
     }
-    CategoryBytes of_training{};
-    for (const Category category : kOfTraining) {
-        const auto i = static_cast<std::size_t>(category);
-        of_training[i] = idle[i];
-    }
-    return of_training;
+    return idle;
 }
 
-std::string idle_sentence(const CategoryBytes& idle) {
-    const int64_t total_bytes = std::accumulate(idle.begin(), idle.end(), int64_t{0});
-    if (total_bytes == 0) return {};
-    std::string text = fmt::format("The recorded steps do not use {} of what lives at the peak:",
-                                   format_bytes(total_bytes));
-    for (const Category category : kOfTraining) {
-        const int64_t bytes = idle[static_cast<std::size_t>(category)];
-        if (bytes == 0) continue;
-        text += fmt::format("{} {} {}", text.ends_with(':') ? "" : ",", name_of(category),
-                            format_bytes(bytes));
+std::string idle_sentence(const IdleBytes& idle) {
+    if (idle.total_bytes == 0) return {};
+    std::vector<std::string> parts;
+    for (const Category category : kTrainingCategories) {
+        const int64_t bytes = idle.by_category[static_cast<std::size_t>(category)];
+        if (bytes > 0) {
+            parts.push_back(fmt::format("{} {}", name_of(category), format_bytes(bytes)));
+        }
     }
-    return text + ".";
+    return fmt::format("The recorded steps do not use {} of what lives at the peak: {}.",
+                       format_bytes(idle.total_bytes), fmt::join(parts, ", "));
 }
 
 }  // namespace profiler

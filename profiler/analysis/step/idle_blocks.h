@@ -3,18 +3,25 @@
 #include "profiler/analysis/step/peak.h"
 #include "profiler/trace/trace.h"
 
+#include <cstdint>
+#include <optional>
 #include <string>
 
-/// What a program holds for training that the recorded steps do not do: models that it trains
-/// earlier or later, or that it never runs.
+/// Parameters, gradients and optimizer states that no recorded op uses: of models that train at
+/// another time, or never run.
 namespace profiler {
 
-/// Parameters, gradients and optimizer states that live at the peak, and that no op of the trace
-/// reads or writes.
-CategoryBytes idle_at_peak(const Trace& trace, const PeakReport& peak);
+struct IdleBytes {
+    CategoryBytes by_category{};
+    int64_t total_bytes = 0;
+};
+
+/// Of what lives at the peak. None: the trace does not tell what its ops use, or it has kernels
+/// that no op of torch launched, as those of compiled code.
+std::optional<IdleBytes> idle_at_peak(const Trace& trace, const PeakReport& peak);
 
 /// "The recorded steps do not use 4.02 GiB of what lives at the peak: parameter 2.01 GiB, ...".
 /// Empty: they use all.
-std::string idle_sentence(const CategoryBytes& idle);
+std::string idle_sentence(const IdleBytes& idle);
 
 }  // namespace profiler

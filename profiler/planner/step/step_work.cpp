@@ -3,6 +3,7 @@
 #include "profiler/analysis/step/describe_run.h"
 #include "profiler/analysis/step/event_order.h"
 #include "profiler/analysis/step/ledger.h"
+#include "profiler/analysis/step/recorded_step.h"
 #include "profiler/trace/units.h"
 
 #include <algorithm>
@@ -154,8 +155,9 @@ void read_parameters(const Trace& trace, Parameters& parameters) {
 }
 
 void read_ops(const Trace& trace, const OpWorkDefaults& defaults, StepWork& work) {
-    const Id<Step> last(trace.steps.size() - 1);
-    const StepOps ops = ops_of_step(trace, last, defaults);
+    const Id<Step> whole = last_whole_step(trace);
+    const Id<Step> step = whole.valid() ? whole : Id<Step>(trace.steps.size() - 1);
+    const StepOps ops = ops_of_step(trace, step, defaults);
     work.has_shapes = ops.has_shapes;
     for (const OpWork& op : ops.ops) {
         work.ops.push_back({.phase = op.phase, .op_class = op.op_class, .work = op.work});

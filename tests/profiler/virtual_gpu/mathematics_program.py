@@ -30,6 +30,10 @@ def cases():
     z = torch.view_as_complex(torch.rand(8, 2, device=DEVICE))
     for name in ("abs", "sqrt", "exp", "sigmoid", "prod", "sum"):
         yield f"complex {name}", lambda name=name: getattr(z, name)()
+    for dtype in (torch.float32, torch.float64, torch.complex64, torch.complex128):
+        vector = torch.ones(8, device=DEVICE, dtype=dtype)
+        yield f"dot {dtype}", lambda v=vector: torch.dot(v, v)
+        yield f"vdot {dtype}", lambda v=vector: torch.vdot(v, v)
     for dtype in (torch.float32, torch.float64, torch.complex64):
         for shape in ((8, 8), (4, 8, 8)):
             matrices = torch.eye(8, device=DEVICE, dtype=dtype).expand(shape).contiguous()

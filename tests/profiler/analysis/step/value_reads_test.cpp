@@ -109,7 +109,7 @@ TEST_F(ValueReads, TheFullestExpertGetsAtMostAllTokens) {
     add(31, "aten::topk", ValueReadKind::kRouting, 24, "worst:9 routing", {4096, 8, 2});
     const std::string text = routing_sentence(trace_, value_read_lines(trace_), 0);
     const std::string_view end =
-        " 8 experts got 1,024 tokens each on average, the fullest 4,096, which are all tokens.";
+        " 8 experts got 1,024 tokens each on average, the fullest 4,096, all that there are.";
     EXPECT_TRUE(text.ends_with(end)) << text;
 }
 
