@@ -24,11 +24,6 @@ ImGuiID dock_of(ImGuiTestContext* c, const char* panel) {
     return c->WindowInfo(panel).Window->DockId;
 }
 
-void show_ledger(ImGuiTestContext* c) {
-    window().show(c, {"original", "tempo"});
-    window().focus(c, "//###ledger");
-}
-
 /// Drags the window beside the Memory timeline, so that the first one is in sight too.
 void show_both(ImGuiTestContext* c, const char* second) {
     c->DockInto(second, "//###timeline");
@@ -43,7 +38,7 @@ void filter_focused_ledger(ImGuiTestContext* c, const char* filter) {
 }
 
 GUI_TEST(windows, two_ledgers_have_two_filters) {
-    show_ledger(c);
+    window().show(c, {"original", "tempo"});
     const size_t all = views(1).ledger.view()->rows.size();
     open_another(c, "Ledger");
     IM_CHECK(window().is_open("ledger-2"));
@@ -59,7 +54,7 @@ GUI_TEST(windows, two_ledgers_have_two_filters) {
 }
 
 GUI_TEST(windows, a_new_window_shows_what_the_other_one_shows) {
-    show_ledger(c);
+    window().show(c, {"original", "tempo"});
     filter_focused_ledger(c, "attention");
     c->ItemClick("//###ledger/Kinds");
     c->TableClickHeader("//###ledger/##ledger", "Module");
@@ -73,13 +68,13 @@ GUI_TEST(windows, a_new_window_shows_what_the_other_one_shows) {
     IM_CHECK_EQ(second.descending, first.descending);
     IM_CHECK_STR_EQ(app::states_of(ui(), 2).ledger.filter.c_str(), "attention");
     IM_CHECK_EQ(views(2).ledger.view()->rows.size(), views(1).ledger.view()->rows.size());
-    window().focus(c, "//###ledger");
+    c->WindowFocus("//###ledger");
     c->TableClickHeader("//###ledger/##ledger", "Bytes");  // as other tests expect it
     window().reset(c);
 }
 
 GUI_TEST(windows, a_click_in_one_selects_in_all) {
-    show_ledger(c);
+    window().show(c, {"original", "tempo"});
     open_another(c, "Ledger");
     filter_focused_ledger(c, "attention");
     show_both(c, "//###ledger-2");
@@ -95,7 +90,7 @@ GUI_TEST(windows, a_click_in_one_selects_in_all) {
 }
 
 GUI_TEST(windows, a_closed_window_takes_no_memory_and_comes_back) {
-    show_ledger(c);
+    window().show(c, {"original", "tempo"});
     open_another(c, "Ledger");
     filter_focused_ledger(c, "attention");
     const size_t few = views(2).ledger.view()->rows.size();
@@ -119,7 +114,7 @@ GUI_TEST(windows, a_closed_window_takes_no_memory_and_comes_back) {
 }
 
 GUI_TEST(windows, four_windows_are_the_most) {
-    show_ledger(c);
+    window().show(c, {"original", "tempo"});
     for (const char* id : {"ledger-2", "ledger-3", "ledger-4"}) {
         open_another(c, "Ledger");
         IM_CHECK(window().is_open(id));
@@ -148,7 +143,7 @@ GUI_TEST(windows, four_windows_are_the_most) {
 }
 
 GUI_TEST(windows, the_menu_of_a_panel_opens_another_and_exports_its_rows) {
-    show_ledger(c);
+    window().show(c, {"original", "tempo"});
     app::open_panel_menu(ui(), "ledger");
     c->Yield(3);
     window().take_picture(c, "windows_menu", true);
@@ -176,12 +171,10 @@ GUI_TEST(windows, the_menu_of_a_panel_opens_another_and_exports_its_rows) {
 }
 
 GUI_TEST(windows, blocks_of_a_and_b_stand_side_by_side) {
-    show_ledger(c);
+    window().show(c, {"original", "tempo"});
     window().focus(c, "//###blocks");
     open_another(c, "Blocks");
-    c->DockInto("//###blocks-2", "//###compare");
-    c->Yield(6);
-    window().settle(c);
+    show_both(c, "//###blocks-2");
     window().click(c, "//###blocks-2/B###show_b");
     IM_CHECK(views(1).queries.blocks.show == app::BlocksQuery::Show::kA);
     IM_CHECK(views(2).queries.blocks.show == app::BlocksQuery::Show::kB);
@@ -195,7 +188,7 @@ GUI_TEST(windows, blocks_of_a_and_b_stand_side_by_side) {
 }
 
 GUI_TEST(windows, a_flame_graph_stands_beside_the_difference) {
-    show_ledger(c);
+    window().show(c, {"original", "tempo"});
     window().focus(c, "//###flame");
     open_another(c, "Flame graph");
     show_both(c, "//###flame-2");
@@ -210,7 +203,7 @@ GUI_TEST(windows, a_flame_graph_stands_beside_the_difference) {
 }
 
 GUI_TEST(windows, a_pinned_inspector_stays) {
-    show_ledger(c);
+    window().show(c, {"original", "tempo"});
     window().click_ledger_row(c, 1);
     const std::string first = views(1).inspector.view()->tensor->title;
     open_another(c, "Inspector");

@@ -102,11 +102,13 @@ void draw_help(const MovementView& view) {
 // ---- tooltip --------------------------------------------------------------------------------
 
 /// Everything known about one op.
-void draw_movement_tooltip(const MovementView& view, const MovementViewRow& row, size_t trace) {
+void draw_movement_tooltip(const MovementView& view, const MovementViewRow& row, size_t trace,
+                           const Selection& selection) {
     if (!ImGui::BeginTooltip()) return;
     ImGui::PushTextWrapPos(em(26));
     if (view.traces.size() > 1) {
-        letter_badge(trace == 0 ? "A" : "B", side_color(trace));
+        const DocumentLabel& label = trace == 0 ? selection.label_a : selection.label_b;
+        letter_badge(trace == 0 ? "A" : "B", recipe_color(label.color));
         ImGui::SameLine(0, px(6));
     }
     bold_text(row.name);
@@ -180,7 +182,7 @@ void apply_plot(MovementFrame& frame, const MovementView& view, const MovementIn
     if (input.hovered) {
         const auto& trace = view.traces[input.hovered->trace];
         draw_movement_tooltip(view, trace.rows[trace.dots[input.hovered->dot].row],
-                              input.hovered->trace);
+                              input.hovered->trace, frame.selection);
     }
     if (input.box) {
         frame.state.box = input.box;
@@ -450,7 +452,7 @@ void draw_movement_row(MovementFrame& frame, const MovementView& view, size_t ta
         select_row(frame, view, table_of, index);
     }
     if (ImGui::IsItemHovered(ImGuiHoveredFlags_ForTooltip)) {
-        draw_movement_tooltip(view, row, table_of);
+        draw_movement_tooltip(view, row, table_of, frame.selection);
     }
     ImGui::SetCursorPos(start);
     draw_op_cell(row);
@@ -499,8 +501,9 @@ void draw_headline(const MovementView& view) {
 
 void draw_filled(MovementFrame& frame, const MovementView& view) {
     frame.state.table_of = std::min(frame.state.table_of, view.traces.size() - 1);
-    profiler::RooflineOverlay overlay{.color_b = profiler::side_color(current_theme(), 1),
-                                      .box = frame.state.box};
+    profiler::RooflineOverlay overlay{
+        .color_b = profiler::recipe_color(current_theme(), frame.selection.label_b.color),
+        .box = frame.state.box};
     for (size_t t = 0; t < view.traces.size(); ++t) {
         overlay.selected[t] = selected_row(frame, view, t);
     }
