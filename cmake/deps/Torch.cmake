@@ -5,16 +5,27 @@
 
 # --- where: -DTEMPOSCOPE_TORCH_DIR=.../torch for another copy -----------------------------------------------------------
 file(GLOB _torch "${TEMPOSCOPE_DEPS}/venv/lib/python3*/site-packages/torch")
-set(TEMPOSCOPE_TORCH_DIR "${_torch}" CACHE PATH "the folder `torch` of a torch 2.11.0 wheel (holds include/ and lib/)")
+set(TEMPOSCOPE_TORCH_DIR "${_torch}" CACHE PATH "the folder `torch` of a wheel of torch 2.8 or newer (holds include/ and lib/)")
 unset(_torch)
-set(_torch_version "")
+set(_version "")
 if(EXISTS "${TEMPOSCOPE_TORCH_DIR}/lib/libtorch_cpu.so" AND EXISTS "${TEMPOSCOPE_TORCH_DIR}/version.py")
-  file(STRINGS "${TEMPOSCOPE_TORCH_DIR}/version.py" _torch_version REGEX "^__version__ = '2\\.11\\.0")
+  file(READ "${TEMPOSCOPE_TORCH_DIR}/version.py" _version)
 endif()
-temposcope_require(_torch_version "TEMPOSCOPE_TORCH_DIR='${TEMPOSCOPE_TORCH_DIR}' holds no torch 2.11.0; \
+set(TEMPOSCOPE_TORCH_VERSION "")  # 2.11
+if(_version MATCHES "__version__ = '([0-9]+\\.[0-9]+)")
+  set(TEMPOSCOPE_TORCH_VERSION "${CMAKE_MATCH_1}")
+endif()
+set(_torch_cuda "")  # 13
+if(_version MATCHES "\ncuda[^=]*= '([0-9]+)")
+  set(_torch_cuda "${CMAKE_MATCH_1}")
+endif()
+unset(_version)
+temposcope_require("TEMPOSCOPE_TORCH_VERSION;VERSION_GREATER_EQUAL;2.8" "TEMPOSCOPE_TORCH_DIR='${TEMPOSCOPE_TORCH_DIR}' holds no torch 2.8 or newer; \
 run scripts/setup, or name another copy with -DTEMPOSCOPE_TORCH_DIR=<folder>/torch")
-unset(_torch_version)
-cmake_path(SET TEMPOSCOPE_NVIDIA_DIR NORMALIZE "${TEMPOSCOPE_TORCH_DIR}/../nvidia")
+# The headers of one version of CUDA, cuDNN and NCCL serve every torch.
+file(GLOB _nvidia "${TEMPOSCOPE_DEPS}/venv/lib/python3*/site-packages/nvidia")
+set(TEMPOSCOPE_NVIDIA_DIR "${_nvidia}" CACHE PATH "the folder `nvidia` of the CUDA 13.0 wheels (holds cu13/, cudnn/ and nccl/)")
+unset(_nvidia)
 
 # --- temposcope_torch: c10 and torch_cpu only ---------------------------------------------------------------------------
 # A program that links it starts in 0.24 s and without LD_LIBRARY_PATH. It opens libtorch_cuda later, if it is asked for CUDA.
@@ -27,6 +38,7 @@ target_compile_definitions(temposcope_torch INTERFACE USE_DISTRIBUTED USE_C10D_G
 target_compile_definitions(temposcope_torch INTERFACE FMT_HEADER_ONLY=1)
 target_link_options(temposcope_torch INTERFACE
   "LINKER:--disable-new-dtags"
+  "LINKER:--allow-shlib-undefined"  # a torch of another CUDA names libraries that are not here
   "LINKER:-rpath,${TEMPOSCOPE_TORCH_DIR}/lib:${TEMPOSCOPE_NVIDIA_DIR}/cu13/lib"
   "LINKER:-rpath-link,${TEMPOSCOPE_NVIDIA_DIR}/cu13/lib:${TEMPOSCOPE_NVIDIA_DIR}/cudnn/lib:${TEMPOSCOPE_NVIDIA_DIR}/nccl/lib:${TEMPOSCOPE_NVIDIA_DIR}/cusparselt/lib:${TEMPOSCOPE_NVIDIA_DIR}/nvshmem/lib")
 target_link_libraries(temposcope_torch INTERFACE
@@ -74,6 +86,17 @@ add_library(temposcope_cuda_headers INTERFACE)
 target_include_directories(temposcope_cuda_headers SYSTEM INTERFACE ${CUDAToolkit_INCLUDE_DIRS})
 target_link_libraries(temposcope_cuda_headers INTERFACE ${CMAKE_DL_LIBS})
 
+# The CUDA runtime for what torch loads: the one of torch. A torch of another CUDA has it loaded before, and a library that
+# names this one would bring a second runtime into the process.
+add_library(temposcope_cudart INTERFACE)
+target_link_libraries(temposcope_cudart INTERFACE temposcope_cuda_headers)
+if(_torch_cuda STREQUAL "13")
+  target_link_libraries(temposcope_cudart INTERFACE CUDA::cudart)
+else()
+  set(CMAKE_CUDA_RUNTIME_LIBRARY None)
+endif()
+unset(_torch_cuda)
+
 # --- temposcope_torch_cuda: for the modules that the worker opens on a machine with CUDA ------------------------------------------
 # No symbol of libtorch_cuda is used by name, so the linker would drop it, and no CUDA kernel would be registered.
 # --no-as-needed keeps it.
@@ -81,4 +104,4 @@ add_library(temposcope_torch_cuda INTERFACE)
 target_link_libraries(temposcope_torch_cuda INTERFACE temposcope_torch temposcope_cuda_headers
   "${TEMPOSCOPE_TORCH_DIR}/lib/libc10_cuda.so"
   "-Wl,--push-state,--no-as-needed" "${TEMPOSCOPE_TORCH_DIR}/lib/libtorch_cuda.so" "-Wl,--pop-state"
-  CUDA::cudart)
+  temposcope_cudart)

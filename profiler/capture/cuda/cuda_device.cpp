@@ -51,6 +51,12 @@ int count_devices(cudaError_t& error) {
     return error == cudaSuccess ? count : 0;
 }
 
+int runtime_version() {
+    int version = 0;
+    (void)cudaRuntimeGetVersion(&version);
+    return version;
+}
+
 }  // namespace
 
 CudaCheck describe_device_count(cudaError_t error, int count, bool driver_loaded) {
@@ -96,11 +102,23 @@ models::Result<void> check_allocator(std::string_view backend, bool uncached) {
     return {};
 }
 
+models::Result<void> check_runtime_version(int version) {
+    constexpr int kCuda13 = 13'000;
+    if (version >= kCuda13) return {};
+    return models::fail(
+        "A GPU is recorded with a torch of CUDA 13, and this torch has CUDA {}: install torch 2.11 "
+        "or newer, or {}.",
+        version_text(version), kOnTheCpu);
+}
+
 models::Result<CudaDevice> find_cuda_device(int index) {
     cudaError_t error = cudaSuccess;
     const int count = count_devices(error);
     const CudaCheck found = describe_device_count(error, count, driver_is_loaded());
     if (!found.ok) return models::fail("{}", describe_problem({found}));
+    if (const auto known = check_runtime_version(runtime_version()); !known) {
+        return tl::unexpected(known.error());
+    }
     cudaDeviceProp properties{};
     if (error = cudaGetDeviceProperties(&properties, index); error != cudaSuccess) {
         return models::fail("{}", describe_problem({describe_device_count(error, 0, true)}));

@@ -37,4 +37,9 @@ CudaCheck check_cupti();
 /// module of the driver is loaded.
 CudaCheck describe_device_count(cudaError_t error, int count, bool driver_loaded);
 
+/// Whether devices can be asked through this version of the runtime, such as 13000. CUDA 12 has
+/// another layout of their properties.
+/// Errors: one sentence with what to install.
+models::Result<void> check_runtime_version(int version);
+
 }  // namespace profiler

@@ -126,6 +126,15 @@ TEST(CudaDeviceCount, EachAnswerOfCudaHasItsRemedy) {
                 HasSubstr("system not yet initialized"));
 }
 
+TEST(CudaRuntime, OneOfCuda12IsRefusedWithWhatToInstall) {
+    EXPECT_TRUE(check_runtime_version(13'000).has_value());
+    EXPECT_TRUE(check_runtime_version(13'020).has_value());
+    const auto old = check_runtime_version(12'080);
+    ASSERT_FALSE(old.has_value());
+    EXPECT_THAT(old.error().message,
+                AllOf(HasSubstr("CUDA 12.8: install torch 2.11 or newer"), EndsWith(".")));
+}
+
 TEST(CudaChecks, TheFirstProblemIsTheSentence) {
     EXPECT_EQ(describe_problem({{.name = "a", .ok = true}}), "");
     EXPECT_EQ(describe_problem({{.name = "a", .ok = true},
