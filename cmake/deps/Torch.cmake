@@ -15,13 +15,16 @@ set(TEMPOSCOPE_TORCH_VERSION "")  # 2.11
 if(_version MATCHES "__version__ = '([0-9]+\\.[0-9]+)")
   set(TEMPOSCOPE_TORCH_VERSION "${CMAKE_MATCH_1}")
 endif()
-set(_torch_cuda "")  # 13
-if(_version MATCHES "\ncuda[^=]*= '([0-9]+)")
-  set(_torch_cuda "${CMAKE_MATCH_1}")
-endif()
 unset(_version)
 temposcope_require("TEMPOSCOPE_TORCH_VERSION;VERSION_GREATER_EQUAL;2.8" "TEMPOSCOPE_TORCH_DIR='${TEMPOSCOPE_TORCH_DIR}' holds no torch 2.8 or newer; \
 run scripts/setup, or name another copy with -DTEMPOSCOPE_TORCH_DIR=<folder>/torch")
+set(TEMPOSCOPE_TORCH_HAS_CUDA OFF)
+if(EXISTS "${TEMPOSCOPE_TORCH_DIR}/lib/libtorch_cuda.so")
+  set(TEMPOSCOPE_TORCH_HAS_CUDA ON)
+elseif(NOT TEMPOSCOPE_TORCH_FREE)
+  temposcope_require(TEMPOSCOPE_TORCH_HAS_CUDA "the torch in TEMPOSCOPE_TORCH_DIR='${TEMPOSCOPE_TORCH_DIR}' has no CUDA, which the whole build needs; \
+name a copy with CUDA, then run scripts/build --only-torch for this one")
+endif()
 # The headers of one version of CUDA, cuDNN and NCCL serve every torch.
 file(GLOB _nvidia "${TEMPOSCOPE_DEPS}/venv/lib/python3*/site-packages/nvidia")
 set(TEMPOSCOPE_NVIDIA_DIR "${_nvidia}" CACHE PATH "the folder `nvidia` of the CUDA 13.0 wheels (holds cu13/, cudnn/ and nccl/)")
@@ -73,6 +76,8 @@ if(NOT _chosen_architectures)
   endif()
 endif()
 enable_language(CUDA)
+# A process must have one CUDA runtime, and torch has loaded its own, of CUDA 12 or 13: nothing names one. Tests link it themselves.
+set(CMAKE_CUDA_RUNTIME_LIBRARY None)
 if(NOT _chosen_architectures AND NOT TEMPOSCOPE_ALL_ARCHITECTURES)
   set(_native ${CMAKE_CUDA_ARCHITECTURES_NATIVE})  # without a GPU, a sentence
   list(FILTER _native INCLUDE REGEX "^(75|[89][0-9]|1[0-9][0-9])-real$")
@@ -86,22 +91,10 @@ add_library(temposcope_cuda_headers INTERFACE)
 target_include_directories(temposcope_cuda_headers SYSTEM INTERFACE ${CUDAToolkit_INCLUDE_DIRS})
 target_link_libraries(temposcope_cuda_headers INTERFACE ${CMAKE_DL_LIBS})
 
-# The CUDA runtime for what torch loads: the one of torch. A torch of another CUDA has it loaded before, and a library that
-# names this one would bring a second runtime into the process.
-add_library(temposcope_cudart INTERFACE)
-target_link_libraries(temposcope_cudart INTERFACE temposcope_cuda_headers)
-if(_torch_cuda STREQUAL "13")
-  target_link_libraries(temposcope_cudart INTERFACE CUDA::cudart)
-else()
-  set(CMAKE_CUDA_RUNTIME_LIBRARY None)
-endif()
-unset(_torch_cuda)
-
 # --- temposcope_torch_cuda: for the modules that the worker opens on a machine with CUDA ------------------------------------------
 # No symbol of libtorch_cuda is used by name, so the linker would drop it, and no CUDA kernel would be registered.
 # --no-as-needed keeps it.
 add_library(temposcope_torch_cuda INTERFACE)
 target_link_libraries(temposcope_torch_cuda INTERFACE temposcope_torch temposcope_cuda_headers
   "${TEMPOSCOPE_TORCH_DIR}/lib/libc10_cuda.so"
-  "-Wl,--push-state,--no-as-needed" "${TEMPOSCOPE_TORCH_DIR}/lib/libtorch_cuda.so" "-Wl,--pop-state"
-  temposcope_cudart)
+  "-Wl,--push-state,--no-as-needed" "${TEMPOSCOPE_TORCH_DIR}/lib/libtorch_cuda.so" "-Wl,--pop-state")

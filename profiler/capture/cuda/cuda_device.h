@@ -33,13 +33,15 @@ std::vector<CudaCheck> check_cuda_device();
 /// The CUPTI that libtorch brings, and whether it can record.
 CudaCheck check_cupti();
 
-/// What the result of cudaGetDeviceCount means for the user. `driver_loaded`: whether the kernel
-/// module of the driver is loaded.
-CudaCheck describe_device_count(cudaError_t error, int count, bool driver_loaded);
+/// What cudaGetDeviceCount answered.
+struct DeviceCount {
+    cudaError_t error = cudaSuccess;
+    int count = 0;
+    bool driver_loaded = true;  // the kernel module of the driver
+    int runtime_version = 0;    // of torch's CUDA: 13000
+};
 
-/// Whether devices can be asked through this version of the runtime, such as 13000. CUDA 12 has
-/// another layout of their properties.
-/// Errors: one sentence with what to install.
-models::Result<void> check_runtime_version(int version);
+/// What that means for the user.
+CudaCheck describe_device_count(const DeviceCount& answer);
 
 }  // namespace profiler
