@@ -1,6 +1,6 @@
 # What one build of the libraries and another, for one more torch (cmake/OtherTorch.cmake), have in common.
 
-# A file beside the libraries that see torch: it names the torch that they are built for. The Python package reads it.
+# A file beside the libraries of the whole build: it names the torch that they are built for. The Python package reads it.
 function(temposcope_name_torch)
   file(CONFIGURE OUTPUT "${CMAKE_LIBRARY_OUTPUT_DIRECTORY}/torch_version" CONTENT "${TEMPOSCOPE_TORCH_VERSION}\n")
 endfunction()
