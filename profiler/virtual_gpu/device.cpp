@@ -3,7 +3,6 @@
 #include "profiler/virtual_gpu/device_memory.h"
 #include "profiler/virtual_gpu/kernels.h"
 #include "profiler/virtual_gpu/streams.h"
-#include "profiler/virtual_gpu/torch_install.h"
 #include "profiler/virtual_gpu/work.h"
 
 #include <algorithm>
@@ -20,6 +19,8 @@
 /// Devices, their properties, and errors.
 namespace profiler::virtual_gpu {
 namespace {
+
+constexpr int kCudaVersion = CUDART_VERSION;
 
 thread_local int device_of_thread = 0;
 thread_local cudaError_t last_error = cudaSuccess;
@@ -293,11 +294,11 @@ VIRTUAL_GPU_API cudaError_t cudaGetDevice(int* device) {
 }
 VIRTUAL_GPU_API cudaError_t cudaSetDevice(int device) { return set_current_device(device); }
 VIRTUAL_GPU_API cudaError_t cudaDriverGetVersion(int* version) {
-    *version = torch_install().cuda;
+    *version = kCudaVersion;
     return cudaSuccess;
 }
 VIRTUAL_GPU_API cudaError_t cudaRuntimeGetVersion(int* version) {
-    *version = torch_install().cuda;
+    *version = kCudaVersion;
     return cudaSuccess;
 }
 VIRTUAL_GPU_API cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device) {
@@ -356,7 +357,7 @@ VIRTUAL_GPU_API CUresult cuInit(unsigned) {
     return CUDA_SUCCESS;
 }
 VIRTUAL_GPU_API CUresult cuDriverGetVersion(int* version) {
-    *version = torch_install().cuda;
+    *version = kCudaVersion;
     return CUDA_SUCCESS;
 }
 VIRTUAL_GPU_API CUresult cuDeviceGetCount(int* count) {
@@ -450,7 +451,7 @@ VIRTUAL_GPU_API CUresult cuCtxSetLimit(CUlimit limit, std::size_t value) {
     return CUDA_SUCCESS;
 }
 VIRTUAL_GPU_API CUresult cuCtxGetApiVersion(CUcontext, unsigned* version) {
-    *version = static_cast<unsigned>(torch_install().cuda);
+    *version = kCudaVersion;
     return CUDA_SUCCESS;
 }
 VIRTUAL_GPU_API CUresult cuCtxGetDevice(CUdevice* device) {

@@ -2,7 +2,6 @@
 #include "profiler/virtual_gpu/card.h"
 #include "profiler/virtual_gpu/device_memory.h"
 #include "profiler/virtual_gpu/streams.h"
-#include "profiler/virtual_gpu/torch_install.h"
 
 #include <nccl.h>
 #include <unistd.h>
@@ -173,7 +172,7 @@ VIRTUAL_GPU_API int64_t temposcope_virtual_nccl_bytes(int device) {
 }
 
 VIRTUAL_GPU_API ncclResult_t ncclGetVersion(int* version) {
-    *version = torch_install().nccl;
+    *version = NCCL_VERSION_CODE;
     return ncclSuccess;
 }
 
