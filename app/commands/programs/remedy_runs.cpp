@@ -59,8 +59,8 @@ std::vector<std::string> variables_of(const Trace& trace) {
     return variables;
 }
 
-/// posix_spawnp searches this shell's PATH, which may have another python3: finds the program in the
-/// recorded one.
+/// posix_spawnp searches this shell's PATH, which may have another python3: finds the program in
+/// the recorded one.
 void find_in_recorded_path(ProgramRun& run) {
     const auto path = std::ranges::find_if(
         run.variables, [&](const std::string& one) { return one.starts_with(kPath); });

@@ -40,7 +40,8 @@ def _is_stage(block: nn.Module) -> bool:
     """Whether most of it is a stack of blocks alone. A block may hold a list of norms, or one of
     wrapped projections with activations between them, as of LoRA."""
     stacks = [(holder, _blocks_of(holder)) for holder in (block, *block.children())]
-    inner = {part for holder, blocks in stacks if blocks == set(holder.children()) for part in blocks}
+    pure = [blocks for holder, blocks in stacks if blocks == set(holder.children())]
+    inner = {part for blocks in pure for part in blocks}
     return bool(inner) and 2 * sum(map(_num_parameters, inner)) >= _num_parameters(block)
 
 
