@@ -6,8 +6,6 @@
 #include "profiler/planner/step/layer_profile.h"
 #include "profiler/planner/step/step_time.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <utility>
 
@@ -72,9 +70,11 @@ private:
              kernels.notes(has_gemms ? matmul_type_of(workload_.precision) : std::nullopt)) {
             notes.push_back(std::move(note));
         }
-        notes.push_back(
-            fmt::format("times of steps {}; single kernels are further off (docs/dev/bench.md)",
-                        kernels.accuracy().text()));
+        if (!kernels.is_calibrated()) {
+            notes.emplace_back(
+                "times are not calibrated on this GPU, and single kernels are further off than "
+                "whole steps (docs/dev/bench.md)");
+        }
         return {.time = time, .notes = std::move(notes)};
     }
 

@@ -19,7 +19,6 @@ enum class DiagnosticUnit : uint8_t {
     kTimes,  // how often it happened
     kSteps,
     kEvents,
-    kPercent,
     kBytes
 };
 
