@@ -44,8 +44,8 @@ Plan make_program_plan(const PlanRequest& request, const PlannerData& data,
 
 using GpuGroup = std::vector<const Gpu*>;
 
-/// The GPUs that make_program_plan refuses for their attention, in groups that choose alike by
-/// their architecture: steps that were recorded on one of a group stand for all of it.
+/// The GPUs that make_program_plan refuses for their attention. Torch chooses by architecture, so
+/// the GPUs of a group run the same attention: a plan of each may use steps of the first one.
 std::vector<GpuGroup> gpus_of_other_attention(const PlanRequest& request, const PlannerData& data,
                                               const ProgramSteps& program);
 

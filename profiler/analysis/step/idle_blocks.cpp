@@ -48,7 +48,6 @@ std::optional<IdleBytes> idle_at_peak(const Trace& trace, const PeakReport& peak
 }
 
 std::string idle_sentence(const IdleBytes& idle) {
-    if (idle.total_bytes == 0) return {};
     std::vector<std::string> parts;
     for (const Category category : kTrainingCategories) {
         const int64_t bytes = idle.by_category[static_cast<std::size_t>(category)];

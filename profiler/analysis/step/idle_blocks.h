@@ -21,7 +21,7 @@ struct IdleBytes {
 std::optional<IdleBytes> idle_at_peak(const Trace& trace, const PeakReport& peak);
 
 /// "The recorded steps do not use 4.02 GiB of what lives at the peak: parameter 2.01 GiB, ...".
-/// Empty: they use all.
+/// There must be some.
 std::string idle_sentence(const IdleBytes& idle);
 
 }  // namespace profiler
