@@ -12,6 +12,7 @@
 #include "profiler/analysis/step/describe_run.h"
 #include "profiler/analysis/step/step_report.h"
 #include "profiler/planner/plan.h"
+#include "profiler/trace/trace_notes.h"
 #include "profiler/trace/units.h"
 #include "profiler/view/kernels/movement_view.h"
 
@@ -102,8 +103,11 @@ std::string what_is_listed(const MovementDocument& document) {
             num_layers == 1 ? "the layer" : fmt::format("all {} layers", num_layers));
     }
     const bool is_predicted = document.named.trace->run().source == Source::kPredicted;
-    const char* const times =
-        is_predicted ? "Times are predicted for kernels and copies: they may be 20 % off."
+    const std::string times =
+        is_predicted ? fmt::format(
+                           "Times of kernels and copies are predicted; of steps they are "
+                           "±{:.0f} %.",
+                           100 * time_error_of(*document.named.trace))
         : document.report.has_device_times ? "Times are of kernels and copies."
                                            : "Times are of calls.";
     return fmt::format("The ops of one {}step, {}. {}", is_predicted ? "predicted " : "",

@@ -84,6 +84,23 @@ const std::unordered_map<std::string_view, OpKind>& op_kinds() {
         {"aten::erf", {kElementWise, 1}},
         {"aten::tanh", {kElementWise, 1}},
         {"aten::tanh_backward", {kElementWise, 3}},
+        {"aten::sub", {kElementWise, 1}},
+        {"aten::div_", {kElementWise, 1}},
+        {"aten::sqrt", {kElementWise, 1}},
+        {"aten::sigmoid", {kElementWise, kSigmoid}},
+        {"aten::silu", {kElementWise, kSilu}},
+        {"aten::silu_backward", {kElementWise, kSiluBackward}},
+        {"aten::where", {kElementWise, 0}},
+        {"aten::maximum", {kElementWise, 0}},
+        {"aten::minimum", {kElementWise, 0}},
+        {"aten::clamp", {kElementWise, 0}},
+        {"aten::masked_fill_", {kElementWise, 0}},
+        {"aten::eq", {kElementWise, 0}},
+        {"aten::ne", {kElementWise, 0}},
+        {"aten::lt", {kElementWise, 0}},
+        {"aten::le", {kElementWise, 0}},
+        {"aten::gt", {kElementWise, 0}},
+        {"aten::ge", {kElementWise, 0}},
         {"aten::sum", {kElementWise, 1}},
         {"aten::mean", {kElementWise, 1}},
         {"aten::argmax", {kElementWise, 1}},
@@ -141,7 +158,7 @@ const OpKind* find_kind(std::string_view name, OpSet ops) {
 
 int64_t words_of(std::span<const at::Tensor> tensors) {
     int64_t words = 0;
-    for (const at::Tensor& tensor : tensors) words += tensor.numel();
+    for (const at::Tensor& tensor : tensors) words += stored_words(tensor);
     return words;
 }
 
@@ -210,6 +227,15 @@ int64_t flop_of_bias_dropout(std::string_view name, std::span<const c10::IValue>
 }
 
 }  // namespace
+
+int64_t stored_words(const at::Tensor& tensor) {
+    if (tensor.layout() != at::kStrided) return tensor.numel();
+    int64_t words = 1;
+    for (int64_t i = 0; i < tensor.dim(); ++i) {
+        if (tensor.stride(i) != 0 || tensor.size(i) == 0) words *= tensor.size(i);
+    }
+    return words;
+}
 
 std::optional<OpClass> op_class_of(std::string_view name, OpSet ops) {
     const OpKind* const kind = find_kind(name, ops);

@@ -21,6 +21,9 @@ struct OpCounts {
     int64_t written_words = 0;
 };
 
+/// The elements of a tensor that are in memory: those along a broadcast dimension are one.
+int64_t stored_words(const at::Tensor& tensor);
+
 /// The device whose ops are counted. An op that is one kernel on CUDA (`_foreach_mul_`) may call
 /// other ops on the CPU; there the called ops count.
 enum class OpSet : uint8_t { kCpu, kCuda };

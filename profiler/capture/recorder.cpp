@@ -441,7 +441,7 @@ void Recorder::add_edges(Id<Op> op, std::span<const at::Tensor> tensors, Access 
             trace_.tensors.set<&Tensor::producer>(row, op);
         }
         trace_.op_tensors.append(
-            {.op = op, .tensor = row, .access = access, .words = tensor.numel()});
+            {.op = op, .tensor = row, .access = access, .words = stored_words(tensor)});
     }
 }
 

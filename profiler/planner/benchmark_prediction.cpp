@@ -6,6 +6,8 @@
 #include "profiler/planner/step/layer_profile.h"
 #include "profiler/planner/step/step_time.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <utility>
 
@@ -70,11 +72,9 @@ private:
              kernels.notes(has_gemms ? matmul_type_of(workload_.precision) : std::nullopt)) {
             notes.push_back(std::move(note));
         }
-        if (!kernels.is_calibrated()) {
-            notes.emplace_back(
-                "times are not calibrated on this GPU, and single kernels are further off than "
-                "whole steps (docs/dev/bench.md)");
-        }
+        notes.push_back(
+            fmt::format("times of steps {}; single kernels are further off (docs/dev/bench.md)",
+                        kernels.accuracy().text()));
         return {.time = time, .notes = std::move(notes)};
     }
 

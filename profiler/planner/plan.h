@@ -108,7 +108,7 @@ struct PlanRow {
     std::optional<int64_t> best_batch_size;  // of the highest throughput
     std::optional<PlanMemory> memory;
     std::optional<StepTime> time;
-    std::optional<bool> times_are_calibrated;  // on this GPU; empty without times
+    std::optional<TimeAccuracy> time_accuracy;  // empty without times
     double sequences_per_s = 0;
     double best_sequences_per_s = 0;
     double model_tflops = 0;       // of one GPU

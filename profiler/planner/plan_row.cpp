@@ -157,7 +157,7 @@ private:
         for (std::string& note : kernels.notes(matmul_type_of(precision))) {
             row_.notes.push_back(std::move(note));
         }
-        if (!kernels.is_calibrated()) row_.notes.emplace_back(kNotCalibratedText);
+        row_.notes.push_back(fmt::format("times {}", kernels.accuracy().text()));
     }
 
     void add_optimizer_note(const TimeModel& model) {
@@ -309,7 +309,7 @@ private:
         const auto step = interpolation_.ops_at(batch_size);
         if (!step) return row_.refuse(step.error());
         row_.time = time_of(*step, model);
-        row_.times_are_calibrated = model.kernels.is_calibrated();
+        row_.time_accuracy = model.kernels.accuracy();
         row_.sequences_per_s = sequences_per_s(batch_size, row_.time->total_ns());
         row_.model_tflops = model_tflops(*step, row_.time->total_ns());
     }

@@ -19,6 +19,9 @@ inline constexpr int64_t kResidual = 1;
 inline constexpr int64_t kRelu = 0;
 inline constexpr int64_t kGelu = 5;  // 0.5 x (1 + erf(x / √2))
 inline constexpr int64_t kGeluBackward = 11;
+inline constexpr int64_t kSigmoid = 3;       // s = 1 / (1 + exp -x)
+inline constexpr int64_t kSilu = 4;          // x s
+inline constexpr int64_t kSiluBackward = 8;  // dy s (1 + x (1 - s))
 
 inline constexpr int64_t kSoftmax = 4;  // subtract, exp, sum, divide
 inline constexpr int64_t kSoftmaxBackward = 4;

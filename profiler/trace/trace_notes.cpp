@@ -18,6 +18,14 @@ bool has_note(const Trace& trace, std::string_view code) {
                                [&](StringId id) { return trace.text(id) == code; });
 }
 
+double time_error_of(const Trace& trace) {
+    for (const Diagnostic row : trace.diagnostics.rows()) {
+        if (trace.text(row.code) == kPredictedTimes) return static_cast<double>(row.count) / 100;
+        if (trace.text(row.code) == kTimesNotCalibrated) return 0.2;
+    }
+    return 0;
+}
+
 bool is_joined(const Trace& trace) { return has_note(trace, kJoined); }
 bool is_joined_ranks(const Trace& trace) { return has_note(trace, kJoinedRanks); }
 

@@ -31,8 +31,15 @@ inline constexpr std::string_view kInferredStep = "inferred_step";
 inline constexpr std::string_view kJoined = "joined";
 inline constexpr std::string_view kJoinedRanks = "joined_ranks";
 
+/// Code of a diagnostic: step times are predicted, and may be off by `count` %. Older files say
+/// kTimesNotCalibrated instead, and meant 20 %.
+inline constexpr std::string_view kPredictedTimes = "predicted_times";
+
 /// Whether a trace has a diagnostic with this code.
 bool has_note(const Trace& trace, std::string_view code);
+
+/// 0.1 if predicted times may be off by 10 %; 0: they are measured, or the trace does not say.
+double time_error_of(const Trace& trace);
 
 bool is_joined(const Trace& trace);        // kJoined
 bool is_joined_ranks(const Trace& trace);  // kJoinedRanks

@@ -141,7 +141,7 @@ TEST_F(PlanCommand, NamesTheRowsOfAnAssumptionAndWhyOthersAreImpossible) {
 
 TEST_F(PlanCommand, RefusesWrongUsageInOneSentence) {
     expect_failure({"--gpu", "rtx3080ti"}, 2, "rtx3090ti");
-    expect_failure({"--gpu", "V100"}, 2, "did you mean v100-16gb, v100-32gb?");
+    expect_failure({"--gpu", "V100"}, 2, "did you mean v100-16gb, v100-32gb, v100-32gb-pcie?");
     expect_failure({"--gpu", "t4,"}, 2, "--gpu 't4,' has an empty item");
     expect_failure({"--precision", "fp32,,fp16"}, 2, "empty item");
     expect_failure({"--setup", "torch-9"}, 2, "torch-2.11");

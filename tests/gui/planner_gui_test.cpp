@@ -87,7 +87,7 @@ void show_a_plan(ImGuiTestContext* c) {
         row.gpu = gpu;
         row.workload.recipe_name = name;
         row.max_batch_size = max_batch;
-        row.times_are_calibrated = false;
+        row.time_accuracy = profiler::TimeAccuracy{.error = 0.2};
         for (const int64_t batch : {int64_t{1}, int64_t{max_batch}}) {
             profiler::MemoryPoint point{.batch_size = batch};
             point.by_category[0] = int64_t{2} << 30;

@@ -65,8 +65,9 @@ def environment_fields():
 
 def constant_name(table, row):
     """Names a row of constants by its table and by the fields that select it, without its value."""
-    selectors = ("tier", "gpus", "min_compute_capability", "type", "name", "m", "n", "kernel",
-                 "kernel_set", "implementation", "state")
+    selectors = ("tier", "gpus", "min_compute_capability", "max_memory_bus_bits", "type", "name",
+                 "m", "n", "batched_of", "kernel", "kernel_set", "min_columns", "min_l2_mib",
+                 "implementation", "state")
     parts = [row[key] for key in selectors if key in row]
     return " ".join([table, *(" ".join(one) if isinstance(one, list) else str(one)
                               for one in parts)])

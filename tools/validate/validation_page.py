@@ -257,7 +257,7 @@ def render(published, predicted):
     return "\n".join([
         INTRO, "## Goals\n", table(["", "goal", "result", ""], goals),
         "## What was found\n", found + "\n",
-        "## Judged\n", sections(book, ("rate", "ratio16")),
+        "## Judged\n", sections(book, ("rate", "ratio16", "attention")),
         "## Calibration\n",
         sections(book, ("batch", "fit_rate", "fit_layer", "fit_kernel", "fit_ratio")),
         leave_out_section(book),

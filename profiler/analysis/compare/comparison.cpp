@@ -16,6 +16,7 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
+#include <map>
 
 namespace profiler {
 namespace {
@@ -52,7 +53,7 @@ void take_step(ComparisonColumn& column, const NamedTrace& named) {
         column.slowest_step_ns = *slowest;
     }
     column.was_busy = has_note(trace, kMachineBusy);
-    column.times_are_calibrated = !has_note(trace, kTimesNotCalibrated);
+    column.time_error = time_error_of(trace);
     column.turns_run = turns_run_of(trace);
     column.step_time_ns = median(times_ns);
     column.sequences_per_step = sequences_per_step(trace);
@@ -406,12 +407,11 @@ void note_speeds(const std::vector<Draft>& drafts, std::vector<std::string>& not
 /// Times that say nothing, or not much.
 void note_bad_times(const std::vector<Draft>& drafts, std::vector<std::string>& notes) {
     std::vector<std::string> busy;
-    std::vector<std::string> devices;
+    std::map<std::string, double> errors;  // by device
     for (const Draft& draft : drafts) {
         const ComparisonColumn& column = draft.column;
         if (has_bad_times(column) || column.sweep_was_busy) busy.push_back(column.recipe);
-        const bool is_known = std::ranges::find(devices, column.device) != devices.end();
-        if (!column.times_are_calibrated && !is_known) devices.push_back(column.device);
+        if (column.time_error > 0) errors[column.device] = column.time_error;
     }
     if (!busy.empty()) {
         notes.push_back(fmt::format(
@@ -419,9 +419,11 @@ void note_bad_times(const std::vector<Draft>& drafts, std::vector<std::string>& 
             "capture again when it is idle.",
             join_with_and(busy)));
     }
-    for (const std::string& device : devices) {
+    for (const auto& [device, error] : errors) {
         notes.push_back(fmt::format(
-            "Times are predicted and not calibrated on {}: expect ±20 % in each of them.", device));
+            "Times on {} are predicted: expect ±{:.0f} % in each of them, and ±{:.0f} % in the "
+            "ratio of two recipes.",
+            device, 100 * error, 100 * kErrorOfRatio));
     }
 }
 

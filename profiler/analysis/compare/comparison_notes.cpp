@@ -168,7 +168,7 @@ std::string change_in_speed(const ComparisonColumn& column, const ComparisonColu
         std::string change = predicted_more_or_less_time(
             static_cast<double>(column.step_time_ns) / static_cast<double>(baseline.step_time_ns),
             at_batch(column, baseline));
-        if (!column.times_are_calibrated) change += " (times are not calibrated on this GPU)";
+        if (column.time_error > 0) change += fmt::format(" (±{:.0f} %)", 100 * kErrorOfRatio);
         return change;
     }
     if (column.was_busy || baseline.was_busy) {

@@ -136,6 +136,8 @@ std::string count_text(const DiagnosticItem& item) {
             return format_count(item.count) + (item.count == 1 ? " step" : " steps");
         case DiagnosticUnit::kEvents:
             return format_count(item.count) + (item.count == 1 ? " event" : " events");
+        case DiagnosticUnit::kPercent:
+            return fmt::format("{} %", item.count);
         case DiagnosticUnit::kBytes:
             return format_exact_bytes(item.count);
     }
@@ -160,6 +162,7 @@ std::vector<DiagnosticItem> report_diagnostics(const Trace& trace, const StepRep
         items.push_back(make_item(
             code, note.severity, note.count, std::string(trace.text(note.explanation)),
             code == kStartState || code.starts_with(kStartStateOf) ? DiagnosticUnit::kEvents
+            : code == kPredictedTimes                              ? DiagnosticUnit::kPercent
                                                                    : DiagnosticUnit::kTimes));
     }
     add_value_reads(trace, report.peak.allocated_bytes, items);

@@ -19,6 +19,7 @@ enum class DiagnosticUnit : uint8_t {
     kTimes,  // how often it happened
     kSteps,
     kEvents,
+    kPercent,
     kBytes
 };
 

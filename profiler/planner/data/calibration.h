@@ -25,7 +25,9 @@ enum class KernelKind : uint8_t {
     kBatchedGemm,
     kElementWise,
     kSoftmax,
+    kSoftmaxBackward,
     kLayerNorm,
+    kLayerNormBackward,
     kColumnReduction,  // sums over rows: gradients of biases
     kTransposingCopy,
     kFusedNorm,              // hand-fused normalization kernels
@@ -33,13 +35,16 @@ enum class KernelKind : uint8_t {
     kPublishedGeluBackward,  // of Tempo's 2022 release
     kGather,                 // embedding lookups and their gradients
     kFlashAttention,
-    kEfficientAttention
+    kEfficientAttention,
+    kHostCopy  // between the GPU and the host
 };
-inline constexpr std::array<std::string_view, 13> kKernelKindNames{"gemm",
+inline constexpr std::array<std::string_view, 16> kKernelKindNames{"gemm",
                                                                    "batched_gemm",
                                                                    "element_wise",
                                                                    "softmax",
+                                                                   "softmax_backward",
                                                                    "layer_norm",
+                                                                   "layer_norm_backward",
                                                                    "column_reduction",
                                                                    "transposing_copy",
                                                                    "fused_norm",
@@ -47,7 +52,8 @@ inline constexpr std::array<std::string_view, 13> kKernelKindNames{"gemm",
                                                                    "published_gelu_backward",
                                                                    "gather",
                                                                    "flash_attention",
-                                                                   "efficient_attention"};
+                                                                   "efficient_attention",
+                                                                   "host_copy"};
 constexpr std::string_view name_of(KernelKind k) {
     return kKernelKindNames[static_cast<std::size_t>(k)];
 }
@@ -58,13 +64,14 @@ constexpr bool is_attention(KernelKind k) {
     return k == KernelKind::kFlashAttention || k == KernelKind::kEfficientAttention;
 }
 
-struct MatmulRow {  // measured rate of a large GEMM
+struct MatmulRow {  // measured rate of a large product, 8192 x 8192 matrices
     GpuIds gpus;
     MatmulType type = MatmulType::kFp32;
     Figure flop_per_s;
 };
 struct MatmulRule {  // share of the specification, for GPUs without a measured rate
-    Tier tier = Tier::kServer;
+    std::optional<Tier> tier;
+    std::optional<MatmulType> type;
     std::optional<ComputeCapability> min_compute_capability;
     Figure ratio;
 };
@@ -72,29 +79,69 @@ struct BandwidthRow {  // streaming, measured
     GpuIds gpus;
     Figure bytes_per_s;
 };
+struct BandwidthRule {  // share of the specification, for GPUs without a measured bandwidth
+    std::optional<Tier> tier;
+    double max_bus_bits = 0;  // of the memory: up to 512 it is GDDR; 0: any memory
+    Figure ratio;
+};
+struct L2Row {
+    GpuIds gpus;
+    Figure bytes_per_s;
+};
+/// What a product draws at the limit of the board's power.
+struct PowerRow {
+    GpuIds gpus;
+    MatmulType type = MatmulType::kFp32;
+    double s_per_flop = 0;
+    double s_per_byte = 0;
+    std::string source;
+};
 struct LaunchRow {
     GpuIds gpus;
     Figure ns;  // gap and ramp of one kernel
 };
-struct GemmScaleRow {
-    GpuIds gpus;
-    Figure ratio;
-};
+/// A tile of the result that one block computes, and its transpose.
 struct TileRow {
     int64_t m = 0;
     int64_t n = 0;
-    Figure efficiency;
+    std::optional<MatmulType> type;                           // empty: any
+    std::optional<ComputeCapability> min_compute_capability;  // empty: any
+    int64_t batched_of = 0;  // batched products of GPUs with this major capability have only these
+    std::string source;
 };
-/// Constants of the efficiency of GEMMs.
-struct GemmModel {
-    Figure scale;            // g
-    Figure half_k;           // k0: contracted length at which half the rate is reached
-    Figure wave_exponent;    // q
-    Figure batched;          // factor of batched GEMMs
-    Figure bandwidth_share;  // of the streaming bandwidth
-    Figure split_k;          // factor when the contracted length is split
-    Figure min_split_k;      // shortest part of a split
-    std::vector<TileRow> tiles;
+/// What a tile costs besides its multiplications.
+struct TileCostRow {
+    GpuIds gpus;
+    std::optional<MatmulType> type;
+    std::optional<ComputeCapability> min_compute_capability;
+    double load = 0;    // c: a step of K takes 1 + c (1/TM + 1/TN) times as long
+    double fill_k = 0;  // k0: elements of K that filling the pipeline costs in each wave
+    std::string source;
+};
+/// Splitting K into parts that are added up.
+struct SplitModel {
+    Figure min_k;       // shortest part
+    Figure ns;          // of the second kernel
+    Figure last_major;  // newer generations take other tiles instead
+};
+/// Whose kernels tell the rates of a GPU.
+enum class RateBasis : uint8_t { kOwn, kOthers, kSpecification };
+inline constexpr std::array<std::string_view, 3> kRateBasisNames{"own", "others", "specification"};
+
+/// How far off predicted times are: of nine steps in ten, predicted / measured - 1 is within error.
+struct TimeAccuracy {
+    RateBasis basis = RateBasis::kSpecification;
+    double error = 0;
+
+    double low_ns(double time_ns) const { return time_ns / (1 + error); }
+    double high_ns(double time_ns) const { return time_ns / (1 - error); }
+    /// "±14 %: rates that others measured on this GPU".
+    std::string text() const;
+};
+struct AccuracyRow {
+    GpuIds gpus;
+    TimeAccuracy accuracy;
+    std::string source;
 };
 struct EfficiencyRow {
     KernelKind kernel = KernelKind::kElementWise;
@@ -103,8 +150,12 @@ struct EfficiencyRow {
     std::optional<MatmulType> type;  // empty: any
     int64_t min_bytes = 0;           // of the data that one kernel moves
     int64_t max_bytes = -1;          // -1: any
+    int64_t min_columns = 0;         // of a row that a block normalizes
+    double min_l2_bytes = 0;
     Figure efficiency;
 };
+/// The kernel set of our own kernels, in every software environment.
+inline constexpr std::string_view kOwnKernelSet = "temposcope";
 
 /// How an optimizer stores weights and moments.
 enum class OptimizerState : uint8_t { kFp32, kMaster, kHalf };
@@ -123,6 +174,11 @@ struct LinkRow {
     std::string name;
     GpuIds gpus;
     Figure bus_bytes_per_s;  // of a ring all-reduce, per GPU
+};
+struct HostLinkRow {  // between the GPU and the host, in each direction
+    std::string name;
+    GpuIds gpus;
+    Figure bytes_per_s;  // of pinned memory
 };
 struct NetworkRow {  // between nodes
     std::string name;
@@ -143,14 +199,21 @@ struct Calibration {
     std::vector<MatmulRow> matmul;
     std::vector<MatmulRule> matmul_rules;
     std::vector<BandwidthRow> bandwidth;
-    Figure bandwidth_ratio;  // of the specification, for GPUs without a measured bandwidth
-    GemmModel gemm;
-    std::vector<GemmScaleRow> gemm_scale;
+    std::vector<BandwidthRule> bandwidth_rules;
+    std::vector<L2Row> l2;
+    Figure l2_bytes_per_clock;  // of a multiprocessor, for GPUs without a row
+    Figure l2_share;            // of the cache that a kernel finds its data in
+    std::vector<PowerRow> power;
+    std::vector<TileRow> tiles;
+    std::vector<TileCostRow> tile_costs;
+    SplitModel split_k;
     std::vector<EfficiencyRow> efficiencies;
     std::vector<LaunchRow> launch;
+    std::vector<AccuracyRow> accuracy;
     std::vector<OptimizerRow> optimizers;
     Figure clipping_bytes_per_parameter;
     std::vector<LinkRow> links;
+    std::vector<HostLinkRow> host_links;
     std::vector<NetworkRow> networks;
     std::vector<ProtocolRow> protocols;
     Figure gpus_per_node;

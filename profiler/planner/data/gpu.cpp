@@ -33,7 +33,25 @@ void check(const Gpu& gpu, const FieldReader& reader) {
     }
 }
 
+/// Of a GPU of which only its memory is known. Programs that ask for the rest see an A100's.
+Gpu read_memory_only(FieldReader& reader) {
+    const std::string source = "not given: as an A100's";
+    Gpu gpu{.id = reader.text("id"), .name = reader.text("name")};
+    gpu.compute_capability = models::kAmpere;
+    gpu.memory_bytes = gpu.usable_memory_bytes = reader.figure("memory_gib", kGiBBytes, kGpuLimits);
+    gpu.bandwidth_bytes_per_s = {1555 * kGiga, source};
+    gpu.sm_count = {108, source};
+    gpu.l2_bytes = {40 * kMiBBytes, source};
+    gpu.no_kernel_model = "its rates are not known";
+    check(gpu, reader);
+    return gpu;
+}
+
 Gpu read_gpu(FieldReader& reader) {
+    const auto lacks = [&](const char* key) { return !reader.has(key); };
+    if (lacks("tier") && lacks("bandwidth_gb_per_s") && lacks("fp32_tflops")) {
+        return read_memory_only(reader);
+    }
     Gpu gpu{.id = reader.text("id"),
             .name = reader.text("name"),
             .tier = reader.name<Tier>("tier", kTierNames)};

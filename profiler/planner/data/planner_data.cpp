@@ -95,9 +95,13 @@ public:
         const Calibration& calibration = data_.calibration;
         check_gpus("calibration.json, matmul", calibration.matmul);
         check_gpus("calibration.json, bandwidth", calibration.bandwidth);
-        check_gpus("calibration.json, gemm_scale", calibration.gemm_scale);
+        check_gpus("calibration.json, l2", calibration.l2);
+        check_gpus("calibration.json, power", calibration.power);
+        check_gpus("calibration.json, tile_costs", calibration.tile_costs);
+        check_gpus("calibration.json, accuracy", calibration.accuracy);
         check_gpus("calibration.json, launch", calibration.launch);
         check_gpus("calibration.json, efficiencies", calibration.efficiencies);
+        check_gpus("calibration.json, host_links", calibration.host_links);
         check_gpus("calibration.json, links", calibration.links);
         return problem_;
     }

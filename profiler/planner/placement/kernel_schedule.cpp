@@ -4,6 +4,7 @@
 #include "profiler/planner/placement/launch_shares.h"
 #include "profiler/planner/placement/stream_times.h"
 #include "profiler/trace/text.h"
+#include "profiler/trace/trace_notes.h"
 
 #include <fmt/format.h>
 
@@ -55,7 +56,7 @@ public:
           stream_(stream),
           time_(time_of(work, model)),
           defaults_(*defaults_of(trace)),
-          times_(trace, model.communication),
+          times_(trace, model.kernels, model.communication),
           num_kernels_(trace.kernels.size()),
           order_(launches_in_order(trace)),
           others_(trace.steps.size()),
@@ -77,6 +78,9 @@ public:
         list_launches(ops);
         for (std::size_t i = 0; i < num_kernels_; ++i) {  // a recording may have given them others
             trace_.kernels.set<&Kernel::start_ns>(Id<Kernel>(i), -1);
+        }
+        for (const Id<Memcpy> copy : trace_.memcpys.ids()) {
+            trace_.memcpys.set<&Memcpy::start_ns>(copy, -1);
         }
         for (std::size_t i = 0; i < trace_.phases.size(); ++i) {  // phases of the warm-up stay at 0
             trace_.phases.set<&Phase::start_ns>(Id<Phase>(i), 0);
@@ -261,7 +265,7 @@ private:
             const StreamTimes::Span span = times_.place(launch, shares ? *weight++ * ns_of_weight
                                                                 : stands_for_all ? time_ns
                                                                                  : 0);
-            if (stands_for_all) {
+            if (stands_for_all && !is_host_copy(trace_, launch.memcpy)) {
                 append_kernel(op, name, trace_.memcpys.get<&Memcpy::stream>(launch.memcpy), span);
             }
             if (is_first && times_.is_computing(launch)) {
@@ -289,6 +293,13 @@ private:
             const int64_t start_ns = op.valid() ? trace_.ops.get<&Op::start_ns>(op) : 0;
             trace_.kernels.set<&Kernel::start_ns>(kernel, start_ns);
             trace_.kernels.set<&Kernel::end_ns>(kernel, start_ns);
+        }
+        for (const Id<Memcpy> copy : trace_.memcpys.ids()) {
+            if (trace_.memcpys.get<&Memcpy::start_ns>(copy) >= 0) continue;
+            const Id<Op> op = trace_.memcpys.get<&Memcpy::op>(copy);
+            const int64_t start_ns = op.valid() ? trace_.ops.get<&Op::start_ns>(op) : 0;
+            trace_.memcpys.set<&Memcpy::start_ns>(copy, start_ns);
+            trace_.memcpys.set<&Memcpy::end_ns>(copy, start_ns);
         }
     }
 
@@ -437,10 +448,12 @@ void add_modelled_times(Trace& trace, const StepWork& work, const TimeModel& mod
                                   : Id<Stream>(0);
     KernelSchedule(trace, work, model, stream).add_times();
     trace.runs.set<&Run::time_basis>(Id<Run>(0), TimeBasis::kModelled);
-    if (model.kernels.is_calibrated()) return;
-    add_diagnostic(trace, {.code = kTimesNotCalibrated,
-                           .severity = Severity::kWarning,
-                           .explanation = capitalized(fmt::format("{}.", kNotCalibratedText))});
+    const TimeAccuracy& accuracy = model.kernels.accuracy();
+    add_diagnostic(trace,
+                   {.code = kPredictedTimes,
+                    .severity = Severity::kInfo,
+                    .count = std::llround(100 * accuracy.error),
+                    .explanation = fmt::format("Times are predicted, {}.", accuracy.text())});
 }
 
 }  // namespace profiler

@@ -46,12 +46,11 @@ private:
     std::map<int64_t, int64_t> to_{{0, 0}};
 };
 
-/// Copies happen when their op begins; what was sampled or marked stays between the same borders.
-void move_other_rows(Trace& trace, const ClockMap& map) {
+/// What was sampled, marked or copied outside of ops stays between the same borders.
+void move_other_rows(Trace& trace, const ClockMap& map, const std::vector<int64_t>& copied_ns) {
     for (const Id<Memcpy> row : trace.memcpys.ids()) {
-        const Id<Op> op = trace.memcpys.get<&Memcpy::op>(row);
-        const int64_t time_ns = op.valid() ? trace.ops.get<&Op::start_ns>(op)
-                                           : map(trace.memcpys.get<&Memcpy::start_ns>(row));
+        if (trace.memcpys.get<&Memcpy::op>(row).valid()) continue;
+        const int64_t time_ns = map(copied_ns[row.index()]);
         trace.memcpys.set<&Memcpy::start_ns>(row, time_ns);
         trace.memcpys.set<&Memcpy::end_ns>(row, time_ns);
     }
@@ -90,8 +89,10 @@ models::Result<void> model_times(Trace& trace, const Gpu& gpu, const Calibration
     const auto work = step_work_of(trace);
     if (!work) return tl::unexpected(work.error());
     const std::vector<int64_t> measured = borders_of(trace);
+    const auto copies = trace.memcpys.column<&Memcpy::start_ns>();
+    const std::vector<int64_t> copied_ns(copies.begin(), copies.end());
     add_modelled_times(trace, *work, time_model_of_program(gpu, environment, calibration));
-    move_other_rows(trace, ClockMap(measured, borders_of(trace)));
+    move_other_rows(trace, ClockMap(measured, borders_of(trace)), copied_ns);
     move_collectives(trace);
     return {};
 }

@@ -10,7 +10,7 @@
 /// the clock is the host's.
 ///
 /// The ops' own work decides, in the parameter update too. What the program does outside of phases
-/// takes no time, nor do copies between host and device.
+/// takes no time but for its copies between host and device.
 namespace profiler {
 
 /// Replaces the times of the trace. Calls of CUDA's interface are left out: they are the host's.

@@ -78,8 +78,14 @@ std::vector<Launch> launches_in_order(const Trace& trace) {
     return in_order;
 }
 
-StreamTimes::StreamTimes(Trace& trace, const std::optional<CommunicationModel>& model)
-    : trace_(trace) {
+bool is_host_copy(const Trace& trace, Id<Memcpy> copy) {
+    const std::string_view kind = trace.text(trace.memcpys.get<&Memcpy::kind>(copy));
+    return kind == "host_to_device" || kind == "device_to_host";
+}
+
+StreamTimes::StreamTimes(Trace& trace, const KernelModel& kernels,
+                         const std::optional<CommunicationModel>& model)
+    : trace_(trace), kernels_(kernels) {
     if (model) transfers_ = transfers_of(trace, *model);
     computing_ = computing_stream();
     for (const StreamWait row : trace.stream_waits.rows()) {
@@ -128,17 +134,31 @@ double StreamTimes::ready_ns(const Launch& launch) const {
     return ready_ns;
 }
 
+std::pair<StreamTimes::Wire*, double> StreamTimes::wire_of(const Launch& launch) {
+    if (launch.kernel.valid()) {
+        const auto transfer = transfers_.find(launch.kernel.value);
+        if (transfer == transfers_.end()) return {nullptr, 0};
+        return {&wires_[transfer->second.leaves_node ? 1 : 0], transfer->second.time_ns};
+    }
+    if (!is_host_copy(trace_, launch.memcpy)) return {nullptr, 0};
+    const Memcpy copy = trace_.memcpys[launch.memcpy];
+    return {&host_wires_[trace_.text(copy.kind) == "device_to_host" ? 0 : 1],
+            kernels_.time_ns({.kernel = KernelKind::kHostCopy, .moved_bytes = copy.size_bytes})};
+}
+
 StreamTimes::Span StreamTimes::place(const Launch& launch, double duration_ns) {
     double start_ns = ready_ns(launch);
-    const auto transfer = transfers_.find(launch.kernel.value);
-    if (launch.kernel.valid() && transfer != transfers_.end()) {
-        duration_ns = transfer->second.time_ns;
-        start_ns = wires_[transfer->second.leaves_node ? 1 : 0].take(start_ns, duration_ns);
+    if (const auto [wire, time_ns] = wire_of(launch); wire != nullptr) {
+        duration_ns = time_ns;
+        start_ns = wire->take(start_ns, duration_ns);
     }
     const Span span{start_ns, start_ns + duration_ns};
     if (launch.kernel.valid()) {
         trace_.kernels.set<&Kernel::start_ns>(launch.kernel, whole_ns(span.start_ns));
         trace_.kernels.set<&Kernel::end_ns>(launch.kernel, whole_ns(span.end_ns));
+    } else {
+        trace_.memcpys.set<&Memcpy::start_ns>(launch.memcpy, whole_ns(span.start_ns));
+        trace_.memcpys.set<&Memcpy::end_ns>(launch.memcpy, whole_ns(span.end_ns));
     }
     if (is_computing(launch)) {
         now_ns_ = span.end_ns;

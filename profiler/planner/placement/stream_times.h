@@ -1,12 +1,14 @@
 #pragma once
 
 #include "profiler/planner/step/communication.h"
+#include "profiler/planner/step/kernel_model.h"
 #include "profiler/trace/trace.h"
 
 #include <array>
 #include <cstdint>
 #include <optional>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 /// When kernels and copies run that were launched in order on several streams.
@@ -16,7 +18,8 @@
 /// One stream computes: the one with the most kernels that are not NCCL's. Its kernels come as fast
 /// as the schedule says; others begin when the host has launched them. Kernels of two streams do
 /// not slow each other down, but transfers over the same wire take turns: the links of a node are
-/// one wire, the network is another.
+/// one wire, the network is another, and the link to the host has one in each direction. So a copy
+/// beside the computation is free until something waits for it.
 namespace profiler {
 
 // What each kernel of NCCL moves, and for how long.
@@ -36,13 +39,16 @@ struct Launch {
     Id<Kernel> kernel;
     Id<Memcpy> memcpy;
 };
+/// Whether a copy is one between the GPU and the host.
+bool is_host_copy(const Trace& trace, Id<Memcpy> copy);
 /// All of the trace, as the host launched them.
 std::vector<Launch> launches_in_order(const Trace& trace);
 
 class StreamTimes {
 public:
-    /// Without a model of communication transfers take no time. Borrows the trace.
-    StreamTimes(Trace& trace, const std::optional<CommunicationModel>& model);
+    /// Without a model of communication transfers take no time. Borrows trace and kernels.
+    StreamTimes(Trace& trace, const KernelModel& kernels,
+                const std::optional<CommunicationModel>& model);
 
     double now_ns() const { return now_ns_; }  // of the stream that computes
     void pass(double time_ns) { now_ns_ += time_ns; }
@@ -56,7 +62,8 @@ public:
     struct Span {
         double start_ns = 0, end_ns = 0;
     };
-    /// A kernel gets these times. A transfer lasts as long as it is modelled.
+    /// A kernel or copy gets these times. A transfer and a copy between GPU and host last as long
+    /// as they are modelled.
     Span place(const Launch& launch, double duration_ns);
 
 private:
@@ -71,6 +78,8 @@ private:
 
     Id<Stream> computing_stream() const;
     Id<Stream> stream_of(const Launch& launch) const;
+    /// The wire that it takes, and for how long; null: none.
+    std::pair<Wire*, double> wire_of(const Launch& launch);
     double ready_ns(const Launch& launch) const;
 
     Trace& trace_;
@@ -78,7 +87,9 @@ private:
     std::unordered_map<int64_t, std::vector<int64_t>> awaited_;  // keys, by key of what waits
     std::unordered_map<int64_t, double> end_ns_;                 // by key of what is awaited
     std::unordered_map<int64_t, double> free_ns_;                // of streams that do not compute
-    std::array<Wire, 2> wires_;                                  // of the node, of the network
+    const KernelModel& kernels_;
+    std::array<Wire, 2> wires_;       // of the node, of the network
+    std::array<Wire, 2> host_wires_;  // to the host, from it
     Id<Stream> computing_;
     double now_ns_ = 1;  // events before the first step are at 0
     double launched_ns_ = 1;

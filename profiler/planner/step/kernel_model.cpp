@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <stdexcept>
 
 namespace profiler {
@@ -13,44 +14,34 @@ namespace {
 
 constexpr double as_double(int64_t value) { return static_cast<double>(value); }
 
-int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
+double ceil_div(int64_t a, int64_t b) { return as_double((std::max<int64_t>(a, 1) + b - 1) / b); }
 
-/// Share of the SMs that work, on average over the waves of `tiles`.
-double wave_share(double tiles, double sm_count, double exponent) {
-    const double waves = tiles / sm_count;
-    const double share = waves / std::ceil(waves);
-    return waves < 1 ? share : std::pow(share, exponent);
+/// The capability that a row asks for.
+bool has_capability(const Gpu& gpu, const std::optional<ComputeCapability>& least) {
+    return !least || (gpu.compute_capability && *gpu.compute_capability >= *least);
 }
 
-/// Best split of K for `tiles` output tiles.
-double split_share(double tiles, int64_t k, const GemmModel& model, double sm_count) {
-    double best = 0;
-    for (const int split : {1, 2, 4, 8}) {
-        if (split > 1 && as_double(k) / split < model.min_split_k.value) break;
-        const double cost = split == 1 ? 1 : model.split_k.value;
-        if (cost <= best) continue;  // not even full waves would be better
-        best =
-            std::max(best, cost * wave_share(tiles * split, sm_count, model.wave_exponent.value));
-    }
-    return best;
+template <typename Row>
+bool is_of_type(const Row& row, MatmulType type) {
+    return !row.type || *row.type == type;
 }
 
-double tile_share(const GemmShape& shape, const GemmModel& model, double sm_count) {
-    double best = 0;
-    for (const TileRow& tile : model.tiles) {
-        for (const auto& [tile_m, tile_n] :
-             {std::pair(tile.m, tile.n), std::pair(tile.n, tile.m)}) {
-            const int64_t rows = ceil_div(shape.m, tile_m);
-            const int64_t columns = ceil_div(shape.n, tile_n);
-            const double fill = as_double(shape.m) / as_double(rows * tile_m) *
-                                (as_double(shape.n) / as_double(columns * tile_n));
-            if (fill * tile.efficiency.value <= best) continue;  // split_share is at most 1
-            const double tiles = as_double(shape.batch) * as_double(rows * columns);
-            best = std::max(
-                best, fill * tile.efficiency.value * split_share(tiles, shape.k, model, sm_count));
+/// cuBLAS has few tiles for batched products in fp32 on some generations.
+std::vector<Tile> tiles_of(const Calibration& calibration, const Gpu& gpu, MatmulType type,
+                           bool is_batched) {
+    std::vector<Tile> tiles, batched;
+    for (const TileRow& row : calibration.tiles) {
+        if (!is_of_type(row, type) || !has_capability(gpu, row.min_compute_capability)) continue;
+        const bool is_special = row.batched_of > 0;
+        if (is_special && (!gpu.compute_capability ||
+                           gpu.compute_capability->major != static_cast<int>(row.batched_of))) {
+            continue;
         }
+        std::vector<Tile>& list = is_special ? batched : tiles;
+        list.push_back({row.m, row.n});
+        if (row.m != row.n) list.push_back({row.n, row.m});
     }
-    return best;
+    return is_batched && !batched.empty() ? batched : tiles;
 }
 
 bool is_16_bit(MatmulType type) { return type == MatmulType::kFp16 || type == MatmulType::kBf16; }
@@ -64,16 +55,32 @@ std::optional<double> measured_rate(const Calibration& calibration, const Gpu& g
 }
 
 /// Share of the specification for GPUs of this kind.
-double rule_ratio(const Calibration& calibration, const Gpu& gpu) {
+double rule_ratio(const Calibration& calibration, const Gpu& gpu, MatmulType type) {
     double ratio = 1;
     for (const MatmulRule& rule : calibration.matmul_rules) {
-        if (rule.tier != gpu.tier) continue;
-        if (rule.min_compute_capability &&
-            (!gpu.compute_capability || *gpu.compute_capability < *rule.min_compute_capability))
-            continue;
-        ratio = rule.ratio.value;
+        const bool holds = (!rule.tier || *rule.tier == gpu.tier) && is_of_type(rule, type) &&
+                           has_capability(gpu, rule.min_compute_capability);
+        if (holds) ratio = rule.ratio.value;
     }
     return ratio;
+}
+
+double bandwidth_ratio(const Calibration& calibration, const Gpu& gpu) {
+    double ratio = 1;
+    for (const BandwidthRule& rule : calibration.bandwidth_rules) {
+        const bool is_narrow =
+            gpu.memory_bus_bits && gpu.memory_bus_bits->value <= rule.max_bus_bits;
+        const bool holds =
+            (!rule.tier || *rule.tier == gpu.tier) && (rule.max_bus_bits == 0 || is_narrow);
+        if (holds) ratio = rule.ratio.value;
+    }
+    return ratio;
+}
+
+double l2_bytes_per_s(const Calibration& calibration, const Gpu& gpu) {
+    if (const L2Row* row = last_row_about(calibration.l2, gpu.id)) return row->bytes_per_s.value;
+    const double clock_hz = gpu.clock_khz ? gpu.clock_khz->value * 1e3 : 0;
+    return calibration.l2_bytes_per_clock.value * gpu.sm_count.value * clock_hz;
 }
 
 /// "74 %", "88.2 %".
@@ -81,74 +88,147 @@ std::string format_share(double share) { return fmt::format("{:.4g} %", 100 * sh
 
 }  // namespace
 
-double gemm_efficiency(const GemmShape& shape, bool is_batched, const GemmModel& model,
-                       double scale, double sm_count) {
-    const double k = as_double(shape.k);
-    const double ramp = k / (k + model.half_k.value);
-    const double tiles = shape.m > 0 && shape.n > 0 ? tile_share(shape, model, sm_count) : 1;
-    return scale * ramp * tiles * (is_batched ? model.batched.value : 1);
+double product_s(const GemmShape& shape, double moved_bytes, const ProductRates& rates) {
+    constexpr std::array<int, 7> kParts{1, 2, 3, 4, 6, 9, 16};
+    const double k = as_double(std::max<int64_t>(shape.k, 1));
+    const double result = as_double(shape.m) * as_double(shape.n);  // elements
+    double best_s = std::numeric_limits<double>::infinity();
+    for (const Tile& tile : rates.tiles) {
+        const double area = as_double(tile.m) * as_double(tile.n);
+        const double load = 1 + rates.load * (1 / as_double(tile.m) + 1 / as_double(tile.n));
+        const double tiles = as_double(std::max<int64_t>(shape.batch, 1)) *
+                             ceil_div(shape.m, tile.m) * ceil_div(shape.n, tile.n);
+        for (const int parts : kParts) {
+            const bool is_split = parts > 1;
+            if (is_split && (!rates.splits_k || k / parts < rates.min_split_k)) break;
+            const double part_k = std::ceil(k / parts);
+            const double waves = std::ceil(tiles * parts / rates.sm_count);
+            const double bytes = moved_bytes + (is_split ? (2 * parts + 1) * result * 4 : 0);
+            const double compute_s = 2 * area * (part_k + rates.fill_k) * waves * rates.sm_count *
+                                     load / rates.flop_per_s;
+            const double power_s =
+                rates.s_per_flop * 2 * area * part_k * tiles * parts + rates.s_per_byte * bytes;
+            const double time_s = std::max({compute_s, bytes / rates.bytes_per_s, power_s});
+            best_s = std::min(best_s, time_s + (is_split ? rates.split_s : 0));
+        }
+    }
+    return best_s;
 }
 
 KernelModel::KernelModel(const Gpu& gpu, const SoftwareEnvironment& environment,
                          const Calibration& calibration)
     : calibration_(&calibration),
       sm_count_(gpu.sm_count.value),
-      bytes_per_s_(gpu.bandwidth_bytes_per_s.value * calibration.bandwidth_ratio.value),
-      gemm_scale_(calibration.gemm.scale.value) {
+      l2_bytes_(gpu.l2_bytes.value),
+      l2_bytes_per_s_(l2_bytes_per_s(calibration, gpu)) {
     if (!gpu.no_kernel_model.empty() || !gpu.peak(MatmulType::kFp32)) {
         throw std::logic_error("a kernel model of a GPU that has none");
     }
     if (const BandwidthRow* row = last_row_about(calibration.bandwidth, gpu.id)) {
         bytes_per_s_ = row->bytes_per_s.value;
-        bandwidth_is_measured_ = true;
+    } else {
+        bandwidth_ratio_ = bandwidth_ratio(calibration, gpu);
+        bytes_per_s_ = gpu.bandwidth_bytes_per_s.value * bandwidth_ratio_;
     }
-    const LaunchRow& launch = *last_row_about(calibration.launch, gpu.id);
-    launch_ns_ = launch.ns.value;
-    is_calibrated_ = !launch.gpus.empty();
-    if (const GemmScaleRow* row = last_row_about(calibration.gemm_scale, gpu.id)) {
-        gemm_scale_ *= row->ratio.value;
-    }
-    for (std::size_t i = 0; i < rates_.size(); ++i) {
+    launch_ns_ = last_row_about(calibration.launch, gpu.id)->ns.value;
+    host_bytes_per_s_ = last_row_about(calibration.host_links, gpu.id)->bytes_per_s.value;
+    accuracy_ = last_row_about(calibration.accuracy, gpu.id)->accuracy;
+    for (std::size_t i = 0; i < kNumTypes; ++i) {
         auto type = static_cast<MatmulType>(i);
         has_rate_[i] = gpu.peak(type).has_value();
         if (!has_rate_[i]) type = MatmulType::kFp32;
         const auto measured = measured_rate(calibration, gpu, type);
-        const double ratio = rule_ratio(calibration, gpu);
+        const double ratio = rule_ratio(calibration, gpu, type);
         ratios_[i] = measured ? 0 : ratio;
         rates_[i] = measured.value_or(gpu.peak(type)->value * ratio) *
                     (is_16_bit(type) ? environment.matmul_scale.value : 1);
+        products_[i] = {product_rates(gpu, type, rates_[i], false),
+                        product_rates(gpu, type, rates_[i], true)};
     }
     for (const EfficiencyRow& row : calibration.efficiencies) {
-        if (!row.kernel_set.empty() && row.kernel_set != environment.kernel_set) continue;
-        if (is_about(row.gpus, gpu.id)) {
+        const bool is_of_set = row.kernel_set.empty() || row.kernel_set == kOwnKernelSet ||
+                               row.kernel_set == environment.kernel_set;
+        if (is_of_set && is_about(row.gpus, gpu.id) && gpu.l2_bytes.value >= row.min_l2_bytes) {
             efficiencies_[static_cast<std::size_t>(row.kernel)].push_back(&row);
         }
     }
 }
 
+ProductRates KernelModel::product_rates(const Gpu& gpu, MatmulType type, double flop_per_s,
+                                        bool is_batched) const {
+    const Calibration& calibration = *calibration_;
+    const TileCostRow* cost =
+        last_row_about(calibration.tile_costs, gpu.id, [&](const TileCostRow& row) {
+            return is_of_type(row, type) && has_capability(gpu, row.min_compute_capability);
+        });
+    ProductRates rates{.sm_count = sm_count_,
+                       .flop_per_s = flop_per_s,
+                       .bytes_per_s = bytes_per_s_,
+                       .load = cost->load,
+                       .fill_k = cost->fill_k,
+                       .min_split_k = calibration.split_k.min_k.value,
+                       .split_s = calibration.split_k.ns.value / kNsPerS,
+                       .tiles = tiles_of(calibration, gpu, type, false)};
+    rates.splits_k = false;
+    // So that the product that mm was measured with takes its time.
+    constexpr GemmShape kLarge{.m = 8192, .n = 8192, .k = 8192};
+    constexpr double kLargeFlop = 2.0 * 8192 * 8192 * 8192;
+    rates.flop_per_s *= product_s(kLarge, 0, rates) * flop_per_s / kLargeFlop;
+    rates.splits_k = !is_batched && gpu.compute_capability &&
+                     gpu.compute_capability->major <= calibration.split_k.last_major.value;
+    if (is_batched) rates.tiles = tiles_of(calibration, gpu, type, true);
+    const PowerRow* power = last_row_about(calibration.power, gpu.id,
+                                           [&](const PowerRow& row) { return row.type == type; });
+    if (power != nullptr) {
+        rates.s_per_flop = power->s_per_flop;
+        rates.s_per_byte = power->s_per_byte;
+    }
+    return rates;
+}
+
 double KernelModel::efficiency(const KernelWork& work) const {
     const auto& rows = efficiencies_[static_cast<std::size_t>(work.kernel)];
     const auto row = std::find_if(rows.rbegin(), rows.rend(), [&](const EfficiencyRow* r) {
-        const bool is_of_its_kernels = r->kernel_set.empty() || !work.is_own;
-        return is_of_its_kernels && (!r->type || *r->type == work.type) &&
-               work.moved_bytes >= r->min_bytes &&
-               (r->max_bytes < 0 || work.moved_bytes <= r->max_bytes);
+        const bool is_of_its_kernels =
+            r->kernel_set.empty() || (r->kernel_set == kOwnKernelSet) == work.is_own;
+        return is_of_its_kernels && is_of_type(*r, work.type) && work.moved_bytes >= r->min_bytes &&
+               (r->max_bytes < 0 || work.moved_bytes <= r->max_bytes) &&
+               work.columns >= r->min_columns;
     });
     return row == rows.rend() ? 1 : (*row)->efficiency.value;
 }
 
-double KernelModel::time_ns(const KernelWork& work) const {
-    const double bytes = as_double(work.moved_bytes);
-    if (!is_gemm(work.kernel) && !is_attention(work.kernel)) {
-        return bytes / (bytes_per_s_ * efficiency(work)) * kNsPerS + launch_ns();
+double KernelModel::contraction_s(const KernelWork& work) const {
+    const ProductRates& rates = products_[static_cast<std::size_t>(work.type)]
+                                         [work.kernel == KernelKind::kBatchedGemm ? 1 : 0];
+    const auto bytes = as_double(work.moved_bytes);
+    const bool has_shape = work.shape.m > 0 && work.shape.n > 0;
+    if (is_gemm(work.kernel) && has_shape) return product_s(work.shape, bytes, rates);
+    const double k = as_double(std::max<int64_t>(work.shape.k, 1));
+    const double share = is_gemm(work.kernel) ? k / (k + rates.fill_k) : efficiency(work);
+    const auto flop = as_double(work.flop);
+    return std::max({flop / (flop_per_s(work.type) * share), bytes / bytes_per_s_,
+                     rates.s_per_flop * flop + rates.s_per_byte * bytes});
+}
+
+double KernelModel::stream_s(const KernelWork& work) const {
+    auto bytes = as_double(work.moved_bytes);
+    if (work.kernel == KernelKind::kHostCopy) return bytes / host_bytes_per_s_;
+    const bool is_in_l2 = bytes <= calibration_->l2_share.value * l2_bytes_;
+    const double rate = is_in_l2 ? std::max(l2_bytes_per_s_, bytes_per_s_) : bytes_per_s_;
+    // torch keeps rows of up to 1024 columns in registers. It reads longer ones again, 8 blocks on
+    // each multiprocessor: what L2 cannot hold comes from memory.
+    if (work.kernel == KernelKind::kSoftmax && work.columns > 1024 && !work.is_own) {
+        const double resident =
+            sm_count_ * 8 * as_double(work.columns) * (is_16_bit(work.type) ? 2 : 4);
+        bytes += bytes * efficiency(work) * std::max(0.0, 1 - l2_bytes_ / resident);
     }
-    const double share = is_gemm(work.kernel)
-                             ? gemm_efficiency(work.shape, work.kernel == KernelKind::kBatchedGemm,
-                                               calibration_->gemm, gemm_scale_, sm_count_)
-                             : efficiency(work);
-    const double compute_s = as_double(work.flop) / (flop_per_s(work.type) * share);
-    const double memory_s = bytes / (calibration_->gemm.bandwidth_share.value * bytes_per_s_);
-    return std::max(compute_s, memory_s) * kNsPerS + launch_ns();
+    return bytes / (rate * efficiency(work));
+}
+
+double KernelModel::time_ns(const KernelWork& work) const {
+    const bool contracts = is_gemm(work.kernel) || is_attention(work.kernel);
+    return (contracts ? contraction_s(work) : stream_s(work)) * kNsPerS + launch_ns();
 }
 
 std::vector<std::string> KernelModel::notes(std::optional<MatmulType> gemms) const {
@@ -165,9 +245,9 @@ std::vector<std::string> KernelModel::notes(std::optional<MatmulType> gemms) con
                 fmt::format("the {} rate is not known: the fp32 rate is assumed", name_of(*gemms)));
         }
     }
-    if (!bandwidth_is_measured_) {
+    if (bandwidth_ratio_ > 0) {
         notes.push_back(fmt::format("bandwidth is extrapolated: {} of the specification",
-                                    format_share(calibration_->bandwidth_ratio.value)));
+                                    format_share(bandwidth_ratio_)));
     }
     return notes;
 }

@@ -13,20 +13,33 @@
 
 /// How long one kernel takes on a GPU. Only this file turns work into time.
 ///
-///     GEMM, attention   t = max(flop / (mm · eff), bytes / (0.9 · vec)) + t_k
-///     other kernels     t = bytes / (vec · eff) + t_k
+/// A product cuts its result [m, n] into tiles of TM x TN. A block computes a tile, or one of s
+/// parts of its K, and the multiprocessors (SM) take the blocks in waves:
 ///
-/// mm is the rate of a large GEMM, vec the streaming bandwidth, t_k the gap before a kernel and its
-/// ramp-up. They come from the calibration, or for GPUs without measured rows from the
-/// specification.
+///          ◄──── n ────►
+///        ▲ ┌───┬───┬───┬┄┐     blocks = b ⌈m/TM⌉ ⌈n/TN⌉ s        waves = ⌈blocks / SM⌉
+///        m │TM │   │   │ ┊     e      = 1 / (1 + c (1/TM + 1/TN))
+///        ▼ │xTN│   │   │ ┊
+///          ├┄┄┄┼┄┄┄┼┄┄┄┼┄┤     t = max(2 TM TN (K/s + k0) waves SM / (r e),
+///          └┄┄┄┴┄┄┄┴┄┄┄┴┄┘             bytes / vec, power) + t_k
+///
+/// A tile that hangs over the edge costs as much as the others, and so does a wave that is not
+/// full. A tile loads TM + TN elements for TM TN products, hence e. Filling the pipeline costs a
+/// wave k0 elements of K. cuBLAS's choice is near the best, so T and s are those of the least time.
+/// Adding up s parts takes (2 s + 1) m n 4 bytes and another kernel.
+///
+/// r is the rate at which a product of 8192 x 8192 matrices takes the measured time. Boards that
+/// run at the limit of their power (L4, T4) cannot be faster than flop · J/flop + bytes · J/byte
+/// over that power.
+///
+///     host copy       t = bytes / rate of the link + t_k
+///     attention       t = max(flop / (mm · share), bytes / vec, power) + t_k
+///     other kernels   t = bytes / (rate · share) + t_k,   rate: of L2 where it holds the bytes
+///
+/// mm is the measured rate of a large product, vec the streaming bandwidth, t_k the gap before a
+/// kernel and its ramp-up. They come from the calibration, or for GPUs without measured rows from
+/// the specification. Source of form and constants: NeuSight's kernels (docs/dev/planner.md).
 namespace profiler {
-
-/// What to expect of times that no measurement of the GPU stands behind.
-inline constexpr std::string_view kNotCalibratedText =
-    "times are not calibrated on this GPU: expect ±20 %; most published times are met within 10 %, "
-    "the worst is 30 % off (docs/accuracy.md)";
-/// The ±20 % of that text.
-inline constexpr double kNotCalibratedError = 0.20;
 
 /// `batch` GEMMs of [m, k] by [k, n]. m = 0: only k is known.
 struct GemmShape {
@@ -37,12 +50,28 @@ struct GemmShape {
     friend bool operator==(const GemmShape&, const GemmShape&) = default;
 };
 
-/// Share of mm that a GEMM reaches:
-///     g · K/(K+k0) · max over tiles and splits of fill · tile · (waves/⌈waves⌉)^q
-/// with exponent 1 below one wave. Splitting K into 2, 4 or 8 parts multiplies the tiles by that
-/// number, costs 5 %, and needs parts of at least 512. `scale` is g times the factor of the GPU.
-double gemm_efficiency(const GemmShape& shape, bool is_batched, const GemmModel& model,
-                       double scale, double sm_count);
+struct Tile {
+    int64_t m = 0;
+    int64_t n = 0;
+};
+
+/// What a product meets on a GPU.
+struct ProductRates {
+    double sm_count = 1;
+    double flop_per_s = 0;  // r
+    double bytes_per_s = 0;
+    double load = 0;         // c
+    double fill_k = 0;       // k0
+    double s_per_flop = 0;   // at the limit of power; 0: there is none
+    double s_per_byte = 0;   // likewise
+    double min_split_k = 0;  // shortest part of K
+    double split_s = 0;      // of the kernel that adds up the parts
+    bool splits_k = true;
+    std::vector<Tile> tiles;  // not empty
+};
+
+/// The time of a product on its own, without the gap before it. Edges of 0 count as 1.
+double product_s(const GemmShape& shape, double moved_bytes, const ProductRates& rates);
 
 struct KernelWork {
     KernelKind kernel = KernelKind::kElementWise;
@@ -50,6 +79,7 @@ struct KernelWork {
     int64_t flop = 0;
     int64_t moved_bytes = 0;  // read and written, each once
     GemmShape shape;          // of GEMMs
+    int64_t columns = 0;      // of softmax: elements of a row; 0: not known
     bool is_own = false;  // a kernel of ours: what torch's kernels of some year reach is not its
     friend bool operator==(const KernelWork&, const KernelWork&) = default;
 };
@@ -66,25 +96,34 @@ public:
     double flop_per_s(MatmulType type) const { return rates_[static_cast<std::size_t>(type)]; }
     double bytes_per_s() const { return bytes_per_s_; }
     double launch_ns() const { return launch_ns_; }
-    /// Whether times were measured on this GPU.
-    bool is_calibrated() const { return is_calibrated_; }
+    /// How far off the times of a step are.
+    const TimeAccuracy& accuracy() const { return accuracy_; }
     /// What was assumed, as notes: rates that come from the specification only. Those of GEMMs are
     /// left out for work without any.
     std::vector<std::string> notes(std::optional<MatmulType> gemms) const;
 
 private:
+    static constexpr std::size_t kNumTypes = kMatmulTypeNames.size();
+
+    ProductRates product_rates(const Gpu& gpu, MatmulType type, double flop_per_s,
+                               bool is_batched) const;
     double efficiency(const KernelWork& work) const;
+    double contraction_s(const KernelWork& work) const;
+    double stream_s(const KernelWork& work) const;
 
     const Calibration* calibration_;
     double sm_count_ = 0;
     double bytes_per_s_ = 0;
-    double gemm_scale_ = 1;
+    double l2_bytes_ = 0;
+    double l2_bytes_per_s_ = 0;
     double launch_ns_ = 0;
-    std::array<double, kMatmulTypeNames.size()> rates_{};   // flop/s
-    std::array<double, kMatmulTypeNames.size()> ratios_{};  // of the specification; 0 = measured
-    std::array<bool, kMatmulTypeNames.size()> has_rate_{};  // false: the fp32 rate is used
-    bool bandwidth_is_measured_ = false;
-    bool is_calibrated_ = false;  // has rows for this GPU
+    double host_bytes_per_s_ = 0;
+    TimeAccuracy accuracy_;
+    std::array<double, kNumTypes> rates_{};                        // mm, flop/s
+    std::array<std::array<ProductRates, 2>, kNumTypes> products_;  // single, batched
+    std::array<double, kNumTypes> ratios_{};  // of the specification; 0 = measured
+    std::array<bool, kNumTypes> has_rate_{};  // false: the fp32 rate is used
+    double bandwidth_ratio_ = 0;              // likewise
     std::array<std::vector<const EfficiencyRow*>, kKernelKindNames.size()> efficiencies_;
 };
 

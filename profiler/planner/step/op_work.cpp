@@ -84,6 +84,7 @@ private:
             work.shape = name.find("convolution") == name.npos ? shape_of(op, work.flop)
                                                                : convolution_shape(op, work.flop);
         }
+        if (work.kernel == KernelKind::kSoftmax) work.columns = columns_of(op);
         if (name.ends_with("copy_") && !changes_layout(op)) work.kernel = KernelKind::kElementWise;
         return work;
     }
@@ -170,6 +171,14 @@ private:
         return shape.m > 0 ? shape : shape_without_factors(op, flop);
     }
 
+    /// Of the first tensor; 0: it is not in the trace.
+    int64_t columns_of(Id<Op> op) const {
+        if (edges(op).empty()) return 0;
+        const Id<Tensor> first = edges(op).front().tensor;
+        const auto sizes = parse_shape(trace_.text(trace_.tensors.get<&Tensor::shape>(first)));
+        return sizes.empty() ? 0 : sizes.back();
+    }
+
     GemmShape shape_without_factors(Id<Op> op, int64_t flop) {
         has_shapes_ = false;
         const int64_t written = std::max<int64_t>(trace_.ops.get<&Op::written_words>(op), 1);
@@ -237,6 +246,18 @@ void drop_wrappers(const Trace& trace, std::vector<bool>& have_work) {
     }
 }
 
+/// By op: the bytes that it copies between the GPU and the host, where it runs no kernel.
+std::map<Id<Op>, int64_t> host_copies(const Trace& trace) {
+    std::map<Id<Op>, int64_t> bytes;
+    for (const Memcpy copy : trace.memcpys.rows()) {
+        const std::string_view kind = trace.text(copy.kind);
+        const bool is_of_host = kind == "host_to_device" || kind == "device_to_host";
+        if (copy.op.valid() && is_of_host) bytes[copy.op] += copy.size_bytes;
+    }
+    for (const Id<Op> op : trace.kernels.column<&Kernel::op>()) bytes.erase(op);
+    return bytes;
+}
+
 /// `is_counted`: by op, with the ops inside counted ones.
 void append_launches(const Trace& trace, Id<Step> step, const std::vector<bool>& is_counted,
                      std::vector<OpWork>& ops) {
@@ -266,9 +287,13 @@ KernelKind kernel_of(std::string_view op_name, OpClass op_class) {
         case OpClass::kContraction:
             return contraction_of(op_name);
         case OpClass::kNormalization:
-            if (has("softmax")) return KernelKind::kSoftmax;
-            return has("residual") || has("scale_shift") ? KernelKind::kFusedNorm
-                                                         : KernelKind::kLayerNorm;
+            // log_softmax's backward passes over its data once.
+            if (has("softmax")) {
+                return has("backward") && !has("log_softmax") ? KernelKind::kSoftmaxBackward
+                                                              : KernelKind::kSoftmax;
+            }
+            if (has("residual") || has("scale_shift")) return KernelKind::kFusedNorm;
+            return has("backward") ? KernelKind::kLayerNormBackward : KernelKind::kLayerNorm;
         case OpClass::kElementWise:
             if (has("bias_heads")) return KernelKind::kTransposingCopy;
             if (op_name == "aten::sum" || op_name == "tempo::bias_backward")
@@ -307,7 +332,9 @@ StepOps ops_of_step(const Trace& trace, Id<Step> step, const OpWorkDefaults& def
     const auto parents = trace.ops.column<&Op::parent>();
     std::vector<bool> is_inside(trace.ops.size(), false);  // a counted op, itself included
     std::vector<bool> have_work(trace.ops.size(), true);
+    std::map<Id<Op>, int64_t> copied_bytes;
     if (defaults.is_program) {
+        copied_bytes = host_copies(trace);
         have_work = ops_with_work(trace);
         drop_wrappers(trace, have_work);
     }
@@ -318,7 +345,12 @@ StepOps ops_of_step(const Trace& trace, Id<Step> step, const OpWorkDefaults& def
         is_inside[i] = has_cost || parent_inside;
         if (!has_cost || parent_inside || !is_in_step(trace, op, step)) continue;
         const bool is_update = trace.phases.get<&Phase::kind>(phases[i]) == PhaseKind::kOptimizer;
-        if (!is_update || defaults.is_program) reader.append_work(op, result.ops);
+        if (is_update && !defaults.is_program) continue;
+        reader.append_work(op, result.ops);
+        if (const auto copied = copied_bytes.find(op); copied != copied_bytes.end()) {
+            result.ops.back().work = {.kernel = KernelKind::kHostCopy,
+                                      .moved_bytes = copied->second};
+        }
     }
     if (defaults.is_program) append_launches(trace, step, is_inside, result.ops);
     result.has_shapes = reader.has_shapes();

@@ -38,7 +38,7 @@ void append_published(std::string_view op_name, const OpWork& work, const Publis
         if (op.has_mask) passes({{kElementWise, 2 * e}});
         passes({{kSoftmax, 2 * e}, {kElementWise, 2 * e + 1}});
     } else if (op_name == "tempo::softmax_dropout_backward_") {
-        passes({{kElementWise, 2 * e + 1}, {kSoftmax, 3 * e}, {kElementWise, 2 * e}});
+        passes({{kElementWise, 2 * e + 1}, {kSoftmaxBackward, 3 * e}, {kElementWise, 2 * e}});
     } else {
         ops.push_back(work);
         if (op_name == "tempo::gelu_backward") ops.back().work.kernel = kPublishedGeluBackward;

@@ -177,7 +177,7 @@ bool same_op(const StepOp& a, const StepOp& b) {
 auto key_of(const StepOp& op) {
     const KernelWork& w = op.work;
     return std::tuple(op.phase, op.op_class, w.kernel, w.type, w.flop, w.moved_bytes, w.shape.batch,
-                      w.shape.m, w.shape.n, w.shape.k, w.is_own);
+                      w.shape.m, w.shape.n, w.shape.k, w.columns, w.is_own);
 }
 
 /// Merges pairs of ops that are equal in both lists. The order of the pairs does not change.
@@ -237,6 +237,7 @@ struct Line {
         work.shape = {between(small.shape.batch, large.shape.batch),
                       between(small.shape.m, large.shape.m), between(small.shape.n, large.shape.n),
                       between(small.shape.k, large.shape.k)};
+        work.columns = between(small.columns, large.columns);
         return work;
     }
 };

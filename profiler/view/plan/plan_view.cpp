@@ -78,7 +78,16 @@ PlanColumns result_columns() {
     });
     add("step_time_ns", "step", kNanoseconds,
         [](Row r) { return of(r.time, [](auto& time) { return whole_ns(time.total_ns()); }); });
-    add("times_calibrated", "times calibrated", kYesNo, &PlanRow::times_are_calibrated);
+    add("step_time_ns_low", "step, least", kNanoseconds, [](Row r) {
+        return of(r.time, [&](auto& t) { return whole_ns(r.time_accuracy->low_ns(t.total_ns())); });
+    });
+    add("step_time_ns_high", "step, most", kNanoseconds, [](Row r) {
+        return of(r.time,
+                  [&](auto& t) { return whole_ns(r.time_accuracy->high_ns(t.total_ns())); });
+    });
+    add("times_calibrated", "times calibrated", kYesNo, [](Row r) {
+        return of(r.time_accuracy, [](auto& a) { return a.basis == RateBasis::kOwn; });
+    });
     add("throughput_sequences_per_s", "seq/s", kRate,
         [](Row r) { return r.time ? Cell(r.sequences_per_s) : Cell(); });
     add("model_tflops", "TFLOPS", kRate,

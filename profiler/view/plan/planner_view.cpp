@@ -53,10 +53,10 @@ void add_speed_line(PlannerRecipe& recipe, PlannerView& view) {
         recipe.speed_x.push_back(batch);
         recipe.speed_y.push_back(rate);
         view.axes.last_rate = std::max(view.axes.last_rate, 1.15 * rate);
-        if (recipe.row.times_are_calibrated != false) continue;
-        // The error is one of times: the rate is their inverse.
-        recipe.speed_low.push_back(rate / (1 + kNotCalibratedError));
-        recipe.speed_high.push_back(rate / (1 - kNotCalibratedError));
+        if (!recipe.row.time_accuracy) continue;
+        // The rate is the inverse of the time.
+        recipe.speed_low.push_back(rate * (1 - recipe.row.time_accuracy->error));
+        recipe.speed_high.push_back(rate * (1 + recipe.row.time_accuracy->error));
         view.axes.last_rate = std::max(view.axes.last_rate, 1.05 * recipe.speed_high.back());
     }
 }
@@ -145,8 +145,7 @@ PlannerView build_planner_view(const Plan& plan) {
         add_memory_line(recipe, view);
         add_speed_line(recipe, view);
         if (!recipe.speed_low.empty()) {
-            view.band_text = fmt::format("±{:.0f} %: times are not calibrated on this GPU",
-                                         100 * kNotCalibratedError);
+            view.band_text = recipe.row.time_accuracy->text();
         }
     }
     return view;

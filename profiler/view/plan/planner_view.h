@@ -43,7 +43,7 @@ struct PlannerView {
     PlannerAxes axes;
     std::vector<PlannerRecipe> recipes;  // in the order of the plan
     std::vector<std::string> notes;      // assumptions, each once
-    std::string band_text;  // "±20 %: times are not calibrated on this GPU"; empty without bands
+    std::string band_text;  // "±14 %: rates that others measured on this GPU"; empty without bands
 };
 
 /// `plan` has one GPU and memory curves.

@@ -45,7 +45,7 @@ std::optional<PairFigure> time_figure(const Comparison& comparison, const Column
     if (!at_same_batch(a, b) || (!is_predicted && speed_is_uncertain(b, a))) return std::nullopt;
     const double ratio =
         static_cast<double>(time_ns[1] - time_ns[0]) / static_cast<double>(time_ns[0]);
-    const bool is_exact = a.times_are_calibrated && b.times_are_calibrated;
+    const bool is_exact = a.time_error == 0 && b.time_error == 0;
     if (std::abs(ratio) < (is_exact ? 0.0005 : 0.005)) return figure;  // reads as 0
     figure.difference =
         is_exact ? format_percent(ratio, true) : fmt::format("≈ {:+.0f} %", 100 * ratio);

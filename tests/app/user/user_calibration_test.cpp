@@ -77,10 +77,14 @@ TEST(UserCalibration, PlansUseWhatWasMeasured) {
     EXPECT_DOUBLE_EQ(model.flop_per_s(profiler::MatmulType::kBf16), 600e12);
     EXPECT_DOUBLE_EQ(model.bytes_per_s(), 4e12);
     EXPECT_DOUBLE_EQ(model.launch_ns(), 1900);
+    EXPECT_EQ(model.accuracy().basis, profiler::RateBasis::kOwn);
     EXPECT_THAT(model.notes(profiler::MatmulType::kFp32), testing::IsEmpty());
-    // 4 MB at 0.75 of 4 TB/s, and a launch.
-    EXPECT_NEAR(model.time_ns({.kernel = profiler::KernelKind::kSoftmax, .moved_bytes = 4'000'000}),
-                4e6 / 3e12 * 1e9 + 1900, 1);
+    // 400 MB at 0.75 of 4 TB/s, and a launch.
+    for (const auto kernel :
+         {profiler::KernelKind::kSoftmax, profiler::KernelKind::kSoftmaxBackward}) {
+        EXPECT_NEAR(model.time_ns({.kernel = kernel, .moved_bytes = 400'000'000}),
+                    4e8 / 3e12 * 1e9 + 1900, 1);
+    }
     EXPECT_THAT(data.calibration.launch.back().ns.source, HasSubstr("2026-01-31"));
     // The efficiency of older kernel sets was not measured.
     EXPECT_EQ(data.calibration.efficiencies.back().kernel_set, "torch");

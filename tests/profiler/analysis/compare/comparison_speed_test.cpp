@@ -137,7 +137,7 @@ TEST(Compare, SaysThatASweepRanOnABusyMachine) {
     EXPECT_THAT(comparison.notes, testing::Contains(HasSubstr("The machine was busy")));
 }
 
-TEST(Compare, SaysOnceThatPredictedTimesAreNotCalibrated) {
+TEST(Compare, SaysOnceHowFarOffPredictedTimesMayBe) {
     const auto predicted = [](const char* recipe) {
         Trace trace = *make_trace(
             {.recipe = recipe, .source = Source::kPredicted, .warning = kTimesNotCalibrated});
@@ -147,7 +147,7 @@ TEST(Compare, SaysOnceThatPredictedTimesAreNotCalibrated) {
     const auto comparison =
         compare({{"a", predicted("original")}, {"b", predicted("tempo")}}).value();
     EXPECT_THAT(comparison.notes,
-                testing::ElementsAre(HasSubstr("not calibrated on RTX 3090: expect ±20 %")));
+                testing::ElementsAre(HasSubstr("on RTX 3090 are predicted: expect ±20 %")));
 }
 
 TEST(TurnsRunOf, ReadsNothingFromWhatIsNotThere) {

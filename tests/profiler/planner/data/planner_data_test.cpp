@@ -15,11 +15,33 @@ using namespace profiler;
 using testing::AllOf;
 using testing::HasSubstr;
 
-constexpr const char* kIds[] = {"gtx1080ti", "rtx2080ti", "rtx3090",    "rtx3090ti", "rtx4090",
-                                "rtx5090",   "t4",        "v100-16gb",  "v100-32gb", "a10",
-                                "a40",       "a6000",     "l4",         "l40s",      "h100-pcie",
-                                "a100-40gb", "a100-80gb", "h100-sxm",   "h200",      "b200",
-                                "mi250x",    "mi300x",    "jetson-orin"};
+constexpr const char* kIds[] = {"gtx1080ti",
+                                "rtx2080ti",
+                                "rtx3090",
+                                "rtx3090ti",
+                                "rtx4090",
+                                "rtx5090",
+                                "t4",
+                                "v100-16gb",
+                                "v100-32gb",
+                                "a10",
+                                "a40",
+                                "a6000",
+                                "l4",
+                                "l40s",
+                                "h100-pcie",
+                                "a100-40gb",
+                                "a100-80gb",
+                                "h100-sxm",
+                                "h200",
+                                "b200",
+                                "mi250x",
+                                "mi300x",
+                                "jetson-orin",
+                                "v100-32gb-pcie",
+                                "a100-40gb-pcie",
+                                "a100-80gb-pcie",
+                                "gh200"};
 
 const Gpu& gpu_named(std::string_view id) { return **find_gpu(built_in_planner_data().gpus, id); }
 
@@ -124,6 +146,16 @@ TEST(GpuFile, NamesThePlaceOfEveryMistake) {
     EXPECT_THAT(error_of("{}"), HasSubstr("'sources' is missing"));
     EXPECT_THAT(error_of(R"({"sources": {}})"), HasSubstr("'gpus' is missing"));
     EXPECT_THAT(error_of(R"({"sources": {}, "gpus": [7]})"), HasSubstr("an object"));
+}
+
+TEST(GpuFile, PlansTheMemoryOfACardOfWhichNothingElseIsKnown) {
+    const auto gpus = parse_gpus(R"({"sources": {"box": "its box"}, "gpus": [
+        {"id": "new", "name": "New", "memory_gib": {"value": 48, "source": "box"}}]})",
+                                 "gpus.json");
+    ASSERT_TRUE(gpus) << gpus.error().message;
+    EXPECT_EQ(gpus->front().usable_memory_bytes.value, 48 * 0x1p30);
+    EXPECT_EQ(gpus->front().no_kernel_model, "its rates are not known");
+    EXPECT_FALSE(gpus->front().peak(MatmulType::kFp32));
 }
 
 TEST(GpuFile, RefusesACardTwice) {

@@ -369,19 +369,19 @@ TEST(Lower, SaysThatAStepDoesNotFit) {
               tensor_capacity_bytes(gpu_named("rtx2080ti"), today()));
 }
 
-TEST(Lower, SaysThatItsTimesAreNotCalibrated) {
-    EXPECT_TRUE(has_note(lower_toy(2, "rtx3090"), kTimesNotCalibrated));
+TEST(Lower, SaysHowFarOffItsTimesMayBe) {
+    EXPECT_EQ(time_error_of(lower_toy(2, "rtx3090")), 0.16);
     profiler::Calibration calibration = data().calibration;
-    calibration.launch.push_back({.gpus = {"rtx3090"}, .ns = calibration.launch.front().ns});
+    calibration.accuracy.push_back({{"rtx3090"}, {profiler::RateBasis::kOwn, 0.08}, "test"});
     const Trace meta = tests::make_toy_step(tests::toy_workload(2), {.num_steps = 1});
     const auto trace = place_and_schedule(meta, gpu_named("rtx3090"), {}, calibration, today());
     ASSERT_TRUE(trace) << trace.error().message;
-    EXPECT_FALSE(has_note(*trace, kTimesNotCalibrated));
+    EXPECT_EQ(time_error_of(*trace), 0.08);
 }
 
 TEST(Lower, WithoutAKernelModelKeepsTheOrderAsTime) {
     const Trace trace = lower_toy(2, "mi300x");
-    EXPECT_FALSE(has_note(trace, kTimesNotCalibrated)) << "it has no times";
+    EXPECT_EQ(time_error_of(trace), 0) << "it has no times";
     EXPECT_EQ(trace.run().time_basis, TimeBasis::kEventOrder);
     EXPECT_TRUE(trace.kernels.empty());
 }

@@ -34,63 +34,126 @@ double tflops(const KernelModel& model, const KernelWork& work) {
     return static_cast<double>(work.flop) / model.time_ns(work) / 1e3;
 }
 
-TEST(GemmEfficiency, HasTheConstantsOfTheFit) {
-    const GemmModel& gemm = built_in_planner_data().calibration.gemm;
-    EXPECT_EQ(gemm.scale.value, 0.98);
-    EXPECT_EQ(gemm.half_k.value, 45);
-    EXPECT_EQ(gemm.wave_exponent.value, 0.49);
-    EXPECT_EQ(gemm.batched.value, 0.89);
-    EXPECT_EQ(gemm.bandwidth_share.value, 0.9);
-    EXPECT_EQ(built_in_planner_data().calibration.launch.front().ns.value, 2600);
+/// A GPU of round figures: 100 multiprocessors, 1 Tflop/s, 1 GB/s.
+ProductRates simple_rates() {
+    return {.sm_count = 100,
+            .flop_per_s = 1e12,
+            .bytes_per_s = 1e9,
+            .min_split_k = 256,
+            .tiles = {{128, 128}}};
 }
 
-TEST(GemmEfficiency, BelowOneWaveIsTheShareOfBusyMultiprocessors) {
-    // Best of all: 4 tiles of 64 x 64, K split in 2: 8 of 80 multiprocessors.
-    const double best = 0.70 * 0.95 * 8 / 80;
-    EXPECT_NEAR(gemm_efficiency({1, 128, 128, 1024}, false,
-                                built_in_planner_data().calibration.gemm, 0.98, 80),
-                0.98 * 1024 / (1024 + 45) * best, 1e-12);
+TEST(Product, TakesAWaveForEachHundredTilesAndTheLastOneIsNotCheaper) {
+    const ProductRates rates = simple_rates();
+    const double wave_s = 2.0 * 128 * 128 * 64 * 100 / 1e12;
+    // 10 x 10 tiles, then one row of them more.
+    EXPECT_NEAR(product_s({1, 1280, 1280, 64}, 0, rates), wave_s, 1e-12);
+    EXPECT_NEAR(product_s({1, 1281, 1280, 64}, 0, rates), 2 * wave_s, 1e-12);
+    EXPECT_NEAR(product_s({2, 1280, 1280, 64}, 0, rates), 2 * wave_s, 1e-12);
 }
 
-TEST(GemmEfficiency, AboveOneWaveTheLastOneCostsLess) {
-    // 32 x 32 tiles of 128 x 128 on 80 multiprocessors: 12.8 of 13 waves.
-    EXPECT_NEAR(gemm_efficiency({1, 4096, 4096, 4096}, true,
-                                built_in_planner_data().calibration.gemm, 1, 80),
-                0.89 * 4096 / (4096 + 45) * 0.97 * std::pow(12.8 / 13, 0.49), 1e-12);
+TEST(Product, PaysForTheLoadsOfItsTileAndForTheFirstElementsOfK) {
+    ProductRates rates = simple_rates();
+    const double plain_s = product_s({1, 1280, 1280, 64}, 0, rates);
+    rates.load = 16;
+    EXPECT_NEAR(product_s({1, 1280, 1280, 64}, 0, rates), plain_s * 1.25, 1e-12);
+    rates.fill_k = 64;
+    EXPECT_NEAR(product_s({1, 1280, 1280, 64}, 0, rates), plain_s * 2.5, 1e-12);
 }
 
-TEST(GemmEfficiency, KIsNotSplitBelow512) {
-    const GemmModel& gemm = built_in_planner_data().calibration.gemm;
-    const auto without_ramp = [&](int64_t k) {
-        const auto d = static_cast<double>(k);
-        return gemm_efficiency({1, 128, 128, k}, false, gemm, 1, 80) * (d + 45) / d;
+TEST(Product, TakesTheTileOfTheLeastTime) {
+    ProductRates rates = simple_rates();
+    rates.load = 16;
+    rates.tiles.push_back({64, 64});
+    // One tile of 128 x 128, or one of 64 x 64 with twice the loads.
+    const double small_s = 2.0 * 64 * 64 * 64 * 100 / 1e12 * (1 + 16.0 / 32);
+    EXPECT_NEAR(product_s({1, 64, 64, 64}, 0, rates), small_s, 1e-12);
+}
+
+TEST(Product, SplitsALongKAmongIdleMultiprocessorsUnlessItIsBatched) {
+    ProductRates rates = simple_rates();
+    rates.bytes_per_s = 1e15;
+    const double whole_s = 2.0 * 128 * 128 * 4096 * 100 / 1e12;
+    EXPECT_NEAR(product_s({1, 128, 128, 4096}, 0, rates), whole_s / 16, whole_s * 1e-4);
+    EXPECT_NEAR(product_s({1, 128, 128, 511}, 0, rates), whole_s * 511 / 4096, 1e-12);
+    rates.splits_k = false;
+    EXPECT_NEAR(product_s({1, 128, 128, 4096}, 0, rates), whole_s, 1e-12);
+}
+
+TEST(Product, IsNeverFasterThanItsBytesNorThanItsPower) {
+    ProductRates rates = simple_rates();
+    EXPECT_NEAR(product_s({1, 128, 128, 8}, 1e9, rates), 1, 1e-12);
+    rates.s_per_byte = 1e-8;
+    EXPECT_NEAR(product_s({1, 128, 128, 8}, 1e9, rates), 10, 1e-3);
+}
+
+TEST(Product, OfNoSizeTakesNoTime) {
+    const ProductRates rates = simple_rates();
+    for (const GemmShape& shape : {GemmShape{0, 0, 0, 0}, GemmShape{1, 64, 64, 0}}) {
+        const double time_s = product_s(shape, 0, rates);
+        EXPECT_TRUE(std::isfinite(time_s));
+        EXPECT_GE(time_s, 0);
+    }
+}
+
+TEST(KernelModel, GivesTheProductThatARateWasMeasuredWithItsTime) {
+    for (const auto& [gpu, type, measured] : {std::tuple("h200", MatmulType::kBf16, 664.0),
+                                              std::tuple("a100-80gb", MatmulType::kFp32, 18.4),
+                                              std::tuple("v100-16gb", MatmulType::kFp16, 95.0)}) {
+        const int64_t bytes = type == MatmulType::kFp32 ? 4 : 2;
+        EXPECT_NEAR(tflops(model_of(gpu), product(type, {1, 8192, 8192, 8192}, bytes)), measured,
+                    0.005 * measured)
+            << gpu;
+    }
+}
+
+TEST(KernelModel, WithoutAShapeOnlyTheContractedLengthCounts) {
+    const KernelModel gpu = model_of("a100-80gb");
+    KernelWork work = product(MatmulType::kFp16, {.k = 64});
+    work.flop = int64_t{230'000'000} * 1000;
+    EXPECT_NEAR(gpu.time_ns(work), 2e6 + 2600, 1);  // k0 = 64: half of the rate
+}
+
+/// Kernels of NeuSight's table (MIT licence, Copyright 2025 Georgia Institute of Technology and
+/// Microsoft Corporation), without their launch. The model is not told which tile cuBLAS took.
+TEST(KernelModel, FollowsMeasuredKernels) {
+    const auto ms = [](std::string_view gpu, GemmShape shape) {
+        return model_of(gpu).time_ns(product(MatmulType::kFp32, shape, 4)) / 1e6;
     };
-    EXPECT_GT(without_ramp(1024), 1.8 * without_ramp(1023));
+    EXPECT_NEAR(ms("h100-sxm", {1, 1280, 50272, 1024}), 2.592, 0.2592);
+    EXPECT_NEAR(ms("h100-sxm", {1, 4096, 12288, 8192}), 16.165, 1.6165);
+    EXPECT_NEAR(ms("h100-sxm", {768, 1024, 1024, 96}), 3.86, 0.386);
+    EXPECT_NEAR(ms("a100-80gb-pcie", {1, 65536, 1280, 1280}), 11.905, 1.1905);
+    EXPECT_NEAR(ms("a100-80gb-pcie", {20480, 384, 384, 64}), 23.925, 2.3925);
+    EXPECT_NEAR(ms("v100-32gb-pcie", {1, 16384, 768, 2304}), 4.353, 0.4353);
+    EXPECT_NEAR(ms("v100-32gb-pcie", {256, 512, 80, 512}), 1.122, 0.1122);
+    EXPECT_NEAR(ms("t4", {1, 32768, 4608, 1536}), 115.665, 11.5665);
 }
 
-TEST(GemmEfficiency, WithoutAShapeOnlyTheContractedLengthCounts) {
-    EXPECT_NEAR(gemm_efficiency({.k = 45}, false, built_in_planner_data().calibration.gemm, 1, 80),
-                0.5, 1e-12);
+TEST(KernelModel, BoardsOf70WattsAreLimitedByTheirPower) {
+    const KernelModel l4 = model_of("l4");
+    const KernelWork work = product(MatmulType::kFp32, {1, 8192, 8192, 8192}, 4);
+    EXPECT_NEAR(tflops(l4, work), 9.14, 0.05);  // 1 / 0.108 ps, and the bytes
+    EXPECT_GT(l4.flop_per_s(MatmulType::kFp32), 25e12);
 }
 
-/// mli/transformers-benchmarks, 3090 Ti; these rows were fitted on: the tolerance is the fit's.
+/// mli/transformers-benchmarks, 3090 Ti: the largest was fitted on. Smaller ones have a last wave
+/// that is not full, which costs this GPU less than the model says.
 TEST(KernelModel, FollowsMeasuredProductsOfA3090Ti) {
     const KernelModel gpu = model_of("rtx3090ti");
     const auto rate = [&](MatmulType type, int64_t n) {
         return tflops(gpu, product(type, {1, n, n, n}, type == MatmulType::kTf32 ? 4 : 2));
     };
-    EXPECT_NEAR(rate(MatmulType::kFp16, 512), 25.9, 0.15 * 25.9);
-    EXPECT_NEAR(rate(MatmulType::kFp16, 2048), 71.5, 0.08 * 71.5);
+    EXPECT_NEAR(rate(MatmulType::kFp16, 512), 25.9, 0.25 * 25.9);
+    EXPECT_NEAR(rate(MatmulType::kFp16, 2048), 71.5, 0.15 * 71.5);
     EXPECT_NEAR(rate(MatmulType::kFp16, 8192), 81.3, 0.05 * 81.3);
     EXPECT_NEAR(rate(MatmulType::kTf32, 8192), 42.1, 0.05 * 42.1);
 }
 
-/// Ivanov et al., BERT-large layer, b8 s512, V100, fp16: 4.95 ms in contractions. The prototype
-/// gave 4.69; the same equations must.
-TEST(KernelModel, GivesThePrototypesTimeOfALayersContractions) {
-    const KernelModel gpu = model_of("v100-16gb", "deepspeed-2020");
-    const double dgx2 =
-        1.05;  // the software environment's faster board, which the prototype left out here
+/// Ivanov et al., BERT-large layer, b8 s512, V100, fp16: 4.95 ms in contractions. The environment's
+/// factor was fitted on this.
+TEST(KernelModel, GivesTheMeasuredTimeOfALayersContractions) {
+    const KernelModel gpu = model_of("v100-16gb", "substation-2020");
     const int64_t n = 8 * 512, h = 1024, heads = 8 * 16, s = 512, d = 64;
     const std::vector<GemmShape> shapes = {
         {1, n, 3 * h, h}, {heads, s, s, d}, {heads, s, d, s}, {1, n, h, h},      // forward
@@ -100,46 +163,68 @@ TEST(KernelModel, GivesThePrototypesTimeOfALayersContractions) {
         {1, n, h, 4 * h}, {1, 4 * h, h, n}, {1, n, 4 * h, h}, {1, h, 4 * h, n}};
     double total_ns = 0;
     for (const GemmShape& shape : shapes) {
-        total_ns += gpu.time_ns(product(MatmulType::kFp16, shape)) * dgx2;
+        total_ns += gpu.time_ns(product(MatmulType::kFp16, shape));
     }
-    EXPECT_NEAR(total_ns / 1e6, 4.69, 0.05 * 4.69);
+    EXPECT_NEAR(total_ns / 1e6, 4.95, 0.02 * 4.95);
 }
 
 TEST(KernelModel, OtherKernelsMoveBytes) {
-    const KernelWork softmax{.kernel = KernelKind::kSoftmax, .moved_bytes = 784'000'000};
-    const KernelWork map{.kernel = KernelKind::kElementWise, .moved_bytes = 784'000'000};
-    // V100: 784 GB/s measured.
+    const KernelWork softmax{.kernel = KernelKind::kSoftmax, .moved_bytes = 820'000'000};
+    const KernelWork map{.kernel = KernelKind::kElementWise, .moved_bytes = 820'000'000};
+    // V100: 820 GB/s measured.
     EXPECT_NEAR(model_of("v100-16gb").time_ns(map), 1e6 + 2600, 1);
-    EXPECT_NEAR(model_of("v100-16gb").time_ns(softmax), 1e6 / 0.50 + 2600, 1);
+    EXPECT_NEAR(model_of("v100-16gb").time_ns(softmax), 1e6 / 0.93 + 2600, 1);
     EXPECT_NEAR(model_of("v100-16gb", "deepspeed-2020").time_ns(softmax), 1e6 / 0.33 + 2600, 1);
 }
 
+TEST(KernelModel, WhatFitsIntoL2ComesFromThere) {
+    const KernelModel a100 = model_of("a100-80gb");
+    const int64_t held = 40 * (int64_t{1} << 20) * 8 / 10;  // of 40 MiB
+    EXPECT_NEAR(a100.time_ns({.moved_bytes = held}), held / 2500.0 + 2600, 1);
+    EXPECT_NEAR(a100.time_ns({.moved_bytes = held + 1}), (held + 1) / 1766.0 + 2600, 1);
+}
+
+TEST(KernelModel, LongRowsOfSoftmaxAreReadAgain) {
+    const auto softmax = [](std::string_view gpu, int64_t columns) {
+        return model_of(gpu).time_ns({.kernel = KernelKind::kSoftmax,
+                                      .moved_bytes = 820'000'000,
+                                      .columns = columns}) -
+               2600;
+    };
+    EXPECT_NEAR(softmax("v100-16gb", 1024), 1e6 / 0.93, 1);
+    EXPECT_NEAR(softmax("v100-16gb", 2048), 1e6 / 0.8, 1);  // 5 MiB in 6 MiB of L2
+    const double missed = 1 - 6.0 * 0x1p20 / (80 * 8 * 50272.0 * 4);
+    EXPECT_NEAR(softmax("v100-16gb", 50272), 1e6 / 0.8 + 1e6 * missed, 1);
+}
+
 TEST(KernelModel, TorchsKernelsOfAYearSayNothingAboutOurs) {
-    KernelWork softmax{.kernel = KernelKind::kSoftmax, .moved_bytes = 784'000'000};
+    KernelWork softmax{.kernel = KernelKind::kSoftmax, .moved_bytes = 820'000'000};
     softmax.is_own = true;
-    EXPECT_NEAR(model_of("v100-16gb").time_ns(softmax), 1e6 / 0.50 + 2600, 1);
-    EXPECT_NEAR(model_of("v100-16gb", "deepspeed-2020").time_ns(softmax), 1e6 / 0.50 + 2600, 1);
+    EXPECT_NEAR(model_of("v100-16gb").time_ns(softmax), 1e6 / 0.94 + 2600, 1);
+    EXPECT_NEAR(model_of("v100-16gb", "deepspeed-2020").time_ns(softmax), 1e6 / 0.94 + 2600, 1);
 }
 
 TEST(KernelModel, SmallContractedLengthsAreBoundByMemory) {
     const KernelWork thin = product(MatmulType::kFp16, {1, 65536, 65536, 1});
     const KernelModel gpu = model_of("a100-80gb");
-    EXPECT_NEAR(gpu.time_ns(thin),
-                static_cast<double>(thin.moved_bytes) / (0.9 * 1616e9) * 1e9 + 2600, 1);
+    EXPECT_NEAR(gpu.time_ns(thin), static_cast<double>(thin.moved_bytes) / 1766e9 * 1e9 + 2600, 1);
 }
 
 TEST(KernelModel, UnmeasuredCardsFollowTheirKindsRuleAndSaySo) {
-    const KernelModel h100 = model_of("h100-sxm");
-    EXPECT_NEAR(h100.flop_per_s(MatmulType::kBf16), 0.74 * 989e12, 1e6);
-    EXPECT_NEAR(h100.bytes_per_s(), 0.85 * 3352e9, 1e3);
+    const KernelModel h100 = model_of("h100-pcie");
+    EXPECT_NEAR(h100.flop_per_s(MatmulType::kBf16), 0.74 * 756e12, 1e6);
+    EXPECT_NEAR(h100.bytes_per_s(), 0.88 * 2000e9, 1e3);
     EXPECT_THAT(h100.notes(MatmulType::kBf16),
                 testing::ElementsAre(testing::HasSubstr("74 % of the specification's bf16 rate"),
-                                     testing::HasSubstr("85 % of the specification")));
+                                     testing::HasSubstr("88 % of the specification")));
     EXPECT_THAT(h100.notes(std::nullopt),
-                testing::ElementsAre(testing::HasSubstr("85 % of the specification")));
-    EXPECT_FALSE(h100.is_calibrated());
+                testing::ElementsAre(testing::HasSubstr("88 % of the specification")));
+    EXPECT_EQ(h100.accuracy().basis, RateBasis::kSpecification);
+    EXPECT_EQ(model_of("h100-sxm").accuracy().basis, RateBasis::kOthers);
+    EXPECT_EQ(model_of("h200").accuracy().basis, RateBasis::kOwn);
+    EXPECT_NEAR(model_of("a10").bytes_per_s(), 0.76 * 600e9, 1e3);  // GDDR6 with error correction
     EXPECT_THAT(model_of("rtx4090").notes(MatmulType::kFp32),
-                testing::Contains(testing::HasSubstr("100 % of the specification's fp32 rate")));
+                testing::Contains(testing::HasSubstr("84 % of the specification's fp32 rate")));
     EXPECT_NEAR(model_of("rtx4090").flop_per_s(MatmulType::kFp16), 165e12, 1e6);
     EXPECT_NEAR(model_of("rtx2080ti", "tempo-2022").flop_per_s(MatmulType::kFp16), 0.9 * 53.8e12,
                 1e6);
@@ -159,7 +244,7 @@ TEST(KernelModel, ACalibrationRowOfTheUsersComesLast) {
     const auto time = [&](int64_t bytes) {
         return gpu.time_ns({.kernel = KernelKind::kSoftmax, .moved_bytes = bytes}) - 2600;
     };
-    EXPECT_NEAR(time(1000) / 1000, 2 * time(1001) / 1001, 1e-6);
+    EXPECT_NEAR(time(1000) / 1000 * 0.25, time(1001) / 1001 * 0.93, 1e-9);
 }
 
 TEST(KernelOf, TellsKernelsApartByName) {
@@ -170,7 +255,13 @@ TEST(KernelOf, TellsKernelsApartByName) {
               KernelKind::kFlashAttention);
     EXPECT_EQ(kernel_of("aten::_scaled_dot_product_efficient_attention_backward", kContraction),
               KernelKind::kEfficientAttention);
-    EXPECT_EQ(kernel_of("aten::_softmax_backward_data", kNormalization), KernelKind::kSoftmax);
+    EXPECT_EQ(kernel_of("aten::_softmax_backward_data", kNormalization),
+              KernelKind::kSoftmaxBackward);
+    EXPECT_EQ(kernel_of("aten::_log_softmax_backward_data", kNormalization), KernelKind::kSoftmax);
+    EXPECT_EQ(kernel_of("tempo::softmax_dropout_backward_", kNormalization),
+              KernelKind::kSoftmaxBackward);
+    EXPECT_EQ(kernel_of("aten::native_layer_norm_backward", kNormalization),
+              KernelKind::kLayerNormBackward);
     EXPECT_EQ(kernel_of("tempo::layer_norm_forward", kNormalization), KernelKind::kLayerNorm);
     EXPECT_EQ(kernel_of("aten::sum", kElementWise), KernelKind::kColumnReduction);
     EXPECT_EQ(kernel_of("aten::embedding", kOther), KernelKind::kGather);

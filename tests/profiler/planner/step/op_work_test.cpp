@@ -69,4 +69,21 @@ TEST_F(OpWorkOfProgram, OfASpreadTensorTheOwnPartCounts) {
     EXPECT_EQ(counted(), std::vector{own});
 }
 
+TEST_F(OpWorkOfProgram, ACopyToTheHostTakesTheLinkAndNotTheMemoryOfTheGpu) {
+    const Id<Op> copied = add("aten::copy_");
+    builder_.trace().memcpys.append(
+        {.kind = builder_.text("device_to_host"), .op = copied, .size_bytes = 1 << 20});
+    const Id<Op> on_device = add("aten::copy_");
+    builder_.trace().memcpys.append(
+        {.kind = builder_.text("device_to_device"), .op = on_device, .size_bytes = 1 << 20});
+    const Trace trace = builder_.finish();
+    const auto ops = ops_of_step(trace, Id<Step>(0),
+                                 {.type = MatmulType::kFp32, .word_bytes = 4, .is_program = true})
+                         .ops;
+    ASSERT_EQ(ops.size(), 2U);
+    EXPECT_EQ(ops[0].work.kernel, KernelKind::kHostCopy);
+    EXPECT_EQ(ops[0].work.moved_bytes, 1 << 20);
+    EXPECT_NE(ops[1].work.kernel, KernelKind::kHostCopy);
+}
+
 }  // namespace

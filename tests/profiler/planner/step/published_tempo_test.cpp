@@ -36,7 +36,7 @@ TEST(PublishedTempo, AttentionIsNotFused) {
                             std::pair(kElementWise, 500)));
     EXPECT_EQ(kernels_of("tempo::softmax_dropout_forward", true).size(), 4U);
     EXPECT_THAT(kernels_of("tempo::softmax_dropout_backward_"),
-                ElementsAre(std::pair(kElementWise, 500), std::pair(kSoftmax, 600),
+                ElementsAre(std::pair(kElementWise, 500), std::pair(kSoftmaxBackward, 600),
                             std::pair(kElementWise, 400)));
 }
 

@@ -51,7 +51,7 @@ TEST(StepWork, AnOpThatReturnsNothingWritesItsFirstArgument) {
     const StepOps ops = ops_of_step(done, Id<Step>(0), defaults_of(toy_workload(2)));
     ASSERT_EQ(ops.ops.size(), 1U);
     EXPECT_EQ(ops.ops[0].work.moved_bytes, 200 + 200 + 100 + 200);
-    EXPECT_EQ(ops.ops[0].work.kernel, KernelKind::kSoftmax);
+    EXPECT_EQ(ops.ops[0].work.kernel, KernelKind::kSoftmaxBackward);
     EXPECT_TRUE(ops.ops[0].work.is_own);
 }
 

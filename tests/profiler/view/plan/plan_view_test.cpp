@@ -145,12 +145,17 @@ TEST_F(PlanViewOf, ALongListOfRowsIsCut) {
     EXPECT_EQ(view().assumptions.at(0).rows, "r0/r1/r2 and 6 more recipes");
 }
 
-TEST_F(PlanViewOf, SaysWhetherTimesAreCalibrated) {
+TEST_F(PlanViewOf, SaysHowFarOffTimesMayBe) {
     add_row("original", 0);
     fill(add_row("tempo", 0));
-    plan_.rows.back().times_are_calibrated = false;
+    PlanRow& row = plan_.rows.back();
+    row.time_accuracy = TimeAccuracy{.basis = RateBasis::kSpecification, .error = 0.25};
+    const double step_ns = row.time->total_ns();
     EXPECT_EQ(view().cell(0, "times_calibrated"), Cell());
     EXPECT_EQ(view().cell(1, "times_calibrated"), Cell(false));
+    EXPECT_EQ(view().cell(0, "step_time_ns_low"), Cell());
+    EXPECT_EQ(view().cell(1, "step_time_ns_low"), Cell(whole_ns(step_ns / 1.25)));
+    EXPECT_EQ(view().cell(1, "step_time_ns_high"), Cell(whole_ns(step_ns / 0.75)));
 }
 
 TEST_F(PlanViewOf, MemoryPartsAddUpToTheGpu) {

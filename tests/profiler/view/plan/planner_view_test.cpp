@@ -106,16 +106,15 @@ TEST(PlannerView, SaysWhatElseThanMemoryLimitsTheBatch) {
 
 TEST(PlannerView, DrawsABandOnlyWhereThePlanStatesAnError) {
     PlanRow row = planned("original", 14);
-    row.times_are_calibrated = true;
     EXPECT_TRUE(build_planner_view({{row}}).recipes[0].speed_low.empty());
     EXPECT_EQ(build_planner_view({{row}}).band_text, "");
-    row.times_are_calibrated = false;
+    row.time_accuracy = TimeAccuracy{.basis = RateBasis::kOthers, .error = 0.2};
     const PlannerView view = build_planner_view({{row}});
     const PlannerRecipe& recipe = view.recipes[0];
     ASSERT_EQ(recipe.speed_low.size(), recipe.speed_y.size());
-    EXPECT_NEAR(recipe.speed_low[0], recipe.speed_y[0] / 1.2, 1e-9);
-    EXPECT_NEAR(recipe.speed_high[0], recipe.speed_y[0] / 0.8, 1e-9);
-    EXPECT_EQ(view.band_text, "±20 %: times are not calibrated on this GPU");
+    EXPECT_NEAR(recipe.speed_low[0], recipe.speed_y[0] * 0.8, 1e-9);
+    EXPECT_NEAR(recipe.speed_high[0], recipe.speed_y[0] * 1.2, 1e-9);
+    EXPECT_EQ(view.band_text, "±20 %: rates that others measured on this GPU");
     EXPECT_GT(view.axes.last_rate, recipe.speed_high.back());
 }
 

@@ -6,30 +6,30 @@
 namespace profiler {
 namespace {
 
-ComparisonColumn predicted(int64_t step_time_ns, bool is_calibrated) {
+ComparisonColumn predicted(int64_t step_time_ns, double error) {
     ComparisonColumn column;
     column.source = Source::kPredicted;
-    column.times_are_calibrated = is_calibrated;
+    column.time_error = error;
     column.batch_size = 8;
     column.step_time_ns = step_time_ns;
     return column;
 }
 
 /// How the step time changes from A to B.
-PairFigure time_of_pair(bool is_calibrated, int64_t b_ns = 729'000) {
+PairFigure time_of_pair(double error, int64_t b_ns = 729'000) {
     Comparison comparison;
-    comparison.columns = {predicted(1'000'000, is_calibrated), predicted(b_ns, is_calibrated)};
+    comparison.columns = {predicted(1'000'000, error), predicted(b_ns, error)};
     const auto figures = pair_figures(comparison, build_compare_view(comparison), 0, 1);
     return figures.empty() ? PairFigure() : figures.back();
 }
 
-TEST(PairFigures, SayThatUncalibratedTimesAreRough) {
-    EXPECT_EQ(time_of_pair(true).difference, "-27.1 %");
-    EXPECT_EQ(time_of_pair(false).difference, "≈ -27 %");
-    EXPECT_EQ(time_of_pair(false).sign, -1);
-    EXPECT_EQ(time_of_pair(true, 1'002'000).difference, "+0.2 %");
-    EXPECT_EQ(time_of_pair(false, 1'002'000).difference, "");
-    EXPECT_EQ(time_of_pair(false).label, "step time");
+TEST(PairFigures, SayThatPredictedTimesAreRough) {
+    EXPECT_EQ(time_of_pair(0).difference, "-27.1 %");
+    EXPECT_EQ(time_of_pair(0.1).difference, "≈ -27 %");
+    EXPECT_EQ(time_of_pair(0.1).sign, -1);
+    EXPECT_EQ(time_of_pair(0, 1'002'000).difference, "+0.2 %");
+    EXPECT_EQ(time_of_pair(0.1, 1'002'000).difference, "");
+    EXPECT_EQ(time_of_pair(0.1).label, "step time");
 }
 
 }  // namespace
