@@ -5,14 +5,15 @@
 #include "app/commands/console/report.h"
 #include "app/commands/console/trace_files.h"
 #include "app/commands/options/values.h"
-#include "app/commands/programs/remedy_runs.h"
 #include "app/commands/reports/reports.h"
+#include "app/programs/remedy_runs.h"
 #include "app/user/settings.h"
 #include "profiler/formats/trace_formats.h"
 #include "profiler/planner/data/planner_data.h"
 #include "profiler/trace/printable.h"
 #include "profiler/trace/text.h"
 #include "profiler/trace/units.h"
+#include "profiler/view/advice/advice_view.h"
 
 #include <nlohmann/json.hpp>
 
@@ -201,45 +202,6 @@ void print_findings(Output& output, const Explanation& e) {
     for (const Finding& finding : e.findings) output.line(fmt::format("- {}.", finding.sentence));
 }
 
-struct NumberedRemedy {
-    std::size_t number = 0;
-    const Remedy* remedy = nullptr;
-};
-
-std::string lines_of_code(int64_t lines) {
-    if (lines == 0) return "none";
-    return lines == 1 ? "1 line" : fmt::format("{} lines", lines);
-}
-
-const std::vector<TableColumn<NumberedRemedy>>& remedy_columns() {
-    using enum Unit;
-    using Row = NumberedRemedy;
-    const auto figure = [](int64_t StepOutcome::*member) {
-        return [member](const Row& row) {
-            const StepOutcome outcome = row.remedy->outcome();
-            return known(outcome.*member);
-        };
-    };
-    static const std::vector<TableColumn<Row>> kColumns{
-        {"number", "", kNumber, "", [](const Row& row) { return row.number; }},
-        {"title", "remedy", kText, "", [](const Row& row) { return row.remedy->title; }},
-        {"saved", "saves", kBytes, "",
-         [](const Row& row) { return known(row.remedy->saved_bytes); }},
-        {"peak", "peak", kBytes, "", figure(&StepOutcome::peak_allocated_bytes)},
-        {"reserved", "reserved", kBytes, "", figure(&StepOutcome::peak_reserved_bytes)},
-        {"time", "step", kNanoseconds, "", figure(&StepOutcome::step_time_ns)},
-        {"fits", "fits", kText, "",
-         [](const Row& row) {
-             const StepOutcome outcome = row.remedy->outcome();
-             return outcome.fits ? "yes" : outcome.is_sure ? "no" : "not known";
-         }},
-        {"code", "code", kText, "",
-         [](const Row& row) { return lines_of_code(row.remedy->code_lines); }},
-        {"evidence", "", kText, "",
-         [](const Row& row) { return row.remedy->verified ? "verified" : "estimated"; }}};
-    return kColumns;
-}
-
 /// What to paste, below the place where it goes.
 void print_change(Output& output, const RemedyChange& change) {
     if (change.line > 0) {
@@ -258,8 +220,7 @@ void print_remedies(Output& output, const Explanation& e) {
                                   : fmt::format(", within {}", format_bytes(e.target.limit_bytes));
     output.heading(
         fmt::format("What to do{}{}", e.target.gpu.empty() ? "" : " on " + e.target.gpu, limit));
-    std::vector<NumberedRemedy> rows;
-    for (const Remedy& remedy : e.remedies) rows.push_back({rows.size() + 1, &remedy});
+    const std::vector<NumberedRemedy> rows = numbered_remedies(e);
     output.table(text_table(remedy_columns(), rows));
     for (const NumberedRemedy& row : rows) {
         output.line(fmt::format("{}. {}", row.number, row.remedy->sentence));

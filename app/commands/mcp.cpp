@@ -1,5 +1,5 @@
 #include "app/commands/command.h"
-#include "app/commands/programs/program_run.h"
+#include "app/programs/program_run.h"
 #include "profiler/trace/file/write_file.h"
 #include "profiler/trace/text.h"
 

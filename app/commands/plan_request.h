@@ -4,8 +4,8 @@
 #include "app/commands/console/progress.h"
 #include "app/commands/options/command_line.h"
 #include "app/commands/options/workload_options.h"
-#include "app/commands/programs/batch_search.h"
 #include "app/prediction/trace_workers.h"
+#include "app/programs/batch_search.h"
 #include "profiler/planner/plan.h"
 
 #include <fmt/format.h>

@@ -1,8 +1,8 @@
 #pragma once
 
 #include "app/commands/console/outcome.h"
-#include "app/commands/programs/program_run.h"
 #include "app/prediction/prediction_target.h"
+#include "app/programs/program_run.h"
 #include "profiler/analysis/step/value_reads.h"
 
 #include <filesystem>

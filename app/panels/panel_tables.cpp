@@ -1,5 +1,6 @@
 #include "app/panels/panel_tables.h"
 
+#include "profiler/view/advice/advice_view.h"
 #include "profiler/view/allocator/segment_map_view.h"
 #include "profiler/view/allocator/what_if_view.h"
 #include "profiler/view/kernels/kernels_view.h"
@@ -109,6 +110,18 @@ std::vector<PanelTable> frontier_tables(const Workspace& workspace) {
     return tables;
 }
 
+std::vector<PanelTable> line_tables(const Workspace& workspace) {
+    const auto view = workspace.slots().advice.shared();
+    if (!view) return {};
+    return {{"Lines at the peak", "lines", [view] {
+                 DataTable table{.columns = {"line", "code", "size_bytes"}};
+                 for (const profiler::Share& share : view->explanation.memory.by_line) {
+                     table.rows.push_back({share.name, share.code, share.size_bytes});
+                 }
+                 return table;
+             }}};
+}
+
 std::vector<PanelTable> ledger_tables(const WindowViews& views, const LedgerState& state) {
     const auto view = views.ledger.shared();
     if (!view) return {};
@@ -202,6 +215,14 @@ std::vector<PanelTable> tables_of(std::string_view panel_id, const Workspace& wo
                                   const WindowViews& views, const PanelStates& states) {
     const Slots& slots = workspace.slots();
     if (panel_id == "compare") return compare_tables(workspace);
+    if (panel_id == "advice") {
+        return one_table(
+            "Remedies", "remedies", slots.advice.shared(), [](const profiler::AdviceView& view) {
+                return profiler::data_table(profiler::remedy_columns(),
+                                            profiler::numbered_remedies(view.explanation));
+            });
+    }
+    if (panel_id == "lines") return line_tables(workspace);
     if (panel_id == "ledger") return ledger_tables(views, states.ledger);
     if (panel_id == "movement") {
         return tables_of_pair("Data movement of {}", "movement", slots.movement.shared(),

@@ -4,6 +4,18 @@
 
 namespace app {
 
+std::vector<const PanelRow*> views_beside(const PanelRow& row) {
+    std::vector<const PanelRow*> views;
+    for (const PanelRow& other : kPanels) {
+        if (std::string_view(other.panel) == row.panel) views.push_back(&other);
+    }
+    return views;
+}
+
+bool is_open_at_first(const PanelRow& row, Layout layout) {
+    return row.places[static_cast<size_t>(layout)].is_open && views_beside(row).front() == &row;
+}
+
 std::vector<PanelWindow> all_windows() {
     std::vector<PanelWindow> windows;
     for (const PanelRow& row : kPanels) {
@@ -26,12 +38,14 @@ std::optional<PanelWindow> find_window(std::string_view id) {
 }
 
 std::string title_of(const PanelWindow& window) {
-    if (window.number == 1) return window.panel->title;
+    if (window.number == 1) return window.panel->panel;
     return fmt::format("{} {}", window.panel->title, window.number);
 }
 
 std::string window_name(const PanelWindow& window) {
-    return fmt::format("{} {}###{}", window.panel->icon, title_of(window), id_of(window));
+    // The icon of a panel is that of its first view.
+    const PanelRow& row = window.number == 1 ? *views_beside(*window.panel).front() : *window.panel;
+    return fmt::format("{} {}###{}", row.icon, title_of(window), id_of(window));
 }
 
 }  // namespace app

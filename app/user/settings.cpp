@@ -66,25 +66,28 @@ void read_session(Reader& reader, Session& session) {
     session.b = b;
 }
 
-constexpr std::string_view kOldDiagnosticsId = "health";
-constexpr std::string_view kDiagnosticsId = "diagnostics";
-
-void take_new_ids(Settings& settings) {
-    if (auto shown = settings.shown_panels.extract(std::string(kOldDiagnosticsId))) {
-        shown.key() = kDiagnosticsId;
-        settings.shown_panels.insert(std::move(shown));
+void read_layouts(const Json& json, std::map<std::string, KeptLayout>& layouts) {
+    const auto found = json.find("kept_layouts");
+    if (found == json.end() || !found->is_object()) return;
+    for (const auto& [name, one] : found->items()) {
+        if (!one.is_object()) continue;
+        Reader reader(one);
+        KeptLayout layout;
+        reader.read("places", layout.places);
+        reader.read("shown_panels", layout.shown_panels);
+        if (reader.unread().empty()) layouts[name] = std::move(layout);
     }
-    settings.layout_placement = with_new_ids(std::move(settings.layout_placement), " ", ":");
+}
+
+Json to_json(const std::map<std::string, KeptLayout>& layouts) {
+    Json json = Json::object();
+    for (const auto& [name, layout] : layouts) {
+        json[name] = {{"places", layout.places}, {"shown_panels", layout.shown_panels}};
+    }
+    return json;
 }
 
 }  // namespace
-
-std::string with_new_ids(std::string text, std::string_view before, std::string_view after) {
-    const std::string old = fmt::format("{}{}{}", before, kOldDiagnosticsId, after);
-    const std::size_t at = text.find(old);
-    if (at != text.npos) text.replace(at + before.size(), kOldDiagnosticsId.size(), kDiagnosticsId);
-    return text;
-}
 
 void Settings::remember_file(const std::filesystem::path& file) {
     std::error_code error;
@@ -125,13 +128,17 @@ LoadedSettings parse_settings(std::string_view text, const std::filesystem::path
     reader.read("further_windows", settings.further_windows);
     reader.read("capture_form", settings.capture_form);
     reader.read("layout_placement", settings.layout_placement);
-    reader.read("layout_is_compact", settings.layout_is_compact);
+    reader.read("layout", settings.layout);
+    reader.read("layout_areas", settings.layout_areas);
+    read_layouts(json, settings.kept_layouts);
     reader.read("text_scale", settings.text_scale);
     reader.read("reload_changed_files", settings.reload_changed_files);
     reader.read("keys", settings.keys);
     read_paths(reader, "recent_files", settings.recent_files);
     read_session(reader, settings.session);
-    take_new_ids(settings);
+    // A file of before there were layouts: its panels lay where none lies now.
+    if (!json.contains("layout")) settings.shown_panels.clear();
+    settings.layout = std::clamp(settings.layout, 0, 2);
     settings.window_width = std::clamp(settings.window_width, 720, 16384);
     settings.window_height = std::clamp(settings.window_height, 480, 16384);
     settings.text_scale = std::clamp(settings.text_scale, 1.0F, Settings::kMostTextScale);
@@ -151,7 +158,9 @@ std::string to_text(const Settings& settings) {
                     {"further_windows", settings.further_windows},
                     {"capture_form", settings.capture_form},
                     {"layout_placement", settings.layout_placement},
-                    {"layout_is_compact", settings.layout_is_compact},
+                    {"layout", settings.layout},
+                    {"layout_areas", settings.layout_areas},
+                    {"kept_layouts", to_json(settings.kept_layouts)},
                     {"text_scale", settings.text_scale},
                     {"reload_changed_files", settings.reload_changed_files},
                     {"keys", settings.keys},

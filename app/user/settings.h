@@ -22,6 +22,14 @@ struct Session {
     friend bool operator==(const Session&, const Session&) = default;
 };
 
+/// Where panels lie in a layout that is not shown, and which of them are open there.
+struct KeptLayout {
+    std::string places;  // as ImGui writes them
+    std::map<std::string, bool> shown_panels;
+
+    friend bool operator==(const KeptLayout&, const KeptLayout&) = default;
+};
+
 struct Settings {
     static constexpr size_t kMaxRecentFiles = 12;
 
@@ -29,13 +37,15 @@ struct Settings {
     int window_width = 1600;
     int window_height = 1000;
     std::vector<std::filesystem::path> recent_files;  // newest first
-    std::map<std::string, bool> shown_panels;  // by window id; absent = shown, if it is first
+    std::map<std::string, bool> shown_panels;         // by window id; absent: as the layout has it
+    int layout = 0;                                   // app::Layout that is shown
+    std::map<std::string, KeptLayout> kept_layouts;   // the others, by name
     /// What further windows show, by window id: the fields of their queries.
     std::map<std::string, Fields> further_windows;
     Fields capture_form;
     Session session;
     std::string layout_placement;       // of the last default layout
-    bool layout_is_compact = false;     // whether that layout was for a small window
+    int layout_areas = 0;               // of that layout: areas_for; 0: it is to be built
     float text_scale = 1;               // of text and everything around it; 1 to kMostTextScale
     bool reload_changed_files = false;  // without asking
     std::map<std::string, std::string> keys;  // of commands, where they are not the defaults
@@ -56,10 +66,6 @@ struct LoadedSettings {
     Settings settings;
     std::string problem;  // a sentence about a damaged file; empty: the file is whole, or missing
 };
-
-/// `text` with the id "diagnostics" where an older version wrote "health" for that panel. `before`
-/// and `after` enclose an id in the text.
-std::string with_new_ids(std::string text, std::string_view before, std::string_view after);
 
 /// What save_settings wrote into `file`, which only a problem names. Damaged text gives the
 /// defaults, so that settings never stop the window.

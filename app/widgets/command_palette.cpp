@@ -152,10 +152,27 @@ int match_score(std::string_view query, std::string_view title) {
     return score;
 }
 
+namespace {
+
+/// By the title, or by one of the other words.
+int score_by_words(const PaletteEntry& entry, const std::vector<std::string>& words) {
+    int best = profiler::search_score(profiler::to_lower(entry.title), words);
+    std::string_view rest = entry.also;
+    while (!rest.empty()) {
+        const size_t comma = rest.find(", ");
+        const std::string_view one = rest.substr(0, comma);
+        best = std::max(best, profiler::search_score(one, words));
+        rest = comma == rest.npos ? std::string_view() : rest.substr(comma + 2);
+    }
+    return best;
+}
+
+}  // namespace
+
 PaletteGroup matching(std::string title, std::vector<PaletteEntry> entries,
                       const std::string& query) {
     // Letters in order are the weakest match: below every word that occurs as it was typed.
-    constexpr int kLettersOnly = 1;
+    constexpr int kLettersOnly = PaletteGroup::kLettersOnly;
     const std::vector<std::string> words = profiler::search_words(query);
     struct Scored {
         int words;
@@ -165,7 +182,7 @@ PaletteGroup matching(std::string title, std::vector<PaletteEntry> entries,
     std::vector<Scored> scored;
     for (PaletteEntry& entry : entries) {
         const int letters = match_score(query, entry.title);
-        const int by_words = profiler::search_score(profiler::to_lower(entry.title), words);
+        const int by_words = score_by_words(entry, words);
         if (letters < 0 && by_words < 0) continue;
         scored.push_back({std::max(by_words, kLettersOnly), letters, std::move(entry)});
     }

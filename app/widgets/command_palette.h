@@ -21,10 +21,14 @@ struct PaletteEntry {
     std::string value;   // right-aligned: "1.25 GiB"
     std::string kind;    // dim, at the right end: "tensor"
     std::string whole;   // in the tooltip, if the title is shortened
+    std::string also;    // other words for it, with commas: "leak, growth"; they find it too
 };
 
 /// Entries under a heading.
 struct PaletteGroup {
+    /// A score of entries that match by their letters in order alone; words score more.
+    static constexpr int kLettersOnly = 1;
+
     std::string title;
     std::vector<PaletteEntry> entries;  // best first
     int best_score = 0;
@@ -48,7 +52,7 @@ struct PaletteState {
 void draw_command_palette(PaletteState& state,
                           const std::function<PaletteContent(const std::string& query)>& content);
 
-/// The entries whose titles match, best first. All of them for an empty query.
+/// The entries whose titles or other words match, best first. All of them for an empty query.
 PaletteGroup matching(std::string title, std::vector<PaletteEntry> entries,
                       const std::string& query);
 

@@ -4,6 +4,7 @@
 #include <imgui_internal.h>
 
 #include <algorithm>
+#include <vector>
 
 namespace app {
 
@@ -14,6 +15,23 @@ void point_sort_arrow(int column, bool descending) {
 }
 
 bool has_queued_input() { return !ImGui::GetCurrentContext()->InputEventsQueue.empty(); }
+
+void build_before_press(const std::function<void()>& build_frame) {
+    auto& queue = ImGui::GetCurrentContext()->InputEventsQueue;
+    const auto is_move = [](const ImGuiInputEvent& event) {
+        return event.Type == ImGuiInputEventType_MousePos;
+    };
+    const auto is_press = [](const ImGuiInputEvent& event) {
+        return event.Type == ImGuiInputEventType_MouseButton && event.MouseButton.Down;
+    };
+    const auto move = std::find_if(queue.begin(), queue.end(), is_move);
+    const auto press = std::find_if(move, queue.end(), is_press);
+    if (press == queue.end()) return;
+    const std::vector<ImGuiInputEvent> held_back(press, queue.end());
+    queue.resize(static_cast<int>(press - queue.begin()));
+    build_frame();
+    for (const ImGuiInputEvent& event : held_back) queue.push_back(event);
+}
 
 bool is_tooltip_due() {
     const ImGuiContext& context = *ImGui::GetCurrentContext();

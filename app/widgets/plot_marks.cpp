@@ -48,6 +48,15 @@ void fill_category(ImDrawList* draw, ImVec2 upper_left, ImVec2 lower_right,
                  profiler::hatch_of(category), static_cast<double>(alpha), spacing);
 }
 
+void hatch_category(ImDrawList* draw, ImVec2 upper_left, ImVec2 lower_right,
+                    profiler::Category category, float alpha, float spacing) {
+    ImGuiCanvas canvas(draw);
+    const profiler::Color fill = profiler::color_of(current_theme(), category);
+    canvas.hatch(canvas.to_canvas(upper_left, lower_right - upper_left),
+                 profiler::hatch_of(category), profiler::ink_on(fill),
+                 0.26 * static_cast<double>(alpha), canvas.points(spacing));
+}
+
 void fill_recipe(ImDrawList* draw, ImVec2 upper_left, ImVec2 lower_right, size_t index) {
     fill_hatched(draw, upper_left, lower_right, profiler::recipe_color(current_theme(), index),
                  profiler::recipe_hatch(index), 1, px(5));

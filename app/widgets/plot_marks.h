@@ -49,6 +49,10 @@ struct ScreenBox {
 void fill_category(ImDrawList* draw, ImVec2 upper_left, ImVec2 lower_right,
                    profiler::Category category, float alpha, float spacing);
 
+/// The pattern alone, over a fill in the category's colour.
+void hatch_category(ImDrawList* draw, ImVec2 upper_left, ImVec2 lower_right,
+                    profiler::Category category, float alpha, float spacing);
+
 /// Fills a rectangle with a recipe's colour, and with its pattern where recipes share a colour.
 void fill_recipe(ImDrawList* draw, ImVec2 upper_left, ImVec2 lower_right, size_t index);
 

@@ -24,11 +24,13 @@ private:
     bool visible_;
 };
 
+/// The keyboard moves into it and out of it again as if it were no window of its own.
 class ScopedChild : Scoped {
 public:
     explicit ScopedChild(const char* name, ImVec2 size = {}, ImGuiChildFlags flags = 0,
                          ImGuiWindowFlags window_flags = 0)
-        : visible_(ImGui::BeginChild(name, size, flags, window_flags)) {}
+        : visible_(
+              ImGui::BeginChild(name, size, flags | ImGuiChildFlags_NavFlattened, window_flags)) {}
     ~ScopedChild() { ImGui::EndChild(); }
     explicit operator bool() const { return visible_; }
 

@@ -187,6 +187,8 @@ ImU32 category_color(profiler::Category category) {
 
 ImU32 recipe_color(size_t index) { return to_u32(profiler::recipe_color(current_theme(), index)); }
 
+ImU32 side_color(size_t side) { return to_u32(profiler::side_color(current_theme(), side)); }
+
 ImU32 tone_color(profiler::Tone tone) {
     switch (tone) {
         case profiler::Tone::kGood:

@@ -35,6 +35,8 @@ const profiler::Theme& current_theme();
 ImU32 category_color(profiler::Category category);
 ImU32 call_color(profiler::CallClass call_class);
 ImU32 recipe_color(size_t index);
+/// The hue of A (0) and of B (1), whatever their recipes.
+ImU32 side_color(size_t side);
 ImU32 tone_color(profiler::Tone tone);
 
 /// `size` times the height of the font, so that lengths follow scale and font.

@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include <array>
 #include <utility>
 
 namespace app {
@@ -44,6 +45,11 @@ void add_file_actions(std::vector<Action>& actions) {
           .icon = ICON_FOLDER_OPEN,
           .shortcut = ImGuiMod_Ctrl | ImGuiKey_O,
           .run = [](Ui& ui) { ui.open_dialog.request_open = true; }},
+         {.title = "Run a program",
+          .also = "record, capture, python, script",
+          .icon = ICON_PLAY,
+          .shortcut = ImGuiMod_Ctrl | ImGuiMod_Shift | ImGuiKey_R,
+          .run = [](Ui& ui) { ui.run_dialog.request_open = true; }},
          {.title = "Read all again",
           .icon = ICON_ROTATE,
           .shortcut = ImGuiMod_Ctrl | ImGuiKey_R,
@@ -163,11 +169,26 @@ void add_text_size_actions(std::vector<Action>& actions) {
           .run = [](Ui& ui) { ui.settings.text_scale = 1; }}});
 }
 
+void add_layout_actions(std::vector<Action>& actions) {
+    constexpr std::array kKeys{ImGuiKey_1, ImGuiKey_2, ImGuiKey_3};
+    for (size_t i = 0; i < kLayoutNames.size(); ++i) {
+        const auto layout = static_cast<Layout>(i);
+        actions.push_back({.menu = Menu::kView,
+                           .title = std::string("Layout: ") + kLayoutNames[i],
+                           .icon = ICON_EXPAND,
+                           .shortcut = ImGuiMod_Ctrl | kKeys[i],
+                           .run = [layout](Ui& ui) { switch_layout(ui, layout); },
+                           .checked = [layout](const Ui& ui) { return layout_of(ui) == layout; },
+                           .separated = i == 0});
+    }
+}
+
 void add_panel_actions(std::vector<Action>& actions) {
     bool first = true;
     for (const PanelRow& row : kPanels) {
         actions.push_back({.menu = Menu::kView,
                            .title = row.title,
+                           .also = row.also,
                            .icon = row.icon,
                            .shortcut = row.shortcut,
                            .run =
@@ -212,6 +233,7 @@ void add_view_actions(std::vector<Action>& actions) {
           .run = [](Ui& ui) { ui.settings.dark = false; },
           .checked = [](const Ui& ui) { return !ui.settings.dark; }}});
     add_text_size_actions(actions);
+    add_layout_actions(actions);
     add_panel_actions(actions);
     add_window_actions(actions);
     add(actions, Menu::kView,

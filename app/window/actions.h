@@ -18,7 +18,8 @@ enum class Menu { kFile, kEdit, kView, kHelp };
 
 struct Action {
     Menu menu = Menu::kFile;
-    std::string title;  // "Open traces"
+    std::string title;      // "Open traces"
+    const char* also = "";  // other words for it, for the search: "oom, leak"
     const char* icon = "";
     ImGuiKeyChord shortcut = 0;  // as long as the user chooses no other
     ImGuiKeyChord second_shortcut = 0;

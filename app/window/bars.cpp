@@ -53,73 +53,22 @@ void draw_menu(Ui& ui, Menu menu) {
 /// next line.)
 float line_end() { return ImGui::GetItemRectMax().x - ImGui::GetWindowPos().x; }
 
-/// A change from A to B in the tool bar.
-struct ChangeLine {
-    std::string label;
-    std::string text;  // "-30.0 %"; empty when A has none
-    ImU32 color = 0;
-    std::string of_both;  // "14.8 GiB in A, 10.3 GiB in B"
-};
-
-std::string text_of_both(std::string_view a, std::string_view b) {
-    return fmt::format("{} in A, {} in B", a, b);
-}
-
-ChangeLine change_line(std::string label, int64_t from_bytes, int64_t to_bytes) {
-    if (from_bytes <= 0) return {std::move(label), "", 0, ""};
-    const double ratio =
-        static_cast<double>(to_bytes - from_bytes) / static_cast<double>(from_bytes);
-    const bool equal = std::abs(ratio) < 0.0005;  // reads as 0.0 %
-    const ImU32 tone = ratio < 0 ? palette().good : palette().bad;
-    return {std::move(label), profiler::format_percent(ratio, true), equal ? palette().text : tone,
-            text_of_both(profiler::format_bytes(from_bytes), profiler::format_bytes(to_bytes))};
-}
-
-/// Green where B needs less, or does more.
-ChangeLine change_line(const profiler::PairFigure& figure) {
-    const bool is_good = (figure.sign > 0) == figure.more_is_good;
-    const ImU32 tone = figure.sign == 0 ? palette().text : is_good ? palette().good : palette().bad;
-    std::string label = figure.label;
-    label.front() = static_cast<char>(std::toupper(static_cast<unsigned char>(label.front())));
-    return {std::move(label), figure.difference.empty() ? "same" : figure.difference, tone,
-            text_of_both(figure.value[0], figure.value[1])};
-}
-
-/// The most important one first: where there is too little room, the last ones are left out.
-std::vector<ChangeLine> changes(const Workspace& workspace) {
-    const Selection& selection = workspace.selection();
-    if (!selection.a || !selection.b || !selection.b->has_step) return {};
-    const Document &a = *selection.a, &b = *selection.b;
-    if (a.workload != b.workload) return {};      // the steps differ, so a change means nothing
-    if (a.is_cut_off || b.is_cut_off) return {};  // nobody knows what it would have needed
-    std::vector<ChangeLine> lines{
-        change_line("Peak", a.index->peak().allocated_bytes, b.index->peak().allocated_bytes)};
-    for (const profiler::PairFigure& figure : workspace.pair_figures()) {
-        lines.push_back(change_line(figure));
-    }
-    lines.push_back(change_line("Saved for backward", a.index->ledger().total_bytes,
-                                b.index->ledger().total_bytes));
-    std::erase_if(lines, [](const ChangeLine& line) { return line.text.empty(); });
-    return lines;
-}
-
 /// The title of a command with its key: "Open traces (Ctrl+O)".
 void command_tooltip(const Ui& ui, const char* title) {
     const std::string keys = shortcut_of(ui, title);
     ImGui::SetItemTooltip("%s%s", title, keys.empty() ? "" : (" (" + keys + ")").c_str());
 }
 
-constexpr float kSideGap = 14, kChangeGap = 22;
+constexpr float kSideGap = 14;
 
 std::string bytes_text(const DocumentPtr& document) {
     return document ? document->peak_text() : std::string();
 }
 
-/// What fits into the tool bar. If there is too little room, figures are left out first, and then
-/// the names are shortened.
+/// What fits into the tool bar. If there is too little room, the search becomes an icon, figures
+/// are left out, and then the names are shortened.
 struct BarPlan {
     bool with_search = true;  // the whole search field, not only its icon
-    size_t change_count = 0;
     bool with_bytes = true;
     float name_width = 0;  // limit for each of the two names
 };
@@ -129,7 +78,7 @@ float search_width(bool with_search) { return with_search ? em(15) : em(2.2F); }
 /// Width of the search field and the theme button.
 float right_end_width(bool with_search) { return search_width(with_search) + em(2.2F) + px(26); }
 
-BarPlan plan_bar(const Selection& selection, const std::vector<ChangeLine>& lines, float left) {
+BarPlan plan_bar(const Selection& selection, float left) {
     const ScopedFont bold(fonts().bold);  // the wider one
     const float badge = ImGui::GetTextLineHeight() + px(9);
     const auto width_of = [&](const BarPlan& plan) {
@@ -140,16 +89,11 @@ BarPlan plan_bar(const Selection& selection, const std::vector<ChangeLine>& line
             width += text_width(bytes_text(selection.a)) + text_width(bytes_text(selection.b)) +
                      2 * px(8);
         }
-        for (size_t i = 0; i < plan.change_count; ++i) {
-            width +=
-                px(kChangeGap) + px(6) + text_width(lines[i].label) + text_width(lines[i].text);
-        }
         return left + width + right_end_width(plan.with_search);
     };
-    BarPlan plan{.change_count = lines.size(), .name_width = em(14)};
+    BarPlan plan{.name_width = em(14)};
     const float room = ImGui::GetWindowWidth();
     if (width_of(plan) > room) plan.with_search = false;
-    while (width_of(plan) > room && plan.change_count > 0) --plan.change_count;
     if (width_of(plan) > room) plan.with_bytes = false;
     while (width_of(plan) > room && plan.name_width > em(3)) plan.name_width -= em(1);
     return plan;
@@ -158,7 +102,7 @@ BarPlan plan_bar(const Selection& selection, const std::vector<ChangeLine>& line
 void draw_side(const char* letter, const DocumentLabel& label, const DocumentPtr& document,
                const BarPlan& plan) {
     ImGui::SetCursorPosY(ImGui::GetCursorPosY() + ImGui::GetStyle().FramePadding.y);
-    letter_badge(letter, recipe_color(label.color));
+    letter_badge(letter, side_color(*letter == 'A' ? 0 : 1));
     ImGui::SameLine(0, px(7));
     ImGui::AlignTextToFramePadding();
     if (!document) return dim_text("none");
@@ -173,7 +117,7 @@ void draw_side(const char* letter, const DocumentLabel& label, const DocumentPtr
     dim_text(bytes);
 }
 
-void draw_a_and_b(Ui& ui, const BarPlan& plan, const std::vector<ChangeLine>& lines) {
+void draw_a_and_b(Ui& ui, const BarPlan& plan) {
     const Selection& selection = ui.workspace.selection();
     ImGui::SameLine(0, px(18));
     draw_side("A", selection.label_a, selection.a, plan);
@@ -185,12 +129,15 @@ void draw_a_and_b(Ui& ui, const BarPlan& plan, const std::vector<ChangeLine>& li
     }
     ImGui::SameLine(0, px(kSideGap));
     draw_side("B", selection.label_b, selection.b, plan);
-    for (size_t i = 0; i < plan.change_count; ++i) {
-        ImGui::SameLine(0, px(kChangeGap));
-        ImGui::BeginGroup();
-        labelled_value(lines[i].label, lines[i].text, lines[i].color);
-        ImGui::EndGroup();
-        ImGui::SetItemTooltip("%s", lines[i].of_both.c_str());
+}
+
+void draw_layouts(Ui& ui) {
+    for (size_t i = 0; i < kLayoutNames.size(); ++i) {
+        if (i > 0) ImGui::SameLine(0, px(2));
+        const auto layout = static_cast<Layout>(i);
+        const std::string label = fmt::format("{}###layout_{}", kLayoutNames[i], i);
+        if (toggle_button(label.c_str(), layout_of(ui) == layout)) switch_layout(ui, layout);
+        command_tooltip(ui, (std::string("Layout: ") + kLayoutNames[i]).c_str());
     }
 }
 
@@ -274,14 +221,15 @@ void draw_tool_bar(Ui& ui) {
         if (ImGui::Button(ICON_FOLDER_OPEN "  Open")) ui.open_dialog.request_open = true;
         command_tooltip(ui, "Open traces");
         ImGui::SameLine();
-        if (ImGui::Button(ICON_RECORD "  Capture")) show_panel(ui, "capture");
-        ImGui::SetItemTooltip("Run a training step and record it");
+        if (ImGui::Button(ICON_PLAY "  Run ...###run")) ui.run_dialog.request_open = true;
+        command_tooltip(ui, "Run a program");
+        ImGui::SameLine(0, px(14));
+        draw_layouts(ui);
         const Selection& selection = ui.workspace.selection();
         BarPlan plan{.with_search = line_end() + right_end_width(true) < ImGui::GetWindowWidth()};
         if (selection.a) {
-            const std::vector<ChangeLine> lines = changes(ui.workspace);
-            plan = plan_bar(selection, lines, line_end());
-            draw_a_and_b(ui, plan, lines);
+            plan = plan_bar(selection, line_end());
+            draw_a_and_b(ui, plan);
         }
         draw_right_end(ui, plan.with_search);
     }

@@ -1,6 +1,5 @@
 #include "app/window/layout.h"
 
-#include "app/user/settings.h"
 #include "app/widgets/theme.h"
 
 #include <fmt/format.h>
@@ -16,36 +15,39 @@
 namespace app {
 namespace {
 
-using Nodes = std::array<ImGuiID, 5>;  // by DockPlace
+using Nodes = std::array<ImGuiID, 4>;  // by DockPlace
 
 ImGuiID& node_of(Nodes& nodes, DockPlace place) { return nodes[static_cast<size_t>(place)]; }
 
-/// Splits in the proportions of a 16:10 window: at the left the few open traces above what is
-/// selected, comparison above, the two detailed panels below.
-Nodes split(ImGuiID root) {
+/// Splits in the proportions of a 16:10 window: the memory above what fills it, and at the right
+/// what to do above what is selected. Where no panel lies, the others take the room.
+Nodes split(ImGuiID root, int areas) {
     Nodes nodes{};
+    nodes.fill(root);
+    if (areas == 1) return nodes;
     ImGuiID rest = root;
-    ImGuiID left = ImGui::DockBuilderSplitNode(rest, ImGuiDir_Left, 0.18F, nullptr, &rest);
-    node_of(nodes, DockPlace::kLeftBottom) =
-        ImGui::DockBuilderSplitNode(left, ImGuiDir_Down, 0.66F, nullptr, &left);
-    node_of(nodes, DockPlace::kLeftTop) = left;
-    ImGuiID bottom = ImGui::DockBuilderSplitNode(rest, ImGuiDir_Down, 0.525F, nullptr, &rest);
-    node_of(nodes, DockPlace::kTop) = rest;
-    node_of(nodes, DockPlace::kBottomRight) =
-        ImGui::DockBuilderSplitNode(bottom, ImGuiDir_Right, 0.47F, nullptr, &bottom);
-    node_of(nodes, DockPlace::kBottomLeft) = bottom;
+    if (areas == 4) {
+        ImGuiID side = ImGui::DockBuilderSplitNode(rest, ImGuiDir_Right, 0.22F, nullptr, &rest);
+        node_of(nodes, DockPlace::kSideBottom) =
+            ImGui::DockBuilderSplitNode(side, ImGuiDir_Down, 0.5F, nullptr, &side);
+        node_of(nodes, DockPlace::kSideTop) = side;
+    }
+    const ImGuiID below = ImGui::DockBuilderSplitNode(rest, ImGuiDir_Down, 0.46F, nullptr, &rest);
+    node_of(nodes, DockPlace::kBottom) = below;
+    node_of(nodes, DockPlace::kMain) = rest;
+    if (areas == 2) {
+        node_of(nodes, DockPlace::kSideTop) = node_of(nodes, DockPlace::kSideBottom) = below;
+    }
     return nodes;
 }
 
 ImGuiID root_id() { return ImHashStr("temposcope panels"); }
 
-void build_default_layout(ImGuiID root, const std::vector<DockedWindow>& windows, bool compact) {
+void build_default_layout(ImGuiID root, const std::vector<DockedWindow>& windows, int areas) {
     ImGui::DockBuilderRemoveNode(root);
     ImGui::DockBuilderAddNode(root, ImGuiDockNodeFlags_DockSpace);
     ImGui::DockBuilderSetNodeSize(root, ImGui::GetMainViewport()->WorkSize);  // before the splits
-    Nodes nodes{};
-    nodes.fill(root);
-    if (!compact) nodes = split(root);
+    Nodes nodes = split(root, areas);
     for (const DockedWindow& window : windows) {
         ImGui::DockBuilderDockWindow(window.name.c_str(), node_of(nodes, window.place));
     }
@@ -78,15 +80,38 @@ void describe_node(const ImGuiDockNode* node, std::string& text) {
 
 }  // namespace
 
-bool is_compact_size(ImVec2 size, bool was_compact) {
-    const float more = was_compact ? 1.06F : 1.0F;
-    return size.x < px(1120) * more || size.y < px(640) * more;
+int areas_for(ImVec2 size, int areas_now) {
+    const auto has_room = [&](float width, float height, int areas) {
+        const float more = areas_now > 0 && areas_now < areas ? 1.06F : 1.0F;
+        return size.x >= px(width) * more && size.y >= px(height) * more;
+    };
+    return has_room(1440, 840, 4) ? 4 : has_room(1120, 680, 2) ? 2 : 1;
 }
 
-bool draw_dockspace(const std::vector<DockedWindow>& windows, bool compact, bool rebuild) {
+namespace {
+
+/// Another size of the window scales all places alike. ImGui by itself keeps the sizes of those
+/// around the central one, which then gets what is left: in a small window nothing.
+void scale_splits(ImGuiDockNode* node, ImVec2 factor) {
+    if (!node) return;
+    node->SizeRef *= factor;
+    for (ImGuiDockNode* child : node->ChildNodes) scale_splits(child, factor);
+}
+
+}  // namespace
+
+bool draw_dockspace(const std::vector<DockedWindow>& windows, int areas, bool rebuild) {
     const ImGuiID root = root_id();
-    const bool build = rebuild || !ImGui::DockBuilderGetNode(root);
-    if (build) build_default_layout(root, windows, compact);
+    ImGuiDockNode* const node = ImGui::DockBuilderGetNode(root);
+    const bool build = rebuild || !node;
+    const ImVec2 size = ImGui::GetMainViewport()->WorkSize;
+    if (build) {
+        build_default_layout(root, windows, areas);
+    } else if (node->Size.x > 0 && node->Size.y > 0 && size.x > 0 && size.y > 0) {
+        if (const ImVec2 factor = size / node->Size; factor != ImVec2{1, 1}) {
+            scale_splits(node, factor);
+        }
+    }
     ImGui::DockSpaceOverViewport(root, ImGui::GetMainViewport());
     return build;
 }
@@ -126,7 +151,7 @@ void load_layout(const std::string& layout) {
 void load_saved_layout(const std::string& file) {
     std::ifstream stream(file);
     const std::string layout(std::istreambuf_iterator<char>(stream), {});
-    if (!layout.empty()) load_layout(with_new_ids(layout, "[###", "]"));
+    if (!layout.empty()) load_layout(layout);
 }
 
 void place_next_window(const std::string& beside, ImGuiCond condition) {
@@ -136,6 +161,11 @@ void place_next_window(const std::string& beside, ImGuiCond condition) {
     if (dock != 0 || !other) return;
     ImGui::SetNextWindowPos(other->Pos + ImVec2(em(2), em(2)), condition);
     ImGui::SetNextWindowSize(other->Size, condition);
+}
+
+bool share_place(const std::string& one, const std::string& other) {
+    const ImGuiID dock = dock_id_of(one);
+    return dock != 0 && dock == dock_id_of(other);
 }
 
 void reveal_tab(const std::string& name) {

@@ -14,18 +14,18 @@ namespace app {
 
 struct DockedWindow {
     std::string name;  // as given to ImGui::Begin
-    DockPlace place = DockPlace::kTop;
+    DockPlace place = DockPlace::kMain;
     bool is_further = false;  // not the first window of its panel
 };
 
-/// Whether a window of this size gets the compact layout, in which all panels are tabs of one
-/// place. A compact window becomes wide only when there is room to spare, so that the layout does
-/// not flicker while the user drags the window's edge.
-bool is_compact_size(ImVec2 size, bool was_compact);
+/// In how many areas a window of this size shows panels: 4 as DockPlace has them, 2 with all but
+/// the main one in the lower area, or 1. A window gets more than the areas that it has only when
+/// there is room to spare, so that the layout does not flicker while the user drags its edge.
+int areas_for(ImVec2 size, int areas_now);
 
-/// The area in which panels dock: the window without its bars. Builds the default layout, wide or
-/// compact, if there is no saved layout or `rebuild` is set. Returns true if it built the layout.
-bool draw_dockspace(const std::vector<DockedWindow>& windows, bool compact, bool rebuild);
+/// The area in which panels dock: the window without its bars. Builds the default layout if there
+/// is no saved layout or `rebuild` is set. Returns true if it built the layout.
+bool draw_dockspace(const std::vector<DockedWindow>& windows, int areas, bool rebuild);
 
 /// Which window lies in which place, as text to compare: it changes when the user moves a panel,
 /// and does not depend on the size of the window.
@@ -43,7 +43,10 @@ void load_saved_layout(const std::string& file);
 /// The next window appears as a tab beside another one, or near it if that floats.
 void place_next_window(const std::string& beside, ImGuiCond condition);
 
-/// Scrolls the tabs among which this window lies to its own tab.
+/// Whether two windows are tabs of one place.
+bool share_place(const std::string& one, const std::string& other);
+
+/// Brings the window to the front of its tabs, and scrolls them to it.
 void reveal_tab(const std::string& name);
 
 /// Closes the innermost menu or popup; false when none is open.

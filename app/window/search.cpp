@@ -29,14 +29,18 @@ const char* icon_of(SearchKind kind) {
     return "";
 }
 
+constexpr const char* kCommands = "Commands";
+
 PaletteGroup commands(Ui& ui, const std::string& query) {
     std::vector<PaletteEntry> entries;
     for (const Action& action : ui.actions) {
         if (!is_enabled(ui, action)) continue;
-        entries.push_back(
-            {action.title, action.icon, shortcut_text(action), [&ui, &action] { action.run(ui); }});
+        PaletteEntry entry{action.title, action.icon, shortcut_text(action),
+                           [&ui, &action] { action.run(ui); }};
+        entry.also = action.also;
+        entries.push_back(std::move(entry));
     }
-    return matching("Commands", std::move(entries), query);
+    return matching(kCommands, std::move(entries), query);
 }
 
 PaletteGroup open_traces(Ui& ui, const std::string& query) {
@@ -201,7 +205,10 @@ PaletteContent palette_content(Ui& ui, const std::string& query) {
     if (view) {
         for (const auto& group : view->groups) add(found_names(ui, *view, group));
     }
-    std::stable_sort(content.groups.begin(), content.groups.end(),
+    // Commands that match by a word come first: else the layers of a model hide "Layers".
+    const bool has_command = !content.groups.empty() && content.groups.front().title == kCommands &&
+                             content.groups.front().best_score > PaletteGroup::kLettersOnly;
+    std::stable_sort(content.groups.begin() + (has_command ? 1 : 0), content.groups.end(),
                      [](const PaletteGroup& one, const PaletteGroup& other) {
                          return one.best_score > other.best_score;
                      });

@@ -345,6 +345,7 @@ void Shell::run(const std::function<bool()>& is_over) {
             frames_due = 0;
             continue;
         }
+        build_before_press([this] { build_frame(); });
         build_frame();
         if (!has_queued_input() || glfwGetTime() - shown_s > kLongestUnseen_s) {
             show_frame({});

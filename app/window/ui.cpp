@@ -6,6 +6,7 @@
 #include "app/widgets/theme.h"
 #include "app/window/bars.h"
 #include "app/window/session.h"
+#include "app/window/verdict.h"
 #include "profiler/formats/trace_formats.h"
 
 #include <fmt/format.h>
@@ -147,10 +148,11 @@ double seconds_to_next_change(const ToastState& state) {
 // ---- docks and panels -----------------------------------------------------------------------
 
 /// Also the closed windows, so that a window has its place when it comes back.
-std::vector<DockedWindow> docked_windows() {
+std::vector<DockedWindow> docked_windows(Layout layout) {
     std::vector<DockedWindow> windows;
     for (const PanelWindow& window : all_windows()) {
-        windows.push_back({window_name(window), window.panel->place, window.number > 1});
+        const PlaceInLayout& in_layout = window.panel->places[static_cast<size_t>(layout)];
+        windows.push_back({window_name(window), in_layout.place, window.number > 1});
     }
     return windows;
 }
@@ -164,26 +166,24 @@ std::map<std::string, bool> shown_panels(const Ui& ui) {
 /// The dock space. Builds the default layout at the first start, when the user asks for it, and
 /// when the window becomes small or large while the user has not moved a panel.
 void draw_docks(Ui& ui) {
-    const std::vector<DockedWindow> windows = docked_windows();
-    const bool compact =
-        is_compact_size(ImGui::GetMainViewport()->WorkSize, ui.settings.layout_is_compact);
-    const bool outgrown = compact != ui.settings.layout_is_compact &&
+    if (std::exchange(ui.reset_layout, false)) {
+        ui.settings.shown_panels.clear();
+        ui.settings.layout_areas = 0;  // builds it again
+    }
+    const std::vector<DockedWindow> windows = docked_windows(layout_of(ui));
+    const int areas = areas_for(ImGui::GetMainViewport()->Size, ui.settings.layout_areas);
+    const bool is_reset = ui.settings.layout_areas == 0;
+    const bool outgrown = areas != ui.settings.layout_areas &&
                           ui.settings.layout_placement == describe_placement(windows);
-    const bool rebuilt = draw_dockspace(windows, compact, ui.reset_layout || outgrown);
+    const bool rebuilt = draw_dockspace(windows, areas, is_reset || outgrown);
     if (rebuilt) {
-        ui.settings.layout_is_compact = compact;
+        ui.settings.layout_areas = areas;
         ui.settings.layout_placement.clear();
         ui.layout_settles_in = 3;
-        // Where panels share a place, the first one is in front. The comparison gets the focus, or
+        // Where panels share a place, the first one is in front. The main one gets the focus, or
         // the panel that had it before the window changed its size.
-        ui.focus_queue = {"", "ledger", "traces", "compare"};
-        if (!ui.reset_layout && !ui.focused_panel.empty()) {
-            ui.focus_queue.push_back(ui.focused_panel);
-        }
-    }
-    if (ui.reset_layout) {
-        for (const PanelWindow& window : all_windows()) set_open(ui, window, window.number == 1);
-        ui.reset_layout = false;
+        ui.focus_queue = front_panels(ui);
+        if (!is_reset && !ui.focused_panel.empty()) ui.focus_queue.push_back(ui.focused_panel);
     }
     if (ui.layout_settles_in > 0 && --ui.layout_settles_in == 0) {
         ui.settings.layout_placement = describe_placement(windows);
@@ -204,13 +204,27 @@ bool wants_panel_menu() {
            !ImGui::IsPopupOpen(nullptr, ImGuiPopupFlags_AnyPopupId | ImGuiPopupFlags_AnyPopupLevel);
 }
 
-/// A further window appears beside the one it was made from, and stays where the user puts it.
-void place_further_window(Ui& ui, const PanelWindow& window) {
-    if (window.number == 1) return;
+/// A further window appears beside the one it was made from, and stays where the user puts it. A
+/// view takes the place of the one that its panel showed before.
+void place_window(Ui& ui, const PanelWindow& window) {
     if (const auto made = ui.new_windows.extract(id_of(window))) {
         place_next_window(made.mapped(), ImGuiCond_Always);
-    } else {
+    } else if (window.number > 1) {
         place_next_window(window_name({window.panel}), ImGuiCond_FirstUseEver);
+    }
+}
+
+/// Buttons for the views of a panel.
+void draw_views(Ui& ui, const PanelWindow& window) {
+    const auto views = views_beside(*window.panel);
+    if (window.number > 1 || views.size() < 2) return;
+    for (const PanelRow* view : views) {
+        if (view != views.front()) ImGui::SameLine(0, px(2));
+        const std::string label = fmt::format("{}###view_{}", view->part, view->id);
+        if (toggle_button(label.c_str(), view == window.panel) && view != window.panel) {
+            show_panel(ui, view->id);
+        }
+        ImGui::SetItemTooltip("%s", view->title);
     }
 }
 
@@ -221,10 +235,11 @@ std::optional<PanelEvents> draw_window(Ui& ui, const PanelWindow& window) {
                                ui.settings.recent_files, ui.cursor_ns};
     std::optional<PanelEvents> events;
     bool open = true;
-    place_further_window(ui, window);
+    place_window(ui, window);
     if (const ScopedWindow drawn(name.c_str(), &open, window.panel->flags); drawn) {
         if (ImGui::IsWindowFocused(ImGuiFocusedFlags_RootAndChildWindows)) ui.focused_panel = id;
         if (ImGui::IsWindowHovered(ImGuiHoveredFlags_RootAndChildWindows)) ui.hovered_panel = id;
+        draw_views(ui, window);
         events = window.panel->draw(context, states_of(ui, window.number));
         ui.panel_rects[id] = {ImGui::GetWindowPos(), ImGui::GetWindowSize()};
         if (wants_panel_menu()) open_panel_menu(ui, id);
@@ -239,6 +254,17 @@ std::optional<PanelEvents> draw_window(Ui& ui, const PanelWindow& window) {
     return events;
 }
 
+/// What is selected is described: the Inspector comes to the front, unless it would hide the panel
+/// of the click.
+void show_selected(Ui& ui, const PanelWindow& clicked, const PanelEvents& events) {
+    if (!events.selection.tensor && !events.selection.call) return;
+    const PanelWindow selected = meant_window(ui, "inspector");
+    if (clicked.panel == selected.panel) return;
+    if (share_place(window_name(clicked), window_name(selected))) return;
+    set_open(ui, selected, true);
+    reveal_tab(window_name(selected));
+}
+
 void draw_panels(Ui& ui) {
     draw_docks(ui);
     std::string front;
@@ -247,18 +273,18 @@ void draw_panels(Ui& ui) {
         ui.focus_queue.erase(ui.focus_queue.begin());
     }
     ui.panel_rects.clear();
-    std::vector<std::pair<int, PanelEvents>> events;  // with the number of the window
+    std::vector<std::pair<PanelWindow, PanelEvents>> events;
     for (const PanelWindow& window : all_windows()) {
         if (!is_open(ui, window)) continue;
         const bool comes_to_front = id_of(window) == front;
         if (comes_to_front) ImGui::SetNextWindowFocus();
         if (auto asked = draw_window(ui, window)) {
-            events.emplace_back(window.number, std::move(*asked));
+            events.emplace_back(window, std::move(*asked));
         }
         if (comes_to_front) reveal_tab(window_name(window));
     }
     ui.cursor_ns.reset();
-    for (const auto& [number, event] : events) {
+    for (const auto& [window, event] : events) {
         if (event.time.cursor_ns) ui.cursor_ns = event.time.cursor_ns;
         if (event.traces.ask_for_files) ui.open_dialog.request_open = true;
         if (event.capture.fill) {
@@ -266,7 +292,10 @@ void draw_panels(Ui& ui) {
             form = capture_form_of(*event.capture.fill, std::move(form));
         }
         if (event.capture.show || event.capture.fill) show_panel(ui, "capture");
-        ui.workspace.apply(event, number);
+        if (event.advice.show_run) ui.run_dialog.request_open = true;
+        if (event.advice.show_plan) switch_layout(ui, Layout::kPlan);
+        show_selected(ui, window, event);
+        ui.workspace.apply(event, window.number);
     }
 }
 
@@ -276,11 +305,23 @@ void draw_dialogs(Ui& ui) {
             ui.open_dialog)) {
         ui.workspace.open(*files);
     }
+    if (auto form = draw_run_dialog(ui.workspace.gpus(), ui.run_dialog)) {
+        ui.workspace.apply({.advice = {.run = std::move(form)}});
+    }
     draw_export_dialog(ui);
     draw_panel_menu(ui);
 }
 
+/// Files that were opened choose the layout. The panel of ranks is there for ranks alone.
+void choose_layout(Ui& ui) {
+    const Selection& selection = ui.workspace.selection();
+    switch_layout(ui, selection.b ? Layout::kCompare : Layout::kExplain);
+    const bool has_ranks = !ranks_beside(selection.a, ui.workspace.documents()).empty();
+    if (has_ranks && !is_open(ui, *find_window("ranks"))) show_panel(ui, "ranks");
+}
+
 void take_news(Ui& ui) {
+    if (ui.workspace.take_has_more()) choose_layout(ui);
     for (const auto& file : ui.workspace.take_opened()) {
         ui.settings.remember_file(file);
         drop_reload(ui.toasts, file);
@@ -315,7 +356,7 @@ Settings current_settings(const Ui& ui) {
 void restore_layout(Ui& ui, const LayoutSnapshot& layout) {
     load_layout(layout.places);
     for (const auto& [id, open] : layout.shown_panels) {
-        if (const auto window = find_window(id)) set_open(ui, *window, open);
+        if (find_window(id)) ui.settings.shown_panels[id] = open;
     }
 }
 
@@ -335,6 +376,7 @@ void draw_ui(Ui& ui) {
     run_shortcuts(ui);
     draw_menu_bar(ui);
     draw_tool_bar(ui);
+    draw_verdict(ui);
     draw_status_bar(ui);
     draw_panels(ui);
     draw_dialogs(ui);

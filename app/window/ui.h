@@ -8,6 +8,7 @@
 #include "app/window/export_dialog.h"
 #include "app/window/keyboard.h"
 #include "app/window/layout.h"
+#include "app/window/run_dialog.h"
 #include "app/window/windows.h"
 #include "app/workspace/workspace.h"
 
@@ -59,6 +60,7 @@ struct Ui {
     FileDialogState open_dialog;
     FileDialogState save_dialog;
     ExportState exporting;
+    RunDialogState run_dialog;
     std::vector<Action> actions;
 
     bool reset_layout = false;

@@ -1,9 +1,13 @@
 #include "app/window/windows.h"
 
 #include "app/user/fields.h"
+#include "app/window/layout.h"
 #include "app/window/ui.h"
 
+#include <algorithm>
 #include <array>
+#include <functional>
+#include <map>
 #include <optional>
 #include <string>
 
@@ -44,6 +48,15 @@ std::optional<int> free_number(const Ui& ui, const PanelRow& row) {
     return std::nullopt;
 }
 
+/// Whether the panel of the view is open. A view that is not shown is made, too, so that it appears
+/// at once.
+bool is_panel_open(const Ui& ui, const PanelWindow& window) {
+    if (window.number > 1) return is_open(ui, window);
+    const auto views = views_beside(*window.panel);
+    return std::any_of(views.begin(), views.end(),
+                       [&](const PanelRow* view) { return is_open(ui, {view}); });
+}
+
 /// Makes the window show what another one of the same panel shows.
 void copy_content(Ui& ui, const PanelWindow& from, int to) {
     const WindowQueries& queries = ui.workspace.views(from.number).queries;
@@ -74,10 +87,16 @@ void copy_content(Ui& ui, const PanelWindow& from, int to) {
 
 bool is_open(const Ui& ui, const PanelWindow& window) {
     const auto found = ui.settings.shown_panels.find(id_of(window));
-    return found == ui.settings.shown_panels.end() ? window.number == 1 : found->second;
+    if (found != ui.settings.shown_panels.end()) return found->second;
+    return window.number == 1 && is_open_at_first(*window.panel, layout_of(ui));
 }
 
 void set_open(Ui& ui, const PanelWindow& window, bool open) {
+    if (open && window.number == 1) {  // one view of a panel is open
+        for (const PanelRow* other : views_beside(*window.panel)) {
+            ui.settings.shown_panels[id_of({other})] = false;
+        }
+    }
     if (open || window.number == 1) {
         ui.settings.shown_panels[id_of(window)] = open;
     } else {
@@ -85,9 +104,43 @@ void set_open(Ui& ui, const PanelWindow& window, bool open) {
     }
 }
 
+Layout layout_of(const Ui& ui) { return static_cast<Layout>(ui.settings.layout); }
+
+void switch_layout(Ui& ui, Layout to) {
+    Settings& settings = ui.settings;
+    const Layout from = layout_of(ui);
+    if (from == to) return;
+    const auto name_of = [](Layout layout) { return kLayoutNames[static_cast<size_t>(layout)]; };
+    settings.kept_layouts[name_of(from)] = {save_layout(), settings.shown_panels};
+    settings.layout = static_cast<int>(to);
+    ui.layout_history = {};
+    if (const auto kept = settings.kept_layouts.extract(name_of(to))) {
+        ui.layout_to_restore = LayoutSnapshot{kept.mapped().places, kept.mapped().shown_panels};
+        settings.shown_panels = kept.mapped().shown_panels;
+        ui.focus_queue = front_panels(ui);
+    } else {
+        ui.reset_layout = true;
+    }
+}
+
+std::vector<std::string> front_panels(const Ui& ui) {
+    std::map<DockPlace, std::string, std::greater<>> front;
+    for (const PanelRow& row : kPanels) {
+        const DockPlace place = row.places[static_cast<size_t>(layout_of(ui))].place;
+        if (is_open(ui, {&row})) front.emplace(place, row.id);
+    }
+    std::vector<std::string> ids{""};
+    for (const auto& [place, id] : front) ids.push_back(id);
+    return ids;
+}
+
 void show_panel(Ui& ui, std::string_view id) {
     const auto window = find_window(id);
     if (!window) return;
+    for (const PanelRow* other : views_beside(*window->panel)) {
+        if (window->number != 1 || other == window->panel || !is_open(ui, {other})) continue;
+        ui.new_windows[id_of(*window)] = window_name({other});  // it takes its place
+    }
     set_open(ui, *window, true);
     ui.focus_queue.emplace_back(id);
 }
@@ -129,10 +182,10 @@ void show_open_windows(Ui& ui) {
     for (const PanelWindow& window : all_windows()) {
         OpenPanels& panels = open.at(static_cast<size_t>(window.number) - 1);
         const std::string_view panel = window.panel->id;
-        if (panel == "ledger") panels.ledger = is_open(ui, window);
-        if (panel == "flame") panels.flame = is_open(ui, window);
-        if (panel == "blocks") panels.blocks = is_open(ui, window);
-        if (panel == "inspector") panels.inspector = is_open(ui, window);
+        if (panel == "ledger") panels.ledger = is_panel_open(ui, window);
+        if (panel == "flame") panels.flame = is_panel_open(ui, window);
+        if (panel == "blocks") panels.blocks = is_panel_open(ui, window);
+        if (panel == "inspector") panels.inspector = is_panel_open(ui, window);
     }
     ui.workspace.show_windows(open);
 }

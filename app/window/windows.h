@@ -2,7 +2,9 @@
 
 #include "app/panels/panels.h"
 
+#include <string>
 #include <string_view>
+#include <vector>
 
 /// Which windows of panels are open, and opening further ones.
 namespace app {
@@ -14,6 +16,13 @@ struct Ui;
 /// from open_another until then.
 bool is_open(const Ui& ui, const PanelWindow& window);
 void set_open(Ui& ui, const PanelWindow& window, bool open);
+
+Layout layout_of(const Ui& ui);
+/// Shows another layout as the user left it, or as it is at first. The one before is kept.
+void switch_layout(Ui& ui, Layout to);
+
+/// The first open panel of each place, the main one last: it gets the focus.
+std::vector<std::string> front_panels(const Ui& ui);
 
 /// Brings the window with this id to the front and opens it if it is closed.
 void show_panel(Ui& ui, std::string_view id);

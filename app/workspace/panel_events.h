@@ -2,6 +2,7 @@
 
 #include "app/workspace/capture_form.h"
 #include "app/workspace/document.h"
+#include "app/workspace/program_jobs.h"
 #include "app/workspace/queries.h"
 #include "app/workspace/time_axis.h"
 
@@ -85,6 +86,15 @@ struct CaptureEvents {
     bool show = false;                // the panel
 };
 
+/// Remedies for A, and programs to run.
+struct AdviceEvents {
+    std::optional<profiler::ExplainTarget> target;
+    std::string try_remedy;  // run A's program with this remedy, and show it as B; empty: none
+    std::optional<ProgramForm> run;
+    bool show_run = false;   // the dialog that runs a program
+    bool show_plan = false;  // the layout that plans
+};
+
 struct PanelEvents {
     TraceEvents traces;
     SelectionEvents selection;
@@ -93,6 +103,7 @@ struct PanelEvents {
     QueryEvents queries;
     RecipeEvents recipes;
     CaptureEvents capture;
+    AdviceEvents advice;
 };
 
 }  // namespace app

@@ -90,6 +90,10 @@ PlannerForm shown_form(const PlannerForm& form, const Selection& selection) {
     return shown;
 }
 
+bool plans_nothing(const PlannerForm& form, const Selection& selection) {
+    return !form.is_chosen && selection.a && !selection.a->step;
+}
+
 void set_model(PlannerForm& form, const ModelConfig& model) {
     models::Workload& workload = form.workload;
     workload.model = model;

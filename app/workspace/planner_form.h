@@ -30,6 +30,10 @@ struct PlannerForm {
 /// `form`, or until the user changes it, the step of A.
 PlannerForm shown_form(const PlannerForm& form, const Selection& selection);
 
+/// Whether there is a step to plan: A ran none of the built-in models, and the user chose none. The
+/// plan of another model would answer what nobody asked.
+bool plans_nothing(const PlannerForm& form, const Selection& selection);
+
 /// The texts of the recipes, with the form's optimizer.
 std::vector<std::string> recipe_texts(const PlannerForm& form);
 

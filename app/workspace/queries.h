@@ -2,6 +2,7 @@
 
 #include "app/workspace/planner_form.h"
 #include "app/workspace/selection.h"
+#include "profiler/analysis/advice/explanation.h"
 #include "profiler/view/allocator/what_if_view.h"
 #include "profiler/view/kernels/movement_view.h"
 #include "profiler/view/memory/blocks_view.h"
@@ -69,6 +70,7 @@ struct PanelQueries {
     FrontierQuery frontier;
     MovementQuery movement;
     RanksQuery ranks;
+    profiler::ExplainTarget advice;  // what remedies of A are for; empty fields: as A recorded
     SearchQuery search;
 };
 

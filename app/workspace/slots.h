@@ -29,6 +29,12 @@ struct Slots {
     Slot<CompareRequest, CompareResult> compare;
     Slot<CompareRequest, CompareResult> planned_compare;
     Slot<StepPlanRequest, UsualPlan> usual_plan;
+    /// A pair is shown without waiting for it.
+    Slot<profiler::AdviceRequest, profiler::AdviceView> advice{
+        "Explaining the step", order_advice,
+        [](const profiler::AdviceRequest& request, const auto&) {
+            return profiler::build_advice_view(request);
+        }};
     Slot<profiler::PairRequest, profiler::PairView> pair{"Comparing A and B", order_pair,
                                                          profiler::build_pair_view};
     Slot<StepPlanRequest, PlannerResult> planner;
@@ -58,7 +64,7 @@ struct Slots {
     static auto all_of(auto& s) {
         return std::tie(s.compare, s.planned_compare, s.usual_plan, s.pair, s.timeline, s.marks,
                         s.kernels, s.layers, s.planner, s.frontier, s.ribbon, s.movement,
-                        s.rank_run, s.ranks, s.search);
+                        s.rank_run, s.ranks, s.search, s.advice);
     }
     /// All of them, for what the workspace does with each.
     auto all() { return all_of(*this); }

@@ -79,6 +79,17 @@ profiler::Steps recorded_steps(const Selection& selection) {
     return {a, a ? step_of(selection.b) : nullptr};
 }
 
+/// A program that failed before its first step has a verdict, too.
+std::optional<ViewOrder<profiler::AdviceRequest>> order_advice(const WorkspaceState& state) {
+    const DocumentPtr& a = state.selection.a;
+    if (!a || (!a->has_step && a->trace->failures.empty())) return std::nullopt;
+    return ViewOrder<profiler::AdviceRequest>{.request = {.step = a->index.get(),
+                                                          .target = state.queries.advice,
+                                                          .data = &state.planner_data,
+                                                          .trials = state.trials},
+                                              .documents = {a}};
+}
+
 std::optional<ViewOrder<profiler::PairRequest>> order_pair(const WorkspaceState& state) {
     const profiler::Steps steps = recorded_steps(state.selection);
     if (!steps.a || !steps.b || !state.time.alignment) return std::nullopt;
@@ -204,6 +215,7 @@ std::optional<ViewOrder<profiler::InspectorRequest>> order_inspector(const Windo
 /// Without documents, so that the old lines stay until the new plan is ready.
 std::optional<ViewOrder<StepPlanRequest>> order_planner(const WorkspaceState& state) {
     if (!state.queries.planner.is_drawn) return std::nullopt;
+    if (plans_nothing(state.queries.planner, state.selection)) return std::nullopt;
     const PlannerForm form = shown_form(state.queries.planner, state.selection);
     return ViewOrder<StepPlanRequest>{.request = planner_request(form, state.queries.plan.gpu)};
 }
@@ -384,6 +396,7 @@ StepPlanRequest frontier_request(const WorkspaceState& state) {
 /// Without documents, so that the old dots stay until the new view is ready.
 std::optional<ViewOrder<profiler::FrontierRequest>> order_frontier(const WorkspaceState& state) {
     if (!state.queries.frontier.is_drawn) return std::nullopt;
+    if (plans_nothing(state.queries.planner, state.selection)) return std::nullopt;
     const PlannerForm form = shown_form(state.queries.planner, state.selection);
     return ViewOrder<profiler::FrontierRequest>{
         .request = {.planned = state.frontier_plans.plan(),

@@ -7,6 +7,7 @@
 #include "app/workspace/searcher.h"
 #include "app/workspace/time_axis.h"
 #include "app/workspace/view_slot.h"
+#include "profiler/view/advice/advice_view.h"
 #include "profiler/view/allocator/segment_map_view.h"
 #include "profiler/view/kernels/kernels_view.h"
 #include "profiler/view/layers/layer_view.h"
@@ -37,6 +38,8 @@ struct WorkspaceState {
     std::shared_ptr<const RanksOfRun> rank_run;        // null: not made yet
     std::shared_ptr<const UsualPlan> usual_plan;       // null: not made yet
     std::string recipe_being_planned;                  // for the prediction; empty: none
+    std::vector<profiler::RemedyTrial> trials;         // of A's program
+    const profiler::PlannerData& planner_data;
 };
 
 /// Which of the repeatable panels have an open window with a certain number.
@@ -60,6 +63,7 @@ struct WindowState : WorkspaceState {
 /// A and B as far as they have a recorded step. Without A there is no B: the time axis is A's.
 profiler::Steps recorded_steps(const Selection& selection);
 
+std::optional<ViewOrder<profiler::AdviceRequest>> order_advice(const WorkspaceState& state);
 std::optional<ViewOrder<profiler::PairRequest>> order_pair(const WorkspaceState& state);
 std::optional<ViewOrder<profiler::TimelineRequest>> order_timeline(const WorkspaceState& state);
 std::optional<ViewOrder<profiler::RibbonRequest>> order_ribbon(const WorkspaceState& state);

@@ -245,6 +245,7 @@ void Workspace::selection_changed() {
 void Workspace::pair_changed() {
     std::array pair{selection_.a, selection_.b};
     if (pair != shown_pair_) forget_all_places();
+    if (pair[0] != shown_pair_[0]) queries_.advice = {};
     shown_pair_ = std::move(pair);
     queries_.plan = gpu_form_beside(selection_.a);
     changed_ = true;
@@ -292,6 +293,7 @@ void Workspace::refresh(PendingPair& next) const {
     next.queries = queries_;
     next.queries.plan = gpu_form_beside(next.pair.a);
     next.queries.search = {};
+    if (next.pair.a != selection_.a) next.queries.advice = {};
 }
 
 /// The calls that are marked and the recipe that is planned belong to the pair that is shown.
@@ -305,7 +307,9 @@ WorkspaceState Workspace::state(const PendingPair* next) const {
             .marks = next ? nullptr : slots_.marks.shared(),
             .rank_run = slots_.rank_run.shared(),
             .usual_plan = slots_.usual_plan.shared(),
-            .recipe_being_planned = next ? std::string() : look_ahead_.being_planned()};
+            .recipe_being_planned = next ? std::string() : look_ahead_.being_planned(),
+            .trials = programs_.trials_of(next ? next->selection.a : selection_.a),
+            .planner_data = predictor_.data()};
 }
 
 /// How to make what the pair lacks; empty: it can be shown. Plans take longer than the rest and
@@ -452,6 +456,30 @@ void Workspace::take_captured() {
     if (const auto end = capture_.take_end()) notify(end->severity, end->text);
 }
 
+/// What a remedy came to is shown as B. The trace of another program is opened, and its verdict is
+/// the first that the window says of it.
+void Workspace::take_programs() {
+    for (models::Result<EndedProgram>& result : programs_.take()) {
+        changed_ = true;
+        if (!result) {
+            notify(profiler::Severity::kError, result.error().message);
+            continue;
+        }
+        EndedProgram& ended = *result;
+        if (!ended.trial.problem.empty()) notify(profiler::Severity::kWarning, ended.trial.problem);
+        if (!ended.sentence.empty()) notify(profiler::Severity::kInfo, ended.sentence);
+        if (!ended.file.empty()) {
+            selection_.chosen = false;
+            choose_when_read(ended.file, {});
+            open({ended.file});
+        }
+        if (!ended.document || ended.of != latest_pair().a) continue;
+        selection_.chosen = true;
+        add(ended.document);
+        set_b(ended.document);
+    }
+}
+
 void Workspace::open_examples() {
     const auto files = write_examples(examples_folder());
     if (!files) return notify(profiler::Severity::kError, files.error().message);
@@ -459,6 +487,7 @@ void Workspace::open_examples() {
 }
 
 void Workspace::take_loaded() {
+    const size_t before = documents().size();
     for (DocumentPtr& document : documents_.take_loaded()) {
         // The traces of one capture are one entry among the recent files.
         const fs::path folder = document->file.parent_path();
@@ -468,6 +497,7 @@ void Workspace::take_loaded() {
         if (document->stamp) watch_.watch(document->file, *document->stamp);
         add(std::move(document));
     }
+    has_more_ |= documents().size() > before;
 }
 
 /// What was read stays open until the file has been read again, also if that fails.
@@ -504,6 +534,7 @@ void Workspace::notify_all(std::vector<Notice> notices) {
 
 void Workspace::update() {
     take_captured();
+    take_programs();
     take_loaded();
     take_predicted();
     plan_frontier();
@@ -585,6 +616,9 @@ std::optional<int64_t> Workspace::find_peak_change(const std::string& recipe) co
 }
 
 std::optional<Workspace::Work> Workspace::work() const {
+    if (std::string program = programs_.running(); !program.empty()) {
+        return Work{"Running " + std::move(program), std::nullopt};
+    }
     if (!wanted_recipe().empty()) return Work{"Predicting " + wanted_recipe(), std::nullopt};
     const std::string& recipe = look_ahead_.being_planned();
     if (!recipe.empty()) return Work{"Planning " + recipe, std::nullopt};
@@ -595,6 +629,7 @@ std::optional<Workspace::Work> Workspace::work() const {
 
 /// A and B stay as they are. Plans keep the rows that are known.
 void Workspace::cancel_work() {
+    programs_.stop();
     look_ahead_.cancel();
     pending_.wait_no_longer();
     slots_.planned_compare.cancel();
@@ -615,6 +650,7 @@ void Workspace::plan_usual_recipes() {
 /// what the user waits for comes first.
 void Workspace::plan_frontier() {
     if (!std::exchange(grows_frontier_, false)) return;
+    if (plans_nothing(queries_.planner, selection_)) return;
     const bool is_free = look_ahead_.is_idle() && slots_.planner.settled(state()) &&
                          slots_.planned_compare.settled(state());
     frontier_plans_.update(frontier_request(state()), is_free);

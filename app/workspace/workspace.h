@@ -8,6 +8,7 @@
 #include "app/workspace/look_ahead.h"
 #include "app/workspace/panel_events.h"
 #include "app/workspace/pending_pairs.h"
+#include "app/workspace/program_jobs.h"
 #include "app/workspace/selection.h"
 #include "app/workspace/slots.h"
 
@@ -72,6 +73,8 @@ public:
     /// The views of the windows with this number, from 1 to kMostWindows.
     const WindowViews& views(int number = 1) const { return views_.at(index_of(number)); }
     const CaptureSession& capture() const { return capture_; }
+    /// Programs of the user's that run, and what runs with remedies came to.
+    const ProgramJobs& programs() const { return programs_; }
     /// Why a capture cannot start; empty: it can.
     std::string problem_of(const StepForm& form) const { return app::problem_of(form, predictor_); }
     /// What the workers of predictions wrote to standard output and error.
@@ -152,6 +155,8 @@ public:
     /// Sentences for the user, and files that were opened, since the last call.
     std::vector<Notice> take_notices() { return std::exchange(notices_, {}); }
     std::vector<std::filesystem::path> take_opened() { return std::exchange(opened_, {}); }
+    /// Whether more traces are open than at the last call, because files were read.
+    bool take_has_more() { return std::exchange(has_more_, false); }
 
 private:
     struct RecipeChange {
@@ -179,6 +184,7 @@ private:
     void pair_changed();
     void cancel_work();
     void take_captured();
+    void take_programs();
     void take_loaded();
     void take_changed_files();
     void take_predicted();
@@ -197,6 +203,8 @@ private:
     void apply_part(const TimeEvents& events);
     void apply_part(const WindowEvents& events, WindowQueries& queries);
     void apply_part(const QueryEvents& events);
+    void apply_part(const AdviceEvents& events);
+    void try_remedy(const std::string& id);
     void choose_gpu(const GpuForm& form);
     void show_wanted_recipe();
     void plan_usual_recipes();
@@ -224,12 +232,14 @@ private:
     Slots slots_{predictor_};
     std::array<WindowViews, kMostWindows> views_;  // by number
     CaptureSession capture_{predictor_};
+    ProgramJobs programs_;
     Exports exports_;
     PendingPairs pending_;  // it writes into the slots
     std::string headline_;
     std::vector<profiler::PairFigure> pair_figures_;
     std::vector<Notice> notices_;
     std::vector<std::filesystem::path> opened_;
+    bool has_more_ = false;
     bool changed_ = false;
 };
 

@@ -1,5 +1,6 @@
 #include "app/workspace/workspace.h"
 
+#include <algorithm>
 #include <optional>
 #include <tuple>
 
@@ -25,6 +26,7 @@ void Workspace::apply(const PanelEvents& events, int window) {
     apply_part(events.time);
     apply_part(events.window, views_.at(index_of(window)).queries);
     apply_part(events.queries);
+    apply_part(events.advice);
 }
 
 void Workspace::apply_part(const TraceEvents& events) {
@@ -143,6 +145,20 @@ void Workspace::apply_part(const QueryEvents& events) {
     changed_ |= change(queries_.ranks, events.ranks);
     changed_ |= change(queries_.frontier, events.frontier);
     grows_frontier_ |= events.grows_frontier;
+}
+
+void Workspace::apply_part(const AdviceEvents& events) {
+    changed_ |= change(queries_.advice, events.target);
+    if (events.run) programs_.start(*events.run);
+    if (!events.try_remedy.empty()) try_remedy(events.try_remedy);
+}
+
+void Workspace::try_remedy(const std::string& id) {
+    const profiler::AdviceView* const view = slots_.advice.view();
+    if (view == nullptr || !selection_.a) return;
+    const auto& remedies = view->explanation.remedies;
+    const auto remedy = std::ranges::find(remedies, id, &profiler::Remedy::id);
+    if (remedy != remedies.end()) programs_.try_remedy(selection_.a, *remedy, queries_.advice);
 }
 
 /// The GPU that A has is no choice: another A then brings its own.

@@ -206,6 +206,11 @@ Color recipe_color(const Theme& theme, std::size_t index) {
     return theme.recipes[index % theme.recipes.size()];
 }
 
+Color side_color(const Theme& theme, std::size_t side) {
+    constexpr std::size_t kGrey = 0, kAmber = 2;  // neither stands for better, worse or selected
+    return recipe_color(theme, side == 0 ? kGrey : kAmber);
+}
+
 Marker recipe_marker(std::size_t index) {
     static_assert(static_cast<std::size_t>(Marker::kLeft) + 1 == kMaxDistinctRecipes);
     // The next use of a colour begins one marker further on.

@@ -103,6 +103,9 @@ inline Color color_of(const Theme& theme, CallClass call_class) {
 /// Colour, marker and pattern of recipe_color_indices. Colours repeat after kMaxDistinctRecipes;
 /// recipes of one colour then differ in their marker and their pattern.
 Color recipe_color(const Theme& theme, std::size_t index);
+/// The hue of A (0) and of B (1), where only these two are shown: always the same, whatever their
+/// recipes are.
+Color side_color(const Theme& theme, std::size_t side);
 Marker recipe_marker(std::size_t index);
 Hatch recipe_hatch(std::size_t index);
 inline constexpr std::size_t kMaxDistinctRecipes = 8;

@@ -70,6 +70,7 @@ GUI_TEST(capture, captures_and_opens_the_traces) {
     const std::filesystem::path first = window().workspace().selection().a->file;
     IM_CHECK(first.parent_path().parent_path() == folder());
     IM_CHECK(window().ui().settings.recent_files.front() == first.parent_path());
+    window().show_panel(c, "capture");  // the traces chose another layout
     start(c);
     wait_for_end(c);
     IM_CHECK_EQ(window().workspace().documents().size(), size_t{4});

@@ -67,7 +67,7 @@ GUI_TEST(compare, a_click_on_a_category_highlights_it) {
 GUI_TEST(compare, welcomes_when_nothing_is_open) {
     window().reset(c);
     window().click(c,
-                   "//###compare/"
+                   "//###timeline/"
                    "\xef\x81\xbc  Open traces");
     IM_CHECK(c->WindowInfo("Open traces").Window != nullptr);
     window().press(c, ImGuiKey_Escape);

@@ -255,7 +255,7 @@ GUI_TEST(files, every_export_is_written_and_said) {
 GUI_TEST(files, the_first_page_shows_what_tempo_saves) {
     window().reset(c);
     setenv("XDG_CACHE_HOME", (window().folder() / "cache").c_str(), 1);
-    window().click(c, "//###compare/###examples");
+    window().click(c, "//###timeline/###examples");
     IM_CHECK_EQ(window().workspace().documents().size(), size_t{2});
     const app::Selection& selection = window().workspace().selection();
     IM_CHECK_STR_EQ(selection.a->recipe.c_str(), "original");

@@ -22,12 +22,25 @@ void click_timeline(ImGuiTestContext* c, float x) {
 
 void pick_row(ImGuiTestContext* c, int index) { window().click_ledger_row(c, index); }
 
-GUI_TEST(inspector, lies_in_front_of_diagnostics) {
+GUI_TEST(inspector, is_in_sight_from_the_start) {
     open_two(c);
     IM_CHECK(window().is_open("inspector"));
     const ImGuiWindow* inspector = c->WindowInfo("//###inspector").Window;
     IM_CHECK(inspector != nullptr && inspector->DockTabIsVisible);
     IM_CHECK(!c->ItemExists("//###inspector/category/###remove"));
+}
+
+/// Also where another panel lies before it, but not over the panel of the click.
+GUI_TEST(inspector, comes_to_the_front_when_something_is_selected) {
+    open_two(c);
+    window().show_panel(c, "traces");
+    c->DockInto("//###traces", "//###inspector");
+    window().focus(c, "//###traces");
+    const ImGuiWindow* inspector = c->WindowInfo("//###inspector").Window;
+    IM_CHECK(!inspector->DockTabIsVisible);
+    pick_row(c, 1);
+    IM_CHECK(inspector->DockTabIsVisible);
+    window().reset(c);
 }
 
 GUI_TEST(inspector, a_range_is_summed_up_and_filters_the_ledger) {

@@ -16,11 +16,11 @@ void open_two(ImGuiTestContext* c) {
     window().focus(c, kKernels);
 }
 
-/// A point on the kernels of A, below phases, modules and the name of the stream.
+/// A point on the kernels of A, below the views, phases, modules and the name of the stream.
 ImVec2 on_first_row(ImGuiTestContext* c, float share) {
     const ImVec2 top = window().point_in(c, kKernels, share, 0);
     const float line = ImGui::GetTextLineHeightWithSpacing();
-    return {top.x, top.y + line * 7.9F};
+    return {top.x, top.y + line * 9.3F};
 }
 
 void zoom_in(ImGuiTestContext* c, ImVec2 at) {
@@ -78,6 +78,7 @@ GUI_TEST(kernels, a_layer_above_the_kernels_can_be_clicked) {
 GUI_TEST(kernels, the_status_bar_knows_the_panel_under_the_mouse) {
     open_two(c);
     for (const char* panel : {"kernels", "timeline", "ledger"}) {
+        window().show_panel(c, panel);
         c->MouseMoveToPos(window().point_in(c, (std::string("//###") + panel).c_str(), 0.5F, 0.6F));
         c->Yield(2);
         const std::string hints = app::hints_of(window().ui());
@@ -101,7 +102,7 @@ GUI_TEST(kernels, time_is_shared_with_the_memory_panel) {
     IM_CHECK_EQ(window().ui().panels.timeline.start_ns, window().ui().panels.kernels.start_ns);
     // Both panels draw the cursor of the panel under the mouse.
     IM_CHECK(window().ui().cursor_ns.has_value());
-    c->MouseMoveToPos(window().point_in(c, "//###traces", 0.5F, 0.5F));
+    c->MouseMoveToPos(window().point_in(c, "//###inspector", 0.5F, 0.5F));
     c->Yield(2);
     IM_CHECK(!window().ui().cursor_ns.has_value());
 }

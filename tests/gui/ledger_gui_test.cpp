@@ -10,6 +10,7 @@ const profiler::LedgerView& view() { return *window().workspace().views().ledger
 
 GUI_TEST(ledger, lists_saved_tensors_largest_first) {
     window().show(c, {"original", "tempo"});
+    window().focus(c, "//###ledger");
     IM_CHECK(window().workspace().views().ledger.view() != nullptr);
     IM_CHECK_GT(static_cast<int>(view().rows.size()), 10);
     IM_CHECK(view().has_other);
@@ -20,6 +21,7 @@ GUI_TEST(ledger, lists_saved_tensors_largest_first) {
 
 GUI_TEST(ledger, a_click_on_a_title_sorts) {
     window().show(c, {"original", "tempo"});
+    window().focus(c, "//###ledger");
     c->TableClickHeader("//###ledger/##ledger", "Tensor");
     window().settle(c);
     IM_CHECK(window().workspace().views().queries.ledger.sort_by ==
@@ -34,6 +36,7 @@ GUI_TEST(ledger, a_click_on_a_title_sorts) {
 
 GUI_TEST(ledger, typing_filters) {
     window().show(c, {"original", "tempo"});
+    window().focus(c, "//###ledger");
     const size_t all = view().rows.size();
     const size_t in_a = window().workspace().selection().a->index->ledger().rows.size();
     const std::string unfiltered = view().comparison_text;
@@ -56,6 +59,7 @@ GUI_TEST(ledger, typing_filters) {
 
 GUI_TEST(ledger, a_click_on_a_row_selects_its_tensor) {
     window().show(c, {"original", "tempo"});
+    window().focus(c, "//###ledger");
     window().click_ledger_row(c, 1);
     const auto& tensor = window().workspace().selection().tensor;
     IM_CHECK(tensor.has_value());
@@ -67,6 +71,7 @@ GUI_TEST(ledger, a_click_on_a_row_selects_its_tensor) {
 
 GUI_TEST(ledger, the_mark_stays_with_its_tensor) {
     window().show(c, {"original", "tempo"});
+    window().focus(c, "//###ledger");
     const auto storage = view().rows[1].storage;
     window().click_ledger_row(c, 1);
     c->TableClickHeader("//###ledger/##ledger", "Tensor");
@@ -81,6 +86,7 @@ GUI_TEST(ledger, the_mark_stays_with_its_tensor) {
 
 GUI_TEST(ledger, copies_rows_as_text) {
     window().show(c, {"original", "tempo"});
+    window().focus(c, "//###ledger");
     window().click(c,
                    "//###ledger/"
                    "\xef\x83\x85##copy");
@@ -92,6 +98,7 @@ GUI_TEST(ledger, copies_rows_as_text) {
 
 GUI_TEST(ledger, shows_only_what_changes) {
     window().show(c, {"original", "tempo"});
+    window().focus(c, "//###ledger");
     const size_t all = view().rows.size();
     c->ItemCheck("//###ledger/Changes");
     window().settle(c);
@@ -107,6 +114,7 @@ const app::LedgerState& state() { return window().ui().panels.ledger; }
 
 GUI_TEST(ledger, groups_by_layers_and_kinds) {
     window().show(c, {"original", "tempo"});
+    window().focus(c, "//###ledger");
     window().click(c, "//###ledger/Layers");
     IM_CHECK(!view().groups.empty());
     const size_t closed = state().lines.size();
@@ -125,6 +133,7 @@ GUI_TEST(ledger, groups_by_layers_and_kinds) {
 
 GUI_TEST(ledger, marks_what_the_selected_op_made_and_saves) {
     window().show(c, {"original", "tempo"});
+    window().focus(c, "//###ledger");
     const auto& row = view().rows[0];
     // The op that allocated it, not the one that saves it.
     const profiler::Trace& trace = *window().workspace().selection().a->trace;
@@ -145,6 +154,7 @@ GUI_TEST(ledger, marks_what_the_selected_op_made_and_saves) {
 /// The ledger is that of the last step, and the range lies in the first one.
 GUI_TEST(ledger, a_range_without_saved_tensors_says_so) {
     window().show(c, {"original", "tempo"});
+    window().focus(c, "//###ledger");
     const profiler::Trace& trace = *window().workspace().selection().a->trace;
     const auto start_ns =
         static_cast<double>(trace.steps[profiler::Id<profiler::Step>(size_t{0})].start_ns);

@@ -140,6 +140,32 @@ bool draws_what_is_due(app::Shell& shell) {
     return good;
 }
 
+/// Clicks on tabs that arrive together with their move, as over a slow connection.
+bool takes_clicks_on_tabs(app::Shell& shell) {
+    ImGuiIO& io = ImGui::GetIO();
+    const auto drain = [&] { shell.run([] { return !app::has_queued_input(); }); };
+    constexpr int kClicks = 20;
+    int taken = 0;
+    for (int i = 0; i < kClicks; ++i) {
+        const ImGuiWindow* const panel =
+            ImGui::FindWindowByName(i % 2 == 0 ? "###kernels" : "###layer");
+        if (panel == nullptr) break;
+        const ImVec2 tab = panel->DC.DockTabItemRect.GetCenter();
+        io.AddMousePosEvent(tab.x, tab.y);
+        io.AddMouseButtonEvent(0, true);
+        io.AddMouseButtonEvent(0, false);
+        drain();
+        const auto end = std::chrono::steady_clock::now() + 3s;  // on a loaded machine
+        shell.run(
+            [&] { return panel->DockTabIsVisible || std::chrono::steady_clock::now() > end; });
+        taken += panel->DockTabIsVisible ? 1 : 0;
+        io.AddMousePosEvent(-1, -1);
+        drain();
+    }
+    std::printf("clicks on tabs: %d of %d\n", taken, kClicks);
+    return taken == kClicks;
+}
+
 }  // namespace
 
 int check_pacing(app::Shell& shell) {
@@ -147,6 +173,7 @@ int check_pacing(app::Shell& shell) {
     bool good = is_at_most("idle for 2 s", frames_during(shell, 2s), 7);
     good &= takes_queued_keys(shell);
     good &= draws_what_is_due(shell);
+    good &= takes_clicks_on_tabs(shell);
     // One frame per report, and the few with which every run begins.
     const int64_t woken = frames_during(shell, [] {
         for (int i = 0; i < 20; ++i) {

@@ -84,6 +84,24 @@ GUI_TEST(search, a_module_filters_the_ledger) {
     IM_CHECK_EQ(selection().layers->first, 3);
 }
 
+/// Words for a question lead to a view, in the first row.
+GUI_TEST(search, questions_find_their_view) {
+    open_two(c);
+    app::Ui& ui = window().ui();
+    const auto first = [&](const char* word) {
+        const app::PaletteContent content = app::palette_content(ui, word);
+        return content.groups.empty() ? std::string() : content.groups.front().entries[0].title;
+    };
+    IM_CHECK_STR_EQ(first("oom").c_str(), "What to do");
+    IM_CHECK_STR_EQ(first("del").c_str(), "What to do");
+    IM_CHECK_STR_EQ(first("fragmentation").c_str(), "What to do");
+    IM_CHECK_STR_EQ(first("leak").c_str(), "Memory timeline");
+    IM_CHECK_STR_EQ(first("slow").c_str(), "Movement");
+    IM_CHECK_STR_EQ(first("batch").c_str(), "Planner");
+    IM_CHECK(first("export").starts_with("Export"));
+    IM_CHECK_STR_EQ(first("layer").c_str(), "Layer explorer");
+}
+
 GUI_TEST(search, a_layer_is_shown_in_the_layer_explorer) {
     open_two(c);
     search_for(c, "layer 5");

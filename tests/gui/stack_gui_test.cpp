@@ -120,7 +120,7 @@ GUI_TEST(stack, a_click_on_the_lane_of_kernels_selects_one) {
 
 GUI_TEST(stack, kernels_below_the_timeline_have_its_edges) {
     open(c, {"original", "tempo"});
-    c->WindowFocus(kKernels);
+    window().focus(c, kKernels);
     c->DockInto(kKernels, kTimeline, ImGuiDir_Down);
     window().settle(c);
     c->Yield(4);
@@ -194,6 +194,7 @@ GUI_TEST(stack, keys_work_in_every_part) {
         IM_CHECK(!selection().range.has_value());
     }
     c->KeyPress(ImGuiKey_F);
+    window().reset(c);
 }
 
 GUI_TEST(stack, a_range_sums_tensors_over_layers) {

@@ -3,6 +3,7 @@
 #include "app/prediction/predictor.h"
 #include "models/config/workload.h"
 #include "profiler/trace/file/trace_file.h"
+#include "tests/support/small_program.h"
 #include "tests/support/synthetic_trace.h"
 
 #include <fmt/format.h>
@@ -154,6 +155,8 @@ void write_test_traces(const std::filesystem::path& folder) {
     describe_program(program);
     std::filesystem::create_directories(folder / "programs");
     write(program, folder / "programs" / "train.tscope");
+    std::filesystem::create_directories(folder / "failed");
+    write(LanguageModel().finish(), folder / "failed" / "oom.tscope");
 }
 
 app::DocumentPtr predicted_step(const char* gpu, int64_t num_layers) {

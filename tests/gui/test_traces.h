@@ -11,7 +11,7 @@ namespace tests {
 /// Writes original.tscope, tempo.tscope and tempo-packed.tscope: a synthetic step of an encoder
 /// with each recipe, and a sweep over batch sizes up to a memory limit. Also writes
 /// sweeps/tempo.tscope, a sweep without a step, and programs/train.tscope, a step of a program with
-/// call stacks.
+/// call stacks, and failed/oom.tscope, a program that runs out of memory.
 void write_test_traces(const std::filesystem::path& folder);
 
 /// A small step of `recipe` under another name, which need not be a recipe; or its sweep.

@@ -67,6 +67,8 @@ void TestWindow::reset(ImGuiTestContext* context) {
     ui().panels.ledger.filter.clear();
     ui().toasts = {};
     ui().settings.dark = true;
+    ui().settings.layout = 0;
+    ui().settings.kept_layouts.clear();
     ui().reset_layout = true;
     ui().layout_history = {};
     settle(context);
@@ -100,8 +102,7 @@ void TestWindow::press(ImGuiTestContext* context, ImGuiKeyChord chord) {
 }
 
 void TestWindow::focus(ImGuiTestContext* context, const char* panel) {
-    context->WindowFocus(panel);
-    settle(context);
+    show_panel(context, panel + std::string_view("//###").size());
 }
 
 void TestWindow::show_panel(ImGuiTestContext* context, const char* id) {
@@ -165,6 +166,7 @@ void TestWindow::resize(ImGuiTestContext* context, int width, int height) {
 
 void TestWindow::select_range(ImGuiTestContext* context) {
     const char* const timeline = "//###timeline";
+    if (!is_open("timeline")) show_panel(context, "timeline");
     context->MouseTeleportToPos(point_in(context, timeline, 0.40F, 0.25F));
     context->KeyDown(ImGuiMod_Shift);
     context->Yield(2);
@@ -174,6 +176,7 @@ void TestWindow::select_range(ImGuiTestContext* context) {
 }
 
 void TestWindow::click_ledger_row(ImGuiTestContext* context, int index) {
+    if (!is_open("ledger")) show_panel(context, "ledger");
     const std::string name = "//###ledger/**/$$" + std::to_string(index) + "/##row";
     const ImRect row = context->ItemInfo(name.c_str()).RectFull;
     click_at(context, {row.Min.x + row.GetHeight(), row.GetCenter().y});

@@ -40,6 +40,9 @@ TEST(Settings, ComeBackAsTheyWereSaved) {
     settings.dark = false;
     settings.window_width = 1234;
     settings.shown_panels["diagnostics"] = false;
+    settings.layout = 1;
+    settings.layout_areas = 2;
+    settings.kept_layouts["Explain"] = {"[Window][###timeline]\n", {{"advice", false}}};
     settings.further_windows["ledger-2"] = {{"filter", "probs"}};
     settings.text_scale = 1.5F;
     settings.reload_changed_files = true;
@@ -59,17 +62,13 @@ TEST(Settings, ComeBackAsTheyWereSaved) {
     EXPECT_EQ(std::distance(begin(files), end(files)), 1);
 }
 
-TEST(Settings, FindTheDiagnosticsPanelUnderItsOldId) {
+TEST(Settings, ForgetWhereThePanelsWereBeforeThereWereLayouts) {
     const app::Settings settings =
-        app::parse_settings(R"({"shown_panels": {"health": false, "ledger": true},
-                                "layout_placement": "ledger:4 health:1f "})",
-                            "window.json")
+        app::parse_settings(R"({"shown_panels": {"ledger": true}, "dark": false})", "window.json")
             .settings;
-    EXPECT_EQ(settings.shown_panels,
-              (std::map<std::string, bool>{{"diagnostics", false}, {"ledger", true}}));
-    EXPECT_EQ(settings.layout_placement, "ledger:4 diagnostics:1f ");
-    EXPECT_EQ(app::with_new_ids("[Window][###health]\nDockId=0x5\n", "[###", "]"),
-              "[Window][###diagnostics]\nDockId=0x5\n");
+    EXPECT_TRUE(settings.shown_panels.empty());
+    EXPECT_EQ(settings.layout_areas, 0) << "the layout is built";
+    EXPECT_FALSE(settings.dark);
 }
 
 TEST(Settings, AreTheDefaultsWhenTheFileIsMissingOrDamaged) {
@@ -214,7 +213,9 @@ TEST(PanelWindows, IgnoreSettingsThatMakeNoSense) {
     EXPECT_EQ(ui.workspace.views(2).queries.ledger, app::LedgerQuery{});
     EXPECT_EQ(ui.workspace.views(3).queries.blocks, app::BlocksQuery{});
     for (const app::PanelWindow& window : app::all_windows()) {
-        EXPECT_EQ(app::is_open(ui, window), window.number == 1) << app::id_of(window);
+        const bool is_first =
+            window.number == 1 && app::is_open_at_first(*window.panel, app::Layout::kExplain);
+        EXPECT_EQ(app::is_open(ui, window), is_first) << app::id_of(window);
     }
     EXPECT_FALSE(app::can_open_another(ui, *app::find_window("traces")->panel));
 }

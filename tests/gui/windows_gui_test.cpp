@@ -24,6 +24,11 @@ ImGuiID dock_of(ImGuiTestContext* c, const char* panel) {
     return c->WindowInfo(panel).Window->DockId;
 }
 
+void show_ledger(ImGuiTestContext* c) {
+    window().show(c, {"original", "tempo"});
+    window().focus(c, "//###ledger");
+}
+
 /// Drags the window beside the Memory timeline, so that the first one is in sight too.
 void show_both(ImGuiTestContext* c, const char* second) {
     c->DockInto(second, "//###timeline");
@@ -38,7 +43,7 @@ void filter_focused_ledger(ImGuiTestContext* c, const char* filter) {
 }
 
 GUI_TEST(windows, two_ledgers_have_two_filters) {
-    window().show(c, {"original", "tempo"});
+    show_ledger(c);
     const size_t all = views(1).ledger.view()->rows.size();
     open_another(c, "Ledger");
     IM_CHECK(window().is_open("ledger-2"));
@@ -54,7 +59,7 @@ GUI_TEST(windows, two_ledgers_have_two_filters) {
 }
 
 GUI_TEST(windows, a_new_window_shows_what_the_other_one_shows) {
-    window().show(c, {"original", "tempo"});
+    show_ledger(c);
     filter_focused_ledger(c, "attention");
     c->ItemClick("//###ledger/Kinds");
     c->TableClickHeader("//###ledger/##ledger", "Module");
@@ -68,13 +73,13 @@ GUI_TEST(windows, a_new_window_shows_what_the_other_one_shows) {
     IM_CHECK_EQ(second.descending, first.descending);
     IM_CHECK_STR_EQ(app::states_of(ui(), 2).ledger.filter.c_str(), "attention");
     IM_CHECK_EQ(views(2).ledger.view()->rows.size(), views(1).ledger.view()->rows.size());
-    c->WindowFocus("//###ledger");
+    window().focus(c, "//###ledger");
     c->TableClickHeader("//###ledger/##ledger", "Bytes");  // as other tests expect it
     window().reset(c);
 }
 
 GUI_TEST(windows, a_click_in_one_selects_in_all) {
-    window().show(c, {"original", "tempo"});
+    show_ledger(c);
     open_another(c, "Ledger");
     filter_focused_ledger(c, "attention");
     show_both(c, "//###ledger-2");
@@ -90,7 +95,7 @@ GUI_TEST(windows, a_click_in_one_selects_in_all) {
 }
 
 GUI_TEST(windows, a_closed_window_takes_no_memory_and_comes_back) {
-    window().show(c, {"original", "tempo"});
+    show_ledger(c);
     open_another(c, "Ledger");
     filter_focused_ledger(c, "attention");
     const size_t few = views(2).ledger.view()->rows.size();
@@ -114,7 +119,7 @@ GUI_TEST(windows, a_closed_window_takes_no_memory_and_comes_back) {
 }
 
 GUI_TEST(windows, four_windows_are_the_most) {
-    window().show(c, {"original", "tempo"});
+    show_ledger(c);
     for (const char* id : {"ledger-2", "ledger-3", "ledger-4"}) {
         open_another(c, "Ledger");
         IM_CHECK(window().is_open(id));
@@ -143,7 +148,7 @@ GUI_TEST(windows, four_windows_are_the_most) {
 }
 
 GUI_TEST(windows, the_menu_of_a_panel_opens_another_and_exports_its_rows) {
-    window().show(c, {"original", "tempo"});
+    show_ledger(c);
     app::open_panel_menu(ui(), "ledger");
     c->Yield(3);
     window().take_picture(c, "windows_menu", true);
@@ -171,10 +176,12 @@ GUI_TEST(windows, the_menu_of_a_panel_opens_another_and_exports_its_rows) {
 }
 
 GUI_TEST(windows, blocks_of_a_and_b_stand_side_by_side) {
-    window().show(c, {"original", "tempo"});
+    show_ledger(c);
     window().focus(c, "//###blocks");
     open_another(c, "Blocks");
-    show_both(c, "//###blocks-2");
+    c->DockInto("//###blocks-2", "//###compare");
+    c->Yield(6);
+    window().settle(c);
     window().click(c, "//###blocks-2/B###show_b");
     IM_CHECK(views(1).queries.blocks.show == app::BlocksQuery::Show::kA);
     IM_CHECK(views(2).queries.blocks.show == app::BlocksQuery::Show::kB);
@@ -188,7 +195,7 @@ GUI_TEST(windows, blocks_of_a_and_b_stand_side_by_side) {
 }
 
 GUI_TEST(windows, a_flame_graph_stands_beside_the_difference) {
-    window().show(c, {"original", "tempo"});
+    show_ledger(c);
     window().focus(c, "//###flame");
     open_another(c, "Flame graph");
     show_both(c, "//###flame-2");
@@ -203,7 +210,7 @@ GUI_TEST(windows, a_flame_graph_stands_beside_the_difference) {
 }
 
 GUI_TEST(windows, a_pinned_inspector_stays) {
-    window().show(c, {"original", "tempo"});
+    show_ledger(c);
     window().click_ledger_row(c, 1);
     const std::string first = views(1).inspector.view()->tensor->title;
     open_another(c, "Inspector");

@@ -72,6 +72,7 @@ profiler/view/allocator: profiler/allocator profiler/analysis/step profiler/tabl
 profiler/view/ranks: profiler/analysis/ranks profiler/analysis/step profiler/tables
     profiler/trace profiler/view profiler/view/memory
 profiler/view/run:
+profiler/view/advice: profiler/analysis/advice profiler/tables profiler/trace
 profiler/charts: PLAIN profiler/tables profiler/trace/file profiler/view profiler/view/kernels
     profiler/view/memory profiler/view/programs
 profiler/protocol: PLAIN profiler/trace/file
@@ -88,19 +89,26 @@ profiler/capture/python: PLAIN models/observer models/training profiler/capture
 app/user: PLAIN profiler/planner/data profiler/protocol profiler/trace/file
 app/prediction: PLAIN app/user profiler/planner profiler/planner/data profiler/planner/placement
     profiler/planner/step profiler/protocol profiler/trace/file
+app/programs: PLAIN app/prediction app/user profiler/analysis/advice
+    profiler/analysis/ranks profiler/analysis/step profiler/planner/data
+    profiler/planner/step profiler/protocol profiler/trace/file
 app/workspace/jobs: models/config
-app/workspace: PLAIN app/prediction app/user app/workspace/jobs profiler/analysis
+app/workspace: PLAIN app/prediction app/programs app/user app/workspace/jobs profiler/analysis
+    profiler/analysis/advice
     profiler/analysis/compare profiler/analysis/ops profiler/analysis/ranks
     profiler/analysis/step profiler/charts profiler/formats profiler/planner/search
-    profiler/protocol profiler/tables profiler/trace/file profiler/view profiler/view/allocator
+    profiler/protocol profiler/tables profiler/trace/file profiler/view profiler/view/advice
+    profiler/view/allocator
     profiler/view/kernels profiler/view/layers profiler/view/memory profiler/view/peak
     profiler/view/plan profiler/view/programs profiler/view/ranks profiler/view/selected
 app/widgets: profiler/charts profiler/tables profiler/trace profiler/view
 app/panels/parts: PLAIN app/widgets app/workspace profiler/analysis/step profiler/planner/data
     profiler/view profiler/view/layers
+app/panels/advice: app/panels/parts app/widgets profiler/trace profiler/view/advice
 app/panels/memory: app/panels/parts app/widgets app/workspace app/workspace/jobs profiler/trace
     profiler/view/allocator profiler/view/memory
-app/panels/peak: app/panels/parts app/widgets app/workspace profiler/trace profiler/view/peak
+app/panels/peak: app/panels/parts app/widgets app/workspace profiler/trace profiler/view/advice
+    profiler/view/peak
 app/panels/layers: app/panels/parts app/widgets app/workspace app/workspace/jobs
     profiler/view/layers
 app/panels/kernels: app/panels/parts app/widgets profiler/charts profiler/planner/data
@@ -113,31 +121,29 @@ app/panels/selected: app/panels/parts app/widgets app/workspace profiler/trace
     profiler/view/selected
 app/panels/ranks: app/panels/parts app/widgets profiler/trace profiler/view/ranks
 app/panels/run: PLAIN app/panels/parts app/widgets profiler/view/run
-app/panels: app/panels/kernels app/panels/layers app/panels/memory app/panels/peak
+app/panels: app/panels/advice app/panels/kernels app/panels/layers app/panels/memory app/panels/peak
     app/panels/plan app/panels/programs app/panels/ranks app/panels/run app/panels/selected
-    app/widgets profiler/tables profiler/view/allocator profiler/view/kernels
+    app/widgets profiler/tables profiler/view/advice profiler/view/allocator profiler/view/kernels
     profiler/view/layers profiler/view/memory profiler/view/peak profiler/view/plan
     profiler/view/programs profiler/view/ranks profiler/view/selected
-app/window: PLAIN app/panels app/user app/widgets app/workspace app/workspace/jobs
+app/window: PLAIN app/panels app/panels/parts app/user app/widgets app/workspace app/workspace/jobs
     profiler/formats profiler/trace/file
 app/commands/console: PLAIN profiler/analysis/step profiler/formats profiler/formats/parts
     profiler/protocol profiler/tables profiler/trace/file
 app/commands/options: PLAIN app/commands/console app/user
-app/commands/programs: PLAIN app/prediction app/user profiler/analysis/advice
-    profiler/analysis/ranks profiler/analysis/step profiler/planner/data
-    profiler/planner/step profiler/protocol profiler/trace/file
-app/commands/reports: PLAIN app/commands/console app/commands/programs profiler/analysis/blocks
+app/commands/reports: PLAIN app/commands/console app/programs profiler/analysis/blocks
     profiler/analysis/compare profiler/analysis/ops profiler/analysis/ranks
     profiler/analysis/step profiler/charts profiler/planner profiler/tables profiler/trace/file
     profiler/view/kernels profiler/view/peak profiler/view/plan profiler/view/programs
     profiler/view/ranks
-app/commands: PLAIN app/commands/console app/commands/options app/commands/programs
+app/commands: PLAIN app/commands/console app/commands/options app/programs
     app/commands/reports app/prediction app/user app/window profiler/allocator
     profiler/analysis/advice profiler/analysis/ops profiler/analysis/step profiler/formats
     profiler/formats/chrome
     profiler/formats/join profiler/formats/snapshot profiler/layouts profiler/planner
     profiler/planner/data profiler/planner/search profiler/planner/step profiler/protocol
-    profiler/tables profiler/trace/file profiler/view/kernels profiler/view/plan
+    profiler/tables profiler/trace/file profiler/view/advice profiler/view/kernels
+    profiler/view/plan
 app: app/commands app/commands/console app/commands/options profiler/protocol
 app/worker: PLAIN profiler/capture profiler/capture/torch_adapter profiler/protocol
     profiler/trace/file

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "app/commands/console/report.h"
-#include "app/commands/programs/batch_search.h"
+#include "app/programs/batch_search.h"
 #include "models/config/parallel.h"
 #include "profiler/planner/plan.h"
 #include "profiler/view/kernels/bench_view.h"

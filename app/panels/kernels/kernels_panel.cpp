@@ -137,7 +137,7 @@ void draw_name(const Frame& frame, ImDrawList* draw, const PlotMap& map, const S
     const ScopedFont bold(fonts().bold, kSmallSize);
     const float size = letter_badge_size();
     const float y = std::round(top + (strip.height - size) / 2);
-    draw_letter_badge(draw, {x, y}, strip.trace == 0 ? "A" : "B", recipe_color(label.color));
+    draw_letter_badge(draw, {x, y}, strip.trace == 0 ? "A" : "B", side_color(strip.trace));
     const float name_x = x + size + px(7);
     draw->AddText({name_x, y + px(1)}, palette().text, label.name.c_str());
     const bool stretched =

@@ -102,13 +102,11 @@ void draw_help(const MovementView& view) {
 // ---- tooltip --------------------------------------------------------------------------------
 
 /// Everything known about one op.
-void draw_movement_tooltip(const MovementView& view, const MovementViewRow& row, size_t trace,
-                           const Selection& selection) {
+void draw_movement_tooltip(const MovementView& view, const MovementViewRow& row, size_t trace) {
     if (!ImGui::BeginTooltip()) return;
     ImGui::PushTextWrapPos(em(26));
     if (view.traces.size() > 1) {
-        const DocumentLabel& label = trace == 0 ? selection.label_a : selection.label_b;
-        letter_badge(trace == 0 ? "A" : "B", recipe_color(label.color));
+        letter_badge(trace == 0 ? "A" : "B", side_color(trace));
         ImGui::SameLine(0, px(6));
     }
     bold_text(row.name);
@@ -182,7 +180,7 @@ void apply_plot(MovementFrame& frame, const MovementView& view, const MovementIn
     if (input.hovered) {
         const auto& trace = view.traces[input.hovered->trace];
         draw_movement_tooltip(view, trace.rows[trace.dots[input.hovered->dot].row],
-                              input.hovered->trace, frame.selection);
+                              input.hovered->trace);
     }
     if (input.box) {
         frame.state.box = input.box;
@@ -452,7 +450,7 @@ void draw_movement_row(MovementFrame& frame, const MovementView& view, size_t ta
         select_row(frame, view, table_of, index);
     }
     if (ImGui::IsItemHovered(ImGuiHoveredFlags_ForTooltip)) {
-        draw_movement_tooltip(view, row, table_of, frame.selection);
+        draw_movement_tooltip(view, row, table_of);
     }
     ImGui::SetCursorPos(start);
     draw_op_cell(row);
@@ -501,9 +499,8 @@ void draw_headline(const MovementView& view) {
 
 void draw_filled(MovementFrame& frame, const MovementView& view) {
     frame.state.table_of = std::min(frame.state.table_of, view.traces.size() - 1);
-    profiler::RooflineOverlay overlay{
-        .color_b = profiler::recipe_color(current_theme(), frame.selection.label_b.color),
-        .box = frame.state.box};
+    profiler::RooflineOverlay overlay{.color_b = profiler::side_color(current_theme(), 1),
+                                      .box = frame.state.box};
     for (size_t t = 0; t < view.traces.size(); ++t) {
         overlay.selected[t] = selected_row(frame, view, t);
     }

@@ -216,8 +216,7 @@ ImU32 difference_color(const PairFigure& figure) {
 
 /// A waterfall: the preceding figure is pale, and what this figure adds is in full color. Of two
 /// traces the bar shows B, and a mark shows where A ends.
-void draw_bar(ImDrawList* draw, const PairFigure& figure, const Selection& selection, ImVec2 corner,
-              float width) {
+void draw_bar(ImDrawList* draw, const PairFigure& figure, ImVec2 corner, float width) {
     const float height = px(5);
     const bool two = !figure.value[1].empty();
     const auto length = [&](double share) {
@@ -225,8 +224,8 @@ void draw_bar(ImDrawList* draw, const PairFigure& figure, const Selection& selec
     };
     if (figure.share[0] <= 0 && figure.share[1] <= 0) return;  // no bytes
     draw->AddRectFilled(corner, {corner.x + width, corner.y + height}, palette().raised, px(2));
-    const ImU32 color_a = recipe_color(selection.label_a.color);
-    const ImU32 filled = two ? recipe_color(selection.label_b.color) : color_a;
+    const ImU32 color_a = side_color(0);
+    const ImU32 filled = two ? side_color(1) : color_a;
     const double share = figure.share[two], start = figure.start[two];
     draw->AddRectFilled(corner, {corner.x + length(share), corner.y + height},
                         with_alpha(filled, 0.4F), px(2));
@@ -275,8 +274,8 @@ std::vector<float> cell_widths(const std::vector<PairFigure>& figures, float wid
     return widths;
 }
 
-void draw_figure(ImDrawList* draw, const PairFigure& figure, const Selection& selection,
-                 ImVec2 corner, float width, float bar_width) {
+void draw_figure(ImDrawList* draw, const PairFigure& figure, ImVec2 corner, float width,
+                 float bar_width) {
     {
         const ScopedFont small(fonts().text, kSmallSize);
         draw->AddText(corner, palette().dim, fit_to(figure.label, width).c_str());
@@ -303,7 +302,7 @@ void draw_figure(ImDrawList* draw, const PairFigure& figure, const Selection& se
     }
     add(fonts().bold, kTextSize, palette().text, last);
     add(fonts().text, kTextSize, difference_color(figure), figure.difference);
-    draw_bar(draw, figure, selection, {corner.x, y + px(kTextSize) + px(7)}, bar_width);
+    draw_bar(draw, figure, {corner.x, y + px(kTextSize) + px(7)}, bar_width);
 }
 
 /// Says that one figure leads to the next.
@@ -317,8 +316,7 @@ void draw_chevron(ImDrawList* draw, ImVec2 middle) {
 }
 
 /// From one layer to the whole step: figures side by side, bytes with a bar in proportion to them.
-void draw_layer_figures(const std::vector<PairFigure>& figures, const Selection& selection,
-                        float width) {
+void draw_layer_figures(const std::vector<PairFigure>& figures, float width) {
     if (figures.empty()) return;
     const float gap = px(26), height = px(kSmallSize + kTextSize + 20);
     const std::vector<float> widths =
@@ -329,7 +327,7 @@ void draw_layer_figures(const std::vector<PairFigure>& figures, const Selection&
     float x = corner.x;
     for (size_t i = 0; i < figures.size(); ++i) {
         if (x + widths[i] > corner.x + width + px(1)) break;
-        draw_figure(draw, figures[i], selection, {std::round(x), corner.y}, widths[i], bar);
+        draw_figure(draw, figures[i], {std::round(x), corner.y}, widths[i], bar);
         if (i > 0) draw_chevron(draw, {std::round(x) - gap / 2, corner.y + height / 2});
         x += widths[i] + gap;
     }
@@ -473,7 +471,7 @@ void draw_right_side(Frame& frame) {
     draw_toolbar(frame);
     ImGui::Dummy({0, px(2)});
     if (ImGui::GetContentRegionAvail().y > em(17)) {
-        draw_layer_figures(figures_of(frame), frame.selection, ImGui::GetContentRegionAvail().x);
+        draw_layer_figures(figures_of(frame), ImGui::GetContentRegionAvail().x);
         ImGui::Dummy({0, px(4)});
     }
     const ImVec2 corner = ImGui::GetCursorScreenPos();
@@ -486,8 +484,8 @@ void draw_switches(Frame& frame) {
     if (frame.view.switches.empty()) {
         return note_text("The trace does not say which recipe it ran.");
     }
-    SwitchColors colors{.a = recipe_color(frame.selection.label_a.color)};
-    if (frame.selection.b) colors.b = recipe_color(frame.selection.label_b.color);
+    SwitchColors colors{.a = side_color(0)};
+    if (frame.selection.b) colors.b = side_color(1);
     std::string& asked = frame.state.asked;
     const Workspace& workspace = frame.context.workspace;
     const SwitchEffect effect{

@@ -183,6 +183,13 @@ private:
         }
     }
 
+    /// The second cue beside the colour of a category, where there is room for it.
+    void hatch(const Box& box, const profiler::BlockGroup& group, float alpha) {
+        if (group.color_source != profiler::BlockGroup::ColorSource::kCategory) return;
+        if (box.width() < px(8) || box.height() < px(10)) return;
+        hatch_category(draw_, box.upper, box.lower, group.category, alpha, px(7));
+    }
+
     void paint(const BlockPiece& piece, size_t index) {
         if (piece.end_ns <= map_.x_min || piece.start_ns >= map_.x_max) return;
         const BlockShape& shape = view_.shapes[piece.shape];
@@ -195,6 +202,7 @@ private:
             draw_compared(draw_, map_, shape, piece, color, pale ? 0.2F : 1.0F);
         } else {
             fill_block(draw_, box, with_alpha(color, pale ? 0.18F : 0.92F));
+            hatch(box, view_.groups[shape.group], pale ? 0.3F : 0.8F);
         }
         if (index == shape.label_piece && !shape.label.empty()) {
             draw_label(draw_, shape, box, color, pale || (view_.difference && shape.kept < 1));

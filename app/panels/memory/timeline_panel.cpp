@@ -3,6 +3,7 @@
 #include "app/panels/parts/panel_notes.h"
 #include "app/panels/parts/timeline_drawing.h"
 #include "app/panels/parts/timeline_lanes.h"
+#include "app/panels/parts/welcome.h"
 #include "app/widgets/fonts.h"
 #include "app/widgets/icons.h"
 #include "app/widgets/plot.h"
@@ -127,7 +128,7 @@ void draw_trace_header(const Frame& frame, size_t source, std::string_view note)
     const TimelineTrace& trace = frame.view.traces[source];
     const Selection& selection = frame.selection;
     const DocumentLabel& label = source == 0 ? selection.label_a : selection.label_b;
-    letter_badge(letter(source), recipe_color(label.color));
+    letter_badge(letter(source), side_color(source));
     ImGui::SameLine(0, px(7));
     bold_text(fit_to(label.name, em(18)));
     ImGui::SameLine(0, px(10));
@@ -520,7 +521,11 @@ PanelEvents draw_timeline_panel(const PanelContext& context, TimelineState& stat
     const TimelineView* view = workspace.slots().timeline.view();
     if (!view || view->traces.empty()) {
         state.range.anchor_ns.reset();
-        draw_unfilled(kUnfilled, workspace.selection(), workspace.slots().timeline.error());
+        if (workspace.documents().empty()) {
+            draw_first_page(context, events);
+        } else {
+            draw_unfilled(kUnfilled, workspace.selection(), workspace.slots().timeline.error());
+        }
         // Nothing can be sampled before the width is known.
         if (window.width_px == 0) set_width(ImGui::GetContentRegionAvail().x, window, events);
         return events;

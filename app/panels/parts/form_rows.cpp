@@ -1,5 +1,6 @@
 #include "app/panels/parts/form_rows.h"
 
+#include "app/widgets/icons.h"
 #include "app/widgets/text.h"
 #include "app/widgets/theme.h"
 #include "app/workspace/workspace.h"
@@ -78,6 +79,19 @@ const profiler::Gpu* gpu_list(const char* id, const std::vector<profiler::Gpu>& 
     const profiler::Gpu* clicked = gpu_rows(gpus, chosen_id);
     ImGui::EndCombo();
     return clicked;
+}
+
+void draw_nothing_planned(const Workspace& workspace, PanelEvents& events) {
+    empty_state(ICON_SLIDERS, "A is a program of your own",
+                "What to do says on which GPUs it fits. Built-in models are planned here.");
+    ImGui::Spacing();
+    const char* const label = "Plan a built-in model###plan_built_in";
+    const float width = text_width("Plan a built-in model") + em(1.2F);
+    ImGui::SetCursorPosX(ImGui::GetCursorPosX() +
+                         std::max(0.0F, (ImGui::GetContentRegionAvail().x - width) / 2));
+    if (!ImGui::Button(label, {width, 0})) return;
+    events.queries.planner = workspace.queries().planner;
+    events.queries.planner->is_chosen = true;
 }
 
 }  // namespace app

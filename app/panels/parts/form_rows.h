@@ -1,5 +1,6 @@
 #pragma once
 
+#include "app/workspace/workspace.h"
 #include "models/config/recipe.h"
 
 #include <string>
@@ -30,5 +31,8 @@ const profiler::Gpu* gpu_rows(const std::vector<profiler::Gpu>& gpus, std::strin
 /// GPU.
 const profiler::Gpu* gpu_list(const char* id, const std::vector<profiler::Gpu>& gpus,
                               std::string_view chosen_id);
+
+/// In the place of a plan: A is a program of the user's, and the window plans built-in models.
+void draw_nothing_planned(const Workspace& workspace, PanelEvents& events);
 
 }  // namespace app

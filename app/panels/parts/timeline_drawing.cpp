@@ -81,6 +81,89 @@ void fill_between(ImDrawList* draw, const ColumnPixels& pixels, const std::vecto
     draw->PrimUnreserve(indices(count - drawn), vertices(count - drawn));
 }
 
+/// Hatches the area between two step functions: each line is clipped column by column, so that it
+/// costs as many steps as it crosses columns. Where the area is thin it stays plain.
+class StackHatch : public ImGuiCanvas {
+public:
+    StackHatch(ImDrawList* draw, const ColumnPixels& pixels, const std::vector<float>& lower,
+               const std::vector<float>& upper)
+        : ImGuiCanvas(draw), draw_(draw), pixels_(pixels), lower_(lower), upper_(upper) {}
+
+    void draw_pattern(Category category, float alpha) {
+        if (pixels_.count() == 0) return;
+        const auto [top, foot] = std::pair(std::ranges::min(upper_), std::ranges::max(lower_));
+        const ImVec2 corner{pixels_.edges.front(), top};
+        const profiler::Color fill = profiler::color_of(current_theme(), category);
+        hatch(to_canvas(corner, ImVec2{pixels_.edges.back(), foot} - corner),
+              profiler::hatch_of(category), profiler::ink_on(fill), 0.2 * alpha, points(px(7)));
+    }
+
+protected:
+    void stroke_inside(std::span<const profiler::Point>, std::span<const Segment> lines,
+                       const profiler::LineStyle& style) override {
+        const ImU32 ink = to_u32(style.color, static_cast<float>(style.alpha));
+        const float width = pixels(style.width);
+        for (const Segment& line : lines) {
+            const ImVec2 from = to_screen(line.from), to = to_screen(line.to);
+            from.x <= to.x ? stroke(from, to, ink, width) : stroke(to, from, ink, width);
+        }
+    }
+
+private:
+    /// From left to right, or upright. Pieces that meet are drawn as one.
+    void stroke(ImVec2 from, ImVec2 to, ImU32 ink, float width) {
+        const auto first = std::ranges::upper_bound(pixels_.edges, from.x);
+        if (first == pixels_.edges.begin()) return;
+        auto column = static_cast<size_t>(first - pixels_.edges.begin()) - 1;
+        ImVec2 begin, end{-1, -1};
+        const auto flush = [&] {
+            if (end.x < 0) return;
+            if (begin.x == end.x && begin.y == end.y) {
+                draw_->AddCircleFilled(begin, width / 2, ink, 6);
+            } else {
+                draw_->AddLine(begin, end, ink, width);
+            }
+            end.x = -1;
+        };
+        for (; column < pixels_.count() && pixels_.edges[column] <= to.x; ++column) {
+            const auto piece = clip(from, to, column);
+            if (!piece) {
+                flush();
+                continue;
+            }
+            if (end.x < 0) begin = piece->first;
+            end = piece->second;
+        }
+        flush();
+    }
+
+    /// What lies in a column between the two functions.
+    std::optional<std::pair<ImVec2, ImVec2>> clip(ImVec2 from, ImVec2 to, size_t column) const {
+        const float top = upper_[column], foot = lower_[column];
+        if (foot - top < px(kThin)) return std::nullopt;
+        const ImVec2 way = to - from;
+        float first = 0, last = 1;
+        const auto keep = [&](float start, float length, float low, float high) {
+            if (length == 0) return low <= start && start <= high;
+            const float a = (low - start) / length, b = (high - start) / length;
+            first = std::max(first, std::min(a, b));
+            last = std::min(last, std::max(a, b));
+            return first <= last;
+        };
+        if (!keep(from.x, way.x, pixels_.edges[column], pixels_.edges[column + 1]) ||
+            !keep(from.y, way.y, top, foot)) {
+            return std::nullopt;
+        }
+        return std::pair(from + way * first, from + way * last);
+    }
+
+    static constexpr float kThin = 9;  // pixels at 100 %
+    ImDrawList* draw_;
+    const ColumnPixels& pixels_;
+    const std::vector<float>& lower_;
+    const std::vector<float>& upper_;
+};
+
 void label_in(ImDrawList* draw, const PlotMap& map, float left, float right, float top,
               float height, ImU32 color, const std::string& text) {
     left = std::max(left, map.corner.x) + px(5);
@@ -139,6 +222,7 @@ void draw_stack(ImDrawList* draw, const PlotMap& map, const profiler::TimelineTr
         const bool faded = picked && *picked != category;
         fill_between(draw, pixels, lower, upper,
                      with_alpha(category_color(category), faded ? 0.18F : 0.92F));
+        StackHatch(draw, pixels, lower, upper).draw_pattern(category, faded ? 0.3F : 1.0F);
         lower = std::move(upper);
     }
 }
@@ -261,11 +345,36 @@ void draw_marker_text(ImDrawList* draw, const PlotMap& map, ImVec2 point, ImU32 
                   {5, 2});
 }
 
+/// A ghost on top of what was allocated, as high as the bytes that were asked for.
+void draw_failed_request(ImDrawList* draw, const PlotMap& map,
+                         const profiler::FailedRequest& failed) {
+    const double foot = static_cast<double>(failed.allocated_bytes);
+    const float left = whole_pixel(map.x(failed.time_ns));
+    const ImVec2 low{left, whole_pixel(map.y(foot + static_cast<double>(failed.requested_bytes)))};
+    const ImVec2 high{std::min(left + px(64), map.right() - px(2)), whole_pixel(map.y(foot))};
+    if (high.x <= low.x) return;
+    ImGuiCanvas canvas(draw);
+    const profiler::Rect rect = canvas.to_canvas(low, high - low);
+    canvas.fill(rect, current_theme().bad, 0.16);
+    canvas.hatch(rect, profiler::Hatch::kDiagonal, current_theme().bad, 0.55, canvas.points(px(6)));
+    for (const auto& [from, to] :
+         {std::pair(low, ImVec2{high.x, low.y}), std::pair(ImVec2{high.x, low.y}, high),
+          std::pair(high, ImVec2{low.x, high.y}), std::pair(ImVec2{low.x, high.y}, low)}) {
+        draw_dashed_line(draw, from, to, palette().bad, px(1));
+    }
+    const ImVec2 size = ImGui::CalcTextSize(failed.text.c_str());
+    const float middle = (low.y + high.y - size.y) / 2;
+    const float x = std::max(map.corner.x + px(4), low.x - size.x - px(10));
+    text_on_plate(draw, {x, middle}, failed.text, palette().bad, with_alpha(palette().popup, 0.92F),
+                  {5, 1});
+}
+
 void draw_limit(ImDrawList* draw, const PlotMap& map, const profiler::TimelineTrace& trace) {
     const float y = whole_pixel(map.y(trace.limit_bytes));
     draw_dashed_line(draw, {map.corner.x, y}, {map.right(), y}, palette().bad, px(1.5F));
     const ImVec2 size = ImGui::CalcTextSize(trace.limit_text.c_str());
-    text_on_plate(draw, {map.right() - size.x - px(7), y + px(3)}, trace.limit_text, palette().bad,
+    const float top = std::max(y - size.y - px(4), map.corner.y + phase_strip_height() + px(2));
+    text_on_plate(draw, {map.corner.x + px(10), top}, trace.limit_text, palette().bad,
                   with_alpha(palette().popup, 0.92F), {5, 1});
 }
 
@@ -281,6 +390,7 @@ void draw_markers(ImDrawList* draw, const PlotMap& map, const profiler::Timeline
     if (const auto& end = trace.out_of_memory) {  // says more than the peak, which is near it
         const ImVec2 point = point_of(*end);
         draw_marker(draw, profiler::Marker::kCross, point, px(5), current_theme().bad);
+        if (trace.failed_request) return draw_failed_request(draw, map, *trace.failed_request);
         if (with_texts) draw_marker_text(draw, map, point, palette().bad, end->text);
         return;
     }

@@ -115,13 +115,11 @@ constexpr const char* kLettersOfClosedForms =
     "r16(S), r32(S)  S rounded up to a multiple of 16 or 32";
 
 void draw_closed_forms(const Frame& frame) {
-    const Selection& selection = frame.selection;
     for (size_t i = 0; i < frame.view.closed_forms.size(); ++i) {
         const auto& line = frame.view.closed_forms[i];
         if (!line) continue;
         if (frame.view.has_other) {
-            const auto& label = i == 0 ? selection.label_a : selection.label_b;
-            letter_badge(i == 0 ? "A" : "B", recipe_color(label.color));
+            letter_badge(i == 0 ? "A" : "B", side_color(i));
             ImGui::SameLine(0, px(6));
         }
         colored_text(line->is_equal ? palette().good : palette().warn,

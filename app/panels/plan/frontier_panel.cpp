@@ -445,8 +445,8 @@ void draw_filled(Frame& frame, const RecipeFrontierView& view) {
                                   .limit_text = limit_text,
                                   .best = side.best,
                                   .path = dots_on(view, path, side),
-                                  .color_a = recipe_color(selection.label_a.color),
-                                  .color_b = recipe_color(selection.label_b.color)};
+                                  .color_a = side_color(0),
+                                  .color_b = side_color(1)};
     const ImVec2 space = ImGui::GetContentRegionAvail();
     const bool is_wide = space.x > em(kSideWidth_em + 22);
     const float gap = px(14);
@@ -480,10 +480,15 @@ void draw_picture(Frame& frame, const RecipeFrontierView* view) {
 PanelEvents draw_frontier_panel(const PanelContext& context, FrontierState& state) {
     PanelEvents events;
     const Workspace& workspace = context.workspace;
+    if (plans_nothing(workspace.queries().planner, workspace.selection())) {
+        draw_nothing_planned(workspace, events);
+        return events;
+    }
     Frame frame{context, state, workspace.queries().frontier,
                 shown_form(workspace.queries().planner, workspace.selection()), events};
-    frame.query.is_drawn = true;
-    events.queries.grows_frontier = true;
+    const bool is_in_front = !ImGui::IsWindowAppearing();  // in its first frame each tab is drawn
+    frame.query.is_drawn |= is_in_front;
+    events.queries.grows_frontier = is_in_front;
     const RecipeFrontierView* view = workspace.slots().frontier.view();
     draw_axis(frame);
     ImGui::SameLine(0, px(12));

@@ -544,10 +544,15 @@ std::string take_plan(const Workspace& workspace, PlannerState& state) {
 PanelEvents draw_planner_panel(const PanelContext& context, PlannerState& state) {
     PanelEvents events;
     const Workspace& workspace = context.workspace;
+    if (plans_nothing(workspace.queries().planner, workspace.selection())) {
+        state.shown = state.taken = nullptr;
+        draw_nothing_planned(workspace, events);
+        return events;
+    }
     const std::string error = take_plan(workspace, state);
     Frame frame{context, state, shown_form(workspace.queries().planner, workspace.selection()),
                 events};
-    frame.form.is_drawn = true;
+    frame.form.is_drawn |= !ImGui::IsWindowAppearing();  // in its first frame each tab is drawn
     if (const PlannerView* view = view_of(frame)) {
         std::vector<std::string> names;
         for (const PlannerRecipe& recipe : view->recipes) names.push_back(recipe.name());

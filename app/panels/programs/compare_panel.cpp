@@ -47,14 +47,8 @@ void draw_measure_button(const Workspace& workspace, PanelEvents& events) {
     ImGui::SetItemTooltip("Put the recipes that are only predicted into the Capture form.");
 }
 
-/// What B saves and costs against A. Without such a pair: what the best recipe does.
-void draw_sentence(const Workspace& workspace, const CompareView& view, PanelEvents& events) {
-    std::string sentence = workspace.headline();
-    if (sentence.empty()) sentence = view.sentence;
-    if (!sentence.empty()) {
-        const ScopedFont bold(fonts().bold, 17);
-        wrapped_text(sentence);
-    }
+/// What ran where, and the GPU that is planned for.
+void draw_origin(const Workspace& workspace, const CompareView& view, PanelEvents& events) {
     ImGui::AlignTextToFramePadding();
     const char* between = view.workload.empty() || view.source.empty() ? "" : "  ·  ";
     note_text(view.workload + between + view.source);
@@ -367,7 +361,7 @@ void draw_notes(const CompareView& view) {
 void draw_filled(const Workspace& workspace, const CompareView& view, CompareState& state,
                  PanelEvents& events) {
     const Selection& selection = workspace.selection();
-    draw_sentence(workspace, view, events);
+    draw_origin(workspace, view, events);
     ImGui::Dummy({0, px(1)});
     const Frame frame{workspace, view, choose_memory(workspace, state), events};
     draw_category_legend(view, selection, events);
@@ -400,77 +394,6 @@ void draw_filled(const Workspace& workspace, const CompareView& view, CompareSta
     draw_notes(view);
 }
 
-void draw_reading(const Documents::Loading& loading, PanelEvents& events) {
-    const ImVec2 space = ImGui::GetContentRegionAvail();
-    const float width = std::min(space.x, em(26));
-    ImGui::SetCursorPos(ImGui::GetCursorPos() +
-                        ImVec2((space.x - width) / 2, std::max(0.0F, space.y / 2 - em(2))));
-    const ScopedChild child("##reading", {width, em(4)});
-    events.traces.cancel_loading = draw_loading(loading);
-}
-
-constexpr size_t kShownFiles = 5;
-
-bool draw_recent_file(const std::filesystem::path& file, float width) {
-    const ScopedId id(file.c_str());
-    const ImVec2 start = ImGui::GetCursorPos();
-    const bool clicked = ImGui::Selectable("##file", false, 0, {width, 0});
-    ImGui::SetItemTooltip("%s", file.c_str());
-    ImGui::SetCursorPos(start);
-    dim_text(ICON_FILE);
-    ImGui::SameLine(0, px(8));
-    // The folder tells apart files of the same name.
-    const std::string name = file.parent_path().filename() / file.filename();
-    text(fit_to(name, width - em(2)));
-    return clicked;
-}
-
-/// The page shown before a trace is open: what to do next, and the recent files.
-void draw_welcome(const std::vector<std::filesystem::path>& recent_files, PanelEvents& events) {
-    const ImVec2 space = ImGui::GetContentRegionAvail();
-    const float width = std::min(space.x, em(34));
-    const size_t files = std::min(recent_files.size(), kShownFiles);
-    const float height = em(8.5F) + (files > 0 ? em(2.2F) : 0) +
-                         static_cast<float>(files) * ImGui::GetTextLineHeightWithSpacing();
-    ImGui::SetCursorPos(ImGui::GetCursorPos() + ImVec2(std::max(0.0F, (space.x - width) / 2),
-                                                       std::max(0.0F, (space.y - height) / 2)));
-    ImGui::BeginGroup();
-    {
-        const ScopedFont title(fonts().bold, kTitleSize);
-        text("Where does the memory of a training step go?");
-    }
-    ImGui::PushTextWrapPos(ImGui::GetCursorPosX() + width);
-    dim_text(
-        "Open traces of one step under several recipes to compare them, or capture them now. "
-        "Files can also be dropped on the window.");
-    ImGui::PopTextWrapPos();
-    ImGui::Dummy({0, px(6)});
-    {
-        const ScopedColor button(ImGuiCol_Button, with_alpha(palette().accent, 0.85F));
-        const ScopedColor hovered(ImGuiCol_ButtonHovered, palette().accent);
-        const ScopedColor label(ImGuiCol_Text, palette().dark ? palette().plot : palette().panel);
-        const ScopedFont bold(fonts().bold);
-        events.traces.ask_for_files = ImGui::Button(ICON_FOLDER_OPEN "  Open traces");
-    }
-    ImGui::SameLine();
-    events.capture.show = ImGui::Button(ICON_RECORD "  Capture");
-    ImGui::SameLine();
-    events.traces.open_examples = ImGui::Button(ICON_LIGHTBULB "  See what Tempo saves###examples");
-    ImGui::SetItemTooltip(
-        "Opens two traces that come with the program: a step of BERT-large on an NVIDIA A100,\n"
-        "predicted with the original ops and with Tempo's.");
-    if (files > 0) {
-        ImGui::Dummy({0, px(4)});
-        dim_text("Recent");
-        for (size_t i = 0; i < files; ++i) {
-            if (draw_recent_file(recent_files[i], width)) {
-                events.traces.open.push_back(recent_files[i]);
-            }
-        }
-    }
-    ImGui::EndGroup();
-}
-
 }  // namespace
 
 PanelEvents draw_compare_panel(const PanelContext& context, CompareState& state) {
@@ -480,10 +403,9 @@ PanelEvents draw_compare_panel(const PanelContext& context, CompareState& state)
     const auto result = workspace.comparison();
     if (result && !result->view.columns.empty()) {
         draw_filled(workspace, result->view, state, events);
-    } else if (const auto loading = workspace.loading()) {
-        draw_reading(*loading, events);
     } else if (workspace.documents().empty()) {
-        draw_welcome(context.recent_files, events);
+        empty_state(ICON_CHART_COLUMN, "No trace is open",
+                    "Open traces of one step under several recipes to compare them.");
     } else if (!slot.error().empty()) {
         empty_state(ICON_TRIANGLE_EXCLAMATION, "The traces could not be compared", slot.error());
     } else {

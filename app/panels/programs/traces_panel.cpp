@@ -51,7 +51,6 @@ void draw_menu(const DocumentPtr& document, bool is_kept, TraceEvents& events) {
 void draw_trace(const OpenTraces& traces, size_t index, TraceEvents& events) {
     const DocumentPtr& document = traces.documents[index];
     const DocumentLabel& label = traces.labels[index];
-    const ImU32 color = recipe_color(label.color);
     const ScopedId id(static_cast<int>(index));
     const bool is_a = document == traces.a, is_b = document == traces.b;
     const float height = 2 * ImGui::GetTextLineHeight() + px(12);
@@ -83,9 +82,9 @@ void draw_trace(const OpenTraces& traces, size_t index, TraceEvents& events) {
     ImGui::SetCursorPos({left, start.y + px(7) + ImGui::GetTextLineHeight()});
     dim_text(fit_to(second_line(*document), width - px(12)));
     ImGui::SetCursorPos({start.x + width - buttons, start.y + px(5)});
-    if (letter_button("A", is_a, color)) events.set_a = document;
+    if (letter_button("A", is_a, side_color(0))) events.set_a = document;
     ImGui::SameLine(0, px(3));
-    if (letter_button("B", is_b, color)) events.set_b = is_b ? nullptr : document;
+    if (letter_button("B", is_b, side_color(1))) events.set_b = is_b ? nullptr : document;
     ImGui::SetCursorPos({start.x, start.y + height + px(3)});
     ImGui::Dummy({});
 }
@@ -113,7 +112,7 @@ void draw_item(const profiler::DiagnosticItem& item) {
 void draw_document(const char* letter, const DocumentLabel& label, const DocumentPtr& document) {
     if (!document) return;
     const ScopedId id(letter);
-    letter_badge(letter, recipe_color(label.color));
+    letter_badge(letter, side_color(*letter == 'A' ? 0 : 1));
     ImGui::SameLine(0, px(7));
     bold_text(fit_to(label.name, ImGui::GetContentRegionAvail().x));
     if (document->diagnostics.empty()) {

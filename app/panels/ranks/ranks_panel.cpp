@@ -259,11 +259,11 @@ void draw_name(Frame& frame, size_t index) {
         text(fmt::format("rank {}", lane.rank));
     }
     ImGui::SetCursorPos({start.x + em(kNames_em) - em(4.2F), start.y});
-    if (letter_button("A", is_a, recipe_color(selection.label_a.color))) {
+    if (letter_button("A", is_a, side_color(0))) {
         frame.events.traces.set_a = document;
     }
     ImGui::SameLine(0, px(3));
-    if (letter_button("B", is_b, recipe_color(selection.label_b.color))) {
+    if (letter_button("B", is_b, side_color(1))) {
         frame.events.traces.set_b = is_b ? nullptr : document;
     }
     ImGui::SetCursorPos({start.x, start.y + ImGui::GetTextLineHeight() + px(4)});

@@ -137,13 +137,12 @@ void draw_pin(const InspectorQuery& query, const Selection& selection, PanelEven
 // ---- lines of cards -------------------------------------------------------------------------
 
 /// A line across the panel, then the letter of the trace and the name.
-void draw_title(const Selection& selection, std::optional<bool> in_b, std::string_view title) {
+void draw_title(std::optional<bool> in_b, std::string_view title) {
     ImGui::Spacing();
     ImGui::Separator();
     ImGui::Spacing();
     if (in_b) {
-        letter_badge(*in_b ? "B" : "A",
-                     recipe_color((*in_b ? selection.label_b : selection.label_a).color));
+        letter_badge(*in_b ? "B" : "A", side_color(*in_b ? 1 : 0));
         ImGui::SameLine(0, px(7));
     }
     const std::string shown = fit_to(title, ImGui::GetContentRegionAvail().x);
@@ -200,7 +199,7 @@ void draw_rows(const profiler::InspectorRows& rows) {
 }
 
 /// When A and B hold a tensor, side by side under their letters; or its only trace.
-void draw_life(const Selection& selection, const std::vector<profiler::LifeRow>& rows) {
+void draw_life(const std::vector<profiler::LifeRow>& rows) {
     if (rows.empty()) return;
     const ScopedFont small(fonts().text, kSmallSize);
     const ScopedStyle padding(ImGuiStyleVar_CellPadding, {px(3), px(2)});
@@ -211,9 +210,9 @@ void draw_life(const Selection& selection, const std::vector<profiler::LifeRow>&
     if (num_values > 1) {
         draw_label("");
         ImGui::TableNextColumn();
-        letter_badge("A", recipe_color(selection.label_a.color));
+        letter_badge("A", side_color(0));
         ImGui::TableNextColumn();
-        letter_badge("B", recipe_color(selection.label_b.color));
+        letter_badge("B", side_color(1));
     }
     for (const auto& row : rows) {
         draw_label(row.label);
@@ -261,11 +260,10 @@ int64_t most_calls(const CallGroup& group) {
 }
 
 /// A is filled, B an outline over it.
-void draw_bars(ImDrawList* draw, const Bars& bars, const Selection& selection,
-               const CallGroup& group) {
+void draw_bars(ImDrawList* draw, const Bars& bars, const CallGroup& group) {
     for (size_t source = 0; source < group.sources.size(); ++source) {
         const bool is_a = source == 0;
-        const ImU32 color = recipe_color((is_a ? selection.label_a : selection.label_b).color);
+        const ImU32 color = side_color(source);
         const auto& counts = group.sources[source].counts;
         for (size_t i = 0; i < counts.size(); ++i) {
             if (counts[i] == 0) continue;
@@ -303,14 +301,14 @@ void draw_class_tooltip(const CallGroup& group, size_t index) {
     ImGui::EndTooltip();
 }
 
-void draw_histogram(const Selection& selection, const CallGroup& group) {
+void draw_histogram(const CallGroup& group) {
     const ScopedFont small(fonts().text, kSmallSize);
     const Bars bars{.corner = ImGui::GetCursorScreenPos(),
                     .size = {ImGui::GetContentRegionAvail().x, em(kHistogram_em)},
                     .most = most_calls(group)};
     ImDrawList* draw = ImGui::GetWindowDrawList();
     draw->AddRectFilled(bars.corner, bars.corner + bars.size, palette().plot, px(2));
-    draw_bars(draw, bars, selection, group);
+    draw_bars(draw, bars, group);
     draw->AddLine({bars.corner.x, bars.bottom()}, {bars.corner.x + bars.size.x, bars.bottom()},
                   palette().dim);
     draw_picked(draw, bars, group);
@@ -337,7 +335,7 @@ void draw_step_to(const char* label, const char* tip, profiler::CallId to, bool 
 /// All calls like the selected one: how their times are spread, in A and in B, and buttons that go
 /// from one to the next or mark them in the Kernels panel.
 void draw_call_group(const Selection& selection, const CallGroup& group, PanelEvents& events) {
-    draw_histogram(selection, group);
+    draw_histogram(group);
     const ScopedFont small(fonts().text, kSmallSize);
     const bool in_b = selection.call->in_b;
     const profiler::SelectedCalls marks{.label = selection.call->name,
@@ -527,7 +525,7 @@ void draw_category(const Selection& selection, const std::vector<profiler::Categ
     const ScopedId id("category");
     for (size_t source = 0; source < cards.size(); ++source) {
         const ScopedId source_id(static_cast<int>(source));
-        draw_title(selection, source == 1, profiler::label_of(*selection.category));
+        draw_title(source == 1, profiler::label_of(*selection.category));
         draw_rows(cards[source].rows);
         if (cards[source].largest.empty()) continue;
         {
@@ -540,7 +538,7 @@ void draw_category(const Selection& selection, const std::vector<profiler::Categ
 
 void draw_tensor(const Selection& selection, const profiler::TensorCard& card) {
     const ScopedId id("tensor");
-    draw_title(selection, selection.tensor->in_b, card.title);
+    draw_title(selection.tensor->in_b, card.title);
     draw_rows(card.rows);
     if (!card.fate.text.empty()) {
         const ScopedFont small(fonts().text, kSmallSize);
@@ -548,12 +546,12 @@ void draw_tensor(const Selection& selection, const profiler::TensorCard& card) {
         colored_text(color_of(card.fate.fate), card.fate.text);
         ImGui::PopTextWrapPos();
     }
-    draw_life(selection, card.life);
+    draw_life(card.life);
 }
 
 void draw_call(const Selection& selection, const profiler::CallCard& card, PanelEvents& events) {
     const ScopedId id("call");
-    draw_title(selection, selection.call->in_b, card.title);
+    draw_title(selection.call->in_b, card.title);
     draw_rows(card.rows);
     // The view is made off the frame thread: right after a click it still describes the old call.
     const profiler::CallGroup& group = card.group;
@@ -561,9 +559,8 @@ void draw_call(const Selection& selection, const profiler::CallCard& card, Panel
         group.picked == selection.call->id && (group.source == 1) == selection.call->in_b;
     if (!is_of_selection || group.low_ns <= 0) return;
     const auto& phase = group.key.phase;
-    draw_title(selection, std::nullopt,
-               fmt::format("All calls of it{}{}", phase ? " in " : "",
-                           phase ? profiler::name_of(*phase) : ""));
+    draw_title(std::nullopt, fmt::format("All calls of it{}{}", phase ? " in " : "",
+                                         phase ? profiler::name_of(*phase) : ""));
     draw_call_group(selection, group, events);
     draw_rows(card.group_rows);
 }
@@ -571,7 +568,7 @@ void draw_call(const Selection& selection, const profiler::CallCard& card, Panel
 /// What the marked calls add up to.
 void draw_marks(const Selection& selection, const profiler::MarksView& marks) {
     const ScopedId id("marks");
-    draw_title(selection, std::nullopt, "Marked: " + selection.marks->label);
+    draw_title(std::nullopt, "Marked: " + selection.marks->label);
     profiler::InspectorRows rows;
     for (size_t i = 0; i < marks.traces.size(); ++i) {
         const int64_t count = marks.traces[i].num_calls, time_ns = marks.traces[i].time_ns;
@@ -588,7 +585,7 @@ void draw_moment_card(const Workspace& workspace, const Selection& selection) {
     if (!workspace.slots().timeline.view()) return;
     const ScopedId id("moment");
     const auto a = workspace.read_timeline(0, moment_ns);
-    draw_title(selection, std::nullopt, "The moment " + a.time_text);
+    draw_title(std::nullopt, "The moment " + a.time_text);
     profiler::InspectorRows rows;
     if (!a.phase_text.empty()) rows.emplace_back("in", a.phase_text);
     rows.emplace_back("live in A", a.total_text);
@@ -617,7 +614,7 @@ void draw_cards(const PanelContext& context, const Selection& selection, PanelEv
     if (marks && selection.marks && is_of_marks) draw_marks(selection, *marks);
     if (selection.range) {
         const ScopedId id("range");
-        draw_title(selection, std::nullopt, "A range of " + range_label(*selection.range));
+        draw_title(std::nullopt, "A range of " + range_label(*selection.range));
         if (const profiler::RangeView* range = context.views.range.view()) {
             draw_range_tables(context, *range, events);
         } else {

@@ -10,7 +10,7 @@ in all ranks of a launch, "command": its words, "working_folder": where it was s
 "tries_imbalance": as of Session}.
 Each line of the status file is a JSON object: of each rank the last one holds. A rank with an
 exception or an exit code has failed, the one of the first such line first.
-app/commands/programs/program_run.cpp starts the program and reads them.
+app/programs/program_run.cpp starts the program and reads them.
 """
 
 import atexit

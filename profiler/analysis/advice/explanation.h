@@ -4,6 +4,7 @@
 #include "profiler/analysis/step/growth.h"
 #include "profiler/trace/trace.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -25,6 +26,8 @@ struct ExplainTarget {
     std::string gpu;           // "a100-40gb"; empty: the one that was recorded
     int64_t limit_bytes = -1;  // what the allocator may reserve on it
     int64_t batch_size = -1;   // of a step
+
+    friend bool operator==(const ExplainTarget&, const ExplainTarget&) = default;
 };
 
 /// The request that failed. Bytes as in profiler::Failure.
@@ -88,6 +91,8 @@ struct StepOutcome {
     bool fits = false;
     /// False: it does not fail where the program did, and nobody knows the rest of the step.
     bool is_sure = true;
+
+    friend bool operator==(const StepOutcome&, const StepOutcome&) = default;
 };
 
 struct Remedy {
@@ -107,6 +112,14 @@ struct Remedy {
     std::string problem;      // why it could not be verified; empty: it was, or nobody tried
 
     const StepOutcome& outcome() const { return verified ? *verified : estimated; }
+    /// Whether a run of the program can show it. The batch size stands in the program, and so do
+    /// lines whose place nobody knows.
+    bool can_be_run() const {
+        return std::ranges::all_of(changes(), [](const RemedyChange& one) {
+            return one.kind != RemedyChange::Kind::kBatch &&
+                   (one.kind != RemedyChange::Kind::kEdit || one.line > 0);
+        });
+    }
     /// All that is to be pasted: one change, or the parts of a combination.
     std::span<const RemedyChange> changes() const {
         return parts.empty() ? std::span(&change, 1) : std::span(parts);
@@ -128,6 +141,11 @@ struct Explanation {
     std::string unknown_rest;    // what the trace does not tell of the step; empty: it tells all
     std::vector<std::string> notes;
 };
+
+/// A step that leaves less of the limit may not fit in the next run.
+inline constexpr double kLeastShareLeft = 0.02;
+/// Whether the step fits and leaves at least kLeastShareLeft of the limit. A limit of -1 is none.
+bool fits_well(const StepOutcome& outcome, int64_t limit_bytes);
 
 /// Best first: fits with at least 2 % left, then ends what grows, then keeps batch and GPU, then
 /// least code, then least time, then most bytes. Call it again when outcomes have changed.

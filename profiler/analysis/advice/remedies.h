@@ -81,10 +81,6 @@ RemedyChange swap_change(std::string_view recipe);
 
 /// Another batch or another GPU answers a question of its own.
 bool keeps_target(const Remedy& remedy);
-/// A step that leaves less of the limit may not fit in the next run.
-inline constexpr double kLeastShareLeft = 0.02;
-/// Whether the step fits and leaves at least kLeastShareLeft of the limit. A limit of -1 is none.
-bool fits_well(const StepOutcome& outcome, int64_t limit_bytes);
 
 /// The order of remedies: a smaller one is better. `saved_bytes` has to be known.
 using RemedyRank = std::tuple<bool, bool, bool, bool, bool, int64_t, int64_t, int64_t>;

@@ -147,6 +147,44 @@ void add_bands(const StepIndex& source, const TimeMap& map, const TimelineReques
     }
 }
 
+/// The memory that the step had. A program of the user's says it where it failed.
+int64_t limit_bytes_of(const Trace& trace) {
+    const int64_t bytes = step_limit_bytes(trace);
+    const Id<Failure> failure = fatal_out_of_memory(trace);
+    if (bytes > 0 || !failure.valid()) return bytes;
+    return trace.failures.get<&Failure::limit_bytes>(failure);
+}
+
+/// The request that ended the program; none: it did not end so, or nobody knows its size.
+std::optional<Failure> failed_request_of(const Trace& trace) {
+    const Id<Failure> id = fatal_out_of_memory(trace);
+    if (!id.valid() || trace.failures.get<&Failure::requested_bytes>(id) < 0) return std::nullopt;
+    return trace.failures[id];
+}
+
+std::string text_of_request(const Trace& trace, const Failure& failure) {
+    const FailurePlace place = place_of(trace, failure);
+    std::string where = place.line;
+    const std::string_view op = place.op.substr(place.op.rfind(':') + 1);  // without "aten::"
+    if (!op.empty()) where += fmt::format("{}{}", where.empty() ? "" : ", ", op);
+    const std::string asked = "asked " + format_bytes(failure.requested_bytes);
+    return where.empty() ? asked : fmt::format("{} ({})", asked, where);
+}
+
+void add_out_of_memory(const StepIndex& source, double time_ns, int64_t own_ns,
+                       TimelineTrace& view) {
+    const Trace& trace = source.trace();
+    const int64_t bytes = source.curve().at(own_ns).allocated_bytes;
+    view.out_of_memory =
+        PeakMarker{.time_ns = time_ns,
+                   .bytes = bytes,
+                   .text = "out of memory at " + text_of_limit(bytes, limit_bytes_of(trace))};
+    if (const auto failure = failed_request_of(trace)) {
+        view.failed_request = FailedRequest{time_ns, bytes, failure->requested_bytes,
+                                            text_of_request(trace, *failure)};
+    }
+}
+
 /// The peak and, if the step did not fit, where memory ran out.
 void add_markers(const StepIndex& source, const TimeMap& map, const TimelineRequest& request,
                  TimelineTrace& view) {
@@ -155,7 +193,7 @@ void add_markers(const StepIndex& source, const TimeMap& map, const TimelineRequ
     const auto is_seen = [&](double time_ns) {
         return time_ns >= request.start_ns && time_ns <= request.end_ns;
     };
-    const int64_t limit_bytes = step_limit_bytes(trace);
+    const int64_t limit_bytes = limit_bytes_of(trace);
     const std::string peak = "peak " + format_bytes(source.peak().allocated_bytes);
     view.summary = "peak " + text_of_limit(source.peak().allocated_bytes, limit_bytes);
     // What the allocator may take; of a GPU, what the CUDA context leaves.
@@ -167,12 +205,8 @@ void add_markers(const StepIndex& source, const TimeMap& map, const TimelineRequ
     if (ran_out_of_memory(trace)) {
         view.summary += ", out of memory";
         const int64_t own_ns = out_of_memory_ns(trace);
-        const int64_t bytes = source.curve().at(own_ns).allocated_bytes;
         const double time_ns = map.to_shared(static_cast<double>(own_ns));
-        if (is_seen(time_ns)) {
-            view.out_of_memory =
-                PeakMarker{time_ns, bytes, "out of memory at " + text_of_limit(bytes, limit_bytes)};
-        }
+        if (is_seen(time_ns)) add_out_of_memory(source, time_ns, own_ns, view);
     } else if (has_note(trace, kStepDoesNotFit)) {
         view.summary += ", does not fit";
     }
@@ -334,8 +368,13 @@ TimelineView build_timeline_view(const TimelineRequest& request) {
         add_notes(source.trace(), request.names[i], view);
         TimelineTrace trace = build_timeline_trace(source, map_of(request.alignment, i), request);
         trace.name = request.names[i];
+        const auto failed = failed_request_of(source.trace());
+        const int64_t asked_for =
+            failed ? failed->requested_bytes + source.curve().at(failed->time_ns).allocated_bytes
+                   : 0;
         view.max_bytes =
             std::max({view.max_bytes, highest_bytes(source.curve()), trace.limit_bytes,
+                      static_cast<double>(asked_for),
                       static_cast<double>(source.trace().run().imbalanced_peak_bytes)});
         view.traces.push_back(std::move(trace));
     }
@@ -344,15 +383,19 @@ TimelineView build_timeline_view(const TimelineRequest& request) {
 }
 
 TimeRange fit_timeline(const TimelineRequest& request) {
+    constexpr double kRoomForRequest = 0.09;
     const Steps& steps = request.steps;
     TimeRange range;
+    bool has_failed_request = false;
     for (std::size_t i = 0; i < steps.size(); ++i) {
         const TimeMap& map = map_of(request.alignment, i);
         const double start_ns = map.to_shared(static_cast<double>(steps[i].curve().start_ns()));
         const double end_ns = map.to_shared(static_cast<double>(steps[i].curve().end_ns()));
         range.start_ns = i == 0 ? start_ns : std::min(range.start_ns, start_ns);
         range.end_ns = i == 0 ? end_ns : std::max(range.end_ns, end_ns);
+        has_failed_request |= failed_request_of(steps[i].trace()).has_value();
     }
+    if (has_failed_request) range.end_ns += kRoomForRequest * (range.end_ns - range.start_ns);
     return range;
 }
 

@@ -55,6 +55,14 @@ struct PeakMarker {
     int64_t uneven_bytes = 0;
 };
 
+/// The request that memory ran out for: it would have lain on top of what was allocated.
+struct FailedRequest {
+    double time_ns = 0;  // on the shared axis
+    int64_t allocated_bytes = 0;
+    int64_t requested_bytes = 0;
+    std::string text;  // "asked 5.59 GiB (train.py:14, nll_loss)"
+};
+
 /// One vector per quantity, with one element per pixel column. Column i covers [edge_ns[i],
 /// edge_ns[i + 1]) and shows the instant of its highest total. Edges lie on multiples of the column
 /// width, so that columns keep their content while the window pans.
@@ -69,8 +77,9 @@ struct TimelineTrace {
     std::vector<double> reserved_bytes;
     std::vector<PhaseBand> phases;  // those that meet the window
     std::vector<StepBand> steps;
-    std::vector<PeakMarker> peaks;            // empty or one
-    std::optional<PeakMarker> out_of_memory;  // where memory ran out, if it did in the window
+    std::vector<PeakMarker> peaks;                // empty or one
+    std::optional<PeakMarker> out_of_memory;      // where memory ran out, if it did in the window
+    std::optional<FailedRequest> failed_request;  // there, as far as the trace knows it
     double limit_bytes = 0;     // of the memory; 0: not known, or too far above the peak to draw
     std::string limit_text;     // "limit 16.0 GiB"
     bool has_reserved = false;  // reserved differs from allocated somewhere; never true on the CPU
@@ -110,7 +119,8 @@ std::vector<Category> categories_in(std::span<const TimelineTrace* const> traces
 /// "backward of step 2"; empty outside of all phases. `time_ns` is on the trace's own clock.
 std::string phase_text_at(const Trace& trace, int64_t time_ns);
 
-/// The range of the shared axis that holds all steps of a request.
+/// The range of the shared axis that holds all steps of a request. Behind a request that failed
+/// there is room to draw it.
 struct TimeRange {
     double start_ns = 0;
     double end_ns = 0;

@@ -61,7 +61,9 @@ struct Shown {
                  .marks = nullptr,
                  .rank_run = rank_run,
                  .usual_plan = nullptr,
-                 .recipe_being_planned = {}},
+                 .recipe_being_planned = {},
+                 .trials = {},
+                 .planner_data = predictor.data()},
                 own,
                 open,
                 layout};
@@ -124,6 +126,11 @@ TEST(ViewOrders, KnowEveryFieldOfTheQueries) {
     [[maybe_unused]] const auto& [text, is_shown] = app::SearchQuery();
     [[maybe_unused]] const auto& [workload, recipes, optimizer, is_chosen, is_wanted] =
         app::PlannerForm();
+}
+
+TEST(ViewOrders, OfAdviceFollowItsTarget) {
+    EXPECT_MADE_AGAIN(order_advice, queries.advice.gpu = "t4");
+    EXPECT_MADE_AGAIN(order_advice, queries.advice.batch_size = 3);
 }
 
 TEST(ViewOrders, OfTheLedgerFollowItsQuery) {

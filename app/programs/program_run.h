@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <optional>
+#include <stop_token>
 #include <string>
 #include <vector>
 
@@ -37,6 +38,7 @@ struct ProgramRun {
     std::string log;                   // a file that takes all output of the program; empty: none
     std::string working_folder;        // the program starts there; empty: here
     std::chrono::seconds timeout{0};   // it is ended after so long; 0: never
+    std::stop_token stop = {};         // ends it when asked to stop
     /// Number of ranks that the program is told. `ranks` of them run, alone (docs/many_gpus.md).
     /// 0: the processes that the program starts.
     int64_t world_size = 0;
@@ -59,7 +61,7 @@ struct ProgramResult {
     int64_t resident_bytes = 0;  // the most memory that one of its processes held
     int64_t recorded_steps = 0;  // of ranks: by each
     bool is_complete = false;
-    bool was_asked_to_end = false;  // by a signal, such as Ctrl-C
+    bool was_asked_to_end = false;  // by a signal, such as Ctrl-C, or by ProgramRun::stop
     bool has_timed_out = false;
     std::string exception;  // that ended the program, or its first rank that failed: "ValueError"
     std::string file;       // what was written: the trace, or its .partial; empty: nothing

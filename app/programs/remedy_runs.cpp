@@ -1,6 +1,5 @@
-#include "app/commands/programs/remedy_runs.h"
+#include "app/programs/remedy_runs.h"
 
-#include "app/commands/programs/batch_search.h"
 #include "app/user/settings.h"
 #include "models/config/recipe.h"
 #include "profiler/analysis/step/expert_routing.h"
@@ -232,10 +231,7 @@ void verify(Remedy& remedy, Rerun rerun) {
             fmt::format("It is not enough: memory runs out again{}.", request_that_failed(*tried));
         return;
     }
-    remedy.verified = StepOutcome{.peak_allocated_bytes = tried->peak_allocated_bytes,
-                                  .peak_reserved_bytes = tried->peak_reserved_bytes,
-                                  .step_time_ns = tried->step_time_ns,
-                                  .fits = true};
+    remedy.verified = outcome_of_run(*tried);
 }
 
 }  // namespace
@@ -245,6 +241,25 @@ bool can_run(const Remedy& remedy) {
         return change.kind != RemedyChange::Kind::kBatch &&
                (change.kind != RemedyChange::Kind::kEdit || change.line > 0);
     });
+}
+
+StepOutcome outcome_of_run(const BatchRun& run) {
+    if (!run.fits) return {};  // what it would need, the run does not say
+    return {.peak_allocated_bytes = run.peak_allocated_bytes,
+            .peak_reserved_bytes = run.peak_reserved_bytes,
+            .step_time_ns = run.step_time_ns,
+            .fits = true};
+}
+
+Result<RecordedTry> record_remedy(const Remedy& remedy, Rerun rerun) {
+    const TemporaryFolder folder;
+    if (!folder.exists()) return fail(kNoTemporaryFolder);
+    if (auto ok = apply(remedy, rerun, folder / ""); !ok) return tl::unexpected(ok.error());
+    auto tried = record_try(std::move(rerun.run), rerun.gpu);
+    if (tried && !tried->outcome.nothing_replaced.empty()) {
+        return fail("{}", tried->outcome.nothing_replaced);
+    }
+    return tried;
 }
 
 Result<ProgramRun> recorded_run(const Trace& trace, const std::vector<std::string>& words) {
@@ -301,7 +316,7 @@ void verify_remedies(Explanation& explanation, const Rerun& rerun, std::size_t c
                      const std::function<void(const RemedyTry&)>& tried) {
     std::vector<Remedy*> chosen;
     for (Remedy& remedy : explanation.remedies) {
-        if (chosen.size() < count && can_run(remedy)) chosen.push_back(&remedy);
+        if (chosen.size() < count && remedy.can_be_run()) chosen.push_back(&remedy);
     }
     std::mutex mutex;
     for_each_on_all_cores(chosen.size(), [&](std::size_t i) {

@@ -1,4 +1,4 @@
-#include "app/commands/programs/batch_search.h"
+#include "app/programs/batch_search.h"
 
 #include "app/prediction/prediction_target.h"
 #include "models/config/batch_bisection.h"
@@ -467,6 +467,18 @@ Result<BatchRun> try_program(ProgramRun run, const std::string& gpu) {
     if (!made) return tl::unexpected(made.error());
     if (made->outcome.fits) made->outcome.step_time_ns = modelled_step_ns(*target, made->traces);
     return std::move(made->outcome);
+}
+
+Result<RecordedTry> record_try(ProgramRun run, const std::string& gpu) {
+    const auto target = ProgramTarget::find(gpu);
+    if (!target) return tl::unexpected(target.error());
+    run.card = target->card();
+    run.with_stacks = true;
+    auto made = attempt_alone(std::move(run));
+    if (!made) return tl::unexpected(made.error());
+    if (made->traces.empty()) return fail("it leaves no trace.");
+    made->outcome.step_time_ns = modelled_step_ns(*target, made->traces);  // also models the times
+    return RecordedTry{std::move(made->outcome), std::move(made->traces.front())};
 }
 
 Result<Trace> record_without_limit(ProgramRun run, const std::string& gpu) {

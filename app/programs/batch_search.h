@@ -1,6 +1,6 @@
 #pragma once
 
-#include "app/commands/programs/program_run.h"
+#include "app/programs/program_run.h"
 #include "profiler/analysis/step/peak.h"
 #include "profiler/trace/trace.h"
 
@@ -48,6 +48,16 @@ struct BatchRun {
 /// state. `run` needs neither file nor log. It fits if no request fails: a program may catch that.
 /// Errors: an unknown GPU; the program ended for another reason than memory, or took too long.
 models::Result<BatchRun> try_program(ProgramRun run, const std::string& gpu);
+
+/// What a run came to, and its trace with lines of Python and modelled times.
+struct RecordedTry {
+    BatchRun outcome;
+    profiler::Trace trace;
+};
+
+/// The same, with the trace of what ran: of ranks, the one with the largest peak.
+/// Errors: as try_program; the run leaves no trace.
+models::Result<RecordedTry> record_try(ProgramRun run, const std::string& gpu);
 
 /// The same run on the GPU with memory without end, with its lines of Python and modelled times: a
 /// step that does not come to its end on the GPU itself. Of ranks, the one with the largest peak.

@@ -1,4 +1,4 @@
-#include "app/commands/programs/program_run.h"
+#include "app/programs/program_run.h"
 
 #include "profiler/protocol/process_environment.h"
 #include "profiler/trace/file/temporary_paths.h"
@@ -530,25 +530,37 @@ Result<pid_t> spawn(const ProgramRun& run, const std::vector<std::string>& varia
 /// File systems know the time less exactly than the clock.
 constexpr auto kClockStep = std::chrono::milliseconds(20);
 
-/// Ends a program that takes longer: first it is asked to end, so that its recording is closed.
-/// Returns whether it took longer.
-bool end_after(pid_t pid, std::chrono::milliseconds timeout) {
-    if (timeout.count() == 0) return false;
+/// Waits until the program has ended, its time is over, or it shall stop. False: one of the latter.
+bool ends_in_time(pollfd& ended, const ProgramRun& run) {
+    constexpr std::chrono::milliseconds kSlice{100};
+    const auto start = std::chrono::steady_clock::now();
+    while (poll(&ended, 1, static_cast<int>(kSlice.count())) == 0) {
+        const bool is_late =
+            run.timeout.count() > 0 && std::chrono::steady_clock::now() - start > run.timeout;
+        if (is_late || run.stop.stop_requested()) return false;
+    }
+    return true;
+}
+
+/// Ends a program that takes longer or shall stop: first it is asked to end, so that its recording
+/// is closed. Returns whether it took longer.
+bool end_after(pid_t pid, const ProgramRun& run) {
+    if (run.timeout.count() == 0 && !run.stop.stop_possible()) return false;
     constexpr int kGraceMs = 5000;
     pollfd ended{.fd = static_cast<int>(syscall(SYS_pidfd_open, pid, 0)), .events = POLLIN};
     if (ended.fd < 0) return false;
-    const bool takes_longer = poll(&ended, 1, static_cast<int>(timeout.count())) == 0;
+    const bool takes_longer = !ends_in_time(ended, run);
     if (takes_longer) {
         kill(pid, SIGTERM);
         if (poll(&ended, 1, kGraceMs) == 0) kill(pid, SIGKILL);
     }
     close(ended.fd);
-    return takes_longer;
+    return takes_longer && !run.stop.stop_requested();
 }
 
-ProgramEnd wait_for(pid_t pid, std::chrono::milliseconds timeout) {
+ProgramEnd wait_for(pid_t pid, const ProgramRun& run) {
     const ListedProgram listed(pid);
-    const bool has_timed_out = end_after(pid, timeout);
+    const bool has_timed_out = end_after(pid, run);
     int status = 0;
     rusage usage{};
     while (wait4(pid, &status, 0, &usage) < 0) {
@@ -589,9 +601,9 @@ Result<ProgramResult> run_program(const ProgramRun& run) {
     const auto start = fs::file_time_type::clock::now() - kClockStep;
     const auto pid = spawn(run, *variables, signals.handled());
     if (!pid) return tl::unexpected(pid.error());
-    ProgramEnd end = wait_for(*pid, run.timeout);
+    ProgramEnd end = wait_for(*pid, run);
     end.start = start;
-    end.was_asked_to_end = asks_to_end(last_signal);
+    end.was_asked_to_end = asks_to_end(last_signal) || run.stop.stop_requested();
     return describe_program(run, status, end);
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 
-#include "app/commands/programs/program_run.h"
+#include "app/programs/batch_search.h"
+#include "app/programs/program_run.h"
 #include "profiler/analysis/advice/explain.h"
 
 #include <cstddef>
@@ -50,5 +51,12 @@ bool can_run(const profiler::Remedy& remedy);
 /// file, never into the file itself. `tried` is called before each run, by one thread at a time.
 void verify_remedies(profiler::Explanation& explanation, const Rerun& rerun, std::size_t count,
                      const std::function<void(const RemedyTry&)>& tried);
+
+/// Runs the program with this remedy and keeps its trace. Errors: the remedy cannot be put into a
+/// run or replaces nothing; as record_try.
+models::Result<RecordedTry> record_remedy(const profiler::Remedy& remedy, Rerun rerun);
+
+/// What a run came to, as the outcome of a remedy.
+profiler::StepOutcome outcome_of_run(const BatchRun& run);
 
 }  // namespace app
