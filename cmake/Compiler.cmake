@@ -6,7 +6,6 @@ set(CMAKE_CXX_EXTENSIONS OFF)
 set(CMAKE_CUDA_STANDARD 20)
 set(CMAKE_CUDA_STANDARD_REQUIRED ON)
 set(CMAKE_CUDA_EXTENSIONS OFF)
-set(CMAKE_CUDA_RUNTIME_LIBRARY Shared)        # a process must have one CUDA runtime, and libtorch loads this one
 set(CMAKE_POSITION_INDEPENDENT_CODE ON)       # modules opened at run time contain static libraries too
 set(CMAKE_VISIBILITY_INLINES_HIDDEN ON)
 set(CMAKE_CXX_SCAN_FOR_MODULES OFF)           # no C++ modules here, so g++ 14 does not look for them

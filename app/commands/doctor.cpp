@@ -1,5 +1,6 @@
 #include "app/commands/command.h"
 #include "app/commands/console/report.h"
+#include "app/commands/programs/program_run.h"
 #include "app/prediction/trace_workers.h"
 #include "models/config/names.h"
 #include "profiler/planner/data/planner_data.h"
@@ -13,6 +14,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdio>
 #include <cstdlib>
 #include <fstream>
 
@@ -125,6 +127,58 @@ void check_worker(MachineReport& report) {
     }
 }
 
+/// What a command prints on standard output; empty if it fails.
+std::string output_of(const std::string& command) {
+    std::string text;
+    FILE* const pipe = popen(command.c_str(), "r");
+    if (pipe == nullptr) return text;
+    std::array<char, 4096> part{};
+    while (const std::size_t size = fread(part.data(), 1, part.size(), pipe)) {
+        text.append(part.data(), size);
+    }
+    return pclose(pipe) == 0 ? text : std::string();
+}
+
+std::string as_shell_word(std::string_view word) {
+    std::string text = "'";
+    for (const char c : word) text += c == '\'' ? "'\\''" : std::string(1, c);
+    return text + "'";
+}
+
+/// The torch of the user's Python, which programs under `temposcope run` import, and the libraries
+/// that serve it. The worker's own torch is another check.
+MachineCheck check_own_torch() {
+    MachineCheck check{.name = "your torch", .status = CheckStatus::kWarning};
+    const auto package = find_python_package();
+    if (!package) return check.detail = package.error().message, check;
+    const std::string python = python_interpreter();
+    const auto told = nlohmann::json::parse(
+        output_of(fmt::format("PYTHONSAFEPATH=1 {} {} 2>/dev/null", as_shell_word(python),
+                              as_shell_word((*package / "_torch_folders.py").string()))),
+        nullptr, /*allow_exceptions=*/false);
+    if (told.is_discarded() || told["torch"].is_null()) {
+        check.detail = fmt::format("{} has none", python);
+        check.remedy = "temposcope run records programs of an environment with torch: activate it.";
+        return check;
+    }
+    check.detail = fmt::format("{} in {}", told.value("torch", ""), told.value("torch_folder", ""));
+    if (told["libraries"].is_null()) {
+        const bool is_built = told.value("is_built_at_first_use", false);
+        check.detail += ", for which nothing is built";
+        check.remedy = is_built
+                           ? "The first recording builds its libraries, once, in about 5 minutes."
+                           : fmt::format("Recordings say: {}.", told.value("sentence", ""));
+        return check;
+    }
+    check.detail += fmt::format(", served by {}", told.value("libraries", ""));
+    if (told.value("is_tested", false)) {
+        check.status = CheckStatus::kOk;
+    } else {
+        check.remedy = "Nothing was tested with this version of torch.";
+    }
+    return check;
+}
+
 /// Errors: the first check that fails in a worker on a virtual GPU.
 models::Result<void> try_virtual_gpu() {
     auto worker = start_worker_on({virtual_card(built_in_planner_data().gpus.front())});
@@ -156,6 +210,7 @@ MachineReport examine_machine() {
     report.checks.push_back(check_program());
     check_worker(report);
     if (report.can_capture) report.checks.push_back(check_virtual_gpu());
+    report.checks.push_back(check_own_torch());
     for (auto* check : {check_processor, check_memory, check_display, check_window})
         report.checks.push_back(check());
     return report;

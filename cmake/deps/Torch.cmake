@@ -5,16 +5,30 @@
 
 # --- where: -DTEMPOSCOPE_TORCH_DIR=.../torch for another copy -----------------------------------------------------------
 file(GLOB _torch "${TEMPOSCOPE_DEPS}/venv/lib/python3*/site-packages/torch")
-set(TEMPOSCOPE_TORCH_DIR "${_torch}" CACHE PATH "the folder `torch` of a torch 2.11.0 wheel (holds include/ and lib/)")
+set(TEMPOSCOPE_TORCH_DIR "${_torch}" CACHE PATH "the folder `torch` of a wheel of torch 2.8 or newer (holds include/ and lib/)")
 unset(_torch)
-set(_torch_version "")
+set(_version "")
 if(EXISTS "${TEMPOSCOPE_TORCH_DIR}/lib/libtorch_cpu.so" AND EXISTS "${TEMPOSCOPE_TORCH_DIR}/version.py")
-  file(STRINGS "${TEMPOSCOPE_TORCH_DIR}/version.py" _torch_version REGEX "^__version__ = '2\\.11\\.0")
+  file(READ "${TEMPOSCOPE_TORCH_DIR}/version.py" _version)
 endif()
-temposcope_require(_torch_version "TEMPOSCOPE_TORCH_DIR='${TEMPOSCOPE_TORCH_DIR}' holds no torch 2.11.0; \
+set(TEMPOSCOPE_TORCH_VERSION "")  # 2.11
+if(_version MATCHES "__version__ = '([0-9]+\\.[0-9]+)")
+  set(TEMPOSCOPE_TORCH_VERSION "${CMAKE_MATCH_1}")
+endif()
+unset(_version)
+temposcope_require("TEMPOSCOPE_TORCH_VERSION;VERSION_GREATER_EQUAL;2.8" "TEMPOSCOPE_TORCH_DIR='${TEMPOSCOPE_TORCH_DIR}' holds no torch 2.8 or newer; \
 run scripts/setup, or name another copy with -DTEMPOSCOPE_TORCH_DIR=<folder>/torch")
-unset(_torch_version)
-cmake_path(SET TEMPOSCOPE_NVIDIA_DIR NORMALIZE "${TEMPOSCOPE_TORCH_DIR}/../nvidia")
+set(TEMPOSCOPE_TORCH_HAS_CUDA OFF)
+if(EXISTS "${TEMPOSCOPE_TORCH_DIR}/lib/libtorch_cuda.so")
+  set(TEMPOSCOPE_TORCH_HAS_CUDA ON)
+elseif(NOT TEMPOSCOPE_TORCH_FREE)
+  temposcope_require(TEMPOSCOPE_TORCH_HAS_CUDA "the torch in TEMPOSCOPE_TORCH_DIR='${TEMPOSCOPE_TORCH_DIR}' has no CUDA, which the whole build needs; \
+name a copy with CUDA, then run scripts/build --only-torch for this one")
+endif()
+# The headers of one version of CUDA, cuDNN and NCCL serve every torch.
+file(GLOB _nvidia "${TEMPOSCOPE_DEPS}/venv/lib/python3*/site-packages/nvidia")
+set(TEMPOSCOPE_NVIDIA_DIR "${_nvidia}" CACHE PATH "the folder `nvidia` of the CUDA 13.0 wheels (holds cu13/, cudnn/ and nccl/)")
+unset(_nvidia)
 
 # --- temposcope_torch: c10 and torch_cpu only ---------------------------------------------------------------------------
 # A program that links it starts in 0.24 s and without LD_LIBRARY_PATH. It opens libtorch_cuda later, if it is asked for CUDA.
@@ -27,6 +41,7 @@ target_compile_definitions(temposcope_torch INTERFACE USE_DISTRIBUTED USE_C10D_G
 target_compile_definitions(temposcope_torch INTERFACE FMT_HEADER_ONLY=1)
 target_link_options(temposcope_torch INTERFACE
   "LINKER:--disable-new-dtags"
+  "LINKER:--allow-shlib-undefined"  # a torch of another CUDA names libraries that are not here
   "LINKER:-rpath,${TEMPOSCOPE_TORCH_DIR}/lib:${TEMPOSCOPE_NVIDIA_DIR}/cu13/lib"
   "LINKER:-rpath-link,${TEMPOSCOPE_NVIDIA_DIR}/cu13/lib:${TEMPOSCOPE_NVIDIA_DIR}/cudnn/lib:${TEMPOSCOPE_NVIDIA_DIR}/nccl/lib:${TEMPOSCOPE_NVIDIA_DIR}/cusparselt/lib:${TEMPOSCOPE_NVIDIA_DIR}/nvshmem/lib")
 target_link_libraries(temposcope_torch INTERFACE
@@ -61,6 +76,8 @@ if(NOT _chosen_architectures)
   endif()
 endif()
 enable_language(CUDA)
+# A process must have one CUDA runtime, and torch has loaded its own, of CUDA 12 or 13: nothing names one. Tests link it themselves.
+set(CMAKE_CUDA_RUNTIME_LIBRARY None)
 if(NOT _chosen_architectures AND NOT TEMPOSCOPE_ALL_ARCHITECTURES)
   set(_native ${CMAKE_CUDA_ARCHITECTURES_NATIVE})  # without a GPU, a sentence
   list(FILTER _native INCLUDE REGEX "^(75|[89][0-9]|1[0-9][0-9])-real$")
@@ -80,5 +97,4 @@ target_link_libraries(temposcope_cuda_headers INTERFACE ${CMAKE_DL_LIBS})
 add_library(temposcope_torch_cuda INTERFACE)
 target_link_libraries(temposcope_torch_cuda INTERFACE temposcope_torch temposcope_cuda_headers
   "${TEMPOSCOPE_TORCH_DIR}/lib/libc10_cuda.so"
-  "-Wl,--push-state,--no-as-needed" "${TEMPOSCOPE_TORCH_DIR}/lib/libtorch_cuda.so" "-Wl,--pop-state"
-  CUDA::cudart)
+  "-Wl,--push-state,--no-as-needed" "${TEMPOSCOPE_TORCH_DIR}/lib/libtorch_cuda.so" "-Wl,--pop-state")

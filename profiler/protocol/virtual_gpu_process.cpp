@@ -70,8 +70,10 @@ models::Result<std::vector<std::string>> virtual_gpu_environment(
     for (const VirtualCard& card : cards) devices.push_back(to_json(card));
     return std::vector<std::string>{
         "LD_PRELOAD=" + before_own("LD_PRELOAD", *libraries),
-        // For libraries that are opened by name.
-        "LD_LIBRARY_PATH=" + before_own("LD_LIBRARY_PATH", folder.string()),
+        // For libraries that are opened by name. What is in the last folder stands in for libraries
+        // of the machine, where there are none.
+        "LD_LIBRARY_PATH=" + before_own("LD_LIBRARY_PATH", folder.string()) + ":" +
+            folder.string() + "_fallback",
         std::string(kVirtualGpuVariable) + "=" + nlohmann::json{{"devices", devices}}.dump()};
 }
 

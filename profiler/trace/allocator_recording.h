@@ -149,6 +149,9 @@ struct RecordedBlockStack {
     friend bool operator==(const RecordedBlockStack&, const RecordedBlockStack&) = default;
 };
 
+/// The device number of pinned memory, as torch numbers it.
+inline constexpr int64_t kHostDevice = -1;
+
 struct AllocatorRecording {
     int64_t device = 0;
     RecordedSettings settings;

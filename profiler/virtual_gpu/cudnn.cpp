@@ -1,6 +1,7 @@
 #include "profiler/virtual_gpu/api.h"
 #include "profiler/virtual_gpu/cudnn_descriptors.h"
 #include "profiler/virtual_gpu/streams.h"
+#include "profiler/virtual_gpu/torch_install.h"
 
 #include <cudnn.h>
 
@@ -58,8 +59,12 @@ int64_t workspace_of_plan(const Descriptor& plan) {
 
 }  // namespace
 
-VIRTUAL_GPU_API std::size_t cudnnGetVersion() { return CUDNN_VERSION; }
-VIRTUAL_GPU_API std::size_t cudnnGetCudartVersion() { return CUDART_VERSION; }
+VIRTUAL_GPU_API std::size_t cudnnGetVersion() {
+    return static_cast<std::size_t>(torch_install().cudnn);
+}
+VIRTUAL_GPU_API std::size_t cudnnGetCudartVersion() {
+    return static_cast<std::size_t>(torch_install().cuda);
+}
 VIRTUAL_GPU_API const char* cudnnGetErrorString(cudnnStatus_t status) {
     return status == CUDNN_STATUS_SUCCESS ? "CUDNN_STATUS_SUCCESS"
                                           : "an error of the simulated GPU's cuDNN";
@@ -70,13 +75,13 @@ VIRTUAL_GPU_API void cudnnGetLastErrorString(char* text, std::size_t size) {
 VIRTUAL_GPU_API cudnnStatus_t cudnnGetProperty(libraryPropertyType part, int* value) {
     switch (part) {
         case MAJOR_VERSION:
-            *value = CUDNN_MAJOR;
+            *value = torch_install().cudnn / 10'000;
             return CUDNN_STATUS_SUCCESS;
         case MINOR_VERSION:
-            *value = CUDNN_MINOR;
+            *value = torch_install().cudnn / 100 % 100;
             return CUDNN_STATUS_SUCCESS;
         case PATCH_LEVEL:
-            *value = CUDNN_PATCHLEVEL;
+            *value = torch_install().cudnn % 100;
             return CUDNN_STATUS_SUCCESS;
         default:
             return CUDNN_STATUS_BAD_PARAM;

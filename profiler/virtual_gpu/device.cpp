@@ -3,6 +3,7 @@
 #include "profiler/virtual_gpu/device_memory.h"
 #include "profiler/virtual_gpu/kernels.h"
 #include "profiler/virtual_gpu/streams.h"
+#include "profiler/virtual_gpu/torch_install.h"
 #include "profiler/virtual_gpu/work.h"
 
 #include <algorithm>
@@ -19,8 +20,6 @@
 /// Devices, their properties, and errors.
 namespace profiler::virtual_gpu {
 namespace {
-
-constexpr int kCudaVersion = CUDART_VERSION;
 
 thread_local int device_of_thread = 0;
 thread_local cudaError_t last_error = cudaSuccess;
@@ -294,11 +293,11 @@ VIRTUAL_GPU_API cudaError_t cudaGetDevice(int* device) {
 }
 VIRTUAL_GPU_API cudaError_t cudaSetDevice(int device) { return set_current_device(device); }
 VIRTUAL_GPU_API cudaError_t cudaDriverGetVersion(int* version) {
-    *version = kCudaVersion;
+    *version = torch_install().cuda;
     return cudaSuccess;
 }
 VIRTUAL_GPU_API cudaError_t cudaRuntimeGetVersion(int* version) {
-    *version = kCudaVersion;
+    *version = torch_install().cuda;
     return cudaSuccess;
 }
 VIRTUAL_GPU_API cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device) {
@@ -357,7 +356,7 @@ VIRTUAL_GPU_API CUresult cuInit(unsigned) {
     return CUDA_SUCCESS;
 }
 VIRTUAL_GPU_API CUresult cuDriverGetVersion(int* version) {
-    *version = kCudaVersion;
+    *version = torch_install().cuda;
     return CUDA_SUCCESS;
 }
 VIRTUAL_GPU_API CUresult cuDeviceGetCount(int* count) {
@@ -451,7 +450,7 @@ VIRTUAL_GPU_API CUresult cuCtxSetLimit(CUlimit limit, std::size_t value) {
     return CUDA_SUCCESS;
 }
 VIRTUAL_GPU_API CUresult cuCtxGetApiVersion(CUcontext, unsigned* version) {
-    *version = kCudaVersion;
+    *version = static_cast<unsigned>(torch_install().cuda);
     return CUDA_SUCCESS;
 }
 VIRTUAL_GPU_API CUresult cuCtxGetDevice(CUdevice* device) {

@@ -67,6 +67,15 @@ VIRTUAL_GPU_API CUresult cuGetExportTable(const void** table, const CUuuid*) {
     return CUDA_ERROR_NOT_FOUND;
 }
 
+/// Torch asks for the driver's messages since 2.14. There are none.
+VIRTUAL_GPU_API CUresult cuLogsRegisterCallback(CUlogsCallback, void*,
+                                                CUlogsCallbackHandle* handle) {
+    static int any = 0;
+    if (handle != nullptr) *handle = reinterpret_cast<CUlogsCallbackHandle>(&any);
+    return CUDA_SUCCESS;
+}
+VIRTUAL_GPU_API CUresult cuLogsUnregisterCallback(CUlogsCallbackHandle) { return CUDA_SUCCESS; }
+
 VIRTUAL_GPU_API CUresult cuLaunchKernel(CUfunction function, unsigned grid_x, unsigned grid_y,
                                         unsigned grid_z, unsigned block_x, unsigned block_y,
                                         unsigned block_z, unsigned shared, CUstream stream,

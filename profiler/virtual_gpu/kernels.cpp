@@ -1,8 +1,8 @@
 #include "profiler/virtual_gpu/kernels.h"
 
-#include "generated/torch_code.h"
 #include "profiler/virtual_gpu/device_memory.h"
 #include "profiler/virtual_gpu/streams.h"
+#include "profiler/virtual_gpu/torch_install.h"
 #include "profiler/virtual_gpu/value_copies.h"
 
 #include <algorithm>
@@ -159,8 +159,9 @@ cudaError_t launch(const Kernel& kernel, const Launch& launch) {
 int code_version() {
     const Card& card = current_card();
     const int capability = card.major * 10 + card.minor;
-    int version = kTorchCode[0];
-    for (const int code : kTorchCode) {
+    const std::vector<int>& codes = torch_install().capabilities;
+    int version = codes.front();
+    for (const int code : codes) {
         if (code <= capability) version = std::max(version, code);
     }
     return version;

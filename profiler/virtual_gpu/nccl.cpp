@@ -2,6 +2,7 @@
 #include "profiler/virtual_gpu/card.h"
 #include "profiler/virtual_gpu/device_memory.h"
 #include "profiler/virtual_gpu/streams.h"
+#include "profiler/virtual_gpu/torch_install.h"
 
 #include <nccl.h>
 #include <unistd.h>
@@ -172,7 +173,7 @@ VIRTUAL_GPU_API int64_t temposcope_virtual_nccl_bytes(int device) {
 }
 
 VIRTUAL_GPU_API ncclResult_t ncclGetVersion(int* version) {
-    *version = NCCL_VERSION_CODE;
+    *version = torch_install().nccl;
     return ncclSuccess;
 }
 

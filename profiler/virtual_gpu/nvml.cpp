@@ -86,6 +86,14 @@ VIRTUAL_GPU_API nvmlReturn_t nvmlDeviceGetComputeRunningProcesses_v3(nvmlDevice_
                                                                      nvmlProcessInfo_t* processes) {
     return list_processes(device, count, processes);
 }
+/// No fabric of NVLinks over many machines. Torch asks since 2.13, before it makes expandable
+/// segments.
+VIRTUAL_GPU_API nvmlReturn_t nvmlDeviceGetGpuFabricInfoV(nvmlDevice_t,
+                                                         nvmlGpuFabricInfoV_t* information) {
+    information->state = NVML_GPU_FABRIC_STATE_NOT_SUPPORTED;
+    information->status = NVML_SUCCESS;
+    return NVML_SUCCESS;
+}
 VIRTUAL_GPU_API nvmlReturn_t nvmlDeviceGetClockInfo(nvmlDevice_t, nvmlClockType_t, unsigned*) {
     return NVML_ERROR_NOT_SUPPORTED;
 }

@@ -1,43 +1,44 @@
-#include "profiler/virtual_gpu/api.h"
-
 #include "profiler/virtual_gpu/device_memory.h"
 
-#include <c10/cuda/CUDACachingAllocator.h>
-
 #include <dlfcn.h>
-#include <atomic>
+#include <cstddef>
+#include <cstdint>
 
-/// Only inline and virtual functions of torch are used: this library does not link torch, since
-/// programs without torch may load it.
-namespace profiler::virtual_gpu {
-namespace {
+// torch's caching allocator tells a profiler of each block by this function, whose form is the same
+// in torch 2.6 to 2.15. This library is loaded before torch, so the allocator finds this one, which
+// passes the call on. It is no interface of torch: virtual_gpu.torch tests that it is still called
+// ("stale bytes").
+namespace c10 {
 
-using c10::CachingDeviceAllocator::TraceEntry;
-using c10::cuda::CUDACachingAllocator::CUDAAllocator;
+struct Device {
+    int8_t type, index;
+};
 
-void forget_reused(const TraceEntry& entry) {
-    if (entry.action_ != TraceEntry::ALLOC) return;
+__attribute__((visibility("default"))) void reportMemoryUsageToProfiler(void* address,
+                                                                        int64_t size_bytes,
+                                                                        std::size_t allocated_bytes,
+                                                                        std::size_t reserved_bytes,
+                                                                        Device device);
+
+void reportMemoryUsageToProfiler(void* address, int64_t size_bytes, std::size_t allocated_bytes,
+                                 std::size_t reserved_bytes, Device device) {
+    using profiler::virtual_gpu::Memories;
     Memories& memories = Memories::instance();
-    const auto address = static_cast<uint64_t>(entry.addr_);
-    const int device = memories.device_of(reinterpret_cast<const void*>(address));
-    if (device < 0) return;
-    const auto lock = memories[device].lock();
-    memories[device].contents().forget(address, entry.size_);
+    // A block that serves another tensor must not show what was copied to the former one.
+    if (const int owner = memories.device_of(address); size_bytes > 0 && owner >= 0) {
+        const auto lock = memories[owner].lock();
+        memories[owner].contents().forget(reinterpret_cast<uint64_t>(address),
+                                          static_cast<std::size_t>(size_bytes));
+    }
+    static const auto of_torch = [] {
+        void* const library = dlopen("libc10.so", RTLD_NOW | RTLD_NOLOAD);
+        void* const function =
+            library == nullptr
+                ? nullptr
+                : dlsym(library, "_ZN3c1027reportMemoryUsageToProfilerEPvlmmNS_6DeviceE");
+        return reinterpret_cast<decltype(&reportMemoryUsageToProfiler)>(function);
+    }();
+    if (of_torch != nullptr) of_torch(address, size_bytes, allocated_bytes, reserved_bytes, device);
 }
 
-}  // namespace
-
-void watch_torch_allocator() {
-    static std::atomic<bool> is_watched = false;
-    if (is_watched) return;
-    void* const library = dlopen("libc10_cuda.so", RTLD_NOW | RTLD_NOLOAD);
-    if (library == nullptr) return;
-    // c10::cuda::CUDACachingAllocator::allocator
-    auto* const allocator = static_cast<std::atomic<CUDAAllocator*>*>(
-        dlsym(library, "_ZN3c104cuda20CUDACachingAllocator9allocatorE"));
-    if (allocator == nullptr || allocator->load() == nullptr) return;
-    if (!allocator->load()->initialized() || is_watched.exchange(true)) return;
-    allocator->load()->attachAllocatorTraceTracker(&forget_reused);
-}
-
-}  // namespace profiler::virtual_gpu
+}  // namespace c10

@@ -30,7 +30,7 @@ def virtual_gpu() -> dict:
     libraries = sorted(str(path) for path in (BIN / "virtual_gpu").iterdir())
     return {
         "LD_PRELOAD": ":".join(libraries),
-        "LD_LIBRARY_PATH": str(BIN / "virtual_gpu"),
+        "LD_LIBRARY_PATH": f"{BIN}/virtual_gpu:{BIN}/virtual_gpu_fallback",
         "TEMPOSCOPE_VIRTUAL_GPU": json.dumps({"devices": [CARD]}),
     }
 

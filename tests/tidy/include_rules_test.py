@@ -179,7 +179,6 @@ OUTSIDE = [
         [
             "models/ops/torch_version.cpp",
             "profiler/capture/torch_adapter",
-            "profiler/virtual_gpu/torch_allocator.cpp",
         ],
         "only profiler/capture/torch_adapter calls what differs between versions of torch",
     ),

@@ -17,7 +17,7 @@ def temposcope(*words, variables=(), **options) -> subprocess.CompletedProcess:
     environment = {name: value for name, value in os.environ.items() if name not in _NOT_INHERITED}
     environment["TEMPOSCOPE_TORCH_FOLDER"] = os.path.dirname(torch.__file__)
     return subprocess.run(
-        [str(word) for word in (_library.folder() / "temposcope", *words)],
+        [str(word) for word in (_library.programs() / "temposcope", *words)],
         env=environment | dict(variables), stdin=subprocess.DEVNULL, capture_output=True,
         text=True, errors="replace", **options,
     )  # fmt: skip

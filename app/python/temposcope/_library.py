@@ -1,38 +1,31 @@
-"""Finds and opens the compiled libraries of this package. They are built for one version of
-torch."""
+"""Opens the compiled libraries of this package for the torch that is imported."""
 
 import ctypes
 import functools
-import os
 import pathlib
 
 import torch
 
-TORCH = "2.11"
+from . import _torch_folders
 
-_installed = torch.__version__.split("+")[0]
-if not _installed.startswith(TORCH + "."):
-    raise ImportError(
-        f"this temposcope is built for torch {TORCH}, and torch {_installed} is installed: "
-        f"run pip install 'torch=={TORCH}.*', or build Temposcope with your torch"
-    )
+programs = _torch_folders.programs
 
 
+@functools.cache
 def folder() -> pathlib.Path:
-    """The folder of the programs and libraries: `bin` of an installed package, or of the build.
-
-    TEMPOSCOPE_LIBRARIES names another one. Raises ImportError when there is none.
-    """
-    package = pathlib.Path(__file__).resolve().parent
-    named = os.environ.get("TEMPOSCOPE_LIBRARIES")
-    places = [pathlib.Path(named)] if named else [package / "bin", package.parent.parent]
-    for place in places:
-        if (place / "libtempo_ops.so").is_file():
-            return place
-    raise ImportError(
-        f"the libraries of temposcope are not in {places[-1]}: run scripts/build again, or name "
-        "their folder in TEMPOSCOPE_LIBRARIES"
+    """The folder of the libraries for the torch that is imported. In a checkout they are built if
+    there are none. Raises ImportError."""
+    base = programs()
+    ours = _torch_folders.Torch(
+        torch.__version__, torch.version.cuda, pathlib.Path(torch.__file__).parent
     )
+    try:
+        return _torch_folders.folder_for(ours, base)
+    except ImportError:
+        if not _torch_folders.can_build_for(ours, base):
+            raise
+    _torch_folders.build_for(ours, base)
+    return _torch_folders.folder_for(ours, base)
 
 
 @functools.cache

@@ -5,6 +5,7 @@
 
 #include <dlfcn.h>
 
+#include <array>
 #include <filesystem>
 #include <fstream>
 
@@ -24,6 +25,17 @@ bool driver_is_loaded() {
            (cudaDriverGetVersion(&version) == cudaSuccess && version > 0);
 }
 
+/// The runtime is torch's, whatever version of CUDA that has.
+int runtime_version() {
+    int version = 0;
+    (void)cudaRuntimeGetVersion(&version);
+    return version;
+}
+
+/// The oldest driver of Linux for a version of the runtime, by CUDA's release notes: the first of
+/// its major version.
+int oldest_driver(int version) { return version >= 13'000 ? 580 : 525; }
+
 CudaCheck check_driver() {
     std::ifstream file(kDriverVersion);
     std::string line;
@@ -39,30 +51,64 @@ CudaCheck check_driver() {
     return {.name = "driver",
             .detail = "no NVIDIA driver is loaded",
             .remedy = fmt::format(
-                "Go on where there is a GPU with its driver (for CUDA 13.0: 580 or newer); here, "
-                "{}.",
-                kOnTheCpu)};
+                "Go on where there is a GPU with its driver (for CUDA {}: {} or newer); here, {}.",
+                version_text(runtime_version()), oldest_driver(runtime_version()), kOnTheCpu)};
 }
 
-int count_devices(cudaError_t& error) {
-    int count = 0;
-    error = cudaGetDeviceCount(&count);
+DeviceCount count_devices() {
+    DeviceCount answer{.driver_loaded = driver_is_loaded(), .runtime_version = runtime_version()};
+    answer.error = cudaGetDeviceCount(&answer.count);
     (void)cudaGetLastError();  // clears the error, which a later call would report
-    return error == cudaSuccess ? count : 0;
+    if (answer.error != cudaSuccess) answer.count = 0;
+    return answer;
+}
+
+int attribute_of(int device, cudaDeviceAttr attribute) {
+    int value = 0;
+    (void)cudaDeviceGetAttribute(&value, attribute, device);
+    return value;
+}
+
+/// The struct of cudaGetDeviceProperties differs between CUDA 12 and 13, and so do the functions
+/// that find the driver's functions: these two come from the driver itself.
+template <typename Ask>
+void ask_driver(const char* function, const Ask& ask) {
+    void* const driver = dlopen("libcuda.so.1", RTLD_NOW);
+    void* const found = driver != nullptr ? dlsym(driver, function) : nullptr;
+    if (found != nullptr) ask(found);
+}
+
+std::string name_of_device(int index) {
+    std::array<char, 256> name{};
+    ask_driver("cuDeviceGetName", [&](void* function) {
+        reinterpret_cast<int (*)(char*, int, int)>(function)(name.data(), name.size(), index);
+    });
+    return name.data();
+}
+
+int64_t bytes_of_device(int index) {
+    std::size_t bytes = 0;
+    ask_driver("cuDeviceTotalMem_v2", [&](void* function) {
+        reinterpret_cast<int (*)(std::size_t*, int)>(function)(&bytes, index);
+    });
+    return static_cast<int64_t>(bytes);
 }
 
 }  // namespace
 
-CudaCheck describe_device_count(cudaError_t error, int count, bool driver_loaded) {
+CudaCheck describe_device_count(const DeviceCount& answer) {
+    const cudaError_t error = answer.error;
     CudaCheck check{.name = "device"};
-    if (error == cudaSuccess && count > 0) {
+    if (error == cudaSuccess && answer.count > 0) {
         check.ok = true;
-        check.detail = fmt::format("{} visible to CUDA", count);
+        check.detail = fmt::format("{} visible to CUDA", answer.count);
         return check;
     }
-    if (error == cudaErrorInsufficientDriver && driver_loaded) {
-        check.detail = "the NVIDIA driver is older than CUDA 13.0";
-        check.remedy = fmt::format("Install driver 580 or newer; until then, {}.", kOnTheCpu);
+    if (error == cudaErrorInsufficientDriver && answer.driver_loaded) {
+        check.detail = fmt::format("the NVIDIA driver is older than CUDA {}",
+                                   version_text(answer.runtime_version));
+        check.remedy = fmt::format("Install driver {} or newer; until then, {}.",
+                                   oldest_driver(answer.runtime_version), kOnTheCpu);
     } else if (error == cudaErrorInsufficientDriver) {
         check.detail = "there is no NVIDIA driver";
         check.remedy =
@@ -97,19 +143,18 @@ models::Result<void> check_allocator(std::string_view backend, bool uncached) {
 }
 
 models::Result<CudaDevice> find_cuda_device(int index) {
-    cudaError_t error = cudaSuccess;
-    const int count = count_devices(error);
-    const CudaCheck found = describe_device_count(error, count, driver_is_loaded());
-    if (!found.ok) return models::fail("{}", describe_problem({found}));
-    cudaDeviceProp properties{};
-    if (error = cudaGetDeviceProperties(&properties, index); error != cudaSuccess) {
-        return models::fail("{}", describe_problem({describe_device_count(error, 0, true)}));
+    DeviceCount answer = count_devices();
+    int major = 0;
+    if (answer.error == cudaSuccess && answer.count > 0) {
+        answer.error = cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, index);
     }
-    return CudaDevice{.name = properties.name,
-                      .capability = {properties.major, properties.minor},
-                      .total_bytes = static_cast<int64_t>(properties.totalGlobalMem),
-                      .sm_count = properties.multiProcessorCount,
-                      .l2_bytes = properties.l2CacheSize};
+    const CudaCheck found = describe_device_count(answer);
+    if (!found.ok) return models::fail("{}", describe_problem({found}));
+    return CudaDevice{.name = name_of_device(index),
+                      .capability = {major, attribute_of(index, cudaDevAttrComputeCapabilityMinor)},
+                      .total_bytes = bytes_of_device(index),
+                      .sm_count = attribute_of(index, cudaDevAttrMultiProcessorCount),
+                      .l2_bytes = attribute_of(index, cudaDevAttrL2CacheSize)};
 }
 
 int64_t virtual_nccl_bytes(int device) {
@@ -121,9 +166,7 @@ int64_t virtual_nccl_bytes(int device) {
 bool on_virtual_gpu() { return dlsym(RTLD_DEFAULT, "temposcope_virtual_gpu") != nullptr; }
 
 std::vector<CudaCheck> check_cuda_device() {
-    cudaError_t error = cudaSuccess;
-    const int count = count_devices(error);
-    CudaCheck device = describe_device_count(error, count, driver_is_loaded());
+    CudaCheck device = describe_device_count(count_devices());
     if (device.ok) {
         if (const auto found = find_cuda_device()) {
             device.detail =

@@ -33,8 +33,15 @@ std::vector<CudaCheck> check_cuda_device();
 /// The CUPTI that libtorch brings, and whether it can record.
 CudaCheck check_cupti();
 
-/// What the result of cudaGetDeviceCount means for the user. `driver_loaded`: whether the kernel
-/// module of the driver is loaded.
-CudaCheck describe_device_count(cudaError_t error, int count, bool driver_loaded);
+/// What cudaGetDeviceCount answered.
+struct DeviceCount {
+    cudaError_t error = cudaSuccess;
+    int count = 0;
+    bool driver_loaded = true;  // the kernel module of the driver
+    int runtime_version = 0;    // of torch's CUDA: 13000
+};
+
+/// What that means for the user.
+CudaCheck describe_device_count(const DeviceCount& answer);
 
 }  // namespace profiler

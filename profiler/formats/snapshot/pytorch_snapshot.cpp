@@ -212,15 +212,12 @@ Result<Trace> read_snapshot_trace(const std::filesystem::path& path, const ReadO
     };
     auto snapshot = read_snapshot(path, reading);
     if (!snapshot) return tl::unexpected(snapshot.error());
+    snapshot->devices.push_back(std::move(snapshot->host));
     auto trace = trace_of(std::move(snapshot->devices), snapshot->annotations);
     if (!trace) return unreadable_snapshot(path.string(), trace.error().message);
     if (const auto ok = add_watched(snapshot->watched, *trace); !ok) {
         return unreadable_snapshot(path.string(), ok.error().message);
     }
-    add_diagnostic(*trace, {.code = "host_memory",
-                            .count = snapshot->has_host_memory ? 1 : 0,
-                            .explanation = "The snapshot also holds events of pinned host memory, "
-                                           "which are left out."});
     return trace;
 }
 

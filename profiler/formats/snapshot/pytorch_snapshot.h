@@ -15,10 +15,11 @@
 ///
 /// The dictionary has `segments` (what the allocator holds, with its blocks), `device_traces` (the
 /// events of each device, oldest first; the oldest are lost when torch's buffer was full),
-/// `allocator_settings` and `external_annotations` (ranges of the profiler). Allocations, requests
+/// `allocator_settings` and `external_annotations` (ranges of the profiler); since torch 2.14 also
+/// `host_segments` and `host_traces`, pinned memory of the host. Allocations, requests
 /// that were refused, and the blocks that are in use at the end keep their call stacks, up to the
 /// 256 innermost frames; the user's metadata and the compile context are the innermost. The stacks
-/// of other events and pinned host memory are skipped.
+/// of other events are skipped.
 ///
 /// `temposcope.watch` adds one more key, `temposcope`: a text of JSON that says how the program was
 /// started and who keeps its largest blocks (app/python/temposcope/_watch.py).
@@ -30,9 +31,9 @@
 namespace profiler {
 
 struct PytorchSnapshot {
-    std::vector<AllocatorRecording> devices;      // by number; some may be empty
-    std::vector<RecordedAnnotation> annotations;  // in the order of the file
-    bool has_host_memory = false;                 // events of pinned memory, which are not read
+    std::vector<AllocatorRecording> devices;         // by number; some may be empty
+    std::vector<RecordedAnnotation> annotations;     // in the order of the file
+    AllocatorRecording host{.device = kHostDevice};  // pinned memory, if it was recorded
     std::string watched;  // what temposcope.watch adds, as JSON; empty: torch alone wrote it
 
     const AllocatorRecording& main() const;  // main_recording

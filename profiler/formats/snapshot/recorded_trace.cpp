@@ -29,7 +29,7 @@ bool is_empty(const AllocatorRecording& device) {
 }
 
 std::string name_of(const AllocatorRecording& device) {
-    return fmt::format("cuda:{}", device.device);
+    return device.device == kHostDevice ? "cpu" : fmt::format("cuda:{}", device.device);
 }
 
 /// A request was refused, and none was served after it.
@@ -43,12 +43,13 @@ bool ends_out_of_memory(const AllocatorRecording& device) {
 
 bool comes_before(const AllocatorRecording* a, const AllocatorRecording* b) {
     const auto weight = [](const AllocatorRecording& device) {
-        return std::tuple(ends_out_of_memory(device), device.events.size(), device.segments.size());
+        return std::tuple(device.device != kHostDevice, ends_out_of_memory(device),
+                          device.events.size(), device.segments.size());
     };
     return weight(*a) > weight(*b);
 }
 
-/// Devices that hold something: those that ran out of memory first, then the busiest.
+/// Devices that hold something: those that ran out of memory, then the busiest, then the host.
 template <typename Recording>
 std::vector<Recording*> by_weight(std::span<Recording> devices) {
     std::vector<Recording*> used;

@@ -178,22 +178,31 @@ public:
         }
         number_pools();
         for (SegmentRow& row : found_segments_) add_segment(row);
-        for (AllocatorRecording& device : snapshot_.devices) {
-            std::ranges::sort(device.segments, {}, &RecordedSegment::address);
-            std::ranges::stable_sort(device.block_stacks, {}, &RecordedBlockStack::address);
+        for (SegmentRow& row : host_segments_) add_segment(row, snapshot_.host);
+        for (std::size_t i = 0; i < snapshot_.devices.size(); ++i) {
+            snapshot_.devices[i].device = static_cast<int64_t>(i);
+            snapshot_.devices[i].settings = settings_;
+        }
+        for (AllocatorRecording* device : all_devices()) {
+            std::ranges::sort(device->segments, {}, &RecordedSegment::address);
+            std::ranges::stable_sort(device->block_stacks, {}, &RecordedBlockStack::address);
         }
         const auto stacks = std::make_shared<const RecordedStacks>(take_stacks());
-        for (std::size_t i = 0; i < snapshot_.devices.size(); ++i) {
-            AllocatorRecording& device = snapshot_.devices[i];
-            device.device = static_cast<int64_t>(i);
-            device.settings = settings_;
-            if (!stacks->stacks.empty()) device.stacks = stacks;
+        for (AllocatorRecording* device : all_devices()) {
+            if (!stacks->stacks.empty()) device->stacks = stacks;
         }
         if (snapshot_.devices.empty()) snapshot_.devices.emplace_back();
         return std::move(snapshot_);
     }
 
 private:
+    std::vector<AllocatorRecording*> all_devices() {
+        std::vector<AllocatorRecording*> all;
+        for (AllocatorRecording& device : snapshot_.devices) all.push_back(&device);
+        all.push_back(&snapshot_.host);
+        return all;
+    }
+
     static PlainValue container(ValueKind kind, Tag tag, int64_t payload = -1) {
         return {kind, tag, PlainValue::kNoMemo, payload};
     }
@@ -513,7 +522,12 @@ private:
             }
         }
         if (fields.has(kTemposcope)) snapshot_.watched = text_of(fields[kTemposcope]);
-        snapshot_.has_host_memory |= is(fields[kHostTraces], kTraces);
+        if (is(fields[kHostTraces], kEvents)) {
+            snapshot_.host.events = events_.take(fields[kHostTraces].payload);
+        }
+        if (is(fields[kHostSegments], kSegmentList)) {
+            host_segments_ = segments_.take(fields[kHostSegments].payload);
+        }
     }
 
     void take_traces(std::span<const int64_t> lists) {
@@ -537,19 +551,24 @@ private:
             if (known < 0) known = next++;
             pool = known;
         };
-        for (AllocatorRecording& device : snapshot_.devices) {
-            for (RecordedEvent& event : device.events) number(event.pool);
+        for (AllocatorRecording* device : all_devices()) {
+            for (RecordedEvent& event : device->events) number(event.pool);
         }
-        for (SegmentRow& row : found_segments_) {
-            number(row.segment.pool);
-            row.segment.pool = std::max<int64_t>(row.segment.pool, 0);
+        for (std::vector<SegmentRow>* rows : {&found_segments_, &host_segments_}) {
+            for (SegmentRow& row : *rows) {
+                number(row.segment.pool);
+                row.segment.pool = std::max<int64_t>(row.segment.pool, 0);
+            }
         }
     }
 
     void add_segment(SegmentRow& row) {
         const auto number = static_cast<std::size_t>(row.device);
         if (number >= snapshot_.devices.size()) snapshot_.devices.resize(number + 1);
-        AllocatorRecording& device = snapshot_.devices[number];
+        add_segment(row, snapshot_.devices[number]);
+    }
+
+    static void add_segment(SegmentRow& row, AllocatorRecording& device) {
         row.segment.blocks.reserve(row.blocks.size());
         for (const BlockRow& block : row.blocks) {
             row.segment.blocks.push_back(block.block);
@@ -596,11 +615,11 @@ private:
             }
             stack = stacks[static_cast<std::size_t>(stack)];
         };
-        for (AllocatorRecording& device : snapshot_.devices) {
-            for (RecordedEvent& event : device.events) take_stack(event.stack);
+        for (AllocatorRecording* device : all_devices()) {
+            for (RecordedEvent& event : device->events) take_stack(event.stack);
         }
-        for (AllocatorRecording& device : snapshot_.devices) {
-            for (RecordedBlockStack& block : device.block_stacks) take_stack(block.stack);
+        for (AllocatorRecording* device : all_devices()) {
+            for (RecordedBlockStack& block : device->block_stacks) take_stack(block.stack);
         }
         return taken;
     }
@@ -625,6 +644,7 @@ private:
     bool has_traces_ = false;
     bool has_segments_ = false;
     std::vector<SegmentRow> found_segments_;
+    std::vector<SegmentRow> host_segments_;
     PytorchSnapshot snapshot_;
 };
 

@@ -38,7 +38,8 @@ TEST(VirtualGpuProcess, NamesTheLibrariesAndDescribesTheCards) {
     ASSERT_EQ(environment->size(), 3U);
     EXPECT_THAT((*environment)[0], StartsWith("LD_PRELOAD=" + (path / "liba.so").string() + ":" +
                                               (path / "libb.so").string()));
-    EXPECT_THAT((*environment)[1], StartsWith("LD_LIBRARY_PATH=" + path.string()));
+    EXPECT_THAT((*environment)[1], StartsWith("LD_LIBRARY_PATH=" + path.string() + ":"));
+    EXPECT_THAT((*environment)[1], testing::EndsWith(":" + path.string() + "_fallback"));
     EXPECT_THAT((*environment)[2], StartsWith("TEMPOSCOPE_VIRTUAL_GPU={"));
     EXPECT_THAT((*environment)[2], HasSubstr(R"("compute_capability":"8.6")"));
     EXPECT_THAT((*environment)[2], HasSubstr(R"("threads_per_sm":1536)"));

@@ -122,6 +122,7 @@ print(
         {
             "name": torch.cuda.get_device_name(),
             "capability": list(torch.cuda.get_device_capability()),
+            "torch": torch.__version__,
             "devices": torch.cuda.device_count(),
             "memory": list(torch.cuda.mem_get_info()),
             "values": values(),

@@ -44,7 +44,7 @@ def run(folder, machine, *command, **variables):
     environment = {
         **os.environ,
         "LD_PRELOAD": ":".join(sorted(str(path) for path in folder.iterdir())),
-        "LD_LIBRARY_PATH": str(folder),
+        "LD_LIBRARY_PATH": f"{folder}:{folder}_fallback",
         "TEMPOSCOPE_VIRTUAL_GPU": machine if isinstance(machine, str) else json.dumps(machine),
         **variables,
     }

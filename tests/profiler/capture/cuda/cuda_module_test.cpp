@@ -112,18 +112,28 @@ TEST(CudaAllocator, ARefusalIsOneSentenceThatNamesTheVariable) {
 }
 
 TEST(CudaDeviceCount, EachAnswerOfCudaHasItsRemedy) {
-    EXPECT_TRUE(describe_device_count(cudaSuccess, 2, true).ok);
-    const CudaCheck none = describe_device_count(cudaErrorNoDevice, 0, true);
+    EXPECT_TRUE(describe_device_count({.count = 2}).ok);
+    const CudaCheck none = describe_device_count({.error = cudaErrorNoDevice});
     EXPECT_FALSE(none.ok);
     EXPECT_THAT(none.remedy, HasSubstr("CUDA_VISIBLE_DEVICES"));
-    EXPECT_THAT(describe_device_count(cudaSuccess, 0, true).remedy,
-                HasSubstr("CUDA_VISIBLE_DEVICES"));
-    EXPECT_THAT(describe_device_count(cudaErrorInsufficientDriver, 0, true).remedy,
-                HasSubstr("driver 580"));
-    EXPECT_THAT(describe_device_count(cudaErrorInsufficientDriver, 0, false).detail,
-                HasSubstr("no NVIDIA driver"));
-    EXPECT_THAT(describe_device_count(cudaErrorSystemNotReady, 0, true).detail,
+    EXPECT_THAT(describe_device_count({}).remedy, HasSubstr("CUDA_VISIBLE_DEVICES"));
+    EXPECT_THAT(
+        describe_device_count({.error = cudaErrorInsufficientDriver, .driver_loaded = false})
+            .detail,
+        HasSubstr("no NVIDIA driver"));
+    EXPECT_THAT(describe_device_count({.error = cudaErrorSystemNotReady}).detail,
                 HasSubstr("system not yet initialized"));
+}
+
+TEST(CudaDeviceCount, AnOldDriverIsToldForTheCudaOfThisTorch) {
+    const auto check_for = [](int version) {
+        return describe_device_count(
+            {.error = cudaErrorInsufficientDriver, .runtime_version = version});
+    };
+    EXPECT_THAT(check_for(13'020).detail, HasSubstr("older than CUDA 13.2"));
+    EXPECT_THAT(check_for(13'020).remedy, HasSubstr("driver 580"));
+    EXPECT_THAT(check_for(12'080).detail, HasSubstr("older than CUDA 12.8"));
+    EXPECT_THAT(check_for(12'080).remedy, HasSubstr("driver 525"));
 }
 
 TEST(CudaChecks, TheFirstProblemIsTheSentence) {

@@ -266,6 +266,32 @@ TEST(PytorchSnapshot, ReadsTheSameDictionaryAsJson) {
     }
 }
 
+/// Since torch 2.14, if record_pinned_host_memory asks for it. An annotation is no action.
+TEST(PytorchSnapshot, ReadsPinnedMemoryBesideTheDevices) {
+    const std::string json = R"({"device_traces": [[
+        {"action": "alloc", "addr": 512, "size": 512},
+        {"action": "annotate", "addr": 512, "size": 512, "user_metadata": "a weight"}]],
+        "segments": [],
+        "host_segments": [{"device": -1, "address": 8192, "total_size": 4096,
+                           "segment_type": "small", "segment_pool_id": [0, 0],
+                           "blocks": [{"address": 8192, "size": 4096, "requested_size": 4096,
+                                       "state": "active_allocated", "frames": []}]}],
+        "host_traces": [{"action": "segment_alloc", "addr": 8192, "size": 4096, "time_us": 5},
+                        {"action": "alloc", "addr": 8192, "size": 4096, "time_us": 6,
+                         "frames": [{"name": "f", "filename": "a.py", "line": 3}]}],
+        "allocator_settings": {"max_round_threshold": -1}})";
+    const auto snapshot = parse_pytorch_snapshot(json, "s.json");
+    ASSERT_TRUE(snapshot.has_value()) << snapshot.error().message;
+    ASSERT_EQ(snapshot->devices.size(), 1U);
+    EXPECT_EQ(snapshot->main().events.size(), 1U);
+    EXPECT_EQ(snapshot->host.device, kHostDevice);
+    ASSERT_EQ(snapshot->host.events.size(), 2U);
+    EXPECT_EQ(snapshot->host.events[1].size_bytes, 4096);
+    EXPECT_GE(snapshot->host.events[1].stack, 0);
+    ASSERT_EQ(snapshot->host.segments.size(), 1U);
+    EXPECT_EQ(snapshot->host.segments[0].address, 8192);
+}
+
 /// Of 2022: blocks have their stack and the bytes asked for in a history, the last use first.
 TEST(PytorchSnapshot, ReadsTheHistoryOfOldBlocks) {
     const auto snapshot = parse_pytorch_snapshot(

@@ -68,6 +68,20 @@ AllocatorRecording three_blocks() {
     return recording;
 }
 
+/// However busy it is, analyses look at the first GPU of a trace.
+TEST(TraceOfRecordings, PinnedMemoryIsTheHostsAndComesLast) {
+    AllocatorRecording pinned = three_blocks();
+    pinned.device = kHostDevice;
+    AllocatorRecording gpu = three_blocks();
+    gpu.events.resize(1);
+    const Trace trace = trace_of({pinned, gpu}).value();
+    ASSERT_EQ(trace.devices.size(), 2U);
+    EXPECT_EQ(trace.text(trace.devices[Id<Device>(0)].name), "cuda:1");
+    EXPECT_TRUE(is_host(trace, Id<Device>(1)));
+    EXPECT_EQ(profiled_device(trace), Id<Device>(0));
+    EXPECT_EQ(trace.text(trace.run().device_name), "cuda:1");
+}
+
 TEST(TraceOfRecordings, HasEachBlockFromItsAllocationToItsFree) {
     const std::vector devices{three_blocks()};
     const Trace trace = trace_of(devices).value();
