@@ -1,7 +1,7 @@
 #include "app/commands/command.h"
 #include "app/commands/console/report.h"
-#include "app/commands/programs/program_run.h"
 #include "app/prediction/trace_workers.h"
+#include "app/programs/program_run.h"
 #include "models/config/names.h"
 #include "profiler/planner/data/planner_data.h"
 #include "profiler/protocol/worker_client.h"

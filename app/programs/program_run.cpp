@@ -160,10 +160,15 @@ void describe_applied(const ProgramRun& run, const nlohmann::json& status, Progr
 }
 
 /// What happened after the last recorded step; empty: nothing of interest.
-std::string about_later(bool ran_out, const std::string& exception) {
+std::string about_later(const nlohmann::json& status, const std::string& exception) {
     const std::string end = exception.empty() ? "" : "the program ended with " + exception;
-    if (ran_out) {
-        return fmt::format(" After them memory ran out{}{}.", end.empty() ? "" : ", and ", end);
+    if (status.contains("oom_file")) {
+        const int64_t skip = status.value("oom_skip", int64_t{0});
+        const std::string where = skip > 0 ? fmt::format(" in step {}", skip + 1) : "";
+        std::string text = fmt::format(" After them memory ran out{}{}{}.", where,
+                                       end.empty() ? "" : ", and ", end);
+        if (skip > 0) text += fmt::format(" --skip {} --steps 1 records that step.", skip);
+        return text;
     }
     if (end.empty()) return {};
     return fmt::format(" After them {}. Record up to there with more --steps.", end);
@@ -197,7 +202,7 @@ ProgramResult describe_end(const ProgramRun& run, const nlohmann::json& status,
         result.sentence =
             result.is_complete
                 ? fmt::format("Recorded {} in {}.{}", plural(result.recorded_steps, "step"),
-                              run.file, about_later(!oom_file.empty(), result.exception))
+                              run.file, about_later(status, result.exception))
                 : about_incomplete(run, status, result);
         return result;
     }

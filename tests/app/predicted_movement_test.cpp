@@ -40,7 +40,8 @@ protected:
     static constexpr const char* kGpu = "a100-40gb";
 };
 
-/// The update is modelled as a whole; each of its ops takes a share that its bytes justify.
+/// The update is modelled as a whole; each of its ops takes a share that its bytes justify. What L2
+/// holds need not come from memory.
 TEST_F(PredictedMovement, NoOpMovesItsBytesFasterThanTheCardCan) {
     const std::string fused = "original,optimizer=adamw_fused";
     for (const std::string& recipe : {std::string("original"), std::string("tempo"),
@@ -51,11 +52,18 @@ TEST_F(PredictedMovement, NoOpMovesItsBytesFasterThanTheCardCan) {
             const Trace trace = scheduled(recipe, precision);
             const PeaksOfTrace peaks = peaks_of_trace(trace, built_in_planner_data().gpus);
             ASSERT_TRUE(peaks.fit_its_times);
+            const PlannerData& data = built_in_planner_data();
+            const double l2_bytes = (*find_gpu(data.gpus, kGpu))->l2_bytes.value;
+            const double l2_mue = last_row_about(data.calibration.l2, kGpu)->bytes_per_s.value /
+                                  peaks.peaks.bytes_per_s;
+            constexpr double kMost = 1.01;  // bytes of an update are rounded
             double most = 0;
             for (const MovementRow& row : movement_of(trace, MovementScope::kAll).rows) {
                 const double mue = rates_of(row.work, peaks.peaks).mue.value_or(0);
-                EXPECT_LE(mue, 1) << recipe << " " << name_of(precision) << " "
-                                  << name_of(*row.phase) << " " << row.name;
+                const double call_bytes = row.work.bytes / static_cast<double>(row.work.num_calls);
+                EXPECT_LE(mue, call_bytes < l2_bytes ? l2_mue : 1)
+                    << recipe << " " << name_of(precision) << " " << name_of(*row.phase) << " "
+                    << row.name;
                 most = std::max(most, mue);
             }
             fmt::print("  {:<32} {:<8} most MUE {:.1f} %\n", recipe, name_of(precision),

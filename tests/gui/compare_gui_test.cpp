@@ -30,7 +30,8 @@ GUI_TEST(compare, the_headline_follows_a_and_b) {
     IM_CHECK(swapped.find("original ") == 0);
     IM_CHECK(swapped.find("more memory than tempo") != std::string::npos);
     c->KeyPress(ImGuiKey_X);
-    window().click(c, "//###compare/##recipes/$$2/##row");
+    window().focus(c, "//###compare");
+    window().click(c, "//###compare/**/$$2/##row");
     IM_CHECK(window().workspace().headline().find("tempo-packed ") == 0);
     IM_CHECK_STR_EQ(window().workspace().selection().a->recipe.c_str(), "original");
 }

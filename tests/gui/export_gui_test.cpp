@@ -44,6 +44,7 @@ void save_as(ImGuiTestContext* c, const fs::path& file) {
 
 GUI_TEST(export, copies_the_ledger) {
     window().show(c, {"original", "tempo"});
+    window().focus(c, "//###ledger");
     open_menu_of(c, "ledger", 0.5F, 0.09F);
     window().take_picture(c, "panel_menu", true);
     window().click(c, "//$FOCUSED/\xef\x83\x85  Copy as CSV");

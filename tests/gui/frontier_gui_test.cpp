@@ -41,7 +41,7 @@ void show(ImGuiTestContext* c) {
     workspace().apply({.queries = {.plan = app::GpuForm{"a100-80gb", true},
                                    .planner = small_step(),
                                    .frontier = app::FrontierQuery()}});
-    c->WindowFocus("//###frontier");
+    app::show_panel(window().ui(), "frontier");
     c->Yield(3);
 }
 

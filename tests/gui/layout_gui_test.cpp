@@ -25,19 +25,19 @@ GUI_TEST(layout, the_theme_can_be_switched) {
 GUI_TEST(layout, panels_close_and_the_layout_resets) {
     window().reset(c);
     c->SetRef("##MainMenuBar");
-    c->MenuUncheck("View/Flame graph");
+    c->MenuUncheck("View/Lines of code");
     c->Yield(2);
-    IM_CHECK(!window().is_open("flame"));
+    IM_CHECK(!window().is_open("lines"));
     c->MenuClick("View/Reset layout");
     c->Yield(3);
-    IM_CHECK(window().is_open("flame"));
-    IM_CHECK(c->WindowInfo("//###flame").Window != nullptr);
+    IM_CHECK(window().is_open("lines"));
+    IM_CHECK(c->WindowInfo("//###lines").Window != nullptr);
 }
 
 GUI_TEST(layout, panels_can_be_dragged_elsewhere) {
     window().reset(c);
     const ImVec2 before = c->WindowInfo("//###inspector").RectFull.Min;
-    c->DockInto("//###inspector", "//###flame");
+    c->DockInto("//###inspector", "//###lines");
     c->Yield(3);
     const ImVec2 after = c->WindowInfo("//###inspector").RectFull.Min;
     IM_CHECK_LT(after.x, before.x);
@@ -166,7 +166,7 @@ GUI_TEST(layout, layouts_can_be_undone) {
     const ImVec2 before = c->WindowInfo("//###inspector").RectFull.Min;
     const ImGuiID dock = dock_of(c, "//###inspector");
     IM_CHECK(!window().ui().layout_history.can_undo());
-    c->DockInto("//###inspector", "//###flame");
+    c->DockInto("//###inspector", "//###lines");
     c->Yield(8);
     IM_CHECK_NE(dock_of(c, "//###inspector"), dock);
     window().ui().settings.shown_panels["kernels"] = false;

@@ -152,7 +152,8 @@ GUI_TEST(timeline, another_b_is_shown_whole) {
     c->MouseMoveToPos(window().point_in(c, kTimeline, 0.5F, 0.28F));
     window().turn_wheel(c, 8);
     window().settle(c);
-    window().click(c, "//###compare/##recipes/$$2/##row");
+    window().focus(c, "//###compare");
+    window().click(c, "//###compare/**/$$2/##row");
     IM_CHECK_STR_EQ(window().workspace().selection().label_b.name.c_str(), "tempo-packed");
     const profiler::TimeRange& all = window().workspace().time().limits;
     IM_CHECK_EQ(window().workspace().time().window.start_ns, all.start_ns);

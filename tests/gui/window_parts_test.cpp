@@ -170,6 +170,7 @@ TEST(PanelWindows, AreFoundByTheirIds) {
 TEST(PanelWindows, ComeBackWithWhatTheyShow) {
     app::Ui ui;
     for (const char* id : {"ledger", "flame", "blocks", "inspector"}) {
+        app::show_panel(ui, id);  // views of one panel take turns in window 1
         app::open_another(ui, *app::find_window(id));
     }
     using Show = app::BlocksQuery::Show;

@@ -233,6 +233,7 @@ GUI_TEST(windows, a_pinned_inspector_stays) {
 
 GUI_TEST(remember_write, windows) {
     window().open(c, {"original"});
+    window().focus(c, "//###ledger");
     open_another(c, "Ledger");
     filter_focused_ledger(c, "attention");
     window().click(c, "//###ledger-2/Kinds");

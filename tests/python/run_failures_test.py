@@ -259,9 +259,11 @@ class InALaterStep(Failures):
 
 
 class AfterTheRecordedSteps(Failures):
-    def look_at_second_trace(self, said: str, ran):
+    def look_at_second_trace(self, step: int, said: str, ran):
         """The first one is whole, and says nothing of the failure."""
-        self.assertIn(f"Recorded 3 steps in {self.file}. After them {said}.\n", ran.stderr)
+        said = f"After them memory ran out in step {step}{said}."
+        skip = f"--skip {step - 1} --steps 1 records that step."
+        self.assertIn(f"Recorded 3 steps in {self.file}. {said} {skip}\n", ran.stderr)
         self.assert_recorded(3)
         self.assertEqual(self.failures(), [])
         names = sorted(path.name for path in self.folder.glob("out.*"))
@@ -284,8 +286,7 @@ class AfterTheRecordedSteps(Failures):
                 validate(4 if epoch < 3 else 100)
             """)  # fmt: skip
         self.assertEqual(ran.returncode, 1)
-        ended = "memory ran out, and the program ended with OutOfMemoryError"
-        self.look_at_second_trace(ended, ran)
+        self.look_at_second_trace(5, ", and the program ended with OutOfMemoryError", ran)
         self.assert_verdict(ran, "output")
         (failure,) = self.failures()
         self.assert_memory_ran_out(failure, "output")
@@ -306,7 +307,7 @@ class AfterTheRecordedSteps(Failures):
                     optimizer.zero_grad()
             """, "--json")  # fmt: skip
         self.assertEqual(ran.returncode, 0, ran.stderr)
-        self.look_at_second_trace("memory ran out", ran)
+        self.look_at_second_trace(6, "", ran)
         self.assert_verdict(ran, "loss")
         self.assertEqual(json.loads(ran.stdout)["failure_file"], str(self.file))
         *_, failure = self.failures()
@@ -316,8 +317,7 @@ class AfterTheRecordedSteps(Failures):
     @thorough
     def test_in_backward_the_line_is_that_of_the_thread_that_waits(self):
         ran = self.run_out("for _ in range(5):\n    train_step(1)\ntrain_step(128)\n")
-        ended = "memory ran out, and the program ended with OutOfMemoryError"
-        self.look_at_second_trace(ended, ran)
+        self.look_at_second_trace(6, ", and the program ended with OutOfMemoryError", ran)
         self.assert_verdict(ran, "backward")
         (failure,) = self.failures()
         self.assert_memory_ran_out(failure, "backward")
@@ -326,7 +326,7 @@ class AfterTheRecordedSteps(Failures):
     def test_in_a_spawned_process(self):
         ran = self.run_out(SPAWNED, of="")
         self.assertIn("the child ended with 1", ran.stdout)
-        self.look_at_second_trace("memory ran out", ran)
+        self.look_at_second_trace(40, "", ran)
         self.assert_verdict(ran, "kept")
         (failure,) = self.failures()
         self.assert_memory_ran_out(failure, "kept")

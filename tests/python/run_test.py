@@ -1017,7 +1017,8 @@ class BadInput(Run):
         self.assertEqual(self.file.read_text(), "mine")
 
     def test_another_version_of_torch(self):
-        self.assert_torch_refused("__version__ = '2.10.0'\n", "built for torch 2.11")
+        version = "class version:\n    cuda = '12.8'\n\n__version__ = '2.10.0'\n"
+        self.assert_torch_refused(version, "built for torch 2.11")
 
 
 if __name__ == "__main__":

@@ -35,18 +35,31 @@ const std::vector<Share>& shares_of(const profiler::MemoryFacts& memory, GroupBy
     return memory.by_line;
 }
 
-/// The buttons, and which moment is shown.
-void draw_toolbar(const Explanation& explanation, LinesState& state) {
-    choose_one<GroupBy>(state.group_by,
-                        {{"Line", "By the line of the program that asked for it", GroupBy::kLine},
-                         {"Module", "By the layer that made it", GroupBy::kModule},
-                         {"Category", "By what it is for", GroupBy::kCategory}},
-                        px(2));
+/// A trace without stacks has one row, which tells nothing.
+GroupBy first_grouping(const profiler::MemoryFacts& memory) {
+    const std::vector<Share>& lines = memory.by_line;
+    return lines.size() > 1 || (lines.size() == 1 && !lines.front().code.empty())
+               ? GroupBy::kLine
+               : GroupBy::kModule;
+}
+
+/// The buttons, and which moment is shown. Returns what is chosen.
+GroupBy draw_toolbar(const Explanation& explanation, LinesState& state) {
+    GroupBy shown = state.group_by.value_or(first_grouping(explanation.memory));
+    if (choose_one<GroupBy>(
+            shown,
+            {{"Line", "By the line of the program that asked for it", GroupBy::kLine},
+             {"Module", "By the layer that made it", GroupBy::kModule},
+             {"Category", "By what it is for", GroupBy::kCategory}},
+            px(2))) {
+        state.group_by = shown;
+    }
     ImGui::SameLine(0, px(12));
     const std::string moment =
         fmt::format("{} {}", profiler::format_bytes(explanation.memory.allocated_bytes),
                     explanation.failure ? "where memory ran out" : "at the peak");
     dim_text(fit_to(moment, ImGui::GetContentRegionAvail().x));
+    return shown;
 }
 
 /// The share of the whole, as a bar in the rest of the row.
@@ -138,8 +151,8 @@ PanelEvents draw_lines_panel(const PanelContext& context, LinesState& state) {
                       context.workspace.selection(), slot.error());
         return events;
     }
-    draw_toolbar(view->explanation, state);
-    draw_table(context, view->explanation, state.group_by, events);
+    const GroupBy shown = draw_toolbar(view->explanation, state);
+    draw_table(context, view->explanation, shown, events);
     return events;
 }
 

@@ -14,6 +14,7 @@ app/programs/program_run.cpp starts the program and reads them.
 """
 
 import atexit
+import collections
 import dataclasses
 import json
 import os
@@ -146,24 +147,27 @@ class Program:
             on_recorded=self._recorded,
             on_further_step=self._guard_further_step,
         )
-        self._after_optimizers: list[Callable[[], None]] = []
+        self._after_optimizers: list[Callable[[torch.optim.Optimizer], None]] = []
         self._how_it_ended: dict = {}  # {"exception": "ValueError", "message": what it says}
-        self._later: dict = {}  # {"oom_file": trace of memory that ran out after those steps}
+        # {"oom_file": trace of memory that ran out after those steps, "oom_skip": steps before it}
+        self._later: dict = {}
+        self._later_updates = collections.Counter()  # after those steps, by id of the optimizer
 
     def follow(self) -> None:
         self._add(state="torch", version=torch.__version__)
-        self._session.watch()
+        # Before the session's, which may end the recording: that update is not one after it.
         register_optimizer_step_post_hook(self._optimizer_has_run)
+        self._session.watch()
         if self._on_virtual_gpu:
             _recorder.follow_values(*self._values)
         atexit.register(self._at_exit)
         self._excepthook, sys.excepthook = sys.excepthook, self._on_exception
         self._of_threads, threading.excepthook = threading.excepthook, self._on_thread_exception
 
-    def _optimizer_has_run(self, *_arguments) -> None:
+    def _optimizer_has_run(self, optimizer, *_arguments) -> None:
         """The one hook of its kind: in a hook, no other may be added, as torch walks over them."""
         for call in self._after_optimizers:
-            call()
+            call(optimizer)
 
     def _see_applied(self, model, report: SwapReport) -> None:
         self._applied.append(AppliedModel(weakref.ref(model), name_of_class(model), report))
@@ -289,16 +293,23 @@ class Program:
         the program has asked for itself stays as it is."""
         has_history = torch.cuda.is_initialized() and _watch.has_history()
         if has_history and not torch._C._cuda_isHistoryEnabled():
+            self._after_optimizers.append(self._count_update)
             of_step = _watch.num_allocations() // self._session.seen_steps
             self._last_steps.remember(max(of_step, 1))
             self._after_optimizers.append(self._last_steps.end_step)
             _failures.listen(self._see_later_failure)
+
+    def _count_update(self, optimizer) -> None:
+        self._later_updates[id(optimizer)] += 1
 
     def _see_later_failure(self, _device: int) -> None:
         file = f"{self._session.file.removesuffix('.tscope')}.oom.tscope"
         why = "memory ran out after the recorded steps"
         if self._last_steps.write(file, why, stack_of_this_thread()) is not None:
             self._later = {"oom_file": file}
+            if self._session.has_optimizer:  # a step runs each one of them once
+                later_steps = max(self._later_updates.values(), default=0)
+                self._later["oom_skip"] = self._session.seen_steps + later_steps
             self._tell(state="complete", steps=self._session.recorded_steps)
 
     def _on_exception(self, kind, value, traceback):

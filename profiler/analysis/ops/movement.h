@@ -100,7 +100,7 @@ struct MovementRates {
     std::optional<double> flop_per_s;
     std::optional<double> bytes_per_s;
     std::optional<double> peak_share;  // of the card's flop/s
-    std::optional<double> mue;         // as a share, 0 to 1
+    std::optional<double> mue;         // as a share; above 1: caches held data
     /// The least time on the card for the arithmetic alone, and for the data alone.
     std::optional<double> compute_limit_ns;
     std::optional<double> memory_limit_ns;
