@@ -142,7 +142,7 @@ GUI_TEST(windows, four_windows_are_the_most) {
     IM_CHECK(window().is_open("ledger-3"));  // the lowest free number
     ui().reset_layout = true;
     c->Yield(4);
-    IM_CHECK(window().is_open("ledger"));
+    IM_CHECK(window().is_open("lines"));
     for (const char* id : {"ledger-2", "ledger-3", "ledger-4"}) IM_CHECK(!window().is_open(id));
     window().reset(c);
 }

@@ -140,8 +140,8 @@ def _lstm(device):
 
 
 TORCH_ONLY = {"encoder": _encoder, "cnn": _cnn, "lstm": _lstm}
-OF_LIBRARIES = {
-    "resnet50": _resnet50,
+OF_TORCHVISION = {"resnet50": _resnet50}
+OF_TRANSFORMERS = {
     "bert": _bert,
     "gpt2": _gpt2,
     "llama": _llama,
@@ -154,7 +154,7 @@ OF_LIBRARIES = {
 def build(family: str, device: str):
     """The model in training mode and its batch, both on `device`; the same for the same seed."""
     torch.manual_seed(0)
-    model, batch = (TORCH_ONLY | OF_LIBRARIES)[family](device)
+    model, batch = (TORCH_ONLY | OF_TORCHVISION | OF_TRANSFORMERS)[family](device)
     return model.to(device).train(), batch
 
 

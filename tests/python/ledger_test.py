@@ -36,8 +36,9 @@ def virtual_gpu() -> dict:
 
 
 def names() -> list[str]:
-    has_libraries = all(importlib.util.find_spec(name) for name in ("transformers", "torchvision"))
-    return [*families.TORCH_ONLY, *(families.OF_LIBRARIES if has_libraries else ())]
+    of_vision = families.OF_TORCHVISION if importlib.util.find_spec("torchvision") else ()
+    of_text = families.OF_TRANSFORMERS if importlib.util.find_spec("transformers") else ()
+    return [*families.TORCH_ONLY, *of_vision, *of_text]
 
 
 def record_all(device: str, folder: str) -> list[dict]:
