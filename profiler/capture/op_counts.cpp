@@ -229,7 +229,7 @@ int64_t flop_of_bias_dropout(std::string_view name, std::span<const c10::IValue>
 }  // namespace
 
 int64_t stored_words(const at::Tensor& tensor) {
-    if (tensor.layout() != at::kStrided) return tensor.numel();
+    if (tensor.layout() != at::kStrided || !has_shape(tensor)) return tensor.numel();
     int64_t words = 1;
     for (int64_t i = 0; i < tensor.dim(); ++i) {
         if (tensor.stride(i) != 0 || tensor.size(i) == 0) words *= tensor.size(i);

@@ -3,6 +3,7 @@
 #include "profiler/capture/call_stacks.h"
 #include "profiler/capture/torch_adapter/op_call.h"
 #include "profiler/capture/tracking_allocator.h"
+#include "profiler/trace/recomputation.h"
 #include "profiler/trace/text.h"
 
 #include <fmt/format.h>
@@ -644,7 +645,19 @@ Id<Save> Recorder::save(const at::Tensor& tensor) {
         trace_.storages.set<&Storage::category>(storage, Category::kActivation);
     }
     return trace_.saves.append(
-        {.storage = storage, .tensor = row, .op = current_op(), .saved_event = next_event_});
+        {.storage = storage, .tensor = row, .op = op_of_save(), .saved_event = next_event_});
+}
+
+/// From 2.15 on, a checkpoint saves its inputs from Python, outside of ops. Before, an op did it.
+Id<Op> Recorder::op_of_save() {
+    if (const Id<Op> op = current_op(); op.valid()) return op;
+    const int64_t now = now_ns();
+    return trace_.ops.append({.name = trace_.strings.intern(kInputsOfCheckpoint),
+                              .module_path = running_module_path({}),
+                              .phase = phase_,
+                              .thread = current_thread(),
+                              .start_ns = now,
+                              .end_ns = now});
 }
 
 void Recorder::release(Id<Save> save) {

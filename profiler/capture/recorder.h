@@ -205,6 +205,7 @@ private:
     /// A module has parameters before it runs, and if it never does.
     void add_module_of(std::string_view parameter);
     Id<ModulePath> running_module_path(Id<Op> op);
+    Id<Op> op_of_save();
     Id<Storage> storage_of(const at::Tensor& tensor) const;
     Id<Op> maker_of(Id<Storage> storage) const;
     bool is_made_by_copy(Id<Storage> storage) const;
