@@ -156,7 +156,13 @@ MachineCheck check_own_torch() {
         output_of(fmt::format("PYTHONSAFEPATH=1 {} {} 2>/dev/null", as_shell_word(python),
                               as_shell_word((*package / "_torch_folders.py").string()))),
         nullptr, /*allow_exceptions=*/false);
-    if (told.is_discarded() || told["torch"].is_null()) {
+    if (!told.is_object() || !told.contains("torch")) {
+        check.detail = fmt::format("{} could not be asked for its torch", python);
+        check.remedy =
+            fmt::format("{} {} says why.", python, (*package / "_torch_folders.py").string());
+        return check;
+    }
+    if (told["torch"].is_null()) {
         check.detail = fmt::format("{} has none", python);
         check.remedy = "temposcope run records programs of an environment with torch: activate it.";
         return check;
@@ -171,10 +177,12 @@ MachineCheck check_own_torch() {
         return check;
     }
     check.detail += fmt::format(", served by {}", told.value("libraries", ""));
-    if (told.value("is_tested", false)) {
-        check.status = CheckStatus::kOk;
-    } else {
+    const std::string tested_on = told.value("tested_on", "");
+    if (tested_on.empty()) {
         check.remedy = "Nothing was tested with this version of torch.";
+    } else {
+        check.status = CheckStatus::kOk;
+        check.detail += fmt::format(", tested on {}", tested_on);
     }
     return check;
 }

@@ -251,7 +251,7 @@ void print_explanation(Output& output, const Explained& explained) {
     print_remedies(output, e);
     for (const std::string& note : e.notes) output.line("Note: " + note);
     const auto may_be_verified = [](const Remedy& remedy) {
-        return !remedy.verified && remedy.problem.empty() && can_run(remedy);
+        return !remedy.verified && remedy.problem.empty() && remedy.can_be_run();
     };
     const auto is_found = [](const Remedy& remedy) {
         return remedy.verified && remedy.verified->fits;

@@ -392,7 +392,8 @@ Result<std::vector<std::string>> variables_of(const ProgramRun& run, const fs::p
         {"routing", run.routing},
         {"tries_imbalance", run.tries_imbalance},
         {"command", run.words},
-        {"working_folder", fs::current_path(error).string()}};
+        {"working_folder",
+         run.working_folder.empty() ? fs::current_path(error).string() : run.working_folder}};
     variables->push_back("PYTHONPATH=" + before_own("PYTHONPATH", (*package / "start").string()));
     variables->push_back("TEMPOSCOPE_RUN=" + options.dump());
     variables->insert(variables->end(), run.variables.begin(), run.variables.end());

@@ -206,60 +206,57 @@ std::string request_that_failed(const BatchRun& run) {
                        format_bytes(run.requested_bytes), format_bytes(run.free_bytes));
 }
 
-void verify(Remedy& remedy, Rerun rerun) {
-    const TemporaryFolder folder;
-    const auto applied = folder.exists() ? apply(remedy, rerun, folder / "")
-                                         : Result<void>(fail(kNoTemporaryFolder));
-    if (!applied) {
-        remedy.problem = applied.error().message;
-        return;
-    }
-    const auto tried = try_program(std::move(rerun.run), rerun.gpu);
-    if (!tried) {
-        remedy.problem = tried.error().message;
-        remedy.estimated.fits = remedy.estimated.is_sure = false;  // the program breaks with it
-        return;
-    }
-    if (!tried->nothing_replaced.empty()) {
-        remedy.problem = tried->nothing_replaced;
+/// The program breaks with the remedy.
+void note_break(Remedy& remedy, const models::Error& error) {
+    remedy.problem = error.message;
+    remedy.estimated.fits = remedy.estimated.is_sure = false;
+}
+
+void note_outcome(Remedy& remedy, const BatchRun& run) {
+    if (!run.nothing_replaced.empty()) {
+        remedy.problem = run.nothing_replaced;
         remedy.estimated.is_sure = false;
-        return;
-    }
-    if (!tried->fits) {  // what it would need, the run does not say
+    } else if (!run.fits) {  // what it would need, the run does not say
         remedy.verified = StepOutcome();
         remedy.sentence =
-            fmt::format("It is not enough: memory runs out again{}.", request_that_failed(*tried));
-        return;
+            fmt::format("It is not enough: memory runs out again{}.", request_that_failed(run));
+    } else {
+        remedy.verified = {.peak_allocated_bytes = run.peak_allocated_bytes,
+                           .peak_reserved_bytes = run.peak_reserved_bytes,
+                           .step_time_ns = run.step_time_ns,
+                           .fits = true};
     }
-    remedy.verified = outcome_of_run(*tried);
+}
+
+/// Puts the remedy into the run, with files in `folder`. False: it cannot be, and has a `problem`.
+bool can_apply(Remedy& remedy, Rerun& rerun, const TemporaryFolder& folder) {
+    const auto applied = folder.exists() ? apply(remedy, rerun, folder / "")
+                                         : Result<void>(fail(kNoTemporaryFolder));
+    if (!applied) remedy.problem = applied.error().message;
+    return applied.has_value();
+}
+
+void verify(Remedy& remedy, Rerun rerun) {
+    const TemporaryFolder folder;
+    if (!can_apply(remedy, rerun, folder)) return;
+    const auto tried = try_program(std::move(rerun.run), rerun.gpu);
+    if (!tried) return note_break(remedy, tried.error());
+    note_outcome(remedy, *tried);
 }
 
 }  // namespace
 
-bool can_run(const Remedy& remedy) {
-    return std::ranges::all_of(remedy.changes(), [](const RemedyChange& change) {
-        return change.kind != RemedyChange::Kind::kBatch &&
-               (change.kind != RemedyChange::Kind::kEdit || change.line > 0);
-    });
-}
-
-StepOutcome outcome_of_run(const BatchRun& run) {
-    if (!run.fits) return {};  // what it would need, the run does not say
-    return {.peak_allocated_bytes = run.peak_allocated_bytes,
-            .peak_reserved_bytes = run.peak_reserved_bytes,
-            .step_time_ns = run.step_time_ns,
-            .fits = true};
-}
-
-Result<RecordedTry> record_remedy(const Remedy& remedy, Rerun rerun) {
+std::optional<Trace> record_remedy(Remedy& remedy, Rerun rerun) {
     const TemporaryFolder folder;
-    if (!folder.exists()) return fail(kNoTemporaryFolder);
-    if (auto ok = apply(remedy, rerun, folder / ""); !ok) return tl::unexpected(ok.error());
+    if (!can_apply(remedy, rerun, folder)) return std::nullopt;
     auto tried = record_try(std::move(rerun.run), rerun.gpu);
-    if (tried && !tried->outcome.nothing_replaced.empty()) {
-        return fail("{}", tried->outcome.nothing_replaced);
+    if (!tried) {
+        note_break(remedy, tried.error());
+        return std::nullopt;
     }
-    return tried;
+    note_outcome(remedy, tried->outcome);
+    if (!remedy.problem.empty()) return std::nullopt;
+    return std::move(tried->trace);
 }
 
 Result<ProgramRun> recorded_run(const Trace& trace, const std::vector<std::string>& words) {

@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -41,10 +42,6 @@ struct RemedyTry {
     std::size_t count = 0;   // of all
 };
 
-/// Whether a run can show what the remedy does. The batch size stands in the program, and so do
-/// lines whose place nobody knows.
-bool can_run(const profiler::Remedy& remedy);
-
 /// Runs the program with each of the first `count` remedies that can be put into a run, as many at
 /// a time as this machine has cores for. What it measures goes into `verified`; a remedy that
 /// breaks the program gets its `problem`. A change of the code goes into a copy of the program's
@@ -52,11 +49,7 @@ bool can_run(const profiler::Remedy& remedy);
 void verify_remedies(profiler::Explanation& explanation, const Rerun& rerun, std::size_t count,
                      const std::function<void(const RemedyTry&)>& tried);
 
-/// Runs the program with this remedy and keeps its trace. Errors: the remedy cannot be put into a
-/// run or replaces nothing; as record_try.
-models::Result<RecordedTry> record_remedy(const profiler::Remedy& remedy, Rerun rerun);
-
-/// What a run came to, as the outcome of a remedy.
-profiler::StepOutcome outcome_of_run(const BatchRun& run);
+/// The same for one remedy, and keeps the trace of the run; none: the remedy has a `problem`.
+std::optional<profiler::Trace> record_remedy(profiler::Remedy& remedy, Rerun rerun);
 
 }  // namespace app

@@ -29,6 +29,8 @@ const Gpu* find_gpu_row(const std::vector<Gpu>& known, const DeviceSpeed& speed)
     };
     for (const Gpu& gpu : known) {
         constexpr double kSameMemory = 0.05;
+        // One that only its memory is known of stays as the user wrote it.
+        if (!gpu.no_kernel_model.empty()) continue;
         if (!gpu.compute_capability || distance(gpu) > kSameMemory) continue;
         if (models::to_text(*gpu.compute_capability) != speed.compute_capability) continue;
         if (!is_same_gpu_model(gpu.name, speed.device_name)) continue;

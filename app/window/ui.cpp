@@ -291,7 +291,7 @@ void draw_panels(Ui& ui) {
             StepForm& form = ui.panels.capture.form;
             form = capture_form_of(*event.capture.fill, std::move(form));
         }
-        if (event.capture.show || event.capture.fill) show_panel(ui, "capture");
+        if (event.capture.fill) show_panel(ui, "capture");
         if (event.advice.show_run) ui.run_dialog.request_open = true;
         if (event.advice.show_plan) switch_layout(ui, Layout::kPlan);
         show_selected(ui, window, event);
@@ -365,7 +365,11 @@ bool needs_next_frame(const Ui& ui) {
            ui.layout_settles_in > 0;
 }
 
-double seconds_to_next_frame(const Ui& ui) { return seconds_to_next_change(ui.toasts) + 0.01; }
+double seconds_to_next_frame(const Ui& ui) {
+    constexpr double kRunning_s = 0.5;  // the time that a program has run is shown in seconds
+    const double next_s = seconds_to_next_change(ui.toasts) + 0.01;
+    return ui.workspace.programs().busy() ? std::min(next_s, kRunning_s) : next_s;
+}
 
 void draw_ui(Ui& ui) {
     ui.workspace.search({ui.palette.query, ui.palette.is_open});

@@ -68,9 +68,10 @@ bool is_pair(const Selection& selection) {
 }
 
 /// The most important one first. None where memory ran out: nobody knows what it would have needed.
+/// None of two different steps: their change means nothing.
 std::vector<ChangeLine> changes(const Workspace& workspace) {
     const Document &a = *workspace.selection().a, &b = *workspace.selection().b;
-    if (a.is_cut_off || b.is_cut_off) return {};
+    if (a.is_cut_off || b.is_cut_off || a.workload != b.workload) return {};
     std::vector<ChangeLine> lines{
         change_line("Peak", a.index->peak().allocated_bytes, b.index->peak().allocated_bytes)};
     for (const profiler::PairFigure& figure : workspace.pair_figures()) {
@@ -177,13 +178,13 @@ void draw_details(Ui& ui, const VerdictText& verdict, float right) {
     const float outlook = verdict.outlook.empty() ? 0 : text_width(verdict.outlook) + px(14);
     if (!verdict.changes.empty()) {
         draw_changes(verdict.changes, right);
-    } else {
+    } else if (!verdict.details.empty()) {
         const std::string shown = fit_to(verdict.details, right - ImGui::GetCursorPosX() - outlook);
         dim_text(shown);
         if (shown != verdict.details) ImGui::SetItemTooltip("%s", verdict.details.c_str());
     }
     if (verdict.outlook.empty()) return;
-    if (!verdict.details.empty()) ImGui::SameLine(0, px(10));
+    if (!verdict.details.empty() || !verdict.changes.empty()) ImGui::SameLine(0, px(10));
     const ScopedColor color(ImGuiCol_Text, palette().good);
     const ScopedColor ground(ImGuiCol_Button, 0);
     const ScopedStyle padding(ImGuiStyleVar_FramePadding, {px(2), 0});

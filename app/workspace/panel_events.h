@@ -83,7 +83,6 @@ struct CaptureEvents {
     std::optional<StepForm> start;
     bool cancel = false;
     std::optional<PlannerForm> fill;  // put this step into the form and show it
-    bool show = false;                // the panel
 };
 
 /// Remedies for A, and programs to run.

@@ -91,7 +91,7 @@ Result<EndedProgram> run_form(const ProgramForm& form, const std::stop_token& st
     const profiler::TemporaryFolder folder;
     if (!folder.exists()) return fail("{}", profiler::kNoTemporaryFolder);
     std::error_code error;
-    const fs::path home = form.folder.empty() ? fs::current_path(error) : fs::path(form.folder);
+    const fs::path home = fs::absolute(form.folder.empty() ? "." : form.folder, error);
     const fs::path file = new_trace_file(home, stem_of(*words));
     const fs::path log = folder / "log";
     ProgramRun run{.words = *words,
@@ -126,25 +126,26 @@ std::string name_of(const Document& document, const profiler::Remedy& remedy) {
     return fmt::format("{}, {}", document.file.stem().string(), remedy.title);
 }
 
-EndedProgram run_remedy(const DocumentPtr& document, const profiler::Remedy& remedy,
+EndedProgram run_remedy(const DocumentPtr& document, profiler::Remedy remedy,
                         const profiler::ExplainTarget& target, const std::stop_token& stop) {
-    EndedProgram ended{.of = document,
-                       .trial = {.id = remedy.id, .outcome = {}, .problem = {}},
-                       .document = nullptr,
-                       .file = {},
-                       .sentence = {}};
-    const auto refuse = [&](const models::Error& error) {
-        ended.trial.problem = error.message;
-        return ended;
-    };
+    EndedProgram ended{.of = document, .trial = {}, .document = {}, .file = {}, .sentence = {}};
+    std::string name = name_of(*document, remedy);
     auto rerun = rerun_of(*document->trace, {}, target);
-    if (!rerun) return refuse(rerun.error());
-    rerun->run.stop = stop;
-    auto made = record_remedy(remedy, std::move(*rerun));
-    if (!made) return refuse(made.error());
-    ended.trial.outcome = outcome_of_run(made->outcome);
-    ended.document = make_document(name_of(*document, remedy),
-                                   std::make_shared<const profiler::Trace>(std::move(made->trace)));
+    if (rerun) {
+        rerun->run.stop = stop;
+        if (auto trace = record_remedy(remedy, std::move(*rerun))) {
+            ended.document = make_document(
+                std::move(name), std::make_shared<const profiler::Trace>(std::move(*trace)));
+        }
+    } else {
+        remedy.problem = rerun.error().message;
+    }
+    ended.trial = {.target = target,
+                   .id = remedy.id,
+                   .sentence = remedy.sentence,
+                   .estimated = remedy.estimated,
+                   .verified = remedy.verified,
+                   .problem = remedy.problem};
     return ended;
 }
 
@@ -160,38 +161,44 @@ std::string problem_of(const ProgramForm& form) {
     return {};
 }
 
-void ProgramJobs::start(std::string name, JobQueue<EndedProgram>::Job job) {
-    if (!jobs_.busy()) started_ = std::chrono::steady_clock::now();
-    jobs_.start(std::move(name), std::move(job));
+void ProgramJobs::start(std::string name, std::function<Result<EndedProgram>()> run) {
+    jobs_.start(std::move(name), [this, run = std::move(run)](const auto&) {
+        started_ = std::chrono::steady_clock::now();
+        return run();
+    });
 }
 
 void ProgramJobs::start(const ProgramForm& form) {
-    start(form.command,
-          [form, stop = stop_.get_token()](const auto&) { return run_form(form, stop); });
+    start(form.command, [form, stop = stop_.get_token()] { return run_form(form, stop); });
 }
 
 void ProgramJobs::try_remedy(const DocumentPtr& document, const profiler::Remedy& remedy,
                              const profiler::ExplainTarget& target) {
-    if (tried_remedy_ == remedy.id) return;
-    tried_remedy_ = remedy.id;
-    start(name_of(*document, remedy),
-          [document, remedy, target, stop = stop_.get_token()](const auto&) {
-              return Result<EndedProgram>(run_remedy(document, remedy, target, stop));
-          });
+    if (is_trying(document, remedy.id)) return;
+    tried_.emplace_back(document, remedy.id);
+    start(name_of(*document, remedy), [document, remedy, target, stop = stop_.get_token()] {
+        return Result<EndedProgram>(run_remedy(document, remedy, target, stop));
+    });
 }
 
 void ProgramJobs::stop() {
     stop_.request_stop();
     stop_ = std::stop_source();
     jobs_.cancel();
-    tried_remedy_.clear();
+    tried_.clear();
+}
+
+bool ProgramJobs::is_trying(const DocumentPtr& document, std::string_view remedy) const {
+    return std::ranges::any_of(tried_, [&](const auto& one) {
+        return one.first.lock() == document && one.second == remedy;
+    });
 }
 
 std::string ProgramJobs::running() const {
     const auto progress = jobs_.progress();
     if (!progress) return {};
     const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(
-        std::chrono::steady_clock::now() - started_);
+        std::chrono::steady_clock::now() - started_.load());
     return fmt::format("{}, {} s", progress->name, seconds.count());
 }
 
@@ -200,15 +207,20 @@ void ProgramJobs::keep(const EndedProgram& ended) {
     auto known =
         std::ranges::find_if(trials_, [&](const Trials& one) { return one.of.lock() == ended.of; });
     if (known == trials_.end()) known = trials_.insert(known, {ended.of, {}});
-    std::erase_if(known->trials, [&](const auto& one) { return one.id == ended.trial.id; });
+    std::erase_if(known->trials, [&](const auto& one) {
+        return one.id == ended.trial.id && one.target == ended.trial.target;
+    });
     known->trials.push_back(ended.trial);
 }
 
 std::vector<Result<EndedProgram>> ProgramJobs::take() {
     auto results = jobs_.take();
     for (const Result<EndedProgram>& result : results) {
-        tried_remedy_.clear();
-        if (result && result->of) keep(*result);
+        if (!result || !result->of) continue;
+        std::erase_if(tried_, [&](const auto& one) {
+            return one.first.lock() == result->of && one.second == result->trial.id;
+        });
+        keep(*result);
     }
     return results;
 }

@@ -6,13 +6,17 @@
 #include "models/config/result.h"
 #include "profiler/view/advice/advice_view.h"
 
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <stop_token>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 /// Programs that the window runs in the background, one after the other: a program of the user's,
@@ -56,8 +60,8 @@ public:
 
     /// What runs, and for how long: "train.py with tempo, 8 s"; empty: nothing.
     std::string running() const;
-    /// The remedy that is tried; empty: none.
-    const std::string& tried_remedy() const { return tried_remedy_; }
+    /// Whether the program of `document` runs with this remedy, or waits for its turn.
+    bool is_trying(const DocumentPtr& document, std::string_view remedy) const;
     bool busy() const { return jobs_.busy(); }
     std::vector<models::Result<EndedProgram>> take();
 
@@ -65,7 +69,7 @@ public:
     std::vector<profiler::RemedyTrial> trials_of(const DocumentPtr& document) const;
 
 private:
-    void start(std::string name, JobQueue<EndedProgram>::Job job);
+    void start(std::string name, std::function<models::Result<EndedProgram>()> run);
     void keep(const EndedProgram& ended);
 
     struct Trials {
@@ -73,8 +77,8 @@ private:
         std::vector<profiler::RemedyTrial> trials;
     };
     std::vector<Trials> trials_;
-    std::string tried_remedy_;
-    std::chrono::steady_clock::time_point started_;
+    std::vector<std::pair<std::weak_ptr<const Document>, std::string>> tried_;  // ids of remedies
+    std::atomic<std::chrono::steady_clock::time_point> started_;                // what runs now
     std::stop_source stop_;
     JobQueue<EndedProgram> jobs_{Waiting::kKeep};
 };

@@ -78,9 +78,13 @@ void Workspace::choose_wanted_pair() {
                                         [&](const auto& one) { return one->file == file; });
         return found == documents().end() ? nullptr : *found;
     };
-    const DocumentPtr a = find(file_a), b = find(file_b);
-    if (a) set_a(a);
-    if (b && b != latest_pair().a) set_b(b);
+    const DocumentPtr a = find(file_a), b = file_b.empty() ? nullptr : find(file_b);
+    if (a && file_b.empty()) {
+        show(Pair{a, nullptr});
+    } else {
+        if (a) set_a(a);
+        if (b && b != latest_pair().a) set_b(b);
+    }
     selection_.chosen = a && (b || file_b.empty());
     if (selection_.chosen) wanted_pair_ = {};
 }
@@ -473,10 +477,11 @@ void Workspace::take_programs() {
             choose_when_read(ended.file, {});
             open({ended.file});
         }
-        if (!ended.document || ended.of != latest_pair().a) continue;
-        selection_.chosen = true;
+        if (!ended.document) continue;
+        const bool is_of_a = ended.of == latest_pair().a;
+        selection_.chosen |= is_of_a;
         add(ended.document);
-        set_b(ended.document);
+        if (is_of_a) set_b(ended.document);
     }
 }
 

@@ -148,7 +148,12 @@ void Workspace::apply_part(const QueryEvents& events) {
 }
 
 void Workspace::apply_part(const AdviceEvents& events) {
-    changed_ |= change(queries_.advice, events.target);
+    std::optional<profiler::ExplainTarget> target = events.target;
+    // On the GPU that was recorded, the recording says what happened, and needs no estimate.
+    const DocumentPtr& a = selection_.a;
+    const profiler::Gpu* const own = a ? profiler::gpu_of_trace(*a->trace, gpus()) : nullptr;
+    if (target && own != nullptr && own->id == target->gpu) target->gpu.clear();
+    changed_ |= change(queries_.advice, target);
     if (events.run) programs_.start(*events.run);
     if (!events.try_remedy.empty()) try_remedy(events.try_remedy);
 }

@@ -648,9 +648,10 @@ Id<Save> Recorder::save(const at::Tensor& tensor) {
         {.storage = storage, .tensor = row, .op = op_of_save(), .saved_event = next_event_});
 }
 
-/// From 2.15 on, a checkpoint saves its inputs from Python, outside of ops. Before, an op did it.
+/// A checkpoint's save gets the op that it has in other versions of torch.
 Id<Op> Recorder::op_of_save() {
-    if (const Id<Op> op = current_op(); op.valid()) return op;
+    const Id<Op> op = current_op();
+    if (op.valid() || !checkpoint_saves_outside_of_ops()) return op;
     const int64_t now = now_ns();
     return trace_.ops.append({.name = trace_.strings.intern(kInputsOfCheckpoint),
                               .module_path = running_module_path({}),

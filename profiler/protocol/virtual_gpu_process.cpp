@@ -70,11 +70,14 @@ models::Result<std::vector<std::string>> virtual_gpu_environment(
     for (const VirtualCard& card : cards) devices.push_back(to_json(card));
     return std::vector<std::string>{
         "LD_PRELOAD=" + before_own("LD_PRELOAD", *libraries),
-        // For libraries that are opened by name. What is in the last folder stands in for libraries
-        // of the machine, where there are none.
+        // For libraries that are opened by name. What is in the last folder stands in for those
+        // that neither LD_LIBRARY_PATH nor the RPATH of who asks names.
         "LD_LIBRARY_PATH=" + before_own("LD_LIBRARY_PATH", folder.string()) + ":" +
             folder.string() + "_fallback",
-        std::string(kVirtualGpuVariable) + "=" + nlohmann::json{{"devices", devices}}.dump()};
+        std::string(kVirtualGpuVariable) + "=" + nlohmann::json{{"devices", devices}}.dump(),
+        // From 2.15 on, torch has a second process group for NCCL. The simulated one serves the
+        // first, which torch still has.
+        "TORCH_DIST_USE_NCCL2=0"};
 }
 
 fs::path virtual_gpu_folder() {

@@ -15,7 +15,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <span>
 #include <string>
+#include <vector>
 
 namespace app {
 namespace {
@@ -80,17 +82,27 @@ void draw_number(size_t number) {
     ImGui::Dummy({side, side});
 }
 
-void draw_figures(const AdviceCard& card) {
-    const float right = ImGui::GetCursorPosX() + ImGui::GetContentRegionAvail().x;
-    for (const profiler::TonedText& figure : card.figures) {
-        const bool is_first = &figure == &card.figures.front();
-        if (!is_first) {
-            ImGui::SameLine(0, px(14));
-            if (ImGui::GetCursorPosX() + text_width(figure.text) > right) {
-                ImGui::NewLine();
-                ImGui::SetCursorPosX(right - ImGui::GetContentRegionAvail().x);
-            }
+constexpr float kFigureGap = 14;
+
+/// The figures of each row, in a column of this width.
+std::vector<std::span<const profiler::TonedText>> rows_of_figures(const AdviceCard& card,
+                                                                  float width) {
+    std::vector<std::span<const profiler::TonedText>> rows;
+    const std::span figures(card.figures);
+    for (size_t begin = 0, end = 0; begin < figures.size(); begin = end) {
+        float used = text_width(figures[end++].text);
+        for (; end < figures.size(); ++end) {
+            used += px(kFigureGap) + text_width(figures[end].text);
+            if (used > width) break;
         }
+        rows.push_back(figures.subspan(begin, end - begin));
+    }
+    return rows;
+}
+
+void draw_figures(std::span<const profiler::TonedText> row) {
+    for (const profiler::TonedText& figure : row) {
+        if (&figure != &row.front()) ImGui::SameLine(0, px(kFigureGap));
         figure.tone == profiler::Tone::kNeutral
             ? dim_text(figure.text)
             : colored_text(tone_color(figure.tone), figure.text);
@@ -129,9 +141,9 @@ void draw_buttons(Frame& frame, const AdviceCard& card, const profiler::Remedy& 
     if (ImGui::Button(ICON_COPY "  Copy###copy")) ImGui::SetClipboardText(paste_of(card).c_str());
     ImGui::SetItemTooltip("Copy what is to be set or pasted");
     ImGui::SameLine();
-    const std::string& tried = frame.workspace.programs().tried_remedy();
-    if (tried == card.id) return dim_text("running ...");
-    const ScopedDisabled disabled(!tried.empty() || !remedy.can_be_run());
+    const DocumentPtr& a = frame.workspace.selection().a;
+    if (frame.workspace.programs().is_trying(a, card.id)) return dim_text("running ...");
+    const ScopedDisabled disabled(!remedy.can_be_run());
     if (ImGui::Button(ICON_PLAY "  Show as B###show_as_b")) {
         frame.events.advice.try_remedy = card.id;
     }
@@ -148,14 +160,16 @@ void draw_card(Frame& frame, size_t index) {
         state.open_card.empty() ? index == 0 && !state.is_closed : state.open_card == card.id;
     const ImVec2 start = ImGui::GetCursorPos();
     const float width = ImGui::GetContentRegionAvail().x;
-    const float height = 2 * ImGui::GetTextLineHeightWithSpacing() + px(6);
+    const float line = ImGui::GetTextLineHeightWithSpacing();
+    const float left = start.x + px(12) + ImGui::GetTextLineHeight() + px(4);
+    const auto rows = rows_of_figures(card, start.x + width - left);
+    const float height = static_cast<float>(1 + rows.size()) * line + px(6);
     if (ImGui::Selectable("##card", is_open, ImGuiSelectableFlags_AllowOverlap, {width, height})) {
         state.open_card = is_open ? std::string() : card.id;
         state.is_closed = is_open;
     }
     ImGui::SetCursorPos({start.x + px(4), start.y + px(5)});
     draw_number(index + 1);
-    const float left = start.x + px(12) + ImGui::GetTextLineHeight() + px(4);
     ImGui::SetCursorPos({left, start.y + px(5)});
     float badge = 0;
     {
@@ -166,8 +180,10 @@ void draw_card(Frame& frame, size_t index) {
     bold_text(title);
     ImGui::SameLine(0, px(8));
     draw_badge(card.fits);
-    ImGui::SetCursorPos({left, start.y + px(7) + ImGui::GetTextLineHeightWithSpacing()});
-    draw_figures(card);
+    for (size_t i = 0; i < rows.size(); ++i) {
+        ImGui::SetCursorPos({left, start.y + px(7) + static_cast<float>(1 + i) * line});
+        draw_figures(rows[i]);
+    }
     ImGui::SetCursorPos({start.x, start.y + height + px(4)});
     ImGui::Dummy({0, 0});
     if (!is_open) return;

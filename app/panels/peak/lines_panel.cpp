@@ -62,7 +62,7 @@ GroupBy draw_toolbar(const Explanation& explanation, LinesState& state) {
     return shown;
 }
 
-/// The share of the whole, as a bar in the rest of the row.
+/// The share of the longest row, as a bar in the rest of the row.
 void draw_bar(double share) {
     const ImVec2 corner = ImGui::GetCursorScreenPos();
     const float height = ImGui::GetTextLineHeight();
@@ -83,11 +83,18 @@ void select_line(const PanelContext& context, const Share& share, PanelEvents& e
     events.window.flame = query;
 }
 
-void draw_row(const PanelContext& context, const Share& share, int64_t whole_bytes, GroupBy by,
+double share_of(int64_t part, int64_t whole) {
+    return whole > 0 ? static_cast<double>(part) / static_cast<double>(whole) : 0;
+}
+
+/// What all rows are measured by.
+struct Scale {
+    int64_t whole_bytes = 0;
+    int64_t largest_bytes = 0;  // of a row
+};
+
+void draw_row(const PanelContext& context, const Share& share, const Scale& scale, GroupBy by,
               PanelEvents& events) {
-    const double part =
-        whole_bytes > 0 ? static_cast<double>(share.size_bytes) / static_cast<double>(whole_bytes)
-                        : 0;
     ImGui::TableNextRow();
     ImGui::TableNextColumn();
     const ImVec2 start = ImGui::GetCursorPos();
@@ -106,9 +113,9 @@ void draw_row(const PanelContext& context, const Share& share, int64_t whole_byt
     right_text(profiler::format_bytes(share.size_bytes));
     ImGui::TableNextColumn();
     const ScopedColor dim(ImGuiCol_Text, palette().dim);
-    right_text(profiler::format_percent(part));
+    right_text(profiler::format_percent(share_of(share.size_bytes, scale.whole_bytes)));
     ImGui::TableNextColumn();
-    draw_bar(part);
+    draw_bar(share_of(share.size_bytes, scale.largest_bytes));
 }
 
 void draw_table(const PanelContext& context, const Explanation& explanation, GroupBy by,
@@ -129,9 +136,12 @@ void draw_table(const PanelContext& context, const Explanation& explanation, Gro
     ImGui::TableSetupColumn("Share", ImGuiTableColumnFlags_WidthFixed, em(4));
     ImGui::TableSetupColumn("", ImGuiTableColumnFlags_WidthStretch, 1.8F);
     ImGui::TableHeadersRow();
+    const auto largest = std::ranges::max_element(shares, {}, &Share::size_bytes);
+    const Scale scale{explanation.memory.allocated_bytes,
+                      largest == shares.end() ? 0 : largest->size_bytes};
     draw_visible_rows(shares.size(), [&](size_t i) {
         const ScopedId row(static_cast<int>(i));
-        draw_row(context, shares[i], explanation.memory.allocated_bytes, by, events);
+        draw_row(context, shares[i], scale, by, events);
     });
     ImGui::EndTable();
 }

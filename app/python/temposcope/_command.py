@@ -8,7 +8,9 @@ import torch
 from . import _library
 
 # Of the process that asks: it may be recorded, or on a virtual GPU, and the command is not.
-_NOT_INHERITED = ("LD_PRELOAD", "TEMPOSCOPE_RUN", "TEMPOSCOPE_VIRTUAL_GPU")
+_NOT_INHERITED = (
+    "LD_PRELOAD", "TEMPOSCOPE_RUN", "TEMPOSCOPE_VIRTUAL_GPU", "TORCH_DIST_USE_NCCL2",
+)  # fmt: skip
 _UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
 
 

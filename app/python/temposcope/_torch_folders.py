@@ -21,7 +21,9 @@ import typing
 
 TORCH = "2.11"  # of scripts/setup and of the wheel: of a folder that names no other
 OLDEST = (2, 8)
-TESTED = ("2.11",)  # on the CPU, on a simulated GPU and on a real one
+TESTED = {  # where
+    "2.11": "the CPU, simulated GPUs and an H200",
+}
 
 
 class Torch(typing.NamedTuple):
@@ -166,7 +168,7 @@ def answer() -> dict:
         "libraries": folder,
         "sentence": sentence,
         "is_built_at_first_use": folder is None and can_build_for(torch, base),
-        "is_tested": torch.minor in TESTED,
+        "tested_on": TESTED.get(torch.minor, ""),
     }
 
 

@@ -236,7 +236,7 @@ private:
             if (is_enough(one.both.remedy.estimated)) found.push_back(one.both.remedy);
         }
         std::ranges::stable_sort(
-            found, {}, RankedBy{.limit_bytes = limit_bytes_, .has_growth = !which_.growth.empty()});
+            found, {}, RankedBy{.limit_bytes = limit_bytes_, .has_growth = has_growth(which_)});
         found.resize(std::min(found.size(), enough_.empty() ? kMostShown : 1));
         for (Remedy& one : found) one.sentence = sentence_of(one);
         return found;

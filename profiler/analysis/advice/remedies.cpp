@@ -1,6 +1,7 @@
 #include "profiler/analysis/advice/remedies.h"
 
 #include "models/config/recipe.h"
+#include "profiler/analysis/advice/rules.h"
 #include "profiler/trace/units.h"
 
 #include <fmt/format.h>
@@ -13,7 +14,9 @@
 namespace profiler {
 namespace {
 
-constexpr std::string_view kOfGrowth = "growth";  // the finding
+// Findings of what fills any GPU in the end.
+constexpr std::string_view kOfGrowth = "growth";
+constexpr std::string_view kOfValidation = "validation_graph";  // with each batch of a validation
 
 std::array<std::span<const RemedyRow>, 3> all_remedies() {
     return {remedies_of_target(), remedies_of_program(), remedies_of_model()};
@@ -55,19 +58,29 @@ bool keep_recorded_recipe(const Trace& trace, RemedyChange& change) {
     return joined.has_value();
 }
 
-/// Whether it, or a member of it, is for what grows from step to step.
+bool is_of_growth(std::string_view finding) {
+    return finding == kOfGrowth || finding == kOfValidation;
+}
+
+/// Whether it, or a member of it, is for what grows.
 bool ends_growth(const Remedy& remedy) {
-    if (remedy.finding == kOfGrowth) return true;
+    if (is_of_growth(remedy.finding)) return true;
     return std::ranges::any_of(remedy.members, [](const std::string& member) {
         for (const auto rows : all_remedies()) {
             const auto row = std::ranges::find(rows, member, &RemedyRow::id);
-            if (row != rows.end()) return row->finding == kOfGrowth;
+            if (row != rows.end()) return is_of_growth(row->finding);
         }
         return false;
     });
 }
 
 }  // namespace
+
+bool has_growth(const RemedyCase& which) {
+    const bool ran_out = which.evidence.failure.valid();
+    return !which.growth.empty() ||
+           (ran_out && !find_unusual(which.evidence, kOfValidation).empty());
+}
 
 bool keeps_target(const Remedy& remedy) {
     return remedy.change.kind != RemedyChange::Kind::kBatch &&
@@ -146,9 +159,13 @@ void order_remedies(Explanation& explanation) {
         remedy.saved_bytes =
             peak_bytes < 0 ? -1 : explanation.as_written.peak_allocated_bytes - peak_bytes;
     }
-    std::ranges::stable_sort(explanation.remedies, {},
-                             RankedBy{.limit_bytes = explanation.target.limit_bytes,
-                                      .has_growth = !explanation.growth.empty()});
+    const bool grows_until_full =
+        explanation.failure && std::ranges::find(explanation.findings, kOfValidation,
+                                                 &Finding::id) != explanation.findings.end();
+    std::ranges::stable_sort(
+        explanation.remedies, {},
+        RankedBy{.limit_bytes = explanation.target.limit_bytes,
+                 .has_growth = !explanation.growth.empty() || grows_until_full});
 }
 
 }  // namespace profiler

@@ -82,6 +82,9 @@ RemedyChange swap_change(std::string_view recipe);
 /// Another batch or another GPU answers a question of its own.
 bool keeps_target(const Remedy& remedy);
 
+/// Whether memory fills from step to step, or from batch to batch of a validation that ran out.
+bool has_growth(const RemedyCase& which);
+
 /// The order of remedies: a smaller one is better. `saved_bytes` has to be known.
 using RemedyRank = std::tuple<bool, bool, bool, bool, bool, int64_t, int64_t, int64_t>;
 struct RankedBy {

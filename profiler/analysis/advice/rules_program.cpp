@@ -12,7 +12,10 @@
 
 #include <array>
 #include <cstdlib>
+#include <map>
 #include <numeric>
+#include <set>
+#include <tuple>
 #include <utility>
 
 namespace profiler {
@@ -151,6 +154,57 @@ std::vector<bool> calls_with_node(const Evidence& evidence) {
     return has_node;
 }
 
+/// The saves of a step that memory ended before its backward. A validation does not come to one: on
+/// lines that no whole step trains on, it saves most of its bytes in the same places again and
+/// again. Micro-batches run the lines of the steps before, and their backward frees what they save.
+class SavesOfAValidation {
+public:
+    SavesOfAValidation(const Evidence& evidence, const std::vector<bool>& has_node)
+        : evidence_(evidence) {
+        for (const Id<Allocation> id : evidence.trace.allocations.ids()) {
+            for (const Id<Save> save : evidence.saves_of(id)) {
+                const Id<Op> op = op_of(save);
+                if (op.valid() && has_node[evidence.outermost(op).index()]) {
+                    trained_.insert(stack_of(id));
+                }
+            }
+        }
+        std::map<Place, std::vector<Id<Allocation>>> places;
+        for (const Id<Allocation> id : evidence.live) {
+            if (evidence.is_saved(id) && is_on_new_line(id)) places[place_of(id)].push_back(id);
+        }
+        int64_t all_bytes = 0, again_bytes = 0;
+        for (const auto& [place, blocks] : places) {
+            all_bytes += bytes_of(evidence, blocks);
+            if (blocks.size() > 1) again_bytes += bytes_of(evidence, blocks);
+        }
+        exists_ = !trained_.empty() && again_bytes > all_bytes / 2;
+    }
+
+    bool contains(Id<Allocation> id) const { return exists_ && is_on_new_line(id); }
+
+private:
+    using Place = std::tuple<Id<Stack>, Id<ModulePath>, std::string_view>;
+
+    Id<Op> op_of(Id<Save> save) const { return evidence_.trace.saves.get<&Save::op>(save); }
+    Id<Stack> stack_of(Id<Allocation> id) const {
+        return evidence_.trace.allocations.get<&Allocation::stack>(id);
+    }
+    bool is_on_new_line(Id<Allocation> id) const {
+        return stack_of(id).valid() && !trained_.contains(stack_of(id));
+    }
+    Place place_of(Id<Allocation> id) const {
+        const Id<Op> op = op_of(evidence_.saves_of(id).front());
+        const Id<ModulePath> module =
+            op.valid() ? evidence_.trace.ops.get<&Op::module_path>(op) : Id<ModulePath>();
+        return {stack_of(id), module, evidence_.name_of_op(op)};
+    }
+
+    const Evidence& evidence_;
+    std::set<Id<Stack>> trained_;
+    bool exists_ = false;
+};
+
 /// A forward that saves tensors, and whose step ends without a backward through it: a validation, a
 /// teacher or a generator that is only looked at, without torch.no_grad().
 std::vector<Finding> find_validation_graph(const Evidence& evidence) {
@@ -160,23 +214,29 @@ std::vector<Finding> find_validation_graph(const Evidence& evidence) {
     const auto phases = trace.phases.column<&Phase::kind>();
     const bool has_backward = std::ranges::find(phases, PhaseKind::kBackward) != phases.end();
     if (has_backward && std::ranges::find(has_node, true) == has_node.end()) return {};
-    const auto is_in_vain = [&](Id<Save> save) {
+    const SavesOfAValidation validation(evidence, has_node);
+    const auto is_in_vain = [&](Id<Allocation> id, Id<Save> save) {
         const Id<Op> op = trace.saves.get<&Save::op>(save);
         const bool is_of_checkpoint = evidence.name_of_op(op) == kInputsOfCheckpoint;
         if (phase_kind_of(trace, op) != PhaseKind::kForward || is_of_checkpoint) return false;
         const Id<Step> step = step_of_op(trace, op);
-        return step.valid() && kind_of(trace, step) != StepKind::kBroken &&
-               !has_node[evidence.outermost(op).index()];
+        if (!step.valid() || has_node[evidence.outermost(op).index()]) return false;
+        if (kind_of(trace, step) != StepKind::kBroken) return true;
+        return validation.contains(id);
     };
     Blocks blocks = live_where(evidence, [&](Id<Allocation> id) {
         return evidence.category_of(id) == Category::kActivation && evidence.is_saved(id) &&
-               std::ranges::all_of(evidence.saves_of(id), is_in_vain);
+               std::ranges::all_of(evidence.saves_of(id),
+                                   [&](Id<Save> save) { return is_in_vain(id, save); });
     });
     if (blocks.empty()) return {};
+    const bool is_cut_off =
+        std::ranges::any_of(blocks, [&](Id<Allocation> id) { return validation.contains(id); });
     std::string sentence = fmt::format(
-        "A forward saves {} for a backward that never comes, the most {}: it runs without "
-        "torch.no_grad()",
-        format_bytes(bytes_of(evidence, blocks)), place_of_block(evidence, blocks.front()));
+        "A forward saves {} for a backward that {}, the most {}: {} without torch.no_grad()",
+        format_bytes(bytes_of(evidence, blocks)), is_cut_off ? "does not come" : "never comes",
+        place_of_block(evidence, blocks.front()),
+        is_cut_off ? "if it is a validation, it runs" : "it runs");
     return {finding_of(evidence, std::move(blocks), std::move(sentence))};
 }
 

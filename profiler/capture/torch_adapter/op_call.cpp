@@ -117,6 +117,8 @@ bool has_shape(const at::Tensor& tensor) {
     return !tensor.is_nested() && !tensor.unsafeGetTensorImpl()->has_symbolic_sizes_strides();
 }
 
+bool checkpoint_saves_outside_of_ops() { return TEMPOSCOPE_TORCH >= 215; }
+
 PyObject* python_object_of(const at::Tensor& tensor) {
     c10::impl::PyObjectSlot* const slot = tensor.unsafeGetTensorImpl()->pyobj_slot();
 #if TEMPOSCOPE_TORCH >= 210

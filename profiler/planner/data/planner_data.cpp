@@ -103,6 +103,7 @@ public:
         check_gpus("calibration.json, efficiencies", calibration.efficiencies);
         check_gpus("calibration.json, host_links", calibration.host_links);
         check_gpus("calibration.json, links", calibration.links);
+        check_gpus("calibration.json, networks", calibration.networks);
         return problem_;
     }
 

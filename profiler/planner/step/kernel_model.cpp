@@ -211,19 +211,22 @@ double KernelModel::contraction_s(const KernelWork& work) const {
                      rates.s_per_flop * flop + rates.s_per_byte * bytes});
 }
 
+/// torch keeps rows of up to 1024 columns in registers. It reads longer ones again, 8 blocks on each
+/// multiprocessor: what L2 cannot hold of their rows comes from memory.
+double KernelModel::read_again_bytes(const KernelWork& work) const {
+    if (work.kernel != KernelKind::kSoftmax || work.columns <= 1024 || work.is_own) return 0;
+    const auto bytes = as_double(work.moved_bytes);
+    const double rows = sm_count_ * 8 * as_double(work.columns) * (is_16_bit(work.type) ? 2 : 4);
+    const double resident = std::min(rows, bytes / 2);
+    return resident > l2_bytes_ ? bytes * (1 - l2_bytes_ / resident) : 0;
+}
+
 double KernelModel::stream_s(const KernelWork& work) const {
-    auto bytes = as_double(work.moved_bytes);
+    const auto bytes = as_double(work.moved_bytes);
     if (work.kernel == KernelKind::kHostCopy) return bytes / host_bytes_per_s_;
     const bool is_in_l2 = bytes <= calibration_->l2_share.value * l2_bytes_;
     const double rate = is_in_l2 ? std::max(l2_bytes_per_s_, bytes_per_s_) : bytes_per_s_;
-    // torch keeps rows of up to 1024 columns in registers. It reads longer ones again, 8 blocks on
-    // each multiprocessor: what L2 cannot hold comes from memory.
-    if (work.kernel == KernelKind::kSoftmax && work.columns > 1024 && !work.is_own) {
-        const double resident =
-            sm_count_ * 8 * as_double(work.columns) * (is_16_bit(work.type) ? 2 : 4);
-        bytes += bytes * efficiency(work) * std::max(0.0, 1 - l2_bytes_ / resident);
-    }
-    return bytes / (rate * efficiency(work));
+    return bytes / (rate * efficiency(work)) + read_again_bytes(work) / rate;
 }
 
 double KernelModel::time_ns(const KernelWork& work) const {

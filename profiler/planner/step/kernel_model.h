@@ -109,6 +109,7 @@ private:
                                bool is_batched) const;
     double efficiency(const KernelWork& work) const;
     double contraction_s(const KernelWork& work) const;
+    double read_again_bytes(const KernelWork& work) const;
     double stream_s(const KernelWork& work) const;
 
     const Calibration* calibration_;
@@ -122,8 +123,8 @@ private:
     std::array<double, kNumTypes> rates_{};                        // mm, flop/s
     std::array<std::array<ProductRates, 2>, kNumTypes> products_;  // single, batched
     std::array<double, kNumTypes> ratios_{};  // of the specification; 0 = measured
-    std::array<bool, kNumTypes> has_rate_{};  // false: the fp32 rate is used
     double bandwidth_ratio_ = 0;              // likewise
+    std::array<bool, kNumTypes> has_rate_{};  // false: the fp32 rate is used
     std::array<std::vector<const EfficiencyRow*>, kKernelKindNames.size()> efficiencies_;
 };
 

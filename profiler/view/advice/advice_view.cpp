@@ -14,6 +14,11 @@ namespace {
 
 // ---- a card ------------------------------------------------------------------------------------
 
+std::string lines_of_code(int64_t lines) {
+    if (lines == 0) return "no code";
+    return lines == 1 ? "1 line" : fmt::format("{} lines", lines);
+}
+
 /// "-4.53 GiB"; empty: nobody knows, or it saves none.
 TonedText saved_text(const Remedy& remedy) {
     if (remedy.saved_bytes <= 0) return {};
@@ -39,7 +44,7 @@ TonedText time_text(const Remedy& remedy, int64_t before_ns) {
 /// has a limit of its own.
 TonedText fit_text(const Remedy& remedy, int64_t limit_bytes) {
     const StepOutcome& outcome = remedy.outcome();
-    std::string text(words_of_fit(outcome));
+    std::string text = outcome.fits ? "fits" : outcome.is_sure ? "does not fit" : "not known";
     Tone tone = outcome.fits ? Tone::kGood : outcome.is_sure ? Tone::kBad : Tone::kNeutral;
     const int64_t needed = std::max(outcome.peak_reserved_bytes, outcome.peak_allocated_bytes);
     if (remedy.change.kind == RemedyChange::Kind::kCard) limit_bytes = -1;
@@ -73,11 +78,10 @@ AdviceCard card_of(const Remedy& remedy, const Explanation& explanation) {
                     .fits = fit_text(remedy, explanation.target.limit_bytes),
                     .changes = pastes_of(remedy),
                     .problem = remedy.problem};
-    const std::string code = lines_of_code(remedy.code_lines);
     const int64_t peak_bytes = remedy.outcome().peak_allocated_bytes;
     for (TonedText figure :
          {saved_text(remedy), time_text(remedy, explanation.step_time_ns),
-          TonedText{code == "none" ? "no code" : code, Tone::kNeutral},
+          TonedText{lines_of_code(remedy.code_lines), Tone::kNeutral},
           TonedText{peak_bytes > 0 ? "peak " + format_bytes(peak_bytes) : "", Tone::kNeutral}}) {
         if (!figure.text.empty()) card.figures.push_back(std::move(figure));
     }
@@ -112,17 +116,18 @@ std::string outlook_of(const Explanation& e) {
     const auto fitting = std::ranges::count_if(
         e.remedies, [](const Remedy& remedy) { return remedy.outcome().fits; });
     if (fitting == 0) return "No remedy is known to be enough.";
-    const int64_t lines = e.remedies.front().code_lines;
     return fmt::format("{} {} fit{}; the first one changes {}.", fitting,
                        fitting == 1 ? "remedy" : "remedies", fitting == 1 ? "s" : "",
-                       lines == 0 ? "no code" : lines_of_code(lines));
+                       lines_of_code(e.remedies.front().code_lines));
 }
 
-void add_trials(const std::vector<RemedyTrial>& trials, Explanation& explanation) {
-    for (const RemedyTrial& trial : trials) {
+void add_trials(const AdviceRequest& request, Explanation& explanation) {
+    for (const RemedyTrial& trial : request.trials) {
         const auto remedy = std::ranges::find(explanation.remedies, trial.id, &Remedy::id);
-        if (remedy == explanation.remedies.end()) continue;
-        remedy->verified = trial.outcome;
+        if (remedy == explanation.remedies.end() || trial.target != request.target) continue;
+        remedy->sentence = trial.sentence;
+        remedy->estimated = trial.estimated;
+        remedy->verified = trial.verified;
         remedy->problem = trial.problem;
     }
     order_remedies(explanation);
@@ -133,7 +138,7 @@ void add_trials(const std::vector<RemedyTrial>& trials, Explanation& explanation
 models::Result<AdviceView> build_advice_view(const AdviceRequest& request) {
     auto explanation = explain(*request.step, {.target = request.target, .data = request.data});
     if (!explanation) return tl::unexpected(explanation.error());
-    if (!request.trials.empty()) add_trials(request.trials, *explanation);
+    if (!request.trials.empty()) add_trials(request, *explanation);
     AdviceView view{
         .explanation = std::move(*explanation), .details = {}, .outlook = {}, .cards = {}};
     view.details = details_of(view.explanation);
@@ -145,15 +150,6 @@ models::Result<AdviceView> build_advice_view(const AdviceRequest& request) {
 }
 
 // ---- a table of remedies -----------------------------------------------------------------------
-
-std::string_view words_of_fit(const StepOutcome& outcome) {
-    return outcome.fits ? "fits" : outcome.is_sure ? "does not fit" : "not known";
-}
-
-std::string lines_of_code(int64_t lines) {
-    if (lines == 0) return "none";
-    return lines == 1 ? "1 line" : fmt::format("{} lines", lines);
-}
 
 std::vector<NumberedRemedy> numbered_remedies(const Explanation& explanation) {
     std::vector<NumberedRemedy> rows;
@@ -184,7 +180,10 @@ const std::vector<TableColumn<NumberedRemedy>>& remedy_columns() {
              return outcome.fits ? "yes" : outcome.is_sure ? "no" : "not known";
          }},
         {"code", "code", kText, "",
-         [](const Row& row) { return lines_of_code(row.remedy->code_lines); }},
+         [](const Row& row) {
+             const int64_t lines = row.remedy->code_lines;
+             return lines == 0 ? std::string("none") : lines_of_code(lines);
+         }},
         {"evidence", "", kText, "",
          [](const Row& row) { return row.remedy->verified ? "verified" : "estimated"; }}};
     return kColumns;

@@ -12,10 +12,13 @@
 /// An explanation in words: the verdict line, and a card for each remedy.
 namespace profiler {
 
-/// What a run of the program with a remedy came to.
+/// What a run of the program with a remedy came to. The members are those of Remedy.
 struct RemedyTrial {
-    std::string id;                      // of the remedy
-    std::optional<StepOutcome> outcome;  // none: `problem` says why
+    ExplainTarget target;  // it holds for no other
+    std::string id;
+    std::string sentence;
+    StepOutcome estimated;
+    std::optional<StepOutcome> verified;
     std::string problem;
 
     friend bool operator==(const RemedyTrial&, const RemedyTrial&) = default;
@@ -69,10 +72,5 @@ struct NumberedRemedy {
 };
 std::vector<NumberedRemedy> numbered_remedies(const Explanation& explanation);
 const std::vector<TableColumn<NumberedRemedy>>& remedy_columns();
-
-/// "fits", "does not fit", "not known".
-std::string_view words_of_fit(const StepOutcome& outcome);
-/// "none", "1 line", "6 lines".
-std::string lines_of_code(int64_t lines);
 
 }  // namespace profiler

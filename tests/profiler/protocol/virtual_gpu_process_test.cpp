@@ -35,7 +35,7 @@ TEST(VirtualGpuProcess, NamesTheLibrariesAndDescribesTheCards) {
     const std::filesystem::path path = folder_of_libraries(folder, "libraries");
     const auto environment = virtual_gpu_environment(path, {kCard});
     ASSERT_TRUE(environment) << environment.error().message;
-    ASSERT_EQ(environment->size(), 3U);
+    ASSERT_EQ(environment->size(), 4U);
     EXPECT_THAT((*environment)[0], StartsWith("LD_PRELOAD=" + (path / "liba.so").string() + ":" +
                                               (path / "libb.so").string()));
     EXPECT_THAT((*environment)[1], StartsWith("LD_LIBRARY_PATH=" + path.string() + ":"));
@@ -44,6 +44,7 @@ TEST(VirtualGpuProcess, NamesTheLibrariesAndDescribesTheCards) {
     EXPECT_THAT((*environment)[2], HasSubstr(R"("compute_capability":"8.6")"));
     EXPECT_THAT((*environment)[2], HasSubstr(R"("threads_per_sm":1536)"));
     EXPECT_THAT((*environment)[2], HasSubstr(R"("name":"A \"card\"")"));
+    EXPECT_EQ((*environment)[3], "TORCH_DIST_USE_NCCL2=0");
     EXPECT_THAT((*environment)[2], HasSubstr(R"("memory_bus_bits":384)"));
     EXPECT_THAT((*environment)[2], testing::Not(HasSubstr("memory_clock_khz")));
 }

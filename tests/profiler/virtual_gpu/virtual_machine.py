@@ -45,6 +45,7 @@ def run(folder, machine, *command, **variables):
         **os.environ,
         "LD_PRELOAD": ":".join(sorted(str(path) for path in folder.iterdir())),
         "LD_LIBRARY_PATH": f"{folder}:{folder}_fallback",
+        "TORCH_DIST_USE_NCCL2": "0",
         "TEMPOSCOPE_VIRTUAL_GPU": machine if isinstance(machine, str) else json.dumps(machine),
         **variables,
     }

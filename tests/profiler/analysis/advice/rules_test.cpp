@@ -233,6 +233,45 @@ TEST(ValidationGraph, IsWhatNoBackwardUses) {
         << "a checkpoint keeps its input";
 }
 
+/// A step that trains on line 10, and three forwards that memory ends: all on one line.
+Trace cut_off(int64_t line) {
+    Program b;
+    const auto forward = [&] {
+        const auto op = b.call({.name = "aten::gelu"});
+        return std::pair(op, b.saved({.bytes = 500, .category = Category::kActivation, .op = op}));
+    };
+    b.begin_step(PhaseKind::kForward);
+    const auto [op, trained] = forward();
+    b.at_line(trained, 10);
+    b.begin_phase(PhaseKind::kBackward);
+    b.node_of(op);
+    b.free(trained);
+    b.end_step();
+    b.begin_step(PhaseKind::kForward);
+    const Id<Stack> known = b.trace().allocations.get<&Allocation::stack>(trained);
+    Id<Stack> stack = known;
+    for (int i = 0; i < 3; ++i) {
+        const auto [again, block] = forward();
+        if (i == 0 && line != 10) {
+            b.at_line(block, line);
+            stack = b.trace().allocations.get<&Allocation::stack>(block);
+        }
+        b.trace().allocations.set<&Allocation::stack>(block, stack);
+    }
+    b.run_out(500);
+    Trace trace = b.finish();
+    trace.steps.set<&Step::kind>(Id<Step>(1), StepKind::kBroken);
+    return trace;
+}
+
+TEST(ValidationGraph, MayBeWhatMemoryEndedOnALineThatTrainsNothing) {
+    const auto found = finding(cut_off(20), "validation_graph");
+    ASSERT_TRUE(found);
+    EXPECT_EQ(found->size_bytes, 1500);
+    EXPECT_THAT(found->sentence, HasSubstr("if it is a validation, it runs without"));
+    EXPECT_FALSE(finding(cut_off(10), "validation_graph")) << "micro-batches of a training step";
+}
+
 Trace joined_outputs(std::string_view module) {
     Program b;
     b.begin_step(PhaseKind::kForward);

@@ -64,12 +64,34 @@ TEST_F(AdviceViewTest, ACardHasBytesCodeAndWhatToPaste) {
 TEST_F(AdviceViewTest, ARunMakesACardVerified) {
     const StepOutcome measured{
         .peak_allocated_bytes = 91 * kUnit, .peak_reserved_bytes = 92 * kUnit, .fits = true};
-    const AdviceView view =
-        view_with({{.id = "delete_after_use", .outcome = measured, .problem = {}},
-                   {.id = "checkpoint", .outcome = {}, .problem = "It broke."}});
+    RemedyTrial trial{.target = {},
+                      .id = "delete_after_use",
+                      .sentence = "Measured.",
+                      .estimated = {},
+                      .verified = measured,
+                      .problem = {}};
+    AdviceView view = view_with({trial});
     EXPECT_EQ(card_of(view, "delete_after_use").fits.text, "fits, verified");
+    EXPECT_EQ(card_of(view, "delete_after_use").sentence, "Measured.");
     EXPECT_THAT(texts_of(card_of(view, "delete_after_use")), Contains("peak 1.42 GiB"));
-    EXPECT_EQ(card_of(view, "checkpoint").problem, "It broke.");
+    trial.target.gpu = "h100-sxm";
+    view = view_with({trial});
+    EXPECT_EQ(card_of(view, "delete_after_use").fits.text, "does not fit, estimated")
+        << "it ran on another GPU";
+}
+
+TEST_F(AdviceViewTest, ARemedyThatBreaksTheProgramDoesNotFit) {
+    StepOutcome unknown;
+    unknown.is_sure = false;
+    const AdviceView view = view_with({{.target = {},
+                                        .id = "chunked_loss",
+                                        .sentence = {},
+                                        .estimated = unknown,
+                                        .verified = {},
+                                        .problem = "It broke."}});
+    EXPECT_EQ(card_of(view, "chunked_loss").problem, "It broke.");
+    EXPECT_EQ(card_of(view, "chunked_loss").fits.tone, Tone::kNeutral);
+    EXPECT_GT(&card_of(view, "chunked_loss"), &view.cards.front()) << "others come first";
 }
 
 TEST_F(AdviceViewTest, TheTableHasARowForEachCard) {
