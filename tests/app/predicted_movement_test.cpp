@@ -61,7 +61,7 @@ TEST_F(PredictedMovement, NoOpMovesItsBytesFasterThanTheCardCan) {
             for (const MovementRow& row : movement_of(trace, MovementScope::kAll).rows) {
                 const double mue = rates_of(row.work, peaks.peaks).mue.value_or(0);
                 const double call_bytes = row.work.bytes / static_cast<double>(row.work.num_calls);
-                EXPECT_LE(mue, call_bytes < l2_bytes ? l2_mue : 1)
+                EXPECT_LE(mue, call_bytes < l2_bytes ? l2_mue : kMost)
                     << recipe << " " << name_of(precision) << " " << name_of(*row.phase) << " "
                     << row.name;
                 most = std::max(most, mue);

@@ -243,7 +243,8 @@ class Predictions(unittest.TestCase):
         batches = predicted["t4"]["max_batch_sizes"]
         self.assertEqual(set(batches), set(gpu_workloads.SWEEP_LIMITS))
         self.assertLess(batches["3 GiB"], batches["6 GiB"])
-        self.assertIs(predicted["h200"]["calibrated"], False)
+        self.assertIs(predicted["h200"]["calibrated"], True)
+        self.assertIs(predicted["t4"]["calibrated"], False)
 
 
 class Workloads(unittest.TestCase):

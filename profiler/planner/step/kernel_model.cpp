@@ -211,8 +211,8 @@ double KernelModel::contraction_s(const KernelWork& work) const {
                      rates.s_per_flop * flop + rates.s_per_byte * bytes});
 }
 
-/// torch keeps rows of up to 1024 columns in registers. It reads longer ones again, 8 blocks on each
-/// multiprocessor: what L2 cannot hold of their rows comes from memory.
+/// torch keeps rows of up to 1024 columns in registers. It reads longer ones again, 8 blocks on
+/// each multiprocessor: what L2 cannot hold of their rows comes from memory.
 double KernelModel::read_again_bytes(const KernelWork& work) const {
     if (work.kernel != KernelKind::kSoftmax || work.columns <= 1024 || work.is_own) return 0;
     const auto bytes = as_double(work.moved_bytes);
