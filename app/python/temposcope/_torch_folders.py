@@ -23,6 +23,8 @@ TORCH = "2.11"  # of scripts/setup and of the wheel: of a folder that names no o
 OLDEST = (2, 8)
 TESTED = {  # where
     "2.11": "the CPU, simulated GPUs and an H200",
+    "2.12": "the CPU and simulated GPUs",
+    "2.15": "the CPU and simulated GPUs",
 }
 
 

@@ -117,7 +117,7 @@ bool has_shape(const at::Tensor& tensor) {
     return !tensor.is_nested() && !tensor.unsafeGetTensorImpl()->has_symbolic_sizes_strides();
 }
 
-bool checkpoint_saves_outside_of_ops() { return TEMPOSCOPE_TORCH >= 215; }
+bool checkpoint_saves_outside_of_ops() { return TEMPOSCOPE_TORCH >= 212; }
 
 PyObject* python_object_of(const at::Tensor& tensor) {
     c10::impl::PyObjectSlot* const slot = tensor.unsafeGetTensorImpl()->pyobj_slot();

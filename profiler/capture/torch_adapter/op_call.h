@@ -21,7 +21,7 @@ DType dtype_of(at::ScalarType type);
 /// False: a nested tensor, whose parts have shapes of their own, or a tensor with symbolic sizes.
 bool has_shape(const at::Tensor& tensor);
 
-/// Whether a checkpoint saves its inputs from Python, outside of ops. Before 2.15 an op did it.
+/// Whether a checkpoint saves its inputs from Python, outside of ops. Before 2.12 an op did it.
 bool checkpoint_saves_outside_of_ops();
 
 /// Python's Tensor; null if there is none.
