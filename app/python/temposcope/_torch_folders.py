@@ -22,6 +22,7 @@ import typing
 TORCH = "2.11"  # of scripts/setup and of the wheel: of a folder that names no other
 OLDEST = (2, 8)
 TESTED = {  # where
+    "2.9": "the CPU and simulated GPUs",
     "2.11": "the CPU, simulated GPUs and an H200",
     "2.12": "the CPU and simulated GPUs",
     "2.15": "the CPU and simulated GPUs",
