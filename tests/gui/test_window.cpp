@@ -167,7 +167,7 @@ void TestWindow::resize(ImGuiTestContext* context, int width, int height) {
 void TestWindow::select_range(ImGuiTestContext* context) {
     const char* const timeline = "//###timeline";
     if (!is_open("timeline")) show_panel(context, "timeline");
-    context->MouseTeleportToPos(point_in(context, timeline, 0.40F, 0.25F));
+    context->MouseTeleportToPos(point_in(context, timeline, 0.40F, 0.30F));
     context->KeyDown(ImGuiMod_Shift);
     context->Yield(2);
     drag_to(context, point_in(context, timeline, 0.60F, 0.30F));

@@ -72,7 +72,7 @@ GUI_TEST(timeline, dragging_moves_in_time) {
 GUI_TEST(timeline, right_dragging_zooms_to_a_range) {
     open_two(c);
     const double all = window().shown_ns();
-    c->MouseTeleportToPos(window().point_in(c, kTimeline, 0.40F, 0.25F));
+    c->MouseTeleportToPos(window().point_in(c, kTimeline, 0.40F, 0.30F));
     c->MouseDown(1);
     c->MouseMoveToPos(window().point_in(c, kTimeline, 0.60F, 0.40F));
     c->MouseUp(1);
@@ -128,7 +128,7 @@ GUI_TEST(timeline, a_low_panel_says_what_it_leaves_out) {
 
 GUI_TEST(timeline, a_range_ends_where_the_button_is_released) {
     open_two(c);
-    c->MouseTeleportToPos(window().point_in(c, kTimeline, 0.40F, 0.25F));
+    c->MouseTeleportToPos(window().point_in(c, kTimeline, 0.40F, 0.30F));
     c->KeyDown(ImGuiMod_Shift);
     c->Yield(2);
     c->MouseDown(0);
