@@ -556,7 +556,7 @@ void Workspace::update() {
 /// What recipes are planned for beside this A: the GPU that the user chose, or else A's own.
 GpuForm Workspace::gpu_form_beside(const DocumentPtr& a) const {
     if (queries_.plan.is_chosen) return queries_.plan;
-    const profiler::Gpu* const own = a ? profiler::gpu_of_trace(*a->trace, gpus()) : nullptr;
+    const profiler::Gpu* const own = gpu_of(a);
     return own != nullptr ? GpuForm{.gpu = own->id} : GpuForm();
 }
 

@@ -205,6 +205,7 @@ private:
     void apply_part(const QueryEvents& events);
     void apply_part(const AdviceEvents& events);
     void try_remedy(const std::string& id);
+    const profiler::Gpu* gpu_of(const DocumentPtr& document) const;
     void choose_gpu(const GpuForm& form);
     void show_wanted_recipe();
     void plan_usual_recipes();

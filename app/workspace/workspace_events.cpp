@@ -150,8 +150,7 @@ void Workspace::apply_part(const QueryEvents& events) {
 void Workspace::apply_part(const AdviceEvents& events) {
     std::optional<profiler::ExplainTarget> target = events.target;
     // On the GPU that was recorded, the recording says what happened, and needs no estimate.
-    const DocumentPtr& a = selection_.a;
-    const profiler::Gpu* const own = a ? profiler::gpu_of_trace(*a->trace, gpus()) : nullptr;
+    const profiler::Gpu* const own = gpu_of(selection_.a);
     if (target && own != nullptr && own->id == target->gpu) target->gpu.clear();
     changed_ |= change(queries_.advice, target);
     if (events.run) programs_.start(*events.run);
@@ -166,10 +165,15 @@ void Workspace::try_remedy(const std::string& id) {
     if (remedy != remedies.end()) programs_.try_remedy(selection_.a, *remedy, queries_.advice);
 }
 
+/// That its step ran on; null: there is no document, or the catalogue lacks the GPU.
+const profiler::Gpu* Workspace::gpu_of(const DocumentPtr& document) const {
+    return document ? profiler::gpu_of_trace(*document->trace, gpus()) : nullptr;
+}
+
 /// The GPU that A has is no choice: another A then brings its own.
 void Workspace::choose_gpu(const GpuForm& form) {
     const DocumentPtr& a = selection_.a;
-    const profiler::Gpu* const own = a ? profiler::gpu_of_trace(*a->trace, gpus()) : nullptr;
+    const profiler::Gpu* const own = gpu_of(a);
     queries_.plan = form;
     if (own != nullptr && own->id == form.gpu) queries_.plan.is_chosen = false;
     queries_.plan = gpu_form_beside(a);

@@ -77,7 +77,7 @@ void draw_bar(double share) {
 /// A click on a line shows its memory in the flame graph.
 void select_line(const PanelContext& context, const Share& share, PanelEvents& events) {
     FlameQuery query = context.views.queries.flame;
-    const std::string line = share.name.substr(0, share.name.find(' '));
+    const std::string line = share.place();
     query.by_stack = true;
     query.search = query.search == line ? std::string() : line;
     events.window.flame = query;
@@ -98,8 +98,8 @@ void draw_row(const PanelContext& context, const Share& share, const Scale& scal
     ImGui::TableNextRow();
     ImGui::TableNextColumn();
     const ImVec2 start = ImGui::GetCursorPos();
-    const std::string line = share.name.substr(0, share.name.find(' '));
-    const bool is_picked = by == GroupBy::kLine && context.views.queries.flame.search == line;
+    const bool is_picked =
+        by == GroupBy::kLine && context.views.queries.flame.search == share.place();
     const bool clicked = ImGui::Selectable("##row", is_picked, ImGuiSelectableFlags_SpanAllColumns);
     if (clicked && by == GroupBy::kLine) select_line(context, share, events);
     ImGui::SetCursorPos(start);

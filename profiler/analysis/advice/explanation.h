@@ -45,6 +45,9 @@ struct Share {
     std::string name;  // "train_oom.py:13 <module>", "encoder.layers.3", "activation"
     std::string code;  // of a line
     int64_t size_bytes = 0;
+
+    /// "train_oom.py:13": the name without its function.
+    std::string place() const { return name.substr(0, name.find(' ')); }
 };
 
 struct MemoryFacts {

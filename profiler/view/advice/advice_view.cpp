@@ -106,8 +106,7 @@ std::string details_of(const Explanation& e) {
         std::ranges::find_if(lines, [](const Share& one) { return !one.code.empty(); });
     if (most == lines.end()) return text;  // the trace knows no line
     return text + fmt::format("{}{} holds the most: {}, {}.", text.empty() ? "" : " ",
-                              most->name.substr(0, most->name.find(' ')),
-                              format_bytes(most->size_bytes), most->code);
+                              most->place(), format_bytes(most->size_bytes), most->code);
 }
 
 /// How many remedies there are for a step that does not fit, or nearly so.
