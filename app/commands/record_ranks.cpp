@@ -78,9 +78,11 @@ Result<RecordedProgramRun> run_on(const std::string& gpu, ProgramRun& run) {
     return RecordedProgramRun{std::move(*result), std::move(*target)};
 }
 
-void add_times(const ProgramTarget& target, const std::string& file, std::string& sentence) {
-    const auto ok = target.model_times(file);
+void complete_trace(const std::optional<ProgramTarget>& target, const std::string& file,
+                    const LaterPeak& later_peak, std::string& sentence) {
+    const auto ok = target ? target->model_times(file) : Result<void>();
     if (!ok) sentence += " It has no times: " + ok.error().message;
+    if (later_peak.bytes > 0) (void)note_later_peak(later_peak, file);
 }
 
 std::string verdict_on(const std::string& file) {
@@ -132,7 +134,9 @@ tl::expected<ProgramResult, Failure> record_ranks(ProgramRun& run, const RecordR
     auto& [result, target] = *recorded;
     if (target && *link > 0) target->set_link(static_cast<double>(*link));
     for (RankResult& rank : result.ranks) {
-        if (target && rank.file.ends_with(".tscope")) add_times(*target, rank.file, rank.sentence);
+        if (rank.file.ends_with(".tscope")) {
+            complete_trace(target, rank.file, rank.later_peak, rank.sentence);
+        }
         if (!rank.is_complete) print_error(fmt::format("rank {}: {}", rank.rank, rank.sentence));
     }
     print_error(result.sentence);

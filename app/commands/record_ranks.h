@@ -21,8 +21,10 @@ struct RecordedProgramRun {
 /// Runs the program on the virtual GPU `gpu`; if that is empty, on the devices of this machine.
 models::Result<RecordedProgramRun> run_on(const std::string& gpu, ProgramRun& run);
 
-/// Gives the steps of a trace their modelled times. The sentence says if that failed.
-void add_times(const ProgramTarget& target, const std::string& file, std::string& sentence);
+/// Gives the steps of a trace their modelled times, and notes a later peak in it. The sentence says
+/// if the times failed.
+void complete_trace(const std::optional<ProgramTarget>& target, const std::string& file,
+                    const LaterPeak& later_peak, std::string& sentence);
 
 /// Whether an output is a folder for the traces of ranks: it is one, or could be one by its name.
 bool names_folder(const std::string& output);

@@ -189,6 +189,9 @@ nlohmann::json document_of(const ProgramResult& result, const std::string& verdi
                      {"exit_code", result.exit_code},
                      {"applied", result.applied},
                      {"sentence", result.sentence},
+                     {"later_peak_bytes", result.later_peak.bytes > 0
+                                              ? nlohmann::json(result.later_peak.bytes)
+                                              : nlohmann::json()},
                      {"verdict", text_json(verdict)}});
     return document;
 }
@@ -239,9 +242,12 @@ Outcome record(const RunOptions& options, Output& output) {
     auto recorded = run_on(request.gpu, run);
     if (!recorded) return failed(recorded.error());
     auto& [result, target] = *recorded;
-    if (target && result.file == run.file) add_times(*target, run.file, result.sentence);
+    if (result.file == run.file) {
+        complete_trace(target, run.file, result.later_peak, result.sentence);
+    }
     for (const std::string& sentence : result.applied_sentences) print_error(sentence);
     print_error(result.sentence);
+    if (result.later_peak.bytes > 0) print_error(result.later_peak.sentence);
     const ValueReads reads = target ? value_reads_of(result.file) : ValueReads();
     for (const std::string& sentence : reads.sentences) print_error(sentence);
     const bool is_beside = !result.failure_file.empty() && result.failure_file != result.file;

@@ -4,6 +4,7 @@
 #include "profiler/trace/file/temporary_paths.h"
 #include "profiler/trace/file/trace_file.h"
 #include "profiler/trace/text.h"
+#include "profiler/trace/trace_notes.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -50,6 +51,7 @@ struct ProgramEnd {
 // ---- what became of it -----------------------------------------------------------------------
 
 constexpr int64_t kNoRank = -1;
+constexpr std::string_view kOutOfMemory = "OutOfMemoryError";
 
 /// What the processes of a run told.
 struct RunStatus {
@@ -159,6 +161,20 @@ void describe_applied(const ProgramRun& run, const nlohmann::json& status, Progr
         "--apply {} changed nothing: no model ran in training mode with gradients.", run.recipe));
 }
 
+/// What app/python/temposcope/_later_steps.py found.
+LaterPeak later_peak_of(const nlohmann::json& status) {
+    LaterPeak peak{.bytes = status.value("peak_bytes", int64_t{0}), .sentence = {}};
+    if (peak.bytes <= 0) return {};
+    const int64_t skip = status.value("peak_skip", int64_t{-1});
+    const bool is_at_end = status.value("peak_is_at_end", false);
+    peak.sentence = fmt::format(
+        "After the recorded steps the peak rises to {}{}", format_bytes(peak.bytes),
+        skip < 0    ? "."
+        : is_at_end ? fmt::format(", after step {}, the last one.", skip)
+                    : fmt::format(" in step {}: --skip {} --steps 1 records it.", skip + 1, skip));
+    return peak;
+}
+
 /// What happened after the last recorded step; empty: nothing of interest.
 std::string about_later(const nlohmann::json& status, const std::string& exception) {
     const std::string end = exception.empty() ? "" : "the program ended with " + exception;
@@ -199,6 +215,8 @@ ProgramResult describe_end(const ProgramRun& run, const nlohmann::json& status,
         const std::string oom_file = status.value("oom_file", "");
         const bool has_failures = status.value("failures", int64_t{0}) > 0;
         result.failure_file = !oom_file.empty() ? oom_file : has_failures ? run.file : "";
+        const bool ran_out = !result.failure_file.empty() || result.exception == kOutOfMemory;
+        if (!ran_out) result.later_peak = later_peak_of(status);
         result.sentence =
             result.is_complete
                 ? fmt::format("Recorded {} in {}.{}", plural(result.recorded_steps, "step"),
@@ -271,8 +289,6 @@ std::string about_failures(const RunStatus& status, const ProgramEnd& end) {
     return text;
 }
 
-constexpr std::string_view kOutOfMemory = "OutOfMemoryError";
-
 /// OutOfMemoryError if any failed rank had it, else the exception of the rank that failed first.
 std::string exception_of_ranks(const RunStatus& status) {
     const auto exception_of = [&](int64_t rank) {
@@ -332,7 +348,8 @@ ProgramResult describe_ranks(const ProgramRun& run, const RunStatus& status,
                                 .is_complete = of_rank.is_complete,
                                 .file = of_rank.file,
                                 .failure_file = of_rank.failure_file,
-                                .sentence = of_rank.sentence});
+                                .sentence = of_rank.sentence,
+                                .later_peak = of_rank.later_peak});
         const bool is_first = result.ranks.size() == 1;
         result.recorded_steps = is_first ? of_rank.recorded_steps
                                          : std::min(result.recorded_steps, of_rank.recorded_steps);
@@ -581,6 +598,16 @@ ProgramEnd wait_for(pid_t pid, const ProgramRun& run) {
 }
 
 }  // namespace
+
+Result<void> note_later_peak(const LaterPeak& peak, const std::string& file) {
+    auto trace = read_trace(file);
+    if (!trace) return tl::unexpected(trace.error());
+    set_diagnostic(*trace, {.code = kLaterPeak,
+                            .severity = Severity::kWarning,
+                            .count = peak.bytes,
+                            .explanation = peak.sentence});
+    return write_trace(*trace, file);
+}
 
 Result<fs::path> find_python_package() {
     std::error_code error;

@@ -45,6 +45,15 @@ struct ProgramRun {
     std::vector<int64_t> ranks;  // empty: representative ones
 };
 
+/// A peak of a program after its recorded steps, higher than what came before.
+struct LaterPeak {
+    int64_t bytes = 0;     // 0: there is none
+    std::string sentence;  // for people: where it lies, and how it is recorded
+};
+
+/// Adds it to the trace `file` (profiler::kLaterPeak). Errors: the file cannot be read or written.
+models::Result<void> note_later_peak(const LaterPeak& peak, const std::string& file);
+
 /// What became of the recording of one rank.
 struct RankResult {
     int64_t rank = 0;
@@ -53,6 +62,7 @@ struct RankResult {
     std::string file;          // what was written; empty: nothing
     std::string failure_file;  // as in ProgramResult
     std::string sentence;      // for people
+    LaterPeak later_peak;
 };
 
 /// What became of the recording. The program itself went its own way.
@@ -69,6 +79,7 @@ struct ProgramResult {
     /// beside it (oom_trace_of) if memory ran out after the recorded steps. Empty: none does.
     std::string failure_file;
     std::string sentence;    // for people
+    LaterPeak later_peak;
     nlohmann::json applied;  // per model that the recipe was put into; null: no recipe
     std::vector<std::string> applied_sentences;  // for people
     std::vector<RankResult> ranks;               // of a run into a folder, in their order

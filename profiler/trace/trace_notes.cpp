@@ -13,9 +13,18 @@ constexpr std::string_view kOfRank = " of rank ";
 
 }  // namespace
 
-bool has_note(const Trace& trace, std::string_view code) {
-    return std::ranges::any_of(trace.diagnostics.column<&Diagnostic::code>(),
-                               [&](StringId id) { return trace.text(id) == code; });
+bool has_note(const Trace& trace, std::string_view code) { return find_note(trace, code).valid(); }
+
+Id<Diagnostic> find_note(const Trace& trace, std::string_view code) {
+    for (const Id<Diagnostic> row : trace.diagnostics.ids()) {
+        if (trace.text(trace.diagnostics.get<&Diagnostic::code>(row)) == code) return row;
+    }
+    return {};
+}
+
+int64_t later_peak_bytes(const Trace& trace) {
+    const Id<Diagnostic> note = find_note(trace, kLaterPeak);
+    return note.valid() ? trace.diagnostics.get<&Diagnostic::count>(note) : 0;
 }
 
 double time_error_of(const Trace& trace) {

@@ -35,8 +35,18 @@ inline constexpr std::string_view kJoinedRanks = "joined_ranks";
 /// kTimesNotCalibrated instead, and meant 20 %.
 inline constexpr std::string_view kPredictedTimes = "predicted_times";
 
+/// Code of a diagnostic: after the recorded steps the program took more memory than until then, at
+/// its peak `count` bytes.
+inline constexpr std::string_view kLaterPeak = "later_peak";
+
 /// Whether a trace has a diagnostic with this code.
 bool has_note(const Trace& trace, std::string_view code);
+
+/// The first diagnostic with this code; none: the trace has none.
+Id<Diagnostic> find_note(const Trace& trace, std::string_view code);
+
+/// kLaterPeak; 0: as far as is known the peak lies in what was recorded.
+int64_t later_peak_bytes(const Trace& trace);
 
 /// 0.1 if predicted times may be off by 10 %; 0: they are measured, or the trace does not say.
 double time_error_of(const Trace& trace);

@@ -297,6 +297,19 @@ class AfterTheRecordedSteps(Failures):
         self.assertEqual(command, [PYTHON, str(self.folder / "train.py")])
         self.assertEqual(self.told("explain", self.file)["verdict"]["kind"], "out_of_memory")
 
+    def test_a_higher_peak_is_told_with_how_it_is_recorded(self):
+        steps = "for batch in (1, 1, 1, 1, 4, 1):\n    train_step(batch)\n"
+        ran = self.run_out(steps, "--json")
+        peak = json.loads(ran.stdout)["later_peak_bytes"]
+        self.assertIn(" in step 5: --skip 4 --steps 1 records it.\n", ran.stderr)
+        fits = self.told("explain", self.file)
+        self.assertEqual(fits["verdict"]["kind"], "fits")
+        self.assertIn("; after the recorded steps ", fits["verdict"]["sentence"])
+        self.run_out(steps, "--skip", "4", "--steps", "1", "--overwrite")
+        self.assertEqual(self.told("info", self.file)["peak_allocated_bytes"], peak)
+        ran = self.run_out(steps.replace("4", "1"), "--overwrite")
+        self.assertNotIn("After the recorded steps", ran.stderr)
+
     @thorough
     def test_of_errors_that_the_program_catches_the_last_one_stays(self):
         ran = self.run_out("""

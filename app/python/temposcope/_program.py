@@ -14,7 +14,6 @@ app/programs/program_run.cpp starts the program and reads them.
 """
 
 import atexit
-import collections
 import dataclasses
 import json
 import os
@@ -27,10 +26,10 @@ import torch
 from torch.nn.modules.module import register_module_forward_pre_hook
 from torch.optim.optimizer import register_optimizer_step_post_hook
 
-from . import _failures, _launch, _ranks, _recorder, _watch
+from . import _failures, _launch, _ranks, _recorder
 from ._apply import Applied
-from ._frames import stack_of_this_thread
 from ._function_calls import calls_left
+from ._later_steps import LaterSteps
 from ._recorder import RecordingError
 from ._representatives import representatives
 from ._session import Session
@@ -126,7 +125,6 @@ class Program:
             options["working_folder"],
             is_rank="rank" in options or "TORCHELASTIC_RUN_ID" in os.environ,
         )
-        self._last_steps = _watch.LastSteps(_watch.STEPS, launch)  # after those recorded
         self._session = Session(
             options["file"] or "",
             skip=options["skip"],
@@ -149,9 +147,7 @@ class Program:
         )
         self._after_optimizers: list[Callable[[torch.optim.Optimizer], None]] = []
         self._how_it_ended: dict = {}  # {"exception": "ValueError", "message": what it says}
-        # {"oom_file": trace of memory that ran out after those steps, "oom_skip": steps before it}
-        self._later: dict = {}
-        self._later_updates = collections.Counter()  # after those steps, by id of the optimizer
+        self._later_steps = LaterSteps(self._session, launch, self._tell_complete)
 
     def follow(self) -> None:
         self._add(state="torch", version=torch.__version__)
@@ -248,13 +244,16 @@ class Program:
             what["applied"] = [applied.json() for applied in self._applied]
         if self._session.num_failures:
             what["failures"] = self._session.num_failures
-        self._add(**what, **self._later, **self._how_it_ended)
+        self._add(**what, **self._later_steps.found, **self._how_it_ended)
 
     def _add(self, **what) -> None:
         self._status.add_as(None if self._folder is None else _ranks.known(), **what)
 
-    def _recorded(self) -> None:
+    def _tell_complete(self) -> None:
         self._tell(state="complete", steps=self._session.recorded_steps)
+
+    def _recorded(self) -> None:
+        self._tell_complete()
         if not self._stops:
             self._watch_on()
             if self._on_virtual_gpu:
@@ -289,33 +288,13 @@ class Program:
         torch.save = end
 
     def _watch_on(self) -> None:
-        """Where memory runs out from here on, the last steps become a second trace. A history that
-        the program has asked for itself stays as it is."""
-        has_history = torch.cuda.is_initialized() and _watch.has_history()
-        if has_history and not torch._C._cuda_isHistoryEnabled():
-            self._after_optimizers.append(self._count_update)
-            of_step = _watch.num_allocations() // self._session.seen_steps
-            self._last_steps.remember(max(of_step, 1))
-            self._after_optimizers.append(self._last_steps.end_step)
-            _failures.listen(self._see_later_failure)
-
-    def _count_update(self, optimizer) -> None:
-        self._later_updates[id(optimizer)] += 1
-
-    def _see_later_failure(self, _device: int) -> None:
-        file = f"{self._session.file.removesuffix('.tscope')}.oom.tscope"
-        why = "memory ran out after the recorded steps"
-        if self._last_steps.write(file, why, stack_of_this_thread()) is not None:
-            self._later = {"oom_file": file}
-            if self._session.has_optimizer:  # a step runs each one of them once
-                later_steps = max(self._later_updates.values(), default=0)
-                self._later["oom_skip"] = self._session.seen_steps + later_steps
-            self._tell(state="complete", steps=self._session.recorded_steps)
+        self._later_steps.begin()
+        self._after_optimizers.append(self._later_steps.optimizer_has_run)
 
     def _on_exception(self, kind, value, traceback):
         if self._session.is_in_further_step:  # which may be what the program cannot bear
             self._session.end(complete=True)
-            self._tell(state="complete", steps=self._session.recorded_steps)
+            self._tell_complete()
             sys.stdout.flush()
             os._exit(0)
         self._how_it_ended = {"exception": kind.__name__, "message": _first_line(value)}
@@ -349,7 +328,8 @@ class Program:
         if has_more:
             session.end(complete=True)
         is_complete = session.has_ended and session.error is None
-        if is_complete and not self._how_it_ended and not has_more:
+        self._later_steps.end()
+        if is_complete and not (self._how_it_ended or has_more or self._later_steps.found):
             return
         was_recording = session.is_recording
         if was_recording:
@@ -364,7 +344,7 @@ class Program:
         if session.error is not None:
             self._tell(state="failed", sentence=str(session.error))
         elif is_complete and session.has_rows:  # and went on after that
-            self._tell(state="complete", steps=session.recorded_steps)
+            self._tell_complete()
         elif was_recording and session.has_rows:
             steps, seen_steps = session.recorded_steps, session.seen_steps
             self._tell(state="incomplete", steps=steps, seen_steps=seen_steps)

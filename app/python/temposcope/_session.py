@@ -369,6 +369,11 @@ class Session:
         return self.recorded_steps == self._steps
 
     @property
+    def device(self) -> torch.device:
+        """The one that is recorded."""
+        return self._device or torch.device("cpu")
+
+    @property
     def has_optimizer(self) -> bool:
         """Whether the program has one."""
         return self._optimizers.any()

@@ -184,6 +184,9 @@ void judge_fit(const Evidence& evidence, const WhatIf& steps, const ExplainTarge
     const std::string target = words_of_target(asked);
     const auto allocated = static_cast<double>(explanation.as_written.peak_allocated_bytes);
     const auto limit = static_cast<double>(explanation.target.limit_bytes);
+    const auto later =
+        static_cast<double>(asked.batch_size > 0 ? 0 : later_peak_bytes(evidence.trace));
+    const double most = std::max(allocated, later);
     const auto full = std::ranges::find_if(
         explanation.growth, [](const GrowingLine& line) { return line.steps_until_full > 0; });
     if (!explanation.as_written.fits) {
@@ -196,13 +199,20 @@ void judge_fit(const Evidence& evidence, const WhatIf& steps, const ExplainTarge
     } else if (full != explanation.growth.end()) {
         explanation.verdict = Verdict::kGrows;
         explanation.sentence = grows_sentence(*full);
-    } else if (limit > 0 && allocated > kShareNearLimit * limit) {
-        explanation.verdict = Verdict::kNearLimit;
-        explanation.sentence = fmt::format("It fits{}, with {} left: {}.", target,
-                                           format_percent(1 - allocated / limit), peak);
+    } else if (limit > 0 && later > limit) {
+        explanation.verdict = Verdict::kOutOfMemory;
+        explanation.sentence =
+            fmt::format("It does not fit{}: {}, which does; after the recorded steps {}.", target,
+                        peak, format_bytes(later_peak_bytes(evidence.trace)));
     } else {
-        explanation.verdict = Verdict::kFits;
-        explanation.sentence = fmt::format("It fits{}: {}.", target, peak);
+        const bool is_near = limit > 0 && most > kShareNearLimit * limit;
+        explanation.verdict = is_near ? Verdict::kNearLimit : Verdict::kFits;
+        explanation.sentence = fmt::format(
+            "It fits{}{}: {}{}.", target,
+            is_near ? fmt::format(", with {} left", format_percent(1 - most / limit)) : "", peak,
+            later > 0 ? fmt::format("; after the recorded steps {}",
+                                    format_bytes(later_peak_bytes(evidence.trace)))
+                      : "");
     }
 }
 
@@ -249,6 +259,10 @@ void add_notes(const RemedyCase& which, bool tried_combinations, Explanation& ex
     }
     const std::string& unknown_rest = which.steps.unknown_rest();
     if (!unknown_rest.empty()) notes.push_back(unknown_rest);
+    if (const auto later = find_note(trace, kLaterPeak); later.valid()) {
+        notes.push_back(
+            printable(trace.text(trace.diagnostics.get<&Diagnostic::explanation>(later))));
+    }
     if (which.contradicts_recording) {
         notes.push_back(
             "The replay does not run out of memory where the program did, because the trace lacks "
