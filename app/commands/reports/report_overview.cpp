@@ -131,8 +131,11 @@ void print_step(Output& output, const Trace& trace, const StepReport& report,
     }
     if (const auto experts = expert_routing_of(trace)) add_experts(*experts, figures);
     if (!trace.steps.empty() && column.knows_saved) {
+        const Id<Step> step = last_step(trace);
+        const bool has_peak = !peak.step.valid() || peak.step == step;
         add("saved for backward", format_bytes(column.saved_bytes),
-            "from forward to backward: --saved");
+            fmt::format("from forward to backward{}: --saved",
+                        has_peak ? "" : fmt::format(" of step {}", step.index() + 1)));
     }
     if (const Offload offload = offload_of(trace); offload.num_copies > 0) {
         add("offloaded", format_bytes(offload.size_bytes),

@@ -233,17 +233,66 @@ std::vector<Candidate> free_gradients(const RemedyCase& which) {
                       changes)};
 }
 
+struct ProgramFunction {
+    std::string_view file, name;
+    bool operator==(const ProgramFunction&) const = default;
+};
+
+/// The functions of the program that a stack runs through, outermost first.
+std::vector<ProgramFunction> functions_around(const Evidence& evidence, Id<Allocation> block) {
+    const Trace& trace = evidence.trace;
+    std::vector<ProgramFunction> functions;
+    auto stack = trace.allocations.get<&Allocation::stack>(block);
+    while (stack.valid()) {
+        const Stack row = trace.stacks[stack];
+        if (evidence.steps.sites().kind_of(row.frame) == CallSites::FrameKind::kProgram) {
+            const Frame frame = trace.frames[row.frame];
+            functions.push_back({trace.text(frame.file), trace.text(frame.function)});
+        }
+        if (row.parent >= stack) break;  // damaged files may have cycles
+        stack = row.parent;
+    }
+    std::ranges::reverse(functions);
+    return functions;
+}
+
+/// The innermost function of the program in which all blocks were made, but for forwards of
+/// modules. Without a name: they were made in no such function.
+ProgramFunction function_around_all(const Evidence& evidence, const Blocks& blocks) {
+    std::vector<ProgramFunction> shared = functions_around(evidence, blocks.front());
+    for (const Id<Allocation> block : blocks) {
+        const std::vector<ProgramFunction> own = functions_around(evidence, block);
+        const auto [end, unused] = std::ranges::mismatch(shared, own);
+        shared.erase(end, shared.end());
+    }
+    const auto is_statement = [](const ProgramFunction& function) {
+        return function.name == "forward" || function.name.starts_with('<');
+    };
+    while (!shared.empty() && is_statement(shared.back())) shared.pop_back();
+    return shared.empty() ? ProgramFunction() : shared.back();
+}
+
+/// "Without gradients a forward saves nothing for a backward: above `def evaluate` in val.py."
+Remedy without_gradients(const Evidence& evidence, const Blocks& blocks) {
+    const ProgramFunction function = function_around_all(evidence, blocks);
+    const bool is_named = !function.name.empty();
+    const std::string place =
+        is_named ? fmt::format("above `def {}` in {}", function.name, function.file.substr(function.file.rfind('/') + 1))
+                 : "around the validation";
+    return {.sentence =
+                fmt::format("Without gradients a forward saves nothing for a backward: {}.", place),
+            .change = {.kind = RemedyChange::Kind::kEdit,
+                       .text = is_named ? "@torch.no_grad()" : "with torch.no_grad():"},
+            .code_lines = 1};
+}
+
 std::vector<Candidate> validate_without_gradients(const RemedyCase& which) {
     std::vector<Candidate> remedies;
     for (const Finding& finding : find_unusual(which.evidence, "validation_graph")) {
         const Changes changes = freed_after_last_use(which, finding.evidence);
         if (changes.empty()) continue;
         remedies.push_back(
-            estimated(which,
-                      {.sentence = "Without gradients a forward saves nothing for a backward.",
-                       .change = {.kind = RemedyChange::Kind::kEdit, .text = "@torch.no_grad()"},
-                       .code_lines = 1},
-                      changes));
+            estimated(which, without_gradients(which.evidence, finding.evidence), changes));
     }
     return remedies;
 }
