@@ -14,6 +14,7 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <chrono>
 #include <cstddef>
 #include <memory>
 #include <string>
@@ -29,23 +30,26 @@ using namespace profiler;
 using models::Result;
 
 /// The program of a trace, run again on another GPU.
-Result<NamedTrace> record_on(const Gpu& gpu, const NamedTrace& recorded) {
+Result<NamedTrace> record_on(const Gpu& gpu, const NamedTrace& recorded,
+                             std::chrono::seconds timeout) {
     auto run = recorded_run(*recorded.trace);
     if (!run) {
         return models::fail("{}: {} Record it again.", recorded.file, run.error().message);
     }
+    run->timeout = timeout;
     auto trace = record_without_limit(std::move(*run), gpu.id);
     if (!trace) return models::fail("{}: {}", recorded.file, trace.error().message);
     return NamedTrace{.file = fmt::format("{} on {}", recorded.file, gpu.name),
                       .trace = std::make_shared<const Trace>(std::move(*trace))};
 }
 
-Result<ProgramSteps> record_steps_on(const Gpu& gpu, const std::vector<NamedTrace>& recorded) {
+Result<ProgramSteps> record_steps_on(const Gpu& gpu, const std::vector<NamedTrace>& recorded,
+                                     std::chrono::seconds timeout) {
     Progress progress;
     progress.update(-1, fmt::format("running {} programs on {}", recorded.size(), gpu.name));
     std::vector<Result<NamedTrace>> runs(recorded.size());
     for_each_on_all_cores(runs.size(),
-                          [&](std::size_t i) { runs[i] = record_on(gpu, recorded[i]); });
+                          [&](std::size_t i) { runs[i] = record_on(gpu, recorded[i], timeout); });
     std::vector<NamedTrace> traces;
     for (Result<NamedTrace>& run : runs) {
         if (!run) return tl::unexpected(run.error());
@@ -60,12 +64,15 @@ PlanRow& row_of(Plan& plan, const Gpu& gpu) {
 }
 
 /// Plans again the GPUs that were refused because torch chooses another attention there: from runs
-/// of the recorded programs.
-void run_other_attention(Plan& plan, const PlanRequest& request, const PlannerData& data,
-                         const ProgramSteps& program, const std::vector<NamedTrace>& recorded) {
+/// of the recorded programs. Errors: the user has stopped the runs.
+Result<void> run_other_attention(Plan& plan, const PlanRequest& request, const PlannerData& data,
+                                 const ProgramSteps& program,
+                                 const std::vector<NamedTrace>& recorded,
+                                 std::chrono::seconds timeout) {
     for (const GpuGroup& group : gpus_of_other_attention(request, data, program)) {
-        const auto steps = record_steps_on(*group.front(), recorded);
+        const auto steps = record_steps_on(*group.front(), recorded, timeout);
         if (!steps) {
+            if (were_asked_to_end()) return tl::unexpected(steps.error());
             for (const Gpu* gpu : group) row_of(plan, *gpu).refuse(steps.error());
             continue;
         }
@@ -75,6 +82,7 @@ void run_other_attention(Plan& plan, const PlanRequest& request, const PlannerDa
             row_of(plan, row.gpu) = std::move(row);
         }
     }
+    return {};
 }
 
 Outcome run_program_plan(const PlanOptions& options, Output& output) {
@@ -89,7 +97,9 @@ Outcome run_program_plan(const PlanOptions& options, Output& output) {
     if (!program) return failed(program.error());
     Plan plan = make_program_plan(*request, *data, *program);
     if (options.runs) {
-        run_other_attention(plan, *request, *data, *program, *traces);
+        const auto ok = run_other_attention(plan, *request, *data, *program, *traces,
+                                            std::chrono::seconds(options.timeout_s));
+        if (!ok) return failed(ok.error());
     } else {
         for (const GpuGroup& group : gpus_of_other_attention(*request, *data, *program)) {
             for (const Gpu* gpu : group) row_of(plan, *gpu).reason += " Add --run.";

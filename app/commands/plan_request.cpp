@@ -123,6 +123,11 @@ void add_grid_options(Command& command, PlanOptions& options) {
                          "attention than they ran",
                  .needs = "--trace"},
                 &options.runs, kPlanProgram);
+    command.add({.names = "--timeout",
+                 .help = "with --run: end each run after so many seconds; 0: never",
+                 .value_name = "S",
+                 .needs = "--run"},
+                &options.timeout_s, kPlanProgram);
     command.add({"--head", "layers (only the layers), mlm, squad or lm", "NAME"},
                 &options.workload.head, kPlanModels);
     command.add({"--recipe", "recipes, " + about_recipe_list(), "LIST"}, &options.workload.recipes,

@@ -41,6 +41,7 @@ struct PlanOptions {
     std::string traces;
     std::vector<std::string> program_traces;  // of a program of the user's, in place of a model
     bool runs = false;        // those programs, where torch chooses another attention
+    int64_t timeout_s = 0;    // of each such run; 0: none
     std::string parallel;     // strategies, with commas between; empty: closed terms alone
     std::string world_sizes;  // numbers of GPUs for them
     std::string chart;        // of what fits

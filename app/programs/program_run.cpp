@@ -640,6 +640,8 @@ Result<ProgramResult> run_program(const ProgramRun& run) {
     return describe_program(run, status, end);
 }
 
+bool were_asked_to_end() { return asks_to_end(last_signal); }
+
 Result<ProgramRun> built_in_program(const models::Workload& workload,
                                     const models::Parallel& parallel, int64_t world_size) {
     const auto ok = models::validate(workload, parallel, world_size);

@@ -96,6 +96,9 @@ std::string python_interpreter();
 /// Errors: the recorder, the virtual GPU or the program cannot be started.
 models::Result<ProgramResult> run_program(const ProgramRun& run);
 
+/// Whether Ctrl-C or another signal asked the programs that ran last to end: then no more shall run.
+bool were_asked_to_end();
+
 /// A built-in model as a program of Python, which torch's own wrappers can spread over many GPUs: a
 /// run of three steps, as far as model and ranks say it. Further arguments may follow the words.
 /// Errors: as models::validate; the package is missing.

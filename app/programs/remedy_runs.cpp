@@ -317,6 +317,7 @@ void verify_remedies(Explanation& explanation, const Rerun& rerun, std::size_t c
     }
     std::mutex mutex;
     for_each_on_all_cores(chosen.size(), [&](std::size_t i) {
+        if (were_asked_to_end()) return;
         {
             const std::lock_guard lock(mutex);
             tried({.remedy = *chosen[i], .number = i + 1, .count = chosen.size()});

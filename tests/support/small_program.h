@@ -25,6 +25,10 @@ public:
         trace().runs.set<&Run::batch_size>(Id<Run>(0), batch_size);
     }
 
+    void limit(int64_t size_bytes) {
+        trace().runs.set<&Run::memory_limit_bytes>(Id<Run>(0), size_bytes);
+    }
+
     Id<Op> call(const OpSpec& spec) {
         const Id<Op> id = op(spec.name, spec.module);
         for (const Id<Allocation> block : spec.reads) touch(id, block, Access::kRead);

@@ -233,6 +233,31 @@ std::vector<Candidate> free_gradients(const RemedyCase& which) {
                       changes)};
 }
 
+/// A gradient that is a view of its bucket lives elsewhere only until it has been copied there.
+std::vector<Candidate> view_buckets(const RemedyCase& which) {
+    const Evidence& evidence = which.evidence;
+    const std::vector<Finding> found = find_unusual(evidence, "ddp_buckets");
+    if (found.empty()) return {};
+    const Blocks& buckets = found.front().evidence;
+    Changes changes;
+    for (const uint32_t block : which.steps.step_blocks()) {
+        const Id<Allocation> row = which.steps.block(block).row;
+        const bool is_gradient =
+            row.valid() && evidence.category_of(row) == Category::kGradient &&
+            std::ranges::find(buckets, row) == buckets.end();
+        if (!is_gradient) continue;
+        changes.of_block[block].free_event = which.steps.block(block).alloc_event;
+    }
+    if (changes.empty()) return {};
+    return {estimated(which,
+                      {.sentence = "Gradients are views of DDP's buckets, and no copies beside them.",
+                       .change = {.kind = RemedyChange::Kind::kEdit,
+                                  .text = "DistributedDataParallel(model, "
+                                          "gradient_as_bucket_view=True)"},
+                       .code_lines = 1},
+                      changes)};
+}
+
 struct ProgramFunction {
     std::string_view file, name;
     bool operator==(const ProgramFunction&) const = default;
@@ -345,6 +370,7 @@ constexpr std::array kProgramRemedies{
     RemedyRow{"repeat_heads", "Repeat keys and values for each head", "math_attention",
               repeat_heads},
     RemedyRow{"set_to_none", "Free gradients before forward", "", free_gradients},
+    RemedyRow{"view_buckets", "Keep gradients in DDP's buckets", "ddp_buckets", view_buckets},
     RemedyRow{"no_grad", "Validate without gradients", "validation_graph",
               validate_without_gradients},
     RemedyRow{"keep_less", "Keep less from step to step", "growth", keep_less},

@@ -1,5 +1,6 @@
 #include "profiler/analysis/advice/explain.h"
 
+#include "profiler/trace/trace_notes.h"
 #include "profiler/trace/units.h"
 #include "tests/support/small_program.h"
 
@@ -274,6 +275,59 @@ Trace two_layers(bool has_enough) {
     b.free(second);
     b.end_step();
     return b.finish();
+}
+
+// ---- gradients that DDP holds twice ----------------------------
+
+TEST(ExplainDdp, OffersGradientsThatAreViewsOfTheirBuckets) {
+    SmallProgram b(8);
+    b.allocate({.bytes = 8 * kUnit, .category = Category::kGradient, .name = "DDP bucket 0"});
+    b.begin_step(PhaseKind::kBackward);
+    std::vector<Id<Allocation>> gradients;
+    for (const char* const name : {"0.weight.grad", "1.weight.grad"}) {
+        gradients.push_back(
+            b.allocate({.bytes = 4 * kUnit, .category = Category::kGradient, .name = name}));
+    }
+    b.begin_phase(PhaseKind::kOptimizer);
+    const auto temporary = b.allocate({.bytes = 2 * kUnit});
+    b.free(temporary);
+    for (const auto gradient : gradients) b.free(gradient);
+    b.end_step();
+    b.limit(32 * kUnit);
+    const Trace trace = b.finish();
+    const auto explanation = explain(StepIndex(trace));
+    ASSERT_TRUE(explanation);
+    const Remedy* const remedy = remedy_of(*explanation, "view_buckets");
+    ASSERT_NE(remedy, nullptr);
+    EXPECT_EQ(explanation->as_written.peak_allocated_bytes, 18 * kUnit);
+    EXPECT_EQ(remedy->estimated.peak_allocated_bytes, 12 * kUnit) << "one at a time is copied";
+}
+
+// ---- a peak after the recorded steps ----------------------------
+
+TEST(ExplainLaterPeak, CountsInTheVerdict) {
+    const auto verdict_with = [](int64_t later_units) {
+        SmallProgram b(8);
+        b.begin_step(PhaseKind::kForward);
+        b.free(b.allocate({.bytes = 4 * kUnit}));
+        b.end_step();
+        b.limit(32 * kUnit);
+        Trace trace = b.finish();
+        const NewDiagnostic note{
+            .code = kLaterPeak, .count = later_units * kUnit, .explanation = "It rises."};
+        if (later_units > 0) set_diagnostic(trace, note);
+        const auto explanation = explain(StepIndex(trace));
+        const auto notes_the_peak = testing::Contains("It rises.");
+        EXPECT_EQ(testing::Matches(notes_the_peak)(explanation->notes), later_units > 0);
+        return std::pair(explanation->verdict, explanation->sentence);
+    };
+    EXPECT_EQ(verdict_with(0).first, Verdict::kFits);
+    EXPECT_THAT(verdict_with(0).second, testing::Not(HasSubstr("after the recorded steps")));
+    EXPECT_EQ(verdict_with(8).first, Verdict::kFits);
+    EXPECT_THAT(verdict_with(8).second, HasSubstr("; after the recorded steps 128 MiB."));
+    EXPECT_EQ(verdict_with(31).first, Verdict::kNearLimit);
+    EXPECT_EQ(verdict_with(40).first, Verdict::kOutOfMemory);
+    EXPECT_THAT(verdict_with(40).second, StartsWith("It does not fit"));
 }
 
 TEST(ExplainFirstStep, NeverSaysThatARemedyFitsWhereTheRestOfTheForwardIsUnknown) {
