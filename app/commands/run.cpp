@@ -185,14 +185,14 @@ nlohmann::json files_json(const auto& result) {
 /// `verdict`: on memory that ran out; empty: it did not.
 nlohmann::json document_of(const ProgramResult& result, const std::string& verdict) {
     nlohmann::json document = files_json(result);
-    document.update({{"steps", result.recorded_steps},
-                     {"exit_code", result.exit_code},
-                     {"applied", result.applied},
-                     {"sentence", result.sentence},
-                     {"later_peak_bytes", result.later_peak.bytes > 0
-                                              ? nlohmann::json(result.later_peak.bytes)
-                                              : nlohmann::json()},
-                     {"verdict", text_json(verdict)}});
+    document.update(
+        {{"steps", result.recorded_steps},
+         {"exit_code", result.exit_code},
+         {"applied", result.applied},
+         {"sentence", result.sentence},
+         {"later_peak_bytes",
+          result.later_peak.bytes > 0 ? nlohmann::json(result.later_peak.bytes) : nlohmann::json()},
+         {"verdict", text_json(verdict)}});
     return document;
 }
 

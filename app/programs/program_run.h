@@ -78,7 +78,7 @@ struct ProgramResult {
     /// The trace that tells of memory that ran out, or of an error at the end: `file`, or the one
     /// beside it (oom_trace_of) if memory ran out after the recorded steps. Empty: none does.
     std::string failure_file;
-    std::string sentence;    // for people
+    std::string sentence;  // for people
     LaterPeak later_peak;
     nlohmann::json applied;  // per model that the recipe was put into; null: no recipe
     std::vector<std::string> applied_sentences;  // for people
@@ -96,7 +96,7 @@ std::string python_interpreter();
 /// Errors: the recorder, the virtual GPU or the program cannot be started.
 models::Result<ProgramResult> run_program(const ProgramRun& run);
 
-/// Whether Ctrl-C or another signal asked the programs that ran last to end: then no more shall run.
+/// Whether Ctrl-C or another signal asked the last programs to end: then no more shall run.
 bool were_asked_to_end();
 
 /// A built-in model as a program of Python, which torch's own wrappers can spread over many GPUs: a

@@ -242,15 +242,14 @@ std::vector<Candidate> view_buckets(const RemedyCase& which) {
     Changes changes;
     for (const uint32_t block : which.steps.step_blocks()) {
         const Id<Allocation> row = which.steps.block(block).row;
-        const bool is_gradient =
-            row.valid() && evidence.category_of(row) == Category::kGradient &&
-            std::ranges::find(buckets, row) == buckets.end();
+        const bool is_gradient = row.valid() && evidence.category_of(row) == Category::kGradient &&
+                                 std::ranges::find(buckets, row) == buckets.end();
         if (!is_gradient) continue;
         changes.of_block[block].free_event = which.steps.block(block).alloc_event;
     }
     if (changes.empty()) return {};
     return {estimated(which,
-                      {.sentence = "Gradients are views of DDP's buckets, and no copies beside them.",
+                      {.sentence = "Gradients are views of DDP's buckets, not tensors beside them.",
                        .change = {.kind = RemedyChange::Kind::kEdit,
                                   .text = "DistributedDataParallel(model, "
                                           "gradient_as_bucket_view=True)"},
@@ -301,9 +300,10 @@ ProgramFunction function_around_all(const Evidence& evidence, const Blocks& bloc
 Remedy without_gradients(const Evidence& evidence, const Blocks& blocks) {
     const ProgramFunction function = function_around_all(evidence, blocks);
     const bool is_named = !function.name.empty();
-    const std::string place =
-        is_named ? fmt::format("above `def {}` in {}", function.name, function.file.substr(function.file.rfind('/') + 1))
-                 : "around the validation";
+    const std::string place = is_named
+                                  ? fmt::format("above `def {}` in {}", function.name,
+                                                function.file.substr(function.file.rfind('/') + 1))
+                                  : "around the validation";
     return {.sentence =
                 fmt::format("Without gradients a forward saves nothing for a backward: {}.", place),
             .change = {.kind = RemedyChange::Kind::kEdit,
