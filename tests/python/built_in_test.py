@@ -61,6 +61,12 @@ class OneGpu(Commands):
         recipe = "flash,gelu=recompute,qkv=fused,optimizer=adamw_fused"
         self.assert_same("--model", "bert-base", "--precision", "amp-bf16", "--recipe", recipe)
 
+    def test_query_and_key_in_one_product(self):
+        self.assert_same("--model", "bert-base", "--recipe", "original,qkv=qk")
+
+    def test_key_and_value_in_one_product(self):
+        self.assert_same("--model", "bert-base", "--recipe", "original,qkv=kv")
+
     def test_master_weights(self):
         """In Python they are parameters, as the optimizer's; in the worker they are its state."""
         worker, python = self.both("--model", "bert-base", "--head", "mlm", "--precision", "fp16")

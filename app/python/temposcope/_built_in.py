@@ -223,8 +223,8 @@ def _projection_groups(family: Family, qkv: str) -> list[tuple[str, ...]]:
         qkv = "fused" if family.stacked_projection else "separate"
     return {
         "separate": [("query",), ("key",), ("value",)],
-        "query_key": [("query", "key"), ("value",)],
-        "key_value": [("query",), ("key", "value")],
+        "qk": [("query", "key"), ("value",)],
+        "kv": [("query",), ("key", "value")],
         "fused": [("query", "key", "value")],
     }[qkv]
 
