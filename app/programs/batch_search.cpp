@@ -178,9 +178,13 @@ Result<Attempt> attempt(ProgramRun run, int64_t batch_size) {
     }
     run.log = (folder / "log").string();
     // The second finds the optimizer's state. The third finds what the program keeps of the second
-    // and the pieces that it left, and DDP has its last buckets in it.
-    run.steps = 3;
-    run.skip = 0;
+    // and the pieces that it left, and DDP has its last buckets in it. Where a later step is of
+    // interest, the program runs on to it.
+    const bool is_of_later_step = run.skip > ProgramRun().skip;
+    if (!is_of_later_step) {
+        run.steps = 3;
+        run.skip = 0;
+    }
     run.stops = true;
     const auto result = run_program(run);
     if (!result) return tl::unexpected(result.error());
@@ -202,7 +206,8 @@ Result<Attempt> attempt(ProgramRun run, int64_t batch_size) {
         result->exception == "OutOfMemoryError" || made.outcome.requested_bytes >= 0;
     // What happens after the last recorded step, as in libraries at the end, is not of memory.
     const bool has_all_steps = result->recorded_steps >= run.steps;
-    const bool trained = has_all_steps || (result->exit_code == 0 && result->recorded_steps > 0);
+    const bool has_some = result->recorded_steps > 0 || is_of_later_step;
+    const bool trained = has_all_steps || (result->exit_code == 0 && has_some);
     if (!ran_out && !trained) {
         return fail("the program ended with exit code {}: {}", result->exit_code,
                     reason(*result, run.log));

@@ -30,7 +30,8 @@ using models::fail;
 using models::Result;
 using namespace profiler;
 
-constexpr std::string_view kPath = "PATH=";  // of the environment
+constexpr std::string_view kPath = "PATH=";            // of the environment
+constexpr std::string_view kOfRun = "TEMPOSCOPE_RUN";  // app/python/temposcope/_launch.py
 
 /// Stands in a recorded command for what may be a secret.
 constexpr std::string_view kLeftOut = "…";
@@ -52,10 +53,34 @@ std::vector<std::string> variables_of(const Trace& trace) {
     if (!json.is_object()) return variables;
     for (const auto& [name, value] : json.items()) {
         // A virtual GPU has its own number, whichever the recorded one had.
-        if (!value.is_string() || name == "CUDA_VISIBLE_DEVICES") continue;
+        const bool is_own = name == "CUDA_VISIBLE_DEVICES" || name == kOfRun;
+        if (!value.is_string() || is_own) continue;
         variables.push_back(name + "=" + value.get<std::string>());
     }
     return variables;
+}
+
+/// What `temposcope run` was told besides. An empty object: the trace is of no such run.
+nlohmann::json options_of(const Trace& trace) {
+    const auto variables =
+        nlohmann::json::parse(trace.text(trace.run().environment), nullptr, false);
+    const std::string text = variables.is_object() ? variables.value(kOfRun, "") : "";
+    auto told = nlohmann::json::parse(text, nullptr, false);
+    return told.is_object() ? told : nlohmann::json::object();
+}
+
+void restore_options(const Trace& trace, ProgramRun& run) {
+    const auto told = options_of(trace);
+    if (told.empty()) return;
+    try {
+        run.skip = std::max<int64_t>(told.at("skip").get<int64_t>(), 0);
+        run.steps = std::max<int64_t>(told.at("steps").get<int64_t>(), 1);
+        run.layers = told.at("layers").get<std::vector<std::string>>();
+        run.reads_zeros = told.at("values") == "zeros";
+    } catch (const nlohmann::json::exception&) {
+        run.skip = ProgramRun().skip;  // the file was edited
+        run.steps = ProgramRun().steps;
+    }
 }
 
 /// posix_spawnp searches this shell's PATH, which may have another python3: finds the program in
@@ -79,7 +104,9 @@ Result<std::string> gpu_of(const Trace& trace, const ExplainTarget& target) {
     if (!target.gpu.empty()) return target.gpu;
     const auto data = load_planner_data(settings_folder());
     if (!data) return tl::unexpected(data.error());
-    const std::string_view name = trace.text(trace.run().device_name);
+    std::string name(trace.text(trace.run().device_name));
+    const auto told = options_of(trace);  // a snapshot names no GPU
+    if (told.contains("gpu") && told["gpu"].is_string()) name = told["gpu"];
     const Id<Device> device = profiled_device(trace);
     const int64_t bytes =
         device.valid() ? trace.devices.get<&Device::total_bytes>(device) : int64_t{-1};
@@ -281,6 +308,7 @@ Result<ProgramRun> recorded_run(const Trace& trace, const std::vector<std::strin
         return fail("The program was started in {}, which is gone.", run.working_folder);
     }
     run.recipe = trace.text(trace.run().recipe);
+    restore_options(trace, run);
     if (const auto experts = profiler::expert_routing_of(trace)) run.routing = experts->routing;
     return run;
 }

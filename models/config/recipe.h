@@ -48,7 +48,7 @@ enum class Qkv : uint8_t {
     kFused      // one product
 };
 enum class Dropout : uint8_t { kTempo, kStock };  // tempo::dropout or at::native_dropout
-enum class Optimizer : uint8_t { kSgd, kAdamW, kAdamWLoop, kAdamWFused };
+enum class Optimizer : uint8_t { kSgd, kAdamW, kAdamWLoop, kAdamWFused, kLamb };
 /// Who implements Tempo's techniques.
 enum class Implementation : uint8_t {
     kOurs,

@@ -430,7 +430,7 @@ inline constexpr Switch<Dropout, 2> kDropoutSwitch{
         {Dropout::kStock, {.name = "stock", .phrase = "torch's dropout", .search = Search::kNever}},
     }}};
 
-inline constexpr Switch<Optimizer, 4> kOptimizerSwitch{
+inline constexpr Switch<Optimizer, 5> kOptimizerSwitch{
     .name = "optimizer",
     .former_name = {},
     .member = &Recipe::optimizer,
@@ -442,6 +442,7 @@ inline constexpr Switch<Optimizer, 4> kOptimizerSwitch{
          {.name = "adamw_loop", .phrase = "AdamW tensor by tensor", .search = Search::kNever}},
         {Optimizer::kAdamWFused,
          {.name = "adamw_fused", .phrase = "fused AdamW", .search = Search::kNever}},
+        {Optimizer::kLamb, {.name = "lamb", .phrase = "LAMB", .search = Search::kNever}},
     }}};
 
 inline constexpr Switch<Implementation, 2> kImplementationSwitch{

@@ -90,10 +90,13 @@ Result<void> check_same_ops(const StepWork& small, const NamedTrace& of_small,
     const auto place = first_different_op(small, large);
     if (!place) return {};
     return fail(
-        "{} and {} run different ops: at batch {} {}, at batch {} {}. Record two batches that run "
-        "the same, or let temposcope run try them.",
+        "{} and {} run different ops: at batch {} {}, at batch {} {}. {}, or let temposcope run "
+        "try them.",
         of_small.file, of_large.file, small.batch_size, op_at(*of_small.trace, *place),
-        large.batch_size, op_at(*of_large.trace, *place));
+        large.batch_size, op_at(*of_large.trace, *place),
+        // A dimension of 1 joins with any other, so that a reshape makes no copy.
+        small.batch_size == 1 ? "A batch of 1 needs fewer copies than all others: record 2 or more"
+                              : "Record two batches that run the same");
 }
 
 std::string recorded_at(const ProgramSteps& program) {

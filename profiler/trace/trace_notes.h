@@ -39,6 +39,9 @@ inline constexpr std::string_view kPredictedTimes = "predicted_times";
 /// its peak `count` bytes.
 inline constexpr std::string_view kLaterPeak = "later_peak";
 
+/// Code of a diagnostic: the steps train batches of different sizes or lengths.
+inline constexpr std::string_view kBatchesDiffer = "batches_differ";
+
 /// Whether a trace has a diagnostic with this code.
 bool has_note(const Trace& trace, std::string_view code);
 

@@ -236,7 +236,7 @@ TEST_F(PredictedMemory, EveryPresetRunsWithEveryHeadAndPrecision) {
 
 TEST_F(PredictedMemory, EveryOptimizerAttentionMaskAndPaddingRuns) {
     for (const char* recipe :
-         {"optimizer=sgd", "optimizer=adamw_loop", "optimizer=adamw_fused", "attention=efficient",
+         {"optimizer=sgd", "optimizer=adamw_loop", "optimizer=adamw_fused", "optimizer=lamb", "attention=efficient",
           "attention=cudnn", "attention=efficient,checkpoint=sqrt", "flash,optimizer=adamw_fused",
           "original,checkpoint=sqrt", "tempo,checkpoint=per_layer", "tempo,masks=philox",
           "gelu=python"}) {

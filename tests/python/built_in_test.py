@@ -67,6 +67,9 @@ class OneGpu(Commands):
     def test_key_and_value_in_one_product(self):
         self.assert_same("--model", "bert-base", "--recipe", "original,qkv=kv")
 
+    def test_lamb(self):
+        self.assert_same("--model", "bert-base", "--recipe", "original,optimizer=lamb")
+
     def test_master_weights(self):
         """In Python they are parameters, as the optimizer's; in the worker they are its state."""
         worker, python = self.both("--model", "bert-base", "--head", "mlm", "--precision", "fp16")

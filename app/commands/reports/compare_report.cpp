@@ -4,6 +4,7 @@
 #include "app/commands/reports/reports.h"
 #include "profiler/analysis/blocks/block_history.h"
 #include "profiler/analysis/compare/prediction_error.h"
+#include "profiler/analysis/compare/same_lines.h"
 #include "profiler/analysis/step/peak.h"
 #include "profiler/tables/columns.h"
 #include "profiler/trace/text.h"
@@ -91,84 +92,68 @@ void print_step_ratios(Output& output, const Comparison& comparison, const Compa
 }
 
 /// The peaks of all columns by group. A group stands where the first column that has it lists it.
-/// A site that an edit moved to another line, or a copy to another folder, is the same group, if no
-/// other site could be meant.
 struct GroupedPeaks {
+    explicit GroupedPeaks(std::size_t num_columns) : columns(num_columns) {}
+
     std::vector<std::string> names;
-    std::vector<std::map<std::string, BreakdownRow>> columns;
+    std::vector<std::map<std::string, int64_t>> columns;  // bytes of each group
+
+    void add(std::size_t column, const std::string& name, int64_t bytes) {
+        if (std::ranges::find(names, name) == names.end()) names.push_back(name);
+        columns[column][name] += bytes;
+    }
 };
 
-/// What two sites have in common that may be the same line of code.
-using SiteKey = std::string (*)(const BreakdownRow& site);
+using PeakRows = std::vector<BreakdownRow>;
 
-/// From the most to the least telling.
-constexpr std::array<SiteKey, 5> kSiteKeys{
-    +[](const BreakdownRow& site) { return std::string(without_folder(site.name)); },
-    +[](const BreakdownRow& site) { return without_line(site.name) + '\n' + site.code; },
-    +[](const BreakdownRow& site) {
-        return without_line(without_folder(site.name)) + '\n' + site.code;
-    },
-    +[](const BreakdownRow& site) { return without_line(site.name); },
-    +[](const BreakdownRow& site) { return without_line(without_folder(site.name)); }};
-
-/// Groups that the column `own` has and `other` has not, by their key.
-std::map<std::string, std::vector<std::string>> only_in(const GroupedPeaks& groups, std::size_t own,
-                                                        std::size_t other, SiteKey key) {
-    std::map<std::string, std::vector<std::string>> found;
-    for (const auto& [name, row] : groups.columns[own]) {
-        if (!groups.columns[other].contains(name)) found[key(row)].push_back(name);
-    }
-    return found;
+/// Of a pair the name tells both places: "fa/model.py:13 forward, now fb/model.py:15 forward".
+std::string name_of_both(const std::string& before, const std::string& after) {
+    const std::string_view short_name = without_folder(before);
+    if (before == after) return before;
+    return short_name == without_folder(after) ? std::string(short_name)
+                                               : fmt::format("{}, now {}", before, after);
 }
 
-void rename(GroupedPeaks& groups, std::size_t column, const std::string& from,
-            const std::string& to) {
-    auto row = groups.columns[column].extract(from);
-    if (row.empty()) return;
-    row.key() = to;
-    groups.columns[column].insert(std::move(row));
-}
-
-/// Joins the sites of a column with those of the first one. Of two columns, the name tells both.
-void join_moved_sites(GroupedPeaks& groups, std::size_t column, SiteKey key) {
-    const auto before = only_in(groups, 0, column, key), after = only_in(groups, column, 0, key);
-    for (const auto& [site, names] : before) {
-        const auto moved = after.find(site);
-        if (names.size() != 1 || moved == after.end() || moved->second.size() != 1) continue;
-        const std::string& old_name = names.front();
-        const std::string& new_name = moved->second.front();
-        const std::string short_name(without_folder(old_name));
-        std::string name = old_name;
-        if (groups.columns.size() == 2) {
-            name = short_name == without_folder(new_name)
-                       ? short_name
-                       : fmt::format("{}, now {}", old_name, new_name);
+/// Lines that an edit moved, or a copy to another folder, are one group. A new line may have the
+/// number of an old one.
+GroupedPeaks group_lines(const std::vector<PeakRows>& columns) {
+    GroupedPeaks groups(columns.size());
+    std::vector<std::string> names;  // of the first column
+    for (const BreakdownRow& row : columns.front()) names.push_back(row.name);
+    std::vector<std::vector<std::size_t>> same(columns.size());
+    for (std::size_t i = 1; i < columns.size(); ++i) {
+        same[i] = find_same_lines(columns.front(), columns[i]);
+        for (std::size_t row = 0; columns.size() == 2 && row < same[i].size(); ++row) {
+            if (same[i][row] == kNoLine) continue;
+            std::string& name = names[same[i][row]];
+            name = name_of_both(name, columns[i][row].name);
         }
-        rename(groups, 0, old_name, name);
-        rename(groups, column, new_name, name);
-        std::erase(groups.names, new_name);
-        std::ranges::replace(groups.names, old_name, name);
     }
+    for (std::size_t row = 0; row < names.size(); ++row) {
+        groups.add(0, names[row], columns.front()[row].size_bytes);
+    }
+    for (std::size_t i = 1; i < columns.size(); ++i) {
+        for (std::size_t row = 0; row < columns[i].size(); ++row) {
+            const BreakdownRow& line = columns[i][row];
+            const bool is_taken = std::ranges::find(names, line.name) != names.end();
+            const std::string own = is_taken ? "now " + line.name : line.name;
+            groups.add(i, same[i][row] == kNoLine ? own : names[same[i][row]], line.size_bytes);
+        }
+    }
+    return groups;
 }
 
 GroupedPeaks group_peaks(const Comparison& comparison, GroupBy by) {
-    GroupedPeaks groups;
+    std::vector<PeakRows> columns;
     for (const ComparisonColumn& column : comparison.columns) {
-        auto& rows = groups.columns.emplace_back();
+        PeakRows& rows = columns.emplace_back();
         if (!column.step_trace) continue;
-        for (BreakdownRow& row :
-             break_down(*column.step_trace, find_peak(*column.step_trace), by)) {
-            if (std::ranges::find(groups.names, row.name) == groups.names.end()) {
-                groups.names.push_back(row.name);
-            }
-            rows.emplace(row.name, std::move(row));
-        }
+        rows = break_down(*column.step_trace, find_peak(*column.step_trace), by);
     }
-    if (by != GroupBy::kLine) return groups;
-    for (const SiteKey key : kSiteKeys) {
-        for (std::size_t column = 1; column < groups.columns.size(); ++column) {
-            join_moved_sites(groups, column, key);
-        }
+    if (by == GroupBy::kLine) return group_lines(columns);
+    GroupedPeaks groups(columns.size());
+    for (std::size_t i = 0; i < columns.size(); ++i) {
+        for (const BreakdownRow& row : columns[i]) groups.add(i, row.name, row.size_bytes);
     }
     return groups;
 }
@@ -181,7 +166,7 @@ bool has_call_stacks(const Comparison& comparison) {
 
 int64_t bytes_of(const GroupedPeaks& groups, std::size_t column, const std::string& name) {
     const auto row = groups.columns[column].find(name);
-    return row == groups.columns[column].end() ? 0 : row->second.size_bytes;
+    return row == groups.columns[column].end() ? 0 : row->second;
 }
 
 /// Of two columns the table has the change too, and the largest changes come first.

@@ -1,6 +1,8 @@
 """What a program does after its recorded steps: whether memory runs out, or its peak rises."""
 
 import collections
+import copy
+import json
 from collections.abc import Callable
 
 import torch
@@ -26,7 +28,8 @@ class LaterSteps:
     def __init__(self, session: Session, launch: dict, on_failure: Callable[[], None]):
         self._session = session
         self._on_failure = on_failure
-        self._last_steps = _watch.LastSteps(_watch.STEPS, launch)
+        self._launch = copy.deepcopy(launch)
+        self._last_steps = _watch.LastSteps(_watch.STEPS, self._launch)
         self._updates = collections.Counter()  # by id of the optimizer: a step runs each one once
         self._most_bytes = 0.0  # a higher peak is told
         self._is_followed = self._remembers = False
@@ -76,8 +79,16 @@ class LaterSteps:
     def _see_failure(self, _device: int) -> None:
         file = f"{self._session.file.removesuffix('.tscope')}.oom.tscope"
         why = "memory ran out after the recorded steps"
+        if self._session.has_optimizer:
+            self._launch_to_record(self._num_steps())
         if self._last_steps.write(file, why, stack_of_this_thread()) is not None:
             self.found["oom_file"] = file
             if self._session.has_optimizer:
                 self.found["oom_skip"] = self._num_steps()
             self._on_failure()
+
+    def _launch_to_record(self, skip: int) -> None:
+        """The second trace tells of a run that comes to this step."""
+        variables = self._launch["environment"]
+        told = json.loads(variables[_launch.RUN]) | {"skip": skip, "steps": 1}
+        variables[_launch.RUN] = json.dumps(told)

@@ -7,6 +7,8 @@ import sys
 from collections.abc import Mapping
 
 HIDDEN = "…"  # stands in a command where a secret was
+# Among the variables: what `temposcope run` was told, as JSON, without what concerns this run alone.
+RUN = "TEMPOSCOPE_RUN"
 
 _VARIABLES = {
     "CUBLAS_WORKSPACE_CONFIG",

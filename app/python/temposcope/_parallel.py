@@ -23,6 +23,7 @@ from torch.distributed.tensor.parallel import (
 from torch.nn.parallel import DistributedDataParallel
 
 from ._built_in import AUTOCAST_TYPES, WEIGHT_TYPES, Loss, Model, make_batch
+from ._lamb import Lamb
 from ._recipes import switches_of
 
 _LOSS_SCALE = 65536.0  # where dynamic scaling begins
@@ -251,6 +252,8 @@ def _make_optimizer(workload, parameters: list[nn.Parameter], is_sharded: bool):
     if variant == "sgd":
         kind = torch.optim.SGD
         options["foreach"] = True
+    elif variant == "lamb":
+        kind = Lamb
     else:
         kind = torch.optim.AdamW
         options["fused" if variant == "adamw_fused" else "foreach"] = variant != "adamw_loop"

@@ -37,6 +37,8 @@ from ._swap import SwapReport
 from ._swapped_class import name_of_class
 
 
+# What a trace says of it, so that its program can be run again in the same way.
+_OF_RUN = ("gpu", "skip", "steps", "layers", "values")
 _LONGEST_MESSAGE = 300  # characters
 
 
@@ -125,6 +127,8 @@ class Program:
             options["working_folder"],
             is_rank="rank" in options or "TORCHELASTIC_RUN_ID" in os.environ,
         )
+        of_run = {name: options[name] for name in _OF_RUN}
+        launch["environment"][_launch.RUN] = json.dumps(of_run)
         self._session = Session(
             options["file"] or "",
             skip=options["skip"],
@@ -354,7 +358,7 @@ class Program:
 
 def follow() -> None:
     """Called once torch is imported."""
-    options = json.loads(os.environ["TEMPOSCOPE_RUN"])
+    options = json.loads(os.environ[_launch.RUN])
     _ranks.take_environment()
     _ranks.give_each_process_a_card()
     if options["world_size"] is not None:

@@ -131,6 +131,7 @@ class Session:
         self._may_write = False  # the file is this process's
         self._records_steps = False  # and what happens in them
         self._is_described = False  # model and batch, by the first whole step
+        self._batches_differ = False
         self._keepers_of = 0  # recorded steps, when keepers were last looked for
         self._is_imbalanced = False  # the step
         self._in_step = False
@@ -150,6 +151,7 @@ class Session:
         self._loss_at_mark: float | None = None  # None: there is no mark
         self._phase_before: Phase | None = None
         self._phase_around: Phase | None = None  # an inference
+        self._infers_after_step = False  # what is recorded, and no further step has begun
         self._num_inferences = 0  # as long as they may be all that the program does
 
     # ---- the caller's side
@@ -453,17 +455,38 @@ class Session:
             return
         _describe.describe_inputs(args, kwargs)
         is_main = self._names.is_main(module)
-        if not is_main and not self._may_only_infer():
+        is_of_step = self._trains() or self._is_inference_step
+        self._describe_if_better(module, args, kwargs, is_main, is_of_step)
+        if is_main and is_of_step:
+            batch = _describe.batch_of(args, kwargs)
+            self._micro_batches.forward_begins(batch.get("batch_size", 0))
+            self._see_batch(batch)
+
+    def _see_batch(self, batch: dict) -> None:
+        """The first one names all, so that others are told."""
+        differs = any(self._description.get(name) != size for name, size in batch.items())
+        if self._is_described and differs and not self._batches_differ:
+            self._batches_differ = True
+            _recorder.add_note(
+                "batches_differ",
+                _recorder.Severity.INFO,
+                "The recorded steps train batches of different sizes or lengths. The first is "
+                "named.",
+            )
+
+    def _trains(self) -> bool:
+        """Whether a forward that begins now is for a backward."""
+        is_inference = self._phase == Phase.INFERENCE or self._observer.in_backward()
+        return torch.is_grad_enabled() and not is_inference
+
+    def _describe_if_better(self, module, args, kwargs, is_main: bool, is_of_step: bool) -> None:
+        """The batch is that of the main model in training. Until it trains, a validation of it or
+        another model tell of the program."""
+        if self._is_described or not (is_main or self._may_only_infer()):
             return
-        if not (self._is_described and self._description.get("batch_size")):
+        if is_of_step or not self._description.get("batch_size"):
             self._describe_program(module, args, kwargs)
-        self._is_described &= is_main
-        if not is_main:
-            return
-        trains = torch.is_grad_enabled() and not self._observer.in_backward()
-        if trains or self._is_inference_step:
-            batch_size = _describe.batch_of(args, kwargs).get("batch_size", 0)
-            self._micro_batches.forward_begins(batch_size)
+            self._is_described = is_main and is_of_step and self._description["batch_size"] > 0
 
     @guest
     def backward_begins(self, root: object) -> None:
@@ -509,6 +532,7 @@ class Session:
     def optimizer_ends(self, optimizer: torch.optim.Optimizer) -> None:
         self._in_optimizer = False
         self._see_left(Place.OPTIMIZER, True)
+        self._micro_batches.update_ends(optimizer)
         self._describe_optimizer(optimizer)
         if self._steps_are_marked:
             return
@@ -624,6 +648,7 @@ class Session:
             return
         if self._phase == Phase.INFERENCE:
             self._switch_phase(None)
+        self._infers_after_step = self._records_steps and not self._in_step and self.seen_steps > 0
         self._phase_around = self._phase
         self._switch_phase(Phase.INFERENCE)
 
@@ -649,6 +674,9 @@ class Session:
         trained, each inference was a step."""
         if self._loss_at_mark is not None and self._in_step and not self._is_broken:
             self._close_step(is_whole=True, at_mark=True)
+        if self._infers_after_step and self.recorded_steps == 0 and not self._failures.has_any:
+            self._begin_step()  # what was asked for follows the last step: a validation
+            self._close_step(is_whole=True)
         if self._num_inferences == 0 or not self._may_only_infer() or not self.is_open:
             return
         self._pause()
@@ -677,6 +705,7 @@ class Session:
             return
         self._start_if_due()
         self._in_step = True
+        self._infers_after_step = False
         self._thread_of_step = threading.get_ident()
         if self._records_steps:
             _recorder.begin_step()
@@ -864,7 +893,6 @@ class Session:
             _describe.describe_gradients(self._names, self._described, self._parameters())
 
     def _describe_program(self, model: torch.nn.Module, args: tuple, kwargs: dict) -> None:
-        self._is_described = True
         self._description |= {
             "model": name_of_class(inner_model(model)),
             "precision": _describe.precision_of(model),

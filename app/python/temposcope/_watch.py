@@ -5,6 +5,7 @@ trace. Torch itself keeps their history, in a ring; this file sizes the ring and
 import heapq
 import itertools
 import json
+import linecache
 import operator
 import os
 import pickle
@@ -198,7 +199,8 @@ class LastSteps:
         found = find_keepers(_largest_blocks(snapshot))
         blocks = [{"address": block.address, "keepers": rows_of(block)} for block in found]
         lines = _failures.with_code(refused)  # torch sees none of what autograd's threads run
-        text = json.dumps(self._launch | {"blocks": blocks, "lines": lines}, ensure_ascii=False)
+        told = self._launch | {"blocks": blocks, "lines": lines, "codes": _codes(snapshot)}
+        text = json.dumps(told, ensure_ascii=False)
         return text.encode(errors="replace").decode()  # names of files may be no text
 
 
@@ -245,6 +247,18 @@ def _largest_blocks(snapshot: dict) -> list[tuple[int, int]]:
     """(address, bytes) of those in use."""
     blocks = ((block["address"], block["size"]) for block in _blocks_in_use(snapshot))
     return heapq.nlargest(_MOST_BLOCKS, blocks, key=operator.itemgetter(1))
+
+
+def _codes(snapshot: dict) -> list[dict]:
+    """The text of the lines that asked for the blocks in use, which torch does not know."""
+    frames = (frame for block in _blocks_in_use(snapshot) for frame in block["frames"])
+    lines = {(frame["filename"], frame["line"]) for frame in frames}
+    codes = []
+    for file, line in sorted(lines):
+        code = linecache.getline(file, line).strip() if file.endswith(".py") else ""
+        if code:
+            codes.append({"file": file, "line": line, "code": code})
+    return codes
 
 
 def _note_without_lines(snapshot: dict) -> str:

@@ -110,6 +110,31 @@ std::vector<Candidate> delete_after_use(const RemedyCase& which) {
     return remedies;
 }
 
+/// What a list gathers, as the outputs of a validation, is seldom read on the GPU again.
+std::vector<Candidate> move_to_host(const RemedyCase& which) {
+    std::vector<Candidate> remedies;
+    for (const Finding& finding : find_unusual(which.evidence, "held_past_use")) {
+        const std::string_view name = container_of(which.evidence, finding.evidence.front());
+        const std::string line = which.evidence.line_of(finding.evidence.front());
+        const bool grows =
+            std::ranges::find(which.growth, line, &GrowingLine::line) != which.growth.end();
+        const Changes changes = which.evidence.trace.ops.empty()
+                                    ? scaled_blocks(which, finding.evidence, 0)
+                                    : freed_after_last_use(which, finding.evidence);
+        if (name.empty() || grows || changes.empty()) continue;
+        remedies.push_back(estimated(
+            which,
+            {.title = fmt::format("Keep `{}` outside of the GPU", name),
+             .sentence = fmt::format("Nothing reads what `{}` keeps on the GPU again: copy each "
+                                     "tensor to host memory before it goes in, or keep less of it.",
+                                     name),
+             .change = {.kind = RemedyChange::Kind::kEdit, .text = "tensor.detach().cpu()"},
+             .code_lines = 1},
+            changes));
+    }
+    return remedies;
+}
+
 Blocks temporaries_of_optimizer(const Evidence& evidence) {
     const std::vector<Finding> found = find_unusual(evidence, "optimizer_peak");
     return found.empty() ? Blocks() : found.front().evidence;
@@ -364,6 +389,7 @@ std::vector<Candidate> keep_less(const RemedyCase& which) {
 
 constexpr std::array kProgramRemedies{
     RemedyRow{"delete_after_use", "Delete after the last use", "held_past_use", delete_after_use},
+    RemedyRow{"move_to_host", "Keep it outside of the GPU", "held_past_use", move_to_host},
     RemedyRow{"fused_optimizer", "Update in one kernel", "optimizer_peak", fused_optimizer},
     RemedyRow{"one_parameter_at_a_time", "Update one parameter at a time", "optimizer_peak",
               one_parameter_at_a_time},

@@ -131,6 +131,17 @@ std::string_view variable_of(const Evidence& evidence, Id<Allocation> block) {
     return variable_set_by(evidence.steps.sites().code_of(frame));
 }
 
+std::string_view container_of(const Evidence& evidence, Id<Allocation> block) {
+    for (const Id<Keeper> id : evidence.keepers_of(block)) {
+        const Keeper keeper = evidence.trace.keepers[id];
+        if (keeper.kind != KeeperKind::kContainer) continue;
+        const std::string_view name = quoted_name(evidence.trace.text(keeper.text));
+        const std::size_t index = name.find('[');
+        if (index != name.npos) return name.substr(0, index);
+    }
+    return {};
+}
+
 std::string modules_of_block(const Evidence& evidence, Id<Allocation> block) {
     const Trace& trace = evidence.trace;
     const Id<ModulePath> module = module_of(trace, op_that_made(evidence, block));

@@ -91,6 +91,9 @@ std::string_view variable_set_by(std::string_view code);
 /// The variable that keeps the block: what the recorder found, else what its line sets. Empty: no
 /// variable is known.
 std::string_view variable_of(const Evidence& evidence, Id<Allocation> block);
+/// The list or dictionary that keeps the block, "preds" of "list `preds[0]`, train.py:19". Empty:
+/// none is known.
+std::string_view container_of(const Evidence& evidence, Id<Allocation> block);
 /// "encoder.layer.*.dropout"; empty: no module made it.
 std::string modules_of_block(const Evidence& evidence, Id<Allocation> block);
 /// Where it was made, as precisely as the trace knows: "at train.py:13", "in encoder.layer.*.mlp",

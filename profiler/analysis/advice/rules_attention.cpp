@@ -58,12 +58,14 @@ MathCall look_into(const Evidence& evidence, Id<Op> math) {
     return call;
 }
 
-/// Why neither flash nor efficient attention took the call.
-std::string reason_of(const MathCall& call) {
+/// Why neither flash nor efficient attention took the call. `own_words` are torch's.
+std::string reason_of(const MathCall& call, std::string_view own_words) {
     const bool is_long = call.head_dim > kLongestFlashHead;
+    const bool is_old_gpu = own_words.find("only supports gpu architectures") != own_words.npos;
     if (call.is_grouped) {
         const std::string not_flash =
-            call.has_mask     ? "come with a mask, which flash attention does not take"
+            is_old_gpu      ? "run on a GPU that is too old for flash attention"
+            : call.has_mask ? "come with a mask, which flash attention does not take"
             : !call.is_16_bit ? "are float32, and flash attention takes 16-bit types only"
             : is_long
                 ? fmt::format("have heads of {} elements, and flash attention takes {} at most",
@@ -106,7 +108,7 @@ std::vector<Finding> find_math_attention(const Evidence& evidence) {
     std::string sentence = fmt::format(
         "Attention runs in torch's math backend {} and keeps the scores of all heads, {}: {}",
         place_of_block(evidence, largest), format_bytes(bytes_of(evidence, blocks)),
-        reason_of(look_into(evidence, math)));
+        reason_of(look_into(evidence, math), own_words));
     if (!own_words.empty()) sentence += fmt::format(". Torch says: {}", own_words);
     return {finding_of(evidence, std::move(blocks), std::move(sentence))};
 }

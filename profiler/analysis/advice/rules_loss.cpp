@@ -82,10 +82,12 @@ std::vector<Finding> find_logits_and_loss(const Evidence& evidence) {
     if (logits.sizes.empty()) return {};
     Blocks blocks = live_where(evidence, [&](Id<Allocation> id) {
         return is_size_of(logits, evidence.bytes_of(id)) &&
-               !lives_for_long(evidence.category_of(id));
+               !lives_for_long(evidence.category_of(id)) &&
+               phase_kind_of(evidence.trace, op_that_made(evidence, id)) != PhaseKind::kInference;
     });
     Finding finding = finding_of(evidence, std::move(blocks), {});
-    const bool is_asked = is_size_of(logits, evidence.asked_bytes);
+    const bool is_asked = is_size_of(logits, evidence.asked_bytes) &&
+                          evidence.phase_kind() != PhaseKind::kInference;
     if (is_asked) finding.size_bytes += evidence.asked_bytes;
     const int64_t needed_bytes = evidence.allocated_bytes + evidence.asked_bytes;
     const double share = static_cast<double>(finding.size_bytes) /

@@ -121,6 +121,25 @@ std::vector<Finding> find_held_in_this_step(const Evidence& evidence) {
     return find_held(evidence, false);
 }
 
+/// A snapshot tells of no ops, and so of no last use: what lists and dictionaries keep when memory
+/// has run out, a sentence for each.
+std::vector<Finding> find_kept_in_containers(const Evidence& evidence) {
+    if (!evidence.trace.ops.empty() || !evidence.failure.valid()) return {};
+    Blocks kept = live_where(
+        evidence, [&](Id<Allocation> id) { return !container_of(evidence, id).empty(); });
+    std::vector<Finding> found;
+    const auto name = [&](Id<Allocation> id) { return std::string(container_of(evidence, id)); };
+    for (NamedBlocks& group : group_blocks(evidence, kept, name)) {
+        const std::size_t more = group.blocks.size() - 1;
+        if (more == 0) continue;
+        std::string sentence = capitalized(fmt::format(
+            "{} and {} more keep {}", holder_text(evidence, group.blocks.front()), more,
+            format_bytes(group.size_bytes)));
+        found.push_back(finding_of(evidence, std::move(group.blocks), std::move(sentence)));
+    }
+    return found;
+}
+
 std::vector<Finding> find_growth(const Evidence& evidence) {
     std::vector<Finding> found;
     for (const GrowingLine& line : growing_lines(evidence.trace, evidence.steps.peak())) {
@@ -182,6 +201,10 @@ public:
     }
 
     bool contains(Id<Allocation> id) const { return exists_ && is_on_new_line(id); }
+    /// Whether a backward follows in another step: of a model that is not trained in each.
+    bool is_trained_at_times(Id<Allocation> id) const {
+        return stack_of(id).valid() && trained_.contains(stack_of(id));
+    }
 
 private:
     using Place = std::tuple<Id<Stack>, Id<ModulePath>, std::string_view>;
@@ -221,8 +244,8 @@ std::vector<Finding> find_validation_graph(const Evidence& evidence) {
         if (phase_kind_of(trace, op) != PhaseKind::kForward || is_of_checkpoint) return false;
         const Id<Step> step = step_of_op(trace, op);
         if (!step.valid() || has_node[evidence.outermost(op).index()]) return false;
-        if (kind_of(trace, step) != StepKind::kBroken) return true;
-        return validation.contains(id);
+        if (kind_of(trace, step) == StepKind::kBroken) return validation.contains(id);
+        return !validation.is_trained_at_times(id);
     };
     Blocks blocks = live_where(evidence, [&](Id<Allocation> id) {
         return evidence.category_of(id) == Category::kActivation && evidence.is_saved(id) &&
@@ -340,6 +363,7 @@ constexpr std::array kProgramRules{
     Rule{"fragmentation", find_fragmentation},
     Rule{"held_past_use", find_held_since_earlier_steps},
     Rule{"held_past_use", find_held_in_this_step, Asked::kWhenShort},
+    Rule{"held_past_use", find_kept_in_containers},
     Rule{"growth", find_growth},
     Rule{"validation_graph", find_validation_graph},
     Rule{"concatenated_logits", find_concatenated_outputs},

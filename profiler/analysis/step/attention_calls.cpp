@@ -42,7 +42,7 @@ Id<Op> attention_around(const Trace& trace, const AttentionCalls& calls, Id<Op> 
     return {};
 }
 
-/// Those of forward in the last step that has any.
+/// Those of forward in the last step that has any. Autocast calls a second one in the first.
 AttentionCalls calls_of_last_step(const Trace& trace) {
     AttentionCalls calls;
     Id<Step> step;
@@ -55,7 +55,7 @@ AttentionCalls calls_of_last_step(const Trace& trace) {
         const Id<Step> own = trace.phases.get<&Phase::step>(phase);
         if (own != step) calls.clear();
         step = own;
-        calls.try_emplace(id);
+        if (!attention_around(trace, calls, id).valid()) calls.try_emplace(id);
     }
     return calls;
 }
@@ -82,7 +82,7 @@ std::vector<AttentionSite> attention_sites(const Trace& trace) {
     find_backends_and_stacks(trace, calls);
     std::unordered_map<int32_t, StringId> reasons;
     for (const SlowAttention slow : trace.slow_attentions.rows()) {
-        reasons.emplace(slow.op.value, slow.reasons);
+        reasons.emplace(attention_around(trace, calls, slow.op).value, slow.reasons);
     }
     const CallSites sites(trace);
     std::map<std::tuple<std::string, std::string, std::string_view, std::string_view>, int64_t>

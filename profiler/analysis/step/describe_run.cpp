@@ -50,6 +50,7 @@ std::optional<RecordedProgram> program_of(const Trace& trace) {
                            .batch_size = run.batch_size,
                            .seq_len = run.seq_len,
                            .micro_batches = micro_batches_in(json),
+                           .has_other_batches = has_note(trace, kBatchesDiffer),
                            .world_size = run.world_size,
                            .spread = spread_in(json, run.world_size)};
 }
@@ -82,6 +83,7 @@ std::string describe(const RecordedProgram& program) {
         text += fmt::format("B={}", program.batch_size);
     }
     if (program.seq_len > 0) text += fmt::format(" S={}", program.seq_len);
+    if (program.has_other_batches) text += " and others";
     if (!program.precision.empty()) text += ", " + program.precision;
     return text;
 }

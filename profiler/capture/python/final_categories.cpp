@@ -53,13 +53,21 @@ void name_survivors(Trace& trace, std::size_t first) {
 
 namespace {
 
-/// Whether a block lived when memory ran out, outside of every model. An error ends the variables
-/// of the program, so that all that they held is freed and looks temporary.
+/// Whether the model that made a block was over at an event.
+bool is_over(const Trace& trace, Id<Op> maker, int64_t event) {
+    const Id<Phase> phase = trace.ops.get<&Op::phase>(maker);
+    return phase.valid() && trace.phases.get<&Phase::last_event>(phase) <= event;
+}
+
+/// Whether a block lived when memory ran out, outside of every model that ran then. An error ends
+/// the variables of the program, so that all that they held is freed and looks temporary.
 bool outlived_failure(const Trace& trace, const Allocation& block) {
+    if (!block.stack.valid()) return false;
     const bool is_of_model = block.op.valid() && trace.ops.get<&Op::module_path>(block.op).valid();
-    if (is_of_model || !block.stack.valid()) return false;
+    const int64_t freed = block.free_requested_event;
     return std::ranges::any_of(trace.failures.column<&Failure::event>(), [&](int64_t event) {
-        return block.alloc_event < event && event <= block.free_requested_event;
+        return block.alloc_event < event && (freed < 0 || event <= freed) &&
+               (!is_of_model || is_over(trace, block.op, event));
     });
 }
 

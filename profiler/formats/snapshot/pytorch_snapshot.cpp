@@ -161,6 +161,20 @@ void set_failure_lines(const nlohmann::json& lines, Trace& trace) {
     trace.failures.set<&Failure::stack>(Id<Failure>(static_cast<std::size_t>(newest)), stack);
 }
 
+/// The text of lines, which torch's snapshot has not.
+void set_codes(const nlohmann::json& codes, Trace& trace) {
+    std::map<std::pair<std::string, int64_t>, StringId> texts;
+    for (const nlohmann::json& line : codes) {
+        texts[{line.at("file").get<std::string>(), line.at("line").get<int64_t>()}] =
+            trace.strings.intern(line.at("code").get<std::string>());
+    }
+    for (const Id<Frame> id : trace.frames.ids()) {
+        const Frame frame = trace.frames[id];
+        const auto found = texts.find({std::string(trace.text(frame.file)), frame.line});
+        if (found != texts.end()) trace.frames.set<&Frame::code>(id, found->second);
+    }
+}
+
 /// What temposcope.watch has added. Errors: it is damaged.
 Result<void> add_watched(const std::string& watched, Trace& trace) try {
     if (watched.empty()) return {};
@@ -181,6 +195,7 @@ Result<void> add_watched(const std::string& watched, Trace& trace) try {
             trace.keepers.append(keeper_from(keeper, found->second, event, trace.strings));
         }
     }
+    set_codes(told.value("codes", json::array()), trace);
     set_failure_lines(told.value("lines", json::array()), trace);
     return {};
 } catch (const std::exception& error) {

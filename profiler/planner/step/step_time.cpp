@@ -111,7 +111,7 @@ StepTime time_of(const StepWork& step, const TimeModel& model) {
 std::string optimizer_of(const SoftwareEnvironment& environment, const models::Workload& workload) {
     const models::Optimizer chosen = workload.recipe.optimizer;
     const std::string ours(models::name_of(chosen));
-    if (chosen == models::Optimizer::kSgd) return ours;
+    if (chosen == models::Optimizer::kSgd || chosen == models::Optimizer::kLamb) return ours;
     const OptimizerState state = optimizer_state_of(workload.precision);
     const std::string& special = state == OptimizerState::kMaster ? environment.optimizer_master
                                  : state == OptimizerState::kHalf ? environment.optimizer_half

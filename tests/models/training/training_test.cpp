@@ -222,6 +222,49 @@ TEST(Optimizer, EveryAdamWIsTheAlgorithmOfThePaper) {
     }
 }
 
+/// Of a tensor whose elements are all alike, of which each has the tensor's |w| / |d|.
+double lamb_by_hand(double weight, const std::vector<double>& gradients, double learning_rate) {
+    double m = 0, v = 0;
+    for (std::size_t i = 0; i < gradients.size(); ++i) {
+        const auto t = static_cast<double>(i + 1);
+        m = 0.9 * m + 0.1 * gradients[i];
+        v = 0.999 * v + 0.001 * gradients[i] * gradients[i];
+        const double m_hat = m / (1 - std::pow(0.9, t)), v_hat = v / (1 - std::pow(0.999, t));
+        const double direction = m_hat / (std::sqrt(v_hat) + 1e-6) + 0.01 * weight;
+        const bool has_ratio = weight != 0 && direction != 0;
+        const double ratio = has_ratio ? std::abs(weight) / std::abs(direction) : 1;
+        weight -= learning_rate * ratio * direction;
+    }
+    return weight;
+}
+
+TEST(Optimizer, LambIsTheAlgorithmOfThePaper) {
+    Workload w = tiny("bert-base", Head::kMlm, Precision::kFp64);
+    w.recipe.optimizer = Optimizer::kLamb;
+    const std::vector<double> gradients{0.3, -0.02, 1.5};
+    for (const double start : {0.7, -1.3, 0.0}) {
+        const std::vector<Parameter> parameters{{"a", at::full({2, 3}, start, at::kDouble)},
+                                                {"b", at::full({5}, 9.0, at::kDouble)}};
+        const auto optimizer = make_optimizer(w, parameters);
+        for (const double g : gradients) {
+            optimizer->step({at::full({2, 3}, g, at::kDouble), at::full({5}, -g, at::kDouble)});
+        }
+        EXPECT_NEAR(parameters[0].value[1][2].item<double>(),
+                    lamb_by_hand(start, gradients, w.learning_rate), 1e-12);
+    }
+}
+
+TEST(Optimizer, LambScalesEachTensorByItsOwnNorms) {
+    Workload w = tiny("bert-base", Head::kMlm, Precision::kFp64);
+    w.recipe.optimizer = Optimizer::kLamb;
+    const at::Tensor weight = at::tensor({3.0, -4.0}, at::kDouble);
+    const std::vector<Parameter> parameters{{"a", weight.clone()}};
+    make_optimizer(w, parameters)->step({at::tensor({0.5, 0.5}, at::kDouble)});
+    const at::Tensor direction = at::full({2}, 0.5 / (0.5 + 1e-6), at::kDouble) + 0.01 * weight;
+    const at::Tensor expected = weight - w.learning_rate * 5.0 / direction.norm() * direction;
+    EXPECT_LT((parameters[0].value - expected).abs().max().item<double>(), 1e-12);
+}
+
 TEST(Optimizer, SgdSubtractsTheScaledGradient) {
     Workload w = tiny("bert-base", Head::kMlm, Precision::kFp64);
     w.recipe.optimizer = Optimizer::kSgd;
