@@ -169,11 +169,11 @@ LaterPeak later_peak_of(const nlohmann::json& status) {
     const bool is_at_end = status.value("peak_is_at_end", false);
     peak.sentence = fmt::format(
         "After the recorded steps the peak rises to {}{}", format_bytes(peak.bytes),
-        skip < 0 ? "."
-                    : fmt::format("{}: --skip {} --steps 1 records it.",
-                                  is_at_end ? " after the last step"
-                                            : fmt::format(" in step {}", skip + 1),
-                                  skip));
+        skip < 0
+            ? "."
+            : fmt::format("{}: --skip {} --steps 1 records it.",
+                          is_at_end ? " after the last step" : fmt::format(" in step {}", skip + 1),
+                          skip));
     return peak;
 }
 

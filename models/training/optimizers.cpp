@@ -141,8 +141,7 @@ private:
         return workload.recipe.optimizer == Optimizer::kAdamWFused;
     }
 
-    void update(const std::vector<Tensor>& weights,
-                const std::vector<Tensor>& gradients) override {
+    void update(const std::vector<Tensor>& weights, const std::vector<Tensor>& gradients) override {
         switch (variant_) {
             case Optimizer::kAdamWFused:
                 at::_foreach_add_(steps_, 1);
@@ -172,7 +171,8 @@ private:
         const std::vector<Tensor> denominators = at::_foreach_sqrt(exp_avg_sqs);
         at::_foreach_div_(denominators, std::sqrt(correction(kBeta2)));
         at::_foreach_add_(denominators, kEps);
-        at::_foreach_addcdiv_(weights, exp_avgs, denominators, -learning_rate_ / correction(kBeta1));
+        at::_foreach_addcdiv_(weights, exp_avgs, denominators,
+                              -learning_rate_ / correction(kBeta1));
     }
 
     Optimizer variant_;
@@ -192,8 +192,7 @@ public:
 private:
     static constexpr double kLambEps = 1e-6;
 
-    void update(const std::vector<Tensor>& weights,
-                const std::vector<Tensor>& gradients) override {
+    void update(const std::vector<Tensor>& weights, const std::vector<Tensor>& gradients) override {
         at::_foreach_lerp_(exp_avgs_, gradients, 1 - kBeta1);
         at::_foreach_mul_(exp_avg_sqs_, kBeta2);
         at::_foreach_addcmul_(exp_avg_sqs_, gradients, gradients, 1 - kBeta2);
@@ -207,8 +206,9 @@ private:
         at::_foreach_add_(directions, weights, kWeightDecay);
         const Tensor of_weights = at::stack(at::_foreach_norm(weights));
         const Tensor of_directions = at::stack(at::_foreach_norm(directions));
-        const Tensor ratios = at::where(of_weights.gt(0).logical_and(of_directions.gt(0)),
-                                        at::div(of_weights, of_directions), at::ones_like(of_weights));
+        const Tensor ratios =
+            at::where(of_weights.gt(0).logical_and(of_directions.gt(0)),
+                      at::div(of_weights, of_directions), at::ones_like(of_weights));
         at::_foreach_mul_(directions, ratios.unbind());
         at::_foreach_add_(weights, directions, -learning_rate_);
     }

@@ -236,10 +236,10 @@ TEST_F(PredictedMemory, EveryPresetRunsWithEveryHeadAndPrecision) {
 
 TEST_F(PredictedMemory, EveryOptimizerAttentionMaskAndPaddingRuns) {
     for (const char* recipe :
-         {"optimizer=sgd", "optimizer=adamw_loop", "optimizer=adamw_fused", "optimizer=lamb", "attention=efficient",
-          "attention=cudnn", "attention=efficient,checkpoint=sqrt", "flash,optimizer=adamw_fused",
-          "original,checkpoint=sqrt", "tempo,checkpoint=per_layer", "tempo,masks=philox",
-          "gelu=python"}) {
+         {"optimizer=sgd", "optimizer=adamw_loop", "optimizer=adamw_fused", "optimizer=lamb",
+          "attention=efficient", "attention=cudnn", "attention=efficient,checkpoint=sqrt",
+          "flash,optimizer=adamw_fused", "original,checkpoint=sqrt", "tempo,checkpoint=per_layer",
+          "tempo,masks=philox", "gelu=python"}) {
         for (const Precision precision : {Precision::kBf16, Precision::kAmpFp16}) {
             SCOPED_TRACE(recipe);
             predict(small_workload("bert-base", recipe, Head::kMlm, precision), "h100-sxm");

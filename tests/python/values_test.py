@@ -36,7 +36,8 @@ class Programs(Values):
     """Each of reads.py's cases."""
 
     #: What a step sees comes from the host, so it is the same as on the CPU.
-    EXACT = ("labels_where_masked", "unique_rows", "lengths_of_padding", "checked_inputs")
+    EXACT = ("labels_where_masked", "unique_rows", "lengths_of_padding", "checked_inputs",
+             "mask_after_many_numbers", "mask_of_a_compiled_graph")  # fmt: skip
     OTHERS = {
         "scaled_loss": [65536.0] * 3,
         "rejection_sampling": [2, 2, 2],

@@ -35,22 +35,27 @@ class _Place(NamedTuple):
 
 def follow() -> None:
     """From now on places are written of all code that Inductor writes."""
-    module = sys.modules.get(_CODE_CACHE)
+    after_import(_CODE_CACHE, _patch)
+
+
+def after_import(name: str, then: Callable[[types.ModuleType], None]) -> None:
+    """Calls `then` with this module, once it is there."""
+    module = sys.modules.get(name)
     if module is not None:
-        _patch(module)
-    elif not any(isinstance(finder, _AfterImport) for finder in sys.meta_path):
-        sys.meta_path.insert(0, _AfterImport(_CODE_CACHE, _patch))
+        then(module)
+    elif not any(isinstance(one, _AfterImport) and one.name == name for one in sys.meta_path):
+        sys.meta_path.insert(0, _AfterImport(name, then))
 
 
 class _AfterImport:
     """Finds a module as the other finders do, and calls `then` once it is imported."""
 
     def __init__(self, name: str, then: Callable[[types.ModuleType], None]):
-        self._name = name
+        self.name = name
         self._then = then
 
     def find_spec(self, name, path=None, target=None) -> importlib.machinery.ModuleSpec | None:
-        if name != self._name:
+        if name != self.name:
             return None
         others = (finder for finder in sys.meta_path if finder is not self)
         found = (finder.find_spec(name, path, target) for finder in others)

@@ -1,6 +1,7 @@
 """Tells the recorder what tensors are: parameters, buffers, gradients, optimizer state, inputs."""
 
 import ctypes
+import gc
 import math
 import weakref
 
@@ -59,6 +60,17 @@ _recorder.set_inner_tensors(plain_tensors_in)
 def describe(tensor: object, name: str, category: Category) -> None:
     for plain in plain_tensors_in(tensor):
         _recorder.describe(plain, name, category)
+
+
+def describe_living_models() -> None:
+    """Those that live, before one of them has run: their parameters are known all the same."""
+    modules = [one for one in gc.get_objects() if issubclass(type(one), torch.nn.Module)]
+    inner = {id(child) for module in modules for child in module._modules.values()}
+    names = Names()
+    for model in modules:
+        if id(model) not in inner and next(model.parameters(), None) is not None:
+            names.add_model(model)
+            describe_model(names, model, names.prefix(model))
 
 
 def describe_model(names: Names, model: torch.nn.Module, prefix: str) -> None:

@@ -26,7 +26,7 @@ import torch
 from torch.nn.modules.module import register_module_forward_pre_hook
 from torch.optim.optimizer import register_optimizer_step_post_hook
 
-from . import _failures, _launch, _ranks, _recorder
+from . import _compiled_values, _failures, _launch, _ranks, _recorder
 from ._apply import Applied
 from ._function_calls import calls_left
 from ._later_steps import LaterSteps
@@ -160,6 +160,8 @@ class Program:
         self._session.watch()
         if self._on_virtual_gpu:
             _recorder.follow_values(*self._values)
+            if self._values[0] == "computed":
+                _compiled_values.follow()
         atexit.register(self._at_exit)
         self._excepthook, sys.excepthook = sys.excepthook, self._on_exception
         self._of_threads, threading.excepthook = threading.excepthook, self._on_thread_exception

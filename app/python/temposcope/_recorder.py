@@ -70,6 +70,9 @@ _short.temposcope_begin_value_step.restype = None
 _short.temposcope_renew_value_budget.restype = None
 _short.temposcope_set_imbalanced.restype = None
 _short.temposcope_rest_unless_read.restype = None
+_short.temposcope_read_values.argtypes = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t]
+_short.temposcope_write_values.restype = None
+_short.temposcope_write_values.argtypes = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t]
 _short.temposcope_gather_stacks.restype = None
 _short.temposcope_enter_module.argtypes = [ctypes.c_char_p]
 _short.temposcope_describe.argtypes = [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_int]
@@ -118,6 +121,26 @@ def follow_values(
         "world_size": world_size,
     }  # fmt: skip
     _check(_short.temposcope_follow_values(json.dumps(options).encode()))
+
+
+def read_values(address: int, target: int, size: int) -> bool:
+    """Copies bytes of a virtual GPU to the host. False: some of them are not known."""
+    return bool(_short.temposcope_read_values(address, target, size))
+
+
+def write_values(address: int, source: int, size: int) -> None:
+    """What a kernel of somebody else's has written to a virtual GPU is known to be this."""
+    _short.temposcope_write_values(address, source, size)
+
+
+@contextlib.contextmanager
+def hidden_ops():
+    """The ops that this thread runs meanwhile are not the program's: nobody hears of them."""
+    was_hidden = _short.temposcope_hide_ops(1)
+    try:
+        yield
+    finally:
+        _short.temposcope_hide_ops(was_hidden)
 
 
 def partners() -> list[int]:

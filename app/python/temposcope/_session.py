@@ -592,6 +592,8 @@ class Session:
         if not self._may_write_file():
             return
         self._open_file()
+        if not self._names.models():
+            _describe.describe_living_models()
         self._describe_state()
         self._failures.describe(self._records_steps)
 

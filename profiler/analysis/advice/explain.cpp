@@ -339,6 +339,13 @@ Result<Explanation> explain(const StepIndex& steps, const ExplainRequest& reques
                 ? failed_sentence(evidence)
                 : fmt::format("Out of memory: {}.", words_of_peak(evidence, explanation));
     }
+    // Another error has ended the program: what was recorded may be part of a step.
+    const Id<Failure> fatal = fatal_failure(evidence.trace);
+    if (fatal.valid() && !ran_out_of_memory(evidence.trace)) {
+        explanation.sentence =
+            fmt::format("{} Up to there: {}", printable(failure_sentence(evidence.trace, fatal)),
+                        explanation.sentence);
+    }
     add_notes(which, combinations.were_tried, explanation);
     return explanation;
 }

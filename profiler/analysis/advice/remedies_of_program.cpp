@@ -135,6 +135,29 @@ std::vector<Candidate> move_to_host(const RemedyCase& which) {
     return remedies;
 }
 
+/// Its tensors wait in host memory. So would those that memory ran out for.
+std::vector<Candidate> load_on_host(const RemedyCase& which) {
+    const Evidence& evidence = which.evidence;
+    std::vector<Candidate> remedies;
+    for (const Finding& finding : find_unusual(evidence, "loaded_checkpoint")) {
+        Changes changes = scaled_blocks(which, finding.evidence, 0);
+        const bool is_asked =
+            evidence.failure.valid() &&
+            is_in_torch_load(evidence.trace,
+                             evidence.trace.failures.get<&Failure::stack>(evidence.failure));
+        if (is_asked) changes.of_block[which.steps.failed()].scale = 0;
+        remedies.push_back(estimated(
+            which,
+            {.sentence = "The checkpoint's tensors go to host memory, and load_state_dict copies "
+                         "them to the GPU one after another.",
+             .change = {.kind = RemedyChange::Kind::kEdit,
+                        .text = "torch.load(file, map_location=\"cpu\")"},
+             .code_lines = 1},
+            changes));
+    }
+    return remedies;
+}
+
 Blocks temporaries_of_optimizer(const Evidence& evidence) {
     const std::vector<Finding> found = find_unusual(evidence, "optimizer_peak");
     return found.empty() ? Blocks() : found.front().evidence;
@@ -390,6 +413,8 @@ std::vector<Candidate> keep_less(const RemedyCase& which) {
 constexpr std::array kProgramRemedies{
     RemedyRow{"delete_after_use", "Delete after the last use", "held_past_use", delete_after_use},
     RemedyRow{"move_to_host", "Keep it outside of the GPU", "held_past_use", move_to_host},
+    RemedyRow{"load_on_host", "Load the checkpoint into host memory", "loaded_checkpoint",
+              load_on_host},
     RemedyRow{"fused_optimizer", "Update in one kernel", "optimizer_peak", fused_optimizer},
     RemedyRow{"one_parameter_at_a_time", "Update one parameter at a time", "optimizer_peak",
               one_parameter_at_a_time},

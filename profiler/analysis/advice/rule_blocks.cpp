@@ -131,6 +131,19 @@ std::string_view variable_of(const Evidence& evidence, Id<Allocation> block) {
     return variable_set_by(evidence.steps.sites().code_of(frame));
 }
 
+bool is_in_torch_load(const Trace& trace, Id<Stack> stack) {
+    while (stack.valid()) {
+        const Stack row = trace.stacks[stack];
+        const Frame frame = trace.frames[row.frame];
+        const bool is_load = trace.text(frame.function) == "load" &&
+                             trace.text(frame.file).ends_with("torch/serialization.py");
+        if (is_load) return true;
+        if (row.parent >= stack) break;  // damaged files may have cycles
+        stack = row.parent;
+    }
+    return false;
+}
+
 std::string_view container_of(const Evidence& evidence, Id<Allocation> block) {
     for (const Id<Keeper> id : evidence.keepers_of(block)) {
         const Keeper keeper = evidence.trace.keepers[id];

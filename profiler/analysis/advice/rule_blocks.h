@@ -91,6 +91,8 @@ std::string_view variable_set_by(std::string_view code);
 /// The variable that keeps the block: what the recorder found, else what its line sets. Empty: no
 /// variable is known.
 std::string_view variable_of(const Evidence& evidence, Id<Allocation> block);
+/// Whether a call stack runs through torch.load.
+bool is_in_torch_load(const Trace& trace, Id<Stack> stack);
 /// The list or dictionary that keeps the block, "preds" of "list `preds[0]`, train.py:19". Empty:
 /// none is known.
 std::string_view container_of(const Evidence& evidence, Id<Allocation> block);

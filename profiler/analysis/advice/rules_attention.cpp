@@ -64,8 +64,8 @@ std::string reason_of(const MathCall& call, std::string_view own_words) {
     const bool is_old_gpu = own_words.find("only supports gpu architectures") != own_words.npos;
     if (call.is_grouped) {
         const std::string not_flash =
-            is_old_gpu      ? "run on a GPU that is too old for flash attention"
-            : call.has_mask ? "come with a mask, which flash attention does not take"
+            is_old_gpu        ? "run on a GPU that is too old for flash attention"
+            : call.has_mask   ? "come with a mask, which flash attention does not take"
             : !call.is_16_bit ? "are float32, and flash attention takes 16-bit types only"
             : is_long
                 ? fmt::format("have heads of {} elements, and flash attention takes {} at most",

@@ -86,8 +86,8 @@ std::vector<Finding> find_logits_and_loss(const Evidence& evidence) {
                phase_kind_of(evidence.trace, op_that_made(evidence, id)) != PhaseKind::kInference;
     });
     Finding finding = finding_of(evidence, std::move(blocks), {});
-    const bool is_asked = is_size_of(logits, evidence.asked_bytes) &&
-                          evidence.phase_kind() != PhaseKind::kInference;
+    const bool is_asked =
+        is_size_of(logits, evidence.asked_bytes) && evidence.phase_kind() != PhaseKind::kInference;
     if (is_asked) finding.size_bytes += evidence.asked_bytes;
     const int64_t needed_bytes = evidence.allocated_bytes + evidence.asked_bytes;
     const double share = static_cast<double>(finding.size_bytes) /

@@ -82,6 +82,11 @@ std::string holder_text(const Evidence& evidence, Id<Allocation> id) {
                        place_of_block(evidence, id));
 }
 
+/// By torch.load, of which find_loaded_checkpoint tells.
+bool is_loaded(const Evidence& evidence, Id<Allocation> id) {
+    return is_in_torch_load(evidence.trace, evidence.trace.allocations.get<&Allocation::stack>(id));
+}
+
 /// One sentence for each place in the program that makes such blocks.
 std::vector<Finding> find_held(const Evidence& evidence, bool of_earlier_steps) {
     const int64_t begin =
@@ -89,7 +94,7 @@ std::vector<Finding> find_held(const Evidence& evidence, bool of_earlier_steps) 
     Blocks held;
     std::ranges::copy_if(evidence.held, std::back_inserter(held), [&](Id<Allocation> id) {
         const int64_t born = evidence.trace.allocations.get<&Allocation::alloc_event>(id);
-        return (born < begin) == of_earlier_steps;
+        return (born < begin) == of_earlier_steps && !is_loaded(evidence, id);
     });
     std::vector<Finding> found;
     const auto place = [&](Id<Allocation> id) { return place_of_block(evidence, id); };
@@ -125,19 +130,32 @@ std::vector<Finding> find_held_in_this_step(const Evidence& evidence) {
 /// has run out, a sentence for each.
 std::vector<Finding> find_kept_in_containers(const Evidence& evidence) {
     if (!evidence.trace.ops.empty() || !evidence.failure.valid()) return {};
-    Blocks kept = live_where(
-        evidence, [&](Id<Allocation> id) { return !container_of(evidence, id).empty(); });
+    Blocks kept = live_where(evidence, [&](Id<Allocation> id) {
+        return !container_of(evidence, id).empty() && !is_loaded(evidence, id);
+    });
     std::vector<Finding> found;
     const auto name = [&](Id<Allocation> id) { return std::string(container_of(evidence, id)); };
     for (NamedBlocks& group : group_blocks(evidence, kept, name)) {
         const std::size_t more = group.blocks.size() - 1;
         if (more == 0) continue;
-        std::string sentence = capitalized(fmt::format(
-            "{} and {} more keep {}", holder_text(evidence, group.blocks.front()), more,
-            format_bytes(group.size_bytes)));
+        std::string sentence = capitalized(fmt::format("{} and {} more keep {}",
+                                                       holder_text(evidence, group.blocks.front()),
+                                                       more, format_bytes(group.size_bytes)));
         found.push_back(finding_of(evidence, std::move(group.blocks), std::move(sentence)));
     }
     return found;
+}
+
+/// A checkpoint that is loaded onto the GPU lives there beside the tensors that it is copied to.
+std::vector<Finding> find_loaded_checkpoint(const Evidence& evidence) {
+    Blocks blocks = live_where(evidence, [&](Id<Allocation> id) {
+        return evidence.category_of(id) != Category::kParameter && is_loaded(evidence, id);
+    });
+    if (blocks.empty()) return {};
+    std::string sentence = fmt::format(
+        "What torch.load has put on the GPU keeps {} {}, beside what it is copied to",
+        format_bytes(bytes_of(evidence, blocks)), place_of_block(evidence, blocks.front()));
+    return {finding_of(evidence, std::move(blocks), std::move(sentence))};
 }
 
 std::vector<Finding> find_growth(const Evidence& evidence) {
@@ -364,6 +382,7 @@ constexpr std::array kProgramRules{
     Rule{"held_past_use", find_held_since_earlier_steps},
     Rule{"held_past_use", find_held_in_this_step, Asked::kWhenShort},
     Rule{"held_past_use", find_kept_in_containers},
+    Rule{"loaded_checkpoint", find_loaded_checkpoint},
     Rule{"growth", find_growth},
     Rule{"validation_graph", find_validation_graph},
     Rule{"concatenated_logits", find_concatenated_outputs},

@@ -28,7 +28,7 @@ struct RecordedProgram {
     std::string precision;  // "fp32", "amp-bf16"
     int64_t batch_size = 0;
     int64_t seq_len = 0;
-    int64_t micro_batches = 0;  // of a step, each of batch_size
+    int64_t micro_batches = 0;       // of a step, each of batch_size
     bool has_other_batches = false;  // of other sizes or lengths (kBatchesDiffer)
     int64_t world_size = 1;
     std::optional<SpreadStep> spread;  // none: a program of the user's

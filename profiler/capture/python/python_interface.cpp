@@ -17,9 +17,11 @@
 #include "profiler/capture/tracking_allocator.h"
 #include "profiler/capture/values/rank_messages.h"
 #include "profiler/capture/values/shadow.h"
+#include "profiler/capture/values/tensor_values.h"
 #include "profiler/capture/values/value_reads.h"
 #include "profiler/trace/file/trace_file.h"
 
+#include <ATen/record_function.h>
 #include <c10/util/Exception.h>
 #include <c10/util/intrusive_ptr.h>
 #include <nlohmann/json.hpp>
@@ -487,6 +489,25 @@ TEMPOSCOPE_EXPORT void temposcope_begin_value_step() { profiler::begin_rounds();
 
 /// A model is called.
 TEMPOSCOPE_EXPORT void temposcope_renew_value_budget() { profiler::renew_value_budget(); }
+
+/// 1: all bytes of the virtual GPU at `address` are known, and copied to `target`.
+TEMPOSCOPE_EXPORT int temposcope_read_values(const void* address, void* target, std::size_t size) {
+    const auto* const values = profiler::device_values();
+    return static_cast<int>(values != nullptr && values->read(address, target, size));
+}
+
+TEMPOSCOPE_EXPORT void temposcope_write_values(const void* address, const void* source,
+                                               std::size_t size) {
+    const auto* const values = profiler::device_values();
+    if (values != nullptr) values->write(address, source, size);
+}
+
+/// Whether ops of this thread are hidden from all that follow ops. Returns what was so before.
+TEMPOSCOPE_EXPORT int temposcope_hide_ops(int hidden) {
+    const bool were_seen = at::isRecordFunctionEnabled();
+    at::enableRecordFunction(hidden == 0);
+    return static_cast<int>(!were_seen);
+}
 
 TEMPOSCOPE_EXPORT void temposcope_rest_unless_read() { profiler::rest_unless_read(); }
 

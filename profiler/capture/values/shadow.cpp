@@ -35,10 +35,12 @@ using Values = std::span<const IValue>;
 constexpr int64_t kMostFloats = int64_t{1} << 22;       // elements
 constexpr int64_t kMostDrawn = int64_t{1} << 18;        // floats that are drawn, as weights are
 constexpr int64_t kMostBytes = int64_t{64} << 20;       // of inputs, and of outputs
-constexpr int64_t kMostBytesOfCall = int64_t{1} << 30;  // of all ops in one call of a model
+constexpr int64_t kMostBytesOfCall = int64_t{1} << 30;  // of all ops in one call of a model, with
+                                                        // floats and without them
 
 ValueOptions settings;
-std::atomic<int64_t> bytes_of_call = 0;
+/// Masks and indices are computed even where a program has computed with many numbers.
+std::atomic<int64_t> bytes_with_floats = 0, bytes_of_whole = 0;
 std::atomic<bool> is_imbalanced = false;
 /// A process that was forked has other threads' locks, and does not know who held them.
 std::atomic<bool> is_forked = false;
@@ -105,6 +107,16 @@ int64_t small_bytes(Values values, int64_t most_floats) {
         if (!are_plain || num_floats > most_floats || bytes > kMostBytes) return -1;
     }
     return bytes;
+}
+
+bool have_floats(Values values) {
+    bool have_floats = false;
+    for (const IValue& value : values) {
+        for_each_tensor(value, [&](const at::Tensor& tensor) {
+            have_floats |= !at::isIntegralType(tensor.scalar_type(), /*includeBool=*/true);
+        });
+    }
+    return have_floats;
 }
 
 bool writes(const OpTraits& op, std::size_t argument) {
@@ -336,6 +348,7 @@ void prepare(RunningWork& work, Values inputs) {
     const OpTraits& op = *work.op;
     if (op.work == ValueWork::kUnknown || device_values()->captures()) return;
     const int64_t bytes = small_bytes(inputs, op.draws ? kMostDrawn : kMostFloats);
+    std::atomic<int64_t>& bytes_of_call = have_floats(inputs) ? bytes_with_floats : bytes_of_whole;
     if (bytes < 0 || bytes_of_call + bytes > kMostBytesOfCall || !are_known(op, inputs)) return;
     bytes_of_call += bytes;
     const InsideOfOp inside;
@@ -476,7 +489,7 @@ void follow_values(const ValueOptions& options) {
     follows_at_once ? follow_ops() : call_on_first_read(&follow_ops);
 }
 
-void renew_value_budget() { bytes_of_call = 0; }
+void renew_value_budget() { bytes_with_floats = bytes_of_whole = 0; }
 
 void rest_unless_read() {
     // What a rank sends may be read by another one.

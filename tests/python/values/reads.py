@@ -1,4 +1,4 @@
-"""Ten programs whose sizes or branches hang on values of the GPU. Prints what the steps saw.
+"""Programs whose sizes or branches hang on values of the GPU. Prints what the steps saw.
 
     reads.py CASE cuda|cpu
 """
@@ -45,6 +45,28 @@ def labels_where_masked():
     kept = labels != IGNORED
     hidden = net.hidden(ids.to(DEVICE))[kept]
     return hidden.shape[0], F.cross_entropy(net.head(hidden), labels[kept])
+
+
+def mask_after_many_numbers():
+    """More than is computed with floats in one call of a model: masks are computed all the same."""
+    for _ in range(80):
+        torch.eye(2048, device=DEVICE)
+    return labels_where_masked()
+
+
+def masked_in_graph(ids: torch.Tensor, labels: torch.Tensor):
+    kept = (labels != IGNORED) & (ids > 3)
+    return kept.flatten(), net.embedding(ids).flatten(0, 1) * 2
+
+
+def mask_of_a_compiled_graph():
+    """The graph breaks where the mask selects."""
+    ids = torch.randint(0, WORDS, (BATCH, LENGTH))
+    labels = torch.where(torch.rand(BATCH, LENGTH) < 0.15, ids, IGNORED).to(DEVICE)
+    function = torch.compile(masked_in_graph) if DEVICE == "cuda" else masked_in_graph
+    kept, hidden = function(ids.to(DEVICE), labels)
+    rows = hidden[kept]
+    return rows.shape[0], F.cross_entropy(net.head(rows), labels.flatten()[kept])
 
 
 def unique_rows():
