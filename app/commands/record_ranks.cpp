@@ -79,7 +79,7 @@ Result<RecordedProgramRun> run_on(const std::string& gpu, ProgramRun& run) {
 }
 
 void complete_trace(const std::optional<ProgramTarget>& target, const std::string& file,
-                    const LaterPeak& later_peak, std::string& sentence) {
+                    LaterPeak& later_peak, std::string& sentence) {
     const auto ok = target ? target->model_times(file) : Result<void>();
     if (!ok) sentence += " It has no times: " + ok.error().message;
     if (later_peak.bytes > 0) (void)note_later_peak(later_peak, file);
@@ -140,6 +140,11 @@ tl::expected<ProgramResult, Failure> record_ranks(ProgramRun& run, const RecordR
         if (!rank.is_complete) print_error(fmt::format("rank {}: {}", rank.rank, rank.sentence));
     }
     print_error(result.sentence);
+    const auto highest = std::ranges::max_element(
+        result.ranks, {}, [](const RankResult& rank) { return rank.later_peak.bytes; });
+    if (highest != result.ranks.end() && highest->later_peak.bytes > 0) {
+        print_error(fmt::format("rank {}: {}", highest->rank, highest->later_peak.sentence));
+    }
     for (const RankResult& rank : result.ranks) {
         const ValueReads reads = target ? value_reads_of(rank.file) : ValueReads();
         for (const std::string& sentence : reads.sentences) {

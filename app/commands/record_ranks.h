@@ -24,7 +24,7 @@ models::Result<RecordedProgramRun> run_on(const std::string& gpu, ProgramRun& ru
 /// Gives the steps of a trace their modelled times, and notes a later peak in it. The sentence says
 /// if the times failed.
 void complete_trace(const std::optional<ProgramTarget>& target, const std::string& file,
-                    const LaterPeak& later_peak, std::string& sentence);
+                    LaterPeak& later_peak, std::string& sentence);
 
 /// Whether an output is a folder for the traces of ranks: it is one, or could be one by its name.
 bool names_folder(const std::string& output);

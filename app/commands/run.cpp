@@ -177,22 +177,21 @@ nlohmann::json text_json(const std::string& text) {
 /// Of what was written by a run, or by a rank.
 nlohmann::json files_json(const auto& result) {
     const std::string state = result.is_complete ? "complete" : "incomplete";
+    const int64_t peak_bytes = result.later_peak.bytes;
     return {{"file", text_json(result.file)},
             {"state", text_json(result.file.empty() ? "" : state)},
-            {"failure_file", text_json(result.failure_file)}};
+            {"failure_file", text_json(result.failure_file)},
+            {"later_peak_bytes", peak_bytes > 0 ? nlohmann::json(peak_bytes) : nlohmann::json()}};
 }
 
 /// `verdict`: on memory that ran out; empty: it did not.
 nlohmann::json document_of(const ProgramResult& result, const std::string& verdict) {
     nlohmann::json document = files_json(result);
-    document.update(
-        {{"steps", result.recorded_steps},
-         {"exit_code", result.exit_code},
-         {"applied", result.applied},
-         {"sentence", result.sentence},
-         {"later_peak_bytes",
-          result.later_peak.bytes > 0 ? nlohmann::json(result.later_peak.bytes) : nlohmann::json()},
-         {"verdict", text_json(verdict)}});
+    document.update({{"steps", result.recorded_steps},
+                     {"exit_code", result.exit_code},
+                     {"applied", result.applied},
+                     {"sentence", result.sentence},
+                     {"verdict", text_json(verdict)}});
     return document;
 }
 

@@ -190,8 +190,10 @@ Result<Attempt> attempt(ProgramRun run, int64_t batch_size) {
     if (!result) return tl::unexpected(result.error());
     if (result->was_asked_to_end) return Attempt{.was_asked_to_end = true};
     if (result->has_timed_out) {
-        return fail("the program did not come to its third step within {} s: give it more time.",
-                    run.timeout.count());
+        return fail(
+            "the program did not come to the end of step {} within {} s: give it more "
+            "time.",
+            run.skip + run.steps, run.timeout.count());
     }
     std::vector<std::string> files;
     if (run.world_size == 0) files.push_back(result->file);

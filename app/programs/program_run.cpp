@@ -1,5 +1,6 @@
 #include "app/programs/program_run.h"
 
+#include "profiler/analysis/step/peak.h"
 #include "profiler/protocol/process_environment.h"
 #include "profiler/trace/file/temporary_paths.h"
 #include "profiler/trace/file/trace_file.h"
@@ -217,7 +218,7 @@ ProgramResult describe_end(const ProgramRun& run, const nlohmann::json& status,
         const std::string oom_file = status.value("oom_file", "");
         const bool has_failures = status.value("failures", int64_t{0}) > 0;
         result.failure_file = !oom_file.empty() ? oom_file : has_failures ? run.file : "";
-        const bool ran_out = !result.failure_file.empty() || result.exception == kOutOfMemory;
+        const bool ran_out = !oom_file.empty() || result.exception == kOutOfMemory;
         if (!ran_out) result.later_peak = later_peak_of(status);
         result.sentence =
             result.is_complete
@@ -601,9 +602,13 @@ ProgramEnd wait_for(pid_t pid, const ProgramRun& run) {
 
 }  // namespace
 
-Result<void> note_later_peak(const LaterPeak& peak, const std::string& file) {
+Result<void> note_later_peak(LaterPeak& peak, const std::string& file) {
     auto trace = read_trace(file);
     if (!trace) return tl::unexpected(trace.error());
+    if (find_peak(*trace).allocated_bytes >= peak.bytes) {  // the program has counted anew
+        peak = {};
+        return {};
+    }
     set_diagnostic(*trace, {.code = kLaterPeak,
                             .severity = Severity::kWarning,
                             .count = peak.bytes,

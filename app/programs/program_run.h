@@ -51,8 +51,9 @@ struct LaterPeak {
     std::string sentence;  // for people: where it lies, and how it is recorded
 };
 
-/// Adds it to the trace `file` (profiler::kLaterPeak). Errors: the file cannot be read or written.
-models::Result<void> note_later_peak(const LaterPeak& peak, const std::string& file);
+/// Adds it to the trace `file` (profiler::kLaterPeak), if it is higher than the peak there; else
+/// there is none. Errors: the file cannot be read or written.
+models::Result<void> note_later_peak(LaterPeak& peak, const std::string& file);
 
 /// What became of the recording of one rank.
 struct RankResult {

@@ -64,8 +64,10 @@ std::vector<std::string> variables_of(const Trace& trace) {
 nlohmann::json options_of(const Trace& trace) {
     const auto variables =
         nlohmann::json::parse(trace.text(trace.run().environment), nullptr, false);
-    const std::string text = variables.is_object() ? variables.value(kOfRun, "") : "";
-    auto told = nlohmann::json::parse(text, nullptr, false);
+    const bool has_text =
+        variables.is_object() && variables.contains(kOfRun) && variables[kOfRun].is_string();
+    auto told =
+        nlohmann::json::parse(has_text ? variables[kOfRun].get<std::string>() : "", nullptr, false);
     return told.is_object() ? told : nlohmann::json::object();
 }
 
@@ -77,6 +79,8 @@ void restore_options(const Trace& trace, ProgramRun& run) {
         run.steps = std::max<int64_t>(told.at("steps").get<int64_t>(), 1);
         run.layers = told.at("layers").get<std::vector<std::string>>();
         run.reads_zeros = told.at("values") == "zeros";
+        run.routing = told.at("routing").get<std::string>();
+        if (told.at("apply").is_string()) run.recipe = told["apply"].get<std::string>();
     } catch (const nlohmann::json::exception&) {
         run.skip = ProgramRun().skip;  // the file was edited
         run.steps = ProgramRun().steps;
@@ -307,7 +311,7 @@ Result<ProgramRun> recorded_run(const Trace& trace, const std::vector<std::strin
     if (!run.working_folder.empty() && !fs::is_directory(run.working_folder, error)) {
         return fail("The program was started in {}, which is gone.", run.working_folder);
     }
-    run.recipe = trace.text(trace.run().recipe);
+    run.recipe = trace.text(trace.run().recipe);  // which a snapshot does not tell
     restore_options(trace, run);
     if (const auto experts = profiler::expert_routing_of(trace)) run.routing = experts->routing;
     return run;

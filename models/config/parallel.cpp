@@ -65,6 +65,15 @@ Result<void> check_recipe(const Workload& w, const Parallel& parallel) {
             "another value of gelu.",
             to_text(parallel));
     }
+    const bool splits_tensors =
+        parallel.strategy == Strategy::kTensor || parallel.strategy == Strategy::kFsdp2 ||
+        parallel.strategy == Strategy::kFsdp2NoReshard || parallel.strategy == Strategy::kHsdp;
+    if (splits_tensors && r.optimizer == Optimizer::kLamb) {
+        return fail(
+            "optimizer=lamb needs the norms of whole tensors, which {} splits: choose "
+            "another optimizer.",
+            to_text(parallel));
+    }
     const bool is_known = w.layer_recipes.empty() && r.fusion == Fusion::kNone &&
                           r.gelu != Gelu::kPython && r.checkpoint != Checkpoint::kSqrt &&
                           r.implementation == Implementation::kOurs;

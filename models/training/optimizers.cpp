@@ -52,8 +52,8 @@ private:
     std::vector<Tensor> parameters_;
 };
 
-/// The moments of gradients (Kingma and Ba 2014), with fp32 master weights if the precision asks for
-/// them. `update` is the rule.
+/// The moments of gradients (Kingma and Ba 2014), with fp32 master weights if the precision asks
+/// for them. `update` is the rule.
 class MomentOptimizer : public ParameterOptimizer {
 public:
     MomentOptimizer(const Workload& workload, const std::vector<Parameter>& parameters,

@@ -28,8 +28,8 @@ public:
     virtual std::vector<OptimizerState> state() const = 0;
 };
 
-/// AdamW (Loshchilov and Hutter 2017), LAMB (You et al. 2019) or SGD, as the recipe says, with fp32 master weights
-/// if the precision asks for them. The first step creates the state, as in torch.
+/// AdamW (Loshchilov and Hutter 2017), LAMB (You et al. 2019) or SGD, as the recipe says, with fp32
+/// master weights if the precision asks for them. The first step creates the state, as in torch.
 std::unique_ptr<ParameterOptimizer> make_optimizer(const Workload& workload,
                                                    const std::vector<Parameter>& parameters);
 

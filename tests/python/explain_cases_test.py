@@ -2,13 +2,15 @@
 line that has most of the memory, what is unusual, what to do, and nothing that nobody knows.
 """
 
+import contextlib
 import pathlib
+import sqlite3
 import subprocess
 import sys
 import typing
 import unittest
 
-from commands import BIN, Commands, main, thorough
+from commands import BIN, Commands, main, temposcope, thorough
 
 CASES = pathlib.Path(__file__).parent / "cases"
 CARD = "a100-40gb"
@@ -153,6 +155,56 @@ class Thorough(Explained):
         categories = {row["category"]: row["bytes"] for row in told["peak"]["by_category"]}
         of_a_block = 4 * 2048 * (3072 + 1024) * 2  # query, key and value, and the context
         self.assertGreaterEqual(categories["activation"], 3 * of_a_block)
+
+
+@thorough
+class BesideTraining(Commands):
+    """Memory runs out after the steps, or before them."""
+
+    def run_out(self, what: str, *options: str) -> pathlib.Path:
+        file = self.folder / f"{what}.tscope"
+        command = [sys.executable, str(CASES / "beside_training.py"), what]
+        words = ("run", "--gpu", CARD, "--overwrite", "-o", file, *options, "--", *command)
+        ran = temposcope(*words)
+        self.assertEqual(ran.returncode, 1, ran.stderr)
+        self.assertIn("temposcope: Out of memory", ran.stderr)
+        return file
+
+    def remedies(self, file, *options: str) -> dict[str, dict]:
+        told = self.told("explain", file, *options)
+        self.assertEqual(told["verdict"]["kind"], "out_of_memory")
+        return {remedy["id"]: remedy for remedy in told["remedies"]}
+
+    def test_outputs_that_a_list_keeps_go_to_the_host(self):
+        self.look_at_outputs(self.run_out("outputs").with_suffix(".oom.tscope"))
+        self.look_at_outputs(self.run_out("outputs", "--skip", "4", "--steps", "1"))
+
+    def look_at_outputs(self, trace: pathlib.Path) -> None:
+        remedies = self.remedies(trace)
+        self.assertIn("`outputs`", remedies["move_to_host"]["sentence"])
+        self.assertNotIn("chunked_loss", remedies)
+        # The program with enough memory comes to its validation, and to its end.
+        remedies = self.remedies(trace, "--verify", "1")
+        self.assertIn("`outputs`", remedies["move_to_host"]["sentence"])
+        self.assertGreater(remedies["larger_gpu"]["peak_allocated_bytes"], 60 * 1024 * MIB)
+
+    def test_a_validation_with_gradients_is_named(self):
+        remedies = self.remedies(self.run_out("gradients", "--skip", "4", "--steps", "1"))
+        self.assertIn("above `def evaluate` in beside_training.py", remedies["no_grad"]["sentence"])
+
+    def test_a_checkpoint_goes_to_the_host(self):
+        remedies = self.remedies(self.run_out("checkpoint"))
+        self.assertEqual(set(remedies), {"load_on_host"})
+        self.assertLess(remedies["load_on_host"]["peak_allocated_bytes"], 1 << 30)
+
+    def test_a_trace_that_was_edited_is_run_as_usual(self):
+        file = self.run_out("outputs", "--skip", "4", "--steps", "1")
+        with contextlib.closing(sqlite3.connect(file)) as trace, trace:
+            trace.execute(
+                "UPDATE string SET text = json_set(text, '$.TEMPOSCOPE_RUN', 5) "
+                "WHERE text LIKE '%TEMPOSCOPE_RUN%'"
+            )
+        self.assertTrue(self.remedies(file, "--verify", "1"))
 
 
 if __name__ == "__main__":

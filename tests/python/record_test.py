@@ -382,6 +382,12 @@ class LateCategories(RecordedFile):
         return sum(self.column(f"SELECT size_bytes FROM v_storage WHERE role = '{role}'"))
 
     def test_a_moving_average_is_a_copy_of_the_weights(self):
+        self.look_at_average(lambda mean, new: mean.lerp_(new, 0.01))
+
+    def test_a_moving_average_of_two_ops_is_one(self):
+        self.look_at_average(lambda mean, new: mean.mul_(0.99).add_(new, alpha=0.01))
+
+    def look_at_average(self, follow):
         model, batch, optimizer = self.model()
         average = copy.deepcopy(model)
         with temposcope.record(self.file, model, optimizer), torch.no_grad():
@@ -389,7 +395,7 @@ class LateCategories(RecordedFile):
                 with torch.enable_grad():
                     train(model, batch, optimizer)
                 for mean, parameter in zip(average.parameters(), model.parameters()):
-                    mean.lerp_(parameter, 0.01)
+                    follow(mean, parameter)
         copies = sum(p.numel() * p.element_size() for p in average.parameters())
         self.assertEqual(self.bytes_of_role("weight_copy"), copies)
 

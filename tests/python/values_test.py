@@ -45,6 +45,7 @@ class Programs(Values):
         "switch_layer": [True] * 3,
         "until_small": [1] * 3,  # the loss reads as zero
         "masked_autoencoder": [[32, True]] * 3,
+        "mask_that_a_graph_changes": [0, 0, 0],
     }
 
     def saw(self, case: str) -> list:

@@ -2,9 +2,9 @@
 
 #include "app/commands/console/json_values.h"
 #include "app/commands/reports/reports.h"
-#include "profiler/analysis/blocks/block_history.h"
 #include "profiler/analysis/compare/prediction_error.h"
 #include "profiler/analysis/compare/same_lines.h"
+#include "profiler/analysis/step/origin.h"
 #include "profiler/analysis/step/peak.h"
 #include "profiler/tables/columns.h"
 #include "profiler/trace/text.h"

@@ -83,22 +83,22 @@ def _patch(codecache: types.ModuleType) -> None:
         try:
             _write_places(path)
         except Exception as error:  # of another version: then nobody knows the places
-            _tell_once(error)
+            tell_once("The lines of compiled code are not known", error)
         return load(cls, key, path, *args, **kwargs)
 
     load_and_tell._is_ours = True
     cache.load_by_key_path = classmethod(load_and_tell)
 
 
-_told: list[Exception] = []
+_told: set[str] = set()
 
 
-def _tell_once(error: Exception) -> None:
-    if not _told:
-        _told.append(error)
+def tell_once(what: str, error: Exception) -> None:
+    if what not in _told:
+        _told.add(what)
         print(
-            "temposcope: The lines of compiled code are not known, because this version of torch "
-            f"differs: {type(error).__name__}: {error}",
+            f"temposcope: {what}, because this version of torch differs: "
+            f"{type(error).__name__}: {error}",
             file=sys.stderr,
         )
 

@@ -14,10 +14,14 @@ from collections.abc import Callable
 import torch
 
 from . import _recorder
-from ._compiled import after_import
+from ._compiled import after_import, tell_once
 
 _OUTPUT_GRAPH = "torch._dynamo.output_graph"
 _MOST_ELEMENTS = 1 << 22  # of all inputs: larger ones are no masks
+_UNKNOWN = "Masks that compiled code makes are not known"
+# `mask &= other`, `mask[0] = False`
+_CHANGING = "iadd iand ifloordiv ilshift imod imul imatmul ior ipow irshift isub itruediv ixor"
+_CHANGING_OPERATORS = {*_CHANGING.split(), "setitem"}
 _RANDOM = ("rand", "dropout", "bernoulli", "multinomial", "normal")
 
 
@@ -27,12 +31,15 @@ def follow() -> None:
 
 
 def _patch(module: types.ModuleType) -> None:
-    compile_graph = module.OutputGraph.call_user_compiler
-    if getattr(compile_graph, "_is_ours", False):
+    compile_graph = getattr(module.OutputGraph, "call_user_compiler", None)
+    if compile_graph is None or getattr(compile_graph, "_is_ours", False):
         return
 
     def compile_and_follow(self, graph_module, *args, **kwargs):
-        whole = _whole_part(graph_module)  # before a backend changes the graph
+        try:
+            whole = _whole_part(graph_module)  # before a backend changes the graph
+        except Exception as error:
+            whole = tell_once(_UNKNOWN, error)
         compiled = compile_graph(self, graph_module, *args, **kwargs)
         return compiled if whole is None else _followed(compiled, *whole)
 
@@ -44,17 +51,24 @@ def _followed(compiled: Callable, part: torch.fx.GraphModule, places: list[int])
     """The compiled graph, after which the outputs at `places` have the values that `part` gives."""
 
     def run(*args):
-        with _recorder.hidden_ops():
-            inputs = _inputs_on_cpu(part, args)  # the graph may change them
+        results = _results(part, args)  # before the graph changes its arguments
         outputs = compiled(*args)
-        if inputs is not None:
-            with _recorder.hidden_ops(), torch.no_grad():
-                results = torch.fx.Interpreter(part).run(*inputs)
-                for place, result in zip(places, results):
-                    _tell(outputs[place], result)
+        for place, result in zip(places, results):
+            _tell(outputs[place], result)
         return outputs
 
     return run
+
+
+def _results(part: torch.fx.GraphModule, args: tuple) -> tuple:
+    """Empty: they are not known. A default device of the program's is not for these ops."""
+    try:
+        with _recorder.hidden_ops(), torch.no_grad(), torch.device("cpu"):
+            inputs = _inputs_on_cpu(part, args)
+            return () if inputs is None else torch.fx.Interpreter(part).run(*inputs)
+    except Exception as error:
+        tell_once(_UNKNOWN, error)
+        return ()
 
 
 def _whole_part(graph_module) -> tuple[torch.fx.GraphModule, list[int]] | None:
@@ -65,6 +79,8 @@ def _whole_part(graph_module) -> tuple[torch.fx.GraphModule, list[int]] | None:
     are_whole = {}
     for node in nodes:
         are_whole[node] = _is_whole(node) and all(are_whole[one] for one in node.all_input_nodes)
+        if _may_write(node) and any(are_whole[one] for one in node.all_input_nodes):
+            return None  # to something that another node reads
     places = [
         place
         for place, node in enumerate(returned)
@@ -110,6 +126,27 @@ def _is_whole(node: torch.fx.Node) -> bool:
     return value is not None and name != "cuda" and not _draws(name)
 
 
+def _may_write(node: torch.fx.Node) -> bool:
+    """Whether a node may change one of its arguments: `mask[:, 0] = False`, `mask.fill_(False)`."""
+    if not node.op.startswith("call_"):
+        return False
+    name = getattr(node.target, "__name__", str(node.target))
+    schema = getattr(node.target, "_schema", None)
+    is_operator = getattr(node.target, "__module__", "") == "_operator"  # with and_, or_
+    is_in_place = (name.endswith("_") and not name.endswith("__")) or name == "__setitem__"
+    if is_operator:
+        is_in_place = name in _CHANGING_OPERATORS
+    is_other = not isinstance(node.target, str) and isinstance(
+        node.target, torch._ops.HigherOrderOperator
+    )
+    return (
+        is_in_place
+        or is_other
+        or "out" in node.kwargs
+        or bool(schema and schema.is_mutable)
+    )
+
+
 def _draws(name: str) -> bool:
     return any(word in name for word in _RANDOM)
 
@@ -139,7 +176,7 @@ def _on_cpu(tensor: torch.Tensor) -> torch.Tensor | None:
         return tensor.clone()
     if not _is_dense(tensor):
         return None
-    values = torch.empty(tensor.shape, dtype=tensor.dtype)
+    values = torch.empty(tensor.shape, dtype=tensor.dtype, device="cpu")
     is_known = _recorder.read_values(tensor.data_ptr(), values.data_ptr(), values.nbytes)
     return values if is_known else None
 
@@ -147,5 +184,6 @@ def _on_cpu(tensor: torch.Tensor) -> torch.Tensor | None:
 def _tell(tensor: torch.Tensor, values: torch.Tensor) -> None:
     is_same = tensor.shape == values.shape and tensor.dtype == values.dtype
     if tensor.device.type == "cuda" and _is_dense(tensor) and is_same:
-        values = values.contiguous()
+        with _recorder.hidden_ops():
+            values = values.contiguous()
         _recorder.write_values(tensor.data_ptr(), values.data_ptr(), values.nbytes)

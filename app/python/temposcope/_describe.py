@@ -63,12 +63,17 @@ def describe(tensor: object, name: str, category: Category) -> None:
 
 
 def describe_living_models() -> None:
-    """Those that live, before one of them has run: their parameters are known all the same."""
-    modules = [one for one in gc.get_objects() if issubclass(type(one), torch.nn.Module)]
-    inner = {id(child) for module in modules for child in module._modules.values()}
+    """Those that live, before one of them has run: their parameters are known all the same. Of a
+    module that is being copied nothing is there yet."""
+    found = [one for one in gc.get_objects() if issubclass(type(one), torch.nn.Module)]
+    modules = [one for one in found if {"_modules", "_parameters", "_buffers"} <= vars(one).keys()]
+    inner = {id(child) for module in modules for child in vars(module)["_modules"].values()}
+    whole = {id(module) for module in modules}
     names = Names()
     for model in modules:
-        if id(model) not in inner and next(model.parameters(), None) is not None:
+        children = map(id, filter(None, vars(model)["_modules"].values()))
+        is_outermost = id(model) not in inner and whole.issuperset(children)
+        if is_outermost and next(model.parameters(), None) is not None:
             names.add_model(model)
             describe_model(names, model, names.prefix(model))
 

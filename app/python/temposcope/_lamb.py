@@ -6,13 +6,12 @@ import torch
 
 
 class Lamb(torch.optim.Optimizer):
-    """AdamW's direction d = m̂ / (sqrt(v̂) + eps) + decay · w of each tensor, as long as its weights:
-    w -= lr · |w| / |d| · d. Where |w| or |d| is 0, their ratio counts as 1."""
+    """AdamW's direction of each tensor, d = m̂ / (sqrt(v̂) + eps) + decay · w, as long as its
+    weights: w -= lr · |w| / |d| · d. Where |w| or |d| is 0, their ratio counts as 1."""
 
     def __init__(self, params, lr=1e-3, betas=(0.9, 0.999), eps=1e-6, weight_decay=0.01):
-        super().__init__(
-            params, {"lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay}
-        )
+        defaults = {"lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay}
+        super().__init__(params, defaults)
 
     @torch.no_grad()
     def step(self, closure=None):

@@ -50,16 +50,17 @@ class LaterSteps:
     def optimizer_has_run(self, optimizer: torch.optim.Optimizer) -> None:
         if not self._is_followed:
             return
-        self._see_peak(is_at_end=False)
+        of_step = self._session.seen_steps + self._updates[id(optimizer)]
+        self._see_peak(of_step, is_at_end=False)
         self._updates[id(optimizer)] += 1
         if self._remembers:
             self._last_steps.end_step()
 
     def end(self) -> None:
         """Of the program."""
-        self._see_peak(is_at_end=True)
+        self._see_peak(self._num_steps(), is_at_end=True)
 
-    def _see_peak(self, is_at_end: bool) -> None:
+    def _see_peak(self, steps_before: int, is_at_end: bool) -> None:
         """The peak since the last update may be the highest."""
         peak_bytes = self._peak() if self._is_followed else 0
         if peak_bytes <= self._most_bytes:
@@ -67,7 +68,7 @@ class LaterSteps:
         self._most_bytes = peak_bytes
         self.found["peak_bytes"] = peak_bytes
         if self._session.has_optimizer:
-            self.found |= {"peak_skip": self._num_steps(), "peak_is_at_end": is_at_end}
+            self.found |= {"peak_skip": steps_before, "peak_is_at_end": is_at_end}
 
     def _peak(self) -> int:
         return torch.cuda.memory_stats(self._session.device).get(_PEAK, 0)

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Mapping
 
 HIDDEN = "…"  # stands in a command where a secret was
-# Among the variables: what `temposcope run` was told, as JSON, without what concerns this run alone.
+# Among the variables: what `temposcope run` was told, as JSON.
 RUN = "TEMPOSCOPE_RUN"
 
 _VARIABLES = {

@@ -38,7 +38,7 @@ from ._swapped_class import name_of_class
 
 
 # What a trace says of it, so that its program can be run again in the same way.
-_OF_RUN = ("gpu", "skip", "steps", "layers", "values")
+_OF_RUN = ("gpu", "apply", "layers", "skip", "steps", "values", "routing")
 _LONGEST_MESSAGE = 300  # characters
 
 

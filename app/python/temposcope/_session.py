@@ -465,7 +465,8 @@ class Session:
     def _see_batch(self, batch: dict) -> None:
         """The first one names all, so that others are told."""
         differs = any(self._description.get(name) != size for name, size in batch.items())
-        if self._is_described and differs and not self._batches_differ:
+        is_new = self._is_described and not self._batches_differ
+        if is_new and differs and not self._is_inference_step:
             self._batches_differ = True
             _recorder.add_note(
                 "batches_differ",
@@ -532,7 +533,8 @@ class Session:
     def optimizer_ends(self, optimizer: torch.optim.Optimizer) -> None:
         self._in_optimizer = False
         self._see_left(Place.OPTIMIZER, True)
-        self._micro_batches.update_ends(optimizer)
+        if self._records_steps:
+            self._micro_batches.update_ends(optimizer)
         self._describe_optimizer(optimizer)
         if self._steps_are_marked:
             return
@@ -676,7 +678,8 @@ class Session:
         trained, each inference was a step."""
         if self._loss_at_mark is not None and self._in_step and not self._is_broken:
             self._close_step(is_whole=True, at_mark=True)
-        if self._infers_after_step and self.recorded_steps == 0 and not self._failures.has_any:
+        is_asked = self._steps == 1 and self.recorded_steps == 0 and self._skip > 0
+        if self._infers_after_step and is_asked and not self._failures.has_any:
             self._begin_step()  # what was asked for follows the last step: a validation
             self._close_step(is_whole=True)
         if self._num_inferences == 0 or not self._may_only_infer() or not self.is_open:

@@ -201,9 +201,9 @@ void judge_fit(const Evidence& evidence, const WhatIf& steps, const ExplainTarge
         explanation.sentence = grows_sentence(*full);
     } else if (limit > 0 && later > limit) {
         explanation.verdict = Verdict::kOutOfMemory;
-        explanation.sentence =
-            fmt::format("It does not fit{}: {}, which does; after the recorded steps {}.", target,
-                        peak, format_bytes(later_peak_bytes(evidence.trace)));
+        explanation.sentence = fmt::format(
+            "It does not fit{}: the recorded steps do ({}), and later the program takes {}.",
+            target, peak, format_bytes(later_peak_bytes(evidence.trace)));
     } else {
         const bool is_near = limit > 0 && most > kShareNearLimit * limit;
         explanation.verdict = is_near ? Verdict::kNearLimit : Verdict::kFits;
@@ -260,8 +260,10 @@ void add_notes(const RemedyCase& which, bool tried_combinations, Explanation& ex
     const std::string& unknown_rest = which.steps.unknown_rest();
     if (!unknown_rest.empty()) notes.push_back(unknown_rest);
     if (const auto later = find_note(trace, kLaterPeak); later.valid()) {
-        notes.push_back(
-            printable(trace.text(trace.diagnostics.get<&Diagnostic::explanation>(later))));
+        const auto text = trace.text(trace.diagnostics.get<&Diagnostic::explanation>(later));
+        notes.push_back(printable(fmt::format(
+            "{}{}", text,
+            explanation.remedies.empty() ? "" : " The remedies are of the recorded steps.")));
     }
     if (which.contradicts_recording) {
         notes.push_back(

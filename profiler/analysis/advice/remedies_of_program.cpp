@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <array>
 #include <optional>
+#include <set>
 #include <utility>
 
 namespace profiler {
@@ -118,16 +119,16 @@ std::vector<Candidate> move_to_host(const RemedyCase& which) {
         const std::string line = which.evidence.line_of(finding.evidence.front());
         const bool grows =
             std::ranges::find(which.growth, line, &GrowingLine::line) != which.growth.end();
-        const Changes changes = which.evidence.trace.ops.empty()
-                                    ? scaled_blocks(which, finding.evidence, 0)
-                                    : freed_after_last_use(which, finding.evidence);
+        const bool has_ops = !which.evidence.trace.ops.empty();
+        const Changes changes = has_ops ? freed_after_last_use(which, finding.evidence)
+                                        : scaled_blocks(which, finding.evidence, 0);
         if (name.empty() || grows || changes.empty()) continue;
         remedies.push_back(estimated(
             which,
             {.title = fmt::format("Keep `{}` outside of the GPU", name),
-             .sentence = fmt::format("Nothing reads what `{}` keeps on the GPU again: copy each "
+             .sentence = fmt::format("{}hing reads what `{}` keeps on the GPU again{} copy each "
                                      "tensor to host memory before it goes in, or keep less of it.",
-                                     name),
+                                     has_ops ? "Not" : "If not", name, has_ops ? ":" : ","),
              .change = {.kind = RemedyChange::Kind::kEdit, .text = "tensor.detach().cpu()"},
              .code_lines = 1},
             changes));
@@ -344,10 +345,26 @@ ProgramFunction function_around_all(const Evidence& evidence, const Blocks& bloc
     return shared.empty() ? ProgramFunction() : shared.back();
 }
 
+/// Whether the program trains in a function, too: without gradients it could not.
+bool trains_in(const Evidence& evidence, const ProgramFunction& function) {
+    const Trace& trace = evidence.trace;
+    std::set<Id<Stack>> seen;
+    for (const Id<Allocation> block : trace.allocations.ids()) {
+        const auto kind = phase_kind_of(trace, op_that_made(evidence, block));
+        const bool is_of_training = kind == PhaseKind::kBackward || kind == PhaseKind::kOptimizer;
+        const bool is_new =
+            is_of_training && seen.insert(trace.allocations.get<&Allocation::stack>(block)).second;
+        if (!is_new) continue;
+        const auto around = functions_around(evidence, block);
+        if (std::ranges::find(around, function) != around.end()) return true;
+    }
+    return false;
+}
+
 /// "Without gradients a forward saves nothing for a backward: above `def evaluate` in val.py."
 Remedy without_gradients(const Evidence& evidence, const Blocks& blocks) {
     const ProgramFunction function = function_around_all(evidence, blocks);
-    const bool is_named = !function.name.empty();
+    const bool is_named = !function.name.empty() && !trains_in(evidence, function);
     const std::string place = is_named
                                   ? fmt::format("above `def {}` in {}", function.name,
                                                 function.file.substr(function.file.rfind('/') + 1))
@@ -392,7 +409,8 @@ Changes freed_with_their_step(const RemedyCase& which, const GrowingLine& line) 
 std::vector<Candidate> keep_less(const RemedyCase& which) {
     std::vector<Candidate> remedies;
     for (const GrowingLine& line : which.growth) {
-        const std::string_view name = variable_set_by(line.code);
+        const std::string_view container = container_in(line.held_by);
+        const std::string_view name = container.empty() ? variable_set_by(line.code) : container;
         const Changes changes = freed_with_their_step(which, line);
         if (name.empty() || changes.empty()) continue;
         const std::string holder = line.held_by.empty() ? "the program" : line.held_by;
@@ -403,7 +421,8 @@ std::vector<Candidate> keep_less(const RemedyCase& which) {
                                      "without its graph in host memory.",
                                      format_bytes(line.bytes_per_step), holder),
              .change = {.kind = RemedyChange::Kind::kEdit,
-                        .text = fmt::format("{}.detach().cpu()", name)},
+                        .text =
+                            fmt::format("{}.detach().cpu()", container.empty() ? name : "tensor")},
              .code_lines = 1},
             changes));
     }

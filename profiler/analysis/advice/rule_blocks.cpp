@@ -144,13 +144,18 @@ bool is_in_torch_load(const Trace& trace, Id<Stack> stack) {
     return false;
 }
 
+std::string_view container_in(std::string_view keeper) {
+    const std::string_view name = quoted_name(keeper);
+    const std::size_t index = name.find('[');
+    return index == name.npos ? std::string_view() : name.substr(0, index);
+}
+
 std::string_view container_of(const Evidence& evidence, Id<Allocation> block) {
     for (const Id<Keeper> id : evidence.keepers_of(block)) {
         const Keeper keeper = evidence.trace.keepers[id];
         if (keeper.kind != KeeperKind::kContainer) continue;
-        const std::string_view name = quoted_name(evidence.trace.text(keeper.text));
-        const std::size_t index = name.find('[');
-        if (index != name.npos) return name.substr(0, index);
+        const std::string_view name = container_in(evidence.trace.text(keeper.text));
+        if (!name.empty()) return name;
     }
     return {};
 }

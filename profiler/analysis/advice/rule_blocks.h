@@ -93,8 +93,9 @@ std::string_view variable_set_by(std::string_view code);
 std::string_view variable_of(const Evidence& evidence, Id<Allocation> block);
 /// Whether a call stack runs through torch.load.
 bool is_in_torch_load(const Trace& trace, Id<Stack> stack);
-/// The list or dictionary that keeps the block, "preds" of "list `preds[0]`, train.py:19". Empty:
-/// none is known.
+/// "preds" of a keeper's text, "list `preds[0]`, train.py:19". Empty: it names no container.
+std::string_view container_in(std::string_view keeper);
+/// The list or dictionary that keeps the block. Empty: none is known.
 std::string_view container_of(const Evidence& evidence, Id<Allocation> block);
 /// "encoder.layer.*.dropout"; empty: no module made it.
 std::string modules_of_block(const Evidence& evidence, Id<Allocation> block);

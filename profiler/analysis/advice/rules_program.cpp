@@ -148,8 +148,12 @@ std::vector<Finding> find_kept_in_containers(const Evidence& evidence) {
 
 /// A checkpoint that is loaded onto the GPU lives there beside the tensors that it is copied to.
 std::vector<Finding> find_loaded_checkpoint(const Evidence& evidence) {
+    const auto is_in_use = [](Category category) {
+        return category == Category::kParameter || category == Category::kOptimizerState ||
+               category == Category::kWeightCopy || category == Category::kInput;
+    };
     Blocks blocks = live_where(evidence, [&](Id<Allocation> id) {
-        return evidence.category_of(id) != Category::kParameter && is_loaded(evidence, id);
+        return !is_in_use(evidence.category_of(id)) && is_loaded(evidence, id);
     });
     if (blocks.empty()) return {};
     std::string sentence = fmt::format(

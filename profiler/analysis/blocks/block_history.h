@@ -203,8 +203,4 @@ struct BlockPair {
 /// The i-th block of a key is paired with the i-th. O(n log n).
 std::vector<BlockPair> match_blocks(const Trace& first, const Trace& second);
 
-/// "bert/model.py:54 forward" without ":54", and without "bert/".
-std::string without_line(std::string_view site);
-std::string_view without_folder(std::string_view site);
-
 }  // namespace profiler

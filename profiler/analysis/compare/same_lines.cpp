@@ -1,6 +1,6 @@
 #include "profiler/analysis/compare/same_lines.h"
 
-#include "profiler/analysis/blocks/block_history.h"
+#include "profiler/analysis/step/origin.h"
 
 #include <algorithm>
 #include <array>
@@ -19,17 +19,23 @@ std::string with_code(std::string_view place, const BreakdownRow& line) {
     return line.code.empty() ? "" : std::string(place) + '\n' + line.code;
 }
 
+struct KeyRow {
+    Key key;
+    bool takes_several;  // the k-th line of a key is the k-th of the other program
+};
+
 /// From the most to the least telling.
-constexpr std::array<Key, 7> kKeys{
-    +[](const BreakdownRow& line) { return with_code(line.name, line); },
-    +[](const BreakdownRow& line) { return with_code(without_line(line.name), line); },
-    +[](const BreakdownRow& line) {
-        return with_code(without_line(without_folder(line.name)), line);
-    },
-    +[](const BreakdownRow& line) { return line.name; },
-    +[](const BreakdownRow& line) { return std::string(without_folder(line.name)); },
-    +[](const BreakdownRow& line) { return without_line(line.name); },
-    +[](const BreakdownRow& line) { return without_line(without_folder(line.name)); }};
+constexpr std::array<KeyRow, 7> kKeys{
+    {{[](const BreakdownRow& line) { return with_code(without_line(line.name), line); }, true},
+     {[](const BreakdownRow& line) {
+          return with_code(without_line(without_folder(line.name)), line);
+      },
+      true},
+     {[](const BreakdownRow& line) { return with_code(line.name, line); }, false},
+     {[](const BreakdownRow& line) { return line.name; }, false},
+     {[](const BreakdownRow& line) { return std::string(without_folder(line.name)); }, false},
+     {[](const BreakdownRow& line) { return without_line(line.name); }, false},
+     {[](const BreakdownRow& line) { return without_line(without_folder(line.name)); }, false}}};
 
 /// 54 of "bert/model.py:54 forward"; 0: it is no line.
 int64_t number_of(const BreakdownRow& line) {
@@ -64,11 +70,12 @@ std::vector<std::size_t> find_same_lines(std::span<const BreakdownRow> before,
                                          std::span<const BreakdownRow> after) {
     std::vector<std::size_t> same(after.size(), kNoLine);
     std::vector<bool> is_old(before.size()), is_new(after.size());
-    for (const Key key : kKeys) {
+    for (const auto& [key, takes_several] : kKeys) {
         const auto old_lines = lines_by_key(before, is_old, key);
         for (const auto& [text, new_lines] : lines_by_key(after, is_new, key)) {
             const auto found = old_lines.find(text);
             if (found == old_lines.end() || found->second.size() != new_lines.size()) continue;
+            if (new_lines.size() > 1 && !takes_several) continue;
             for (std::size_t i = 0; i < new_lines.size(); ++i) {
                 same[new_lines[i]] = found->second[i];
                 is_old[found->second[i]] = is_new[new_lines[i]] = true;

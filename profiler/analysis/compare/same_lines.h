@@ -11,8 +11,8 @@ namespace profiler {
 /// No line of the other program is the same.
 inline constexpr std::size_t kNoLine = static_cast<std::size_t>(-1);
 
-/// For each line of `after` the same line of `before`, both as rows of GroupBy::kLine. An edit moves
-/// lines, and a copy of a program lies in another folder:
+/// For each line of `after` the same line of `before`, both as rows of GroupBy::kLine. An edit
+/// moves lines, and a copy of a program lies in another folder:
 ///
 ///     before                    after
 ///     train.py:11  h = up(x)    train.py:12  h = up(x)      the same text in the same function

@@ -163,6 +163,7 @@ std::vector<DiagnosticItem> report_diagnostics(const Trace& trace, const StepRep
             code, note.severity, note.count, std::string(trace.text(note.explanation)),
             code == kStartState || code.starts_with(kStartStateOf) ? DiagnosticUnit::kEvents
             : code == kPredictedTimes                              ? DiagnosticUnit::kPercent
+            : code == kLaterPeak                                   ? DiagnosticUnit::kBytes
                                                                    : DiagnosticUnit::kTimes));
     }
     add_value_reads(trace, report.peak.allocated_bytes, items);

@@ -180,6 +180,26 @@ std::string with_last_folder(std::string_view path) {
 
 }  // namespace
 
+std::string_view without_folder(std::string_view site) {
+    const std::size_t folder = site.rfind('/');
+    return folder == std::string_view::npos ? site : site.substr(folder + 1);
+}
+
+std::string without_line(std::string_view site) {
+    std::string text;
+    for (std::size_t i = 0; i < site.size(); ++i) {
+        const std::size_t end = site.find_first_not_of("0123456789", i + 1);
+        const bool is_line =
+            site[i] == ':' && end != i + 1 && (end == std::string_view::npos || site[end] == ' ');
+        if (!is_line) {
+            text += site[i];
+        } else {
+            i = std::min(end, site.size()) - 1;
+        }
+    }
+    return text;
+}
+
 CallSites::CallSites(const Trace& trace) : trace_(trace) {
     for (const Id<Frame> id : trace.frames.ids()) {
         kind_of_frame_.push_back(kind_of(trace, trace.frames[id]));

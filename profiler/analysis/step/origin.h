@@ -75,6 +75,10 @@ std::string_view path_below(std::string_view path, std::string_view around);
 // kMostPackageLines of these ask for memory below it, they are the sites. File names keep their
 // last folder.
 
+/// "bert/model.py:54 forward" without ":54", and without "bert/".
+std::string without_line(std::string_view site);
+std::string_view without_folder(std::string_view site);
+
 inline constexpr std::string_view kOutsideOfPython = "outside of Python";
 inline constexpr std::size_t kMostPackageLines = 8;
 

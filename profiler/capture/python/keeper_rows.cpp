@@ -26,6 +26,16 @@ Id<Op> last_use(const Trace& trace, Id<Allocation> block) {
     return trace.allocations.get<&Allocation::op>(block);
 }
 
+/// Whether a model that ran has used the block.
+bool is_used_in_module(const Trace& trace, Id<Allocation> block) {
+    const Id<Storage> storage = trace.allocations.get<&Allocation::storage>(block);
+    for (const OpTensor use : trace.op_tensors.rows()) {
+        if (trace.tensors.get<&Tensor::storage>(use.tensor) != storage) continue;
+        if (trace.ops.get<&Op::module_path>(use.op).valid()) return true;
+    }
+    return false;
+}
+
 bool has_step_begun_since(const Trace& trace, Id<Allocation> block) {
     const auto first_events = trace.steps.column<&Step::first_event>();
     const int64_t made_at = trace.allocations.get<&Allocation::alloc_event>(block);
@@ -71,9 +81,10 @@ public:
 
     /// Of a block of `trace` whose category nobody knows.
     Category of(const Trace& trace, Id<Allocation> block) const {
-        // Of a module that never ran, as the layer from which TransformerEncoder makes its copies.
+        // Of a module that never ran, as the layer from which TransformerEncoder makes its copies,
+        // or a moving average.
         const bool is_of_no_model = category_ == Category::kParameter && !trace.ops.empty() &&
-                                    !last_use(trace, block).valid();
+                                    !is_used_in_module(trace, block);
         if (is_of_no_model) return Category::kHeld;
         const bool is_held = category_ == Category::kHeld;
         if (is_held && !lives_past_last_use(trace, block, is_in_variable_)) {

@@ -1,9 +1,9 @@
-#include "models/config/routing.h"
 #include "models/observer/observer.h"
 #include "models/training/training.h"
 #include "profiler/capture/call_stacks.h"
 #include "profiler/capture/cuda_source.h"
 #include "profiler/capture/program_device.h"
+#include "profiler/capture/python/c_functions.h"
 #include "profiler/capture/python/compiled_code.h"
 #include "profiler/capture/python/failure_rows.h"
 #include "profiler/capture/python/final_categories.h"
@@ -15,13 +15,9 @@
 #include "profiler/capture/torch_adapter/op_call.h"
 #include "profiler/capture/torch_adapter/torch_hooks.h"
 #include "profiler/capture/tracking_allocator.h"
-#include "profiler/capture/values/rank_messages.h"
-#include "profiler/capture/values/shadow.h"
-#include "profiler/capture/values/tensor_values.h"
 #include "profiler/capture/values/value_reads.h"
 #include "profiler/trace/file/trace_file.h"
 
-#include <ATen/record_function.h>
 #include <c10/util/Exception.h>
 #include <c10/util/intrusive_ptr.h>
 #include <nlohmann/json.hpp>
@@ -351,40 +347,18 @@ private:
 }  // namespace
 }  // namespace profiler
 
-/// The recorder as plain C functions, for Python's ctypes: one library serves every Python. A
-/// tensor is passed as `tensor._cdata`, which is the address of its TensorImpl. A function that may
-/// fail returns 0, or 1 and leaves one sentence in temposcope_error().
-/// app/python/temposcope/_recorder.py declares them for Python.
 namespace {
 
 using models::TrainingPhase;
 using profiler::Category;
+using profiler::guarded;
+using profiler::guarded_text;
 using profiler::ProgramRecording;
 
 // Hooks of torch are the process's, and so there is one recording at a time.
 // Never destroyed at exit: threads of the program may still run.
 std::unique_ptr<ProgramRecording>& recording = *new std::unique_ptr<ProgramRecording>;
-thread_local std::string last_error;
 thread_local std::vector<std::unique_ptr<models::RootModuleScope>> open_modules;
-
-int guarded(const std::function<void()>& body) try {
-    body();
-    return 0;
-} catch (const c10::Error& error) {
-    last_error = error.what_without_backtrace();
-    return 1;
-} catch (const std::exception& error) {
-    last_error = error.what();
-    return 1;
-}
-
-/// The JSON that `body` returns, as text that lives until the next call on this thread. Null: it
-/// failed, as temposcope_error() says.
-const char* guarded_text(const std::function<nlohmann::json()>& body) {
-    thread_local std::string text;
-    const int status = guarded([&] { text = body().dump(); });
-    return status == 0 ? text.c_str() : nullptr;
-}
 
 ProgramRecording& active() {
     if (!recording) throw std::logic_error("nothing is recorded");
@@ -448,9 +422,7 @@ std::optional<profiler::StackOptions> stacks_in(const char* text) {
 
 }  // namespace
 
-#define TEMPOSCOPE_EXPORT extern "C" __attribute__((visibility("default")))
-
-TEMPOSCOPE_EXPORT const char* temposcope_error() { return last_error.c_str(); }
+TEMPOSCOPE_EXPORT const char* temposcope_error() { return profiler::last_error().c_str(); }
 
 TEMPOSCOPE_EXPORT int temposcope_watch_allocator() {
     return guarded([] { ProgramRecording::watch_allocator(); });
@@ -458,66 +430,6 @@ TEMPOSCOPE_EXPORT int temposcope_watch_allocator() {
 
 TEMPOSCOPE_EXPORT void temposcope_gather_stacks(int wanted) {
     ProgramRecording::gather_stacks(wanted != 0);
-}
-
-/// Follows the values on the virtual GPU of this process from now on. `options`: JSON with "mode",
-/// "routing", "package", "torch", "folder", "rank" and "world_size", as ValueOptions.
-TEMPOSCOPE_EXPORT int temposcope_follow_values(const char* options) {
-    return guarded([&] {
-        const auto json = nlohmann::json::parse(options);
-        const auto routing = models::parse_routing(json.at("routing").get<std::string>());
-        if (!routing) throw std::invalid_argument(routing.error().message);
-        profiler::follow_values({.mode = json.at("mode") == "zeros"
-                                             ? profiler::ValueMode::kZeros
-                                             : profiler::ValueMode::kComputed,
-                                 .routing = *routing,
-                                 .hidden = json.at("package"),
-                                 .torch = json.at("torch"),
-                                 .folder = json.at("folder"),
-                                 .rank = json.at("rank"),
-                                 .world_size = json.at("world_size")});
-    });
-}
-
-/// JSON: the ranks that this one sent to or received from, one to one.
-TEMPOSCOPE_EXPORT const char* temposcope_partners() {
-    return guarded_text([] { return nlohmann::json(profiler::partners()); });
-}
-
-/// A step of the program ends, recorded or not.
-TEMPOSCOPE_EXPORT void temposcope_begin_value_step() { profiler::begin_rounds(); }
-
-/// A model is called.
-TEMPOSCOPE_EXPORT void temposcope_renew_value_budget() { profiler::renew_value_budget(); }
-
-/// 1: all bytes of the virtual GPU at `address` are known, and copied to `target`.
-TEMPOSCOPE_EXPORT int temposcope_read_values(const void* address, void* target, std::size_t size) {
-    const auto* const values = profiler::device_values();
-    return static_cast<int>(values != nullptr && values->read(address, target, size));
-}
-
-TEMPOSCOPE_EXPORT void temposcope_write_values(const void* address, const void* source,
-                                               std::size_t size) {
-    const auto* const values = profiler::device_values();
-    if (values != nullptr) values->write(address, source, size);
-}
-
-/// Whether ops of this thread are hidden from all that follow ops. Returns what was so before.
-TEMPOSCOPE_EXPORT int temposcope_hide_ops(int hidden) {
-    const bool were_seen = at::isRecordFunctionEnabled();
-    at::enableRecordFunction(hidden == 0);
-    return static_cast<int>(!were_seen);
-}
-
-TEMPOSCOPE_EXPORT void temposcope_rest_unless_read() { profiler::rest_unless_read(); }
-
-/// 1: profiler::has_balanced_experts().
-TEMPOSCOPE_EXPORT int temposcope_has_balanced_experts() {
-    return static_cast<int>(profiler::has_balanced_experts());
-}
-
-TEMPOSCOPE_EXPORT void temposcope_set_imbalanced(int wanted) {
-    profiler::set_imbalanced(wanted != 0);
 }
 
 /// Records allocations; ops are paused. `device`: "cpu" or "cuda:1". `program`: JSON with the

@@ -68,6 +68,14 @@ std::vector<PythonLine> lines_here() {
     return lines;
 }
 
+/// A checkpoint has the bytes of tensors, and nothing in the program depends on them.
+bool saves_a_file(const std::vector<PythonLine>& lines) {
+    return std::ranges::any_of(lines, [](const PythonLine& line) {
+        return line.function.find("save") != std::string::npos &&
+               line.file.ends_with("torch/serialization.py");
+    });
+}
+
 constexpr int64_t kMostRounds = 2000;
 
 class ValueReads {
@@ -88,6 +96,7 @@ public:
             return line.file.starts_with(torch_) || line.file.starts_with("<");
         });
         if (own != lines.end() && own->file.starts_with(hidden_)) return true;
+        if (is_value_read(kind) && saves_a_file(lines)) kind = ValueReadKind::kCopy;
         const std::string op = ops_on_thread.empty() ? "" : ops_on_thread.front().op->name;
         const std::lock_guard lock(mutex_);
         const std::string text = text_of_lines(lines);

@@ -69,6 +69,19 @@ def mask_of_a_compiled_graph():
     return rows.shape[0], F.cross_entropy(net.head(rows), labels.flatten()[kept])
 
 
+def changed_in_graph(ids: torch.Tensor, labels: torch.Tensor):
+    kept = labels != IGNORED
+    kept[:, 0] = False
+    return kept.flatten(), net.embedding(ids).flatten(0, 1) * 2
+
+
+def mask_that_a_graph_changes():
+    """It is unknown, and not the one before the change."""
+    ids = batch()
+    kept, hidden = torch.compile(changed_in_graph)(ids, ids.clone())
+    return hidden[kept].shape[0], None
+
+
 def unique_rows():
     """Only the rows of the embedding that a batch uses."""
     rows, inverse = torch.unique(batch(), return_inverse=True)

@@ -59,6 +59,9 @@ TEST(SameLines, WithOneTextAreThoseOfTheSameOrder) {
     const auto before = lines({{"a.py:9 f", "x = relu(x)"}, {"a.py:5 f", "x = relu(x)"}});
     const auto after = lines({{"a.py:6 f", "x = relu(x)"}, {"a.py:10 f", "x = relu(x)"}});
     EXPECT_THAT(find_same_lines(before, after), ElementsAre(1, 0));
+    const auto three = lines({{"a.py:5 f", "relu"}, {"a.py:7 f", "relu"}, {"a.py:9 f", "relu"}});
+    const auto by_two = lines({{"a.py:7 f", "relu"}, {"a.py:9 f", "relu"}, {"a.py:11 f", "relu"}});
+    EXPECT_THAT(find_same_lines(three, by_two), ElementsAre(0, 1, 2)) << "numbers coincide";
     const auto fewer = lines({{"a.py:6 f", "x = relu(x)"}});
     EXPECT_THAT(find_same_lines(before, fewer), ElementsAre(kNoLine));
 }
