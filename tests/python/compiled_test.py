@@ -17,6 +17,7 @@ from unittest import mock
 from commands import Commands, main, temposcope, thorough
 
 PROGRAMS = pathlib.Path(__file__).resolve().parent / "compiled"
+EXAMPLES = pathlib.Path(__file__).resolve().parents[2] / "docs" / "examples"
 SKIPPED, RECORDED = 4, 2  # steps, as compiled/counted.py has them
 
 # Of what code in a folder allocates: all bytes, those whose stack ends in a program, and those
@@ -130,6 +131,29 @@ class Compiled(Commands):
         told = self.record("eight_bit.py", "PagedAdamW8bit")
         self.assertEqual(told["paged"], 2 * weights)
         self.assertEqual(told["on_device"], 2 * (of_blocks + 4 * biases + code))
+
+    def look_at_example(self, program: str, gpu: str, *words: str) -> dict:
+        """Of docs/examples: its trace has the peak that it prints."""
+        command = [sys.executable, EXAMPLES / program, *words]
+        ran = temposcope("run", "--gpu", gpu, "--overwrite", "-o", self.file, "--", *command)
+        self.assertEqual(ran.returncode, 0, ran.stderr)
+        told = self.told("info", self.file)
+        self.assertEqual(told["peak_allocated_bytes"], int(ran.stdout.splitlines()[-1]))
+        return {row["name"]: row["size_bytes"] for row in told["rows"]}
+
+    def test_the_compiled_example(self):
+        compiled = self.look_at_example("compiled_gpt.py", "h100-sxm")
+        eager = self.look_at_example("compiled_gpt.py", "h100-sxm", "eager")
+        self.assertLess(sum(compiled.values()), 0.6 * sum(eager.values()))
+
+    @unittest.skipUnless(importlib.util.find_spec("bitsandbytes"), "no bitsandbytes")
+    @unittest.skipUnless(importlib.util.find_spec("peft"), "no peft")
+    def test_the_example_of_4_bits(self):
+        classes = self.look_at_example("qlora.py", "rtx3090")
+        # Each weight of a layer takes half a byte, and a scale of a byte for 64 of them.
+        linear = 16 * (2 * 2048 * 2048 + 2 * 2048 * 512 + 3 * 2048 * 8192)
+        self.assertGreater(classes["parameter"], linear * (1 / 2 + 1 / 64))
+        self.assertLess(classes.get("unknown", 0) + classes.get("held", 0), 1 << 16)
 
     def test_a_missing_function_is_one_sentence_with_its_line(self):
         ran = self.start("missing_function.py", returns=1)

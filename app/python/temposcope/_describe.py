@@ -4,6 +4,7 @@ import ctypes
 import gc
 import math
 import weakref
+from collections.abc import Iterator
 
 import torch
 from torch.utils._python_dispatch import is_traceable_wrapper_subclass
@@ -21,6 +22,7 @@ _PRECISIONS = {
     torch.bfloat16: "bf16",
 }
 _DEEPEST_CONTAINER = 16
+_DEEPEST_STATE = 2  # of a quantized parameter: its scales have scales
 _LOSS_TYPES = {torch.float32: ctypes.c_float, torch.float64: ctypes.c_double}
 
 
@@ -62,6 +64,21 @@ def describe(tensor: object, name: str, category: Category) -> None:
         _recorder.describe(plain, name, category)
 
 
+def _parts_of_quantized(parameter: torch.nn.Parameter) -> Iterator[tuple[str, torch.Tensor]]:
+    """What a parameter of few bits keeps beside them, as bitsandbytes' does: scales, their own
+    scales ("quant_state.state2.absmax"), tables of values."""
+    if type(parameter) is torch.nn.Parameter:
+        return
+    found = [(name, value, 0) for name, value in vars(parameter).items()]
+    while found:
+        name, value, depth = found.pop()
+        if isinstance(value, torch.Tensor):
+            yield name, value
+        elif depth < _DEEPEST_STATE and type(value).__name__.endswith("State"):
+            inner = vars(value).items() if hasattr(value, "__dict__") else ()
+            found += [(f"{name}.{key}", one, depth + 1) for key, one in inner]
+
+
 def describe_living_models() -> None:
     """Those that live, before one of them has run: their parameters are known all the same. Of a
     module that is being copied nothing is there yet."""
@@ -88,7 +105,10 @@ def describe_model(names: Names, model: torch.nn.Module, prefix: str) -> None:
     for name, buffer in model.named_buffers():
         describe(buffer, prefix + name, Category.PARAMETER)
     for name, parameter in model.named_parameters():
-        describe(parameter, names.parameter(parameter) or prefix + name, Category.PARAMETER)
+        own_name = names.parameter(parameter) or prefix + name
+        describe(parameter, own_name, Category.PARAMETER)
+        for part, tensor in _parts_of_quantized(parameter):
+            describe(tensor, f"{own_name}.{part}", Category.PARAMETER)
 
 
 class Described:
