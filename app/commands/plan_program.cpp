@@ -47,7 +47,7 @@ Result<ProgramSteps> record_steps_on(const Gpu& gpu, const std::vector<NamedTrac
                                      std::chrono::seconds timeout) {
     Progress progress;
     progress.update(-1, fmt::format("running {} programs on {}", recorded.size(), gpu.name));
-    std::vector<Result<NamedTrace>> runs(recorded.size(), models::fail("The run was cancelled."));
+    std::vector<Result<NamedTrace>> runs(recorded.size(), models::fail("{}", kRunCancelled));
     for_each_on_all_cores(runs.size(), [&](std::size_t i) {
         if (were_asked_to_end()) return;
         runs[i] = record_on(gpu, recorded[i], timeout);
@@ -73,7 +73,7 @@ Result<void> run_other_attention(Plan& plan, const PlanRequest& request, const P
                                  std::chrono::seconds timeout) {
     for (const GpuGroup& group : gpus_of_other_attention(request, data, program)) {
         const auto steps = record_steps_on(*group.front(), recorded, timeout);
-        if (were_asked_to_end()) return models::fail("The run was cancelled.");
+        if (were_asked_to_end()) return models::fail("{}", kRunCancelled);
         if (!steps) {
             for (const Gpu* gpu : group) row_of(plan, *gpu).refuse(steps.error());
             continue;

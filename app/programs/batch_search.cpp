@@ -221,7 +221,7 @@ Result<Attempt> attempt(ProgramRun run, int64_t batch_size) {
 /// A run of its own, of the batch that stands in the program.
 Result<Attempt> attempt_alone(ProgramRun run) {
     auto made = attempt(std::move(run), -1);
-    if (made && made->was_asked_to_end) return fail("The run was cancelled.");
+    if (made && made->was_asked_to_end) return fail("{}", kRunCancelled);
     return made;
 }
 

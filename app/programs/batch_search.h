@@ -9,6 +9,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -19,6 +20,9 @@
 ///
 /// The line saves most runs. Only runs decide.
 namespace app {
+
+/// Why a run that the user stopped has no result.
+inline constexpr std::string_view kRunCancelled = "The run was cancelled.";
 
 inline constexpr int64_t kMostTriedBatch = 1 << 16;
 

@@ -9,9 +9,8 @@ import torch
 
 from . import _failures, _launch, _watch
 from ._frames import stack_of_this_thread
-from ._session import Session
+from ._session import REQUESTED_PEAK, Session
 
-_PEAK = "requested_bytes.all.peak"
 _NOTABLE = 1.01  # times the peak until then: a little more is in every step that differs
 
 
@@ -71,7 +70,7 @@ class LaterSteps:
             self.found |= {"peak_skip": steps_before, "peak_is_at_end": is_at_end}
 
     def _peak(self) -> int:
-        return torch.cuda.memory_stats(self._session.device).get(_PEAK, 0)
+        return torch.cuda.memory_stats(self._session.device).get(REQUESTED_PEAK, 0)
 
     def _num_steps(self) -> int:
         """That have ended."""

@@ -22,7 +22,7 @@ from ._swapped_class import name_of_class
 
 _KEEPERS_S = 0.1  # after a step; the clock of the recording stands still meanwhile
 _KEEPERS_AFTER = 2  # recorded steps: one after the first peak
-_REQUESTED_PEAK = "requested_bytes.all.peak"  # the sum of what tensors ask for, as traces count it
+REQUESTED_PEAK = "requested_bytes.all.peak"  # the sum of what tensors ask for, as traces count it
 
 # The session that watches this process; there is one at a time, as torch's hooks are the process's.
 _active: "Session | None" = None
@@ -797,7 +797,7 @@ class Session:
             and _recorder.has_balanced_experts()
             # A limit that the program set itself would end it.
             and torch.cuda.get_per_process_memory_fraction(self._device) == 1
-            and _REQUESTED_PEAK in torch.cuda.memory_stats(self._device)
+            and REQUESTED_PEAK in torch.cuda.memory_stats(self._device)
         )
 
     def _try_imbalance(self) -> None:
@@ -816,7 +816,7 @@ class Session:
         self._switch_phase(None)
         if self._is_imbalanced and is_whole:
             stats = torch.cuda.memory_stats(self._device)
-            _recorder.set_imbalanced_peak(stats[_REQUESTED_PEAK])
+            _recorder.set_imbalanced_peak(stats[REQUESTED_PEAK])
         self._in_step = self._in_optimizer = self._is_broken = self._ends_before_forward = False
         self._phase_around = None
         self._optimizers.end_step()

@@ -79,14 +79,18 @@ Changes scaled_blocks(const RemedyCase& which, const Blocks& blocks, double scal
 
 // ---- remedies ----------------------------------------------------------------------------------
 
+/// Of such a line keep_less tells.
+bool is_on_growing_line(const RemedyCase& which, Id<Allocation> block) {
+    const std::string line = which.evidence.line_of(block);
+    return std::ranges::find(which.growth, line, &GrowingLine::line) != which.growth.end();
+}
+
 std::vector<Candidate> delete_after_use(const RemedyCase& which) {
     const Evidence& evidence = which.evidence;
     std::vector<Candidate> remedies;
     for (const Finding& finding : find_unusual(evidence, "held_past_use")) {
         const Id<Allocation> block = finding.evidence.front();
-        const std::string line = evidence.line_of(block);
-        if (std::ranges::find(which.growth, line, &GrowingLine::line) != which.growth.end())
-            continue;
+        if (is_on_growing_line(which, block)) continue;
         if (evidence.keepers_of(block).empty() && is_older_than_steps(evidence.trace, block)) {
             continue;
         }
@@ -116,13 +120,11 @@ std::vector<Candidate> move_to_host(const RemedyCase& which) {
     std::vector<Candidate> remedies;
     for (const Finding& finding : find_unusual(which.evidence, "held_past_use")) {
         const std::string_view name = container_of(which.evidence, finding.evidence.front());
-        const std::string line = which.evidence.line_of(finding.evidence.front());
-        const bool grows =
-            std::ranges::find(which.growth, line, &GrowingLine::line) != which.growth.end();
         const bool has_ops = !which.evidence.trace.ops.empty();
         const Changes changes = has_ops ? freed_after_last_use(which, finding.evidence)
                                         : scaled_blocks(which, finding.evidence, 0);
-        if (name.empty() || grows || changes.empty()) continue;
+        if (name.empty() || changes.empty()) continue;
+        if (is_on_growing_line(which, finding.evidence.front())) continue;
         remedies.push_back(estimated(
             which,
             {.title = fmt::format("Keep `{}` outside of the GPU", name),
@@ -136,7 +138,7 @@ std::vector<Candidate> move_to_host(const RemedyCase& which) {
     return remedies;
 }
 
-/// Its tensors wait in host memory. So would those that memory ran out for.
+/// The checkpoint's tensors wait in host memory, and so does the tensor that memory ran out for.
 std::vector<Candidate> load_on_host(const RemedyCase& which) {
     const Evidence& evidence = which.evidence;
     std::vector<Candidate> remedies;
@@ -170,16 +172,13 @@ std::string_view optimizer_of_torch(const Evidence& evidence, const Blocks& bloc
     constexpr std::string_view kFolder = "torch/optim/";
     constexpr std::string_view kBase = "optimizer.py";  // runs the step of any optimizer
     const Trace& trace = evidence.trace;
-    Id<Stack> stack = trace.allocations.get<&Allocation::stack>(blocks.front());
-    while (stack.valid()) {
-        const Id<Frame> frame = trace.stacks.get<&Stack::frame>(stack);
+    const Id<Stack> stack = trace.allocations.get<&Allocation::stack>(blocks.front());
+    for (const Id<Frame> frame : frames_of(trace, stack)) {
         const std::string_view file = trace.text(trace.frames.get<&Frame::file>(frame));
         const std::size_t folder = file.find(kFolder);
         if (folder != file.npos && !file.ends_with(kBase)) {
             return file.substr(folder + kFolder.size());
         }
-        const Id<Stack> around = trace.stacks.get<&Stack::parent>(stack);
-        stack = around < stack ? around : Id<Stack>();  // damaged files may have cycles
     }
     return {};
 }
@@ -315,15 +314,10 @@ struct ProgramFunction {
 std::vector<ProgramFunction> functions_around(const Evidence& evidence, Id<Allocation> block) {
     const Trace& trace = evidence.trace;
     std::vector<ProgramFunction> functions;
-    auto stack = trace.allocations.get<&Allocation::stack>(block);
-    while (stack.valid()) {
-        const Stack row = trace.stacks[stack];
-        if (evidence.steps.sites().kind_of(row.frame) == CallSites::FrameKind::kProgram) {
-            const Frame frame = trace.frames[row.frame];
-            functions.push_back({trace.text(frame.file), trace.text(frame.function)});
-        }
-        if (row.parent >= stack) break;  // damaged files may have cycles
-        stack = row.parent;
+    for (const Id<Frame> id : frames_of(trace, trace.allocations.get<&Allocation::stack>(block))) {
+        if (evidence.steps.sites().kind_of(id) != CallSites::FrameKind::kProgram) continue;
+        const Frame frame = trace.frames[id];
+        functions.push_back({trace.text(frame.file), trace.text(frame.function)});
     }
     std::ranges::reverse(functions);
     return functions;

@@ -131,17 +131,22 @@ std::string_view variable_of(const Evidence& evidence, Id<Allocation> block) {
     return variable_set_by(evidence.steps.sites().code_of(frame));
 }
 
-bool is_in_torch_load(const Trace& trace, Id<Stack> stack) {
+std::vector<Id<Frame>> frames_of(const Trace& trace, Id<Stack> stack) {
+    std::vector<Id<Frame>> frames;
     while (stack.valid()) {
         const Stack row = trace.stacks[stack];
-        const Frame frame = trace.frames[row.frame];
-        const bool is_load = trace.text(frame.function) == "load" &&
-                             trace.text(frame.file).ends_with("torch/serialization.py");
-        if (is_load) return true;
-        if (row.parent >= stack) break;  // damaged files may have cycles
-        stack = row.parent;
+        frames.push_back(row.frame);
+        stack = row.parent < stack ? row.parent : Id<Stack>();  // damaged files may have cycles
     }
-    return false;
+    return frames;
+}
+
+bool is_in_torch_load(const Trace& trace, Id<Stack> stack) {
+    return std::ranges::any_of(frames_of(trace, stack), [&](Id<Frame> id) {
+        const Frame frame = trace.frames[id];
+        return trace.text(frame.function) == "load" &&
+               trace.text(frame.file).ends_with("torch/serialization.py");
+    });
 }
 
 std::string_view container_in(std::string_view keeper) {

@@ -91,6 +91,8 @@ std::string_view variable_set_by(std::string_view code);
 /// The variable that keeps the block: what the recorder found, else what its line sets. Empty: no
 /// variable is known.
 std::string_view variable_of(const Evidence& evidence, Id<Allocation> block);
+/// The frames of a call stack, the innermost first.
+std::vector<Id<Frame>> frames_of(const Trace& trace, Id<Stack> stack);
 /// Whether a call stack runs through torch.load.
 bool is_in_torch_load(const Trace& trace, Id<Stack> stack);
 /// "preds" of a keeper's text, "list `preds[0]`, train.py:19". Empty: it names no container.

@@ -82,7 +82,7 @@ std::string holder_text(const Evidence& evidence, Id<Allocation> id) {
                        place_of_block(evidence, id));
 }
 
-/// By torch.load, of which find_loaded_checkpoint tells.
+/// Whether torch.load made a block: find_loaded_checkpoint tells of these.
 bool is_loaded(const Evidence& evidence, Id<Allocation> id) {
     return is_in_torch_load(evidence.trace, evidence.trace.allocations.get<&Allocation::stack>(id));
 }

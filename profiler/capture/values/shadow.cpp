@@ -348,8 +348,9 @@ void prepare(RunningWork& work, Values inputs) {
     const OpTraits& op = *work.op;
     if (op.work == ValueWork::kUnknown || device_values()->captures()) return;
     const int64_t bytes = small_bytes(inputs, op.draws ? kMostDrawn : kMostFloats);
+    if (bytes < 0) return;
     std::atomic<int64_t>& bytes_of_call = have_floats(inputs) ? bytes_with_floats : bytes_of_whole;
-    if (bytes < 0 || bytes_of_call + bytes > kMostBytesOfCall || !are_known(op, inputs)) return;
+    if (bytes_of_call + bytes > kMostBytesOfCall || !are_known(op, inputs)) return;
     bytes_of_call += bytes;
     const InsideOfOp inside;
     work.on_cpu = arguments_on_cpu(op, inputs);
