@@ -9,14 +9,23 @@ endfunction()
 # others which both builds make for themselves, such as temposcope_options.
 function(temposcope_export_torch_free)
   set(text "# Written by temposcope_export_torch_free.\n")
-  foreach(target temposcope_kernels temposcope_kernels_cuda temposcope_layouts temposcope_model_config temposcope_protocol temposcope_trace)
+  foreach(target temposcope_kernels tempo_kernels_cuda temposcope_layouts temposcope_model_config temposcope_protocol temposcope_trace)
     if(NOT TARGET ${target})  # only some folders are configured
       continue()
     endif()
-    get_target_property(folder ${target} BINARY_DIR)
+    get_target_property(type ${target} TYPE)
     get_target_property(libraries ${target} INTERFACE_LINK_LIBRARIES)
-    string(APPEND text "add_library(${target} STATIC IMPORTED)\n"
-      "set_target_properties(${target} PROPERTIES IMPORTED_LOCATION [[${folder}/lib${target}.a]]\n"
+    if(type STREQUAL "STATIC_LIBRARY")
+      get_target_property(folder ${target} BINARY_DIR)
+      set(kind STATIC)
+      set(file "${folder}/lib${target}.a")
+    else()
+      get_target_property(folder ${target} LIBRARY_OUTPUT_DIRECTORY)
+      set(kind SHARED)
+      set(file "${folder}/lib${target}.so")
+    endif()
+    string(APPEND text "add_library(${target} ${kind} IMPORTED)\n"
+      "set_target_properties(${target} PROPERTIES IMPORTED_LOCATION [[${file}]]\n"
       "  INTERFACE_INCLUDE_DIRECTORIES [[${PROJECT_SOURCE_DIR}]] INTERFACE_LINK_LIBRARIES [[${libraries}]])\n")
   endforeach()
   file(CONFIGURE OUTPUT "${PROJECT_BINARY_DIR}/torch_free.cmake" CONTENT "${text}" @ONLY)

@@ -14,7 +14,7 @@
 //         header states.
 //   CUDA  `launch(args, count, stream)`, one overload for each type of args, works on the whole
 //         tensor of the current device, asynchronously on `stream`. Same args, device pointers. In
-//         temposcope_kernels_cuda.
+//         tempo_kernels_cuda.
 // Pointers are borrowed for the call. Tensors are contiguous and row-major. Nothing is allocated.
 
 struct CUstream_st;

@@ -166,7 +166,12 @@ tl::expected<void, Failure> add_predictions(const BenchRequest& request, const P
     for (const PredictedTask& task : request.predicted) {
         if (std::ranges::find(gpus, task.gpu) == gpus.end()) gpus.push_back(task.gpu);
     }
-    TraceWorkers workers(gpus, TraceDetail::kForPlan);
+    // Environments of published figures are older, and leave the choice to the others.
+    std::string torch;
+    for (const PredictedTask& task : request.predicted) {
+        if (torch.empty()) torch = torch_for(*task.environment);
+    }
+    TraceWorkers workers(gpus, TraceDetail::kForPlan, torch);
     const CancelOnInterrupt cancel(workers);
     app::Progress progress(std::chrono::seconds(2));  // most predictions take less
     const auto count = static_cast<double>(request.predicted.size());

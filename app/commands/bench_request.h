@@ -3,6 +3,7 @@
 #include "app/commands/options/command_line.h"
 #include "app/commands/options/workload_options.h"
 #include "app/commands/reports/chart_files.h"
+#include "app/user/usual_setup.h"
 #include "models/config/benchmark.h"
 #include "profiler/planner/plan.h"
 
@@ -16,7 +17,7 @@ namespace app {
 struct BenchOptions {
     std::string what;             // "matmul", ..., or "charts"
     std::string device = "auto";  // a list of devices
-    std::string setup = profiler::kUsualSetup;
+    std::string setup = usual_setup();
     std::string models, recipes, precisions, sizes, lengths, batches, micro_batches;  // lists
     StepForm workload;  // head, padding, sizes of the model, dropout, seed
     std::optional<double> seconds;

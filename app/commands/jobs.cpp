@@ -9,6 +9,7 @@
 #include "app/prediction/prediction_target.h"
 #include "app/prediction/trace_workers.h"
 #include "app/user/settings.h"
+#include "app/user/usual_setup.h"
 #include "profiler/analysis/step/diagnostics.h"
 #include "profiler/planner/data/gpu_support.h"
 #include "profiler/planner/data/planner_data.h"
@@ -154,7 +155,7 @@ tl::expected<OutOfMemoryJobs, Failure> capture_predicted(const JobList& list,
     if (!data) return failed(data.error());
     const auto target = find_target(*data, list.gpu, environment);
     if (!target) return wrong_usage(target.error());
-    TraceWorkers workers({target->gpu}, TraceDetail::kForCapture);
+    TraceWorkers workers({target->gpu}, TraceDetail::kForCapture, torch_for(*target->environment));
     const CancelOnInterrupt cancel(workers);
     const StepSource source = workers.source();
     OutOfMemoryJobs out_of_memory;

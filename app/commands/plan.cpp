@@ -36,7 +36,7 @@ using Json = nlohmann::json;
 using RowSteps = std::vector<std::optional<Trace>>;
 
 Result<RowSteps> trace_rows(const Plan& plan, const PlanRequest& request, const PlannerData& data) {
-    TraceWorkers workers(request.gpus, TraceDetail::kForCapture);
+    TraceWorkers workers(request.gpus, TraceDetail::kForCapture, torch_for(*request.environment));
     const CancelOnInterrupt cancel(workers);
     RowSteps steps;
     for (const PlanRow& row : plan.rows) {
@@ -131,7 +131,8 @@ Outcome run_plan(const PlanOptions& options, Output& output) {
     const auto request = make_plan_request(options, *data);
     if (!request) return wrong_usage(request.error());
     if (const auto ok = check_result_file(options.output); !ok) return tl::unexpected(ok.error());
-    TraceWorkers workers(traced_gpus(*request), TraceDetail::kForPlan);
+    TraceWorkers workers(traced_gpus(*request), TraceDetail::kForPlan,
+                         torch_for(*request->environment));
     const bool reads_traces = !options.traces.empty();
     const auto source = reads_traces ? trace_folder_source(options.traces) : workers.source();
     if (!source) return failed(source.error());

@@ -164,7 +164,8 @@ Outcome run_auto_plan(PlanOptions options, Output& output) {
     if (!grid) return wrong_usage(grid.error());
     if (const auto ok = check_result_file(options.output); !ok) return tl::unexpected(ok.error());
     const AutoRequest request{.plan = std::move(*grid), .candidates = std::move(*candidates)};
-    TraceWorkers workers(traced_gpus(request.plan), TraceDetail::kForPlan);
+    TraceWorkers workers(traced_gpus(request.plan), TraceDetail::kForPlan,
+                         torch_for(*request.plan.environment));
     auto plan = make_with_progress(workers, [&](const PlanProgress& progress) {
         return make_auto_plan(request, *data, workers.source(), progress);
     });

@@ -8,6 +8,7 @@
 #include "app/prediction/prediction_target.h"
 #include "app/prediction/trace_workers.h"
 #include "app/user/settings.h"
+#include "app/user/usual_setup.h"
 #include "models/config/validity.h"
 #include "profiler/planner/plan_row.h"
 
@@ -200,7 +201,7 @@ private:
 /// On a GPU without end, since the formulas may need a little more than the runs.
 Result<void> add_closed_terms(std::vector<ParallelRow>& rows, const PlanRequest& request,
                               const PlannerData& data) {
-    TraceWorkers workers({&shared_gpu()}, TraceDetail::kForPlan);
+    TraceWorkers workers({&shared_gpu()}, TraceDetail::kForPlan, torch_for(*request.environment));
     const CancelOnInterrupt cancel(workers);
     RememberedSteps memory(workers.source());
     const StepSource source = [&memory](const StepToTrace& step) { return memory.trace(step); };

@@ -6,6 +6,7 @@
 #include "app/commands/options/workload_options.h"
 #include "app/prediction/trace_workers.h"
 #include "app/programs/batch_search.h"
+#include "app/user/usual_setup.h"
 #include "profiler/planner/plan.h"
 
 #include <fmt/format.h>
@@ -31,7 +32,7 @@ struct PlanOptions {
     StepForm workload;  // recipes and precision are lists here
     std::string seq = "512";
     std::string gpu = "all";
-    std::string environment = profiler::kUsualSetup;
+    std::string environment = usual_setup();
     std::optional<int64_t> batch_size;
     std::string budget;
     std::optional<int64_t> num_gpus;

@@ -347,6 +347,11 @@ Result<ReplayDocument> replay_recordings(const std::string& file,
             fmt::format("The file holds {} devices; this is the one {} (--device).", devices,
                         ran_out ? "on which memory ran out" : "with the most events"));
     }
+    if (!recording.settings.tie_order && tie_order_of(recording) == TieOrder::kBlockAge) {
+        document.notes.push_back(
+            "The file does not name its torch. More blocks lie where the rule of torch 2.12 places "
+            "them than where older rules do.");
+    }
     document.rows.push_back({.settings = settings,
                              .from_recorded_start = true,
                              .peak = exact->peak,

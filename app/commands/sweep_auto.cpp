@@ -8,6 +8,7 @@
 #include "app/prediction/prediction_target.h"
 #include "app/prediction/trace_workers.h"
 #include "app/user/settings.h"
+#include "app/user/usual_setup.h"
 #include "models/config/validity.h"
 #include "models/config/workload.h"
 #include "profiler/planner/data/gpu.h"
@@ -280,7 +281,7 @@ public:
     PredictedSteps(const Search& search, const PlannerData& data, PlanRequest request)
         : StepSourceOfSearch(search, data),
           request_(std::move(request)),
-          workers_(request_.gpus, TraceDetail::kForPlan) {}
+          workers_(request_.gpus, TraceDetail::kForPlan, torch_for(*request_.environment)) {}
 
     Result<MeasuredRecipe> measure_recipe(const LayerRecipes& recipe, int64_t) override {
         show(recipe);
@@ -385,7 +386,8 @@ private:
             return {};
         }
         const auto start = Clock::now();
-        TraceWorkers workers(request->gpus, TraceDetail::kForPlan);
+        TraceWorkers workers(request->gpus, TraceDetail::kForPlan,
+                             torch_for(*request->environment));
         const AutoPlan plan = [&] {
             const CancelOnInterrupt cancel(workers);
             return make_auto_plan({.plan = *request, .candidates = combinations(search_.space)},

@@ -2,6 +2,7 @@
 
 #include "app/prediction/trace_workers.h"
 #include "app/user/settings.h"
+#include "app/user/usual_setup.h"
 #include "profiler/planner/placement/program_times.h"
 #include "profiler/planner/step/step_time.h"
 #include "profiler/trace/file/trace_file.h"
@@ -52,7 +53,7 @@ models::Result<Trace> predict_trace(const models::Workload& workload,
 models::Result<ProgramTarget> ProgramTarget::find(const std::string& gpu) {
     auto data = load_planner_data(settings_folder());
     if (!data) return tl::unexpected(data.error());
-    const auto target = find_target(*data, gpu, kUsualSetup);
+    const auto target = find_target(*data, gpu, usual_setup());
     if (!target) return tl::unexpected(target.error());
     auto card = real_size_card(*target);
     if (!card) return tl::unexpected(card.error());
@@ -75,7 +76,7 @@ void ProgramTarget::set_link(double bus_bytes_per_s) {
 }
 
 models::Result<void> ProgramTarget::model_times(Trace& trace) const {
-    const auto target = find_target(data_, gpu_, kUsualSetup);
+    const auto target = find_target(data_, gpu_, usual_setup());
     if (!target) return tl::unexpected(target.error());
     return profiler::model_times(trace, *target->gpu, data_.calibration, *target->environment);
 }

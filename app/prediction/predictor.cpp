@@ -2,6 +2,7 @@
 
 #include "app/prediction/prediction_target.h"
 #include "app/user/settings.h"
+#include "app/user/usual_setup.h"
 #include "models/config/validity.h"
 #include "profiler/planner/data/gpu_support.h"
 
@@ -76,7 +77,7 @@ models::Result<PlanRequest> make_plan_request(const StepPlanRequest& request,
     auto workloads = possible_workloads(request);
     if (!workloads) return tl::unexpected(workloads.error());
     auto plan_request =
-        profiler::make_plan_request(std::move(*workloads), {request.gpu}, kUsualSetup, data);
+        profiler::make_plan_request(std::move(*workloads), {request.gpu}, usual_setup(), data);
     if (!plan_request) return plan_request;
     plan_request->batch_size = request.batch_size;
     plan_request->wants_memory_curve = true;  // always: then all who ask share the rows
@@ -159,7 +160,7 @@ models::Result<void> Predictor::check(const models::Workload& workload,
 
 models::Result<Trace> Predictor::predict(const StepToTrace& step) {
     if (data_error_) return tl::unexpected(*data_error_);
-    const auto target = find_target(data_, step.gpu, kUsualSetup);
+    const auto target = find_target(data_, step.gpu, usual_setup());
     if (!target) return tl::unexpected(target.error());
     return predict_trace(step.workload, *target, data_, for_traces_.source());
 }

@@ -58,10 +58,11 @@ VirtualCard virtual_card(const Gpu& gpu) {
             .memory_bus_bits = whole_of(gpu.memory_bus_bits)};
 }
 
-models::Result<WorkerClient> start_worker_on(const std::vector<VirtualCard>& cards) {
-    if (cards.empty()) return WorkerClient::start();
-    const auto program = find_worker();
+models::Result<WorkerClient> start_worker_on(const std::vector<VirtualCard>& cards,
+                                             std::string_view torch) {
+    const auto program = find_worker_for(torch);
     if (!program) return tl::unexpected(program.error());
+    if (cards.empty()) return WorkerClient::start(*program);
     auto environment = virtual_gpu_environment(virtual_gpu_folder(), cards);
     if (!environment) return tl::unexpected(environment.error());
     // A prediction is of the GPU and the setup that were asked for, not of the user's settings.
@@ -71,8 +72,11 @@ models::Result<WorkerClient> start_worker_on(const std::vector<VirtualCard>& car
 
 const Gpu& shared_gpu() { return **find_gpu(built_in_planner_data().gpus, "a100-40gb"); }
 
-models::Result<WorkerClient> WorkerStarter::start(std::vector<VirtualCard> cards) {
-    Start job([cards = std::move(cards)] { return start_worker_on(cards); });
+models::Result<WorkerClient> WorkerStarter::start(std::vector<VirtualCard> cards,
+                                                  std::string torch) {
+    Start job([cards = std::move(cards), torch = std::move(torch)] {
+        return start_worker_on(cards, torch);
+    });
     auto result = job.get_future();
     {
         const std::lock_guard lock(mutex_);
@@ -96,8 +100,8 @@ void WorkerStarter::run(const std::stop_token& stop) {
     }
 }
 
-TraceWorkers::TraceWorkers(std::vector<const Gpu*> gpus, TraceDetail detail)
-    : gpus_(std::move(gpus)), detail_(detail) {}
+TraceWorkers::TraceWorkers(std::vector<const Gpu*> gpus, TraceDetail detail, std::string torch)
+    : gpus_(std::move(gpus)), detail_(detail), torch_(std::move(torch)) {}
 
 void TraceWorkers::cancel() {
     cancelled_ = true;
@@ -142,7 +146,7 @@ models::Result<TraceWorkers::Worker*> TraceWorkers::borrow(std::size_t group) {
             return worker;
         }
     }
-    auto client = starter_.start(cards_of(group));
+    auto client = starter_.start(cards_of(group), torch_);
     if (!client) return tl::unexpected(client.error());
     const std::lock_guard lock(mutex_);
     Worker& worker = workers_.emplace_back(Worker{std::move(*client), group, newest_});

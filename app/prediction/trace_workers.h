@@ -14,6 +14,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <vector>
 
@@ -32,9 +33,10 @@ inline constexpr int64_t kEndlessBytes = int64_t{1} << 40;
 /// that is not CUDA's counts as an A100's generation.
 profiler::VirtualCard virtual_card(const profiler::Gpu& gpu);
 
-/// A worker that finds `cards` as its CUDA devices; with none, those of this machine.
+/// A worker that finds `cards` as its CUDA devices; with none, those of this machine. It runs
+/// `torch`, a minor version, or the usual one.
 models::Result<profiler::WorkerClient> start_worker_on(
-    const std::vector<profiler::VirtualCard>& cards);
+    const std::vector<profiler::VirtualCard>& cards, std::string_view torch = {});
 
 /// The GPU whose traces serve all GPUs of a large plan, an A100. docs/dev/prediction.md lists what
 /// differs on others. The size of the cuBLAS workspaces is in profiler::MemoryOptions.
@@ -46,8 +48,9 @@ const profiler::Gpu& shared_gpu();
 /// object must outlive its workers.
 class WorkerStarter {
 public:
-    /// A worker that finds `cards` as its devices. Any thread.
-    models::Result<profiler::WorkerClient> start(std::vector<profiler::VirtualCard> cards);
+    /// As start_worker_on. Any thread.
+    models::Result<profiler::WorkerClient> start(std::vector<profiler::VirtualCard> cards,
+                                                 std::string torch);
 
 private:
     using Start = std::packaged_task<models::Result<profiler::WorkerClient>()>;
@@ -70,8 +73,9 @@ enum class TraceDetail : uint8_t {
 class TraceWorkers {
 public:
     /// Traces each step on the one of `gpus` that the step names, or else on the first. `gpus` is
-    /// not empty.
-    TraceWorkers(std::vector<const profiler::Gpu*> gpus, TraceDetail detail);
+    /// not empty. The workers run `torch` (torch_for), or the usual one.
+    TraceWorkers(std::vector<const profiler::Gpu*> gpus, TraceDetail detail,
+                 std::string torch = {});
 
     /// Any number of threads may call it at once. Must not outlive this object.
     profiler::StepSource source();
@@ -105,6 +109,7 @@ private:
 
     const std::vector<const profiler::Gpu*> gpus_;
     const TraceDetail detail_;
+    const std::string torch_;
     WorkerStarter starter_;
     mutable std::mutex mutex_;
     std::list<Worker> workers_;  // none is removed: `cancel` may be reading it

@@ -1,7 +1,7 @@
 #pragma once
 
+#include "app/user/usual_setup.h"
 #include "models/config/workload.h"
-#include "profiler/planner/data/software_environment.h"
 
 #include <cstdint>
 #include <functional>
@@ -25,9 +25,9 @@ struct RecipeList {
 };
 
 struct StepForm {
-    std::string device = "auto";                // auto, cpu, cuda or predict:GPU
-    std::string setup = profiler::kUsualSetup;  // the software environment of a prediction
-    bool sweeps = false;                        // also finds the largest batch that trains
+    std::string device = "auto";        // auto, cpu, cuda or predict:GPU
+    std::string setup = usual_setup();  // the software environment of a prediction
+    bool sweeps = false;                // also finds the largest batch that trains
     std::string model;
     std::optional<int64_t> layers, hidden, heads, intermediate, vocab, positions;  // empty: its own
     std::string head = "layers";

@@ -96,9 +96,8 @@ bool is_same_segment_event(const RecordedEvent& a, const RecordedEvent& b) {
 class Replayer {
 public:
     Replayer(const AllocatorRecording& recording, const AllocatorSettings& settings,
-             const StartState& start)
-        : recording_(recording),
-          simulator_({.settings = settings, .tie_order = recording.settings.tie_order}, driver_) {
+             const StartState& start, TieOrder order)
+        : recording_(recording), simulator_({.settings = settings, .tie_order = order}, driver_) {
         simulator_.load(start.segments);
         reserved_bytes_ = simulator_.use().reserved_bytes;
         index_start(start);
@@ -159,6 +158,7 @@ private:
                 has_released_ = false;
                 break;
             case RecordedAction::kSnapshot:
+            case RecordedAction::kAnnotate:
                 break;
         }
         return i + 1;
@@ -351,13 +351,34 @@ private:
     ReplayReport report_;
 };
 
+/// Of the two orders of torch 2.12 and older the one that places more blocks where torch did.
+TieOrder fitting_order(const AllocatorRecording& recording, const AllocatorSettings& settings,
+                       const StartState& start) {
+    const auto num_misplaced = [&](TieOrder order) {
+        const ReplayReport report = Replayer(recording, settings, start, order).run();
+        return report.allocations - report.address_matches;
+    };
+    const int64_t by_address = num_misplaced(TieOrder::kAddress);
+    if (by_address == 0 || num_misplaced(TieOrder::kBlockAge) >= by_address) {
+        return TieOrder::kAddress;
+    }
+    return TieOrder::kBlockAge;
+}
+
 }  // namespace
 
 models::Result<ReplayReport> replay(const AllocatorRecording& recording,
                                     const AllocatorSettings& settings) {
     const auto start = rebuild_start_state(recording, settings);
     if (!start) return tl::unexpected(start.error());
-    return Replayer(recording, settings, *start).run();
+    return Replayer(recording, settings, *start, tie_order_of(recording)).run();
+}
+
+TieOrder tie_order_of(const AllocatorRecording& recording) {
+    if (recording.settings.tie_order) return *recording.settings.tie_order;
+    const AllocatorSettings settings = settings_of(recording.settings);
+    const auto start = rebuild_start_state(recording, settings);
+    return start ? fitting_order(recording, settings, *start) : TieOrder::kAddress;
 }
 
 }  // namespace profiler

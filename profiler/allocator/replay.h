@@ -44,4 +44,8 @@ struct ReplayReport {
 models::Result<ReplayReport> replay(const AllocatorRecording& recording,
                                     const AllocatorSettings& settings);
 
+/// The order of the torch that made the recording. If the recording does not tell, torch is 2.12 or
+/// older: then it is the order with which the simulator places more blocks where torch did.
+TieOrder tie_order_of(const AllocatorRecording& recording);
+
 }  // namespace profiler

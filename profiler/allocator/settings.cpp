@@ -9,12 +9,12 @@
 #include <charconv>
 #include <cstdlib>
 #include <optional>
-#include <span>
 #include <string>
 #include <vector>
 
 // Sources: c10/core/AllocatorConfig.h and .cpp, c10/cuda/CUDAAllocatorConfig.h and .cpp of torch
-// 2.11.0. tests/profiler/allocator/settings_test.cpp checks results of the real parser.
+// 2.11.0, and headers of 2.12 to 2.15. tests/profiler/allocator/settings_test.cpp has results of
+// the real parsers.
 namespace profiler {
 namespace {
 
@@ -25,19 +25,21 @@ constexpr std::array<std::string_view, 7> kDeviceKeys{
     "expandable_segments",          "max_split_size_mb",        "max_non_split_rounding_mb",
     "garbage_collection_threshold", "roundup_power2_divisions", "large_segment_size_mb",
     "per_process_memory_fraction"};
-constexpr std::array<std::string_view, 6> kIgnoredFlags{
-    "release_lock_on_cudamalloc",        "release_lock_on_hipmalloc",
-    "pinned_use_cuda_host_register",     "pinned_use_hip_host_register",
-    "graph_capture_record_stream_reuse", "pinned_use_background_threads"};
-
-/// What the allocator of a version of torch does in its own way. A row holds up to the next one.
-struct AllocatorVersion {
-    std::string_view torch;  // the first version
-    std::span<const std::string_view> device_keys;
-    std::span<const std::string_view> ignored_flags;  // checked, without effect on device memory
-};
-constexpr std::array kVersions{
-    AllocatorVersion{.torch = "2.11", .device_keys = kDeviceKeys, .ignored_flags = kIgnoredFlags}};
+/// Checked, without effect on which memory is taken.
+constexpr std::array<std::string_view, 8> kIgnoredFlags{"release_lock_on_cudamalloc",
+                                                        "release_lock_on_hipmalloc",
+                                                        "pinned_use_cuda_host_register",
+                                                        "pinned_use_hip_host_register",
+                                                        "graph_capture_record_stream_reuse",
+                                                        "pinned_use_background_threads",
+                                                        "pinned_free_catch_all",
+                                                        "throw_on_cudamalloc_oom"};
+constexpr std::array<std::string_view, 2> kIgnoredNumbers{
+    // since 2.13
+    "pinned_max_round_threshold_mb", "pinned_max_cached_size_mb"};
+/// Since 2.15: how many addresses an expandable segment reserves, for all or by classes of streams.
+constexpr std::string_view kReserve = "expandable_segments_reserve";
+constexpr std::string_view kReserveByClass = "expandable_segments_reserve_by_class";
 
 /// More than any device has; small enough that sums fit into 64 bits.
 constexpr int64_t kTooManyBytes = int64_t{1} << 50;
@@ -104,9 +106,21 @@ private:
 
     /// Settings without effect on device memory, checked as torch checks them.
     Result<void> parse_ignored() {
-        if (std::ranges::find(version_.ignored_flags, key_) != version_.ignored_flags.end()) {
+        if (std::ranges::count(kIgnoredFlags, key_) > 0) {
             bool ignored = false;
             return store(ignored, flag());
+        }
+        if (std::ranges::count(kIgnoredNumbers, key_) > 0) {
+            uint64_t ignored = 0;
+            return store(ignored, whole_number());
+        }
+        if (key_ == kReserve) {
+            std::string ignored;
+            return store(ignored, word(at_));
+        }
+        if (key_ == kReserveByClass) {
+            while (at_ < tokens_.size() && tokens_[at_] != "]") ++at_;
+            return {};
         }
         if (key_ == "pinned_num_register_threads") return parse_register_threads();
         if (key_ == "pinned_reserve_segment_size_mb") {
@@ -117,7 +131,7 @@ private:
         }
         if (key_ == "backend") return parse_backend();
         return fail("'{}' is not an allocator setting; torch knows {} (and some of pinned memory).",
-                    key_, fmt::join(version_.device_keys, ", "));
+                    key_, fmt::join(kDeviceKeys, ", "));
     }
 
     Result<void> parse_backend() {
@@ -283,7 +297,6 @@ private:
         return static_cast<int64_t>(std::min(divisions, uint64_t{1} << 52));
     }
 
-    const AllocatorVersion& version_ = kVersions.back();
     std::vector<std::string> tokens_;
     std::size_t at_ = 0;
     std::string key_;

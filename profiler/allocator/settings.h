@@ -34,7 +34,8 @@ struct AllocatorSettings {
 
 /// Reads "expandable_segments:True,max_split_size_mb:128,roundup_power2_divisions:[256:4,>:8]".
 /// Accepts exactly what torch 2.11.0 accepts: it does not check separators, and it ignores letters
-/// behind a number. Settings of pinned memory are checked but have no effect.
+/// behind a number. It also accepts what 2.12 to 2.15 added. Settings of pinned memory are checked
+/// but have no effect.
 /// Errors: what torch refuses, and backend:cudaMallocAsync, which is another allocator.
 models::Result<AllocatorSettings> parse_alloc_conf(std::string_view text);
 

@@ -116,6 +116,11 @@ Result<fs::path> find_worker() {
             "TEMPOSCOPE_WORKER names {}, which is not a program; correct or unset the variable.",
             path);
     }
+    // The command of the installed Python package has looked for one that fits its torch.
+    if (const char* reason = std::getenv("TEMPOSCOPE_NO_WORKER");
+        reason != nullptr && *reason != '\0') {
+        return fail("{}.", reason);
+    }
     const fs::path folder = fs::read_symlink("/proc/self/exe", error).parent_path();
     const fs::path path = folder / "temposcope-worker";
     if (access(path.c_str(), X_OK) == 0) return path;
@@ -123,6 +128,24 @@ Result<fs::path> find_worker() {
         return fail("{} may not be run by this user; change its permissions.", path.string());
     }
     return fail("{} is missing: build it, or set TEMPOSCOPE_WORKER to where it is.", path.string());
+}
+
+std::string torch_of_worker(const fs::path& worker) {
+    std::ifstream file(worker.parent_path() / "torch_version");
+    std::string version;
+    file >> version;
+    return version;
+}
+
+Result<fs::path> find_worker_for(std::string_view torch) {
+    auto usual = find_worker();
+    const std::string usual_torch = usual ? torch_of_worker(*usual) : std::string();
+    if (torch.empty() || torch == usual_torch) return usual;
+    std::error_code error;
+    const fs::path programs = fs::read_symlink("/proc/self/exe", error).parent_path();
+    const fs::path other = programs / fmt::format("torch-{}", torch) / "temposcope-worker";
+    if (access(other.c_str(), X_OK) == 0) return other;
+    return fail("No worker runs torch {}: build for it, as docs/install.md says.", torch);
 }
 
 void WorkerLog::append(std::string_view text) {

@@ -16,8 +16,17 @@
 /// The worker as a process: starting it, its log, its end.
 namespace profiler {
 
-/// `TEMPOSCOPE_WORKER` if it is set, else `temposcope-worker` beside this program.
+/// `TEMPOSCOPE_WORKER` if it is set, else `temposcope-worker` beside this program. Errors: none is
+/// there, or the reason in `TEMPOSCOPE_NO_WORKER`.
 models::Result<std::filesystem::path> find_worker();
+
+/// The minor version of the torch that a worker runs, "2.15": of the file torch_version beside it.
+/// Empty where there is none.
+std::string torch_of_worker(const std::filesystem::path& worker);
+
+/// A worker that runs `torch`, a minor version: the usual one or the one in the folder torch-2.15
+/// of the programs. Empty: the usual one. Errors: there is none for it.
+models::Result<std::filesystem::path> find_worker_for(std::string_view torch);
 
 /// The last part of what the worker wrote to standard output and error. Any thread.
 class WorkerLog {

@@ -6,6 +6,7 @@
 #include <compare>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -27,12 +28,13 @@ enum class RecordedAction : uint8_t {
     kSegmentMap,
     kSegmentUnmap,
     kOom,
-    kSnapshot
+    kSnapshot,
+    kAnnotate  // a text for a live block; readers move it to the block's stack
 };
-inline constexpr std::array<std::string_view, 9> kRecordedActionNames{
+inline constexpr std::array<std::string_view, 10> kRecordedActionNames{
     "alloc",        "free_requested", "free_completed", "segment_alloc",
     "segment_free", "segment_map",    "segment_unmap",  "oom",
-    "snapshot"};
+    "snapshot",     "annotate"};
 
 constexpr std::string_view name_of(RecordedAction v) {
     return kRecordedActionNames[static_cast<std::size_t>(v)];
@@ -115,7 +117,7 @@ struct RecordedSettings {
     double gc_threshold = 0;       // 0 = off
     bool expandable_segments = false;
     std::vector<int64_t> roundup_power2_divisions;  // of 1, 2, 4, ... MiB; empty = not recorded
-    TieOrder tie_order = TieOrder::kAddress;
+    std::optional<TieOrder> tie_order;  // of torch 2.12 or older if the recording does not tell
 };
 
 struct RecordedFrame {

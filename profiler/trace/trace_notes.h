@@ -12,6 +12,8 @@ namespace profiler {
 
 /// Code of a diagnostic: the categories of `count` blocks are inferred, not recorded.
 inline constexpr std::string_view kInferredCategories = "inferred_categories";
+/// The file tells what most blocks contain; only the categories of the others are inferred.
+inline constexpr std::string_view kToldCategories = "told_categories";
 
 /// Code of a diagnostic: kStartState of a device that is not the first, as "start_state of cuda:1".
 /// The events of each device of a snapshot have numbers of their own.
@@ -98,6 +100,7 @@ constexpr bool is_mark_file(std::string_view file) {
 }
 
 // What readers say of files that hold less than a capture does.
+inline constexpr std::string_view kRecordedByTorch = "recorded_by_torch";  // no recorder for it
 
 /// Whether a trace holds an allocator's actions and no ops, as a memory snapshot does.
 bool is_memory_only(const Trace& trace);

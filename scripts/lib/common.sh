@@ -16,6 +16,10 @@ DEPS=$(realpath -m "${TEMPOSCOPE_DEPS:-${XDG_CACHE_HOME:-${HOME:-}/.cache}/tempo
 export TEMPOSCOPE_DEPS=$DEPS  # for cmake/deps/Folder.cmake
 VENV=$DEPS/venv
 BUILD=$ROOT/build
+# The versions of torch that are supported beside the one of scripts/setup (docs/dev/new_torch.md).
+OTHER_TORCHES=2.8,2.9,2.10,2.12,2.13,2.14,2.15
+OLDEST_TORCH=2.8
+NEWEST_TORCH=2.15
 
 # Ends the script if a folder on the way to the private folder, or that folder, is closed to this user.
 check_folder_is_open() {

@@ -3,11 +3,13 @@
     library_test.py BIN_FOLDER
 """
 
+import os
 import pathlib
 import subprocess
 import sys
 import tempfile
 import unittest
+import unittest.mock
 
 import commands  # noqa: F401  takes the folder out of the arguments
 
@@ -67,7 +69,7 @@ class Library(unittest.TestCase):
         (self.base / "torch-2.9/libtempo_ops.so").touch()
         self.assertEqual(
             self.refusal("2.9.1"),
-            "this temposcope is built for torch 2.8 and 2.11 and 2.15, and torch 2.9.1 is "
+            "this temposcope is built for torch 2.8, 2.11 and 2.15, and torch 2.9.1 is "
             "installed: run pip install 'torch==2.15.*', or in a checkout "
             "scripts/build --torch 2.9",
         )
@@ -112,9 +114,18 @@ class Library(unittest.TestCase):
 
     def test_a_build_that_fails_names_its_log(self):
         self.make_checkout("echo no compiler; exit 1")
-        with self.assertRaisesRegex(ImportError, r"torch-2\.16\.log says: fix that, or run pip"):
-            folders.build_for(self.torch("2.16.0"), self.base)
-        self.assertEqual((self.base / "torch-2.16.log").read_text(), "no compiler\n")
+        torch, sentence = self.torch("2.16.0"), r"torch-2\.16\.0\.failed says: fix that and remove"
+        self.assertTrue(folders.can_build_for(torch, self.base))
+        with self.assertRaisesRegex(folders.NoLibraries, sentence):
+            folders.build_for(torch, self.base)
+        self.assertEqual((self.base / "torch-2.16.0.failed").read_text(), "no compiler\n")
+        self.assertFalse(folders.can_build_for(torch, self.base), "it is not tried again")
+        self.assertRegex(self.refusal("2.16.0"), sentence)
+
+    def test_without_a_compiler_nothing_is_built(self):
+        self.make_checkout("true")
+        with unittest.mock.patch.dict(os.environ, {"CXX": "no-such-compiler"}):
+            self.assertFalse(folders.can_build_for(self.torch("2.16.0"), self.base))
 
     # ---- for doctor ---------------------------------------------------------------------------
 

@@ -95,6 +95,7 @@ def train_pipeline(options, device, rank: int, world_size: int) -> None:
         model = Decoder(layers, options.width, options.vocab, is_first, is_last)
     micro, meta = options.batch // world_size, torch.device("meta")
     hidden = torch.empty(micro, options.positions, options.width, device=meta, dtype=torch.bfloat16)
+    hidden.requires_grad_()  # since torch 2.15 it says that gradients come back
     tokens = torch.randint(options.vocab, (options.batch, options.positions), device=device)
     logits = torch.empty(micro, options.positions, options.vocab, device=meta, dtype=torch.bfloat16)
     stage = PipelineStage(

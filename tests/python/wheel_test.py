@@ -150,16 +150,29 @@ class Wheel(unittest.TestCase):
         printed = checked(self.python, "-c", ask, env=clean_environment())
         self.assertIn("temposcope_pytest", printed.split())
 
-    def test_another_torch_is_refused(self):
+    def test_another_torch_has_no_worker(self):
         self.write("other/torch/__init__.py", "")
-        self.write("other/torch-2.10.0.dist-info/METADATA", "Name: torch\nVersion: 2.10.0\n")
-        ran = self.run_command("doctor", PYTHONPATH=str(self.folder / "other"))
-        self.assertEqual((ran.returncode, ran.stdout), (1, ""))
-        self.assertEqual(
-            ran.stderr,
-            "temposcope: this temposcope is built for torch 2.11, and torch 2.10.0 is installed: "
-            "run pip install 'torch==2.11.*', or build Temposcope with your torch.\n",
-        )
+        self.write("other/torch/version.py", "__version__ = '2.7.1+cu126'\ncuda = '12.6'\n")
+        other = {"PYTHONPATH": str(self.folder / "other")}
+        ran = self.run_command("doctor", "--json", **other)
+        self.assertEqual(ran.returncode, 0, ran.stderr)
+        report = json.loads(ran.stdout)
+        (worker,) = (row for row in report["rows"] if row["name"] == "worker")
+        self.assertEqual(worker["status"], "missing")
+        self.assertRegex(worker["remedy"], r"^this temposcope is built for .*, and torch 2\.7")
+        self.assertFalse(report["can_capture"])
+        ran = self.run_command("plan", "--model", "bert-base", "--gpu", "t4", **other)
+        self.assertNotEqual(ran.returncode, 0)
+        self.assertIn("torch 2.7.1+cu126 is installed: run pip install", ran.stderr)
+
+    def test_it_requires_a_torch_that_it_serves(self):
+        """One with libraries for several versions says the oldest in TEMPOSCOPE_OLDEST_TORCH."""
+        with zipfile.ZipFile(self.wheel) as wheel:
+            (name,) = (one for one in wheel.namelist() if one.endswith(".dist-info/METADATA"))
+            self.assertIn("Requires-Dist: torch==2.11.*\n", wheel.read(name).decode())
+            places = [one for one in wheel.namelist() if one.endswith("/libtempo_kernels_cuda.so")]
+        self.assertEqual(places, ["temposcope/bin/libtempo_kernels_cuda.so"])  # once
+
 
     def test_the_wheel_runs_where_its_name_says(self):
         """Its libraries and symbols; and it leaves the window's OpenGL to the machine, whose driver

@@ -16,6 +16,7 @@ LIMIT_BYTES = 50 << 20  # the machine takes 64 MiB, with the working tree
 FILES = {
     "temposcope-worker": "temposcope-worker",
     "libtempo_ops.so": "libtempo_ops.so",
+    "libtempo_kernels_cuda.so": "libtempo_kernels_cuda.so",
     "libtempo_ops_cuda.so": "libtempo_ops_cuda.so",
     "libtemposcope_cuda.so": "libtemposcope_cuda.so",
     "libtemposcope_python.so": "libtemposcope_python.so",
@@ -30,7 +31,7 @@ SYSTEM = {"libc.so.6", "libm.so.6", "libstdc++.so.6", "libgcc_s.so.1", "ld-linux
 TORCH = {"libc10.so", "libc10_cuda.so", "libtorch_cpu.so", "libtorch_cuda.so", "libcudart.so.13",
          "libgomp.so.1"}
 # Small libraries that are copied from the building system, because another system may lack them.
-BUNDLED = re.compile(r"lib(tempo_ops\.so|(fmt|hwy|sqlite3)\.so\.\d+)$")
+BUNDLED = re.compile(r"lib(tempo_(ops|kernels_cuda)\.so|(fmt|hwy|sqlite3)\.so\.\d+)$")
 
 
 def needed_libraries(path) -> set:

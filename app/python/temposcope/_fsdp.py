@@ -106,7 +106,9 @@ def _tell_gathering(group) -> None:
 
 
 def _tell_reduced(group) -> None:
-    state = getattr(group.comm_ctx, "reduce_scatter_state", None)
+    context = group.comm_ctx
+    newest = getattr(context, "reduce_scatter_states", ())[-1:]  # a list since torch 2.15
+    state = newest[0] if newest else getattr(context, "reduce_scatter_state", None)
     _tell_buffer(group, state, "reduce_scatter_input")
 
 

@@ -14,6 +14,7 @@ import os
 import pathlib
 import re
 import runpy
+import shutil
 import subprocess
 import sys
 import time
@@ -78,17 +79,28 @@ def folders_in(base: pathlib.Path) -> dict[str, pathlib.Path]:
     return folders
 
 
+class NoLibraries(ImportError):
+    """Nothing is built for a torch. One sentence says what to do."""
+
+
 def folder_for(torch: Torch, base: pathlib.Path) -> pathlib.Path:
-    """The folder for this torch. Raises ImportError with one sentence when none fits."""
+    """The folder for this torch. Raises NoLibraries when none fits."""
     folders = folders_in(base)
     for name in torch.names:
         if name in folders:
             return folders[name]
+    if _failure_of(torch, base).exists():
+        raise _build_failed(torch, base)
     versions = sorted(folders, key=number_of)
-    raise ImportError(
-        f"this temposcope is built for torch {' and '.join(versions)}, and torch {torch.version} "
+    raise NoLibraries(
+        f"this temposcope is built for torch {_listed(versions)}, and torch {torch.version} "
         f"is installed: {_remedy(torch, versions[-1])}"
     )
+
+
+def _listed(words: list[str]) -> str:
+    """ "2.8, 2.11 and 2.15" """
+    return " and ".join(filter(None, (", ".join(words[:-1]), words[-1])))
 
 
 def _remedy(torch: Torch, newest: str) -> str:
@@ -110,7 +122,22 @@ def checkout_of(base: pathlib.Path) -> pathlib.Path | None:
 
 def can_build_for(torch: Torch, base: pathlib.Path) -> bool:
     has_headers = (torch.folder / "include/ATen").is_dir()
-    return checkout_of(base) is not None and number_of(torch.minor) >= OLDEST and has_headers
+    has_compiler = shutil.which(os.environ.get("CXX") or "c++") is not None
+    is_possible = has_headers and has_compiler and not _failure_of(torch, base).exists()
+    return checkout_of(base) is not None and number_of(torch.minor) >= OLDEST and is_possible
+
+
+def _failure_of(torch: Torch, base: pathlib.Path) -> pathlib.Path:
+    """The output of a build that failed: it is not tried again, which would take minutes."""
+    return base / f"torch-{torch.version}.failed"
+
+
+def _build_failed(torch: Torch, base: pathlib.Path) -> NoLibraries:
+    return NoLibraries(
+        f"building the libraries for torch {torch.version} failed, as {_failure_of(torch, base)} "
+        "says: fix that and remove this file to build again, or run pip install "
+        f"'torch=={TORCH}.*'"
+    )
 
 
 @contextlib.contextmanager
@@ -122,7 +149,7 @@ def _one_at_a_time(base: pathlib.Path):
 
 
 def build_for(torch: Torch, base: pathlib.Path) -> None:
-    """Builds the libraries for this torch, once, and says so. Raises ImportError."""
+    """Builds the libraries for this torch, once, and says so. Raises NoLibraries."""
     with _one_at_a_time(base):
         if not folders_in(base).keys().isdisjoint(torch.names):
             return
@@ -136,10 +163,8 @@ def build_for(torch: Torch, base: pathlib.Path) -> None:
             done = subprocess.run(command, env=environment, stdin=subprocess.DEVNULL,
                                   stdout=output, stderr=subprocess.STDOUT, check=False)  # fmt: skip
         if done.returncode != 0:
-            raise ImportError(
-                f"building the libraries for torch {torch.version} failed, as {log} says: fix "
-                f"that, or run pip install 'torch=={TORCH}.*'"
-            )
+            log.replace(_failure_of(torch, base))
+            raise _build_failed(torch, base)
         print(f"temposcope: built in {time.monotonic() - begin:.0f} s", file=sys.stderr, flush=True)
 
 

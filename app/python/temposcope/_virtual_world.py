@@ -10,6 +10,7 @@ this one.
 
 import functools
 import inspect
+import io
 import os
 import pickle
 import re
@@ -132,15 +133,15 @@ class _NoObject(Exception):
     """The bytes of an object are those of a rank that does not run."""
 
 
-def _tensor_to_object(tensor, tensor_size, _group):
-    """Torch's own needs NumPy."""
+def _tensor_to_object(tensor, tensor_size, _group, weights_only=False):
+    """Torch's own needs NumPy. `weights_only` came with torch 2.15, here and in the others."""
     said = bytes(tensor.tolist()[: int(tensor_size)])
     if not any(said):
         raise _NoObject
-    return pickle.loads(said)
+    return torch.load(io.BytesIO(said), weights_only=True) if weights_only else pickle.loads(said)
 
 
-def _all_gather_object(object_list, obj, group=None):
+def _all_gather_object(object_list, obj, group=None, weights_only=False):
     if dist.get_rank(group) < 0:
         return
     size = dist.get_world_size(group)
@@ -149,7 +150,9 @@ def _all_gather_object(object_list, obj, group=None):
     object_list[:size] = _copies(obj, size)
 
 
-def _gather_object(obj, object_gather_list=None, dst=None, group=None, group_dst=None):
+def _gather_object(
+    obj, object_gather_list=None, dst=None, group=None, group_dst=None, weights_only=False
+):
     if dist.get_rank(group) < 0:
         return
     destination = _global_rank(group, dst, group_dst)
@@ -192,7 +195,12 @@ def _broadcast_object_list_of(broadcast):
 
 
 def _scatter_object_list(
-    scatter_object_output_list, scatter_object_input_list=None, src=None, group=None, group_src=None
+    scatter_object_output_list,
+    scatter_object_input_list=None,
+    src=None,
+    group=None,
+    group_src=None,
+    weights_only=False,
 ):
     rank = dist.get_rank(group)
     if rank < 0:

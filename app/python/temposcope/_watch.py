@@ -199,7 +199,8 @@ class LastSteps:
         found = find_keepers(_largest_blocks(snapshot))
         blocks = [{"address": block.address, "keepers": rows_of(block)} for block in found]
         lines = _failures.with_code(refused)  # torch sees none of what autograd's threads run
-        told = self._launch | {"blocks": blocks, "lines": lines, "codes": _codes(snapshot)}
+        told = self._launch | {"torch": torch.__version__, "blocks": blocks, "lines": lines}
+        told["codes"] = _codes(snapshot)
         text = json.dumps(told, ensure_ascii=False)
         return text.encode(errors="replace").decode()  # names of files may be no text
 

@@ -251,7 +251,8 @@ std::optional<GroupBy> find_group_by(std::string_view name) {
 }
 
 GroupBy default_group_by(const Trace& trace) {
-    return trace.ops.empty() && !trace.stacks.empty() ? GroupBy::kLine : GroupBy::kClass;
+    const bool knows_classes = !trace.ops.empty() || has_note(trace, kToldCategories);
+    return !knows_classes && !trace.stacks.empty() ? GroupBy::kLine : GroupBy::kClass;
 }
 
 std::vector<BreakdownRow> break_down(const Trace& trace, const PeakReport& peak, GroupBy by) {

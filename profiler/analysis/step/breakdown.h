@@ -22,8 +22,8 @@ constexpr std::string_view name_of(GroupBy v) { return kGroupByNames[static_cast
 /// nullopt for what is not one of kGroupByNames.
 std::optional<GroupBy> find_group_by(std::string_view name);
 
-/// The group that says most: the line of code where a trace has call stacks but no ops, else the
-/// class.
+/// The group that says most: the line of code where a trace has call stacks but no classes, else
+/// the class.
 GroupBy default_group_by(const Trace& trace);
 
 struct BreakdownRow {

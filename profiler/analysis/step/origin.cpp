@@ -1,5 +1,6 @@
 #include "profiler/analysis/step/origin.h"
 
+#include "profiler/trace/contents_text.h"
 #include "profiler/trace/trace_notes.h"
 
 #include <fmt/format.h>
@@ -289,7 +290,10 @@ Id<Frame> CallSites::program_frame_of(const Trace& trace, Id<Stack> stack) {
 
 CallSites::FrameKind CallSites::kind_of(const Trace& trace, const Frame& frame) {
     const std::string file = with_slashes(trace.text(frame.file));
-    if (is_mark_file(file)) return FrameKind::kMark;
+    if (is_mark_file(file)) {  // what the block contains is no place
+        const bool is_place = !parse_contents(trace.text(frame.function));
+        return is_place ? FrameKind::kMark : FrameKind::kOther;
+    }
     if (is_python(file)) {
         const std::string_view package = package_of(file);
         const bool is_of_ops =

@@ -90,7 +90,7 @@ std::size_t ActivityCollector::read(const Filled& filled) {
     const std::span<uint8_t> bytes(filled.buffer, filled.valid_bytes);
     if (options_.observe) options_.observe(bytes);
     try {
-        parse_activity_buffer(bytes, next_, records_);
+        parse_activity_buffer(bytes, next_, records_, options_.cupti_version);
     } catch (const std::bad_alloc&) {
         ++records_.broken_buffers;
     }

@@ -26,6 +26,7 @@ namespace profiler {
 struct CollectorOptions {
     std::size_t buffer_bytes = 4 << 20;  // as in Kineto
     std::size_t max_buffers = 128;       // 512 MiB
+    uint32_t cupti_version = CUPTI_API_VERSION;
     /// Called with each filled buffer before it is read, on the reading thread; may be empty.
     std::function<void(std::span<uint8_t>)> observe = {};
 };

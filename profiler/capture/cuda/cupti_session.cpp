@@ -99,10 +99,11 @@ std::filesystem::path recording_path() {
 }
 
 CollectorOptions collector_options(const CuptiApi& api) {
-    if (recording_path().empty()) return {};
+    if (recording_path().empty()) return {.cupti_version = api.version};
     const auto writer =
         std::make_shared<ActivityRecordingWriter>(recording_path(), api.next_record);
-    return {.observe = [writer](std::span<uint8_t> buffer) { writer->add(buffer); }};
+    return {.cupti_version = api.version,
+            .observe = [writer](std::span<uint8_t> buffer) { writer->add(buffer); }};
 }
 
 }  // namespace
@@ -144,7 +145,10 @@ models::Result<void> CuptiSession::subscribe() {
                                   .subscriberName = "temposcope",
                                   .oldSubscriberName = other_client.data(),
                                   .oldSubscriberSize = other_client.size()};
-    const CUptiResult result = api_.subscribe(&subscriber_, &on_callback, nullptr, &params);
+    const CUptiResult result =
+        api_.subscribe_with_name != nullptr
+            ? api_.subscribe_with_name(&subscriber_, &on_callback, nullptr, &params)
+            : api_.subscribe(&subscriber_, &on_callback, nullptr);
     if (result == CUPTI_SUCCESS) return {};
     subscriber_ = nullptr;
     other_client.back() = '\0';
@@ -195,6 +199,10 @@ models::Result<void> CuptiSession::record_work() {
 }
 
 void CuptiSession::record_order() {
+    if (!tells_order_of_streams(api_.version)) {
+        refusals_.emplace_back("the order of streams: CUPTI tells it since CUDA 12.8");
+        return;
+    }
     for (const CUpti_ActivityKind kind : kOrderKinds) {
         note("cuptiActivityEnable of the order of streams", api_.enable(kind));
     }

@@ -2,19 +2,21 @@
 
 #include <dlfcn.h>
 
+#include <algorithm>
 #include <cstring>
+#include <iterator>
 
 namespace profiler {
 namespace {
 
-constexpr const char* kLibrary = "libcupti.so.13";
+constexpr const char* kLibraries[] = {"libcupti.so.13", "libcupti.so.12"};
 /// How a capture goes on without CUPTI.
 constexpr std::string_view kWithoutCupti =
     "allocations are recorded, kernels and copies are missing";
 
 std::string path_of(void* symbol) {
     Dl_info info{};
-    return dladdr(symbol, &info) != 0 && info.dli_fname != nullptr ? info.dli_fname : kLibrary;
+    return dladdr(symbol, &info) != 0 && info.dli_fname != nullptr ? info.dli_fname : "";
 }
 
 /// The record as its kind says; CUPTI's buffers keep records at multiples of 8 bytes.
@@ -28,6 +30,28 @@ std::string_view text_of(const char* text) {
 }
 
 int64_t signed_of(uint64_t value) { return static_cast<int64_t>(value); }
+
+/// Lengths of the records that grew, from a version of CUPTI on, by the headers of CUDA 12.6 to
+/// 13.5. All other records kept theirs.
+struct RecordBytes {
+    uint32_t since = 0;
+    std::size_t kernel, copy, memset, event, synchronization;
+};
+constexpr RecordBytes kRecordBytes[] = {{24, 208, 88, 88, 24, 40},       // CUDA 12.6
+                                        {26, 208, 96, 88, 56, 56},       // 12.8
+                                        {130'000, 216, 96, 88, 56, 56},  // 13.0
+                                        {130'100, 224, 96, 88, 56, 56},  // 13.1
+                                        {130'300, 232, 96, 88, 56, 56},  // 13.3
+                                        {130'400, 248, 112, 104, 56, 56},
+                                        {130'500, 248, 112, 104, 80, 56}};
+constexpr uint32_t kNewestKnown = 130'599;
+constexpr uint32_t kFirstWithOrder = 26;
+
+/// The last row that holds for the version. Precondition: the version is known.
+const RecordBytes& record_bytes_of(uint32_t version) {
+    const auto after = std::ranges::upper_bound(kRecordBytes, version, {}, &RecordBytes::since);
+    return *std::prev(after);
+}
 
 KernelRecord parse_kernel(const CUpti_ActivityKernel10& kernel) {
     return {.name = text_of(kernel.name),
@@ -134,12 +158,44 @@ std::string CuptiApi::name_of(CUptiResult result) const {
 }
 
 models::Result<void> check_cupti_version(uint32_t version) {
-    // xxyyzz since CUDA 13.0: toolkit xx.yy, update zz. A toolkit may bring longer records.
-    if (version / 100 == CUPTI_API_VERSION / 100) return {};
+    if (version >= kRecordBytes[0].since) return {};
     return models::fail(
-        "libtorch's CUPTI is version {}, and this program was built for {}: {}; use the torch that "
-        "it was built with, or build it again.",
-        version, CUPTI_API_VERSION, kWithoutCupti);
+        "libtorch's CUPTI is version {}, which is older than CUDA 12.6: {}; use a torch "
+        "for CUDA 12.6 or newer.",
+        version, kWithoutCupti);
+}
+
+bool tells_order_of_streams(uint32_t cupti_version) { return cupti_version >= kFirstWithOrder; }
+
+std::size_t record_bytes(CUpti_ActivityKind kind, uint32_t cupti_version) {
+    const RecordBytes& bytes = record_bytes_of(cupti_version);
+    const auto if_known = [&](std::size_t size) { return cupti_version > kNewestKnown ? 0 : size; };
+    switch (kind) {
+        case CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL:
+        case CUPTI_ACTIVITY_KIND_KERNEL:
+            return if_known(bytes.kernel);
+        case CUPTI_ACTIVITY_KIND_MEMCPY:
+            return if_known(bytes.copy);
+        case CUPTI_ACTIVITY_KIND_MEMCPY2:
+            return if_known(sizeof(CUpti_ActivityMemcpyPtoP4));
+        case CUPTI_ACTIVITY_KIND_MEMSET:
+            return if_known(bytes.memset);
+        case CUPTI_ACTIVITY_KIND_RUNTIME:
+        case CUPTI_ACTIVITY_KIND_DRIVER:
+            return if_known(sizeof(CUpti_ActivityAPI));
+        case CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION:
+            return if_known(sizeof(CUpti_ActivityExternalCorrelation));
+        case CUPTI_ACTIVITY_KIND_CUDA_EVENT:
+            return if_known(bytes.event);
+        case CUPTI_ACTIVITY_KIND_SYNCHRONIZATION:
+            return if_known(bytes.synchronization);
+        case CUPTI_ACTIVITY_KIND_MEMORY2:
+            return if_known(sizeof(CUpti_ActivityMemory4));
+        case CUPTI_ACTIVITY_KIND_OVERHEAD:
+            return if_known(sizeof(CUpti_ActivityOverhead3));
+        default:
+            return 0;
+    }
 }
 
 std::string describe_cupti_refusal(CUptiResult result, const std::string& result_name,
@@ -169,21 +225,28 @@ std::string describe_cupti_refusal(CUptiResult result, const std::string& result
 
 models::Result<CuptiApi> open_cupti() {
     // Never a copy from elsewhere: see CuptiApi.
-    void* const library = dlopen(kLibrary, RTLD_NOW | RTLD_NOLOAD);
+    void* library = nullptr;
+    for (const char* const name : kLibraries) {
+        if (library == nullptr) library = dlopen(name, RTLD_NOW | RTLD_NOLOAD);
+    }
     if (library == nullptr) {
-        return models::fail("libtorch brought no {} into the process: {}; run scripts/setup again.",
-                            kLibrary, kWithoutCupti);
+        return models::fail("libtorch brought no {} into the process: {}; install torch again.",
+                            fmt::join(kLibraries, " or "), kWithoutCupti);
     }
     CuptiApi api;
     const char* missing = nullptr;
-    const auto find = [&]<typename Function>(const char* name, Function& function) {
+    const auto find_if_there = [&]<typename Function>(const char* name, Function& function) {
         function = reinterpret_cast<Function>(dlsym(library, name));
+    };
+    const auto find = [&](const char* name, auto& function) {
+        find_if_there(name, function);
         if (function == nullptr && missing == nullptr) missing = name;
     };
     decltype(&cuptiGetVersion) get_version = nullptr;
     find("cuptiGetVersion", get_version);
     find("cuptiGetResultString", api.result_string);
-    find("cuptiSubscribe_v2", api.subscribe);
+    find("cuptiSubscribe", api.subscribe);
+    find_if_there("cuptiSubscribe_v2", api.subscribe_with_name);
     find("cuptiUnsubscribe", api.unsubscribe);
     find("cuptiEnableCallback", api.enable_callback);
     find("cuptiActivityRegisterCallbacks", api.register_callbacks);
@@ -217,33 +280,35 @@ models::Result<CuptiApi> open_cupti() {
 
 // ---- records ---------------------------------------------------------------------------------
 
-std::size_t parse_activity(const CUpti_Activity& activity, ActivityRecords& records) {
+namespace {
+
+void parse_activity(const CUpti_Activity& activity, ActivityRecords& records) {
     switch (activity.kind) {
         case CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL:
         case CUPTI_ACTIVITY_KIND_KERNEL:
             records.kernels.push_back(parse_kernel(as<CUpti_ActivityKernel10>(activity)));
-            return sizeof(CUpti_ActivityKernel10);
+            return;
         case CUPTI_ACTIVITY_KIND_MEMCPY: {
             const auto& copy = as<CUpti_ActivityMemcpy6>(activity);
             records.copies.push_back(parse_copy(copy, copy_kind(copy.copyKind)));
-            return sizeof copy;
+            return;
         }
         case CUPTI_ACTIVITY_KIND_MEMCPY2: {
             const auto& copy = as<CUpti_ActivityMemcpyPtoP4>(activity);
             records.copies.push_back(parse_copy(copy, CopyKind::kPeerToPeer));
-            return sizeof copy;
+            return;
         }
         case CUPTI_ACTIVITY_KIND_MEMSET: {
             const auto& memset = as<CUpti_ActivityMemset4>(activity);
             records.copies.push_back(parse_copy(memset, CopyKind::kMemset));
-            return sizeof memset;
+            return;
         }
         case CUPTI_ACTIVITY_KIND_RUNTIME:
         case CUPTI_ACTIVITY_KIND_DRIVER: {
             const bool runtime = activity.kind == CUPTI_ACTIVITY_KIND_RUNTIME;
             records.apis.push_back(parse_api(as<CUpti_ActivityAPI>(activity),
                                              runtime ? ApiDomain::kRuntime : ApiDomain::kDriver));
-            return sizeof(CUpti_ActivityAPI);
+            return;
         }
         case CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION: {
             const auto& external = as<CUpti_ActivityExternalCorrelation>(activity);
@@ -251,14 +316,14 @@ std::size_t parse_activity(const CUpti_Activity& activity, ActivityRecords& reco
                 records.op_correlations.push_back(
                     {.correlation = external.correlationId, .external_id = external.externalId});
             }
-            return sizeof external;
+            return;
         }
         case CUPTI_ACTIVITY_KIND_CUDA_EVENT: {
             const auto& event = as<CUpti_ActivityCudaEvent2>(activity);
             records.events.push_back({.stream = event.streamId,
                                       .correlation = event.correlationId,
                                       .recording = event.cudaEventSyncId});
-            return sizeof event;
+            return;
         }
         case CUPTI_ACTIVITY_KIND_SYNCHRONIZATION: {
             const auto& sync = as<CUpti_ActivitySynchronization2>(activity);
@@ -268,26 +333,27 @@ std::size_t parse_activity(const CUpti_Activity& activity, ActivityRecords& reco
                                                 .correlation = sync.correlationId,
                                                 .recording = sync.cudaEventSyncId});
             }
-            return sizeof sync;
+            return;
         }
         case CUPTI_ACTIVITY_KIND_MEMORY2:
             records.memory.push_back(parse_memory(as<CUpti_ActivityMemory4>(activity)));
-            return sizeof(CUpti_ActivityMemory4);
+            return;
         case CUPTI_ACTIVITY_KIND_OVERHEAD: {
             const auto& overhead = as<CUpti_ActivityOverhead3>(activity);
             records.overheads.push_back({.name = overhead_name(overhead.overheadKind),
                                          .start_ns = overhead.start,
                                          .end_ns = overhead.end});
-            return sizeof overhead;
+            return;
         }
         default:
             ++records.unknown_records;
-            return 0;
     }
 }
 
+}  // namespace
+
 void parse_activity_buffer(std::span<uint8_t> buffer, NextActivityRecord next,
-                           ActivityRecords& records) {
+                           ActivityRecords& records, uint32_t cupti_version) {
     CUpti_Activity* record = nullptr;
     std::size_t read_bytes = 0;  // up to the end of the last record
     bool size_known = true;
@@ -299,10 +365,11 @@ void parse_activity_buffer(std::span<uint8_t> buffer, NextActivityRecord next,
             if (result != CUPTI_ERROR_MAX_LIMIT_REACHED || cut) ++records.broken_buffers;
             return;
         }
-        const std::size_t record_bytes = parse_activity(*record, records);
-        size_known = record_bytes > 0;
-        read_bytes = static_cast<std::size_t>(reinterpret_cast<uint8_t*>(record) - buffer.data()) +
-                     record_bytes;
+        parse_activity(*record, records);
+        const std::size_t bytes = record_bytes(record->kind, cupti_version);
+        size_known = bytes > 0;
+        read_bytes =
+            static_cast<std::size_t>(reinterpret_cast<uint8_t*>(record) - buffer.data()) + bytes;
     }
 }
 

@@ -19,10 +19,11 @@ namespace profiler {
 /// process's CUDA calls, and a second copy beside libtorch's would fight with it.
 struct CuptiApi {
     std::string path;      // of the library
-    uint32_t version = 0;  // as CUPTI_API_VERSION
+    uint32_t version = 0;  // as CUPTI_API_VERSION: 26 of CUDA 12.8, 130202 of CUDA 13.2
 
     decltype(&cuptiGetResultString) result_string = nullptr;
-    decltype(&cuptiSubscribe_v2) subscribe = nullptr;
+    decltype(&cuptiSubscribe) subscribe = nullptr;
+    decltype(&cuptiSubscribe_v2) subscribe_with_name = nullptr;  // null in CUDA 12
     decltype(&cuptiUnsubscribe) unsubscribe = nullptr;
     decltype(&cuptiEnableCallback) enable_callback = nullptr;
     decltype(&cuptiActivityRegisterCallbacks) register_callbacks = nullptr;
@@ -47,13 +48,18 @@ struct CuptiApi {
     std::string name_of(CUptiResult result) const;
 };
 
-/// Errors, one sentence each: libtorch mapped none, it is another version than this program was
-/// built for, a function is missing.
+/// Errors, one sentence each: libtorch mapped none, it is too old, a function is missing.
 models::Result<CuptiApi> open_cupti();
 
-/// Whether records of this version have the layout that this program was built for: updates of one
-/// toolkit have, another toolkit (13.1 beside 13.0) may not.
+/// Whether records of this version are known. In CUDA 12.6 to 13.5 each record begins as in 13.0;
+/// newer ones only grew at their ends, so those that come are taken for longer ones.
 models::Result<void> check_cupti_version(uint32_t version);
+
+/// Whether records of events and waits of streams name what was recorded: since CUDA 12.8.
+bool tells_order_of_streams(uint32_t cupti_version);
+
+/// What one record occupies in a buffer; 0: not known.
+std::size_t record_bytes(CUpti_ActivityKind kind, uint32_t cupti_version);
 
 /// One sentence on why CUPTI does not record, from what its first call answered. `other_client` is
 /// whom CUPTI names as its user, empty when it names nobody.
@@ -71,15 +77,12 @@ inline constexpr CUpti_ExternalCorrelationKind kOpCorrelationKind =
 
 /// Adds the records of `buffer` to `records`. `records` also counts what cannot be read: records of
 /// kinds that are not enabled, and buffers that end inside a record. The records before such an end
-/// are added.
+/// are added. `cupti_version` is that of the CUPTI that filled the buffer.
 void parse_activity_buffer(std::span<uint8_t> buffer, NextActivityRecord next,
-                           ActivityRecords& records);
+                           ActivityRecords& records, uint32_t cupti_version = CUPTI_API_VERSION);
 
 /// Calls visit(text) for each text that a record of `buffer` points to. `visit` may replace it.
 void visit_activity_texts(std::span<uint8_t> buffer, NextActivityRecord next,
                           const std::function<void(const char*& text)>& visit);
-
-/// Adds one record. Returns its size in the buffer in bytes; 0 for an unknown kind.
-std::size_t parse_activity(const CUpti_Activity& activity, ActivityRecords& records);
 
 }  // namespace profiler

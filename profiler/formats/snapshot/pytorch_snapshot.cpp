@@ -6,6 +6,7 @@
 #include "profiler/trace/available_memory.h"
 #include "profiler/trace/keeper_json.h"
 #include "profiler/trace/text.h"
+#include "profiler/trace/trace_notes.h"
 #include "profiler/trace/units.h"
 
 #include <nlohmann/json.hpp>
@@ -186,6 +187,13 @@ Result<void> add_watched(const std::string& watched, Trace& trace) try {
     trace.runs.set<&Run::command>(run, trace.strings.intern(command.dump()));
     trace.runs.set<&Run::environment>(run, trace.strings.intern(environment.dump()));
     trace.runs.set<&Run::folder>(run, trace.strings.intern(told.at("folder").get<std::string>()));
+    if (const auto torch = told.value("torch", std::string()); !torch.empty()) {
+        trace.runs.set<&Run::software>(run, trace.strings.intern(json{{"torch", torch}}.dump()));
+    }
+    if (const auto note = told.value("note", std::string()); !note.empty()) {
+        add_diagnostic(
+            trace, {.code = kRecordedByTorch, .severity = Severity::kWarning, .explanation = note});
+    }
     const auto live = live_blocks(trace);
     const int64_t event = num_events(trace);
     for (const json& block : told.at("blocks")) {

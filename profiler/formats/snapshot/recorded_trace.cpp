@@ -1,10 +1,12 @@
 #include "profiler/formats/snapshot/recorded_trace.h"
 
+#include "profiler/allocator/replay.h"
 #include "profiler/allocator/start_state.h"
 #include "profiler/formats/parts/memory_actions.h"
 #include "profiler/formats/parts/steps_and_phases.h"
 #include "profiler/trace/allocator_rows.h"
 #include "profiler/trace/available_memory.h"
+#include "profiler/trace/contents_text.h"
 #include "profiler/trace/text.h"
 #include "profiler/trace/trace_notes.h"
 #include "profiler/trace/value_range.h"
@@ -404,8 +406,11 @@ void add_run(Trace& trace, const AllocatorRecording* device, std::optional<int64
         run.allocator_settings = trace.strings.intern(device->settings.alloc_conf);
     }
     // As tie_order_of reads it.
-    if (device != nullptr && device->settings.tie_order == TieOrder::kSegmentAge) {
+    const auto order = device != nullptr ? tie_order_of(*device) : TieOrder::kAddress;
+    if (order == TieOrder::kSegmentAge) {
         run.software = trace.strings.intern(R"({"torch": "2.13 or newer"})");
+    } else if (order == TieOrder::kBlockAge) {
+        run.software = trace.strings.intern(R"({"torch": "2.12"})");
     }
     trace.runs.append(run);
 }
@@ -437,6 +442,7 @@ models::Result<Trace> trace_of(std::vector<AllocatorRecording> devices,
     }
     if (start_us && !ranges.empty()) add_annotations(ranges, *start_us, trace);
     if (trace.steps.empty()) infer_gradients(trace);
+    take_contents(trace);
     note_allocations_only(trace);
     note_other_devices(trace);
     return trace;

@@ -274,11 +274,15 @@ private:
                                         std::pair(kUserMetadata, kUserMetadataFile)}) {
             const std::string_view place = text_of(fields[key]);
             if (place.empty() || place == "N/A") continue;
-            found = stacks_.add_inside(
-                found, stacks_.add_frame({.function = text_in(fields[key]),
-                                          .file = static_cast<int32_t>(text(file).payload)}));
+            found = add_place(found, fields[key], file);
         }
         return found;
+    }
+
+    int32_t add_place(int32_t stack, const PlainValue& place, std::string_view file) {
+        return stacks_.add_inside(
+            stack, stacks_.add_frame({.function = text_in(place),
+                                      .file = static_cast<int32_t>(text(file).payload)}));
     }
 
     PlainValue fold_event(const Fields& fields) {
@@ -295,6 +299,9 @@ private:
         read.pool = pool(fields[kPoolId]);
         read.time_us = fields.integer_or(kTimeUs, -1);
         if (is_oom || read.action == RecordedAction::kAlloc) read.stack = stack_of_event(fields);
+        if (read.action == RecordedAction::kAnnotate) {
+            read.stack = add_place(-1, fields[kUserMetadata], kUserMetadataFile);
+        }
         return container(ValueKind::kDict, kEvent, events_.add(read, share_read_));
     }
 
@@ -524,6 +531,7 @@ private:
         if (fields.has(kTemposcope)) snapshot_.watched = text_of(fields[kTemposcope]);
         if (is(fields[kHostTraces], kEvents)) {
             snapshot_.host.events = events_.take(fields[kHostTraces].payload);
+            move_annotations(snapshot_.host.events);
         }
         if (is(fields[kHostSegments], kSegmentList)) {
             host_segments_ = segments_.take(fields[kHostSegments].payload);
@@ -536,7 +544,27 @@ private:
             AllocatorRecording& device = snapshot_.devices.emplace_back();
             device.events = events_.take(list);
             if (list >= 0 && device.events.empty()) stop("the same values are listed twice");
+            move_annotations(device.events);
         }
+    }
+
+    /// What a program attached to a live block becomes the innermost frame of the block's stack.
+    void move_annotations(std::vector<RecordedEvent>& events) {
+        const auto is_annotation = [](const RecordedEvent& event) {
+            return event.action == RecordedAction::kAnnotate;
+        };
+        if (std::ranges::none_of(events, is_annotation)) return;
+        std::unordered_map<int64_t, RecordedEvent*> live;
+        for (RecordedEvent& event : events) {
+            if (event.action == RecordedAction::kAlloc) live[event.address] = &event;
+            if (event.action == RecordedAction::kFreeRequested) live.erase(event.address);
+            const auto block = is_annotation(event) ? live.find(event.address) : live.end();
+            if (block == live.end()) continue;
+            const auto note = static_cast<std::size_t>(event.stack);
+            block->second->stack =
+                stacks_.add_inside(block->second->stack, stacks_.stacks()[note].frame);
+        }
+        std::erase_if(events, is_annotation);
     }
 
     /// (0, 0) is the default pool; others are numbered from 1 in the order in which they appear.

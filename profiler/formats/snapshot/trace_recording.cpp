@@ -4,6 +4,7 @@
 #include "profiler/allocator/settings.h"
 #include "profiler/formats/parts/memory_actions.h"
 #include "profiler/formats/parts/steps_and_phases.h"
+#include "profiler/trace/contents_text.h"
 #include "profiler/trace/trace_notes.h"
 
 #include <algorithm>
@@ -57,11 +58,16 @@ public:
             stacks_.stacks.push_back({.parent = is_sound ? stack.parent.value : -1,
                                       .frame = std::max(stack.frame.value, 0)});
         }
+        note_contents();
     }
 
-    int32_t of(const Allocation& allocation) {
-        if (allocation.stack.valid()) return allocation.stack.value;
-        return allocation.op.valid() ? of_op(allocation.op) : -1;
+    int32_t of(Id<Allocation> id) {
+        const Allocation allocation = trace_.allocations[id];
+        int32_t stack = allocation.stack.value;
+        if (!allocation.stack.valid()) stack = allocation.op.valid() ? of_op(allocation.op) : -1;
+        const auto contents = contents_.find(id.value);
+        if (contents == contents_.end()) return stack;
+        return add({.parent = stack, .frame = frame_number(contents->second)});
     }
 
     std::shared_ptr<const RecordedStacks> take() {
@@ -93,10 +99,43 @@ private:
             .function = text_of(trace_.ops.get<&Op::name>(op)),
             .file = path.valid() ? text_of(trace_.module_paths.get<&ModulePath::path>(path))
                                  : empty_text_};
+        return frame_number(frame);
+    }
+
+    int32_t frame_number(const RecordedFrame& frame) {
         const auto next = static_cast<int32_t>(stacks_.frames.size());
         const auto [known, is_new] = frames_.try_emplace(frame, next);
         if (is_new) stacks_.frames.push_back(frame);
         return known->second;
+    }
+
+    /// "parameter: layers.0.weight" as the user's metadata of each allocation whose contents were
+    /// recorded. What was inferred from a snapshot is inferred again when it is read.
+    void note_contents() {
+        if (trace_.run().source == Source::kImported) return;
+        std::unordered_map<int32_t, StringId> names;  // the first that a tensor of it has
+        for (const Tensor tensor : trace_.tensors.rows()) {
+            if (tensor.name.valid()) names.try_emplace(tensor.storage.value, tensor.name);
+        }
+        const int32_t file = add_text(std::string(kUserMetadataFile));
+        std::unordered_map<std::string, int32_t> known;
+        for (const Id<Storage> id : trace_.storages.ids()) {
+            const Storage storage = trace_.storages[id];
+            if (!storage.allocation.valid()) continue;
+            const auto name = names.find(id.value);
+            const bool has_name = name != names.end();
+            std::string text = to_text(storage.category,
+                                       has_name ? trace_.text(name->second) : std::string_view());
+            auto [number, is_new] = known.try_emplace(text, 0);
+            if (is_new) number->second = add_text(std::move(text));
+            contents_.insert_or_assign(storage.allocation.value,
+                                       RecordedFrame{.function = number->second, .file = file});
+        }
+    }
+
+    int32_t add_text(std::string text) {
+        stacks_.texts.push_back(std::move(text));
+        return static_cast<int32_t>(stacks_.texts.size()) - 1;
     }
 
     int32_t add(const RecordedStack& stack) {
@@ -109,6 +148,7 @@ private:
     const Trace& trace_;
     RecordedStacks stacks_;
     int32_t empty_text_ = 0;
+    std::unordered_map<int32_t, RecordedFrame> contents_;  // by allocation
     std::unordered_map<int32_t, int32_t> of_op_;
     std::map<RecordedFrame, int32_t> frames_;
     std::map<RecordedStack, int32_t> numbers_;
@@ -126,7 +166,7 @@ public:
             if (action.kind == Action::kSegment) {
                 apply(Id<AllocatorEvent>(action.row));
             } else {
-                apply(action, trace_.allocations[Id<Allocation>(action.row)], stacks);
+                apply(action, Id<Allocation>(action.row), stacks);
             }
         }
         add_final_state(stacks);
@@ -182,14 +222,15 @@ private:
         made_.events.push_back(event);
     }
 
-    void apply(const Action& action, const Allocation& allocation, Stacks& stacks) {
+    void apply(const Action& action, Id<Allocation> id, Stacks& stacks) {
+        const Allocation allocation = trace_.allocations[id];
         RecordedEvent event{.address = address_of(action.row, allocation),
                             .size_bytes = allocation.requested_bytes,
                             .stream = handle_of(allocation.stream),
                             .pool = allocation.pool};
         if (action.kind == Action::kAlloc) {
             event.time_us = time_us(allocation.alloc_ns);
-            if (action.event >= first_event_) event.stack = stacks.of(allocation);
+            if (action.event >= first_event_) event.stack = stacks.of(id);
         } else if (action.kind == Action::kFreeRequested) {
             event.action = RecordedAction::kFreeRequested;
             event.time_us = time_us(allocation.free_requested_ns);
@@ -226,9 +267,10 @@ private:
             made_.settings.expandable_segments |= segment.is_expandable;
         }
         for (const Id<Allocation> row : blocks) {
-            const Allocation block = trace_.allocations[row];
-            const int32_t stack = stacks.of(block);
-            if (stack >= 0) made_.block_stacks.push_back({block.address, stack});
+            const int32_t stack = stacks.of(row);
+            if (stack < 0) continue;
+            made_.block_stacks.push_back(
+                {trace_.allocations.get<&Allocation::address>(row), stack});
         }
     }
 

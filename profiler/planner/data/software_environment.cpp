@@ -6,6 +6,9 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <array>
+#include <charconv>
+
 namespace profiler {
 namespace {
 
@@ -27,8 +30,48 @@ void read_software(FieldReader& reader, SoftwareEnvironment& environment) {
     environment.clips_gradients = reader.boolean("clips_gradients");
 }
 
-SoftwareEnvironment read_environment(FieldReader& reader) {
-    SoftwareEnvironment environment{.id = reader.text("id"), .name = reader.text("name")};
+/// The same environment with another torch.
+struct OtherVersion {
+    std::string torch;  // "2.15.0"
+    std::string cuda;   // "13.2"
+    ComputeCapability min_compute_capability;
+};
+
+OtherVersion read_other_version(FieldReader& reader) {
+    return {.torch = reader.text("torch"),
+            .cuda = reader.text("cuda"),
+            .min_compute_capability = reader.capability("min_compute_capability")};
+}
+
+struct EnvironmentRow : SoftwareEnvironment {
+    std::vector<OtherVersion> others;
+};
+
+/// "2.15" of "2.15.0"
+std::string minor_version(std::string_view torch) {
+    return std::string(torch.substr(0, torch.rfind('.')));
+}
+
+/// "PyTorch 2.15, CUDA 13.2, Python, eager" for "PyTorch 2.11, CUDA 13.0, Python, eager"
+std::string renamed(std::string name, std::string_view before, std::string_view after) {
+    const std::size_t at = name.find(before);
+    return at == std::string::npos ? name : name.replace(at, before.size(), after);
+}
+
+SoftwareEnvironment with_version(const EnvironmentRow& row, const OtherVersion& other) {
+    SoftwareEnvironment environment = row;
+    const std::string before = minor_version(row.torch), after = minor_version(other.torch);
+    environment.id = renamed(row.id, before, after);
+    environment.name = renamed(renamed(row.name, before, after), row.cuda, other.cuda);
+    environment.torch = other.torch;
+    environment.cuda = other.cuda;
+    environment.min_compute_capability = other.min_compute_capability;
+    return environment;
+}
+
+EnvironmentRow read_environment(FieldReader& reader) {
+    EnvironmentRow environment{{.id = reader.text("id"), .name = reader.text("name")}, {}};
+    reader.add_rows("other_versions", environment.others, read_other_version);
     read_software(reader, environment);
     reader.add_rows("context", environment.context, read_context);
     if (environment.context.empty() || !environment.context.front().gpus.empty()) {
@@ -49,10 +92,27 @@ const Figure& SoftwareEnvironment::context_bytes(std::string_view gpu) const {
     return last_row_about(context, gpu)->bytes;
 }
 
+std::string SoftwareEnvironment::torch_to_run() const {
+    std::array<int, 2> version{};
+    const char* const end = torch.data() + torch.size();
+    const auto major = std::from_chars(torch.data(), end, version[0]);
+    if (major.ptr != end) std::from_chars(major.ptr + 1, end, version[1]);
+    return version < kOldestTorch ? std::string() : minor_version(torch);
+}
+
 models::Result<std::vector<SoftwareEnvironment>> parse_environments(std::string_view text,
                                                                     const std::string& file) {
-    return parse_rows<SoftwareEnvironment>(text, file, "setups", "software environment",
-                                           read_environment);
+    const auto rows =
+        parse_rows<EnvironmentRow>(text, file, "setups", "software environment", read_environment);
+    if (!rows) return tl::unexpected(rows.error());
+    std::vector<SoftwareEnvironment> environments;
+    for (const EnvironmentRow& row : *rows) {
+        environments.push_back(row);
+        for (const OtherVersion& other : row.others) {
+            environments.push_back(with_version(row, other));
+        }
+    }
+    return environments;
 }
 
 models::Result<const SoftwareEnvironment*> find_environment(

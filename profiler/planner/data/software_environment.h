@@ -26,8 +26,12 @@ struct ContextRow {
     Figure bytes;
 };
 
-/// The `id` that is assumed where the user names none: Temposcope is built with this torch.
+/// The `id` that is assumed where nothing tells the version of torch.
 inline constexpr const char* kUsualSetup = "torch-2.11";
+
+/// The oldest torch with which Temposcope can run a step. A step of an older one is run with the
+/// usual torch, and what differs is in its software environment.
+inline constexpr std::array<int, 2> kOldestTorch{2, 8};
 
 struct SoftwareEnvironment {
     std::string id;    // "torch-2.11"
@@ -51,8 +55,11 @@ struct SoftwareEnvironment {
     Figure matmul_scale;  // factor on the rate of 16-bit GEMMs
 
     const Figure& context_bytes(std::string_view gpu) const;
+    /// "2.15": the torch that must run its steps. Empty: any, because its own is too old.
+    std::string torch_to_run() const;
 };
 
+/// A row that names other versions of torch gives one environment more for each.
 models::Result<std::vector<SoftwareEnvironment>> parse_environments(std::string_view text,
                                                                     const std::string& file);
 

@@ -72,6 +72,16 @@ TEST(AllocConf, SettingsOfPinnedMemoryHaveNoEffect) {
               AllocatorSettings{});
 }
 
+/// Since torch 2.12, 2.13 and 2.15.
+TEST(AllocConf, NewerSettingsThatOnlyChangeAddressesOrPinnedMemoryHaveNoEffect) {
+    EXPECT_EQ(parsed("throw_on_cudamalloc_oom:True,pinned_free_catch_all:False,"
+                     "pinned_max_round_threshold_mb:64,pinned_max_cached_size_mb:256,"
+                     "expandable_segments_reserve:40G,"
+                     "expandable_segments_reserve_by_class:[comm:1G,other:0.5],"
+                     "max_split_size_mb:64"),
+              AllocatorSettings{.max_split_bytes = 64 * kMiB});
+}
+
 /// The parser of torch 2.11.0 accepts all of these.
 TEST(AllocConf, IsAsLenientAsTorch) {
     EXPECT_TRUE(parsed("expandable_segments,True").expandable_segments);

@@ -137,6 +137,18 @@ TEST(TieOrders, AReplayInAnotherOrderDiffers) {
     }
 }
 
+TEST(TieOrders, OfARecordingThatDoesNotTellIsTheOneThatFits) {
+    for (const TieOrder order : {TieOrder::kAddress, TieOrder::kBlockAge}) {
+        tests::Recorder recorder({.tie_order = order});
+        tests::run_random(recorder, {.num_steps = 2'000});
+        AllocatorRecording recording = recorder.recording();
+        recording.settings.tie_order = std::nullopt;
+        EXPECT_EQ(tie_order_of(recording), order);
+        EXPECT_TRUE(replay(recording, {}).value().is_exact());
+    }
+    EXPECT_EQ(tie_order_of(AllocatorRecording{}), TieOrder::kAddress);
+}
+
 /// A snapshot does not tell the ages of its segments. The driver places each below the ones before.
 TEST(TieOrders, OfTheSegmentsAtTheStartTheHighestCountsAsTheOldest) {
     const auto segment_at = [](int64_t address) {

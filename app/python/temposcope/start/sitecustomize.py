@@ -107,8 +107,17 @@ def _follow() -> None:
         _load_package()
         from temposcope import _program
     except Exception as error:  # also an error of the dynamic linker
+        if type(error).__name__ == "NoLibraries":
+            return _follow_by_torch_alone(str(error))
         raise SystemExit(f"temposcope: {error}.") from None
     _program.follow()
+
+
+def _follow_by_torch_alone(why: str) -> None:
+    """The package cannot be imported, but what needs torch alone can."""
+    alone = importlib.import_module("temposcope._torch_alone")
+    del sys.modules["temposcope"]  # a program that imports it gets the reason
+    alone.follow(why)
 
 
 if os.environ.get("TEMPOSCOPE_RUN"):

@@ -20,8 +20,8 @@ struct FakeCupti {
 CuptiApi fake_api() {
     fake = {};
     CuptiApi api;
-    api.subscribe = [](CUpti_SubscriberHandle* subscriber, CUpti_CallbackFunc callback, void*,
-                       CUpti_SubscriberParams*) {
+    // As in CUDA 12: without cuptiSubscribe_v2.
+    api.subscribe = [](CUpti_SubscriberHandle* subscriber, CUpti_CallbackFunc callback, void*) {
         static int client = 0;
         *subscriber = reinterpret_cast<CUpti_SubscriberHandle>(&client);
         fake.callback = callback;

@@ -40,17 +40,35 @@ TEST(Cupti, WithoutADriverASessionIsRefusedAndNothingStaysBehind) {
     }
 }
 
-TEST(Cupti, AnotherToolkitIsRefusedInOneSentenceAndAnUpdateIsNot) {
-    const uint32_t toolkit = CUPTI_API_VERSION / 100 * 100;
-    for (const uint32_t update : {0u, 1u, 99u}) {
-        EXPECT_TRUE(check_cupti_version(toolkit + update).has_value()) << update;
+TEST(Cupti, ToolkitsFrom12_6OnAreTakenAndOlderOnesAreRefusedInOneSentence) {
+    for (const uint32_t version : {24u, 26u, 130000u, 130202u, 130500u, 140000u}) {
+        EXPECT_TRUE(check_cupti_version(version).has_value()) << version;
     }
-    EXPECT_FALSE(check_cupti_version(toolkit + 100).has_value());
-    const auto older = check_cupti_version(120000);
+    EXPECT_FALSE(tells_order_of_streams(24));
+    EXPECT_TRUE(tells_order_of_streams(26));
+    const auto older = check_cupti_version(22);
     ASSERT_FALSE(older.has_value());
-    EXPECT_THAT(older.error().message, HasSubstr("120000"));
+    EXPECT_THAT(older.error().message, HasSubstr("version 22"));
     EXPECT_THAT(older.error().message, HasSubstr("allocations are recorded"));
     EXPECT_THAT(older.error().message, EndsWith("."));
+}
+
+/// Sizes of this toolkit are those of its header; older ones are shorter, newer ones longer.
+TEST(Cupti, RecordsGrowFromToolkitToToolkit) {
+    const auto bytes = [](CUpti_ActivityKind kind, uint32_t version = CUPTI_API_VERSION) {
+        return record_bytes(kind, version);
+    };
+    EXPECT_EQ(bytes(CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL), sizeof(CUpti_ActivityKernel10));
+    EXPECT_EQ(bytes(CUPTI_ACTIVITY_KIND_MEMCPY), sizeof(CUpti_ActivityMemcpy6));
+    EXPECT_EQ(bytes(CUPTI_ACTIVITY_KIND_MEMSET), sizeof(CUpti_ActivityMemset4));
+    EXPECT_EQ(bytes(CUPTI_ACTIVITY_KIND_CUDA_EVENT), sizeof(CUpti_ActivityCudaEvent2));
+    EXPECT_EQ(bytes(CUPTI_ACTIVITY_KIND_SYNCHRONIZATION), sizeof(CUpti_ActivitySynchronization2));
+    EXPECT_EQ(bytes(CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL, 26), sizeof(CUpti_ActivityKernel9));
+    EXPECT_EQ(bytes(CUPTI_ACTIVITY_KIND_MEMCPY, 24), sizeof(CUpti_ActivityMemcpy5));
+    EXPECT_EQ(bytes(CUPTI_ACTIVITY_KIND_CUDA_EVENT, 24), sizeof(CUpti_ActivityCudaEvent));
+    EXPECT_GT(bytes(CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL, 130202), sizeof(CUpti_ActivityKernel10));
+    EXPECT_EQ(bytes(CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL, 140000), 0U);  // not known
+    EXPECT_EQ(bytes(CUPTI_ACTIVITY_KIND_INVALID), 0U);
 }
 
 TEST(Cupti, NamesTheClientThatHoldsIt) {

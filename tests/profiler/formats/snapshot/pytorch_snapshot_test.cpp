@@ -217,7 +217,7 @@ TEST(PytorchSnapshot, TellsTheOrderOfTiesOfTorch213ByItsSettings) {
         text.replace(text.find("%s"), 2, keys);
         return parse_pytorch_snapshot(text, "s.json").value().main().settings.tie_order;
     };
-    EXPECT_EQ(order_with(""), TieOrder::kAddress);
+    EXPECT_EQ(order_with(""), std::nullopt);
     EXPECT_EQ(order_with(R"(, "max_round_threshold": -1)"), TieOrder::kSegmentAge);
 }
 
@@ -266,7 +266,33 @@ TEST(PytorchSnapshot, ReadsTheSameDictionaryAsJson) {
     }
 }
 
-/// Since torch 2.14, if record_pinned_host_memory asks for it. An annotation is no action.
+std::string innermost_function(const AllocatorRecording& recording, std::size_t event) {
+    const RecordedStacks& stacks = *recording.stacks;
+    const auto stack = static_cast<std::size_t>(recording.events[event].stack);
+    const auto frame = static_cast<std::size_t>(stacks.stacks[stack].frame);
+    return stacks.texts[static_cast<std::size_t>(stacks.frames[frame].function)];
+}
+
+/// A text is for the block that lives at its address then.
+TEST(PytorchSnapshot, GivesAnnotationsToTheirBlocks) {
+    const std::string json = R"({"device_traces": [[
+        {"action": "annotate", "addr": 512, "size": 512, "user_metadata": "of an older block"},
+        {"action": "alloc", "addr": 512, "size": 512},
+        {"action": "free_requested", "addr": 512, "size": 512},
+        {"action": "free_completed", "addr": 512, "size": 512},
+        {"action": "annotate", "addr": 512, "size": 512, "user_metadata": "of none"},
+        {"action": "alloc", "addr": 512, "size": 512,
+         "frames": [{"name": "f", "filename": "a.py", "line": 3}]},
+        {"action": "annotate", "addr": 512, "size": 512, "user_metadata": "parameter: w"}]],
+        "segments": []})";
+    const auto snapshot = parse_pytorch_snapshot(json, "s.json");
+    ASSERT_TRUE(snapshot.has_value()) << snapshot.error().message;
+    ASSERT_EQ(snapshot->main().events.size(), 4U);
+    EXPECT_EQ(snapshot->main().events[0].stack, -1);
+    EXPECT_EQ(innermost_function(snapshot->main(), 3), "parameter: w");
+}
+
+/// Since torch 2.14, if record_pinned_host_memory asks for it.
 TEST(PytorchSnapshot, ReadsPinnedMemoryBesideTheDevices) {
     const std::string json = R"({"device_traces": [[
         {"action": "alloc", "addr": 512, "size": 512},
@@ -283,7 +309,8 @@ TEST(PytorchSnapshot, ReadsPinnedMemoryBesideTheDevices) {
     const auto snapshot = parse_pytorch_snapshot(json, "s.json");
     ASSERT_TRUE(snapshot.has_value()) << snapshot.error().message;
     ASSERT_EQ(snapshot->devices.size(), 1U);
-    EXPECT_EQ(snapshot->main().events.size(), 1U);
+    ASSERT_EQ(snapshot->main().events.size(), 1U);
+    EXPECT_EQ(innermost_function(snapshot->main(), 0), "a weight");
     EXPECT_EQ(snapshot->host.device, kHostDevice);
     ASSERT_EQ(snapshot->host.events.size(), 2U);
     EXPECT_EQ(snapshot->host.events[1].size_bytes, 4096);

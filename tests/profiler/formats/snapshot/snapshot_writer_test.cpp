@@ -5,6 +5,8 @@
 #include "profiler/formats/snapshot/pytorch_snapshot.h"
 #include "profiler/formats/snapshot/recorded_trace.h"
 #include "profiler/formats/trace_formats.h"
+#include "profiler/trace/contents_text.h"
+#include "profiler/trace/trace_notes.h"
 #include "tests/profiler/formats/samples.h"
 #include "tests/profiler/trace/temporary_folder.h"
 #include "tests/support/synthetic_trace.h"
@@ -102,8 +104,53 @@ TEST(SnapshotWriter, KeepsTheBlocksOfACapture) {
             << i;
         if (!a.op.valid()) continue;
         ASSERT_TRUE(b.stack.valid()) << i;  // the op stands as the innermost frame
-        const Frame frame = read.frames[read.stacks.get<&Stack::frame>(b.stack)];
+        Frame frame = read.frames[read.stacks.get<&Stack::frame>(b.stack)];
+        if (is_mark_file(read.text(frame.file))) {  // below what the block contains
+            const Id<Stack> outer = read.stacks.get<&Stack::parent>(b.stack);
+            frame = read.frames[read.stacks.get<&Stack::frame>(outer)];
+        }
         EXPECT_EQ(read.text(frame.function), trace.text(trace.ops.get<&Op::name>(a.op)));
+    }
+}
+
+/// "parameter: blocks.0.weight" of an allocation, which memory_viz shows.
+TEST(SnapshotWriter, KeepsWhatBlocksContain) {
+    const Trace trace = tests::make_synthetic_trace({.num_allocations = 500});
+    const Trace read = through_a_snapshot(trace);
+    const auto contents = [](const Trace& of) {
+        std::vector<std::string> texts(of.allocations.size());
+        for (const Storage storage : of.storages.rows()) {
+            texts[storage.allocation.index()] = name_of(storage.category);
+        }
+        std::vector<bool> has_name(texts.size());
+        for (const Tensor tensor : of.tensors.rows()) {
+            const Id<Allocation> row = of.storages.get<&Storage::allocation>(tensor.storage);
+            if (!tensor.name.valid() || has_name[row.index()]) continue;
+            has_name[row.index()] = true;
+            texts[row.index()] += fmt::format(" {}", of.text(tensor.name));
+        }
+        return texts;
+    };
+    EXPECT_EQ(contents(read), contents(trace));
+    EXPECT_EQ(tests::first_difference(read, through_a_snapshot(read)), "");
+}
+
+TEST(BlockContents, AreReadFromTextsThatBeginWithACategory) {
+    const auto weight = parse_contents("parameter: encoder.weight");
+    ASSERT_TRUE(weight.has_value());
+    EXPECT_EQ(weight->category, Category::kParameter);
+    EXPECT_EQ(weight->name, "encoder.weight");
+    EXPECT_FALSE(weight->is_saved);
+    EXPECT_EQ(to_text(weight->category, weight->name), "parameter: encoder.weight");
+    EXPECT_EQ(to_text(Category::kTemporary, ""), "temporary");
+    const auto saved = parse_contents("activation: layers.0.norm1, saved [1024, 256] float32");
+    ASSERT_TRUE(saved.has_value() && saved->is_saved);
+    EXPECT_EQ(saved->name, "layers.0.norm1");
+    EXPECT_EQ(saved->shape, "[1024, 256]");
+    EXPECT_EQ(saved->dtype, DType::kFloat32);
+    EXPECT_EQ(parse_contents("gradient")->category, Category::kGradient);
+    for (const auto* other : {"step 3", "parameters: a", "", ": a", "parameter:a"}) {
+        EXPECT_FALSE(parse_contents(other).has_value()) << other;
     }
 }
 
