@@ -2,6 +2,7 @@
 
 #include "app/commands/console/report.h"
 #include "app/commands/options/values.h"
+#include "models/config/model_file.h"
 #include "models/config/validity.h"
 #include "profiler/planner/data/published_benchmarks.h"
 
@@ -167,7 +168,7 @@ private:
         if (!counts) return tl::unexpected(counts.error());
         StepForm one = options_.workload;
         one.model = name;
-        const auto model = models::find_model(name);
+        const auto model = models::model_from(name);
         if (!model) return tl::unexpected(model.error());
         if (one.head.empty()) one.head = head_of(*model);
         auto base = make_workload(one);

@@ -1,5 +1,6 @@
 #include "app/user/workload_jobs.h"
 
+#include "models/config/model_file.h"
 #include "models/config/names.h"
 #include "models/config/validity.h"
 #include "profiler/trace/file/write_file.h"
@@ -19,7 +20,7 @@ using models::Result;
 using models::Workload;
 
 Result<models::ModelConfig> make_model(const StepForm& form) {
-    auto model = models::find_model(form.model);
+    auto model = models::model_from(form.model);
     if (!model) return model;
     model->num_layers = form.layers.value_or(model->num_layers);
     model->num_heads = form.heads.value_or(model->num_heads);

@@ -1044,7 +1044,7 @@ class BadInput(Run):
         self.assertEqual(self.file.read_text(), "mine")
 
     def test_another_version_of_torch(self):
-        version = "class version:\n    cuda = '12.8'\n\n__version__ = '2.10.0'\n"
+        version = "class version:\n    cuda = '12.8'\n\n__version__ = '2.99.0'\n"
         self.assert_torch_refused(version, "built for torch 2.")
 
 

@@ -88,12 +88,13 @@ void add_accumulation_option(Command& command, StepForm& options, const char* gr
 }
 
 void add_training_options(Command& command, StepForm& options, bool is_capture) {
-    command.add({.names = "--model",
-                 .help = "one of " + model_names(),
-                 .value_name = "NAME",
-                 .group = kModel,
-                 .is_required = is_capture},
-                &options.model, kSteps);
+    command.add(
+        {.names = "--model",
+         .help = "one of " + model_names() + ", or the config.json of a BERT, RoBERTa or GPT-2",
+         .value_name = "NAME",
+         .group = kModel,
+         .is_required = is_capture},
+        &options.model, kSteps);
     command.add({.names = "-o,--output",
                  .help = "a file that ends in .tscope, or a folder with one file per recipe",
                  .value_name = "PATH",

@@ -115,7 +115,10 @@ def _follow() -> None:
 
 def _follow_by_torch_alone(why: str) -> None:
     """The package cannot be imported, but what needs torch alone can."""
-    alone = importlib.import_module("temposcope._torch_alone")
+    try:
+        alone = importlib.import_module("temposcope._torch_alone")
+    except Exception:  # a torch that lacks what it needs
+        raise SystemExit(f"temposcope: {why}.") from None
     del sys.modules["temposcope"]  # a program that imports it gets the reason
     alone.follow(why)
 
