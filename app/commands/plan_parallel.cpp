@@ -201,7 +201,7 @@ private:
 /// On a GPU without end, since the formulas may need a little more than the runs.
 Result<void> add_closed_terms(std::vector<ParallelRow>& rows, const PlanRequest& request,
                               const PlannerData& data) {
-    TraceWorkers workers({&shared_gpu()}, TraceDetail::kForPlan, torch_for(*request.environment));
+    TraceWorkers workers({&shared_gpu()}, TraceDetail::kForPlan);
     const CancelOnInterrupt cancel(workers);
     RememberedSteps memory(workers.source());
     const StepSource source = [&memory](const StepToTrace& step) { return memory.trace(step); };
@@ -234,6 +234,12 @@ Outcome run_parallel(const PlanOptions& options, BatchOrder order, Output& outpu
     if (!spreads) return wrong_usage(spreads.error());
     const auto request = make_plan_request(options, *data);
     if (!request) return wrong_usage(request.error());
+    if (const std::string torch = torch_for(*request->environment); !torch.empty()) {
+        return wrong_usage({fmt::format("Many GPUs are planned with the torch of your Python, and "
+                                        "not with torch {}: leave the setup out.",
+                                        torch),
+                            {"setup"}});
+    }
     const std::string& chart = options.chart;
     if (!chart.empty()) {
         if (const auto ok = check_chart_file(chart); !ok) return wrong_usage(ok.error());

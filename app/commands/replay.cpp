@@ -319,7 +319,7 @@ const AllocatorRecording* device_named(const std::vector<AllocatorRecording>& re
 
 /// Replays recorded actions: first as they were recorded, then under other settings.
 Result<ReplayDocument> replay_recordings(const std::string& file,
-                                         const std::vector<AllocatorRecording>& recordings,
+                                         std::vector<AllocatorRecording> recordings,
                                          const Asked& asked) {
     const auto found =
         asked.device.empty() ? main_recording(recordings) : device_named(recordings, asked.device);
@@ -327,7 +327,9 @@ Result<ReplayDocument> replay_recordings(const std::string& file,
         return models::fail("{} has no events or segments of '{}': name another GPU (--device).",
                             file, asked.device);
     }
-    const AllocatorRecording& recording = *found;
+    AllocatorRecording& recording = recordings[static_cast<std::size_t>(found - recordings.data())];
+    const bool tells_order = recording.settings.tie_order.has_value();
+    recording.settings.tie_order = tie_order_of(recording);
     const AllocatorSettings settings = settings_of(recording.settings);
     const auto exact = replay(recording, settings);
     if (!exact) return models::fail("{} cannot be replayed: {}.", file, exact.error().message);
@@ -347,10 +349,10 @@ Result<ReplayDocument> replay_recordings(const std::string& file,
             fmt::format("The file holds {} devices; this is the one {} (--device).", devices,
                         ran_out ? "on which memory ran out" : "with the most events"));
     }
-    if (!recording.settings.tie_order && tie_order_of(recording) == TieOrder::kBlockAge) {
+    if (!tells_order && recording.settings.tie_order == TieOrder::kBlockAge) {
         document.notes.push_back(
-            "The file does not name its torch. More blocks lie where the rule of torch 2.12 places "
-            "them than where older rules do.");
+            "The file does not name its torch. Its blocks lie where the rule of torch 2.12 places "
+            "them.");
     }
     document.rows.push_back({.settings = settings,
                              .from_recorded_start = true,
@@ -405,10 +407,10 @@ bool can_be_compared(const AllocatorRecording& recording) {
 Outcome run_replay(const ReplayOptions& options, Output& output) {
     const auto asked = parse_options(options);
     if (!asked) return wrong_usage(asked.error());
-    const auto recordings = open_recordings(options.file);
+    auto recordings = open_recordings(options.file);
     if (!recordings) return failed(recordings.error());
     const auto document = std::ranges::any_of(*recordings, can_be_compared)
-                              ? replay_recordings(options.file, *recordings, *asked)
+                              ? replay_recordings(options.file, std::move(*recordings), *asked)
                               : replay_trace(options.file, *asked);
     if (!document) return failed(document.error());
     return emit(output, {.json = [&] { return replay_json(*document); },

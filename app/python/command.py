@@ -23,18 +23,24 @@ def choose_worker(package: pathlib.Path) -> dict[str, str]:
     spec.loader.exec_module(torch_folders)
     torch = torch_folders.find_torch()
     if torch is None:
-        return {"TEMPOSCOPE_NO_WORKER": "torch is not installed here: run pip install torch"}
+        return chosen(no_worker="torch is not installed here: run pip install torch")
     try:
         worker = torch_folders.folder_for(torch, package / "bin") / "temposcope-worker"
     except ImportError as error:
-        return {"TEMPOSCOPE_NO_WORKER": str(error)}
-    # torch need not lie beside the package.
-    return {"TEMPOSCOPE_TORCH_FOLDER": str(torch.folder), "TEMPOSCOPE_WORKER": str(worker)}
+        return chosen(no_worker=str(error))
+    return chosen(own_worker=str(worker), torch_folder=str(torch.folder))
+
+
+def chosen(no_worker: str = "", own_worker: str = "", torch_folder: str = "") -> dict[str, str]:
+    return {
+        "TEMPOSCOPE_NO_WORKER": no_worker,
+        "TEMPOSCOPE_OWN_WORKER": own_worker,
+        "TEMPOSCOPE_TORCH_FOLDER": torch_folder,  # it need not lie beside the package
+    }
 
 
 package = package_folder()
 program = package / "bin" / "temposcope"
-for name, value in choose_worker(package).items():
-    os.environ.setdefault(name, value)
+os.environ |= choose_worker(package)  # not what the command of another environment has chosen
 os.environ.setdefault("TEMPOSCOPE_PYTHON", sys.executable)  # runs built-in models on many GPUs
 os.execv(program, [str(program), *sys.argv[1:]])

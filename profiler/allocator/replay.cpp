@@ -27,19 +27,26 @@ public:
     const auto& expected() const { return expected_; }
     void forget() { expected_.clear(); }
 
+    /// The simulator holds it from the start.
+    void add(const RecordedSegment& segment) { segments_[segment.address] = segment.size_bytes; }
+
     std::optional<int64_t> allocate_segment(int64_t size_bytes) override {
         if (!hold(size_bytes)) return std::nullopt;
         for (Expected& expected : expected_) {
             const RecordedEvent& event = expected.event;
             if (expected.is_taken || event.action != RecordedAction::kSegmentAlloc) continue;
-            if (event.size_bytes != size_bytes) continue;
+            if (event.size_bytes != size_bytes || is_held(event.address, size_bytes)) continue;
             expected.is_taken = true;
+            segments_[event.address] = size_bytes;
             return event.address;
         }
         return nowhere(size_bytes);
     }
 
-    void free_segment(int64_t, int64_t size_bytes) override { held_bytes_ -= size_bytes; }
+    void free_segment(int64_t address, int64_t size_bytes) override {
+        segments_.erase(address);
+        held_bytes_ -= size_bytes;
+    }
 
     /// A new reservation begins where the recording maps next.
     int64_t reserve_addresses(int64_t size_bytes, int64_t) override {
@@ -61,6 +68,14 @@ private:
         bool is_taken = false;
     };
 
+    /// Where a replay differs, torch may have released what the simulator still holds.
+    bool is_held(int64_t address, int64_t size_bytes) const {
+        const auto after = segments_.lower_bound(address + size_bytes);
+        if (after == segments_.begin()) return false;
+        const auto& [begin, bytes] = *std::prev(after);
+        return begin + bytes > address;
+    }
+
     /// Keeps the counters from overflowing when a recording is damaged.
     bool hold(int64_t size_bytes) {
         if (size_bytes > kNowhere - held_bytes_) return false;
@@ -77,6 +92,7 @@ private:
     }
 
     std::vector<Expected> expected_;
+    std::map<int64_t, int64_t> segments_;  // at recorded addresses, with their sizes
     int64_t held_bytes_ = 0;
     int64_t next_unknown_ = kNowhere;
     static constexpr int64_t kNowhere = int64_t{1} << 58;  // above every address of a device
@@ -98,6 +114,7 @@ public:
     Replayer(const AllocatorRecording& recording, const AllocatorSettings& settings,
              const StartState& start, TieOrder order)
         : recording_(recording), simulator_({.settings = settings, .tie_order = order}, driver_) {
+        for (const RecordedSegment& segment : start.segments) driver_.add(segment);
         simulator_.load(start.segments);
         reserved_bytes_ = simulator_.use().reserved_bytes;
         index_start(start);
@@ -351,7 +368,8 @@ private:
     ReplayReport report_;
 };
 
-/// Of the two orders of torch 2.12 and older the one that places more blocks where torch did.
+/// Of the two orders of torch 2.12 and older the one that places blocks where torch did. That of
+/// 2.12 must explain most of what the other one does not: a recording with gaps fits neither.
 TieOrder fitting_order(const AllocatorRecording& recording, const AllocatorSettings& settings,
                        const StartState& start) {
     const auto num_misplaced = [&](TieOrder order) {
@@ -359,10 +377,9 @@ TieOrder fitting_order(const AllocatorRecording& recording, const AllocatorSetti
         return report.allocations - report.address_matches;
     };
     const int64_t by_address = num_misplaced(TieOrder::kAddress);
-    if (by_address == 0 || num_misplaced(TieOrder::kBlockAge) >= by_address) {
-        return TieOrder::kAddress;
-    }
-    return TieOrder::kBlockAge;
+    if (by_address == 0) return TieOrder::kAddress;
+    const bool fits = num_misplaced(TieOrder::kBlockAge) < by_address / 4 + 1;
+    return fits ? TieOrder::kBlockAge : TieOrder::kAddress;
 }
 
 }  // namespace
@@ -375,7 +392,9 @@ models::Result<ReplayReport> replay(const AllocatorRecording& recording,
 }
 
 TieOrder tie_order_of(const AllocatorRecording& recording) {
+    constexpr std::size_t kMostEvents = 5'000'000;  // more take seconds
     if (recording.settings.tie_order) return *recording.settings.tie_order;
+    if (recording.events.size() > kMostEvents) return TieOrder::kAddress;
     const AllocatorSettings settings = settings_of(recording.settings);
     const auto start = rebuild_start_state(recording, settings);
     return start ? fitting_order(recording, settings, *start) : TieOrder::kAddress;

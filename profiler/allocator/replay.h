@@ -45,7 +45,7 @@ models::Result<ReplayReport> replay(const AllocatorRecording& recording,
                                     const AllocatorSettings& settings);
 
 /// The order of the torch that made the recording. If the recording does not tell, torch is 2.12 or
-/// older: then it is the order with which the simulator places more blocks where torch did.
+/// older: then up to two replays find the order with which blocks lie where torch placed them.
 TieOrder tie_order_of(const AllocatorRecording& recording);
 
 }  // namespace profiler

@@ -120,7 +120,8 @@ private:
         }
         if (key_ == kReserveByClass) {
             while (at_ < tokens_.size() && tokens_[at_] != "]") ++at_;
-            return {};
+            if (at_ < tokens_.size()) return {};
+            return fail("The allocator setting {} has a list without its closing bracket.", key_);
         }
         if (key_ == "pinned_num_register_threads") return parse_register_threads();
         if (key_ == "pinned_reserve_segment_size_mb") {

@@ -90,11 +90,17 @@ tl::unexpected<models::Error> cannot_start(const fs::path& program, int error_nu
                 is_limit ? "raise the limit (ulimit -n)" : remedy);
 }
 
+/// What the command of the installed Python package sets for this program; null: nothing.
+const char* chosen_by_package(const char* name) {
+    const char* const value = std::getenv(name);
+    return value != nullptr && *value != '\0' ? value : nullptr;
+}
+
 /// The command of the installed Python package names the torch of its environment, which need not
 /// lie beside the package.
 std::vector<std::string> with_torch(std::vector<std::string> environment) {
-    const char* const torch = std::getenv("TEMPOSCOPE_TORCH_FOLDER");
-    if (torch == nullptr || *torch == '\0') return environment;
+    const char* const torch = chosen_by_package("TEMPOSCOPE_TORCH_FOLDER");
+    if (torch == nullptr) return environment;
     const std::string folders = fmt::format("{0}/lib:{0}/../nvidia/cu13/lib", torch);
     const auto found = std::ranges::find_if(
         environment, [](const auto& variable) { return variable.starts_with("LD_LIBRARY_PATH="); });
@@ -117,10 +123,8 @@ Result<fs::path> find_worker() {
             path);
     }
     // The command of the installed Python package has looked for one that fits its torch.
-    if (const char* reason = std::getenv("TEMPOSCOPE_NO_WORKER");
-        reason != nullptr && *reason != '\0') {
-        return fail("{}.", reason);
-    }
+    if (const char* reason = chosen_by_package("TEMPOSCOPE_NO_WORKER")) return fail("{}.", reason);
+    if (const char* path = chosen_by_package("TEMPOSCOPE_OWN_WORKER")) return fs::path(path);
     const fs::path folder = fs::read_symlink("/proc/self/exe", error).parent_path();
     const fs::path path = folder / "temposcope-worker";
     if (access(path.c_str(), X_OK) == 0) return path;
@@ -141,6 +145,10 @@ Result<fs::path> find_worker_for(std::string_view torch) {
     auto usual = find_worker();
     const std::string usual_torch = usual ? torch_of_worker(*usual) : std::string();
     if (torch.empty() || torch == usual_torch) return usual;
+    if (chosen_by_package("TEMPOSCOPE_OWN_WORKER") != nullptr) {
+        return fail("This environment has torch {}, and torch {} is asked for: install that one.",
+                    usual_torch, torch);
+    }
     std::error_code error;
     const fs::path programs = fs::read_symlink("/proc/self/exe", error).parent_path();
     const fs::path other = programs / fmt::format("torch-{}", torch) / "temposcope-worker";

@@ -16,8 +16,8 @@
 /// The worker as a process: starting it, its log, its end.
 namespace profiler {
 
-/// `TEMPOSCOPE_WORKER` if it is set, else `temposcope-worker` beside this program. Errors: none is
-/// there, or the reason in `TEMPOSCOPE_NO_WORKER`.
+/// `TEMPOSCOPE_WORKER` if it is set, else what the installed Python package has chosen, else
+/// `temposcope-worker` beside this program. Errors: none is there.
 models::Result<std::filesystem::path> find_worker();
 
 /// The minor version of the torch that a worker runs, "2.15": of the file torch_version beside it.

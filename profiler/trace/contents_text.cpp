@@ -52,15 +52,18 @@ void add_tensor(Trace& trace, Id<Storage> storage, const BlockContents& contents
          .released_event = trace.allocations.get<&Allocation::free_requested_event>(row)});
 }
 
-/// In place of the note that all classes are inferred.
-void note_told(Trace& trace) {
-    NewDiagnostic note{.code = kToldCategories,
-                       .explanation =
-                           "The file tells what blocks contain. Classes of the other "
-                           "blocks are inferred."};
+/// Beside the note that classes are inferred, which then holds for the other blocks; in its place
+/// if the file tells all.
+void note_told(Trace& trace, int64_t num_told) {
+    const NewDiagnostic note{.code = kToldCategories,
+                             .count = num_told,
+                             .explanation = "The file tells what these blocks contain."};
+    const auto num_others = static_cast<int64_t>(trace.storages.size()) - num_told;
     for (const Id<Diagnostic> id : trace.diagnostics.ids()) {
-        if (trace.text(trace.diagnostics.get<&Diagnostic::code>(id)) != kInferredCategories)
-            continue;
+        const StringId code = trace.diagnostics.get<&Diagnostic::code>(id);
+        if (trace.text(code) != kInferredCategories) continue;
+        trace.diagnostics.set<&Diagnostic::count>(id, num_others > 0 ? num_others : num_told);
+        if (num_others > 0) continue;
         trace.diagnostics.set<&Diagnostic::code>(id, trace.strings.intern(note.code));
         trace.diagnostics.set<&Diagnostic::explanation>(id, trace.strings.intern(note.explanation));
         return;
@@ -90,7 +93,7 @@ std::optional<BlockContents> parse_contents(std::string_view text) {
 }
 
 void take_contents(Trace& trace) {
-    bool is_told = false;
+    int64_t num_told = 0;
     for (const Id<Storage> id : trace.storages.ids()) {
         const Id<Allocation> allocation = trace.storages.get<&Storage::allocation>(id);
         if (!allocation.valid()) continue;
@@ -99,9 +102,9 @@ void take_contents(Trace& trace) {
         if (!contents) continue;
         trace.storages.set<&Storage::category>(id, contents->category);
         add_tensor(trace, id, *contents);
-        is_told = true;
+        ++num_told;
     }
-    if (is_told) note_told(trace);
+    if (num_told > 0) note_told(trace, num_told);
 }
 
 }  // namespace profiler

@@ -12,7 +12,7 @@ namespace profiler {
 
 /// Code of a diagnostic: the categories of `count` blocks are inferred, not recorded.
 inline constexpr std::string_view kInferredCategories = "inferred_categories";
-/// The file tells what most blocks contain; only the categories of the others are inferred.
+/// The file tells what blocks contain. If there is kInferredCategories, too, it does not tell all.
 inline constexpr std::string_view kToldCategories = "told_categories";
 
 /// Code of a diagnostic: kStartState of a device that is not the first, as "start_state of cuda:1".

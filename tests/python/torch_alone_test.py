@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 import textwrap
+import unittest
 
 import commands
 import torch
@@ -46,12 +47,23 @@ class TorchAlone(Commands):
         self.program = self.folder / "train.py"
         self.program.write_text(textwrap.dedent(TRAIN))
 
-    def run_program(self, *options, **variables) -> subprocess.CompletedProcess:
+    def run_program(self, *options, command=None, **variables) -> subprocess.CompletedProcess:
         alone = {"TEMPOSCOPE_LIBRARIES": str(self.bin)} | variables
         return commands.temposcope(
-            "run", *options, "--overwrite", "-o", self.file, "--", sys.executable, self.program,
-            env=os.environ | alone,
+            "run", *options, "--overwrite", "-o", self.file, "--",
+            *(command or (sys.executable, self.program)), env=os.environ | alone,
         )  # fmt: skip
+
+    def record(self, text: str, *options) -> subprocess.CompletedProcess:
+        """A program on a simulated GPU, which comes to its end."""
+        self.program.write_text(textwrap.dedent(text))
+        ran = self.run_program("--gpu", "a100-40gb", *options)
+        self.assertEqual(ran.returncode, 0, ran.stderr)
+        return ran
+
+    def peak_is_that_of_the_program(self, ran) -> None:
+        told = self.told("info", self.file, "--peak")
+        self.assertEqual(told["peak_allocated_bytes"], int(ran.stdout.split()[0]))
 
     def test_the_trace_has_the_peak_and_says_what_it_lacks(self):
         ran = self.run_program("--gpu", "a100-40gb")
@@ -85,10 +97,7 @@ class TorchAlone(Commands):
         for options, what in (
             (("--gpu", "t4", "--apply", "tempo"), "--apply"),
             (("--gpu", "t4", "--world-size", "2"), "several ranks"),
-            ((), "programs on the CPU"),
         ):
-            if not options and torch.cuda.is_available():
-                continue
             with self.subTest(what):
                 ran = self.run_program(*options)
                 self.assertNotEqual(ran.returncode, 0)
@@ -100,8 +109,139 @@ class TorchAlone(Commands):
         self.program.write_text(self.program.read_text().replace("range(6):", request))
         ran = self.run_program("--gpu", "t4")
         self.assertNotEqual(ran.returncode, 0)
+        self.assertIn("Out of memory at train.py:", ran.stderr)
         ((requested,),) = self.query("SELECT requested_bytes FROM failure")
         self.assertEqual(requested, 4 << 40)
+
+    def test_an_error_that_is_caught_does_not_end_the_recording(self):
+        tried = textwrap.dedent("""\
+            for i in range(6):
+                try:
+                    model[1].weight.new_empty(1 << 40)
+                except torch.OutOfMemoryError:
+                    pass
+            """)
+        text = self.program.read_text().replace("for _ in range(6):\n", tried)
+        self.peak_is_that_of_the_program(self.record(text))
+        self.assertEqual(self.query("SELECT count(*) FROM v_step"), [(4,)])
+
+    def test_exactly_the_steps_that_are_asked_for(self):
+        ran = self.record(self.program.read_text().replace("range(6)", "range(4)"))
+        self.assertIn("Recorded 3 steps in", ran.stderr)
+        self.peak_is_that_of_the_program(ran)
+
+    def test_the_first_process_that_trains_is_the_recorded_one(self):
+        other = self.folder / "other.py"
+        other.write_text("import torch\nprint(torch.ones(8, device='cuda').numel())\n")
+        script = f"{sys.executable} {self.program}; {sys.executable} {other}"
+        ran = self.run_program("--gpu", "a100-40gb", command=("sh", "-c", script))
+        self.assertEqual(ran.returncode, 0, ran.stderr)
+        self.peak_is_that_of_the_program(ran)
+
+    def test_graphs_without_a_backward_are_freed(self):
+        """What autograd keeps of an op's result must not hold the op's graph."""
+        self.record("""
+            import torch
+
+            model = torch.nn.Linear(64, 64).cuda()
+            optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+            x = torch.randn(8, 64, device="cuda")
+            in_use = []
+            for _ in range(8):
+                torch.softmax(model(x), 1).exp().tanh()  # nobody calls backward
+                in_use.append(torch.cuda.memory_allocated())
+                model(x).sum().backward()
+                optimizer.step()
+                optimizer.zero_grad()
+            assert in_use[3] == in_use[7], in_use
+            """)
+
+    def test_what_a_program_asks_of_autograd_works(self):
+        self.record("""
+            import torch
+
+            model = torch.nn.Linear(8, 8).cuda()
+            model.weight.main_grad = "mine"
+            optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+
+            class KeepsItsWeight(torch.autograd.Function):
+                @staticmethod
+                def forward(ctx, x, weight):
+                    ctx.save_for_backward(x, weight)
+                    return x @ weight
+
+                @staticmethod
+                def backward(ctx, gradient):
+                    x, weight = ctx.saved_tensors
+                    assert weight.main_grad == "mine"
+                    return gradient @ weight.T, x.T @ gradient
+
+            for _ in range(5):
+                x = torch.randn(8, 8, device="cuda", requires_grad=True)
+                y = KeepsItsWeight.apply(model(x), model.weight)
+                torch.func.grad(lambda v: v.square().sum())(x)
+                with torch.autograd.graph.saved_tensors_hooks(lambda t: t, lambda t: t):
+                    y = y.exp()
+                (gradient,) = torch.autograd.grad(y.sum(), x, create_graph=True)
+                (y.sum() + gradient.square().sum()).backward()
+                optimizer.step()
+                optimizer.zero_grad()
+            try:
+                y = model(x).exp()
+                y.add_(1)
+                y.sum().backward()
+            except RuntimeError as error:
+                assert "modified by an inplace operation" in str(error), error
+            else:
+                raise AssertionError("changed in place")
+            """)
+
+    def test_a_forked_process_of_a_program_that_has_used_no_gpu_may_use_one(self):
+        self.record("""
+            import os
+            import torch
+
+            child = os.fork()
+            if child == 0:
+                torch.ones(8, device="cuda")
+                os._exit(0)
+            assert os.waitpid(child, 0)[1] == 0
+            model = torch.nn.Linear(8, 8).cuda()
+            optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+            for _ in range(4):
+                model(torch.ones(8, device="cuda")).sum().backward()
+                optimizer.step()
+            """)
+        self.assertEqual(self.query("SELECT count(*) FROM v_step"), [(4,)])
+
+    def test_models_are_freed(self):
+        self.record("""
+            import gc
+            import torch
+
+            in_use = []
+            for _ in range(4):
+                model = torch.nn.Linear(512, 512).cuda()
+                optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+                model(torch.ones(512, device="cuda")).sum().backward()
+                optimizer.step()
+                del model, optimizer
+                gc.collect()
+                in_use.append(torch.cuda.memory_allocated())
+            assert in_use[1] == in_use[3], in_use
+            """)
+
+    def test_an_allocator_without_a_history_is_named(self):
+        ran = self.run_program("--gpu", "t4", PYTORCH_CUDA_ALLOC_CONF="backend:cudaMallocAsync")
+        self.assertIn("the allocator is cudaMallocAsync, which has no history", ran.stderr)
+
+    @unittest.skipIf(torch.cuda.is_available(), "it would use this GPU")
+    def test_a_program_on_the_cpu_leaves_a_sentence(self):
+        self.program.write_text(self.program.read_text().replace("cuda", "cpu").split("print")[0])
+        ran = self.run_program()
+        self.assertEqual(ran.returncode, 0, ran.stderr)
+        self.assertIn("used no GPU, and torch alone records nothing on the CPU", ran.stderr)
+        self.assertFalse(self.file.exists())
 
     def test_a_program_that_imports_temposcope_gets_the_reason(self):
         self.program.write_text("import torch, temposcope\n")

@@ -399,7 +399,7 @@ void print_peak(Output& output, const NamedTrace& named, GroupBy by) {
     output.table(breakdown_table(break_down(trace, peak, by), name_of(by), kMaxRows));
     print_keepers(output, trace, peak);
     if (by == GroupBy::kLine && has_lines_of_functions(trace)) output.line(kWhichLines);
-    if (has_inferred_categories(trace)) output.line(kClassesInferred);
+    if (has_inferred_categories(trace)) output.line(classes_note(trace));
 }
 
 Json peak_json(const NamedTrace& named, GroupBy by) {

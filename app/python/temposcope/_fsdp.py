@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 
 import torch
 
-from ._recorder import Category
+from ._terms import Category
 
 _PACKAGE = "torch.distributed.fsdp._fully_shard"
 _MODULES = ("_fsdp_param", "_fsdp_param_group")

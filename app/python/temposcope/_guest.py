@@ -4,7 +4,7 @@ import functools
 import os
 import traceback
 
-from ._recorder import RecordingError
+from ._terms import RecordingError
 
 
 def recording_error(error: Exception) -> RecordingError:

@@ -33,6 +33,7 @@ from ._later_steps import LaterSteps
 from ._recorder import RecordingError
 from ._representatives import representatives
 from ._session import Session
+from ._status import Status
 from ._swap import SwapReport
 from ._swapped_class import name_of_class
 
@@ -40,39 +41,6 @@ from ._swapped_class import name_of_class
 # What a trace says of it, so that its program can be run again in the same way.
 _OF_RUN = ("gpu", "apply", "layers", "skip", "steps", "values", "routing")
 _LONGEST_MESSAGE = 300  # characters
-
-
-class Status:
-    """What the process that records tells the one that started it."""
-
-    def __init__(self, path: str):
-        self._path = path
-        self._rank: dict = {}  # {"rank": 3} once it is known
-
-    def claim(self, rank: int | None) -> bool:
-        """Whether this process is the first that takes a step: of all, or of this rank. The others
-        record nothing."""
-        try:
-            os.close(os.open(self._owner(rank), os.O_CREAT | os.O_EXCL))
-        except FileExistsError:
-            return False
-        self._rank = {} if rank is None else {"rank": rank}
-        return True
-
-    def add_as(self, rank: int | None, **what) -> None:
-        """What this process tells as a rank, even before it takes a step. Once another process has
-        taken one, that one speaks for the rank."""
-        if rank is not None and not os.path.exists(self._owner(rank)):
-            what["rank"] = rank
-        self.add(**what)
-
-    def _owner(self, rank: int | None) -> str:
-        return f"{self._path}.owner{'' if rank is None else rank}"
-
-    def add(self, **what) -> None:
-        line = json.dumps(self._rank | what) + "\n"
-        with open(self._path, "ab", buffering=0) as file:  # whole: other processes write, too
-            file.write(line.encode())
 
 
 def _first_line(error: BaseException) -> str:

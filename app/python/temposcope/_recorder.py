@@ -5,7 +5,6 @@ They see a tensor by `tensor._cdata`, the address of its TensorImpl, so that no 
 
 import contextlib
 import ctypes
-import enum
 import json
 import os
 from collections.abc import Callable, Iterable
@@ -14,45 +13,7 @@ from typing import NamedTuple
 import torch
 
 from . import _library
-
-
-class Phase(enum.IntEnum):
-    FORWARD = 0
-    LOSS = 1
-    BACKWARD = 2
-    OPTIMIZER = 3
-    INFERENCE = 4  # forward without gradients beside the training
-
-
-class Category(enum.IntEnum):
-    """What a storage is for, as profiler/trace/trace.h numbers it."""
-
-    PARAMETER = 0
-    GRADIENT = 1
-    OPTIMIZER_STATE = 2
-    WORKSPACE = 5
-    INPUT = 6
-
-
-class StepKind(enum.IntEnum):
-    WHOLE = 0
-    FIRST = 1  # of the training: libraries load in it, and the optimizer's state is born
-    BROKEN = 2  # it did not come to its end
-
-
-class FailureOutcome(enum.IntEnum):
-    """What became of the program when memory ran out."""
-
-    ENDED = 0
-    CAUGHT = 1  # by the program
-    ABSORBED = 2  # by torch
-
-
-class Severity(enum.IntEnum):
-    INFO = 0
-    WARNING = 1
-    ERROR = 2
-
+from ._terms import Category, FailureOutcome, Phase, RecordingError, Severity, StepKind
 
 _NAME = "libtemposcope_python.so"
 # Short calls keep Python's lock, which is cheaper. Long ones let other threads run, and what waits
@@ -87,10 +48,6 @@ _short.temposcope_set_imbalanced_peak.argtypes = [ctypes.c_int64]
 
 enter_module = _short.temposcope_enter_module
 leave_module = _short.temposcope_leave_module
-
-
-class RecordingError(RuntimeError):
-    """What cannot be recorded, and what to do, in one sentence."""
 
 
 def _check(status: int) -> None:

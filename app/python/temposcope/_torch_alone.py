@@ -7,13 +7,12 @@ history of its allocator, and hooks of autograd, of modules and of optimizers.
     ranges           steps, forward, backward, optimizer
 
 So the trace has the peak and the ledger; it has no ops, no kernels and nothing on the CPU, and says
-so. It is written as `temposcope import` reads it (contents_text.h, pytorch_snapshot.cpp).
+so. `temposcope import` makes it of a snapshot (contents_text.h, pytorch_snapshot.cpp).
 """
 
 import atexit
 import contextlib
 import dataclasses
-import functools
 import json
 import os
 import pickle
@@ -21,18 +20,23 @@ import sys
 import tempfile
 import threading
 import time
+import weakref
+from typing import NamedTuple
 
 import torch
-from torch.nn.modules.module import register_module_forward_hook, register_module_forward_pre_hook
-from torch.optim.optimizer import (
-    register_optimizer_step_post_hook,
-    register_optimizer_step_pre_hook,
-)
+from torch.utils.weak import WeakIdKeyDictionary
 
 from . import _launch
 from ._command import sentence_of, temposcope
+from ._guest import guest, recording_error
+from ._observe import Observer
+from ._optimizers import Optimizers
+from ._status import Status
+from ._terms import RecordingError
 
 _MOST_EVENTS = 1_000_000  # in torch's ring: some hundred MB of the host's memory
+_MOST_FAILURES = 3  # that are written; a program that looks for its batch meets many
+_LONGEST_MESSAGE = 300  # characters
 _FORWARD, _BACKWARD, _OPTIMIZER = "## forward ##", "## backward ##", "## optimizer ##"
 _annotate_tensor = getattr(torch.cuda.memory, "_annotate_tensor", None)
 
@@ -47,212 +51,348 @@ class Mark:
     device: int = 0
 
 
+class Saved(NamedTuple):
+    """What autograd keeps in place of a tensor. Its graph would hold the tensor itself for ever."""
+
+    tensor: torch.Tensor  # its data
+    version: int
+
+
 class TorchAlone:
-    """The recording of this process, from the import of torch to its end. `why` there are no
-    libraries is a sentence."""
+    """The recording of this process, from the import of torch to its end. It is a Listener
+    (_observe.py). `why` there are no libraries is a sentence."""
 
     def __init__(self, options: dict, why: str):
         self._options = options
         self._why = why
-        self._owner = os.getpid()
+        self._status = Status(options["status"])
         self._launch = _launch.launch(options["command"], options["working_folder"])
+        self._owner = os.getpid()
+        self._main = threading.main_thread().ident
+        self._lock = threading.RLock()
+        self._observer = Observer(self)
+        self._optimizers = Optimizers(finds_others=True)
         self._marks: list[Mark] = []
         self._open: list[str] = []  # names of ranges that have begun
-        self._modules: list[str] = []  # paths of those that run
-        self._paths: dict[int, str] = {}  # of modules that were seen, by id
-        self._names: dict[int, str] = {}  # of parameters, by id
-        self._roots: list[torch.nn.Module] = []
-        self._has_updated = False  # since the last forward
+        self._running: list[str] = []  # paths of modules
+        self._paths: weakref.WeakKeyDictionary = weakref.WeakKeyDictionary()  # of modules
+        self._names = WeakIdKeyDictionary()  # of parameters
+        self._told = WeakIdKeyDictionary()  # tensors whose contents torch knows
         self._num_steps = 0
-        self._has_ended = False
+        self._num_failures = 0
+        self._has_trained = False
+        self._is_claimed = False
+        self._has_stopped = False
+        self._ended_with: dict = {}  # {"exception": "ValueError", "message": what it says}
+
+    @property
+    def has_ended(self) -> bool:
+        """A forked process records nothing."""
+        return self._has_stopped or os.getpid() != self._owner
+
+    @property
+    def _sees(self) -> bool:
+        """Whether what happens on this thread is of the recorded steps."""
+        return bool(self._open) and threading.get_ident() == self._main
 
     def follow(self) -> None:
-        self._tell(state="torch", version=torch.__version__)
+        self._status.add(state="torch", version=torch.__version__)
+        saved = "peak and saved tensors" if _annotate_tensor else "the peak"
         print(
-            f"temposcope: {self._why}. Until then torch alone records: peak and saved tensors on a "
-            "GPU, without ops and kernels.",
+            f"temposcope: {self._why}. Until then torch alone records: {saved} on a GPU, without "
+            "ops and kernels.",
             file=sys.stderr,
         )
         torch.cuda._lazy_call(self._begin)  # not before the program uses a GPU: it may fork
-        register_module_forward_pre_hook(self._module_begins)
-        register_module_forward_hook(self._module_ends, always_call=True)
-        register_optimizer_step_pre_hook(self._optimizer_begins)
-        register_optimizer_step_post_hook(self._optimizer_ends)
-        torch.autograd.backward = self._around_backward(torch.autograd.backward)
-        # Below all that the program sets: where it has hooks of its own, these see nothing.
-        torch._C._autograd._push_saved_tensors_default_hooks(self._save, lambda tensor: tensor)
-        atexit.register(self._end)
+        if _annotate_tensor is not None:
+            _SavedHooks.put_below_all(self._save)
+        self._observer.start()
+        self._excepthook, sys.excepthook = sys.excepthook, self._on_exception
+        atexit.register(self._at_exit)
+
+    def fail(self, error: Exception) -> None:
+        """What fails is the recording, not the program."""
+        self._stop()
+        if self._claims():
+            self._status.add(state="failed", sentence=str(recording_error(error)))
 
     # ---- steps and phases -----------------------------------------------------------------------
 
+    @guest
     def _begin(self) -> None:
+        """The program uses a GPU."""
+        backend = torch.cuda.get_allocator_backend()
+        if backend != "native":
+            raise RecordingError(f"the allocator is {backend}, which has no history")
         torch.cuda.memory._record_memory_history(
             "all", context="alloc", stacks="python", max_entries=_MOST_EVENTS
         )
-        torch._C._cuda_attach_out_of_memory_observer(lambda *_: self._end())
-        self._start("ProfilerStep#0")
+        torch._C._cuda_attach_out_of_memory_observer(self._on_refused)
+        self._start(self._step_name())
 
-    @property
-    def _records(self) -> bool:
-        is_main = threading.current_thread() is threading.main_thread()
-        return bool(self._open) and is_main and os.getpid() == self._owner
+    def _step_name(self) -> str:
+        return f"ProfilerStep#{self._num_steps}"
 
     def _start(self, name: str) -> None:
         self._open.append(name)
         self._marks.append(Mark("START", name))
 
-    def _stop(self, name: str) -> None:
+    def _end_range(self, name: str) -> None:
         """Ranges in it end with it: a phase that an exception has left."""
         while name in self._open:
             self._marks.append(Mark("END", self._open.pop()))
 
     def _end_step(self) -> None:
-        self._stop(f"ProfilerStep#{self._num_steps}")
+        self._end_range(self._step_name())
+        self._optimizers.end_step()
         self._num_steps += 1
-        if self._num_steps >= self._options["skip"] + self._options["steps"]:
-            self._end()
-            if self._options["stop"]:
-                raise SystemExit(0)
-        else:
-            self._start(f"ProfilerStep#{self._num_steps}")
+        if not self._claims():  # another process trained before
+            return self._stop()
+        if self._num_steps < self._options["skip"] + self._options["steps"]:
+            return self._start(self._step_name())
+        self._finish()
+        if self._options["stop"]:
+            raise SystemExit(0)
 
-    def _module_begins(self, module: torch.nn.Module, _inputs) -> None:
-        if not self._records:
-            return
-        if not self._modules:
-            if self._has_updated:
-                self._has_updated = False
-                self._end_step()
-            if not self._open:
-                return
+    @guest
+    def module_begins(self, module: torch.nn.Module, depth: int, _args: tuple) -> bool:
+        if not self._sees or self._observer.in_backward():
+            return False
+        if depth == 0:
+            self._running.clear()
             self._see_root(module)
+            self._optimizers.model_begins(module)
             self._start(_FORWARD)
-        self._modules.append(self._paths.get(id(module), ""))
+        self._running.append(self._paths.get(module, ""))
+        return True
 
-    def _module_ends(self, module: torch.nn.Module, _inputs, _output) -> None:
-        if not self._records or not self._modules:
-            return
-        self._modules.pop()
-        if not self._modules:
-            self._stop(_FORWARD)
+    @guest
+    def module_ends(self, _module: torch.nn.Module, depth: int, _returns: bool) -> None:
+        del self._running[depth:]
+        if depth == 0:
+            self._end_range(_FORWARD)
 
     def _see_root(self, module: torch.nn.Module) -> None:
         """One that no other calls: its parameters get their names."""
-        if any(module is root for root in self._roots):
+        if module in self._paths:
             return
-        self._roots.append(module)
-        self._paths |= {id(one): path for path, one in module.named_modules()}
+        for path, one in module.named_modules():
+            self._paths.setdefault(one, path)
         for name, parameter in module.named_parameters():
-            self._names.setdefault(id(parameter), name)
+            self._names.setdefault(parameter, name)
             self._note(parameter, "parameter", name)
 
-    def _around_backward(self, backward):
-        @functools.wraps(backward)
-        def run(*arguments, **options):
-            if not self._records or _BACKWARD in self._open:
-                return backward(*arguments, **options)
+    @guest
+    def backward_begins(self, _root: object) -> None:
+        if self._sees:
             self._start(_BACKWARD)
-            try:
-                return backward(*arguments, **options)
-            finally:
-                if self._open:
-                    self._stop(_BACKWARD)
 
-        return run
+    @guest
+    def backward_ends(self, _accumulates: bool, _is_whole: bool) -> None:
+        self._end_range(_BACKWARD)
 
-    def _optimizer_begins(self, optimizer, *_arguments) -> None:
-        if not self._records:
+    @guest
+    def optimizer_begins(self, optimizer: torch.optim.Optimizer) -> None:
+        self._has_trained = True
+        if not self._sees:
             return
-        for parameter in self._parameters_of(optimizer):
+        self._optimizers.begins(optimizer)
+        if self._optimizers.begins_again(optimizer):
+            self._end_step()
+        for parameter in _parameters_of(optimizer):
             if parameter.grad is not None:
-                self._note(parameter.grad, "gradient", self._names.get(id(parameter), ""))
-        self._start(_OPTIMIZER)
+                self._note(parameter.grad, "gradient", self._names.get(parameter, ""))
+        if self._open:
+            self._start(_OPTIMIZER)
 
-    def _optimizer_ends(self, optimizer, *_arguments) -> None:
-        if not self._records:
+    @guest
+    def optimizer_ends(self, optimizer: torch.optim.Optimizer) -> None:
+        if not self._sees:
             return
-        self._stop(_OPTIMIZER)
-        for parameter in self._parameters_of(optimizer):
-            for key, state in optimizer.state.get(parameter, {}).items():
+        self._end_range(_OPTIMIZER)
+        for parameter in _parameters_of(optimizer):
+            states = optimizer.state.get(parameter, {})
+            name = self._names.get(parameter, "")
+            for key, state in states.items() if isinstance(states, dict) else ():
                 if isinstance(state, torch.Tensor):
-                    name = self._names.get(id(parameter), "")
                     self._note(state, "optimizer_state", f"{name}.{key}" if name else key)
-        self._has_updated = True
+        if self._optimizers.ends(optimizer):
+            self._end_step()
 
-    @staticmethod
-    def _parameters_of(optimizer):
-        return (one for group in optimizer.param_groups for one in group["params"])
+    def profiler_begins(self) -> None:
+        pass
+
+    def profiler_has_ended(self) -> None:
+        pass
+
+    def result_is_kept(self, _tensor: torch.Tensor) -> None:
+        return None
 
     # ---- contents of blocks ---------------------------------------------------------------------
 
-    def _save(self, tensor: torch.Tensor) -> torch.Tensor:
+    @guest
+    def _save(self, tensor: torch.Tensor) -> None:
         """Autograd saves it."""
-        if self._records and tensor.is_cuda and not self._is_parameter(tensor):
-            module = self._modules[-1] if self._modules else ""
+        if self._sees and tensor.is_cuda:
+            module = self._running[-1] if self._running else ""
             dtype = str(tensor.dtype).removeprefix("torch.")
-            saved = f"{module or 'outside of modules'}, saved {list(tensor.shape)} {dtype}"
-            self._note(tensor, "activation", saved)
-        return tensor
+            with contextlib.suppress(RuntimeError):  # a nested tensor has no shape
+                saved = f"{module or 'outside of modules'}, saved {list(tensor.shape)} {dtype}"
+                _annotate(tensor, "activation", saved)
 
-    def _is_parameter(self, tensor: torch.Tensor) -> bool:
-        """Or a view of one."""
-        base = tensor if tensor._base is None else tensor._base
-        return isinstance(base, torch.nn.Parameter) or id(base) in self._names
+    def _note(self, tensor: torch.Tensor, category: str, name: str) -> None:
+        if tensor.is_cuda and self._told.get(tensor) != category:
+            self._told[tensor] = category
+            _annotate(tensor, category, name)
 
-    @staticmethod
-    def _note(tensor: torch.Tensor, category: str, name: str) -> None:
-        if _annotate_tensor is None or not tensor.is_cuda:
-            return
-        with contextlib.suppress(Exception):
-            _annotate_tensor(tensor, f"{category}: {name}" if name else category)
+    # ---- the end --------------------------------------------------------------------------------
 
-    # ---- the trace ------------------------------------------------------------------------------
+    def _on_refused(self, *_numbers: int) -> None:
+        """Memory ran out. What the program does next is not known yet: the recording goes on."""
+        self._num_failures += 1
+        if self._num_failures <= _MOST_FAILURES:
+            self._write_as_it_is()
 
-    def _end(self) -> None:
-        """Writes the trace, once."""
-        if self._has_ended or os.getpid() != self._owner:
-            return
-        self._has_ended = True
-        if not self._marks:
-            sentence = "The program used no GPU, and torch alone records nothing on the CPU"
-            return self._tell(state="failed", sentence=sentence)
-        while self._open:
-            self._stop(self._open[0])
-        wanted = self._options["skip"] + self._options["steps"]
-        try:
+    @guest
+    def _write_as_it_is(self) -> None:
+        if self._claims():
             self._write()
-        except Exception as error:
-            return self._tell(state="failed", sentence=f"{type(error).__name__}: {error}")
+            self._tell("incomplete")
+
+    def _on_exception(self, kind, value, traceback) -> None:
+        message = next(iter(str(value).splitlines()), "")[:_LONGEST_MESSAGE]
+        message = message.encode(errors="replace").decode()
+        self._ended_with = {"exception": kind.__name__, "message": message}
+        self._excepthook(kind, value, traceback)
+
+    def _at_exit(self) -> None:
+        self._finish_at_exit()
+
+    @guest
+    def _finish_at_exit(self) -> None:
+        if self._marks:
+            self._finish()
+        elif self._has_trained and self._claims():
+            self._status.add(
+                state="failed",
+                sentence="The program used no GPU, and torch alone records nothing on the CPU",
+            )
+
+    def _claims(self) -> bool:
+        """Whether this process speaks for the program: the first one that takes a step."""
+        self._is_claimed = self._is_claimed or self._status.claim(None)
+        return self._is_claimed
+
+    def _finish(self) -> None:
+        while self._open:
+            self._end_range(self._open[0])
+        if self._claims():
+            self._write()
+            wanted = self._options["skip"] + self._options["steps"]
+            self._tell("complete" if self._num_steps >= wanted else "incomplete")
         torch.cuda.memory._record_memory_history(None)  # it costs time
-        state = "complete" if self._num_steps >= wanted else "incomplete"
-        recorded = max(0, self._num_steps - self._options["skip"])
-        self._tell(state=state, steps=recorded, seen_steps=self._num_steps)
+        self._stop()
+
+    def _stop(self) -> None:
+        self._observer.stop()
+        self._has_stopped = True
+
+    def _tell(self, state: str) -> None:
+        steps = max(0, self._num_steps - self._options["skip"])
+        failures = {"failures": self._num_failures} if self._num_failures else {}
+        self._status.add(
+            state=state, steps=steps, seen_steps=self._num_steps, **failures, **self._ended_with
+        )
 
     def _write(self) -> None:
         snapshot = torch.cuda.memory._snapshot()
-        snapshot["external_annotations"] = [dataclasses.asdict(mark) for mark in self._marks]
-        snapshot["temposcope"] = json.dumps(self._told())
+        still_open = [Mark("END", name) for name in reversed(self._open)]
+        marks = [dataclasses.asdict(mark) for mark in (*self._marks, *still_open)]
+        snapshot["external_annotations"] = marks
+        snapshot["temposcope"] = json.dumps(self._described())
         with tempfile.TemporaryDirectory(prefix="temposcope-") as folder:
             raw = os.path.join(folder, "snapshot.pickle")
             with open(raw, "wb") as file:
                 pickle.dump(snapshot, file)
             ran = temposcope("import", raw, "-o", self._options["file"], "--overwrite")
         if ran.returncode != 0:
-            raise RuntimeError(sentence_of(ran))
+            raise RecordingError(sentence_of(ran).removesuffix("."))
 
-    def _told(self) -> dict:
+    def _described(self) -> dict:
+        """What pytorch_snapshot.cpp reads beside torch's own keys."""
+        sentences = [
+            f"Recorded by torch alone, because {self._why}.",
+            "Ops, kernels and memory outside the allocator are missing.",
+        ]
+        if _annotate_tensor is None:
+            sentences.append("Saved tensors are missing, too: torch tells them since 2.14.")
+        if self._options["gpu"]:
+            sentences.append("Every value that the program read from the GPU was zero.")
         return self._launch | {
             "torch": torch.__version__,
             "blocks": [],
-            "note": (
-                f"Recorded by torch alone, because {self._why}. Ops, kernels and memory outside "
-                "the allocator are missing."
-            ),
+            "note": " ".join(sentences),
         }
 
-    def _tell(self, **what) -> None:
-        with open(self._options["status"], "ab", buffering=0) as file:
-            file.write((json.dumps(what) + "\n").encode())
+
+def _annotate(tensor: torch.Tensor, category: str, name: str) -> None:
+    if _annotate_tensor is not None:
+        with contextlib.suppress(Exception):  # a subclass of tensors may have no storage
+            _annotate_tensor(tensor, f"{category}: {name}" if name else category)
+
+
+def _parameters_of(optimizer: torch.optim.Optimizer):
+    return (one for group in optimizer.param_groups for one in group["params"])
+
+
+class _SavedHooks:
+    """Hooks of saved tensors below all that the program sets: where it has hooks of its own, these
+    see nothing. torch.func takes no hooks, so they go while it works."""
+
+    @staticmethod
+    def put_below_all(see) -> None:
+        autograd = torch._C._autograd
+        disable = autograd._saved_tensors_hooks_disable
+        enable = autograd._saved_tensors_hooks_enable
+        is_there = False
+
+        def pack(tensor: torch.Tensor):
+            see(tensor)
+            if isinstance(tensor, torch.nn.Parameter):  # a program keeps attributes on it
+                return tensor
+            return Saved(tensor.detach(), tensor._version)
+
+        def unpack(saved):
+            if not isinstance(saved, Saved):
+                return saved
+            if saved.tensor._version != saved.version:
+                raise RuntimeError(
+                    "one of the variables needed for gradient computation has been modified by an "
+                    f"inplace operation: it is at version {saved.tensor._version}, expected "
+                    f"version {saved.version}"
+                )
+            return saved.tensor
+
+        def put() -> None:
+            nonlocal is_there
+            autograd._push_saved_tensors_default_hooks(pack, unpack)
+            is_there = True
+
+        def disable_without_ours(*arguments):
+            nonlocal is_there
+            if is_there:
+                autograd._pop_saved_tensors_default_hooks()
+                is_there = False
+            disable(*arguments)
+
+        def enable_with_ours():
+            enable()
+            if not is_there:
+                put()
+
+        autograd._saved_tensors_hooks_disable = disable_without_ours
+        autograd._saved_tensors_hooks_enable = enable_with_ours
+        put()
 
 
 def follow(why: str) -> None:
@@ -262,7 +402,6 @@ def follow(why: str) -> None:
         ("--apply", options["apply"]),
         ("several ranks", options["folder"] is not None or options["world_size"] is not None),
         ("--cpp-stacks", options["stacks"] == "all"),
-        ("programs on the CPU", not torch.cuda.is_available()),
     ):
         if is_wanted:
             sentence = f"Without these libraries {what} cannot be recorded"

@@ -14,6 +14,7 @@ import os
 import pathlib
 import re
 import runpy
+import shlex
 import shutil
 import subprocess
 import sys
@@ -23,9 +24,13 @@ import typing
 TORCH = "2.11"  # of scripts/setup and of the wheel: of a folder that names no other
 OLDEST = (2, 8)
 TESTED = {  # where
+    "2.8": "the CPU and simulated GPUs",
     "2.9": "the CPU and simulated GPUs",
+    "2.10": "the CPU and simulated GPUs",
     "2.11": "the CPU, simulated GPUs and an H200",
     "2.12": "the CPU and simulated GPUs",
+    "2.13": "the CPU and simulated GPUs",
+    "2.14": "the CPU and simulated GPUs",
     "2.15": "the CPU and simulated GPUs",
 }
 
@@ -122,7 +127,8 @@ def checkout_of(base: pathlib.Path) -> pathlib.Path | None:
 
 def can_build_for(torch: Torch, base: pathlib.Path) -> bool:
     has_headers = (torch.folder / "include/ATen").is_dir()
-    has_compiler = shutil.which(os.environ.get("CXX") or "c++") is not None
+    compiler = shlex.split(os.environ.get("CXX", ""))[:1] or ["c++"]  # "ccache g++"
+    has_compiler = shutil.which(compiler[0]) is not None
     is_possible = has_headers and has_compiler and not _failure_of(torch, base).exists()
     return checkout_of(base) is not None and number_of(torch.minor) >= OLDEST and is_possible
 
@@ -153,6 +159,8 @@ def build_for(torch: Torch, base: pathlib.Path) -> None:
     with _one_at_a_time(base):
         if not folders_in(base).keys().isdisjoint(torch.names):
             return
+        if _failure_of(torch, base).exists():  # another rank has tried
+            raise _build_failed(torch, base)
         log, begin = base / f"torch-{torch.minor}.log", time.monotonic()
         print(f"temposcope: building its libraries for torch {torch.version}, once, in about 5 "
               f"minutes ({log} tells how far it is) ...", file=sys.stderr, flush=True)  # fmt: skip

@@ -268,7 +268,8 @@ bool records_saves(const Trace& trace) {
 }
 
 std::string_view classes_note(const Trace& trace) {
-    return has_inferred_categories(trace) ? kClassesInferred : std::string_view();
+    if (!has_inferred_categories(trace)) return {};
+    return has_note(trace, kToldCategories) ? kOthersInferred : kClassesInferred;
 }
 
 bool has_lines_of_functions(const Trace& trace) { return has_note(trace, kLinesOfFunctions); }

@@ -108,6 +108,9 @@ bool has_inferred_categories(const Trace& trace);
 inline constexpr std::string_view kClassesInferred =
     "The file has no classes: they are inferred from where and when blocks were allocated and "
     "freed.";
+inline constexpr std::string_view kOthersInferred =
+    "Classes that the file does not tell are inferred from where and when blocks were allocated "
+    "and freed.";
 /// What to say beside the classes of a trace: that they are inferred. Empty: the file has them.
 std::string_view classes_note(const Trace& trace);
 /// Whether the lines in call stacks are those where functions begin, as the PyTorch profiler writes

@@ -410,7 +410,7 @@ void add_run(Trace& trace, const AllocatorRecording* device, std::optional<int64
     if (order == TieOrder::kSegmentAge) {
         run.software = trace.strings.intern(R"({"torch": "2.13 or newer"})");
     } else if (order == TieOrder::kBlockAge) {
-        run.software = trace.strings.intern(R"({"torch": "2.12"})");
+        run.software = trace.strings.intern(R"({"torch": "2.12, as its blocks lie"})");
     }
     trace.runs.append(run);
 }

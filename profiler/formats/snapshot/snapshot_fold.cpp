@@ -186,6 +186,7 @@ public:
         for (AllocatorRecording* device : all_devices()) {
             std::ranges::sort(device->segments, {}, &RecordedSegment::address);
             std::ranges::stable_sort(device->block_stacks, {}, &RecordedBlockStack::address);
+            join_marks(device->block_stacks);
         }
         const auto stacks = std::make_shared<const RecordedStacks>(take_stacks());
         for (AllocatorRecording* device : all_devices()) {
@@ -531,7 +532,7 @@ private:
         if (fields.has(kTemposcope)) snapshot_.watched = text_of(fields[kTemposcope]);
         if (is(fields[kHostTraces], kEvents)) {
             snapshot_.host.events = events_.take(fields[kHostTraces].payload);
-            move_annotations(snapshot_.host.events);
+            move_annotations(snapshot_.host);
         }
         if (is(fields[kHostSegments], kSegmentList)) {
             host_segments_ = segments_.take(fields[kHostSegments].payload);
@@ -544,27 +545,36 @@ private:
             AllocatorRecording& device = snapshot_.devices.emplace_back();
             device.events = events_.take(list);
             if (list >= 0 && device.events.empty()) stop("the same values are listed twice");
-            move_annotations(device.events);
+            move_annotations(device);
         }
     }
 
     /// What a program attached to a live block becomes the innermost frame of the block's stack.
-    void move_annotations(std::vector<RecordedEvent>& events) {
+    /// Blocks from before the history have a stack only if they live at the end.
+    void move_annotations(AllocatorRecording& device) {
         const auto is_annotation = [](const RecordedEvent& event) {
             return event.action == RecordedAction::kAnnotate;
         };
-        if (std::ranges::none_of(events, is_annotation)) return;
-        std::unordered_map<int64_t, RecordedEvent*> live;
-        for (RecordedEvent& event : events) {
-            if (event.action == RecordedAction::kAlloc) live[event.address] = &event;
-            if (event.action == RecordedAction::kFreeRequested) live.erase(event.address);
-            const auto block = is_annotation(event) ? live.find(event.address) : live.end();
-            if (block == live.end()) continue;
+        if (std::ranges::none_of(device.events, is_annotation)) return;
+        std::unordered_map<int64_t, int32_t*> live;  // stacks by address; null: of a freed block
+        std::map<int64_t, int32_t> older;            // stacks of blocks from before the history
+        for (RecordedEvent& event : device.events) {
+            if (event.action == RecordedAction::kAlloc) live[event.address] = &event.stack;
+            if (event.action == RecordedAction::kFreeRequested) {
+                live[event.address] = nullptr;
+                older.erase(event.address);
+            }
+            if (!is_annotation(event)) continue;
+            const auto block = live.find(event.address);
+            if (block != live.end() && block->second == nullptr) continue;
+            int32_t& stack = block != live.end()
+                                 ? *block->second
+                                 : older.try_emplace(event.address, -1).first->second;
             const auto note = static_cast<std::size_t>(event.stack);
-            block->second->stack =
-                stacks_.add_inside(block->second->stack, stacks_.stacks()[note].frame);
+            stack = stacks_.add_inside(stack, stacks_.stacks()[note].frame);
         }
-        std::erase_if(events, is_annotation);
+        for (const auto& [address, stack] : older) device.block_stacks.push_back({address, stack});
+        std::erase_if(device.events, is_annotation);
     }
 
     /// (0, 0) is the default pool; others are numbered from 1 in the order in which they appear.
@@ -588,6 +598,24 @@ private:
                 row.segment.pool = std::max<int64_t>(row.segment.pool, 0);
             }
         }
+    }
+
+    /// An annotation of a block from before the history comes before the stack of the block.
+    void join_marks(std::vector<RecordedBlockStack>& stacks) {
+        const auto is_of_next = [&](std::size_t i) {
+            return i + 1 < stacks.size() && stacks[i].address == stacks[i + 1].address;
+        };
+        for (std::size_t i = 0; i < stacks.size(); ++i) {
+            if (is_of_next(i)) stacks[i].stack = with_marks(stacks[i + 1].stack, stacks[i].stack);
+        }
+        const auto twice = std::ranges::unique(stacks, {}, &RecordedBlockStack::address);
+        stacks.erase(twice.begin(), twice.end());
+    }
+
+    int32_t with_marks(int32_t stack, int32_t marks) {
+        if (marks < 0) return stack;
+        const RecordedStack row = stacks_.stacks()[static_cast<std::size_t>(marks)];
+        return stacks_.add_inside(with_marks(stack, row.parent), row.frame);
     }
 
     void add_segment(SegmentRow& row) {

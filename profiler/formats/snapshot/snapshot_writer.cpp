@@ -28,13 +28,16 @@ public:
             has_places_ |= place_key(frame) != nullptr;
     }
 
-    /// Frames that stand for the user's metadata or the compiled graph: as such.
+    /// Frames that stand for the user's metadata or the compiled graph: as such. Of several
+    /// metadata the innermost, which are the newest.
     void place_entries(int32_t stack) {
         if (!has_places_) return;
+        const PickleText* last = nullptr;
         for (int32_t i = stack; i >= 0; i = row(i).parent) {
             const RecordedFrame& place = frame_at(row(i).frame);
             PickleText* const key = place_key(place);
-            if (key == nullptr) continue;
+            if (key == nullptr || key == last) continue;
+            last = key;
             out_.text(*key);
             text(place.function);
         }

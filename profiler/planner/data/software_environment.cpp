@@ -47,9 +47,11 @@ struct EnvironmentRow : SoftwareEnvironment {
     std::vector<OtherVersion> others;
 };
 
-/// "2.15" of "2.15.0"
+/// "2.15" of "2.15.0" and of "2.15"
 std::string minor_version(std::string_view torch) {
-    return std::string(torch.substr(0, torch.rfind('.')));
+    const std::size_t after_major = torch.find('.');
+    if (after_major == std::string_view::npos) return std::string(torch);
+    return std::string(torch.substr(0, torch.find('.', after_major + 1)));
 }
 
 /// "PyTorch 2.15, CUDA 13.2, Python, eager" for "PyTorch 2.11, CUDA 13.0, Python, eager"

@@ -123,6 +123,7 @@ TEST(AllocConf, RefusesWhatTorchRefusesInOneSentence) {
              {"roundup_power2_divisions:[256:3]", "powers of two"},
              {"roundup_power2_divisions:[100:4]", "powers of two"},
              {"roundup_power2_divisions:[256:4", "closing bracket"},
+             {"expandable_segments_reserve_by_class:[comm:1G", "closing bracket"},
              {"roundup_power2_divisions:[256", "has no value"},
              {"pinned_num_register_threads:3", "power of two"},
              {"pinned_num_register_threads:256", "at most 128"},

@@ -243,6 +243,40 @@ TEST_F(Worker, AMissingProgramIsOneSentence) {
     EXPECT_THAT(client.error().message, HasSubstr("temposcope-worker is missing"));
 }
 
+/// A folder with a worker of torch 2.15.
+std::string worker_of_torch(const std::string& torch) {
+    const std::filesystem::path folder = testing::TempDir() + "worker_of_" + torch;
+    std::filesystem::create_directories(folder);
+    std::ofstream(folder / "torch_version") << torch << "\n";
+    std::ofstream(folder / "temposcope-worker") << "#!/bin/sh\n";
+    EXPECT_EQ(chmod((folder / "temposcope-worker").c_str(), 0755), 0);
+    return folder / "temposcope-worker";
+}
+
+TEST_F(Worker, IsChosenByItsTorch) {
+    const std::string worker = worker_of_torch("2.15");
+    setenv("TEMPOSCOPE_WORKER", worker.c_str(), 1);
+    EXPECT_EQ(torch_of_worker(worker), "2.15");
+    EXPECT_EQ(find_worker_for("").value(), worker);
+    EXPECT_EQ(find_worker_for("2.15").value(), worker);
+    EXPECT_THAT(find_worker_for("2.14").error().message, HasSubstr("No worker runs torch 2.14"));
+    unsetenv("TEMPOSCOPE_WORKER");
+}
+
+/// The command of the installed package looks for it.
+TEST_F(Worker, OfAPackageIsThatOfItsEnvironment) {
+    unsetenv("TEMPOSCOPE_WORKER");
+    const std::string worker = worker_of_torch("2.15");
+    setenv("TEMPOSCOPE_OWN_WORKER", worker.c_str(), 1);
+    EXPECT_EQ(find_worker().value(), worker);
+    EXPECT_THAT(find_worker_for("2.14").error().message,
+                HasSubstr("This environment has torch 2.15, and torch 2.14 is asked for"));
+    setenv("TEMPOSCOPE_NO_WORKER", "torch is not installed here", 1);
+    EXPECT_EQ(find_worker().error().message, "torch is not installed here.");
+    unsetenv("TEMPOSCOPE_OWN_WORKER");
+    unsetenv("TEMPOSCOPE_NO_WORKER");
+}
+
 TEST_F(Worker, AFileThatIsNoProgramIsOneSentence) {
     const std::string path = testing::TempDir() + "not_a_program";
     std::ofstream(path) << "\x7f"

@@ -292,6 +292,31 @@ TEST(PytorchSnapshot, GivesAnnotationsToTheirBlocks) {
     EXPECT_EQ(innermost_function(snapshot->main(), 3), "parameter: w");
 }
 
+/// Its own stack is that of its segment.
+TEST(PytorchSnapshot, GivesAnnotationsToBlocksFromBeforeTheHistory) {
+    const std::string json = R"({"device_traces": [[
+        {"action": "annotate", "addr": 512, "size": 512, "user_metadata": "parameter: w"},
+        {"action": "annotate", "addr": 1024, "size": 512, "user_metadata": "parameter: freed"},
+        {"action": "free_requested", "addr": 1024, "size": 512}]],
+        "segments": [{"device": 0, "address": 512, "total_size": 1024, "segment_type": "small",
+                      "segment_pool_id": [0, 0], "blocks": [
+            {"address": 512, "size": 512, "requested_size": 512, "state": "active_allocated",
+             "frames": [{"name": "f", "filename": "a.py", "line": 3}]},
+            {"address": 1024, "size": 512, "requested_size": 0, "state": "inactive"}]}]})";
+    const auto snapshot = parse_pytorch_snapshot(json, "s.json");
+    ASSERT_TRUE(snapshot.has_value()) << snapshot.error().message;
+    const auto& blocks = snapshot->main().block_stacks;
+    ASSERT_EQ(blocks.size(), 1U);
+    const RecordedStacks& stacks = *snapshot->main().stacks;
+    const RecordedStack inner = stacks.stacks[static_cast<std::size_t>(blocks[0].stack)];
+    const auto function_of = [&](const RecordedStack& stack) {
+        const auto frame = static_cast<std::size_t>(stack.frame);
+        return stacks.texts[static_cast<std::size_t>(stacks.frames[frame].function)];
+    };
+    EXPECT_EQ(function_of(inner), "parameter: w");
+    EXPECT_EQ(function_of(stacks.stacks[static_cast<std::size_t>(inner.parent)]), "f");
+}
+
 /// Since torch 2.14, if record_pinned_host_memory asks for it.
 TEST(PytorchSnapshot, ReadsPinnedMemoryBesideTheDevices) {
     const std::string json = R"({"device_traces": [[

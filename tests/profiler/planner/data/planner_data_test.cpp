@@ -252,13 +252,37 @@ const SoftwareEnvironment& environment_named(std::string_view id) {
 }
 
 TEST(Setups, HoldTodaysAndThePublishedOnes) {
-    for (const char* id : {"torch-2.11", "tempo-2022", "nvidia-2022", "mli-2023", "mli-2023-fused",
-                           "deepspeed-2020", "substation-2020"}) {
+    for (const char* id : {"torch-2.11", "torch-2.8", "torch-2.15", "tempo-2022", "nvidia-2022",
+                           "mli-2023", "mli-2023-fused", "deepspeed-2020", "substation-2020"}) {
         ASSERT_TRUE(find_environment(built_in_planner_data().environments, id)) << id;
         EXPECT_GT(environment_named(id).host_forward_ns.value, 0);
     }
     const auto& tempo = environment_named("tempo-2022");
     EXPECT_NE(tempo.context_bytes("rtx2080ti").value, tempo.context_bytes("v100-16gb").value);
+}
+
+TEST(Setups, OfOtherVersionsOfTorchDifferInNothingElse) {
+    SoftwareEnvironment newest = environment_named("torch-2.15");
+    EXPECT_EQ(newest.torch, "2.15.0");
+    EXPECT_EQ(newest.name, "PyTorch 2.15, CUDA 13.2, Python, eager");
+    const SoftwareEnvironment& usual = environment_named("torch-2.11");
+    EXPECT_EQ(newest.context_bytes("h200").value, usual.context_bytes("h200").value);
+    EXPECT_EQ(newest.older_gpus, "tempo-2022");
+    EXPECT_EQ(environment_named("torch-2.8").min_compute_capability,
+              (models::ComputeCapability{7, 0}));
+}
+
+/// A step of an older torch than 2.8 is run with the usual one.
+TEST(Setups, NameTheTorchThatMustRunTheirSteps) {
+    const auto torch_of = [](const char* torch) {
+        return SoftwareEnvironment{.torch = torch}.torch_to_run();
+    };
+    EXPECT_EQ(torch_of("2.15.0"), "2.15");
+    EXPECT_EQ(torch_of("2.15"), "2.15");
+    EXPECT_EQ(torch_of("2.8.0+cu128"), "2.8");
+    for (const char* older : {"2.7.1", "1.13.0", "", "two", "2"}) {
+        EXPECT_EQ(torch_of(older), "") << older;
+    }
 }
 
 TEST(Setups, OlderCardsTakeTheSetupThatRanOnThem) {
