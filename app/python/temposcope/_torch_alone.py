@@ -21,6 +21,7 @@ import tempfile
 import threading
 import time
 import weakref
+from collections.abc import Callable
 from typing import NamedTuple
 
 import torch
@@ -38,6 +39,7 @@ _MOST_EVENTS = 1_000_000  # in torch's ring: some hundred MB of the host's memor
 _MOST_FAILURES = 3  # that are written; a program that looks for its batch meets many
 _LONGEST_MESSAGE = 300  # characters
 _FORWARD, _BACKWARD, _OPTIMIZER = "## forward ##", "## backward ##", "## optimizer ##"
+_autograd = torch._C._autograd
 _annotate_tensor = getattr(torch.cuda.memory, "_annotate_tensor", None)
 
 
@@ -71,6 +73,7 @@ class TorchAlone:
         self._main = threading.main_thread().ident
         self._lock = threading.RLock()
         self._observer = Observer(self)
+        self._hooks = _SavedHooks(self._save)
         self._optimizers = Optimizers(finds_others=True)
         self._marks: list[Mark] = []
         self._open: list[str] = []  # names of ranges that have begun
@@ -105,7 +108,7 @@ class TorchAlone:
         )
         torch.cuda._lazy_call(self._begin)  # not before the program uses a GPU: it may fork
         if _annotate_tensor is not None:
-            _SavedHooks.put_below_all(self._save)
+            self._hooks.start()
         self._observer.start()
         self._excepthook, sys.excepthook = sys.excepthook, self._on_exception
         atexit.register(self._at_exit)
@@ -232,8 +235,10 @@ class TorchAlone:
 
     @guest
     def _save(self, tensor: torch.Tensor) -> None:
-        """Autograd saves it."""
-        if self._sees and tensor.is_cuda:
+        """Autograd saves it, or a view of it."""
+        whole = tensor if tensor._base is None else tensor._base
+        is_known = isinstance(whole, torch.nn.Parameter) or whole in self._names
+        if self._sees and tensor.is_cuda and not is_known:
             module = self._running[-1] if self._running else ""
             dtype = str(tensor.dtype).removeprefix("torch.")
             with contextlib.suppress(RuntimeError):  # a nested tensor has no shape
@@ -294,6 +299,7 @@ class TorchAlone:
         self._stop()
 
     def _stop(self) -> None:
+        self._hooks.stop()
         self._observer.stop()
         self._has_stopped = True
 
@@ -349,50 +355,60 @@ class _SavedHooks:
     """Hooks of saved tensors below all that the program sets: where it has hooks of its own, these
     see nothing. torch.func takes no hooks, so they go while it works."""
 
+    def __init__(self, see: Callable[[torch.Tensor], None]):
+        self._see = see
+        self._is_there = False
+        self._has_ended = False
+        self._disable = _autograd._saved_tensors_hooks_disable
+        self._enable = _autograd._saved_tensors_hooks_enable
+
+    def start(self) -> None:
+        _autograd._saved_tensors_hooks_disable = self._disable_without_ours
+        _autograd._saved_tensors_hooks_enable = self._enable_with_ours
+        self._put()
+
+    def stop(self) -> None:
+        """Where the program is within hooks of its own, these see and change nothing more."""
+        self._has_ended = True
+        top = getattr(_autograd, "_top_saved_tensors_default_hooks", lambda _: None)(False)
+        if top is not None and top[0] == self._pack:
+            self._take()
+
+    def _put(self) -> None:
+        _autograd._push_saved_tensors_default_hooks(self._pack, self._unpack)
+        self._is_there = True
+
+    def _take(self) -> None:
+        _autograd._pop_saved_tensors_default_hooks()
+        self._is_there = False
+
+    def _disable_without_ours(self, *arguments) -> None:
+        if self._is_there:
+            self._take()
+        self._disable(*arguments)
+
+    def _enable_with_ours(self) -> None:
+        self._enable()
+        if not self._is_there and not self._has_ended:
+            self._put()
+
+    def _pack(self, tensor: torch.Tensor):
+        self._see(tensor)
+        if isinstance(tensor, torch.nn.Parameter):  # a program keeps attributes on it
+            return tensor
+        return Saved(tensor.detach(), tensor._version)
+
     @staticmethod
-    def put_below_all(see) -> None:
-        autograd = torch._C._autograd
-        disable = autograd._saved_tensors_hooks_disable
-        enable = autograd._saved_tensors_hooks_enable
-        is_there = False
-
-        def pack(tensor: torch.Tensor):
-            see(tensor)
-            if isinstance(tensor, torch.nn.Parameter):  # a program keeps attributes on it
-                return tensor
-            return Saved(tensor.detach(), tensor._version)
-
-        def unpack(saved):
-            if not isinstance(saved, Saved):
-                return saved
-            if saved.tensor._version != saved.version:
-                raise RuntimeError(
-                    "one of the variables needed for gradient computation has been modified by an "
-                    f"inplace operation: it is at version {saved.tensor._version}, expected "
-                    f"version {saved.version}"
-                )
-            return saved.tensor
-
-        def put() -> None:
-            nonlocal is_there
-            autograd._push_saved_tensors_default_hooks(pack, unpack)
-            is_there = True
-
-        def disable_without_ours(*arguments):
-            nonlocal is_there
-            if is_there:
-                autograd._pop_saved_tensors_default_hooks()
-                is_there = False
-            disable(*arguments)
-
-        def enable_with_ours():
-            enable()
-            if not is_there:
-                put()
-
-        autograd._saved_tensors_hooks_disable = disable_without_ours
-        autograd._saved_tensors_hooks_enable = enable_with_ours
-        put()
+    def _unpack(saved):
+        if not isinstance(saved, Saved):
+            return saved
+        if saved.tensor._version != saved.version:
+            raise RuntimeError(
+                "one of the variables needed for gradient computation has been modified by an "
+                f"inplace operation: it is at version {saved.tensor._version}, expected version "
+                f"{saved.version}"
+            )
+        return saved.tensor
 
 
 def follow(why: str) -> None:
