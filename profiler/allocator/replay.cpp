@@ -279,11 +279,15 @@ private:
     /// number, or 0.
     std::size_t try_release_all(std::size_t first, std::size_t last) {
         Simulator trial = simulator_;
+        const RecordedDriver before = driver_;  // which the trial asks, too
         trial.empty_cache();
         const auto made = trial.take_events();
         const auto begin = recording_.events.begin() + static_cast<std::ptrdiff_t>(first);
         const auto end = recording_.events.begin() + static_cast<std::ptrdiff_t>(last);
-        if (!std::equal(begin, end, made.begin(), made.end(), is_same_segment_event)) return 0;
+        if (!std::equal(begin, end, made.begin(), made.end(), is_same_segment_event)) {
+            driver_ = before;
+            return 0;
+        }
         simulator_ = std::move(trial);
         return made.size();
     }

@@ -1,7 +1,9 @@
 """Sees what a program does: modules that run, backward, optimizers. All by hooks that torch offers,
 and by wrappers: torch offers none at the begin of backward, nor of its profiler."""
 
+import atexit
 import threading
+import time
 from collections.abc import Callable
 from typing import Protocol
 
@@ -11,6 +13,16 @@ from torch.nn.modules import module as torch_module
 from torch.optim import optimizer as torch_optimizer
 
 from . import _compiled, _fsdp, _saved_tensors, _selective_checkpoints
+
+
+_REST_S = 0.05
+
+
+def _let_threads_rest() -> None:
+    """Before Python shuts down. A thread of autograd that drops what Python made needs Python's
+    lock. Python before 3.14 ends a thread that asks for it too late, and C++ then aborts."""
+    if torch.cuda.is_initialized():
+        time.sleep(_REST_S)
 
 
 class Listener(Protocol):
@@ -54,6 +66,8 @@ class Observer:
         self._on_profiler: tuple[Callable[[], None], ...] = ()  # what torch does
 
     def start(self) -> None:
+        atexit.unregister(_let_threads_rest)
+        atexit.register(_let_threads_rest)
         self._handles = [
             torch_module.register_module_forward_pre_hook(self._before_module),
             torch_module.register_module_forward_hook(self._after_module, always_call=True),

@@ -137,17 +137,6 @@ TEST(TieOrders, AReplayInAnotherOrderDiffers) {
     }
 }
 
-/// It may hold segments that torch has released, and whose addresses torch gets again.
-TEST(TieOrders, AReplayThatDiffersComesToItsEnd) {
-    for (const auto seed : {1u, 2u, 3u, 4u, 5u}) {
-        tests::Recorder recorder({.tie_order = TieOrder::kBlockAge});
-        tests::run_random(recorder, {.seed = seed, .num_steps = 4'000, .empty_cache_every = 60});
-        AllocatorRecording recording = recorder.recording();
-        recording.settings.tie_order = TieOrder::kAddress;
-        EXPECT_LT(replay(recording, {}).value().address_match_rate(), 1);
-    }
-}
-
 TEST(TieOrders, OfARecordingThatDoesNotTellIsTheOneThatFits) {
     for (const TieOrder order : {TieOrder::kAddress, TieOrder::kBlockAge}) {
         tests::Recorder recorder({.tie_order = order});
