@@ -13,6 +13,7 @@ so. `temposcope import` makes it of a snapshot (contents_text.h, pytorch_snapsho
 import atexit
 import contextlib
 import dataclasses
+import functools
 import json
 import os
 import pickle
@@ -54,9 +55,9 @@ class Mark:
 
 
 class Saved(NamedTuple):
-    """What autograd keeps in place of a tensor. Its graph would hold the tensor itself for ever."""
+    """What autograd keeps in place of a tensor."""
 
-    tensor: torch.Tensor  # its data
+    tensor: torch.Tensor
     version: int
 
 
@@ -74,6 +75,7 @@ class TorchAlone:
         self._lock = threading.RLock()
         self._observer = Observer(self)
         self._hooks = _SavedHooks(self._save)
+        self._history = _History()
         self._optimizers = Optimizers(finds_others=True)
         self._marks: list[Mark] = []
         self._open: list[str] = []  # names of ranges that have begun
@@ -127,9 +129,7 @@ class TorchAlone:
         backend = torch.cuda.get_allocator_backend()
         if backend != "native":
             raise RecordingError(f"the allocator is {backend}, which has no history")
-        torch.cuda.memory._record_memory_history(
-            "all", context="alloc", stacks="python", max_entries=_MOST_EVENTS
-        )
+        self._history.start()
         torch._C._cuda_attach_out_of_memory_observer(self._on_refused)
         self._start(self._step_name())
 
@@ -165,15 +165,15 @@ class TorchAlone:
             self._running.clear()
             self._see_root(module)
             self._optimizers.model_begins(module)
-            self._start(_FORWARD)
+            if _FORWARD not in self._open:
+                self._start(_FORWARD)
         self._running.append(self._paths.get(module, ""))
         return True
 
     @guest
     def module_ends(self, _module: torch.nn.Module, depth: int, _returns: bool) -> None:
+        """The loss, too, belongs to the forward, which lasts until backward begins."""
         del self._running[depth:]
-        if depth == 0:
-            self._end_range(_FORWARD)
 
     def _see_root(self, module: torch.nn.Module) -> None:
         """One that no other calls: its parameters get their names."""
@@ -188,6 +188,7 @@ class TorchAlone:
     @guest
     def backward_begins(self, _root: object) -> None:
         if self._sees:
+            self._end_range(_FORWARD)
             self._start(_BACKWARD)
 
     @guest
@@ -203,6 +204,9 @@ class TorchAlone:
         if self._optimizers.begins_again(optimizer):
             self._end_step()
         for parameter in _parameters_of(optimizer):
+            if parameter not in self._names:  # of no module
+                self._names[parameter] = ""
+                self._note(parameter, "parameter", "")
             if parameter.grad is not None:
                 self._note(parameter.grad, "gradient", self._names.get(parameter, ""))
         if self._open:
@@ -289,13 +293,16 @@ class TorchAlone:
         return self._is_claimed
 
     def _finish(self) -> None:
+        if self._open and self._marks[-1].stage == "START" and len(self._open) == 1:
+            self._open.pop()  # nothing followed the last step
+            self._marks.pop()
         while self._open:
             self._end_range(self._open[0])
         if self._claims():
             self._write()
             wanted = self._options["skip"] + self._options["steps"]
             self._tell("complete" if self._num_steps >= wanted else "incomplete")
-        torch.cuda.memory._record_memory_history(None)  # it costs time
+        self._history.end()
         self._stop()
 
     def _stop(self) -> None:
@@ -336,6 +343,7 @@ class TorchAlone:
             sentences.append("Every value that the program read from the GPU was zero.")
         return self._launch | {
             "torch": torch.__version__,
+            "gpu": self._options["gpu"] or "",
             "blocks": [],
             "note": " ".join(sentences),
         }
@@ -349,6 +357,32 @@ def _annotate(tensor: torch.Tensor, category: str, name: str) -> None:
 
 def _parameters_of(optimizer: torch.optim.Optimizer):
     return (one for group in optimizer.param_groups for one in group["params"])
+
+
+class _History:
+    """Of the allocator. A program may use it, too: what it starts goes on after the recording, and
+    what it ends goes on until then."""
+
+    def __init__(self):
+        self._record = torch.cuda.memory._record_memory_history
+        self._is_ours = False
+        self._is_of_program = False
+
+    def start(self) -> None:
+        self._record("all", context="alloc", stacks="python", max_entries=_MOST_EVENTS)
+        self._is_ours = True
+        torch.cuda.memory._record_memory_history = self._ask
+
+    def end(self) -> None:
+        self._is_ours = False
+        if not self._is_of_program:
+            self._record(None)  # it costs time
+
+    @functools.wraps(torch.cuda.memory._record_memory_history)
+    def _ask(self, enabled="all", *arguments, **options) -> None:
+        self._is_of_program = enabled is not None
+        if self._is_of_program or not self._is_ours:
+            self._record(enabled, *arguments, **options)
 
 
 class _SavedHooks:
@@ -393,15 +427,14 @@ class _SavedHooks:
             self._put()
 
     def _pack(self, tensor: torch.Tensor):
+        """A graph would hold for ever the result that holds the graph. On a parameter a program
+        keeps attributes."""
         self._see(tensor)
-        if isinstance(tensor, torch.nn.Parameter):  # a program keeps attributes on it
-            return tensor
-        return Saved(tensor.detach(), tensor._version)
+        is_parameter = isinstance(tensor, torch.nn.Parameter)
+        return Saved(tensor if is_parameter else tensor.detach(), tensor._version)
 
     @staticmethod
-    def _unpack(saved):
-        if not isinstance(saved, Saved):
-            return saved
+    def _unpack(saved: Saved) -> torch.Tensor:
         if saved.tensor._version != saved.version:
             raise RuntimeError(
                 "one of the variables needed for gradient computation has been modified by an "
@@ -421,5 +454,6 @@ def follow(why: str) -> None:
     ):
         if is_wanted:
             sentence = f"Without these libraries {what} cannot be recorded"
+            Status(options["status"]).add(state="failed", sentence="Nothing was recorded")
             raise SystemExit(f"temposcope: {why}. {sentence}.")
     TorchAlone(options, why).follow()

@@ -190,6 +190,9 @@ Result<void> add_watched(const std::string& watched, Trace& trace) try {
     if (const auto torch = told.value("torch", std::string()); !torch.empty()) {
         trace.runs.set<&Run::software>(run, trace.strings.intern(json{{"torch", torch}}.dump()));
     }
+    if (const auto gpu = told.value("gpu", std::string()); !gpu.empty()) {
+        trace.runs.set<&Run::device_name>(run, trace.strings.intern(gpu));
+    }
     if (const auto note = told.value("note", std::string()); !note.empty()) {
         add_diagnostic(
             trace, {.code = kRecordedByTorch, .severity = Severity::kWarning, .explanation = note});

@@ -443,7 +443,7 @@ models::Result<Trace> trace_of(std::vector<AllocatorRecording> devices,
     if (start_us && !ranges.empty()) add_annotations(ranges, *start_us, trace);
     if (trace.steps.empty()) infer_gradients(trace);
     take_contents(trace);
-    note_allocations_only(trace);
+    if (!has_note(trace, kToldCategories)) note_allocations_only(trace);
     note_other_devices(trace);
     return trace;
 }
