@@ -33,20 +33,13 @@ from ._later_steps import LaterSteps
 from ._recorder import RecordingError
 from ._representatives import representatives
 from ._session import Session
-from ._status import Status
+from ._status import Status, first_line
 from ._swap import SwapReport
 from ._swapped_class import name_of_class
 
 
 # What a trace says of it, so that its program can be run again in the same way.
 _OF_RUN = ("gpu", "apply", "layers", "skip", "steps", "values", "routing")
-_LONGEST_MESSAGE = 300  # characters
-
-
-def _first_line(error: BaseException) -> str:
-    """What it says, as far as the status needs it."""
-    line = next(iter(_failures.text_of(error).splitlines()), "")
-    return line[:_LONGEST_MESSAGE].encode(errors="replace").decode()  # no half of a UTF-16 pair
 
 
 @dataclasses.dataclass
@@ -271,7 +264,7 @@ class Program:
             self._tell_complete()
             sys.stdout.flush()
             os._exit(0)
-        self._how_it_ended = {"exception": kind.__name__, "message": _first_line(value)}
+        self._how_it_ended = {"exception": kind.__name__, "message": first_line(value)}
         try:
             self._note_error(value, self._session.fails_with)
         finally:

@@ -4,6 +4,19 @@ import json
 import os
 
 
+_LONGEST_MESSAGE = 300  # characters
+
+
+def first_line(error: BaseException) -> str:
+    """What an error says, as far as the status needs it."""
+    try:
+        text = str(error)
+    except Exception:
+        return ""
+    line = next(iter(text.splitlines()), "")
+    return line[:_LONGEST_MESSAGE].encode(errors="replace").decode()  # no half of a UTF-16 pair
+
+
 class Status:
     """What the process that records tells the one that started it."""
 

@@ -33,12 +33,11 @@ from ._command import sentence_of, temposcope
 from ._guest import guest, recording_error
 from ._observe import Observer
 from ._optimizers import Optimizers
-from ._status import Status
+from ._status import Status, first_line
 from ._terms import RecordingError
 
 _MOST_EVENTS = 1_000_000  # in torch's ring: some hundred MB of the host's memory
 _MOST_FAILURES = 3  # that are written; a program that looks for its batch meets many
-_LONGEST_MESSAGE = 300  # characters
 _FORWARD, _BACKWARD, _OPTIMIZER = "## forward ##", "## backward ##", "## optimizer ##"
 _autograd = torch._C._autograd
 _annotate_tensor = getattr(torch.cuda.memory, "_annotate_tensor", None)
@@ -269,9 +268,7 @@ class TorchAlone:
             self._tell("incomplete")
 
     def _on_exception(self, kind, value, traceback) -> None:
-        message = next(iter(str(value).splitlines()), "")[:_LONGEST_MESSAGE]
-        message = message.encode(errors="replace").decode()
-        self._ended_with = {"exception": kind.__name__, "message": message}
+        self._ended_with = {"exception": kind.__name__, "message": first_line(value)}
         self._excepthook(kind, value, traceback)
 
     def _at_exit(self) -> None:
