@@ -372,8 +372,8 @@ private:
     ReplayReport report_;
 };
 
-/// Of the two orders of torch 2.12 and older the one that places blocks where torch did. That of
-/// 2.12 must explain most of what the other one does not: a recording with gaps fits neither.
+/// The order of torch 2.12 if it places most of the blocks that the older order misplaces, else the
+/// older order: a recording with gaps fits neither.
 TieOrder fitting_order(const AllocatorRecording& recording, const AllocatorSettings& settings,
                        const StartState& start) {
     const auto num_misplaced = [&](TieOrder order) {

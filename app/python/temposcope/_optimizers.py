@@ -22,7 +22,7 @@ def _living() -> list[torch.optim.Optimizer]:
     return [one for one in found if not any(map(_is_optimizer, vars(one).values()))]
 
 
-def _parameters(optimizer: torch.optim.Optimizer) -> Iterator[torch.Tensor]:
+def parameters_of(optimizer: torch.optim.Optimizer) -> Iterator[torch.Tensor]:
     for group in optimizer.param_groups:
         yield from group["params"]
 
@@ -76,9 +76,9 @@ class Optimizers:
         open_parameters = {id(parameter) for model in models for parameter in model.parameters()}
         for one in self._used:
             if id(one) in self._runs:
-                open_parameters.difference_update(map(id, _parameters(one)))
+                open_parameters.difference_update(map(id, parameters_of(one)))
         waiting = (one for one in self._used if id(one) not in self._runs)
-        return any(id(p) in open_parameters for one in waiting for p in _parameters(one))
+        return any(id(p) in open_parameters for one in waiting for p in parameters_of(one))
 
     def ends(self, optimizer: torch.optim.Optimizer) -> bool:
         """Returns whether each that the program uses has run in this step."""
@@ -97,7 +97,7 @@ class Optimizers:
         """Whether an optimizer of the program has parameters of it."""
         known = {id(parameter) for parameter in model.parameters()}
         optimizers = list(self._used) or _living()
-        return any(id(parameter) in known for one in optimizers for parameter in _parameters(one))
+        return any(id(parameter) in known for one in optimizers for parameter in parameters_of(one))
 
     def any(self) -> bool:
         """Whether the program has one, even if it has not run yet. It takes long to look for it, so

@@ -32,7 +32,7 @@ from . import _launch
 from ._command import sentence_of, temposcope
 from ._guest import guest, recording_error
 from ._observe import Observer
-from ._optimizers import Optimizers
+from ._optimizers import Optimizers, parameters_of
 from ._status import Status, first_line
 from ._terms import RecordingError
 
@@ -112,7 +112,7 @@ class TorchAlone:
             self._hooks.start()
         self._observer.start()
         self._excepthook, sys.excepthook = sys.excepthook, self._on_exception
-        atexit.register(self._at_exit)
+        atexit.register(self._finish_at_exit)
 
     def fail(self, error: Exception) -> None:
         """What fails is the recording, not the program."""
@@ -202,7 +202,7 @@ class TorchAlone:
         self._optimizers.begins(optimizer)
         if self._optimizers.begins_again(optimizer):
             self._end_step()
-        for parameter in _parameters_of(optimizer):
+        for parameter in parameters_of(optimizer):
             if parameter not in self._names:  # of no module
                 self._names[parameter] = ""
                 self._note(parameter, "parameter", "")
@@ -216,7 +216,7 @@ class TorchAlone:
         if not self._sees:
             return
         self._end_range(_OPTIMIZER)
-        for parameter in _parameters_of(optimizer):
+        for parameter in parameters_of(optimizer):
             states = optimizer.state.get(parameter, {})
             name = self._names.get(parameter, "")
             for key, state in states.items() if isinstance(states, dict) else ():
@@ -270,9 +270,6 @@ class TorchAlone:
     def _on_exception(self, kind, value, traceback) -> None:
         self._ended_with = {"exception": kind.__name__, "message": first_line(value)}
         self._excepthook(kind, value, traceback)
-
-    def _at_exit(self) -> None:
-        self._finish_at_exit()
 
     @guest
     def _finish_at_exit(self) -> None:
@@ -350,10 +347,6 @@ def _annotate(tensor: torch.Tensor, category: str, name: str) -> None:
     if _annotate_tensor is not None:
         with contextlib.suppress(Exception):  # a subclass of tensors may have no storage
             _annotate_tensor(tensor, f"{category}: {name}" if name else category)
-
-
-def _parameters_of(optimizer: torch.optim.Optimizer):
-    return (one for group in optimizer.param_groups for one in group["params"])
 
 
 class _History:

@@ -168,31 +168,31 @@ models::Result<void> check_cupti_version(uint32_t version) {
 bool tells_order_of_streams(uint32_t cupti_version) { return cupti_version >= kFirstWithOrder; }
 
 std::size_t record_bytes(CUpti_ActivityKind kind, uint32_t cupti_version) {
+    if (cupti_version > kNewestKnown) return 0;
     const RecordBytes& bytes = record_bytes_of(cupti_version);
-    const auto if_known = [&](std::size_t size) { return cupti_version > kNewestKnown ? 0 : size; };
     switch (kind) {
         case CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL:
         case CUPTI_ACTIVITY_KIND_KERNEL:
-            return if_known(bytes.kernel);
+            return bytes.kernel;
         case CUPTI_ACTIVITY_KIND_MEMCPY:
-            return if_known(bytes.copy);
+            return bytes.copy;
         case CUPTI_ACTIVITY_KIND_MEMCPY2:
-            return if_known(sizeof(CUpti_ActivityMemcpyPtoP4));
+            return sizeof(CUpti_ActivityMemcpyPtoP4);
         case CUPTI_ACTIVITY_KIND_MEMSET:
-            return if_known(bytes.memset);
+            return bytes.memset;
         case CUPTI_ACTIVITY_KIND_RUNTIME:
         case CUPTI_ACTIVITY_KIND_DRIVER:
-            return if_known(sizeof(CUpti_ActivityAPI));
+            return sizeof(CUpti_ActivityAPI);
         case CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION:
-            return if_known(sizeof(CUpti_ActivityExternalCorrelation));
+            return sizeof(CUpti_ActivityExternalCorrelation);
         case CUPTI_ACTIVITY_KIND_CUDA_EVENT:
-            return if_known(bytes.event);
+            return bytes.event;
         case CUPTI_ACTIVITY_KIND_SYNCHRONIZATION:
-            return if_known(bytes.synchronization);
+            return bytes.synchronization;
         case CUPTI_ACTIVITY_KIND_MEMORY2:
-            return if_known(sizeof(CUpti_ActivityMemory4));
+            return sizeof(CUpti_ActivityMemory4);
         case CUPTI_ACTIVITY_KIND_OVERHEAD:
-            return if_known(sizeof(CUpti_ActivityOverhead3));
+            return sizeof(CUpti_ActivityOverhead3);
         default:
             return 0;
     }
